@@ -1,16 +1,16 @@
-//! The detector: what the program at a terminal does, and what it asks.
+//! The detector: the state of the program at a terminal, and its questions.
 //!
-//! Bytes, own input, kernel samples and times come in; what they mean is read from whole frames only, once nothing was
-//! painted for a moment (`settle_ms` of the profile), or now and then while a program never stops painting.
+//! The inputs are bytes, own input, kernel samples and times. Only whole frames are interpreted, once the program
+//! hasn't painted for a moment (`settle_ms` of the profile), or at intervals while it never stops painting.
 //!
 //! | file | what lives there |
 //! |---|---|
-//! | `frame.rs` | the screen, made ready for rules |
-//! | `typed.rs` | what was typed: an answer, or letters of one |
-//! | `claim.rs` | what the program says of itself |
-//! | `read.rs` | a frame, a sample and a claim come to a finding: the arbiter's order |
-//! | `finding.rs` | what a frame comes to, and what is remembered of what came before |
-//! | `weigh.rs` | a finding becomes an event, once and only when it is new |
+//! | `frame.rs` | the screen, prepared for rules |
+//! | `typed.rs` | typed input: an answer, or letters of one |
+//! | `claim.rs` | what the program reports of itself |
+//! | `read.rs` | derives a finding from a frame, a sample and a claim: the order of precedence |
+//! | `finding.rs` | the result of a frame, and the state kept from earlier frames |
+//! | `weigh.rs` | turns a finding into an event, once and only if it is new |
 
 mod claim;
 mod finding;
@@ -33,33 +33,33 @@ use claim::Claim;
 use finding::{Answered, Candidate, Standing, Turn};
 pub(crate) use frame::Frame;
 
-/// A frame that is never done counts as it is after so long.
+/// An unfinished frame counts as finished after this long.
 const PAINTING_MAX: Duration = Duration::from_millis(250);
 /// The longest pause between two samples of the kernel.
 const SAMPLE_PAUSE_MAX: Duration = Duration::from_secs(5);
 /// The first pause.
 const SAMPLE_PAUSE: Duration = Duration::from_millis(100);
 
-/// Something that was noticed, and when, since the program's start.
+/// An event, and its time since the program's start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Detected {
-    /// When.
+    /// The time.
     pub at: Duration,
-    /// What.
+    /// The event.
     pub noted: TerminalNoted,
 }
 
-/// Whether the detector hears what programs report of themselves (status, titles, notifications).
+/// Whether the detector uses what programs report of themselves (status, titles, notifications).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Reports {
-    /// It does.
+    /// They are used.
     #[default]
     Heard,
-    /// It goes by the screen and the kernel alone.
+    /// Only the screen and the kernel are used.
     Ignored,
 }
 
-/// Looks along at one program's terminal. All times are since the program's start and never go back.
+/// Observes one program's terminal. All times are since the program's start and never decrease.
 pub struct Detector {
     screen: Screen,
     state: TerminalState,
@@ -73,11 +73,11 @@ pub struct Detector {
     answered: Option<Answered>,
     turn: Turn,
     reports: Reports,
-    /// Since when the kernel has said what it says of who reads.
+    /// The last kernel reading, and since when it has been the same.
     reading: (Duration, Option<Reading>),
-    /// Whether it counts as working only because something was typed.
+    /// Whether it counts as working only because of typed input.
     is_assumed: bool,
-    /// How many prompts were reported; part of a fingerprint, so that the same words asked again have another.
+    /// The number of reported prompts; part of a fingerprint, so that a repeated question has another one.
     serial: u64,
 }
 
@@ -86,9 +86,9 @@ struct Clock {
     output: Option<Duration>,
     resized: Option<Duration>,
     input: Option<Duration>,
-    /// The first output since the last frame that was looked at.
+    /// The first output since the last checked frame.
     dirty: Option<Duration>,
-    /// Since when the program has been in the middle of a frame, by its own word.
+    /// Since when the program has been in a synchronized update.
     synchronized: Option<Duration>,
     due: Option<Duration>,
     sample: Option<Duration>,
@@ -96,7 +96,7 @@ struct Clock {
 }
 
 impl Clock {
-    /// The last moment at which something was painted or typed.
+    /// The time of the last output or input.
     fn active(&self) -> Duration {
         self.output.max(self.input).unwrap_or_default()
     }
@@ -107,7 +107,7 @@ impl Clock {
 }
 
 impl Detector {
-    /// For a program that has just been started.
+    /// A detector of a program that has just been started.
     #[must_use]
     pub fn new(profile: Arc<Profile>, size: WindowSize) -> Self {
         let sample = Some(Duration::from_millis(profile.settle_ms));
@@ -130,18 +130,18 @@ impl Detector {
         }
     }
 
-    /// The same, hearing or not what the program reports of itself.
+    /// The same, with or without the program's own reports.
     #[must_use]
     pub fn with_reports(self, reports: Reports) -> Self {
         Self { reports, ..self }
     }
 
-    /// The program wrote this.
+    /// Handles output of the program.
     pub fn output(&mut self, at: Duration, bytes: &[u8]) {
         if bytes.is_empty() {
             return;
         }
-        // What stood there until now is looked at before it is painted over.
+        // The previous screen is checked before it is painted over.
         self.tick(at);
         self.screen.feed(bytes);
         for signal in self.screen.take_signals() {
@@ -155,7 +155,7 @@ impl Detector {
         self.sample_soon(at);
     }
 
-    /// Somebody typed this (never the answers to queries).
+    /// Handles typed input (never replies to queries).
     pub fn input(&mut self, at: Duration, bytes: &[u8]) {
         self.tick(at);
         self.clock.input = Some(at);
@@ -164,7 +164,7 @@ impl Detector {
         self.sample_soon(at);
     }
 
-    /// The kernel was looked at.
+    /// Handles a kernel sample.
     pub fn kernel(&mut self, at: Duration, sample: KernelSample) {
         self.tick(at);
         let is_new = self.kernel.is_none_or(|(_, last)| last != sample);
@@ -180,7 +180,7 @@ impl Detector {
         }
     }
 
-    /// The window has another size.
+    /// Handles a new window size.
     pub fn resize(&mut self, at: Duration, size: WindowSize) {
         self.tick(at);
         self.screen.resize(size);
@@ -189,7 +189,7 @@ impl Detector {
         self.clock.call(at + PAINTING_MAX);
     }
 
-    /// The program has ended. Tells of its completion and its end.
+    /// Handles the program's end: reports its completion and its end.
     pub fn exited(&mut self, at: Duration, exit: Exit) {
         self.tick(at);
         let why = || evidence(EvidenceSource::Exit, exit.to_string());
@@ -200,38 +200,38 @@ impl Detector {
         self.clock = Clock::default();
     }
 
-    /// Time has passed.
+    /// Handles the passing of time.
     pub fn tick(&mut self, at: Duration) {
         if self.clock.due.is_some_and(|due| due <= at) {
             self.look(at);
         }
     }
 
-    /// When [`tick`](Self::tick) is worth calling if nothing else happens before; `None`: not at all.
+    /// When the next [`tick`](Self::tick) is due if nothing else happens before; `None`: never.
     #[must_use]
     pub const fn next_tick(&self) -> Option<Duration> {
         self.clock.due
     }
 
-    /// Whether and by when another [`kernel`](Self::kernel) sample would help; `None`: it would tell nothing new. Soon
-    /// after something was painted or typed, then ever more seldom, at last every five seconds.
+    /// When another [`kernel`](Self::kernel) sample would help; `None`: it would add nothing. Soon after output or
+    /// input, then at growing intervals, at most every five seconds.
     #[must_use]
     pub const fn next_sample(&self) -> Option<Duration> {
         self.clock.sample
     }
 
-    /// What was noticed since the last call, in order.
+    /// Takes the events since the last call, in order.
     pub fn take(&mut self) -> Vec<Detected> {
         std::mem::take(&mut self.found)
     }
 
-    /// What the program does.
+    /// The program's state.
     #[must_use]
     pub const fn state(&self) -> TerminalState {
         self.state
     }
 
-    /// The question for consent that stands on the screen; `None` once it is gone or something was answered.
+    /// The open question for consent; `None` once it is gone or an answer was typed.
     #[must_use]
     pub fn ask(&self) -> Option<&TerminalAsk> {
         self.standing.as_ref().and_then(|standing| standing.ask.as_ref())
@@ -248,7 +248,7 @@ impl Detector {
         &mut self.screen
     }
 
-    /// The profile it goes by.
+    /// The detector's profile.
     #[must_use]
     pub const fn profile(&self) -> &Arc<Profile> {
         &self.profile
@@ -277,7 +277,7 @@ impl Detector {
         }
     }
 
-    /// Looks at the frame, if it is one, and weighs what it says.
+    /// Checks the frame, if it is complete, and weighs its finding.
     fn look(&mut self, at: Duration) {
         self.clock.due = None;
         if let Some(since) = self.clock.synchronized {

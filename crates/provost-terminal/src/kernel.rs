@@ -1,43 +1,43 @@
-//! What the kernel says of a terminal and the processes at it.
+//! What the kernel reports about a terminal and its processes.
 
-/// One look at a terminal and its processes. Where a platform can't tell, a field is `None`.
+/// A sample of a terminal and its processes. A field is `None` if the platform can't tell.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct KernelSample {
     /// Whether the terminal echoes what is typed.
     pub echo: Option<bool>,
-    /// Whether input is handed on by the line.
+    /// Whether the terminal is in line mode.
     pub canonical: Option<bool>,
-    /// Whether a process of the foreground group is blocked in a read of the terminal, or is a [shell](is_shell) that
-    /// sleeps in poll or select while input is handed on by the line: that is a read with a time limit.
+    /// Whether a process of the foreground group is blocked in a read of the terminal, or is a [shell](is_shell)
+    /// that sleeps in poll or select in line mode: that is a read with a time limit.
     pub reads_terminal: Option<bool>,
-    /// Whether a process of the foreground group sleeps until one of several things happens (poll, select, epoll, a
-    /// futex), so that the terminal may be what it waits for. Line editors and full-screen programs wait like this.
+    /// Whether a process of the foreground group waits for one of several events (poll, select, epoll, a futex),
+    /// perhaps including the terminal. Line editors and full-screen programs wait this way.
     pub polls: Option<bool>,
-    /// Whether a process below the terminal is running or about to, or waits for a disk.
+    /// Whether a process below the terminal is running or runnable, or waits for a disk.
     pub is_busy: Option<bool>,
     /// The foreground process group.
     pub foreground: Option<u32>,
 }
 
-/// Whether a process of this name is a shell. Waiting for its children a shell doesn't poll; reading by the line it does so
-/// only when it is to give up after a while (`read -t`).
+/// Whether a process of this name is a shell. A shell doesn't poll to wait for its children; in line mode it polls
+/// only for a read with a time limit (`read -t`).
 #[must_use]
 pub fn is_shell(name: &str) -> bool {
     ["sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "busybox"].contains(&name.trim_start_matches('-'))
 }
 
-/// What a sample says of whether somebody has to type.
+/// What a sample says about waiting for input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reading {
-    /// A secret is read: blocked in a read by the line, and nothing is echoed.
+    /// A secret is read: blocked in a read in line mode, with the echo off.
     Secret,
     /// A process is blocked in a read of the terminal.
     Blocked,
-    /// The terminal hands on each key, and a process sleeps in a call by which it may wait for one.
+    /// The terminal delivers single keys, and a process sleeps in a call that may wait for one.
     Keys,
-    /// Nothing reads.
+    /// No process reads.
     Nothing,
-    /// It can't be told.
+    /// Unknown.
     Unknown,
 }
 
@@ -47,14 +47,14 @@ impl KernelSample {
             (Some(true), Some(true)) if self.echo == Some(false) => Reading::Secret,
             (Some(true), _) => Reading::Blocked,
             (Some(false), Some(false)) if self.polls == Some(true) => Reading::Keys,
-            // Where each key is handed on by itself, somebody outside of the foreground group may take it (a pinentry), and
-            // between two keys a line editor works for a moment.
+            // With single keys, a process outside of the foreground group may read them (a pinentry), and a line
+            // editor works briefly between two keys.
             (Some(false), Some(true)) if self.polls != Some(true) => Reading::Nothing,
             _ => Reading::Unknown,
         }
     }
 
-    /// What it was made from, in a few words.
+    /// The sample in a few words.
     pub(crate) fn words(&self) -> &'static str {
         match self.reading() {
             Reading::Secret => "reads the terminal, echo off",

@@ -1,17 +1,18 @@
-//! What a terminal shows and what it means. Nothing here does I/O (but for reading recordings from files), waits, or reads a
-//! clock: bytes, samples of the kernel and the time come in, the screen, answers to queries and events come out.
+//! Terminal emulation and detection. This crate does no I/O (except reading recordings from files), never waits,
+//! and reads no clock: the inputs are bytes, kernel samples and times; the outputs are the screen, replies to
+//! queries and events.
 //!
 //! | file | what lives there |
 //! |---|---|
 //! | `screen.rs`, `screen/` | the emulator: cells, cursor, title, modes |
-//! | `query.rs` | what a terminal answers to a program's questions |
-//! | `signal.rs` | what programs report of themselves in escape sequences |
+//! | `query.rs` | a terminal's replies to a program's queries |
+//! | `signal.rs` | reports of programs in escape sequences |
 //! | `cast.rs`, `cast/` | recordings: writing, reading, playing |
-//! | `mask.rs` | secrets out of what is shown |
-//! | `kernel.rs` | what the kernel says of a terminal and the processes at it |
-//! | `profile.rs`, `profiles/` | what is known of a program's screens, as data |
-//! | `detect.rs` | the detector: what the program does, and what it asks |
-//! | `recording.rs`, `score.rs` | recorded sessions, read from files, and how well the detector does on them |
+//! | `mask.rs` | removes secrets from what is shown |
+//! | `kernel.rs` | what the kernel reports about a terminal and its processes |
+//! | `profile.rs`, `profiles/` | knowledge of a program's screens, as data |
+//! | `detect.rs` | the detector: the program's state, and its questions |
+//! | `recording.rs`, `score.rs` | recorded sessions, read from files, and the detector's score on them |
 
 mod cast;
 mod detect;

@@ -1,17 +1,18 @@
-//! Secrets out of what is shown and stored. What a secret looks like is known further up: it is handed in.
+//! Removes secrets from what is shown and stored. The mask is passed in: this crate doesn't know what secrets look
+//! like.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::Screen;
 
-/// Puts something harmless in the place of each secret in a text.
+/// Replaces each secret in a text.
 pub type Mask = Arc<dyn for<'t> Fn(&'t str) -> Cow<'t, str> + Send + Sync>;
 
-/// A screen's rows, as [`Screen::rows`] has them, with the secrets masked; as many rows as before.
+/// A screen's rows, as from [`Screen::rows`], with the secrets masked; the number of rows doesn't change.
 ///
-/// A secret is found within a line, also where the line goes on in the next row, and over several lines where the mask
-/// knows such secrets. It isn't found where the program itself broke it, as in a box narrower than it.
+/// A secret is found within a line, also where the line is wrapped, and over several lines where the mask knows
+/// such secrets. It isn't found where the program itself broke it, as in a box narrower than the secret.
 #[must_use]
 pub fn masked_rows(screen: &Screen, mask: &Mask) -> Vec<String> {
     let rows = screen.rows();
@@ -46,7 +47,7 @@ pub fn masked_rows(screen: &Screen, mask: &Mask) -> Vec<String> {
         .collect()
 }
 
-/// A line and how many rows it takes.
+/// A line and its number of rows.
 struct Line {
     text: String,
     rows: usize,
@@ -72,7 +73,7 @@ fn joined(lines: &[Line]) -> String {
     lines.iter().map(|line| line.text.as_str()).collect::<Vec<_>>().join("\n")
 }
 
-/// A line in rows of so many characters.
+/// A line split into rows of `width` characters.
 fn broken(line: &str, width: usize) -> Vec<String> {
     let characters: Vec<char> = line.chars().collect();
     if characters.is_empty() {

@@ -1,17 +1,17 @@
-//! What is known of a program's screens, as data (TOML).
+//! Knowledge of a program's screens, as data (TOML).
 //!
 //! ```toml
 //! name = "codex"
-//! kind = "agent"                 # or "plain": the kernel tells that it reads, the rules tell what
-//! inherits = "generic"           # whose rules are tried after its own
-//! settle_ms = 60                 # a frame counts once nothing was painted for so long
-//! submit_ms = 6000               # after a prompt was submitted: so long without a working mark, then the turn counts as done
-//! stalled_ms = 120000            # a working mark that shows no life for so long
+//! kind = "agent"                 # or "plain": the kernel shows that it reads, the rules show what
+//! inherits = "generic"           # the profile whose rules are tried after its own
+//! settle_ms = 60                 # a frame counts after this long without output
+//! submit_ms = 6000               # a turn counts as done after this long without a working mark
+//! stalled_ms = 120000            # a working mark that doesn't change for this long
 //!
 //! [program]
 //! commands = ["codex", "@openai/codex"]   # a file's name, or a piece of its path, also of a script's
-//! screen = ['^>_ OpenAI Codex']           # rows by which it is known on a screen
-//! relays = ['^\[\S+\] \d+:']              # last rows of programs that only pass another one's screen on
+//! screen = ['^>_ OpenAI Codex']           # rows that identify it on a screen
+//! relays = ['^\[\S+\] \d+:']              # last rows of programs that show another program's screen
 //!
 //! [start]
 //! unattended = ["--ask-for-approval", "untrusted"]
@@ -24,7 +24,7 @@
 //! [keys]
 //! submit = "\r"
 //! interrupt = "\u001b"
-//! approve_once = "y"             # where a question's own options couldn't be read
+//! approve_once = "y"             # if a question's options couldn't be parsed
 //! approve_always = "p"
 //! deny = "\u001b"
 //! [[quit]]
@@ -35,31 +35,32 @@
 //! id = "approval.command"
 //! event = "approval"             # approval question auth waiting password working idle error
 //! ask = "command"                # command edit read network tool trust other
-//! region = "end"                 # where its last pattern is looked for, see below
-//! end = 1                        # end: among how many of the last rows that aren't blank
+//! region = "end"                 # where its last pattern has to match, see below
+//! end = 1                        # end: how many of the last rows that aren't blank
 //! rows = ['^Would you like to run', '^\W*1\. ', 'enter to confirm']
 //! span = 30                      # from the first row matched to the last, at most
 //! unless = ['^• Working']        # no row of the region, nor between those matched, may match
-//! gate = "none"                  # what the kernel has to say: none, keys (reads or may), read, hidden, raw, drawn
-//! subject = '^\$ (.+)'           # what it is about, see below
+//! gate = "none"                  # required kernel reading: none, keys (reads or may), read, hidden, raw, drawn
+//! subject = '^\$ (.+)'           # its subject, see below
 //! subject_until = '^\W*1\. '     # the row below that
-//! question = '\?$'               # the row that is the question; the first row matched, if absent
-//! options = "menu"               # read from the screen: menu (rows), letters ([y/N]), buttons (<Yes>  <No>); or given as [[rules.choices]]
+//! question = '\?$'               # the question's row; by default the first row matched
+//! options = "menu"               # parsed from the screen: menu (rows), letters ([y/N]), buttons (<Yes>  <No>); or given as [[rules.choices]]
 //! stable_ms = 100
 //! confidence = 90
 //! ```
 //!
-//! Patterns see rows without the frame's lines and blanks at both ends. `rows` match in this order, gaps between them are
-//! allowed; the last one has to match in the region:
-//! - `cursor`: what stands left of the cursor on its line (wrapped lines joined), with nothing right of it;
-//! - `row`: the whole row that the cursor is in;
+//! Patterns match rows without frame lines and blanks at both ends. `rows` match in this order, with gaps allowed;
+//! the last one has to match in the region:
+//! - `cursor`: the text left of the cursor on its line (wrapped lines joined), if the rest of the line is blank;
+//! - `row`: the whole row of the cursor;
 //! - `end`: one of the last `end` rows that aren't blank;
 //! - `above`: any row between the last prompt's and the cursor's; only for `error`.
 //!
-//! What a question is about is text that permissions decide by: it is one row that is all there, or nothing, and then a
-//! person is asked. `subject` alone is a row whose group 1 is the text, the lowest one. With `subject_until` it is where the
-//! text begins: a row with a group, or several patterns in order, below the last of which it begins. It goes to the last row
-//! that matches `subject_until`, or, where that is several patterns in order, to the first of these rows.
+//! Permissions are decided by a question's subject: it is one complete row, or absent, and then an approver
+//! decides. `subject` alone is the lowest row that matches; its group 1 is the text. With `subject_until` it is
+//! where the text begins: a row with a group, or several patterns in order, with the text beginning below the last
+//! of them. The text ends at the last row that matches `subject_until`, or, if that is several patterns in order,
+//! at the first of these rows.
 
 mod answer;
 mod options;
@@ -75,24 +76,24 @@ use regex::Regex;
 pub use answer::{Keys, QuitStep, StreamFormat, StructuredChannel};
 pub(crate) use rule::{Gate, Match, Region, Rule, RuleEvent, bare};
 
-/// What is known of a program.
+/// The profile of a program.
 #[derive(Debug, Clone)]
 pub struct Profile {
     /// Its name.
     pub name: String,
-    /// What kind of program it is.
+    /// The kind of program.
     pub kind: ProgramKind,
-    /// Arguments for running it while nobody looks.
+    /// Arguments to run it unattended.
     pub unattended: Vec<String>,
-    /// How a session of it is taken up again.
+    /// How to resume its sessions.
     pub resume: Resume,
     /// Its structured stream, if it has one.
     pub channel: Option<StructuredChannel>,
-    /// What to type.
+    /// The keys to type.
     pub keys: Keys,
-    /// How it is asked to end, in order.
+    /// How to ask it to end, in order.
     pub quit: Vec<QuitStep>,
-    /// Its text, as it was read.
+    /// The profile's text.
     pub source: String,
     pub(crate) settle_ms: u64,
     pub(crate) submit_ms: u64,
@@ -103,91 +104,91 @@ pub struct Profile {
     screen: Vec<Regex>,
 }
 
-/// What kind of program.
+/// The kind of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ProgramKind {
-    /// It has a composer, works by itself, and asks.
+    /// It has a composer, works by itself, and asks questions.
     Agent,
-    /// Anything else.
+    /// Any other program.
     Plain,
 }
 
-/// Arguments that take up a session again; empty where there is no way.
+/// Arguments that resume a session; empty if it can't.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Resume {
-    /// The last one.
+    /// Resume the last session.
     pub last: Vec<String>,
-    /// A certain one; `{session}` stands for its name.
+    /// Resume the session with the id `{session}`.
     pub session: Vec<String>,
 }
 
-/// Why a text is no profile.
+/// Why a text is no valid profile.
 #[derive(Debug, thiserror::Error)]
 pub enum ProfileError {
-    /// It isn't TOML, or has fields that no profile has.
+    /// It isn't TOML, or has unknown fields.
     #[error("profile `{name}`: {message}")]
     Malformed {
-        /// Which.
+        /// The profile's name.
         name: String,
-        /// Why, with the line.
+        /// The error, with the line.
         message: String,
     },
-    /// A rule that can't be followed.
+    /// An invalid rule.
     #[error("profile `{name}`, line {line}: rule `{rule}`: {message}")]
     Rule {
-        /// Which profile.
+        /// The profile's name.
         name: String,
-        /// Where the rule begins, from 1.
+        /// The line on which the rule begins, from 1.
         line: usize,
-        /// Its id.
+        /// The rule's id.
         rule: String,
-        /// What is wrong with it.
+        /// What is wrong.
         message: String,
     },
-    /// It inherits from one that isn't shipped.
+    /// It inherits from a profile that isn't shipped.
     #[error("profile `{name}` inherits from `{inherits}`, which isn't one of: {shipped}")]
     UnknownParent {
-        /// Which.
+        /// The profile's name.
         name: String,
-        /// From whom.
+        /// The parent's name.
         inherits: String,
-        /// Those there are.
+        /// The shipped profiles.
         shipped: String,
     },
 }
 
 impl Profile {
-    /// Reads a profile; `name` is told in errors, and its name where the text gives none.
+    /// Parses a profile; `name` is used in errors, and as its name if the text has none.
     ///
     /// # Errors
-    /// If the text is no profile.
+    /// If the text is no valid profile.
     pub fn parse(name: &str, text: &str) -> Result<Self, ProfileError> {
         parse::parse(name, text)
     }
 
-    /// Those that come with Provost, the generic one last.
+    /// The profiles shipped with Provost, the generic one last.
     #[must_use]
     pub fn shipped() -> Vec<Self> {
         shipped::NAMES.iter().filter_map(|name| Self::named(name)).collect()
     }
 
-    /// The shipped one of this name.
+    /// The shipped profile with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         shipped::profile(name).cloned()
     }
 
-    /// The shipped one that knows this command; the generic one if none does.
+    /// The shipped profile for this command; the generic one if there is none.
     #[must_use]
     pub fn for_command(program: &str, args: &[String]) -> Self {
         let known = shipped::known(|commands| is_one_of(commands, program, args));
         known.cloned().unwrap_or_else(Self::generic)
     }
 
-    /// Whether it is for this command: by the program's file name or path, or by those of the script or package that
-    /// an interpreter or a package runner (node, python, npx, uvx, env and their like) is given.
+    /// Whether it is for this command: by the program's file name or path, or by those of the script or package
+    /// that an interpreter or a package runner (node, python, npx, uvx, env and similar) is given.
     #[must_use]
     pub fn is_for(&self, program: &str, args: &[String]) -> bool {
         is_one_of(&self.commands, program, args)
@@ -237,7 +238,7 @@ fn knows(commands: &[String], program: &str) -> bool {
     commands.iter().any(is)
 }
 
-/// A file's name without its folder, version (`codex@1.2`) and the endings that scripts and programs have.
+/// A file's name without its folder, version (`codex@1.2`) and the extensions of scripts and programs.
 fn stem(program: &str) -> &str {
     let file = Path::new(program).file_name().and_then(|file| file.to_str()).unwrap_or(program);
     let file = file.split_once('@').map_or(file, |(name, _)| if name.is_empty() { file } else { name });

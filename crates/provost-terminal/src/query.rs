@@ -1,20 +1,20 @@
-//! What a terminal answers when a program asks it something, in xterm's words.
+//! A terminal's replies to a program's queries, in xterm's format.
 //!
-//! An answer comes to the program as if it had been typed. So nothing is ever answered that a program, or a file that
-//! is shown, has put into the terminal: the title is told as empty, the clipboard isn't told at all, and names of
-//! capabilities aren't repeated. And an answer that arrives when nobody waits for it any more ends up in a prompt:
-//! programs ask for the device attributes last and take their answer as the end of all, so it is sent last.
+//! The program reads a reply as if it had been typed. So replies never contain what a program, or a displayed
+//! file, has put into the terminal: the title is reported as empty, the clipboard isn't reported at all, and names
+//! of capabilities aren't repeated. A reply that arrives when the program no longer waits for it ends up in a
+//! prompt: programs query the device attributes last and take their reply as the end of all, so it is sent last.
 
 use provost_event::WindowSize;
 
 use crate::screen::csi::Csi;
 use crate::screen::scan::Terminator;
 
-/// The most bytes of answers that are kept for a program that asks and doesn't read; further ones are dropped.
+/// Maximum bytes of queued replies for a program that queries and doesn't read; further ones are dropped.
 const REPLIES_BYTES_MAX: usize = 16 * 1_024;
-/// What a cell is said to measure, in pixels.
+/// The reported size of a cell, in pixels.
 const CELL_PIXELS: (u32, u32) = (20, 10);
-/// Text, ground and cursor, as the dynamic colours 10, 11 and 12: light on dark.
+/// Text, background and cursor, as the dynamic colours 10, 11 and 12: light on dark.
 const COLOURS: [u8; 3] = [0xcc, 0x11, 0xff];
 /// xterm's first sixteen colours.
 const PALETTE: [(u8, u8, u8); 16] = [
@@ -36,7 +36,7 @@ const PALETTE: [(u8, u8, u8); 16] = [
     (0xff, 0xff, 0xff),
 ];
 
-/// Answers that wait to be sent.
+/// Queued replies.
 #[derive(Debug, Default)]
 pub(crate) struct Replies {
     sent_first: Vec<u8>,
@@ -44,7 +44,7 @@ pub(crate) struct Replies {
 }
 
 impl Replies {
-    /// In their order, device attributes behind all others.
+    /// In order, device attributes after all others.
     pub(crate) fn take(&mut self) -> Vec<u8> {
         let mut all = std::mem::take(&mut self.sent_first);
         all.append(&mut self.sent_last);
@@ -62,7 +62,7 @@ impl Replies {
     }
 }
 
-/// An answer.
+/// A reply.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
     /// These bytes.
@@ -71,25 +71,25 @@ pub(crate) enum Reply {
     Attributes,
 }
 
-/// What answers depend on.
+/// The state that replies depend on.
 pub(crate) struct Asked<'a> {
     pub(crate) size: WindowSize,
-    /// From 1.
+    /// Counted from 1.
     pub(crate) cursor: (u16, u16),
     pub(crate) keyboard_flags: u8,
     pub(crate) modify_other_keys: u8,
-    /// By number, whether it is one of DEC's: set, reset, or not known.
+    /// A mode by its number and kind: set, reset, or unknown.
     pub(crate) mode: &'a dyn Fn(u16, Dec) -> Option<bool>,
 }
 
-/// Whose numbers modes have.
+/// Whether a mode is one of DEC's private modes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dec {
     Private,
     Ansi,
 }
 
-/// The answer to a control sequence, if it is a question.
+/// The reply to a control sequence, if it is a query.
 pub(crate) fn answer_csi(csi: &Csi, asked: &Asked<'_>) -> Option<Reply> {
     let first = csi.parameter(0);
     let (row, col) = asked.cursor;
@@ -101,7 +101,7 @@ pub(crate) fn answer_csi(csi: &Csi, asked: &Asked<'_>) -> Option<Reply> {
         ("n", 5) => "\x1b[0n".to_owned(),
         ("n", 6) => format!("\x1b[{row};{col}R"),
         ("?n", 6) => format!("\x1b[?{row};{col}R"),
-        // No printer; the user's keys can be set; a keyboard of North America.
+        // No printer; user-defined keys can be set; a North American keyboard.
         ("?n", 15) => "\x1b[?13n".to_owned(),
         ("?n", 25) => "\x1b[?20n".to_owned(),
         ("?n", 26) => "\x1b[?27;1;0;0n".to_owned(),
@@ -142,7 +142,7 @@ fn window_report(report: u16, size: WindowSize) -> Option<String> {
     })
 }
 
-/// The answers to an operating system command that asks for colours; none to anything else.
+/// The replies to an operating system command that queries colours; none to any other.
 pub(crate) fn answer_osc(payload: &[u8], terminator: Terminator) -> Vec<Reply> {
     let Ok(payload) = std::str::from_utf8(payload) else { return Vec::new() };
     let mut fields = payload.split(';');
@@ -164,7 +164,7 @@ pub(crate) fn answer_osc(payload: &[u8], terminator: Terminator) -> Vec<Reply> {
     }
 }
 
-/// Pairs of a number and a colour, where a question mark asks.
+/// Pairs of a number and a colour, in which a question mark is a query.
 fn palette_answers<'a>(mut fields: impl Iterator<Item = &'a str>, end: &str) -> Vec<Reply> {
     let mut answers = Vec::new();
     while let (Some(number), Some(value)) = (fields.next(), fields.next()) {
@@ -175,7 +175,7 @@ fn palette_answers<'a>(mut fields: impl Iterator<Item = &'a str>, end: &str) -> 
     answers
 }
 
-/// xterm's 256 colours: sixteen by name, a cube of six by six by six, 24 greys.
+/// xterm's 256 colours: sixteen named ones, a cube of six by six by six, 24 greys.
 fn palette(number: u8) -> (u8, u8, u8) {
     if let Some(colour) = PALETTE.get(usize::from(number)) {
         return *colour;
@@ -193,7 +193,7 @@ fn rgb((red, green, blue): (u8, u8, u8)) -> String {
     format!("rgb:{red:02x}{red:02x}/{green:02x}{green:02x}/{blue:02x}{blue:02x}")
 }
 
-/// The answer to a device control string that asks for a setting (DECRQSS) or a capability (XTGETTCAP).
+/// The reply to a device control string that queries a setting (DECRQSS) or a capability (XTGETTCAP).
 pub(crate) fn answer_dcs(content: &[u8], cursor_style: u8, attributes: &str) -> Option<Reply> {
     if content.starts_with(b"+q") {
         return Some(Reply::Ordinary("\x1bP0+r\x1b\\".to_owned()));

@@ -1,6 +1,6 @@
-//! Recorded sessions of programs at a terminal, with or without labels, as folders of such hold them: `NAME.raw.jsonl`
-//! (what was written, typed and resized, and when), `NAME.proc.jsonl` (what the kernel said), `NAME.json` (which program,
-//! its window, what a detector should notice). Only the first is needed.
+//! Recorded sessions of programs at a terminal, with or without labels, as files in a folder: `NAME.raw.jsonl`
+//! (output, input and resizes with their times), `NAME.proc.jsonl` (kernel samples), `NAME.json` (the program, its
+//! window, the expected events). Only the first is needed.
 
 mod read;
 mod replay;
@@ -14,33 +14,33 @@ use crate::{KernelSample, Label};
 
 pub use replay::{ReplayOptions, replay};
 
-/// A session of a program at a terminal.
+/// A recorded session.
 #[derive(Debug, Clone)]
 pub struct Recording {
-    /// Its file's name without endings.
+    /// Its file name without extensions.
     pub name: String,
-    /// As the program was called; empty if that isn't told.
+    /// The command line; empty if unknown.
     pub argv: Vec<String>,
-    /// The window at its start.
+    /// The initial window size.
     pub size: WindowSize,
-    /// What happened, by time.
+    /// The events, by time.
     pub steps: Vec<(Duration, Step)>,
-    /// What the kernel said, written when it changed, by time.
+    /// The kernel samples, recorded on change, by time.
     pub samples: Vec<(Duration, KernelSample)>,
-    /// When and how it ended; the last step's time and a plain success where that isn't told.
+    /// When and how it ended; the last step's time and a plain success if unknown.
     pub exit: (Duration, Exit),
-    /// What a detector should notice; absent if nobody has said.
+    /// The events that a detector should report; absent if the recording has no labels.
     pub labels: Option<Vec<Label>>,
 }
 
-/// Something that happened in a recording.
+/// An event in a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
     /// The program wrote this.
     Output(Vec<u8>),
-    /// Somebody typed this; answers to queries are left out.
+    /// Typed input; replies to queries are left out.
     Input(Vec<u8>),
-    /// The window has this size.
+    /// The window has a new size.
     Resize(WindowSize),
 }
 
@@ -50,19 +50,19 @@ pub enum RecordingError {
     /// A file can't be read.
     #[error("can't read `{path}`")]
     Unreadable {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
-    /// A file isn't what its name says.
+    /// A file doesn't have the expected format.
     #[error("`{path}`, line {line}: {message}")]
     Malformed {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Where, from 1; 0: the file as a whole.
+        /// The line, from 1; 0: the file as a whole.
         line: usize,
-        /// What is wrong there.
+        /// What is wrong.
         message: String,
     },
 }

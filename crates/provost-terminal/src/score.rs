@@ -1,7 +1,7 @@
-//! How well a detector did on labelled recordings: precision, recall and delay of each kind.
+//! The score of a detector on labelled recordings: precision, recall and delay of each kind.
 //!
-//! - A prediction is right if its kind is one that a label accepts and it comes between the label's beginning (0.05 s
-//!   early is forgiven) and its end. Labels of failures and completions are points: they end 3 s after they begin.
+//! - A prediction is right if a label accepts its kind and it comes between the label's beginning (0.05 s early is
+//!   tolerated) and its end. Labels of failures and completions are points: they end 3 s after they begin.
 //! - A label that no prediction meets is missed. More than one prediction may meet it.
 //! - A prediction that meets no label is a false alarm, unless it comes at most 0.4 s after the end of one that accepts it.
 //! - The delay of a label is that of the first prediction that meets it.
@@ -21,13 +21,13 @@ const EARLY_S: f64 = 0.05;
 const GRACE_S: f64 = 0.4;
 const POINT_S: f64 = 3.0;
 
-/// What a label or a prediction is about.
+/// The kind of a label or a prediction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EventKind {
     /// Consent to an action is asked for.
     ApprovalRequest,
-    /// Anything else that somebody has to type.
+    /// Any other input is needed.
     WaitingForInput,
     /// A secret is asked for.
     PasswordPrompt,
@@ -35,17 +35,17 @@ pub enum EventKind {
     Idle,
     /// A failure became visible.
     Error,
-    /// A turn or the program came to its end.
+    /// A turn or the program ended.
     Completion,
     /// It is busy.
     Working,
-    /// Any other; not scored.
+    /// Any other kind; not scored.
     #[serde(other)]
     Other,
 }
 
 impl EventKind {
-    /// The kinds that are scored, in the order of the table.
+    /// The scored kinds, in the order of the table.
     pub const SCORED: [Self; 6] = [
         Self::ApprovalRequest,
         Self::WaitingForInput,
@@ -55,13 +55,13 @@ impl EventKind {
         Self::Completion,
     ];
 
-    /// Whether a person, or whoever stands for one, has to act.
+    /// Whether a person, or an approver acting for one, has to act.
     #[must_use]
     pub const fn needs_human(self) -> bool {
         matches!(self, Self::ApprovalRequest | Self::WaitingForInput | Self::PasswordPrompt | Self::Idle)
     }
 
-    /// As it is written in labels and predictions.
+    /// The name in labels and predictions.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -77,17 +77,17 @@ impl EventKind {
     }
 }
 
-/// Something that a detector should notice. Times are seconds since the start.
+/// An event that a detector should report. Times are seconds since the start.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Label {
-    /// What.
+    /// Its kind.
     pub kind: EventKind,
-    /// From when it is true.
+    /// Its beginning.
     pub t: f64,
-    /// Until when; absent for points.
+    /// Its end; absent for points.
     #[serde(default)]
     pub t_end: Option<f64>,
-    /// From when noticing it isn't wrong, if that is earlier.
+    /// The earliest time at which a report isn't wrong, if that is before the beginning.
     #[serde(default)]
     pub t_soft: Option<f64>,
     /// The kinds that count as right.
@@ -116,17 +116,17 @@ impl Label {
     }
 }
 
-/// What a detector noticed.
+/// An event that a detector reported.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Prediction {
-    /// When, in seconds since the start.
+    /// The time, in seconds since the start.
     pub t: f64,
-    /// What.
+    /// Its kind.
     pub kind: EventKind,
 }
 
 impl Prediction {
-    /// The prediction that an event stands for; `None` for events that aren't about what the program does.
+    /// The prediction of an event; `None` for events that aren't about the program's state.
     #[must_use]
     pub fn of(detected: &Detected) -> Option<Self> {
         let kind = match &detected.noted.event {
@@ -143,20 +143,20 @@ impl Prediction {
     }
 }
 
-/// What went wrong in one place.
+/// One mistake.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mistake {
-    /// In which recording.
+    /// The recording.
     pub recording: String,
-    /// Whether something was missed or made up.
+    /// Whether it was missed or a false alarm.
     pub wrong: Wrong,
-    /// Of what kind.
+    /// The kind.
     pub kind: EventKind,
-    /// When, in seconds since the start.
+    /// The time, in seconds since the start.
     pub t: f64,
 }
 
-/// In what way something is wrong.
+/// The kind of a mistake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wrong {
     /// A label that no prediction met.
@@ -165,19 +165,19 @@ pub enum Wrong {
     FalseAlarm,
 }
 
-/// How well a detector did.
+/// The score of a detector.
 #[derive(Debug, Clone, Default)]
 pub struct Score {
-    /// Each kind that is scored, in the order of [`EventKind::SCORED`].
+    /// Each scored kind, in the order of [`EventKind::SCORED`].
     pub kinds: [Scored; 6],
     /// "A person must act".
     pub needs_human: Scored,
-    /// Where it was wrong.
+    /// All mistakes.
     pub mistakes: Vec<Mistake>,
 }
 
 impl Score {
-    /// Of a set of recordings: their names, their labels and what was predicted.
+    /// The score of a set of recordings: their names, labels and predictions.
     #[must_use]
     pub fn of<'a>(recordings: impl IntoIterator<Item = (&'a str, &'a [Label], &'a [Prediction])>) -> Self {
         let mut score = Self::default();
@@ -187,7 +187,7 @@ impl Score {
         score
     }
 
-    /// Takes in one recording.
+    /// Adds one recording.
     pub fn add(&mut self, name: &str, labels: &[Label], predictions: &[Prediction]) {
         self.add_kinds(name, labels, predictions);
         let labels: Vec<&Label> = labels.iter().filter(|label| label.kind.needs_human()).collect();

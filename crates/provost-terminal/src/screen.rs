@@ -1,4 +1,4 @@
-//! The emulator: what the bytes of a program come to on a screen.
+//! The emulator: turns a program's output into a screen.
 
 mod charset;
 pub(crate) mod csi;
@@ -22,7 +22,7 @@ use crate::Signal;
 use emulator::Emulator;
 use scan::{Piece, Scanner};
 
-/// Where the cursor is, from 0, and whether it is shown.
+/// The cursor's position, from 0, and its visibility.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cursor {
     /// The row.
@@ -33,12 +33,12 @@ pub struct Cursor {
     pub visible: bool,
 }
 
-/// A screen and what came with it.
+/// A screen with its reports and replies.
 ///
-/// What it holds is bounded whatever the program writes: cells by the window, unfinished sequences by 4 KiB, reports by
-/// 256, answers by 32 KiB. It knows no time; see [`Modes::synchronized`]. It differs from xterm in that tabs are every
-/// eight columns, a window of one column is kept as one of two, and erasing the rest of a full line leaves its last
-/// character.
+/// Its memory is bounded for any output: cells by the window, unfinished sequences by 4 KiB, reports by 256,
+/// replies by 32 KiB. It has no clock; see [`Modes::synchronized`]. It differs from xterm in that tabs are every
+/// eight columns, a window of one column is kept as one of two, and erasing the rest of a full line leaves its
+/// last character.
 pub struct Screen {
     scanner: Scanner,
     emulator: Emulator,
@@ -52,12 +52,13 @@ impl Screen {
         Self { scanner: Scanner::default(), emulator: Emulator::new(size), size }
     }
 
-    /// Takes in what the program wrote. Sequences and characters may be cut anywhere.
+    /// Handles output of the program. Sequences and characters may be cut anywhere.
     pub fn feed(&mut self, bytes: &[u8]) {
         let (mut run_start, mut at) = (0, 0);
         while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
             let (piece, len) = self.scanner.next(rest);
-            // Whatever is in this chunk and needs no care goes to the library in one piece with its neighbours.
+            // Pieces that are whole in this chunk and need no special handling go to the library together with
+            // their neighbours.
             if !(is_in_chunk(&piece, len) && self.emulator.lets_through(&piece)) {
                 self.emulator.process(bytes.get(run_start..at).unwrap_or_default());
                 self.emulator.take(&piece);
@@ -68,7 +69,7 @@ impl Screen {
         self.emulator.process(bytes.get(run_start..at).unwrap_or_default());
     }
 
-    /// Gives it another size.
+    /// Sets the window size.
     pub fn resize(&mut self, size: WindowSize) {
         self.size = size;
         self.emulator.resize(size);
@@ -80,13 +81,13 @@ impl Screen {
         self.size
     }
 
-    /// What programs reported since the last call, in order; of more than 256 the last. Bells in a row are one.
+    /// The reports since the last call, in order; at most the last 256. Adjacent bells count as one.
     pub fn take_signals(&mut self) -> Vec<Signal> {
         self.emulator.take_signals()
     }
 
-    /// What a terminal would have answered to queries since the last call, in their order, but device attributes behind
-    /// all others; at most 32 KiB, further answers are dropped.
+    /// The replies to queries since the last call, in order, but device attributes after all others; at most 32
+    /// KiB, further replies are dropped.
     pub fn take_replies(&mut self) -> Vec<u8> {
         self.emulator.take_replies()
     }
@@ -106,31 +107,31 @@ impl Screen {
         screen.rows(from, to.saturating_sub(from)).nth(usize::from(row)).map(told).unwrap_or_default()
     }
 
-    /// Whether a row's text goes on in the next because the line was full.
+    /// Whether a row's text continues in the next because the line was full.
     #[must_use]
     pub fn row_wraps(&self, row: u16) -> bool {
         self.emulator.parser.screen().row_wrapped(row)
     }
 
-    /// The parts of a row that look alike, from the left, blanks among them; none beyond the window.
+    /// The parts of a row with the same style, from the left, including blanks; none beyond the window.
     #[must_use]
     pub fn runs(&self, row: u16) -> Vec<Run> {
         style::runs(self.emulator.parser.screen(), row)
     }
 
-    /// How a cell looks; `None` beyond the window.
+    /// A cell's style; `None` beyond the window.
     #[must_use]
     pub fn style(&self, row: u16, col: u16) -> Option<Style> {
         self.emulator.parser.screen().cell(row, col).map(style::style)
     }
 
-    /// Whether a cell's colours are exchanged; no beyond the window.
+    /// Whether a cell's colours are inverted; `false` beyond the window.
     #[must_use]
     pub fn is_inverse(&self, row: u16, col: u16) -> bool {
         self.style(row, col).is_some_and(|style| style.inverse)
     }
 
-    /// Whether a cell is dim; no beyond the window.
+    /// Whether a cell is dim; `false` beyond the window.
     #[must_use]
     pub fn is_dim(&self, row: u16, col: u16) -> bool {
         self.style(row, col).is_some_and(|style| style.dim)
@@ -156,9 +157,9 @@ impl Screen {
         self.emulator.modes()
     }
 
-    /// Names what can be read: the rows' texts (without trailing blanks), which screen it is, where the cursor is and
-    /// whether it is shown. Colours, title and modes don't count. It is the same within one version of Provost; it
-    /// isn't for keeping.
+    /// Identifies the readable content: the rows' texts (without trailing blanks), which screen it is, the
+    /// cursor's position and visibility. Colours, title and modes don't count. It is stable within one version of
+    /// Provost; don't store it.
     #[must_use]
     pub fn fingerprint(&self) -> u64 {
         let cursor = self.cursor();
@@ -177,8 +178,9 @@ impl Screen {
             .fold(FNV_BASIS, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(FNV_PRIME))
     }
 
-    /// Bytes that paint this screen, with its modes, on a fresh terminal of the same size. Below an alternate screen the
-    /// main one is painted too. What only sequences to come would show (saved cursors, titles set aside) isn't in them.
+    /// Bytes that paint this screen, with its modes, on a reset terminal of the same size. Below an alternate
+    /// screen the main one is painted too. State that only later sequences would show (saved cursors, stacked
+    /// titles) is left out.
     #[must_use]
     pub fn snapshot(&self) -> Vec<u8> {
         told(snapshot::snapshot(&self.emulator)).into_bytes()
@@ -193,15 +195,15 @@ fn is_in_chunk(piece: &Piece<'_>, taken: usize) -> bool {
     matches!(piece, Piece::Text(bytes) | Piece::Csi(bytes) if bytes.len() == taken)
 }
 
-/// What the cells hold for U+FFFD, which the library doesn't take. Nothing else writes it to a terminal.
+/// The cells' placeholder for U+FFFD, which the library doesn't accept. Programs don't write it otherwise.
 pub(crate) const STAND_IN: char = '\u{fffc}';
 
-/// A text of the library's, with the characters that were meant.
+/// A text of the library, with placeholders restored.
 pub(crate) fn told(text: String) -> String {
     if text.contains(STAND_IN) { text.replace(STAND_IN, "\u{fffd}") } else { text }
 }
 
-/// A character of two columns has no place in a window of one, and the library stumbles over it.
+/// A window of one column has no room for a wide character, and the library fails on it.
 const COLS_MIN: u16 = 2;
 
 fn cells(size: WindowSize) -> (NonZeroU16, NonZeroU16) {

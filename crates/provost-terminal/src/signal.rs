@@ -1,14 +1,14 @@
-//! What programs report of themselves in escape sequences. Any program can forge them: they are claims.
+//! Reports of programs in escape sequences. Any program can forge them: they are claims.
 //!
-//! Texts are shown, logged and sent on, so they arrive here without control characters and without characters that
-//! turn the direction of writing, and no longer than `TEXT_CHARS_MAX`.
+//! Texts are shown, logged and forwarded, so they have neither control characters nor characters that change the
+//! writing direction, and at most `TEXT_CHARS_MAX` characters.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
-/// The longest text of a report, in characters; what is beyond is cut off.
+/// Maximum characters of a report's text; the rest is cut off.
 const TEXT_CHARS_MAX: usize = 1_024;
-/// The most fields of a status; further ones are dropped.
+/// Maximum fields of a status; further ones are dropped.
 const FIELDS_MAX: usize = 16;
 
 /// A report.
@@ -16,7 +16,7 @@ const FIELDS_MAX: usize = 16;
 pub enum Signal {
     /// The window's title (OSC 0 and 2).
     Title(String),
-    /// Program status (OSC 7501): the fields as they came, `state` among them.
+    /// Program status (OSC 7501): the fields in order, including `state`.
     Status(Vec<(String, String)>),
     /// A shell's mark (OSC 133): `A` prompt starts, `B` it ends, `C` output starts, `D` the command ended, with its
     /// exit status if told.
@@ -29,7 +29,7 @@ pub enum Signal {
     Bell,
 }
 
-/// Reads reports out of operating system commands; holds the parts of a notification that comes in several (OSC 99).
+/// Parses reports from operating system commands; holds the parts of a notification in several parts (OSC 99).
 #[derive(Debug, Default)]
 pub(crate) struct Reports {
     partial: Option<(String, String)>,
@@ -83,13 +83,13 @@ impl Reports {
     }
 }
 
-/// A text without what would do more than be read, and not too long.
+/// A text without control characters and direction marks, and not too long.
 pub(crate) fn plain(text: &str) -> String {
     let harmless = |c: &char| !c.is_control() && !turns_direction(*c);
     text.chars().filter(harmless).take(TEXT_CHARS_MAX).collect::<String>().trim().to_owned()
 }
 
-/// The marks of Unicode's bidirectional algorithm: with them a text reads otherwise than it is.
+/// The marks of Unicode's bidirectional algorithm: with them a text reads differently from its bytes.
 const fn turns_direction(c: char) -> bool {
     matches!(c, '\u{200e}' | '\u{200f}' | '\u{061c}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -99,7 +99,7 @@ fn notification(text: &str) -> Option<Signal> {
     (!text.is_empty()).then_some(Signal::Notification(text))
 }
 
-/// ConEmu numbers its commands behind the 9; whatever isn't one of them is a notification as iTerm2 has it.
+/// ConEmu's commands begin with a number; any other text is a notification in iTerm2's format.
 fn conemu_or_notification(rest: &str) -> Option<Signal> {
     let mut fields = rest.splitn(3, ';');
     let command = fields.next().and_then(|first| first.parse::<u8>().ok());
@@ -127,7 +127,7 @@ fn urxvt_notification(rest: &str) -> Option<Signal> {
     }
 }
 
-/// `OSC 133 ; letter` with fields behind it, of which only the exit status after `D` is of use.
+/// `OSC 133 ; letter` with optional fields; only the exit status after `D` is used.
 fn mark(rest: &str) -> Option<Signal> {
     let mut fields = rest.split(';');
     let letter = match fields.next()? {
@@ -141,7 +141,7 @@ fn mark(rest: &str) -> Option<Signal> {
     Some(Signal::Mark(letter, status))
 }
 
-/// Fields are parted by `;` or, as Codex sends them, by `:`. A colon within a value (an address, a time) is kept.
+/// Fields are separated by `;` or, from Codex, by `:`. A colon within a value (an address, a time) is kept.
 fn status(rest: &str) -> Option<Signal> {
     let mut fields: Vec<(String, String)> = Vec::new();
     for part in rest.split(';').flat_map(|fields| fields.split(':')) {

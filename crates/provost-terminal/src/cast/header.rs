@@ -10,16 +10,16 @@ use crate::Mask;
 /// The version that is written and read.
 pub(super) const VERSION: u8 = 2;
 
-/// What a recording is of.
+/// The metadata of a recording.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CastHeader {
     /// The window at the start.
     pub size: WindowSize,
     /// When it started, in seconds since 1970.
     pub timestamp: Option<u64>,
-    /// The command, as somebody would type it.
+    /// The command, as a user would type it.
     pub command: Option<String>,
-    /// What players show for a title.
+    /// The title that players show.
     pub title: Option<String>,
     /// The variable `TERM`.
     pub term: Option<String>,
@@ -27,7 +27,7 @@ pub struct CastHeader {
     pub shell: Option<String>,
 }
 
-/// As the format has it; players know other fields besides.
+/// The format's fields; players know others besides.
 #[derive(Serialize, Deserialize)]
 struct Line {
     version: u8,

@@ -1,29 +1,29 @@
-//! Playing recordings: what to show, and how long to wait before. Whoever plays it waits.
+//! Playing recordings: what to show, and how long to wait before it. The caller does the waiting.
 
 use std::io::BufRead;
 use std::time::Duration;
 
 use super::read::{CastError, CastReader, Happened};
 
-/// How to play.
+/// The options of playing.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PlayOptions {
-    /// How many times as fast as it happened; 1 if it isn't a number above 0.
+    /// The speed factor; 1 if it isn't a number above 0.
     pub speed: f64,
-    /// The longest wait in the recording's time, before the speed counts; `None`: as long as it was.
+    /// The longest wait in the recording's time, before the speed applies; `None`: unlimited.
     pub idle_max: Option<Duration>,
 }
 
 /// One step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlayStep {
-    /// How long to wait after the step before.
+    /// The wait after the step before.
     pub delay: Duration,
-    /// What to show then.
+    /// What to show.
     pub what: Happened,
 }
 
-/// The steps of a recording. What was typed isn't among them: it shows in the output.
+/// The steps of a recording. Input isn't among them: it shows in the output.
 pub struct Player<R> {
     reader: CastReader<R>,
     options: PlayOptions,
@@ -37,7 +37,7 @@ impl<R: BufRead> Player<R> {
         Self { reader, options, shown_at: Duration::ZERO }
     }
 
-    /// What is played, to ask whether it was cut off.
+    /// The reader, to ask whether the recording was cut off.
     #[must_use]
     pub const fn reader(&self) -> &CastReader<R> {
         &self.reader

@@ -17,16 +17,16 @@ pub enum CastError {
     /// The file couldn't be read.
     #[error("line {line} of the recording couldn't be read")]
     Read {
-        /// Which, from 1.
+        /// The line, from 1.
         line: u64,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
     /// It isn't a recording.
     #[error("this is no recording: its first line isn't the header of an asciicast ({message})")]
     Foreign {
-        /// What is wrong with it.
+        /// What is wrong.
         message: String,
     },
     /// It is a recording of another version.
@@ -34,43 +34,43 @@ pub enum CastError {
         "this recording is an asciicast of version {version}; Provost reads version 2 (`asciinema convert -f asciicast-v2` makes one)"
     )]
     Version {
-        /// Which.
+        /// The version.
         version: u64,
     },
     /// A line is no event.
     #[error("line {line} of the recording is no event: {message}")]
     Malformed {
-        /// Which, from 1.
+        /// The line, from 1.
         line: u64,
-        /// Why.
+        /// What is wrong.
         message: String,
     },
 }
 
-/// Something that happened at the terminal.
+/// An event at the terminal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Happened {
     /// The program wrote this.
     Output(String),
-    /// Somebody typed this.
+    /// Typed input.
     Input(String),
-    /// The window has another size.
+    /// The window has a new size.
     Resized(WindowSize),
-    /// A mark, and what for.
+    /// A marker, with its label.
     Marker(String),
 }
 
-/// Something that happened, and when, since the start.
+/// An event and its time since the start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CastEvent {
-    /// When.
+    /// The time.
     pub at: Duration,
-    /// What.
+    /// The event.
     pub what: Happened,
 }
 
-/// Reads a recording event by event. A last line that was cut off, as a killed recorder leaves it, is its end. Events
-/// of kinds that version 2 doesn't have are passed over.
+/// Reads a recording event by event. A last line that was cut off, as a killed recorder leaves it, is the end.
+/// Events of kinds that version 2 doesn't have are skipped.
 pub struct CastReader<R> {
     input: R,
     header: CastHeader,
@@ -90,7 +90,7 @@ impl<R: BufRead> CastReader<R> {
         Ok(Self { input, header, line: 1, was_cut: false, is_over: false })
     }
 
-    /// What it is of.
+    /// The recording's metadata.
     #[must_use]
     pub const fn header(&self) -> &CastHeader {
         &self.header
@@ -125,7 +125,7 @@ impl<R: BufRead> CastReader<R> {
 impl<R: BufRead> Iterator for CastReader<R> {
     type Item = Result<CastEvent, CastError>;
 
-    /// Ends after the first error.
+    /// `None` after the first error.
     fn next(&mut self) -> Option<Self::Item> {
         if self.is_over {
             return None;
@@ -138,7 +138,7 @@ impl<R: BufRead> Iterator for CastReader<R> {
 
 struct Line {
     text: String,
-    /// It ends as lines do.
+    /// Whether it ends with a line end.
     is_whole: bool,
 }
 
@@ -153,12 +153,12 @@ fn read_line(input: &mut impl BufRead, line: u64) -> Result<Option<Line>, CastEr
             message: format!("it is longer than {LINE_BYTES_MAX} bytes"),
         });
     }
-    // A cut can go through a character.
+    // The cut may be within a character.
     let text = String::from_utf8_lossy(&bytes).into_owned();
     Ok((!bytes.is_empty()).then_some(Line { text, is_whole }))
 }
 
-/// A recording of version 1 is one JSON object, which can go over many lines.
+/// A recording of version 1 is one JSON object, which may span many lines.
 fn header(line: &str, input: &mut impl BufRead) -> Result<CastHeader, CastError> {
     let foreign = |error: &dyn std::fmt::Display| CastError::Foreign { message: error.to_string() };
     let value = match serde_json::from_str::<serde_json::Value>(line) {

@@ -1,7 +1,7 @@
-//! Holds the line that is being written until it is known what is in it, and masks it then.
+//! Holds the line that is being written until its content is known, and masks it then.
 //!
-//! The text is looked at as it will stand on the screen: without the sequences in it, with blanks where the cursor jumps
-//! to the right. Everything that waits is in one row with its times, so that events stay in their order.
+//! The text is checked as it will appear on the screen: without escape sequences, with blanks where the cursor
+//! jumps to the right. All held parts are in one queue with their times, so that events stay in order.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ use crate::Mask;
 use crate::screen::csi::Csi;
 use crate::screen::scan::{BACKSPACE, Piece, Scanner};
 
-/// The most bytes of one line that are held.
+/// Maximum bytes held of one line.
 const LINE_BYTES_MAX: usize = 8 * 1_024;
-/// The most bytes that are held while a private key hasn't come to its end.
+/// Maximum bytes held while a private key is incomplete.
 const KEY_BYTES_MAX: usize = 32 * 1_024;
-/// The widest jump that is taken for blanks, in columns; a wider one is as many blanks.
+/// The widest jump, in columns, that is replaced by that many blanks; a wider one counts as this many blanks.
 const BLANKS_MAX: u16 = 4;
-/// Fewer bytes that don't show, as those of colours, aren't looked at.
+/// Fewer invisible bytes, such as those of colours, aren't checked.
 const SECRET_BYTES_MIN: usize = 12;
 const KEY_START: &str = "-----BEGIN ";
 const KEY_END: &str = "-----END ";
@@ -30,16 +30,16 @@ pub(super) struct Released {
     pub(super) data: String,
 }
 
-/// A part of what waits.
+/// A held part.
 #[derive(Debug)]
 enum Part {
-    /// So many bytes of the line's text.
+    /// This many bytes of the line's text.
     Text(Duration, usize),
-    /// A jump to the right, and how many blanks it is in the line's text.
+    /// A jump to the right, and the number of blanks for it in the line's text.
     Jump(Duration, Vec<u8>, usize),
-    /// Bytes that put no text on the screen.
+    /// Bytes that aren't visible on the screen.
     Unseen(Duration, Vec<u8>),
-    /// Another event that happened meanwhile.
+    /// Another event in between.
     Event(Released),
 }
 
@@ -50,7 +50,7 @@ pub(super) struct Veil {
     parts: Vec<Part>,
     line: String,
     bytes: usize,
-    /// Where the next text goes, as far as jumps tell; rows are only told apart.
+    /// The position of the next text, as far as jumps define it; row numbers only distinguish rows.
     row: u32,
     col: u32,
     released: Vec<Released>,
@@ -61,17 +61,17 @@ impl Veil {
         Self { mask, ..Self::default() }
     }
 
-    /// What is final by now.
+    /// Takes the final events.
     pub(super) fn take(&mut self) -> Vec<Released> {
         std::mem::take(&mut self.released)
     }
 
-    /// Whether nothing waits.
+    /// Whether nothing is held.
     pub(super) const fn is_empty(&self) -> bool {
         self.parts.is_empty()
     }
 
-    /// Since when something waits.
+    /// The time of the oldest held part.
     pub(super) fn waits_since(&self) -> Option<Duration> {
         self.parts.first().map(|part| match part {
             Part::Text(at, _)
@@ -150,7 +150,7 @@ impl Veil {
         self.limit();
     }
 
-    /// A private key has begun and not ended.
+    /// Whether a private key has begun and not ended.
     fn is_in_key(&self) -> bool {
         self.line
             .rfind(KEY_START)
@@ -160,14 +160,14 @@ impl Veil {
     fn unseen(&mut self, at: Duration, raw: &[u8]) {
         self.bytes += raw.len();
         match self.parts.last_mut() {
-            // A string that came in parts is looked at as a whole.
+            // A string in several parts is checked as a whole.
             Some(Part::Unseen(_, bytes)) => bytes.extend_from_slice(raw),
             _ => self.parts.push(Part::Unseen(at, raw.to_vec())),
         }
         self.limit();
     }
 
-    /// Jumps within the row leave the line together, all others end it.
+    /// A jump to the right within the row keeps the line together; any other ends it.
     fn csi(&mut self, at: Duration, sequence: &[u8], raw: &[u8]) {
         let Some(csi) = sequence.get(2..).and_then(Csi::parse) else { return self.unseen(at, raw) };
         let (row, col) = (self.row, self.col);
@@ -203,7 +203,7 @@ impl Veil {
         }
     }
 
-    /// What is more than may be held goes, up to the last blank, so that no word is torn.
+    /// Releases what exceeds the limit, up to the last blank, so that no word is split.
     fn limit(&mut self) {
         let max = if self.is_long_key() { KEY_BYTES_MAX } else { LINE_BYTES_MAX };
         if self.bytes <= max {
@@ -218,12 +218,12 @@ impl Veil {
         self.bytes > LINE_BYTES_MAX && self.is_in_key()
     }
 
-    /// All that waits is final.
+    /// Releases everything.
     pub(super) fn release_all(&mut self) {
         self.release(self.line.len());
     }
 
-    /// The first so many bytes of the line are final, and what came before and among them.
+    /// Releases the first `end` bytes of the line, and the other parts before and among them.
     fn release(&mut self, end: usize) {
         let parts = std::mem::take(&mut self.parts);
         let line = std::mem::take(&mut self.line);
@@ -247,7 +247,7 @@ impl Veil {
         self.bytes += self.parts.iter().map(Part::unseen_len).sum::<usize>();
     }
 
-    /// A part is final as far as it goes, and its rest waits on.
+    /// Releases the first part of a split one; the rest stays held.
     fn split(&mut self, part: Part, kept: usize, text: &str) {
         let (Part::Text(at, len) | Part::Jump(at, _, len)) = part else { return };
         self.put(at, text.as_bytes());
@@ -301,7 +301,7 @@ impl Part {
     }
 }
 
-/// What a mask made of a line: from its first difference to its last, one piece is put in another's place.
+/// The change of a line by the mask: from its first to its last difference, one piece replaces another.
 struct Change {
     from: usize,
     to: usize,
@@ -321,7 +321,7 @@ impl Change {
         Self { from, to: line.len() - same, instead }
     }
 
-    /// What is left of a part of the line; what was put in is where the change starts.
+    /// The unmasked rest of a part of the line; the replacement stands where the change starts.
     fn put(&self, line: &str, part: std::ops::Range<usize>) -> String {
         let before = line.get(part.start..part.end.min(self.from)).unwrap_or_default();
         let behind = line.get(part.start.max(self.to)..part.end).unwrap_or_default();

@@ -9,35 +9,36 @@ use super::header::CastHeader;
 use super::veil::{Released, Veil};
 use crate::Mask;
 
-/// How long text that could still become a secret is held.
+/// How long text that may still become a secret is held.
 const HELD_MAX: Duration = Duration::from_secs(2);
-/// How long lines are gathered before they are handed to the system.
+/// How long lines are buffered before they are written.
 const GATHERED_MAX: Duration = Duration::from_millis(500);
-/// How many bytes of them are.
+/// Maximum bytes in that buffer.
 const GATHERED_BYTES_MAX: usize = 64 * 1_024;
 
-/// What somebody typed.
+/// Typed input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Typed<'a> {
-    /// The terminal echoed it, or the program shows what is typed by itself.
+    /// The terminal or the program echoed it.
     Shown(&'a [u8]),
-    /// The terminal's echo was off: it is a secret. Nothing of it is kept, not even that it was.
+    /// The terminal's echo was off: it is a secret. Nothing is recorded, not even the time.
     Hidden,
 }
 
-/// Writes a recording. All times are since its start; one that goes back counts as the one before.
+/// Writes a recording. All times are since its start; a time before the previous one counts as the previous one.
 ///
-/// Output is decoded as it comes: a character cut in two is one, bytes that aren't UTF-8 become U+FFFD.
+/// Output is decoded as it comes: a character cut in two is restored, bytes that aren't UTF-8 become U+FFFD.
 ///
-/// With a mask, output goes through it line by line, whatever chunks it came in and whatever colours are in it: a line is
-/// held until it ends, the cursor leaves it, 8 KiB are there, or two seconds have passed, and keeps its times. So a secret
+/// With a mask, output is masked line by line, for any chunks and colours: a line is held until it ends, the
+/// cursor leaves it, it has 8 KiB, or two seconds have passed, and keeps its times. So a secret isn't found if it
+/// is
 /// isn't found if it is
-/// - painted more slowly than that, or in parts that aren't next to each other or not from left to right,
+/// - painted more slowly than that, or in parts that aren't adjacent or not from left to right,
 /// - broken by the program over several rows (a private key with its first and last line is found),
-/// - encoded (the clipboard's base64), or of several lines that aren't a private key,
-/// - typed key by key, in what was typed: each write goes through the mask for itself.
+/// - encoded (the clipboard's base64), or has several lines and isn't a private key,
+/// - typed key by key, in the input: each write is masked by itself.
 ///
-/// What is put in its place can be of another length, so what follows in the same row moves.
+/// The replacement may have another length, so what follows in the same row moves.
 pub struct CastWriter<W> {
     out: W,
     gathered: Vec<u8>,
@@ -45,7 +46,7 @@ pub struct CastWriter<W> {
     partial: Vec<u8>,
     mask: Option<Mask>,
     now: Duration,
-    /// Since when lines are gathered.
+    /// The time of the oldest buffered line.
     gathered_since: Option<Duration>,
 }
 
@@ -53,7 +54,7 @@ impl<W: io::Write> CastWriter<W> {
     /// Writes the first line. The mask also covers command and title.
     ///
     /// # Errors
-    /// What the writer says.
+    /// The writer's errors.
     pub fn new(out: W, header: &CastHeader, mask: Option<Mask>) -> io::Result<Self> {
         let mut line = header.to_line(mask.as_ref())?.into_bytes();
         line.push(b'\n');
@@ -71,10 +72,10 @@ impl<W: io::Write> CastWriter<W> {
         Ok(writer)
     }
 
-    /// The program wrote this.
+    /// Records output of the program.
     ///
     /// # Errors
-    /// What the writer says; what couldn't be written is dropped.
+    /// The writer's errors; what couldn't be written is dropped.
     pub fn output(&mut self, at: Duration, bytes: &[u8]) -> io::Result<()> {
         self.pass(at);
         let text = self.decoded(bytes);
@@ -82,10 +83,10 @@ impl<W: io::Write> CastWriter<W> {
         self.gather()
     }
 
-    /// Somebody typed this.
+    /// Records typed input.
     ///
     /// # Errors
-    /// What the writer says.
+    /// The writer's errors.
     pub fn input(&mut self, at: Duration, typed: Typed<'_>) -> io::Result<()> {
         match typed {
             Typed::Shown(bytes) => self.event(at, 'i', &String::from_utf8_lossy(bytes)),
@@ -93,24 +94,24 @@ impl<W: io::Write> CastWriter<W> {
         }
     }
 
-    /// The window has another size.
+    /// Records a new window size.
     ///
     /// # Errors
-    /// What the writer says.
+    /// The writer's errors.
     pub fn resize(&mut self, at: Duration, size: WindowSize) -> io::Result<()> {
         self.event(at, 'r', &format!("{}x{}", size.cols, size.rows))
     }
 
-    /// Something happened that whoever plays it may look for.
+    /// Records a marker that a viewer may search for.
     ///
     /// # Errors
-    /// What the writer says.
+    /// The writer's errors.
     pub fn marker(&mut self, at: Duration, label: &str) -> io::Result<()> {
         self.event(at, 'm', label)
     }
 
-    /// By when [`tick`](Self::tick) is to be called, so that a killed Provost loses no more than the last two and a half
-    /// seconds; `None`: nothing is kept back.
+    /// When [`tick`](Self::tick) is due, so that a killed Provost loses at most the last two and a half seconds;
+    /// `None`: no data is buffered.
     #[must_use]
     pub fn flush_due(&self) -> Option<Duration> {
         let held = self.veil.waits_since().map(|since| since + HELD_MAX);
@@ -118,10 +119,10 @@ impl<W: io::Write> CastWriter<W> {
         held.into_iter().chain(gathered).min()
     }
 
-    /// Time has passed: what is due goes out.
+    /// Time has passed: writes what is due.
     ///
     /// # Errors
-    /// What the writer says.
+    /// The writer's errors.
     pub fn tick(&mut self, at: Duration) -> io::Result<()> {
         self.pass(at);
         if self.veil.waits_since().is_some_and(|since| since + HELD_MAX <= self.now) {
@@ -135,20 +136,20 @@ impl<W: io::Write> CastWriter<W> {
         }
     }
 
-    /// Everything goes out, also text that could still become a secret.
+    /// Writes everything, including text that may still become a secret.
     ///
     /// # Errors
-    /// What the writer says.
+    /// The writer's errors.
     pub fn flush(&mut self) -> io::Result<()> {
         self.veil.release_all();
         self.gather()?;
         self.hand_over()
     }
 
-    /// Everything goes out, and the writer is given back.
+    /// Writes everything, and returns the writer.
     ///
     /// # Errors
-    /// What the writer says.
+    /// The writer's errors.
     pub fn finish(mut self) -> io::Result<W> {
         let rest = std::mem::take(&mut self.partial);
         if !rest.is_empty() {
@@ -169,7 +170,7 @@ impl<W: io::Write> CastWriter<W> {
         self.gather()
     }
 
-    /// The text of the bytes so far; the start of a character stays for the next.
+    /// The text of the bytes so far; an incomplete character is kept for the next call.
     fn decoded(&mut self, bytes: &[u8]) -> String {
         let mut all = std::mem::take(&mut self.partial);
         all.extend_from_slice(bytes);

@@ -1,4 +1,4 @@
-//! What a program says of itself (OSC 7501). Anything that is printed can say it, so it is a claim.
+//! A program's reports of its own state (OSC 7501). Any printed text may contain one, so it is only a claim.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use provost_event::{EvidenceSource, TerminalEvent};
 
 use super::{Detector, evidence};
 
-/// The last thing that was claimed.
+/// The last claim.
 #[derive(Debug, Clone)]
 pub(super) struct Claim {
     pub(super) at: Duration,
@@ -24,8 +24,8 @@ pub(super) enum Claimed {
 
 impl Detector {
     pub(super) fn claimed(&mut self, at: Duration, fields: &[(String, String)]) {
-        // Who reports its own state takes each key by itself. While the terminal works by the line something else is
-        // in front: a file with such a sequence in it is being printed.
+        // A program that reports its own state reads single keys. In line mode another program is in the
+        // foreground: a file with such a sequence in it is being printed.
         if self.kernel.is_some_and(|(_, sample)| sample.canonical == Some(true)) {
             return;
         }
@@ -48,7 +48,7 @@ impl Detector {
         self.claim = Some(Claim { at, state: claimed, words });
     }
 
-    /// What is claimed since the last answer, if anything.
+    /// The claim of this state since the last answer, if any.
     pub(super) fn claim_of(&self, state: Claimed) -> Option<&Claim> {
         let since = self.answered.as_ref().map_or(Duration::ZERO, |answered| answered.at);
         self.claim.as_ref().filter(|claim| claim.state == state && claim.at >= since)

@@ -1,4 +1,4 @@
-//! What a frame comes to, and what is remembered of what came before.
+//! The result of a frame, and the state kept from earlier frames.
 
 use std::time::Duration;
 
@@ -6,14 +6,14 @@ use provost_event::{AskKind, AskOption, Blocker, TerminalAsk, TerminalEvidence, 
 
 use crate::profile::RuleEvent;
 
-/// How many letters of a question are its beginning; a narrow window shows no more of it in a row.
+/// The letters that count as a question's beginning; a narrow window shows no more of it in a row.
 const BEGINNING_CHARS: usize = 12;
 
-/// What a frame says.
+/// The result of a frame.
 #[derive(Debug, Clone)]
 pub(super) struct Finding {
     pub(super) kind: Kind,
-    /// Whether it is the same as another one.
+    /// Identifies equal findings.
     pub(super) key: String,
     /// The line or the question.
     pub(super) words: String,
@@ -25,11 +25,11 @@ pub(super) struct Finding {
     pub(super) stable: Duration,
     pub(super) confidence: u8,
     pub(super) evidence: Vec<TerminalEvidence>,
-    /// Whether it goes by the kernel alone: no rule knows these words.
+    /// Whether only the kernel supports it: no rule matches the text.
     pub(super) is_weak: bool,
-    /// What the rows but the cursor's say.
+    /// A digest of the rows other than the cursor's.
     pub(super) gist: u64,
-    /// Whether it is a prompt at the cursor that is painted anew each time, not a composer that is always there.
+    /// Whether it is a prompt that is painted at the cursor each time, not a permanent composer.
     pub(super) is_prompt: bool,
 }
 
@@ -91,39 +91,39 @@ impl Kind {
     }
 }
 
-/// What counts as an answer.
+/// The input that counts as an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Takes {
     /// Whole lines.
     Lines,
-    /// A key, but for those that only move the choice.
+    /// A key, except those that only move the selection.
     Keys,
     /// Any key.
     EveryKey,
 }
 
-/// A finding that has yet to stand long enough.
+/// A finding that hasn't lasted long enough yet.
 pub(super) struct Candidate {
     pub(super) key: String,
     pub(super) since: Duration,
 }
 
-/// What was reported last and still stands.
+/// The last reported finding that still holds.
 pub(super) struct Standing {
     pub(super) kind: Kind,
     pub(super) key: String,
     pub(super) words: String,
     pub(super) takes: Takes,
-    /// Whether letters were typed at it.
+    /// Whether letters were typed since it was reported.
     pub(super) is_typed_at: bool,
-    /// What the rest of the screen said.
+    /// A digest of the rest of the screen.
     pub(super) gist: u64,
     pub(super) ask: Option<TerminalAsk>,
 }
 
 impl Standing {
-    /// Whether it is the same question in other rows, as a new size of the window makes them: found by the same rule, begun
-    /// with the same words, and about the same thing as far as both say about what.
+    /// Whether it is the same question wrapped differently after a resize: found by the same rule, with the same
+    /// first words, and with the same subject if both have one.
     pub(super) fn is_like(&self, finding: &Finding) -> bool {
         let is_rule = self.kind == finding.kind && self.key.lines().next() == finding.key.lines().next();
         let subject = self.ask.as_ref().and_then(|ask| ask.subject.as_ref());
@@ -140,31 +140,31 @@ fn beginning(words: &str) -> String {
 pub(super) struct Answered {
     pub(super) at: Duration,
     pub(super) key: String,
-    /// The line that was typed at, and its row.
+    /// The line at the cursor when it was typed, and its row.
     pub(super) line: String,
     pub(super) row: usize,
-    /// The end of what was typed in this turn, on one line.
+    /// The end of the input of this turn, on one line.
     pub(super) typed: String,
-    /// Whether letters had been typed before it.
+    /// Whether letters had been typed before.
     pub(super) has_letters: bool,
-    /// The prompt's words, if it was only letters.
+    /// The prompt's text, if only letters were typed.
     pub(super) letters: Option<String>,
     /// Whether a frame without the question was seen since.
     pub(super) has_vanished: bool,
 }
 
-/// How far an agent is with what it was asked for.
+/// The progress of an agent's turn.
 #[derive(Default)]
 pub(super) struct Turn {
     /// A prompt was submitted, and its turn hasn't ended.
     pub(super) submitted: bool,
-    /// Work was seen since the last answer.
+    /// Signs of work were seen since the last answer.
     pub(super) worked: bool,
-    /// How many transcripts were seen above a composer that looks ready since the last answer.
+    /// The number of changed transcripts above a composer that looks ready, since the last answer.
     pub(super) growths: u32,
-    /// What was submitted began with a slash: a command of the program's own.
+    /// The submitted text began with a slash: a command of the program itself.
     pub(super) is_command: bool,
-    /// The last answer refused or stopped something: the turn may end without any work.
+    /// The last answer refused or interrupted: the turn may end without any work.
     pub(super) is_stopped: bool,
     /// The first letters typed since the composer was ready.
     pub(super) typed: String,

@@ -1,14 +1,14 @@
-//! What a rule sees of a screen.
+//! The screen as rules see it.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use crate::Screen;
 use crate::profile::bare;
 
-/// How many rows a prompt's line may be wrapped over.
+/// Maximum rows of a wrapped prompt line.
 const WRAPPED_ROWS_MAX: u16 = 6;
 
-/// The screen at one moment, made ready for rules.
+/// A snapshot of the screen, prepared for rules.
 #[derive(Debug, Default)]
 pub(crate) struct Frame {
     rows: Vec<String>,
@@ -17,11 +17,11 @@ pub(crate) struct Frame {
     /// The last row that isn't blank.
     pub(crate) end: usize,
     pub(crate) cursor_row: usize,
-    /// The cursor's place within its row's text, counted in characters.
+    /// The cursor's position within its row's text, in characters.
     pub(crate) cursor_at: Option<usize>,
-    /// What stands left of the cursor on its line.
+    /// The text left of the cursor on its line.
     pub(crate) line: String,
-    /// Whether nothing stands right of it.
+    /// Whether the rest of the line is blank.
     pub(crate) is_line_end: bool,
     pub(crate) is_alternate: bool,
     pub(crate) is_cursor_shown: bool,
@@ -60,7 +60,7 @@ impl Frame {
         self.full.iter().copied().take(count)
     }
 
-    /// What the rows say, in letters: spinners, clocks, counters and frames don't change it.
+    /// A digest of the letters in the rows: spinners, clocks, counters and frames don't change it.
     pub(crate) fn gist(&self, rows: impl Iterator<Item = usize>) -> u64 {
         let mut hasher = DefaultHasher::new();
         let letters = rows.flat_map(|row| self.row(row).chars()).filter(|c| c.is_alphabetic());
@@ -68,7 +68,7 @@ impl Frame {
         hasher.finish()
     }
 
-    /// What all rows but the cursor's say.
+    /// A digest of all rows but the cursor's.
     pub(crate) fn rest(&self) -> u64 {
         self.gist(self.full.iter().copied().filter(|row| *row != self.cursor_row))
     }
@@ -83,7 +83,7 @@ impl Frame {
     }
 }
 
-/// How many characters of a row's bare text stand left of the cursor.
+/// How many characters of a row's bare text are left of the cursor.
 fn within(row: &str, left: &str) -> Option<usize> {
     let blank = row.find(bare(row))?;
     left.chars().count().checked_sub(row.get(..blank)?.chars().count())

@@ -1,7 +1,7 @@
-//! A frame, a sample of the kernel and a claim come to a finding.
+//! Derives a finding from a frame, a kernel sample and a claim.
 //!
-//! Order: a report of being blocked, a secret that is read, a rule for something blocked, the program's own working or
-//! idle, a plain program's read of the terminal. Quiet alone is never a finding.
+//! Order of precedence: a claim of being blocked, a read of a secret, a rule for a blocked state, the program's
+//! own working or idle state, a plain program's read of the terminal. Silence alone is never a finding.
 
 use std::time::Duration;
 
@@ -13,30 +13,30 @@ use super::{Detector, Frame};
 use crate::kernel::Reading;
 use crate::profile::{Gate, Match, ProgramKind, Region, Rule, RuleEvent};
 
-/// How long nothing may have happened before a read of the terminal counts by itself: with words at the cursor that look
-/// like a prompt, with others, when sample and words are at odds, with nothing at the cursor, on a screen that shows no
-/// known prompt. On a loaded machine what was painted is seen later than that somebody reads.
+/// How long a read of the terminal must last without other events to count by itself: with text at the cursor that
+/// looks like a prompt, with other text, when sample and text disagree, with no text at the cursor, on a screen
+/// without a known prompt. On a loaded machine output is seen later than a read.
 const WORDS: Duration = Duration::from_millis(150);
 const ODD_WORDS: Duration = Duration::from_millis(500);
 const AT_ODDS: Duration = Duration::from_millis(200);
 const NO_WORDS: Duration = Duration::from_millis(800);
 const FULL_SCREEN: Duration = Duration::from_millis(400);
-/// How long words have to stand where the kernel can't tell who reads.
+/// How long text has to stay where the kernel can't tell which process reads.
 const NO_KERNEL: Duration = Duration::from_millis(400);
-/// A sample that didn't come after so long isn't waited for.
+/// How long to wait for a kernel sample.
 const SAMPLE_WAIT: Duration = Duration::from_millis(500);
-/// How many rows above a composer have to stand still.
+/// The rows above a composer that must not change.
 const TRANSCRIPT_ROWS: usize = 12;
-/// How long a report of working holds against a composer that looks ready.
+/// How long a claim of working overrides a composer that looks ready.
 const CLAIM_HOLDS: Duration = Duration::from_secs(10);
 
-/// What was read from a frame.
+/// The result of reading a frame.
 pub(super) enum Read {
-    /// Something.
+    /// A finding.
     Found(Box<Finding>),
-    /// There is no evidence of anything.
+    /// No evidence.
     Nothing,
-    /// A sample of the kernel has to come first.
+    /// A kernel sample is needed first.
     Later,
 }
 
@@ -50,7 +50,7 @@ impl Detector {
         found.map_or(Read::Nothing, |finding| Read::Found(Box::new(finding)))
     }
 
-    /// What the kernel said since anything happened. `None`: it has yet to say.
+    /// The kernel reading since the last event. `None`: there is no sample yet.
     fn reading(&self, at: Duration) -> Option<Reading> {
         let active = self.clock.active();
         match self.kernel {
@@ -64,7 +64,7 @@ impl Detector {
         if reading == Reading::Secret {
             return Some(self.secret(frame, None));
         }
-        // While the terminal works by the line an agent isn't at its screen: what stands there is what it left.
+        // In line mode an agent isn't at its screen: the screen shows what it has left.
         if !self.is_raw() {
             let asks = self.blocked(frame, reading, |rule| rule.region == Region::Cursor);
             return asks.or_else(|| (reading == Reading::Blocked).then(|| self.kernel_wait(frame, NO_WORDS)));
@@ -84,8 +84,8 @@ impl Detector {
             Reading::Blocked => Some(rule.unwrap_or_else(|| self.kernel_wait(frame, by_words(frame)))),
             Reading::Keys => rule.or_else(|| self.claims_blocked(frame)).or_else(|| self.keys_wait(frame)),
             Reading::Nothing => None,
-            // Who sleeps until one of several things happens while the terminal works by the line seldom waits for a person:
-            // only a prompt that a program shows when it has nothing to do counts.
+            // A process that polls while the terminal is in line mode seldom waits for a person: only a prompt
+            // that a program shows when it is idle counts.
             Reading::Unknown
                 if !self.is_raw() && rule.as_ref().is_some_and(|finding| finding.kind != Kind::Waiting) =>
             {
@@ -99,7 +99,7 @@ impl Detector {
         }
     }
 
-    /// The first rule of the profile for something that somebody has to see to.
+    /// The first rule of the profile that matches and needs a person.
     fn blocked(&self, frame: &Frame, reading: Reading, is_wanted: impl Fn(&Rule) -> bool) -> Option<Finding> {
         self.rule(frame, reading, |rule| {
             !matches!(rule.event, RuleEvent::Working | RuleEvent::Idle | RuleEvent::Error) && is_wanted(rule)
@@ -110,13 +110,13 @@ impl Detector {
         let mut rules = self.profile.rules.iter().filter(|rule| is_wanted(rule));
         rules.find_map(|rule| {
             self.passes(rule, reading).then_some(())?;
-            // A line editor shows its cursor; who hides it shows how far it is.
+            // A line editor shows its cursor; a hidden one belongs to a progress display.
             let is_hidden =
                 rule.region == Region::Cursor && !frame.is_cursor_shown && rule.event == RuleEvent::Waiting;
             (!is_hidden || reading == Reading::Blocked).then_some(())?;
             let found = rule.find(frame)?;
-            // A dialog that was left on the screen, with the cursor at something else below it; a form whose cursor is in
-            // a field above the one for a secret.
+            // A dialog that was left on the screen, with the cursor below it; a form whose cursor is in a field
+            // above the one for a secret.
             let is_plain = self.profile.kind == ProgramKind::Plain && rule.region == Region::End;
             let is_left = frame.is_cursor_shown && frame.cursor_row > found.last && !frame.line.is_empty();
             let is_elsewhere = rule.event == RuleEvent::Password && frame.cursor_row < found.first;
@@ -137,8 +137,8 @@ impl Detector {
         }
     }
 
-    /// An agent draws its dialogs and its composer while it takes each key by itself: in line mode they are what it left
-    /// on the screen when it went to start anew, or to end.
+    /// An agent draws its dialogs and its composer while it reads single keys: in line mode they are leftovers
+    /// from before a restart or the end.
     fn is_left_over(&self, rule: &Rule) -> bool {
         let is_drawn = self.profile.kind == ProgramKind::Agent && rule.region != Region::Cursor;
         is_drawn && rule.event != RuleEvent::Working && !self.is_raw()
@@ -149,7 +149,7 @@ impl Detector {
     }
 
     fn finding(&self, rule: &Rule, frame: &Frame, mut found: Match) -> Finding {
-        // Who reads a single key would take the return for an answer to what comes next.
+        // A program that reads a single key would take the return as an answer to its next question.
         if self.is_raw() && self.reading.1 == Some(Reading::Blocked) && rule.region == Region::Cursor {
             found.options.iter_mut().for_each(bare_key);
         }
@@ -157,7 +157,7 @@ impl Detector {
         let words = if rule.region == Region::Cursor { frame.line.clone() } else { found.question.clone() };
         let labels: Vec<&str> = found.options.iter().map(|option| option.label.as_str()).collect();
         let key = match kind {
-            // While the transcript above the composer grows it isn't ready.
+            // A composer isn't ready while the transcript above it grows.
             Kind::Idle => format!("{} {:x}", rule.id, frame.gist(frame.above(found.first, TRANSCRIPT_ROWS))),
             Kind::Working => rule.id.clone(),
             _ => format!(
@@ -187,7 +187,7 @@ impl Detector {
     }
 
     fn secret(&self, frame: &Frame, rule: Option<Finding>) -> Finding {
-        // Other words than those for a secret: one of both may be older than the other.
+        // The text doesn't ask for a secret: sample or screen may be outdated.
         let says_so = rule.as_ref().is_some_and(|finding| finding.kind == Kind::Password);
         let stable = match rule {
             Some(_) if says_so => self.settle(),
@@ -210,8 +210,8 @@ impl Detector {
         Finding { stable, takes, confidence: 85, evidence: self.by_kernel(), ..finding }
     }
 
-    /// The program takes each key by itself and sleeps: it may wait for one. Words that look like a prompt, or a whole
-    /// screen of its own, make it likely.
+    /// The program reads single keys and sleeps: it may wait for one. Text that looks like a prompt, or the
+    /// alternate screen, makes it likely.
     fn keys_wait(&self, frame: &Frame) -> Option<Finding> {
         let is_relayed =
             frame.last_rows(1).any(|row| self.profile.relays.iter().any(|bar| bar.is_match(frame.row(row))));
@@ -239,12 +239,12 @@ impl Detector {
         if is_prompt(frame) {
             return Some(lines(AT_ODDS, 70));
         }
-        // A line editor, whatever its prompt: it has pasted text bracketed for as long as it reads.
+        // A line editor with any prompt: it keeps bracketed paste on while it reads.
         let is_edited = frame.is_line_end && self.screen.modes().bracketed_paste;
         (is_edited && !is_relayed).then(|| lines(AT_ODDS, 75))
     }
 
-    /// The program says that it is blocked, and nothing on the screen says otherwise.
+    /// The program claims to be blocked, and the screen doesn't contradict.
     fn claims_blocked(&self, frame: &Frame) -> Option<Finding> {
         let claim = self.claim_of(Claimed::Blocked)?;
         let is_contradicted =
@@ -260,7 +260,7 @@ impl Detector {
         })
     }
 
-    /// The composer is ready, unless the program says that it works.
+    /// The composer is ready, unless the program claims to work.
     fn ready(&self, at: Duration, frame: &Frame, reading: Reading) -> Option<Finding> {
         if self.holds_prompt(frame) {
             return None;
@@ -287,7 +287,8 @@ impl Detector {
         Some(finding)
     }
 
-    /// A blocked read of single keys takes any; who polls edits lines by itself, as far as the rule doesn't say otherwise.
+    /// A blocked read of single keys takes any key; a program that polls edits lines by itself, unless the rule
+    /// says otherwise.
     fn takes(&self, rule: &Rule, kind: Kind) -> Takes {
         let is_key = rule.id.contains("pager") || rule.id.contains("any-key");
         let reads_keys = self.is_raw() && self.reading.1 == Some(Reading::Blocked);
@@ -299,7 +300,7 @@ impl Detector {
         }
     }
 
-    /// Whether the composer still holds what was submitted.
+    /// Whether the composer still holds the submitted text.
     fn holds_prompt(&self, frame: &Frame) -> bool {
         let typed = self.answered.as_ref().filter(|_| self.turn.submitted && !self.turn.worked);
         typed.is_some_and(|answered| answered.has_letters && answered.line == frame.line)
@@ -325,7 +326,7 @@ fn bare_key(option: &mut AskOption) {
     }
 }
 
-/// Whether the words at the cursor end as prompts do.
+/// Whether the text at the cursor ends like a prompt.
 fn is_prompt(frame: &Frame) -> bool {
     const ENDS: [char; 15] = [':', '?', '>', '$', '#', '%', '：', '？', ']', ')', '»', '❯', '›', '=', '*'];
     frame.is_line_end && frame.line.ends_with(ENDS)

@@ -1,4 +1,4 @@
-//! What was typed: an answer, or only letters of one.
+//! Typed input: an answer, or only letters of one.
 
 use std::time::Duration;
 
@@ -8,25 +8,25 @@ use super::finding::{Answered, Kind, Standing, Takes};
 use super::{Detector, evidence};
 use crate::profile::bare;
 
-/// How much is remembered of what was typed at a composer: its beginning says whether it is a command, its end is found
-/// again in the transcript.
+/// Bytes kept of the input at a composer: its beginning shows whether it is a command, its end is searched in the
+/// transcript.
 const TYPED_BYTES_MAX: usize = 8192;
-/// How much of its end is looked for in the transcript.
+/// Characters of its end that are searched in the transcript.
 const ECHO_CHARS: usize = 16;
 
-/// What typing something does to a prompt.
+/// The effect of input on a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Typed {
-    /// It ends a line, or it is a key that stops something.
+    /// It ends a line, or is a key that interrupts.
     Line,
-    /// The choice moves, or help is shown.
+    /// It moves the selection, or shows help.
     Navigation,
     /// Letters.
     Letters,
 }
 
-/// Control characters by which a line is edited (Ctrl-A, -B, -E, -F, -H, Tab, line feed, -K, -L, -N, -P, -R, -T, -U, -V, -W,
-/// -Y), and the beginning of longer keys; any other does something to the program.
+/// Control characters that edit a line (Ctrl-A, -B, -E, -F, -H, Tab, line feed, -K, -L, -N, -P, -R, -T, -U, -V,
+/// -W, -Y), and the beginning of longer keys; any other has an effect on the program.
 const EDITING: [u8; 18] = [1, 2, 5, 6, 8, 9, 10, 11, 12, 14, 16, 18, 20, 21, 22, 23, 25, 27];
 
 impl Typed {
@@ -68,7 +68,7 @@ impl Detector {
         }
     }
 
-    /// From here on it works again, until there is evidence of something else.
+    /// From here on the program counts as working, until there is other evidence.
     fn answered_with(&mut self, at: Duration, bytes: &[u8], typed: Typed) {
         let standing = self.standing.take();
         let was_idle = standing.as_ref().is_some_and(|standing| standing.kind == Kind::Idle);
@@ -100,7 +100,7 @@ impl Detector {
         self.turn.typed.clear();
     }
 
-    /// Whether it refuses what was asked, or interrupts.
+    /// Whether the input refuses the question, or interrupts.
     fn stops(&self, standing: Option<&Standing>, bytes: &[u8]) -> bool {
         let keys = &self.profile.keys;
         let refusal = standing.and_then(|standing| standing.ask.as_ref());
@@ -112,13 +112,13 @@ impl Detector {
             || bytes == b"\x03"
     }
 
-    /// Whether the last word that was typed stands left of the cursor.
+    /// Whether the last typed word is left of the cursor.
     fn shows_typed(&self) -> bool {
         let mut words = self.turn.typed.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
         words.next_back().is_some_and(|word| self.cursor_row().ends_with(word))
     }
 
-    /// What was typed, as it may be seen in one row; what was typed in this turn before, if it was a mere key.
+    /// The input, as it may be visible in one row; for a single key, the earlier input of this turn.
     fn typed_words(&self) -> String {
         let words = self.turn.typed.replace("\u{1b}[200~", "").replace("\u{1b}[201~", "");
         let last = words.trim().lines().last().unwrap_or_default();

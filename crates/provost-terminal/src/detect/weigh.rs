@@ -1,4 +1,4 @@
-//! A finding becomes an event: once, and only when it is new.
+//! Turns a finding into an event: once, and only if it is new.
 
 use std::time::Duration;
 
@@ -11,27 +11,27 @@ use super::{Detector, Frame, evidence};
 use crate::kernel::Reading;
 use crate::profile::{ProgramKind, Region};
 
-/// A question that stays on the screen after its answer counts as asked again only after so long: an agent takes a while
-/// to take it away.
+/// A question that stays on the screen after its answer counts as repeated only after this long: an agent takes a
+/// while to remove it.
 const ANSWERED_STAYS: Duration = Duration::from_millis(1200);
-/// The same for what takes single keys, when nothing was painted since: not every key shows.
+/// The same for prompts that take single keys, without output since: not every key is echoed.
 const ANSWERED_SILENT: Duration = Duration::from_millis(400);
-/// The same for all else when nothing was painted since: the answer may not have been read yet.
+/// The same for all other prompts without output since: the program may not have read the answer yet.
 const ANSWERED_UNSEEN: Duration = Duration::from_millis(2500);
-/// After a command of the program's own (`/help`) a composer counts as ready again after so long; after a prompt once
-/// work was seen, or after `submit_ms` of the profile.
+/// After a command of the program itself (`/help`) a composer counts as ready again after this long; after a
+/// prompt once signs of work were seen, or after `submit_ms` of the profile.
 const COMMAND_TAKES: Duration = Duration::from_millis(1000);
-/// How long a composer has to stand then, without any sign of work.
+/// How long a composer has to last then, without signs of work.
 const SUBMIT_SILENT: Duration = Duration::from_millis(1500);
-/// How long a composer has to stand after an answer that belongs to no turn (a trust dialog at the start).
+/// How long a composer has to last after an answer outside of a turn (a trust dialog at the start).
 const ANSWER_TAKES: Duration = Duration::from_millis(500);
-/// How long an agent's first screen has to stand: dialogs follow it.
+/// How long an agent's first screen has to last: dialogs may follow it.
 const START_TAKES: Duration = Duration::from_millis(1000);
-/// How often the transcript has to have changed since for that.
+/// How many transcript changes end that wait.
 const TURN_GROWTHS: u32 = 2;
-/// An agent whose screen fits no rule for so long is in an unknown state.
+/// An agent whose screen matches no rule for this long is in an unknown state.
 const UNKNOWN_AFTER: Duration = Duration::from_millis(1500);
-/// After so long a program has painted its screen for a new size of the window.
+/// How long a program may take to repaint its screen after a resize.
 const RESIZE_TAKES: Duration = Duration::from_millis(1500);
 /// How many rows above a prompt are searched for a failure.
 const ERROR_ROWS_MAX: usize = 40;
@@ -47,12 +47,12 @@ impl Detector {
                 self.try_on(at, is_quiet, Finding { gist, ..*finding }, frame);
             }
             Read::Nothing => self.found_nothing(at),
-            // A sample was asked for when something happened; it is due by now.
+            // A sample was requested when something happened; it is due by now.
             Read::Later => self.clock.call(at + super::SAMPLE_PAUSE),
         }
     }
 
-    /// Waits until it has stood long enough.
+    /// Waits until the finding has lasted long enough.
     fn try_on(&mut self, at: Duration, is_quiet: bool, finding: Finding, frame: &Frame) {
         if let Some(answered) = &mut self.answered
             && answered.key != finding.key
@@ -77,7 +77,7 @@ impl Detector {
         self.adopt(at, finding, frame);
     }
 
-    /// How long a finding has to stand.
+    /// How long a finding has to last.
     fn must_stand(&self, finding: &Finding) -> Duration {
         let is_said = self.claim_of(Claimed::Idle).is_some();
         if finding.kind != Kind::Idle || finding.is_prompt || is_said || self.turn.worked {
@@ -93,7 +93,7 @@ impl Detector {
         finding.stable.max(least)
     }
 
-    /// When something that looks like what was just answered counts as new.
+    /// When a finding that looks like the one just answered counts as new.
     fn not_before(&self, finding: &Finding) -> Duration {
         let Some(answered) = &self.answered else { return Duration::ZERO };
         let is_same = answered.key == finding.key && !answered.has_vanished;
@@ -102,7 +102,7 @@ impl Detector {
             (Kind::Working, _) => Duration::ZERO,
             (Kind::Idle, _) if finding.is_prompt => Duration::ZERO,
             (Kind::Idle, _) if self.turn.worked || self.claim_of(Claimed::Idle).is_some() => Duration::ZERO,
-            // Its echo and something after it: the turn is on its way, though no mark says so.
+            // The prompt's echo and more text: the turn has begun, though no rule shows that.
             (Kind::Idle, _) if self.turn.growths >= TURN_GROWTHS => Duration::ZERO,
             (Kind::Idle, _) if self.turn.submitted && !self.turn.is_stopped && !self.turn.is_command => {
                 answered.at + Duration::from_millis(self.profile.submit_ms)
@@ -129,7 +129,7 @@ impl Detector {
         }
     }
 
-    /// Whether letters stand behind the prompt's words: whatever they make of the line, it is the same prompt.
+    /// Whether letters follow the prompt's text: the prompt is the same, whatever the line looks like now.
     fn is_being_typed(&self, frame: &Frame) -> bool {
         let Some(standing) = &self.standing else { return false };
         let reads = self.kernel.is_none_or(|(_, sample)| sample.reading() != Reading::Nothing);
@@ -142,8 +142,8 @@ impl Detector {
             && is_longer
     }
 
-    /// Whether it has been reported: the same, one that the kernel alone knows while a better one stands, or the same
-    /// with letters behind it.
+    /// Whether it was reported already: the same finding, a kernel-only finding while a better one holds, or the
+    /// same finding followed by letters.
     fn stands(&mut self, at: Duration, finding: &Finding) -> bool {
         let letters = self.answered.as_ref().and_then(|answered| answered.letters.as_deref());
         let goes_on = |words: &str| {
@@ -162,7 +162,8 @@ impl Detector {
         if finding.kind == Kind::Idle {
             return standing.kind == Kind::Idle;
         }
-        // A key that changed the rest of the screen was an answer, though the prompt looks the same (a page was turned).
+        // A key that changed the rest of the screen was an answer, though the prompt looks the same (a pager's
+        // next page).
         let is_turned = standing.is_typed_at && standing.gist != finding.gist;
         let is_echo = standing.is_typed_at && finding.takes == Takes::Lines;
         let is_message = !standing.is_typed_at && finding.words.is_empty();
@@ -235,12 +236,12 @@ impl Detector {
         }
     }
 
-    /// What went wrong between the last answer and the prompt that follows it, if anything did.
+    /// Reports a failure between the last answer and the next prompt, if there is one.
     fn report_failure(&mut self, at: Duration, frame: &Frame) -> bool {
         let Some(answered) = &self.answered else { return false };
         let top = frame.cursor_row.saturating_sub(ERROR_ROWS_MAX);
         let is_line = |row: &str| !answered.line.is_empty() && row.starts_with(answered.line.as_str());
-        // An agent shows what it was asked for in its transcript; its cursor may be anywhere.
+        // An agent's transcript repeats the prompt; its cursor may be anywhere.
         let is_echo = |row: &str| answered.typed.len() > 2 && row.ends_with(answered.typed.as_str());
         let is_agent = self.profile.kind == ProgramKind::Agent;
         let is_old = |row: &usize| {
@@ -276,7 +277,7 @@ impl Detector {
         if self.standing.take().is_none() && self.state != TerminalState::Working {
             return;
         }
-        // A prompt that was just submitted is being taken; a loaded machine shows that late.
+        // The program is still taking the submitted prompt; a loaded machine shows that late.
         let is_taken = self.turn.submitted && !self.turn.worked;
         let taken =
             self.answered.as_ref().filter(|_| is_taken).map_or(Duration::ZERO, |answered| {

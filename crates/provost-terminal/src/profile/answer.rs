@@ -1,24 +1,24 @@
-//! What is typed to a program, and by what else it is spoken to.
+//! The keys to type to a program, and its structured stream.
 
 use serde::Deserialize;
 
-/// What to type.
+/// The keys to type.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Keys {
-    /// After a prompt's text, in a write of its own.
+    /// After a prompt's text, in a separate write.
     pub submit: String,
-    /// For a line's end inside a prompt, where pasted text isn't bracketed.
+    /// For a line end inside a prompt, without bracketed paste.
     pub newline: Option<String>,
-    /// What is typed before and after a prompt of several lines, where pasted text isn't bracketed.
+    /// Before and after a prompt of several lines, without bracketed paste.
     pub multiline: Option<[String; 2]>,
-    /// Stops what it does.
+    /// Interrupts the work.
     pub interrupt: String,
-    /// Yes, this time; for a question whose options couldn't be read.
+    /// Yes, this time; for a question whose options couldn't be parsed.
     pub approve_once: Option<String>,
-    /// Yes, and don't ask again; the same.
+    /// Yes, and don't ask again; likewise.
     pub approve_always: Option<String>,
-    /// No; the same.
+    /// No; likewise.
     pub deny: Option<String>,
 }
 
@@ -36,27 +36,27 @@ impl Default for Keys {
     }
 }
 
-/// One step of asking a program to end.
+/// One step of ending a program.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QuitStep {
-    /// What is typed.
+    /// The keys.
     pub keys: String,
-    /// How long to wait for its end before the next step, in milliseconds.
+    /// How long to wait for the end before the next step, in milliseconds.
     pub wait_ms: u64,
 }
 
-/// A stream that says what a program does without a screen.
+/// A stream of the program's events, without a screen.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StructuredChannel {
-    /// What it is written in.
+    /// Its format.
     pub format: StreamFormat,
-    /// The arguments that make the program speak it.
+    /// The arguments that select it.
     pub args: Vec<String>,
 }
 
-/// What a structured stream is written in.
+/// The format of a structured stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StreamFormat {

@@ -1,4 +1,4 @@
-//! The ways to answer, read from the screen.
+//! A question's options, parsed from the screen.
 
 use std::sync::LazyLock;
 
@@ -8,13 +8,13 @@ use regex::Regex;
 use super::rule::Choice;
 use crate::detect::Frame;
 
-/// An item of a menu: a mark of the one that is chosen, its number, its words.
+/// An item of a menu: the mark of the selected item, its number, its text.
 static ITEM: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"^(?:(?P<mark>[›❯>▶▸●◉➜→*])\s*)?(?P<number>\d{1,2})[.)]\s+(?P<label>\S.*)$").ok()
 });
-/// An item without a number; only beside one that is marked.
+/// An item without a number; only beside a marked one.
 static MARKED: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^[›❯▶▸●◉➜]\s+(?P<label>\S.*)$").ok());
-/// The key that an item names at its end: `Yes, proceed (y)`.
+/// The key named at an item's end: `Yes, proceed (y)`.
 static KEY: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"^(?P<label>.*\S)\s+\((?P<key>[[:alnum:]]|esc)\)$").ok());
 /// `(Y)es/(N)o/(D)on't ask again`, `[y]es, [n]o, [A]ll`.
@@ -28,7 +28,7 @@ static GROUP: LazyLock<Option<Regex>> = LazyLock::new(|| {
 static DEFAULT: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"\[(?:default=)?(?P<label>[[:alpha:]]+)\]\s*[:?]?$").ok());
 
-/// The items of a menu in the rows from `first` to `last`, and which one a plain return chooses.
+/// The items of a menu in the rows from `first` to `last`, and which of them a plain return selects.
 pub(super) fn menu(frame: &Frame, first: usize, last: usize) -> (Vec<AskOption>, Option<usize>) {
     let rows: Vec<&str> = (first..=last).map(|row| frame.row(row)).collect();
     let numbered = numbered(&rows);
@@ -40,7 +40,7 @@ fn numbered(rows: &[&str]) -> (Vec<AskOption>, Option<usize>) {
     let mut chosen = None;
     for found in rows.iter().filter_map(|row| ITEM.as_ref()?.captures(row)) {
         let (Some(number), Some(label)) = (found.name("number"), found.name("label")) else { continue };
-        // The list begins anew with its first number: what stood above was another one's.
+        // A first number begins a new list: the rows above belong to another one.
         if number.as_str() == "1" {
             options.clear();
             chosen = None;
@@ -68,7 +68,8 @@ fn item(text: &str, number: &str) -> AskOption {
     AskOption { label: label.to_owned(), keys, meaning: meaning(label) }
 }
 
-/// Items without numbers are the marked one and the rows around it up to the next blank one; the cursor keys lead there.
+/// Items without numbers are the marked one and the rows around it up to the next blank one; cursor keys select
+/// them.
 fn marked(rows: &[&str]) -> (Vec<AskOption>, Option<usize>) {
     let is_marked = |row: &str| MARKED.as_ref().is_some_and(|pattern| pattern.is_match(row));
     let Some(at) = rows.iter().rposition(|row| is_marked(row)) else { return (Vec::new(), None) };
@@ -97,7 +98,7 @@ fn steps(from: usize, to: usize) -> String {
     key.repeat(from.abs_diff(to))
 }
 
-/// The answers that a line names: `[y/N]` and its like; yes and no where it names none.
+/// The options that a line names: `[y/N]` and similar; yes and no if it names none.
 pub(super) fn letters(line: &str) -> (Vec<AskOption>, Option<usize>) {
     let mut labels = initials(line);
     if labels.len() < 2 {
@@ -132,8 +133,8 @@ fn group(line: &str) -> Vec<(String, String)> {
     let labels =
         inner.split(['/', ',', '|', '／']).map(|part| part.trim().trim_matches(['[', ']']).to_owned());
     let labels: Vec<String> = labels.filter(|label| !label.is_empty()).collect();
-    // One capital among small letters marks the default: the key is the small one. Where both cases mean something
-    // (`git add -p` has a and A) a label occurs in both.
+    // One capital among small letters marks the default: the key is the small letter. Where both cases have a
+    // meaning (`git add -p` has a and A) a label occurs in both.
     let both = labels.iter().any(|label| {
         label.chars().count() == 1 && {
             let other = label.to_lowercase();
@@ -158,8 +159,8 @@ fn default(line: &str, labels: &[(String, String)]) -> Option<usize> {
     })
 }
 
-/// The buttons of a dialog. Tab leads from the one that the cursor is at to the others; without the cursor on one of them
-/// nobody can tell what a key would choose, and there are no options.
+/// The buttons of a dialog. Tab moves from the button at the cursor to the others; without the cursor on one of
+/// them the effect of a key is unknown, and there are no options.
 pub(super) fn buttons(frame: &Frame, row: usize) -> (Vec<AskOption>, Option<usize>) {
     let text: Vec<char> = frame.row(row).chars().collect();
     let mut spans: Vec<(usize, usize, String)> = Vec::new();
@@ -196,7 +197,7 @@ pub(super) fn given(choices: &[Choice]) -> (Vec<AskOption>, Option<usize>) {
     (options.collect(), None)
 }
 
-/// What an option's words mean, in the languages that programs at terminals are seen to speak.
+/// The meaning of an option's label, in languages of known terminal programs.
 pub(crate) fn meaning(label: &str) -> OptionMeaning {
     const DENY: [&str; 22] = [
         "no",

@@ -1,4 +1,4 @@
-//! From TOML to a profile.
+//! Parses TOML into a profile.
 
 use std::ops::Range;
 
@@ -130,7 +130,7 @@ pub(super) fn parse(name: &str, text: &str) -> Result<Profile, ProfileError> {
     })
 }
 
-/// A profile's commands; none if it is no profile.
+/// A profile's commands; none if the text is no valid profile.
 pub(super) fn commands(text: &str) -> Vec<String> {
     #[derive(Deserialize)]
     struct Names {

@@ -1,4 +1,4 @@
-//! A rule, and whether it matches a frame.
+//! A rule, and its match with a frame.
 
 use provost_event::{AskKind, AskOption};
 use regex::Regex;
@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::subject::{Subject, whole};
 use crate::detect::Frame;
 
-/// What a rule says when it matches.
+/// What a matching rule reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum RuleEvent {
@@ -21,7 +21,7 @@ pub(crate) enum RuleEvent {
     Error,
 }
 
-/// Where a rule's last pattern is looked for.
+/// Where a rule's last pattern has to match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Region {
@@ -31,25 +31,25 @@ pub(crate) enum Region {
     Above,
 }
 
-/// What the kernel has to say for a rule to count.
+/// The kernel reading that a rule requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Gate {
     /// Nothing.
     None,
-    /// Something reads the terminal, or may.
+    /// A process reads the terminal, or may.
     Keys,
-    /// Something is blocked in a read of the terminal.
+    /// A process is blocked in a read of the terminal.
     Read,
-    /// Something reads the terminal or may, and doesn't let it echo.
+    /// A process reads the terminal or may, with the echo off.
     Hidden,
-    /// Something takes each key by itself.
+    /// A process reads single keys.
     Raw,
-    /// The same, also where that may be a process beyond the foreground group (a pinentry).
+    /// The same, including processes outside of the foreground group (a pinentry).
     Drawn,
 }
 
-/// Where the ways to answer come from.
+/// The source of the options.
 #[derive(Debug, Clone)]
 pub(crate) enum Options {
     Menu,
@@ -58,7 +58,7 @@ pub(crate) enum Options {
     Given(Vec<Choice>),
 }
 
-/// A way to answer that a profile names itself.
+/// An option that the profile itself names.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Choice {
@@ -66,7 +66,7 @@ pub(crate) struct Choice {
     pub(crate) keys: String,
 }
 
-/// A rule, ready for use.
+/// A parsed rule.
 #[derive(Debug, Clone)]
 pub(crate) struct Rule {
     pub(crate) id: String,
@@ -88,12 +88,12 @@ pub(crate) struct Rule {
     pub(crate) is_inherited: bool,
 }
 
-/// What a rule found on a frame.
+/// A rule's match on a frame.
 #[derive(Debug, Clone)]
 pub(crate) struct Match {
     /// The question or the prompt's line.
     pub(crate) question: String,
-    /// The first row that was matched.
+    /// The first matched row.
     pub(crate) first: usize,
     /// The row that the last pattern matched.
     pub(crate) last: usize,
@@ -103,8 +103,8 @@ pub(crate) struct Match {
 }
 
 impl Rule {
-    /// Agents have the terminal in raw mode and poll it all the time: only a plain read says that somebody else's
-    /// prompt (git's, sudo's) is at the cursor, not a prompt's text in the composer.
+    /// Agents keep the terminal in raw mode and poll it all the time: only a blocked read shows that another
+    /// program's prompt (git's, sudo's) is at the cursor, and not a prompt's text in the composer.
     pub(super) fn for_an_agent(&mut self) {
         self.is_inherited = true;
         if self.region == Region::Cursor {
@@ -112,7 +112,7 @@ impl Rule {
         }
     }
 
-    /// Looks for it on a frame.
+    /// Matches the rule with a frame.
     pub(crate) fn find(&self, frame: &Frame) -> Option<Match> {
         let (first, last) = match self.region {
             Region::Cursor => self.at_line(frame)?,
@@ -123,7 +123,7 @@ impl Rule {
         Some(self.read(frame, first, last))
     }
 
-    /// Whether a row says it; for rules that look at any row.
+    /// Whether a row matches; for rules that match any row.
     pub(crate) fn is_said(&self, row: &str) -> bool {
         self.anchor.is_match(row) && !self.unless.iter().any(|pattern| pattern.is_match(row))
     }
@@ -137,14 +137,14 @@ impl Rule {
     fn at(&self, frame: &Frame, row: usize) -> Option<(usize, usize)> {
         self.anchor.is_match(frame.row(row)).then_some(())?;
         let (first, last) = self.climb(frame, row)?;
-        // The first row is what the others belong to; what mustn't be there stands among them or below.
+        // The first row is the anchor of the others; excluded rows are searched among them or below.
         let from = if self.above.is_empty() { first } else { first + 1 };
         let denied = (from..=frame.end.max(last))
             .any(|row| self.unless.iter().any(|pattern| pattern.is_match(frame.row(row))));
         (!denied).then_some((first, last))
     }
 
-    /// Looks for the other patterns above, the nearest row first.
+    /// Searches the other patterns above, the nearest row first.
     fn climb(&self, frame: &Frame, anchor: usize) -> Option<(usize, usize)> {
         let top = anchor.saturating_sub(self.span);
         let mut first = anchor;
@@ -165,7 +165,7 @@ impl Rule {
         let about = self.about(frame, first, until);
         let subject = whole(&about).filter(|_| !self.is_twofold(frame, first, until));
         let mut question = self.question(frame, first, last);
-        // Whoever is asked sees all of it, also what can't be decided upon without a person.
+        // Without a subject an approver decides, who needs to see all of it.
         if subject.is_none() {
             about.iter().for_each(|row| question.extend(["\n", row]));
         }
@@ -181,7 +181,7 @@ impl Rule {
         named.unwrap_or_else(usual).to_owned()
     }
 
-    /// The rows that tell what it is about.
+    /// The rows of the subject.
     fn about<'a>(&self, frame: &'a Frame, first: usize, last: usize) -> Vec<&'a str> {
         let Some(subject) = &self.subject else { return Vec::new() };
         let is_line = self.region == Region::Cursor && subject.until.is_empty();
@@ -192,7 +192,7 @@ impl Rule {
         }
     }
 
-    /// Whether its first row is there twice: what it is about could imitate the question.
+    /// Whether its first row occurs twice: the subject could imitate the question.
     fn is_twofold(&self, frame: &Frame, first: usize, last: usize) -> bool {
         let reaches_far =
             self.subject.as_ref().is_some_and(|subject| !subject.until.is_empty()) && self.span > 1;
@@ -202,7 +202,7 @@ impl Rule {
     }
 }
 
-/// A row without blanks and the lines of a frame at both ends.
+/// A row without blanks and frame lines at both ends.
 pub(crate) fn bare(row: &str) -> &str {
     let row = row.trim_matches(|c: char| c.is_whitespace() || "│┃║┆┇┊┋▌▐▏▕╎╏▎▍█".contains(c));
     match row.strip_prefix('|').map(|rest| rest.strip_suffix('|').unwrap_or(rest)) {

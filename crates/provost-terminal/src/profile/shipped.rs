@@ -1,4 +1,4 @@
-//! The profiles that come with Provost. Each is read when it is first asked for: compiling its patterns takes a while.
+//! The profiles shipped with Provost. Each is parsed on first use: compiling its patterns takes a while.
 
 use std::sync::OnceLock;
 
@@ -21,7 +21,7 @@ pub(super) fn text(name: &str) -> Option<&'static str> {
     })
 }
 
-/// The profile of this name. A shipped text that is no profile counts as absent; a test sees to it that there is none.
+/// The profile with this name. An invalid shipped text counts as absent; a test ensures that there is none.
 pub(super) fn profile(name: &str) -> Option<&'static Profile> {
     static READ: [OnceLock<Option<Profile>>; NAMES.len()] = [const { OnceLock::new() }; NAMES.len()];
     let at = NAMES.iter().position(|known| *known == name)?;
@@ -29,7 +29,7 @@ pub(super) fn profile(name: &str) -> Option<&'static Profile> {
     READ.get(at)?.get_or_init(read).as_ref()
 }
 
-/// The one that knows a command, told by its names alone.
+/// The profile for a command, found by its commands alone.
 pub(super) fn known(is_for: impl Fn(&[String]) -> bool) -> Option<&'static Profile> {
     let knows = |name: &&&str| text(name).is_some_and(|text| is_for(&parse::commands(text)));
     NAMES.iter().find(knows).and_then(|name| profile(name))

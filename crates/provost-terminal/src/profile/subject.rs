@@ -1,7 +1,7 @@
-//! What a question is about, as far as the screen shows all of it.
+//! A question's subject, as far as the screen shows all of it.
 //!
-//! Permissions decide by this text, so half of it would be worse than none: a command that goes on in a second row, that
-//! is cut short, or that holds what looks like the question itself isn't read at all.
+//! Permissions are decided by this text, so a part of it would be worse than none: a command that continues in a
+//! second row, is cut short, or contains text that looks like the question itself is left out.
 
 use std::sync::LazyLock;
 
@@ -9,24 +9,24 @@ use regex::Regex;
 
 use crate::detect::Frame;
 
-/// What a program writes where it leaves something out.
+/// What programs write in place of omitted text.
 static LEFT_OUT: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"(?i)…$|\.\.\.$|\blines? hidden\b|\bmore lines?\b|^\+ show details|^(?:…|\.{3}) ?[+(]").ok()
 });
 
-/// Where a question's subject stands.
+/// The position of a question's subject.
 #[derive(Debug, Clone)]
 pub(crate) struct Subject {
-    /// Rows in this order, from the question's first one on. The last one's group 1 is the text's first row; if it has
-    /// none, the text begins below.
+    /// Rows in this order, from the question's first one on. Group 1 of the last one is the text's first row;
+    /// without a group, the text begins below.
     pub(super) from: Vec<Regex>,
-    /// Rows in this order, up to the question's last one: the text ends above the first of them. If there are none, the
-    /// text is the group of a row by itself, looked for from below.
+    /// Rows in this order, up to the question's last one: the text ends above the first of them. If there are
+    /// none, the text is the group of a single row, searched from below.
     pub(super) until: Vec<Regex>,
 }
 
 impl Subject {
-    /// The rows of the text that aren't blank; none where it isn't to be found.
+    /// The rows of the text that aren't blank; none if it isn't found.
     pub(super) fn rows<'a>(&self, frame: &'a Frame, first: usize, last: usize) -> Vec<&'a str> {
         if self.until.is_empty() {
             return (first..=last).rev().find_map(|row| self.group(frame.row(row))).into_iter().collect();
@@ -34,7 +34,8 @@ impl Subject {
         self.text(frame, first, last).unwrap_or_default()
     }
 
-    /// Looks for its end from below and for its beginning from above: rows of the text that look so are part of it.
+    /// Searches its end from below and its beginning from above: rows of the text that look the same are part of
+    /// it.
     fn text<'a>(&self, frame: &'a Frame, first: usize, last: usize) -> Option<Vec<&'a str>> {
         let (mut begin, mut end) = (first, last + 1);
         for pattern in self.until.iter().rev() {
@@ -54,7 +55,7 @@ impl Subject {
     }
 }
 
-/// The text, if it is all there: one row, in which nothing is left out.
+/// The text, if it is complete: one row, with no omission.
 pub(super) fn whole(rows: &[&str]) -> Option<String> {
     let [row] = rows else { return None };
     let is_cut = LEFT_OUT.as_ref().is_none_or(|pattern| pattern.is_match(row));

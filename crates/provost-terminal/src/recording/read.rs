@@ -64,10 +64,10 @@ struct About {
 }
 
 impl Recording {
-    /// Reads one. `path` is any of its files, or its folder and name without an ending.
+    /// Reads one recording. `path` is any of its files, or its folder and name without an extension.
     ///
     /// # Errors
-    /// If a file can't be read or isn't of the format. Only the raw bytes have to be there.
+    /// If a file can't be read or has another format. Only the raw bytes are required.
     pub fn read(path: &Path) -> Result<Self, RecordingError> {
         let base = base(path);
         let raw: Vec<RawLine> = lines(&with(&base, RAW))?;
@@ -171,7 +171,8 @@ const fn exit(status: i32) -> Exit {
 fn sample(line: &KernelLine) -> KernelSample {
     let modes = KernelSample { echo: line.echo, canonical: line.icanon, ..KernelSample::default() };
     let Some(foreground) = line.fg.filter(|group| *group > 0) else {
-        // No group is in front (yet, or any more): nobody reads, and the processes listed are the kernel's own.
+        // There is no foreground group (yet, or any more): no process reads, and the listed processes are the
+        // kernel's own.
         return KernelSample { reads_terminal: Some(false), polls: Some(false), ..modes };
     };
     let by_line = line.icanon == Some(true);
@@ -191,8 +192,8 @@ fn reads(process: &ProcessLine, by_line: bool) -> bool {
     process.tty_read || (by_line && process.st == "S" && is_shell(&process.comm) && polls(process))
 }
 
-/// By the call's number on x86-64 (poll, ppoll, select, pselect6, epoll_wait, epoll_pwait, epoll_pwait2, futex), or where
-/// it sleeps in the kernel.
+/// By the system call's number on x86-64 (poll, ppoll, select, pselect6, epoll_wait, epoll_pwait, epoll_pwait2,
+/// futex), or the kernel function it sleeps in.
 fn polls(process: &ProcessLine) -> bool {
     const CALLS: [&str; 8] = ["7", "271", "23", "270", "232", "281", "441", "202"];
     let sleeps_in = |place: &str| process.wchan.contains(place);

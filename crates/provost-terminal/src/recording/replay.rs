@@ -1,4 +1,4 @@
-//! The detector, run over a recording as a supervisor would have run it at the time.
+//! Runs the detector over a recording as a supervisor would have run it at the time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,11 +9,11 @@ use crate::{Detected, Detector, KernelSample, Profile, Reports};
 /// How a recording is replayed.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ReplayOptions {
-    /// Whether the detector hears what the program reported of itself.
+    /// Whether the detector uses the program's own reports.
     pub reports: Reports,
 }
 
-/// What the detector notices in a recording.
+/// The detector's events for a recording.
 #[must_use]
 pub fn replay(recording: &Recording, profile: Arc<Profile>, options: ReplayOptions) -> Vec<Detected> {
     let detector = Detector::new(profile, recording.size).with_reports(options.reports);
@@ -34,14 +34,14 @@ pub fn replay(recording: &Recording, profile: Arc<Profile>, options: ReplayOptio
 
 struct Player<'a> {
     detector: Detector,
-    /// Those to come.
+    /// The samples that are left.
     samples: &'a [(Duration, KernelSample)],
     known: KernelSample,
 }
 
 impl Player<'_> {
-    /// Lets time pass up to the next step: ticks, changes that the recording's samples show, and the samples that the
-    /// detector asks for, which say what was known at that time.
+    /// Advances the time to the next step: ticks, changes in the recording's samples, and the samples that the
+    /// detector requests, with the data known at that time.
     fn pass(&mut self, until: Duration) {
         loop {
             let tick = self.detector.next_tick();

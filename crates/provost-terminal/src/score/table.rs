@@ -4,19 +4,19 @@ use std::fmt;
 
 use super::{EventKind, Score};
 
-/// One kind's figures.
+/// The figures of one kind.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Scored {
     /// Labels that were met.
     pub hits: usize,
-    /// Labels that weren't.
+    /// Labels that were missed.
     pub misses: usize,
-    /// Predictions that met none.
+    /// Predictions that met no label.
     pub false_alarms: usize,
     delays: Vec<f64>,
 }
 
-/// One row of the table; what has no value is `None`.
+/// One row of the table; a figure without a value is `None`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScoreRow {
     /// The kind's name, or `needs_human`.
@@ -27,9 +27,9 @@ pub struct ScoreRow {
     pub precision: Option<f64>,
     /// Hits among all labels, from 0 to 1.
     pub recall: Option<f64>,
-    /// The middle delay, in seconds.
+    /// The median delay, in seconds.
     pub delay_p50: Option<f64>,
-    /// The delay that nine of ten don't exceed, in seconds.
+    /// The 90th percentile of the delay, in seconds.
     pub delay_p90: Option<f64>,
 }
 

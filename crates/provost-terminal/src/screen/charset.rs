@@ -8,7 +8,7 @@ pub(crate) struct Charsets {
 }
 
 impl Charsets {
-    /// `ESC ( X` and `ESC ) X`; others designate sets that aren't kept here.
+    /// `ESC ( X` and `ESC ) X`; others designate sets that aren't supported.
     pub(crate) const fn designate(&mut self, slot: u8, set: u8) {
         let draws = set == b'0';
         match slot {
@@ -23,12 +23,12 @@ impl Charsets {
         self.is_shifted = is_shifted;
     }
 
-    /// Whether letters are lines now.
+    /// Whether letters are line drawing now.
     pub(crate) const fn is_drawing(self) -> bool {
         if self.is_shifted { self.draws[1] } else { self.draws[0] }
     }
 
-    /// The sequences that bring a terminal that was just reset here.
+    /// The sequences that restore this state on a reset terminal.
     pub(crate) fn painted(self) -> String {
         let mut sequences = String::new();
         for (draws, sequence) in self.draws.into_iter().zip(["\x1b(0", "\x1b)0"]) {
@@ -39,7 +39,7 @@ impl Charsets {
     }
 }
 
-/// The character that line drawing has in the place of one of ASCII.
+/// The line drawing character in place of an ASCII one.
 pub(crate) const fn drawn(c: char) -> char {
     match c {
         '_' => '\u{a0}',

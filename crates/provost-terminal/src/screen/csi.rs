@@ -1,19 +1,19 @@
 //! The parts of a control sequence.
 
-/// The most parameters that are read; a sequence with more isn't one that Provost answers to.
+/// Maximum parameters; Provost replies to no sequence with more.
 const PARAMETERS_MAX: usize = 32;
 
-/// A control sequence, taken apart.
+/// A parsed control sequence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Csi {
-    /// `<`, `=`, `>` or `?` if it starts with one, then the bytes between parameters and the last, then the last.
+    /// `<`, `=`, `>` or `?` if it starts with one, then the intermediate bytes, then the final byte.
     pub(crate) name: String,
-    /// `None` where one was left out.
+    /// `None` for an omitted parameter.
     parameters: Vec<Option<u16>>,
 }
 
 impl Csi {
-    /// Takes a sequence apart, from behind its `ESC [`; `None` if it isn't well formed or has parts of parameters.
+    /// Parses a sequence without its `ESC [`; `None` if it is malformed or has subparameters.
     pub(crate) fn parse(body: &[u8]) -> Option<Self> {
         let (prefix, rest) = match body.split_first() {
             Some((first @ b'<'..=b'?', rest)) => (Some(*first), rest),
@@ -38,12 +38,12 @@ impl Csi {
         self.parameters.len()
     }
 
-    /// A parameter, 0 if it isn't there.
+    /// A parameter, 0 if it is absent.
     pub(crate) fn parameter(&self, index: usize) -> u16 {
         self.parameters.get(index).copied().flatten().unwrap_or(0)
     }
 
-    /// A parameter that says how often; at least 1.
+    /// A repeat count; at least 1.
     pub(crate) fn count(&self, index: usize) -> u16 {
         self.parameter(index).max(1)
     }
@@ -54,7 +54,7 @@ impl Csi {
     }
 }
 
-/// Saturates; `None` for no digits.
+/// Saturates; `None` without digits.
 fn number(digits: &[u8]) -> Option<u16> {
     let digit =
         |value: u16, byte: &u8| value.saturating_mul(10).saturating_add(u16::from(byte.wrapping_sub(b'0')));

@@ -1,6 +1,6 @@
-//! The library that keeps the cells, and around it what real programs use and it doesn't know: line drawing, lines that
-//! are clipped instead of wrapped, inserting, cursor keeping and tabs of older terminals, a cursor that stays where it is
-//! when the screens change. All of that is put into words that the library knows.
+//! Wraps the library that keeps the cells, and adds what real programs use and it doesn't support: line drawing,
+//! clipped lines, insert mode, cursor saving and tabs of older terminals, a cursor that stays in place when the
+//! screen switches. All of that is translated into sequences that the library supports.
 
 use provost_event::WindowSize;
 use unicode_width::UnicodeWidthChar as _;
@@ -16,10 +16,10 @@ use crate::Signal;
 use crate::query::{Replies, Reply, answer_dcs, answer_osc};
 use crate::signal::Reports;
 
-/// The most titles that a program can set aside.
+/// Maximum titles on the stack.
 const TITLES_MAX: usize = 10;
 const TAB_COLS: u16 = 8;
-/// Asks for the picture form of the character before it, which is wider. At the end of a line the library stumbles over
+/// Requests the emoji form of the preceding character, which is wider. At the end of a line the library fails on
 /// it, and xterm has no such form.
 const WIDENER: char = '\u{fe0f}';
 
@@ -30,7 +30,7 @@ pub(crate) struct Emulator {
     titles: Vec<String>,
     reports: Reports,
     pub(super) replies: Replies,
-    /// The start of a character whose rest is still to come.
+    /// The first bytes of an incomplete character.
     partial: Vec<u8>,
 }
 
@@ -62,7 +62,7 @@ impl Emulator {
         self.replies.take()
     }
 
-    /// Whether the library may be handed this as it is, without anything to be known of it here.
+    /// Whether the library may get this piece unchanged, without any state to update here.
     pub(crate) fn lets_through(&self, piece: &Piece<'_>) -> bool {
         match piece {
             _ if !self.partial.is_empty() => false,
@@ -76,14 +76,14 @@ impl Emulator {
         }
     }
 
-    /// Whether text comes to the same without a look at its characters.
+    /// Whether text needs no handling of single characters.
     fn is_painted_as_it_is(&self, text: &[u8]) -> bool {
         let looks = self.kept.clips || self.kept.inserts || self.kept.charsets.is_drawing();
-        // Both characters that the library can't take begin with this byte, and next to no others.
+        // Both characters that the library doesn't accept begin with this byte, and few others do.
         !looks && !text.contains(&0xef) && std::str::from_utf8(text).is_ok()
     }
 
-    /// Hands whole characters and sequences to the library.
+    /// Passes whole characters and sequences to the library.
     pub(crate) fn process(&mut self, bytes: &[u8]) {
         if bytes.is_empty() {
             return;
@@ -132,15 +132,15 @@ impl Emulator {
         self.kept.grid_mut(alternate)
     }
 
-    /// Whatever comes within a character ends it.
+    /// Anything but its remaining bytes ends a character.
     fn end_partial(&mut self) {
         if !std::mem::take(&mut self.partial).is_empty() {
             self.character(char::REPLACEMENT_CHARACTER);
         }
     }
 
-    /// Text that is looked at. The library loses characters when one is cut, so the start of one is kept until its rest
-    /// comes.
+    /// Text that is handled by character. The library loses a cut character, so its first bytes are kept until the
+    /// rest arrives.
     fn text(&mut self, text: &[u8]) {
         if text == [BACKSPACE] {
             self.end_partial();
@@ -212,7 +212,7 @@ impl Emulator {
         grid.origin = grid.saved_origin;
     }
 
-    /// Puts the cursor where it is on the window, wherever rows are counted from.
+    /// Moves the cursor to a position in the window, independent of the origin mode.
     fn place(&mut self, (row, col): (u16, u16)) {
         let grid = *self.grid_mut();
         let top = grid.region.filter(|_| grid.origin).map_or(0, |region| region.0);
@@ -220,7 +220,7 @@ impl Emulator {
         self.process(sequence.as_bytes());
     }
 
-    /// A cursor that waits past the last column is on it for whatever moves it but text.
+    /// A cursor past the last column counts as on it for all movements, except those of text.
     fn step_back_onto_line(&mut self) {
         let (_, cols) = self.size();
         if self.screen().cursor_position().1 >= cols {
@@ -265,7 +265,7 @@ impl Emulator {
         }
     }
 
-    /// The library takes a region without rows for the whole window, and puts the cursor at the region's top.
+    /// The library takes a region without rows for the whole window, and moves the cursor to the region's top.
     fn scroll_region(&mut self, csi: &Csi, sequence: &[u8]) {
         let (rows, _) = self.size();
         let bottom = if csi.parameter(1) == 0 { rows } else { csi.parameter(1).min(rows) };
@@ -311,7 +311,7 @@ impl Emulator {
         }
     }
 
-    /// xterm has one cursor for both screens; the library has one for each, so it is put where it was.
+    /// xterm has one cursor for both screens; the library has one for each, so it is restored.
     fn alternate_screen(&mut self, mode: u16, on: bool) {
         let was_on = self.is_alternate();
         let cursor = self.screen().cursor_position();
@@ -345,7 +345,7 @@ impl Emulator {
         self.process(format!("\x1b[{}G", col + 1).as_bytes());
     }
 
-    /// A few bytes can ask for tens of thousands of characters: those beyond a full screen look the same.
+    /// A few bytes can request tens of thousands of characters: those beyond a full screen look the same.
     fn repeat(&mut self, count: u16) {
         let (rows, cols) = self.size();
         let full = rows.saturating_mul(cols);
@@ -411,7 +411,7 @@ impl Emulator {
     }
 }
 
-/// How many bytes at the end are the start of a character.
+/// The number of bytes at the end that begin an incomplete character.
 fn start_of_character(bytes: &[u8]) -> usize {
     let tail = bytes.get(bytes.len().saturating_sub(3)..).unwrap_or_default();
     let Some(lead) = tail.iter().rposition(|b| *b >= 0xc0) else { return 0 };

@@ -1,28 +1,28 @@
-//! Floods of lines: what has scrolled off by the end of a piece of output isn't painted first.
+//! Floods of lines: lines that scroll off within one piece of output aren't painted.
 //!
-//! No line that has scrolled off is kept. So of many lines in one piece only the last ones can be seen afterwards, and of
-//! those before them only the colours that are still in force. Nothing else is left out: what is shown after a piece is
-//! the same, to the cell.
+//! Scrolled lines aren't kept. So of many lines in one piece only the last ones are visible afterwards, and of
+//! those before them only the colours that are still in force matter. Nothing else is left out: the screen after a
+//! piece is the same, to the cell.
 
-/// A shorter piece isn't worth the look.
+/// A shorter piece isn't worth the check.
 const PIECE_BYTES_MIN: usize = 12 * 1024;
 
 const ESCAPE: u8 = 0x1b;
 
-/// What there is to paint of a piece: colours, then text.
+/// The part of a piece to paint: colours, then text.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Rest<'a> {
     pub(super) colours: Vec<u8>,
     pub(super) text: &'a [u8],
 }
 
-/// Leaves out what scrolls off a screen of so many rows that scrolls as a whole; `None` if that is little, or if the
-/// piece has anything but lines of text and their colours.
+/// Leaves out what scrolls off a screen of `rows` rows that scrolls as a whole; `None` if that is little, or if
+/// the piece has anything but lines of text and their colours.
 pub(super) fn without_what_scrolls_off(piece: &[u8], rows: u16) -> Option<Rest<'_>> {
     if piece.len() < PIECE_BYTES_MIN {
         return None;
     }
-    // From wherever the cursor is, so many lines bring it to the last row, and then scroll all rows away.
+    // From any cursor position, `rows` lines bring it to the last row, and as many again scroll all rows away.
     let place = start_of_last_lines(piece, usize::from(rows) * 2)?;
     let (before, text) = piece.split_at(place);
     if before.len() < piece.len() / 4 || colours_of(text).is_none() {
@@ -31,7 +31,7 @@ pub(super) fn without_what_scrolls_off(piece: &[u8], rows: u16) -> Option<Rest<'
     Some(Rest { colours: colours_of(before)?, text })
 }
 
-/// Where the last `lines` lines begin: behind a return and a line feed.
+/// Where the last `lines` lines begin: after a return and a line feed.
 fn start_of_last_lines(piece: &[u8], lines: usize) -> Option<usize> {
     let mut end = piece.len();
     for _ in 0..=lines {
@@ -46,7 +46,7 @@ fn start_of_last_lines(piece: &[u8], lines: usize) -> Option<usize> {
     Some(end + 1)
 }
 
-/// The colours that are set at the end of this, if it is nothing but text, ends of lines and colours.
+/// The colours in force at the end, if `bytes` has only text, line ends and colours.
 fn colours_of(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut colours = Vec::new();
     let mut rest = bytes;
@@ -58,7 +58,7 @@ fn colours_of(bytes: &[u8]) -> Option<Vec<u8>> {
         if after.first() != Some(&b'm') {
             return None;
         }
-        // Nothing that was set before counts any more.
+        // Resets all earlier settings.
         if parameters.is_empty() || parameters == b"0" {
             colours.clear();
         }
@@ -68,8 +68,7 @@ fn colours_of(bytes: &[u8]) -> Option<Vec<u8>> {
     Some(colours)
 }
 
-/// Whether it is a part of a character that only paints, or ends a line. Controls that are written in two bytes begin
-/// with 0xc2.
+/// Whether the byte is part of a character, or ends a line. Two-byte controls begin with 0xc2.
 const fn is_text(byte: u8) -> bool {
     matches!(byte, b' '..=b'~' | b'\r' | b'\n' | b'\t' | 0x80..=0xc1 | 0xc3..)
 }

@@ -1,20 +1,20 @@
-//! What a screen has heard of a program and hasn't been asked for yet.
+//! Reports of a program that weren't taken yet.
 
 use std::collections::VecDeque;
 
 use crate::Signal;
 
-/// The most reports that wait; the oldest gives way.
+/// Maximum queued reports; the oldest is dropped.
 const SIGNALS_MAX: usize = 256;
 
-/// Reports in their order, also those of the library underneath.
+/// Reports in order, including those of the library.
 #[derive(Debug, Default)]
 pub(crate) struct Heard {
     signals: VecDeque<Signal>,
 }
 
 impl Heard {
-    /// Bells in a row are one.
+    /// Adjacent bells count as one.
     pub(crate) fn push(&mut self, signal: Signal) {
         if signal == Signal::Bell && self.signals.back() == Some(&Signal::Bell) {
             return;

@@ -1,11 +1,11 @@
-//! The modes of a terminal: those that whoever types or looks must know of, and those that only the emulator needs.
+//! The modes of a terminal: those for input and display, and those that only the emulator needs.
 
 use super::charset::Charsets;
 
-/// The most keyboard settings on a stack, as kitty's protocol lets a terminal limit them; the oldest gives way.
+/// Maximum keyboard settings on a stack, a limit that kitty's protocol allows; the oldest is dropped.
 const KEYBOARD_STACK_MAX: usize = 16;
 
-/// What of the mouse a program wants to hear.
+/// The mouse events that a program requests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Mouse {
     /// Nothing.
@@ -21,34 +21,33 @@ pub enum Mouse {
     Motion,
 }
 
-/// The modes that whoever types or looks must know of.
+/// The modes that input and display depend on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Modes {
     /// The alternate screen is shown.
     pub alternate: bool,
-    /// Pasted text is to be bracketed.
+    /// Pasted text has to be bracketed.
     pub bracketed_paste: bool,
-    /// The program is in the middle of painting a frame (synchronized update). The screen knows no time: whoever waits
-    /// for the end of a frame sets the limit after which this no longer counts, lest a program that dies within one
-    /// stops the view.
+    /// The program is painting a frame (synchronized update). The screen has no clock: the code that waits for the
+    /// end of a frame sets the limit after which this no longer counts, in case the program dies within one.
     pub synchronized: bool,
     /// Cursor keys send their application forms.
     pub application_cursor: bool,
     /// The keypad sends its application forms.
     pub application_keypad: bool,
-    /// The program wants to hear when the terminal gains or loses the focus.
+    /// The program requests focus events.
     pub focus_reports: bool,
-    /// What of the mouse it wants to hear.
+    /// The requested mouse events.
     pub mouse: Mouse,
     /// Mouse reports have the form of SGR (DECSET 1006).
     pub mouse_sgr: bool,
-    /// How keys are encoded, by kitty's keyboard protocol: its flags, 0 for the classic way.
+    /// The flags of kitty's keyboard protocol; 0 for the classic encoding.
     pub keyboard_flags: u8,
     /// xterm's modifyOtherKeys, 0 to 2.
     pub modify_other_keys: u8,
 }
 
-/// What the library underneath doesn't keep. The pairs are for the main and the alternate screen.
+/// State that the library doesn't keep. The pairs are for the main and the alternate screen.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Kept {
     pub(crate) synchronized: bool,
@@ -71,7 +70,7 @@ struct Keyboard {
     flags: u8,
 }
 
-/// Where lines scroll, and from where rows are counted.
+/// The scroll region, and the origin of row numbers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Grid {
     /// First and last row, from 0; `None`: all.
@@ -101,7 +100,7 @@ impl Kept {
         if alternate { other } else { main }
     }
 
-    /// The window has another size: lines scroll everywhere.
+    /// The window has a new size: the scroll region is the whole window.
     pub(crate) fn forget_regions(&mut self) {
         for grid in &mut self.grids {
             grid.region = None;
@@ -130,7 +129,7 @@ impl Kept {
         }
     }
 
-    /// `CSI = flags ; how u`: 1 sets all, 2 adds, 3 takes away.
+    /// `CSI = flags ; how u`: 1 sets all, 2 adds, 3 removes.
     pub(crate) fn set_keyboard(&mut self, alternate: bool, flags: u16, how: u16) {
         let keyboard = self.keyboard_mut(alternate);
         let flags = known_flags(flags);
@@ -142,7 +141,7 @@ impl Kept {
         };
     }
 
-    /// The sequences that bring the keyboard of a fresh terminal here.
+    /// The sequences that restore the keyboard state on a reset terminal.
     pub(crate) fn keyboard_painted(&self, alternate: bool) -> String {
         let keyboard = self.keyboard(alternate);
         let mut levels = keyboard.below.iter().chain([&keyboard.flags]);

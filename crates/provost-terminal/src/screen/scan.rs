@@ -1,12 +1,12 @@
 //! Cuts a stream of bytes into text and escape sequences, as the state machine of ECMA-48 terminals does.
 //!
-//! The emulator is handed whole sequences only, and the strings (OSC, DCS, APC, PM, SOS) never reach it: it would hold
-//! an unterminated one for ever, and it has no use for what is in them. A sequence that is cut by the end of a chunk
-//! is held here, up to a limit; one beyond the limit is dropped as a whole.
+//! The emulator gets whole sequences only, and never gets strings (OSC, DCS, APC, PM, SOS): it would hold an
+//! unterminated one for ever, and it doesn't use their content. A sequence that is cut by the end of a chunk is
+//! held here, up to a limit; one beyond the limit is dropped as a whole.
 
-/// The longest control sequence, in bytes; a longer one is dropped.
+/// Maximum bytes of a control sequence; a longer one is dropped.
 pub(crate) const SEQUENCE_BYTES_MAX: usize = 256;
-/// The longest string of which the content is kept, in bytes; a longer one is dropped.
+/// Maximum bytes of a string whose content is kept; a longer one is dropped.
 pub(crate) const STRING_BYTES_MAX: usize = 4_096;
 
 const ESC: u8 = 0x1b;
@@ -17,7 +17,7 @@ pub(crate) const BACKSPACE: u8 = 0x08;
 const SHIFT_OUT: u8 = 0x0e;
 const SHIFT_IN: u8 = 0x0f;
 
-/// What a string was closed by; an answer to it is closed alike.
+/// The terminator of a string; the reply to it uses the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Terminator {
     Bell,
@@ -27,11 +27,11 @@ pub(crate) enum Terminator {
 /// A part of the stream.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Piece<'a> {
-    /// Text with control characters, but none of those below; a backspace is one by itself.
+    /// Text with control characters, except those below; a backspace is a piece of its own.
     Text(&'a [u8]),
     /// SO (`true`) or SI.
     Shift(bool),
-    /// An escape sequence that isn't one of the others, with its ESC.
+    /// Any other escape sequence, with its ESC.
     Escape(&'a [u8]),
     /// A control sequence, with its `ESC [`.
     Csi(&'a [u8]),
@@ -39,7 +39,7 @@ pub(crate) enum Piece<'a> {
     Osc(&'a [u8], Terminator),
     /// The content of a device control string.
     Dcs(&'a [u8]),
-    /// Bytes that came to nothing: the rest of a sequence, a part of one, a string that nobody reads.
+    /// Bytes without an effect: the rest of a sequence, a part of one, a string that isn't used.
     Nothing,
 }
 
@@ -62,12 +62,12 @@ pub(crate) struct Scanner {
     state: State,
     held: Vec<u8>,
     is_overlong: bool,
-    /// The held sequence has been handed out.
+    /// The held sequence was returned.
     is_done: bool,
 }
 
 impl Scanner {
-    /// The next piece of a chunk that isn't empty, and how many of its bytes it took (at least one).
+    /// The next piece of a nonempty chunk, and how many of its bytes it took (at least one).
     pub(crate) fn next<'a>(&'a mut self, chunk: &'a [u8]) -> (Piece<'a>, usize) {
         self.let_go();
         match self.state {
@@ -77,7 +77,7 @@ impl Scanner {
         }
     }
 
-    /// What was handed out last is no longer held; what closed it may have opened the next sequence.
+    /// Drops the sequence that was returned last; its terminator may have begun the next one.
     fn let_go(&mut self) {
         if std::mem::take(&mut self.is_done) {
             self.held.clear();
@@ -114,7 +114,7 @@ impl Scanner {
         self.held.push(ESC);
     }
 
-    /// Byte by byte: the sequence is cut, or has control characters in it, which are obeyed on the spot.
+    /// Byte by byte: the sequence is cut, or contains control characters, which take effect at once.
     fn sequence<'a>(&'a mut self, chunk: &'a [u8]) -> (Piece<'a>, usize) {
         let Some(&byte) = chunk.first() else { return (Piece::Nothing, 0) };
         match byte {
@@ -191,7 +191,7 @@ impl Scanner {
     }
 }
 
-/// The sequence that this chunk starts with, if all of it is there and it is well formed.
+/// The sequence at the start of this chunk, if it is complete and well-formed.
 fn whole_sequence(chunk: &[u8]) -> Option<&[u8]> {
     let is_csi = match *chunk.get(1)? {
         b'[' => true,
@@ -206,6 +206,6 @@ fn whole_sequence(chunk: &[u8]) -> Option<&[u8]> {
     let last = *rest.get(parameters + between)?;
     let is_final = if is_csi { (0x40..=0x7e).contains(&last) } else { (0x30..=0x7e).contains(&last) };
     let len = from + parameters + between + 1;
-    // The limit holds for a sequence that arrives in one piece as for one that is held.
+    // The limit applies to a sequence in one piece as to a held one.
     (is_final && len <= SEQUENCE_BYTES_MAX).then(|| chunk.get(..len)).flatten()
 }

@@ -1,9 +1,9 @@
-//! The bytes that bring a fresh terminal to where this one is.
+//! The bytes that restore the present state on a reset terminal.
 
 use super::emulator::Emulator;
 
-/// Both screens if the alternate one is shown, so that the main one is there when the program leaves it; then
-/// where lines scroll, the cursor, and the modes in force. A synchronized update is left out: it would stop the view.
+/// Both screens if the alternate one is shown, so that the main one is there when the program leaves it; then the
+/// scroll region, the cursor, and the modes in force. A synchronized update is left out: it would freeze the view.
 pub(crate) fn snapshot(emulator: &Emulator) -> String {
     let screen = emulator.parser.screen();
     let (kept, alternate) = (&emulator.kept, screen.alternate_screen());
@@ -21,7 +21,7 @@ pub(crate) fn snapshot(emulator: &Emulator) -> String {
         bytes.push_str(&screen.attributes_formatted());
     }
     if grid.origin {
-        // A cursor that is one past the last column is put on the last one here: rows are counted from elsewhere.
+        // A cursor past the last column is put on the last one here: rows are counted from another origin.
         let (row, col) = screen.cursor_position();
         let top = grid.region.map_or(0, |region| region.0);
         bytes.push_str(&format!("\x1b[?6h\x1b[{};{}H", row.saturating_sub(top) + 1, col + 1));
@@ -47,7 +47,7 @@ pub(crate) fn snapshot(emulator: &Emulator) -> String {
     bytes.replace("\x1b7\x08", &format!("\x1b7\x1b[{}G", screen.size().1))
 }
 
-/// What is below the alternate screen, with the cursor where it will be back.
+/// The main screen below the alternate one, with the cursor where it will be restored.
 fn main_screen(emulator: &Emulator) -> String {
     let screen = emulator.parser.screen();
     let (rows, cols) = screen.size();

@@ -1,4 +1,4 @@
-//! What the emulator tells of itself: its modes, and answers to questions about it.
+//! The emulator's state: its modes, and replies to queries about it.
 
 use provost_event::WindowSize;
 
@@ -8,7 +8,7 @@ use super::modes::{Modes, Mouse};
 use crate::query::{Asked, Dec, answer_csi};
 
 impl Emulator {
-    /// Answers a question; anything else is the library's.
+    /// Replies to a query; passes any other sequence to the library.
     pub(super) fn answer_or_process(&mut self, csi: &Csi, sequence: &[u8]) {
         let (rows, cols) = self.size();
         let (row, col) = self.screen().cursor_position();
@@ -27,7 +27,7 @@ impl Emulator {
         }
     }
 
-    /// Whether a mode is set; `None` if there is no such mode here.
+    /// Whether a mode is set; `None` for an unsupported mode.
     fn mode(&self, number: u16, dec: Dec) -> Option<bool> {
         let (screen, kept, modes) = (self.screen(), &self.kept, self.modes());
         match (dec, number) {

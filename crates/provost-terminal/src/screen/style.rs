@@ -1,11 +1,11 @@
-//! How cells look.
+//! The style of cells.
 
 use super::told;
 
 /// A colour.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Colour {
-    /// The terminal's own.
+    /// The terminal's default.
     #[default]
     Default,
     /// One of the palette's 256.
@@ -14,7 +14,7 @@ pub enum Colour {
     Rgb(u8, u8, u8),
 }
 
-/// How a cell looks.
+/// The style of a cell.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Style {
     /// The colour of the text.
@@ -23,24 +23,24 @@ pub struct Style {
     pub background: Colour,
     /// Bold.
     pub bold: bool,
-    /// Dim, as placeholders and hints are.
+    /// Dim, often for placeholders and hints.
     pub dim: bool,
     /// Italic.
     pub italic: bool,
     /// Underlined.
     pub underline: bool,
-    /// Foreground and background exchanged, as the chosen item of a menu often is.
+    /// Foreground and background exchanged, often for the selected item of a menu.
     pub inverse: bool,
 }
 
-/// A part of a row that looks alike.
+/// A part of a row with one style.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
     /// Its first column, from 0.
     pub col: u16,
     /// Its text; a cell without any is a blank.
     pub text: String,
-    /// How it looks.
+    /// Its style.
     pub style: Style,
 }
 

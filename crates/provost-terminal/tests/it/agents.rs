@@ -1,4 +1,4 @@
-//! Screens of agents, of several versions, and what they do by them.
+//! Screens of agents, of several versions, and the detected states.
 
 use provost_event::{Blocker, TerminalState};
 
@@ -9,7 +9,7 @@ use super::detect::{
 
 const RULE: &str = "────────────────────────────────────────";
 
-/// What the program is taken to do when this has stood on its screen for a while.
+/// The detected state after these rows have been on the screen for a while.
 fn check(profile: &str, rows: &[&str], expected: TerminalState) {
     let mut stage = Stage::new(profile);
     let screen: &'static str = Box::leak(rows.join("\r\n").into_boxed_str());

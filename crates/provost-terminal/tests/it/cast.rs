@@ -1,4 +1,4 @@
-//! Recordings: what is written is read again, and no secret is in it.
+//! Recordings: what is written can be read again, and has no secrets.
 
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
@@ -50,7 +50,7 @@ fn outputs(recording: &str) -> String {
     outputs.collect()
 }
 
-/// These chunks are recorded, a millisecond apart, as this text.
+/// Checks that these chunks, a millisecond apart, are recorded as this text.
 fn check_masked(chunks: &[&str], expected: &str) {
     let recording = recorded(Some(mask()), |writer| {
         (1..).zip(chunks).try_for_each(|(at, chunk)| writer.output(ms(at), chunk.as_bytes()))
@@ -78,7 +78,7 @@ fn a_recording_has_the_form_of_asciicast() {
     writer.input(ms(310), Typed::Hidden).expect("written");
     writer.resize(ms(400), WindowSize::new(30, 100)).expect("written");
     writer.marker(ms(1_500), "approval_request").expect("written");
-    // Time never goes back.
+    // Time never decreases.
     writer.output(ms(1_000), b"late").expect("written");
     let recording = String::from_utf8(writer.finish().expect("written")).expect("text");
     check_file(
@@ -117,7 +117,7 @@ fn a_secret_is_masked_however_it_comes() {
     check_masked(&["key sk-abcdefgh12 ok\r\n"], "key [secret] ok\r\n");
     check_masked(&["key s", "k", "-abcd", "efgh12 ok"], "key [secret] ok");
     check_masked(&["key sk-ab\x1b[31mcdefgh12\x1b[0m ok"], "key [secret]\x1b[31m\x1b[0m ok");
-    // The same row, painted on from where it ended.
+    // The same row, continued where it ended.
     check_masked(&["\x1b[5;1Hsk-abcd\x1b[5;8Hefgh12"], "\x1b[5;1H[secret]\x1b[5;8H");
     check_masked(&["\rsk-abcd\x1b[8Gefgh12\n"], "\r[secret]\x1b[8G\n");
     check_masked(&["\x1b]2;run sk-abc", "defgh12\x07done"], "\x1b]2;run [secret]\x07done");

@@ -1,4 +1,4 @@
-//! The labelled recordings beside the workspace, where they are there.
+//! The labelled recordings beside the workspace, if they exist.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Scripts of what a program paints and what is typed, and what the detector makes of them.
+//! Scripts of output and input, and the detector's events.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,16 +7,16 @@ use expect_test::{Expect, expect};
 use provost_event::{Exit, TerminalEvent, WindowSize};
 use provost_terminal::{Detected, Detector, KernelSample, Profile, Reports};
 
-/// What happens next.
+/// The next event of a script.
 #[derive(Debug, Clone)]
 pub(crate) enum Do {
     /// The program writes this.
     Paint(&'static str),
-    /// Somebody types this.
+    /// This is typed.
     Type(&'static str),
-    /// From here on the kernel says this.
+    /// The kernel samples from here on.
     Kernel(KernelSample),
-    /// So many milliseconds pass.
+    /// This many milliseconds pass.
     Wait(u64),
     Resize(u16, u16),
     Exit(i32),
@@ -39,7 +39,7 @@ pub(crate) const POLLS: KernelSample =
 pub(crate) const SLEEPS: KernelSample = KernelSample { reads_terminal: Some(false), ..READS };
 pub(crate) const COMPUTES: KernelSample = KernelSample { is_busy: Some(true), ..SLEEPS };
 
-/// Runs a script as a supervisor would: ticks and samples when the detector asks for them.
+/// Runs a script like a supervisor: ticks and samples when the detector requests them.
 pub(crate) struct Stage {
     pub(crate) detector: Detector,
     now: Duration,

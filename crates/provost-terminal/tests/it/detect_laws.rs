@@ -1,4 +1,4 @@
-//! Whatever bytes come, in whatever pieces.
+//! Properties for any bytes, in any pieces.
 
 use std::sync::Arc;
 use std::time::Duration;

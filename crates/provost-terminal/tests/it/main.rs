@@ -1,4 +1,4 @@
-//! What the crate promises, seen from outside.
+//! Tests of the crate's public API.
 
 #[cfg(test)]
 mod agents;

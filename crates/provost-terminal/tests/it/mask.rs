@@ -1,4 +1,4 @@
-//! Secrets out of what a screen shows.
+//! Masking of secrets on a screen.
 
 use provost_event::WindowSize;
 use provost_terminal::{Screen, masked_rows};

@@ -1,4 +1,4 @@
-//! Profiles: those that are shipped, and what is said of texts that are none.
+//! Shipped profiles, and the errors for invalid ones.
 
 use expect_test::{Expect, expect};
 use provost_terminal::{Profile, ProgramKind, StreamFormat};

@@ -1,4 +1,4 @@
-//! What a terminal answers.
+//! A terminal's replies.
 
 use provost_event::WindowSize;
 use provost_terminal::Screen;
@@ -24,7 +24,7 @@ fn status_position_and_attributes_are_answered() {
     check("\x1b[>c", "\x1b[>41;390;0c");
     check("\x1b[=c", "\x1bP!|00000000\x1b\\");
     check("\x1b[?996n", "\x1b[?997;1n");
-    // Other forms that end alike aren't questions.
+    // Other sequences with the same final byte aren't queries.
     check("\x1b[?0c\x1b[1c\x1b[7n\x1b[?6c", "");
 }
 

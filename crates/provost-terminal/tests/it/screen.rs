@@ -1,4 +1,4 @@
-//! What the bytes of a program come to on a screen.
+//! A program's output as a screen.
 
 use provost_event::WindowSize;
 use provost_terminal::{Colour, Cursor, Mouse, Screen};
@@ -9,7 +9,7 @@ fn screen(rows: u16, cols: u16, bytes: &str) -> Screen {
     screen
 }
 
-/// The rows that aren't empty at the end, parted by `|`.
+/// The rows without the empty ones at the end, separated by `|`.
 fn shown(screen: &Screen) -> String {
     screen.rows().join("|").trim_end_matches('|').to_owned()
 }
@@ -241,7 +241,7 @@ fn a_snapshot_carries_what_is_in_force() {
     second.feed(&first.snapshot());
     assert_eq!(second.modes(), first.modes());
     assert_eq!((second.title(), second.cursor()), ("a title", first.cursor()));
-    // What comes next means the same to both.
+    // The next output has the same effect on both.
     let next = "q\n\n\nxx\x1b[<u\x1b[?1049l\x1b[1;9Hlong";
     first.feed(next.as_bytes());
     second.feed(next.as_bytes());

@@ -1,4 +1,4 @@
-//! What programs report of themselves.
+//! Reports of programs.
 
 use provost_event::WindowSize;
 use provost_terminal::{Screen, Signal};

@@ -1,11 +1,11 @@
-//! Whatever a program writes, and however it is cut: the same screen, reports and answers, no panic, bounded memory.
+//! Any output, cut anywhere: the same screen, reports and replies, no panic, bounded memory.
 
 use proptest::prelude::*;
 use proptest::sample::Index;
 use provost_event::WindowSize;
 use provost_terminal::{Screen, Signal};
 
-/// Pieces that programs write, whole, cut and wrong; parted by broken bars.
+/// Pieces of output, whole, cut and malformed; separated by broken bars.
 const PIECES: &str = "hello world¦\r\n¦\n¦\t¦\x08¦\x07¦\x0e¦\x0f¦\x18¦\x1a¦\x1b¦\x1b[m¦\x1b[1;31;7m¦\x1b[38;2;1;2;3m¦\
     \x1b[38;5;200m¦\x1b[H¦\x1b[2J¦\x1b[K¦\x1b[1K¦\x1b[3;4H¦\x1b[99;99H¦\x1b[5A¦\x1b[2B¦\x1b[3C¦\x1b[2D¦\
     \x1b[L¦\x1b[M¦\x1b[2P¦\x1b[4@¦\x1b[3X¦\x1b[2;4r¦\x1b[r¦\x1b[S¦\x1b[T¦\x1b[5b¦\x1b[65535b¦\x1b[?6h¦\
@@ -18,7 +18,7 @@ const PIECES: &str = "hello world¦\r\n¦\n¦\t¦\x08¦\x07¦\x0e¦\x0f¦\x18¦\
     \x1b]52;c;?\x07¦\x1bP$qm\x1b\\¦\x1bP+q544e\x1b\\¦\x1b_Gi=1;AAAA\x1b\\¦\x1b^pm\x1b\\¦\x1bXsos\x1b\\¦\
     \x1b]unterminated¦\x1bPunterminated¦\x1b[1;2¦\x1b[!!!!¦\x1b[ q¦\x1b[4 q¦\
     日本語¦e\u{301}¦👩\u{200d}👩\u{200d}👧¦❤\u{fe0f}¦─│┌¦ﷺ¦\u{200b}¦🇩🇪¦\u{fffd}";
-/// Bytes that are no text.
+/// Bytes that aren't text.
 const BYTES: &[&[u8]] = &[b"\xe2\x82", b"\xf0\x9f", b"\xff\xfe", b"\xc3\x28", b"\x80\x9b"];
 
 pub(crate) fn fragment() -> impl Strategy<Value = Vec<u8>> {
@@ -39,7 +39,7 @@ fn window() -> impl Strategy<Value = WindowSize> {
     (1_u16..12, 1_u16..30).prop_map(|(rows, cols)| WindowSize::new(rows, cols))
 }
 
-/// The bytes, cut at these places.
+/// The bytes, cut at these positions.
 pub(crate) fn cut<'a>(bytes: &'a [u8], places: &[Index]) -> Vec<&'a [u8]> {
     let mut places: Vec<usize> = places.iter().map(|place| place.index(bytes.len() + 1)).collect();
     places.sort_unstable();
@@ -48,7 +48,7 @@ pub(crate) fn cut<'a>(bytes: &'a [u8], places: &[Index]) -> Vec<&'a [u8]> {
     ends.map(|end| &bytes[std::mem::replace(&mut from, end)..end]).collect()
 }
 
-/// All that can be seen of a screen.
+/// The visible state of a screen.
 fn seen(screen: &mut Screen) -> (Vec<String>, String, Vec<Signal>, Vec<u8>, Vec<u8>, u64) {
     let state = format!("{:?} {:?} {}", screen.cursor(), screen.modes(), screen.title());
     (

@@ -1,4 +1,4 @@
-//! What holds for any stream of bytes. The fuzz target checks the same.
+//! Properties of any stream of bytes. The fuzz target checks the same.
 
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -9,10 +9,10 @@ use provost_terminal::{CastWriter, Detector, Mask, Profile, Screen};
 const SECRET: &str = "sk-abcdefgh12";
 static PROFILE: LazyLock<Arc<Profile>> = LazyLock::new(|| Arc::new(Profile::for_command("sh", &[])));
 
-/// The first three bytes are the window and where the rest is cut.
+/// The first three bytes are the window size and the position of the cut.
 ///
 /// # Panics
-/// The law is broken.
+/// If a property doesn't hold.
 pub(crate) fn check(input: &[u8]) {
     let Some(([rows, cols, cut], bytes)) = input.split_first_chunk::<3>() else { return };
     let size = WindowSize::new(u16::from(rows % 24) + 1, u16::from(cols % 80) + 1);
@@ -35,7 +35,7 @@ fn screens_agree(size: WindowSize, bytes: &[u8], step: usize) {
     let mut fresh = Screen::new(size);
     fresh.feed(&whole.snapshot());
     assert_eq!(fresh.rows(), whole.rows());
-    // Another size, and all of it once more, is survived.
+    // A resize and a repeat of everything don't fail.
     whole.resize(WindowSize::new(size.cols, size.rows));
     whole.feed(bytes);
     assert_eq!(whole.rows().len(), usize::from(size.cols));
@@ -51,7 +51,7 @@ fn recordings_agree(bytes: &[u8], step: usize) {
     let whole = recorded(bytes.len().max(1), None);
     assert_eq!(whole, String::from_utf8_lossy(bytes));
     assert_eq!(whole, recorded(step, None));
-    // A line is held up to a limit only.
+    // A line is only held up to a limit.
     if bytes.len() < 8_000 {
         let masked = recorded(step, Some(mask.clone()));
         assert_eq!(masked, recorded(bytes.len().max(1), Some(mask)));

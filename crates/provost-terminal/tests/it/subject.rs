@@ -1,4 +1,4 @@
-//! What permissions decide by: all of a command, or nothing of it.
+//! The subject that permissions use: a whole command, or none.
 
 use expect_test::{Expect, expect};
 
@@ -7,7 +7,7 @@ use super::detect::{
     POLLS, Stage,
 };
 
-/// What the question on the screen is about, and its words.
+/// The subject of the question on the screen, and its text.
 fn check(profile: &str, screen: &'static str, expected: &Expect) {
     let mut stage = Stage::new(profile);
     let script: [Do; 4] = [Kernel(POLLS), Paint("\x1b[?25l"), Paint(screen), Wait(800)];
