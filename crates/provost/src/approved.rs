@@ -66,7 +66,7 @@ fn target(file: &Path) -> io::Result<PathBuf> {
     Err(io::Error::other("it is a link to a link, and so on"))
 }
 
-/// Who may read and write the file, if it is there.
+/// The permissions of the file, if it exists.
 fn permissions(target: &Path) -> io::Result<Option<Permissions>> {
     match std::fs::metadata(target) {
         Ok(old) => Ok(Some(old.permissions())),
@@ -75,7 +75,7 @@ fn permissions(target: &Path) -> io::Result<Option<Permissions>> {
     }
 }
 
-/// What stands in the way, and where.
+/// The problem, and its line.
 #[derive(Debug)]
 struct Wrong {
     line: usize,

@@ -1,5 +1,5 @@
-//! A person's terminal that is connected to an agent's program: what the program shows goes there, and what is typed
-//! there goes to the program, key by key.
+//! A person's terminal that is connected to an agent's program: the program's output goes to it, and its keys go
+//! to the program one by one.
 
 mod boundary;
 mod keys;

@@ -224,7 +224,7 @@ impl Work {
         matches!(self.progress, Progress::Live | Progress::Attended)
     }
 
-    /// A person who watched has read it already.
+    /// A user who watched has read it already.
     fn print_last_text(&self, text: &str) {
         if text.is_empty() || (self.is_watched() && std::io::stdout().is_terminal()) {
             return;

@@ -33,7 +33,7 @@ pub(crate) enum Exit {
 }
 
 impl Exit {
-    /// The status of a run that came to `outcome`.
+    /// The status of a run with this `outcome`.
     pub(crate) const fn of(outcome: &Outcome) -> Self {
         match outcome {
             Outcome::Completed { verdict: None | Some(Verdict::Pass), .. } => Self::Done,
@@ -46,7 +46,7 @@ impl Exit {
         }
     }
 
-    /// The status of a run that came to `outcome` where only what was verified counts as done.
+    /// The status of a run with this `outcome` where only what was verified counts as done.
     pub(crate) fn of_verified(outcome: &Outcome) -> Self {
         match (Self::of(outcome), outcome.verification()) {
             (Self::Done, Some(Verification::None | Verification::Ignored { .. })) => Self::Failed,

@@ -55,14 +55,14 @@ pub(crate) struct Verification {
     pub(crate) turn: u32,
     pub(crate) trigger: GoalTrigger,
     pub(crate) generation: u32,
-    /// What it came to; absent while it goes on, and for one that was given up.
+    /// Its result; absent while it goes on, and for one that was given up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) finding: Option<GoalFinding>,
-    /// What each judge said, in the order in which they were asked.
+    /// The judges' answers, in the order in which they were asked.
     pub(crate) answers: Vec<Answer>,
 }
 
-/// What a judge said.
+/// A judge's answer.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Answer {
     pub(crate) judge: String,
@@ -129,7 +129,7 @@ impl AgentGoal {
     }
 }
 
-/// What an agent's log says of its goal.
+/// The goal as an agent's log has it.
 #[derive(Default)]
 struct Reading {
     policy: Option<GoalPolicy>,

@@ -1,4 +1,5 @@
-//! Standard input is read where that was asked for; what waits there otherwise isn't taken, and is told of once.
+//! Standard input is read where that was asked for; data that waits there otherwise isn't taken, but reported
+//! once.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -9,13 +9,13 @@
 //! | `trust.rs`, `trust/` | what of a project's files the user has agreed to |
 //! | `wiring.rs`, `wiring/` | from settings to models, home and harness |
 //! | `window.rs` | whether a model's window has room for an agent |
-//! | `drive.rs`, `signals.rs` | working on a run until it rests, and what interrupts that |
+//! | `drive.rs`, `signals.rs` | working on a run until it is suspended or ends, and what interrupts that |
 //! | `profiles.rs` | profiles of external programs |
 //! | `questions.rs`, `answering.rs` | which calls need approval, and giving the answer |
 //! | `goals.rs` | goals as the logs have them |
 //! | `asking.rs` | asking for consent on the terminal |
 //! | `attached.rs`, `attached/` | a person's terminal that is connected to a program |
-//! | `approved.rs` | keeping in the user's settings what was agreed to for always |
+//! | `approved.rs` | keeping permanent approvals in the user's settings |
 //! | `whole_file.rs` | changing small files that other processes change too |
 //! | `watcher.rs` | which records a view is shown, and in which order |
 //! | `render/` | from records to what people and programs see |

@@ -1,4 +1,4 @@
-//! What the agents of a run are called, for people: their numbers, and the names that they were given.
+//! The names of a run's agents, for people: their numbers, and the names that they were given.
 
 use std::collections::HashMap;
 
@@ -55,7 +55,7 @@ impl Names {
         agent_in_words(session.agent, self.name(session))
     }
 
-    /// What stands before what an agent says and does; nothing for the root.
+    /// The prefix of an agent's lines; nothing for the root.
     pub(crate) fn prefix(&self, actor: ActorKey) -> Option<String> {
         match actor {
             ActorKey::Session(session) if session.agent > 0 => Some(self.label(session)),

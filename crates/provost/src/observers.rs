@@ -53,7 +53,7 @@ fn problem(settled: &Settled, key: &str, what: String, remedy: &str) -> Problems
     Problems(vec![Problem { source, key: key.to_owned(), what, remedy: remedy.to_owned() }])
 }
 
-/// What the collector is told of, and how; `None` without one.
+/// The options of the observer that sends to the collector; `None` without one.
 ///
 /// # Errors
 /// When its headers can't be had.

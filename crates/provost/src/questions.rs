@@ -46,7 +46,7 @@ pub(crate) struct Question {
     pub(crate) since: Timestamp,
     /// Until when.
     pub(crate) due: Timestamp,
-    /// What of that time has passed for sure, by the logs.
+    /// How much of that time has certainly passed, by the logs.
     pub(crate) passed_ms: u64,
 }
 
@@ -93,7 +93,7 @@ impl Question {
         Wait { since: self.since, due: self.due, passed_ms: self.passed_ms }
     }
 
-    /// Why it can't be agreed to for longer than this call, where it can't.
+    /// Why it can't be approved for longer than this call, where it can't.
     pub(crate) fn why_once(&self) -> Option<String> {
         let scripts: Vec<&str> = self.scripts.iter().map(|script| script.path.as_str()).collect();
         let are = if scripts.len() == 1 { "a script, which" } else { "scripts, which" };

@@ -146,7 +146,7 @@ pub(crate) async fn segments_of(home: &LocalHome, run: RunId) -> Result<Vec<Segm
         for record in &records {
             take_in(&mut segments, &mut counter, record);
             changes.extend(Change::of(record));
-            // One without a segment behind it is told with the last.
+            // One without a segment behind it is listed with the last.
             if let Some(segment) = segments.last_mut().filter(|segment| segment.outcome.is_none()) {
                 segment.changes.append(&mut changes);
             }

@@ -11,7 +11,7 @@ use crate::settings::{Project, Wish};
 use store::TrustedFile;
 pub(crate) use store::{TrustStore, Trusted};
 
-/// How a project stands.
+/// The trust in a project.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
     /// Its files request nothing that needs consent.
@@ -36,7 +36,7 @@ pub(crate) struct Needed {
     pub(crate) is_change: bool,
 }
 
-/// How `project` stands with what is kept in `store`.
+/// The trust in `project`, by what is kept in `store`.
 ///
 /// # Errors
 /// When that can't be read.

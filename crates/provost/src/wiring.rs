@@ -127,7 +127,7 @@ impl Place {
     fn read_only(&self) -> anyhow::Result<LocalHome> {
         let path = self.folder.join(DATABASE);
         let open = || {
-            // What kept it from being written says more than what keeps it from being read.
+            // The reason why it can't be written is more useful than why it can't be read.
             let store = SqliteStore::open(&path)
                 .or_else(|error| SqliteStore::open_to_read(&path).map_err(|_| error))?;
             home_over(store)
@@ -145,8 +145,8 @@ impl Place {
         std::fs::metadata(self.database()).map_or(0, |facts| facts.len())
     }
 
-    /// Removes what is kept of a run beside the store: transcripts for hooks, recordings, how its observers fared. Returns its
-    /// bytes.
+    /// Removes a run's files beside the store: transcripts for hooks, recordings, reports on observers. Returns
+    /// their bytes.
     pub(crate) fn remove_files_of(&self, run: RunId) -> u64 {
         let folders = [TRANSCRIPTS, OBSERVERS, TERMINALS].map(|name| self.folder.join(name));
         folders.iter().map(|folder| crate::commands::remove_files(folder, run)).sum()
@@ -157,7 +157,7 @@ impl Place {
         self.folder.join(WORKTREES)
     }
 
-    /// Where what concerns the terminals of other people's programs is kept.
+    /// Where files about the terminals of external programs are kept.
     pub(crate) fn terminals(&self) -> PathBuf {
         self.folder.join(TERMINALS)
     }
@@ -167,7 +167,8 @@ impl Place {
         self.folder.join(OBSERVERS)
     }
 
-    /// Ends what a killed Provost has left below guards that were stopped, and has those of this process written down.
+    /// Ends what a killed Provost has left below guards that were stopped, and has the guards of this process
+    /// recorded.
     fn end_leftovers(&self) {
         let guards = self.folder.join(GUARDS);
         match provost_process::end_leftovers(&guards) {
@@ -234,7 +235,7 @@ fn opened(home: LocalHome) -> Arc<LocalHome> {
     home
 }
 
-/// Leaves the store as it is to be copied, and says what of it couldn't be read. Whether all of it could.
+/// Prepares the store for copying, and reports what of it couldn't be read. Returns whether all of it could.
 pub(crate) async fn leave_store() -> bool {
     let Some(home) = OPENED.get() else { return true };
     // Where it can't be written, it is left with its log of writes.
@@ -307,7 +308,7 @@ impl Around {
     }
 }
 
-/// What headers of hooks may name: the environment without the keys of providers, which go to their providers only.
+/// What headers of hooks may name: the environment without the keys of providers, which only the providers get.
 fn header_env(settings: &Settings, variables: &Variables) -> HashMap<String, String> {
     let keys = settings.named.key_variables();
     let others = variables.iter().filter(|(name, _)| !keys.contains_key(*name));

@@ -20,7 +20,7 @@ const READS_WAITING: usize = 16;
 const RESET: &str = "\u{1b}[?2026l\u{1b}[?1000;1002;1003;1004;1005;1006;1015;2004l\u{1b}[=0u\u{1b}[>4;0m\
                      \u{1b}[?1049l\u{1b}[r\u{1b}(B\u{f}\u{1b}[m\u{1b}[?1;6l\u{1b}[?7;25h\u{1b}>\u{1b}[0 q";
 
-/// Whether a person sits at standard input and output.
+/// Whether standard input and output are terminals.
 pub(super) fn is_there() -> bool {
     io::stdin().is_terminal() && io::stdout().is_terminal()
 }

@@ -22,7 +22,7 @@ pub(crate) struct ApproveArgs {
     /// Allow such calls for the rest of this run.
     #[arg(long, conflicts_with = "always")]
     pub(crate) for_run: bool,
-    /// Allow such calls in all runs from now on: adds their pattern to `permissions.approved` in your own settings.
+    /// Allow such calls in all runs from now on: adds their pattern to `permissions.approved` in your settings.
     #[arg(long)]
     pub(crate) always: bool,
     /// Which calls, instead of those like this one; must cover this one. Only with --for-run or --always.

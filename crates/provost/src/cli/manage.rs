@@ -19,7 +19,8 @@ pub(crate) struct ExportArgs {
 pub(crate) struct ImportArgs {
     /// The file; `-` for standard input.
     pub(crate) file: PathBuf,
-    /// Take what there is of a file that is cut or damaged, or that was exported from a damaged store; say what is missing.
+    /// Take what there is of a file that is cut or damaged, or that was exported from a damaged store; report what
+    /// is missing.
     #[arg(long)]
     pub(crate) incomplete: bool,
 }
@@ -48,7 +49,7 @@ pub(crate) struct ModelsArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ModelsCommand {
-    /// Asks a model one short question, and says what is wrong if it doesn't answer. Costs a few tokens.
+    /// Asks a model one short question, and reports what is wrong if it doesn't answer. Costs a few tokens.
     Check {
         /// The model; the one of the settings if absent.
         name: Option<String>,
@@ -99,7 +100,7 @@ pub(crate) struct TrustArgs {
     /// The settings file that is taken instead of the project's.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// A flow's file, whose stop hooks are to run.
+    /// The file of a workflow, whose stop hooks are to run.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["list", "revoke"])]
     pub(crate) flow: Option<PathBuf>,
 }

@@ -62,7 +62,7 @@ pub(crate) struct RunArgs {
     /// Show a picture with the goal: a PNG, JPEG, GIF or WebP; give it again for more.
     #[arg(long = "image", value_name = "FILE")]
     pub(crate) images: Vec<PathBuf>,
-    /// What must be true before it counts as done: a judge verifies it. Alone it is also what the agent is to reach.
+    /// What must be true before it counts as done: a judge verifies it. Alone it is also the agent's goal.
     #[arg(long = "goal", value_name = "CONDITION")]
     pub(crate) condition: Option<String>,
     /// The model that judges, the agent's own if absent; give it again for more, of which most must agree.

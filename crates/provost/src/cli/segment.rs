@@ -33,7 +33,7 @@ pub(crate) struct ResumeArgs {
     /// Ask this model from here on, in place of the run's own and of one that can't be asked any more.
     #[arg(long, value_name = "NAME")]
     pub(crate) model: Option<String>,
-    /// How much the model thinks from here on.
+    /// The model's reasoning effort from here on.
     #[arg(long, value_name = "LEVEL", value_parser = ["minimal", "low", "medium", "high"])]
     pub(crate) effort: Option<String>,
     #[command(flatten)]
@@ -79,7 +79,7 @@ pub(crate) struct ForkArgs {
     /// Ask this model instead.
     #[arg(long, short, value_name = "MODEL")]
     pub(crate) model: Option<String>,
-    /// How much the model thinks.
+    /// The model's reasoning effort.
     #[arg(long, value_name = "LEVEL", value_parser = ["minimal", "low", "medium", "high"])]
     pub(crate) effort: Option<String>,
     #[command(flatten)]

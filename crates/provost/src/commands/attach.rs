@@ -122,7 +122,7 @@ fn terminal(actor: &Actor) -> Option<TerminalState> {
     session_of(actor)?.terminal()
 }
 
-/// What a refusal of the socket means for a person.
+/// An error of the socket, with a hint for the user.
 fn not_there(error: anyhow::Error, session: SessionId) -> anyhow::Error {
     match error.downcast_ref::<AttachError>() {
         Some(AttachError::NotThere { .. }) => Refusal::new(

@@ -1,7 +1,7 @@
 //! `provost cost`: what was spent.
 //!
-//! Every call that was paid is an entry of its run's log; they are summed up as they are read, so that only the sums
-//! are held.
+//! Every call that was paid is an entry of its run's log; they are summed up as they are read, so that only the
+//! sums are held.
 
 mod page;
 mod since;
@@ -159,7 +159,7 @@ impl Reading<'_> {
         if matches!(run.status, RunStatus::Rests(_)) || self.only.is_some() {
             return Ok(());
         }
-        // One that can't be read is told by its own log.
+        // A log that can't be read is reported where it is summed up.
         if let Some(state) = run_state(self.home, run.run).await.unwrap_or_default() {
             let ledger = state.ledger();
             self.open.tokens = self.open.tokens.saturating_add(ledger.run().tokens_set_aside);

@@ -1,4 +1,5 @@
-//! `provost logs`: the log of a run, all its actors in the order of time; one entry of it; or what the model sees of it.
+//! `provost logs`: the log of a run, all its actors in the order of time; one entry of it; or the model's view of
+//! it.
 
 mod entry;
 mod seen;
@@ -124,8 +125,8 @@ async fn each(home: &LocalHome, key: ActorKey, mut see: impl FnMut(Arc<Record>))
 /// Up to where a log was printed.
 struct There {
     heads: Vec<(ActorKey, Seq)>,
-    /// Whether the last that the run's own log says is that it rests or has ended: what was printed tells, for
-    /// whatever is asked besides may be older or newer than that.
+    /// Whether the run's own log ends with its suspension or end, as printed: any other source may be older or
+    /// newer.
     rests: bool,
 }
 
@@ -188,7 +189,7 @@ const fn place(record: &Record) -> u8 {
     }
 }
 
-/// Prints what comes, until the run rests or ends; also of agents that begin meanwhile.
+/// Prints what comes, until the run is suspended or ends; also of agents that begin meanwhile.
 async fn follow(
     home: &LocalHome,
     run: RunId,

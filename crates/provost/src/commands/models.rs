@@ -50,7 +50,7 @@ fn list(args: &ModelsArgs, settled: &Settled, variables: &Variables) -> anyhow::
     Ok(Exit::Done)
 }
 
-/// Whether the key that `provider` wants is there.
+/// Whether the key that `provider` needs is there.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum KeyState {
     There,

@@ -143,7 +143,7 @@ fn as_json(plan: &PrunePlan, done: Option<(&Pruned, &Sizes)>) -> Value {
     })
 }
 
-/// Removes the files in a folder that belong to a run by their names, and in the folders in it. Returns their bytes.
+/// Removes a run's files, found by their names, from a folder and the folders in it. Returns their bytes.
 pub(crate) fn remove_files(folder: &Path, run: RunId) -> u64 {
     let Ok(found) = std::fs::read_dir(folder) else { return 0 };
     let mut bytes = 0_u64;

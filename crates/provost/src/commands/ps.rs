@@ -16,7 +16,7 @@ use crate::render::{Cells, Table, UncertaintyMarks, one_line, span, terminal_wid
 /// Columns of a goal where there is no terminal to measure.
 pub(super) const GOAL_WIDTH: usize = 200;
 
-/// What is told of a run besides what the list of runs has.
+/// What is shown of a run besides what the list of runs has.
 #[derive(Default)]
 struct Told {
     open: Vec<Question>,
@@ -29,7 +29,7 @@ struct Told {
 }
 
 impl Told {
-    /// A log that can't be read keeps no run out of the list; `show` says what is wrong with it.
+    /// A log that can't be read doesn't keep a run out of the list; `show` reports what is wrong with it.
     async fn read(home: &LocalHome, run: &RunSummary, now: Timestamp) -> Self {
         let open = of_summary(home, run).await.unwrap_or_default();
         let status = status(run, &open, at_terminal(home, run).await);
@@ -78,8 +78,8 @@ pub(super) async fn ps(args: PsArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// What the table says: the word for how a run stands; of a completed one the agent's own verdict, unless it is a pass,
-/// and whether it was verified; of one that its model has suspended the cause.
+/// The status in the table; of a completed run the agent's own verdict, unless it is a pass, and whether it was
+/// verified; of one that its model has suspended the cause.
 fn shown(run: &RunSummary, status: &str) -> String {
     match &run.status {
         _ if run.damage.is_some() => status.to_owned(),
@@ -138,8 +138,8 @@ pub(super) struct Line<'a> {
     turns: u32,
     tokens: u64,
     cost_micro_usd: MicroDollars,
-    /// What of both no provider has reported: estimated, or lost to a crash. What calls take that have no report yet isn't
-    /// in it.
+    /// What of both no provider has reported: estimated, or lost to a crash. Calls that have no report yet aren't
+    /// included.
     uncertain_tokens: u64,
     uncertain_cost_micro_usd: MicroDollars,
     /// The open questions, by their names.

@@ -97,7 +97,7 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
         }
         (false, None) => {}
     }
-    // By now a rest is over, and with it the time that was left before.
+    // By now the suspension is over, and with it the time that was left before.
     for question in open_in(&home, run).await? {
         watcher.opened(question);
     }

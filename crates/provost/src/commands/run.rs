@@ -64,7 +64,7 @@ pub(super) fn tell(notes: &[String]) {
     notes.iter().for_each(|note| output::tell(&format!("note: {note}")));
 }
 
-/// The flags that say what must be confirmed, and by whom.
+/// The flags that set what must be confirmed, and by which judges.
 fn of_goal(args: &RunArgs) -> Vec<Flag> {
     let condition = args.condition.clone().map(|condition| ("--goal", condition));
     let judges = (!args.judges.is_empty()).then(|| ("--judge", args.judges.join(",")));
@@ -102,7 +102,7 @@ impl Ready {
         Ok(Self { settled, folder, variables, place, folders, shown: args.shown, flags, file })
     }
 
-    /// Starts a run and works on it until it rests or ends.
+    /// Starts a run and works on it until it is suspended or ends.
     ///
     /// # Errors
     /// When it can't be started, or its log not be written or read.
@@ -208,7 +208,7 @@ fn goal(args: &RunArgs) -> anyhow::Result<String> {
     not_empty(goal)
 }
 
-/// What was said, and below it what standard input has.
+/// The text, and below it the content of standard input.
 pub(super) fn with_stdin(said: &str) -> anyhow::Result<String> {
     let input = read_stdin()?;
     Ok([said.trim(), input.trim()]

@@ -110,7 +110,7 @@ fn turns_max(state: &RunState) -> Option<u32> {
     own.into_iter().chain(state.budget().turns).min()
 }
 
-/// What the root agent's log tells beyond its run's; in a flow, which has none, what is counted of all agents' logs.
+/// Facts from the root agent's log; in a workflow, which has no root agent, only the counts of all agents' logs.
 #[derive(Default, Serialize)]
 struct Facts {
     goal_images: Vec<Image>,
@@ -221,7 +221,7 @@ impl Facts {
         }
     }
 
-    /// Takes in what is said of one agent, besides what is counted.
+    /// Takes in an entry of one agent, uncounted facts included.
     fn take(&mut self, entry: &Entry) {
         match entry {
             Entry::SessionStarted(started) => {
@@ -245,7 +245,7 @@ impl Facts {
                 self.failed_tool_calls += u32::from(finished.status.is_error());
                 self.unknown_tool_calls += u32::from(finished.status == ToolStatus::Unknown);
             }
-            // A summary that can't be had isn't asked for again.
+            // A summary that can't be made isn't retried.
             Entry::Retry(Retry { cause: RetryCause::UselessSummary { .. }, .. }) => {}
             Entry::Retry(_) => self.retries += 1,
             Entry::Compacted(compacted) => self.compacted(compacted.how),
@@ -266,8 +266,8 @@ impl Facts {
     }
 }
 
-/// Why an agent that was asked for a final summary has given none. That none fits the very limit it is about, the outcome
-/// tells.
+/// Why an agent that was asked for a final summary has given none. If none fits the very limit it is about, the
+/// outcome says so.
 fn why_none(wrapped: &WrappedUp) -> Option<String> {
     wrapped.problem.clone().filter(|_| wrapped.call.is_some())
 }
@@ -295,7 +295,7 @@ struct Whole<'a> {
     /// The runs that were forked from it; absent where there are none.
     #[serde(skip_serializing_if = "<[Forked]>::is_empty")]
     forks: &'a [Forked],
-    /// The steps of its flow; absent where it has none.
+    /// The steps of its workflow; absent where it has none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     steps: Vec<steps::Line<'a>>,
     /// What judges verify, of all agents that have a goal; absent where none has.

@@ -13,7 +13,7 @@ use crate::wiring::is_program;
 
 /// Entries read at a time.
 const READ_MAX: usize = 1_000;
-/// Entries at a log's end among which a run mostly says what it waits for.
+/// Entries at a log's end among which a run mostly records what it waits for.
 const AWAITED_WITHIN: u64 = 200;
 
 const NEEDS_APPROVAL: &str = "needs approval";
@@ -66,7 +66,7 @@ pub(super) async fn at_terminal(home: &LocalHome, run: &RunSummary) -> Option<&'
     }
 }
 
-/// Since when and until when a run waits for its provider: by the entry of its log that says so.
+/// Since when and until when a run waits for its provider: by the entry of its log that records it.
 ///
 /// # Errors
 /// When the log can't be read.
@@ -93,7 +93,7 @@ pub(super) async fn provider_wait(home: &LocalHome, state: &RunState) -> anyhow:
     Ok(None)
 }
 
-/// How a run stands that waits for its provider; `is_held` where a process waits with it.
+/// The status of a run that waits for its provider; `is_held` where a process waits with it.
 pub(super) fn suspended_until(
     awaited: &ProviderAwaited,
     wait: Option<Wait>,

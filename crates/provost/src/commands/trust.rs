@@ -76,7 +76,7 @@ fn folder(dir: Option<&Path>) -> anyhow::Result<PathBuf> {
     })?)
 }
 
-/// Where trust is kept, as the user's own settings have it: a project's, which may be wrong, say nothing about that.
+/// Where trust is kept, by the user's own settings: a project's settings, which may be wrong, don't count.
 fn store(folder: &Path) -> anyhow::Result<TrustStore> {
     let variables = variables();
     let request = Request { scope: Scope::User, folder, file: None, variables: &variables, flags: &[] };

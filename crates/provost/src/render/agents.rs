@@ -102,7 +102,7 @@ pub(super) fn finished(entry: &ChildFinished, names: &Names) -> Saying {
     }
 }
 
-/// Behind the word that an agent is done: what its checks came to, if it has any.
+/// Behind the word that an agent is done: the result of its checks, if it has any.
 pub(crate) fn checked(verification: &Verification) -> String {
     match verification {
         Verification::None => String::new(),

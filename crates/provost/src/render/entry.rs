@@ -147,7 +147,7 @@ impl Sayer {
     }
 
     fn stop_requested(&self, actor: ActorKey, entry: &StopRequested) -> Saying {
-        // It comes to that by itself, once the hooks know.
+        // An agent that is done stops by itself, once its hooks know.
         if let Outcome::Completed { .. } = entry.outcome {
             return Saying::detail(entry.outcome.to_string());
         }

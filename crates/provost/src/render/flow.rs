@@ -1,4 +1,4 @@
-//! What becomes of the steps of a flow, in words.
+//! The ends of the steps of a workflow, in words.
 
 use provost_event::{OnStepFailure, StepEnd, StepEnded};
 

@@ -6,7 +6,7 @@ use provost_event::{Dimension, ErrorClass, Exhausted, Outcome, PauseReason, RunI
 use super::safe::visible;
 use crate::commands::in_shell_words;
 
-/// What is said instead of a model's name.
+/// The placeholder for a model's name.
 const ANOTHER_MODEL: &str = "--model NAME";
 
 /// What makes a difference: words behind the command, and why.
@@ -30,7 +30,8 @@ impl Difference {
     }
 }
 
-/// The command with which the run goes on, and what makes a difference in brackets. `None` where nothing is left to do.
+/// The command with which the run goes on, and what makes a difference in brackets. `None` where nothing is left
+/// to do.
 pub(crate) fn go_on_with(run: RunId, state: &RunState, outcome: &Outcome) -> Option<String> {
     let is_flow = state.flow().is_some();
     let is_over = match outcome {
@@ -150,7 +151,7 @@ fn of_failure(class: ErrorClass) -> Difference {
     }
 }
 
-/// How a run goes on that its checks hold back: a check that was changed since counts only where it is told so.
+/// How a run goes on that its checks hold back: a check that was changed since counts only with the new settings.
 fn after_checks(state: &RunState, reasons: &[String]) -> Option<Difference> {
     let policy = state.policy()?;
     let agents = policy.agents.iter().map(|agent| &agent.agent);
@@ -158,7 +159,7 @@ fn after_checks(state: &RunState, reasons: &[String]) -> Option<Difference> {
     let names = checks.map(|check| check.name.as_str()).collect::<Vec<_>>();
     let begins = |start: &str| reasons.iter().any(|reason| reason.starts_with(start));
     let with_settings = with_settings(policy);
-    // Of one that can't be run people are told so, and of any other what it says.
+    // The reason says that a check can't be run; else it is the check's own.
     if let Some(name) = names.iter().find(|name| begins(&format!("the check `{name}` "))) {
         let why = format!("after the check `{name}` is repaired in the settings");
         return Some(Difference::words(with_settings).because(why));
@@ -175,8 +176,8 @@ fn with_settings(policy: &RunPolicy) -> String {
     in_shell_words(&file.chain(["--with-settings".to_owned()]).collect::<Vec<_>>())
 }
 
-/// An amount to add to a limit: as much again, and at least room for four calls like the next, with which `least` would
-/// be used.
+/// An amount to add to a limit: as much again, and at least room for four calls like the next, with which `least`
+/// would be used.
 pub(crate) fn enough_more(limit: u64, used: u64, least: u64) -> u64 {
     let calls = least.saturating_sub(used).saturating_mul(4);
     let short = used.saturating_add(calls).saturating_sub(limit);

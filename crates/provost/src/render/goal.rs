@@ -1,4 +1,4 @@
-//! What is said of a goal: that it is verified, what each judge found, and what that comes to.
+//! The texts about a goal: that it is verified, what each judge found, and the result.
 
 use provost_event::{
     ErrorClass, GoalCheckStarted, GoalCleared, GoalFinding, GoalJudged, GoalState, GoalTrigger, GoalVerdict,
@@ -107,7 +107,7 @@ pub(crate) const fn trigger_in_words(trigger: GoalTrigger) -> &'static str {
     }
 }
 
-/// How the goal of a run's first agent stands at `outcome`, where that doesn't say so itself.
+/// The state of the goal of a run's first agent at `outcome`, where that doesn't say so itself.
 pub(crate) fn goal_at_end(outcome: &Outcome, goal: &AgentGoal) -> Option<String> {
     match outcome {
         Outcome::Completed { .. } if goal.status.state == GoalState::Achieved => {

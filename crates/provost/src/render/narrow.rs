@@ -8,8 +8,8 @@ use indicatif::TermLike;
 /// Columns kept free on the right.
 const FREE: u16 = 4;
 
-/// Keeps some columns free beside a status line that is filled up to its end: a `^C` that the terminal writes there
-/// would else break the line and leave its upper half behind.
+/// Keeps some columns free beside a status line that is filled up to its end: a `^C` that the terminal writes
+/// there would else break the line and leave its upper half behind.
 #[derive(Debug)]
 pub(super) struct Narrow(pub(super) Term);
 

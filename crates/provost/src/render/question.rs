@@ -32,7 +32,7 @@ pub(crate) enum Extent {
 pub(crate) struct Room {
     /// Columns.
     pub(crate) width: usize,
-    /// Lines of the call; what is left out is told.
+    /// Lines of the call; how many are left out is shown.
     pub(crate) lines_max: usize,
 }
 
@@ -134,7 +134,7 @@ pub(crate) fn facts(question: &Question, now: Timestamp) -> Vec<(&'static str, S
     facts
 }
 
-/// What is said where a call may run files that its text doesn't name.
+/// The note on a call that may run files which its text doesn't name.
 pub(crate) const UNNAMED: &str = "it may run files that its text doesn't name: what they hold isn't checked";
 
 /// A script that the answer is bound to: `build.sh, as it is now (BLAKE3 1f2e3d4c5b6a)`.

@@ -45,7 +45,7 @@ pub(crate) fn visible(text: &str) -> String {
     out
 }
 
-/// What people don't see although it is there, or which has them see something else.
+/// What is there without being visible, or changes what is visible.
 const fn is_hidden(c: char) -> bool {
     turns_direction(c) || takes_no_room(c)
 }

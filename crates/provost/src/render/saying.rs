@@ -30,9 +30,9 @@ pub(super) enum Tag {
 pub(super) enum Weight {
     /// It stays.
     Kept,
-    /// A status line says it too.
+    /// A status line shows it too.
     Passing,
-    /// Only a log says it.
+    /// Only a log shows it.
     Detail,
 }
 
@@ -68,7 +68,7 @@ impl Saying {
         self
     }
 
-    /// The same, said or done by `who`, if that is to be told.
+    /// The same, by `who`, if that is to be shown.
     pub(super) fn of(self, who: Option<String>) -> Self {
         Self { who, ..self }
     }

@@ -1,4 +1,4 @@
-//! What is said when a run is suspended or has ended.
+//! The summary of a run that is suspended or has ended.
 
 use provost_engine::RunState;
 use provost_event::{Outcome, RunId};
@@ -28,7 +28,7 @@ pub(crate) struct Stopped<'a> {
     pub(crate) no_final_summary: Option<&'a str>,
 }
 
-/// The outcome, what it took, whether the goal was reached, and how to go on; before that, what is open is to be answered.
+/// The outcome, what it took, whether the goal was reached, and how to go on; before that, the open questions.
 pub(crate) fn summary(stopped: &Stopped<'_>) -> String {
     let Stopped { run, state, outcome, open, goal, no_final_summary } = *stopped;
     let ledger = state.ledger();

@@ -18,7 +18,8 @@ pub(crate) enum Cells {
     CutAtEnd,
     /// On the left; where the terminal is too narrow, without their beginning.
     CutAtStart,
-    /// On the right; where the terminal is too narrow even with all others cut, left out, the first such column first.
+    /// On the right; where the terminal is too narrow even with all others cut, left out, the first such column
+    /// first.
     LeftOut,
 }
 

@@ -5,7 +5,7 @@ use provost_event::{TerminalEvent, TerminalNoted};
 use super::saying::{Saying, Tag};
 use super::words::one_line;
 
-/// Columns of what was said or shown there: a prompt may be pages long.
+/// Columns of a text that was typed or shown there: a prompt may be pages long.
 const WIDTH: usize = 160;
 
 pub(super) fn noted(entry: &TerminalNoted) -> Saying {

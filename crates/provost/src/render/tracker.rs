@@ -57,7 +57,7 @@ pub(super) struct Tracker {
     /// External agents.
     programs: HashSet<u32>,
     slots: usize,
-    /// Steps of its flow; none where it has no flow.
+    /// Steps of its workflow; none where it has no workflow.
     steps: usize,
     steps_done: usize,
     since: Instant,

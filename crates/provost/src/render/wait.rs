@@ -9,7 +9,7 @@ use provost_event::Timestamp;
 use super::question::clock_time;
 use super::words::duration;
 
-/// A wall clock that is so far behind the end of a wait shows no time that was set: the holder needs a moment.
+/// A wall clock this far past the end of a wait was probably set: the holder itself needs only a moment.
 const LATE_MS: u64 = 5_000;
 
 /// A wait with an end.
@@ -19,7 +19,7 @@ pub(crate) struct Wait {
     pub(crate) since: Timestamp,
     /// Until when.
     pub(crate) due: Timestamp,
-    /// What of it has passed for sure, by the logs.
+    /// How much of it has certainly passed, by the logs.
     pub(crate) passed_ms: u64,
 }
 
@@ -82,7 +82,7 @@ mod tests {
     use super::{Left, Wait};
 
     const HOUR_MS: u64 = 3_600_000;
-    /// Asked at 10 h, for an hour; ten minutes have passed for sure.
+    /// Asked at 10 h, for an hour; ten minutes have certainly passed.
     const WAIT: Wait =
         Wait { since: Timestamp(10 * HOUR_MS), due: Timestamp(11 * HOUR_MS), passed_ms: 600_000 };
 

@@ -1,4 +1,4 @@
-//! What becomes of an agent's git worktree, in words.
+//! The states of an agent's git worktree, in words.
 
 use provost_event::{WorktreeFound, WorktreeLeft, WorktreeMade};
 

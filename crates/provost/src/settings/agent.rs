@@ -37,7 +37,7 @@ pub(crate) struct Agent {
     pub(crate) instructions: Option<String>,
     /// Its model as it was written, where it isn't the run's.
     pub(crate) model: Option<String>,
-    /// How much its model thinks, where it isn't as much as the run's.
+    /// Its model's reasoning effort, where it isn't the run's.
     pub(crate) effort: Option<Effort>,
     /// The models that stand in for its own; the run's where it has the run's.
     pub(crate) fallback_models: Option<Vec<String>>,

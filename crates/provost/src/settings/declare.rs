@@ -33,7 +33,7 @@ pub(crate) enum Kind<T> {
     Line(fn(&mut T, String)),
     /// Any text.
     Text(fn(&mut T, String)),
-    /// A text that says something.
+    /// A text that isn't blank.
     Words(fn(&mut T, String)),
     /// A whole number within bounds, both included.
     Count {

@@ -1,4 +1,4 @@
-//! What is wrong with the settings, in words that say where, what, and what would be right.
+//! Problems of the settings: where, what, and what would be right.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ pub(crate) enum Source {
 /// A place in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Spot {
-    /// The file, as people call it.
+    /// The file's name for people.
     pub(crate) file: String,
     /// The line, from 1.
     pub(crate) line: usize,
@@ -41,7 +41,7 @@ impl Spot {
 }
 
 impl Source {
-    /// Whether it stands in the file that people call so.
+    /// Whether it stands in the file with this name.
     pub(super) fn is_in(&self, name: &str) -> bool {
         matches!(self, Self::File(Spot { file, .. }) if file == name)
     }

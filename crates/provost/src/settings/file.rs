@@ -21,7 +21,7 @@ use super::value::Raw;
 
 /// A file and its origin.
 pub(super) struct File<'a> {
-    /// As people call it.
+    /// Its name for people.
     pub(super) name: &'a str,
     /// What is in it.
     pub(super) text: &'a str,

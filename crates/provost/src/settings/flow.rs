@@ -17,10 +17,10 @@ use super::stop_hook::StopHook;
 use super::{Project, Settings, Settled, layers};
 use read::Reader;
 
-/// A flow as its file has it.
+/// A workflow as its file has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FlowFile {
-    /// What the flow is called.
+    /// The workflow's name.
     pub(crate) name: String,
     steps: Vec<Step>,
     /// Where it begins.
@@ -54,7 +54,7 @@ enum StepHook {
     Inline(StopHook),
 }
 
-/// What `on_failure` says.
+/// The value of `on_failure`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Then {
     #[default]
@@ -76,7 +76,7 @@ impl FlowFile {
         Ok(Reader::new(&name, &text).flow()?)
     }
 
-    /// The flow as a run's policy has it, with the stop hooks and agents that the settings describe.
+    /// The workflow as a run's policy has it, with the stop hooks and agents that the settings describe.
     ///
     /// # Errors
     /// Everything that prevents it from being run.
@@ -160,7 +160,7 @@ impl FlowFile {
         }
     }
 
-    /// The flow in lines, for people: a step each, in an order in which they can be done.
+    /// The workflow in lines, for people: a step each, in an order in which they can be done.
     pub(crate) fn outline(&self) -> Vec<(String, String)> {
         let mut left = self.steps.iter().collect::<Vec<_>>();
         let mut lines = Vec::<(String, String)>::new();
@@ -208,7 +208,7 @@ impl Step {
         }
     }
 
-    /// How often it is tried again, where it says so.
+    /// How often it is retried, where that is set.
     fn retries(&self) -> Option<u32> {
         match (self.retry, self.then) {
             (Some(retries), _) => Some(retries),
@@ -317,7 +317,7 @@ fn meant(wrong: &str, all: impl Iterator<Item = String>, words: &str) -> String 
 }
 
 impl Settled {
-    /// What a flow's file would run counts to what comes from the project's folder.
+    /// Adds what a workflow's file would run to what comes from the project's folder.
     pub(crate) fn with_flow(mut self, flow: &FlowFile, path: &Path) -> Self {
         flow.wish(path, &mut self.project);
         self

@@ -19,7 +19,7 @@ pub(super) const GOAL_WORDS: &str = "What must be confirmed before the agent cou
 
 /// Judges that can be named.
 const JUDGES_MAX: u64 = 15;
-/// The least evidence that says anything.
+/// The least useful amount of evidence.
 pub(crate) const EVIDENCE_TOKENS_MIN: u32 = 500;
 
 /// What is set of goals.
@@ -49,7 +49,7 @@ pub(crate) struct GoalSettings {
     pub(crate) evidence_tokens_max: u32,
     /// Tokens of a verdict, where they are set.
     pub(crate) verdict_tokens: Option<u32>,
-    /// How much judges think.
+    /// The judges' reasoning effort.
     pub(crate) judge_effort: Option<Effort>,
     /// Percentage of the run's budget that judges may take.
     pub(crate) budget_percent: u8,

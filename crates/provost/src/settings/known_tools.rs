@@ -12,7 +12,7 @@ use crate::wiring::tool_names;
 
 /// The lists of patterns that are read as rules.
 const LISTS: [&str; 3] = ["permissions.allow", "permissions.ask", "permissions.deny"];
-/// Tools that external agents' questions are read as, and that no native agent has.
+/// Tools that stand for external agents' questions, and that no native agent has.
 const OF_PROGRAMS: [&str; 2] = ["fetch", "consent"];
 /// What the tools of MCP servers begin with, by the names that such rules give them.
 const OF_MCP: &str = "mcp__";

@@ -123,7 +123,7 @@ fn load_file(loading: &mut Loading, path: &Path, from: From, folders: &Folders, 
     File { name: &name, text: &text, from, user_file: &user_file }.load(loading);
 }
 
-/// What people call a file who are in `folder`.
+/// The name of a file for people in `folder`.
 fn called(path: &Path, folder: &Path) -> String {
     path.strip_prefix(folder).unwrap_or(path).display().to_string()
 }

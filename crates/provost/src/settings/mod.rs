@@ -81,7 +81,7 @@ pub(crate) struct Settings {
     pub(crate) goal: GoalSettings,
     /// Sub-agents with names.
     pub(crate) agents: Vec<Agent>,
-    /// How much the model thinks before it answers.
+    /// The model's reasoning effort.
     pub(crate) effort: Option<Effort>,
     /// Whether money may be limited though the model's price isn't known.
     pub(crate) allow_unpriced: bool,
@@ -164,7 +164,7 @@ pub(crate) struct Loading {
     pub(crate) given: BTreeMap<String, Given>,
     /// What lists hold, item by item, by key.
     pub(crate) items: Vec<(String, Given)>,
-    /// What people call the user's own file, which counts in every folder.
+    /// The name of the user's own file, which applies in every folder.
     pub(crate) user_file: String,
     /// Where that is, or would be.
     pub(crate) user_path: PathBuf,

@@ -1,4 +1,4 @@
-//! What was probably meant.
+//! The nearest known name to an unknown one.
 
 use super::agent::Agent;
 use super::hook::Hook;
@@ -7,7 +7,7 @@ use super::named::{MODELS, PROVIDERS};
 use super::stop_hook::StopHook;
 use super::table::{SECTIONS, settings};
 
-/// Says what could have been meant by the unknown `key`.
+/// Proposes a known key for the unknown `key`.
 pub(super) fn advice(key: &str) -> String {
     let name = key.rsplit('.').next().unwrap_or(key);
     if let Some(setting) = settings().find(|setting| setting.name == name) {
@@ -25,7 +25,7 @@ pub(super) fn advice(key: &str) -> String {
     }
 }
 
-/// Says which fields an item has.
+/// Lists the fields that an item has.
 pub(super) fn fields<T: Item>(name: &str) -> String {
     let all = T::FIELDS.iter().map(super::declare::Setting::key);
     match nearest(name, all.clone()) {

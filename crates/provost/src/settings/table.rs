@@ -9,7 +9,7 @@ use super::hook::pattern;
 use super::permissions::Permissions;
 use super::{Named, Settings, Trace};
 
-/// The tables in the order in which people read them, each with a sentence.
+/// The tables in the order of the documentation, each with a sentence.
 pub(crate) const SECTIONS: &[(&str, &str)] = &[
     ("agent", "Who works."),
     (

@@ -53,7 +53,7 @@ impl<T> Setting<T> {
 }
 
 impl Raw<'_> {
-    /// The value as people would read it again.
+    /// The value as it would be written.
     pub(super) fn shown(self) -> String {
         match self {
             Self::Text(text) => text.to_owned(),
@@ -302,7 +302,7 @@ fn folder(raw: Raw<'_>) -> Result<String, String> {
 }
 
 impl<T> Setting<T> {
-    /// Takes the default, if there is one, and returns it for people.
+    /// Takes the default, if there is one, and returns it in readable form.
     pub(super) fn take_default(&self, target: &mut T) -> Option<String> {
         let Otherwise::Is(default) = self.otherwise else { return None };
         // A test takes every default: none is wrong.

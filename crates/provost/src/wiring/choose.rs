@@ -1,4 +1,4 @@
-//! Which model an agent gets, with what a policy says of it.
+//! Chooses the model of an agent, with its entry in a policy.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,7 +15,7 @@ use super::{Variables, asked, providers, team};
 use crate::settings::{Agent, Problem, Problems, Settled, Source};
 use crate::window::{self, Keys, Room};
 
-/// A model, and what a policy says of it.
+/// A model, and its entry in a policy.
 #[derive(Clone)]
 pub(crate) struct Chosen {
     /// The model.
@@ -45,7 +45,7 @@ pub(crate) fn retiring(
 
 /// An agent's requirements for its model, and where they were set.
 pub(crate) struct Wanted {
-    /// What else it is than the model of the run's agent, for people.
+    /// Its role for people, unless it is the model of the run's agent.
     pub(super) of: Option<String>,
     /// The model's name, its paths absolute.
     pub(crate) name: String,
@@ -216,8 +216,8 @@ impl<'a> Choosing<'a> {
     }
 }
 
-/// `cap`, and for a judge what it thinks before its verdict; no more than the model gives, and of its window at most a
-/// quarter for that.
+/// `cap`, and for a judge the tokens of its reasoning before the verdict; no more than the model gives, and of its
+/// window at most a quarter for that.
 fn with_thinking(cap: u32, wanted: &Wanted, policy: &ModelPolicy) -> u32 {
     let quarter =
         policy.window_tokens.map_or(u32::MAX, |window| u32::try_from(window / 4).unwrap_or(u32::MAX));

@@ -24,7 +24,7 @@ const UNREADABLE: &str = "consent";
 const EXCHANGES_MAX: u32 = 400;
 /// The same where a person works at it: no limit in practice.
 const EXCHANGES_OF_PERSON: u32 = 1_000_000;
-/// Variables that interactive programs get besides those that any child gets: what they find their settings, editor and
+/// Variables that interactive programs get besides those of any child: what they find their settings, editor and
 /// colours by. None of them holds a secret, or gives access to one (as the socket of an SSH agent would).
 const INTERACTIVE: [&str; 11] = [
     "COLORTERM",

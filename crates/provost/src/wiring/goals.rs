@@ -66,7 +66,7 @@ fn goal_of(agent: &Agent, settled: &Settled, folder: &Path) -> Option<WantedGoal
     };
     let mut judges = or_own(judges, &worker, settled, condition);
     judges.iter_mut().for_each(|judge| judge.money.clone_from(&worker.money));
-    // A program thinks with a model of its own.
+    // A program uses a model of its own.
     let worker = agent.external().is_none().then(|| (format!("`{}`", agent.name), worker.name));
     Some(WantedGoal { condition: condition.clone(), judges, worker })
 }
@@ -132,14 +132,15 @@ impl Goals<WantedGoal> {
         of_run.into_iter().chain(of_spawned).chain(of_agents.into_iter().flatten())
     }
 
-    /// The goals as a run's policy has them, with the judges that `choose` finds; those that lack one are left out.
+    /// The goals as a run's policy has them, with the judges that `choose` finds; those without a judge are left
+    /// out.
     pub(super) fn policies(
         self,
         settings: &Settings,
         mut choose: impl FnMut(&Wanted) -> Option<ModelPolicy>,
     ) -> Goals<Box<GoalPolicy>> {
         let mut policy = |WantedGoal { condition, judges, .. }: WantedGoal| {
-            // Each is chosen, so that all that is wrong is told.
+            // Each is chosen, so that all problems are reported.
             let judges = judges.iter().map(&mut choose).collect::<Vec<_>>();
             let judges = judges.into_iter().collect::<Option<Vec<_>>>()?;
             Some(Box::new(goal_policy(settings, condition, judges)))

@@ -287,7 +287,7 @@ pub(super) fn wanted_of(agent: &Agent, settled: &Settled, folder: &Path) -> Want
     }
 }
 
-/// About what an agent that begins is told: the engine adds what its goal is.
+/// About the prompt of an agent that begins: the engine adds its goal.
 fn with_goal(prompt: String, condition: Option<&str>) -> String {
     match condition {
         Some(condition) => format!("{prompt}\n\n{condition}"),

@@ -48,7 +48,7 @@ pub(crate) fn with_flag(mut flags: Vec<GivenFlag>, flag: &str, value: &str) -> V
     flags
 }
 
-/// The flag that names a settings file in place of the project's. It is kept so that people can be told to name it again.
+/// The flag that names a settings file in place of the project's. It is kept so that a hint can name it again.
 const FILE_FLAG: &str = "--config";
 
 /// `flags`, with the settings file that was named, whose path is absolute then, and without one that was before.
@@ -81,8 +81,8 @@ pub(crate) struct Today {
     pub(crate) redactor: Redactor,
 }
 
-/// Reads today's settings for a run: the files, the variables, and the flags that it was started with. `file` stands in
-/// place of the project's; `goal` of its goal.
+/// Reads today's settings for a run: the files, the variables, and the flags that it was started with. `file`
+/// replaces the project's file, and `goal` its goal.
 ///
 /// # Errors
 /// What is wrong with the settings.
@@ -207,7 +207,7 @@ fn of_agent(
     Ok(policy)
 }
 
-/// A program stays as it was started; what is asked about it, and what it may, are today's.
+/// A program stays as it was started; its permissions, hooks and limits are today's.
 fn of_program(
     before: &Before<'_>,
     settled: &Settled,
@@ -232,8 +232,8 @@ fn of_program(
     Ok(policy)
 }
 
-/// What isn't a setting stays: who watches, the steps of a workflow, the folder of worktrees, and how long outages are
-/// waited out, which depends on the terminal.
+/// What isn't a setting stays: the observers, the steps of a workflow, the folder of worktrees, and how long
+/// outages are waited out, which depends on the terminal.
 fn kept(policy: &mut RunPolicy, before: &RunPolicy) {
     policy.observers.clone_from(&before.observers);
     policy.flow.clone_from(&before.flow);

@@ -34,7 +34,7 @@ pub(super) struct Spent {
     pub(super) cost: MicroDollars,
     /// Of that, what calls without a final report came to at most.
     pub(super) estimated: Uncertain,
-    /// Of that, what was set aside for calls that were lost to a crash.
+    /// Of that, what was reserved for calls that were lost to a crash.
     pub(super) unconfirmed: Uncertain,
 }
 
@@ -69,7 +69,7 @@ pub(super) struct Key {
 }
 
 impl Key {
-    /// What it says of these groups.
+    /// The parts of this key that these groups need.
     fn only(&self, groups: &[CostGroup]) -> Self {
         let mut key = Self::default();
         for group in groups {

@@ -1,4 +1,4 @@
-//! One agent's part: the sums of its session's log, and what they come to.
+//! One agent's part: the sums of its session's log, and their evaluation.
 
 use provost_event::{
     AgentPolicy, Entry, HookMoment, HookPolicy, Permission, Purpose, Record, Seq, SessionId,
@@ -186,7 +186,7 @@ impl AgentSums {
         hooks.collect()
     }
 
-    /// A hook of the moment [`HookMoment::Stop`]: what it said stands among what stop hooks said.
+    /// A hook of [`HookMoment::Stop`]: its answers are among those of the stop hooks.
     const fn at_stop(&self, verdicts: Verdicts) -> HookCounts {
         HookCounts {
             consulted: verdicts.asked(),
@@ -226,7 +226,7 @@ impl AgentSums {
 }
 
 impl Agent<'_> {
-    /// How all that is configured for it stands, by what it is.
+    /// The standing of all that is configured for it, by group.
     pub(super) fn standings(&self) -> [(Group, Vec<&Standing>); 5] {
         let judges = self.goal.iter().flat_map(|goal| &goal.judges);
         let patterns = self.permissions.patterns.iter().map(|rule| &rule.standing);

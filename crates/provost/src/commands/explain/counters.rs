@@ -44,7 +44,7 @@ struct Now {
     repeats: (u64, u32),
     turn: TurnCalls,
     is_stopping: bool,
-    /// Stop hooks are asked for a look at the goal, and not since the agent says that it is done.
+    /// Stop hooks are asked to look at the goal, without a claim of the agent that it is done.
     is_looked_at: bool,
 }
 
@@ -198,7 +198,7 @@ impl CounterSums {
         }
     }
 
-    /// What the calls of the turn that ends come to.
+    /// Counts the calls of the turn that ends.
     fn calls_ended(&mut self) {
         let turn = std::mem::take(&mut self.now.turn);
         if turn.made + turn.failed == 0 {
@@ -250,7 +250,7 @@ impl CounterSums {
             Outcome::Paused { why: PauseReason::RepeatedCall { .. } } => self.repeated_call.decided += 1,
             Outcome::Paused { why: PauseReason::ToolFailures { .. } } => self.failed_turns.decided += 1,
             Outcome::Paused { why: PauseReason::CrashLoop { .. } } => self.interruptions.decided += 1,
-            // Also the same reasons twice about nothing new come to this.
+            // The same reasons twice without new work also lead here.
             Outcome::Blocked { .. } => {
                 let is_over = self.now.stop_blocks >= self.limits.stop_blocks_max;
                 self.stop_blocks.decided += u64::from(is_over);

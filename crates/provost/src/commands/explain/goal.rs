@@ -28,7 +28,7 @@ pub(super) struct GoalSums {
     cleared: bool,
 }
 
-/// How often the goal was verified, and what that came to.
+/// How often the goal was verified, and the results.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub(super) struct Checks {
     pub(super) claims: u64,
@@ -36,7 +36,7 @@ pub(super) struct Checks {
     pub(super) limits: u64,
     pub(super) achieved: u64,
     pub(super) not_achieved: u64,
-    /// The judges couldn't tell.
+    /// The judges couldn't decide.
     pub(super) unverified: u64,
 }
 
@@ -50,7 +50,7 @@ impl Checks {
     }
 }
 
-/// What a judge said.
+/// The answers of a judge.
 #[derive(Debug, Clone, Default, Serialize)]
 pub(super) struct Judge {
     pub(super) name: String,
@@ -199,7 +199,7 @@ impl GoalSums {
             Outcome::Paused { why: PauseReason::JudgeUnreachable { times, .. } } => {
                 self.failures.decided += u64::from(*times > 0);
             }
-            // Stop hooks, too, may have come to this.
+            // Stop hooks, too, may have led here.
             Outcome::Blocked { .. } => {
                 let is_over = before.is_some_and(|goal| goal.rounds >= self.policy.rounds_max);
                 self.rounds.decided += u64::from(is_over);

@@ -1,4 +1,4 @@
-//! Limits as they are told, whatever they limit.
+//! Limits of all kinds, as a page shows them.
 
 use serde::Serialize;
 

@@ -41,7 +41,7 @@ struct Line {
     hung: u64,
 }
 
-/// The observers of the run `run`, by what its file in `folder` has of them. A line that can't be read doesn't count.
+/// The observers of the run `run`, as its file in `folder` has them. A line that can't be read doesn't count.
 ///
 /// # Errors
 /// When the file is there and can't be read.

@@ -96,7 +96,7 @@ impl StopHookSums {
         self.strangers
     }
 
-    /// What was said by the hook of this place among those of the moment [`HookMoment::Stop`].
+    /// The answers of the hook at this place among the hooks of [`HookMoment::Stop`].
     pub(super) fn of_hook(&self, place: usize, policy: &AgentPolicy) -> Verdicts {
         self.verdicts.get(policy.stop_hooks.len() + place).copied().unwrap_or_default()
     }

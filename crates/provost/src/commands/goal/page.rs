@@ -158,7 +158,7 @@ fn push_verdicts(out: &mut String, goal: &AgentGoal, width: Option<usize>) {
     }
 }
 
-/// What a judge said, in a line.
+/// A judge's answer, in a line.
 fn answer_in_words(answer: &Answer) -> String {
     let said = match &answer.answer {
         JudgeAnswer::Verdict(verdict) if verdict.achieved => format!("reached, {}", verdict.confidence),

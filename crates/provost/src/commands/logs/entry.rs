@@ -85,7 +85,7 @@ fn page(record: &Record, form: Form, whole: Option<&str>) -> anyhow::Result<Stri
     Ok(out)
 }
 
-/// What it says: texts as they are, anything else as it is kept.
+/// Its contents: texts as they are, anything else as it is stored.
 fn body(entry: &Entry, whole: Option<&str>) -> anyhow::Result<String> {
     Ok(match entry {
         Entry::UserMessage(UserMessage { content, by }) => format!("{by}:\n{}", blocks(content)),

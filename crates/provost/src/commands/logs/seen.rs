@@ -1,4 +1,4 @@
-//! What an agent still sees of its log, as its compactions tell.
+//! What an agent still sees of its log after its compactions.
 
 use provost_engine::ResultText;
 use provost_event::{Compacted, Entry, Record, Seq};
@@ -6,7 +6,7 @@ use provost_event::{Compacted, Entry, Record, Seq};
 /// How an agent sees an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
-    /// As it was made; also what was never meant for it.
+    /// As it was made; also an entry that no agent sees.
     Whole,
     /// The beginning and the end of it.
     Cut,
@@ -22,7 +22,7 @@ impl Form {
         matches!(self, Self::Whole | Self::Cut)
     }
 
-    /// What is to be said of `entry`, which has this form, if anything is.
+    /// A note on `entry`, which has this form, if there is one.
     pub(super) fn in_words(self, entry: &Entry) -> Option<String> {
         match self {
             _ if !is_for_the_agent(entry) => None,

@@ -75,7 +75,7 @@ impl View {
         self.transcript.messages()
     }
 
-    /// What a request would take, by estimate: what was said, and what stands before it.
+    /// An estimate of a request's tokens: the conversation, and what stands before it.
     fn tokens(&self) -> u64 {
         let tools = self.policy.tools.iter();
         let tools = tools.map(|tool| tokens_of(&tool.description) + tokens_of(tool.input_schema.text()));
@@ -188,7 +188,7 @@ fn part_as_json(part: &Part) -> Value {
     }
 }
 
-/// The pictures that `records` speak of, as far as they are kept.
+/// The pictures that `records` refer to, as far as they are kept.
 async fn images(home: &LocalHome, records: &[Arc<Record>]) -> anyhow::Result<HashMap<BlobId, ImageData>> {
     let mut images = HashMap::new();
     for image in records.iter().flat_map(|record| record.entry.images()) {

@@ -109,7 +109,7 @@ fn said(answer: &Answer, policy: &ModelPolicy, took_ms: u64) -> String {
     )
 }
 
-/// The models that the provider says it has, the nearest to `name` first; none if it doesn't say.
+/// The models that the provider lists, the nearest to `name` first; none if it doesn't list any.
 async fn listed(name: &str, settings: &ProviderSettings) -> Vec<String> {
     let Ok(model) = settings.provider_model(name) else { return Vec::new() };
     let mut names = model.listed().await.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `provost models update`: what a public table of models says that isn't known yet.
+//! `provost models update`: what a public table of models adds to what is known.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ pub(super) struct Update {
     pub(super) json: bool,
 }
 
-/// What a table comes to here.
+/// The result of reading a table.
 struct Found {
     table: PublicTable,
     changes: Vec<ModelChange>,
@@ -77,7 +77,7 @@ fn found(asked: &Update, settled: &Settled) -> anyhow::Result<Found> {
     Ok(Found { table, changes, kept })
 }
 
-/// What is left of a change where the user's settings say nothing; what they say otherwise goes into `kept`.
+/// What is left of a change where the user's settings have no value; differing values of theirs go into `kept`.
 fn without_own(
     ModelChange { old, new }: ModelChange,
     own: &ModelFacts,
@@ -117,7 +117,7 @@ struct Difference {
     new: String,
 }
 
-/// What `new` says otherwise than `old`.
+/// The facts in which `new` differs from `old`.
 fn differences(old: Option<&ModelFacts>, new: &ModelFacts) -> Vec<Difference> {
     let mut all = Vec::new();
     let mut add = |what, old: Option<String>, new: Option<String>| match new {

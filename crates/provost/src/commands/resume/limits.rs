@@ -119,8 +119,8 @@ impl Given {
         Ok(More { budget, turns_max, said })
     }
 
-    /// Each dimension that has a limit, or is given one. Turns are the root agent's where its own limit was reached,
-    /// and those of all agents otherwise.
+    /// Each dimension that has a limit, or is given one. Turns are the root agent's where its own limit was
+    /// reached, and else those of all agents.
     fn meters(&self, (state, policy): (&RunState, &RunPolicy), refused: Option<Exhausted>) -> Vec<Meter> {
         let in_force = state.policy().map(|policy| state.budget_under(policy)).unwrap_or_default();
         let budget = state.budget_under(policy);
@@ -257,8 +257,8 @@ impl Meter {
         )
     }
 
-    /// Says so where nothing is left, or not what the next call needs: the run would be suspended again at once.
-    /// `is_refused` where it came to this limit; `call` is what the next one takes.
+    /// Refuses where nothing is left, or less than the next call needs: the run would be suspended again at once.
+    /// `is_refused` if this limit suspended it; `call` is what the next call takes.
     ///
     /// # Errors
     /// What is wrong, and an amount for its flag that takes further.

@@ -49,8 +49,8 @@ pub(in crate::commands) fn not_taken(
     })
 }
 
-/// The first of them by name, those of the file before others, and how many more there are. What only follows from other
-/// settings isn't named beside them.
+/// The first of them by name, those of the file before others, and how many more there are. What only follows from
+/// other settings isn't named.
 fn named(mut found: Vec<PolicyDifference>, settled: &Settled) -> Option<String> {
     if found.iter().any(|one| !follows(one, settled)) {
         found.retain(|one| !follows(one, settled));
@@ -74,13 +74,13 @@ fn named(mut found: Vec<PolicyDifference>, settled: &Settled) -> Option<String> 
     }
 }
 
-/// What a difference is called: the rules of permissions have one name.
+/// The name of a difference: the rules of permissions have one name.
 fn in_one_word(what: &str) -> &str {
     if what.starts_with("permissions.") { "permissions" } else { what }
 }
 
-/// Whether this is no setting of its own: the forms of tools, who judges goals that agents give, and a limit that another
-/// one lifts.
+/// Whether this is no setting of its own: the forms of tools, who judges goals that agents give, and a limit that
+/// another one lifts.
 fn follows(one: &PolicyDifference, settled: &Settled) -> bool {
     let mut parts = one.what.split('.');
     parts.any(|part| part == "tools" || part == "judging")

@@ -22,7 +22,7 @@ pub(super) struct Opening {
     goal: String,
     turns_max: u32,
     model: String,
-    /// How its goal stands that judges verify, if it has one.
+    /// The state of its goal that judges verify, if it has one.
     pub(super) goal_state: Option<GoalState>,
 }
 
@@ -48,7 +48,7 @@ impl Opening {
     }
 }
 
-/// How the goal of an agent stands, if it has one.
+/// The state of an agent's goal, if it has one.
 pub(super) fn goal_state(agent: &Actor) -> Option<GoalState> {
     match agent {
         Actor::Session(state) => state.goal().map(|goal| goal.state),
@@ -67,7 +67,7 @@ pub(super) enum Which {
     All,
 }
 
-/// Reads the first entries of a run's agents, and how their goals stand.
+/// Reads the first entries of a run's agents, and the states of their goals.
 ///
 /// # Errors
 /// When a log can't be read.
@@ -161,7 +161,7 @@ pub(super) struct Node {
     pub(super) goal: String,
     pub(super) model: String,
     pub(super) state: State,
-    /// How its goal stands that judges verify, if it has one.
+    /// The state of its goal that judges verify, if it has one.
     pub(super) goal_state: Option<GoalState>,
     pub(super) priority: Option<Priority>,
     pub(super) turns: u32,
@@ -279,7 +279,7 @@ pub(super) struct Line<'a> {
     /// The agent that it yields its slot to, or has yielded it to.
     #[serde(skip_serializing_if = "Option::is_none")]
     makes_way_for: Option<u32>,
-    /// How its goal stands that judges verify; absent where it has none.
+    /// The state of its goal that judges verify; absent where it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     goal_state: Option<GoalState>,
     #[serde(skip_serializing_if = "Option::is_none")]

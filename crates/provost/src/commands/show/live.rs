@@ -1,4 +1,4 @@
-//! `provost show -f`: a run with all its agents, as it goes, until it rests.
+//! `provost show -f`: a run with all its agents, as it goes, until it is suspended or ends.
 
 use std::collections::HashMap;
 use std::sync::Arc;

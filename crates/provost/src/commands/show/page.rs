@@ -26,7 +26,7 @@ use crate::render::{
 use crate::segments::{Change, Segment};
 
 const REASON_WIDTH: usize = 100;
-/// Verdicts of judges that are shown; all of them are told by `goal show`.
+/// Verdicts of judges that are shown; `goal show` shows all.
 const VERDICTS_MAX: usize = 5;
 /// Columns of a call that waits, where there is no terminal to measure.
 const WAITING_WIDTH: usize = 100;
@@ -43,7 +43,7 @@ pub(super) struct Seen<'a> {
     pub(super) goal: Option<&'a AgentGoal>,
     /// How long it waits for its provider, where it does.
     pub(super) provider_wait: Option<Wait>,
-    /// Its segments, as far as they are told.
+    /// Its segments, as far as they are shown.
     pub(super) segments: &'a [Segment],
 }
 
@@ -66,7 +66,7 @@ pub(super) fn page(seen: &Seen<'_>, facts: &Facts) -> String {
     if tree { format!("{above}{drawn}{below}") } else { format!("{above}{below}") }
 }
 
-/// How many agents stand how, and the tree of them. Styled, and made of safe text.
+/// The number of agents by state, and their tree. Styled, and made of safe text.
 pub(super) fn tree_below(seen: &Seen<'_>) -> String {
     let budget = seen.state.policy().map(|policy| policy.spawn).unwrap_or_default();
     let held = seen.state.outcome().is_none().then(|| seen.state.slots_held());

@@ -1,4 +1,4 @@
-//! Lines on a terminal that are drawn over each other, without flicker: only what is meant to be seen is ever written.
+//! Lines on a terminal that are drawn over each other, without flicker: only what is to be seen is written.
 
 use console::{Term, measure_text_width};
 

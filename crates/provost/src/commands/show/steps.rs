@@ -107,7 +107,7 @@ pub(super) fn steps(run: &RunState, agents: &[Node], now: Option<Timestamp>) -> 
     numbered.map(step).collect()
 }
 
-/// What a step is seen against.
+/// The state of the workflow that a step is seen in.
 struct All<'a> {
     standings: BTreeMap<&'a str, &'a StepStanding>,
     flow: &'a FlowPolicy,
@@ -147,7 +147,7 @@ impl All<'_> {
             Some(StepStanding::Done) => Standing::Done,
             Some(StepStanding::Failed(outcome)) => Standing::Failed(outcome.clone()),
             Some(StepStanding::Skipped) => Standing::Skipped(self.failed_above(policy)),
-            // Nothing of this comes to pass any more.
+            // The run has ended: no step waits or is retried any more.
             Some(StepStanding::Asks(outcome)) if self.has_ended => Standing::Failed(outcome.clone()),
             Some(StepStanding::Later(_)) if self.has_ended => match agent.and_then(State::outcome) {
                 Some(outcome) => Standing::Failed(outcome.clone()),

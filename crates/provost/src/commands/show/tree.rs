@@ -53,7 +53,7 @@ pub(super) enum Extent {
 #[derive(Debug, Default)]
 pub(super) struct Crew {
     pub(super) agents: Vec<Node>,
-    /// The steps that its topmost agents do; none where the run has no flow.
+    /// The steps that its topmost agents do; none where the run has no workflow.
     pub(super) steps: Vec<FlowStep>,
 }
 
@@ -70,7 +70,7 @@ pub(super) struct Drawing {
 type Column = (&'static str, Cells, fn(&Row) -> &str);
 
 const LABEL: Column = ("AGENT", Cells::Text, |row| &row.label);
-/// In a flow the numbers of agents stand apart: those of its steps are in no order.
+/// In a workflow the numbers of agents have their own column: those of its steps are in no order.
 const STEP: [Column; 2] =
     [("STEP", Cells::Text, |row| &row.label), ("AGENT", Cells::Numbers, |row| &row.agent)];
 const COLUMNS: [Column; 7] = [
@@ -83,12 +83,12 @@ const COLUMNS: [Column; 7] = [
     ("GOAL", Cells::CutAtEnd, |row| &row.goal),
 ];
 
-/// Those that give way on a narrow terminal, the first of them first.
+/// Columns that are dropped on a narrow terminal, the first of them first.
 const GIVE_WAY: [&str; 6] = ["GOAL", "PRIORITY", "TIME", "COST", "TURNS", "TOKENS"];
-/// Columns that a goal and a state need to say something.
+/// The least columns of a goal and a state that are readable.
 const GOAL_MIN: usize = 12;
 const STATE_MIN: usize = 12;
-/// While one of these is there, how agents stand isn't cut.
+/// While one of these columns is shown, the state isn't cut.
 const BEFORE_STATE: [&str; 3] = ["GOAL", "PRIORITY", "TIME"];
 
 /// The tree, a line for each agent or for several that are summed up, below a line of heads.
@@ -107,7 +107,7 @@ pub(super) fn lines(crew: &Crew, drawing: Drawing) -> Vec<String> {
     set(&rows, &columns, drawing)
 }
 
-/// The columns that rows need when what may be cut is cut to what still says something.
+/// The columns that rows need when cells that may be cut are as short as is readable.
 fn least(rows: &[Row], columns: &[Column]) -> usize {
     let cuts_state = !columns.iter().any(|(head, ..)| BEFORE_STATE.contains(head));
     let widths = columns.iter().map(|(head, _, cell)| {

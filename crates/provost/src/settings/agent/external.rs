@@ -37,7 +37,7 @@ impl External {
     }
 }
 
-/// Fields of programs, and what says that an agent is one.
+/// Fields of programs, and the value that makes an agent one.
 pub(in crate::settings) const OF_PROGRAMS: [&str; 8] =
     ["kind", "program", "args", "profile", "channel", "size", "idle_time", "env"];
 /// Fields of agents with a model of Provost's alone.
@@ -66,7 +66,7 @@ pub(super) fn objections(agent: &Agent, places: &BTreeMap<&'static str, Source>)
     all
 }
 
-/// What says which kind an agent is, and which program.
+/// The fields that decide the kind of an agent, and its program.
 pub(super) const KIND: Setting<Agent> = Setting {
     kind: Kind::Choice {
         of: &["native", "external"],

@@ -26,7 +26,7 @@ pub(crate) fn init_file(for_user: bool) -> String {
     let belongs = |s: &&Setting<Settings>| {
         (for_user || s.from == From::Anywhere) && !ELSEWHERE.contains(&s.key().as_str())
     };
-    // A file can't have both, and the list is what most want.
+    // A file can't have both, and most users need the list.
     for (section, words) in SECTIONS.iter().filter(|(section, _)| *section != Hook::LIST) {
         let blocks = settings().filter(|s| s.section == *section).filter(belongs).map(block);
         let blocks = blocks.collect::<Vec<_>>();

@@ -1,4 +1,4 @@
-//! Reading the file of a flow: each key is looked up, and all that is wrong is told with its place.
+//! Reads the file of a workflow: looks up each key, and collects all problems with their places.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -35,7 +35,7 @@ impl<'a> Reader<'a> {
         Self { name, text, problems: Vec::new() }
     }
 
-    /// The flow in it.
+    /// The workflow in it.
     ///
     /// # Errors
     /// All that is wrong with it.

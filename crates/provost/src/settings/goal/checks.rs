@@ -15,7 +15,7 @@ pub(in crate::settings) fn check(loading: &mut Loading) -> Vec<Problem> {
     problems
 }
 
-/// Which of them is meant can't be told where one place names both.
+/// If one place names both, it isn't clear which of them is meant.
 fn one_and_several(loading: &Loading) -> Option<Problem> {
     let [one, several] = KEYS.map(|key| loading.given.get(key));
     let (one, several) = (one?, several?);

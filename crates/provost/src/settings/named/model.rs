@@ -118,7 +118,7 @@ pub(in crate::settings) const MODEL: &[Setting<ModelTable>] = &[
 ];
 
 impl ModelTable {
-    /// What the table says of the model `name`.
+    /// The facts that the table has on the model `name`.
     pub(crate) fn facts(&self, name: &str) -> ModelFacts {
         let price = self.input.zip(self.output).map(|(input, output)| Price {
             input,

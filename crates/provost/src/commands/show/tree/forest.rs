@@ -126,7 +126,7 @@ impl<'a> Forest<'a> {
         all
     }
 
-    /// Whether its work is over, and that of those who worked for it.
+    /// Whether its work is over, and that of the agents below it.
     fn is_over(&self, node: &Node) -> bool {
         node.is_done() && self.children(Some(node.number())).iter().all(|below| below.is_done())
     }

@@ -1,4 +1,4 @@
-//! What a line of the tree says.
+//! The texts in a line of the tree.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::render::{checked, duration, one_line, outcome_in_words, tokens, visib
 
 const NAME_WIDTH: usize = 20;
 const GOAL_WIDTH: usize = 120;
-/// Columns of why an agent rests or how it ended.
+/// Columns of why an agent is suspended or how it ended.
 const REASON_WIDTH: usize = 30;
 /// Columns of which steps a step waits for.
 const WAITS_WIDTH: usize = 40;
