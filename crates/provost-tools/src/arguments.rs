@@ -1,4 +1,4 @@
-//! Arguments of tools: their schemas, and reading them.
+//! Arguments of tools: their schemas, and parsing them.
 
 use provost_event::Json;
 use provost_harness::ToolOutput;
@@ -7,7 +7,7 @@ use schemars::{JsonSchema, Schema};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// Returns the JSON Schema of `A`, the same text at every call: nothing but types, bounds and descriptions.
+/// Returns the JSON Schema of `A`, the same text at every call: only types, bounds and descriptions.
 pub(crate) fn schema_of<A: JsonSchema>() -> Json {
     let mut settings = schemars::generate::SchemaSettings::draft2020_12();
     settings.inline_subschemas = true;
@@ -16,12 +16,12 @@ pub(crate) fn schema_of<A: JsonSchema>() -> Json {
     RecursiveTransform(tidy).transform(&mut schema);
     schema.remove("description");
     let mut value = schema.to_value();
-    // Else the order would hang on how the whole program's JSON library was built.
+    // Otherwise the order would depend on the features of the program's JSON library.
     value.sort_all_objects();
     Json::of(&value).unwrap_or_else(|_| Json::empty_object())
 }
 
-/// Takes off what tells a model nothing: titles, number formats, and that an optional field may be null.
+/// Removes what is useless to a model: titles, number formats, and that an optional field may be null.
 fn tidy(schema: &mut Schema) {
     for noise in ["title", "format"] {
         // A property of that name is an object or a boolean, the keyword is text.
@@ -40,12 +40,12 @@ fn tidy(schema: &mut Schema) {
     }
 }
 
-/// Reads `input` as an `A`, or says which field doesn't fit, what it got, and which fields there are.
+/// Parses `input` as an `A`, or reports which field doesn't fit, what it got, and which fields exist.
 pub(crate) fn read<A: DeserializeOwned + JsonSchema>(tool: &str, input: &Json) -> Result<A, ToolOutput> {
-    // Read as a value first: the messages then tell of fields instead of columns.
+    // Parsed as a value first: the messages then name fields instead of columns.
     let value: Value = input.read().map_err(|error| misfit::<A>(tool, "", &error.to_string()))?;
     if !value.is_object() {
-        // A list would be taken for the fields in their order.
+        // A list would be taken as the fields in order.
         return Err(misfit::<A>(tool, "", "they must be one JSON object"));
     }
     serde_path_to_error::deserialize(value).map_err(|error| {

@@ -1,4 +1,4 @@
-//! `edit_file`: one text in a file for another.
+//! `edit_file`: replaces a text in a file.
 
 mod mismatch;
 
@@ -20,25 +20,25 @@ use crate::spec::{About, FILE_TIMEOUT, writes_path};
 use crate::text::{count, cut, size, some_of};
 use crate::workspace::Place;
 
-/// Bytes a file to edit may have: it's held in memory a few times.
+/// Maximum bytes of a file to edit: it is held in memory several times.
 const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// Bytes of the answer's diff that are shown.
+/// Maximum bytes of the diff in the output.
 const DIFF_BYTES_MAX: usize = 4 * 1024;
 
-/// How long a small diff is looked for; then a coarser one does.
+/// How long to search for a minimal diff; after that a coarser one is used.
 const DIFF_TIME_MAX: Duration = Duration::from_millis(500);
 
 const DIFF_CONTEXT_LINES: usize = 2;
 
-/// Places of an ambiguous text that are told.
+/// Maximum positions of an ambiguous text in the message.
 const PLACES_TOLD_MAX: usize = 10;
 
 const DESCRIPTION: &str = "Replaces one text in a file by another. `old_text` must be in the file exactly as given, \
 with its whitespace and without the line numbers read_file shows, and only once, unless `replace_all` is true: take \
 enough lines around it. Line endings stay as the file has them.";
 
-/// Replaces a text in a file that is there exactly once (or everywhere), at once or not at all.
+/// Replaces a text that occurs exactly once in a file (or every occurrence), atomically.
 #[derive(Debug, Clone)]
 pub struct EditFile {
     spec: ToolSpec,
@@ -58,7 +58,7 @@ struct Arguments {
 }
 
 impl EditFile {
-    /// The tool.
+    /// The default tool.
     #[must_use]
     pub fn new() -> Self {
         let about = About {
@@ -141,7 +141,7 @@ fn read_text(place: &Place, job: &Job) -> Result<String, Failure> {
     })
 }
 
-/// `text` with the line endings of a file that has only CR LF; unchanged for others, and if it has some CR itself.
+/// `text` with CR LF line ends if the file has only those; unchanged for other files, and if `text` has any CR.
 fn with_endings_of(file: &str, text: &str) -> String {
     let ends = file.matches('\n').count();
     let only_crlf = ends > 0 && file.matches("\r\n").count() == ends;
@@ -173,7 +173,7 @@ fn ambiguous(path: &str, times: usize, lines: &[usize]) -> Failure {
     ))
 }
 
-/// What changed, shortened.
+/// The changes, shortened.
 fn diff(before: &str, after: &str) -> String {
     let diff = TextDiff::configure().timeout(DIFF_TIME_MAX).diff_lines(before, after);
     let text = diff.unified_diff().context_radius(DIFF_CONTEXT_LINES).missing_newline_hint(false).to_string();

@@ -1,4 +1,4 @@
-//! Why a tool couldn't do what it was asked, in words that help the model.
+//! Why a tool failed, in messages that help the model.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,37 +6,37 @@ use std::path::PathBuf;
 use provost_event::ToolStatus;
 use provost_harness::ToolOutput;
 
-/// What went wrong in a call. `asked` and `path` are as the model wrote them.
+/// The failure of a call. `asked` and `path` are as the model wrote them.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    /// A path that leads out of the workspace.
+    /// A path outside of the workspace.
     #[error("`{asked}` is outside of the workspace `{}`: use a path inside it", workspace.display())]
     Outside { asked: String, workspace: PathBuf },
-    /// A path that leads nowhere.
+    /// A path that doesn't exist.
     #[error("`{asked}` doesn't exist{hint}")]
     NotFound { asked: String, hint: String },
-    /// Links that lead to each other.
+    /// A loop of links.
     #[error("`{asked}` leads through more than {links_max} symbolic links")]
     TooManyLinks { asked: String, links_max: usize },
-    /// A folder where a file is needed.
+    /// A folder where a file is required.
     #[error("`{path}` is a folder{hint}")]
     IsFolder { path: String, hint: &'static str },
-    /// A file where a folder is needed.
+    /// A file where a folder is required.
     #[error("`{path}` is a file: {hint}")]
     IsFile { path: String, hint: &'static str },
-    /// Something that is neither file nor folder.
+    /// Neither a file nor a folder.
     #[error("`{path}` is {kind}: only regular files can be read and written")]
     Special { path: String, kind: &'static str },
-    /// A file that nobody may write to.
+    /// A read-only file.
     #[error("`{path}` is read-only: somebody meant it to stay as it is")]
     ReadOnly { path: String },
     /// The system refused.
     #[error("can't {attempt} `{path}`")]
     Io { attempt: &'static str, path: String, source: io::Error },
-    /// What only one tool can meet, said in full.
+    /// A failure of a single tool; the complete message.
     #[error("{0}")]
     Said(String),
-    /// Arguments that make no sense together; nothing was done.
+    /// Invalid combination of arguments; nothing was done.
     #[error("{0}")]
     Senseless(String),
     /// The call was cancelled before it was done; nothing was changed.
@@ -49,7 +49,7 @@ impl Failure {
         Self::Io { attempt, path: path.to_owned(), source }
     }
 
-    /// What the model is told.
+    /// The output for the model.
     pub(crate) fn into_output(self) -> ToolOutput {
         let text = chain(&self);
         match self {
@@ -68,7 +68,7 @@ impl Failure {
     }
 }
 
-/// An error's words and those of all its causes.
+/// The messages of an error and all its causes.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")

@@ -1,4 +1,4 @@
-//! Work that blocks: on a thread of its own, stopped by the call's cancel token.
+//! Blocking work: on a thread of its own, stopped by the call's cancel token.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -12,17 +12,17 @@ use tokio_util::sync::CancellationToken;
 use crate::failure::{Failure, chain};
 use crate::workspace::Workspace;
 
-/// How long work may take to notice that it shall stop; only a file system that doesn't answer takes that long.
+/// How long work may take to notice a cancel; only a file system that doesn't answer takes that long.
 const STOP_MAX: Duration = Duration::from_secs(2);
 
-/// What blocking work may use.
+/// The context of blocking work.
 pub(crate) struct Job {
     pub(crate) workspace: Workspace,
     stop: CancellationToken,
 }
 
 impl Job {
-    /// Fails once the call is cancelled. To be asked before each piece of work.
+    /// Fails once the call is cancelled. Call it before each piece of work.
     pub(crate) fn go_on(&self) -> Result<(), Failure> {
         if self.stop.is_cancelled() { Err(Failure::Cancelled) } else { Ok(()) }
     }
@@ -32,7 +32,7 @@ impl Job {
         Stoppable { reader, stop: self.stop.clone() }
     }
 
-    /// What a failed read says: that the call was cancelled, or that the system refused.
+    /// The failure of a read: cancelled, or refused by the system.
     pub(crate) fn read_failure(&self, path: &str, source: io::Error) -> Failure {
         if self.stop.is_cancelled() { Failure::Cancelled } else { Failure::io("read", path, source) }
     }

@@ -7,13 +7,13 @@
 //!
 //! | file | what lives there |
 //! |---|---|
-//! | `arguments.rs` | schemas from argument types, and reading arguments |
-//! | `spec.rs` | what all specs have in common, and their limits |
-//! | `job.rs` | work that blocks: on a thread of its own, stopped by the cancel token |
-//! | `failure.rs` | why a tool couldn't, in words for the model |
-//! | `workspace.rs`, `workspace/` | paths that stay in the workspace, opening, replacing, nearest names |
+//! | `arguments.rs` | schemas from argument types, and parsing arguments |
+//! | `spec.rs` | the common part of all specs, and their limits |
+//! | `job.rs` | blocking work: on a thread of its own, stopped by the cancel token |
+//! | `failure.rs` | why a tool failed, in messages for the model |
+//! | `workspace.rs`, `workspace/` | paths that stay in the workspace, opening, replacing, similar names |
 //! | `text.rs`, `window.rs`, `sniff.rs` | cutting text, reading a few lines of a long stream, binary files |
-//! | `picture.rs` | how large a picture is, and whether it is all there |
+//! | `picture.rs` | the size of a picture, and whether it is complete |
 //! | `walk.rs` | walking folders, honouring ignore files |
 //! | `read_file.rs` … `update_plan.rs` | one tool each, with its parts in a folder of its name |
 //!
@@ -22,11 +22,11 @@
 //!   the file is then opened relative to a handle of the workspace, which the system keeps from leading out of it
 //!   (`RESOLVE_BENEATH` on Linux, a walk without following links elsewhere): a link that is swapped in between
 //!   check and use gains nothing. Walks of folders (`list_dir`, `search`) don't follow links.
-//! - Nothing but regular files is read; a FIFO or a device never makes a call hang.
+//! - Only regular files are read; a FIFO or a device never makes a call hang.
 //! - A file is replaced as a whole or not at all.
-//! - No tool holds more in memory than its named limits, whatever the size of what it looks at.
+//! - No tool holds more in memory than its named limits, for any size of its input.
 //! - A program at a terminal belongs to one session, and ends with it. Nothing is typed into a prompt for a password.
-//! - The tools read no environment; what a child may see of it is chosen by `provost-process`.
+//! - The tools read no environment; `provost-process` selects the variables that a child may see.
 
 mod arguments;
 mod edit_file;

@@ -1,4 +1,4 @@
-//! `list_dir`: what is in a folder.
+//! `list_dir`: the entries of a folder.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -19,19 +19,19 @@ use crate::text::{count, size, some_of};
 use crate::walk::walk;
 use crate::workspace::Place;
 
-/// Entries shown.
+/// Maximum entries shown.
 const ENTRIES_MAX: usize = 500;
 
-/// Entries counted.
+/// Maximum entries counted.
 const COUNTED_MAX: usize = 50_000;
 
-/// Names of ignored entries that are told.
+/// Maximum names of ignored entries in the output.
 const IGNORED_TOLD_MAX: usize = 5;
 
 const DESCRIPTION: &str = "Lists a folder, sorted by name: folders end with `/`, files come with their size, links \
 with where they lead. What ignore files (.gitignore) name is left out and counted.";
 
-/// Lists a folder and, if asked, those in it.
+/// Lists a folder and optionally its subfolders.
 #[derive(Debug, Clone)]
 pub struct ListDir {
     spec: ToolSpec,
@@ -47,7 +47,7 @@ struct Arguments {
 }
 
 impl ListDir {
-    /// The tool.
+    /// The default tool.
     #[must_use]
     pub fn new() -> Self {
         let about = About {
@@ -87,7 +87,7 @@ fn list(arguments: &Arguments, job: &Job) -> Result<String, Failure> {
     if !job.workspace.metadata(&place)?.is_dir() {
         return Err(Failure::IsFile { path: path.to_owned(), hint: "read_file shows what is in it" });
     }
-    // Walking skips what it can't open; the folder itself must be told.
+    // Walking skips what it can't open; a failure for the folder itself must be reported.
     place.absolute.read_dir().map_err(|error| Failure::io("list", path, error))?;
     let depth = arguments.depth.map_or(1, NonZeroUsize::get);
     let mut listing = Listing::default();
@@ -105,12 +105,12 @@ struct Listing {
     text: String,
     shown: usize,
     counted: usize,
-    /// How many entries of each folder that was gone through were not ignored.
+    /// The entries of each visited folder that were not ignored.
     folders: BTreeMap<PathBuf, Vec<std::ffi::OsString>>,
 }
 
 impl Listing {
-    /// Adds an entry; false once there are too many even to count.
+    /// Adds an entry; false once the count limit is reached.
     fn add(&mut self, entry: &DirEntry, place: &Place, depth: usize) -> bool {
         let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
         if is_folder && entry.depth() < depth {
@@ -134,7 +134,7 @@ impl Listing {
         self.counted < COUNTED_MAX
     }
 
-    /// How many entries there are, shown or not.
+    /// The number of entries, shown or not.
     fn summary(&self, path: &str) -> String {
         let complete = self.counted < COUNTED_MAX;
         let mut text = if self.counted == 0 {
@@ -154,7 +154,7 @@ impl Listing {
         text
     }
 
-    /// The names that are in the folders gone through, but weren't met on the walk.
+    /// The names in the visited folders that the walk left out.
     fn ignored(&self) -> Vec<String> {
         let mut names = Vec::new();
         for (folder, met) in &self.folders {
@@ -170,7 +170,7 @@ impl Listing {
     }
 }
 
-/// An entry's line: its path from the listed folder, and what it is.
+/// An entry's line: its path relative to the listed folder, and its kind.
 fn describe(entry: &DirEntry, folder: &Path) -> String {
     let path = entry.path().strip_prefix(folder).unwrap_or(entry.path()).display();
     match entry.file_type() {

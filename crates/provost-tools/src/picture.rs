@@ -1,14 +1,14 @@
-//! What a picture says of itself: how large it is, and whether it is all there.
+//! A picture's header: its size, and whether the file is complete.
 //!
-//! A provider refuses a whole request for one picture that it can't read, and the conversation keeps that picture:
-//! so it is looked at before it gets there.
+//! A provider refuses a whole request because of one invalid picture, and the conversation keeps that picture: so
+//! it is checked first.
 
 use provost_event::ImageKind;
 
-/// Pixels that a side may have: Anthropic's limit; the others scale down what is larger than they like.
+/// Maximum pixels of a side: Anthropic's limit; other providers scale larger pictures down.
 pub(crate) const SIDE_MAX: u32 = 8_000;
 
-/// Width and height in pixels; `None` for a picture that is damaged or breaks off.
+/// Width and height in pixels; `None` for a damaged or incomplete picture.
 pub(crate) fn sides(kind: ImageKind, bytes: &[u8]) -> Option<(u32, u32)> {
     let (width, height) = match kind {
         ImageKind::Png => png(bytes),
@@ -27,7 +27,7 @@ fn png(bytes: &[u8]) -> Option<(u32, u32)> {
     (has_header && has_end).then_some(sides)
 }
 
-/// ITU-T T.81, annex B: segments up to the frame header, and an end-of-image marker behind the scans.
+/// ITU-T T.81, annex B: segments up to the frame header, and an end-of-image marker after the scans.
 fn jpeg(bytes: &[u8]) -> Option<(u32, u32)> {
     let mut at = 2;
     loop {
@@ -37,7 +37,7 @@ fn jpeg(bytes: &[u8]) -> Option<(u32, u32)> {
             0xff => at += 1,
             // Markers without a segment.
             0x01 | 0xd0..=0xd7 => at += 2,
-            // Frame headers; the three left out of their range are tables.
+            // Frame headers; the three excluded numbers are tables.
             0xc0..=0xc3 | 0xc5..=0xc7 | 0xc9..=0xcb | 0xcd..=0xcf => break,
             _ => at += 2 + usize::from(u16::from_be_bytes(field(bytes, at + 2)?)),
         }
@@ -47,7 +47,7 @@ fn jpeg(bytes: &[u8]) -> Option<(u32, u32)> {
     has_end.then_some((width?.into(), height?.into()))
 }
 
-/// The GIF89a specification, the logical screen descriptor. What breaks off behind it still has a first frame.
+/// The GIF89a specification, the logical screen descriptor. A file cut off after it still has a first frame.
 fn gif(bytes: &[u8]) -> Option<(u32, u32)> {
     let [width, height] = [6, 8].map(|at| Some(u16::from_le_bytes(field(bytes, at)?)));
     Some((width?.into(), height?.into()))

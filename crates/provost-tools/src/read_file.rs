@@ -1,4 +1,4 @@
-//! `read_file`: some lines of a file, or of a tool output that was kept whole; or a picture.
+//! `read_file`: some lines of a file or of a stored tool output; or a picture.
 
 use std::fmt::Write as _;
 use std::io::{Cursor, Read};
@@ -19,15 +19,15 @@ use crate::spec::{About, FILE_TIMEOUT, PAGE_BYTES_MAX};
 use crate::text::{count, size};
 use crate::window::{Wanted, Window};
 
-/// Lines shown unless told otherwise.
+/// The default for lines shown.
 const LINES_DEFAULT: usize = 2000;
 
 const DESCRIPTION: &str = "Reads a text file, or shows an image (PNG, JPEG, GIF or WebP). Each line of text comes with \
 its number and a tab in front, which are not part of the file. A long file comes in pages: the last line of the answer says which lines were shown and with which \
 `offset` to read on. Also reads tool outputs that were cut, by the `output:…` name given with them.";
 
-/// Reads some lines of a file, with their numbers. Pictures that models read are shown whole, whatever lines are asked
-/// for; other binary files are described.
+/// Reads some lines of a file, with their numbers. Pictures of supported formats are returned whole, for any range
+/// of lines; other binary files are described.
 #[derive(Debug, Clone)]
 pub struct ReadFile {
     spec: ToolSpec,
@@ -45,7 +45,7 @@ struct Arguments {
 }
 
 impl ReadFile {
-    /// The tool.
+    /// The default tool.
     #[must_use]
     pub fn new() -> Self {
         let about = About {
@@ -86,7 +86,7 @@ impl Tool for ReadFile {
     }
 }
 
-/// The output kept as `name`.
+/// The stored output `name`.
 async fn blob(name: &str, context: &ToolContext) -> Result<Vec<u8>, Failure> {
     let id = BlobId(name.into());
     let got = context.cancel.run_until_cancelled(context.blobs.get_blob(&id)).await;
@@ -113,7 +113,7 @@ fn read_body(body: Vec<u8>, arguments: &Arguments, job: &Job) -> Result<ToolOutp
     show(Cursor::new(body), bytes, arguments, job)
 }
 
-/// The lines asked for, a picture, or what it is instead.
+/// The requested lines, a picture, or a description of the file.
 fn show(stream: impl Read, bytes: u64, arguments: &Arguments, job: &Job) -> Result<ToolOutput, Failure> {
     let path = &arguments.path;
     let failed = |error| job.read_failure(path, error);
@@ -134,8 +134,8 @@ fn show(stream: impl Read, bytes: u64, arguments: &Arguments, job: &Job) -> Resu
     }
 }
 
-/// The picture, and a line that describes it. `body` may break off behind what models take; `bytes` says how much
-/// there is.
+/// The picture, and a line that describes it. `body` may be cut off after the limit of models; `bytes` is the
+/// whole size.
 fn picture(kind: ImageKind, body: Vec<u8>, bytes: u64, path: &str) -> Result<ToolOutput, Failure> {
     let (media_type, size) = (kind.media_type(), size(bytes));
     let refused = |why: String| Failure::Said(format!("`{path}` can't be shown: {why}"));
@@ -156,7 +156,7 @@ fn picture(kind: ImageKind, body: Vec<u8>, bytes: u64, path: &str) -> Result<Too
     Ok(ToolOutput { images: vec![image], ..ToolOutput::ok(text) })
 }
 
-/// The lines asked for, and a last line that says where they stand.
+/// The requested lines, and a last line with their position.
 fn page(
     stream: impl Read,
     bytes: u64,
@@ -178,7 +178,7 @@ fn page(
     Ok(format!("{}[{}]", window.text, standing(&window, first, bytes)))
 }
 
-/// Which lines these are, how to go on, and what can't be seen of them.
+/// The range of lines, how to continue, and what isn't visible in them.
 fn standing(window: &Window, first: usize, bytes: u64) -> String {
     let last = first + window.shown - 1;
     let mut text = if window.counted_all {

@@ -28,14 +28,14 @@ use findings::Findings;
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Matching lines shown unless told otherwise, and at most.
+/// The default and the maximum of matching lines shown.
 const RESULTS_DEFAULT: usize = 100;
 const RESULTS_MAX: usize = 1000;
 
-/// Lines of context at most.
+/// Maximum lines of context.
 const CONTEXT_LINES_MAX: usize = 20;
 
-/// Memory for one line and its context; a file with a longer line is left out.
+/// Maximum memory for one line and its context; a file with a longer line is left out.
 const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 const DESCRIPTION: &str = "Searches files for a regular expression (Rust's syntax, line by line) and answers with \
@@ -65,7 +65,7 @@ struct Arguments {
 }
 
 impl Search {
-    /// The tool.
+    /// The default tool.
     #[must_use]
     pub fn new() -> Self {
         let about = About {

@@ -24,22 +24,22 @@ use script::Script;
 
 pub(crate) use script::shell_in;
 
-/// Bytes of a command's output that are kept: its beginning and its end, half each.
+/// Bytes kept of a command's output: half from its beginning, half from its end.
 pub const SHELL_KEEP_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// The longest a command may take.
+/// The maximum time of a command.
 const TIMEOUT_MAX: Duration = Duration::from_secs(600);
 
-/// How long it may take when nothing was said.
+/// The default time of a command.
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(120);
 
-/// How long a command must have slept to count as one that waits: a shorter sleep is a poll that could wait longer.
+/// The minimum sleep of a command that counts as waiting: a shorter sleep is a poll that could wait longer.
 const WAIT_MIN: Duration = Duration::from_secs(1);
 
-/// What shells add to the number of a signal that ended a command.
+/// Shells add this to the number of a signal that ended a command.
 const SIGNALLED: i32 = 128;
 
-/// How long what is asked to end may take to do so.
+/// The time between the request to end and the kill.
 const GRACE: Duration = Duration::from_secs(2);
 
 const DESCRIPTION: &str = "Runs a command in bash (or sh) and answers with its output, standard error included. The \
@@ -50,7 +50,7 @@ call.";
 /// Runs commands in a shell, one after the other, each in its own process group and session.
 ///
 /// # Cancellation
-/// Everything the command started is asked to end and, 2 s later, ended by force.
+/// All processes of the command are asked to end and, 2 s later, killed.
 #[derive(Debug, Clone)]
 pub struct Shell {
     spec: ToolSpec,
@@ -71,7 +71,7 @@ struct Arguments {
 }
 
 impl Shell {
-    /// The tool, with `bash` where there is one, else `sh`.
+    /// A tool that uses `bash` if it is installed, else `sh`.
     #[must_use]
     pub fn new() -> Self {
         let about = About {
@@ -84,14 +84,14 @@ impl Shell {
         Self { spec: about.spec::<Arguments>(), program: None, extra_env: Vec::new() }
     }
 
-    /// With `program` as the shell; it must know POSIX's syntax.
+    /// Uses `program` as the shell; it must support POSIX syntax.
     #[must_use]
     pub fn with_program(mut self, program: impl Into<OsString>) -> Self {
         self.program = Some(program.into());
         self
     }
 
-    /// With these environment variables passed on, beside those that always are.
+    /// Passes these environment variables on, besides the standard ones.
     #[must_use]
     pub fn with_env(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.extra_env.extend(names.into_iter().map(Into::into));
@@ -116,10 +116,10 @@ impl Shell {
     }
 }
 
-/// The time that a call has.
+/// The time limits of a call.
 struct CallTime {
     timeout: Duration,
-    /// What is left of the time limit that binds its agent, the end of what it starts included.
+    /// The rest of its agent's time limit, which includes ending the command.
     limit: Option<Duration>,
 }
 
@@ -162,7 +162,7 @@ impl Tool for Shell {
     }
 }
 
-/// What the model is told: the output, what became of the working directory, and how it ended.
+/// The output for the model: the command's output, the changed working directory, and how it ended.
 fn report(
     finished: &Finished,
     timeout: Duration,
@@ -186,7 +186,7 @@ fn report(
     ToolOutput { status, memory: end.memory, ..ToolOutput::ok(text) }
 }
 
-/// What is known of a command that has ended, beside its output.
+/// Facts about an ended command, besides its output.
 fn facts(finished: &Finished, command: &str) -> CallFacts {
     let exit_status = match finished.ending {
         Ending::Exited(code) => Some(code),

@@ -1,9 +1,9 @@
-//! What a file that isn't text is.
+//! The format of a file that isn't text.
 
-/// Bytes at the beginning of a file that are looked at.
+/// Bytes to check at the beginning of a file.
 pub(crate) const SNIFF_BYTES: usize = 8 * 1024;
 
-/// How well-known formats begin.
+/// The first bytes of well-known formats.
 const MAGIC: [(&[u8], &str); 17] = [
     (b"\x89PNG\r\n\x1a\n", "a PNG image"),
     (b"\xff\xd8\xff", "a JPEG image"),
@@ -24,9 +24,9 @@ const MAGIC: [(&[u8], &str); 17] = [
     (b"\xfe\xff", "UTF-16 text (`iconv -f UTF-16 -t UTF-8` turns it into UTF-8)"),
 ];
 
-/// What a file beginning with `head` is, unless it is text.
+/// The format of a file that begins with `head`, unless it is text.
 pub(crate) fn not_text(head: &[u8]) -> Option<&'static str> {
-    // A PDF may begin like text, and nobody wants it as such.
+    // A PDF may begin like text, but isn't useful as text.
     let has_nul = head.contains(&0);
     let known = MAGIC.iter().find(|(magic, _)| head.starts_with(magic)).map(|(_, kind)| *kind);
     match known {

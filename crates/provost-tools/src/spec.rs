@@ -1,4 +1,4 @@
-//! What the specs of all tools have in common.
+//! The common part of all tools' specs.
 
 use std::time::Duration;
 
@@ -7,17 +7,17 @@ use schemars::JsonSchema;
 
 use crate::arguments::schema_of;
 
-/// Bytes of a tool's output that the model gets to see; the same for all tools of this crate.
+/// Bytes of a tool's output that the model gets; the same for all tools of this crate.
 pub const OUTPUT_BYTES_MAX: usize = 32 * 1024;
 
-/// Bytes that a tool which can be asked to go on writes at most: less than [`OUTPUT_BYTES_MAX`], so that its
-/// middle is never cut out and its last line is seen.
+/// Maximum bytes of a page of output, for tools that can continue: less than [`OUTPUT_BYTES_MAX`], so that the
+/// middle is never cut out and the last line is visible.
 pub(crate) const PAGE_BYTES_MAX: usize = OUTPUT_BYTES_MAX - 2 * 1024;
 
-/// How long a call on files may take.
+/// The time limit of a call on files.
 pub(crate) const FILE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What differs from tool to tool, beside its arguments.
+/// The parts of a spec that differ between tools, besides the arguments.
 pub(crate) struct About {
     pub(crate) name: &'static str,
     pub(crate) description: &'static str,
@@ -41,7 +41,7 @@ impl About {
     }
 }
 
-/// The access of a tool that changes what its `path` argument names.
+/// The access of a tool that changes the file of its `path` argument.
 pub(crate) fn writes_path() -> Access {
     Access::Writes { path_field: "path".to_owned() }
 }

@@ -1,4 +1,4 @@
-//! `terminal`: interactive programs at terminals of their own, which stay from call to call.
+//! `terminal`: interactive programs at terminals of their own, which survive the call.
 
 mod keys;
 mod seen;
@@ -29,39 +29,39 @@ use crate::workspace::Workspace;
 use keys::Key;
 use shelf::{Held, Shelf};
 
-/// The longest a call waits for a program.
+/// The longest wait of a call for a program.
 const WAIT_MAX: Duration = Duration::from_secs(120);
 
-/// How long it waits when nothing was said.
+/// The default wait.
 const WAIT_DEFAULT: Duration = Duration::from_secs(10);
 
-/// How long a program must have shown nothing new, where nothing tells what it does, to count as waiting.
+/// How long a program in an unknown state must have been silent to count as waiting.
 const QUIET: Duration = Duration::from_secs(2);
 
-/// The same where it says that it is busy, or was just typed at.
+/// The same if its state is working, or after input.
 const QUIET_AT_WORK: Duration = Duration::from_secs(5);
 
-/// How long a program that was typed at may take to show anything of it, before what it did before counts again.
+/// How long a program may take to react to input, before its earlier state counts again.
 const REACTS: Duration = Duration::from_millis(500);
 
-/// How long a prompt must stand.
+/// How long a prompt must last.
 const STANDS: Duration = Duration::from_millis(150);
 
-/// How often it is looked again.
+/// The interval of checks.
 const LOOK: Duration = Duration::from_millis(40);
 
-/// Between a text and the return that submits it: programs take both at once for a paste.
+/// The pause between a text and the return that submits it: programs take both at once for a paste.
 const SUBMIT_PAUSE: Duration = Duration::from_millis(300);
 
-/// How long a program may take to end that was asked to; at most this part of what is left of the session's time limit
-/// when it is started or stopped.
+/// How long a program may take to end after the request; at most this part of the session's remaining time when it
+/// is started or stopped.
 const GRACE: Duration = Duration::from_secs(2);
 const GRACE_DIVISOR: u32 = 10;
 
-/// Bytes typed by one call.
+/// Maximum bytes typed by one call.
 const TEXT_BYTES_MAX: usize = 64 * 1024;
 
-/// The terminal's name where none is given.
+/// The default name of a terminal.
 const ONLY: &str = "main";
 
 const DESCRIPTION: &str = "An interactive program at a terminal: `start` a command line, `send` it text or keys, `read` \
@@ -70,10 +70,10 @@ where no input is needed. Passwords can't be typed.";
 
 /// Runs interactive programs, each at a terminal that outlives the call.
 ///
-/// They end with their session, with `stop`, and with Provost. An agent may only reach its own.
+/// They end with their session, with `stop`, and with Provost. An agent can only use its own.
 ///
 /// # Cancellation
-/// A program that was being started is ended; another goes on. What was typed stays typed.
+/// A program that was being started is ended; others continue. Typed input stays typed.
 #[derive(Clone)]
 pub struct Terminal {
     spec: ToolSpec,
@@ -113,7 +113,7 @@ enum Action {
 }
 
 impl Terminal {
-    /// The tool; no program runs yet.
+    /// A tool without programs.
     #[must_use]
     pub fn new() -> Self {
         let about = About {
@@ -126,7 +126,7 @@ impl Terminal {
         Self { spec: about.spec::<Arguments>(), extra_env: Vec::new(), shelf: Arc::default() }
     }
 
-    /// With these environment variables passed on, beside those that always are.
+    /// Passes these environment variables on, besides the standard ones.
     #[must_use]
     pub fn with_env(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.extra_env.extend(names.into_iter().map(Into::into));
@@ -220,7 +220,7 @@ impl Terminal {
         })
     }
 
-    /// The same without typing: while the program runs, the call only looks at work that goes on by itself.
+    /// The same without typing: while the program runs, the call only observes.
     async fn reads(
         &self,
         held: &Held,
@@ -232,7 +232,7 @@ impl Terminal {
         Ok(ToolOutput { facts, ..output })
     }
 
-    /// Waits until the program waits, and tells what is shown then.
+    /// Waits until the program waits, and returns its screen.
     async fn looks(
         &self,
         held: &Held,
@@ -309,14 +309,14 @@ fn cwd(arguments: &Arguments, context: &ToolContext) -> Result<PathBuf, ToolOutp
     Ok(place.absolute)
 }
 
-/// What is known of the program that the command line begins with.
+/// The profile of the program at the beginning of the command line.
 fn profile(line: &str) -> Profile {
     let mut words = line.split_whitespace().map(str::to_owned);
     let program = words.next().unwrap_or_default();
     Profile::for_command(&program, &words.collect::<Vec<_>>())
 }
 
-/// Waits until the program waits for something, has ended, or shows nothing new for long.
+/// Waits until the program waits for input, has ended, or has been silent for long.
 async fn settled(pty: &PtySupervisor) {
     let mut last: Option<TerminalView> = None;
     let mut since = Instant::now();
@@ -333,16 +333,16 @@ async fn settled(pty: &PtySupervisor) {
         tokio::select! {
             biased;
             _ = pty.gone() => return,
-            // What the program does may change while its screen doesn't: the kernel tells.
+            // The state may change without a change on the screen: it also depends on the kernel.
             () = sleep(LOOK) => {}
         }
     }
 }
 
-/// For how long a program must have done this, and painted nothing, to count as settled.
+/// How long this state must last, without output, to count as settled.
 const fn patience(state: TerminalState) -> Duration {
     match state {
-        // What is seen of a prompt may be the last moment before it goes.
+        // A prompt may be about to disappear.
         TerminalState::Idle
         | TerminalState::Blocked(_)
         | TerminalState::WaitingForInput
@@ -356,7 +356,7 @@ const fn patience(state: TerminalState) -> Duration {
     }
 }
 
-/// Waits until the program shows that it was typed at, for what it did before not to count again.
+/// Waits until the program reacts to input, so that its earlier state doesn't count.
 async fn reacts(pty: &PtySupervisor, before: &TerminalView) {
     let reacted = async {
         while pty.view().await.is_ok_and(|view| view.at == before.at && view.state == before.state) {
@@ -370,7 +370,7 @@ async fn reacts(pty: &PtySupervisor, before: &TerminalView) {
     }
 }
 
-/// Types all of it in its order, unless a password is read.
+/// Types everything in order, unless the program reads a password.
 async fn type_all(pty: &PtySupervisor, text: &str, submits: bool, keys: &[Key]) -> Result<(), ToolOutput> {
     let view = pty.view().await.map_err(gone)?;
     let is_harmless = text.is_empty() && !submits && keys.iter().all(Key::stops);
@@ -394,7 +394,7 @@ async fn type_all(pty: &PtySupervisor, text: &str, submits: bool, keys: &[Key]) 
     Ok(())
 }
 
-/// Types this, if that is no answer to a prompt for a password or isn't `harmless` there.
+/// Types this, unless the program reads a password and `text` isn't harmless there.
 async fn type_one(pty: &PtySupervisor, text: &str, is_harmless: bool) -> Result<(), ToolOutput> {
     let sample = pty.sample().await.map_err(gone)?;
     let is_hidden = sample.echo == Some(false) && sample.canonical == Some(true);

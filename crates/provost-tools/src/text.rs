@@ -1,4 +1,4 @@
-//! Words and numbers in outputs.
+//! Text and numbers in outputs.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ pub(crate) fn cut(text: &str, bytes_max: usize) -> (&str, bool) {
     (text.get(..end).unwrap_or_default(), end == text.len())
 }
 
-/// A size as people read it: `340 B`, `1.2 KB`, `5.0 GB`; a KB is 1024 bytes.
+/// A size for display: `340 B`, `1.2 KB`, `5.0 GB`; a KB is 1024 bytes.
 pub(crate) fn size(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["KB", "MB", "GB", "TB"];
     if bytes < 1024 {

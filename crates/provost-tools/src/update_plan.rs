@@ -1,4 +1,4 @@
-//! `update_plan`: what the agent means to do, and how far it is.
+//! `update_plan`: the agent's plan and its progress.
 
 use async_trait::async_trait;
 use provost_event::{Access, Json, Plan, PlanItem, PlanStatus, ToolSpec};
@@ -9,16 +9,16 @@ use serde::Deserialize;
 use crate::arguments;
 use crate::spec::{About, FILE_TIMEOUT};
 
-/// Steps a plan may have.
+/// Maximum steps of a plan.
 const ITEMS_MAX: usize = 50;
 
-/// Bytes a step's text may have.
+/// Maximum bytes of a step's text.
 const TEXT_BYTES_MAX: usize = 500;
 
 const DESCRIPTION: &str = "Keeps your plan for longer work: replaces all of its steps. Call it when you begin, and \
 again whenever a step begins or is done. At most one step is in progress.";
 
-/// Keeps the agent's plan: the whole of it, in place of the one before.
+/// Replaces the agent's plan as a whole.
 #[derive(Debug, Clone)]
 pub struct UpdatePlan {
     spec: ToolSpec,
@@ -63,7 +63,7 @@ impl From<Arguments> for Plan {
 }
 
 impl UpdatePlan {
-    /// The tool.
+    /// The default tool.
     #[must_use]
     pub fn new() -> Self {
         let about = About {
@@ -102,7 +102,7 @@ impl Tool for UpdatePlan {
     }
 }
 
-/// What makes no sense about a plan.
+/// The error in an invalid plan.
 fn complaint(items: &[Item]) -> Option<String> {
     if items.len() > ITEMS_MAX {
         return Some(format!("a plan has at most {ITEMS_MAX} steps, not {}: sum some up", items.len()));

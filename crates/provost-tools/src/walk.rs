@@ -1,8 +1,8 @@
-//! Walking folders, honouring ignore files.
+//! Walks folders, honouring ignore files.
 //!
-//! What counts are the `.gitignore` and `.ignore` files from the top of the repository down, or from the workspace
-//! where there is no repository; never those of the user or the machine: the same tree gives the same answer
-//! everywhere. `.git` itself is never walked into. Hidden files are shown.
+//! It uses the `.gitignore` and `.ignore` files from the top of the repository down, or from the workspace if
+//! there is no repository; never those of the user or the machine: the same tree gives the same result everywhere.
+//! `.git` itself is never walked into. Hidden files are included.
 
 use std::path::Path;
 
@@ -13,7 +13,8 @@ use crate::workspace::{Place, Workspace};
 
 const IGNORE_FILES: [&str; 2] = [".ignore", ".gitignore"];
 
-/// Walks what is below `place`, in the order of names, not following links; `depth` 1 is only what is in it.
+/// Walks the entries below `place`, in order of names, without following links; `depth` 1 is only the folder's own
+/// entries.
 pub(crate) fn walk(workspace: &Workspace, place: &Place, depth: Option<usize>) -> Walk {
     let above = ignore_files_above(workspace.root(), &place.absolute);
     let mut builder = WalkBuilder::new(&place.absolute);
@@ -34,7 +35,7 @@ fn ignore_files_above(workspace: &Path, start: &Path) -> Vec<Gitignore> {
     let top = workspace.ancestors().find(|folder| folder.join(".git").exists()).unwrap_or(workspace);
     let above = start.ancestors().skip(1).take_while(|folder| folder.starts_with(top));
     let files = above.flat_map(|folder| IGNORE_FILES.map(|name| folder.join(name)));
-    // A line that can't be read as a pattern is skipped, as git does.
+    // An invalid pattern line is skipped, as git does.
     files.filter(|file| file.is_file()).map(|file| Gitignore::new(file).0).collect()
 }
 

@@ -1,13 +1,13 @@
-//! A few lines out of a stream of any length.
+//! Reads a few lines of a stream of any length.
 
 use std::io::{self, BufRead, BufReader, Read};
 
 use crate::text::{count, cut};
 
-/// Bytes of a line that are shown.
+/// Maximum bytes of a line to show.
 pub(crate) const LINE_BYTES_MAX: usize = 2000;
 
-/// Bytes that are read after the last line shown, only to count lines.
+/// Maximum bytes to read after the last line shown, only to count lines.
 const COUNT_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 const BUFFER_BYTES: usize = 64 * 1024;
@@ -17,33 +17,33 @@ const BUFFER_BYTES: usize = 64 * 1024;
 pub(crate) struct Wanted {
     /// The number of the first, from 1.
     pub(crate) first: usize,
-    /// How many at most.
+    /// Maximum lines.
     pub(crate) lines_max: usize,
-    /// Bytes of text at most; a line that doesn't fit ends the window, but the first is always in it.
+    /// Maximum bytes of text; a line that doesn't fit ends the window, but the first line is always included.
     pub(crate) bytes_max: usize,
 }
 
-/// The lines shown, and what is known of the others.
+/// The lines shown, and counts of the others.
 #[derive(Debug, Default)]
 pub(crate) struct Window {
     /// The lines, each with its number and a tab in front, each with its end.
     pub(crate) text: String,
-    /// How many lines that are.
+    /// The number of lines shown.
     pub(crate) shown: usize,
-    /// Lines of the whole stream, as far as they were counted.
+    /// The number of lines in the stream, as far as counted.
     pub(crate) counted: usize,
-    /// Whether that is all of them.
+    /// Whether all lines were counted.
     pub(crate) counted_all: bool,
     /// Whether a line shown ends with a carriage return before its line feed.
     pub(crate) has_carriage_returns: bool,
-    /// Whether the last line shown lacks its end.
+    /// Whether the last line shown has no line end.
     pub(crate) lacks_last_end: bool,
     /// Whether a line shown holds bytes that aren't UTF-8.
     pub(crate) lossy: bool,
 }
 
 impl Window {
-    /// Reads `stream` as far as `wanted` goes, and a bit further to count.
+    /// Reads `stream` as far as `wanted`, and a bit further to count lines.
     pub(crate) fn read(stream: impl Read, wanted: Wanted) -> io::Result<Self> {
         let mut reader = BufReader::with_capacity(BUFFER_BYTES, stream);
         let mut window = Self::default();
@@ -54,7 +54,7 @@ impl Window {
             }
             window.counted += 1;
         }
-        // A line's rest is skipped only when something after it is needed: it may be very long.
+        // The rest of a line is only skipped if something after it is needed: it may be very long.
         let mut within_line = false;
         while window.shown < wanted.lines_max {
             if within_line {
@@ -84,7 +84,7 @@ impl Window {
         self.lossy |= std::str::from_utf8(&line.kept).is_err();
     }
 
-    /// Counts the lines after this one, for a while.
+    /// Counts the following lines, up to a limit.
     fn count_on(&mut self, reader: &mut impl BufRead, within_line: bool) -> io::Result<()> {
         let mut rest = reader.take(COUNT_BYTES_MAX);
         if within_line {
@@ -101,7 +101,7 @@ impl Window {
 /// The beginning of a line.
 struct Line {
     kept: Vec<u8>,
-    /// Whether that is all of it.
+    /// Whether the line is complete.
     complete: bool,
 }
 
@@ -109,7 +109,7 @@ impl Line {
     /// The next line; `None` at the end of the stream.
     fn read(reader: &mut impl BufRead) -> io::Result<Option<Self>> {
         let mut kept = Vec::new();
-        // A byte more than is shown, and room for the line's end, to know whether it goes on.
+        // One byte more than is shown, and room for the line end, to detect a longer line.
         let room = LINE_BYTES_MAX as u64 + 3;
         let mut part = reader.take(room);
         part.read_until(b'\n', &mut kept)?;

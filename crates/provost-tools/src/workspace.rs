@@ -16,21 +16,21 @@ use crate::failure::Failure;
 
 pub(crate) use replace::Replaced;
 
-/// How many symbolic links a path may lead through; Linux's own limit.
+/// Maximum symbolic links in a path; Linux's own limit.
 const LINKS_MAX: usize = 40;
 
-/// The folder an agent works in, held open.
+/// An agent's working folder, held open.
 pub(crate) struct Workspace {
     root: Arc<Path>,
     dir: Dir,
 }
 
-/// A place in the workspace; something may be there or not.
+/// A path in the workspace; it may exist or not.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
     /// As the model wrote it.
     pub(crate) asked: String,
-    /// From the workspace, without links and `..`; empty for the workspace itself.
+    /// Relative to the workspace, without links and `..`; empty for the workspace itself.
     pub(crate) relative: PathBuf,
     /// The same from the root of the file system.
     pub(crate) absolute: PathBuf,
@@ -48,7 +48,7 @@ impl Workspace {
         &self.root
     }
 
-    /// Where `asked` leads, if that is in the workspace.
+    /// The target of `asked`, if it is in the workspace.
     pub(crate) fn locate(&self, asked: &str) -> Result<Place, Failure> {
         let absolute = resolve(&self.root, asked)?;
         match absolute.strip_prefix(&self.root) {
@@ -61,7 +61,7 @@ impl Workspace {
         }
     }
 
-    /// What is at `place`; a helpful failure if nothing is.
+    /// The metadata of `place`; a helpful failure if it doesn't exist.
     pub(crate) fn metadata(&self, place: &Place) -> Result<Metadata, Failure> {
         if place.relative.as_os_str().is_empty() {
             return self.dir.dir_metadata().map_err(|error| Failure::io("look at", &place.asked, error));
@@ -75,9 +75,9 @@ impl Workspace {
         })
     }
 
-    /// Opens the regular file at `place` for reading. Never waits for somebody at the other end.
+    /// Opens the regular file at `place` for reading. Never waits for a process at the other end.
     pub(crate) fn open_file(&self, place: &Place) -> Result<(File, Metadata), Failure> {
-        // Opening a device can do things, so it's looked at first, and again for what was opened.
+        // Opening a device may have effects, so the kind is checked before, and again on the opened file.
         self.regular(place, &self.metadata(place)?)?;
         let failed = |error| Failure::io("open", &place.asked, error);
         let file = self.dir.open_with(&place.relative, &reading()).map_err(failed)?;
@@ -133,8 +133,8 @@ fn special_kind(_: FileType) -> &'static str {
     "no regular file"
 }
 
-/// The absolute path that `asked`, seen from `root`, leads to: links followed, `..` taken after that, as the system
-/// does. What doesn't exist is taken as it is written, also where a dangling link leads.
+/// The absolute path that `asked`, relative to `root`, leads to: links are followed before `..` applies, as the
+/// system does. Missing parts are kept as written, including the target of a dangling link.
 fn resolve(root: &Path, asked: &str) -> Result<PathBuf, Failure> {
     let steps = |path: &Path| -> Vec<OsString> {
         path.components().rev().map(|step| step.as_os_str().to_owned()).collect()
@@ -150,7 +150,7 @@ fn resolve(root: &Path, asked: &str) -> Result<PathBuf, Failure> {
         if step == "." {
             continue;
         }
-        // Pushing the root begins anew.
+        // Pushing the root replaces the path.
         real.push(&step);
         let is_link = match real.symlink_metadata() {
             Ok(metadata) => metadata.is_symlink(),

@@ -16,7 +16,7 @@ use crate::workspace::Replaced;
 const DESCRIPTION: &str = "Writes a whole file: makes it and the folders it is in, or replaces all of its content. \
 To change parts of a file, use edit_file.";
 
-/// Writes a whole file at once or not at all; an existing one keeps its permissions.
+/// Writes a whole file atomically; an existing one keeps its permissions.
 #[derive(Debug, Clone)]
 pub struct WriteFile {
     spec: ToolSpec,
@@ -32,7 +32,7 @@ struct Arguments {
 }
 
 impl WriteFile {
-    /// The tool.
+    /// The default tool.
     #[must_use]
     pub fn new() -> Self {
         let about = About {

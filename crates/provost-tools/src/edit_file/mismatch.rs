@@ -1,4 +1,4 @@
-//! Why a text isn't in a file, and what is there instead.
+//! Explains why a text isn't in a file, and shows the most similar text.
 
 use std::fmt::Write as _;
 
@@ -6,19 +6,19 @@ use crate::failure::Failure;
 use crate::job::Job;
 use crate::text::cut;
 
-/// Lines of a file among which a similar one is looked for.
+/// Maximum lines of a file to search for a similar one.
 const LINES_SEARCHED_MAX: usize = 20_000;
 
-/// How like the wanted line another must be to be shown, from 0 to 1.
+/// The least similarity of a line to be shown, from 0 to 1.
 const LIKENESS_MIN: f64 = 0.5;
 
-/// Lines of the file that are shown.
+/// Maximum lines of the file to show.
 const LINES_SHOWN_MAX: usize = 20;
 
-/// Bytes of a line that are shown, and compared.
+/// Maximum bytes of a line to show and compare.
 const LINE_BYTES_MAX: usize = 300;
 
-/// Says that `old`, which isn't in `file`, isn't, and what is nearest to it.
+/// Explains that `old` isn't in `file`, and shows the most similar text.
 pub(crate) fn explain(path: &str, file: &str, old: &str, job: &Job) -> Result<String, Failure> {
     let head = format!("`old_text` is not in `{path}`; nothing was changed");
     if file.is_empty() {
@@ -63,7 +63,7 @@ fn squeezed(line: &str) -> String {
     line.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Where the lines of `wanted` are, whatever their whitespace; blank lines around it don't count.
+/// The position of the lines of `wanted` with any whitespace; surrounding blank lines don't count.
 fn same_but_whitespace(lines: &[&str], wanted: &[&str]) -> Option<usize> {
     let wanted: Vec<_> = wanted.iter().map(|line| squeezed(line)).collect();
     if wanted.iter().all(String::is_empty) {
@@ -73,7 +73,7 @@ fn same_but_whitespace(lines: &[&str], wanted: &[&str]) -> Option<usize> {
     squeezed_lines.windows(wanted.len()).position(|window| window == wanted)
 }
 
-/// Where the file is most like `wanted`: its longest line is laid over the line most like it.
+/// The position most similar to `wanted`: its longest line is aligned with the most similar line.
 fn most_similar(lines: &[&str], wanted: &[&str], job: &Job) -> Result<Option<usize>, Failure> {
     let Some((anchor_at, anchor)) = wanted.iter().enumerate().max_by_key(|(_, line)| line.trim().len())
     else {
@@ -97,7 +97,7 @@ fn short(line: &str) -> &str {
     cut(line, LINE_BYTES_MAX).0
 }
 
-/// `count` lines from `first` on, as read_file shows them; tabs and all.
+/// `count` lines from `first` on, as read_file shows them, including tabs.
 fn show(lines: &[&str], first: usize, count: usize) -> String {
     let mut text = String::new();
     for (number, line) in lines.iter().enumerate().skip(first).take(count.min(LINES_SHOWN_MAX)) {

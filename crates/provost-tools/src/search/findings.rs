@@ -1,4 +1,4 @@
-//! What a search has found so far.
+//! The results of a search so far.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -9,10 +9,10 @@ use grep_searcher::{Searcher, Sink, SinkContext, SinkFinish, SinkMatch};
 use crate::spec::PAGE_BYTES_MAX;
 use crate::text::cut;
 
-/// Bytes of a line that are shown.
+/// Maximum bytes of a line to show.
 const SHOWN_BYTES_MAX: usize = 400;
 
-/// Lines found, as text, and the numbers to them.
+/// The lines found, as text, and the counts.
 pub(crate) struct Findings {
     pub(crate) text: String,
     pub(crate) matches: usize,
@@ -38,12 +38,12 @@ impl Findings {
         }
     }
 
-    /// Whether there was more to show than may be shown.
+    /// Whether there was more than fits.
     pub(crate) const fn is_full(&self) -> bool {
         self.full
     }
 
-    /// Searches one file. What was found in a file that turns out to be binary counts.
+    /// Searches one file. Matches before a file turns out to be binary count.
     pub(crate) fn search(
         &mut self,
         searcher: &mut Searcher,
@@ -67,7 +67,7 @@ impl Findings {
         }
     }
 
-    /// Adds a line; false, and nothing added, if it doesn't fit.
+    /// Adds a line; if it doesn't fit, returns false and adds nothing.
     fn add(&mut self, line: &str) -> bool {
         if self.text.len() + line.len() > PAGE_BYTES_MAX {
             self.full = true;

@@ -1,4 +1,4 @@
-//! The working directory, kept from call to call.
+//! The working directory, kept between calls.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,35 +9,35 @@ use serde::{Deserialize, Serialize};
 
 use crate::workspace::Workspace;
 
-/// What the tool asks to be told at its next call.
+/// The state that the tool stores for its next call.
 #[derive(Debug, Serialize, Deserialize)]
 struct Memory {
     /// Absolute, in the workspace.
     cwd: String,
 }
 
-/// Where a call starts.
+/// The working directory at the start of a call.
 pub(crate) struct Cwd {
     pub(crate) path: PathBuf,
-    /// What to tell about it: nothing, or a line.
+    /// A line for the model, or empty.
     pub(crate) notice: String,
 }
 
-/// What a call leaves of it.
+/// The working directory after a call.
 pub(crate) struct CwdEnd {
     pub(crate) memory: Option<Json>,
-    /// What to tell about it: nothing, or a line.
+    /// A line for the model, or empty.
     pub(crate) notice: String,
 }
 
-/// The folder that is remembered.
+/// The remembered folder.
 pub(crate) fn folder(memory: Option<&Json>) -> Option<PathBuf> {
     let memory: Memory = memory?.read().ok()?;
     Some(memory.cwd.into())
 }
 
 impl Cwd {
-    /// Where the last call ended, if that is still a folder in the workspace; else the workspace.
+    /// The folder of the last call's end, if it still is a folder in the workspace; else the workspace.
     pub(crate) fn remembered(context: &ToolContext) -> Self {
         let memory: Option<Memory> = context.memory.as_ref().and_then(|memory| memory.read().ok());
         let Some(Memory { cwd }) = memory else {
@@ -55,10 +55,10 @@ impl Cwd {
         }
     }
 
-    /// What becomes of a call that started here and ended in `last`, if that is known.
+    /// The state after a call that started here and ended in `last`, if known.
     pub(crate) fn end(&self, last: Option<&Path>, workspace: &Path) -> CwdEnd {
         let Some(last) = last else {
-            // What is remembered may be gone, and has been told to be.
+            // The remembered folder may be gone, which was already reported.
             let memory = if self.notice.is_empty() { None } else { remember(&self.path) };
             return CwdEnd { memory, notice: String::new() };
         };
@@ -90,7 +90,7 @@ fn still_there(context: &ToolContext, cwd: &str) -> Option<PathBuf> {
     place.absolute.is_dir().then_some(place.absolute)
 }
 
-/// A path as seen from the workspace.
+/// A path relative to the workspace.
 fn shown(path: &Path, workspace: &Path) -> String {
     match path.strip_prefix(workspace) {
         Ok(relative) if relative.as_os_str().is_empty() => ".".to_owned(),

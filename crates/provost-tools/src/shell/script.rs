@@ -1,4 +1,4 @@
-//! What the shell is given: the command, and a way to learn where it ended.
+//! The shell's script: the command, and a way to learn its last working directory.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -8,17 +8,17 @@ use provost_harness::{PrivateFolder, ToolOutput};
 use crate::failure::chain;
 use crate::text::size;
 
-/// Bytes of a script: what Linux takes as one argument (`MAX_ARG_STRLEN`, 128 KiB), less its end.
+/// Maximum bytes of a script: Linux's limit for one argument (`MAX_ARG_STRLEN`, 128 KiB), less its end.
 const SCRIPT_BYTES_MAX: usize = 128 * 1024 - 1;
 
-/// A command as a script that writes its last working directory to a file of ours.
+/// A command as a script that writes its last working directory to a file of the tool.
 pub(crate) struct Script {
     text: String,
     private: PrivateFolder,
 }
 
 impl Script {
-    /// Wraps `command`; an output for the model if that can't be.
+    /// Wraps `command`; an output for the model if that isn't possible.
     pub(crate) fn new(command: &str) -> Result<Self, ToolOutput> {
         if command.trim().is_empty() {
             return Err(ToolOutput::rejected("`command` is empty: there is nothing to run"));
@@ -40,13 +40,13 @@ impl Script {
         Ok(Self { text, private })
     }
 
-    /// What to give to the shell after `-c`.
+    /// The argument of the shell's `-c`.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
-    /// Where the shell was at its end; `None` if it couldn't tell: killed, replaced by `exec`, in a deleted folder,
-    /// or ended by `exit` where the command has its own EXIT trap.
+    /// The shell's last working directory; `None` if it couldn't report it: killed, replaced by `exec`, in a
+    /// deleted folder, or ended by `exit` where the command has its own EXIT trap.
     pub(crate) fn final_cwd(&self) -> Option<PathBuf> {
         let written = std::fs::read_to_string(file_in(&self.private)).ok()?;
         let path = PathBuf::from(written.strip_suffix('\n')?);
@@ -58,13 +58,14 @@ fn file_in(private: &PrivateFolder) -> PathBuf {
     private.path().join("cwd")
 }
 
-/// The command in a script of three parts, each quiet under `set -x`, right under `set -e`, `set -u` and `set -C`:
+/// The command in a script of three parts, each quiet under `set -x`, and correct under `set -e`, `set -u` and
+/// `set -C`:
 ///
 /// - a trap, for commands that end by `exit`;
 /// - the command, under `eval`, so that a syntax error in it doesn't end the script;
 /// - the same again as the trap's, for commands that set a trap of their own; its status is the command's.
 ///
-/// The command begins on the first line, so that the line numbers in a shell's complaints are right.
+/// The command begins on the first line, so that the line numbers in a shell's errors are right.
 fn wrapped(command: &str, file: &Path) -> String {
     let (command, file) = (quoted(command), quoted(&file.to_string_lossy()));
     format!(

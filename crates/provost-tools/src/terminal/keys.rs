@@ -1,18 +1,18 @@
-//! Keys by their names, and what a keyboard sends for them.
+//! Keys by name, and their bytes.
 
-/// Keys pressed by one call.
+/// Maximum keys of one call.
 const KEYS_MAX: usize = 200;
 
 /// A key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Key {
-    /// What it sends is always the same.
+    /// A key that always sends the same bytes.
     Plain(String),
-    /// A cursor key: its last letter; what stands before hangs on the terminal's mode.
+    /// A cursor key: its final byte; the prefix depends on the terminal's mode.
     Cursor(char),
 }
 
-/// Those with a name, and what they send.
+/// The named keys, and their bytes.
 const NAMED: [(&str, &str); 24] = [
     ("enter", "\r"),
     ("return", "\r"),
@@ -44,7 +44,7 @@ const CURSOR: [(&str, char); 6] =
     [("up", 'A'), ("down", 'B'), ("right", 'C'), ("left", 'D'), ("home", 'H'), ("end", 'F')];
 
 impl Key {
-    /// What it sends.
+    /// The key's bytes.
     pub(super) fn bytes(&self, is_application_mode: bool) -> String {
         match self {
             Self::Plain(bytes) => bytes.clone(),
@@ -53,13 +53,13 @@ impl Key {
         }
     }
 
-    /// Whether it only stops something, and so is no part of a password: Ctrl-C, Ctrl-\, Ctrl-Z, Esc.
+    /// Whether it only interrupts, and so isn't part of a password: Ctrl-C, Ctrl-\, Ctrl-Z, Esc.
     pub(super) fn stops(&self) -> bool {
         matches!(self, Self::Plain(bytes) if matches!(bytes.as_str(), "\u{3}" | "\u{1c}" | "\u{1a}" | "\u{1b}"))
     }
 }
 
-/// The keys of these names, or why one isn't known.
+/// Parses key names, or explains which one is unknown.
 pub(super) fn read(names: &[String]) -> Result<Vec<Key>, String> {
     if names.len() > KEYS_MAX {
         return Err(format!("`keys` has more than {KEYS_MAX} keys: send them in parts"));
@@ -83,7 +83,7 @@ fn read_one(name: &str) -> Result<Key, String> {
     if let Some(control) = held(["ctrl-", "c-"]).and_then(only).and_then(control) {
         return Ok(Key::Plain(control.to_string()));
     }
-    // With Alt the letter's case counts.
+    // With Alt the letter's case matters.
     let alt = ["alt-", "meta-"].iter().find(|prefix| folded.starts_with(*prefix));
     if let Some(letter) = alt.and_then(|prefix| name.trim().get(prefix.len()..)).and_then(only) {
         return Ok(Key::Plain(format!("\u{1b}{letter}")));
@@ -98,7 +98,7 @@ fn read_one(name: &str) -> Result<Key, String> {
     }
 }
 
-/// What Ctrl makes of a key.
+/// The control character of a key.
 fn control(letter: char) -> Option<char> {
     let code = match letter {
         'a'..='z' => u32::from(letter).checked_sub(u32::from('a'))?.checked_add(1)?,

@@ -1,14 +1,14 @@
-//! What a model is told of a terminal.
+//! A terminal as the model sees it.
 
 use std::fmt::Write as _;
 
 use provost_event::{Exit, TerminalState};
 use provost_process::TerminalView;
 
-/// Characters of the command line that are told.
+/// Maximum characters of the command line in the output.
 const LINE_CHARS_MAX: usize = 80;
 
-/// A program that runs: what it does, what it asks, and its screen.
+/// A running program: its state, its question, and its screen.
 pub(super) fn shown(line: &str, view: &TerminalView) -> String {
     let mut text = format!("[`{}`: {}", short(line), does(view.state));
     // Writing to a string can't fail.
@@ -29,7 +29,7 @@ pub(super) fn shown(line: &str, view: &TerminalView) -> String {
     text
 }
 
-/// A program that has ended, and what it showed last.
+/// A program that has ended, and its last screen.
 pub(super) fn ended(line: &str, exit: Exit, view: &TerminalView) -> String {
     format!("[`{}` has ended: {exit}]\n{}", short(line), screen(view))
 }

@@ -1,4 +1,4 @@
-//! Which programs run for which session.
+//! The running programs of each session.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,26 +7,26 @@ use provost_event::SessionId;
 use provost_harness::ToolOutput;
 use provost_process::PtySupervisor;
 
-/// Terminals of one session at once.
+/// Maximum terminals of one session.
 pub(super) const TERMINALS_MAX: usize = 4;
 
-/// Characters of a terminal's name.
+/// Maximum characters of a terminal's name.
 const NAME_CHARS_MAX: usize = 40;
 
 /// A program at its terminal.
 pub(super) struct Held {
-    /// The command line that it was started by.
+    /// Its command line.
     pub(super) line: String,
     pub(super) pty: PtySupervisor,
 }
 
-/// The terminals of all sessions, by their names. A place whose program is being started is empty.
+/// The terminals of all sessions, by name. The entry of a program that is being started is empty.
 #[derive(Default)]
 pub(super) struct Shelf(Mutex<HashMap<SessionId, Terminals>>);
 
 type Terminals = BTreeMap<String, Option<Arc<Held>>>;
 
-/// A place that is kept for a program which is being started; given up when this is dropped.
+/// An entry reserved for a program that is being started; dropping this releases it.
 pub(super) struct Reserved<'s> {
     shelf: &'s Shelf,
     session: SessionId,
@@ -34,7 +34,7 @@ pub(super) struct Reserved<'s> {
 }
 
 impl Shelf {
-    /// Keeps a place for a terminal of this name, in that of one whose program has ended.
+    /// Reserves an entry with this name, replacing one whose program has ended.
     pub(super) fn reserve(&self, session: SessionId, name: &str) -> Result<Reserved<'_>, ToolOutput> {
         if name.is_empty() || name.chars().count() > NAME_CHARS_MAX {
             let text = format!("`id` is a name of at most {NAME_CHARS_MAX} characters");
@@ -64,26 +64,26 @@ impl Shelf {
         self.lock().get(&session).map(|terminals| terminals.keys().cloned().collect()).unwrap_or_default()
     }
 
-    /// Takes one off; its program is killed once nobody looks at it any more.
+    /// Removes an entry; its program is killed once no call uses it any more.
     pub(super) fn take(&self, session: SessionId, name: &str) {
         let taken = self.lock().get_mut(&session).and_then(|terminals| terminals.remove(name));
         drop(taken);
     }
 
-    /// Takes all of a session's off.
+    /// Removes all entries of a session.
     pub(super) fn clear(&self, session: SessionId) {
         let taken = self.lock().remove(&session);
         drop(taken);
     }
 
-    /// Held for moments only.
+    /// Only held briefly.
     fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Terminals>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Reserved<'_> {
-    /// Puts the program there. Where the session has ended meanwhile it isn't kept.
+    /// Stores the program. If the session has ended meanwhile it isn't kept.
     pub(super) fn put(mut self, held: Held) -> Arc<Held> {
         let held = Arc::new(held);
         if let Some(name) = self.name.take()

@@ -1,19 +1,19 @@
-//! Names near to one that doesn't exist.
+//! Names similar to a missing one.
 
 use std::path::Path;
 
 use cap_std::fs::Dir;
 
-/// Names of a folder that are looked at.
+/// Maximum names of a folder to compare.
 const NAMES_MAX: usize = 2000;
 
-/// Names that are told.
+/// Maximum names to show.
 const TOLD_MAX: usize = 3;
 
-/// How like the asked one a name must be, from 0 to 1.
+/// The least similarity of a name, from 0 to 1.
 const LIKENESS_MIN: f64 = 0.6;
 
-/// What to say after "`missing` doesn't exist": where the path leaves what there is, and what is similar there.
+/// The text after "`missing` doesn't exist": which part of the path is missing, and similar names there.
 pub(crate) fn hint(root: &Dir, missing: &Path) -> String {
     for path in missing.ancestors() {
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { break };
@@ -34,7 +34,7 @@ pub(crate) fn hint(root: &Dir, missing: &Path) -> String {
     String::new()
 }
 
-/// The names most like `wanted`, best first, in backticks.
+/// The names most similar to `wanted`, best first, in backticks.
 fn most_similar(wanted: &str, names: impl Iterator<Item = String>) -> Vec<String> {
     let wanted = wanted.to_lowercase();
     let likeness = |name: &str| {

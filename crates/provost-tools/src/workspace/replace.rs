@@ -1,4 +1,4 @@
-//! Replacing a file as a whole or not at all.
+//! Replaces a file atomically.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
@@ -11,21 +11,21 @@ use super::{Place, Workspace};
 use crate::failure::Failure;
 use crate::job::Job;
 
-/// How often another name for the temporary file is tried; a name is taken only by what a crash left behind.
+/// Maximum names to try for the temporary file; only a crash leaves a name taken.
 const NAMES_MAX: u32 = 100;
 
-/// What a file's new content stands for.
+/// What the new content replaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Replaced {
-    /// Nothing was there.
+    /// No file.
     Nothing,
-    /// A file was there; its permissions are kept.
+    /// A file; its permissions are kept.
     File,
 }
 
 impl Workspace {
-    /// Writes `content` to `place`, making the folders it is in. Until all of it is on disk, what was there stays.
-    /// Owner and extended attributes of an old file aren't kept.
+    /// Writes `content` to `place`, and makes missing parent folders. Until all of it is on disk, the old content
+    /// stays. Owner and extended attributes of an old file aren't kept.
     pub(crate) fn replace(&self, place: &Place, content: &[u8], job: &Job) -> Result<Replaced, Failure> {
         let Some(name) = place.relative.file_name() else {
             return Err(Failure::IsFolder { path: place.asked.clone(), hint: "" });
@@ -35,7 +35,7 @@ impl Workspace {
         let permissions = match folder.symlink_metadata(name) {
             Ok(metadata) => {
                 self.regular(place, &metadata)?;
-                // A rename would go through all the same: it asks for rights to the folder only.
+                // A rename would succeed anyway: it only needs permissions on the folder.
                 if metadata.permissions().readonly() {
                     return Err(Failure::ReadOnly { path: place.asked.clone() });
                 }
@@ -50,7 +50,7 @@ impl Workspace {
         Ok(replaced)
     }
 
-    /// The folder that `place` is in, made if it isn't there.
+    /// The folder of `place`, made if it is missing.
     fn folder_of(&self, place: &Place) -> Result<Dir, Failure> {
         let parent = place.relative.parent().filter(|parent| !parent.as_os_str().is_empty());
         let path = parent.unwrap_or(Path::new("."));
@@ -60,7 +60,7 @@ impl Workspace {
     }
 }
 
-/// Writes a temporary file beside `name`, brings it to disk and renames it.
+/// Writes a temporary file beside `name`, syncs it and renames it.
 fn replace_in(
     folder: &Dir,
     name: &OsStr,
@@ -69,7 +69,7 @@ fn replace_in(
 ) -> io::Result<()> {
     let (temporary, mut file) = create_temporary(folder)?;
     let written = (|| {
-        // Before the content: nobody shall read it who might not read the old one.
+        // Before the content: a process that couldn't read the old file must not read the new content.
         if let Some(permissions) = permissions {
             file.set_permissions(permissions)?;
         }
@@ -78,11 +78,11 @@ fn replace_in(
         folder.rename(&temporary, folder, name)
     })();
     if written.is_err() {
-        // What failed is what is told; a second failure adds nothing.
+        // The first failure is reported; a second one adds nothing.
         let _ = folder.remove_file(&temporary);
     }
     written?;
-    // The new content is there and whole. That a file system can't sync folders is no reason to say it isn't.
+    // The new content is in place. If the file system can't sync folders, that is no failure.
     let _ = sync_folder(folder);
     Ok(())
 }
@@ -102,8 +102,7 @@ fn create_temporary(folder: &Dir) -> io::Result<(OsString, cap_std::fs::File)> {
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
-/// Brings the rename to disk. The handle of the folder may be one that only paths can be looked up with, so it's
-/// opened again.
+/// Syncs the rename to disk. The folder's handle may only allow path lookups, so it is opened again.
 #[cfg(unix)]
 fn sync_folder(folder: &Dir) -> io::Result<()> {
     folder.open(".")?.sync_all()

@@ -1,4 +1,4 @@
-//! Paths stay in the workspace, whatever leads out of it.
+//! Paths stay in the workspace, for all ways out of it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -134,7 +134,7 @@ async fn walks_do_not_follow_links() {
     assert!(!output.text.contains("folder_link/"), "{}", output.text);
 }
 
-/// Whoever swaps a folder for a link between check and use gains nothing.
+/// Replacing a folder by a link between check and use gains nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_folder_swapped_for_a_link_all_the_time_never_lets_a_call_out() {
     let fixture = Fixture::new().file("real/secret.txt", "inside\n");

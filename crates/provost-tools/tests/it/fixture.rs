@@ -1,4 +1,4 @@
-//! A workspace and the calls made in it.
+//! A workspace and calls in it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ impl Blobs for Kept {
     }
 }
 
-/// A folder with a workspace in it, so that there is an outside that may be written to.
+/// A folder that contains a workspace, so that there is a writable outside.
 pub(crate) struct Fixture {
     whole: TempDir,
     pub(crate) blobs: Arc<Kept>,
@@ -53,7 +53,7 @@ impl Fixture {
         self.root().join(path)
     }
 
-    /// With a file in the workspace.
+    /// Adds a file to the workspace.
     pub(crate) fn file(self, path: &str, content: impl AsRef<[u8]>) -> Self {
         let path = self.path(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -95,7 +95,7 @@ impl Fixture {
         text.replace(self.outside().to_str().unwrap(), "/tmp/it")
     }
 
-    /// Whatever lies in the workspace, sorted.
+    /// The names in a folder of the workspace, sorted.
     pub(crate) fn names(&self, folder: &str) -> Vec<String> {
         let mut names: Vec<_> = self
             .path(folder)

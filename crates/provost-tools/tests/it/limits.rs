@@ -1,4 +1,4 @@
-//! Large things stay cheap.
+//! Large inputs use little memory and time.
 
 use std::fs::File;
 use std::io::Write;
@@ -40,7 +40,7 @@ async fn a_very_long_line_is_cut_and_the_next_one_is_right() {
     assert_eq!(lines[4], "[lines 1-4 of 4; lines end with CR LF]");
 }
 
-/// The file has text at both ends of a gigabyte of nothing; reading it whole would take that much memory.
+/// The file has text at both ends of a hole of a gigabyte; reading it whole would take that much memory.
 #[tokio::test]
 async fn a_sparse_gigabyte_is_read_with_an_offset() {
     const GIGABYTE: u64 = 1 << 30;
@@ -67,7 +67,7 @@ async fn a_sparse_gigabyte_is_read_with_an_offset() {
     }
 }
 
-/// The most memory this process has had, where the system tells.
+/// The peak memory of this process, if the system reports it.
 fn peak_memory_kib() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

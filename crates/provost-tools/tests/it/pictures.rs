@@ -24,7 +24,7 @@ fn png(width: u32, height: u32) -> Vec<u8> {
     .concat()
 }
 
-/// With a segment that holds a smaller picture's frame header and end, and fill bytes before the real ones.
+/// With a segment that contains a smaller picture's frame header and end, and fill bytes before the real ones.
 fn jpeg(width: u16, height: u16) -> Vec<u8> {
     let frame = |w: u16, h: u16| {
         [&b"\xff\xc2\0\x0b\x08"[..], &h.to_be_bytes(), &w.to_be_bytes(), b"\x01\x01\x11\0"].concat()
@@ -52,7 +52,7 @@ fn webp(chunk: &[u8; 4], body: &[u8]) -> Vec<u8> {
     [b"RIFF", &length(12 + body.len())[..], b"WEBP", chunk, &length(body.len()), body].concat()
 }
 
-/// Status, text, and what pictures came with it.
+/// Status, text, and the attached pictures.
 async fn check(fixture: &Fixture, path: &str, expect: Expect) {
     let output = fixture.call("read_file", json!({"path": path})).await;
     let images =
@@ -161,7 +161,7 @@ async fn a_side_may_be_as_long_as_models_take_and_no_pixel_longer() {
     check(&fixture, "more", more).await;
 }
 
-/// One that a provider can't read would end the run: the conversation would hold it for good.
+/// A picture that a provider can't read would end the run: the conversation would keep it for good.
 #[tokio::test]
 async fn one_that_is_damaged_or_cut_is_not_shown() {
     let whole = [png(2, 2), jpeg(2, 2), gif(2, 2)[..10].to_vec(), webp(b"VP8X", b"\0\0\0\0\x0f\0\0\x1f\0\0")];

@@ -106,7 +106,7 @@ async fn many_results_and_long_lines_are_cut() {
         "a.txt:1:x\na.txt:2:x\na.txt:3:x\n[3 matching lines in 1 file; 1 file searched; stopped here: narrow \
          `pattern`, `path` or `glob`, or raise `max_results` for more]"
     );
-    // As many as there are is not too many.
+    // Exactly at the limit isn't over it.
     let output = fixture.call("search", json!({"pattern": "x", "path": "a.txt", "max_results": 300})).await;
     assert!(output.text.ends_with("\n[300 matching lines in 1 file; 1 file searched]"), "{}", output.text);
     let output = fixture.call("search", json!({"pattern": "x", "path": "b.txt"})).await;

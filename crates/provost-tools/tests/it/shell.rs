@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::fixture::{Fixture, call_in};
 
-/// Whether a process runs that was given `mark` as an argument.
+/// Whether a process runs with `mark` as an argument.
 fn runs(mark: &str) -> bool {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     processes
@@ -128,7 +128,7 @@ async fn cancelling_ends_everything() {
     let context = fixture.context();
     let mark = format!("986.{}", std::process::id());
     let cancel = async {
-        // The file says that the command runs.
+        // The file shows that the command runs.
         let deadline = Instant::now() + Duration::from_secs(20);
         while !fixture.path("started").exists() {
             assert!(Instant::now() < deadline);
@@ -158,14 +158,14 @@ async fn what_is_left_in_the_background_ends_with_the_call() {
     assert!(!runs(&mark));
 }
 
-/// What the shell itself sets.
+/// The variables that the shell itself sets.
 const SHELLS_OWN: [&str; 4] = ["PWD", "OLDPWD", "SHLVL", "_"];
 
 #[tokio::test]
 async fn only_the_allow_list_of_the_environment_is_seen() {
     let allowed: BTreeSet<_> =
         provost_process::allowed_env(&[]).into_iter().map(|(name, _)| name.into_string().unwrap()).collect();
-    // The test runner sets many variables that aren't on the list; that is what makes this a test.
+    // The test runner sets many variables that aren't on the list; without them the test would check nothing.
     assert!(std::env::vars().count() > allowed.len(), "nothing is set that must not be seen");
     let output = Fixture::new().call("shell", json!({"command": "env -0 | tr '\\0\\n' '\\n '"})).await;
     for line in output.text.lines() {

@@ -1,4 +1,4 @@
-//! `shell`: the working directory is kept from call to call.
+//! `shell`: the working directory is kept between calls.
 
 use expect_test::{Expect, expect};
 use provost_event::Json;
@@ -36,7 +36,7 @@ impl Session {
         expect.assert_eq(&self.fixture.shown(&output));
     }
 
-    /// Where the next command starts, as seen from the workspace.
+    /// The next command's working directory, relative to the workspace.
     async fn cwd(&mut self) -> String {
         let output = self.run("pwd -P").await;
         let root = self.fixture.root();
@@ -44,7 +44,7 @@ impl Session {
     }
 }
 
-/// The shells there are on this machine.
+/// The shells installed on this machine.
 fn shells() -> Vec<Shell> {
     let mut shells = vec![Shell::new()];
     shells.extend(
@@ -177,7 +177,7 @@ async fn a_folder_that_is_gone_brings_back_the_workspace() {
     "#]],
         )
         .await;
-    // Gone by the command itself.
+    // Removed by the command itself.
     session.run("cd other").await;
     session.run("rm -r ../other").await;
     session

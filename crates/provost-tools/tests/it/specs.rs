@@ -1,4 +1,4 @@
-//! What the model and the engine are told.
+//! The specs for the model and the engine.
 
 use std::fmt::Write;
 

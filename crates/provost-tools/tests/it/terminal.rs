@@ -40,7 +40,7 @@ impl Desk {
         output.text
     }
 
-    /// How many processes work in the workspace.
+    /// The number of processes in the workspace.
     fn left(&self) -> usize {
         let here = self.fixture.root();
         let processes = std::fs::read_dir("/proc").unwrap().flatten();
@@ -73,7 +73,7 @@ async fn an_interpreter_is_started_used_over_several_calls_and_ends() {
     let ended = desk.ok(json!({"action": "send", "keys": ["Ctrl-D"]})).await;
     assert!(ended.starts_with("[`python3 -q` has ended: exit status 0]"), "{ended}");
     desk.until_nothing_left().await;
-    // Its name is free again, and what is there is the new one.
+    // Its name is free again, and now denotes the new program.
     let again = desk.ok(json!({"action": "start", "command": "cat; exit 3"})).await;
     assert!(again.contains("(the screen is blank)"), "{again}");
     let stopped = desk.ok(json!({"action": "stop"})).await;
