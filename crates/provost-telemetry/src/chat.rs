@@ -14,8 +14,8 @@ use crate::names::{self, ModelName};
 use crate::session::{Caller, Context};
 use crate::span::{OpenSpan, dollars, set_usage};
 
-/// A model call from its beginning until it is paid. Which model was asked and what a discarded answer cost, only
-/// the bill tells for certain; it comes right after the answer.
+/// A model call from its beginning until it is charged. Only the charge, which comes right after the answer, has
+/// the requested model and the cost of a discarded answer.
 #[derive(Debug)]
 pub(crate) struct Chat {
     span: OpenSpan,
@@ -23,7 +23,7 @@ pub(crate) struct Chat {
     purpose: Purpose,
     ended: Option<Timestamp>,
     error: Option<String>,
-    /// By the bill, or by a judge's answer.
+    /// From the charge, or from a judge's answer.
     asked: Option<ModelName>,
     answered_by: Option<String>,
     usage: Usage,
@@ -55,13 +55,13 @@ impl Chat {
         }
     }
 
-    /// Tells what the model was sent, as far as it is new. What is asked beside the conversation takes nothing from
-    /// it, and the question itself isn't in the log.
+    /// Records the new part of the model's input. A call outside of the conversation doesn't take its messages,
+    /// and its own question isn't in the log.
     pub(crate) fn sent(&mut self, input: &mut Messages) {
         let messages = match self.purpose {
             Purpose::Turn => input.take(),
             Purpose::Summary | Purpose::WrapUp => input.shown(),
-            // It sees the evidence, which isn't in the log.
+            // A judge's input is the evidence, which isn't in the log.
             Purpose::Judge => None,
         };
         if let Some(messages) = messages {
@@ -84,14 +84,14 @@ impl Chat {
         self.consumed(message.usage, message.cost);
     }
 
-    /// It gave the summary that the conversation goes on with.
+    /// It returned the summary that replaces the conversation.
     pub(crate) fn summed_up(&mut self, call: &AsideCall, at: Timestamp, sieve: &Sieve) {
-        // Whatever ended otherwise is no summary.
+        // A call that ended otherwise gives no summary.
         self.finished(StopReason::EndTurn);
         self.ended_aside(call, at, sieve);
     }
 
-    /// It gave an agent's last words, or was to. Why it stopped writing isn't in the log.
+    /// It returned an agent's final summary, or should have. The stop reason isn't in the log.
     pub(crate) fn wrapped_up(&mut self, wrapped: &WrappedUp, call: &AsideCall, at: Timestamp, sieve: &Sieve) {
         if wrapped.problem.is_some() {
             self.failed(names::last_words_error(call).to_owned(), at);
@@ -105,7 +105,7 @@ impl Chat {
         self.ended_aside(call, at, sieve);
     }
 
-    /// It gave a judge's answer, in time or not.
+    /// It returned a judge's answer, in time or not.
     pub(crate) fn judged(&mut self, judged: &GoalJudged, at: Timestamp, sieve: &Sieve) {
         let said = match &judged.answer {
             JudgeAnswer::Verdict(verdict) => {
@@ -156,14 +156,14 @@ impl Chat {
         self.consumed(retry.usage, None);
     }
 
-    /// It came to nothing, in this way.
+    /// It failed, with this kind of error.
     pub(crate) fn failed(&mut self, kind: String, at: Timestamp) {
         self.ended = Some(at);
         self.span.fail(kind.clone());
         self.error = Some(kind);
     }
 
-    /// Returns the model that the agent is of, if the bill tells that.
+    /// Returns the agent's model, if the charge has it.
     pub(crate) fn charged(&mut self, charged: &BudgetCharged) -> Option<ModelName> {
         self.asked = ModelName::of(&charged.model).or_else(|| self.asked.take());
         self.usage = charged.usage;
@@ -183,7 +183,7 @@ impl Chat {
         }
     }
 
-    /// What it took, as far as is known by now.
+    /// Its usage and cost, as far as known.
     pub(crate) fn took(&self) -> (Usage, MicroDollars) {
         (self.usage, self.cost.unwrap_or_default())
     }
@@ -201,7 +201,7 @@ impl Chat {
         self.ended.is_some() && self.is_charged
     }
 
-    /// Exports it; one whose end isn't known ends at `at`. `model` is the agent's.
+    /// Exports it; a call without a known end ends at `at`. `model` is the agent's.
     pub(crate) fn export(mut self, model: Option<&ModelName>, at: Timestamp, context: &Context) {
         let asked = self.asked.take();
         let model = asked.as_ref().or(model.filter(|_| !self.is_of_judge()));
@@ -236,7 +236,7 @@ impl Chat {
         context.ended(self.span, name, self.ended.unwrap_or(at));
     }
 
-    /// What its measurements are told apart by.
+    /// The attributes of its measurements.
     fn dimensions(&self, model: Option<&ModelName>) -> Vec<KeyValue> {
         let mut of = vec![KeyValue::new(names::OPERATION, names::CHAT)];
         if let Some(model) = model {

@@ -1,4 +1,4 @@
-//! What was said, as far as it may leave: without secrets, and cut.
+//! Content that may be exported: without secrets, and cut.
 
 use provost_event::{Block, Json};
 use provost_harness::Redactor;
@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 
 use crate::Content;
 
-/// Bytes of text in one attribute.
+/// Maximum bytes of text in one attribute.
 const CONTENT_BYTES_MAX: usize = 16 * 1024;
-/// Bytes of names that somebody else chose.
+/// Maximum bytes of names from outside.
 const LABEL_BYTES_MAX: usize = 128;
-/// What stands where a text was cut.
+/// The mark of a cut.
 const CUT: &str = "…";
 
-/// Lets out what may be told.
+/// Selects and cleans what is exported.
 #[derive(Debug)]
 pub(crate) struct Sieve {
     content: Content,
@@ -25,17 +25,17 @@ impl Sieve {
         Self { content, redactor }
     }
 
-    /// A short name that a model, a provider or a user chose.
+    /// A short name from a model, a provider or a user.
     pub(crate) fn label(&self, name: &str) -> String {
         cut(&self.redactor.redact(name), LABEL_BYTES_MAX)
     }
 
-    /// A text, if such may be told.
+    /// A text, if content is exported.
     pub(crate) fn text(&self, text: &str) -> Option<String> {
         self.is_open().then(|| cut(&self.redactor.redact(text), CONTENT_BYTES_MAX))
     }
 
-    /// A JSON text, if such may be told; no longer JSON if it had to be cut.
+    /// A JSON text, if content is exported; no longer JSON if it had to be cut.
     pub(crate) fn json(&self, json: &Json) -> Option<String> {
         self.is_open().then(|| cut(&self.redactor.redact_json(json.text()), CONTENT_BYTES_MAX))
     }
@@ -45,7 +45,7 @@ impl Sieve {
     }
 }
 
-/// Messages for one attribute, in the form of the conventions.
+/// Messages for one attribute, in the format of the conventions.
 #[derive(Debug, Default)]
 pub(crate) struct Messages {
     messages: Vec<Value>,
@@ -53,7 +53,7 @@ pub(crate) struct Messages {
 }
 
 impl Messages {
-    /// Adds a message of `role`. What is beyond the limit is left out.
+    /// Adds a message of `role`. What exceeds the limit is left out.
     pub(crate) fn add(&mut self, role: &str, parts: Vec<Value>) {
         if !parts.is_empty() {
             self.messages.push(json!({ "role": role, "parts": parts }));
@@ -65,7 +65,7 @@ impl Messages {
         self.messages.push(json!({ "role": "assistant", "parts": parts, "finish_reason": finish_reason }));
     }
 
-    /// The parts of a message, as far as there is room for them.
+    /// The parts of a message, up to the limit.
     pub(crate) fn parts(&mut self, content: &[Block], sieve: &Sieve) -> Vec<Value> {
         content.iter().filter_map(|block| self.part(block, sieve)).collect()
     }
@@ -95,21 +95,21 @@ impl Messages {
                 let (id, name) = (sieve.label(&call.id.0), sieve.label(&call.name));
                 Some(json!({ "type": "tool_call", "id": id, "name": name, "arguments": arguments }))
             }
-            // Pictures and what only its provider understands stay here.
+            // Pictures and provider-specific blocks aren't exported.
             Block::Image(_) | Block::Thinking { .. } | Block::Opaque { .. } => None,
         }
     }
 
-    /// As much of `text` as there is room for; `None` when there is none left.
+    /// As much of `text` as fits; `None` if the limit is reached.
     fn fitting(&mut self, text: String) -> Option<String> {
         let room = CONTENT_BYTES_MAX.checked_sub(self.bytes).filter(|room| *room > 0)?;
         let text = cut(&text, room);
-        // The cut itself may take a little more than there was room.
+        // The mark of a cut may exceed the limit a little.
         self.bytes = self.bytes.saturating_add(text.len());
         Some(text)
     }
 
-    /// All messages as JSON; `None` if there are none. It is empty afterwards.
+    /// Takes all messages as JSON; `None` if there are none.
     pub(crate) fn take(&mut self) -> Option<String> {
         std::mem::take(self).shown()
     }

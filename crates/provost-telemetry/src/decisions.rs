@@ -1,5 +1,5 @@
-//! What others decided about an agent: hooks, permissions, people, judges, and the rules about its conversation. Events
-//! on its span.
+//! Decisions about an agent: by hooks, permissions, people, judges, and the rules of its conversation. Events on
+//! its span.
 
 use opentelemetry::KeyValue;
 use provost_event::{
@@ -13,7 +13,7 @@ use crate::metrics::Instruments;
 use crate::names;
 use crate::span::whole;
 
-/// One event of a span.
+/// An event of a span.
 pub(crate) type Told = (&'static str, Vec<KeyValue>);
 
 const TRIP: &str = "provost.guardrail.trip";
@@ -24,7 +24,7 @@ const MOMENT: &str = "provost.guardrail.moment";
 const DECISION: &str = "provost.guardrail.decision";
 const REASON: &str = "provost.guardrail.reason";
 
-/// What `entry` says of decisions, counted too.
+/// The decision in `entry` as an event; also counts it.
 pub(crate) fn told(entry: &Entry, sieve: &Sieve, instruments: &Instruments) -> Vec<Told> {
     let told = match entry {
         Entry::HooksDecided(decided) => {
@@ -125,7 +125,7 @@ fn answered(resolved: &ApprovalResolved, sieve: &Sieve) -> Told {
             attributes.extend(reason.map(|reason| KeyValue::new("provost.approval.reason", reason)));
         }
     }
-    // Who it was is a person's business.
+    // The person's name is content.
     attributes.extend(sieve.text(&resolved.by).map(|by| KeyValue::new("provost.approval.by", by)));
     ("provost.approval.resolved", attributes)
 }

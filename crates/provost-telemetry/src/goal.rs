@@ -1,4 +1,4 @@
-//! Whether an agent's goal is reached, as its judges found.
+//! Whether an agent's goal is reached, as found by its judges.
 
 use opentelemetry::KeyValue;
 use provost_event::{
@@ -13,20 +13,20 @@ use crate::span::{OpenSpan, whole};
 const VERDICT: &str = "provost.goal.verdict";
 pub(crate) const ACHIEVED: &str = "achieved";
 
-/// What was found in a stretch of work.
+/// The findings in one stretch of work.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
-    /// What the agent's goal asks of a judge, where that is known.
+    /// The threshold of the agent's goal, if known.
     threshold: Confidence,
-    /// The least sure of the judges who would have the goal reached, since the last finding.
+    /// The lowest confidence of the judges who found the goal reached, since the last finding.
     agreed: Option<Confidence>,
     last: Option<(&'static str, Option<Confidence>)>,
-    /// Claims that were found wrong.
+    /// The number of claims that were rejected.
     rounds: u64,
 }
 
 impl Found {
-    /// It belongs to an agent with this goal.
+    /// Sets the agent's goal.
     pub(crate) const fn asks(&mut self, goal: &GoalPolicy) {
         self.threshold = goal.threshold;
     }
@@ -43,7 +43,7 @@ impl Found {
         }
     }
 
-    /// The judges have found it.
+    /// The judges' finding.
     pub(crate) fn hear(&mut self, verdict: &GoalVerdict) {
         self.agreed = None;
         self.last = Some((word(&verdict.finding), confidence(&verdict.finding)));
@@ -52,8 +52,8 @@ impl Found {
         self.rounds = self.rounds.saturating_add(u64::from(is_round));
     }
 
-    /// The agent is done. Nobody is told of judges who didn't object, but that they were asked and it is done shows what
-    /// they found.
+    /// The agent is done. There is no entry for judges who agree, but that they were called and the agent is done
+    /// shows their finding.
     pub(crate) fn is_done(&mut self) -> Option<Told> {
         let confidence = self.agreed.take()?;
         self.last = Some((ACHIEVED, Some(confidence)));
@@ -64,7 +64,7 @@ impl Found {
         Some((VERDICT, attributes))
     }
 
-    /// Tells it on the agent's span, if anything was found, and begins anew.
+    /// Sets the last finding on the agent's span, if there is one, and resets.
     pub(crate) fn tell(&mut self, span: &mut OpenSpan) {
         let Self { last, rounds, .. } =
             std::mem::replace(self, Self { threshold: self.threshold, ..Self::default() });
@@ -77,7 +77,7 @@ impl Found {
     }
 }
 
-/// What a verification came to.
+/// The result of a verification.
 pub(crate) fn told(verdict: &GoalVerdict, sieve: &Sieve) -> Told {
     let mut attributes = vec![
         KeyValue::new(names::GOAL_FINDING, word(&verdict.finding)),
@@ -95,7 +95,7 @@ pub(crate) fn told(verdict: &GoalVerdict, sieve: &Sieve) -> Told {
     (VERDICT, attributes)
 }
 
-/// One word of few.
+/// The finding in one word, of a fixed set.
 pub(crate) const fn word(finding: &GoalFinding) -> &'static str {
     match finding {
         GoalFinding::Achieved { .. } => ACHIEVED,
@@ -112,7 +112,7 @@ const fn confidence(finding: &GoalFinding) -> Option<Confidence> {
     }
 }
 
-/// What kind of failure left a call without a verdict.
+/// The kind of failure that left a call without a verdict.
 pub(crate) fn error(error: &SupervisorError) -> String {
     match error {
         SupervisorError::Llm { class, .. } => names::word(class),

@@ -1,4 +1,4 @@
-//! What a run's log says of its agents' comings and goings. Events on the run's span.
+//! Changes of a run's agents in its log. Events on the run's span.
 
 use opentelemetry::KeyValue;
 use provost_event::{Entry, SessionId};
@@ -11,7 +11,7 @@ use crate::span::whole;
 const HANDOFF: &str = "provost.handoff";
 const SLOT: &str = "provost.slot";
 
-/// What `entry` says of one agent; none for what is no handing over and changes nobody's slot.
+/// The event for `entry`; none for entries that are neither a handoff nor a change of a slot.
 pub(crate) fn told(entry: &Entry, sieve: &Sieve) -> Option<Told> {
     let state = |name: &'static str, state: &'static str, child: SessionId| {
         (name, vec![KeyValue::new("provost.child", child.to_string()), KeyValue::new("provost.state", state)])

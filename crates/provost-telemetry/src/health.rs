@@ -1,4 +1,4 @@
-//! How exporting goes: counts, and a warning now and then.
+//! The health of the export: counts, and a rate-limited warning.
 
 use std::fmt;
 use std::sync::Mutex;
@@ -14,12 +14,12 @@ use opentelemetry_sdk::trace::{SpanData, SpanExporter};
 
 use std::sync::Arc;
 
-/// A collector that is down is in the log once in this time.
+/// The least interval between warnings about a collector.
 const WARN_EVERY: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Default)]
 pub(crate) struct Health {
-    /// Spans given to the SDK and not yet taken up for sending.
+    /// Spans given to the SDK and not yet taken for sending.
     waiting: AtomicUsize,
     failed: AtomicU64,
     lost: AtomicU64,
@@ -28,14 +28,14 @@ pub(crate) struct Health {
 
 #[derive(Debug, Default)]
 struct Trouble {
-    /// What went wrong last, in the transport's words.
+    /// The last error, as the transport reported it.
     words: Option<String>,
     warned: Option<Instant>,
     unsaid: u64,
 }
 
 impl Health {
-    /// Takes a place among `most` waiting spans; without one the span is lost.
+    /// Takes one of `most` places for waiting spans; if there is none the span is lost.
     pub(crate) fn admit(&self, most: usize) -> bool {
         let more = |waiting: usize| (waiting < most).then(|| waiting.saturating_add(1));
         let admitted = self.waiting.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).is_ok();
@@ -53,7 +53,7 @@ impl Health {
         self.lost.load(Ordering::Relaxed)
     }
 
-    /// Keeps what went wrong until it is known whether trying again helped.
+    /// Keeps an error until it is known whether a retry helped.
     pub(crate) fn trouble(&self, words: String) {
         if let Ok(mut trouble) = self.trouble.lock() {
             trouble.words = Some(words);
@@ -82,7 +82,7 @@ impl Health {
     }
 }
 
-/// An exporter whose failures are counted. It doesn't show the one inside, which may hold what is nobody's business.
+/// An exporter that counts failures. Its debug output leaves out the inner exporter, which may hold secrets.
 pub(crate) struct Watched<E> {
     exporter: E,
     health: Arc<Health>,

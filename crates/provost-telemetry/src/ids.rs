@@ -1,5 +1,5 @@
-//! Ids of traces and spans: they follow from where something stands in the log, so that whoever goes on with a run
-//! names its trace and its first span as those before it did.
+//! Ids of traces and spans. They are derived from positions in the log, so a process that resumes a run uses the
+//! same trace and first span as the processes before it.
 
 use opentelemetry::trace::{SpanId, TraceId};
 use provost_event::{ActorKey, RunId, Seq};
@@ -19,7 +19,7 @@ pub(crate) fn stand_in_id(actor: ActorKey, seq: Seq) -> SpanId {
     SpanId::from_bytes(digest("provost stand-in", &format!("{actor}#{seq}")))
 }
 
-/// The first span of a run, which everything is below.
+/// The first span of a run, the root of all others.
 pub(crate) fn root_span_id(run: RunId) -> SpanId {
     span_id(run.into(), Seq::START.next())
 }

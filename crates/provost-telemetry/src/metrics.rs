@@ -7,7 +7,7 @@ use provost_event::{MicroDollars, Usage};
 use crate::names;
 use crate::span::dollars;
 
-/// The bounds that the conventions name for tokens: powers of four.
+/// The bucket bounds of the conventions for tokens: powers of four.
 const TOKEN_BOUNDS: [f64; 14] = [
     1.0,
     4.0,
@@ -24,12 +24,12 @@ const TOKEN_BOUNDS: [f64; 14] = [
     16_777_216.0,
     67_108_864.0,
 ];
-/// The bounds that they name for durations, in seconds: powers of two.
+/// Their bucket bounds for durations, in seconds: powers of two.
 const SECOND_BOUNDS: [f64; 14] =
     [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
 
-/// What is measured. An instrument keeps at most 2000 sets of attributes, which is the SDK's limit; what is beyond
-/// counts together.
+/// The instruments. Each keeps at most 2000 sets of attributes, which is the SDK's limit; further sets count
+/// together.
 #[derive(Debug, Clone)]
 pub(crate) struct Instruments {
     tokens: Histogram<u64>,
@@ -82,7 +82,7 @@ impl Instruments {
         }
     }
 
-    /// What a model call consumed. `of` says whose it was; kinds of which there were none aren't told.
+    /// Records a model call's usage, with the attributes `of`; kinds without tokens aren't recorded.
     pub(crate) fn consumed(&self, usage: Usage, cost: Option<MicroDollars>, of: &[KeyValue]) {
         for (kind, tokens) in [("input", usage.prompt_tokens()), ("output", usage.output_tokens)] {
             if tokens > 0 {

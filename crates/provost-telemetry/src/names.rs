@@ -1,4 +1,4 @@
-//! Words of the conventions (OpenTelemetry's for generative AI), and of Provost's own where there are none.
+//! Names of the conventions (OpenTelemetry's for generative AI), and Provost's own where there are none.
 
 use provost_event::{AsideCall, ErrorClass, RetryCause, SessionId, StopReason};
 use serde::Serialize;
@@ -45,7 +45,7 @@ pub(crate) const UNFINISHED: &str = "provost.unfinished";
 pub(crate) const TURN: &str = "provost.turn";
 pub(crate) const ATTEMPT: &str = "provost.attempt";
 pub(crate) const PURPOSE: &str = "provost.purpose";
-/// The configured sub-agent that an agent is.
+/// The name of a configured sub-agent.
 pub(crate) const AGENT_KIND: &str = "provost.agent.kind";
 pub(crate) const CHAIN: &str = "provost.chain.id";
 pub(crate) const CHAIN_PARENT: &str = "provost.chain.parent";
@@ -55,7 +55,7 @@ pub(crate) const CHAT: &str = "chat";
 pub(crate) const EXECUTE_TOOL: &str = "execute_tool";
 pub(crate) const INVOKE_AGENT: &str = "invoke_agent";
 
-/// The providers that the conventions call otherwise than Provost's settings do.
+/// The providers whose names in the conventions differ from those in Provost's settings.
 const PROVIDERS: &[(&str, &str)] =
     &[("gemini", "gcp.gemini"), ("mistral", "mistral_ai"), ("xai", "x_ai"), ("openai-chat", "openai")];
 
@@ -67,8 +67,8 @@ pub(crate) struct ModelName {
 }
 
 impl ModelName {
-    /// From a policy's name: `PROVIDER/MODEL`, `script:FILE`, `record:FILE=MODEL`, `replay:FILE`. Of a file only its
-    /// last part is told. `None` for an empty name, as logs of format 1 have.
+    /// From a policy's name: `PROVIDER/MODEL`, `script:FILE`, `record:FILE=MODEL`, `replay:FILE`. Of a file only
+    /// its last component is used. `None` for an empty name, as in logs of format 1.
     pub(crate) fn of(name: &str) -> Option<Self> {
         let name = match name.strip_prefix("record:") {
             Some(recorded) => recorded.split_once('=').map_or(recorded, |(_, model)| model),
@@ -87,12 +87,12 @@ impl ModelName {
     }
 }
 
-/// An agent's name: runs have one root, the others have numbers.
+/// An agent's name: the root has a fixed one, the others have numbers.
 pub(crate) fn agent_name(session: SessionId) -> String {
     if session.agent == 0 { "root".to_owned() } else { format!("agent-{}", session.agent) }
 }
 
-/// Why an answer ended, as the conventions have it.
+/// The stop reason in the conventions' terms.
 pub(crate) const fn finish_reason(stop: StopReason) -> &'static str {
     match stop {
         StopReason::EndTurn => "stop",
@@ -102,7 +102,7 @@ pub(crate) const fn finish_reason(stop: StopReason) -> &'static str {
     }
 }
 
-/// What kind of failure made a call be made again.
+/// The kind of failure that caused a retry.
 pub(crate) fn retry_error(cause: &RetryCause) -> String {
     match cause {
         RetryCause::Failed { class, .. } => word(class),
@@ -113,7 +113,7 @@ pub(crate) fn retry_error(cause: &RetryCause) -> String {
     }
 }
 
-/// What kind of failure left an agent without last words. The log has only its words.
+/// The kind of failure that left an agent without a final summary. The log only has its message.
 pub(crate) fn last_words_error(call: &AsideCall) -> &'static str {
     if call.model.is_empty() { "_OTHER" } else { "empty_answer" }
 }

@@ -1,4 +1,4 @@
-//! The observer of one run: the run's own span, and whose entry is for which agent.
+//! The observer of one run: the run's own span, and the assignment of entries to agents.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,14 +26,14 @@ const FINISH_MAX: Duration = Duration::from_millis(1500);
 pub(crate) struct RunObserver {
     run: RunId,
     context: Context,
-    /// The run's span, from its start or resumption to its rest or end.
+    /// The run's span, from its start or resumption to its suspension or end.
     stretch: Option<OpenSpan>,
-    /// How and when the run came to its rest or end, while agents are still on their way to theirs.
+    /// How and when the run was suspended or ended, while agents are still on their way to the same.
     resting: Option<(Outcome, Timestamp)>,
     usage: Usage,
     cost: MicroDollars,
     sessions: BTreeMap<SessionId, Session>,
-    /// The last entry of each log: one entry may be several events.
+    /// The last entry of each log: one entry may be passed as several events.
     seen: BTreeMap<ActorKey, Seq>,
     last: Timestamp,
 }
@@ -113,8 +113,8 @@ impl RunObserver {
         state.on(record, parent, &self.context);
     }
 
-    /// The span that an agent's is below: that of the call that asked for it, also where another process has told of
-    /// that; or the asking agent's, or the run's.
+    /// The parent of an agent's span: that of the call that started it, even if another process exported that; or
+    /// the parent agent's, or the run's.
     fn parent(&self, session: SessionId, chain: ChainContext, call: Option<Seq>) -> SpanId {
         if let (Some(asking), Some(call)) = (chain.parent, call) {
             return span_id(asking.into(), call);
@@ -126,7 +126,7 @@ impl RunObserver {
     }
 
     fn open(&mut self, record: &Record, parent: SpanId) -> &mut OpenSpan {
-        // Agents may have begun already: their logs may be told before the run's.
+        // Agents may have begun already: their logs may be passed before the run's.
         if self.stretch.is_some() {
             self.close_all(record.at);
         }
@@ -152,7 +152,7 @@ impl RunObserver {
         }
     }
 
-    /// Ends what belongs to a run that rests, once all that is known of its agents rests too: their logs may be told
+    /// Closes all spans of a suspended run, once all its known agents are suspended too: their logs may be passed
     /// after the run's.
     fn rest(&mut self) {
         if self.resting.is_some() && self.sessions.values().all(Session::is_at_rest) {
@@ -160,7 +160,7 @@ impl RunObserver {
         }
     }
 
-    /// Ends everything: like the run if that rests, or else as what nothing more is heard of.
+    /// Closes everything: with the run's outcome if it is suspended or ended, else as unfinished.
     fn close_all(&mut self, at: Timestamp) {
         let resting = self.resting.take();
         let at = resting.as_ref().map_or(at, |(_, rested)| *rested);

@@ -1,4 +1,4 @@
-//! What telemetry is told at its start, and what can be wrong with it.
+//! The options of telemetry, and their errors.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,17 +9,17 @@ use secrecy::SecretString;
 pub struct TelemetryOptions {
     /// The collector's base address, such as `http://127.0.0.1:4318`; `/v1/traces` and `/v1/metrics` are below it.
     pub endpoint: String,
-    /// Headers of every request, such as a key. The values are shown nowhere.
+    /// Headers of every request, such as a key. The values are never shown.
     pub headers: Vec<(String, SecretString)>,
     /// `service.name`. Default `provost`.
     pub service_name: String,
-    /// Whether what was said goes along. Default [`Content::Off`].
+    /// Whether content is exported. Default [`Content::Off`].
     pub content: Content,
-    /// How long one request may take. Default 5 s. A request that may be made again is, at most 3 times, as long
-    /// as it begins within this time; so a batch is given up after twice this time at most.
+    /// The time limit of one request. Default 5 s. A retryable request is repeated at most 3 times, if the repeat
+    /// begins within this time; so a batch is given up after at most twice this time.
     pub timeout: Duration,
-    /// Values that must not be in anything that is sent, beside what looks like a secret. Less than 8 characters
-    /// are ignored.
+    /// Values that are removed from everything that is sent, besides what looks like a secret. Values of less than
+    /// 8 characters are ignored.
     pub secrets: Vec<SecretString>,
 }
 
@@ -52,34 +52,34 @@ impl fmt::Debug for TelemetryOptions {
 /// Whether prompts, answers, arguments and results are exported.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Content {
-    /// They aren't: only names, counts, times and outcomes are.
+    /// No: only names, counts, times and outcomes.
     #[default]
     Off,
-    /// They are, without secrets, at most 16 KiB in an attribute. Of a model call's input only what is new since
-    /// the one before.
+    /// Yes, without secrets, at most 16 KiB per attribute. Of a model call's input only the part since the
+    /// previous call.
     On,
 }
 
-/// Why telemetry can't be begun.
+/// Why telemetry can't be started.
 #[derive(Debug, thiserror::Error)]
 pub enum TelemetryError {
-    /// The address makes no sense.
+    /// The address is invalid.
     #[error("the telemetry endpoint `{endpoint}` is no address: {why}")]
     Endpoint {
         /// The address, without user and password.
         endpoint: String,
-        /// What is wrong with it.
+        /// What is wrong.
         why: &'static str,
     },
     /// A header can't be sent.
     #[error("the telemetry header `{name}` can't be sent: its {part} has characters that no header may have")]
     Header {
-        /// Its name.
+        /// The header's name.
         name: String,
         /// `name` or `value`.
         part: &'static str,
     },
-    /// There is no HTTP client.
+    /// The HTTP client can't be made.
     #[error("no HTTP client for telemetry")]
     Client(#[source] reqwest::Error),
     /// The exporter of spans or metrics can't be made.
@@ -87,7 +87,7 @@ pub enum TelemetryError {
     Exporter {
         /// `spans` or `metrics`.
         signal: &'static str,
-        /// Why.
+        /// The cause.
         #[source]
         source: opentelemetry_otlp::ExporterBuildError,
     },
@@ -96,7 +96,7 @@ pub enum TelemetryError {
     Thread(#[source] std::io::Error),
 }
 
-/// The address as it may be shown: a user and a password may stand before its host.
+/// The address without a user and password before its host.
 pub(crate) fn without_userinfo(address: &str) -> String {
     match (address.find("://"), address.rfind('@')) {
         (Some(scheme), Some(at)) if scheme < at => {

@@ -1,8 +1,8 @@
-//! From ended spans and measurements to the collector: the SDK's batches, encoding and retries.
+//! Sends ended spans and measurements to the collector: the SDK's batches, encoding and retries.
 //!
 //! The SDK has a thread for spans and one for metrics, which need no runtime; they end when the last observer and
-//! the [`Telemetry`](crate::Telemetry) they came from are gone. A third thread waits for them where somebody wants
-//! everything sent, because the SDK's own waits can't be bounded.
+//! the [`Telemetry`](crate::Telemetry) they came from are gone. A third thread does the flushes, because the SDK's
+//! own waits have no time limit.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -24,17 +24,17 @@ use crate::metrics::Instruments;
 use crate::transport::{self, Transport, below};
 use crate::{TelemetryError, TelemetryOptions};
 
-/// Spans that wait to be sent; further ones are lost and counted.
+/// Maximum spans in the queue; further ones are lost and counted.
 const SPANS_MAX: usize = 1024;
-/// Spans in one request.
+/// Maximum spans in one request.
 const BATCH_MAX: usize = 256;
-/// How often spans are sent, if a batch isn't full before.
+/// The interval of sending spans, unless a batch is full before.
 const SPANS_EVERY: Duration = Duration::from_secs(5);
-/// How often metrics are sent.
+/// The interval of sending metrics.
 const METRICS_EVERY: Duration = Duration::from_secs(30);
-/// Flushes that may be wanted at once; a further one isn't waited for.
+/// Maximum pending flushes; a further one isn't waited for.
 const FLUSHES_MAX: usize = 16;
-/// What the SDK takes for the address; where a request really goes is the [`Transport`]'s.
+/// The address passed to the SDK; the [`Transport`] uses the real one.
 const NOWHERE: &str = "http://collector.invalid/";
 
 #[derive(Debug)]
@@ -71,14 +71,14 @@ impl Pipeline {
         Ok(Self { spans, flushes, instruments, scope, health })
     }
 
-    /// Hands over a span; never waits.
+    /// Queues a span; never waits.
     pub(crate) fn ended(&self, span: SpanData) {
         if self.health.admit(SPANS_MAX) {
             self.spans.on_end(span);
         }
     }
 
-    /// Has everything sent. False if that took longer than `within`; it may still come to be.
+    /// Sends everything. Returns false if that takes longer than `within`; it may still succeed later.
     pub(crate) fn flush(&self, within: Duration) -> bool {
         let (done, flushed) = sync_channel(1);
         self.flushes.try_send(done).is_ok() && flushed.recv_timeout(within).is_ok()
@@ -96,7 +96,7 @@ impl Flusher {
     fn run(self) {
         while let Ok(first) = self.wanted.recv() {
             let waiting = [first].into_iter().chain(self.wanted.try_iter()).collect::<Vec<_>>();
-            // What goes wrong is counted and logged where it goes wrong.
+            // Failures are counted and logged where they happen.
             let _ = self.spans.force_flush();
             let _ = self.meters.force_flush();
             for done in waiting {
@@ -131,7 +131,7 @@ fn metric_exporter(wire: Transport, timeout: Duration) -> Result<MetricExporter,
         .map_err(|source| TelemetryError::Exporter { signal: "metrics", source })
 }
 
-/// Every value that the SDK would otherwise take from the environment is set.
+/// Sets every value that the SDK would otherwise read from the environment.
 fn span_processor(exporter: Watched<SpanExporter>, resource: &Resource) -> BatchSpanProcessor {
     let config = BatchConfigBuilder::default()
         .with_max_queue_size(SPANS_MAX)
@@ -148,7 +148,7 @@ fn meter_provider(exporter: Watched<MetricExporter>, resource: Resource) -> SdkM
     SdkMeterProvider::builder().with_reader(reader).with_resource(resource).build()
 }
 
-/// Who sends. Processes count for themselves, so that each needs a name of its own.
+/// The resource. Each process has its own counters, so each needs an id of its own.
 fn resource(service_name: &str) -> Resource {
     let instance = format!("{:032x}", fastrand::u128(..));
     Resource::builder_empty()

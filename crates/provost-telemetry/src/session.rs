@@ -20,10 +20,10 @@ use crate::span::{OpenSpan, Place, dollars, set_usage};
 use crate::telemetry::Shared;
 use crate::tool::ToolSpan;
 
-/// Bills kept of calls whose beginning isn't told yet.
+/// Maximum charges kept for calls whose beginning wasn't passed yet.
 const BILLS_MAX: usize = 1_000;
 
-/// What every span of a run needs.
+/// The context of every span of a run.
 pub(crate) struct Context {
     pub(crate) shared: Arc<Shared>,
     pub(crate) place: Place,
@@ -39,7 +39,7 @@ impl Context {
     }
 }
 
-/// Whose call it is.
+/// The agent of a call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Caller {
     session: SessionId,
@@ -49,7 +49,7 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// Says on `span` whose it is.
+    /// Sets the agent's attributes on `span`.
     pub(crate) fn named(&self, span: &mut OpenSpan) {
         named(span, self.session, self.chain);
     }
@@ -60,18 +60,18 @@ pub(crate) struct Session {
     id: SessionId,
     chain: ChainContext,
     span: Option<OpenSpan>,
-    /// Since when it rests or has ended.
+    /// When it was suspended or ended.
     rested: Option<Timestamp>,
-    /// Not known of one that goes on, until its first call is paid.
+    /// Unknown for a resumed agent until its first charge.
     model: Option<ModelName>,
-    /// The call that is being made, or has been and isn't paid yet.
+    /// The present call, or the last one until it is charged.
     chat: Option<Chat>,
-    /// Bills that came before their calls: the run's log may be told ahead of the agent's.
+    /// Charges that came before their calls: the run's log may be passed ahead of the agent's.
     bills: BTreeMap<u32, BudgetCharged>,
     tools: BTreeMap<CallId, ToolSpan>,
     usage: Usage,
     cost: MicroDollars,
-    /// What was said to the model since its last call.
+    /// The messages to the model since its last call.
     input: Messages,
     found: Found,
 }
@@ -94,12 +94,12 @@ impl Session {
         }
     }
 
-    /// It stands there.
+    /// Sets its position in the chain.
     pub(crate) const fn stands(&mut self, chain: ChainContext) {
         self.chain = chain;
     }
 
-    /// What its span is below has another name.
+    /// Replaces the id of its span's parent.
     pub(crate) fn moved(&mut self, from: SpanId, to: SpanId) {
         if let Some(span) = self.span.as_mut().filter(|span| span.parent == from) {
             span.parent = to;
@@ -154,7 +154,7 @@ impl Session {
         }
     }
 
-    /// What a call of it took; only now it is certain.
+    /// The charge of one of its calls; only now the cost is certain.
     pub(crate) fn charged(&mut self, charged: &BudgetCharged, context: &Context) {
         match self.chat.as_mut().filter(|chat| chat.is(charged.call)) {
             Some(chat) => self.model = chat.charged(charged).or_else(|| self.model.take()),
@@ -167,13 +167,13 @@ impl Session {
         self.end_when_paid(context);
     }
 
-    /// Ends what nothing more is heard of.
+    /// Closes all open spans as unfinished.
     pub(crate) fn close_all(&mut self, at: Timestamp, context: &Context) {
         self.close_calls(at, context);
         self.close_span(at, context);
     }
 
-    /// Ends what it was in before. Calls that other agents work for go on while it rests.
+    /// Ends its earlier spans. Calls that wait for other agents continue while it is suspended.
     fn goes_on(&mut self, at: Timestamp, context: &Context) {
         self.export_chat(at, context);
         self.close_span(at, context);
@@ -215,7 +215,7 @@ impl Session {
 
     /// Its span; one that begins here if its beginning wasn't seen.
     fn open_span(&mut self, record: &Record, parent: SpanId) -> &mut OpenSpan {
-        // The entry may open a span of its own, which has its name.
+        // The entry may open a span of its own, with its own id.
         let id = || stand_in_id(record.actor, record.seq);
         let new = || agent_span(self.id, self.chain, OpenSpan::new(id(), parent, record.at));
         self.span.get_or_insert_with(new)
@@ -228,7 +228,7 @@ impl Session {
         if let Some(bill) = self.bills.remove(&called.call) {
             self.model = chat.charged(&bill).or_else(|| self.model.take());
         }
-        // Those of earlier calls are for nothing any more.
+        // Charges of earlier calls aren't needed any more.
         self.bills = self.bills.split_off(&called.call);
         self.chat = Some(chat);
     }
@@ -241,7 +241,7 @@ impl Session {
         self.export_complete(context);
     }
 
-    /// A call has ended whose answer is no part of the conversation.
+    /// The end of a call whose answer isn't part of the conversation.
     fn answered_aside(&mut self, entry: &Entry, at: Timestamp, sieve: &Sieve) {
         let call = match entry {
             Entry::Compacted(compacted) => compacted.call.as_ref(),
@@ -289,7 +289,7 @@ impl Session {
         Caller { session: self.id, chain: self.chain, span }
     }
 
-    /// It rests or ends. A model call that is still being made came to nothing; its bill follows.
+    /// It is suspended or ends. A model call in progress has failed; its charge follows.
     pub(crate) fn rests(&mut self, outcome: &Outcome, at: Timestamp, context: &Context) {
         if self.rested.is_some() {
             return;
@@ -317,7 +317,7 @@ impl Session {
         self.end_when_paid(context);
     }
 
-    /// Ends its span if it rests and nothing more can be said of what it took.
+    /// Ends its span if it is suspended or ended and its cost is complete.
     fn end_when_paid(&mut self, context: &Context) {
         if self.chat.is_none()
             && let Some(at) = self.rested
@@ -375,7 +375,7 @@ fn agent_span(session: SessionId, chain: ChainContext, mut span: OpenSpan) -> Op
     span
 }
 
-/// Says whose span it is, and where that agent stands.
+/// Sets the agent's id and its position in the chain.
 fn named(span: &mut OpenSpan, session: SessionId, chain: ChainContext) {
     span.set(names::AGENT_ID, session.to_string());
     span.set(names::AGENT_NAME, names::agent_name(session));
@@ -383,7 +383,7 @@ fn named(span: &mut OpenSpan, session: SessionId, chain: ChainContext) {
     span.stands(chain);
 }
 
-/// How a stretch of work ended.
+/// Sets how a stretch of work ended.
 pub(crate) fn set_outcome(span: &mut OpenSpan, outcome: &Outcome, sieve: &Sieve) {
     span.set(names::OUTCOME, outcome.word());
     if let Some(words) = sieve.text(&outcome.to_string()) {

@@ -1,4 +1,4 @@
-//! A span while it is open.
+//! An open span.
 
 use std::borrow::Cow;
 use std::time::{Duration, SystemTime};
@@ -10,11 +10,11 @@ use provost_event::{ChainContext, MicroDollars, Timestamp, Usage};
 
 use crate::names;
 
-/// Events kept of one span; later ones are counted only.
+/// Maximum events of one span; later ones are only counted.
 const EVENTS_MAX: usize = 128;
 
-/// What has begun and not ended yet. The SDK's own spans draw their ids at random, so that it is kept here and given
-/// to the SDK when it ends.
+/// An operation that hasn't ended. It is kept here and passed to the SDK when it ends, because the SDK's own spans
+/// have random ids.
 #[derive(Debug)]
 pub(crate) struct OpenSpan {
     pub(crate) id: SpanId,
@@ -45,7 +45,7 @@ impl OpenSpan {
         self.attributes.push(KeyValue::new(key, value));
     }
 
-    /// Where it stands among the agents of the run.
+    /// Sets its position among the agents of the run.
     pub(crate) fn stands(&mut self, chain: ChainContext) {
         self.set(names::CHAIN, chain.chain.to_string());
         self.set(names::CHAIN_DEPTH, i64::from(chain.depth));
@@ -54,7 +54,7 @@ impl OpenSpan {
         }
     }
 
-    /// It went wrong: in which way, in one word of few.
+    /// It failed, with this kind of error, of a fixed set.
     pub(crate) fn fail(&mut self, kind: impl Into<Value>) {
         self.set(names::ERROR_TYPE, kind);
         self.status = Status::Error { description: Cow::Borrowed("") };
@@ -91,14 +91,14 @@ impl OpenSpan {
     }
 }
 
-/// Where spans belong.
+/// The trace and parent of spans.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
     pub(crate) trace: TraceId,
     pub(crate) scope: InstrumentationScope,
 }
 
-/// Tokens as the conventions count them: input includes what came from or went to a cache.
+/// Tokens as the conventions count them: input includes cache reads and writes.
 pub(crate) fn set_usage(span: &mut OpenSpan, usage: Usage) {
     span.set(names::INPUT_TOKENS, whole(usage.prompt_tokens()));
     span.set(names::OUTPUT_TOKENS, whole(usage.output_tokens));
@@ -112,12 +112,12 @@ pub(crate) fn set_usage(span: &mut OpenSpan, usage: Usage) {
     }
 }
 
-/// A count as the protocol has it.
+/// A count as the protocol's integer.
 pub(crate) fn whole(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-/// Money as the protocol has it; for reading, not for adding up.
+/// Money as the protocol's number; for display, not for sums.
 #[expect(clippy::cast_precision_loss, reason = "exact below nine thousand million dollars")]
 pub(crate) fn dollars(cost: MicroDollars) -> f64 {
     cost.0 as f64 / 1e6

@@ -1,4 +1,4 @@
-//! Telemetry of a process.
+//! The telemetry of a process.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,53 +11,54 @@ use crate::observer::RunObserver;
 use crate::pipeline::Pipeline;
 use crate::{TelemetryError, TelemetryOptions};
 
-/// Exports what happens to runs. Made once in a process; dropping it never waits.
+/// Exports the events of runs. Made once per process; dropping it never waits.
 ///
-/// Spans are sent every 5 s or 256 at a time, metrics every 30 s, both also when an observer finishes. At most 1024
-/// spans wait; what a collector doesn't take in is lost and counted, and in the log once a minute.
+/// Spans are sent every 5 s or 256 at a time, metrics every 30 s, both also when an observer finishes. At most
+/// 1024 spans are queued; what a collector doesn't accept is lost and counted, with a log line at most once a
+/// minute.
 pub struct Telemetry {
     shared: Arc<Shared>,
 }
 
-/// What all observers of a process use.
+/// State that all observers of a process share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) pipeline: Pipeline,
     pub(crate) sieve: Sieve,
 }
 
-/// How exporting goes, since the start.
+/// The health of the export, since the start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TelemetryHealth {
-    /// Requests that were given up, after all attempts.
+    /// Requests that failed after all retries.
     pub exports_failed: u64,
-    /// Spans that no collector has taken in.
+    /// Spans that no collector has accepted.
     pub spans_lost: u64,
 }
 
 impl Telemetry {
-    /// Begins to export. No connection is made yet: a collector that is down is no error.
+    /// Starts the export. It makes no connection yet: a collector that is down is no error.
     ///
     /// # Errors
-    /// An address or a header that makes no sense, and what the system refuses. No error shows a header's value.
+    /// An invalid address or header, and errors of the system. No error shows a header's value.
     pub fn new(options: TelemetryOptions) -> Result<Self, TelemetryError> {
         let pipeline = Pipeline::new(&options)?;
-        // A key of the collector's isn't for the collector's readers.
+        // The collector's key must not be visible in the exported data.
         let keys = options.headers.into_iter().map(|(_, value)| value);
         let sieve = Sieve::new(options.content, Redactor::new(options.secrets.into_iter().chain(keys)));
         Ok(Self { shared: Arc::new(Shared { pipeline, sieve }) })
     }
 
-    /// An observer of one stretch of `run`: from its start, or from where it goes on. It must be told only what
-    /// happens from then on; what an earlier observer was told has its spans already.
+    /// An observer of one stretch of `run`: from its start, or from its resumption. Pass it only the events from
+    /// then on; earlier events have their spans already.
     ///
-    /// It needs no runtime. Its `finish` waits 1.5 s at most for what is there to be sent.
+    /// It needs no runtime. Its `finish` waits at most 1.5 s for queued data to be sent.
     #[must_use]
     pub fn observer(&self, run: RunId) -> Box<dyn Observer> {
         Box::new(RunObserver::new(run, Arc::clone(&self.shared)))
     }
 
-    /// How exporting goes.
+    /// The health of the export.
     #[must_use]
     pub fn health(&self) -> TelemetryHealth {
         let health = &self.shared.pipeline.health;

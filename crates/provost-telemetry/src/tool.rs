@@ -13,7 +13,7 @@ use crate::span::OpenSpan;
 pub(crate) struct ToolSpan {
     span: OpenSpan,
     tool: String,
-    /// A call that is refused has no beginning of its own.
+    /// A refused call has no beginning of its own.
     was_run: bool,
 }
 
@@ -30,7 +30,7 @@ impl ToolSpan {
         tool
     }
 
-    /// A call of which only the result was seen: it wasn't run, or began before somebody went on with the run.
+    /// A call of which only the result was seen: it wasn't run, or began before the run was resumed.
     pub(crate) fn unseen(record: &Record, finished: &ToolFinished, caller: Caller, sieve: &Sieve) -> Self {
         let mut tool = Self::new(record, (&finished.tool, &finished.call.0), caller, sieve);
         tool.was_run = matches!(finished.status, ToolStatus::Ok | ToolStatus::Error | ToolStatus::TimedOut);
@@ -51,7 +51,7 @@ impl ToolSpan {
 
     pub(crate) fn finish(mut self, finished: &ToolFinished, at: Timestamp, context: &Context) {
         let error = finished.status.is_error().then(|| names::word(&finished.status));
-        // Names of tools that don't exist are the model's, and endless.
+        // The model invents names of tools that don't exist, without a limit.
         if self.was_run {
             let mut of = vec![KeyValue::new(names::TOOL_NAME, self.tool.clone())];
             of.extend(error.clone().map(|kind| KeyValue::new(names::ERROR_TYPE, kind)));
@@ -66,7 +66,7 @@ impl ToolSpan {
         self.end(at, context);
     }
 
-    /// Nobody will know how it went.
+    /// Its result will never be known.
     pub(crate) fn unfinished(mut self, at: Timestamp, context: &Context) {
         self.span.set(names::UNFINISHED, true);
         self.end(at, context);

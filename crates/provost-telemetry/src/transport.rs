@@ -1,4 +1,4 @@
-//! Sending: one signal's requests to the collector.
+//! Sends the requests of one signal to the collector.
 
 use std::error::Error;
 use std::fmt;
@@ -18,12 +18,12 @@ use crate::TelemetryError;
 use crate::health::Health;
 use crate::options::without_userinfo;
 
-/// Bytes read of an answer; a collector's are a few dozen.
+/// Maximum bytes to read of a response; a collector's has a few dozen.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
-/// Sends one signal's requests. The SDK asks for it on bare threads of its own, where no runtime is: each request
-/// has a small one for itself, which lives as long as the request. So nothing here outlives its timeout, the
-/// observers' threads are never needed for it, and connections aren't kept.
+/// Sends the requests of one signal. The SDK calls it on plain threads without a runtime: each request has a small
+/// runtime of its own, which lives as long as the request. So nothing here outlives its timeout, the observers'
+/// threads are never needed for it, and connections aren't kept.
 pub(crate) struct Transport {
     client: Client,
     url: Url,
@@ -37,7 +37,7 @@ impl Transport {
     }
 
     async fn send(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
-        // Of the SDK's headers only these: it would add others from the environment.
+        // Only the SDK's own headers: it would add others from the environment.
         let (parts, body) = request.into_parts();
         let mut headers = self.headers.clone();
         for name in [CONTENT_TYPE, CONTENT_ENCODING] {
@@ -65,7 +65,7 @@ impl Transport {
         Ok(answer)
     }
 
-    /// A page that is shown for every address is no collector's answer, whatever its status says.
+    /// A page that is served for every address is no collector's response, whatever its status.
     fn judged(&self, status: StatusCode, is_page: bool) -> StatusCode {
         if status.is_success() && is_page {
             self.health
@@ -101,13 +101,13 @@ impl HttpClient for Transport {
     async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
         let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
         let answer = runtime.block_on(self.send(request));
-        // A name that is still being looked up would be waited for otherwise.
+        // Otherwise this would wait for a name lookup in progress.
         runtime.shutdown_background();
         answer
     }
 }
 
-/// A client for requests to `base` that each take `timeout` at most.
+/// A client for requests to `base` with this time limit.
 pub(crate) fn client(base: &Url, timeout: Duration) -> Result<Client, TelemetryError> {
     let mut builder = Client::builder()
         .timeout(timeout)
@@ -135,7 +135,7 @@ pub(crate) fn address(endpoint: &str) -> Result<Url, TelemetryError> {
     Ok(base)
 }
 
-/// `base` with `v1/SIGNAL` behind its path.
+/// `base` with `v1/SIGNAL` appended to its path.
 pub(crate) fn below(base: &Url, signal: &str) -> Url {
     let mut url = base.clone();
     if let Ok(mut path) = url.path_segments_mut() {
@@ -169,7 +169,7 @@ fn innermost(error: &dyn Error) -> String {
     cause.to_string()
 }
 
-/// A proxy is for the world outside.
+/// Loopback addresses use no proxy.
 fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())

@@ -1,4 +1,4 @@
-//! A collector on loopback, that answers as it is told and keeps what it was sent.
+//! A collector on loopback that responds as configured and keeps the requests.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -11,16 +11,16 @@ use opentelemetry_proto::tonic::metrics::v1::Metric;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message as _;
 
-/// How it answers.
+/// How it responds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Manner {
-    /// As it should.
+    /// Correctly.
     Good,
     /// With this status.
     Status(u16),
-    /// With this status first, then as it should.
+    /// With this status first, then correctly.
     StatusOnce(u16),
-    /// With success and bytes that are no message.
+    /// With success and bytes that aren't a message.
     Nonsense,
     /// With success and a page.
     Page,
@@ -73,7 +73,7 @@ impl Collector {
         resources.flat_map(|resource| resource.scope_spans).flat_map(|scope| scope.spans).collect()
     }
 
-    /// The metrics of the last request, as they count from the start.
+    /// The metrics of the last request, cumulative.
     pub(crate) fn metrics(&self) -> Vec<Metric> {
         let requests = self.requests("/v1/metrics");
         let last = requests.last().map(|body| ExportMetricsServiceRequest::decode(&**body).expect("metrics"));
@@ -105,7 +105,7 @@ fn serve(mut stream: TcpStream, manner: Manner, keep: &Mutex<Vec<Got>>) {
         Manner::Page => ("200 OK\r\ncontent-type: text/html; charset=utf-8".to_owned(), b"<html>"),
         Manner::Redirects => ("307 There\r\nlocation: http://elsewhere.invalid/".to_owned(), b""),
         Manner::Stalls => {
-            // Until the client gives up and closes.
+            // Until the client times out and closes.
             let _ = stream.read(&mut [0]);
             return;
         }

@@ -1,4 +1,4 @@
-//! What was said, and secrets.
+//! Content and secrets.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::log::{
 };
 use crate::shown::tree;
 
-/// Everything that a collector was sent of `records`, as text.
+/// Everything that was sent to a collector for `records`, as text.
 fn sent(records: Vec<Record>, change: impl FnOnce(&mut TelemetryOptions)) -> (Collector, String) {
     let collector = Collector::start(Manner::Good);
     let mut options = TelemetryOptions::new(collector.endpoint());

@@ -1,4 +1,4 @@
-//! Collectors that are down, slow or something else.
+//! Collectors that are down, slow or not collectors.
 
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ fn telemetry(endpoint: String) -> Arc<Telemetry> {
     Arc::new(Telemetry::new(options).expect("telemetry"))
 }
 
-/// Observing a run over `endpoint` takes less than `limit`, and this many requests and spans come to nothing.
+/// Observing a run with `endpoint` takes less than `limit`, with this many failed requests and lost spans.
 fn check(endpoint: String, limit: Duration, exports_failed: u64, spans_lost: u64) {
     let telemetry = telemetry(endpoint);
     let begun = Instant::now();
@@ -27,7 +27,7 @@ fn check(endpoint: String, limit: Duration, exports_failed: u64, spans_lost: u64
     assert_eq!(telemetry.health(), TelemetryHealth { exports_failed, spans_lost });
 }
 
-/// How often it was sent spans. Metrics are sent once more when all is closed, and nobody waits for that.
+/// The number of requests with spans. Metrics are sent once more at the end, which isn't waited for.
 fn asked_for_spans(collector: &Collector) -> usize {
     collector.got().iter().filter(|one| one.path == "/v1/traces").count()
 }

@@ -19,7 +19,7 @@ fn traced(records: Vec<Record>, content: Content) -> Collector {
     collector
 }
 
-/// Shows the agent's span and those of the calls, with what tells them apart.
+/// Shows the agent's span and those of the calls, with their distinguishing attributes.
 #[track_caller]
 fn check(collector: &Collector, expected: Expect) {
     let told = [
@@ -106,7 +106,7 @@ fn achieved() -> GoalFinding {
     GoalFinding::Achieved { confidence: Confidence::hundredths(85), reasoning: "it is dry".to_owned() }
 }
 
-/// The agent says that it is done.
+/// The agent claims to be done.
 fn claims(log: &mut Log, call: u32, at: u64) {
     let words = vec![Block::Text("done".to_owned())];
     log.root(at, called(call, 1))
@@ -115,7 +115,8 @@ fn claims(log: &mut Log, call: u32, at: u64) {
         .root(at + 60, GoalCheckStarted { trigger: GoalTrigger::Claim, turn: 1, generation: 1 });
 }
 
-/// Two claims: of the first the judge writes nonsense and then says no; at the second it is too slow, and then says yes.
+/// Two claims: for the first the judge's answer is malformed and then no; for the second it is too slow, and then
+/// yes.
 fn verified_run() -> Vec<Record> {
     let mut log = Log::default();
     begin(&mut log);
@@ -124,7 +125,7 @@ fn verified_run() -> Vec<Record> {
         .root(1_290, judged(2, failed(SupervisorError::Parse("the inspector hums".to_owned()))))
         .run(1_290, bill(2))
         .root(1_300, asked(3))
-        // A bill may be told first.
+        // A charge may be passed first.
         .run(1_390, bill(3))
         .root(1_390, judged(3, said(false, "the ridge is open")))
         .root(1_391, verdict(GoalTrigger::Claim, not_achieved()));

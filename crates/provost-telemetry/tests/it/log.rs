@@ -1,4 +1,4 @@
-//! Logs of runs, as runs make them, and telling an observer of them.
+//! Logs of runs, as runs write them, and helpers that pass them to an observer.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -51,18 +51,19 @@ impl Log {
         self
     }
 
-    /// What was added since it was last asked.
+    /// Takes the entries since the last call.
     pub(crate) fn take(&mut self) -> Vec<Record> {
         std::mem::take(&mut self.records)
     }
 }
 
-/// Tells an observer of `records` as a harness does, to the end.
+/// Passes `records` to an observer as a harness does, to the end.
 pub(crate) fn observe(telemetry: &Arc<Telemetry>, records: Vec<Record>) {
     observe_knowing(telemetry, &[], records);
 }
 
-/// The same for whoever goes on with a run, and has learnt where its agents stand from the first entries of their logs.
+/// The same for a process that resumes a run, and knows its agents' positions from the first entries of their
+/// logs.
 pub(crate) fn observe_knowing(telemetry: &Arc<Telemetry>, first: &[Record], records: Vec<Record>) {
     let telemetry = Arc::clone(telemetry);
     let observers = Observers::new()
@@ -255,18 +256,18 @@ fn shortened() -> Compacted {
     }
 }
 
-/// A call whose answer is no part of the conversation, as it begins.
+/// The beginning of a call whose answer isn't part of the conversation.
 pub(crate) fn called_aside(call: u32, purpose: Purpose) -> ModelCalled {
     ModelCalled { turn: 2, purpose, ..called(call, 1) }
 }
 
-/// What it took.
+/// Its usage and cost.
 pub(crate) fn aside(call: u32, model: &str) -> AsideCall {
     let usage = Usage { input_tokens: 500, output_tokens: 50, ..Usage::default() };
     AsideCall { call, usage, cost: Some(MicroDollars(4_000)), model: model.to_owned() }
 }
 
-/// A run with a summary that serves, one that doesn't, and a rest at a limit with these last words.
+/// A run with a summary that is used, one that isn't, and a suspension at a limit with this final summary.
 pub(crate) fn long_run(wrapped: WrappedUp) -> Vec<Record> {
     let mut log = Log::default();
     begin(&mut log);

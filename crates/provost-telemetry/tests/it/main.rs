@@ -1,4 +1,4 @@
-//! Tests of what collectors are sent.
+//! Tests of the data sent to collectors.
 
 #[cfg(test)]
 mod collector;

@@ -1,4 +1,4 @@
-//! What a run looks like to a collector.
+//! Runs as a collector sees them.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -18,12 +18,12 @@ fn telemetry(collector: &Collector) -> Arc<Telemetry> {
     Arc::new(Telemetry::new(TelemetryOptions::new(collector.endpoint())).expect("telemetry"))
 }
 
-/// What a collector sees of `records`, in one trace.
+/// What a collector receives for `records`, in one trace.
 fn traced(records: Vec<Record>) -> Collector {
     traced_knowing(&[], records)
 }
 
-/// The same of whoever goes on with a run, and knows where its agents stand.
+/// The same for a process that resumes a run, and knows its agents' positions.
 fn traced_knowing(first: &[Record], records: Vec<Record>) -> Collector {
     let collector = Collector::start(Manner::Good);
     let telemetry = telemetry(&collector);
@@ -179,7 +179,7 @@ fn a_call_that_ends_the_run_is_a_failed_span_with_its_bill() {
     let failed =
         spans.iter().filter(|span| span.status.as_ref().is_some_and(|status| status.code == 2)).count();
     assert_eq!(failed, 3);
-    // The bill comes after the agent's end, and is the agent's all the same.
+    // The charge comes after the agent's end, and still counts for the agent.
     let agent = spans.iter().find(|span| span.name == "invoke_agent root").expect("the agent");
     assert_eq!(agent.end_time_unix_nano, 1_200_000_000);
     assert_eq!(attribute(agent, "gen_ai.usage.input_tokens").as_deref(), Some("3"));
@@ -242,7 +242,7 @@ fn an_agent_is_below_the_one_that_asked_for_it() {
     .assert_eq(&lines.map(|line| format!("{line}\n")).collect::<String>());
 }
 
-/// An agent that the second entry of the root's log asks for.
+/// An agent that the second entry of the root's log starts.
 fn holder() -> (ChildSpawned, SessionStarted) {
     let goal = "hold the ladder".to_owned();
     let child = SessionId { run: run(), agent: 1 };
@@ -323,7 +323,7 @@ fn an_agent_s_span_is_below_the_call_that_asked_for_it_also_after_a_rest_and_in_
     assert_eq!(told, ["provost.handoff", "provost.handoff"]);
     let tool =
         spans.iter().find(|span| span.name == "execute_tool holder").expect("the call").span_id.clone();
-    // Whoever goes on with the run in another process has only heard where the agents stand.
+    // A process that resumes the run only knows the agents' positions.
     let of_child = |record: &&Record| record.actor == child.into();
     let of_child = records.iter().filter(of_child).cloned();
     let (first, later) = of_child.partition::<Vec<_>, _>(|one| one.at.0 < 1_050);
@@ -356,7 +356,7 @@ fn nothing_is_left_open_when_last_words_fail() {
         let mut events = agent.events.iter();
         let words =
             events.find(|event| event.name == "provost.last_words").map(|event| event.attributes.len());
-        // Where there was no budget for them nobody was asked, and the run's span says which limit that was.
+        // Without a budget for them there was no call, and the run's span has the limit that was reached.
         assert_eq!(words, (calls == 4).then_some(1));
         for span in &spans {
             assert_eq!(attribute(span, "provost.unfinished"), None, "{}", span.name);
