@@ -1,4 +1,4 @@
-//! An agent that has delivered its result goes on in its own session when the agent that asked for it asks again.
+//! An agent that has delivered its result continues in its own session when its parent asks it again.
 
 use expect_test::{Expect, expect};
 use provost_event::{Budget, Entry, ErrorClass, Outcome, RunPolicy, ToolStatus};
@@ -71,12 +71,12 @@ fn only_the_agent_that_asked_for_it_may_ask_again_and_only_when_it_is_done() {
         assert_eq!(status, ToolStatus::Rejected, "{input}");
         assert!(said.contains(why), "{input}: {said}");
     }
-    // Another tool's agent isn't this tool's.
+    // An agent of one tool can't be asked again by another tool.
     tree.call(0, &[("low", r#"{"goal":"g","agent":"1"}"#)]);
     let (status, said) = tree.results(0).last().cloned().expect("a result");
     assert_eq!(status, ToolStatus::Rejected);
     assert!(said.contains("by `low`"), "{said}");
-    // Two of one answer: the second finds it at work.
+    // Two calls of one answer: the second finds it at work.
     let again = ("spawn_agent", r#"{"goal":"g","agent":1}"#);
     tree.call(0, &[again, again]);
     assert!(tree.results(0).last().expect("a result").1.contains("still works"));

@@ -1,4 +1,4 @@
-//! Another policy, or another goal, for a run that is at rest.
+//! Another policy, or another goal, for a run that is suspended.
 
 use provost_engine::RunEvent;
 use provost_event::{Budget, Entry, GoalState, RunPolicy, RunPolicyChanged};

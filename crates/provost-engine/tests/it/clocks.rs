@@ -1,4 +1,4 @@
-//! The wall clock is only shown: set by an hour in the middle of anything, it changes no decision.
+//! The wall clock is only shown: setting it by an hour at any point changes no decision.
 
 use provost_engine::{Effect, RunEvent};
 use provost_event::{
@@ -10,7 +10,7 @@ use crate::tree_world::{self, Tree};
 use crate::world::{RUN, World, short, without_hooks};
 
 const HOUR_MS: i64 = 3_600_000;
-/// A person or the network sets it back or forward; a machine wakes after a night.
+/// A person or the network sets it back or forward; a machine resumes after a night.
 const JUMPS_MS: [i64; 4] = [0, -HOUR_MS, HOUR_MS, 8 * HOUR_MS];
 
 fn limited(wall_time_ms: u64) -> RunPolicy {
@@ -19,12 +19,12 @@ fn limited(wall_time_ms: u64) -> RunPolicy {
     policy
 }
 
-/// A log without what the wall clock showed.
+/// A log without wall-clock times.
 fn decided<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<(Elapsed, String)> {
     records.into_iter().map(|record| (record.elapsed, short(&record.entry))).collect()
 }
 
-/// Plays the same with each jump, and sees the same decided at the same elapsed time.
+/// Plays the same script with each jump, and checks for the same decisions at the same elapsed time.
 fn check(policy: fn() -> RunPolicy, play: fn(&mut World, i64)) -> World {
     let mut worlds = JUMPS_MS.into_iter().map(|jump_ms| {
         let mut world = World::start(policy());
@@ -234,7 +234,7 @@ fn an_agent_is_restarted_when_its_wait_is_over() {
 
 #[test]
 fn a_wait_that_began_in_another_process_lasts_no_longer_than_was_left_of_it() {
-    // By how much the wall clock was set, and whether the wait is over with the time that the process was gone.
+    // By how much the wall clock was set, and whether the wait is over after the time without a process.
     for (jump_ms, is_over) in [(0, true), (-HOUR_MS, false), (-8 * HOUR_MS, false), (HOUR_MS, true)] {
         let mut tree = restarting();
         let wait_ms = restart_wait_ms(&tree);

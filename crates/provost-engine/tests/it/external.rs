@@ -1,4 +1,4 @@
-//! A session whose agent is somebody else's program, told as scripts: its exchanges, its questions, its end.
+//! A session whose agent is an external program, as scripts: its exchanges, its questions, its end.
 
 use expect_test::{Expect, expect};
 use provost_engine::{Answer, Effect, RunEvent, SessionEvent};
@@ -31,7 +31,7 @@ pub(crate) fn external() -> ExternalPolicy {
     }
 }
 
-/// `policy` for a program that may ask for consent to what the tools stand for.
+/// `policy` for a program whose tools may need approval.
 fn of_program(mut policy: RunPolicy) -> RunPolicy {
     let agent = &mut policy.agent;
     agent.external = Some(Box::new(external()));
@@ -60,7 +60,7 @@ impl World {
         self.session_event(SessionEvent::Terminal(Box::new(TerminalNoted::certain(event))));
     }
 
-    /// The program was started, and took all that it was told by the entries through `through`.
+    /// The program was started, and has got all messages through the entry `through`.
     fn begin(&mut self, through: u64) {
         self.note(started());
         self.note(TerminalEvent::Submitted { text: "the goal".to_owned(), through: Seq(through) });
@@ -95,7 +95,7 @@ impl World {
     }
 }
 
-/// A run of a program through all that can be noted of a terminal.
+/// A run of a program with every kind of terminal event.
 pub(crate) fn eventful() -> World {
     let mut world = World::start(asking());
     let options = [("Yes", "y", OptionMeaning::ApproveOnce), ("No", "\u{1b}", OptionMeaning::Deny)];

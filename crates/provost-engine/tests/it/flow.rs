@@ -1,4 +1,4 @@
-//! Runs that go through a flow: who is begun when, what becomes of failures, rests, ends and crashes.
+//! Runs of workflows: which steps begin when, and what follows from failures, suspensions, ends and crashes.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
@@ -39,7 +39,7 @@ fn policy(slots: u32, steps: Vec<StepPolicy>) -> RunPolicy {
     policy
 }
 
-/// The logs of a flow whose first step is restarted, and then tried again by another agent.
+/// The logs of a workflow whose first step is restarted, and then retried by another agent.
 pub(crate) fn eventful() -> Vec<Record> {
     let first = StepPolicy {
         attempts_max: 2,
@@ -61,7 +61,7 @@ fn diamond() -> Vec<StepPolicy> {
     vec![step("a", &[]), step("b", &["a"]), step("c", &["a"]), step("d", &["b", "c"])]
 }
 
-/// A home reduced to what decisions need. After every event the fold of each log is the state.
+/// A backend reduced to what decisions need. After every event the fold of each log is the state.
 struct Stage {
     actors: BTreeMap<ActorKey, Actor>,
     logs: BTreeMap<ActorKey, Vec<Record>>,
@@ -107,7 +107,7 @@ impl Stage {
                     self.open.insert((to, request.seq), self.clocks.begun(self.now, request.effect));
                 assert!(doubled.is_none(), "effect {to}#{} opened twice", request.seq);
             }
-            // A call that shall stop does so at once, with nothing.
+            // A call that is aborted ends at once, without a result.
             for seq in step.aborts {
                 let failure = ModelFailure::new(ErrorClass::Aborted, "stopped");
                 let event = SessionEvent::ModelFailed { seq, failure };
@@ -127,7 +127,7 @@ impl Stage {
         folded.collect()
     }
 
-    /// The process is gone, with all that it did; another takes the run over.
+    /// The process is gone, with its unfinished work; another takes the run over.
     fn crash(&mut self) {
         self.actors = self.folded();
         self.run_event(RunEvent::Recover { fresh: Vec::<EffectId>::new() });
@@ -140,7 +140,7 @@ impl Stage {
         }
     }
 
-    /// The open effect of the newest agent that does a step.
+    /// The open effect of the newest agent of a step.
     fn effect(&self, step: &str, wanted: impl Fn(&Effect) -> bool) -> (ActorKey, Seq) {
         let agents = self.run().agents().filter(|agent| agent.name == step).map(|agent| agent.session);
         let key = ActorKey::from(agents.last().unwrap_or_else(|| panic!("nobody does {step}")));
@@ -193,13 +193,13 @@ impl Stage {
         self.run().outcome().map(ToString::to_string).unwrap_or_default()
     }
 
-    /// The goal that the newest agent of a step was given.
+    /// The goal of the newest agent of a step.
     fn goal(&self, step: &str) -> String {
         let agents = self.run().agents().filter(|agent| agent.name == step);
         agents.last().and_then(|agent| agent.goal).unwrap_or_default().to_owned()
     }
 
-    /// What the run's log says of its agents and steps since the last look, a word each.
+    /// The run's new entries on its agents and steps, a word each.
     fn news(&mut self) -> String {
         let log = self.logs.get(&RUN.into()).map(Vec::as_slice).unwrap_or_default();
         let names = log.iter().filter_map(|record| match &record.entry {
@@ -359,7 +359,7 @@ fn a_step_that_asks_rests_the_run_and_is_tried_again_with_all_attempts() {
         assert!(stage.news().ends_with("paused"));
         stage.resume();
         assert_eq!(stage.news(), "b? (free) b!");
-        // So that it asks while somebody works, in the second round too.
+        // So that the step fails while another agent works, in the second round too.
         if stage.logs[&RUN.into()].iter().filter(|record| matches!(record.entry, Entry::Paused(_))).count()
             == 1
         {

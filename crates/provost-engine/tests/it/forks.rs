@@ -1,4 +1,4 @@
-//! A run that goes on with another's conversation: what it takes over, what begins anew, and what both logs say.
+//! A run that continues another conversation: what it takes over, what begins anew, and what both logs contain.
 
 use provost_engine::{Actor, Answer, ForkWish, RunEvent, SessionEvent};
 use provost_event::{
@@ -9,7 +9,7 @@ use crate::world::{ROOT, RUN, World, policy, without_hooks};
 
 const FORK: RunId = RunId::from_entropy(2);
 
-/// What a fork of `world` behind `at` begins with.
+/// The fork of `world` after `at`.
 fn fork_at(world: &World, at: Seq) -> SessionFork {
     let mut actor = Actor::new(ROOT.into());
     for record in world.session_log().iter().filter(|record| record.seq <= at) {
@@ -35,7 +35,7 @@ fn fork(world: &mut World, at: Seq, text: Option<&str>) {
     world.post_to(FORK.into(), RunEvent::Fork(Box::new(wish)).into());
 }
 
-/// A run with an open call, the fork behind its answer, and both to their ends: the records of all four logs.
+/// A run with an open call, a fork after its answer, and both played to their ends: the records of all four logs.
 pub(crate) fn eventful() -> Vec<Record> {
     let mut world = World::start(without_hooks());
     world.call(&[("read", "{}")]);

@@ -28,7 +28,7 @@ fn lines_of(world: &World) -> String {
     lines(world.run_log().iter().chain(world.session_log()))
 }
 
-/// A run through everything a log can say.
+/// A run with every kind of entry.
 fn eventful_run() -> World {
     let mut policy = policy();
     policy.budget.tokens = Some(2_900);
@@ -91,7 +91,7 @@ fn eventful_run() -> World {
     world
 }
 
-/// A conversation that is trimmed, summed up in vain and well, and shortened by rule.
+/// A conversation that is trimmed, summarized without and with success, and shortened by rule.
 fn long_run() -> World {
     let mut policy = without_hooks();
     policy.agent.model.window_tokens = Some(3_000);
@@ -131,7 +131,7 @@ fn long_run() -> World {
     world
 }
 
-/// A run that hooks, permissions and a person stand in the way of.
+/// A run with decisions of hooks, permissions and a person.
 fn gated_run() -> World {
     let mut policy = guarded(&[HookMoment::PreToolCall, HookMoment::PromptSubmit, HookMoment::SessionEnd]);
     policy.observers = vec!["trace".to_owned()];
@@ -158,7 +158,7 @@ fn gated_run() -> World {
     world
 }
 
-/// A run with pictures in its goal and in a tool's result.
+/// A run with images in its goal and in a tool's result.
 fn pictured_run() -> World {
     let picture = |blob: &str| Image { kind: ImageKind::Png, blob: BlobId(blob.into()), bytes: 45 };
     let mut world = World::start_with(vec![picture("a-picture")], without_hooks());
@@ -169,7 +169,7 @@ fn pictured_run() -> World {
     world
 }
 
-/// Agents that make way, rest, go on, are made more urgent, and one in a worktree of its own.
+/// Agents that yield, are suspended and resumed, get a higher priority, and one in a worktree of its own.
 fn tree_run() -> Tree {
     let mut policy = tree_world::policy(3);
     policy.worktrees = Some("/trees".into());
@@ -213,7 +213,7 @@ fn tree_run() -> Tree {
     tree
 }
 
-/// Goals: what judges can say and fail at, in all that follows from it; and an agent that another gave one.
+/// Goals: the verdicts and failures of judges, with all consequences; and an agent that got a goal from another.
 fn goal_run() -> Tree {
     let mut policy = judged_policy(2, |goal| goal.rounds_max = 1);
     let mut goal = GoalPolicy::new("the tests pass", judge("a"));
@@ -239,7 +239,7 @@ fn goal_run() -> Tree {
     tree
 }
 
-/// A claim, an interval and a limit, with all that judges may say.
+/// A claim, an interval and a limit, with all kinds of answers from judges.
 fn verify_in_vain(tree: &mut Tree) {
     let message = "connection refused".to_owned();
     let unreachable = SupervisorError::Llm { class: ErrorClass::Transport, message };
@@ -265,7 +265,7 @@ fn verify_in_vain(tree: &mut Tree) {
     say_of(tree, 0, yes(85));
 }
 
-/// A pause and a clear while a judge is asked.
+/// A pause and a clear while a judge is called.
 fn verify_amid_stops(tree: &mut Tree) {
     let (by, budget) = ("a person".to_owned(), Budget::default());
     tree.run_event(RunEvent::Resume { agent: None, by: by.clone(), budget, turns_max: Some(10), text: None });
@@ -278,7 +278,7 @@ fn verify_amid_stops(tree: &mut Tree) {
     tree.resume(None);
 }
 
-/// A run whose models give no answer.
+/// A run whose models don't answer.
 fn outage_run() -> World {
     let mut world = World::start(policy_of_outages());
     world.fail(ErrorClass::Unauthorized, None);
@@ -308,7 +308,8 @@ fn formats() -> PathBuf {
 }
 
 /// When this fails the serialized form has changed: raise `FORMAT_VERSION`, keep the old folder as it is, and
-/// write today's examples to a new one. Where only a snapshot's state has changed, raise the layout of states instead.
+/// write today's examples to a new one. If only a snapshot's state has changed, raise the layout of states
+/// instead.
 #[test]
 fn today_s_format_is_the_stored_one() {
     expect_file!["../../../provost-event/formats/v3/eventful-run.jsonl"]

@@ -1,4 +1,4 @@
-//! What stands between a wish and its deed, told as scripts: hooks, permissions, approvals.
+//! The checks before a tool call, as scripts: hooks, permissions, approvals.
 
 use expect_test::{Expect, expect};
 use provost_engine::{RunEvent, SessionEvent};
@@ -621,7 +621,7 @@ fn a_hook_s_yes_doesn_t_lift_the_question_about_a_command_that_can_t_be_read() {
     let mut world = World::start(policy);
     world.call(&[("shell", r#"{"command":"$(cat what) -rf x"}"#)]);
     world.hear(Say::Allow);
-    // The files that it may run are looked at first; no hook is asked there.
+    // The files that it may run are looked at first; no hook is called for that.
     world.hear(Say::Continue);
     assert_eq!(world.approvals().len(), 1, "{}", world.news());
 }
@@ -732,7 +732,7 @@ fn a_matcher_that_names_other_tools_asks_nobody() {
     world.finish(seq, ToolStatus::Ok, "ok");
 }
 
-/// How the model failed that the run is suspended for.
+/// The error for which the run is suspended.
 fn trouble(world: &World) -> Option<ErrorClass> {
     match world.outcome() {
         Some(Outcome::Paused { why: provost_event::PauseReason::Model(trouble) }) => Some(trouble.class),

@@ -1,5 +1,5 @@
-//! Goals under random answers of agents, judges and hooks, and random, doubled, late and lost events: whatever happens,
-//! the logs say of the goal what a plain count of their entries says.
+//! Goals under random answers of agents, judges and hooks, and random, duplicate, late and lost events: the state
+//! of the goal always matches a plain count of the log's entries.
 
 mod answers;
 mod budget;
@@ -28,7 +28,7 @@ impl Seen {
     }
 }
 
-/// What must be seen now and then, or the cases say nothing.
+/// What must happen in some cases, or the test has no value.
 const WANTED: &[&str] = &[
     "check at Claim",
     "check at Interval",

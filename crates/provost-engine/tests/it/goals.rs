@@ -1,4 +1,4 @@
-//! Goals: a claim ends the work only when it is confirmed.
+//! Goals: a claim ends the work only if it is confirmed.
 
 use expect_test::expect;
 use provost_engine::{Effect, GoalStatus, JudgeCall, JudgeReport, RunEvent, SessionEvent};
@@ -9,7 +9,7 @@ use provost_event::{
 
 use crate::world::{World, policy, without_hooks};
 
-/// An agent without stop hooks that has a goal, changed like this.
+/// A policy with a goal and without stop hooks, changed by `change`.
 pub(crate) fn goal_with(change: impl FnOnce(&mut GoalPolicy)) -> RunPolicy {
     with_goal(without_hooks(), change)
 }
@@ -18,7 +18,7 @@ pub(crate) fn goal() -> RunPolicy {
     goal_with(|_| {})
 }
 
-/// One whose stop hook is asked before the judge is.
+/// A policy whose stop hook is called before the judge.
 pub(crate) fn goal_with_hooks(change: impl FnOnce(&mut GoalPolicy)) -> RunPolicy {
     with_goal(policy(), change)
 }
@@ -30,7 +30,7 @@ pub(crate) fn with_goal(mut policy: RunPolicy, change: impl FnOnce(&mut GoalPoli
     policy
 }
 
-/// It costs what the agent's model costs.
+/// Its price is that of the agent's model.
 pub(crate) fn judge(name: &str) -> ModelPolicy {
     ModelPolicy { price: policy().agent.model.price, ..ModelPolicy::new(name, 500) }
 }
@@ -68,7 +68,7 @@ pub(crate) fn status(world: &World) -> GoalStatus {
     world.session().goal().expect("it has a goal")
 }
 
-/// The question to a judge that is open.
+/// The open call of a judge.
 pub(crate) fn judge_call(world: &World) -> JudgeCall {
     let call = |effect: &Effect| match effect {
         Effect::Judge(call) => Some(call.clone()),
@@ -77,7 +77,7 @@ pub(crate) fn judge_call(world: &World) -> JudgeCall {
     world.open.values().find_map(call).expect("a judge is asked")
 }
 
-/// What a judge reports that says `answer` about a workspace that looks like `evidence`.
+/// A judge's report with `answer`, about a workspace with this `evidence`.
 pub(crate) fn report_of(answer: JudgeAnswer, evidence: &str) -> JudgeReport {
     let usage = Usage { input_tokens: 200, output_tokens: 20, ..Usage::default() };
     let (model, evidence) = ("judge".to_owned(), evidence.to_owned());
@@ -88,7 +88,7 @@ pub(crate) fn judged(world: &mut World, seq: Seq, answer: JudgeAnswer) {
     world.session_event(SessionEvent::Judged { seq, report: report_of(answer, "") });
 }
 
-/// A turn with one call that was never made before.
+/// A turn with a call that was never made before.
 pub(crate) fn work(world: &mut World) {
     let input = format!("{{\"n\":{}}}", world.session_log().len());
     world.call(&[("read", &input)]);
@@ -109,7 +109,7 @@ pub(crate) fn resume_with(world: &mut World, budget: Budget) {
     });
 }
 
-/// Where the run stands, in the words that a person gets.
+/// The run's status, as a person sees it.
 pub(crate) fn ending(world: &World) -> String {
     world.outcome().map_or_else(|| "it goes on".to_owned(), |outcome| outcome.to_string())
 }
@@ -118,7 +118,7 @@ pub(crate) fn entries(world: &World) -> Vec<Entry> {
     world.session_log().iter().map(|record| record.entry.clone()).collect()
 }
 
-/// What the agent was told, of this kind.
+/// The agent's notices of this kind.
 pub(crate) fn items(world: &World, kind: ItemKind) -> Vec<SystemItem> {
     let item = |entry: Entry| match entry {
         Entry::SystemItem(item) if item.item == kind => Some(item),
@@ -168,7 +168,7 @@ fn the_judge_has_to_be_as_sure_as_the_threshold_says() {
     let Some(GoalFinding::NotAchieved { reasoning, confidence, .. }) = status(&world).finding else {
         panic!("{:?}", status(&world))
     };
-    // Nobody said that it isn't reached.
+    // No verdict denied it.
     assert_eq!(confidence, None);
     expect!["It looks reached, but the judge is not sure enough: 0.69, and 0.70 is needed. I looked."]
         .assert_eq(&reasoning);
@@ -250,7 +250,7 @@ fn claims_found_wrong_too_often_leave_it_blocked_with_the_last_reasons() {
     let reasons = vec!["judge: I looked.".to_owned()];
     assert_eq!(world.outcome(), Some(Outcome::Blocked { reasons }), "{}", world.news());
     assert_eq!((status(&world).state, status(&world).rounds), (GoalState::Blocked, 2));
-    // Who sends it on again gives it as many claims anew.
+    // A resumption gives it as many claims again.
     resume(&mut world);
     assert_eq!((status(&world).state, status(&world).rounds), (GoalState::Running, 0));
     world.say("done");
@@ -298,7 +298,7 @@ fn what_the_judge_is_asked_is_about_the_claim() {
         }
     "#]]
     .assert_debug_eq(&call);
-    // All that is known is before it: also that it is asked.
+    // All evidence precedes it, including its own entry.
     assert_eq!(call.through, world.session_log().last().expect("an entry").seq);
 }
 

@@ -1,4 +1,4 @@
-//! Goals: what judges may take of the run's budget, and what follows where that is used up.
+//! Goals: how much of the run's budget judges may use, and what follows when that is used up.
 
 use expect_test::expect;
 use provost_event::{Budget, Dimension, GoalFinding, GoalState, Outcome, PauseReason, Purpose};
@@ -21,7 +21,7 @@ fn with_more_budget_the_work_goes_on_and_is_judged_anew() {
 
 #[test]
 fn a_budget_that_is_all_used_up_leaves_no_last_look() {
-    // Half of it is what the judge needs, but nothing may be taken of it.
+    // Half of the limit is enough for the judge, but its share is 0.
     let mut policy = limited_to(tokens());
     policy.agent.goal.as_mut().expect("a goal").budget_percent = 1;
     let mut world = at_limit(policy);
@@ -43,7 +43,7 @@ fn a_claim_that_no_budget_can_verify_rests_unverified() {
         goal_verdict Claim turn 1 generation 1: unverified, the judges' part of the run's budget is used up (Token budget too small to go on: 0 of 70 used; the next call needs about 2,259 tokens; 70 are left): give the run more
         paused: no judge can be asked: the judges' part of the run's budget is used up (Token budget too small to go on: 0 of 70 used; the next call needs about 2,259 tokens; 70 are left): give the run more
     "#]].assert_eq(&world.news());
-    // With more of it the same claim is verified.
+    // With a higher limit the same claim is verified.
     resume_with(&mut world, Budget { tokens: Some(700_000), ..Budget::default() });
     world.judge(yes(90));
     assert_eq!(status(&world).state, GoalState::Achieved);
@@ -54,7 +54,8 @@ fn judges_take_no_more_than_their_part() {
     let mut policy = limited_to(Budget { tokens: Some(20_000), ..Budget::default() });
     policy.agent.goal.as_mut().expect("a goal").budget_percent = 14;
     let mut world = World::start(policy);
-    // 2,800 tokens are theirs: one that took 220 leaves 2,580, another 2,360, and each needs 2,260 at the least.
+    // The judges' share is 2,800 tokens: a call that used 220 leaves 2,580, another 2,360, and each needs at least
+    // 2,260.
     for _ in 0..2 {
         work(&mut world);
         world.say("done");

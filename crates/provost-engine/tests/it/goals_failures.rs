@@ -19,7 +19,7 @@ fn unreachable() -> provost_event::JudgeAnswer {
     failed(SupervisorError::Llm { class: ErrorClass::Transport, message: "connection refused".to_owned() })
 }
 
-/// The waits before a judge was asked again, and the failures counted so far.
+/// The waits before a judge was called again, and the failures counted so far.
 fn waits(world: &World) -> Vec<u64> {
     let wait = |entry: Entry| match entry {
         Entry::GoalJudged(judged) => judged.wait_ms,
@@ -34,7 +34,7 @@ fn claim() -> World {
     world
 }
 
-/// Lets the judge that waits be asked again, not a moment early.
+/// Lets the wait for a judge end, not a moment early.
 fn wait_over(world: &mut World) {
     let own = world.timers().into_iter().filter(|timer| timer.0 == ROOT.into());
     assert_eq!((world.judging(), own.count()), (None, 1), "{}", world.news());
@@ -65,7 +65,7 @@ fn a_judge_that_is_still_limited_after_the_wait_has_failed() {
     wait_over(&mut world);
     world.judge(limited(Some(1_000)));
     assert_eq!(status(&world).failures, 1);
-    // It is a new asking: once more it is waited for.
+    // It is a new call: it is waited for once more.
     wait_over(&mut world);
     world.judge(limited(Some(1_000)));
     assert_eq!(status(&world).failures, 1);
@@ -171,7 +171,7 @@ fn judges_that_fail_for_good_pause_it() {
         let status = status(&world);
         assert_eq!((status.state, status.failures, status.rounds), (GoalState::Paused, 3, 0));
         assert_eq!(status.finding, Some(GoalFinding::Unverified { why: error.to_string() }));
-        // Nobody is told that something is missing: nobody knows.
+        // The agent isn't told that something is missing, because that is unknown.
         assert_eq!(items(&world, ItemKind::GoalNotReached), []);
     }
 }
@@ -236,7 +236,7 @@ fn who_resumes_after_failures_has_the_same_claim_verified_anew() {
     wait_over(&mut world);
     world.judge(yes(90));
     assert_eq!(status(&world).state, GoalState::Achieved);
-    // The agent itself said it once.
+    // The agent itself claimed it once.
     let claims = entries(&world).into_iter().filter(|entry| matches!(entry, Entry::AssistantMessage(_)));
     assert_eq!(claims.count(), 1);
 }
@@ -288,7 +288,7 @@ fn no_asking_takes_more_than_two_calls_for_nonsense_and_a_wait() {
     wait_over(&mut world);
     world.judge(nonsense());
     assert_eq!(status(&world).failures, 1);
-    // The other way round.
+    // In the opposite order.
     let mut world = claim();
     world.judge(limited(Some(1_000)));
     wait_over(&mut world);

@@ -1,4 +1,4 @@
-//! Goals: verified amid the work, so that one that is reached early ends early.
+//! Goals: verified during the work, so that a goal that is reached early ends the work early.
 
 use expect_test::expect;
 use provost_engine::{RunEvent, SessionEvent, Standing};
@@ -84,7 +84,7 @@ fn it_is_asked_every_so_many_turns_and_not_about_what_was_just_judged() {
     let mut world = World::start(every(3));
     for turn in 1..=9 {
         if turn == 6 {
-            // A claim at the same turn says it already.
+            // A claim in the same turn is verified already.
             world.say("done");
             assert_eq!(judge_call(&world).trigger, GoalTrigger::Claim);
         } else {
@@ -174,7 +174,7 @@ fn a_stepped_run_looks_at_its_goal_when_it_is_to_proceed() {
     assert_eq!(world.session().standing(), Standing::BetweenTurns { next: 2 });
     world.session_event(SessionEvent::Proceed { turn: 2 });
     assert_eq!(judge_call(&world).trigger, GoalTrigger::Interval);
-    // Who says it again meanwhile is heard once.
+    // A repeated event counts once.
     world.session_event(SessionEvent::Proceed { turn: 2 });
     assert_eq!(world.thinking(), None);
     world.judge(no());
@@ -213,7 +213,7 @@ fn stop_hooks_that_say_no_amid_the_work_save_the_judge_s_money() {
         work(&mut world);
         world.hook(StopHookVerdict::Block("a test fails".to_owned()), "1");
     }
-    // The agent didn't ask, and isn't told; nothing of it counts against it.
+    // The agent didn't ask, and isn't notified; no stop counts against it.
     assert_eq!((items(&world, ItemKind::StopBlocked).len(), judge_calls(&world)), (0, 0));
     assert_eq!((ending(&world).as_str(), status(&world).rounds), ("it goes on", 0));
     work(&mut world);
@@ -235,7 +235,7 @@ fn blocks_amid_the_work_are_not_taken_for_those_of_a_claim() {
         work(&mut world);
         world.hook(block(), "1");
     }
-    // The same words about the same files, but the first that the agent hears.
+    // The same reason with the same evidence, but the first that the agent gets.
     world.say("done");
     world.hook(block(), "1");
     assert_eq!((ending(&world).as_str(), items(&world, ItemKind::StopBlocked).len()), ("it goes on", 1));

@@ -34,7 +34,7 @@ fn says(achieved: JudgeAnswer, reasoning: &str, suggestion: &str) -> JudgeAnswer
     }
 }
 
-/// Who was asked, in order, and how often what they took was charged.
+/// The called judges, in order, and how many of their calls were charged.
 fn asked(world: &World) -> (Vec<String>, usize) {
     let judge = |entry: Entry| match entry {
         Entry::GoalJudged(judged) => Some(judged.judge),
@@ -56,7 +56,7 @@ fn two_of_three_are_asked_in_order_until_it_is_known() {
         (vec![no(), no()], false),
         (vec![no(), yes(90), no()], false),
         (vec![yes(90), no(), no()], false),
-        // One that isn't sure enough is no yes.
+        // A verdict without enough confidence is no yes.
         (vec![yes(69), yes(90), yes(70)], true),
         (vec![yes(69), yes(69)], false),
     ] {
@@ -140,7 +140,7 @@ fn those_who_failed_are_asked_again_where_it_takes_their_word() {
     .assert_eq(&world.news());
     assert_eq!(status(&world).failures, 1);
     world.tick();
-    // Only the one that gave no answer.
+    // Only the judge that gave no answer.
     assert_eq!(judge_call(&world).judge, 1);
     world.judge(yes(90));
     assert_eq!(status(&world).state, GoalState::Achieved);
@@ -161,7 +161,7 @@ fn judges_that_stay_undecided_pause_it() {
     else {
         panic!("{}", world.news())
     };
-    // Who resumes asks all of them: it may be another claim by then.
+    // After a resumption all are called: the claim may have changed by then.
     resume(&mut world);
     assert_eq!(judge_call(&world).judge, 0);
 }
@@ -226,7 +226,7 @@ fn a_stop_hook_that_blocks_a_claim_saves_the_judge_s_money() {
           → #8 think (turn 2, cap 1000)
     "#]]
     .assert_eq(&world.news());
-    // The judge didn't say it: no round of it.
+    // It isn't the judge's verdict: no round is counted.
     assert_eq!((status(&world).rounds, status(&world).state), (0, GoalState::Running));
     world.say("done");
     world.hook(StopHookVerdict::Allow, "2");
@@ -246,7 +246,7 @@ fn a_check_that_could_not_run_certifies_nothing() {
 
         tests: no such program"#]]
     .assert_eq(&items(&world, ItemKind::StopBlocked)[0].body);
-    // The same again about nothing new: it won't get better by itself.
+    // The same objection without new evidence: the session is suspended.
     world.say("done");
     world.hook(error(), "1");
     assert!(matches!(world.outcome(), Some(Outcome::Blocked { .. })), "{}", world.news());

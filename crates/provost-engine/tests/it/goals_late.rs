@@ -1,4 +1,4 @@
-//! Goals: verdicts that come too late, and what else may happen while one is awaited: words, hooks, the end of time.
+//! Goals: verdicts that come too late, and events while one is awaited: messages, hooks, the end of the time.
 
 use provost_engine::{Effect, RunEvent};
 use provost_event::{
@@ -62,7 +62,7 @@ fn an_answer_of_an_older_asking_is_nobody_s() {
     resume(&mut world);
     world.hook(StopHookVerdict::Allow, "1");
     world.news();
-    // Its second coming, and one that nobody was asked for.
+    // A duplicate, and one without a call.
     for seq in [old, Seq(1), Seq(999)] {
         judged(&mut world, seq, yes(90));
     }
@@ -71,7 +71,7 @@ fn an_answer_of_an_older_asking_is_nobody_s() {
     world.judge(yes(90));
     assert_eq!(status(&world).state, GoalState::Achieved);
     assert!(world.session_log().len() > entries);
-    // After the end nothing is written at all.
+    // After the end no entry is written.
     let ended = world.session_log().len();
     judged(&mut world, old, no());
     assert_eq!(world.session_log().len(), ended);
@@ -109,7 +109,7 @@ fn words_spoken_amid_a_claim_s_verification_are_heard_before_the_end() {
     }
 }
 
-/// With ten seconds kept for last words.
+/// With ten seconds kept for the final summary.
 fn timed() -> RunPolicy {
     let mut policy = goal_with_hooks(|_| {});
     policy.budget.wall_time_ms = Some(100_000);

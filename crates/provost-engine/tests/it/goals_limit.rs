@@ -13,7 +13,7 @@ use crate::goals::{
 };
 use crate::world::World;
 
-/// A judge that needs about 2,500 tokens, and may have half of every limit.
+/// A judge that needs about 2,500 tokens, and may use half of every limit.
 fn small() -> RunPolicy {
     let mut policy = goal_with(|goal| {
         goal.evidence_tokens_max = 500;
@@ -47,7 +47,7 @@ fn time() -> Budget {
     Budget { wall_time_ms: Some(100_000), ..Budget::default() }
 }
 
-/// A run of this policy that has worked to its limit and has said its last words.
+/// A run of this policy that has worked to its limit and has given its final summary.
 pub(crate) fn at_limit(policy: RunPolicy) -> World {
     let is_timed = policy.budget.wall_time_ms.is_some();
     let mut world = World::start(policy);
@@ -106,7 +106,7 @@ fn a_goal_that_was_not_reached_at_a_limit_leaves_the_limit_as_the_outcome() {
         let status = status(&world);
         assert_eq!((status.state, status.rounds), (GoalState::Paused, 0));
         assert!(matches!(status.finding, Some(GoalFinding::NotAchieved { .. })));
-        // Whoever goes on finds it said.
+        // A resumed agent has been notified.
         assert_eq!(items(&world, ItemKind::GoalNotReached).len(), 1);
     }
 }
@@ -170,11 +170,11 @@ fn too_many_failures_that_end_at_a_limit_are_still_the_limit() {
     work(&mut world);
     world.judge(timeout());
     work(&mut world);
-    // The interval's question comes first, and its failure is the one too many.
+    // The interval's check comes first, and its failure is the one too many.
     world.judge(timeout());
     assert_eq!((status(&world).failures, status(&world).state), (2, GoalState::Paused));
     assert_ne!(dimension(world.outcome()), Some(Dimension::Turns));
-    // Failures at the limit itself change nothing of the outcome.
+    // Failures at the limit itself don't change the outcome.
     let mut policy = goal_with(|goal| goal.failures_max = 1);
     policy.agent.limits.turns_max = 2;
     let mut world = at_limit(policy);
@@ -191,7 +191,7 @@ fn what_was_judged_just_before_the_limit_is_not_asked_again() {
     assert!(world.thinks_for(Purpose::WrapUp), "{}", world.news());
     world.say("As far as I came.");
     assert_eq!((dimension(world.outcome()), checks(&world)), (Some(Dimension::Turns), 1));
-    // Nor what was judged in between.
+    // Nor earlier verdicts at intervals.
     let mut policy = two_turns();
     policy.agent.goal.as_mut().expect("a goal").verify_every = Some(2);
     let mut world = World::start(policy);
@@ -206,7 +206,7 @@ fn what_was_judged_just_before_the_limit_is_not_asked_again() {
 fn who_resumes_at_a_limit_has_a_last_look_taken_anew() {
     let mut world = at_limit(two_turns());
     world.judge(no());
-    // Whoever resumes may have done the rest by hand.
+    // A person may have done the rest by hand before the resumption.
     resume(&mut world);
     world.say("Nothing new.");
     assert_eq!(judge_call(&world).trigger, GoalTrigger::Limit);
@@ -243,7 +243,7 @@ fn a_yes_that_was_on_its_way_when_all_the_time_was_over_counts_and_nobody_else_i
     world.tick();
     world.judge(yes(90));
     assert_eq!(status(&world).state, GoalState::Achieved);
-    // Nonsense would be asked about once more, but there is no time for that.
+    // A malformed response would cause another call, but there is no time for it.
     let mut world = at_limit(limited_to(time()));
     world.advance(10_000);
     world.tick();
@@ -321,11 +321,11 @@ fn stop_hooks_that_say_no_at_a_limit_save_the_judge_s_money() {
     world.hook(StopHookVerdict::Block("a test fails".to_owned()), "1");
     assert_eq!(dimension(world.outcome()), Some(Dimension::Turns), "{}", world.news());
     assert_eq!(items(&world, ItemKind::StopBlocked).len(), 0);
-    // One that halts says how it ends.
+    // A hook that halts determines the outcome.
     let mut world = at_limit(policy.clone());
     world.hook(StopHookVerdict::Halt("the disk is full".to_owned()), "1");
     assert!(matches!(world.outcome(), Some(Outcome::Aborted { .. })), "{}", world.news());
-    // One that allows it leaves it to the judge.
+    // A hook that allows it leaves the decision to the judge.
     let mut world = at_limit(policy);
     world.hook(StopHookVerdict::Allow, "1");
     world.judge(yes(90));
@@ -337,7 +337,7 @@ fn words_spoken_at_a_limit_are_not_lost_in_a_yes() {
     let mut world = at_limit(two_turns());
     world.run_event(RunEvent::Say { agent: 0, text: "and the docs".to_owned(), by: "me".to_owned() });
     world.judge(yes(90));
-    // It can't go on, and it isn't done with what was said last.
+    // It can't continue, and the last message is still unanswered.
     assert_eq!(dimension(world.outcome()), Some(Dimension::Turns), "{}", world.news());
 }
 

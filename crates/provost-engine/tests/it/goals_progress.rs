@@ -1,4 +1,4 @@
-//! Goals: an agent that gets nowhere is stuck, and what counts as getting somewhere.
+//! Goals: an agent without progress is stuck, and what counts as progress.
 
 use provost_engine::SessionEvent;
 use provost_event::{
@@ -12,7 +12,7 @@ use crate::goals::{
 use crate::tree_world::result;
 use crate::world::{World, without_hooks};
 
-/// The agent reads `path`, and sees this.
+/// The agent reads `path`, with this output.
 fn read(world: &mut World, path: &str, output: &str) {
     world.call(&[("read", &format!("{{\"path\":\"{path}\"}}"))]);
     world.finish_first(output);
@@ -21,7 +21,7 @@ fn read(world: &mut World, path: &str, output: &str) {
 fn plan(world: &mut World, steps: &[(&str, PlanStatus)]) {
     let step = |(text, status): &(&str, PlanStatus)| PlanItem { text: (*text).to_owned(), status: *status };
     let plan = Plan { items: steps.iter().map(step).collect() };
-    // Each call is another: only the plan may count.
+    // Each call differs: only the plan may count.
     let input = format!("{{\"n\":{}}}", world.session_log().len());
     world.call(&[("read", &input)]);
     let seq = world.tools()[0].0;
@@ -63,7 +63,7 @@ fn an_agent_that_only_goes_round_is_stuck_after_five_turns() {
         world.news()
     );
     assert_eq!(status(&world).state, GoalState::Stuck);
-    // Somebody has it go on: as many turns again.
+    // A resumption allows as many turns again.
     resume(&mut world);
     assert_eq!((status(&world).state, idle(&world)), (GoalState::Running, 0));
     for _ in 0..4 {
@@ -80,7 +80,7 @@ fn claims_alone_are_no_progress_and_judges_say_so_until_it_is_stuck() {
     for _ in 0..5 {
         claim_about(&mut world, "");
     }
-    // The fifth claim was still judged, and it is told.
+    // The fifth claim was still judged, and the agent is notified.
     assert_eq!(
         world.outcome(),
         Some(Outcome::Paused { why: PauseReason::Stuck { turns: 5 } }),
@@ -111,7 +111,7 @@ fn a_changed_result_is_progress_and_the_time_it_took_is_none() {
         ("3 failed, 2 passed in 12ms", 2),
         ("2 failed, 3 passed in 1.52s", 0),
         ("2 failed, 3 passed in 1.31s", 1),
-        // That was there before: a check that goes back and forth gets nowhere.
+        // Seen before: a check that alternates makes no progress.
         ("3 failed, 2 passed in 1.31s", 2),
     ] {
         read(&mut world, "log", output);
@@ -129,7 +129,7 @@ fn a_ticked_step_is_progress_and_a_reworded_plan_is_not() {
         (vec![("write it well", InProgress), ("test it", Pending)], 3),
         (vec![("write it well", Done), ("test it", Pending)], 0),
         (vec![("write it well", Done), ("test it thoroughly", Pending)], 1),
-        // Unticked and ticked again.
+        // Unmarked and completed again.
         (vec![("write it well", Pending), ("test it thoroughly", Pending)], 2),
         (vec![("write it well", Done), ("test it thoroughly", Pending)], 3),
         (vec![("write it well", Done), ("test it thoroughly", Done)], 0),

@@ -1,4 +1,4 @@
-//! Goals: what a crash amid a verification leaves.
+//! Goals: the state after a crash during a verification.
 
 use expect_test::expect;
 use provost_engine::{Actor, Answer, Event, RunEvent, SessionEvent, Step};
@@ -36,7 +36,7 @@ fn verdicts(world: &World) -> usize {
     count(world, |entry| matches!(entry, Entry::GoalVerdict(_)))
 }
 
-/// What is left of the verification comes to a yes.
+/// The rest of the verification gives a yes.
 fn finish(world: &mut World) {
     for _ in 0..3 {
         if world.checking().is_some() {
@@ -220,7 +220,7 @@ fn a_wait_that_a_crash_cut_off_is_over() {
     assert_eq!(status(&world).failures, 1);
 }
 
-/// The session alone, whose judge waits for budget: nobody has heard that it asks for some.
+/// The session alone, whose judge waits for budget: the request was not delivered.
 fn asking_for_budget() -> Actor {
     let world = World::start(goal());
     let mut session = world.actors[&ROOT.into()].clone();
@@ -259,7 +259,7 @@ fn a_verification_that_waits_for_budget_asks_for_it_again_after_a_crash() {
     let mut session = asking_for_budget();
     let step = tell(&mut session, SessionEvent::Recover { fresh: Vec::new() });
     assert!(asks_for_budget(&step), "{step:?}");
-    // Both answers may come: one call is made.
+    // Both answers may arrive: one call is made.
     let granted = || SessionEvent::Reserved {
         limits: Vec::new(),
         is_last_turn: false,
@@ -287,7 +287,7 @@ fn a_verification_that_waits_for_budget_stops_at_once() {
     ] {
         let mut session = asking_for_budget();
         assert_eq!(rests(&tell(&mut session, event)), Some(outcome));
-        // What was set aside meanwhile is nobody's.
+        // A reservation that arrives late isn't used.
         let purpose = Purpose::Judge;
         let late = SessionEvent::Reserved {
             call: 2,

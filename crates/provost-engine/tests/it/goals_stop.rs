@@ -1,4 +1,4 @@
-//! Goals: what becomes of a verification that somebody stops, and of verdicts that come too late.
+//! Goals: stopping a verification, and verdicts that come too late.
 
 use expect_test::expect;
 use provost_engine::RunEvent;
@@ -13,21 +13,21 @@ use crate::goals::{
 };
 use crate::world::{ROOT, World, guard, without_hooks};
 
-/// Where a verification may stand still.
+/// The points at which a verification may wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// The stop hooks are asked.
+    /// The stop hooks are called.
     Hooks,
-    /// A judge is asked.
+    /// A judge is called.
     Judge,
-    /// A judge is waited for.
+    /// A judge's wait.
     Wait,
 }
 
 pub(crate) const PLACES: [Place; 3] = [Place::Hooks, Place::Judge, Place::Wait];
 pub(crate) const TRIGGERS: [GoalTrigger; 3] = [GoalTrigger::Claim, GoalTrigger::Interval, GoalTrigger::Limit];
 
-/// A run that is being verified for this reason, and stands here.
+/// A run in a verification for this reason, at this point.
 pub(crate) fn at(trigger: GoalTrigger, place: Place) -> World {
     let mut policy = goal_with_hooks(|goal| {
         goal.verify_every = (trigger == GoalTrigger::Interval).then_some(1);
@@ -52,7 +52,7 @@ pub(crate) fn at(trigger: GoalTrigger, place: Place) -> World {
     world
 }
 
-/// Whatever was told to stop says that it has.
+/// All aborted effects report that they have stopped.
 pub(crate) fn stopped(world: &mut World) {
     if world.checking().is_some() {
         world.hook(StopHookVerdict::Error("stopped".to_owned()), "");
@@ -153,7 +153,7 @@ fn a_goal_cleared_amid_a_verification_pauses_the_run_which_goes_on_without() {
             assert_eq!((status(&world).state, verdicts(&world)), (GoalState::Aborted, 0));
             resume(&mut world);
             if trigger == GoalTrigger::Claim {
-                // The stop hooks have their word still, but nobody judges.
+                // The stop hooks still answer, but no judge is called.
                 world.hook(StopHookVerdict::Allow, "1");
             } else {
                 world.say("done");
@@ -161,7 +161,7 @@ fn a_goal_cleared_amid_a_verification_pauses_the_run_which_goes_on_without() {
             }
             assert_eq!(world.judging(), None);
             assert!(matches!(world.outcome(), Some(Outcome::Completed { .. })), "{}", world.news());
-            // It wasn't reached: nobody knows.
+            // It wasn't judged: the result is unknown.
             assert_eq!(status(&world).state, GoalState::Aborted);
         }
     }

@@ -1,4 +1,4 @@
-//! Goals of agents that work for others, and of agents that make way.
+//! Goals of sub-agents, and of agents that yield.
 
 use expect_test::expect;
 use provost_engine::{AgentStanding, Effect, GoalStatus, JudgeCall, RunEvent, SessionEvent};
@@ -10,7 +10,7 @@ use provost_event::{
 use crate::goals::{judge, no, report_of, timeout, yes};
 use crate::tree_world::{Tree, key, policy};
 
-/// Sub-agents named `low` have a goal, and agents may give each other one.
+/// Sub-agents named `low` have a goal, and agents may give each other goals.
 pub(crate) fn judged_policy(max_agents: u32, change: impl Fn(&mut GoalPolicy)) -> RunPolicy {
     let mut policy = policy(max_agents);
     let mut goal = GoalPolicy::new("the tests pass", judge("judge"));
@@ -79,7 +79,7 @@ fn agents_give_each_other_goals() {
     tree.call(0, &[("spawn_agent", call)]);
     let policy = started(&tree, 1);
     let goal = policy.goal.expect("it has a goal");
-    // What the run says of judging, about what the agent wants.
+    // The run's settings for judging, with the agent's condition.
     assert_eq!((goal.condition.as_str(), goal.rounds_max), ("the file a.txt exists", 7));
     assert!(policy.system_prompt.contains("the file a.txt exists"), "{}", policy.system_prompt);
     tree.say(1, "done");
@@ -115,7 +115,7 @@ fn an_agent_like_its_parent_has_none_of_its_goal() {
     let mut tree = Tree::start(policy);
     assert!(started(&tree, 0).system_prompt.contains("the whole thing works"));
     tree.spawn(0, &["spawn_agent", "low"]);
-    // Nor of the goal of one that was configured.
+    // Nor of a configured agent's goal.
     tree.spawn(2, &["spawn_agent"]);
     for agent in [1, 3] {
         let policy = started(&tree, agent);
@@ -134,7 +134,7 @@ fn an_agent_like_its_parent_has_none_of_its_goal() {
     assert!(is_completed(tree.outcome()));
 }
 
-/// What a parent hears of a sub-agent that one wrong claim brings to rest.
+/// What a parent gets of a sub-agent that is suspended after one wrong claim.
 fn heard(change: impl Fn(&mut GoalPolicy)) -> String {
     let mut tree = Tree::start(judged_policy(3, change));
     tree.spawn(0, &["low"]);
@@ -200,7 +200,7 @@ fn a_sub_agent_s_goal_is_cleared_alone() {
     assert_eq!(status(&tree, 0).state, GoalState::Running);
     assert_eq!((tree.results(0).len(), tree.thinking()), (0, vec![2]));
     tree.resume(Some(1));
-    // It had claimed to be done, and nothing stands against it any more.
+    // It had claimed to be done, and there is no objection any more.
     assert!(is_completed(tree.rests(1)), "{}", tree.news());
     tree.say(2, "done");
     tree.say(0, "done");
@@ -220,7 +220,7 @@ fn a_goal_cleared_of_a_parent_has_those_below_it_rest_too() {
     tree.fail(2, ErrorClass::Aborted);
     assert!(tree.outcome().is_some_and(|outcome| !outcome.is_final()), "{}", tree.news());
     assert_eq!(status(&tree, 0).state, GoalState::Aborted);
-    // The child keeps its own.
+    // The sub-agent keeps its own.
     assert_eq!((status(&tree, 1).state, status(&tree, 1).finding), (GoalState::Paused, None));
     tree.resume(None);
     say_of(&mut tree, 1, yes(90));
@@ -235,7 +235,7 @@ fn judges_of_all_agents_share_one_part_of_the_run_s_budget() {
         goal.evidence_tokens_max = 500;
         goal.budget_percent = 10;
     });
-    // 4,000 tokens are for judges: one of about 2,500 at a time.
+    // Judges have 4,000 tokens: enough for one of about 2,500 at a time.
     policy.budget.tokens = Some(40_000);
     let mut tree = Tree::start(policy);
     tree.spawn(0, &["low", "low"]);
@@ -249,7 +249,7 @@ fn judges_of_all_agents_share_one_part_of_the_run_s_budget() {
     assert!(tree.rests(2).as_ref().is_some_and(is_unjudged), "{:?}", tree.rests(2));
     say_of(&mut tree, 1, yes(90));
     assert!(is_completed(tree.rests(1)));
-    // What the first didn't take is there for the second.
+    // What the first didn't use is left for the second.
     tree.resume(None);
     say_of(&mut tree, 2, yes(90));
     assert!(is_completed(tree.rests(2)), "{}", tree.news());
@@ -294,7 +294,7 @@ fn steps_of_a_flow_have_none_of_the_run_s_goal_but_that_of_their_agent() {
     assert!(told.iter().all(|policy| !policy.system_prompt.contains("the whole thing works")));
 }
 
-/// The policies of those that a run begins with.
+/// The policies of the sessions that a run begins with.
 fn sessions_started(mut run: provost_engine::Actor, policy: RunPolicy) -> Vec<AgentPolicy> {
     let (goal, images) = ("g".to_owned(), Vec::new());
     let now = provost_engine::Now {
@@ -310,7 +310,7 @@ fn sessions_started(mut run: provost_engine::Actor, policy: RunPolicy) -> Vec<Ag
     step.messages.into_iter().filter_map(policy).collect()
 }
 
-/// Agent 1 is judged, and agent 2 may ask for one that takes its slot.
+/// Agent 1 is judged, and agent 2 may request one that takes its slot.
 fn crowded() -> Tree {
     let mut tree = Tree::start(judged_policy(3, |_| {}));
     tree.spawn(0, &["low", "normal"]);
@@ -349,7 +349,7 @@ fn a_verdict_that_comes_within_the_grace_counts() {
     assert!(!tree.is_aborted(1));
     say_of(&mut tree, 1, yes(90));
     assert!(is_completed(tree.rests(1)), "{:?} {}", tree.standing(1), tree.news());
-    // A no as well: it is told, and the agent makes way before its next call.
+    // A no as well: the agent is notified, and yields before its next call.
     let mut tree = crowded();
     tree.say(1, "done");
     tree.spawn(2, &["high"]);
@@ -370,7 +370,7 @@ fn a_judge_that_outlasts_the_grace_is_asked_again_when_a_slot_is_free() {
     });
     assert!(was_told, "{}", tree.news());
     say_of(&mut tree, 1, aborted());
-    // Nobody failed.
+    // No judge failed.
     assert_eq!(status(&tree, 1).failures, 0);
     slot_comes_back(&mut tree);
     say_of(&mut tree, 1, yes(90));

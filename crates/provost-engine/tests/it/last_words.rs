@@ -1,4 +1,4 @@
-//! What an agent says of its work when it reaches a limit.
+//! An agent's final summary at a limit.
 
 use expect_test::expect;
 use provost_engine::{Actor, RunEvent, SessionEvent};
@@ -33,7 +33,7 @@ fn turn(world: &mut World) {
     world.finish_first("x");
 }
 
-/// A world whose agent is asked for its last words.
+/// A world whose agent is asked for its final summary.
 fn at_its_limit(policy: RunPolicy) -> World {
     let mut world = World::start(policy);
     while !world.thinks_for(Purpose::WrapUp) {
@@ -94,7 +94,7 @@ fn what_a_model_may_think_before_its_last_words_is_kept_back() {
         turn(&mut world);
         world.cap()
     };
-    // Half of what is left is for the final summary's own request.
+    // Half of the remainder is for the final summary's own request.
     assert_eq!(answers(false) - answers(true), 4_096 / 2);
 }
 
@@ -254,7 +254,7 @@ fn an_agent_that_may_not_stop_at_its_last_turn_is_asked() {
 fn last_words_that_can_t_be_paid_for_are_done_without() {
     let mut world = World::start(limited(|policy| policy.budget.tokens = Some(1_700)));
     turn(&mut world);
-    // Far more than was set aside.
+    // Far more than was reserved.
     world.usage = Usage { input_tokens: 1_600, ..Usage::default() };
     turn(&mut world);
     assert_eq!(rests_at(&world), Some(Dimension::Tokens));
@@ -340,7 +340,7 @@ fn what_last_words_take_stays_inside_the_budget() {
     for limit in [1_500, 1_700, 2_000, 2_300, 3_100] {
         let mut world = World::start(limited(|policy| policy.budget.tokens = Some(limit)));
         while world.outcome().is_none() {
-            // As much as it may, each time.
+            // As much as allowed, each time.
             let cap = u64::from(world.cap());
             world.usage =
                 Usage { input_tokens: world.request_tokens, output_tokens: cap, ..Usage::default() };
@@ -390,7 +390,7 @@ fn a_conversation_that_leaves_no_room_for_last_words_is_shortened_for_them() {
     world.finish_first(&"word ".repeat(5_000));
     assert!(world.thinks_for(Purpose::WrapUp));
     assert!(world.request_tokens < 9_000, "{}", world.request_tokens);
-    // Where hooks would have to be asked first, it is done without.
+    // If hooks would have to be called first, it is skipped.
     let mut policy = guarded(&[At::PreCompact]);
     policy.agent.limits.turns_max = 1;
     let mut world = World::start(policy);

@@ -1,4 +1,4 @@
-//! Random, doubled, late and lost events: the world checks the laws of the log after each.
+//! Random, duplicate, late and lost events: the world checks the laws of the log after each.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -18,7 +18,7 @@ use crate::world::{ROOT, RUN, World, guard, policy, report};
 
 #[derive(Debug, Clone)]
 enum Op {
-    /// Whatever is waited for first.
+    /// The first awaited result.
     Next(u8, u8),
     Answer(u8, u8),
     Fail(u8),
@@ -31,20 +31,20 @@ enum Op {
     Pause,
     Cancel,
     Resume(bool),
-    /// Words of so many hundredths of a small window.
+    /// A message of this percentage of a small window.
     Say(u8),
     Proceed,
     /// Of the session's log, or of the run's.
     Snapshot(bool),
     /// An event that was sent before, once more.
     Repeat(u16),
-    /// A result for an effect that may never have been.
+    /// A result for an effect that may not exist.
     Stray(u8, u8),
-    /// Something is noted of a program.
+    /// An event of a program's terminal.
     Note(u8),
-    /// Somebody answers a question at the terminal.
+    /// A person answers a question at the terminal.
     Withdraw(u8),
-    /// The program has been ended, and how is known or not.
+    /// The program has ended, with or without a known exit.
     Close(bool),
 }
 
@@ -175,7 +175,7 @@ pub(crate) fn approval(kind: u8, pattern: &str) -> ApprovalAnswer {
     ApprovalAnswer::Allow { scope, pattern: Some(pattern.to_owned()) }
 }
 
-/// Every moment whose bit is set has a hook.
+/// Each hook point whose bit is set has a hook.
 pub(crate) fn guarded(mut policy: RunPolicy, bits: u32) -> RunPolicy {
     let moments = HookMoment::ALL.iter().enumerate().filter(|(place, _)| bits >> place & 1 == 1);
     policy.agent.hooks = moments.map(|(_, moment)| guard(*moment)).collect();
@@ -185,12 +185,12 @@ pub(crate) fn guarded(mut policy: RunPolicy, bits: u32) -> RunPolicy {
 struct Driver {
     world: World,
     sent: Vec<SessionEvent>,
-    /// What a provider reports: nothing, little, what was sent, or nonsense.
+    /// The provider's reports: none, a little, the actual amount, or an impossible one.
     reports: u8,
     cancels: bool,
-    /// Somebody has given it more.
+    /// A limit was raised.
     raised: bool,
-    /// Tokens of results, in hundredths of what a call's kind says.
+    /// The size of results, as a percentage of the call kind's own.
     size: usize,
     is_attended: bool,
 }
@@ -209,7 +209,7 @@ impl Driver {
         } else if self.world.checking().is_some() {
             self.apply(&Op::Hooks(kind));
         } else if !self.world.consults().is_empty() {
-            // Seldom a no.
+            // Rarely a refusal.
             self.apply(&Op::Hear(salt, if kind < 30 { salt } else { 8 }));
         } else if self.world.closing().is_some() {
             self.close(kind < 128);
@@ -228,7 +228,7 @@ impl Driver {
             Op::Next(kind, salt) => self.next(*kind, *salt),
             Op::Answer(kind, salt) => {
                 if let Some(seq) = self.world.thinking() {
-                    // A summary is mostly one.
+                    // The answer to a request for a summary is mostly one.
                     let kind = if self.world.thinks_for(Purpose::Summary) { kind % 16 } else { *kind };
                     let answer = Answer { usage: self.report(), ..answer(kind, *salt, serial) };
                     self.send(SessionEvent::Answered { seq, answer });
@@ -325,7 +325,7 @@ impl Driver {
         }
     }
 
-    /// What the provider says of the request in flight.
+    /// The provider's report on the request in flight.
     fn report(&self) -> Usage {
         let sent = self.world.request_tokens;
         let (input_tokens, output_tokens) = match self.reports % 4 {
@@ -344,7 +344,7 @@ impl Driver {
         }
     }
 
-    /// The process dies: the states are folded from the logs anew, and what was open is nobody's any more.
+    /// The process dies: the states are folded from the logs anew, and no process performs the open effects.
     fn crash(&mut self) {
         self.world.read_back();
         let fresh = self.world.open.iter().filter(|(id, effect)| {
@@ -368,14 +368,14 @@ impl Driver {
         assert_eq!(self.world.session_log().len(), before, "a stray result counted");
     }
 
-    /// Plays a well-behaved world until the session rests: it must get there.
+    /// Plays a well-behaved world until the session stops, which it must.
     fn play_to_rest(&mut self) {
         for _ in 0..400 {
             if self.world.outcome().is_some() {
                 return;
             }
             if self.is_attended {
-                // Where a person works it is over when that one is done.
+                // With a person at the terminal it ends when that person's program does.
                 let exited = TerminalEvent::Exited { exit: Exit::Code(0) };
                 self.send(SessionEvent::Terminal(Box::new(TerminalNoted::certain(exited))));
             }
@@ -463,7 +463,7 @@ struct Case {
     cancels: bool,
     reports: u8,
     size: usize,
-    /// Its agent is a program; one that a person works at.
+    /// Whether its agent is a program, and whether a person works at it.
     program: Option<bool>,
 }
 
@@ -531,7 +531,7 @@ impl Case {
     }
 
     fn check(&self, seen: &mut Seen) {
-        // Who pays by tokens is told no more than was set aside.
+        // If tokens or money are limited, the provider reports no more than was reserved.
         let is_bound = self.tokens.is_some() || self.money.is_some();
         let reports = if is_bound { self.reports % 3 } else { self.reports };
         let mut driver = Driver {
@@ -548,7 +548,7 @@ impl Case {
         }
         driver.play_to_rest();
         let outcome = driver.world.outcome().expect("it rests");
-        // The run stands as its root agent does.
+        // The run's status is its root agent's.
         let last = driver.world.run_log().iter().rfind(|record| !matches!(record.entry, Entry::Snapshot(_)));
         match last.expect("entries").entry.clone() {
             Entry::Ended(end) => assert_eq!(end.outcome, outcome),
@@ -556,7 +556,7 @@ impl Case {
             other => panic!("the run's last entry is {}", other.kind()),
         }
         if let Some(limit) = self.tokens {
-            // The script's answers never exceed what was set aside for them.
+            // The script's answers never exceed their reservations.
             let limit = limit.max(if driver.raised { 100_000 } else { 0 });
             let charged = charged(&driver.world);
             assert!(charged <= limit, "{charged} charged of {limit}");
@@ -574,7 +574,7 @@ impl Case {
     }
 }
 
-/// `PROPTEST_CASES` asks for more of them.
+/// `PROPTEST_CASES` sets another number.
 pub(crate) fn cases(usual: u32) -> ProptestConfig {
     let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
     let own = ProptestConfig::with_cases(256).cases;

@@ -1,4 +1,4 @@
-//! Budgets of a tree: random calls against a model that keeps a list of them and sums it up anew each time.
+//! Budgets of a tree: random calls against a model that keeps a list of them and adds it up each time.
 
 use proptest::prelude::*;
 use proptest::test_runner::{TestCaseError, TestRunner};
@@ -11,12 +11,12 @@ use provost_event::{
 use crate::world::RUN;
 
 const DEPTH_MAX: usize = 4;
-/// The shortest answer that is worth a call.
+/// The shortest useful answer.
 const USEFUL: u32 = 256;
-/// Some of the agents that nobody has heard of.
+/// Numbers of agents that were never admitted.
 const STRANGERS: u32 = 1_000;
 
-/// Agents and calls are named by their place among those that are there.
+/// Agents and calls are given by their index among the existing ones.
 #[derive(Debug, Clone, Copy)]
 enum Op {
     Admit {
@@ -34,7 +34,7 @@ enum Op {
     ReserveByStranger {
         request: Request,
     },
-    /// For a call that something is set aside for, or was.
+    /// For a call that has or had a reservation.
     ReserveAgain {
         call: usize,
         request: Request,
@@ -57,16 +57,16 @@ struct Request {
     price: Option<Price>,
     /// Only judges' calls count for the judges' part.
     purpose: Purpose,
-    /// The judges' part of each limit, in hundredths.
+    /// The judges' part of each limit, in percent.
     percent: u8,
-    /// What a call that keeps something back leaves for a judge besides.
+    /// Tokens that a call with a reserve leaves for a judge.
     kept_tokens: u64,
     kept_cost: MicroDollars,
     turn: u32,
 }
 
 impl Request {
-    /// Judges are asked at the end: they leave nothing for later.
+    /// Judges are called at the end: they leave nothing for later.
     fn keeps_back(&self) -> bool {
         self.keeps_back && !self.is_judges()
     }
@@ -75,13 +75,13 @@ impl Request {
         self.purpose == Purpose::Judge
     }
 
-    /// So much of `limit` judges may take.
+    /// The part of `limit` that judges may use.
     fn part(&self, limit: u64) -> u64 {
         limit * u64::from(self.percent) / 100
     }
 }
 
-/// What a provider reports, in percent of what was asked for.
+/// The provider's report, in percent of the request.
 #[derive(Debug, Clone, Copy)]
 struct Took {
     percent: u64,
@@ -119,7 +119,7 @@ fn budget(tokens: u8, money: u8) -> Budget {
 }
 
 impl Op {
-    /// Random bytes as what happens; a strategy that knows it takes far longer to make it.
+    /// Random bytes as an operation; a strategy for operations takes far longer.
     fn of(bytes: u64) -> Self {
         let [kind, place, a, b, c, d, e, ..] = bytes.to_le_bytes();
         let place = usize::from(place);
@@ -154,7 +154,7 @@ struct Agent {
     budget: Budget,
 }
 
-/// A call, whether something is set aside for it or not.
+/// A call, with or without a reservation.
 #[derive(Debug, Clone)]
 struct Call {
     agent: u32,
@@ -174,7 +174,7 @@ struct Charge {
     is_turn: bool,
 }
 
-/// Lists of what there is and what happened.
+/// Lists of the agents and calls, and of what happened.
 #[derive(Default)]
 struct Naive {
     agents: Vec<Agent>,
@@ -193,7 +193,7 @@ impl Naive {
         std::iter::successors(self.find(agent), |link| self.find(link.parent?))
     }
 
-    /// Whether what `agent` does counts for `whom`; all that is done counts for the run, which is nobody.
+    /// Whether what `agent` does counts for `whom`; `None` is the run, for which everything counts.
     fn counts(&self, agent: u32, whom: Option<u32>) -> bool {
         whom.is_none_or(|whom| self.chain(agent).any(|link| link.number == whom))
     }
@@ -218,7 +218,7 @@ impl Naive {
         sum
     }
 
-    /// What the calls that `counts` says have taken, by their agent and whether they are judges'.
+    /// The usage of the calls that `counts` selects, by their agent and whether they are judges'.
     fn taken(&self, counts: impl Fn(u32, bool) -> bool) -> ExecutionTracker {
         let mut sum = ExecutionTracker::default();
         for charge in self.charges.iter().filter(|charge| counts(charge.agent, charge.is_judges)) {
@@ -234,18 +234,18 @@ impl Naive {
         sum
     }
 
-    /// Whose limits count for an agent, and which: its own, those above it, the run's.
+    /// The limits that apply to an agent, with their owners: its own, those above it, the run's.
     fn limits(&self, agent: u32) -> Vec<(Option<u32>, Budget)> {
         let chain = self.chain(agent).map(|link| (Some(link.number), link.budget));
         chain.chain([(None, self.run_budget)]).collect()
     }
 
-    /// The limit that a call with so long an answer would break, if any.
+    /// The first limit that a call with an answer of this length would exceed, if any.
     fn breaks(&self, agent: u32, request: Request, output: u32) -> Option<Refusal> {
         let mut limits = self.limits(agent);
         let run = limits.pop();
         let all = limits.into_iter().map(|(by, budget)| (by, budget, self.spent(by), false));
-        // The judges' part is the run's, and looked at just before it.
+        // The judges' part belongs to the run, and is checked just before its limit.
         let share = request.is_judges().then(|| {
             let money = self.run_budget.money.map(|limit| MicroDollars(request.part(limit.0)));
             let tokens = self.run_budget.tokens.map(|limit| request.part(limit));
@@ -262,7 +262,7 @@ impl Naive {
     }
 }
 
-/// The limit of one budget that a call with so long an answer would break.
+/// The limit of one budget that a call with an answer of this length would exceed.
 fn breaks_one(
     budget: Budget,
     spent: ExecutionTracker,
@@ -292,20 +292,20 @@ fn breaks_one(
     None
 }
 
-/// A refusal without whose limit it is and why: the numbers are compared.
+/// A refusal without owner and reason: only the numbers are compared.
 fn bare(refusal: Refusal) -> Refusal {
     let Exhausted { dimension, used, limit, .. } = refusal.exhausted;
     Refusal { exhausted: Exhausted::new(dimension, used, limit), ..refusal }
 }
 
-/// Micro-dollars, if all input is written to the cache where that is dearer.
+/// Micro-dollars if all input is written to the cache, where that costs more.
 fn worst(price: Price, input: u64, output: u64) -> u64 {
     let usage = Usage { input_tokens: input, output_tokens: output, ..Usage::default() };
     let written = Usage { cache_write_tokens: input, input_tokens: 0, ..usage };
     price.cost(usage).0.max(price.cost(written).0)
 }
 
-/// Micro-dollars of the answer to a request alone.
+/// Micro-dollars of the answer alone.
 fn worst_output(price: Price, input: u64, output: u64) -> u64 {
     let price = Price { input: MicroDollars(0), long: None, ..price.for_prompt(input) };
     price.cost(Usage { output_tokens: output, ..Usage::default() }).0
@@ -319,7 +319,7 @@ const fn session(agent: u32) -> SessionId {
 struct Both {
     ledger: Ledger,
     naive: Naive,
-    /// The last number that an agent or a call was given.
+    /// The number last given to an agent or a call.
     last: u32,
 }
 
@@ -333,7 +333,7 @@ impl Both {
         self.naive.agents.get(place % (self.naive.agents.len() + 1)).map_or(0, |agent| agent.number)
     }
 
-    /// An agent that is first heard of when it calls has nobody above it.
+    /// An agent that isn't admitted before its first call has no parent.
     fn hear_of(&mut self, agent: u32) {
         if self.naive.find(agent).is_none() {
             self.naive.agents.push(Agent { number: agent, parent: None, budget: Budget::default() });
@@ -392,7 +392,7 @@ impl Both {
         }
     }
 
-    /// Whatever parent is named, it keeps its own.
+    /// It keeps its parent, whichever is passed.
     fn readmit(&mut self, agent: usize, budget: Budget) {
         let number = self.agent(agent);
         if let Some(known) = self.naive.agents.iter_mut().find(|known| known.number == number) {
@@ -473,7 +473,7 @@ impl Both {
             let tokens = spent.tokens + spent.tokens_set_aside;
             prop_assert!(budget.tokens.is_none_or(|limit| tokens <= limit));
             let money = spent.cost + spent.cost_set_aside;
-            // A call whose price nobody knows is made all the same.
+            // A call with an unknown price is made all the same.
             prop_assert!(request.price.is_none() || budget.money.is_none_or(|limit| money <= limit));
         }
         Ok(())
@@ -528,7 +528,7 @@ impl Both {
         Ok(())
     }
 
-    /// Writes the ledger down and goes on with what is read back.
+    /// Serializes the ledger and continues with the deserialized one.
     fn read_back(&mut self) -> Result<(), TestCaseError> {
         let text = serde_json::to_string(&self.ledger).expect("JSON");
         let read = serde_json::from_str::<Ledger>(&text).expect("a ledger");
@@ -537,7 +537,7 @@ impl Both {
         Ok(())
     }
 
-    /// Whatever happened, what was set aside comes back to nothing.
+    /// At the end all reservations can be released.
     fn settle_all(&mut self) -> Result<(), TestCaseError> {
         for call in self.naive.calls.clone() {
             if call.set_aside.is_some() {
@@ -553,7 +553,7 @@ impl Both {
     }
 }
 
-/// So many cases, or as many as the variable says.
+/// The number of cases, unless the variable sets another.
 fn cases() -> u32 {
     std::env::var("PROVOST_LEDGER_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(10_000)
 }
@@ -617,10 +617,10 @@ fn judges_have_a_part_of_the_run_s_limit_and_none_of_an_agent_s() {
     let refused = ledger.fitting_output(tokens(6_000), &judge).expect_err("256 tokens are the least");
     let exhausted = Exhausted::new(Dimension::Tokens, 0, 1_200);
     assert_eq!(bare(refused), Refusal { exhausted, by: None, is_judges: true });
-    // An agent's own limit binds its judges whole.
+    // An agent's own limit applies to its judges in full.
     ledger.admit(0, None, tokens(1_900));
     assert_eq!(ledger.fitting_output(Budget::default(), &judge), Ok(900));
-    // Without a limit of the run there is nothing to have a part of.
+    // Without a limit of the run there is no part of it.
     ledger.admit(0, None, Budget::default());
     assert_eq!(ledger.fitting_output(Budget::default(), &judge), Ok(1_000));
 }
@@ -630,15 +630,15 @@ fn other_calls_keep_back_what_a_judge_needs_and_no_more_than_the_judges_part() {
     let ledger = Ledger::default();
     let fits =
         |limit, percent, kept| ledger.fitting_output(tokens(limit), &request(Purpose::Turn, percent, kept));
-    // The request twice, 512 for last words, and twice the answer.
+    // The request twice, 512 for the final summary, and the answer twice.
     assert_eq!(fits(4_512, 100, 0), Ok(1_000));
     assert_eq!(fits(4_511, 100, 0), Ok(999));
     assert_eq!(fits(5_512, 100, 1_000), Ok(1_000));
     assert_eq!(fits(5_511, 100, 1_000), Ok(999));
-    // A tenth of 5,000 is all that judges may have of it.
+    // Judges may only use a tenth of 5,000.
     assert_eq!(fits(5_000, 10, 1_000), Ok(994));
     assert_eq!(fits(5_000, 0, 1_000), Ok(1_000));
-    // Last words keep nothing back.
+    // The final summary keeps nothing back.
     let words = request(Purpose::WrapUp, 100, 1_000);
     assert_eq!(ledger.fitting_output(tokens(2_000), &words), Ok(1_000));
 }

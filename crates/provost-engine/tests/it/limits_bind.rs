@@ -1,4 +1,4 @@
-//! Limits bind by what providers report, whatever we estimate, and all agents of a run together.
+//! Limits apply to the provider's reports, whatever our estimates, and to all agents of a run together.
 
 use std::fmt::Write as _;
 
@@ -12,9 +12,9 @@ use crate::tree_world::{Tree, key, policy};
 use crate::world::RUN;
 
 const TOKENS: u64 = 250_000;
-/// At a dollar a million tokens, the price of these tests, as much.
+/// The same amount, at these tests' price of a dollar a million tokens.
 const MONEY: MicroDollars = MicroDollars(250_000);
-/// A page of code for a result: what is added to a conversation in a turn.
+/// A page of code as a result: what a turn adds to a conversation.
 const RESULT_BYTES: usize = 6_000;
 const CALLS_MAX: usize = 2_000;
 
@@ -35,7 +35,7 @@ fn tokens(limit: u64) -> Budget {
     Budget { tokens: Some(limit), ..Budget::default() }
 }
 
-/// What each agent's last reservation was estimated at.
+/// The estimate of each agent's last reservation.
 fn estimated(tree: &Tree, agent: u32) -> u64 {
     let reserved = tree.log(RUN.into()).iter().rev().find_map(|record| match &record.entry {
         Entry::BudgetReserved(reserved) if reserved.session.agent == agent => Some(reserved.estimated_tokens),
@@ -44,8 +44,8 @@ fn estimated(tree: &Tree, agent: u32) -> u64 {
     reserved.expect("something was set aside")
 }
 
-/// Lets all agents read on until no model is called any more, with a provider that counts `percent` of what we estimate.
-/// Returns by how much its count of each agent's first request was above the estimate, all of them together.
+/// Lets all agents read on until no model is called any more, with a provider that counts `percent` of our
+/// estimate. Returns the total by which its counts of the agents' first requests exceeded their estimates.
 fn work_on(tree: &mut Tree, percent: u64) -> u64 {
     let (mut calls, mut first_errors) = (0, 0);
     let mut known = std::collections::BTreeSet::new();
@@ -70,7 +70,7 @@ fn work_on(tree: &mut Tree, percent: u64) -> u64 {
     first_errors
 }
 
-/// A run of one agent, or of three at work side by side.
+/// A run of one agent, or of three in parallel.
 fn begin(budget: Budget, agents: usize, percent: u64) -> (Tree, u64) {
     let mut tree = Tree::start(limited(budget));
     if agents == 1 {
@@ -95,7 +95,7 @@ fn a_limit_is_passed_by_the_error_of_the_first_call_at_most() {
                 let (mut tree, of_root) = begin(budget, agents, percent);
                 let mut error = work_on(&mut tree, percent);
                 if agents > 1 {
-                    // The children's first requests are taken for as much as the root's came to.
+                    // The sub-agents' first requests are scaled by the root's ratio.
                     error = of_root;
                 }
                 let ledger = tree.run().ledger();
@@ -148,7 +148,7 @@ fn a_conversation_that_was_shortened_is_paid_by_what_was_reported_before() {
 fn turns_of_the_budget_bind_all_agents_together() {
     let budget = Budget { turns: Some(5), ..Budget::default() };
     let mut tree = Tree::start(limited(budget));
-    // Each of two sub-agents would go on for ever, and so would the root.
+    // Each of two sub-agents would continue forever, and so would the root.
     tree.spawn(0, &["spawn_agent", "spawn_agent"]);
     work_on(&mut tree, 100);
     assert_eq!(tree.run().ledger().turns(), 5);
@@ -244,7 +244,7 @@ fn what_the_next_call_needs_is_said_and_what_is_kept_for_what() {
 #[test]
 fn where_the_final_summary_cannot_be_paid_the_outcome_says_so() {
     let mut tree = Tree::start(limited(tokens(4_000)));
-    // The first call's error leaves nothing for anything else.
+    // The first call's error leaves no budget for anything else.
     tree.usage = Usage { input_tokens: 3_900, output_tokens: 60, ..Usage::default() };
     tree.call(0, &[("read", "{}")]);
     tree.finish(0, ToolStatus::Ok, "x");

@@ -28,32 +28,33 @@ impl SegmentLaw {
     }
 }
 
-/// What the entries up to now say that the laws look at.
+/// The facts from the entries so far that the laws use.
 #[derive(Debug, Default)]
 pub(crate) struct LogLaws {
     asked: Vec<CallId>,
     finished: Vec<CallId>,
     started: HashSet<CallId>,
     turns_max: u32,
-    /// Somebody's answer, or a hook's, may have changed the order of results, and let it rest amid calls.
+    /// An answer of a person or a hook may have changed the order of results, and suspended the session amid its
+    /// calls.
     amid_calls: bool,
     has_ended: bool,
     segments: SegmentLaw,
-    /// Tokens that a request may have, if the model's window is known.
+    /// Maximum tokens of a request, if the model's window is known.
     room: Option<u64>,
     purposes: HashMap<u32, Purpose>,
-    /// Nothing has been said and no model called since the last emergency compaction.
+    /// There was no message and no model call since the last emergency compaction.
     is_just_shortened: bool,
-    /// A program was started and nothing is noted of its end.
+    /// A program was started and its end isn't recorded.
     program_runs: bool,
-    /// Those about its goal.
+    /// The laws of its goal.
     pub(crate) goal: GoalLaws,
 }
 
 impl LogLaws {
-    /// Takes in the next entry; `request_tokens` is what the session estimated its last request at.
+    /// Reads the next entry; `request_tokens` is the session's estimate of its last request.
     pub(crate) fn see(&mut self, record: &Record, request_tokens: u64) {
-        // Another policy may bind what comes next.
+        // Another policy may apply from here on.
         if !matches!(record.entry, Entry::AgentPolicyChanged(_)) && std::mem::take(&mut self.has_ended) {
             assert!(matches!(record.entry, Entry::Resumed(_)), "an end is followed by {:?}", record.entry);
         }
@@ -102,7 +103,7 @@ impl LogLaws {
                 self.results_are_complete("an end");
                 self.has_ended = true;
             }
-            // Who makes way begins no call any more, and results may come in another order than without it.
+            // A session that yields starts no more calls, and results may come in another order than without it.
             Entry::YieldRequested(_) => self.amid_calls = true,
             Entry::Paused(_) if self.asked.len() != self.finished.len() => {
                 assert!(self.amid_calls, "a rest before all calls have a result");
@@ -128,11 +129,11 @@ impl LogLaws {
         if !matches!(called.purpose, Purpose::WrapUp | Purpose::Judge) {
             self.results_are_complete("a model call");
         }
-        // Last words open no turn.
+        // The final summary opens no turn.
         assert!(called.turn <= self.turns_max, "turn {} of {}", called.turn, self.turns_max);
         // A judge has a window of its own.
         if let Some(room) = self.room.filter(|_| called.purpose != Purpose::Judge) {
-            // The question for an aside comes besides.
+            // An extra question comes in addition.
             let most = if called.purpose == Purpose::Turn { room * 95 / 100 } else { room };
             assert!(
                 request_tokens <= most,
@@ -171,7 +172,7 @@ impl LogLaws {
     }
 }
 
-/// Tokens that a request may have: the window less the answer's cap, which is at most half of it.
+/// Maximum tokens of a request: the window less the answer's cap, which is at most half of it.
 pub(crate) fn room(policy: &AgentPolicy) -> Option<u64> {
     let model = &policy.model;
     let window = model.window_tokens?;

@@ -1,11 +1,12 @@
-//! Long histories: snapshots are taken as they are due, and reading back from the newest one gives the same state.
+//! Long histories: snapshots are taken when they are due, and reading back from the newest one gives the same
+//! state.
 
 use provost_engine::RunEvent;
 use provost_event::{ActorKey, Budget, CompactionKind, Entry, ErrorClass, Purpose, Record, Usage};
 
 use crate::world::{ROOT, RUN, World, without_hooks};
 
-/// Entries between two snapshots, at least.
+/// Minimum number of entries between two snapshots.
 const EVERY: usize = 1_000;
 
 fn snapshots(log: &[Record]) -> Vec<usize> {

@@ -1,4 +1,4 @@
-//! A model that gives no answer: patience, suspension, waiting where nobody sits at the terminal, models that stand in.
+//! A model that doesn't answer: patience, suspension, waiting without a person at the terminal, fallbacks.
 
 use provost_engine::{Effect, RunEvent};
 use provost_event::{
@@ -11,7 +11,7 @@ use crate::world::{World, without_hooks};
 const MINUTE_MS: u64 = 60_000;
 const HOUR_MS: u64 = 60 * MINUTE_MS;
 
-/// Where nobody sits at the terminal.
+/// A policy without a person at the terminal.
 fn unattended() -> RunPolicy {
     let mut policy = without_hooks();
     policy.agent.limits.outage_max_ms = 8 * HOUR_MS;
@@ -26,7 +26,7 @@ fn cause(world: &World) -> Option<TroubleCause> {
     }
 }
 
-/// Fails until `ms` have passed, or the run is suspended; returns how long it was.
+/// Fails until `ms` have passed or the run is suspended; returns how long it took.
 fn down(world: &mut World, class: ErrorClass, ms: u64) -> u64 {
     let began = world.now;
     while world.thinking().is_some() && world.now.since_ms(began) < ms {

@@ -41,7 +41,7 @@ fn shown(ruling: &Ruling) -> String {
     format!("{:?} {rule}{default}", ruling.permission)
 }
 
-/// Judges each command under the same rules; all that differ are told at once.
+/// Judges each command under the same rules, and reports all differences at once.
 fn check(rules: &[&str], rows: &[(&str, &str)]) {
     let permissions = permissions(rules);
     let wrong: Vec<String> = rows
@@ -695,7 +695,8 @@ fn a_command_line_at_a_terminal_is_judged_as_the_shell_judges_it() {
     assert_eq!(judge(&own, &read), "Ask - by default");
     assert_eq!(judge(&["allow terminal"], &send("print(1)")), "Allow allow terminal");
 
-    // What the shell may not do, or only with consent, isn't done here either; what it may is no leave to do it here.
+    // What is denied to the shell, or needs approval there, is denied or needs approval here too; what is allowed
+    // there isn't allowed here.
     let shells = ["deny shell(rm *)", "ask Bash(git push *)", "allow shell(ls *)", "otherwise ask"];
     assert_eq!(judge(&shells, &start("rm -rf x")), "Deny deny shell(rm *)");
     assert_eq!(judge(&shells, &send("rm -rf x")), "Deny deny shell(rm *)");
@@ -704,7 +705,7 @@ fn a_command_line_at_a_terminal_is_judged_as_the_shell_judges_it() {
     assert_eq!(judge(&["deny shell", "allow terminal"], &start("ls")), "Deny deny shell");
     assert_eq!(judge(&["deny shell", "allow terminal"], &read), "Allow allow terminal");
 
-    // Without what it is about it may be anything.
+    // Without the relevant argument it may be anything.
     assert_eq!(judge(&["deny terminal(rm *)"], &json(r#"{"action":"start"}"#)), "Deny deny terminal(rm *)");
     assert_eq!(judge(&["deny terminal(rm *)"], &json(r#"{"command":"ls"}"#)), "Deny deny terminal(rm *)");
     assert_eq!(

@@ -1,8 +1,8 @@
-//! Attempts to run a command past its permissions, each with what it does in real shells.
+//! Attempts to run a command despite the permissions, each with its effect in real shells.
 //!
-//! `v` is a program that nothing allows, and that leaves a mark when it runs. The rows are in `shell_attempts.txt`: in
-//! which shells it was seen to run (`b`ash, `d`ash, `-` for none), a tab, the command with `␤` for a newline. The one
-//! law: where the permissions say that a command may be made, `v` isn't run by it.
+//! `v` is a program that no rule allows, and that leaves a mark when it runs. The rows are in
+//! `shell_attempts.txt`: in which shells it was seen to run (`b`ash, `d`ash, `-` for none), a tab, the command
+//! with `␤` for a newline. The one law: if the permissions allow a command, the command doesn't run `v`.
 
 use std::cell::Cell;
 use std::fs;
@@ -17,11 +17,11 @@ use crate::permissions::{command, permissions};
 
 const ROWS: &str = include_str!("shell_attempts.txt");
 
-/// Denials that aren't met by the text, by class: SECURITY.md lists the classes.
+/// Denials that the text doesn't reach, by class: SECURITY.md lists the classes.
 const MISSED: &str = include_str!("shell_missed.txt");
 
-/// Programs that are allowed with whatever arguments: all but `v`, so that only what is judged in the arguments is
-/// in the way.
+/// Programs that are allowed with any arguments: all but `v`, so that only the ruling on the arguments can prevent
+/// it.
 const ALLOWED: &[&str] = &[
     "echo",
     "printf",
@@ -175,7 +175,7 @@ const ALLOWED: &[&str] = &[
     "IFS=,",
 ];
 
-/// What somebody allows who wants an agent to look around.
+/// The rules of a user who lets an agent look around.
 const LOOKING: &[&str] = &[
     "ls *",
     "cat *",
@@ -262,7 +262,7 @@ impl Lists {
         }
     }
 
-    /// The lists under which it may be made.
+    /// The lists that allow it.
     fn let_through(&self, text: &str) -> Vec<&'static str> {
         let lists =
             [("deny", &self.deny), ("ask", &self.ask), ("allow", &self.allow), ("looking", &self.looking)];
@@ -282,8 +282,8 @@ impl Shells {
         Self { folder: tempfile::tempdir().expect("a folder"), runs: Cell::new(0) }
     }
 
-    /// Runs `script` and says whether `v` was run. What a script leaves running finds the programs and the mark of its
-    /// own run.
+    /// Runs `script` and returns whether `v` was run. Processes that a script leaves running find the programs and
+    /// the mark of its own run.
     pub(crate) fn runs_v(&self, shell: &str, script: &str) -> bool {
         self.runs.set(self.runs.get() + 1);
         let root = self.folder.path().join(self.runs.get().to_string());
@@ -346,7 +346,7 @@ fn no_attempt_is_let_through_that_runs_what_is_not_listed() {
         let through = lists.let_through(text);
         let seen = match &show {
             Some(_) => seen(&shells, text),
-            // What never gets through needn't be run again.
+            // A command that no list allows needn't be run again.
             None if through.is_empty() => continue,
             None => seen(&shells, text),
         };

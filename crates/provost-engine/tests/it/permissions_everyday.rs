@@ -1,4 +1,4 @@
-//! Ordinary command lines of developers, under rules that a developer would write: how many are asked about.
+//! Ordinary command lines of developers, under rules that a developer would write: how many need approval.
 
 use provost_event::Permission;
 
@@ -6,7 +6,7 @@ use crate::permissions::{command, permissions};
 
 const LINES: &str = include_str!("shell_everyday.txt");
 
-/// What a developer allows who wants to be left alone with the usual.
+/// The rules of a developer who doesn't want to be asked about ordinary commands.
 const ALLOWED: &[&str] = &[
     "cargo", "git", "find", "xargs", "grep", "rg", "ls", "cat", "head", "tail", "sed", "awk", "wc", "sort",
     "uniq", "cut", "tr", "diff", "jq", "curl", "echo", "printf", "cd", "pwd", "mkdir", "touch", "cp", "mv",

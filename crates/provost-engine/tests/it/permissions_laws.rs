@@ -1,4 +1,4 @@
-//! Laws of permissions: order, round trips, bounds, and that real shells run nothing that isn't found.
+//! Laws of permissions: order, round trips, bounds, and that real shells run nothing that the scan doesn't find.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -76,7 +76,7 @@ const PIECES: &[&str] = &[
     "-",
 ];
 
-/// What a command may be put in.
+/// Constructs that may contain a command.
 const PAIRS: &[(&str, &str)] = &[
     ("`", "`"),
     ("$(", ")"),
@@ -199,7 +199,7 @@ proptest! {
         let mut with = rules;
         with.push(more.clone());
         let after = judged(&with, &input);
-        // Where all else is denied, an `ask` opens.
+        // If all else is denied, an `ask` allows more.
         prop_assume!(!(more.starts_with("ask") && with.iter().any(|rule| rule == "otherwise deny")));
         let stricter = more.starts_with("deny") || more.starts_with("ask");
         prop_assert!(if stricter { after >= before } else { after <= before }, "{before:?} to {after:?}");
@@ -232,12 +232,12 @@ proptest! {
     }
 }
 
-/// Whether `q` isn't run: what was added fell into a comment or the body of a here-document.
+/// Whether `q` isn't run: the addition became part of a comment or of the body of a here-document.
 fn runs_nothing_new(script: &str) -> bool {
     permissions(&["deny shell(*q*)"]).judge("shell", &command(script)).permission == Permission::Allow
 }
 
-/// Judges within `limit`; on a busy machine once out of three is enough.
+/// Judges within `limit`; on a busy machine one of three attempts is enough.
 fn soon(permissions: &Permissions, input: &Json, limit: Duration) -> Permission {
     let mut fastest = Duration::MAX;
     let mut permission = Permission::Allow;
@@ -306,7 +306,7 @@ fn no_command_takes_long_or_deep() {
     assert_eq!((judge(&edge(16 * 1024)), judge(&edge(16 * 1024 + 1))), (Permission::Allow, Permission::Ask));
 }
 
-/// What may be run by the generated scripts: all programs in them but `v`.
+/// The programs in the generated scripts, all but `v`.
 const ALLOWED: &[&str] = &[
     "a", "echo", "cat", "test", "[[", "let", "env", "nice", "timeout", "xargs", "find", "sh", "eval", "trap",
     "printf", "read", "set", "f", "tee", "time", "x=1",
@@ -333,7 +333,7 @@ fn real_shells_run_nothing_that_is_not_found() {
         let (by_denied, by_allowed) = (made(&denied), made(&allowed));
         free += usize::from(by_denied);
         covered += usize::from(by_allowed);
-        // Of what isn't made some are run all the same, so that it shows that there is something to find.
+        // Some of the scripts that aren't allowed are run all the same, to show that there is something to find.
         if !by_denied && !by_allowed && !script.len().is_multiple_of(8) {
             continue;
         }

@@ -1,9 +1,9 @@
-//! Programs that are there to look and can write all the same, each form with what it does in real shells.
+//! Programs that normally only read but can also write, each form with its effect in real shells.
 //!
-//! The rows are in `shell_writes.txt`: in which shells the command was seen to change the folder it ran in (`b`ash,
-//! `d`ash, `-` for none, `m` where only the manual says so), a tab, the command. The one law: where patterns with a star allow only programs that look,
-//! what changes a file isn't let through. What would change the machine instead (`date -s`) stands in a list here,
-//! and is never run.
+//! The rows are in `shell_writes.txt`: in which shells the command was seen to change the folder it ran in
+//! (`b`ash, `d`ash, `-` for none, `m` if only the manual says so), a tab, the command. The one law: if patterns
+//! with a star allow only reading programs, a command that changes a file isn't allowed. Commands that would
+//! change the machine instead (`date -s`) are in a list here, and are never run.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,8 +17,8 @@ use crate::permissions_attempts::rows;
 
 const ROWS: &str = include_str!("shell_writes.txt");
 
-/// Programs that are there to look, each allowed with whatever arguments. `touch`, `set` and the like are there to
-/// prepare a row; `git *` is a list of git's commands that only look.
+/// Programs that normally only read, each allowed with any arguments. `touch`, `set` and the like prepare a row;
+/// `git *` is a list of git's subcommands that only read.
 #[rustfmt::skip]
 const LOOKING: &[&str] = &[
     "uniq", "xxd", "ptx", "shuf", "iconv", "ss", "sort", "tree", "file", "less", "zless", "zmore", "more", "diffstat", "info", "base64", "yq", "xmllint",
@@ -40,7 +40,7 @@ fn looking() -> provost_engine::Permissions {
     permissions(&rules.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
-/// What a folder holds, by path; git's own folder is left out.
+/// The contents of a folder, by path; git's own folder is left out.
 fn contents(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut all = BTreeMap::new();
     for entry in fs::read_dir(folder).expect("a folder").flatten() {
@@ -96,7 +96,7 @@ fn seen(text: &str) -> String {
         let mut child = shell(path, folder.path(), &["-c", text]);
         _ = child.status().expect("a shell");
         let mut after = contents(folder.path());
-        // What a row itself prepares.
+        // Files that a row itself prepares.
         after.retain(|name, held| !(held.is_empty() && name.starts_with('-')));
         before != after
     };
@@ -172,7 +172,7 @@ fn no_star_lets_a_program_that_looks_change_the_machine() {
     assert!(wrong.is_empty(), "let through: {wrong:#?}");
 }
 
-/// Looking goes on without a question.
+/// Reading needs no approval.
 const LOOKS: &[&str] = &[
     "uniq",
     "uniq f",

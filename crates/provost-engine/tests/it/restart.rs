@@ -1,4 +1,4 @@
-//! Agents that fail: which failures are tried again, in which session, how often, and who hears of it.
+//! Agents that fail: which failures are retried, in which session, how often, and which agents are notified.
 
 use expect_test::{Expect, expect};
 use provost_engine::AgentStanding;

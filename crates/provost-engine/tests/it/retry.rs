@@ -67,7 +67,7 @@ proptest! {
             Some(asked) => prop_assert_eq!(wait, asked.max(1)),
             None => prop_assert!((ceiling / 2..=ceiling).contains(&wait), "{wait} of {ceiling}"),
         }
-        // Both ends may be drawn.
+        // Both ends are possible.
         prop_assert_eq!(retry_delay_ms(failures, None, 0), ceiling / 2);
         prop_assert_eq!(retry_delay_ms(failures, None, ceiling / 2), ceiling);
     }

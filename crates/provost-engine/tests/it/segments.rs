@@ -1,4 +1,4 @@
-//! No end closes a log: somebody's ask begins another segment after each, and nothing else does.
+//! No end closes a log: a request begins another segment after each, and nothing else does.
 
 use provost_engine::{Actor, Now, RunEvent, SessionEvent, Step};
 use provost_event::{
@@ -18,7 +18,7 @@ fn resume(world: &mut World, text: Option<&str>) {
     });
 }
 
-/// A run that came to `outcome`.
+/// A run with this outcome.
 fn ended(outcome: &str) -> World {
     let mut world = World::start(without_hooks());
     match outcome {

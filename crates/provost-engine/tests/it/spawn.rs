@@ -1,4 +1,4 @@
-//! Slots: random requests against a model so plain that it can be read.
+//! Slots: random requests against a plain, readable model.
 
 use proptest::prelude::*;
 use proptest::test_runner::{TestCaseError, TestRunner};
@@ -8,12 +8,12 @@ use provost_event::{Priority, SpawnBudget};
 const PRIORITIES: [Priority; 5] =
     [Priority::Background, Priority::Low, Priority::Normal, Priority::High, Priority::Critical];
 
-/// Agents are named by their place among those that are there; one past the end is a stranger.
+/// Agents are given by their index among the existing ones; an index past the end is an unknown agent.
 #[derive(Debug, Clone, Copy)]
 enum Op {
     Acquire(Priority),
     Wait(Priority),
-    /// One that is there asks once more.
+    /// A repeated request of an existing agent.
     AcquireAgain(usize),
     WaitAgain(usize),
     Left(usize, Then),
@@ -25,7 +25,7 @@ enum Op {
 }
 
 impl Op {
-    /// Random bytes as a request; a strategy that knows requests takes far longer to make them.
+    /// Random bytes as a request; a strategy for requests takes far longer.
     fn of(bytes: u32) -> Self {
         let [kind, agent, rest, _] = bytes.to_le_bytes();
         let (agent, priority) = (usize::from(agent), PRIORITIES[usize::from(rest) % PRIORITIES.len()]);
@@ -49,7 +49,7 @@ impl Op {
 enum At {
     Work,
     Leaving,
-    /// In the line since.
+    /// Queued since.
     Line(usize),
     Sleep,
 }
@@ -59,7 +59,8 @@ struct One {
     number: u32,
     priority: Priority,
     at: At,
-    /// Above all others in the line if it has risen (1), above those too if somebody makes way for it (2).
+    /// Before all others in the queue if its priority has risen (1), before those too if another agent yields to
+    /// it (2).
     claim: u8,
     has_worked: bool,
 }
@@ -70,7 +71,7 @@ impl One {
     }
 }
 
-/// The rules as a list that is searched from one end to the other; agents are in it in the order in which they came.
+/// The rules as a list that is searched from one end to the other; agents are in it in order of arrival.
 struct Naive {
     slots: usize,
     preempts: bool,
@@ -109,7 +110,7 @@ impl Naive {
         for one in &self.all {
             let may = one.at == At::Work && one.priority < priority;
             let may = may && !self.is_root(one.number);
-            // Of several with the lowest priority the last one that came.
+            // Among several with the lowest priority the last arrival.
             if may && victim.is_none_or(|known| one.priority <= known.priority) {
                 victim = Some(one);
             }
@@ -191,7 +192,7 @@ impl Naive {
         Vec::new()
     }
 
-    /// Whoever is first in the line gets a slot, as long as there is one.
+    /// The first agent in the queue gets a slot, as long as there is one.
     fn fill(&mut self) -> Vec<SlotMove> {
         let mut moves = Vec::new();
         while self.held() < self.slots && !self.is_held {
@@ -214,11 +215,11 @@ impl Naive {
     }
 }
 
-/// The tracker and the model, asked the same.
+/// The tracker and the model, given the same requests.
 struct Both {
     tracker: SpawnTracker,
     naive: Naive,
-    /// The number of the next newcomer.
+    /// The number of the next new agent.
     next: u32,
 }
 
@@ -329,7 +330,7 @@ impl Both {
         Ok(())
     }
 
-    /// Writes the tracker down and goes on with what is read back.
+    /// Serializes the tracker and continues with the deserialized one.
     fn read_back(&mut self) -> Result<(), TestCaseError> {
         let text = serde_json::to_string(&self.tracker).expect("JSON");
         let read = serde_json::from_str::<SpawnTracker>(&text).expect("a tracker");
@@ -339,7 +340,7 @@ impl Both {
     }
 }
 
-/// So many cases, or as many as the variable says.
+/// The number of cases, unless the variable sets another.
 fn cases() -> u32 {
     std::env::var("PROVOST_SPAWN_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(10_000)
 }

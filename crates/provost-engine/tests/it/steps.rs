@@ -1,4 +1,4 @@
-//! The steps of a flow: random flows and random ends against a model so plain that it can be read.
+//! The steps of a workflow: random workflows and random ends against a plain, readable model.
 
 use proptest::prelude::*;
 use proptest::test_runner::{TestCaseError, TestRunner};
@@ -8,7 +8,7 @@ use provost_event::{
     Priority, RunId, SessionId, StepEnd, StepEnded, StepPolicy, Timestamp, Verdict,
 };
 
-/// What the wall clock shows all the time: it counts for nothing.
+/// The wall clock's constant time, which must have no effect.
 const WALL: Timestamp = Timestamp(5_000_000);
 const THEN: [OnStepFailure; 3] = [OnStepFailure::Abort, OnStepFailure::Skip, OnStepFailure::Ask];
 
@@ -31,8 +31,8 @@ fn flow(steps: Vec<StepPolicy>) -> FlowPolicy {
     FlowPolicy { name: "flow".to_owned(), steps }
 }
 
-/// Random bytes as a flow without circles: a step needs some of those before it, by the bits of a number; the order in
-/// which they are written is another.
+/// Random bytes as a workflow without cycles: a step depends on some of those before it, by the bits of a number;
+/// they are written in another order.
 fn random_flow(bytes: &[u32]) -> FlowPolicy {
     let mut steps = Vec::new();
     for (number, bytes) in bytes.iter().enumerate() {
@@ -87,7 +87,7 @@ enum At {
     Skipped,
 }
 
-/// The rules, looked up anew in a list each time.
+/// The rules, looked up in a list each time.
 struct Naive {
     flow: FlowPolicy,
     all: Vec<(At, u32)>,
@@ -120,7 +120,7 @@ impl Naive {
         needs.into_iter().any(|need| need == other || self.needs(need, other))
     }
 
-    /// What shall follow, but for the time at which a step is tried again.
+    /// The expected consequence, except for the time of a retry.
     fn ended(&mut self, place: usize, outcome: &Outcome, due: Option<Elapsed>) {
         let policy = &self.flow.steps[place];
         let failures = &mut self.all[place].1;
@@ -255,7 +255,7 @@ impl Both {
         Ok(())
     }
 
-    /// Begins and ends what there is until nothing is left; whoever is asked says go on.
+    /// Begins and ends steps until nothing is left; each question is answered with a resumption.
     fn play_out(&mut self) -> Result<(), TestCaseError> {
         for _ in 0..10 * self.naive.all.len() {
             if self.tracker.is_over() {
@@ -266,7 +266,7 @@ impl Both {
             self.end(0, 0)?;
             self.resume();
         }
-        // A flow that is given up is never over: what needs the failed step is never begun.
+        // A workflow that has failed is never over: the dependents of the failed step are never begun.
         let was_given_up = (0..self.naive.all.len()).any(|place| {
             self.naive.all[place].0 == At::Failed
                 && self.naive.flow.steps[place].on_failure == OnStepFailure::Abort
@@ -276,7 +276,7 @@ impl Both {
     }
 }
 
-/// So many cases, or as many as the variable says.
+/// The number of cases, unless the variable sets another.
 fn cases() -> u32 {
     std::env::var("PROVOST_FLOW_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(1_500)
 }

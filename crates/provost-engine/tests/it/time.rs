@@ -1,4 +1,4 @@
-//! The two clocks of a stage: its own, which only goes on, and the wall clock, which may be set.
+//! The two clocks of a stage: its own, which only advances, and the wall clock, which may be set.
 
 use provost_engine::{Effect, Now};
 use provost_event::{ActorKey, Elapsed, Entry, Record, Seq, Timestamp};
@@ -6,7 +6,7 @@ use provost_event::{ActorKey, Elapsed, Entry, Record, Seq, Timestamp};
 /// When stages begin.
 pub(crate) const BEGIN: Timestamp = Timestamp(100_000_000);
 
-/// How the wall clock, and the run's elapsed time, differ from the time of a stage.
+/// How the wall clock, and the run's elapsed time, differ from a stage's own time.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Clocks {
     /// Milliseconds by which the wall clock was set.
@@ -32,7 +32,7 @@ impl Clocks {
         Record { actor, seq, at: self.wall(now), elapsed: self.elapsed(now), entry }
     }
 
-    /// The effect with a timer's end by the time of the stage, as the process has it that set the timer.
+    /// The effect with a timer's end by the stage's own time, as the process that set the timer has it.
     pub(crate) fn begun(self, now: Timestamp, effect: Effect) -> Effect {
         let Effect::Timer { due, remaining_ms } = effect else { return effect };
         assert_eq!(

@@ -1,4 +1,4 @@
-//! A run with several agents, by scripts: who works, who waits, who makes way, who hears of what.
+//! A run with several agents, as scripts: which ones work, wait, yield, and get notified.
 
 use expect_test::{Expect, expect};
 use provost_engine::{AgentStanding, Effect, RunEvent, SessionEvent};
@@ -19,7 +19,7 @@ fn is_done(outcome: Option<Outcome>) -> bool {
     matches!(outcome, Some(Outcome::Completed { .. }))
 }
 
-/// Everybody who thinks says that it is done, the last one first, until nobody thinks.
+/// Each agent with a model call says that it is done, the last one first, until there are no calls.
 fn play_out(tree: &mut Tree) {
     for _ in 0..100 {
         let Some(agent) = tree.thinking().last().copied() else { return };
@@ -111,11 +111,11 @@ fn permissions_only_narrow_on_the_way_down() {
     tree.spawn(0, &["normal"]);
     let child = tree.session(1).expect("it works").policy().expect("a policy").clone();
     assert!(child.tools.iter().all(|tool| tool.name != "web"), "its parent doesn't have that tool");
-    // What the parent's permissions deny, what its own ask about, and what nobody minds.
+    // A call that the parent's permissions deny, one that its own ask about, and one that is allowed.
     tree.call(1, &[("shell", "{}"), ("edit", r#"{"path":"a"}"#), ("read", "{}")]);
     assert_eq!(tree.results(1)[0].0, ToolStatus::Denied);
     assert_eq!(tree.approvals(1).len(), 1);
-    // And so for the one below that.
+    // The same for the agent below.
     approve(&mut tree, 1);
     tree.finish(1, ToolStatus::Ok, "ok");
     tree.finish(1, ToolStatus::Ok, "ok");
@@ -135,7 +135,7 @@ fn the_deepest_agents_are_not_offered_to_ask_for_others_and_are_refused() {
     assert!(delegating(&child).is_empty());
     tree.spawn(1, &["spawn_agent", "high"]);
     assert!(tree.results(1).iter().all(|(status, _)| *status == ToolStatus::Rejected));
-    // Also where it comes to the run.
+    // Also if the request reaches the run.
     let (tool, input) =
         ("high".to_owned(), provost_event::Json::parse(r#"{"goal":"g"}"#.into()).expect("JSON"));
     let parent = crate::tree_world::session(1);
@@ -229,7 +229,7 @@ fn the_youngest_of_the_lowest_makes_way_for_an_urgent_one() {
         2 yields to 4
     "#]],
     );
-    // Its model call goes on until it comes to its end: only then it makes way.
+    // Its model call runs to its end: only then it yields.
     assert!(!tree.is_aborted(2));
     assert_eq!(tree.thinking(), [1, 2], "the new one waits until the other has left");
     tree.call(2, &[("read", "{}")]);
@@ -237,7 +237,7 @@ fn the_youngest_of_the_lowest_makes_way_for_an_urgent_one() {
     assert!(matches!(tree.standing(2), AgentStanding::Furloughed { .. }));
     assert_eq!(tree.thinking(), [1, 4]);
     tree.say(4, "done");
-    // The tool call that it had in mind is made now.
+    // The tool call of its answer is made now.
     assert!(tree.runs_tool(2));
     check(
         &mut tree,
@@ -337,7 +337,7 @@ fn a_parent_that_made_way_sleeps_until_its_child_is_done() {
     let mut tree = Tree::start(policy(2));
     tree.spawn(0, &["normal"]);
     tree.spawn(1, &["high"]);
-    // 1 makes way for its own child, and has nothing to do until that is done.
+    // 1 yields to its own sub-agent, and has nothing to do until that is done.
     check(
         &mut tree,
         expect![[r#"
@@ -370,7 +370,7 @@ fn an_agent_put_below_others_while_somebody_waits_makes_way() {
     assert!(matches!(tree.standing(1), AgentStanding::Yielding { to: None }));
     tree.call(1, &[("read", "{}")]);
     assert_eq!(tree.thinking(), [2]);
-    // The same priority once more says nothing.
+    // The same priority again adds no entry.
     let before = tree.log(RUN.into()).len();
     tree.reprioritize(1, Priority::Low);
     assert_eq!(tree.log(RUN.into()).len(), before);
@@ -618,7 +618,7 @@ fn agents_below_a_paused_one_rest_too_also_those_that_wait_for_a_slot() {
     let mut tree = Tree::start(policy(3));
     tree.spawn(0, &["normal"]);
     tree.spawn(1, &["normal", "normal"]);
-    // 3 is in the line, below 1.
+    // 3 is queued, below 1.
     assert_eq!(tree.standing(3), AgentStanding::InLine);
     tree.pause(Some(1));
     tree.fail(2, ErrorClass::Aborted);
@@ -732,7 +732,7 @@ fn the_time_of_the_run_ends_all_with_last_words_and_more_of_it_lets_them_go_on()
     tree.call(1, &[("read", "{}")]);
     tree.finish(1, ToolStatus::Ok, "ok");
     tree.tick();
-    // 1 has something to say, 2 has never answered.
+    // 1 has something to report, 2 has never answered.
     tree.fail(2, ErrorClass::Aborted);
     tree.fail(1, ErrorClass::Aborted);
     assert!(tree.thinks(1).is_some_and(|(_, think)| think.purpose == Purpose::WrapUp));
@@ -1025,7 +1025,7 @@ fn a_pause_of_one_that_rests_already_leaves_nothing_behind() {
     assert_eq!(tree.thinking(), [1]);
 }
 
-/// A tree at each of these points is the same when its process is gone, and comes to its end.
+/// A tree at each of these points stays the same when its process is gone, and comes to its end.
 #[test]
 fn a_run_goes_on_when_its_process_is_gone_wherever_that_was() {
     let points: &[fn(&mut Tree)] = &[

@@ -1,5 +1,5 @@
-//! Random trees of agents: doubled, late and lost events, crashes, pauses, cancels, whoever makes way for whom. The
-//! world checks the laws of the logs after each event; at the end every text is the one that a calm run would have.
+//! Random trees of agents: duplicate, late and lost events, crashes, pauses, cancels, preemptions. The world
+//! checks the laws of the logs after each event; at the end every text is that of an undisturbed run.
 
 mod logs;
 mod script;
@@ -24,15 +24,15 @@ use crate::world::{RUN, short};
 pub(crate) use logs::{RunLaws, SessionLaws};
 use script::{Node, Script};
 
-/// How a model call fails that is to fail.
+/// The errors of failing model calls.
 const FAILURES: [ErrorClass; 5] =
     [ErrorClass::Server, ErrorClass::RateLimited, ErrorClass::Cut, ErrorClass::Program, ErrorClass::Refusal];
 
 #[derive(Debug, Clone)]
 enum Op {
-    /// One of the open effects comes to what was to be expected.
+    /// One of the open effects has its expected result.
     Next(u16),
-    /// The same, so many times, each time another one.
+    /// The same, this many times, each time for another effect.
     Several(u16, u8),
     Fail(u16, u8),
     Repeat(u16),
@@ -73,7 +73,7 @@ fn op() -> impl Strategy<Value = Op> {
 }
 
 impl Op {
-    /// Whether a run goes on as it would without it, but for when and in which order.
+    /// Whether a run has the same result as without it, except for times and order.
     const fn is_harmless(&self) -> bool {
         match self {
             Self::Next(_)
@@ -112,7 +112,7 @@ struct Case {
     turns_max: u32,
     asks: bool,
     pauses: bool,
-    /// What must be confirmed, and of whom: the root, the named agents, those that others say it of.
+    /// The condition to verify, and for which agents: the root, the named agents, those that other agents request.
     goal: Option<(GoalPolicy, u8)>,
 }
 
@@ -191,7 +191,7 @@ impl Case {
     fn give_goals(&self, policy: &mut RunPolicy) {
         let Some((goal, whose)) = &self.goal else { return };
         let mut goal = goal.clone();
-        // What can't be paid for never comes to an end.
+        // Work without budget never ends.
         goal.budget_percent = goal.budget_percent.max(10);
         if self.is_calm {
             (goal.rounds_max, goal.failures_max, goal.stuck_turns) = (u32::MAX, u32::MAX, u32::MAX);
@@ -234,7 +234,7 @@ impl Case {
         }
     }
 
-    /// The logs up to where a law is broken: a line for each entry that is about agents or their goals.
+    /// The logs up to where a law is broken: a line for each entry on agents or their goals.
     fn story(&self) -> String {
         let mut driver = self.driver();
         let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.play(&mut driver)));
@@ -252,7 +252,7 @@ struct Driver {
     tree: Tree,
     script: Script,
     sent: Vec<(ActorKey, Event)>,
-    /// Effects that were performed: a result may be held until those before it have theirs.
+    /// Effects that were performed: a result may be held until earlier ones have theirs.
     done: BTreeSet<(ActorKey, Seq)>,
 }
 
@@ -266,7 +266,7 @@ impl Driver {
         u32::try_from(self.tree.run().agents().count()).expect("few agents")
     }
 
-    /// The open effects that somebody performs.
+    /// The open effects that a process performs.
     fn effects(&self) -> Vec<(ActorKey, Seq)> {
         let waits = self.tree.open.iter().filter(|(_, effect)| !matches!(effect, Effect::Timer { .. }));
         waits.map(|(id, _)| *id).filter(|id| !self.done.contains(id)).collect()
@@ -277,7 +277,7 @@ impl Driver {
         open.get(usize::from(which) % open.len().max(1)).copied()
     }
 
-    /// An effect comes to what was to be expected; one that was told to stop mostly does.
+    /// An effect has its expected result; an aborted one mostly stops.
     fn perform(&mut self, id: (ActorKey, Seq), salt: u16) {
         let (actor, seq) = id;
         let stops = self.tree.aborted.contains(&id) && !salt.is_multiple_of(4);
@@ -397,7 +397,7 @@ impl Driver {
         self.tree.event(agent, SessionEvent::Resolve { asked: open.asked, answer, by: "p".into() });
     }
 
-    /// Results that nobody waits for.
+    /// Results that no task waits for.
     fn stray(&mut self, agent: u32, seq: Seq) {
         if self.tree.open.contains_key(&(key(agent), seq)) || self.tree.session(agent).is_none() {
             return;
@@ -418,7 +418,7 @@ impl Driver {
         assert_eq!(self.tree.log(key(agent)).len(), before, "a stray event counted");
     }
 
-    /// A well-behaved world, and somebody who has it go on whenever it rests: it must come to its end.
+    /// A well-behaved world that resumes the run whenever it is suspended: it must come to its end.
     fn play_to_end(&mut self) {
         let mut resumes = 0;
         for step in 0..3_000_u16 {
@@ -465,7 +465,7 @@ impl Driver {
         }
     }
 
-    /// Whoever made way went on, unless it was cancelled.
+    /// Each preempted agent continued, unless it was cancelled.
     fn check_victim(&self, agent: u32) {
         let log = self.tree.log(key(agent));
         let is_rest = |record: &Record| match &record.entry {
@@ -485,7 +485,7 @@ impl Driver {
         );
     }
 
-    /// Nothing but crashes and making way happened: all is done.
+    /// There were only crashes and preemptions: all work is done.
     fn check_calm(&self) {
         for agent in 0..self.agents() {
             if !self.tree.log(key(agent)).is_empty() {
@@ -549,7 +549,7 @@ fn word(outcome: &Outcome) -> String {
     }
 }
 
-/// Which agent of a case a session is.
+/// The agent of a case that a session belongs to.
 pub(crate) fn goal(tree: &Tree, agent: SessionId) -> String {
     let started = tree.log(agent.into()).first();
     match started.map(|record| &record.entry) {

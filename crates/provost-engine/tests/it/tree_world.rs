@@ -1,5 +1,6 @@
-//! A home reduced to what decisions need, for a run of any number of agents: their logs, what is open, a clock. After
-//! every event it holds the states against their logs, and the run against laws that are counted from its log alone.
+//! A backend reduced to what decisions need, for a run of any number of agents: their logs, the open effects, a
+//! clock. After every event it checks the states against their logs, and the run against laws that are counted
+//! from its log alone.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -17,7 +18,7 @@ use crate::time::{BEGIN, Clocks};
 use crate::tree_laws::{RunLaws, SessionLaws};
 use crate::world::{LAYOUT, RUN, without_hooks};
 
-/// Messages that one event may lead to.
+/// Maximum number of messages that one event may lead to.
 const MESSAGES_MAX: usize = 20_000;
 
 pub(crate) fn session(agent: u32) -> SessionId {
@@ -28,7 +29,7 @@ pub(crate) fn key(agent: u32) -> ActorKey {
     session(agent).into()
 }
 
-/// A run with so many slots whose agents may ask for others: like themselves, or by a priority's name.
+/// A run with this number of slots whose agents may request others: like themselves, or by the name of a priority.
 pub(crate) fn policy(max_agents: u32) -> RunPolicy {
     let mut policy = without_hooks();
     policy.agent.tools.push(provost_engine::spawn_tool());
@@ -107,7 +108,7 @@ impl Tree {
         self.post(key(agent), event.into());
     }
 
-    /// An event and all that it leads to, one after the other.
+    /// Posts an event, and all events that it leads to, one after the other.
     pub(crate) fn post(&mut self, to: ActorKey, event: Event) {
         let mut queue = VecDeque::from([Message { to, event }]);
         let mut touched = BTreeSet::new();
@@ -189,7 +190,8 @@ impl Tree {
         }
     }
 
-    /// What is open is what the states wait for; the run knows how its agents stand; nobody waits for nothing.
+    /// The open effects are those that the states wait for; the run's statuses match its agents; no agent waits
+    /// without cause.
     fn check_standings(&self) {
         let mut open = BTreeMap::<ActorKey, BTreeSet<Seq>>::new();
         for (actor, seq) in self.open.keys() {
@@ -265,8 +267,8 @@ impl Tree {
         self.check_fold(key);
     }
 
-    /// The process dies, and another takes over: the states are read back, and what was open is nobody's any more but
-    /// for what `is_fresh` says.
+    /// The process dies, and another takes over: the states are read back, and no process performs the open
+    /// effects, except for those that `is_fresh` selects.
     pub(crate) fn crash(&mut self, is_fresh: impl Fn(EffectId) -> bool) {
         self.actors.extend(self.folded.iter().map(|(key, actor)| (*key, actor.clone())));
         self.actors.extend(self.restored.iter().map(|(key, actor)| (*key, actor.clone())));
@@ -304,7 +306,7 @@ impl Tree {
         self.run().agents().nth(agent as usize).expect("an agent").standing
     }
 
-    /// How an agent's session ended or rests.
+    /// The outcome of an agent's session.
     pub(crate) fn rests(&self, agent: u32) -> Option<Outcome> {
         match self.session(agent)?.standing() {
             Standing::Rests(outcome) => Some(outcome),
@@ -326,13 +328,13 @@ impl Tree {
             .find_map(|(id, effect)| Some((id.1, wanted(effect)?)))
     }
 
-    /// The agents whose models are asked.
+    /// The agents with a model call in flight.
     pub(crate) fn thinking(&self) -> Vec<u32> {
         let agents = self.run().agents().map(|agent| agent.session.agent);
         agents.filter(|agent| self.thinks(*agent).is_some()).collect()
     }
 
-    /// Whether an agent's model call or tool was told to stop.
+    /// Whether an agent's model call or tool was aborted.
     pub(crate) fn is_aborted(&self, agent: u32) -> bool {
         self.aborted.iter().any(|id| id.0 == key(agent))
     }
@@ -363,7 +365,7 @@ impl Tree {
         })
     }
 
-    /// An agent asks for others by these tools.
+    /// An agent requests others by these tools.
     pub(crate) fn spawn(&mut self, agent: u32, tools: &[&str]) {
         let calls = tools.iter().map(|tool| (*tool, r#"{"goal":"g"}"#)).collect::<Vec<_>>();
         self.call(agent, &calls);
@@ -375,7 +377,7 @@ impl Tree {
         self.event(agent, SessionEvent::ModelFailed { seq, failure });
     }
 
-    /// The first tool of an agent that runs comes to its end.
+    /// The first running tool of an agent finishes.
     pub(crate) fn finish(&mut self, agent: u32, status: ToolStatus, output: &str) {
         let running = self.open_of(agent, |effect| matches!(effect, Effect::RunTool(_)).then_some(()));
         let Some((seq, ())) = running else { panic!("agent {agent} runs no tool") };
@@ -430,7 +432,7 @@ impl Tree {
         self.run_event(RunEvent::Reprioritize { agent, priority, by: "p".to_owned() });
     }
 
-    /// What came of an agent's calls so far: how each ended, and the first line of it.
+    /// The results of an agent's calls so far: the status, and the first line.
     pub(crate) fn results(&self, agent: u32) -> Vec<(ToolStatus, String)> {
         let of = |record: &Record| match &record.entry {
             Entry::ToolFinished(done) => {
@@ -441,7 +443,7 @@ impl Tree {
         self.log(key(agent)).iter().filter_map(of).collect()
     }
 
-    /// What the run's log has new of its agents, a line each.
+    /// The new entries of the run's log on its agents, a line each.
     pub(crate) fn news(&mut self) -> String {
         let log = self.log(RUN.into());
         let lines = log[self.shown..].iter().filter_map(|record| line(&record.entry));
@@ -454,7 +456,7 @@ impl Tree {
         self.log(key(agent)).iter().any(|record| wanted(&record.entry))
     }
 
-    /// Tokens that the run's log has charged.
+    /// Tokens charged by the run's log.
     pub(crate) fn charged(&self) -> u64 {
         let tokens = |record: &Record| match &record.entry {
             Entry::BudgetCharged(charged) => charged.usage.total(),
@@ -541,7 +543,7 @@ fn line(entry: &Entry) -> Option<String> {
     })
 }
 
-/// The tools that a policy has which ask for agents.
+/// The tools of a policy that request agents.
 pub(crate) fn delegating(policy: &AgentPolicy) -> Vec<&str> {
     let delegates = policy.tools.iter().filter(|tool| tool.access == Access::Delegates);
     delegates.map(|tool| tool.name.as_str()).collect()

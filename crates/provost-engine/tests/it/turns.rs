@@ -1,4 +1,4 @@
-//! What a session does, told as scripts.
+//! The behavior of a session, as scripts.
 
 use expect_test::{Expect, expect};
 use provost_engine::{RunEvent, SessionEvent};
@@ -475,7 +475,7 @@ fn a_token_budget_lowers_the_cap_and_then_refuses_the_call() {
             world.finish_first("x");
         }
     }
-    // From the second call on enough is kept back for last words.
+    // From the second call on enough is kept back for the final summary.
     expect!["[1000, 387, 304, 1000]"].assert_eq(&format!("{caps:?}"));
     expect!["Token budget too small to go on: 300 of 1,700 used; the next call needs about 479 tokens, 991 are kept for the final summary; 1,400 are left"].assert_eq(&world.outcome().expect("a rest").to_string());
 }
@@ -539,7 +539,7 @@ fn time_between_a_rest_and_a_resume_does_not_count() {
         text: None,
     });
     let (_, _, due) = world.timers()[0];
-    // A tenth of all the time is kept for last words.
+    // A tenth of all the time is kept for the final summary.
     assert_eq!(due.0, crate::time::BEGIN.0 + 4_000 + 1_000_000 + 6_000 - 1_000);
 }
 
@@ -721,7 +721,7 @@ fn a_summary_counts_the_pictures_that_are_left_out_and_those_left_out_before() {
     look(&mut world, "c");
     look(&mut world, "d");
     world.fail(ErrorClass::ContextTooLong, None);
-    // The newest picture fits: it stays.
+    // The newest image fits: it stays.
     let first = last_summary(&world);
     assert!(first.contains("\nPictures left out with it: 3. Those in files can be read again.\n"), "{first}");
     look(&mut world, "e");

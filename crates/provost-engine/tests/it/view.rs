@@ -1,4 +1,5 @@
-//! What a model sees of a log, made the plain way: every text as it is sent. What the engine keeps is only its size.
+//! What a model sees of a log, built the plain way: every text as it is sent. The engine itself keeps only the
+//! size.
 
 use provost_engine::{ResultText, image_line, reminder_announcement, tokens_of};
 use provost_event::{Block, Compacted, Entry, Purpose, Record, Seq};
@@ -13,7 +14,7 @@ struct Shown {
     /// The end of the message that it is part of.
     end: Option<Seq>,
     texts: Vec<String>,
-    /// Tokens that stand around the texts.
+    /// Tokens around the texts.
     around: u64,
     images: usize,
     is_result: bool,
@@ -119,7 +120,7 @@ impl View {
         self.fixed + summary + shown.sum::<u64>()
     }
 
-    /// The goal is in it, whole, or in what stands for it.
+    /// The goal is in it, whole, or in its replacement.
     pub(crate) fn has(&self, text: &str) -> bool {
         let texts = self.shown.iter().flat_map(|shown| &shown.texts).chain(&self.summary);
         texts.into_iter().any(|found| found.contains(text))

@@ -13,7 +13,7 @@ use crate::world::{World, guarded, without_hooks};
 
 type Does = fn(&mut World);
 
-/// So many tokens of words.
+/// Words of about this number of tokens.
 fn words(tokens: usize) -> String {
     "word ".repeat(tokens)
 }
@@ -32,7 +32,7 @@ fn read(world: &mut World, tokens: usize) {
     world.finish_first(&words(tokens));
 }
 
-/// A turn's worth of words by the agent, which can't be trimmed.
+/// A turn with a text of the agent, which can't be trimmed.
 fn tell(world: &mut World, tokens: usize) {
     let of = world.session_log().len();
     let call = provost_event::ToolCall {
@@ -254,7 +254,7 @@ fn a_summary_that_fails_in_whatever_way_is_done_without() {
 #[test]
 fn a_summary_that_can_t_be_paid_for_is_done_without() {
     let mut policy = without_hooks();
-    // The request, the last words after it, and a useful answer for each: two tokens short of that.
+    // The request, the final summary after it, and a useful answer for each: two tokens short of that.
     policy.budget.tokens = Some(2 * summing_up(without_hooks()).request_tokens + 512 + 2 * 256 - 2);
     let mut world = start(policy);
     while kinds(&world).is_empty() {
@@ -321,7 +321,7 @@ fn words_that_fill_the_window_are_kept_as_far_as_they_fit() {
 
 #[test]
 fn a_request_refused_as_too_long_is_shortened_and_made_once_more_and_then_it_fails() {
-    // Whatever the estimate says, and though something was left out for the same answer before.
+    // Whatever the estimate, and though something was left out for the same answer before.
     for trimmed in [false, true] {
         let mut world = start(without_hooks());
         while trimmed != kinds(&world).contains(&CompactionKind::Trim) || world.request_tokens < 2_000 {
@@ -384,7 +384,7 @@ fn one_refusal_ends_no_conversation_however_short() {
         (0..turns).for_each(|_| read(&mut world, 10));
         world.fail(ErrorClass::ContextTooLong, None);
         assert!(world.thinks_for(Purpose::Turn), "{turns}: {:?}", world.outcome());
-        // What was taken then is believed, also where nobody has told the window.
+        // The size that was accepted counts, also if the window is unknown.
         read(&mut world, 10);
         read(&mut world, 10);
         world.say("done");
@@ -620,7 +620,7 @@ fn a_stop_while_a_summary_is_made_ends_it_and_a_resume_asks_for_it_anew() {
     });
     assert!(world.thinks_for(Purpose::Summary));
     world.run_event(RunEvent::Cancel { agent: None, by: "a person".into() });
-    // It came all the same.
+    // The answer came all the same.
     world.say("so far");
     assert_eq!(world.outcome(), Some(Outcome::Cancelled { by: "a person".into() }));
 }

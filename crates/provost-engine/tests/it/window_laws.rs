@@ -1,4 +1,4 @@
-//! Any history in any window that isn't too small: every request fits, and what must stay in it does.
+//! Any history in any window that isn't too small: every request fits, and the required content stays in it.
 
 use proptest::prelude::*;
 use provost_engine::{RunEvent, tokens_of};
@@ -11,7 +11,7 @@ use crate::laws::cases;
 use crate::view::View;
 use crate::world::{World, without_hooks};
 
-/// A text of about so many tokens, of one of several shapes.
+/// A text of about this number of tokens, of one of several shapes.
 fn text(shape: u8, tokens: usize) -> String {
     let piece = ["word ", "a1", "こ", "{\"k\": 7},\n", "    \n"][usize::from(shape) % 5];
     let times = tokens / usize::try_from(tokens_of(piece)).expect("small").max(1);
@@ -20,7 +20,7 @@ fn text(shape: u8, tokens: usize) -> String {
 
 #[derive(Debug, Clone)]
 enum Op {
-    /// Calls side by side, with results so long in hundredths of the room, and words of the agent before them.
+    /// Parallel calls, with results of this percentage of the room, and text of the agent before them.
     Calls {
         sizes: Vec<usize>,
         said: usize,
@@ -59,7 +59,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// How the model answers when it shall sum up.
+/// The model's answer to the request for a summary.
 #[derive(Debug, Clone, Copy)]
 enum Summary {
     Good,
@@ -74,7 +74,7 @@ enum Summary {
 struct Driver {
     world: World,
     room: usize,
-    /// What providers report, in hundredths of what they are sent.
+    /// The providers' reports, in percent of the request.
     report: u64,
     summaries: Vec<Summary>,
     summed_up: usize,
@@ -107,13 +107,13 @@ impl Driver {
         self.viewed = log.len();
     }
 
-    /// What is said of a request of so many tokens.
+    /// The report on a request.
     fn report(&mut self) {
         let input_tokens = self.view.tokens() * self.report / 100;
         self.world.usage = Usage { input_tokens, output_tokens: input_tokens.min(10), ..Usage::default() };
     }
 
-    /// Until the model is asked for a turn.
+    /// Plays until the model is called for a turn.
     fn settle(&mut self) {
         while !self.is_over() && !self.world.thinks_for(Purpose::Turn) {
             if self.world.thinking().is_none() {
@@ -167,7 +167,7 @@ impl Driver {
                     let status = if *fails { ToolStatus::Error } else { ToolStatus::Ok };
                     let image = Image { kind: ImageKind::Png, blob: BlobId("p".into()), bytes: 100 };
                     let images = if *picture { vec![image] } else { Vec::new() };
-                    // What differs from result to result.
+                    // A part that differs from result to result.
                     let output = format!("{at} {}", text(*shape, part(size)));
                     self.world.finish_with(seq, status, &output, images);
                 }
@@ -182,7 +182,7 @@ impl Driver {
                 let text = text(*shape, part(size));
                 self.world.run_event(RunEvent::Say { agent: 0, text, by: "a person".into() });
             }
-            // A request that is far from the end of its room isn't too long for anybody.
+            // A provider doesn't refuse a request that is far below its room as too long.
             Op::Fail(ErrorClass::ContextTooLong)
                 if self.world.request_tokens * 100 < self.room as u64 * 90 => {}
             Op::Fail(class) => self.world.fail(*class, None),
@@ -231,12 +231,12 @@ proptest! {
                 Summary::Fails, Summary::TooLong, Summary::Long,
             ][..]), 1..5),
     ) {
-        // The smallest room that is promised to do, by what providers count.
+        // The smallest room that is documented as sufficient, by the providers' counts.
         let fixed = (prompt as u64 + 60) * report.max(100) / 100;
         let room = (fixed * 3 + 400 * report.max(100) / 100 + more).max(2_500) * (10 + factor) / 10;
         let policy = policy(room, prompt);
         let world = played(policy.clone(), report, &summaries, &ops);
-        // The laws of the log have looked at each request's size.
+        // The laws of the log have checked each request's size.
         if let Some(Outcome::Paused { why: provost_event::PauseReason::Model(trouble) }) = world.outcome() {
             let (class, message) = (trouble.class, &trouble.message);
             let is_refused_twice = class == ErrorClass::ContextTooLong && message.starts_with("its message");

@@ -1,5 +1,5 @@
-//! Agents in git worktrees of their own: made before they begin, looked at before they end, and told of to whoever
-//! asked for them.
+//! Agents in git worktrees of their own: made before they begin, inspected before they end, and reported to their
+//! parents.
 
 use provost_engine::{AgentStanding, Effect, SessionEvent, Untouched, WorktreeOrder, WorktreeResult};
 use provost_event::{
@@ -40,7 +40,7 @@ fn changed() -> WorktreeLeft {
     }
 }
 
-/// What is open of `agent`, in words.
+/// The open effects of `agent`, as text.
 fn open(tree: &Tree, agent: u32) -> Vec<String> {
     let of_it = tree.open.iter().filter(|(id, _)| id.0 == key(agent));
     of_it
@@ -84,7 +84,7 @@ fn checked(tree: &mut Tree, agent: u32, left: WorktreeLeft) {
     tree.event(agent, SessionEvent::WorktreeChecked { seq, left });
 }
 
-/// A run whose root has asked for agent 1, which gets a worktree.
+/// A run whose root has requested agent 1, which gets a worktree.
 fn begun() -> Tree {
     begun_with(policy())
 }
@@ -102,7 +102,7 @@ fn working() -> Tree {
     tree
 }
 
-/// The whole of what came of the root's first call.
+/// The whole result of the root's first call.
 fn result(tree: &Tree) -> Option<(ToolStatus, String)> {
     tree.log(key(0)).iter().find_map(|record| match &record.entry {
         Entry::ToolFinished(done) => Some((done.status, done.output.clone())),

@@ -1,5 +1,5 @@
-//! A home reduced to what decisions need: two actors, their logs and the effects that are open. It checks the
-//! laws of the log after every event.
+//! A backend reduced to what decisions need: two actors, their logs and the open effects. It checks the laws of
+//! the log after every event.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::fmt::Write as _;
@@ -80,7 +80,7 @@ pub(crate) fn without_hooks() -> RunPolicy {
     policy
 }
 
-/// A policy without stop hooks, with one hook at each of these moments.
+/// A policy without stop hooks, with one hook at each of these hook points.
 pub(crate) fn guarded(moments: &[HookMoment]) -> RunPolicy {
     let mut policy = without_hooks();
     policy.agent.hooks = moments.iter().map(|moment| guard(*moment)).collect();
@@ -126,9 +126,9 @@ pub(crate) struct World {
     folded: HashMap<ActorKey, Actor>,
     restored: HashMap<ActorKey, Actor>,
     laws: LogLaws,
-    /// What the session estimated its last request at.
+    /// The session's estimate of its last request.
     pub(crate) request_tokens: u64,
-    /// What the next answers report; by default a little, whatever was asked.
+    /// The usage that the next answers report; by default a little, whatever the request.
     pub(crate) usage: Usage,
     pub(crate) snapshots: usize,
     /// Messages between the actors wait until they are delivered.
@@ -141,7 +141,7 @@ impl World {
         Self::start_with(Vec::new(), policy)
     }
 
-    /// With pictures that belong to the goal.
+    /// Starts with images that belong to the goal.
     pub(crate) fn start_with(images: Vec<Image>, policy: RunPolicy) -> Self {
         let mut world = Self {
             actors: HashMap::new(),
@@ -194,7 +194,7 @@ impl World {
             let actor = self.actors.entry(to).or_insert_with(|| Actor::new(to));
             let step = actor.decide(event, now);
             let log = self.logs.entry(to).or_default();
-            // The log of a fork begins behind what it refers to.
+            // The log of a fork begins after the entries that it refers to.
             let before = actor.head().0 - step.entries.len() as u64;
             for (entry, seq) in step.entries.into_iter().zip(before + 1..) {
                 let seq = Seq(seq);
@@ -212,14 +212,14 @@ impl World {
                     self.open.insert((to, request.seq), self.clocks.begun(self.now, request.effect));
                 assert!(doubled.is_none(), "effect {to}#{} opened twice", request.seq);
             }
-            // The run of one agent knows nothing of other agents that it could make way for.
+            // This run has only one agent and none that it could yield to.
             let messages = step.messages.into_iter().filter(|message| !is_furlough(message));
             if self.holds { self.held.extend(messages) } else { queue.extend(messages) }
         }
         self.check_laws();
     }
 
-    /// The message between the actors that has waited longest arrives. Returns whether there was one.
+    /// The oldest pending message between the actors arrives. Returns whether there was one.
     pub(crate) fn deliver(&mut self) -> bool {
         let Some(Message { to, event }) = self.held.pop_front() else { return false };
         self.post(to, event);
@@ -257,12 +257,12 @@ impl World {
         self.think().is_some_and(|think| think.purpose == purpose)
     }
 
-    /// How much the model that is asked shall think.
+    /// The thinking effort of the model call in flight.
     pub(crate) fn effort(&self) -> Option<Effort> {
         self.think().expect("somebody thinks").effort
     }
 
-    /// The cap on the answer that is waited for.
+    /// The cap on the awaited answer.
     pub(crate) fn cap(&self) -> u32 {
         self.think().expect("somebody thinks").output_tokens_max
     }
@@ -279,7 +279,7 @@ impl World {
         self.first_open(|effect| matches!(effect, Effect::CheckStop(_))).map(|id| id.1)
     }
 
-    /// The open question to the stop hooks.
+    /// The open call of the stop hooks.
     pub(crate) fn stop_check(&self) -> StopCheck {
         let check = self.open.values().find_map(|effect| match effect {
             Effect::CheckStop(check) => Some(check.clone()),
@@ -288,7 +288,7 @@ impl World {
         check.expect("stop hooks are asked")
     }
 
-    /// What hooks are being asked.
+    /// The open hook calls.
     pub(crate) fn consults(&self) -> Vec<(Seq, Consult)> {
         let consult = |effect: &Effect| match effect {
             Effect::AskHooks(consult) => Some(consult.clone()),
@@ -297,7 +297,7 @@ impl World {
         self.open.iter().filter_map(|(id, effect)| Some((id.1, consult(effect)?))).collect()
     }
 
-    /// The first question to hooks that is open is answered by the hook `guard`.
+    /// The hook `guard` answers the first open hook call.
     pub(crate) fn hear(&mut self, decision: HookDecision) {
         let Some((seq, consult)) = self.consults().first().cloned() else { panic!("no hook is asked") };
         let moment = consult.about.moments()[0];
@@ -376,7 +376,7 @@ impl World {
         self.finish_with(seq, status, output, Vec::new());
     }
 
-    /// With pictures.
+    /// Finishes with images.
     pub(crate) fn finish_with(&mut self, seq: Seq, status: ToolStatus, output: &str, images: Vec<Image>) {
         let result = ToolResult {
             plan: None,
@@ -391,7 +391,7 @@ impl World {
         self.session_event(SessionEvent::ToolDone { seq, result });
     }
 
-    /// With something that the tool wants to be told at its next call.
+    /// Finishes with a state for the tool's next call.
     pub(crate) fn finish_remembering(&mut self, seq: Seq, memory: &str) {
         let result = ToolResult {
             plan: None,
@@ -411,12 +411,12 @@ impl World {
         self.finish(seq, ToolStatus::Ok, output);
     }
 
-    /// The open question to a judge.
+    /// The open call of a judge.
     pub(crate) fn judging(&self) -> Option<Seq> {
         self.first_open(|effect| matches!(effect, Effect::Judge(_))).map(|id| id.1)
     }
 
-    /// The judge that is asked answers so.
+    /// The called judge gives this answer.
     pub(crate) fn judge(&mut self, answer: JudgeAnswer) {
         let seq = self.judging().expect("a judge is asked");
         let usage = Usage { input_tokens: 200, output_tokens: 20, ..Usage::default() };
@@ -456,7 +456,7 @@ impl World {
         }
     }
 
-    /// The session's entries since the last look, a line each, and what is open now.
+    /// The session's entries since the last look, a line each, and the open effects.
     pub(crate) fn news(&mut self) -> String {
         let mut text = String::new();
         let shown = self.shown.entry(ROOT.into()).or_default();
@@ -474,7 +474,7 @@ impl World {
         text
     }
 
-    /// A snapshot, as the engine itself takes one now and then.
+    /// Takes a snapshot, as the engine itself does at intervals.
     pub(crate) fn take_snapshot(&mut self, key: ActorKey) {
         let Some(actor) = self.actors.get_mut(&key) else { return };
         let state = match &*actor {
@@ -489,7 +489,7 @@ impl World {
         self.check_laws();
     }
 
-    /// The actors as another process finds them: read back from the newest snapshots, where there are any.
+    /// The actors as another process finds them: read back from the newest snapshots, if there are any.
     pub(crate) fn read_back(&mut self) {
         self.actors.extend(self.folded.iter().map(|(key, actor)| (*key, actor.clone())));
         self.actors.extend(self.restored.iter().map(|(key, actor)| (*key, actor.clone())));
@@ -532,7 +532,7 @@ impl World {
         &self.laws.goal
     }
 
-    /// What is open is what the state waits for, and a live session waits for something.
+    /// The open effects are those that the state waits for, and a live session waits for something.
     fn check_open(&self) {
         let Some(Actor::Session(state)) = self.actors.get(&ROOT.into()) else { return };
         let open = self.open.keys().filter(|id| id.0 == ROOT.into()).map(|id| id.1).collect::<HashSet<_>>();
@@ -540,7 +540,7 @@ impl World {
         if self.held.is_empty() {
             assert_eq!(open, waited, "open effects");
         } else {
-            // A timer that has fired stands for the budget that was asked for then.
+            // A fired timer stands for the budget that was then requested.
             assert!(open.is_subset(&waited), "open effects {open:?}, and it waits for {waited:?}");
         }
         let is_prompt = |seq: &Seq| match self.open.get(&(ROOT.into(), *seq)) {

@@ -1,4 +1,4 @@
-//! What models, tools, hooks and judges say in a random case, by two bytes of it.
+//! The answers of models, tools, hooks and judges in a random case, by two bytes of it.
 
 use provost_engine::{Answer, StopCheckResult, ToolResult};
 use provost_event::{

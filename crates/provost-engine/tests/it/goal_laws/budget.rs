@@ -1,4 +1,4 @@
-//! What judges cost, counted from both logs: each call was set aside for, made, answered and paid once, and all of
+//! The cost of judges, counted from both logs: each call was reserved, made, answered and paid once, and all of
 //! them together stay within their share.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,7 +8,7 @@ use provost_event::{Budget, Entry, MicroDollars, Purpose, Record, Retry};
 /// Tokens and money.
 type Amount = (u64, MicroDollars);
 
-/// Holds both logs of a run of one agent against each other. `percent` is the judges' share.
+/// Compares both logs of a run of one agent. `percent` is the judges' share.
 pub(super) fn check(session: &[Record], run: &[Record], percent: u64) {
     let asked = calls(session);
     let judges = asked.iter().filter(|(_, purpose)| **purpose == Purpose::Judge).map(|(call, _)| *call);
@@ -40,7 +40,7 @@ fn calls(session: &[Record]) -> BTreeMap<u32, Purpose> {
     called.collect()
 }
 
-/// Reads the run's log, and gives what was paid for each of the judges' calls.
+/// Reads the run's log, and returns what was paid for each of the judges' calls.
 fn share(run: &[Record], percent: u64, judges: &BTreeSet<u32>) -> BTreeMap<u32, Amount> {
     let (mut budget, mut spent) = (Budget::default(), (0, MicroDollars::default()));
     let mut set_aside = BTreeMap::<u32, (Purpose, Amount)>::new();

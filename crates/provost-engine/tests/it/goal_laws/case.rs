@@ -1,4 +1,4 @@
-//! One random case: a policy, what happens, and a well-behaved world at the end in which all must come to rest.
+//! One random case: a policy, the events, and a well-behaved world at the end in which all agents must stop.
 
 use proptest::prelude::*;
 use provost_engine::{Actor, Effect, JudgeReport, RunEvent, SessionEvent, Standing};
@@ -15,7 +15,7 @@ use crate::world::{ROOT, RUN, World, policy};
 
 #[derive(Debug, Clone)]
 enum Op {
-    /// Whatever is waited for first, mostly as it should be.
+    /// The first awaited result, mostly as expected.
     Next(u8, u8),
     Judge(u8, u8),
     Fail(u8),
@@ -33,11 +33,11 @@ enum Op {
     Snapshot(bool),
     /// An event that was sent before, once more.
     Repeat(u16),
-    /// A judge's answer to what nobody asked a judge, or another's to what a judge was asked.
+    /// A judge's answer to an effect that isn't a judge's, or another answer to one that is.
     Stray(u8, u8),
     MakeWay(u8),
     SlotFree,
-    /// So many messages between the actors arrive.
+    /// This number of messages between the actors arrive.
     Deliver(u8),
 }
 
@@ -212,7 +212,7 @@ impl Case {
 struct Driver {
     world: World,
     sent: Vec<SessionEvent>,
-    /// Whoever has it go on gives more of what is limited.
+    /// A resumption raises the exhausted limits.
     limits: Budget,
 }
 
@@ -270,7 +270,7 @@ impl Driver {
         }
     }
 
-    /// What people and the machine do to the run.
+    /// The actions of people and the machine on the run.
     fn operate(&mut self, op: &Op) {
         self.slot();
         match op {
@@ -287,7 +287,7 @@ impl Driver {
         }
     }
 
-    /// Who has made way gets its slot again before its run hears of anything else: it knows nothing of the others.
+    /// A preempted session gets its slot again before any other event: its run has no other agents.
     fn slot(&mut self) {
         if self.world.outcome().as_ref().is_some_and(Outcome::is_preempted) {
             self.world.session_event(SessionEvent::SlotFree);
@@ -322,13 +322,13 @@ impl Driver {
         } else if self.world.checking().is_some() {
             self.apply(&Op::Hooks(kind));
         } else if !self.world.consults().is_empty() {
-            // Seldom a no.
+            // Rarely a refusal.
             self.apply(&Op::Hear(salt, if kind < 30 { salt } else { 8 }));
         } else if let Some(open) = self.world.approvals().first().cloned() {
             let answer = approval(kind, &open.pattern);
             self.send(SessionEvent::Resolve { asked: open.asked, answer, by: "p".into() });
         } else if self.world.deliver() {
-            // That was it.
+            // The run has ended.
         } else if self.world.outcome().is_some() {
             self.apply(&Op::Resume(kind < 128));
         } else if !self.proceed() {
@@ -336,7 +336,7 @@ impl Driver {
         }
     }
 
-    /// The judge that is asked answers; one that was told to stop mostly does.
+    /// The called judge answers; a judge that was told to stop mostly stops.
     fn judge(&mut self, answer: JudgeAnswer, salt: u8) {
         let Some(seq) = self.world.judging() else { return };
         let Effect::Judge(call) = &self.world.open[&(ROOT.into(), seq)] else { return };
@@ -348,7 +348,7 @@ impl Driver {
         } else {
             answer
         };
-        // A provider reports no more than was set aside: the condition and the instructions come to more than this.
+        // A provider reports no more than was reserved: the condition and the instructions are larger than this.
         let usage = Usage {
             input_tokens: u64::from(salt) * 5,
             output_tokens: cap.min(u64::from(salt)),
@@ -366,7 +366,7 @@ impl Driver {
         true
     }
 
-    /// The process dies. Messages are durable: those that wait still arrive.
+    /// The process dies. Messages are durable: pending ones still arrive.
     fn crash(&mut self, salt: u64) {
         self.world.read_back();
         let waits = self.world.open.iter().filter(|(_, effect)| !matches!(effect, Effect::Timer { .. }));
@@ -401,7 +401,8 @@ impl Driver {
         assert_eq!(self.world.session_log().len(), before, "a stray result counted");
     }
 
-    /// Everybody behaves: what is asked is answered well, and whoever rests is told to go on with more of everything.
+    /// All parties behave: each question gets a good answer, and a suspended session is resumed with higher
+    /// limits.
     fn play_to_end(&mut self, is_affordable: bool) {
         let mut resumes = 0;
         for _ in 0..1_000 {
@@ -462,7 +463,7 @@ impl Driver {
             Entry::Paused(rest) => rest.outcome.is_preempted(),
             _ => false,
         };
-        // This run hears nothing of whoever makes way, and so keeps what it has set aside for it.
+        // This run doesn't record that the session yields, and so keeps the reservation for it.
         if !self.world.session_log().iter().any(is_furlough) {
             budget::check(self.world.session_log(), self.world.run_log(), percent);
         }

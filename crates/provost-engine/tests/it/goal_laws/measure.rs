@@ -1,11 +1,11 @@
-//! Whether anything moved in a turn, counted from the log in the plainest way: sets of all that was ever seen.
+//! Whether a turn made progress, counted from the log in the plainest way: with sets of all that was ever seen.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use provost_engine::kind_of_text;
 use provost_event::{Block, CallId, Entry, Plan, PlanStatus, ToolFinished, ToolStatus};
 
-/// Turns in a row with nothing but passing progress that count.
+/// Turns in a row with only passing progress that count.
 const PASSING_MAX: u32 = 30;
 
 /// What was seen of calls, plans, stop hooks and the workspace.
@@ -113,7 +113,7 @@ fn kind(text: &str) -> u64 {
     kind_of_text(text)
 }
 
-/// What a text counts: numbers beside words that a check counts by.
+/// The counts in a text: numbers next to a check's counted words.
 fn counts(text: &str) -> Vec<String> {
     const WORDS: [&str; 6] = ["passed", "failed", "error", "errors", "ok", "tests"];
     let words =
@@ -124,7 +124,7 @@ fn counts(text: &str) -> Vec<String> {
     pairs.map(|pair| pair.join(" ")).collect()
 }
 
-/// A text without the times that it took.
+/// A text without durations.
 fn words(text: &str) -> Vec<String> {
     text.split_whitespace().filter(|word| !is_time(word)).map(str::to_owned).collect()
 }

@@ -1,5 +1,5 @@
-//! What the log of a session says of its goal, counted anew from the entries alone and held against what the session
-//! itself says after each of them.
+//! The state of a goal, counted from the entries of a session's log alone and compared with the session's own
+//! state after each of them.
 
 mod check;
 
@@ -13,7 +13,7 @@ use provost_event::{
 
 use super::measure::Measure;
 
-/// A judge's word on one claim.
+/// A judge's vote on one claim.
 #[derive(Debug, Clone, Default)]
 enum Word {
     #[default]
@@ -22,19 +22,19 @@ enum Word {
     Failed,
 }
 
-/// The verification that goes on.
+/// The verification in progress.
 #[derive(Debug)]
 struct Check {
     trigger: GoalTrigger,
     turn: u32,
     generation: u32,
     words: Vec<Word>,
-    /// The stop hooks have let it pass.
+    /// The stop hooks have no objection.
     allowed: bool,
-    /// What the judge in turn was asked already, until it has had its say.
+    /// The retries of the current judge, until it is done.
     parsed_badly: bool,
     waited: bool,
-    /// Nobody waits any more for what is still to come.
+    /// Pending answers no longer count.
     is_void: bool,
 }
 
@@ -44,7 +44,7 @@ impl Check {
     }
 }
 
-/// What becomes known from how many judges.
+/// The joint result of the judges so far.
 #[derive(Debug, PartialEq, Eq)]
 enum Count {
     Open,
@@ -53,7 +53,7 @@ enum Count {
     Unknown,
 }
 
-/// What the entries up to now say of the goal.
+/// The state of the goal by the entries so far.
 #[derive(Debug, Default)]
 pub(crate) struct GoalLaws {
     policy: Option<GoalPolicy>,
@@ -68,7 +68,7 @@ pub(crate) struct GoalLaws {
     rounds: u32,
     failures: u32,
     waits: u32,
-    /// Waits since the last failure that counted, in one verification.
+    /// Waits since the last counted failure, in one verification.
     waited_ms: u64,
     /// When a judge last answered, and when the run's time is over.
     answered_at: Elapsed,
@@ -78,26 +78,26 @@ pub(crate) struct GoalLaws {
     outcome: Option<Outcome>,
     stopping: Option<Outcome>,
     stops_for_child: bool,
-    /// The last verdict says that it is reached, and nothing has happened and nobody has spoken since the claim.
+    /// The last verdict confirms it, and there was no work and no message since the claim.
     is_proven: bool,
-    /// The last thing that the agent did was to say that it is done.
+    /// The last act of the agent was to claim that it is done.
     claims: bool,
     unheard: bool,
     prompts: BTreeSet<Seq>,
     turns: u32,
     answers: u32,
-    /// Something was answered since the last verdict.
+    /// There was an answer since the last verdict.
     has_worked: bool,
     verified_at: Option<u32>,
-    /// The next thing is a verification amid the work.
+    /// A verification during the work is next.
     is_due: bool,
-    /// The turn whose claim was put to the test last: it needs no other look when it is over.
+    /// The turn whose claim was verified last: it needs no other check when it is over.
     claim_checked: Option<u32>,
-    /// The judges' reasons are to be told next.
+    /// The judges' reasons must be reported to the agent next.
     must_tell: bool,
     checked_at_limit: bool,
     interruptions: u32,
-    /// And nothing was asked since.
+    /// And there was no call since.
     is_interrupted: bool,
     status: Option<GoalStatus>,
     generations: BTreeSet<u32>,
@@ -105,7 +105,7 @@ pub(crate) struct GoalLaws {
 }
 
 impl GoalLaws {
-    /// Takes in the next entry; `status` is what the session says of its goal after it.
+    /// Reads the next entry; `status` is the session's own status of its goal after it.
     pub(crate) fn see(&mut self, record: &Record, status: Option<GoalStatus>) {
         if let Entry::SessionStarted(started) = &record.entry {
             self.started(started);
@@ -211,7 +211,7 @@ impl GoalLaws {
         }
     }
 
-    /// What must come next, if anything must.
+    /// The entry that must come next, if any.
     fn expected_next(&mut self, entry: &Entry) {
         if matches!(entry, Entry::Snapshot(_)) {
             return;
@@ -253,7 +253,7 @@ impl GoalLaws {
     fn rests(&mut self, outcome: &Outcome) {
         assert_eq!(self.call, None, "it rests while a judge is asked");
         match outcome {
-            // What an agent rests at that works for it.
+            // The outcome of a suspended sub-agent.
             _ if self.stops_for_child => {}
             Outcome::Completed { .. } if self.is_bound() => {
                 assert!(self.is_proven, "completed, and nobody has confirmed it");
@@ -267,7 +267,7 @@ impl GoalLaws {
             }
             Outcome::Paused { why: PauseReason::JudgeUnreachable { times, .. } } => {
                 assert_eq!(*times, self.failures);
-                // Before that only where the run's time is over sooner than the wait.
+                // Before that only if the run's time ends before the wait.
                 let has_time = self.has_time_for(self.own_wait());
                 let most = self.goal().failures_max;
                 assert!(*times == most || (*times < most && !has_time), "paused after {times} failures");
@@ -275,7 +275,7 @@ impl GoalLaws {
             Outcome::Paused { why: PauseReason::Stuck { turns } } => {
                 let was_decided = self.stopping.as_ref() == Some(outcome);
                 assert!(self.is_bound() || was_decided, "stuck without a goal");
-                // A message that arrives while hooks hear of the suspension begins the measure anew.
+                // A message that arrives while hooks are called about the suspension restarts the measure.
                 assert!(was_decided || *turns == self.measure.idle_turns, "{turns} idle turns");
                 assert_eq!(*turns, self.goal().stuck_turns, "turns in which nothing moved");
             }
@@ -322,7 +322,7 @@ impl GoalLaws {
         }
     }
 
-    /// What the session says of its goal is what the entries come to.
+    /// The session's own status matches the entries.
     fn compare(&mut self, record: &Record, status: Option<GoalStatus>) {
         let kind = record.entry.kind();
         let status = status.expect("it has a goal");
@@ -349,7 +349,7 @@ impl GoalLaws {
         self.status = Some(status);
     }
 
-    /// When nothing more follows from an event, whatever ends the work has ended it.
+    /// When no event is pending, the work has ended if anything ended it.
     pub(crate) fn at_quiet(&self) {
         if !self.is_bound() || self.outcome.is_some() || self.stopping.is_some() {
             return;

@@ -15,7 +15,7 @@ use crate::log_laws::SegmentLaw;
 
 const ROOT: u32 = 0;
 
-/// How an agent stands, as the run's log has it.
+/// An agent's status, by the run's log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum At {
     /// It has never had a slot.
@@ -23,20 +23,20 @@ enum At {
     Works,
     Yields,
     Furloughed,
-    /// Somebody must see to it; `wanted` once somebody has.
+    /// It needs a person's request; `wanted` once that was made.
     Rests {
         wanted: bool,
     },
     Finished,
 }
 
-/// What brings an agent to the front of the line, the strongest last.
+/// The precedence of a queued agent, the highest last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Claim {
     None,
-    /// It has risen while it was paused.
+    /// Its priority was raised while it was paused.
     Risen,
-    /// Somebody makes way for it.
+    /// Another agent yields to it.
     Heir,
 }
 
@@ -46,15 +46,15 @@ struct One {
     depth: u32,
     priority: Priority,
     at: At,
-    /// When it joined the line.
+    /// When it was queued.
     since: u64,
     claim: Claim,
     has_begun: bool,
-    /// Agents that work for it.
+    /// Its sub-agents.
     children: u32,
-    /// Somebody has it rest, and only somebody has it go on.
+    /// It was suspended by request, and only a request resumes it.
     is_held: bool,
-    /// It has a slot, and will be told.
+    /// It has a slot, and is to be notified.
     is_granted: bool,
     budget: Budget,
     spent: Spent,
@@ -62,12 +62,12 @@ struct One {
     calls: BTreeSet<Seq>,
     reserved: BTreeMap<u32, (u64, MicroDollars)>,
     charged: BTreeSet<u32>,
-    /// It has failed, and nobody has been told: its restart is to come.
+    /// It has failed, and its parent wasn't notified: a restart is scheduled.
     awaits_restart: bool,
     awaits_request: bool,
-    /// Nor has anybody seen to it since.
+    /// Nor was it resumed since.
     is_timed: bool,
-    /// Restarts scheduled in a row, and all that it had.
+    /// Restarts scheduled in a row, and in all.
     in_a_row: u32,
     restarts: u32,
 }
@@ -80,18 +80,18 @@ struct Spent {
     money_set_aside: u64,
 }
 
-/// What the run's log has told so far.
+/// The state of the run by its log so far.
 #[derive(Debug, Default)]
 pub(crate) struct RunLaws {
     agents: BTreeMap<u32, One>,
     spawn: SpawnBudget,
     budget: Budget,
     spent: Spent,
-    /// What the judges of all agents have taken of that, and how many hundredths of each limit they may.
+    /// What the judges of all agents have used of that, and the percentage of each limit that they may use.
     judges: Spent,
     judges_calls: BTreeSet<(u32, u32)>,
     judges_percent: u64,
-    /// It comes to a rest or an end, or is there.
+    /// It is being stopped, or has stopped.
     is_stopping: bool,
     rests: bool,
     events: u64,
@@ -104,7 +104,7 @@ pub(crate) struct RunLaws {
 }
 
 impl RunLaws {
-    /// `rests_for_child` tells of an agent whether it rests for nothing but agents that it waits for.
+    /// `rests_for_child` returns whether an agent is suspended only because its sub-agents are.
     pub(crate) fn see(&mut self, record: &Record, rests_for_child: impl Fn(u32) -> bool) {
         self.events += 1;
         self.segments.see(record);
@@ -183,7 +183,7 @@ impl RunLaws {
         self.judges_percent = goals.map(|goal| goal.budget_percent).max().unwrap_or_default().into();
     }
 
-    /// When nothing more follows from an event, nobody waits while a slot is free.
+    /// When no event is pending, no agent waits while a slot is free.
     pub(crate) fn at_quiet(&mut self, run: &RunState, rests_for_child: impl Fn(u32) -> bool) {
         let waiting = self.waiting();
         self.waited += u32::from(!waiting.is_empty());
@@ -232,7 +232,7 @@ impl RunLaws {
         self.agents.get_mut(&agent).expect("an agent that was spawned")
     }
 
-    /// Those who hold a slot. The root's is never lost.
+    /// The agents that hold a slot. The root's is never released.
     fn at_work(&self) -> impl Iterator<Item = u32> {
         let holds = |(agent, one): &(&u32, &One)| **agent == ROOT || matches!(one.at, At::Works | At::Yields);
         self.agents.iter().filter(holds).map(|(agent, _)| *agent)
@@ -272,7 +272,7 @@ impl RunLaws {
         self.agents.insert(child, One { budget: spawned.brief.budget, claim, ..one });
     }
 
-    /// An agent's slot is given as the pool has it.
+    /// A slot is assigned by the state of the pool.
     fn slot_is_due(&self, slot: SlotWish, priority: Priority, siblings: u32) {
         match slot {
             SlotWish::Free => assert!(!self.is_full(), "there is no free slot"),
@@ -286,7 +286,7 @@ impl RunLaws {
         }
     }
 
-    /// Only the agent that asked for it first asks again, once it has the result.
+    /// Only the agent that first requested it asks again, once it has the result.
     fn asked_again(&mut self, asked: &AgentAskedAgain) {
         let events = self.events;
         let (child, parent) = (asked.child.agent, asked.parent.agent);
@@ -339,7 +339,7 @@ impl RunLaws {
         (one.is_timed, one.awaits_request) = (false, false);
     }
 
-    /// Who joins the line while a slot is free has it at once, whoever joins after it.
+    /// An agent that is queued while a slot is free gets it at once, whatever is queued later.
     fn grant(&mut self, agent: u32) {
         let granted = self.agents.values().filter(|one| one.is_granted).count();
         let is_free = self.at_work().count() + granted < self.spawn.slots();
@@ -364,7 +364,7 @@ impl RunLaws {
         let (events, agent) = (self.events, paused.child.agent);
         assert!(!paused.outcome.is_final(), "a rest is no end");
         let one = self.one(agent);
-        // Somebody may have one rest that waits for a slot.
+        // An agent that waits for a slot may be suspended by request.
         let may = match one.at {
             At::Works | At::Yields => true,
             At::Line | At::Furloughed => is_asked(&paused.outcome),
@@ -385,7 +385,7 @@ impl RunLaws {
         self.give_back(agent);
     }
 
-    /// Nothing is set aside for whoever rests or is done.
+    /// A suspended or finished agent has no reservations.
     fn give_back(&mut self, agent: u32) {
         let reserved = std::mem::take(&mut self.one(agent).reserved);
         for (tokens, cost) in reserved.into_values() {
@@ -403,7 +403,7 @@ impl RunLaws {
             self.one(ROOT).at = At::Works;
             let has_worked = self.agents.values_mut().filter(|one| !one.awaits_restart);
             has_worked.for_each(|one| one.in_a_row = 0);
-            // A wait for a restart goes on.
+            // A wait for a restart continues.
             let resting = self.agents.iter();
             let resting = resting.filter(|(_, one)| matches!(one.at, At::Rests { .. }) && !one.is_timed);
             let resting = resting.map(|(agent, _)| *agent).collect::<Vec<_>>();
@@ -443,7 +443,7 @@ impl RunLaws {
         }
     }
 
-    /// The agent, those above it and the run, with their limits.
+    /// The accounts of the agent, of those above it and of the run, with their limits.
     fn each_up_from(&mut self, agent: u32, mut change: impl FnMut(&mut Spent, Budget, &str)) {
         let mut next = Some(agent);
         while let Some(number) = next {
@@ -482,7 +482,7 @@ impl RunLaws {
         });
     }
 
-    /// Also with what is set aside for the judges of other agents.
+    /// Including the reservations for the judges of other agents.
     fn judges_may_take(&mut self, reserved: &BudgetReserved) {
         self.judges_calls.insert((reserved.session.agent, reserved.call));
         let most = |limit: u64| limit * self.judges_percent / 100;
@@ -514,7 +514,7 @@ impl RunLaws {
         self.agents.get(&agent.agent).is_some_and(|one| one.children > 0)
     }
 
-    /// Whether it was asked again and has yet to begin with that.
+    /// Whether it was asked again and has yet to begin with that request.
     pub(crate) fn awaits_request(&self, agent: SessionId) -> bool {
         self.agents.get(&agent.agent).is_some_and(|one| one.awaits_request)
     }
@@ -560,24 +560,24 @@ impl One {
         }
     }
 
-    /// Comes earlier in the line, the less it is.
+    /// The order of the queue, the lowest first.
     fn rank(&self) -> (Reverse<Claim>, Reverse<Priority>, u64) {
         (Reverse(self.claim), Reverse(self.priority), self.since)
     }
 }
 
-/// What a session's log has told so far.
+/// The state of a session by its log so far.
 #[derive(Debug, Default)]
 pub(crate) struct SessionLaws {
     asked: BTreeSet<CallId>,
     started: BTreeSet<CallId>,
     finished: BTreeSet<CallId>,
-    /// By the entry that asked for an agent: whether that one rests.
+    /// By the call that requested an agent: whether that agent is suspended.
     delegated: BTreeMap<CallId, bool>,
     by_entry: BTreeMap<Seq, CallId>,
     delegates: BTreeSet<String>,
     is_stopping: bool,
-    /// It is for something else than for agents that it waits for.
+    /// For another reason than its sub-agents.
     is_told_to_stop: bool,
     yields: bool,
     segments: SegmentLaw,
@@ -587,7 +587,7 @@ pub(crate) struct SessionLaws {
     pub(crate) goal: GoalLaws,
 }
 
-/// After an end nothing follows but another segment, and none of one that was delivered.
+/// After an end only another segment may follow, and none of an agent that was delivered.
 fn may_follow_an_end(record: &Record) {
     let kind = record.entry.kind();
     assert!(matches!(record.entry, Entry::Resumed(_)), "{kind} after the end of {}", record.actor);
@@ -658,7 +658,7 @@ impl SessionLaws {
                 assert!(self.yields, "its time is over before it began")
             }
             Entry::YieldRequested(requested) => {
-                // The second one says that its time is over.
+                // The second request says that the grace period is over.
                 assert_eq!(self.yields, requested.due.is_none(), "told to make way, or that it is late");
                 self.yields = true;
             }
@@ -705,7 +705,7 @@ impl SessionLaws {
         self.is_stopping
     }
 
-    /// Whether it rests for nothing but agents that it waits for.
+    /// Whether it is suspended only because its sub-agents are.
     pub(crate) const fn rests_for_child(&self) -> bool {
         self.rests_for_child
     }

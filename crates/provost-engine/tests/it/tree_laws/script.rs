@@ -1,5 +1,5 @@
-//! What the models of a tree of agents say: each agent's answers follow from its goal and from what it sees, and so
-//! does the text that it would end with if nothing disturbed it.
+//! The answers of the models of a tree of agents: each agent's answers follow from its goal and from what it sees,
+//! and so does the final text of an undisturbed run.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use super::goal;
 use crate::tree_world::{Tree, key, session};
 use crate::world::RUN;
 
-/// One agent as the case has it: who asks for it, when and how; and what it does besides.
+/// One agent of the case: which agent requests it, when and how; and its other work.
 #[derive(Debug, Clone)]
 pub(super) struct Node {
     parent: u8,
@@ -38,9 +38,9 @@ pub(super) fn node() -> impl Strategy<Value = Node> {
 #[derive(Debug)]
 pub(super) struct Script {
     nodes: Vec<Node>,
-    /// Whether agents may say what must be true before one that they ask for is done.
+    /// Whether agents may set the condition for agents that they request.
     is_judged: bool,
-    /// By agent and turn: whom it asks for.
+    /// By agent and turn: the agents that it requests.
     children: BTreeMap<(usize, u8), Vec<usize>>,
 }
 
@@ -55,7 +55,7 @@ impl Script {
         Self { nodes: nodes.to_vec(), is_judged, children }
     }
 
-    /// What an agent says, given its log.
+    /// An agent's answer, given its log.
     pub(super) fn answer(&self, log: &[Record], think: &Think) -> (Vec<Block>, StopReason) {
         if think.purpose == Purpose::WrapUp {
             return (vec![Block::Text("last words".to_owned())], StopReason::EndTurn);
@@ -102,7 +102,7 @@ impl Script {
         calls
     }
 
-    /// A call for an agent that this one has asked before, or for another if the guess is wrong.
+    /// A call for an agent that this one has requested before, or for another if the guess is wrong.
     fn call_again(&self, number: usize, turn: u8) -> Option<(String, String)> {
         let before = (0..turn).find_map(|earlier| self.children.get(&(number, earlier))?.first())?;
         let (tool, _) = self.call_for(*before);
@@ -121,7 +121,7 @@ impl Script {
         (priority.name().to_owned(), format!(r#"{{"goal":"n{child}"}}"#))
     }
 
-    /// An agent's last words: what it read, and what came of those it asked for, in the order of its calls.
+    /// An agent's final text: what it read, and the results of the agents it requested, in the order of its calls.
     fn text<'a>(&self, number: usize, log: impl Iterator<Item = &'a Record>) -> String {
         let mut results = BTreeMap::new();
         for record in log {
@@ -146,7 +146,7 @@ impl Script {
         said(number, &parts)
     }
 
-    /// The text that an agent ends with if it and all below it were left in peace; `None` if they weren't.
+    /// The final text of an agent if it and all below it were undisturbed; `None` if they weren't.
     pub(super) fn expected(&self, tree: &Tree, agent: u32) -> Option<String> {
         let log = tree.log(key(agent));
         let disturbs = |record: &Record| matches!(record.entry, Entry::StopRequested(_));
@@ -174,7 +174,7 @@ impl Script {
     }
 }
 
-/// The agent that was asked for by a call.
+/// The agent that a call requested.
 fn child_of(tree: &Tree, parent: u32, call: &CallId) -> Option<u32> {
     let started = |record: &Record| match &record.entry {
         Entry::ToolStarted(started) if started.call == *call => Some(record.seq),
@@ -193,7 +193,7 @@ fn child_of(tree: &Tree, parent: u32, call: &CallId) -> Option<u32> {
     })
 }
 
-/// What a judge says that behaves, unless `salt` has it say something else.
+/// The answer of a well-behaved judge, unless `salt` selects another.
 pub(super) fn judgement(call: &JudgeCall, salt: u16) -> JudgeAnswer {
     let verdict = |achieved| {
         JudgeAnswer::Verdict(SupervisorVerdict {
@@ -204,7 +204,7 @@ pub(super) fn judgement(call: &JudgeCall, salt: u16) -> JudgeAnswer {
         })
     };
     match salt % 16 {
-        // Whoever has not said that it is done isn't.
+        // An agent that has not claimed to be done isn't done.
         _ if call.trigger == GoalTrigger::Interval => verdict(false),
         5 | 6 => verdict(false),
         7 => JudgeAnswer::Failed(SupervisorError::Parse("no JSON".to_owned())),
@@ -214,7 +214,7 @@ pub(super) fn judgement(call: &JudgeCall, salt: u16) -> JudgeAnswer {
     }
 }
 
-/// What a judge says that was told to stop.
+/// The answer of a judge that was aborted.
 pub(super) fn aborted() -> JudgeAnswer {
     let (class, message) = (ErrorClass::Aborted, "stopped".to_owned());
     JudgeAnswer::Failed(SupervisorError::Llm { class, message })

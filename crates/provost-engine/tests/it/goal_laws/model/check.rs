@@ -1,4 +1,4 @@
-//! One verification: from its start over the stop hooks and the judges to what it came to.
+//! One verification: from its start over the stop hooks and the judges to its result.
 
 use provost_event::{
     Elapsed, GoalCheckStarted, GoalFinding, GoalJudged, GoalTrigger, GoalVerdict, JudgeAnswer, ModelCalled,
@@ -7,7 +7,7 @@ use provost_event::{
 
 use super::{Check, Count, GoalLaws, Word};
 
-/// The longest waits that are waited: one that a provider asks for, and one of the session's own.
+/// The longest waits: one that a provider asks for, and one of the session's own.
 const RETRY_AFTER_MS_MAX: u64 = 600_000;
 const WAIT_MS_MAX: u64 = 60_000;
 
@@ -34,7 +34,7 @@ impl GoalLaws {
 
     pub(super) fn check_started(&mut self, started: &GoalCheckStarted) {
         assert!(self.is_bound() && self.outcome.is_none(), "there is nothing to verify");
-        // The last look at a limit begins anew when those who asked the stop hooks are gone.
+        // The last check at a limit begins anew when the process that called the stop hooks is gone.
         let is_anew = started.trigger == GoalTrigger::Limit && std::mem::take(&mut self.is_interrupted);
         let asks_hooks = self.check.as_ref().is_some_and(|check| {
             check.trigger == GoalTrigger::Limit && !check.allowed && self.asks_stop_hooks
@@ -98,7 +98,7 @@ impl GoalLaws {
         }
     }
 
-    /// How the judges' words stand.
+    /// The tally of the judges' votes.
     pub(super) fn tally(&self) -> Count {
         let (check, goal) = (self.check.as_ref().expect("it is verified"), self.goal());
         let (mut yes, mut open, mut failed) = (0, 0, 0);
@@ -150,14 +150,14 @@ impl GoalLaws {
         self.judge_is_done(judged);
     }
 
-    /// A judge has had its say, as far as it has one.
+    /// A judge is done, with or without a vote.
     fn judge_is_done(&mut self, judged: &GoalJudged) {
         if self.tally() != Count::Unknown {
             return assert_eq!(judged.wait_ms, None, "a wait for nothing");
         }
         self.failures += 1;
         self.count("judges failed");
-        // Only a claim stands still for the judges.
+        // Only a claim suspends the session for the judges.
         let is_claim = self.check.as_ref().is_some_and(|check| check.trigger == GoalTrigger::Claim);
         let is_asked_again = is_claim && self.failures < self.goal().failures_max;
         if !(is_asked_again && self.has_time_for(self.own_wait())) {
@@ -170,7 +170,7 @@ impl GoalLaws {
         failed.for_each(|word| *word = Word::None);
     }
 
-    /// The wait that a provider may ask for once, without a failure.
+    /// The wait that a provider may ask for once without a failure.
     pub(super) fn free_wait(&self, answer: &JudgeAnswer) -> Option<u64> {
         let waited = self.check.as_ref().is_none_or(|check| check.waited);
         let JudgeAnswer::Failed(SupervisorError::RateLimited { retry_after_ms }) = answer else {
