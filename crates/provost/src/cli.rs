@@ -95,7 +95,7 @@ pub(crate) enum Command {
     Prune(PruneArgs),
     /// Writes a commented provost.toml to the current folder.
     Init(InitArgs),
-    /// Lists providers and models: whether a key is there, window, price. Or checks whether a model answers.
+    /// Lists providers and models with key, window and price. Or checks whether a model answers.
     Models(ModelsArgs),
     /// Checks the settings and shows where each came from.
     Check(CheckArgs),

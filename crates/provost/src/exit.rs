@@ -75,7 +75,7 @@ pub(crate) struct Refusal {
 }
 
 impl Refusal {
-    /// `what` is wrong, and `hint` says what would be right; empty for none.
+    /// `what` is wrong, and `hint` is the remedy; empty for none.
     pub(crate) fn new(what: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { what: what.into(), hint: hint.into() }
     }

@@ -272,7 +272,7 @@ pub(crate) async fn answer_to(
     }
 }
 
-/// The user at this terminal, by the name for the log; `otherwise` where the system doesn't tell.
+/// The user at this terminal, by the name for the log; `otherwise` where the system doesn't know it.
 pub(crate) fn somebody(otherwise: &str) -> String {
     let name = ["USER", "LOGNAME", "USERNAME"].into_iter().find_map(|name| std::env::var(name).ok());
     name.filter(|name| !name.trim().is_empty()).unwrap_or_else(|| otherwise.to_owned())

@@ -21,7 +21,7 @@ pub(crate) struct Watcher {
     /// Those of suspended agents: they are asked again when their agents go on.
     aside: Mutex<Vec<Question>>,
     names: Mutex<Names>,
-    /// Whether something opened or closed since it was last looked at.
+    /// Notified when a question opens or closes.
     changed: Notify,
 }
 

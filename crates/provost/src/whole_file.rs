@@ -68,7 +68,7 @@ impl WholeFile {
         file.write_all(text.as_bytes())?;
         file.as_file().sync_all()?;
         file.persist(&self.path)?;
-        // The new text is there and whole. That a file system can't sync folders is no reason to say it isn't.
+        // The new text is there and whole, even on a file system that can't sync folders.
         if cfg!(unix) {
             let _ = File::open(&self.folder).and_then(|folder| folder.sync_all());
         }

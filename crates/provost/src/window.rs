@@ -1,5 +1,6 @@
-//! Whether a model's window has room for what it is to do. What stands before every conversation can't be left out; a
-//! window in which little more than that fits would be shortened again and again for nothing. A judge has one request.
+//! Whether a model's window has room for its task. What stands before every conversation can't be left out; in a
+//! window with little more room than that a conversation would be shortened again and again for nothing. A judge
+//! has one request.
 
 use provost_engine::{JUDGE_TOKENS, tokens_of};
 use provost_event::{ModelPolicy, ToolSpec, counted, grouped};
@@ -53,7 +54,8 @@ struct Window<'a> {
     settled: &'a Settled,
 }
 
-/// What is wrong with the window of `model`, which `name` names, if something is. Where it isn't known, nothing is.
+/// What is wrong with the window of `model`, which `name` names, if something is. An unknown window is never
+/// wrong.
 pub(crate) fn problem(
     settled: &Settled,
     name: &str,

@@ -71,7 +71,7 @@ pub(crate) fn variables() -> Variables {
 pub(crate) fn hide_secrets() {
     let _ = STARTED_WITH.get_or_init(read_variables);
     let own = setting_variables(&Named::default());
-    // Tokens for programs that tell of themselves come in headers.
+    // Variables with headers, such as those for telemetry, hold tokens.
     let holds_headers = |name: &str| name.to_uppercase().contains("HEADERS");
     provost_process::hide_variables(|name| is_secret(name, &own) || holds_headers(name));
 }
@@ -325,7 +325,7 @@ fn tools() -> Toolbox {
     provost_tools::builtin()
 }
 
-/// What the settings say of providers, with the keys from the environment.
+/// The providers of the settings, with the keys from the environment.
 pub(crate) fn providers(settings: &Settings, variables: &Variables) -> ProviderSettings {
     // Scripts and recordings have absolute paths by now.
     let mut all = ProviderSettings::new("/");
@@ -379,7 +379,7 @@ fn model_name(model: &str, source: &Source, folder: &Path) -> String {
     with_absolute_paths(model, &beside(source, folder))
 }
 
-/// The folder that a path counts from: that of the file that names it, else the current one.
+/// The folder that a path is relative to: that of the file that names it, else the current one.
 pub(crate) fn beside(source: &Source, folder: &Path) -> PathBuf {
     let beside = match source {
         Source::File(spot) => folder.join(&spot.file).parent().map(Path::to_owned),

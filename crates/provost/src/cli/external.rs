@@ -166,7 +166,7 @@ pub(crate) enum ProfileCommand {
 #[derive(Debug, Args)]
 #[command(after_help = PROFILE_TEST_HELP)]
 pub(crate) struct ProfileTestArgs {
-    /// A profile's name or file, if it isn't to be chosen by each recording's command; then recordings, or folders of
+    /// A profile's name or file, unless it is chosen by each recording's command; then recordings, or folders of
     /// them; the current folder if absent.
     #[arg(value_name = "PROFILE|RECORDING|FOLDER")]
     pub(crate) what: Vec<PathBuf>,

@@ -27,7 +27,7 @@ pub(crate) struct ImportArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct InitArgs {
-    /// Replace a file that is there.
+    /// Replace an existing file.
     #[arg(long)]
     pub(crate) force: bool,
     /// Write the user's own file instead, with the settings that a project may not have.

@@ -15,7 +15,7 @@ was started with, unless --with-settings takes those of today.";
 pub(crate) struct ResumeArgs {
     #[arg(help = AGENT_HELP)]
     pub(crate) run: String,
-    /// What to say to the agent with it.
+    /// A message to the agent.
     pub(crate) text: Vec<String>,
     /// A settings file over the user's, for the provider's address and key; with --with-settings for all of it.
     #[arg(long, value_name = "FILE")]
@@ -62,7 +62,7 @@ otherwise. Its agent keeps model, tools and rules of the other, unless --with-se
 pub(crate) struct ForkArgs {
     #[arg(help = AGENT_HELP)]
     pub(crate) run: String,
-    /// What to say to the agent.
+    /// The message to the agent.
     pub(crate) text: Vec<String>,
     /// The last entry of the conversation, by its number in the agent's log; the newest if absent.
     #[arg(long, value_name = "ENTRY", value_parser = clap::value_parser!(u64).range(1..))]

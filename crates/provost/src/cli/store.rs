@@ -50,7 +50,7 @@ pub(crate) struct PruneArgs {
     /// Also runs that are suspended, interrupted or at a limit, and could go on.
     #[arg(long)]
     pub(crate) suspended: bool,
-    /// Only say what would be removed.
+    /// Only list what would be removed.
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Remove without being asked.

@@ -79,8 +79,8 @@ impl Desk {
         Ok(Self { home, user_file: folders.user_file })
     }
 
-    /// The question that is meant: the only one there is, the only one of a run, or the one with this name, whether
-    /// it is open or not.
+    /// The question that is meant: the only one there is, the only one of a run, or the one with this name,
+    /// whether it is open or not.
     async fn question(&self, word: Option<&str>) -> anyhow::Result<Question> {
         let Some(word) = word else {
             let all = everywhere(&self.home).await?.waiting;

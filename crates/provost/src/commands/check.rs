@@ -126,7 +126,7 @@ struct Found {
     warnings: Vec<String>,
     /// What is valid elsewhere and unavailable here.
     notes: Vec<String>,
-    /// Only settings without a problem are looked at further.
+    /// Only settings without a problem are checked further.
     settled: Option<Settled>,
 }
 

@@ -162,7 +162,7 @@ impl CameFrom {
     /// The rules of the new run, in a folder whose settings are looked for in `here`.
     ///
     /// # Errors
-    /// What is wrong with today's settings where they are wanted, or isn't trusted.
+    /// What is wrong with today's settings where they are requested, or isn't trusted.
     fn rules(
         &self,
         args: &ForkArgs,
@@ -261,7 +261,7 @@ impl CameFrom {
         format!("forked from {whose} at entry {at}")
     }
 
-    /// Where its agent had a worktree of its own, the fork gets one too, unless it is told where to work.
+    /// If its agent had a worktree of its own, the fork gets one too, unless a folder is given.
     async fn worktree(&self, id: RunId, dir: Option<&Path>) -> anyhow::Result<Option<Worktree>> {
         let Some((worktree, _)) = self.point.worktree.as_ref().filter(|_| dir.is_none()) else {
             return Ok(None);

@@ -49,7 +49,7 @@ impl Told {
     }
 }
 
-/// How long ago a run was started. Set back, the wall clock tells less than is known otherwise.
+/// How long ago a run was started. If the wall clock was set back, the logs' times count.
 fn age(run: &RunSummary, now: Timestamp) -> String {
     span(now.max(run.updated_at).since_ms(run.started_at).max(run.elapsed.0))
 }

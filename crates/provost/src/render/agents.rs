@@ -48,7 +48,7 @@ fn for_whom(parent: Option<SessionId>, names: &Names) -> String {
     parent.map_or_else(String::new, |parent| format!(", for {}", names.in_words(parent)))
 }
 
-/// One that begins at once was told of when it was asked for.
+/// An agent that begins at once was already shown when it was requested.
 pub(super) fn started(entry: &ChildStarted, names: &Names, has_waited: bool) -> Saying {
     let line = format!("{} has a slot and works", names.in_words(entry.child));
     if has_waited { Saying::kept(Tag::Run, line) } else { Saying::detail(line) }

@@ -69,7 +69,7 @@ pub(crate) fn exhausted_in_words(exhausted: &Exhausted) -> String {
     format!("{exhausted}{why}")
 }
 
-/// An outcome, with what its numbers alone don't tell, and without what is too long to be read.
+/// An outcome, with what its numbers alone don't show, and without what is too long to be read.
 pub(crate) fn outcome_in_words(outcome: &Outcome) -> String {
     match outcome {
         Outcome::BudgetExhausted(exhausted) => exhausted_in_words(exhausted),

@@ -206,7 +206,7 @@ fn behind(words: &str) -> String {
     if words.is_empty() { String::new() } else { format!(" {words}") }
 }
 
-/// The line of a failed call's output that tells most: a command ends with its exit status.
+/// The most informative line of a failed call's output: a command ends with its exit status.
 fn complaint(entry: &ToolFinished) -> Option<String> {
     let mut lines = entry.output.lines().filter(|line| !line.trim().is_empty());
     let line = if entry.tool == "shell" { lines.next_back() } else { lines.next() };
@@ -326,7 +326,7 @@ fn retry(entry: &Retry) -> Saying {
         RetryCause::UselessSummary { why } => format!("no summary to be had: {}", one_line(why, WIDTH_MAX)),
     };
     let then = match (&entry.cause, entry.delay_ms) {
-        // What it is shortened by is said next.
+        // How it is shortened follows in the next entry.
         (RetryCause::UselessSummary { .. }, _) => String::new(),
         (RetryCause::Compacted, _) => "; again when it is shorter".to_owned(),
         (RetryCause::Failed { .. }, 0) => String::new(),
@@ -415,7 +415,7 @@ fn stop_verdicts(entry: &StopVerdicts) -> Saying {
     saying.with(entry.reports.iter().flat_map(reason))
 }
 
-/// Of hooks that were cut short only what they have left running is worth telling at once.
+/// For hooks that were cut short only processes that they left running are worth a line at once.
 fn stop_check_cut_short(entry: &StopCheckCutShort) -> Saying {
     let names = entry.reports.iter().map(|report| report.name.as_str()).collect::<Vec<_>>().join(", ");
     let said = entry.reports.iter().flat_map(reason).collect::<Vec<_>>();

@@ -73,7 +73,7 @@ pub(crate) fn finding_in_words(finding: &GoalFinding) -> String {
         GoalFinding::NotAchieved { confidence: Some(sure), .. } => {
             format!("isn't reached (confidence {sure})")
         }
-        // That the judges aren't sure enough, their reasons say.
+        // The reasons say that the judges aren't sure enough.
         GoalFinding::NotAchieved { confidence: None, .. } => "isn't reached".to_owned(),
         GoalFinding::Unverified { why } => {
             format!("couldn't be verified: {}", one_line(why, WIDTH_MAX))

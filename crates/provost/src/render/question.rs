@@ -15,7 +15,7 @@ const REST: &str = "┊ ";
 const WIDTH_MIN: usize = 20;
 /// Digits of a script's hash that are shown; the log has all.
 const HASH_DIGITS: usize = 12;
-/// Beyond a day the time alone doesn't tell.
+/// Beyond a day the time alone is ambiguous.
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 
 /// How much of a question is shown.

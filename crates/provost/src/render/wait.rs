@@ -28,7 +28,7 @@ pub(crate) struct Wait {
 pub(crate) enum Left {
     /// This many milliseconds.
     Of(u64),
-    /// At most this many milliseconds: the wall clock doesn't tell.
+    /// At most this many milliseconds: the wall clock is unreliable.
     AtMost(u64),
     /// Nothing.
     Over,
@@ -48,8 +48,8 @@ impl Wait {
         }
     }
 
-    /// How long it has waited: `3m`, or `at least 3m` where the wall clock doesn't tell; `None` where nothing
-    /// does.
+    /// How long it has waited: `3m`, or `at least 3m` where the wall clock is unreliable; `None` if nothing is
+    /// known.
     pub(crate) fn waited(self, now: Timestamp, is_held: bool) -> Option<String> {
         match self.left(now, is_held) {
             Left::AtMost(_) if self.passed_ms < 1_000 => None,

@@ -1,4 +1,4 @@
-//! Each setting does something: what comes out of the wiring is another thing when it is set.
+//! Each setting has an effect: the result of the wiring differs when it is set.
 
 use std::fs;
 use std::path::Path;
@@ -31,7 +31,7 @@ fn comes_of(toml: &str, folder: &Path) -> String {
     let settled = loading.settled().unwrap();
     let names = ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OTLP_HEADERS"];
     let variables = names.map(|name| (name.to_owned(), "a=b".to_owned())).into_iter().collect::<Variables>();
-    // Making a client for a model takes its time; only these have to do with it.
+    // Making a client for a model is slow; only these settings need it.
     let is_of_model =
         ["[agent]", "[budget]", "[goal]", "[[agents]]"].iter().any(|section| toml.contains(section));
     let agents = settled.settings.offered_agents();

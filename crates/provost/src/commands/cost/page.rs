@@ -19,7 +19,7 @@ const MODEL_WIDTH: usize = 200;
 
 pub(super) struct Page<'a> {
     pub(super) sums: &'a Sums,
-    /// Those that were looked at.
+    /// The runs whose logs were read.
     pub(super) runs: &'a [RunSummary],
     /// What their agents are called.
     pub(super) names: &'a HashMap<RunId, Names>,
@@ -115,7 +115,7 @@ impl<'a> Layout<'a> {
         columns
     }
 
-    /// An agent's number, or all of its id where its run isn't told besides; then its name.
+    /// An agent's number, or all of its id where its run isn't shown; then its name.
     fn agent(&self, session: SessionId) -> String {
         let number = if self.run_is_known { session.agent.to_string() } else { session.to_string() };
         match name_of(self.names, session) {

@@ -1,4 +1,4 @@
-//! From when on spending counts.
+//! The time from which spending counts.
 
 use std::time::Duration;
 

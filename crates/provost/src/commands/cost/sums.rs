@@ -18,9 +18,9 @@ pub(super) struct Paid<'a> {
     pub(super) at: Timestamp,
     /// The segment of its run, from 1.
     pub(super) segment: u32,
-    /// What the call was for, as its reservation tells.
+    /// The purpose of the call, from its reservation.
     pub(super) purpose: Purpose,
-    /// The model of the run's root agent: the one that was asked where the entry doesn't tell.
+    /// The model of the run's root agent: the one that was called where the entry names none.
     pub(super) root_model: &'a str,
 }
 
@@ -55,7 +55,7 @@ impl Spent {
     }
 }
 
-/// What the calls of a group have in common; `None` where they aren't told apart.
+/// What the calls of a group have in common; `None` where they aren't distinguished.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
     pub(super) day: Option<Date>,

@@ -1,4 +1,4 @@
-//! How the budget of a run fared, told by the run's own log.
+//! How the budget of a run fared, from the run's own log.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -156,7 +156,7 @@ impl BudgetSums {
         match entry.dimension() {
             Dimension::Tokens => self.tokens.refuse(),
             Dimension::Money => {
-                // Tokens are looked at first.
+                // Tokens are checked first.
                 self.tokens.reservations += u64::from(self.budget.tokens.is_some());
                 self.money.refuse();
             }

@@ -52,7 +52,7 @@ fn small(count: u64) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
-/// What came of the calls of the present turn.
+/// The results of the calls of the present turn.
 #[derive(Default)]
 struct TurnCalls {
     /// Each call with its result, but for what one repeats of the one before.
@@ -260,7 +260,7 @@ impl CounterSums {
         }
     }
 
-    /// The model gives no answer: which of two limits it was, its class tells.
+    /// The model gives no answer: the error's class shows which of two limits it was.
     fn in_trouble(&mut self, class: ErrorClass) {
         if class == ErrorClass::NoAnswer {
             self.empty_answers.asked_and(true);
@@ -326,7 +326,7 @@ impl CounterSums {
             of(self.interruptions, "interruptions", set.interruptions_max, "it was never interrupted"),
             of(self.stop_blocks, "stop_blocks", set.stop_blocks_max, no_block),
         ];
-        // The first agent of a run has none, and the others none to tell of while they don't fail.
+        // The first agent of a run has none, and those of the others matter only once they fail.
         limits.extend((self.restarts.consulted > 0).then_some(restarts));
         limits
     }

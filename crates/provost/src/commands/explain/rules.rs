@@ -77,7 +77,7 @@ pub(super) struct Grant {
 pub(super) struct Rule<'a> {
     pub(super) kind: Kind,
     pub(super) pattern: &'a str,
-    /// Calls of its tools that the permissions looked at.
+    /// Calls of its tools that the permissions checked.
     pub(super) consulted: u64,
     /// Of these, those that it decided.
     pub(super) decided: u64,

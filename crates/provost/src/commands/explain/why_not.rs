@@ -1,4 +1,4 @@
-//! Why a hook wasn't asked, as far as the run's log and its policy tell.
+//! Why a hook wasn't asked, as far as the run's log and its policy show.
 
 use provost_event::{AgentPolicy, HookMoment, HookPolicy};
 

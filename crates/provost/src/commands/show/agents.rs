@@ -16,7 +16,7 @@ use crate::questions::Question;
 /// Of more agents than these, those whose work is over are shown without their goals, unless all are asked for.
 const READ_MAX: usize = 200;
 
-/// What an agent's own first entry tells.
+/// Facts from an agent's own first entry.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Opening {
     goal: String,
@@ -27,7 +27,7 @@ pub(super) struct Opening {
 }
 
 impl Opening {
-    /// What the first entry of an agent's log tells; `None` for any other entry.
+    /// The facts of an agent's first log entry; `None` for any other entry.
     pub(super) fn of(record: &Record) -> Option<Self> {
         let Entry::SessionStarted(started) = &record.entry else { return None };
         Some(Self {

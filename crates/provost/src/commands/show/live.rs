@@ -277,7 +277,7 @@ fn with_logs(state: &RunState) -> Vec<SessionId> {
     state.agents().filter(|agent| grows(&agent.standing)).map(|agent| agent.session).collect()
 }
 
-/// A value of the page, with what it counts where its form doesn't tell.
+/// A value of the page, with its unit where the form doesn't show it.
 fn with_unit(name: &str, value: String) -> String {
     let turns = |count: &str| if count == "1" { "turn" } else { "turns" };
     match (name, value.split_once(' ')) {

@@ -220,7 +220,7 @@ fn program_rows(program: &ProgramFacts) -> Vec<(&'static str, String)> {
 }
 
 fn last_words(seen: &Seen<'_>, facts: &Facts) -> String {
-    // What must be true is a matter of each step; `explain` tells it of each.
+    // What must be true differs by step; `explain` shows it for each.
     let mut out = if seen.has_flow() { String::new() } else { hooks(seen.state, facts) };
     out.push_str(&verdicts(seen));
     out.push_str(&plan(&facts.plan));
