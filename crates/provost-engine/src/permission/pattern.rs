@@ -29,15 +29,15 @@ pub struct PatternError {
 /// is the same as `tool`. What PATTERN is compared to depends on the tool of the call. In all of them `*` matches
 /// any text, `\*` a star, and all other characters are literal.
 ///
-/// - `shell`: one simple command. ` *` at the end also stands for no arguments, `git push:*` is `git push *`, runs of
+/// - `shell`: one simple command. ` *` at the end also matches no arguments, `git push:*` is `git push *`, runs of
 ///   blanks count as one space.
-/// - `terminal`: the same, of the command line that is started, or the text that is typed; of other calls their
+/// - `terminal`: the same, for the command line that is started, or the text that is typed; for other calls their
 ///   arguments as JSON, as below.
-/// - tools with a path: that path, from the workspace on or from the root if it begins with `/`. `*` stays within a
-///   name, `**` is any number of folders, `/` at the end is all that is in the folder. One name without `/`, and what
-///   follows `**/`, counts in every folder (of the workspace, for what lies there). `~/` is the home of any user,
-///   since nothing here knows whose.
-/// - other tools: their arguments as JSON without blanks, the names of fields sorted.
+/// - tools with a path: that path, relative to the workspace, or absolute if it begins with `/`. `*` stays within a
+///   name, `**` is any number of folders, `/` at the end is everything in the folder. A single name without `/`, and
+///   the part after `**/`, match in every folder (of the workspace, for paths in it). `~/` is the home directory of
+///   any user, since the user's own isn't known here.
+/// - other tools: their arguments as JSON without blanks, with sorted field names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern {
     tool: Glob,

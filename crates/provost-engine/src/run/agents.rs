@@ -141,8 +141,8 @@ impl Agents {
         found.into_iter().collect()
     }
 
-    /// Whether an agent makes no progress until a person acts: it is suspended, or it has yielded its slot and all
-    /// its sub-agents stand still.
+    /// Whether an agent makes no progress until a person acts: it is finished or suspended, and all its sub-agents
+    /// stand still; or it has yielded its slot to sub-agents that all stand still.
     pub(super) fn stands_still(&self, agent: AgentNumber) -> bool {
         let Some(one) = self.get(agent) else { return true };
         match one.standing() {
@@ -329,7 +329,7 @@ impl Agents {
         }
     }
 
-    /// The outcome of a suspended sub-agent of `agent`, if all its sub-agents depend on suspended ones.
+    /// The outcome with which `agent` or an agent below it is suspended, if `agent` stands still.
     pub(super) fn hangs_on(&self, agent: AgentNumber) -> Option<Outcome> {
         if self.get(agent)?.is_at_work() || !self.stands_still(agent) {
             return None;

@@ -11,7 +11,7 @@ use super::{AgentNumber, Deciding};
 use crate::SessionEvent;
 
 impl Deciding<'_> {
-    /// The parent of a suspended agent expects its result again.
+    /// Notifies the nearest agent above that is at work that a suspended agent below continues.
     pub(super) fn tell_of_going_on(&mut self, agent: AgentNumber) {
         let mut below = agent;
         while let Some(agent) = self.state.agents.get(below)
@@ -25,7 +25,7 @@ impl Deciding<'_> {
         }
     }
 
-    /// An agent whose session has ended gets no message before its restart; the sender gets an explanation.
+    /// An agent whose session has ended gets no message before its restart.
     pub(super) fn say(&mut self, agent: AgentNumber, text: String, by: String) {
         let has_ended = |agent: &Agent| {
             let restart = agent.restart.as_ref();

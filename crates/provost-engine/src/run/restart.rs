@@ -72,7 +72,7 @@ impl Deciding<'_> {
         self.commit(ChildResumed { child, by: BY_POLICY.to_owned() });
     }
 
-    /// Ends an agent that waits for its restart, with its failure as the outcome. Returns whether it was waiting.
+    /// Ends an agent that waits for its restart, with its failure as the outcome. Returns whether it did.
     pub(super) fn ends_without_restart(&mut self, agent: AgentNumber, outcome: &Outcome) -> bool {
         let failed =
             self.state.agents.get(agent).and_then(|agent| Some(agent.restart.as_ref()?.failed.clone()));

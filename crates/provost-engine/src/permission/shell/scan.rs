@@ -40,7 +40,7 @@ pub(super) struct Word {
     pub(super) splits: bool,
 }
 
-/// A simple command as it is written.
+/// A simple command as written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Part {
     /// Its words, including leading assignments.
