@@ -1,4 +1,5 @@
-//! How an agent distinguishes Provost's own messages from all other text: tags with an id that no other author can know.
+//! How an agent distinguishes Provost's own messages from all other text: by tags with an id that no other author
+//! can know.
 
 /// The id for an agent that begins, from the entropy of its first event. 64 bits: the author of a file or of a
 /// tool's result can't guess it.

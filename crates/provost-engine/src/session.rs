@@ -1,7 +1,7 @@
 //! One agent's actor: its state (the fold of its log) and its decisions.
 //!
-//! A turn goes `Ready` → (hooks) → (budget) → `Thinking` → `Acting` or `Wishing` → `Ready`. Every phase follows from
-//! the entries alone, so that a state that is read back from the log continues in the same phase.
+//! A turn goes `Ready` → (hooks) → (budget) → `Thinking` → `Acting` or `Wishing` → `Ready`. Every phase follows
+//! from the entries alone, so that a state that is read back from the log continues in the same phase.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

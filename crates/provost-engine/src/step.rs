@@ -300,7 +300,8 @@ pub enum ConsultDetails {
     },
     /// Of the end of a turn, or of a session.
     Text {
-        /// Tools called since the agent last ended a turn without a call, or since it began; of the end of a session all.
+        /// Tools called since the agent last ended a turn without a call, or since it began; all of them at the
+        /// end of a session.
         tool_calls: u32,
         /// The agent's final answer.
         last_text: String,

@@ -33,10 +33,10 @@ pub struct PatternError {
 ///   blanks count as one space.
 /// - `terminal`: the same, for the command line that is started, or the text that is typed; for other calls their
 ///   arguments as JSON, as below.
-/// - tools with a path: that path, relative to the workspace, or absolute if it begins with `/`. `*` stays within a
-///   name, `**` is any number of folders, `/` at the end is everything in the folder. A single name without `/`, and
-///   the part after `**/`, match in every folder (of the workspace, for paths in it). `~/` is the home directory of
-///   any user, since the user's own isn't known here.
+/// - tools with a path: that path, relative to the workspace, or absolute if it begins with `/`. `*` stays within
+///   a name, `**` is any number of folders, `/` at the end is everything in the folder. A single name without `/`,
+///   and the part after `**/`, match in every folder (of the workspace, for paths in it). `~/` is the home
+///   directory of any user, since the user's own isn't known here.
 /// - other tools: their arguments as JSON without blanks, with sorted field names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern {
@@ -64,7 +64,8 @@ impl Pattern {
     /// Reads a pattern.
     ///
     /// # Errors
-    /// When it is empty or longer than 64 KiB, names no tool, or its parenthesis is empty or isn't closed at its end.
+    /// When it is empty or longer than 64 KiB, names no tool, or its parenthesis is empty or isn't closed at its
+    /// end.
     pub fn parse(text: &str) -> Result<Self, PatternError> {
         let fail = |complaint| Err(PatternError { pattern: text.chars().take(200).collect(), complaint });
         let trimmed = text.trim();
