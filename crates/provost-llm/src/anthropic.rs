@@ -16,13 +16,13 @@ use crate::wire::{Body, Reader, Thoughts, Wire};
 use crate::{Reasoning, WireFormat};
 use answer::Reading;
 
-/// The wire format, which marks the blocks that only it understands.
+/// The wire format, which marks the provider-specific blocks.
 const WIRE: WireFormat = WireFormat::Anthropic;
 const VERSION: &str = "2023-06-01";
-/// Lets models of the generation that thinks by a budget also think between tool calls; others ignore it.
+/// Lets models with a thinking budget also think between tool calls; others ignore it.
 const BETWEEN_CALLS: &str = "interleaved-thinking-2025-05-14";
 
-/// The format as one model speaks it.
+/// The wire format for one model.
 pub(crate) struct Anthropic {
     model: String,
     reasoning: Option<Reasoning>,

@@ -1,5 +1,5 @@
-//! What is known of models: window, output cap, price, what they can. The facts are in `models.toml`; those of an
-//! update stand over them, and the user's over both.
+//! Facts about models: context window, output cap, price, capabilities. The built-in facts are in `models.toml`;
+//! those of an update override them, and the user's override both.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -8,16 +8,16 @@ use provost_event::{MicroDollars, ModelPolicy, Price};
 use serde::{Deserialize, Serialize};
 
 static BUILT_IN: LazyLock<Vec<ModelFacts>> = LazyLock::new(|| {
-    // A test reads the same file: it can't fail here.
+    // A test parses the same file: it can't fail here.
     toml::from_str::<Table>(include_str!("../models.toml")).map(|table| table.model).unwrap_or_default()
 });
 
-/// The cap on answers of a model of which nobody knows what it allows: what every current model does, and at most this
-/// part of its window.
+/// The default output cap of a model whose real one is unknown: every current model supports it. At most this part
+/// of the window.
 const OUTPUT_TOKENS_MAX: u32 = 8192;
 const OUTPUT_DIVISOR: u64 = 4;
 
-/// The price of what costs nothing.
+/// The price of a free model.
 pub(crate) const FREE: Price = Price {
     input: MicroDollars(0),
     output: MicroDollars(0),
@@ -32,87 +32,87 @@ struct Table {
     model: Vec<ModelFacts>,
 }
 
-/// What is known of one model; `None` is unknown.
+/// The facts about one model; `None` is unknown.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelFacts {
     /// Its name without a date: `provider/model`.
     pub name: String,
-    /// Its other names in the same form.
+    /// Its aliases in the same form.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
-    /// Tokens that fit a request and its answer.
+    /// Maximum tokens of a request with its answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window_tokens: Option<u64>,
-    /// Tokens an answer may have.
+    /// Maximum tokens of an answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens_max: Option<u32>,
-    /// What its tokens cost.
+    /// The price of its tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
-    /// Whether it can be shown pictures.
+    /// Whether it accepts pictures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub images: Option<bool>,
-    /// How it is told to think before it answers.
+    /// How its thinking is configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<Reasoning>,
-    /// The day from which its provider no longer answers, as `YYYY-MM-DD`; `None` while none is known.
+    /// The day from which the provider no longer offers it, as `YYYY-MM-DD`; `None` if none is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retires: Option<String>,
-    /// The model that takes its place, where it retires.
+    /// The model that replaces it then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub successor: Option<String>,
-    /// Where the facts are from.
+    /// The source of the facts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// The day of which they are, as `YYYY-MM-DD`.
+    /// The day of the facts, as `YYYY-MM-DD`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub as_of: Option<String>,
-    /// Who says so.
+    /// The origin of the facts.
     #[serde(skip)]
     pub origin: Origin,
 }
 
-/// Who says what is known of a model.
+/// The origin of a model's facts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
-    /// The table that is built in.
+    /// The built-in table.
     #[default]
     BuiltIn,
-    /// A public table that the user had taken over.
+    /// A public table that the user imported.
     Updated,
     /// The user's settings, at least in part.
     Own,
 }
 
-/// How a model is told how much to think.
+/// How a model's thinking is configured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reasoning {
-    /// By a number of tokens that it may think for.
+    /// By a thinking budget in tokens.
     Budget,
-    /// By a word.
+    /// By an effort level.
     Effort,
-    /// It doesn't think, and refuses to be told how much.
+    /// It doesn't think, and refuses a thinking setting.
     None,
 }
 
-/// Models by name: the built-in ones, and those of the user over them.
+/// Models by name: the built-in ones, with the user's over them.
 #[derive(Debug, Clone)]
 pub struct Catalog {
     all: Vec<ModelFacts>,
 }
 
 impl Catalog {
-    /// The built-in ones.
+    /// The built-in models.
     #[must_use]
     pub fn built_in() -> Self {
         Self { all: BUILT_IN.clone() }
     }
 
-    /// With the user's `facts`; what they leave open stays as it was for a model of that name. They hold for its
-    /// releases too.
+    /// Adds the user's `facts`; fields that are `None` keep the known value of a model with that name. They apply
+    /// to its releases too.
     #[must_use]
     pub fn with(mut self, facts: ModelFacts) -> Self {
         let known = self.find(&facts.name).cloned().unwrap_or_default();
@@ -123,8 +123,8 @@ impl Catalog {
         self
     }
 
-    /// With the rows of an update over the built-in ones, unless those are of a later day. What a row leaves open stays
-    /// as it was.
+    /// Puts the rows of an update over the built-in ones, unless those have a later day. Fields that are `None`
+    /// keep the known value.
     #[must_use]
     pub fn updated(mut self, rows: &[ModelFacts]) -> Self {
         let places = self.all.iter().enumerate().map(|(place, facts)| (facts.name.clone(), place));
@@ -143,8 +143,8 @@ impl Catalog {
         self
     }
 
-    /// The facts of `provider/model`; the model may have a release date (`-20250929`, `@20250929`, `-2025-09-29`)
-    /// or `-latest` behind its name. `None` for a model that isn't in the table.
+    /// The facts of `provider/model`; the name may have a release date (`-20250929`, `@20250929`, `-2025-09-29`)
+    /// or `-latest` at its end. `None` for a model that isn't in the table.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<&ModelFacts> {
         let exact = self.all.iter().find(|facts| facts.names().any(|known| known == name));
@@ -163,7 +163,7 @@ impl Catalog {
 }
 
 impl ModelFacts {
-    /// These facts, and where they leave something open, those of `known`.
+    /// These facts, with missing ones filled from `known`.
     #[must_use]
     pub fn over(self, known: Self) -> Self {
         let aliases = if known.name == self.name { known.aliases } else { Vec::new() };
@@ -196,7 +196,7 @@ impl ModelFacts {
         u32::try_from(part).unwrap_or(u32::MAX).min(OUTPUT_TOKENS_MAX)
     }
 
-    /// What a policy says of the model under `name`.
+    /// The policy for the model under `name`.
     pub(crate) fn policy(&self, name: &str) -> ModelPolicy {
         ModelPolicy {
             window_tokens: self.window_tokens,
@@ -208,13 +208,13 @@ impl ModelFacts {
     }
 }
 
-/// `name` without the release that stands behind it; `None` if none does.
+/// `name` without the release at its end; `None` if it has none.
 pub(crate) fn without_release(name: &str) -> Option<&str> {
     let starts = name.char_indices().filter(|(_, char)| matches!(char, '-' | '@')).map(|(at, _)| at);
     starts.filter_map(|at| name.split_at_checked(at)).find(|(_, rest)| is_release(rest)).map(|(bare, _)| bare)
 }
 
-/// What may stand behind a name: nothing, a date, or that it is the latest.
+/// Whether this may follow a name: nothing, a date, or `-latest`.
 fn is_release(rest: &str) -> bool {
     let date = rest.strip_prefix(['-', '@']).unwrap_or_default();
     let digits = date.split('-').collect::<String>();

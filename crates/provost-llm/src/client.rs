@@ -1,4 +1,4 @@
-//! One provider's endpoint: a pooled client, and its errors in words that say what to check.
+//! A provider's endpoint: a pooled client, and errors that say what to check.
 
 use std::io;
 use std::net::IpAddr;
@@ -18,33 +18,33 @@ use crate::patience::Patience;
 use crate::stream::EventStream;
 use crate::{ModelLimits, ResolveError};
 
-/// A dead HTTP/2 connection is noticed by a ping unanswered, so that an attempt doesn't go over it again.
+/// A dead HTTP/2 connection is detected by an unanswered ping, so that no retry uses it.
 const PING_EVERY: Duration = Duration::from_secs(20);
 const PING_TIMEOUT: Duration = Duration::from_secs(10);
-/// An idle connection is closed before common load balancers do it.
+/// An idle connection is closed before common load balancers close it.
 const IDLE_MAX: Duration = Duration::from_secs(55);
-/// Characters shown of an error that isn't in the provider's format, such as a proxy's page.
+/// Characters to show of an error that isn't in the provider's format, such as a proxy's page.
 const FOREIGN_CHARS_MAX: usize = 200;
-/// Bytes read of a list of models; some providers have hundreds.
+/// Maximum bytes of a list of models; some providers have hundreds.
 const LISTING_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// What an endpoint is made of.
+/// The parameters of an endpoint.
 pub(crate) struct EndpointSpec<'a> {
     pub(crate) base_url: &'a str,
     pub(crate) key: Key,
-    /// The variable that the key comes from, if it wants one.
+    /// The environment variable of the key, if the provider needs one.
     pub(crate) key_env: Option<String>,
-    /// The headers of every request, the key's included.
+    /// The headers of every request, including the key.
     pub(crate) headers: HeaderMap,
     pub(crate) read_error: ReadError,
     pub(crate) limits: ModelLimits,
     pub(crate) clock: Arc<dyn Clock>,
 }
 
-/// A request that got no stream.
+/// A request that failed before a stream.
 pub(crate) struct Refused {
     pub(crate) failure: ModelFailure,
-    /// What the server said, as far as it was read; empty where it said nothing.
+    /// The response's body, as far as it was read; may be empty.
     pub(crate) body: String,
 }
 
@@ -60,7 +60,7 @@ impl From<Refused> for ModelFailure {
     }
 }
 
-/// Where requests go.
+/// The target of requests.
 pub(crate) struct Endpoint {
     client: Client,
     base: Url,
@@ -94,13 +94,13 @@ impl Endpoint {
         Ok(Self { client, base, key, key_env, headers, read_error, limits, clock })
     }
 
-    /// Host and port, for people.
+    /// Host and port, for display.
     pub(crate) fn place(&self) -> String {
         let host = self.base.host_str().unwrap_or_default();
         self.base.port_or_known_default().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
     }
 
-    /// The address below which requests go.
+    /// The base address of requests.
     pub(crate) const fn base(&self) -> &Url {
         &self.base
     }
@@ -121,7 +121,7 @@ impl Endpoint {
         Err(self.refused(response).await)
     }
 
-    /// What is at `url`, a text of at most `LISTING_BYTES_MAX` bytes.
+    /// The text at `url`, at most `LISTING_BYTES_MAX` bytes.
     pub(crate) async fn get(&self, url: Url) -> Result<String, ModelFailure> {
         let limit = Duration::from_millis(self.limits.first_event_ms);
         let fetched = async {
@@ -139,7 +139,7 @@ impl Endpoint {
         }
     }
 
-    /// `failure` as it may be shown: without the key, shortened, with what was used.
+    /// `failure` for display: without the key, shortened, with the usage.
     pub(crate) fn presentable(&self, mut failure: ModelFailure, usage: Usage) -> ModelFailure {
         failure.message = shorten(&self.key.scrub(&failure.message), self.limits.message_chars_max);
         failure.request_id = failure.request_id.map(|id| self.key.scrub(&id));
@@ -147,7 +147,7 @@ impl Endpoint {
         failure
     }
 
-    /// Reads an answer that is no stream of events to its end, so that the connection can be used again.
+    /// Reads a response that isn't an event stream to its end, so that the connection can be reused.
     async fn refused(&self, mut response: Response) -> Refused {
         let status = response.status().as_u16();
         let headers = std::mem::take(response.headers_mut());
@@ -234,7 +234,7 @@ fn is_stream(response: &Response) -> bool {
 
 async fn text_of(response: &mut Response, bytes_max: usize) -> String {
     let mut body = Vec::new();
-    // A body that breaks off is as good as what came of it.
+    // A body that breaks off is used as far as it came.
     while let Ok(Some(chunk)) = response.chunk().await {
         body.extend_from_slice(&chunk);
         if body.len() >= bytes_max {
@@ -245,7 +245,7 @@ async fn text_of(response: &mut Response, bytes_max: usize) -> String {
     String::from_utf8_lossy(&body).into_owned()
 }
 
-/// Where a redirect leads, without what may be secret about it.
+/// The origin of a redirect's target, without parts that may be secret.
 fn origin(place: &str) -> String {
     match Url::parse(place) {
         Ok(url) => url.origin().ascii_serialization(),
@@ -268,7 +268,7 @@ fn foreign(status: u16, headers: &HeaderMap, body: &str) -> Said {
     Said { message, ..Said::default() }
 }
 
-/// `base` with `segments` behind its path, once `version` is taken from the end of that.
+/// `base` with `segments` appended to its path, after removing `version` from its end.
 pub(crate) fn below<'a>(base: &Url, version: &str, segments: impl IntoIterator<Item = &'a str>) -> Url {
     let mut url = base.clone();
     let path = base.path().trim_end_matches('/');
@@ -291,7 +291,7 @@ fn address(base_url: &str) -> Result<Url, ResolveError> {
     Ok(base)
 }
 
-/// The address as it may be shown: a user and a password may stand before its host.
+/// The address without a user and password before its host.
 fn without_userinfo(base_url: &str) -> String {
     match (base_url.find("://"), base_url.rfind('@')) {
         (Some(scheme), Some(at)) if scheme < at => {
@@ -302,7 +302,7 @@ fn without_userinfo(base_url: &str) -> String {
     }
 }
 
-/// A proxy is for the world outside; one on this machine couldn't be meant for this machine.
+/// Loopback addresses use no proxy.
 fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())

@@ -1,30 +1,30 @@
-//! In what servers that say they speak Chat Completions differ from OpenAI's.
+//! How servers with a Chat Completions API differ from OpenAI's.
 
 use serde::Deserialize;
 
-/// A server's own ways in Chat Completions; of the other wire formats only Responses looks at `cache_key`. The default
-/// is what most compatible servers do.
+/// A server's deviations in Chat Completions; of the other wire formats only Responses uses `cache_key`. The
+/// default fits most compatible servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Deviations {
-    /// How the cap on the answer is called.
+    /// The name of the output cap.
     pub output_cap: OutputCapField,
-    /// Where the server is told how much the model shall think.
+    /// Where the effort is set.
     pub effort: EffortField,
-    /// What the least effort is called, where there are words for it.
+    /// The name of the lowest effort, if efforts have names.
     pub least_effort: LeastEffort,
-    /// In which field the model's reasoning goes back to it. What another wire format's models thought never does.
+    /// The field in which the model's reasoning is sent back. Reasoning of another wire format is never sent.
     pub reasoning_back: ReasoningBack,
-    /// Refuses `stream_options`, and tells what an answer took without being asked.
+    /// It refuses `stream_options`, and reports usage without it.
     pub no_stream_options: bool,
-    /// Takes `prompt_cache_key`, which keeps a conversation near its cache.
+    /// It accepts `prompt_cache_key`, which routes a conversation to its cache.
     pub cache_key: bool,
-    /// Takes `cache_control`, at the system prompt and the request's end, for models that cache only where they are
-    /// told: those whose name begins with `anthropic/`.
+    /// It accepts `cache_control`, at the system prompt and the request's end, for models with explicit caching
+    /// only: those whose name begins with `anthropic/`.
     pub cache_control: bool,
 }
 
-/// The name of the cap on the answer.
+/// The name of the output cap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OutputCapField {
@@ -35,7 +35,7 @@ pub enum OutputCapField {
     MaxCompletionTokens,
 }
 
-/// Where the effort is told.
+/// Where the effort is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EffortField {
@@ -44,40 +44,40 @@ pub enum EffortField {
     ReasoningEffort,
     /// `reasoning.effort`.
     Reasoning,
-    /// `thinking.type`: only whether it thinks; it doesn't at the least effort, and where it must call a tool.
+    /// `thinking.type`: only on or off; off at the lowest effort, and if the model must call a tool.
     Thinking,
     /// `thinking.type`, and `reasoning_effort` if it thinks.
     ThinkingAndEffort,
-    /// It isn't.
+    /// Nowhere.
     None,
 }
 
-/// The word for the least effort.
+/// The name of the lowest effort.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LeastEffort {
-    /// `low`, which everybody knows.
+    /// `low`, which all servers accept.
     #[default]
     Low,
     /// `minimal`.
     Minimal,
-    /// What OpenAI calls it for the model.
+    /// OpenAI's name for the model.
     Openai,
     /// `none`.
     None,
 }
 
-/// Where reasoning goes back.
+/// The field in which reasoning is sent back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReasoningBack {
-    /// Nowhere: the server has no use for it, or refuses it.
+    /// None: the server doesn't use it, or refuses it.
     #[default]
     None,
     /// `reasoning_content`.
     ReasoningContent,
     /// `reasoning`.
     Reasoning,
-    /// `reasoning_details`, as they came.
+    /// `reasoning_details`, unchanged.
     ReasoningDetails,
 }

@@ -1,11 +1,11 @@
-//! Tokens where nobody counts them: in scripts, and of providers that report none.
+//! Estimates tokens where they aren't counted: in scripts, and for providers that report no usage.
 
 use provost_event::Block;
 use provost_harness::{ModelRequest, Part};
 
-/// Bytes that a token stands for, in text and code.
+/// Average bytes per token, in text and code.
 const BYTES_PER_TOKEN: usize = 4;
-/// Bytes that it stands for at least, where there is more punctuation than words.
+/// Minimum bytes per token, in text with much punctuation.
 const BYTES_PER_TOKEN_LEAST: usize = 3;
 
 /// Estimated tokens of `bytes` bytes of text.
@@ -13,12 +13,12 @@ pub(crate) fn tokens(bytes: usize) -> u64 {
     u64::try_from(bytes.div_ceil(BYTES_PER_TOKEN)).unwrap_or(u64::MAX)
 }
 
-/// As many tokens as `bytes` bytes of text come to at most, as far as can be told.
+/// The maximum tokens of `bytes` bytes of text, as a conservative estimate.
 pub(crate) fn tokens_at_most(bytes: usize) -> u64 {
     u64::try_from(bytes.div_ceil(BYTES_PER_TOKEN_LEAST)).unwrap_or(u64::MAX)
 }
 
-/// Bytes of what a request says; its pictures aside.
+/// Bytes of a request's text; pictures don't count.
 pub(crate) fn request_bytes(request: &ModelRequest<'_>) -> usize {
     let parts = request.messages.iter().flat_map(|message| &message.parts);
     let tools = request.tools.iter();
@@ -35,7 +35,7 @@ fn part_bytes(part: &Part) -> usize {
     }
 }
 
-/// Bytes of what a block says.
+/// Bytes of a block's text.
 pub(crate) fn block_bytes(block: &Block) -> usize {
     match block {
         Block::Text(text) | Block::Thinking { text, .. } => text.len(),

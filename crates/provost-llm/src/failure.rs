@@ -1,4 +1,4 @@
-//! What a provider's refusal means, whatever the provider.
+//! The meaning of a provider's error, independent of the provider.
 
 use std::error::Error as StdError;
 use std::fmt::Write as _;
@@ -7,24 +7,24 @@ use std::time::{Duration, UNIX_EPOCH};
 use provost_event::{ErrorClass, ModelFailure, Timestamp};
 use reqwest::header::{HeaderMap, HeaderValue, RETRY_AFTER};
 
-/// What a provider says of an error in its own format, in an error's body or in the middle of a stream.
+/// A provider's error in its own format, from a response's body or the middle of a stream.
 #[derive(Debug, Default)]
 pub(crate) struct Said {
-    /// What its own type of error comes to, if it is a known one.
+    /// The class of the provider's error type, if that is known.
     pub(crate) class: Option<ErrorClass>,
     pub(crate) message: String,
     pub(crate) request_id: Option<String>,
-    /// How long it asks to wait, in milliseconds, where that stands in the body.
+    /// The requested wait in milliseconds, if the body has it.
     pub(crate) retry_after_ms: Option<u64>,
 }
 
-/// Reads an error's body; `None` if it isn't in the provider's format.
+/// Parses an error's body; `None` if it isn't in the provider's format.
 pub(crate) type ReadError = fn(&str) -> Option<Said>;
 
-/// Characters kept of the provider's name for a request.
+/// Maximum characters of the provider's request id.
 const REQUEST_ID_CHARS_MAX: usize = 200;
 
-/// Words that providers use when a request is longer than the model's window.
+/// Phrases of providers for a request that exceeds the model's window.
 const TOO_LONG: &[&str] = &[
     "prompt is too long",
     "prompt too long",
@@ -45,22 +45,22 @@ const TOO_LONG: &[&str] = &[
     "reduce the length of the messages",
 ];
 
-/// Whether a refusal of the request means that the conversation no longer fits.
+/// Whether an error means that the conversation no longer fits.
 pub(crate) fn says_too_long(message: &str) -> bool {
     let message = message.to_lowercase();
     TOO_LONG.iter().any(|words| message.contains(words))
 }
 
-/// Words that providers use when no credit is left, which some count among wrong requests.
+/// Phrases of providers for used-up credit, which some report as invalid requests.
 const QUOTA_USED_UP: &[&str] = &["credit balance is too low", "insufficient balance", "insufficient credit"];
 
-/// Whether a refusal means that there is no credit left.
+/// Whether an error means that the credit is used up.
 pub(crate) fn says_quota_used_up(message: &str) -> bool {
     let message = message.to_lowercase();
     QUOTA_USED_UP.iter().any(|words| message.contains(words))
 }
 
-/// The class of an HTTP error: the status decides where it is specific, else what the provider said.
+/// The class of an HTTP error: by the status if it is specific, else by the provider's own error.
 pub(crate) fn class_of(status: u16, said: Option<ErrorClass>) -> ErrorClass {
     match status {
         401 => ErrorClass::Unauthorized,
@@ -78,8 +78,8 @@ pub(crate) fn class_of(status: u16, said: Option<ErrorClass>) -> ErrorClass {
     }
 }
 
-/// How long a provider asks to wait: `retry-after-ms`, or `Retry-After` as seconds or as a date (RFC 9110, 10.2.3).
-/// A date that has passed is no wait. `None` where there is neither, or nothing that can be read.
+/// The wait that a provider requests: `retry-after-ms`, or `Retry-After` as seconds or as a date (RFC 9110,
+/// 10.2.3). A date in the past means no wait. `None` if there is no valid header.
 pub(crate) fn retry_after_ms(headers: &HeaderMap, now: Timestamp) -> Option<u64> {
     let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
     if let Some(ms) = text("retry-after-ms").and_then(|value| value.parse().ok()) {
@@ -101,12 +101,12 @@ pub(crate) fn causes(error: &reqwest::Error) -> impl Iterator<Item = &(dyn StdEr
     std::iter::successors(Some(error as &(dyn StdError + 'static)), |&error| error.source())
 }
 
-/// The innermost cause in its own words. The outer ones hold the address with whatever stands in it.
+/// The message of the innermost cause. The outer ones contain the address with all its parts.
 pub(crate) fn cause_of(error: &reqwest::Error) -> String {
     causes(error).skip(1).last().map_or_else(|| "unknown cause".to_owned(), ToString::to_string)
 }
 
-/// A call that ended because nothing came, in these words, for so long.
+/// A call that ended because nothing arrived for a time, with the words for what was missing.
 pub(crate) fn stalled((class, what, after_ms): (ErrorClass, &str, u64)) -> ModelFailure {
     let mut message = format!("{what} for ");
     // Writing to a String can't fail.
@@ -118,13 +118,13 @@ pub(crate) fn stalled((class, what, after_ms): (ErrorClass, &str, u64)) -> Model
     ModelFailure::new(class, message)
 }
 
-/// The provider's name for the request.
+/// The provider's request id.
 pub(crate) fn request_id(headers: &HeaderMap) -> Option<String> {
     let value: &HeaderValue = headers.get("request-id").or_else(|| headers.get("x-request-id"))?;
     value.to_str().ok().map(|id| shorten(id, REQUEST_ID_CHARS_MAX))
 }
 
-/// The first `chars_max` characters of `text`, and a mark if that isn't all.
+/// The first `chars_max` characters of `text`, with a mark if it was cut.
 pub(crate) fn shorten(text: &str, chars_max: usize) -> String {
     match text.char_indices().nth(chars_max) {
         Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
@@ -132,7 +132,7 @@ pub(crate) fn shorten(text: &str, chars_max: usize) -> String {
     }
 }
 
-/// `text` with every run of white space as one space.
+/// `text` with every run of white space replaced by one space.
 pub(crate) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

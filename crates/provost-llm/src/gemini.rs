@@ -19,16 +19,16 @@ use crate::wire::{Body, Reader, Thoughts, Wire};
 use crate::{Reasoning, WireFormat};
 use answer::Reading;
 
-/// The wire format, which marks the blocks that only it understands.
+/// The wire format, which marks the provider-specific blocks.
 const WIRE: WireFormat = WireFormat::Gemini;
-/// The version that has thinking, and schemas as they are.
+/// The API version with thinking, and full JSON schemas.
 const VERSION: &str = "v1beta";
-/// What the provider itself puts before a model's name in lists.
+/// The provider's prefix of model names in lists.
 const COLLECTION: &str = "models/";
-/// Begins the ids of calls that came without one; the provider never gets to see them.
+/// The prefix of generated ids for calls without one; they are never sent to the provider.
 const UNNAMED: &str = "unnamed_";
 
-/// The format as one model speaks it.
+/// The wire format for one model.
 pub(crate) struct Gemini {
     model: String,
     reasoning: Option<Reasoning>,

@@ -1,17 +1,17 @@
-//! A provider's key: goes into one header and nowhere else.
+//! A provider's key: used in one header and nowhere else.
 
 use provost_harness::Redactor;
 use reqwest::header::HeaderValue;
 use secrecy::{ExposeSecret, SecretString};
 
-/// What stands in a text where the key was.
+/// The replacement for the key in texts.
 const HIDDEN: &str = "[key]";
 
 pub(crate) struct Key(SecretString);
 
 impl Key {
-    /// Takes `secret` without the white space around it, which files of keys tend to end with. No secret is an
-    /// empty key.
+    /// Takes `secret` without surrounding white space, which key files tend to end with. No secret is an empty
+    /// key.
     pub(crate) fn new(secret: Option<&SecretString>) -> Self {
         Self(secret.map(|secret| secret.expose_secret().trim()).unwrap_or_default().into())
     }
@@ -20,8 +20,7 @@ impl Key {
         self.0.expose_secret().is_empty()
     }
 
-    /// The key as a header's value behind `scheme`, marked so that no HTTP library shows it; `None` if it can't be
-    /// one.
+    /// The key as a header value after `scheme`, marked as sensitive; `None` if it isn't a valid one.
     pub(crate) fn header(&self, scheme: &str) -> Option<HeaderValue> {
         let value = SecretString::from(format!("{scheme}{}", self.0.expose_secret()));
         let mut value = HeaderValue::from_str(value.expose_secret()).ok()?;
@@ -29,8 +28,8 @@ impl Key {
         Some(value)
     }
 
-    /// `text` without the key: some servers repeat it in their complaint. A key that is too short to be told from
-    /// parts of words stays.
+    /// `text` without the key: some servers repeat it in their errors. A key that is too short to be distinguished
+    /// from parts of words stays.
     pub(crate) fn scrub(&self, text: &str) -> String {
         let key = self.0.expose_secret();
         if Redactor::is_too_short(key) { text.to_owned() } else { text.replace(key, HIDDEN) }

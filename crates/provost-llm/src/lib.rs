@@ -1,13 +1,12 @@
-//! Models behind the harness's model port: scripted ones, and those of providers over HTTP.
+//! Implementations of the harness's model port: scripted models, and models of providers over HTTP.
 //!
-//! One call is one attempt; the engine decides on another. [`resolve()`] leads from a name in the settings to a
-//! model and to what the policy says of it. This crate reads neither settings nor environment variables of its
-//! own: keys and addresses are handed in. (Proxies and certificate authorities are what the platform says, as
-//! for any HTTP client.)
+//! One call is one attempt; the engine decides about retries. [`resolve()`] turns a name from the settings into a
+//! model and its policy. This crate reads neither settings nor environment variables of its own: keys and
+//! addresses are passed in. (Proxies and certificate authorities are the platform's, as for any HTTP client.)
 //!
-//! What all providers share: `client` (one pooled client an endpoint, errors in words), `stream` and `sse`
-//! (answers read piece by piece), `patience` (how long to wait), `failure` (classes), `key` (never shown).
-//! What is one provider's own stands in its folder.
+//! Shared by all providers: `client` (one pooled client per endpoint, error messages), `stream` and `sse` (answers
+//! read piece by piece), `patience` (how long to wait), `failure` (classes), `key` (never shown). Each provider's
+//! own code is in its folder.
 
 mod anthropic;
 mod catalog;

@@ -1,21 +1,22 @@
-//! How long and how large an answer may be.
+//! Limits on the time and size of an answer.
 
 /// The limits of one model call. Time is in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ModelLimits {
-    /// Until a connection stands; then the call fails as `transport`. Default 10 s.
+    /// Until the connection is made; then the call fails as `transport`. Default 10 s.
     pub connect_ms: u64,
     /// From the request until the first event of any kind, pings included. Then it fails as `silent`. Default 120 s.
     pub first_event_ms: u64,
     /// Without any event, pings included, after the first; then it fails as `stalled`. Default 120 s.
     pub gap_ms: u64,
-    /// With nothing but pings: a model that thinks without showing it. Then it fails as `stalled`. Default 30 min.
+    /// Without any event except pings: a model that thinks without showing it. Then it fails as `stalled`. Default
+    /// 30 min.
     pub quiet_ms: u64,
-    /// From an answer's last word until what it took is told, in formats that tell it after; then the answer
-    /// counts without. Default 2 s.
+    /// From the end of an answer's text until its usage arrives, in formats that send it afterwards; then the
+    /// answer counts without it. Default 2 s.
     pub trailer_ms: u64,
-    /// Until the stream's end, after the answer's: what it takes to use the connection again. A connection that
-    /// takes longer is closed; the answer counts. Default 0.5 s.
+    /// From the end of an answer until that of its stream, which is needed to reuse the connection. A connection
+    /// that takes longer is closed; the answer counts. Default 0.5 s.
     pub drain_ms: u64,
     /// Bytes of an answer on the wire; more is `nonsense`. Default 16 MiB.
     pub answer_bytes_max: usize,

@@ -1,8 +1,8 @@
-//! Lists of models, as providers write them.
+//! Lists of models, in the providers' formats.
 
 use serde::Deserialize;
 
-/// Gemini's names stand in a collection.
+/// Gemini's names are within a collection.
 const COLLECTION: &str = "models/";
 
 #[derive(Deserialize)]
@@ -17,7 +17,7 @@ struct Listed {
     id: String,
 }
 
-/// The names in a list; `None` if it is none.
+/// The names in a list; `None` if the text isn't a list of models.
 pub(crate) fn names(text: &str) -> Option<Vec<String>> {
     let listing = serde_json::from_str::<Listing>(text).ok()?;
     let bare = |id: String| id.strip_prefix(COLLECTION).map(str::to_owned).unwrap_or(id);

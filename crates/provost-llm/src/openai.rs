@@ -1,4 +1,4 @@
-//! What OpenAI's two wire formats share.
+//! The common part of OpenAI's two wire formats.
 
 use provost_event::Effort;
 use provost_harness::{ModelRequest, ToolChoice};
@@ -8,7 +8,7 @@ use reqwest::header::{AUTHORIZATION, HeaderMap};
 use crate::client::below;
 use crate::key::Key;
 
-/// The headers of every request; `None` if the key can't be in one.
+/// The headers of every request; `None` if the key isn't a valid header value.
 pub(crate) fn headers(key: &Key) -> Option<HeaderMap> {
     let mut headers = HeaderMap::new();
     if !key.is_empty() {
@@ -17,14 +17,14 @@ pub(crate) fn headers(key: &Key) -> Option<HeaderMap> {
     Some(headers)
 }
 
-/// `base` with `segments` behind its path, once `own`, the format's own path, is taken from the end of that. An
-/// address without any path gets the usual version.
+/// `base` with `segments` appended to its path, after removing `own`, the format's own path, from its end. An
+/// address without a path gets the usual version.
 pub(crate) fn url<'a>(base: &Url, own: &str, segments: impl IntoIterator<Item = &'a str>) -> Url {
     let is_bare = base.path().trim_matches('/').is_empty();
     below(base, own, is_bare.then_some("v1").into_iter().chain(segments))
 }
 
-/// The word for whether tools are called; `None` where nothing need be said.
+/// The value for whether tools are called; `None` for the default.
 pub(crate) fn tool_choice(request: &ModelRequest<'_>) -> Option<&'static str> {
     match request.tool_choice {
         _ if request.tools.is_empty() => None,
@@ -34,10 +34,10 @@ pub(crate) fn tool_choice(request: &ModelRequest<'_>) -> Option<&'static str> {
     }
 }
 
-/// The provider's word. The least it has differs: the GPT-5 generation's `minimal` became `none` with GPT-5.1, and
-/// models made for code, and others, have neither and refuse what they don't have (the refusals are quoted in
-/// openai/codex#6647 and anomalyco/opencode#4451). GPT-5 Pro knows only `high` (anomalyco/opencode#3474), the Pro models after
-/// it nothing below `medium`.
+/// The provider's name of an effort. The lowest one differs: the GPT-5 generation's `minimal` became `none` with
+/// GPT-5.1, and models made for code, and others, have neither and refuse unknown names (the refusals are quoted
+/// in openai/codex#6647 and anomalyco/opencode#4451). GPT-5 Pro only accepts `high` (anomalyco/opencode#3474), the
+/// Pro models after it nothing below `medium`.
 pub(crate) fn effort_word(effort: Effort, model: &str) -> &'static str {
     let model = model.rsplit('/').next().unwrap_or_default();
     let is_made_for = |what: &str| model.split('-').any(|part| part == what);
@@ -54,7 +54,7 @@ pub(crate) fn effort_word(effort: Effort, model: &str) -> &'static str {
     }
 }
 
-/// The first version that, over Chat Completions, doesn't take tools beside an effort.
+/// The first version that doesn't accept tools together with an effort over Chat Completions.
 pub(crate) const TOOLS_WITHOUT_EFFORT_FROM: (u32, u32) = (5, 4);
 
 /// The version of one of OpenAI's GPT models from 5 on, from its name: `gpt-5.4-mini-2026-03-17` is (5, 4).

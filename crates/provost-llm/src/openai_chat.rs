@@ -1,7 +1,7 @@
-//! OpenAI's Chat Completions API, streaming (`POST /v1/chat/completions`), and whatever is compatible with it.
+//! OpenAI's Chat Completions API, streaming (`POST /v1/chat/completions`), and compatible APIs.
 //!
-//! What servers do differently in their answers is read from all of them alike; what they want differently in
-//! requests is told by [`Deviations`].
+//! Differences in servers' answers are handled for all servers alike; differences in requests are configured by
+//! [`Deviations`].
 
 mod answer;
 mod call;
@@ -23,12 +23,12 @@ use crate::wire::{Body, Reader, Thoughts, Wire};
 use crate::{Deviations, Reasoning, WireFormat};
 use answer::Reading;
 
-/// The wire format, which marks the blocks that only it understands.
+/// The wire format, which marks the provider-specific blocks.
 const WIRE: WireFormat = WireFormat::OpenaiChat;
-/// Where it is asked; a base address may end in it already.
+/// The API's path; a base address may end with it already.
 const PATH: &str = "/chat/completions";
 
-/// The format as one model speaks it.
+/// The wire format for one model.
 pub(crate) struct OpenaiChat {
     model: String,
     reasoning: Option<Reasoning>,
@@ -36,7 +36,7 @@ pub(crate) struct OpenaiChat {
 }
 
 impl OpenaiChat {
-    /// How a model is told to think is the server's way here; whether it does is the model's.
+    /// How thinking is configured depends on the server here; whether there is any, on the model.
     pub(crate) const fn new(model: String, reasoning: Option<Reasoning>, deviations: Deviations) -> Self {
         Self { model, reasoning, deviations }
     }

@@ -18,14 +18,14 @@ use crate::{Deviations, Reasoning, WireFormat};
 use answer::Reading;
 use request::Ways;
 
-/// The wire format, which marks the blocks that only it understands.
+/// The wire format, which marks the provider-specific blocks.
 const WIRE: WireFormat = WireFormat::OpenaiResponses;
-/// Where it is asked; a base address may end in it already.
+/// The API's path; a base address may end with it already.
 const PATH: &str = "/responses";
-/// The type of our own block that keeps a message's phase, which stands before its text. It is never sent as it is.
+/// The type of Provost's own block that keeps a message's phase, before its text. It is never sent.
 const PHASE: &str = "provost_message_phase";
 
-/// The format as one model speaks it.
+/// The wire format for one model.
 pub(crate) struct OpenaiResponses {
     model: String,
     reasoning: Option<Reasoning>,

@@ -4,11 +4,11 @@ use provost_event::{Elapsed, ErrorClass};
 
 use crate::ModelLimits;
 
-/// When a call has stalled, as of what has come so far.
+/// When a call counts as stalled, given what has arrived so far.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Patience {
     limits: ModelLimits,
-    /// Times as long as usual that nothing may come.
+    /// The factor on the usual time without events.
     times: u32,
     asked_at: Elapsed,
     first_at: Option<Elapsed>,
@@ -22,7 +22,7 @@ impl Patience {
         Self { limits, times, asked_at, first_at: None, bytes_at: None, token_at: None, said_at: None }
     }
 
-    /// Something came, if only a ping.
+    /// Any bytes arrived, at least a ping.
     pub(crate) const fn bytes(&mut self, at: Elapsed) {
         if self.first_at.is_none() {
             self.first_at = Some(at);
@@ -30,19 +30,19 @@ impl Patience {
         self.bytes_at = Some(at);
     }
 
-    /// A piece of the answer came.
+    /// A piece of the answer arrived.
     pub(crate) const fn token(&mut self, at: Elapsed) {
         self.token_at = Some(at);
     }
 
-    /// All was said but what it took.
+    /// Everything but the usage arrived.
     pub(crate) const fn said(&mut self, at: Elapsed) {
         if self.said_at.is_none() {
             self.said_at = Some(at);
         }
     }
 
-    /// When the call counts as stalled, and how that is said.
+    /// When the call counts as stalled, and the error for it.
     pub(crate) fn due(&self) -> (Elapsed, Stall) {
         let ModelLimits { first_event_ms, gap_ms, quiet_ms, trailer_ms, .. } = self.limits;
         if let Some(said) = self.said_at {
@@ -61,7 +61,7 @@ impl Patience {
     }
 }
 
-/// The class of a stall, what didn't come, and for how many milliseconds.
+/// The class of a stall, what didn't arrive, and for how many milliseconds.
 pub(crate) type Stall = (ErrorClass, &'static str, u64);
 
 #[cfg(test)]

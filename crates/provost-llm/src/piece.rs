@@ -1,4 +1,4 @@
-//! The pieces of an answer while it is being written, whatever the wire format.
+//! The pieces of an unfinished answer, for all wire formats.
 
 use provost_engine::Answer;
 use provost_event::{Block, CallId, Json, ModelFailure, StopReason, ToolCall, Usage};
@@ -7,10 +7,10 @@ use crate::WireFormat;
 use crate::failure::shorten;
 use crate::stream::nonsense;
 
-/// Characters kept of arguments that are no JSON object.
+/// Maximum characters kept of arguments that aren't a JSON object.
 const MALFORMED_CHARS_MAX: usize = 500;
 
-/// A block while it is being written.
+/// An unfinished block.
 #[derive(Debug)]
 pub(crate) enum Piece {
     Text(String),
@@ -19,31 +19,31 @@ pub(crate) enum Piece {
         text: String,
         signature: String,
     },
-    /// A tool call. `given` is what the arguments are if nothing is written.
+    /// A tool call. `given` is the arguments if no text arrives.
     Call {
         id: String,
         name: String,
         given: Option<String>,
         written: String,
     },
-    /// A block that only its provider understands.
+    /// A provider-specific block.
     Opaque {
         json: String,
     },
 }
 
-/// What is known of an answer besides its pieces.
+/// Facts about an answer besides its pieces.
 pub(crate) struct Facts {
     pub(crate) wire: WireFormat,
     pub(crate) usage: Usage,
     pub(crate) model: String,
     pub(crate) stop: StopReason,
-    /// Answers before this one; tells apart the ids of calls that the provider gave none.
+    /// The number of earlier answers; distinguishes generated ids of calls.
     pub(crate) answers_before: u32,
 }
 
 impl Piece {
-    /// Bytes that the model wrote for it.
+    /// Bytes of the model's text for it.
     pub(crate) fn written_bytes(&self) -> usize {
         match self {
             Self::Text(text) => text.len(),
@@ -53,12 +53,13 @@ impl Piece {
         }
     }
 
-    /// Whether it is a tool call whose arguments were cut off. A whole object can't be the beginning of another.
+    /// Whether it is a tool call whose arguments were cut off. A complete object can't be the beginning of
+    /// another.
     fn is_cut_call(&self) -> bool {
         matches!(self, Self::Call { written, .. } if object(written).is_none())
     }
 
-    /// The block as it is kept; `None` for one without content. `place` stands in for a missing id.
+    /// The block for the conversation; `None` if it has no content. `place` replaces a missing id.
     fn block(self, place: usize, facts: &Facts) -> Option<Block> {
         match self {
             Self::Text(text) => (!text.is_empty()).then_some(Block::Text(text)),
@@ -94,10 +95,10 @@ fn made_up_id(place: usize, facts: &Facts) -> String {
     format!("call_{}_{place}", facts.answers_before.saturating_add(1))
 }
 
-/// The complete answer. A call that the output cap cut off in the middle isn't among it.
+/// The complete answer, without a call that the output cap has cut off.
 ///
 /// # Errors
-/// `Nonsense` when two calls have one id.
+/// `Nonsense` if two calls have the same id.
 pub(crate) fn assemble(mut pieces: Vec<Piece>, facts: Facts) -> Result<Answer, ModelFailure> {
     if facts.stop == StopReason::OutputCap && pieces.last().is_some_and(Piece::is_cut_call) {
         pieces.pop();
@@ -109,7 +110,7 @@ pub(crate) fn assemble(mut pieces: Vec<Piece>, facts: Facts) -> Result<Answer, M
         return Err(nonsense("two tool calls have the same id"));
     }
     let stop = match facts.stop {
-        // Some servers call every end the same.
+        // Some servers use one stop reason for every end.
         StopReason::EndTurn if !ids.is_empty() => StopReason::ToolUse,
         stop => stop,
     };
@@ -123,12 +124,12 @@ const fn call_id(block: &Block) -> Option<&CallId> {
     }
 }
 
-/// `text` as JSON if it is an object, as the model wrote it.
+/// `text` as JSON if it is an object, unchanged.
 fn object(text: &str) -> Option<Json> {
     if text.trim_start().starts_with('{') { Json::parse(without_line_ends(text)).ok() } else { None }
 }
 
-/// The log keeps JSON as it is on one line, and in JSON a line can only end between tokens.
+/// The log keeps JSON unchanged on one line; in JSON a line end can only be between tokens.
 pub(crate) fn without_line_ends(json: &str) -> String {
     json.replace(['\n', '\r'], " ")
 }

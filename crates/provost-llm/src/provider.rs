@@ -1,4 +1,4 @@
-//! A provider's model, whatever wire format it speaks.
+//! A provider's model, for all wire formats.
 
 use std::fmt;
 use std::sync::Arc;
@@ -25,32 +25,32 @@ use crate::stream::{EventStream, nonsense};
 use crate::wire::{Body, Progress, Reader, Thoughts, Wire};
 use crate::{ModelLimits, Provider, Reasoning, ResolveError, WireFormat};
 
-/// Whom to ask, and as whom.
+/// The model to call, and how.
 pub struct ProviderOptions {
-    /// Who is asked.
+    /// The provider.
     pub provider: Provider,
-    /// The model, by the provider's name for it.
+    /// The provider's name of the model.
     pub model: String,
-    /// The key, if it wants one. White space around it is ignored.
+    /// The key, if the provider needs one. Surrounding white space is ignored.
     pub key: Option<SecretString>,
-    /// How the model is told to think; `None` if it doesn't, or nobody knows.
+    /// How thinking is configured; `None` if the model doesn't think, or that is unknown.
     pub reasoning: Option<Reasoning>,
-    /// How long and how large answers may be.
+    /// Limits on the time and size of answers.
     pub limits: ModelLimits,
-    /// Tells when a stream has stalled, and how long a `Retry-After` date is away.
+    /// Measures stalls of streams, and the time until a `Retry-After` date.
     pub clock: Arc<dyn Clock>,
 }
 
 /// A model of a provider.
 ///
-/// Its connections are pooled: turns go over one connection, and many sessions may share it.
-/// Proxies and certificate authorities are those of the environment (`HTTPS_PROXY`, `SSL_CERT_FILE` and their
-/// like), except that addresses of this machine are never asked through a proxy. Redirects aren't followed.
+/// Its connections are pooled: turns share one connection, and sessions may share the pool. Proxies and
+/// certificate authorities are those of the environment (`HTTPS_PROXY`, `SSL_CERT_FILE` and similar), except that
+/// loopback addresses use no proxy. Redirects aren't followed.
 ///
-/// The conversation is sent so that a turn's request begins with the last turn's, byte for byte, up to the end
-/// of its messages, and cache breakpoints stand where the format has them.
+/// A turn's request begins with the last turn's, byte for byte, up to the end of its messages, and has cache
+/// breakpoints where the format supports them.
 ///
-/// What a provider doesn't count is estimated once an answer has begun, so that budgets bind also then.
+/// Usage that a provider doesn't report is estimated once an answer has begun, so that budgets apply anyway.
 pub struct ProviderModel {
     wire: Box<dyn Wire>,
     model: String,
@@ -59,10 +59,10 @@ pub struct ProviderModel {
 }
 
 impl ProviderModel {
-    /// Sets up a client; connects to nothing yet.
+    /// Makes a client, without connecting.
     ///
     /// # Errors
-    /// When the address or the key can't be ones, or the platform's certificates can't be read.
+    /// If the address or the key is invalid, or the platform's certificates can't be read.
     pub fn new(options: ProviderOptions) -> Result<Self, ResolveError> {
         let wire = speak(&options);
         let ProviderOptions { provider, model, .. } = options;
@@ -81,10 +81,10 @@ impl ProviderModel {
         Ok(Self { wire, model, endpoint, url })
     }
 
-    /// The names of the models that the provider says it has, as it writes them. A real call, which costs nothing.
+    /// Lists the provider's models, by its own names. This is a real request, without cost.
     ///
     /// # Errors
-    /// Why they can't be had; not every provider lists them.
+    /// If the request fails; not every provider lists its models.
     ///
     /// # Cancellation
     /// Dropping the future closes the connection.
@@ -93,8 +93,8 @@ impl ProviderModel {
         listing::names(&text).ok_or_else(|| nonsense("what the provider answers is no list of models"))
     }
 
-    /// Asks, and reads the stream up to the end of the answer. A request that the provider finds wrong is sent once
-    /// more without what the model thought before: the part of it that most often can't be sent back.
+    /// Sends the request, and reads the stream up to the end of the answer. A request that the provider finds
+    /// invalid is sent once more without earlier thinking, which is the most frequent cause.
     async fn listen(
         &self,
         request: &ModelRequest<'_>,
@@ -112,7 +112,7 @@ impl ProviderModel {
         }
         let mut stream = match posted {
             Ok(stream) => stream,
-            // An error that is about the answer, and tells it.
+            // A failure of the answer that contains the answer.
             Err(Refused { failure, body }) => {
                 let is_answer = matches!(reader.take(&body), Ok(Progress::Done));
                 return if is_answer { Ok(Heard { stream: None, prefix }) } else { Err(failure) };
@@ -140,21 +140,21 @@ fn speak(options: &ProviderOptions) -> Box<dyn Wire> {
     }
 }
 
-/// Whether the model takes tools beside an effort only over Responses, which are spoken at the same address.
+/// Whether the model accepts tools with an effort only over Responses, at the same address.
 fn needs_responses(options: &ProviderOptions) -> bool {
     options.provider.responses_at.as_ref() == Some(&options.provider.base_url)
         && gpt_version(&options.model).is_some_and(|version| version >= TOOLS_WITHOUT_EFFORT_FROM)
 }
 
-/// A stream whose answer has been read.
+/// A stream whose answer was read.
 struct Heard {
-    /// Absent where the answer came as an error.
+    /// Absent if the answer came in an error.
     stream: Option<EventStream>,
-    /// What the request came to that it answers.
+    /// The hash of the request that it answers.
     prefix: Option<PrefixHash>,
 }
 
-/// Has what the model thought name the request that it was an answer to.
+/// Records the request's hash in the answer's thinking.
 fn bind(mut answer: Answer, to: Option<&PrefixHash>) -> Answer {
     for block in &mut answer.content {
         if let Block::Thinking { prefix, .. } | Block::Opaque { prefix, .. } = block {
@@ -170,7 +170,7 @@ async fn read(stream: &mut EventStream, reader: &mut dyn Reader) -> Result<(), M
     loop {
         let data = match stream.next().await {
             Ok(Some(data)) => data,
-            // What it took would have been told; the answer counts without.
+            // Only the usage was missing; the answer counts without it.
             Ok(None) | Err(_) if is_said => return Ok(()),
             Ok(None) => {
                 return Err(ModelFailure::new(ErrorClass::Cut, "the stream ended before the answer did"));
@@ -235,7 +235,7 @@ impl Model for ProviderModel {
     }
 }
 
-/// What the provider reported; estimated where it has said something and reported nothing.
+/// The reported usage; estimated if there is an answer without a report.
 fn counted(reader: &dyn Reader, request: &ModelRequest<'_>) -> Usage {
     let (mut usage, written) = (reader.usage(), reader.written_bytes());
     if written > 0 && usage.prompt_tokens() == 0 {
@@ -249,8 +249,8 @@ fn counted(reader: &dyn Reader, request: &ModelRequest<'_>) -> Usage {
     usage
 }
 
-/// What a call took that gave no answer: without a final report the larger of what was reported so far and what it can
-/// have come to at most.
+/// The usage of a call without an answer: if there was no final report, the larger of the last report and the
+/// possible maximum.
 fn discarded(reader: &dyn Reader, request: &ModelRequest<'_>, is_paid_for: bool) -> Usage {
     let (mut usage, written) = (reader.usage(), reader.written_bytes());
     let is_final = usage.prompt_tokens() > 0 && usage.output_tokens >= tokens_at_most(written);
@@ -265,8 +265,8 @@ fn discarded(reader: &dyn Reader, request: &ModelRequest<'_>, is_paid_for: bool)
     usage
 }
 
-/// Whether a call that failed like this, after the provider took it, may have had the model work: unless the provider
-/// says itself that it failed.
+/// Whether the model may have worked in a call that failed in this way after the provider accepted it: yes, unless
+/// the provider itself reports a failure.
 const fn may_have_worked(class: ErrorClass) -> bool {
     matches!(class, ErrorClass::Cut | ErrorClass::Stalled | ErrorClass::Aborted | ErrorClass::Nonsense)
 }

@@ -1,4 +1,4 @@
-//! The providers that are known by name. What is known of them is in `providers.toml`.
+//! The built-in providers. Their data is in `providers.toml`.
 
 use std::sync::LazyLock;
 
@@ -7,7 +7,7 @@ use serde::Deserialize;
 use crate::{Deviations, WireFormat};
 
 static BUILT_IN: LazyLock<Vec<Provider>> = LazyLock::new(|| {
-    // A test reads the same file: it can't fail here.
+    // A test parses the same file: it can't fail here.
     toml::from_str::<Table>(include_str!("../providers.toml")).map(|table| table.provider).unwrap_or_default()
 });
 
@@ -17,59 +17,59 @@ struct Table {
     provider: Vec<Provider>,
 }
 
-/// Where models are reached, and how.
+/// A provider: where its models are, and how to call them.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Provider {
-    /// The part before the slash of its models' names.
+    /// The part of its models' names before the slash.
     pub name: String,
-    /// The wire format it speaks.
+    /// Its wire format.
     pub wire: WireFormat,
-    /// Its address; the format's own paths stand below it.
+    /// Its base address; the format's paths are below it.
     pub base_url: String,
-    /// The variables that may name another address, the stronger first.
+    /// The environment variables that override the address, the stronger first.
     #[serde(default)]
     pub base_url_env: Vec<String>,
-    /// The variable that holds the key; `None` where none is needed.
+    /// The environment variable of the key; `None` if it needs none.
     #[serde(default)]
     pub key_env: Option<String>,
-    /// Whether nothing works without a key.
+    /// Whether a key is required.
     #[serde(default)]
     pub key_required: bool,
-    /// Whether its models cost nothing, such as those on one's own machine.
+    /// Whether its models are free, such as those on the user's own machine.
     #[serde(default)]
     pub free: bool,
-    /// How long its models may take to begin an answer, where that isn't the usual limit; in milliseconds.
+    /// How long its models may take to begin an answer, if that isn't the usual limit; in milliseconds.
     #[serde(default)]
     pub first_token_ms: Option<u64>,
-    /// The provider whose models these are, where that is another: what is known of those holds here.
+    /// The provider that makes these models, if that is another one: the facts about those models apply here.
     #[serde(default)]
     pub models_of: Option<String>,
-    /// What public tables of models call it, where that is another name.
+    /// Its name in public tables of models, if that is different.
     #[serde(default)]
     pub listed_as: Vec<String>,
-    /// The address at which its models can be asked over Responses too, where it speaks Chat Completions.
+    /// The address of its Responses API, for a provider with Chat Completions.
     #[serde(default)]
     pub responses_at: Option<String>,
-    /// Its own ways in Chat Completions.
+    /// Its deviations in Chat Completions.
     #[serde(default)]
     pub deviations: Deviations,
 }
 
-/// Providers by name: the built-in ones, and those of the user over them.
+/// Providers by name: the built-in ones, with the user's over them.
 #[derive(Debug, Clone)]
 pub struct Providers {
     all: Vec<Provider>,
 }
 
 impl Providers {
-    /// The built-in ones.
+    /// The built-in providers.
     #[must_use]
     pub fn built_in() -> Self {
         Self { all: BUILT_IN.clone() }
     }
 
-    /// With `provider`, in place of one of the same name.
+    /// Adds `provider`, replacing one of the same name.
     #[must_use]
     pub fn with(mut self, provider: Provider) -> Self {
         match self.all.iter_mut().find(|known| known.name == provider.name) {
@@ -79,20 +79,20 @@ impl Providers {
         self
     }
 
-    /// The one called `name`.
+    /// The provider called `name`.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Provider> {
         self.all.iter().find(|provider| provider.name == name)
     }
 
-    /// All of them: the built-in ones first, in their order.
+    /// All providers: the built-in ones first, in their order.
     pub fn iter(&self) -> impl Iterator<Item = &Provider> {
         self.all.iter()
     }
 }
 
 impl Provider {
-    /// A provider at `base_url` that needs no key, whose models' cost isn't known.
+    /// A provider at `base_url` that needs no key, with models of unknown cost.
     pub fn new(name: impl Into<String>, wire: WireFormat, base_url: impl Into<String>) -> Self {
         Self {
             name: name.into(),

@@ -1,4 +1,4 @@
-//! Public tables of models that people have: which one a file is, and what it says of the models of known providers.
+//! Public tables of models: recognises a file's format, and reads the models of known providers.
 
 mod change;
 mod entry;
@@ -14,7 +14,7 @@ pub use change::ModelChange;
 
 use crate::{ModelFacts, Provider, Providers};
 
-/// Which public table a file is.
+/// The format of a public table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TableKind {
     /// The `api.json` of models.dev.
@@ -32,7 +32,7 @@ impl fmt::Display for TableKind {
     }
 }
 
-/// A public table of models, as far as it is about chat models of known providers.
+/// A public table of models, reduced to chat models of known providers.
 #[derive(Debug, Clone)]
 pub struct PublicTable {
     kind: TableKind,
@@ -41,43 +41,43 @@ pub struct PublicTable {
     entries: usize,
 }
 
-/// Why a text is no public table of models.
+/// Why a text isn't a public table of models.
 #[derive(Debug, thiserror::Error)]
 pub enum PublicTableError {
-    /// There is nothing in it.
+    /// It is empty.
     #[error("it is empty")]
     Empty,
     /// It isn't JSON.
     #[error("it isn't JSON: {0}")]
     NotJson(serde_json::Error),
-    /// It is JSON of something else.
+    /// It is other JSON.
     #[error(
         "it is JSON, but no table of models: neither models.dev's (api.json) nor litellm's \
          (model_prices_and_context_window.json)"
     )]
     Unknown,
-    /// A value can't be right.
+    /// An implausible value.
     #[error("{place}: {what}")]
     Entry {
-        /// Where, as keys from the top.
+        /// Its path of keys from the top.
         place: String,
-        /// What.
+        /// What is wrong.
         what: String,
     },
-    /// It is a table of other models.
+    /// It has no models of known providers.
     #[error("it is {kind} table of models, but has no chat model of a provider that Provost knows")]
     NothingKnown {
-        /// Which.
+        /// The format of the table.
         kind: TableKind,
     },
 }
 
 impl PublicTable {
-    /// Reads a table; tells by its shape which it is. What it says of other things than chat models of `providers`
-    /// isn't looked at, and neither are programs on one's own machine: what those allow is theirs to say.
+    /// Parses a table; recognises its format. Anything but chat models of `providers` is ignored, and so are
+    /// programs on the user's own machine, whose limits are configured there.
     ///
     /// # Errors
-    /// Why it is none, with the place.
+    /// Why it can't be used, with the position.
     pub fn parse(text: &str, providers: &Providers) -> Result<Self, PublicTableError> {
         let text = text.trim_start_matches('\u{feff}').trim();
         if text.is_empty() {
@@ -96,19 +96,19 @@ impl PublicTable {
         Ok(Self { kind, models: distinct(models), entries })
     }
 
-    /// Which table it is.
+    /// The table's format.
     #[must_use]
     pub const fn kind(&self) -> TableKind {
         self.kind
     }
 
-    /// How many models it lists, of whatever provider and kind.
+    /// The number of all models in it, of any provider and kind.
     #[must_use]
     pub const fn entries(&self) -> usize {
         self.entries
     }
 
-    /// What it says of the chat models of known providers.
+    /// Its chat models of known providers.
     pub fn models(&self) -> impl ExactSizeIterator<Item = &ModelFacts> {
         self.models.values()
     }
@@ -126,7 +126,7 @@ fn kind(top: &Map<String, Value>) -> Option<TableKind> {
     }
 }
 
-/// The provider that a table calls so.
+/// The provider with this name in a table.
 fn owner<'a>(listed: &str, providers: &'a Providers) -> Option<&'a Provider> {
     let is_called = |provider: &&Provider| {
         provider.name == listed || provider.listed_as.iter().any(|name| name == listed)
@@ -134,7 +134,7 @@ fn owner<'a>(listed: &str, providers: &'a Providers) -> Option<&'a Provider> {
     providers.iter().filter(|provider| !provider.free).find(is_called)
 }
 
-/// Without the releases of which the row of their model says the same.
+/// Leaves out releases whose row equals that of their model.
 fn distinct(models: BTreeMap<String, ModelFacts>) -> BTreeMap<String, ModelFacts> {
     let says_more = |facts: &ModelFacts| {
         let model = crate::catalog::without_release(&facts.name).and_then(|bare| models.get(bare));

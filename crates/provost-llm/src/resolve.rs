@@ -1,4 +1,4 @@
-//! From a model's name in the settings to the model, and to what a policy says of it.
+//! Resolves a model's name from the settings to the model and its policy.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -19,22 +19,22 @@ const SCRIPT: &str = "script:";
 const RECORD: &str = "record:";
 const REPLAY: &str = "replay:";
 
-/// What the settings and the environment say of providers and their models.
+/// The providers and models of the settings and the environment.
 #[derive(Clone)]
 pub struct ProviderSettings {
-    /// The folder that a script's or recording's path is relative to.
+    /// The folder for relative paths of scripts and recordings.
     pub base_dir: PathBuf,
     /// The providers.
     pub providers: Providers,
-    /// Their keys, by the provider's name.
+    /// Their keys, by provider name.
     pub keys: BTreeMap<String, SecretString>,
-    /// What is known of models.
+    /// The facts about models.
     pub catalog: Catalog,
-    /// Values that must not get into a recording, the providers' keys aside.
+    /// Values to remove from recordings, besides the providers' keys.
     pub secrets: Vec<SecretString>,
-    /// How long and how large answers may be.
+    /// Limits on the time and size of answers.
     pub limits: ModelLimits,
-    /// The clock that models wait by.
+    /// The clock of all models.
     pub clock: Arc<dyn Clock>,
 }
 
@@ -53,7 +53,7 @@ impl ProviderSettings {
         }
     }
 
-    /// The facts of `provider/model`. A model of a provider on one's own machine is free.
+    /// The facts of `provider/model`. A model of a provider on the user's own machine is free.
     #[must_use]
     pub fn facts(&self, name: &str) -> Option<ModelFacts> {
         let (of, model) = name.split_once('/')?;
@@ -71,16 +71,16 @@ impl ProviderSettings {
         }
     }
 
-    /// The client of `provider/model`, for what only a provider's model can do.
+    /// The client of `provider/model`, for functions that only a provider's model has.
     ///
     /// # Errors
-    /// As [`resolve`].
+    /// As for [`resolve`].
     pub fn provider_model(&self, name: &str) -> Result<ProviderModel, ResolveError> {
         let (provider, model) = self.split(name)?;
         provided(name, model, provider, &self.facts(name).unwrap_or_default(), self)
     }
 
-    /// The provider that `name` begins with, and its own name for the model.
+    /// The provider in `name`, and its own name for the model.
     fn split<'a>(&self, name: &'a str) -> Result<(&Provider, &'a str), ResolveError> {
         let unknown = || ResolveError::UnknownProvider { name: name.to_owned(), hint: hint(name, self) };
         let (of, model) = name.split_once('/').ok_or_else(unknown)?;
@@ -91,82 +91,81 @@ impl ProviderSettings {
         Ok((provider, model))
     }
 
-    /// The provider's key; `None` if there is none, or nothing in it.
+    /// The provider's key; `None` if it is absent or empty.
     #[must_use]
     pub fn key(&self, provider: &str) -> Option<&SecretString> {
         self.keys.get(provider).filter(|key| !Key::new(Some(key)).is_empty())
     }
 }
 
-/// Why a name doesn't lead to a model. The text says what to do about it; it never holds a key.
+/// Why a name can't be resolved. The message has a remedy, and never a key.
 #[derive(Debug, thiserror::Error)]
 pub enum ResolveError {
-    /// The name has no provider, or none that is known.
+    /// The name has no provider, or an unknown one.
     #[error("there is no provider for the model `{name}`: {hint}")]
     UnknownProvider {
         /// The name.
         name: String,
-        /// What was probably meant, and what there is.
+        /// A suggestion, and the known providers.
         hint: String,
     },
-    /// Nothing stands behind the provider's name.
+    /// There is no model name after the provider's name.
     #[error("`{name}` names no model: write a model's name behind the slash, such as `{example}`")]
     NoModel {
         /// The name.
         name: String,
-        /// A name that would do.
+        /// A valid name.
         example: String,
     },
-    /// The provider wants a key, and there is none.
+    /// The provider needs a key, and there is none.
     #[error("the model `{name}` needs a key: set {key_env}")]
     MissingKey {
         /// The model's name.
         name: String,
-        /// The variable that would hold the key.
+        /// The variable for the key.
         key_env: String,
     },
-    /// The key holds characters that no key has.
+    /// The key has invalid characters.
     #[error(
         "the key for {provider} can't be one: it holds line ends or other characters a header can't have"
     )]
     BadKey {
-        /// Whose key.
+        /// The provider's name.
         provider: String,
     },
-    /// The provider's address can't be one.
+    /// The provider's address is invalid.
     #[error("`{base_url}` is no address of a provider: {why}; write one such as https://api.example.com")]
     Address {
         /// The address, without user and password.
         base_url: String,
-        /// What is wrong with it.
+        /// What is wrong.
         why: &'static str,
     },
-    /// The platform gives no HTTP client; usually its certificates can't be read.
+    /// The HTTP client can't be made; usually the certificates can't be read.
     #[error("can't set up an HTTP client; check the certificates that SSL_CERT_FILE and SSL_CERT_DIR name")]
     Client(#[source] reqwest::Error),
-    /// The script can't be used.
+    /// The script is invalid.
     #[error(transparent)]
     Script(#[from] ScriptError),
-    /// It isn't said what to record.
+    /// The model to record is missing.
     #[error("`{name}` says not what to record: write {RECORD}FILE=PROVIDER/MODEL")]
     NothingToRecord {
         /// The name.
         name: String,
     },
-    /// The recording can't be played again.
+    /// The recording can't be replayed.
     #[error(transparent)]
     Tape(#[from] TapeError),
 }
 
-/// Finds the model called `name` (`provider/model`, `script:FILE`, `record:FILE=MODEL` or `replay:FILE`), and what a
-/// policy says of it. Reads a script's or a recording's file, and connects to nothing.
+/// Resolves `name` (`provider/model`, `script:FILE`, `record:FILE=MODEL` or `replay:FILE`) to a model and its
+/// policy. Reads a script's or a recording's file, and makes no connection.
 ///
-/// A provider's model of which nothing is known has unknown window and price, and answers of at most 8192 tokens; where
-/// only its window is known, of at most a quarter of that.
-/// Scripts and replays are free.
+/// An unknown model of a provider has unknown window and price, and answers of at most 8192 tokens; if only its
+/// window is known, of at most a quarter of that. Scripts and replays are free.
 ///
 /// # Errors
-/// Why there is no such model here, and what to do about it.
+/// Why the name can't be resolved, with a remedy.
 pub fn resolve(
     name: &str,
     settings: &ProviderSettings,
@@ -259,7 +258,7 @@ fn example_of(provider: &str, settings: &ProviderSettings) -> String {
     known.map_or_else(|| format!("{provider}/MODEL"), |facts| facts.name.clone())
 }
 
-/// What was probably meant by a name without a provider or with a wrong one, and what there is.
+/// A suggestion for a name without a provider or with an unknown one, and the known providers.
 fn hint(name: &str, settings: &ProviderSettings) -> String {
     let (provider, model) = name.split_once('/').unwrap_or(("", name));
     let providers = settings.providers.iter().map(|provider| provider.name.as_str()).collect::<Vec<_>>();

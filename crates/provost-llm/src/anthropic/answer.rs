@@ -1,4 +1,4 @@
-//! Puts an answer together from the events of its stream.
+//! Assembles an answer from the events of its stream.
 
 use provost_engine::Answer;
 use provost_event::{DeltaKind, ErrorClass, ModelFailure, StopReason, Usage};
@@ -15,14 +15,14 @@ struct Slot {
     piece: Piece,
 }
 
-/// An answer while it is being written.
+/// An unfinished answer.
 pub(super) struct Reading<'a> {
     deltas: &'a dyn DeltaSink,
     model: Option<String>,
     usage: Usage,
     slots: Vec<Slot>,
     stop: Option<String>,
-    /// Why it refused, in the provider's words.
+    /// The provider's reason for a refusal.
     why: Option<String>,
     answers_before: u32,
 }
@@ -155,7 +155,7 @@ impl<'a> Reading<'a> {
             (_, "text_delta" | "thinking_delta" | "signature_delta") => {
                 return Err(nonsense(format!("block {index} goes on as something else")));
             }
-            // Citations, and whatever is new: nothing that would have to go back.
+            // Citations, and unknown types: none of them has to be sent back.
             _ => {}
         }
         Ok(Progress::Token)
@@ -168,8 +168,8 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// A paused turn is gone on with as one that was cut off; so is one that filled the window, which then is found
-/// to be too long.
+/// A paused turn continues like one that was cut off; so does one that filled the window, which is then found to
+/// be too long.
 fn stop_reason(said: &str) -> StopReason {
     match said {
         "tool_use" => StopReason::ToolUse,

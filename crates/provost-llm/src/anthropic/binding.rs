@@ -1,8 +1,8 @@
-//! Thinking that is bound to what stands before it.
+//! Thinking that is bound to the messages before it.
 //!
-//! Newer models accept a thinking block back only behind the system prompt, tools and messages that it was an answer to;
-//! behind anything else the whole request is refused (platform.claude.com/docs, "Preserved thinking"). So each answer
-//! records a hash of its request, and what no longer stands behind the same one isn't sent.
+//! Newer models accept a thinking block only after the same system prompt, tools and messages that it was an
+//! answer to; otherwise the whole request is refused (platform.claude.com/docs, "Preserved thinking"). So each
+//! answer records a hash of its request, and thinking after a different prefix isn't sent.
 
 use std::borrow::Cow;
 
@@ -12,18 +12,18 @@ use provost_harness::{Message, Part, Role};
 use super::request::{bare, full};
 use crate::wire::Thoughts;
 
-/// The version from which models of a family check what stands before their thinking. Of a family that isn't listed it
-/// is the last.
+/// The version from which the models of a family check the prefix of their thinking. Families that aren't listed
+/// are taken as their latest version.
 const BOUND_FROM: [(&str, Version); 3] =
     [("fable", Version(5, 1)), ("mythos", Version(5, 1)), ("", Version(5, 5))];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Version(u32, u32);
 
-/// Whether the model `name` checks what stands before its thinking.
+/// Whether the model `name` checks the prefix of its thinking.
 pub(super) fn is_bound(name: &str) -> bool {
     let Some((_, name)) = name.rsplit_once("claude-") else { return false };
-    // The generations before 4 have their version in front of the family's name.
+    // Before generation 4 the version stands before the family's name.
     let mut parts = name.split(['-', '.', '@', ':']);
     let family = parts.next().unwrap_or_default();
     // A date isn't a version.
@@ -34,17 +34,17 @@ pub(super) fn is_bound(name: &str) -> bool {
     floor.is_some_and(|(_, floor)| version >= *floor)
 }
 
-/// The messages of a request, with the thinking that may stand in them.
+/// The messages of a request, with the thinking that is accepted.
 pub(super) struct Bound<'a> {
-    /// Serialized, in order; empty for a message of which nothing can be sent.
+    /// Serialized, in order; empty for a message without anything to send.
     pub(super) messages: Vec<Cow<'a, [u8]>>,
-    /// What the request comes to.
+    /// The hash of the request.
     pub(super) prefix: PrefixHash,
-    /// Whether any thinking is sent.
+    /// Whether it contains thinking.
     pub(super) has_thoughts: bool,
 }
 
-/// Serializes `messages` behind `head`, the bytes of system prompt and tools. Where `checks` is set, thinking that
+/// Serializes `messages` after `head`, the bytes of system prompt and tools. If `checks` is set, thinking that
 /// wouldn't be accepted is left out.
 pub(super) fn bind<'a>(head: &[u8], messages: &'a [std::sync::Arc<Message>], ways: Ways) -> Bound<'a> {
     let mut binding = Binding { sent: Chain::new(head), bare: None, out: Vec::with_capacity(messages.len()) };
@@ -71,19 +71,19 @@ pub(super) fn bind<'a>(head: &[u8], messages: &'a [std::sync::Arc<Message>], way
     }
 }
 
-/// What becomes of thinking.
+/// How thinking is handled.
 #[derive(Clone, Copy)]
 pub(super) struct Ways {
     pub(super) thoughts: Thoughts,
-    /// Whether the model checks what stands before it.
+    /// Whether the model checks the prefix.
     pub(super) checks: bool,
 }
 
 struct Binding<'a> {
     sent: Chain,
-    /// As it would be without any thinking; begun at the first block that doesn't fit.
+    /// The hash without any thinking; begun at the first block that doesn't fit.
     bare: Option<Chain>,
-    /// Each message's bytes, and whether they hold its thinking.
+    /// Each message's bytes, and whether they contain its thinking.
     out: Vec<(Cow<'a, [u8]>, bool)>,
 }
 
@@ -97,9 +97,9 @@ impl<'a> Binding<'a> {
         self.out.push((bytes, keeps));
     }
 
-    /// Whether an answer to a request that came to `prefix` may keep its thinking behind what is sent so far. One that
-    /// was given to a request without any thinking, because the provider had refused it with some, has the earlier
-    /// messages go without theirs, as they did then.
+    /// Whether an answer to a request with the hash `prefix` may keep its thinking after the messages so far. If
+    /// that request had no thinking, because the provider had refused it with some, the earlier messages are sent
+    /// without theirs, as they were then.
     fn stands_behind(
         &mut self,
         prefix: &PrefixHash,
@@ -126,7 +126,7 @@ impl<'a> Binding<'a> {
     }
 }
 
-/// A hash over what is sent, extended message by message.
+/// A hash of the request, extended message by message.
 #[derive(Clone)]
 struct Chain(blake3::Hasher);
 
@@ -137,7 +137,7 @@ impl Chain {
         chain
     }
 
-    /// Adds a message; one of which nothing is sent changes nothing.
+    /// Adds a message; an empty one changes nothing.
     fn add(&mut self, bytes: &[u8]) {
         if !bytes.is_empty() {
             self.0.update(bytes);
@@ -150,11 +150,11 @@ impl Chain {
     }
 }
 
-/// What is known of the thinking in a message.
+/// The prefix that a message's thinking records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Recorded {
     NoThoughts,
-    /// It names no request: another model's.
+    /// No request is recorded: another model's thinking.
     Unknown,
     Behind(PrefixHash),
 }

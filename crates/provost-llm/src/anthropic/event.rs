@@ -1,5 +1,5 @@
-//! The events of the stream and the form of errors, as they are on the wire. Types and fields that aren't known
-//! are passed over, as the provider asks of its clients.
+//! The events of the stream and the format of errors on the wire. Unknown types and fields are ignored, as the
+//! provider requires of its clients.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use crate::failure::{Said, says_quota_used_up, says_too_long};
 use crate::stream::nonsense;
 
-/// The types of events that are read.
+/// The event types that are parsed.
 const KNOWN: [&str; 7] = [
     "message_start",
     "content_block_start",
@@ -21,7 +21,7 @@ const KNOWN: [&str; 7] = [
     "error",
 ];
 
-/// Any event; which fields are there depends on its type.
+/// Any event; its type determines which fields it has.
 #[derive(Deserialize)]
 pub(super) struct WireEvent<'a> {
     #[serde(borrow)]
@@ -53,7 +53,7 @@ pub(super) struct WireDelta {
     pub(super) stop_details: Option<WireStopDetails>,
 }
 
-/// Why the model stopped, where it refused.
+/// Why the model stopped, if it refused.
 #[derive(Deserialize)]
 pub(super) struct WireStopDetails {
     category: Option<String>,
@@ -61,7 +61,7 @@ pub(super) struct WireStopDetails {
 }
 
 impl WireStopDetails {
-    /// The provider's words for a refusal; empty if there are none.
+    /// The provider's message for a refusal; empty if there is none.
     pub(super) fn words(self) -> String {
         let category = self.category.map(|category| format!("(category: {category})"));
         let words = self.explanation.into_iter().chain(category);
@@ -82,7 +82,7 @@ pub(super) struct WireBlockStart<'a> {
     pub(super) input: Option<&'a RawValue>,
 }
 
-/// Counts so far; each event's are cumulative.
+/// Token counts so far; each event's are cumulative.
 #[derive(Deserialize)]
 pub(super) struct WireUsage {
     input_tokens: Option<u64>,
@@ -92,7 +92,7 @@ pub(super) struct WireUsage {
 }
 
 impl WireUsage {
-    /// Takes over the counts. A later one is never lower, but gateways are known to send 0 where they know none.
+    /// Applies the counts. A later count is never lower, but some gateways send 0 for unknown ones.
     pub(super) fn add_to(&self, usage: &mut Usage) {
         let newer = |count: &mut u64, reported: Option<u64>| *count = (*count).max(reported.unwrap_or(0));
         newer(&mut usage.input_tokens, self.input_tokens);
@@ -109,7 +109,7 @@ pub(super) struct WireError {
 }
 
 impl WireError {
-    /// What the error says, in our words.
+    /// The error in the common format.
     pub(super) fn said(self, request_id: Option<String>) -> Said {
         let kind = self.r#type.unwrap_or_default();
         let message =
@@ -132,7 +132,7 @@ impl WireError {
     }
 }
 
-/// Reads an event; `None` for a type that isn't known, whatever its fields.
+/// Parses an event; `None` for an unknown type, with any fields.
 pub(super) fn parse(data: &str) -> Result<Option<WireEvent<'_>>, ModelFailure> {
     #[derive(Deserialize)]
     struct Head<'a> {
@@ -148,7 +148,7 @@ pub(super) fn parse(data: &str) -> Result<Option<WireEvent<'_>>, ModelFailure> {
     }
 }
 
-/// Reads an error's body.
+/// Parses an error's body.
 pub(super) fn read_error(body: &str) -> Option<Said> {
     #[derive(Deserialize)]
     struct Body {

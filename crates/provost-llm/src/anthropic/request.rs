@@ -1,4 +1,4 @@
-//! A request's bytes: the same from turn to turn, but for what is new.
+//! The bytes of a request: the same in each turn, except for what is new.
 
 use std::borrow::Cow;
 
@@ -15,12 +15,12 @@ use crate::json::{is_blank, list, put};
 use crate::wire::{Body, Thoughts};
 
 const FULL: Dialect = Dialect { wire: WIRE.name(), variant: 0 };
-/// Without what the model thought.
+/// Without thinking.
 const BARE: Dialect = Dialect { wire: WIRE.name(), variant: 1 };
-/// The least that the provider lets a model think for.
+/// The provider's minimum for a thinking budget.
 const THINKING_TOKENS_MIN: u32 = 1024;
 
-/// Ends the prefix that the provider keeps for the next request.
+/// Ends the prefix that the provider caches for the next request.
 #[derive(Clone, Copy, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum CacheControl {
@@ -56,7 +56,7 @@ enum WireBlock<'a> {
     },
 }
 
-/// What a tool's result says: words, or words and pictures.
+/// A tool's result: text, or text and pictures.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Content<'a> {
@@ -83,7 +83,7 @@ impl Source {
     }
 }
 
-/// How the model is told to think.
+/// The thinking setting.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Thinking {
@@ -112,7 +112,7 @@ struct WireTool<'a> {
     cache_control: Option<CacheControl>,
 }
 
-/// The whole request. What changes from turn to turn comes last.
+/// The whole request. The parts that change each turn come last.
 pub(super) fn body(
     request: &ModelRequest<'_>,
     model: &str,
@@ -141,12 +141,12 @@ pub(super) fn body(
     Body { bytes: out, prefix: Some(prefix), has_thoughts }
 }
 
-/// One message as it is.
+/// A message with its thinking.
 pub(super) fn full(message: &Message) -> Cow<'_, [u8]> {
     message.wire(FULL, |message| fragment(message, Thoughts::Sent))
 }
 
-/// One message without what the model thought.
+/// A message without its thinking.
 pub(super) fn bare(message: &Message) -> Cow<'_, [u8]> {
     let thinks = message.role == Role::Assistant && message.parts.iter().any(is_thought);
     if thinks { message.wire(BARE, |message| fragment(message, Thoughts::LeftOut)) } else { full(message) }
@@ -156,7 +156,7 @@ const fn is_thought(part: &Part) -> bool {
     matches!(part, Part::Block(Block::Thinking { .. } | Block::Opaque { .. }))
 }
 
-/// A model that must call a tool isn't let think: the provider refuses that.
+/// No thinking if the model must call a tool: the provider refuses both together.
 fn put_thinking(out: &mut Vec<u8>, request: &ModelRequest<'_>, reasoning: Option<Reasoning>) {
     let Some(effort) = request.effort.filter(|_| request.tool_choice != ToolChoice::Required) else { return };
     let thinking = match reasoning.unwrap_or(Reasoning::Effort) {
@@ -166,7 +166,7 @@ fn put_thinking(out: &mut Vec<u8>, request: &ModelRequest<'_>, reasoning: Option
             None => return,
         },
         Reasoning::Effort => {
-            // Models of this generation can't be told not to think at all.
+            // Models of this generation can't turn thinking off.
             let effort = if effort == Effort::Minimal { Effort::Low } else { effort };
             out.extend_from_slice(b",\"output_config\":");
             put(out, &OutputConfig { effort });
@@ -177,7 +177,7 @@ fn put_thinking(out: &mut Vec<u8>, request: &ModelRequest<'_>, reasoning: Option
     put(out, &thinking);
 }
 
-/// Tokens to think for, at most half of the answer's; `None` where that is less than the provider's least.
+/// The thinking budget, at most half of the answer's cap; `None` if that is below the provider's minimum.
 fn thinking_tokens(effort: Effort, output_tokens_max: u32) -> Option<u32> {
     let wanted = match effort {
         Effort::Minimal => return None,
@@ -228,7 +228,7 @@ fn put_tools(out: &mut Vec<u8>, tools: &[ToolSpec]) {
     }
 }
 
-/// One message; empty if nothing in it can be sent.
+/// One message; empty if it has nothing to send.
 fn fragment(message: &Message, thoughts: Thoughts) -> Bytes {
     let parts = message.parts.iter().filter(|part| thoughts == Thoughts::Sent || !is_thought(part));
     let blocks = parts.filter_map(part).collect::<Vec<_>>();
@@ -263,7 +263,7 @@ fn part(part: &Part) -> Option<Vec<u8>> {
             put(&mut out, &WireBlock::ToolUse { id: &id.0, name, input });
         }
         Part::ToolResult { call, output, images, is_error, .. } => {
-            // An error without words is refused.
+            // An error without text is refused.
             let text = if *is_error && is_blank(output) { "failed without output" } else { output.as_str() };
             let content = if images.is_empty() { Content::Text(text) } else { with_images(text, images) };
             put(&mut out, &WireBlock::ToolResult { tool_use_id: &call.0, content, is_error: *is_error });
@@ -272,7 +272,7 @@ fn part(part: &Part) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// Seals of format 1, which knew no other provider, name none.
+/// In format 1, which knew no other provider, seals have no wire format.
 fn is_own(wire: Option<&str>) -> bool {
     wire.is_none_or(|wire| wire == WIRE.name())
 }

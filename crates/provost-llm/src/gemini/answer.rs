@@ -1,4 +1,4 @@
-//! Puts an answer together from the chunks of its stream.
+//! Assembles an answer from the chunks of its stream.
 
 use provost_engine::Answer;
 use provost_event::{DeltaKind, ModelFailure, StopReason, Usage};
@@ -13,19 +13,19 @@ use crate::piece::{Facts, Piece, assemble};
 use crate::stream::nonsense;
 use crate::wire::{Progress, Reader};
 
-/// Ends the stream of some gateways.
+/// The end of some gateways' streams.
 const END: &str = "[DONE]";
-/// The name of no reason.
+/// The name for a missing reason.
 const UNSPECIFIED: &str = "UNSPECIFIED";
 
 /// Why the answer stopped.
 enum Stop {
     Told(StopReason),
-    /// The model tried to call a tool and failed at it; in the provider's words.
+    /// The model's tool call was malformed; with the provider's message.
     Failed(String),
 }
 
-/// A seal without anything of its own.
+/// A seal without content of its own.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Bare<'a> {
@@ -33,16 +33,16 @@ struct Bare<'a> {
     thought_signature: &'a str,
 }
 
-/// An answer while it is being written.
+/// An unfinished answer.
 pub(super) struct Reading<'a> {
     deltas: &'a dyn DeltaSink,
     model: Option<String>,
     counts: WireUsage,
     pieces: Vec<Piece>,
     written_bytes: usize,
-    /// Whether the last piece is a text that goes on in the next part.
+    /// Whether the last piece is a text that the next part may continue.
     goes_on: bool,
-    /// The seal of an empty text that nothing has followed yet.
+    /// The seal of an empty text, until something follows it.
     loose: Option<String>,
     stop: Option<Stop>,
     answers_before: u32,
@@ -54,7 +54,7 @@ impl Reader for Reading<'_> {
             return Ok(if self.stop.is_some() { Progress::Done } else { Progress::Nothing });
         }
         let mut chunk = match parse(data) {
-            // The answer is said, and nothing that follows can be a part of it.
+            // The answer is complete, and later chunks can't be part of it.
             Err(_) if self.stop.is_some() => return Ok(Progress::Done),
             chunk => chunk?,
         };
@@ -87,7 +87,7 @@ impl Reader for Reading<'_> {
         let stop = match self.stop.take() {
             None => return Err(nonsense("the answer doesn't say why it stopped")),
             Some(Stop::Told(stop)) => stop,
-            // One that says nothing is asked again, and told so.
+            // The engine handles an empty answer: it asks again, with a notice.
             Some(Stop::Failed(_)) if !self.says_something() => StopReason::EndTurn,
             Some(Stop::Failed(why)) => return Err(nonsense(why)),
         };
@@ -120,7 +120,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Returns how many parts there were.
+    /// Returns the number of parts.
     fn candidate(&mut self, candidate: WireCandidate<'_>) -> Result<usize, ModelFailure> {
         let parts = candidate.content.and_then(|content| content.parts).unwrap_or_default();
         for raw in &parts {
@@ -161,7 +161,7 @@ impl<'a> Reading<'a> {
             self.goes_on = false;
             return;
         }
-        // A part with a seal is neither joined to the one before nor to the one behind.
+        // A part with a seal is joined neither to the one before nor to the one after.
         self.seal(seal);
         self.goes_on = false;
         self.grow(text);
@@ -177,7 +177,7 @@ impl<'a> Reading<'a> {
         self.tell(DeltaKind::Text, text);
     }
 
-    /// A thought is shown. One with a seal of its own also goes back as it came.
+    /// A thought is shown. One with a seal of its own is also sent back unchanged.
     fn thought(&mut self, text: &str, is_sealed: bool, raw: &RawValue) {
         self.keep_loose();
         self.goes_on = false;
@@ -218,7 +218,7 @@ impl<'a> Reading<'a> {
         self.pieces.push(Piece::Opaque { json: raw.get().to_owned() });
     }
 
-    /// The seal of what comes next, or of what was last. It stands on the thoughts that it is of, if they are shown.
+    /// The seal of the next part, or of the last one. It is attached to its thoughts, if they are shown.
     fn seal(&mut self, seal: String) {
         match self.pieces.last_mut() {
             Some(Piece::Thinking { signature, .. }) if signature.is_empty() => *signature = seal,
@@ -226,7 +226,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Something follows a seal that isn't that one's: the seal stays a part of its own.
+    /// A part follows that the seal doesn't belong to: the seal stays a part of its own.
     fn keep_loose(&mut self) {
         if let Some(seal) = self.loose.take() {
             let mut json = Vec::new();
@@ -253,12 +253,12 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Whether it is; some servers repeat it.
+    /// Whether the request was refused; some servers repeat the reason.
     const fn is_refused(&self) -> bool {
         matches!(self.stop, Some(Stop::Told(StopReason::Refusal)))
     }
 
-    /// Words for a refusal: the provider's own behind those of the model, ours only where there are none.
+    /// The message of a refusal: the provider's after the model's text, Provost's only if there is neither.
     fn refuse(&mut self, message: Option<String>, ours: impl FnOnce() -> String) {
         let has_text =
             self.pieces.iter().any(|piece| matches!(piece, Piece::Text(text) if !text.trim().is_empty()));
@@ -287,12 +287,12 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// Whether a reason is one.
+/// Whether a reason is given.
 fn is_told(reason: &str) -> bool {
     !reason.is_empty() && !reason.ends_with(UNSPECIFIED)
 }
 
-/// Whether a part has a seal and nothing else.
+/// Whether a part has only a seal.
 fn is_only_sealed(raw: &RawValue) -> bool {
     serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(raw.get())
         .is_ok_and(|fields| fields.keys().all(|field| field == "thoughtSignature" || field == "thought"))

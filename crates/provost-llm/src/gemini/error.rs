@@ -1,5 +1,5 @@
-//! What the provider says of errors: Google's `{"error": {"code", "message", "status", "details"}}`, alone or as the
-//! only element of a list.
+//! The provider's errors: Google's `{"error": {"code", "message", "status", "details"}}`, alone or as the only
+//! element of a list.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use serde_json::Value;
 use crate::failure::{Said, class_of, says_too_long};
 use crate::stream::nonsense;
 
-/// How complaints about a key begin, which the provider counts among wrong arguments.
+/// The beginnings of errors about a key, which the provider reports as invalid arguments.
 const KEY_WORDS: [&str; 3] = ["api key not valid", "api key not found", "api key expired"];
 
-/// Reads an error's body.
+/// Parses an error's body.
 pub(super) fn read_error(body: &str) -> Option<Said> {
     let body = serde_json::from_str::<Value>(body).ok()?;
     let body = match &body {
@@ -28,7 +28,7 @@ pub(super) fn read_error(body: &str) -> Option<Said> {
     Some(Said { class, message, request_id: None, retry_after_ms: retry_after_ms(error) })
 }
 
-/// The failure that an event of the stream is.
+/// The failure in an event of the stream.
 pub(super) fn failure_of(event: &str) -> ModelFailure {
     let Some(said) = read_error(event) else {
         return nonsense("an error in the stream says nothing");
@@ -49,10 +49,10 @@ fn named(status: &str, error: &Value, message: &str) -> Option<ErrorClass> {
         "INVALID_ARGUMENT" | "OUT_OF_RANGE" if says_too_long(message) => ErrorClass::ContextTooLong,
         "INVALID_ARGUMENT" | "OUT_OF_RANGE" => ErrorClass::InvalidRequest,
         "UNAUTHENTICATED" => ErrorClass::Unauthorized,
-        // A country or an account the provider doesn't serve.
+        // A country or an account that the provider doesn't serve.
         "PERMISSION_DENIED" | "FAILED_PRECONDITION" => ErrorClass::Forbidden,
         "NOT_FOUND" => ErrorClass::NotFound,
-        // The names of quotas say over which time they count.
+        // The names of quotas contain their period.
         "RESOURCE_EXHAUSTED" if error.to_string().contains("PerDay") => ErrorClass::QuotaUsedUp,
         "RESOURCE_EXHAUSTED" => ErrorClass::RateLimited,
         "UNAVAILABLE" => ErrorClass::Overloaded,
@@ -63,7 +63,7 @@ fn named(status: &str, error: &Value, message: &str) -> Option<ErrorClass> {
     })
 }
 
-/// The class of an error of which only the code is known.
+/// The class of an error with only a code.
 fn numbered(code: u64, message: &str) -> Option<ErrorClass> {
     match u16::try_from(code).ok()? {
         400 if says_too_long(message) => Some(ErrorClass::ContextTooLong),
@@ -84,7 +84,7 @@ fn details(error: &Value) -> impl Iterator<Item = &Value> {
     error.get("details").and_then(Value::as_array).into_iter().flatten()
 }
 
-/// `google.rpc.RetryInfo`'s delay, which in JSON is seconds with an `s` behind.
+/// The delay of `google.rpc.RetryInfo`, which in JSON is seconds followed by `s`.
 fn retry_after_ms(error: &Value) -> Option<u64> {
     let delay = details(error).find_map(|detail| text(detail, "retryDelay"))?;
     let seconds = delay.trim().strip_suffix('s')?.parse().ok()?;

@@ -1,4 +1,4 @@
-//! The chunks of the stream, as they are on the wire. Fields that aren't known are passed over.
+//! The chunks of the stream on the wire. Unknown fields are ignored.
 
 use provost_event::ModelFailure;
 use serde::Deserialize;
@@ -21,7 +21,7 @@ pub(super) struct WireChunk<'a> {
     error: Option<&'a RawValue>,
 }
 
-/// One of the answers; only the first counts.
+/// One of the candidates; only the first is used.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct WireCandidate<'a> {
@@ -38,7 +38,7 @@ pub(super) struct WireContent<'a> {
     pub(super) parts: Option<Vec<&'a RawValue>>,
 }
 
-/// A part; which fields are there tells what it is.
+/// A part; its fields determine its kind.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct WirePart<'a> {
@@ -57,7 +57,7 @@ pub(super) struct WireCall<'a> {
     pub(super) args: Option<&'a RawValue>,
 }
 
-/// What the provider says of the request itself.
+/// Feedback about the request itself.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct WireFeedback {
@@ -66,17 +66,17 @@ pub(super) struct WireFeedback {
 }
 
 impl<'a> WireChunk<'a> {
-    /// The first answer's part of the chunk.
+    /// The chunk's part of the first candidate.
     pub(super) fn first(&mut self) -> Option<WireCandidate<'a>> {
         let candidates = self.candidates.take().unwrap_or_default();
         candidates.into_iter().find(|candidate| candidate.index.unwrap_or(0) == 0)
     }
 }
 
-/// Reads a chunk.
+/// Parses a chunk.
 ///
 /// # Errors
-/// What went wrong, if the chunk is an error; `Nonsense` if it can't be read.
+/// The provider's error, if the chunk is one; `Nonsense` if it can't be parsed.
 pub(super) fn parse(data: &str) -> Result<WireChunk<'_>, ModelFailure> {
     match serde_json::from_str::<WireChunk<'_>>(data) {
         Ok(WireChunk { error: Some(_), .. }) => Err(failure_of(data)),
@@ -87,7 +87,7 @@ pub(super) fn parse(data: &str) -> Result<WireChunk<'_>, ModelFailure> {
     }
 }
 
-/// Reads a part.
+/// Parses a part.
 pub(super) fn part(raw: &RawValue) -> Result<WirePart<'_>, ModelFailure> {
     serde_json::from_str(raw.get())
         .map_err(|error| nonsense(format!("a part of the answer can't be read: {error}")))

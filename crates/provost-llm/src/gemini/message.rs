@@ -1,4 +1,4 @@
-//! Messages as the provider wants them: contents, and the parts that they are made of.
+//! Messages in the provider's format: contents, and their parts.
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use bytes::Bytes;
@@ -9,16 +9,16 @@ use serde::Serialize;
 use super::{UNNAMED, WIRE};
 use crate::json::{is_blank, list, put};
 
-/// Stands in for the seal of a call that another provider's model made; models since generation 3 refuse a first
+/// The placeholder for the seal of a call from another provider's model; models since generation 3 refuse a first
 /// call without one (ai.google.dev, "Thought signatures").
 const NO_SEAL: &str = "skip_thought_signature_validator";
 
-/// The generations of models that want messages differently.
+/// Model generations with different message formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Generation {
-    /// They take pictures only beside a tool's result, and calls without a seal.
+    /// Pictures only beside a tool's result; calls without a seal are accepted.
     Before3 = 0,
-    /// They take pictures within a tool's result, and no first call without a seal.
+    /// Pictures within a tool's result; a first call needs a seal.
     Since3 = 1,
 }
 
@@ -73,7 +73,7 @@ enum Response<'a> {
     Error(&'a str),
 }
 
-/// One message; empty if nothing in it can be sent.
+/// One message; empty if it has nothing to send.
 pub(super) fn fragment(message: &Message, generation: Generation) -> Bytes {
     let (head, parts) = match message.role {
         Role::User => (b"{\"role\":\"user\",\"parts\":[".as_slice(), told(&message.parts, generation)),
@@ -88,10 +88,10 @@ pub(super) fn fragment(message: &Message, generation: Generation) -> Bytes {
     out.into()
 }
 
-/// The parts of what the model was told.
+/// The parts of a user message.
 fn told(parts: &[Part], generation: Generation) -> Vec<Bytes> {
     let mut out = Vec::new();
-    // Pictures beside results come behind all of these: results answer calls as a row.
+    // Pictures beside results come after all results: these have to follow the calls without a gap.
     let (mut beside, mut end) = (Vec::new(), 0);
     for part in parts {
         match part {
@@ -123,7 +123,7 @@ fn told(parts: &[Part], generation: Generation) -> Vec<Bytes> {
     out
 }
 
-/// What a result says, where that isn't just its output.
+/// A result's text, if it isn't just the output.
 fn words_of(output: &str, hidden: &[&ImageData], is_error: bool) -> Option<String> {
     let output = if is_error && is_blank(output) { "failed without output" } else { output };
     if hidden.is_empty() && !is_error {
@@ -133,8 +133,8 @@ fn words_of(output: &str, hidden: &[&ImageData], is_error: bool) -> Option<Strin
     Some(lines.chain(hidden.iter().map(|image| stand_in(image))).collect::<Vec<_>>().join("\n"))
 }
 
-/// The parts of what the model said. What it wouldn't take back is left out: blank text, thoughts (only their
-/// seals go back), and what other providers' models have sealed.
+/// The parts of a model's message. What the provider wouldn't accept is left out: blank text, thoughts (only their
+/// seals are sent back), and blocks that other providers have sealed.
 fn said(parts: &[Part], generation: Generation) -> Vec<Bytes> {
     let mut out = Vec::new();
     let mut seal = None;
@@ -164,7 +164,7 @@ fn said(parts: &[Part], generation: Generation) -> Vec<Bytes> {
     out
 }
 
-/// Whether the part holds a seal of this provider.
+/// Whether the part has a seal of this provider.
 fn is_own(part: &Part) -> bool {
     match part {
         Part::Block(
@@ -188,12 +188,12 @@ fn function_call(call: &ToolCall, seal: Option<&str>) -> Bytes {
     bytes(&WirePart { data, thought_signature: seal })
 }
 
-/// The provider's own name for a call.
+/// The provider's own id of a call.
 fn named(id: &CallId) -> Option<&str> {
     (!id.0.starts_with(UNNAMED)).then_some(&id.0)
 }
 
-/// A seal with nothing on which it could stand.
+/// A seal without a part to attach it to.
 fn bare(seal: &str) -> Bytes {
     bytes(&WirePart { data: Data::Text(""), thought_signature: Some(seal) })
 }
@@ -207,7 +207,7 @@ fn inline<'a>(image: &ImageData) -> WirePart<'a> {
     WirePart { data: Data::Inline(blob), thought_signature: None }
 }
 
-/// Whether models read the picture (ai.google.dev, "Image understanding").
+/// Whether models accept the picture (ai.google.dev, "Image understanding").
 fn is_taken(image: &ImageData) -> bool {
     image.kind() != ImageKind::Gif
 }

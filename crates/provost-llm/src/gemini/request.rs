@@ -1,4 +1,4 @@
-//! A request's bytes: the same from turn to turn, but for what is new.
+//! The bytes of a request: the same in each turn, except for what is new.
 
 use provost_event::{Json, ToolSpec};
 use provost_harness::{Dialect, ModelRequest, ToolChoice};
@@ -10,7 +10,7 @@ use super::thinking::{ThinkingConfig, is_since_3};
 use crate::Reasoning;
 use crate::json::{is_blank, list, put};
 
-/// A tool. The schema stands where JSON Schema is understood as it is; `parameters` would take only a part of it.
+/// A tool. The schema's field accepts full JSON Schema; `parameters` would accept only a part of it.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct WireTool<'a> {
@@ -27,7 +27,7 @@ struct GenerationConfig {
     thinking_config: Option<ThinkingConfig>,
 }
 
-/// The whole request. What changes from turn to turn comes last.
+/// The whole request. The parts that change each turn come last.
 pub(super) fn body(request: &ModelRequest<'_>, model: &str, reasoning: Option<Reasoning>) -> Vec<u8> {
     let generation = if is_since_3(model, reasoning) { Generation::Since3 } else { Generation::Before3 };
     let dialect = Dialect { wire: WIRE.name(), variant: generation as u32 };

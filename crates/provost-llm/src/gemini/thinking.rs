@@ -1,4 +1,4 @@
-//! What a model's name tells of it, and how it is told to think.
+//! A model's capabilities by its name, and its thinking setting.
 
 use provost_event::Effort;
 use provost_harness::ModelRequest;
@@ -6,16 +6,16 @@ use serde::Serialize;
 
 use crate::Reasoning;
 
-/// What every model that thinks by a budget takes, if it isn't nothing (ai.google.dev, "Thinking": Flash-Lite has
-/// the highest least, Flash and Flash-Lite the lowest most).
+/// A minimum that every model with a thinking budget accepts, unless thinking is off (ai.google.dev, "Thinking":
+/// Flash-Lite has the highest minimum, Flash and Flash-Lite the lowest maximum).
 const BUDGET_MIN: u32 = 512;
 const BUDGET_MAX: u32 = 24_576;
-/// The least of a model that can't leave thinking.
+/// The minimum of models that can't turn thinking off.
 const BUDGET_LEAST: u32 = 128;
-/// Flash models of the generations since 3 that can think minimally; Flash-Lite ones all can. Others refuse that.
+/// Flash models since generation 3 with minimal thinking; all Flash-Lite ones have it. Others refuse it.
 const MINIMAL: [&str; 3] = ["gemini-3-flash", "gemini-3.5-flash", "gemini-3.6-flash"];
 
-/// How the model is told to think.
+/// The thinking setting.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ThinkingConfig {
@@ -27,7 +27,7 @@ pub(super) struct ThinkingConfig {
 }
 
 impl ThinkingConfig {
-    /// `None` for a model of which nobody knows that it thinks: one that doesn't refuses to be told.
+    /// `None` for a model that isn't known to think: one that doesn't refuses the setting.
     pub(super) fn of(request: &ModelRequest<'_>, model: &str, reasoning: Option<Reasoning>) -> Option<Self> {
         let silent = Self { include_thoughts: true, thinking_budget: None, thinking_level: None };
         if reasoning == Some(Reasoning::None) {
@@ -50,7 +50,7 @@ impl ThinkingConfig {
     }
 }
 
-/// Tokens to think for, at most half of the answer's, which thoughts are a part of.
+/// The thinking budget, at most half of the answer's cap, which includes thoughts.
 fn budget(effort: Effort, model: &str, output_tokens_max: u32) -> u32 {
     let wanted = match effort {
         Effort::Minimal if model.contains("flash") => return 0,
@@ -67,15 +67,15 @@ fn level(effort: Effort, model: &str) -> &'static str {
     match effort {
         Effort::Minimal if can_be_minimal => "MINIMAL",
         Effort::Minimal | Effort::Low => "LOW",
-        // The first Pro model of its generation knows nothing between.
+        // The first Pro model of its generation has no level in between.
         Effort::Medium if model.contains("gemini-3-pro") => "HIGH",
         Effort::Medium => "MEDIUM",
         Effort::High => "HIGH",
     }
 }
 
-/// Whether the model is of the generations that want a seal on each first call, and take pictures in a tool's
-/// result. `-latest` names are of the newest.
+/// Whether the model's generation requires a seal on each first call, and accepts pictures in a tool's result.
+/// `-latest` names are of the newest generation.
 pub(super) fn is_since_3(model: &str, reasoning: Option<Reasoning>) -> bool {
     reasoning != Some(Reasoning::Budget)
         && match generation(model) {
@@ -84,7 +84,7 @@ pub(super) fn is_since_3(model: &str, reasoning: Option<Reasoning>) -> bool {
         }
 }
 
-/// The `3` of `gemini-3.1-pro`, wherever a gateway puts the name.
+/// The `3` of `gemini-3.1-pro`, anywhere in a gateway's name.
 fn generation(model: &str) -> Option<u32> {
     let (_, rest) = model.rsplit_once("gemini-")?;
     let digits =

@@ -1,4 +1,4 @@
-//! What the provider counts.
+//! The provider's token counts.
 
 use provost_event::{Certainty, Usage};
 use serde::Deserialize;
@@ -16,7 +16,7 @@ pub(super) struct WireUsage {
 }
 
 impl WireUsage {
-    /// Takes over what a later chunk counts. It may be less than before; 0 is what gateways send that know no number.
+    /// Applies the counts of a later chunk. They may be lower than before; gateways send 0 for unknown ones.
     pub(super) fn add(&mut self, later: Self) {
         let newer =
             |count: &mut Option<u64>, later: Option<u64>| *count = later.filter(|n| *n > 0).or(*count);
@@ -28,7 +28,7 @@ impl WireUsage {
         newer(&mut self.total_token_count, later.total_token_count);
     }
 
-    /// The counts without overlaps: the prompt's include what came from the cache.
+    /// The counts without overlaps: the prompt's count includes tokens from the cache.
     pub(super) fn usage(self) -> Usage {
         let cached = self.cached_content_token_count.unwrap_or(0);
         let prompt = self
@@ -37,7 +37,7 @@ impl WireUsage {
             .saturating_add(self.tool_use_prompt_token_count.unwrap_or(0));
         let thoughts = self.thoughts_token_count.unwrap_or(0);
         let written = self.candidates_token_count.unwrap_or(0);
-        // Vertex AI has models whose answer's count includes the thoughts; only the total tells.
+        // Some models of Vertex AI include the thoughts in the answer's count; only the total shows that.
         let is_inclusive = written >= thoughts && self.total_token_count == prompt.checked_add(written);
         Usage {
             input_tokens: prompt.saturating_sub(cached),

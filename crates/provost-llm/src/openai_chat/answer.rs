@@ -1,4 +1,4 @@
-//! Puts an answer together from the events of its stream.
+//! Assembles an answer from the events of its stream.
 
 use provost_engine::Answer;
 use provost_event::{DeltaKind, ErrorClass, ModelFailure, StopReason, Usage};
@@ -15,27 +15,27 @@ use crate::piece::{Facts, Piece, assemble};
 use crate::stream::nonsense;
 use crate::wire::{Progress, Reader};
 
-/// The end of the stream, where there is one.
+/// The end marker of the stream, if it has one.
 const END: &str = "[DONE]";
 
-/// A part of the answer, in the order they began.
+/// A part of the answer, in order of their beginnings.
 enum Part {
     Text(String),
     Thinking(String),
     Call(Call),
 }
 
-/// An answer while it is being written.
+/// An unfinished answer.
 pub(super) struct Reading<'a> {
     deltas: &'a dyn DeltaSink,
     model: Option<String>,
     counts: Counts,
     parts: Vec<Part>,
-    /// The provider's seals over all of the answer's reasoning.
+    /// The provider's seals of all the answer's reasoning.
     details: Details,
     stop: Option<String>,
     is_refused: bool,
-    /// Events that brought a piece of the answer's first choice.
+    /// Events with a piece of the first choice.
     events: u64,
     answers_before: u32,
 }
@@ -63,7 +63,7 @@ impl Reader for Reading<'_> {
         if choices.is_empty() && self.stop.is_some() && chunk.usage.is_some() {
             return Ok(Progress::Done);
         }
-        // Only one answer was asked for.
+        // The request is for one choice.
         match choices
             .into_iter()
             .find(|choice| choice.index.as_ref().and_then(Value::as_u64).unwrap_or(0) == 0)
@@ -123,7 +123,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// The stream says that it is over. Some servers never say why.
+    /// The stream has ended. Some servers never send a stop reason.
     fn end(&mut self) -> Result<Progress, ModelFailure> {
         if self.events == 0 && self.stop.is_none() {
             return Err(nonsense("the stream ended without an answer"));
@@ -132,7 +132,7 @@ impl<'a> Reading<'a> {
         Ok(Progress::Done)
     }
 
-    /// The model's call made no sense to the server, which tells what it wrote: the answer ends with that call.
+    /// The server couldn't parse the model's call, and reports its text: the answer ends with that call.
     fn call_failed(&mut self, written: &str) -> Progress {
         self.parts.push(Part::Call(Call::failed(written)));
         self.stop.get_or_insert_with(|| "tool_calls".to_owned());
@@ -147,7 +147,7 @@ impl<'a> Reading<'a> {
         if let Some(report) = &choice.usage {
             self.counts.add(report);
         }
-        // A message beside deltas repeats what they said.
+        // A message beside deltas repeats them.
         let message = choice.message.filter(|_| self.parts.is_empty());
         let has_more = choice.delta.or(message).is_some_and(|delta| self.delta(delta));
         let said = text(choice.finish_reason);
@@ -161,7 +161,7 @@ impl<'a> Reading<'a> {
         Ok(if has_more { Progress::Token } else { Progress::Nothing })
     }
 
-    /// Takes the next pieces; whether there were any.
+    /// Applies the next pieces; returns whether there were any.
     fn delta(&mut self, delta: WireDelta<'_>) -> bool {
         let size = |reading: &Self| (reading.parts.len(), reading.written_bytes());
         let before = size(self);
@@ -171,7 +171,7 @@ impl<'a> Reading<'a> {
         };
         let has_details = !details.is_empty();
         let in_details = details.into_iter().map(|detail| self.details.add(detail)).collect::<String>();
-        // Some servers say the same in several fields.
+        // Some servers repeat the same text in several fields.
         let spoken = [text(delta.reasoning_content), text(delta.reasoning), in_details];
         let spoken = spoken.into_iter().find(|words| !words.is_empty()).unwrap_or_default();
         self.think(&spoken);
@@ -256,7 +256,7 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// An end that is none.
+/// A stop reason that means a failure.
 fn broken_off(said: &str) -> Option<ModelFailure> {
     let (class, words) = match said {
         // OpenRouter; Zhipu.
@@ -272,7 +272,7 @@ fn broken_off(said: &str) -> Option<ModelFailure> {
     Some(ModelFailure::new(class, words))
 }
 
-/// A window that is full ends an answer like the cap; then the conversation is found to be too long.
+/// A full window ends an answer like the cap; later the conversation is found to be too long.
 fn stop_reason(said: &str) -> StopReason {
     match said.to_ascii_lowercase().as_str() {
         "tool_calls" | "function_call" | "tool_use" => StopReason::ToolUse,

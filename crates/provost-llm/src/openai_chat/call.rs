@@ -1,19 +1,19 @@
-//! Tool calls while they are being written. By the format each piece names its call by an index and the first one
-//! also has its id and name; servers leave out, repeat and mix up all three.
+//! Unfinished tool calls. In the format each piece has its call's index, and the first one also its id and name;
+//! servers leave out, repeat and mix up all three.
 
 use serde_json::Value;
 
 use super::event::{WireFunction, text};
 use crate::piece::Piece;
 
-/// A call, as far as it is written.
+/// A call, as far as it has arrived.
 #[derive(Debug, Default)]
 pub(super) struct Call {
     index: Option<u64>,
     id: String,
     name: String,
     arguments: String,
-    /// The event that it was last written by.
+    /// The last event with a piece of it.
     event: u64,
 }
 
@@ -27,9 +27,9 @@ pub(super) struct CallPiece {
 
 enum Arguments {
     None,
-    /// Some more of the text.
+    /// The next piece of the text.
     More(String),
-    /// All of them, where a server sends JSON instead of a text.
+    /// All arguments, from servers that send JSON instead of a text.
     Whole(String),
 }
 
@@ -63,7 +63,7 @@ impl Call {
         }
         let place = match piece.index {
             Some(index) => calls.iter().rposition(|call| call.index == Some(index))?,
-            // One event doesn't bring two pieces of one call.
+            // An event never has two pieces of one call.
             None => calls
                 .len()
                 .checked_sub(1)
@@ -73,32 +73,32 @@ impl Call {
         (!call.is_over(piece)).then_some(place)
     }
 
-    /// Whether `piece`, which could be its next by its place, begins another call.
+    /// Whether `piece` begins another call, although its position fits this one.
     fn is_over(&self, piece: &CallPiece) -> bool {
         let is_other = !piece.id.is_empty() && !self.id.is_empty() && piece.id != self.id;
         if is_other && piece.index.is_none() {
             return true;
         }
         if piece.name.is_empty() || self.name.is_empty() {
-            // Old vLLMs have another id in each piece.
+            // Old versions of vLLM send a different id in each piece.
             return false;
         }
         is_other || piece.name != self.name || piece.has_arguments() && self.is_whole()
     }
 
-    /// Whether its arguments are a whole object, which can't be the beginning of another.
+    /// Whether its arguments are a complete object, which can't be the beginning of another.
     fn is_whole(&self) -> bool {
         serde_json::from_str::<serde_json::Map<String, Value>>(&self.arguments).is_ok()
     }
 
-    /// A call that the server refused; `written` is all that the model wrote for it.
+    /// A call that the server refused; `written` is the model's text for it.
     pub(super) fn failed(written: &str) -> Self {
-        // An object would pass for its arguments.
+        // An object would be taken as its arguments.
         let arguments = format!("not a call: {written}");
         Self { name: name_in(written), arguments, ..Self::default() }
     }
 
-    /// A new call, that begins with `piece`.
+    /// A new call, beginning with `piece`.
     pub(super) fn begun(piece: CallPiece, event: u64) -> Self {
         let mut call = Self::default();
         call.grow(piece, event);
@@ -145,5 +145,5 @@ fn name_in(written: &str) -> String {
     name.filter(|name| !name.is_empty()).unwrap_or(UNKNOWN_TOOL).to_owned()
 }
 
-/// Stands for the tool of a call that names none.
+/// The tool name of a call without one.
 const UNKNOWN_TOOL: &str = "unknown";

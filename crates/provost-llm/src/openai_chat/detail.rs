@@ -1,13 +1,13 @@
-//! `reasoning_details`: a model's reasoning as OpenRouter streams it, which goes back to it as it came.
+//! `reasoning_details`: a model's reasoning as OpenRouter streams it, which is sent back unchanged.
 //!
-//! Pieces of a text or a summary are told by their type and index and put together; whatever is sealed comes as a
-//! whole. The order is the one they came in (openrouter.ai/docs, "Preserving reasoning blocks").
+//! Pieces of a text or a summary are matched by type and index and joined; sealed details arrive whole. Their
+//! order is kept (openrouter.ai/docs, "Preserving reasoning blocks").
 
 use serde_json::{Map, Value};
 
 type Detail = Map<String, Value>;
 
-/// The fields that come in pieces.
+/// The fields that arrive in pieces.
 const GROWING: [&str; 2] = ["text", "summary"];
 
 /// The details of one answer.
@@ -15,13 +15,13 @@ const GROWING: [&str; 2] = ["text", "summary"];
 pub(super) struct Details(Vec<Detail>);
 
 impl Details {
-    /// Takes the next one; returns what it says in words.
+    /// Adds the next detail; returns its text.
     pub(super) fn add(&mut self, detail: Value) -> String {
         let Value::Object(detail) = detail else { return String::new() };
         let words = GROWING.iter().filter_map(|field| detail.get(*field)?.as_str()).collect::<String>();
         let last = self.0.len().saturating_sub(1);
         let begun = self.0.iter().rposition(|begun| goes_on(begun, &detail));
-        // Without an index only the last one can go on.
+        // Without an index only the last one can continue.
         match begun.filter(|place| *place == last || detail.get("index").is_some_and(Value::is_number)) {
             Some(place) => {
                 if let Some(begun) = self.0.get_mut(place) {

@@ -1,5 +1,5 @@
-//! What servers say of errors, in all the forms that are about: OpenAI's `{"error": {"message", "type", "code"}}`
-//! and its relatives (Azure, OpenRouter with the asked provider's own words, LiteLLM), `{"error": "text"}` (Ollama),
+//! The servers' error formats: OpenAI's `{"error": {"message", "type", "code"}}` and its variants (Azure,
+//! OpenRouter with the upstream provider's own error, LiteLLM), `{"error": "text"}` (Ollama),
 //! `{"object": "error", "message"}` (vLLM, Mistral) and `{"detail"}` (FastAPI).
 
 use provost_event::{ErrorClass, ModelFailure};
@@ -9,7 +9,7 @@ use super::event::says_something;
 use crate::failure::{Said, class_of, says_too_long};
 use crate::stream::nonsense;
 
-/// Reads an error's body.
+/// Parses an error's body.
 pub(super) fn read_error(body: &str) -> Option<Said> {
     let body = serde_json::from_str::<Value>(body).ok()?;
     if body.get("choices").is_some_and(Value::is_array) && !body.get("error").is_some_and(says_something) {
@@ -19,7 +19,7 @@ pub(super) fn read_error(body: &str) -> Option<Said> {
     said(&body)
 }
 
-/// The failure that an event of the stream is.
+/// The failure in an event of the stream.
 pub(super) fn failure_of(event: &str) -> ModelFailure {
     let body = serde_json::from_str::<Value>(event).unwrap_or_default();
     let groq = body.pointer("/x_groq/error").filter(|error| says_something(error));
@@ -34,8 +34,8 @@ pub(super) fn failure_of(event: &str) -> ModelFailure {
     failure
 }
 
-/// What the model wrote for a call that the server couldn't read (Groq's `tool_use_failed`; console.groq.com/docs, "Tool
-/// use"): not an error of the request, but of the answer. `None` for any other error.
+/// The model's text for a call that the server couldn't parse (Groq's `tool_use_failed`; console.groq.com/docs,
+/// "Tool use"): a failure of the answer, not of the request. `None` for any other error.
 pub(super) fn failed_call(body: &str) -> Option<String> {
     let body = serde_json::from_str::<Value>(body).ok()?;
     let places = ["/error", "/x_groq/error", "/choices/0/error"];
@@ -72,7 +72,7 @@ fn said(body: &Value) -> Option<Said> {
     Some(Said { class, message, request_id: request_id.map(str::to_owned), ..Said::default() })
 }
 
-/// The words for what went wrong.
+/// The message of the error.
 fn message(body: &Value, error: &Value, upstream: Option<&Said>) -> Option<String> {
     let own = match (error, body.get("message")) {
         (Value::String(short), Some(Value::String(long))) => format!("{short}: {long}"),
@@ -88,7 +88,7 @@ fn message(body: &Value, error: &Value, upstream: Option<&Said>) -> Option<Strin
     Some(message).filter(|message| !message.trim().is_empty())
 }
 
-/// Whatever a value says in words.
+/// The text in a value.
 fn words(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -109,7 +109,7 @@ fn step(step: &Value) -> String {
     step.as_str().map_or_else(|| step.to_string(), str::to_owned)
 }
 
-/// What OpenRouter was told by the provider it asked: JSON, a text that is JSON, or a text.
+/// The upstream provider's error from OpenRouter: JSON, a text that is JSON, or a text.
 fn upstream(error: &Value) -> Option<Said> {
     let raw = error.pointer("/metadata/raw").filter(|raw| says_something(raw))?;
     let Value::String(text) = raw else { return said(raw) };
@@ -117,7 +117,7 @@ fn upstream(error: &Value) -> Option<Said> {
     parsed.as_ref().and_then(said).or_else(|| Some(Said { message: text.clone(), ..Said::default() }))
 }
 
-/// The names of the kind of error, the more special ones first.
+/// The names of the kind of error, the more specific ones first.
 fn kinds(body: &Value, error: &Value) -> Vec<String> {
     let names = ["code", "type", "status", "error_type"].iter();
     let names = names.flat_map(|field| [error.get(*field), body.get(*field)]).flatten();
@@ -136,7 +136,7 @@ fn numbered(error: &Value) -> Option<ErrorClass> {
     status.filter(|status| (400..600).contains(status)).map(|status| class_of(status, None)).next()
 }
 
-/// A quota that is used up looks like a limit of rate; the words must say that it isn't.
+/// A used-up quota has the same code as a rate limit; the message must show the difference.
 fn told(message: String, kinds: &[String]) -> String {
     let is_spent = kinds.iter().any(|kind| kind.contains("quota"));
     if is_spent && !message.to_lowercase().contains("quota") {

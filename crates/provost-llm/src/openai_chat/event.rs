@@ -1,5 +1,5 @@
-//! The events of the stream, as they are on the wire. Servers differ in the types of small fields, so that those
-//! are any value; a field that isn't known is passed over.
+//! The events of the stream on the wire. Servers differ in the types of small fields, so these accept any value;
+//! unknown fields are ignored.
 
 use provost_event::ModelFailure;
 use serde::Deserialize;
@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::stream::nonsense;
 
-/// One event: some more of the answer, what it took, or an error.
+/// An event: a piece of the answer, its usage, or an error.
 #[derive(Deserialize)]
 pub(super) struct WireChunk<'a> {
     object: Option<Value>,
@@ -24,7 +24,7 @@ pub(super) struct WireChunk<'a> {
 }
 
 impl WireChunk<'_> {
-    /// Whether it is an error's body. Some servers have an `error` in every event, which says nothing then.
+    /// Whether it is an error. Some servers have an `error` without content in every event.
     pub(super) fn is_error(&self) -> bool {
         let has_none = self.choices.is_none();
         self.error.as_ref().is_some_and(says_something)
@@ -38,11 +38,11 @@ pub(super) struct WireChoice<'a> {
     pub(super) index: Option<Value>,
     #[serde(borrow)]
     pub(super) delta: Option<WireDelta<'a>>,
-    /// The whole answer, where a server doesn't stream.
+    /// The whole answer, from servers that don't stream.
     #[serde(borrow)]
     pub(super) message: Option<WireDelta<'a>>,
     pub(super) finish_reason: Option<Value>,
-    /// Moonshot's place for it.
+    /// Moonshot's position of the usage.
     pub(super) usage: Option<Value>,
     pub(super) error: Option<Value>,
 }
@@ -56,7 +56,7 @@ pub(super) struct WireDelta<'a> {
     pub(super) refusal: Option<Value>,
     #[serde(borrow)]
     pub(super) tool_calls: Option<Vec<WireCall<'a>>>,
-    /// The one call of the time before there could be several.
+    /// The single call of the API before it supported several.
     #[serde(borrow)]
     pub(super) function_call: Option<WireFunction<'a>>,
 }
@@ -77,13 +77,13 @@ pub(super) struct WireFunction<'a> {
     pub(super) arguments: Option<&'a RawValue>,
 }
 
-/// Reads an event.
+/// Parses an event.
 pub(super) fn parse(data: &str) -> Result<WireChunk<'_>, ModelFailure> {
     serde_json::from_str(data)
         .map_err(|error| nonsense(format!("an event of the stream can't be read: {error}")))
 }
 
-/// The text that `value` is; empty if it is none.
+/// The text in `value`; empty if it isn't a text.
 pub(super) fn text(value: Option<Value>) -> String {
     match value {
         Some(Value::String(text)) => text,
@@ -92,7 +92,7 @@ pub(super) fn text(value: Option<Value>) -> String {
     }
 }
 
-/// Whether there is anything in it.
+/// Whether it has any content.
 pub(super) fn says_something(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(_) => false,

@@ -1,4 +1,4 @@
-//! Messages: what one of ours comes to in this format, which may be several.
+//! Messages in this format; one of Provost's may become several.
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use bytes::Bytes;
@@ -11,7 +11,7 @@ use super::WIRE;
 use crate::ReasoningBack;
 use crate::json::{failed, is_blank, list, put};
 
-/// Ends the prefix that the provider keeps for the next request.
+/// Ends the prefix that the provider caches for the next request.
 #[derive(Clone, Copy, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum CacheControl {
@@ -28,7 +28,7 @@ enum WireMessage<'a> {
         content: Content<'a>,
     },
     Assistant {
-        /// `null` beside calls alone, as OpenAI answers it itself; some servers want the field to be there.
+        /// `null` if there are only calls, as in OpenAI's own answers; some servers require the field.
         content: Option<String>,
         #[serde(skip_serializing_if = "Option::is_none")]
         reasoning_content: Option<String>,
@@ -45,7 +45,7 @@ enum WireMessage<'a> {
     },
 }
 
-/// A text wherever it can be one: some servers know nothing else, or split a list into messages.
+/// A text if possible: some servers support nothing else, or split a list into messages.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Content<'a> {
@@ -86,7 +86,7 @@ struct WireFunction<'a> {
     arguments: &'a str,
 }
 
-/// What makes messages differ.
+/// The variant of the encoded messages.
 pub(super) const fn variant(back: ReasoningBack) -> u32 {
     match back {
         ReasoningBack::None => 0,
@@ -96,7 +96,7 @@ pub(super) const fn variant(back: ReasoningBack) -> u32 {
     }
 }
 
-/// The system prompt's message; empty if there is nothing in it.
+/// The system prompt's message; empty if the prompt is empty.
 pub(super) fn system(system: &str, is_cached: bool) -> Bytes {
     let content = if is_cached {
         let cache_control = Some(CacheControl::Ephemeral);
@@ -113,7 +113,7 @@ fn written(message: &WireMessage<'_>) -> Bytes {
     out.into()
 }
 
-/// The messages that one comes to; empty if nothing in it can be sent.
+/// The messages for one of Provost's; empty if it has nothing to send.
 pub(super) fn fragment(message: &Message, back: ReasoningBack) -> Bytes {
     match message.role {
         Role::Assistant => assistant(message, back),
@@ -127,7 +127,7 @@ pub(super) fn fragment(message: &Message, back: ReasoningBack) -> Bytes {
     }
 }
 
-/// A tool's result. The format has no place for whether it failed, and none for pictures.
+/// A tool's result. The format has no field for failures, and none for pictures.
 fn result(part: &Part) -> Option<Bytes> {
     let Part::ToolResult { call, output, images, is_error, .. } = part else { return None };
     let content = match (is_error, is_blank(output)) {
@@ -140,7 +140,7 @@ fn result(part: &Part) -> Option<Bytes> {
     Some(written(&WireMessage::Tool { tool_call_id: &call.0, content }))
 }
 
-/// What is said besides results, their pictures first.
+/// The content besides results, pictures first.
 fn user(message: &Message) -> Option<Bytes> {
     let parts = message.parts.iter().flat_map(user_parts).collect::<Vec<_>>();
     if parts.is_empty() {
@@ -177,7 +177,7 @@ fn data_url<S: serde::Serializer>(image: &ImageData, serializer: S) -> Result<S:
     serializer.serialize_str(&url)
 }
 
-/// An answer; nothing if only its reasoning is left of it.
+/// An answer; empty if only reasoning is left of it.
 fn assistant(message: &Message, back: ReasoningBack) -> Bytes {
     let blocks = || message.parts.iter().filter_map(block);
     let texts = blocks().filter_map(|block| match block {
@@ -197,7 +197,7 @@ fn assistant(message: &Message, back: ReasoningBack) -> Bytes {
     written(&WireMessage::Assistant {
         content: (!texts.is_empty()).then(|| texts.join("\n\n")),
         reasoning_content: match back {
-            // DeepSeek refuses calls without the field, also where the model thought nothing.
+            // DeepSeek refuses calls without the field, even if there was no reasoning.
             ReasoningBack::ReasoningContent if !tool_calls.is_empty() => {
                 Some(spoken.clone().unwrap_or_default())
             }

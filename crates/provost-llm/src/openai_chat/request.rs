@@ -1,4 +1,4 @@
-//! A request's bytes: the same from turn to turn, but for what is new.
+//! The bytes of a request: the same in each turn, except for what is new.
 
 use std::borrow::Cow;
 
@@ -12,8 +12,7 @@ use crate::json::{list, put};
 use crate::openai;
 use crate::{Deviations, EffortField, LeastEffort, OutputCapField, Reasoning};
 
-/// OpenRouter lets a request say that of the models that cache only where they are told
-/// (openrouter.ai/docs, "Prompt caching").
+/// OpenRouter accepts cache marks for models with explicit caching (openrouter.ai/docs, "Prompt caching").
 const CACHED_WHERE_TOLD: &str = "anthropic/";
 
 #[derive(Serialize)]
@@ -29,7 +28,7 @@ struct WireToolSpec<'a> {
     parameters: &'a Json,
 }
 
-/// The whole request. What changes from turn to turn comes last.
+/// The whole request. The parts that change each turn come last.
 pub(super) fn body(
     request: &ModelRequest<'_>,
     model: &str,
@@ -83,8 +82,8 @@ fn put_stream(out: &mut Vec<u8>, session: SessionId, deviations: Deviations) {
 
 fn put_effort(out: &mut Vec<u8>, request: &ModelRequest<'_>, model: &str, deviations: Deviations) {
     if deviations.least_effort == LeastEffort::Openai && !request.tools.is_empty() {
-        // Over this wire OpenAI's newer models take tools or an effort: from 5.4 on not both, from 5.6 on tools only
-        // beside `none` (openai/openai-openapi#541, GoogleChromeLabs/webmcp-tools#417).
+        // With this API OpenAI's newer models accept either tools or an effort: from 5.4 on not both, from 5.6 on
+        // tools only with `none` (openai/openai-openapi#541, GoogleChromeLabs/webmcp-tools#417).
         match openai::gpt_version(model) {
             Some(version) if version >= (5, 6) => {
                 return out.extend_from_slice(b",\"reasoning_effort\":\"none\"");
@@ -95,7 +94,7 @@ fn put_effort(out: &mut Vec<u8>, request: &ModelRequest<'_>, model: &str, deviat
     }
     let is_forced = request.tool_choice == ToolChoice::Required && !request.tools.is_empty();
     let thinks = match request.effort {
-        // DeepSeek and Moonshot refuse to make a model that thinks call a tool.
+        // DeepSeek and Moonshot refuse a forced tool call with thinking.
         _ if is_forced => Some(false),
         effort => effort.map(|effort| effort != Effort::Minimal),
     };

@@ -1,4 +1,4 @@
-//! What an answer took, in every form that servers tell it in.
+//! An answer's usage, in all the servers' formats.
 
 use provost_event::{Certainty, Usage};
 use serde_json::Value;
@@ -17,7 +17,7 @@ const CACHE_WRITE: [&str; 3] = [
     "/cache_creation_input_tokens",
 ];
 
-/// The counts as they were reported: those of the prompt overlap.
+/// The counts as reported: those of the prompt overlap.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     prompt: u64,
@@ -29,7 +29,7 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// Takes a report, which is cumulative: some servers send one with every event.
+    /// Applies a report, which is cumulative: some servers send one with every event.
     pub(super) fn add(&mut self, report: &Value) {
         let newer = |count: &mut u64, places: &[&str]| {
             let reported = places.iter().filter_map(|place| report.pointer(place)?.as_u64());
@@ -43,13 +43,13 @@ impl Counts {
         newer(&mut self.cache_write, &CACHE_WRITE);
     }
 
-    /// The counts such that they don't overlap.
+    /// The counts without overlaps.
     pub(super) const fn usage(&self) -> Usage {
         let cached = self.cache_read.saturating_add(self.cache_write);
-        // A gateway that hands on another provider's counts may not have added them up.
+        // A gateway may forward another provider's counts without adding them up.
         let input_tokens = if cached > self.prompt { self.prompt } else { self.prompt - cached };
         let with_reasoning = self.completion.saturating_add(self.reasoning);
-        // xAI counts reasoning beside the completion; the total tells.
+        // xAI doesn't count reasoning in the completion; the total shows that.
         let is_beside = self.total > 0 && self.total == self.prompt.saturating_add(with_reasoning);
         Usage {
             input_tokens,

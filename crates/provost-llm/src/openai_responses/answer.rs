@@ -1,8 +1,8 @@
-//! Puts an answer together from the events of its stream.
+//! Assembles an answer from the events of its stream.
 //!
-//! Who follows the format names each item by its place and its id. Compatible servers name items by ids that nobody
-//! else uses, by the same place for all, or not at all: then an event is about the last item of its type that is still
-//! open. What was told in pieces isn't told again where the stream repeats it as a whole.
+//! Servers that follow the format identify each item by its index and its id. Compatible servers use ids that
+//! don't match, the same index for all items, or neither: then an event belongs to the last open item of its type.
+//! Content that arrived in pieces isn't applied again where the stream repeats it as a whole.
 
 use provost_engine::Answer;
 use provost_event::{DeltaKind, ModelFailure, StopReason, Usage};
@@ -17,7 +17,7 @@ use crate::piece::{Facts, assemble};
 use crate::stream::nonsense;
 use crate::wire::{Progress, Reader};
 
-/// An answer while it is being written.
+/// An unfinished answer.
 pub(super) struct Reading<'a> {
     deltas: &'a dyn DeltaSink,
     model: Option<String>,
@@ -51,7 +51,7 @@ impl Reader for Reading<'_> {
                 let response = event.response.map(|raw| read::<WireResponse<'_>>("a failed response", raw));
                 return Err(self.failure(response.transpose()?, event.error));
             }
-            // An error of a gateway has no type.
+            // A gateway's error has no type.
             "error" => return Err(failure_in(data, event.error)),
             _ if event.error.is_some() => return Err(failure_in(data, event.error)),
             _ => return Err(nonsense("an event of the stream has no type")),
@@ -98,7 +98,7 @@ impl<'a> Reading<'a> {
         if self.items.iter().any(|item| of_kind(item) && item.is_announced && is_named(item)) {
             return Err(nonsense(format!("item {} begins twice", id.unwrap_or_default())));
         }
-        // Its first piece may have come before it was announced.
+        // Its first piece may have arrived before its announcement.
         let is_early = |item: &Item| {
             let is_known = is_same(item.id.as_deref(), id) || is_same(item.index, index);
             of_kind(item) && !item.is_announced && is_known
@@ -143,7 +143,8 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// A server that doesn't say whose arguments these are ends its calls in the order in which it began them.
+    /// If a server doesn't identify the call of these arguments, it ends its calls in the order in which it began
+    /// them.
     fn end_arguments(&mut self, event: &WireEvent<'_>) {
         let is_waiting =
             |item: &Item| item.is_open && matches!(item.body, Body::Call { is_final: false, .. });
@@ -158,7 +159,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// The item that an event is about; a new one if there is none.
+    /// The item of an event; a new one if there is none.
     fn about(&mut self, event: &WireEvent<'_>, kind: &str) -> Option<&mut Item> {
         let (id, index) = (event.item_id.as_deref(), event.output_index);
         let at = self.find(kind, id, index).unwrap_or_else(|| self.push(Item::new(kind, id, index)));
@@ -170,7 +171,7 @@ impl<'a> Reading<'a> {
         self.items.len() - 1
     }
 
-    /// The open item of this type that is meant. One that is closed isn't: some servers use an id again.
+    /// The open item of this type that the event means. Closed items don't count: some servers reuse ids.
     fn find(&self, kind: &str, id: Option<&str>, index: Option<i64>) -> Option<usize> {
         let last = |wanted: &dyn Fn(&Item) -> bool| {
             self.items.iter().rposition(|item| item.kind() == kind && item.is_open && wanted(item))
@@ -180,7 +181,7 @@ impl<'a> Reading<'a> {
             .or_else(|| last(&|_| true))
     }
 
-    /// The response is over: what it took, why it ended, and items that only its last event holds.
+    /// The response has ended: its usage, its stop reason, and items that only its last event has.
     fn end(&mut self, event: &WireEvent<'_>) -> Result<(), ModelFailure> {
         self.stop = Some(StopReason::EndTurn);
         let Some(raw) = event.response else { return Ok(()) };
@@ -202,8 +203,8 @@ impl<'a> Reading<'a> {
         self.list(response.output.unwrap_or_default())
     }
 
-    /// Takes over what the stream didn't tell of the response's items. They are matched by type and order: some
-    /// servers give them other ids here.
+    /// Adds what the stream left out of the response's items. They are matched by type and order: some servers
+    /// give them other ids here.
     fn list(&mut self, output: Vec<&RawValue>) -> Result<(), ModelFailure> {
         let (deltas, mut next) = (self.deltas, 0);
         for raw in output {
@@ -238,12 +239,12 @@ fn told<'a>(event: &WireEvent<'a>) -> Result<Told<'a>, ModelFailure> {
     Told::read(event.item.ok_or_else(|| nonsense(format!("{} lacks its item", event.r#type)))?)
 }
 
-/// Whether both are known and the same.
+/// Whether both are known and equal.
 fn is_same<T: PartialEq>(known: Option<T>, told: Option<T>) -> bool {
     known.is_some() && known == told
 }
 
-/// The error that an event is: its fields stand in it, or below `error`.
+/// The error in an event: its fields are in the event, or below `error`.
 fn failure_in(data: &str, error: Option<WireError>) -> ModelFailure {
     match error {
         Some(error) => error.failure(),

@@ -1,11 +1,11 @@
-//! The forms of errors, OpenAI's and those of servers that are compatible with it.
+//! The formats of errors, OpenAI's and those of compatible servers.
 
 use provost_event::{ErrorClass, ModelFailure};
 use serde::Deserialize;
 
 use crate::failure::{Said, class_of, says_too_long};
 
-/// An error: its fields, or only its words.
+/// An error: its fields, or only a message.
 #[derive(Deserialize)]
 #[serde(untagged)]
 pub(super) enum WireError {
@@ -13,7 +13,7 @@ pub(super) enum WireError {
     Words(String),
 }
 
-/// A word, or an HTTP status as a number or in digits.
+/// A name, or an HTTP status as a number or in digits.
 #[derive(Deserialize)]
 #[serde(untagged)]
 pub(super) enum Code {
@@ -22,7 +22,7 @@ pub(super) enum Code {
 }
 
 impl WireError {
-    /// What the error says, in our words.
+    /// The error in the common format.
     pub(super) fn said(self) -> Said {
         let (kind, code, message) = match self {
             Self::Fields { r#type, code, message } => (r#type.unwrap_or_default(), code, message),
@@ -58,7 +58,7 @@ impl WireError {
     }
 }
 
-/// What an error's code or type comes to.
+/// The class of an error's code or type.
 fn class_of_word(word: &str) -> Option<ErrorClass> {
     Some(match word {
         "context_length_exceeded" | "exceed_context_size_error" => ErrorClass::ContextTooLong,
@@ -80,7 +80,7 @@ fn class_of_word(word: &str) -> Option<ErrorClass> {
     })
 }
 
-/// The wait that is asked for in words, which is all there is in the middle of a stream: `try again in 1.898s`,
+/// The requested wait in the message, which is its only place in the middle of a stream: `try again in 1.898s`,
 /// `28ms`, `6m0s`.
 fn wait_ms(message: &str) -> Option<u64> {
     let message = message.to_ascii_lowercase();
@@ -106,7 +106,7 @@ fn wait_ms(message: &str) -> Option<u64> {
     }
 }
 
-/// The error whose fields stand in the event itself, where `type` only says that it is one.
+/// The error whose fields are in the event itself, with `type` only marking it as an error.
 pub(super) fn flat(data: &str) -> WireError {
     #[derive(Deserialize)]
     struct Event {
@@ -119,7 +119,7 @@ pub(super) fn flat(data: &str) -> WireError {
     }
 }
 
-/// Reads an error's body: `{"error": …}`, the error alone, or a web framework's `{"detail": …}`.
+/// Parses an error's body: `{"error": …}`, the error alone, or a web framework's `{"detail": …}`.
 pub(super) fn read_error(body: &str) -> Option<Said> {
     #[derive(Deserialize)]
     struct Body {
@@ -141,7 +141,7 @@ pub(super) fn read_error(body: &str) -> Option<Said> {
     Some(error.said()).filter(|said| !said.message.is_empty())
 }
 
-/// What `FastAPI` says of a request that it doesn't take.
+/// `FastAPI`'s error for an invalid request.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Detail {

@@ -1,6 +1,6 @@
-//! The events of the stream as they are on the wire. Types and fields that aren't known are passed over.
+//! The events of the stream on the wire. Unknown types and fields are ignored.
 //!
-//! Compatible servers leave out items' ids, places and whole kinds of events: nothing is required here but a type.
+//! Compatible servers leave out items' ids, indexes and whole types of events: only the type is required here.
 
 use std::borrow::Cow;
 
@@ -11,8 +11,8 @@ use serde_json::value::RawValue;
 use super::error::WireError;
 use crate::stream::nonsense;
 
-/// The types of events that are read. Those that only repeat what others say (`response.output_text.done` and its
-/// like) aren't among them, nor are signs of life (`response.in_progress`, `keepalive`).
+/// The event types that are parsed. Types that only repeat others (`response.output_text.done` and similar) are
+/// left out, and so are keep-alives (`response.in_progress`, `keepalive`).
 const KNOWN: [&str; 15] = [
     "response.output_item.added",
     "response.output_item.done",
@@ -30,10 +30,10 @@ const KNOWN: [&str; 15] = [
     "error",
     "",
 ];
-/// Ends the stream of some servers.
+/// The end marker of some servers' streams.
 const END: &str = "[DONE]";
 
-/// Any event; which fields are there depends on its type.
+/// Any event; its type determines which fields it has.
 #[derive(Deserialize)]
 pub(super) struct WireEvent<'a> {
     #[serde(borrow, default)]
@@ -51,7 +51,7 @@ pub(super) struct WireEvent<'a> {
     pub(super) error: Option<WireError>,
 }
 
-/// The response as its last event tells it.
+/// The response in its last event.
 #[derive(Deserialize)]
 pub(super) struct WireResponse<'a> {
     pub(super) model: Option<String>,
@@ -68,7 +68,7 @@ pub(super) struct WireIncomplete {
     pub(super) reason: Option<String>,
 }
 
-/// The counts of the whole response; the details are parts of the counts they stand beside.
+/// The counts of the whole response; the details are included in the counts beside them.
 #[derive(Deserialize)]
 pub(super) struct WireUsage {
     input_tokens: Option<u64>,
@@ -89,7 +89,7 @@ struct WireOutputDetails {
 }
 
 impl WireUsage {
-    /// The counts, none of which is part of another.
+    /// The counts without overlaps.
     pub(super) fn usage(&self) -> Usage {
         let details = self.input_tokens_details.as_ref();
         let cache_read_tokens = details.and_then(|details| details.cached_tokens).unwrap_or(0);
@@ -107,7 +107,7 @@ impl WireUsage {
     }
 }
 
-/// What is known of an item of any type.
+/// An item of any type.
 #[derive(Deserialize)]
 pub(super) struct WireItemHead<'a> {
     #[serde(borrow)]
@@ -122,7 +122,7 @@ pub(super) struct WireMessage {
     pub(super) content: Option<Vec<WirePart>>,
 }
 
-/// What the model thought.
+/// The model's reasoning.
 #[derive(Deserialize)]
 pub(super) struct WireReasoning {
     pub(super) summary: Option<Vec<WirePart>>,
@@ -130,7 +130,7 @@ pub(super) struct WireReasoning {
     pub(super) encrypted_content: Option<String>,
 }
 
-/// The call of a function.
+/// A function call.
 #[derive(Deserialize)]
 pub(super) struct WireCall<'a> {
     pub(super) call_id: Option<String>,
@@ -140,7 +140,7 @@ pub(super) struct WireCall<'a> {
 }
 
 impl WireCall<'_> {
-    /// The arguments as the model wrote them: in a string, or as they are, as some servers have it.
+    /// The arguments as the model wrote them: in a string, or as JSON from some servers.
     pub(super) fn arguments(&self) -> String {
         let raw = self.arguments.map(RawValue::get).unwrap_or_default();
         serde_json::from_str(raw).unwrap_or_else(|_| raw.to_owned())
@@ -154,7 +154,7 @@ pub(super) struct WirePart {
     pub(super) refusal: Option<String>,
 }
 
-/// Reads an event; `None` for one that isn't known, whatever its fields.
+/// Parses an event; `None` for an unknown type, with any fields.
 pub(super) fn parse(data: &str) -> Result<Option<WireEvent<'_>>, ModelFailure> {
     #[derive(Deserialize)]
     struct Head<'a> {
@@ -173,7 +173,7 @@ pub(super) fn parse(data: &str) -> Result<Option<WireEvent<'_>>, ModelFailure> {
     }
 }
 
-/// Reads what is inside of an event.
+/// Parses the content of an event.
 pub(super) fn read<'a, T: Deserialize<'a>>(what: &str, raw: &'a RawValue) -> Result<T, ModelFailure> {
     serde_json::from_str(raw.get()).map_err(|error| nonsense(format!("{what} can't be read: {error}")))
 }

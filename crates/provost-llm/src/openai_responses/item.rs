@@ -1,4 +1,4 @@
-//! The items of an answer while they are being written, and which of them an event is about.
+//! Unfinished items of an answer, and the matching of events to them.
 
 use std::borrow::Cow;
 
@@ -13,10 +13,10 @@ use crate::piece::{Piece, without_line_ends};
 pub(super) const MESSAGE: &str = "message";
 pub(super) const REASONING: &str = "reasoning";
 pub(super) const CALL: &str = "function_call";
-/// Stands between the parts of reasoning.
+/// Separates the parts of reasoning.
 const BREAK: &str = "\n\n";
 
-/// What a part of a message or of reasoning is.
+/// The kind of a part of a message or of reasoning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PartKind {
     Text,
@@ -41,13 +41,13 @@ pub(super) struct Part {
     text: String,
 }
 
-/// What an item is made of.
+/// The content of an item.
 pub(super) enum Body {
     Message {
         phase: Option<String>,
         parts: Vec<Part>,
     },
-    /// `sealed` is the whole item as it goes back, if it can.
+    /// `sealed` is the whole item to send back, if that is possible.
     Reasoning {
         parts: Vec<Part>,
         sealed: Option<String>,
@@ -64,20 +64,20 @@ pub(super) enum Body {
     },
 }
 
-/// An item while it is being written.
+/// An unfinished item.
 pub(super) struct Item {
     pub(super) id: Option<String>,
     pub(super) index: Option<i64>,
-    /// More of it may come.
+    /// More of it may arrive.
     pub(super) is_open: bool,
-    /// Its beginning was told.
+    /// Its first event has arrived.
     pub(super) is_announced: bool,
     /// The response's last event lists it.
     pub(super) is_listed: bool,
     pub(super) body: Body,
 }
 
-/// An item as an event holds it, with its JSON.
+/// An item in an event, with its JSON.
 pub(super) struct Told<'a> {
     pub(super) kind: Cow<'a, str>,
     pub(super) id: Option<String>,
@@ -90,7 +90,7 @@ impl<'a> Told<'a> {
         Ok(Self { kind: r#type, id: id.filter(|id| !id.is_empty()), raw })
     }
 
-    /// How the call is named in the conversation.
+    /// The call's id in the conversation.
     pub(super) fn call_id(&self) -> Option<String> {
         let call: WireCall<'_> =
             if self.kind == CALL { read("a call", self.raw).ok()? } else { return None };
@@ -99,7 +99,7 @@ impl<'a> Told<'a> {
 }
 
 impl Item {
-    /// One of which nothing is known yet.
+    /// An item of which only the type and position are known.
     pub(super) fn new(kind: &str, id: Option<&str>, index: Option<i64>) -> Self {
         let body = match kind {
             MESSAGE => Body::Message { phase: None, parts: Vec::new() },
@@ -123,12 +123,13 @@ impl Item {
         }
     }
 
-    /// Whether it is a call that can't be the one with this id.
+    /// Whether it is a call with another id than this one.
     pub(super) fn is_other_call(&self, wanted: Option<&str>) -> bool {
         matches!((&self.body, wanted), (Body::Call { id, .. }, Some(wanted)) if !id.is_empty() && id != wanted)
     }
 
-    /// Adds the next piece of a part; tells it. A part without an index is the last of its kind.
+    /// Appends the next piece of a part and emits it. A piece without an index belongs to the last part of its
+    /// kind.
     pub(super) fn grow(
         &mut self,
         kind: PartKind,
@@ -146,15 +147,15 @@ impl Item {
         add(parts, at, text, tell);
     }
 
-    /// Adds to a call's arguments.
+    /// Appends to a call's arguments.
     pub(super) fn write(&mut self, more: &str) {
         if let Body::Call { written, .. } = &mut self.body {
             written.push_str(more);
         }
     }
 
-    /// Puts a call's whole arguments in place of what came of them in pieces. None at all don't count: some
-    /// servers leave them out where they repeat the call.
+    /// Replaces a call's arguments by the whole ones. Missing ones don't count: some servers leave them out when
+    /// they repeat the call.
     pub(super) fn set_arguments(&mut self, arguments: String) {
         if let Body::Call { written, is_final, .. } = &mut self.body
             && !arguments.trim().is_empty()
@@ -164,7 +165,7 @@ impl Item {
         }
     }
 
-    /// Takes over what the item's first event says of it. Its words aren't: they all come again.
+    /// Applies the item's first event, except its text, which is repeated later.
     pub(super) fn announce(&mut self, told: &Told<'_>) -> Result<(), ModelFailure> {
         self.is_announced = true;
         match &mut self.body {
@@ -182,8 +183,8 @@ impl Item {
         Ok(())
     }
 
-    /// Takes over what an event says of the item as far as it isn't known. Words that came otherwise in pieces stay
-    /// as they came.
+    /// Applies what an event says about the item and isn't known yet. Text that arrived differently in pieces
+    /// stays.
     pub(super) fn settle(
         &mut self,
         told: &Told<'_>,
@@ -210,7 +211,7 @@ impl Item {
                 };
                 fill(parts, PartKind::Summary, texts(wire.summary).iter().map(String::as_str), tell);
                 fill(parts, PartKind::Thought, texts(wire.content).iter().map(String::as_str), tell);
-                // Without its seal it can't go back to a provider that keeps nothing.
+                // Without its seal it can't be sent back to a provider that keeps no state.
                 if (is_open || sealed.is_none())
                     && wire.encrypted_content.is_some_and(|seal| !seal.is_empty())
                 {
@@ -233,7 +234,7 @@ impl Item {
         Ok(())
     }
 
-    /// Bytes that the model wrote for it.
+    /// Bytes of the model's text for it.
     pub(super) fn written_bytes(&self) -> usize {
         match &self.body {
             Body::Message { parts, .. } | Body::Reasoning { parts, .. } => {
@@ -244,13 +245,13 @@ impl Item {
         }
     }
 
-    /// Whether the model declines in it.
+    /// Whether the model refuses in it.
     pub(super) fn declines(&self) -> bool {
         matches!(&self.body, Body::Message { parts, .. }
             if parts.iter().any(|part| part.kind == PartKind::Refusal && !part.text.is_empty()))
     }
 
-    /// The pieces of the answer that it comes to.
+    /// The pieces of the answer from this item.
     pub(super) fn pieces(self) -> Vec<Piece> {
         match self.body {
             Body::Message { phase, parts } => {
@@ -270,7 +271,7 @@ impl Item {
     }
 }
 
-/// Adds to a part and tells it, with what stands between it and the part before.
+/// Appends to a part and emits the text, with a separator from the part before.
 fn add(parts: &mut [Part], at: usize, text: &str, tell: &dyn Fn(DeltaKind, &str)) {
     let has_earlier = parts.iter().take(at).any(|part| !part.text.is_empty());
     let Some(part) = parts.get_mut(at).filter(|_| !text.is_empty()) else { return };
@@ -283,8 +284,8 @@ fn add(parts: &mut [Part], at: usize, text: &str, tell: &dyn Fn(DeltaKind, &str)
     part.text.push_str(text);
 }
 
-/// Adds what parts of one kind lack of their whole texts. A part whose text isn't the beginning of the whole one stays
-/// as it was told.
+/// Appends what parts of one kind lack of their whole texts. A part whose text isn't a prefix of the whole one
+/// stays unchanged.
 fn fill<'a>(
     parts: &mut Vec<Part>,
     kind: PartKind,

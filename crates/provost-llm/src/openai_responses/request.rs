@@ -1,4 +1,4 @@
-//! A request's bytes: the same from turn to turn, but for what is new.
+//! The bytes of a request: the same in each turn, except for what is new.
 
 use std::borrow::Cow;
 
@@ -18,9 +18,9 @@ use crate::{Deviations, Reasoning};
 const FULL: Dialect = Dialect { wire: WIRE.name(), variant: 0 };
 /// Without reasoning.
 const BARE: Dialect = Dialect { wire: WIRE.name(), variant: 1 };
-/// The least cap on an answer that the provider takes (`integer_below_min_value` below it).
+/// The provider's minimum for the output cap (`integer_below_min_value` below it).
 const OUTPUT_TOKENS_MIN: u32 = 16;
-/// Items that the provider wants an output to, which nobody gave them: tools of kinds that aren't offered.
+/// Items that need an output and have none: calls of tools that aren't offered.
 const UNANSWERED: [&str; 6] = [
     "custom_tool_call",
     "local_shell_call",
@@ -50,7 +50,7 @@ enum WireItem<'a> {
     },
 }
 
-/// Words, or words and pictures.
+/// Text, or text and pictures.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Content<'a> {
@@ -89,7 +89,7 @@ struct WireReasoning {
     summary: &'static str,
 }
 
-/// What a request depends on besides what is asked.
+/// The settings of a request, besides its content.
 #[derive(Clone, Copy)]
 pub(super) struct Ways {
     pub(super) reasoning: Option<Reasoning>,
@@ -97,7 +97,7 @@ pub(super) struct Ways {
     pub(super) thoughts: Thoughts,
 }
 
-/// The whole request. What changes from turn to turn comes last.
+/// The whole request. The parts that change each turn come last.
 pub(super) fn body(request: &ModelRequest<'_>, model: &str, ways: Ways) -> Body {
     let Ways { reasoning, deviations, thoughts } = ways;
     let dialect = match thoughts {
@@ -135,7 +135,7 @@ fn is_thought(part: &Part) -> bool {
     matches!(part, Part::Block(Block::Thinking { wire, .. }) if wire.as_deref() == Some(WIRE.name()))
 }
 
-/// A model that doesn't reason refuses to be told how.
+/// A model that doesn't reason refuses the setting.
 fn put_reasoning(out: &mut Vec<u8>, effort: Option<Effort>, model: &str, reasoning: Option<Reasoning>) {
     if reasoning == Some(Reasoning::None) {
         return;
@@ -171,7 +171,7 @@ fn put_tools(out: &mut Vec<u8>, tools: &[ToolSpec]) {
     }
 }
 
-/// The items of one message; empty if nothing in it can be sent.
+/// The items of one message; empty if it has nothing to send.
 fn fragment(message: &Message, thoughts: Thoughts) -> Bytes {
     let items = match message.role {
         Role::User => said_to_model(&message.parts),
@@ -188,7 +188,7 @@ fn item(item: &WireItem<'_>) -> Bytes {
     out.into()
 }
 
-/// Results of tools as items of their own; texts and pictures beside each other in one message.
+/// Results of tools as separate items; texts and pictures together in one message.
 fn said_to_model(parts: &[Part]) -> Vec<Bytes> {
     let mut items = Vec::new();
     let mut content = Vec::new();
@@ -222,8 +222,8 @@ fn with_images<'a>(text: &'a str, images: &[ImageData]) -> Content<'a> {
     Content::Parts(text.into_iter().chain(images.iter().map(WirePart::image)).collect())
 }
 
-/// What the model wrote, without ids of our own making, which the provider would look for. Left out is what it would
-/// refuse: blank text, reasoning without its seal or with nothing behind it, and blocks of other providers.
+/// The model's items, without ids made by Provost, which the provider would look up. What the provider would
+/// refuse is left out: blank text, reasoning without its seal or at the end, and blocks of other providers.
 fn said_by_model(parts: &[Part], thoughts: Thoughts) -> Vec<Bytes> {
     let mut items = Vec::new();
     let mut phase = None;
@@ -232,7 +232,7 @@ fn said_by_model(parts: &[Part], thoughts: Thoughts) -> Vec<Bytes> {
     for part in parts.iter().filter(|part| thoughts == Thoughts::Sent || !is_thought(part)) {
         match part {
             Part::Block(Block::Text(text)) if !is_blank(text) => {
-                // The form without ids and annotations, which strict servers otherwise require.
+                // The form without ids and annotations, which strict servers would require otherwise.
                 let phase = phase.take();
                 let content = Content::Text(text);
                 items.push(item(&WireItem::Message { role: "assistant", content, phase: phase.as_deref() }));

@@ -1,22 +1,22 @@
-//! What a public table says that isn't known yet.
+//! Differences between a public table and the known facts.
 
 use provost_event::Price;
 
 use super::{PublicTable, TableKind};
 use crate::{Catalog, ModelFacts};
 
-/// What a table says of one model, where that isn't known yet.
+/// A model's facts in a table that aren't known yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelChange {
-    /// What was known; `None` for a new model.
+    /// The known facts; `None` for a new model.
     pub old: Option<ModelFacts>,
-    /// What is new, and nothing else.
+    /// Only the new facts.
     pub new: ModelFacts,
 }
 
 impl PublicTable {
-    /// What it says otherwise than `catalog`, or beyond it: of a model that is known window, cap, price and the day it
-    /// retires, of a new one all it says. Ordered by name.
+    /// The differences from `catalog`: of a known model window, cap, price and retirement day, of a new one all
+    /// facts. Ordered by name.
     #[must_use]
     pub fn changes(&self, catalog: &Catalog) -> Vec<ModelChange> {
         let change = |says: &ModelFacts| match catalog.find(&says.name) {
@@ -32,7 +32,7 @@ impl PublicTable {
         self.models().filter_map(change).collect()
     }
 
-    /// What `says` says otherwise than `known`.
+    /// The facts of `says` that differ from `known`.
     fn differing(&self, says: &ModelFacts, known: &ModelFacts) -> ModelFacts {
         let window = says.window_tokens.filter(|window| !self.agrees(*window, known, says.output_tokens_max));
         let window = window.filter(|window| known.window_tokens != Some(*window));
@@ -50,7 +50,7 @@ impl PublicTable {
         }
     }
 
-    /// Whether `window`, which may leave the answer out, is what is known.
+    /// Whether `window`, which may not include the answer, agrees with the known one.
     fn agrees(&self, window: u64, known: &ModelFacts, cap: Option<u32>) -> bool {
         let with_answer = window.saturating_add(cap.map_or(0, u64::from));
         let known = known.window_tokens.unwrap_or_default();
@@ -58,12 +58,12 @@ impl PublicTable {
     }
 }
 
-/// The cap, where it says anything beyond the window.
+/// The cap, if it differs from the window.
 fn cap(says: &ModelFacts) -> Option<u32> {
     says.output_tokens_max.filter(|cap| says.window_tokens.is_none_or(|window| u64::from(*cap) < window))
 }
 
-/// `price`, and where it says nothing of caches and long requests, what was known of them for the same price.
+/// `price`, with missing prices of caches and long requests taken from `known` if it is the same price otherwise.
 fn keeping(price: Price, known: Option<Price>) -> Price {
     let same = known.filter(|known| (known.input, known.output) == (price.input, price.output));
     let Some(known) = same else { return price };

@@ -1,25 +1,25 @@
-//! One model's entry in a public table: its numbers, each with its place for when it can't be right.
+//! A model's entry in a public table: its numbers, each with its position for errors.
 
 use provost_event::{LongPrice, MicroDollars, Price};
 use serde_json::{Map, Value};
 
 use super::PublicTableError;
 
-/// More tokens than any model takes.
+/// More tokens than any model supports.
 const TOKENS_MAX: u64 = 1_000_000_000;
-/// Dollars for a million tokens that no model costs.
+/// More than any model costs, in dollars per million tokens.
 const USD_MAX: f64 = 100_000.0;
-/// Less than this, unless nothing, no model costs: a limit of money would hardly bind.
+/// Less than any model costs that isn't free: a cost limit would hardly apply.
 const USD_MIN: f64 = 0.000_5;
-/// A window in which no conversation has room.
+/// A window that is too small for a conversation.
 const WINDOW_MIN: u64 = 512;
 const MICRO: f64 = 1_000_000.0;
 
-/// A part of a table, and where it stands.
+/// A part of a table, and its position.
 pub(super) struct Entry<'a> {
     pub(super) fields: &'a Map<String, Value>,
     pub(super) place: String,
-    /// Dollars for a million tokens that a price of 1 means.
+    /// Dollars per million tokens for a price of 1.
     pub(super) usd_of_one: f64,
 }
 
@@ -39,7 +39,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// The object below `field`; `None` where there is none.
+    /// The object below `field`; `None` if it is absent.
     pub(super) fn below(&self, field: &str) -> Result<Option<Entry<'a>>, PublicTableError> {
         let below = self.get(field).map(|value| Entry::new(value, self.place_of(field), self.usd_of_one));
         below.transpose()
@@ -49,17 +49,17 @@ impl<'a> Entry<'a> {
         self.fields.get(field).filter(|value| !value.is_null())
     }
 
-    /// A text; `None` where there is none.
+    /// A text; `None` if it is absent.
     pub(super) fn text(&self, field: &str) -> Option<&'a str> {
         self.get(field).and_then(Value::as_str)
     }
 
-    /// Whether something holds; `None` where that isn't said.
+    /// A boolean; `None` if it is absent.
     pub(super) fn truth(&self, field: &str) -> Option<bool> {
         self.get(field).and_then(Value::as_bool)
     }
 
-    /// A number of tokens; `None` where there is none, or 0, which tables write for it.
+    /// A number of tokens; `None` if it is absent, or 0, which tables use for unknown.
     pub(super) fn tokens(&self, field: &str) -> Result<Option<u64>, PublicTableError> {
         let Some(number) = self.number(field)? else { return Ok(None) };
         match whole(number).filter(|_| number.fract() == 0.0) {
@@ -70,7 +70,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// The tokens of a model's window; `None` where they aren't told.
+    /// The tokens of a model's window; `None` if it is absent.
     pub(super) fn window(&self, field: &str) -> Result<Option<u64>, PublicTableError> {
         match self.tokens(field)? {
             Some(tokens) if tokens < WINDOW_MIN => {
@@ -81,7 +81,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// A price for a million tokens; `None` where there is none.
+    /// A price per million tokens; `None` if it is absent.
     pub(super) fn price(&self, field: &str) -> Result<Option<MicroDollars>, PublicTableError> {
         let Some(number) = self.number(field)? else { return Ok(None) };
         let usd = number * self.usd_of_one;
@@ -114,18 +114,18 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// What a price consists of in a table; `None` is what it doesn't say.
+/// The parts of a price in a table; `None` if absent.
 #[derive(Default)]
 pub(super) struct Parts {
     pub(super) input: Option<MicroDollars>,
     pub(super) output: Option<MicroDollars>,
     pub(super) cache_read: Option<MicroDollars>,
     pub(super) cache_write: Option<MicroDollars>,
-    /// What long requests cost, and from how many tokens on.
+    /// The prices of long requests, and their threshold in tokens.
     pub(super) long: Option<LongParts>,
 }
 
-/// What input and output cost in requests above so many tokens.
+/// The prices of input and output in requests above a threshold of tokens.
 pub(super) struct LongParts {
     pub(super) above_tokens: u64,
     pub(super) input: MicroDollars,
@@ -133,8 +133,8 @@ pub(super) struct LongParts {
 }
 
 impl Parts {
-    /// The price. Input for which no cache's price is said costs as without one. A price of nothing isn't believed:
-    /// tables write it also where they don't know, and it would unbind a budget.
+    /// The price. Cached input without a price of its own costs as much as other input. A zero price isn't
+    /// accepted: tables also use it for unknown prices, and it would disable a budget.
     pub(super) fn whole(self) -> Option<Price> {
         let (input, output) = self.input.zip(self.output)?;
         if input.0 == 0 && output.0 == 0 {
@@ -162,14 +162,14 @@ fn percent(of: MicroDollars, one: MicroDollars) -> u32 {
     u32::try_from(percent).unwrap_or(u32::MAX).max(100)
 }
 
-/// The thousands of tokens that stand between `before` and `after` in `field`, in tokens.
+/// The number between `before` and `after` in `field`, in thousands, as tokens.
 pub(super) fn threshold(field: &str, before: &str, after: &str) -> Option<u64> {
     field.strip_prefix(before)?.strip_suffix(after)?.parse::<u64>().ok()?.checked_mul(1_000)
 }
 
 /// The nearest whole number; `None` below 0.
 fn whole(number: f64) -> Option<u64> {
-    // No cast of floating point numbers says what it loses.
+    // A cast of a floating point number would lose digits silently.
     format!("{number:.0}").parse().ok()
 }
 

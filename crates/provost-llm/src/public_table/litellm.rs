@@ -1,5 +1,5 @@
-//! The `model_prices_and_context_window.json` of litellm: `{name: {litellm_provider, mode, …}}`, prices in dollars for
-//! one token. Where input and answer are counted apart, its window is that of the input.
+//! The `model_prices_and_context_window.json` of litellm: `{name: {litellm_provider, mode, …}}`, prices in dollars
+//! per token. If input and answer are limited separately, its window is that of the input.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ const MILLION: f64 = 1_000_000.0;
 const INPUT: &str = "input_cost_per_token";
 const OUTPUT: &str = "output_cost_per_token";
 
-/// The models of known providers, and how many the table lists.
+/// The models of known providers, and the number of all models.
 pub(super) fn read(
     top: &Map<String, Value>,
     providers: &Providers,
@@ -66,7 +66,7 @@ fn price(entry: &Entry<'_>) -> Result<Parts, PublicTableError> {
     })
 }
 
-/// Whether `text` is written as `YYYY-MM-DD`.
+/// Whether `text` has the form `YYYY-MM-DD`.
 fn is_day(text: &str) -> bool {
     let lengths = text.split('-').map(str::len).collect::<Vec<_>>();
     lengths == [4, 2, 2] && text.bytes().all(|byte| byte == b'-' || byte.is_ascii_digit())

@@ -1,4 +1,4 @@
-//! The `api.json` of models.dev: `{provider: {models: {id: {limit, cost, modalities, …}}}}`, prices in dollars for a
+//! The `api.json` of models.dev: `{provider: {models: {id: {limit, cost, modalities, …}}}}`, prices in dollars per
 //! million tokens.
 
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use super::entry::{Entry, LongParts, Parts, threshold};
 use super::{PublicTableError, owner};
 use crate::{ModelFacts, Providers, Reasoning};
 
-/// The models of known providers, and how many the table lists.
+/// The models of known providers, and the number of all models.
 pub(super) fn read(
     top: &Map<String, Value>,
     providers: &Providers,
@@ -30,7 +30,7 @@ pub(super) fn read(
     Ok((models, entries))
 }
 
-/// Whether it answers in words and calls tools.
+/// Whether it answers in text and calls tools.
 fn writes_text(entry: &Entry<'_>) -> bool {
     let writes = |modality: &str| modalities(entry, "output").is_none_or(|all| all.contains(&modality));
     entry.truth("tool_call") != Some(false) && writes("text")
