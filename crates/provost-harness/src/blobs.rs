@@ -5,19 +5,19 @@ use provost_event::BlobId;
 
 use crate::HomeError;
 
-/// How a model names a blob in a path argument: this, then the blob's id.
+/// Prefix of a blob's name in path arguments of models; the blob's id follows.
 pub const BLOB_URI: &str = "output:";
 
-/// Keeps bodies by the hash of their bytes.
+/// Stores bodies by the hash of their bytes.
 #[async_trait]
 pub trait Blobs: Send + Sync {
-    /// Keeps `body` and returns its name; keeping the same body twice keeps one.
+    /// Stores `body` and returns its id; storing the same body twice stores one.
     ///
     /// # Errors
     /// When it can't be made durable.
     async fn put_blob(&self, body: Vec<u8>) -> Result<BlobId, HomeError>;
 
-    /// The body named `id`; `None` if there is none.
+    /// The body with this `id`; `None` if there is none.
     ///
     /// # Errors
     /// When it can't be read.

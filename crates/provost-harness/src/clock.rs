@@ -1,4 +1,4 @@
-//! Time as a dependency, so that hours are tested in milliseconds.
+//! Time as a dependency, so that tests cover hours in milliseconds.
 
 use std::sync::{LazyLock, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -7,16 +7,17 @@ use async_trait::async_trait;
 use provost_event::{Elapsed, Timestamp};
 use tokio::sync::watch;
 
-/// Tells the time and waits.
+/// Returns the time and waits.
 ///
-/// Two clocks in one: the wall clock, which people read and set, and a monotonic one, which nothing sets. What is
-/// measured, limited or waited for goes by the monotonic one alone.
+/// Two clocks in one: the wall clock, which people read and set, and a monotonic one, which can't be set. All
+/// measurements, limits and waits use the monotonic one.
 #[async_trait]
 pub trait Clock: Send + Sync {
-    /// The time now by the wall clock. It may be earlier than at the call before; differences mean nothing.
+    /// The current time by the wall clock. It may be earlier than at the previous call; differences mean nothing.
     fn now(&self) -> Timestamp;
 
-    /// The monotonic reading now: never less than at the call before. Comparable with readings of this value only.
+    /// The current monotonic reading: never less than at the previous call. Comparable with readings of this value
+    /// only.
     fn monotonic(&self) -> Elapsed;
 
     /// Returns once the monotonic clock reads `due`; at once if it does already.
@@ -32,12 +33,12 @@ pub trait Clock: Send + Sync {
     }
 }
 
-/// The machine's clocks. The monotonic one is [`Instant`]: on Linux `CLOCK_MONOTONIC`, which stands still while the machine
-/// is suspended, so that a night in which a laptop is shut is no working time and uses up no patience.
+/// The machine's clocks. The monotonic one is [`Instant`]: on Linux `CLOCK_MONOTONIC`, which stands still while
+/// the machine is suspended, so that the time of a closed laptop is no working time and counts towards no limit.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
-/// Where the process's monotonic readings begin.
+/// The origin of the process's monotonic readings.
 static ORIGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 #[async_trait]
@@ -52,7 +53,7 @@ impl Clock for SystemClock {
     }
 
     async fn sleep_until(&self, due: Elapsed) {
-        // A timer that goes off in the middle of a millisecond may leave a rest of it.
+        // A timer that fires in the middle of a millisecond may leave a rest of it.
         loop {
             let left = due.since_ms(self.monotonic());
             if left == 0 {
@@ -63,7 +64,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// What both clocks of a [`SimulatedClock`] read.
+/// The readings of both clocks of a [`SimulatedClock`].
 #[derive(Debug, Clone, Copy)]
 struct Readings {
     wall: Timestamp,
@@ -77,7 +78,7 @@ impl Readings {
     }
 }
 
-/// A clock for tests: stands still until it is moved, and can tell who waits for it.
+/// A clock for tests: stands still until it is advanced, and knows the pending waits.
 #[derive(Debug)]
 pub struct SimulatedClock {
     now: watch::Sender<Readings>,
@@ -97,25 +98,25 @@ impl SimulatedClock {
         }
     }
 
-    /// Lets `ms` milliseconds pass, by both clocks.
+    /// Advances both clocks by `ms` milliseconds.
     pub fn advance_ms(&self, ms: u64) {
         let _guard = self.moving.lock();
         self.now.send_modify(|now| now.advance(ms));
     }
 
-    /// Sets the wall clock `ms` milliseconds forward, or back where that is negative. The monotonic one doesn't notice:
-    /// so it is when a person or the network sets the time, and forward when the machine was suspended.
+    /// Sets the wall clock `ms` milliseconds forward, or back if that is negative, without the monotonic one: as
+    /// when a person or the network sets the time, or (forward) after the machine was suspended.
     pub fn set_wall_ms(&self, ms: i64) {
         let _guard = self.moving.lock();
         self.now.send_modify(|now| now.wall = Timestamp(now.wall.0.saturating_add_signed(ms)));
     }
 
-    /// Waits until there is a wait, then lets the time pass until the first is over; returns what the wall clock shows then.
+    /// Waits until there is a wait, then advances to the end of the first one; returns the wall clock's time then.
     pub async fn advance_to_next_sleeper(&self) -> Timestamp {
         self.advance_to_sleeper_within(u64::MAX).await
     }
 
-    /// The same, once there is a wait that is over within `ms` milliseconds; one for later doesn't count before.
+    /// The same, for a wait that ends within `ms` milliseconds; later ones are ignored until then.
     pub async fn advance_to_sleeper_within(&self, ms: u64) -> Timestamp {
         let latest = self.monotonic().plus_ms(ms);
         let mut waits = self.waits.subscribe();
@@ -129,7 +130,7 @@ impl SimulatedClock {
     }
 }
 
-/// Takes a wait off the list however it ends.
+/// Removes a wait from the list however it ends.
 struct Waiting<'a>(&'a SimulatedClock, Elapsed);
 
 impl Drop for Waiting<'_> {

@@ -1,6 +1,6 @@
-//! Tells whether a [`Home`] is one. For tests: [`check_home`] panics at the first thing that is wrong.
+//! Checks whether a [`Home`] is correct. For tests: [`check_home`] panics at the first violation.
 //!
-//! Everything is seen through the port, with the real actors deciding; only the effects are performed by hand.
+//! Everything is observed through the port, with the real actors deciding; only the effects are performed by hand.
 
 #![expect(clippy::panic, reason = "that is how a check says that something is wrong")]
 
@@ -16,23 +16,23 @@ use async_trait::async_trait;
 
 use crate::{Clock, Home};
 
-/// Makes the homes that are checked.
+/// Creates the backends to check.
 #[async_trait]
 pub trait HomeMaker: Send + Sync {
-    /// Where a home keeps things; it stays when the home is gone.
+    /// The storage of a backend; it outlives the backend.
     type Place: Send + Sync;
 
-    /// A place with nothing in it.
+    /// An empty place.
     async fn place(&self) -> Self::Place;
 
-    /// A home over `place`, as another process would open it. There may be several at a time.
+    /// A backend on `place`, opened as another process would. Several may be open at a time.
     async fn open(&self, place: &Self::Place, clock: Arc<dyn Clock>) -> Arc<dyn Home>;
 }
 
-/// Checks homes made by `maker`. Takes some seconds.
+/// Checks backends made by `maker`. Takes some seconds.
 ///
 /// # Panics
-/// When a home isn't right.
+/// When a backend violates a check.
 pub async fn check_home(maker: &impl HomeMaker) {
     logs::what_is_decided_is_there_before_its_effect_is_performed(maker).await;
     logs::a_doubled_post_does_nothing(maker).await;

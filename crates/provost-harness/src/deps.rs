@@ -1,4 +1,4 @@
-//! What a harness is given by the program that embeds it, and why it may fail to do its work.
+//! The dependencies of a harness, given by the embedding program, and the errors of a harness.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use crate::{
     SystemClock, Toolbox,
 };
 
-/// What a harness works with. Everything it knows beyond this is in the log.
+/// The dependencies of a harness. Everything else it needs is in the log.
 pub struct HarnessDeps {
-    /// Where the log is kept and effects are handed out.
+    /// Stores the log and dispatches effects.
     pub home: Arc<dyn Home>,
     /// The models that policies may name.
     pub models: Models,
@@ -22,13 +22,13 @@ pub struct HarnessDeps {
     pub tools: Toolbox,
     /// The stop hooks that policies may name besides shell commands.
     pub stop_hooks: Vec<Arc<dyn StopHookHandler>>,
-    /// The hooks that are put before those of each run's policy; none by default.
+    /// The hooks that are called before those of each run's policy; none by default.
     pub hooks: HookRegistry,
     /// Runs hooks that are programs; by default none can be run.
     pub hook_programs: Arc<dyn HookPrograms>,
-    /// Who watches.
+    /// Is called at each event.
     pub callback: Arc<dyn HarnessCallback>,
-    /// Who watches besides, each on a thread of its own, and where traces go; nobody and nowhere by default.
+    /// Observers, each on a thread of its own, and trace sinks; none by default.
     pub observers: Observers,
     /// The time.
     pub clock: Arc<dyn Clock>,
@@ -38,13 +38,13 @@ pub struct HarnessDeps {
     pub external: Arc<dyn ExternalAgents>,
     /// A folder for the transcripts that stop hooks may read; `None`: they get none.
     pub transcripts: Option<PathBuf>,
-    /// Takes secrets out of what judges are shown; by default what has the shape of one. Give it the keys that the
+    /// Removes secrets from evidence for judges; by default what has the shape of one. Give it the keys that the
     /// program knows.
     pub redactor: Arc<Redactor>,
 }
 
 impl HarnessDeps {
-    /// What no harness can do without; nobody decides or watches besides, and the time is the machine's.
+    /// The required dependencies; no hooks and observers, and the machine's clock.
     #[must_use]
     pub fn new(home: Arc<dyn Home>, models: Models, tools: Toolbox) -> Self {
         Self {
@@ -69,28 +69,28 @@ impl HarnessDeps {
     }
 }
 
-/// Why a harness couldn't do its work. A run that fails is an [`Outcome`](provost_event::Outcome), not this.
+/// Why a harness couldn't do its work. A failed run is an [`Outcome`](provost_event::Outcome), not this.
 #[derive(Debug, thiserror::Error)]
 pub enum HarnessError {
-    /// The home failed; what was acknowledged before is kept.
+    /// The backend failed; everything acknowledged before is stored.
     #[error(transparent)]
     Home(#[from] HomeError),
     /// There is no such run.
     #[error("there is no run {0}")]
     UnknownRun(RunId),
-    /// A money budget can't bind a model whose price nobody knows.
+    /// A money budget can't limit a model without a known price.
     #[error("the budget limits money, but the price of model `{model}` isn't known")]
     UnknownPrice {
         /// The model.
         model: String,
     },
-    /// Who decided couldn't be told from the log.
+    /// Two hooks have the same name, so that the log couldn't tell which one decided.
     #[error("two hooks are called `{hook}`")]
     DoubledHook {
         /// The name.
         hook: String,
     },
-    /// An agent's worktree isn't there any more.
+    /// An agent's worktree doesn't exist any more.
     #[error(
         "the worktree {} of agent {agent} is gone and can't be made again: {why}; put it back, or cancel the agent",
         path.display()
@@ -98,12 +98,12 @@ pub enum HarnessError {
     WorktreeGone {
         /// The agent's number.
         agent: u32,
-        /// Where it was.
+        /// Its path.
         path: std::path::PathBuf,
-        /// Why it can't.
+        /// Why it can't be created again.
         why: String,
     },
-    /// The policy's flow can't be gone through.
+    /// The policy's workflow can't be run.
     #[error(transparent)]
     Flow(#[from] FlowProblem),
 }

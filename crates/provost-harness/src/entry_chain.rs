@@ -1,4 +1,4 @@
-//! The hash chain of a log: each entry's hash is made of the one before and of all that the entry says.
+//! The hash chain of a log: each entry's hash covers the previous hash and the entry's content.
 
 use std::fmt;
 
@@ -6,14 +6,14 @@ use provost_event::{Elapsed, Entry, Record, Seq, SessionStarted, Timestamp};
 
 const HASH_BYTES: usize = blake3::OUT_LEN;
 
-/// The hash of a log's entries up to one of them: BLAKE3 of the hash before, the log's name, and the entry's number, times,
-/// kind and fields. Unkeyed: it shows damage, not tampering.
+/// The hash of a log's entries up to one of them: BLAKE3 of the previous hash, the log's name, and the entry's
+/// number, times, kind and fields. Unkeyed: it shows damage, not tampering.
 ///
-/// A snapshot counts with its place but not with its state, which follows from the entries before it.
+/// A snapshot contributes its position but not its state, which follows from the entries before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EntryChain([u8; HASH_BYTES]);
 
-/// An entry as it goes into the chain: what a store keeps of it.
+/// An entry as hashed: the parts that a store keeps.
 #[derive(Debug, Clone, Copy)]
 pub struct ChainLink<'a> {
     /// The log's name.
@@ -22,7 +22,7 @@ pub struct ChainLink<'a> {
     pub seq: Seq,
     /// When it was decided.
     pub at: Timestamp,
-    /// The run's elapsed time then.
+    /// The run's elapsed time at that point.
     pub elapsed: Elapsed,
     /// Its kind.
     pub kind: &'a str,
@@ -31,19 +31,20 @@ pub struct ChainLink<'a> {
 }
 
 impl EntryChain {
-    /// The chain before the first entry of a log that goes on from no other.
+    /// The chain before the first entry of a log that is no fork.
     #[must_use]
     pub const fn new() -> Self {
         Self([0; HASH_BYTES])
     }
 
-    /// The chain with this hash, as a store keeps it; `None` where it isn't one.
+    /// The chain with this hash, as stored; `None` if the length is wrong.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         bytes.try_into().ok().map(Self)
     }
 
-    /// The chain before the first entry of a log that begins with `started`: that of a fork goes on from what it refers to.
+    /// The chain before the first entry of a log that begins with `started`: a fork continues the chain of what it
+    /// refers to.
     #[must_use]
     pub fn before(started: &Entry) -> Self {
         match started {
@@ -71,13 +72,13 @@ impl EntryChain {
         });
     }
 
-    /// Adds an entry by what a store keeps of it.
+    /// Adds an entry in its stored parts.
     pub fn link(&mut self, link: &ChainLink<'_>) {
         let body = if link.kind == Self::SNAPSHOT { "" } else { link.body };
         self.0 = self.hash(link, body);
     }
 
-    /// The kind of a snapshot in the log.
+    /// The kind of a snapshot entry.
     pub const SNAPSHOT: &'static str = "snapshot";
 
     /// The hash.
@@ -86,7 +87,7 @@ impl EntryChain {
         &self.0
     }
 
-    /// The hash of a snapshot's fields, bound to its place and to the chain up to it, which is this one.
+    /// The hash of a snapshot's fields, bound to its position and to the chain up to it, which is this one.
     #[must_use]
     pub fn hash_of_state(&self, snapshot: &ChainLink<'_>) -> [u8; HASH_BYTES] {
         self.hash(snapshot, snapshot.body)

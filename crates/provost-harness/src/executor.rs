@@ -1,4 +1,4 @@
-//! Performs effects: asks models, runs tools, asks stop hooks. Decides nothing.
+//! Performs effects: calls models, runs tools, calls stop hooks. Decides nothing.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,18 +27,18 @@ mod worktree;
 pub(crate) use log_file::LogFile;
 pub(crate) use worktree::{commit_at, make_again};
 
-/// Performs effects. A home calls it at least once for each; the id is the idempotency key.
+/// Performs effects. A backend calls it at least once for each; the id is the idempotency key.
 #[async_trait]
 pub trait Executor: Send + Sync {
-    /// Performs `effect` and returns what happened as the event to post. Never called for timers.
+    /// Performs `effect` and returns its result as the event to post. Never called for timers.
     ///
     /// # Cancellation
-    /// When `cancel` fires it ends what it does and returns soon, with an event that says so. Dropping the
-    /// future ends it too, with nothing left running, but then nobody is told.
+    /// When `cancel` fires it stops and returns soon, with an event that says so. Dropping the future stops it
+    /// too, with nothing left running, but no event is posted then.
     async fn run(&self, id: EffectId, effect: Effect, cancel: CancellationToken) -> Event;
 }
 
-/// The executor of one run over the dependencies of a harness.
+/// The executor of one run with the dependencies of a harness.
 pub(crate) struct HarnessExecutor {
     pub(crate) deps: Arc<HarnessDeps>,
     pub(crate) known: Arc<Known>,
@@ -91,7 +91,7 @@ impl HarnessExecutor {
                 let limit = limit_ms.map(Duration::from_millis);
                 SessionEvent::TerminalClosed { seq, exit: self.close_terminal(session, limit, cancel).await }
             }
-            // The home waits itself; should it ask all the same, the wait is over by then.
+            // The backend waits itself; if it calls this anyway, the wait is over by then.
             Effect::Timer { remaining_ms, .. } => {
                 self.deps.clock.sleep(Duration::from_millis(remaining_ms)).await;
                 SessionEvent::TimerFired { seq }

@@ -1,4 +1,4 @@
-//! The port to other people's agents: programs that Provost gives words to, whose questions it answers, and that it ends.
+//! The port to external agents: programs that Provost prompts, whose questions it answers, and that it ends.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,67 +13,67 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{Home, HomeError, Redactor, ToolOutput, Words};
 
-/// Bytes of an answer to a program's question that the log keeps.
+/// Maximum bytes of an answer to a program's question in the log.
 const ANSWER_BYTES_MAX: usize = 4 * 1024;
 
-/// What an external agent's program is asked for: everything until it needs somebody, or is done.
+/// One exchange with an external agent's program: until it needs an answer, or is done.
 pub struct Exchange<'a> {
-    /// Whose.
+    /// The session.
     pub session: SessionId,
     /// The program.
     pub policy: &'a ExternalPolicy,
-    /// The folder that it works in, absolute.
+    /// The workspace, absolute.
     pub workspace: &'a Path,
-    /// What it is yet to be told.
+    /// The pending messages to it.
     pub words: &'a mut Words,
-    /// Where what happens at its terminal is noted.
+    /// Records the events at its terminal.
     pub log: TerminalLog,
-    /// Takes secrets out of what is recorded and shown.
+    /// Removes secrets from what is recorded and shown.
     pub redactor: Arc<Redactor>,
-    /// Whether stop hooks or judges look at what it comes to.
+    /// Whether stop hooks or judges check its result.
     pub is_verified: bool,
 }
 
 /// Drives the programs of external agents, each from its session's first exchange until it is closed.
 ///
-/// What a program does between two exchanges it does unasked: it is watched all the same.
+/// A program may also work between two exchanges: it is observed all the same.
 #[async_trait]
 pub trait ExternalAgents: Send + Sync {
-    /// Starts the program if it isn't there, gives it what it is yet to be told, and waits until it needs somebody or is
-    /// done. A question for consent is answered as one tool call, named by [`consent_tools`], with an id that
-    /// no other question of the session has had; what it is done with, as a text.
+    /// Starts the program if it isn't running, submits the pending messages, and waits until it needs an answer or
+    /// is done. A question for consent is returned as one tool call, named by [`consent_tools`], with an id that
+    /// is unique in the session; its final answer as a text.
     ///
-    /// A question that the exchange before was answered with, and that [`answer`](Self::answer) wasn't called for, was
-    /// refused: it is answered so first.
+    /// A question of the previous exchange for which [`answer`](Self::answer) wasn't called was denied: the
+    /// program gets that answer first.
     ///
     /// # Errors
-    /// `Program`: it can't be started, failed, or ended before it was done. `Unanswered`: it has waited for somebody for
-    /// longer than its policy allows. `Aborted`: `cancel` fired. `Storage`: what happened couldn't be noted.
+    /// `Program`: it can't be started, failed, or ended before it was done. `Unanswered`: it has waited for input
+    /// for longer than its policy allows. `Aborted`: `cancel` fired. `Storage`: an event couldn't be recorded.
     ///
     /// # Cancellation
-    /// When `cancel` fires it stops what the program does, and returns soon; the program is ended by `close`. Dropping
-    /// the future leaves the program as it is.
+    /// When `cancel` fires it stops the program's current work, and returns soon; the program is ended by `close`.
+    /// Dropping the future leaves the program as it is.
     async fn exchange(
         &self,
         exchange: Exchange<'_>,
         cancel: &CancellationToken,
     ) -> Result<Answer, ModelFailure>;
 
-    /// Consents to what the program asks with `call`, if it still asks that, and sees to it that the answer takes effect.
+    /// Approves the program's question `call`, if it still asks that, and waits until the answer takes effect.
     ///
     /// # Cancellation
-    /// When `cancel` fires it returns soon; what was typed stays typed.
+    /// When `cancel` fires it returns soon; typed input isn't taken back.
     async fn answer(&self, session: SessionId, call: &CallId, cancel: &CancellationToken) -> ToolOutput;
 
-    /// Ends the program of `session` with all that it started, and what an earlier process of Provost left of it.
-    /// Returns how it ended, if one was there.
+    /// Ends the program of `session` with all its processes, and what an earlier process of Provost left of it.
+    /// Returns how it ended, if there was one.
     ///
     /// # Cancellation
-    /// When `cancel` fires the rest of its time to end by itself is over.
+    /// When `cancel` fires its grace period ends.
     async fn close(&self, session: SessionId, cancel: &CancellationToken) -> Option<Exit>;
 }
 
-/// Where what happens at a session's terminal is noted.
+/// Records events at a session's terminal.
 #[derive(Clone)]
 pub struct TerminalLog {
     home: Arc<dyn Home>,
@@ -85,13 +85,13 @@ impl TerminalLog {
         Self { home, session }
     }
 
-    /// Whose.
+    /// The session.
     #[must_use]
     pub const fn session(&self) -> SessionId {
         self.session
     }
 
-    /// Notes it; when it returns the entry is durable. A session that rests notes nothing.
+    /// Records an event; when it returns the entry is durable. A suspended session records nothing.
     ///
     /// # Errors
     /// When it couldn't be made durable.
@@ -99,7 +99,7 @@ impl TerminalLog {
         self.post(SessionEvent::Terminal(Box::new(noted))).await
     }
 
-    /// Says that the question of `call` is no longer asked, since somebody has answered it at the terminal.
+    /// Records that the question of `call` is no longer open, since it was answered at the terminal.
     ///
     /// # Errors
     /// When it couldn't be made durable.
@@ -112,8 +112,8 @@ impl TerminalLog {
     }
 }
 
-/// What an external agent's program can ask consent for, as its policy names it. The names are those of Provost's own
-/// tools where they mean the same, so that the same permissions and hooks speak of both.
+/// The kinds of consent that an external agent's program can ask for, for its policy. The names are those of
+/// Provost's own tools where they mean the same, so that the same permissions and hooks apply to both.
 #[must_use]
 pub fn consent_tools() -> Vec<ToolSpec> {
     let of = |name: &str, field: &str, access: Access, description: &str| ToolSpec {

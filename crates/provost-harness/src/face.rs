@@ -1,4 +1,5 @@
-//! The plain face of the harness, for programs that embed it: start a run or open one, take turns until it is done.
+//! The plain interface of the harness, for programs that embed it: start or open a run, take turns until it is
+//! done.
 
 mod fork;
 mod wishes;
@@ -32,7 +33,7 @@ pub struct AgentHarness {
     known: Arc<Known>,
 }
 
-/// What one turn came to.
+/// The result of one turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TurnState {
     /// There is more to do.
@@ -41,42 +42,42 @@ pub enum TurnState {
     Done(Outcome),
 }
 
-/// What another segment of a run begins with.
+/// A request for another segment of a run.
 #[derive(Debug, Clone)]
 pub struct ResumeRequest {
-    /// Who asks for it.
+    /// Who requests it.
     pub by: String,
-    /// Limits that replace those of the same name.
+    /// Limits that replace existing ones.
     pub budget: Budget,
-    /// A new limit of the root agent's turns.
+    /// A new turn limit of the root agent.
     pub turns_max: Option<u32>,
-    /// What is said to the root agent, as somebody's words.
+    /// A user message to the root agent.
     pub text: Option<String>,
 }
 
 impl AgentHarness {
-    /// A harness over `deps`.
+    /// A harness with `deps`.
     #[must_use]
     pub fn new(deps: HarnessDeps) -> Self {
         Self { deps: Arc::new(deps), known: Arc::default() }
     }
 
-    /// Starts a run named `run` on `goal` and works on it in this process. With [`Pace::Stepped`] it waits for
-    /// [`Harness::run_turn`] before each turn; with [`Pace::Free`] it goes on by itself.
+    /// Starts a run named `run` on `goal` and serves it in this process. With [`Pace::Stepped`] it waits for
+    /// [`Harness::run_turn`] before each turn; with [`Pace::Free`] it continues by itself.
     ///
-    /// The goal's images are kept beside the log, and the model is shown them behind the goal's text with every
-    /// request, until a compaction leaves them out. If the policy's model can't see ([`ModelPolicy::images`]
-    /// is false), or an image is no longer kept when the conversation is read again, a line of text that says
-    /// so stands for it; nothing is refused.
+    /// The goal's images are stored beside the log, and every request includes them after the goal's text, until a
+    /// compaction leaves them out. If the policy's model doesn't accept images ([`ModelPolicy::images`] is false),
+    /// or an image is no longer stored when the conversation is read again, a line of text replaces it; nothing is
+    /// rejected.
     ///
     /// [`ModelPolicy::images`]: provost_event::ModelPolicy::images
     ///
     /// The hooks of [`HarnessDeps::hooks`] are put before those of the policy, and the names of
-    /// [`HarnessDeps::observers`] behind its own.
+    /// [`HarnessDeps::observers`] after its own.
     ///
     /// # Errors
-    /// When the log can't be written or an image not be kept, the policy contradicts itself, its flow can't be gone
-    /// through, or two hooks have the same name. Nothing has started then.
+    /// When the log can't be written or an image can't be stored, the policy contradicts itself, its workflow
+    /// can't be run, or two hooks have the same name. Nothing has started then.
     pub async fn start(
         &self,
         run: RunId,
@@ -113,13 +114,13 @@ impl AgentHarness {
         Ok(harness)
     }
 
-    /// Opens a run that is there and works on it in this process. One that was interrupted goes on at once; one
-    /// that is suspended or has ended waits for [`Harness::resume`].
+    /// Opens an existing run and serves it in this process. An interrupted run continues at once; a suspended or
+    /// ended one waits for [`Harness::resume`].
     ///
     /// # Errors
-    /// [`HomeError::Held`] while another process works on it; [`HarnessError::UnknownRun`];
-    /// [`HarnessError::WorktreeGone`] where the worktree of an agent that is to go on isn't there any more and can't be
-    /// made again.
+    /// [`HomeError::Held`] while another process serves it; [`HarnessError::UnknownRun`];
+    /// [`HarnessError::WorktreeGone`] if the worktree of an agent that is to continue is gone and can't be created
+    /// again.
     pub async fn open(&self, run: RunId) -> Result<Harness, HarnessError> {
         let (home, root) = (&*self.deps.home, SessionId::root(run));
         let mut run_actor = read_actor(home, run.into()).await?;
@@ -134,15 +135,15 @@ impl AgentHarness {
             seen.insert(session.into(), actor.head());
             live.push(actor);
         }
-        // One that was interrupted goes on as soon as it is claimed.
+        // An interrupted run continues as soon as its lease is acquired.
         let agents = live.iter().chain([&root_actor]).collect::<Vec<_>>();
         let remade = Self::remake_worktrees(&agents).await?;
         let mut harness = self.claim(run, seen).await?;
         harness.remade = remade;
         harness.tell_of_remade().await?;
         if run_actor.status().is_some_and(|status| status.outcome.is_some()) {
-            // Until the claim somebody else may have gone on with it. One that wasn't at rest is recovered by the
-            // claim, and what comes of that is told as it comes.
+            // Until the lease is acquired, another process may have continued it. An interrupted run is recovered
+            // with the lease, and the resulting entries arrive as usual.
             catch_up(home, run.into(), &mut run_actor).await?;
             catch_up(home, root.into(), &mut root_actor).await?;
         }
@@ -150,7 +151,7 @@ impl AgentHarness {
         Ok(harness)
     }
 
-    /// Claims `run` for this process, to go on from what is `seen` of its logs.
+    /// Acquires the lease on `run` for this process, continuing after the `seen` entries of its logs.
     async fn claim(&self, run: RunId, mut seen: Seen) -> Result<Harness, HarnessError> {
         let home = &self.deps.home;
         let observers = Arc::new(self.deps.observers.of_run(run));
@@ -158,7 +159,7 @@ impl AgentHarness {
         let mut records = SelectAll::new();
         for (actor, head) in &seen {
             records.push(until_over(home.subscribe(*actor, *head)));
-            // Where an agent stands is told by its first entry, which may have been told long ago.
+            // An agent's position is in its first entry, which may have been reported long ago.
             if !head.is_start() && !observers.is_empty() {
                 home.read(*actor, Seq::START, 1).await?.iter().for_each(|first| observers.learn(first));
             }
@@ -188,16 +189,16 @@ impl AgentHarness {
     }
 }
 
-/// How far each log of a run was told here; rests up to there are over.
+/// How far each log of a run was reported here; suspensions up to there are over.
 type Seen = HashMap<ActorKey, Seq>;
 
-/// A log as it is followed.
+/// A subscribed log.
 type Records = BoxStream<'static, Result<Arc<Record>, HomeError>>;
 
 /// Entries read at a time.
 const READ_MAX: usize = 1_000;
 
-/// A run that this process works on. Dropping it gives the run up as it is, to be opened again later.
+/// A run served by this process. Dropping it releases the run as it is, to be opened again later.
 pub struct Harness {
     deps: Arc<HarnessDeps>,
     sessions: Arc<Known>,
@@ -207,16 +208,16 @@ pub struct Harness {
     next_turn: u32,
     outcome: Option<Outcome>,
     seen: Seen,
-    /// The agents whose whole logs were told.
+    /// The agents whose whole logs were reported.
     over: HashSet<SessionId>,
-    /// The worktrees that were made again when it was opened.
+    /// The worktrees that were created again when it was opened.
     remade: Vec<RemadeWorktree>,
     records: SelectAll<Records>,
     serving: Box<dyn Serving>,
     _stop: tokio_util::sync::DropGuard,
 }
 
-/// A run's observers, which have seen all when their run is given up.
+/// A run's observers, which have got all events when the run is released.
 struct Watched(Arc<RunObservers>);
 
 impl Drop for Watched {
@@ -241,7 +242,7 @@ impl Harness {
         }
     }
 
-    /// The run's name.
+    /// The run's id.
     #[must_use]
     pub const fn run_id(&self) -> RunId {
         self.run
@@ -250,7 +251,7 @@ impl Harness {
     /// Takes turns until the run is done, or until `cancel` fires: then it is paused, and the outcome says so.
     ///
     /// # Errors
-    /// When the log can't be written or read, or another process has taken the run over.
+    /// When the log can't be written or read, or another process has taken over the run.
     pub async fn run(&mut self, cancel: &CancellationToken) -> Result<Outcome, HarnessError> {
         loop {
             if let TurnState::Done(outcome) = self.run_turn(cancel).await? {
@@ -259,14 +260,14 @@ impl Harness {
         }
     }
 
-    /// Waits for the end of the next turn; in a stepped run, lets it be taken. When `cancel` fires meanwhile the
-    /// run is paused.
+    /// Waits for the end of the next turn; starts it in a stepped run. When `cancel` fires in the meantime the run
+    /// is paused.
     ///
     /// # Errors
     /// As [`Harness::run`].
     ///
     /// # Cancellation
-    /// Dropping the future loses nothing: the turn goes on, and the next call waits for its end.
+    /// Dropping the future loses nothing: the turn continues, and the next call waits for its end.
     pub async fn run_turn(&mut self, cancel: &CancellationToken) -> Result<TurnState, HarnessError> {
         if let Some(outcome) = &self.outcome {
             return Ok(TurnState::Done(outcome.clone()));
@@ -292,8 +293,8 @@ impl Harness {
         }
     }
 
-    /// Tells those who watch of `record`, unless they know, and says what it means for whoever waits for the end of a
-    /// turn.
+    /// Reports `record` to callback and observers, unless that was done before, and returns the turn state that it
+    /// means for the caller.
     async fn take_in(&mut self, record: &Arc<Record>) -> Result<Option<TurnState>, HarnessError> {
         let seen = self.seen.entry(record.actor).or_default();
         if record.seq <= *seen {
@@ -328,7 +329,7 @@ impl Harness {
         }
     }
 
-    /// Follows the log of an agent that begins.
+    /// Subscribes to the log of a new agent.
     fn follow(&mut self, session: SessionId) {
         if let hash_map::Entry::Vacant(seen) = self.seen.entry(session.into()) {
             seen.insert(Seq::START);
@@ -336,7 +337,7 @@ impl Harness {
         }
     }
 
-    /// The run rests or has ended, and with it all its agents: whoever watches sees all of their logs.
+    /// The run is suspended or has ended, and with it all its agents: observers get all of their logs.
     async fn done(&mut self, outcome: Outcome) -> Result<TurnState, HarnessError> {
         for actor in self.seen.keys().copied().collect::<Vec<_>>() {
             while let ActorKey::Session(session) = actor {
@@ -352,7 +353,7 @@ impl Harness {
                 for record in records {
                     self.seen.insert(actor, record.seq);
                     if matches!(record.entry, Entry::Ended(_)) {
-                        // Its log is followed no further, unless another segment begins.
+                        // Its subscription ends, unless another segment begins.
                         self.over.insert(session);
                         self.forget(session);
                     }
@@ -366,7 +367,7 @@ impl Harness {
         Ok(TurnState::Done(outcome))
     }
 
-    /// Nothing is kept of a session that has ended or rests.
+    /// Drops all cached data of a suspended or ended session.
     fn forget(&self, session: SessionId) {
         self.sessions.forget(session);
         self.deps.tools.session_over(session);
@@ -390,14 +391,14 @@ impl Harness {
         }
     }
 
-    /// What each observer has been told since the run was started, opened or resumed here.
+    /// What each observer has got since the run was started, opened or resumed here.
     #[must_use]
     pub fn observer_reports(&self) -> Vec<ObserverReport> {
         self.observers.0.reports()
     }
 
-    /// Begins another segment of a run that is suspended or has ended, with new limits in place of those that `budget`
-    /// and `turns_max` name. A run that is worked on stays as it is.
+    /// Begins another segment of a suspended or ended run; limits in `budget` and `turns_max` replace the existing
+    /// ones. An active run stays unchanged.
     ///
     /// # Errors
     /// When that can't be recorded.
@@ -410,7 +411,7 @@ impl Harness {
         self.resume_with(ResumeRequest { by: by.to_owned(), budget, turns_max, text: None }).await
     }
 
-    /// As [`Harness::resume`], with what is said to the root agent besides.
+    /// As [`Harness::resume`], with a message to the root agent.
     ///
     /// # Errors
     /// When that can't be recorded.
@@ -436,7 +437,7 @@ impl Harness {
         self.post(SessionId::root(self.run).into(), Event::Session(event))
     }
 
-    /// Holds nothing of this harness while it waits: so a run's own future may move between threads.
+    /// Holds no reference to this harness while it waits: so a run's own future may move between threads.
     fn post(
         &self,
         key: ActorKey,
@@ -450,8 +451,8 @@ impl Harness {
     }
 }
 
-/// A session's log up to its end: of thousands of agents most are done before their run is, and nobody waits for more of
-/// them.
+/// A session's log up to its end: of thousands of agents most end before their run, and no further entries are
+/// expected.
 fn until_over(records: Records) -> Records {
     let next = |records: Option<Records>| async {
         let mut records = records?;
@@ -464,7 +465,7 @@ fn until_over(records: Records) -> Records {
     futures::stream::unfold(Some(records), next).boxed()
 }
 
-/// The agents whose work isn't over and that have a log, but for the root.
+/// The unfinished agents with a log, except for the root.
 fn live_below_root(run: &Actor) -> Vec<SessionId> {
     let Actor::Run(state) = run else { return Vec::new() };
     let has_log =
@@ -473,7 +474,7 @@ fn live_below_root(run: &Actor) -> Vec<SessionId> {
     live.map(|agent| agent.session).collect()
 }
 
-/// Only a root agent can be waited for turn by turn.
+/// Only a root agent supports waiting turn by turn.
 fn pace_of(policy: &RunPolicy) -> Pace {
     if policy.flow.is_some() { Pace::Free } else { policy.agent.pace }
 }

@@ -1,16 +1,16 @@
-//! What a run said last: its root agent, or the steps of its flow that nobody needs.
+//! The result text of a run: of its root agent, or of the final steps of its workflow.
 
 use provost_engine::Actor;
 use provost_event::{RunId, SessionId};
 
 use crate::{Home, HomeError, read_actor};
 
-/// What the agents of `run` said last, as far as that is its result: of the root agent; in a run that goes through a
-/// flow, of each step that is done and that no other needs, under the step's name where there are several. Empty where
-/// nothing was said.
+/// The last messages of the agents of `run` that are its result: of the root agent; for a workflow, of each
+/// completed step that no other step depends on, under the step's name if there are several. Empty if there is
+/// none.
 ///
 /// # Errors
-/// When a log can't be read, or isn't one.
+/// When a log can't be read or is invalid.
 pub async fn final_text(home: &dyn Home, run: RunId) -> Result<String, HomeError> {
     let mut steps = Vec::new();
     match read_actor(home, run.into()).await? {

@@ -1,9 +1,10 @@
-//! Asking the `git` program. All of Provost's own git goes through here, and it is deaf: nothing that a repository, its
-//! files or the user's settings of git name is ever started, whether or not the project is trusted.
+//! Runs the `git` program. All of Provost's own git calls go through here, and they are isolated: no program that
+//! a repository, its files or the user's git settings name is ever started, whether or not the project is trusted.
 //!
-//! Git starts programs for settings (`filter.*`, `diff.*`, `core.fsmonitor`, `core.sshCommand`, … and those of versions to
-//! come). So it isn't shown the repository's settings at all: it works with a [stand-in](stand_in) for the folder that
-//! holds them. Attributes that name a filter then name none; files are compared and checked out as they are stored.
+//! Git starts programs for settings (`filter.*`, `diff.*`, `core.fsmonitor`, `core.sshCommand`, … and those of
+//! later versions). So it doesn't see the repository's settings at all: it works with a [stand-in](stand_in) for
+//! the folder that holds them. Attributes that name a filter then have no effect; files are compared and checked
+//! out as they are stored.
 
 mod found;
 mod settings;
@@ -20,21 +21,21 @@ use tokio_util::sync::CancellationToken;
 use found::Found;
 use stand_in::StandIn;
 
-/// How long a question about a repository may take.
+/// Time limit of a query.
 pub(crate) const ASKING_MAX: Duration = Duration::from_secs(30);
-/// How long it may take to write or read all files of a work tree.
+/// Time limit of writing or reading all files of a work tree.
 pub(crate) const CHECKOUT_MAX: Duration = Duration::from_secs(300);
-/// Bytes kept of what it says.
+/// Maximum bytes kept of its output.
 const KEEP_BYTES_MAX: usize = 256 * 1024;
-/// Time between the request to end and the end by force; it takes back what is half done in it.
+/// Time between the request to end and the forced end, in which it undoes incomplete changes.
 const GRACE: Duration = Duration::from_secs(5);
-/// Characters of its words that are passed on.
+/// Maximum characters of its error output that are passed on.
 const WORDS_CHARS_MAX: usize = 1_000;
 
-/// Bytes kept where the whole list of a repository's files is asked for.
+/// Maximum bytes kept of a list of all files of a repository.
 const LIST_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// The stand-in has none of these settings. Said once more, they also hold against those that are built into a git.
+/// The stand-in has none of these settings. Set explicitly, they also override those built into a git.
 const SETTINGS: [&str; 12] = [
     "core.hooksPath=/dev/null",
     "core.attributesFile=/dev/null",
@@ -50,8 +51,8 @@ const SETTINGS: [&str; 12] = [
     "fetch.recurseSubmodules=false",
 ];
 
-/// What git reads of the system's and the user's settings: nothing. What it may start: nothing. What it may fetch from
-/// elsewhere because an object is missing: nothing.
+/// Git reads nothing of the system's and the user's settings, starts no program, and fetches no missing object
+/// from elsewhere.
 const ENVIRONMENT: [(&str, &str); 15] = [
     ("LC_ALL", "C"),
     ("GIT_CONFIG_NOSYSTEM", "1"),
@@ -70,7 +71,7 @@ const ENVIRONMENT: [(&str, &str); 15] = [
     ("GIT_PAGER", "cat"),
 ];
 
-/// Why git didn't do what it was asked.
+/// Why git failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum GitError {
     #[error("git can't be started: {0}")]
@@ -99,26 +100,26 @@ pub(crate) struct Git<'a> {
 }
 
 impl<'a> Git<'a> {
-    /// In `folder`, wherever above it the repository is.
+    /// In `folder`, with the repository in it or in a folder above.
     ///
     /// # Errors
-    /// [`GitError::Refused`] where there is none.
+    /// [`GitError::Refused`] if there is none.
     pub(crate) async fn within(folder: &Path, cancel: &'a CancellationToken) -> Result<Self, GitError> {
         Self::open(folder, cancel, found::above).await
     }
 
-    /// In the work tree `folder`, and in none that it may lie in.
+    /// In the work tree `folder`, and in no enclosing one.
     ///
     /// # Errors
-    /// [`GitError::Refused`] where it is none.
+    /// [`GitError::Refused`] if it is none.
     pub(crate) async fn at(folder: &Path, cancel: &'a CancellationToken) -> Result<Self, GitError> {
         Self::open(folder, cancel, found::at).await
     }
 
-    /// On the data of a repository, in no work tree.
+    /// On the data of a repository, without a work tree.
     ///
     /// # Errors
-    /// [`GitError::Refused`] where it is none.
+    /// [`GitError::Refused`] if it is none.
     pub(crate) async fn of(repository: &Path, cancel: &'a CancellationToken) -> Result<Self, GitError> {
         Self::open(repository, cancel, found::data).await
     }
@@ -143,28 +144,28 @@ impl<'a> Git<'a> {
         Ok(Self { folder: folder.to_path_buf(), found, stand_in, cancel })
     }
 
-    /// What stops it.
+    /// Its cancellation token.
     pub(crate) const fn cancel(&self) -> &'a CancellationToken {
         self.cancel
     }
 
-    /// The top folder of the work tree, without symlinks; none where it works on a repository's data only.
+    /// The top folder of the work tree, without symlinks; none if it works on a repository's data only.
     pub(crate) fn top(&self) -> Option<&Path> {
         self.found.top.as_deref()
     }
 
-    /// The folder of the repository that all its work trees share.
+    /// The repository's folder shared by all its work trees.
     pub(crate) fn repository(&self) -> &Path {
         &self.found.common
     }
 
-    /// The folder that holds what is only this work tree's.
+    /// The folder with this work tree's own data.
     pub(crate) fn own_data(&self) -> &Path {
         &self.found.own
     }
 
-    /// How many files there are of other repositories that are checked out in the work tree (submodules). Git would look
-    /// into them by their own settings.
+    /// How many files of nested repositories (submodules) are checked out in the work tree. Git would read them by
+    /// their own settings.
     pub(crate) async fn repositories_within(&self) -> Result<u32, GitError> {
         let Some(top) = self.top() else { return Ok(0) };
         let arguments = ["ls-files", "--stage", "-z", "--full-name"].map(OsStr::new);
@@ -175,8 +176,8 @@ impl<'a> Git<'a> {
         Ok(u32::try_from(checked_out.count()).unwrap_or(u32::MAX))
     }
 
-    /// How many files of the work tree a filter would make out of what is stored (large files, encrypted ones): they are
-    /// there as they are stored.
+    /// How many files of the work tree a filter would transform (large files, encrypted ones): they are checked
+    /// out as stored.
     pub(crate) async fn unfiltered(&self) -> Result<u32, GitError> {
         let arguments = ["ls-files", "-z", "--", ".", ":(exclude,attr:!filter)", ":(exclude,attr:-filter)"];
         let listed = self.kept(CHECKOUT_MAX, &arguments.map(OsStr::new), LIST_BYTES_MAX).await?;
@@ -184,12 +185,12 @@ impl<'a> Git<'a> {
         Ok(u32::try_from(count).unwrap_or(u32::MAX))
     }
 
-    /// What it prints, without the newline at the end.
+    /// Its output, without the trailing newline.
     pub(crate) async fn ask<const N: usize>(&self, arguments: [&str; N]) -> Result<String, GitError> {
         self.run(ASKING_MAX, arguments.map(OsStr::new)).await
     }
 
-    /// What it prints, or `None` where it answers that there is nothing like that.
+    /// Its output, or `None` if it answers that there is no match.
     pub(crate) async fn find<const N: usize>(
         &self,
         arguments: [&str; N],
@@ -201,7 +202,7 @@ impl<'a> Git<'a> {
         }
     }
 
-    /// Has it do something within `time`; what it prints.
+    /// Runs a command within `time`; its output.
     pub(crate) async fn run<const N: usize>(
         &self,
         time: Duration,
@@ -210,7 +211,7 @@ impl<'a> Git<'a> {
         self.kept(time, &arguments, KEEP_BYTES_MAX).await
     }
 
-    /// The same, with so many bytes kept of what it prints.
+    /// The same, with a maximum of kept output bytes.
     async fn kept(
         &self,
         time: Duration,
@@ -271,13 +272,13 @@ impl<'a> Git<'a> {
     }
 }
 
-/// A search path without folders that depend on where one is: a workspace may hold a `git` of its own.
+/// A search path without relative folders: a workspace may contain a `git` of its own.
 fn absolute_only(path: &OsStr) -> OsString {
     let folders = std::env::split_paths(path).filter(|folder| folder.is_absolute());
     std::env::join_paths(folders).unwrap_or_default()
 }
 
-/// The end of what it said, where it says what went wrong.
+/// The end of its error output, which has the cause.
 fn words(said: &str) -> String {
     let said = said.trim();
     let skipped = said.chars().count().saturating_sub(WORDS_CHARS_MAX);

@@ -1,4 +1,4 @@
-//! The port to a home: where actors live. It keeps what is decided and has its effects performed.
+//! The port to a backend, which runs the actors: it stores decisions and has their effects performed.
 
 use std::sync::Arc;
 
@@ -10,59 +10,59 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{Blobs, Executor};
 
-/// What became of a post.
+/// The result of a post.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Posted {
     /// The actor's last entry after it.
     pub head: Seq,
-    /// Whether it changed anything; false for an event that was doubled or late.
+    /// Whether it changed anything; false for a duplicate or late event.
     pub changed: bool,
 }
 
-/// Why a home couldn't do its work.
+/// Why a backend couldn't do its work.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum HomeError {
-    /// The store behind it failed; nothing of the attempt is kept.
+    /// The store failed; nothing of the attempt is stored.
     #[error("can't {attempt}: {message}{}", hint.map(|h| format!(" ({h})")).unwrap_or_default())]
     Storage {
         /// What was attempted.
         attempt: &'static str,
         /// The store's own message.
         message: String,
-        /// What would help, if known.
+        /// The remedy, if known.
         hint: Option<&'static str>,
     },
-    /// Another writer was there first: this one has lost the log and touches nothing more.
+    /// Another writer was first: this one has lost the log and writes nothing more.
     #[error("another process has taken over {actor}")]
     Conflict {
-        /// Whose log.
+        /// The actor of the log.
         actor: ActorKey,
     },
-    /// Somebody else works on the run.
+    /// Another process holds the run.
     #[error("run {run} is being worked on by {by}")]
     Held {
         /// The run.
         run: RunId,
-        /// Who, as far as known (`process 1234 since …`).
+        /// The holder, if known (`process 1234 since …`).
         by: String,
     },
-    /// A log that is there can't be read.
+    /// An existing log can't be read.
     #[error("the log of {actor} can't be read at entry {seq}: {message}")]
     Unreadable {
-        /// Whose log.
+        /// The actor of the log.
         actor: ActorKey,
-        /// Where.
+        /// The first unreadable entry.
         seq: Seq,
         /// Why.
         message: String,
     },
-    /// There is nothing by that name.
+    /// There is nothing with this name.
     #[error("there is no {what}")]
     Unknown {
         /// What was asked for.
         what: String,
     },
-    /// The home has been shut down.
+    /// The backend has been shut down.
     #[error("the store has been closed")]
     Closed,
 }
@@ -70,85 +70,86 @@ pub enum HomeError {
 /// Which runs to list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunQuery {
-    /// At most so many, the newest first.
+    /// Maximum number of runs, the newest first.
     pub max: usize,
 }
 
-/// How a run stands.
+/// The status of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunStatus {
-    /// Somebody works on it now.
+    /// A process serves it.
     Running,
-    /// Nobody works on it, though it isn't at rest: its process is gone.
+    /// No process serves it, though it isn't suspended or ended: its process is gone.
     Interrupted,
-    /// It rests or has ended.
+    /// It is suspended or has ended.
     Rests(Outcome),
 }
 
 /// A run in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunSummary {
-    /// Its name.
+    /// Its id.
     pub run: RunId,
-    /// What it is to reach.
+    /// Its goal.
     pub goal: String,
     /// Its root agent's workspace.
     pub workspace: std::path::PathBuf,
     /// Its root agent's model.
     pub model: String,
-    /// How it stands.
+    /// Its status.
     pub status: RunStatus,
     /// When it was started.
     pub started_at: Timestamp,
-    /// When something last happened to it.
+    /// When it last changed.
     pub updated_at: Timestamp,
     /// Turns of all its agents.
     pub turns: u32,
     /// Tokens of all kinds.
     pub tokens: u64,
-    /// Money, as far as prices are known.
+    /// The cost, as far as prices are known.
     pub cost: MicroDollars,
-    /// What of both no provider has reported: estimated, or lost to a crash.
+    /// The share of both that no provider has reported: estimated, or lost to a crash.
     pub uncertain: Uncertain,
     /// How long processes have held the run.
     pub elapsed: Elapsed,
-    /// What is wrong with its log, where that is known: then the rest says how the run stood before.
+    /// The damage of its log, if known: then the other fields show the state before it.
     pub damage: Option<String>,
 }
 
-/// A run that this process works on; dropping it gives the run up.
+/// A run served by this process; dropping it releases the run.
 #[async_trait]
 pub trait Serving: Send + Sync {
     /// The run.
     fn run(&self) -> RunId;
 
-    /// Returns why this process no longer works on the run, once that is so: what happened couldn't be made
-    /// durable, or another process took over. Pending for ever while all is well.
+    /// Returns why this process no longer serves the run, once that is so: an event couldn't be made durable, or
+    /// another process took over. Pending forever otherwise.
     ///
     /// # Cancellation
     /// Safe.
     async fn failed(&self) -> HomeError;
 
-    /// Gives the run up; when it returns, nothing of it runs here any more and another may claim it.
+    /// Releases the run; when it returns, none of its effects run here any more and another process may acquire
+    /// the lease.
     ///
     /// # Cancellation
-    /// Dropping the future is the same as dropping the guard: the run is given up soon.
+    /// Dropping the future is the same as dropping the guard: the run is released soon.
     async fn release(self: Box<Self>);
 }
 
-/// Where actors live.
+/// Runs actors.
 ///
-/// Posts to one actor are serial. What a decision comes to is durable before `post` returns and before any of
-/// its effects is performed; either all of it is kept or nothing.
+/// Posts to one actor are serial. The result of a decision is durable before `post` returns and before any of its
+/// effects is performed; it is stored completely or not at all.
 #[async_trait]
 pub trait Home: Blobs {
-    /// Has the actor `key` decide on `event`. A second post with the same `dedup` does nothing.
+    /// Has the actor `key` decide on `event`. A second post with the same `dedup` has no effect.
     ///
     /// # Errors
     /// [`HomeError::Storage`] when it couldn't be made durable: nothing happened then.
     ///
     /// # Cancellation
-    /// Dropping the future doesn't take the post back.
+    /// Dropping the future doesn't revoke the post.
     async fn post(&self, key: ActorKey, event: Event, dedup: Option<&str>) -> Result<Posted, HomeError>;
 
     /// Entries of `key` after `after`, at most `max` of them, in order. Empty when there are none (yet).
@@ -157,8 +158,8 @@ pub trait Home: Blobs {
     /// When they can't be read.
     async fn read(&self, key: ActorKey, after: Seq, max: usize) -> Result<Vec<Arc<Record>>, HomeError>;
 
-    /// The newest entry of `key` that is a snapshot; `None` where there is none, or where this home can't find it
-    /// without reading the log, as by default: then whoever wants to know how the actor stands reads the whole log.
+    /// The newest snapshot entry of `key`; `None` if there is none, or if this backend can't find it without
+    /// reading the log, as by default: the caller then reads the whole log.
     ///
     /// # Errors
     /// When it can't be read.
@@ -179,17 +180,17 @@ pub trait Home: Blobs {
     /// When they can't be read.
     async fn actors(&self, run: RunId) -> Result<Vec<ActorKey>, HomeError>;
 
-    /// Entries of `key` after `after` as they come, without a gap or a repeat, for ever; whoever writes them.
+    /// Entries of `key` after `after` as they are written by any process, without a gap or a repeat, without end.
     fn subscribe(&self, key: ActorKey, after: Seq) -> BoxStream<'static, Result<Arc<Record>, HomeError>>;
 
-    /// Claims `run` for this process: until the returned guard is dropped, its effects are performed by
-    /// `executor` here and nowhere else. Effects that a process which is gone left open are recovered first
-    /// (the run's actor gets `Recover`). A run that isn't there yet may be claimed too.
+    /// Acquires the lease on `run` for this process: until the returned guard is dropped, its effects are
+    /// performed by `executor` here and nowhere else. Effects left open by a process that is gone are recovered
+    /// first (the run's actor gets `Recover`). The run needn't exist yet.
     ///
     /// When `stop` fires, nothing more is started, and what is in flight is dropped.
     ///
     /// # Errors
-    /// [`HomeError::Held`] while somebody else works on it.
+    /// [`HomeError::Held`] while another process holds it.
     async fn serve(
         &self,
         run: RunId,

@@ -8,53 +8,54 @@ use provost_engine::{Consult, StopCheck};
 use provost_event::{HookDecision, HookMoment, HookPolicy, ModelPolicy, Record, SessionId};
 use tokio_util::sync::CancellationToken;
 
-/// What a hook program is asked, before it is put in the form of its contract.
+/// A question to a hook program, before it is converted to the form of its contract.
 #[derive(Debug, Clone)]
 pub struct HookQuestion {
-    /// Whose hooks, in which turn, about what.
+    /// The agent, the turn and the trigger.
     pub subject: HookQuestionSubject,
-    /// The folder the agent works in, absolute and without symlinks.
+    /// The workspace, absolute and without symlinks.
     pub workspace: Arc<std::path::Path>,
-    /// Who the agent is.
+    /// The agent's position and name.
     pub agent: HookAgent,
-    /// The model the agent thinks with.
+    /// The agent's model.
     pub model: ModelPolicy,
-    /// The session's log as a file, one entry a line, up to about now; absent where no folder for it is configured.
+    /// The session's log as a file, one entry a line, roughly up to date; absent if no folder for it is
+    /// configured.
     pub transcript_path: Option<PathBuf>,
-    /// The same of the run's root; absent where the agent is that, or where no folder for it is configured.
+    /// The same of the run's root; absent for the root itself, or if no folder for it is configured.
     pub root_transcript_path: Option<PathBuf>,
-    /// The entries that the question's details point at (results of tool calls), in their order.
+    /// The entries that the question's details refer to (results of tool calls), in their order.
     pub records: Vec<Arc<Record>>,
 }
 
-/// Who an agent is, among those of its run.
+/// An agent's position and name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HookAgent {
-    /// Who asked for it; absent for the root.
+    /// The parent; absent for the root.
     pub parent: Option<SessionId>,
-    /// How many agents stand above it.
+    /// Nesting depth.
     pub depth: u32,
-    /// The configured sub-agent that it is; absent for the root, and for one like the agent that asked.
+    /// The configured sub-agent; absent for the root, and for a copy of the parent.
     pub name: Option<String>,
 }
 
-/// What hooks are asked about.
+/// The trigger of a question.
 #[derive(Debug, Clone)]
 pub enum HookQuestionSubject {
-    /// Anything but a wish to stop.
+    /// A trigger other than a stop.
     Consult(Consult),
-    /// A wish to stop.
+    /// A stop.
     Stop(StopCheck),
 }
 
-/// What a hook program said.
+/// A hook program's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookAnswer {
-    /// Its decision. At a wish to stop, `Deny` sends the agent on and `Abort` ends the run.
+    /// Its decision. At a stop, `Deny` makes the agent continue and `Abort` ends the run.
     pub decision: HookDecision,
-    /// What it wants the model to be reminded of.
+    /// Its reminders to the model.
     pub reminders: Vec<String>,
-    /// What a person should know: its own message, or what of its answer couldn't be taken.
+    /// A note for the user: its own message, or the part of its answer that was ignored.
     pub note: Option<String>,
 }
 
@@ -69,10 +70,10 @@ impl HookAnswer {
 /// Runs hooks that are programs.
 #[async_trait]
 pub trait HookPrograms: Send + Sync {
-    /// Whether `hook`, which is asked at `moment`, wants to be asked this: its matcher and its condition.
+    /// Whether `hook` at `moment` is to be asked this: its matcher and its condition.
     fn wants(&self, hook: &HookPolicy, question: &HookQuestion, moment: HookMoment) -> bool;
 
-    /// Asks `hook`. Keeps to the hook's timeout by itself.
+    /// Asks `hook`, within the hook's timeout.
     ///
     /// # Cancellation
     /// When `cancel` fires it returns soon, with nothing left running.
@@ -85,7 +86,7 @@ pub trait HookPrograms: Send + Sync {
     ) -> HookAnswer;
 }
 
-/// Runs none: each hook program that a policy names gives no answer.
+/// Runs none: no hook program of a policy gives an answer.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoHookPrograms;
 

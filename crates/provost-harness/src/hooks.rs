@@ -1,8 +1,8 @@
-//! Hooks that the embedding program brings: typed, so that each can only say what its event allows.
+//! Typed hooks of the embedding program: each can only return the actions of its event.
 //!
-//! An event is a type ([`PreToolCall`], [`OnTurnEnd`], …) with its own read-only input and its own actions.
-//! Hooks are registered with a [`HookRegistryBuilder`] and frozen into a [`HookRegistry`], which a harness is given
-//! ([`HarnessDeps::hooks`]). Who only wants to see is an [`Observer`].
+//! An event is a type ([`PreToolCall`], [`OnTurnEnd`], …) with its own read-only input and its own actions. Hooks
+//! are registered with a [`HookRegistryBuilder`] and frozen into a [`HookRegistry`] for a harness
+//! ([`HarnessDeps::hooks`]). To observe without deciding, use an [`Observer`].
 //!
 //! ```
 //! use provost_harness::hooks::{HookOptions, HookRegistry, PreToolCall, PreToolCallAction, from_fn};
@@ -50,14 +50,14 @@ pub use reminders::TaskReminders;
 
 use std::time::Duration;
 
-/// How long a hook may take unless told otherwise.
+/// The default timeout of a hook.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Bytes of a tool's output that [`PostToolCallInput::summary`] shows.
+/// Maximum bytes of a tool's output in [`PostToolCallInput::summary`].
 pub const SUMMARY_BYTES_MAX: usize = 4 * 1024;
-/// Bytes of the agent's last words that [`OnTurnEndInput::preview`] shows.
+/// Maximum bytes of the agent's last message in [`OnTurnEndInput::preview`].
 pub const PREVIEW_BYTES_MAX: usize = 1024;
-/// Bytes of a hook's reason, of its note and of each of its reminders; what is longer is cut. There is room for
-/// 10,000 characters of any script, which is what scripts for Claude Code may say at most.
+/// Maximum bytes of a hook's reason, of its note and of each of its reminders; longer ones are cut. 10,000
+/// characters of any script fit, the maximum of scripts for Claude Code.
 pub const WORDS_BYTES_MAX: usize = 40 * 1024;
-/// Reminders that one hook may give with one answer; further ones are dropped, and its note says so.
+/// Maximum reminders in one answer; further ones are dropped, and the hook's note says so.
 pub const REMINDERS_MAX: usize = 16;

@@ -1,4 +1,4 @@
-//! Pictures that models are shown.
+//! Pictures for models.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use provost_event::{BlobId, Image, ImageKind};
 
 use crate::{Blobs, HomeError};
 
-/// Bytes of a picture: what fits the 5 MiB that providers take once it is written as base64.
+/// Maximum bytes of a picture: within the providers' limit of 5 MiB in base64.
 pub const IMAGE_BYTES_MAX: usize = 3_750_000;
 
 /// A picture and its bytes; cheap to clone.
@@ -16,13 +16,13 @@ pub struct ImageData {
     bytes: Arc<[u8]>,
 }
 
-/// Why bytes are no picture for a model.
+/// Why bytes aren't a picture for a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ImageError {
-    /// It is none, or of a kind that models don't read.
+    /// The format is unknown or not accepted by models.
     #[error("it is no PNG, JPEG, GIF or WebP image")]
     Unknown,
-    /// Providers would refuse it.
+    /// Providers would reject it.
     #[error("the image has {bytes} bytes, and models take at most {IMAGE_BYTES_MAX}; scale it down")]
     TooLarge {
         /// Its size.
@@ -31,12 +31,12 @@ pub enum ImageError {
 }
 
 impl ImageData {
-    /// The picture that `bytes` are; what kind, they say themselves.
+    /// The picture in `bytes`, whose format is detected from them.
     ///
-    /// Only their beginning and their length are looked at: a damaged picture is refused later, by the provider.
+    /// Only their beginning and their length are checked: a damaged picture is rejected later, by the provider.
     ///
     /// # Errors
-    /// When no provider would take them. Exactly [`IMAGE_BYTES_MAX`] are taken.
+    /// When no provider would accept them. Exactly [`IMAGE_BYTES_MAX`] bytes are accepted.
     pub fn new(bytes: impl Into<Arc<[u8]>>) -> Result<Self, ImageError> {
         let bytes = bytes.into();
         let kind = ImageKind::of(&bytes).ok_or(ImageError::Unknown)?;
@@ -58,22 +58,22 @@ impl ImageData {
         &self.bytes
     }
 
-    /// Keeps it beside the log; returns how the log names it.
+    /// Stores it beside the log; returns its reference for the log.
     pub(crate) async fn keep(&self, blobs: &dyn Blobs) -> Result<Image, HomeError> {
         let blob = blobs.put_blob(self.bytes.to_vec()).await?;
         Ok(Image { kind: self.kind, blob, bytes: u64::try_from(self.bytes.len()).unwrap_or(u64::MAX) })
     }
 
-    /// Reads one that is kept; `None` if it no longer is.
+    /// Reads a stored one; `None` if it no longer exists.
     pub(crate) async fn read(blobs: &dyn Blobs, id: &BlobId) -> Result<Option<Self>, HomeError> {
         Ok(blobs.get_blob(id).await?.and_then(|bytes| Self::new(bytes).ok()))
     }
 }
 
-/// What an agent is to reach. Any text makes one without pictures.
+/// An agent's goal. Any text converts to one without pictures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Goal {
-    /// In words.
+    /// The text.
     pub text: String,
     /// Pictures that belong to it.
     pub images: Vec<ImageData>,

@@ -1,4 +1,4 @@
-//! What an executor remembers of sessions between their effects. All of it can be read again from the log.
+//! The executor's cache of sessions between their effects. All of it can be read again from the log.
 
 #[cfg(test)]
 mod tests;
@@ -6,7 +6,7 @@ mod tests;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
-// In this crate's own tests a scheduler decides who comes first.
+// In this crate's own tests a scheduler decides the order of threads.
 #[cfg(not(test))]
 use std::sync::{Mutex, MutexGuard};
 
@@ -22,10 +22,10 @@ use crate::{Home, HomeError, HookAgent, ImageData, Transcript, Words, read_actor
 
 /// Entries read at a time.
 const READ_MAX: usize = 1_000;
-/// Sessions remembered; beyond that the one that came first is forgotten, and read again when it goes on. Where more than
-/// these work at once, each turn reads its whole conversation again.
+/// Maximum cached sessions; above that the oldest is dropped, and read again when it continues. If more than these
+/// are active at once, each turn reads its whole conversation again.
 const SESSIONS_MAX: usize = 32_768;
-/// Policies that sessions share: those that came last.
+/// Maximum policies that sessions share: the latest ones.
 const SHARED_MAX: usize = 16;
 
 /// What stays the same through a segment of a session.
@@ -33,7 +33,7 @@ const SHARED_MAX: usize = 16;
 pub(crate) struct Opening {
     pub(crate) policy: Arc<AgentPolicy>,
     pub(crate) tools: Arc<[ToolSpec]>,
-    /// The workspace without symlinks, or as it was given where it isn't there.
+    /// The workspace without symlinks, or as given if it doesn't exist.
     pub(crate) workspace: Arc<Path>,
     pub(crate) permissions: Permissions,
     pub(crate) agent: HookAgent,
@@ -42,10 +42,10 @@ pub(crate) struct Opening {
 #[derive(Default)]
 struct Sessions {
     known: HashMap<SessionId, Remembered>,
-    /// The sessions by the numbers that they came with.
+    /// The sessions by order of arrival.
     order: BTreeMap<u64, SessionId>,
     next: u64,
-    /// Thousands of agents may have the same policy: it is kept once.
+    /// Thousands of agents may have the same policy: it is stored once.
     shared: Vec<(Arc<AgentPolicy>, Arc<[ToolSpec]>)>,
 }
 
@@ -60,7 +60,7 @@ struct Remembered {
 }
 
 impl Sessions {
-    /// What is remembered of `session`; one more than may be puts out the one that came first.
+    /// The cached data of `session`; at the maximum, the oldest session is dropped.
     fn of(&mut self, session: SessionId) -> &mut Remembered {
         if !self.known.contains_key(&session) {
             self.order.insert(self.next, session);
@@ -75,7 +75,7 @@ impl Sessions {
         self.known.entry(session).or_default()
     }
 
-    /// `policy` and its tools, as others have them already.
+    /// `policy` and its tools, shared with sessions that have the same.
     fn share(&mut self, policy: &AgentPolicy) -> (Arc<AgentPolicy>, Arc<[ToolSpec]>) {
         if let Some((policy, tools)) = self.shared.iter().find(|(known, _)| **known == *policy) {
             return (policy.clone(), tools.clone());
@@ -92,7 +92,7 @@ impl Sessions {
 #[derive(Default)]
 pub(crate) struct Known {
     sessions: Mutex<Sessions>,
-    /// Whether worktrees that nobody has seen to have been looked for.
+    /// Set once forgotten worktrees have been looked for.
     pub(crate) swept: tokio::sync::OnceCell<()>,
 }
 
@@ -101,7 +101,7 @@ impl Known {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What binds `session`.
+    /// The policy and workspace of `session`.
     pub(crate) async fn opening(
         &self,
         home: &dyn Home,
@@ -115,7 +115,7 @@ impl Known {
         let Some(Entry::SessionStarted(started)) = first.first().map(|record| &record.entry) else {
             return Err(HomeError::Unknown { what: format!("session {session}") });
         };
-        // Somebody may have changed it since.
+        // The policy may have been changed since.
         let policy = match read_actor(home, session.into()).await? {
             Actor::Session(state) => state.policy().cloned(),
             Actor::Run(_) => None,
@@ -134,8 +134,8 @@ impl Known {
         Ok(opening)
     }
 
-    /// The conversation that a model call gets to see, with its images where the model `sees` them. It is the caller's
-    /// until given back. Only what is new since then is read, or what the model still sees where nothing is there.
+    /// The conversation for a model call, with its images if the model `sees` them. The caller owns it until it is
+    /// given back. Only new entries are read, or all that the model still sees if nothing is cached.
     pub(crate) async fn take_transcript(
         &self,
         home: &dyn Home,
@@ -161,17 +161,18 @@ impl Known {
         Ok(transcript)
     }
 
-    /// Keeps a conversation for the next call.
+    /// Stores a conversation for the next call.
     pub(crate) fn give_back(&self, session: SessionId, transcript: Transcript) {
         self.sessions().of(session).transcript = Some(transcript);
     }
 
-    /// What an external agent is yet to be told, as far as it was looked for. It is the caller's until given back.
+    /// The pending messages of an external agent, as far as the log was read. The caller owns them until they are
+    /// given back.
     pub(crate) fn take_words(&self, session: SessionId) -> Option<Words> {
         self.sessions().of(session).words.take()
     }
 
-    /// Keeps it for the next exchange.
+    /// Stores them for the next exchange.
     pub(crate) fn give_words_back(&self, session: SessionId, words: Words) {
         self.sessions().of(session).words = Some(words);
     }
@@ -181,17 +182,17 @@ impl Known {
         self.sessions().of(session).log_file.get_or_insert_default().clone()
     }
 
-    /// The workspace of `session` as it was last looked at for changed files.
+    /// The workspace of `session` as of the last search for changed files.
     pub(crate) fn workspace_seen(&self, session: SessionId) -> Arc<std::sync::Mutex<Seen>> {
         self.sessions().of(session).workspace.get_or_insert_default().clone()
     }
 
-    /// Forgets what binds the sessions: somebody has changed that.
+    /// Drops the policies of the sessions, after a change.
     pub(crate) fn forget_policies(&self) {
         self.sessions().known.values_mut().for_each(|known| known.opening = None);
     }
 
-    /// Forgets a session that rests.
+    /// Drops a suspended session.
     pub(crate) fn forget(&self, session: SessionId) {
         let mut sessions = self.sessions();
         if let Some(forgotten) = sessions.known.remove(&session) {
@@ -220,7 +221,7 @@ async fn beginning(home: &dyn Home, session: SessionId, view: View) -> Result<Tr
     }
 }
 
-/// The images that `records` speak of, as far as they are kept.
+/// The images in `records` that are still stored.
 async fn images(home: &dyn Home, records: &[Arc<Record>]) -> Result<HashMap<BlobId, ImageData>, HomeError> {
     let mut images = HashMap::new();
     for image in records.iter().flat_map(|record| record.entry.images()) {

@@ -1,7 +1,7 @@
-//! The harness of Provost: the ports through which it meets the world, and the executor that performs what the
-//! engine decides.
+//! The harness of Provost: its ports to the outside, and the executor that performs the engine's decisions.
 //!
-//! It is stateless: an agent's state is its log. [`AgentHarness`] is the plain face for programs that embed it.
+//! It is stateless: an agent's state is its log. [`AgentHarness`] is the plain interface for programs that embed
+//! it.
 
 mod blobs;
 mod clock;

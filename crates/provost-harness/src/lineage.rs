@@ -1,4 +1,4 @@
-//! Forks: the conversation of one agent up to an entry, as another run begins with it, and how it is read.
+//! Forks: the conversation of one agent up to an entry, as the start of another run, and how it is read.
 
 use std::sync::Arc;
 
@@ -14,12 +14,12 @@ use crate::{EntryChain, Home, HomeError};
 /// Entries read at a time.
 const READ_MAX: usize = 1_000;
 
-/// Entries of the conversation of `session` after `after`, at most `max` of them, in order: those of its own log, and
-/// before them those of the logs that it is a fork of, wherever they are. Costs what reading one log does, however many
-/// forks stand between.
+/// At most `max` entries of the conversation of `session` after `after`, in order: those of its own log, and
+/// before them those of the logs that it is a fork of. Costs the same as reading one log, however many forks are
+/// between.
 ///
 /// # Errors
-/// When they can't be read, or the log that a fork refers to isn't there.
+/// When they can't be read, or a log that a fork refers to doesn't exist.
 pub async fn read_conversation(
     home: &dyn Home,
     session: SessionId,
@@ -44,30 +44,30 @@ pub async fn read_conversation(
 /// Why a conversation can't be forked there.
 #[derive(Debug, thiserror::Error)]
 pub enum ForkError {
-    /// There is no such agent, or it hasn't begun.
+    /// There is no such agent, or it hasn't started.
     #[error("agent {} of run {} hasn't begun", .0.agent, .0.run)]
     NotBegun(SessionId),
-    /// The conversation of an external agent is its program's own.
+    /// The conversation of an external agent belongs to its program.
     #[error("agent {} of run {} is an external agent, and its conversation is its program's own", .0.agent, .0.run)]
     External(SessionId),
-    /// The log isn't that long.
+    /// The log is shorter.
     #[error("the log of agent {} of run {} has no entry {at}: its last is {last}", session.agent, session.run)]
     OutOfRange {
-        /// Whose log.
+        /// The agent of the log.
         session: SessionId,
-        /// The entry that was named.
+        /// The requested entry.
         at: Seq,
-        /// Its last.
+        /// The log's last entry.
         last: Seq,
     },
-    /// The entry is no part of a conversation.
+    /// The entry isn't part of a conversation.
     #[error("entry {at} is `{kind}`, which is no part of the conversation")]
     NoPartOfIt {
         /// The entry.
         at: Seq,
         /// Its kind.
         kind: &'static str,
-        /// The last one before it that is.
+        /// The last such entry before it.
         before: Option<Seq>,
     },
     /// The log can't be read.
@@ -75,30 +75,30 @@ pub enum ForkError {
     Home(#[from] HomeError),
 }
 
-/// An agent's conversation up to an entry, to begin a run with.
+/// An agent's conversation up to an entry, to start a run with.
 #[derive(Debug, Clone)]
 pub struct ForkPoint {
-    /// The agent that it is of. Of a fork's entries that come from another log, the agent of that log.
+    /// The agent. For a fork's entries from another log, the agent of that log.
     pub session: SessionId,
-    /// The last entry of it.
+    /// The last entry.
     pub at: Seq,
-    /// When that was made.
+    /// The time of that entry.
     pub made_at: Timestamp,
-    /// What the conversation began with.
+    /// The conversation's goal.
     pub goal: String,
-    /// What bound the agent, with the model that was asked there.
+    /// The agent's policy, with the model at that entry.
     pub policy: AgentPolicy,
-    /// The worktree that it worked in, if it had one of its own.
+    /// The agent's own worktree, if it had one.
     pub worktree: Option<(Worktree, WorktreeMade)>,
     fork: SessionFork,
 }
 
 impl ForkPoint {
-    /// Looks for the entry `at` in the log of `session`, or for the last one that a run can begin behind. Reads the log
-    /// up to there, and nothing else.
+    /// Finds the entry `at` in the log of `session`, or the last one after which a run can start. Reads only the
+    /// log up to there.
     ///
     /// # Errors
-    /// When there is no such entry, or none to begin behind.
+    /// When there is no such entry, or none after which a run can start.
     pub async fn find(home: &dyn Home, session: SessionId, at: Option<Seq>) -> Result<Self, ForkError> {
         let first = home.read(session.into(), Seq::START, 1).await?;
         let Some(first) = first.first() else { return Err(ForkError::NotBegun(session)) };
@@ -161,24 +161,24 @@ impl ForkPoint {
         })
     }
 
-    /// The commit that was the last one in the agent's own worktree at the entry, by the times of the commits; `None` where
-    /// it had no worktree.
+    /// The last commit of the agent's own worktree at the entry, by the times of the commits; `None` if it had no
+    /// worktree.
     ///
     /// # Errors
-    /// Why its repository can't be asked.
+    /// Why git can't answer.
     pub async fn commit_then(&self) -> Result<Option<String>, String> {
         let Some((worktree, made)) = &self.worktree else { return Ok(None) };
         commit_at(made, &worktree.branch, self.made_at).await.map(Some)
     }
 
-    /// What a run begins with that is forked there.
+    /// The start of a run that is forked there.
     #[must_use]
     pub fn into_fork(self) -> SessionFork {
         self.fork
     }
 }
 
-/// What a log comes to up to an entry.
+/// The state of a log up to an entry.
 struct Reached {
     actor: Actor,
     chain: EntryChain,
@@ -205,7 +205,7 @@ impl Reached {
     }
 }
 
-/// The last entry of a log, before `before` if that is given, that a run can begin behind.
+/// The last entry of a log (before `before` if given) after which a run can start.
 async fn last_part(
     home: &dyn Home,
     session: SessionId,
@@ -225,7 +225,7 @@ async fn last_part(
     }
 }
 
-/// Whether a conversation can end with `entry`: it is said in it, or it ends a turn or a segment.
+/// Whether a conversation can end with `entry`: it is a message, or the end of a turn or a segment.
 const fn is_part(entry: &Entry) -> bool {
     matches!(
         entry,

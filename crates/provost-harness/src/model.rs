@@ -10,19 +10,20 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Message;
 
-/// What a model is asked. Everything but the last messages is the same from turn to turn, byte for byte.
+/// A request to a model. Everything but the last messages is the same from turn to turn, byte for byte.
 #[derive(Debug, Clone, Copy)]
 pub struct ModelRequest<'a> {
-    /// Who asks.
+    /// The session that makes it.
     pub session: SessionId,
-    /// In which turn, from 1.
+    /// The turn, from 1.
     pub turn: u32,
-    /// What for. For anything but a turn the last message ends with the question, which is no part of the conversation.
+    /// The purpose. For anything but a turn the last message ends with the question, which is not part of the
+    /// conversation.
     pub purpose: Purpose,
-    /// Answers committed in this session before this call; compaction doesn't lower it, and a repeated attempt
-    /// finds the same number.
+    /// Answers committed in this session before this call; compaction doesn't lower the number, and a retry finds
+    /// the same one.
     pub answers_before: u32,
-    /// Summaries of this session's conversation before this call, those by rule included.
+    /// Summaries of this session's conversation before this call, including those by rule.
     pub summaries_before: u32,
     /// The system prompt.
     pub system: &'a str,
@@ -32,39 +33,39 @@ pub struct ModelRequest<'a> {
     pub messages: &'a [Arc<Message>],
     /// The cap on the answer.
     pub output_tokens_max: u32,
-    /// How much it shall think first; as its provider has it if `None`.
+    /// The effort of its reasoning; the provider's default if `None`.
     pub effort: Option<Effort>,
-    /// Times as long as usual that the provider may say nothing: it has said nothing before.
+    /// Factor for the timeouts of a silent provider, raised after earlier silence.
     pub patience: u32,
     /// Whether it may, must or must not call tools in this answer.
     pub tool_choice: ToolChoice,
 }
 
-/// Whether an answer calls tools.
+/// Whether the model calls tools in its answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ToolChoice {
-    /// As the model sees fit.
+    /// The model decides.
     #[default]
     Auto,
     /// At least one of them.
     Required,
-    /// None, though they stay described, so that the request's beginning stays the same.
+    /// None; their descriptions are still sent, so that the request's beginning stays the same.
     None,
 }
 
-/// Takes the pieces of an answer while it is being written. Must return quickly.
+/// Receives the pieces of an answer while it streams. Must return quickly.
 pub trait DeltaSink: Send + Sync {
     /// One piece.
     fn delta(&self, kind: DeltaKind, text: &str);
 }
 
-/// Answers. One call is one attempt: retries are the engine's decision.
+/// A model. One call is one attempt: retries are the engine's decision.
 #[async_trait]
 pub trait Model: Send + Sync {
-    /// Asks the model once and reads its answer to the end.
+    /// Calls the model once and reads its answer to the end.
     ///
     /// # Errors
-    /// What went wrong, with what the provider reported as used up to then. Never contains a key.
+    /// The failure, with the usage reported so far. Never contains a key.
     ///
     /// # Cancellation
     /// When `cancel` fires the connection is closed and the call fails as aborted at once, with the usage
@@ -77,7 +78,7 @@ pub trait Model: Send + Sync {
     ) -> Result<Answer, ModelFailure>;
 }
 
-/// The models a process can reach, by the name a policy gives them.
+/// The models of a process, by the policy's names.
 #[derive(Clone, Default)]
 pub struct Models {
     by_name: HashMap<String, Arc<dyn Model>>,
@@ -90,17 +91,17 @@ impl Models {
         Self::default()
     }
 
-    /// With `model` under the policy's `name`, in place of one that had it.
+    /// Adds `model` under the policy's `name`, replacing the previous one.
     #[must_use]
     pub fn with(mut self, name: impl Into<String>, model: Arc<dyn Model>) -> Self {
         self.by_name.insert(name.into(), model);
         self
     }
 
-    /// The model a policy names.
+    /// The model with this policy name.
     ///
     /// # Errors
-    /// When this process has none by that name.
+    /// When this process has no such model.
     pub fn get(&self, name: &str) -> Result<&Arc<dyn Model>, UnknownModel> {
         self.by_name.get(name).ok_or_else(|| UnknownModel(name.to_owned()))
     }

@@ -1,4 +1,4 @@
-//! Observers: who may see everything and do nothing.
+//! Observers: they get all events and decide nothing.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use provost_event::{ActorKey, ChainContext, Delta, Record, Seq, Timestamp};
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident = $name:literal,)*) => {
-        /// What happened.
+        /// The kind of an event.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum ObservedKind {
             $($(#[$doc])* $kind,)*
@@ -17,7 +17,7 @@ macro_rules! kinds {
             /// All kinds.
             pub const ALL: &'static [Self] = &[$(Self::$kind),*];
 
-            /// The kind's name, as traces have it.
+            /// The kind's name in traces.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$kind => $name,)* }
@@ -29,109 +29,110 @@ macro_rules! kinds {
 kinds! {
     /// A run was started.
     RunStart = "RUN_START",
-    /// It ended.
+    /// A run ended.
     RunEnd = "RUN_END",
     /// An agent was started.
     SessionStart = "SESSION_START",
-    /// It ended.
+    /// An agent ended.
     SessionEnd = "SESSION_END",
-    /// A turn begins: its first model call.
+    /// A turn started: its first model call.
     TurnStart = "TURN_START",
-    /// It is complete.
+    /// A turn is complete.
     TurnEnd = "TURN_END",
     /// A model is called.
     LlmStart = "LLM_START",
-    /// It answered, or its answer was thrown away; with what it consumed.
+    /// A model answered, or its answer was discarded; with its usage.
     LlmEnd = "LLM_END",
     /// A piece of an answer that isn't committed yet.
     LlmDelta = "LLM_DELTA",
     /// A tool call is made.
     ToolStart = "TOOL_START",
-    /// It has its result.
+    /// A tool call has its result.
     ToolEnd = "TOOL_END",
-    /// A hook, the permissions or a stop hook said no.
+    /// A hook, the permissions or a stop hook denied something.
     GuardrailTrip = "GUARDRAIL_TRIP",
-    /// Work is handed to another agent, or its result handed back.
+    /// An agent was spawned, or its result delivered.
     Handoff = "HANDOFF",
-    /// A stretch of work begins: at the start of a run, and after each rest or interruption.
+    /// A segment of work started: at the start of a run, and after each suspension or interruption.
     FlowStart = "FLOW_START",
-    /// It ends, in a rest or for good.
+    /// A segment of work ended, in a suspension or for good.
     FlowEnd = "FLOW_END",
-    /// Somebody is asked whether a tool call may be made, or has answered.
+    /// An approval was requested or resolved.
     Approval = "APPROVAL",
-    /// Budget was set aside or charged, or a limit was reached.
+    /// Budget was reserved or charged, or a limit was reached.
     Budget = "BUDGET",
     /// A conversation was shortened.
     Compaction = "COMPACTION",
-    /// Something happened at an external agent's terminal.
+    /// An event at an external agent's terminal.
     Terminal = "TERMINAL",
 }
 
-/// One thing that happened. Shared by all observers; nobody can change it.
+/// One event. Shared by all observers, immutable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Observed {
-    /// What kind of thing.
+    /// Its kind.
     pub kind: ObservedKind,
-    /// When.
+    /// Its time.
     pub at: Timestamp,
-    /// To whom.
+    /// The actor it happened to.
     pub actor: ActorKey,
-    /// Where that stands among the agents of the run.
+    /// The actor's position among the agents of the run.
     pub chain: ChainContext,
-    /// The entry of its parent's log that has the call it works for; absent of the root, and of the run as a whole.
+    /// The entry of its parent's log with the call that spawned it; absent for the root, and for the run as a
+    /// whole.
     pub call: Option<Seq>,
-    /// What exactly.
+    /// Its content.
     pub body: ObservedBody,
 }
 
-/// What exactly happened.
+/// The content of an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ObservedBody {
-    /// This was committed.
+    /// A committed entry.
     Entry(Arc<Record>),
-    /// This was said and isn't committed yet.
+    /// A piece of an answer that isn't committed yet.
     Delta(Arc<Delta>),
 }
 
-/// Sees what happens to one run, in order, on a thread of its own.
+/// Gets the events of one run, in order, on a thread of its own.
 ///
-/// That thread drives a runtime of its own, with timers and I/O, so that a method may await and may block; nobody
-/// else waits for it. A panic, an error and a hang are logged and counted, and the run goes on. What comes faster
-/// than it is taken in waits in a queue of its own; when that is full the oldest is dropped.
+/// That thread drives a runtime of its own, with timers and I/O, so that a method may await and may block; no
+/// other task waits for it. A panic, an error and a hang are logged and counted, and the run continues. Events
+/// that arrive faster than they are handled are queued; when the queue is full the oldest is dropped.
 ///
-/// Entries of one log come in the order of that log, and pieces of an answer in theirs and before the answer. A
-/// piece may come before the entry that says that the model was called.
+/// Entries of one log arrive in the order of that log; pieces of an answer arrive in their order and before the
+/// answer. A piece may arrive before the entry of its model call.
 #[async_trait]
 pub trait Observer: Send {
-    /// Takes in what happened.
+    /// Handles an event.
     ///
     /// # Errors
-    /// Words for the log; it goes on being told.
+    /// A message for the log; later events still arrive.
     async fn observe(&mut self, event: &Arc<Observed>) -> Result<(), ObserverError>;
 
-    /// Is told that `count` events were dropped before the next one, or before the end.
+    /// Reports that `count` events were dropped before the next one, or before the end.
     async fn lost(&mut self, count: u64) {
         let _ = count;
     }
 
-    /// Is told, after one event or several, that no other waits: the time to write what was held back.
+    /// Called after one or more events when the queue is empty: flush buffered output here.
     ///
     /// # Errors
-    /// Words for the log.
+    /// A message for the log.
     async fn idle(&mut self) -> Result<(), ObserverError> {
         Ok(())
     }
 
-    /// Is told that nothing more comes: the run rests or has ended, or is given up.
+    /// Called at the end: the run is suspended, has ended, or is released.
     ///
     /// # Errors
-    /// Words for the log.
+    /// A message for the log.
     async fn finish(&mut self) -> Result<(), ObserverError> {
         Ok(())
     }
 }
 
-/// Why an observer couldn't take in what happened.
+/// Why an observer couldn't handle an event.
 pub type ObserverError = Box<dyn std::error::Error + Send + Sync>;
 
 /// An observer that is a function.

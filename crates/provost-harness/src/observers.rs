@@ -1,5 +1,5 @@
-//! Those who watch runs: each run gets observers of its own, and each of them a queue and a thread of its own, so
-//! that none of them can hurt the run or another observer.
+//! Observers of runs: each run gets its own observers, and each of them its own queue and thread, so that none of
+//! them can affect the run or another observer.
 
 mod chains;
 mod cost;
@@ -27,12 +27,12 @@ pub use self::logger::RunLogger;
 pub use self::memory::MemoryTrace;
 use crate::{Observed, ObservedBody, ObservedKind, Observer, TraceSink};
 
-/// How one observer is treated.
+/// Options of one observer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ObserverOptions {
-    /// Events that may wait for it; when another comes, the oldest is lost. Default 4,096; 0 counts as 1.
+    /// Maximum queued events; above that the oldest is dropped. Default 4,096; 0 counts as 1.
     pub queue_max: usize,
-    /// A single call of it that takes longer counts as hung. Default 5 s.
+    /// Time after which a single call counts as hung. Default 5 s.
     pub hung_after: Duration,
 }
 
@@ -42,13 +42,13 @@ impl Default for ObserverOptions {
     }
 }
 
-/// How long all observers of a run together are waited for at its rest or end, unless somebody chose.
+/// Default time limit for all observers of a run together at its suspension or end.
 const FINISH_WITHIN: Duration = Duration::from_secs(2);
 
-/// Makes the observer of one run.
+/// Creates the observer of one run.
 type Make = dyn Fn(RunId) -> Box<dyn Observer> + Send + Sync;
 
-/// Who watches: a factory each, as every run has observers of its own. Frozen once a harness has it; cheap to clone.
+/// The observers, one factory each, as every run has its own. Immutable once a harness has it; cheap to clone.
 #[derive(Clone)]
 pub struct Observers {
     registered: Vec<Arc<Registered>>,
@@ -62,23 +62,23 @@ struct Registered {
 }
 
 impl Default for Observers {
-    /// Nobody.
+    /// No observers.
     fn default() -> Self {
         Self { registered: Vec::new(), finish_within: FINISH_WITHIN }
     }
 }
 
 impl Observers {
-    /// Nobody.
+    /// No observers.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// With the observers that `make` makes, in place of those that had the name. It is called once for each
-    /// stretch of work on a run, from a start, an opening or a resumption to the next rest or end, at the first
-    /// event and on the observer's own thread. If it panics, the run has no such observer and all events count as
-    /// lost.
+    /// Adds the observers that `make` creates, replacing those with the same name. It is called once for each
+    /// segment of work on a run, from a start, an opening or a resumption to the next suspension or end, at the
+    /// first event and on the observer's own thread. If it panics, the run has no such observer and all its events
+    /// count as lost.
     #[must_use]
     pub fn with<F>(mut self, name: impl Into<String>, options: ObserverOptions, make: F) -> Self
     where
@@ -90,8 +90,8 @@ impl Observers {
         self
     }
 
-    /// With the sinks that `make` makes: each is told of one run's events, one after the other, by an observer of
-    /// that name. Otherwise as [`Observers::with`].
+    /// Adds the sinks that `make` creates: each gets one run's events in sequence, from an observer with that
+    /// name. Otherwise as [`Observers::with`].
     #[must_use]
     pub fn with_trace<F>(self, name: impl Into<String>, options: ObserverOptions, make: F) -> Self
     where
@@ -100,25 +100,25 @@ impl Observers {
         self.with(name, options, move |run| trace::observer(run, make(run)))
     }
 
-    /// Waits at most so long for all observers of a run together when it rests or ends. Default 2 s.
+    /// Sets how long all observers of a run together are waited for when it is suspended or ends. Default 2 s.
     #[must_use]
     pub const fn finish_within(mut self, limit: Duration) -> Self {
         self.finish_within = limit;
         self
     }
 
-    /// Whether there are none.
+    /// Whether there are no observers.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.registered.is_empty()
     }
 
-    /// Their names, in the order in which they are told.
+    /// Their names, in registration order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.registered.iter().map(|one| &*one.name)
     }
 
-    /// The observers of `run`, for whoever works on it. A harness does this by itself.
+    /// The observers of `run`, for a process that serves it. A harness does this by itself.
     #[must_use]
     pub fn of_run(&self, run: RunId) -> RunObservers {
         RunObservers { stretch: Mutex::new(self.stretch(run)), all: self.clone(), run }
@@ -137,53 +137,53 @@ impl fmt::Debug for Observers {
     }
 }
 
-/// How an observer stands.
+/// The state of an observer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ObserverState {
-    /// Nothing has happened yet, and it has no thread.
+    /// No event yet, and no thread.
     Waiting,
-    /// It is being told.
+    /// It gets events.
     Working,
-    /// Nothing more comes; it is being told the last.
+    /// It gets the rest of the events, and no new ones.
     Finishing,
-    /// It has been told all that wasn't lost.
+    /// It got all events that weren't lost.
     Finished,
-    /// It wasn't done in time at the end. What it hasn't seen is lost.
+    /// It wasn't done within the time limit at the end. The rest of its events is lost.
     LeftBehind,
-    /// It couldn't be started: everything is lost. Or its thread broke: everything since.
+    /// It couldn't be started: all events are lost. Or its thread failed: all later events are lost.
     Unable,
 }
 
-/// What one observer has been told in the present stretch of work on a run, or in the last one.
+/// The statistics of one observer in the current segment of work on a run, or in the last one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObserverReport {
     /// Its name.
     pub name: String,
-    /// How it stands.
+    /// Its state.
     pub state: ObserverState,
-    /// Events it was told, the one it is in included. With those lost and waiting: all there were.
+    /// Delivered events, including the one being handled. With those lost and waiting: all events.
     pub delivered: u64,
-    /// Events it wasn't told and won't be.
+    /// Events that were dropped.
     pub lost: u64,
     /// Events in its queue.
     pub waiting: u64,
     /// Calls of it that failed.
     pub failed: u64,
-    /// Calls of it that panicked, its making and its dropping included.
+    /// Calls of it that panicked, including its creation and its drop.
     pub panicked: u64,
-    /// Calls of it that took longer than they may, the one it is in included.
+    /// Calls of it that exceeded the time limit, including the current one.
     pub hung: u64,
 }
 
-/// The observers of one run. Telling them never waits for them; dropping this lets them finish by themselves, and
-/// nobody waits for that.
+/// The observers of one run. Sending them events never blocks; after a drop they finish by themselves, and no task
+/// waits for that.
 pub struct RunObservers {
     all: Observers,
     run: RunId,
     stretch: Mutex<Stretch>,
 }
 
-/// From a start, an opening or a resumption to the next rest or end.
+/// From a start, an opening or a resumption to the next suspension or end.
 struct Stretch {
     feeds: Arc<[Arc<Feed>]>,
     turns: Turns,
@@ -196,7 +196,7 @@ impl RunObservers {
         self.stretch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Another stretch of work begins, if the last is over: with observers that are new.
+    /// Starts another segment of work with new observers, if the last has ended.
     pub fn begin(&self) {
         let mut stretch = self.stretch();
         if stretch.is_over {
@@ -205,12 +205,12 @@ impl RunObservers {
         }
     }
 
-    /// Takes in where the agent stands whose first entry `record` is, and tells nobody.
+    /// Stores the position of the agent whose first entry is `record`, without an event.
     pub fn learn(&self, record: &Record) {
         self.stretch().chains.learn(record);
     }
 
-    /// Tells that `record` was committed.
+    /// Reports that `record` was committed.
     pub fn record(&self, record: &Arc<Record>) {
         if self.all.is_empty() {
             return;
@@ -225,7 +225,7 @@ impl RunObservers {
         }
     }
 
-    /// Tells of a piece of an answer.
+    /// Reports a piece of an answer.
     pub fn delta(&self, at: Timestamp, delta: &Delta) {
         if self.all.is_empty() {
             return;
@@ -236,15 +236,15 @@ impl RunObservers {
         stretch.tell(Observed { kind: ObservedKind::LlmDelta, at, actor, chain, call, body });
     }
 
-    /// Whether there are none.
+    /// Whether there are no observers.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
-    /// Ends the stretch of work: each observer is told what waits for it and then that this was all. Returns when
-    /// all have taken that in, or when the time for it is over; those who aren't done then are left behind. Needs
-    /// a Tokio runtime with timers. Whatever happens from here on is told to nobody, until [`RunObservers::begin`].
+    /// Ends the segment of work: each observer gets its queued events and then the end. Returns when all have
+    /// handled that, or at the time limit; observers that aren't done by then are abandoned. Needs a Tokio runtime
+    /// with timers. Later events go to no observer, until [`RunObservers::begin`].
     ///
     /// # Cancellation
     /// Dropping the future only ends the wait.
@@ -260,14 +260,14 @@ impl RunObservers {
         }
     }
 
-    /// As [`RunObservers::finish`], for whoever doesn't wait.
+    /// As [`RunObservers::finish`], without waiting.
     pub fn close(&self) {
         let mut stretch = self.stretch();
         stretch.is_over = true;
         stretch.feeds.iter().for_each(|feed| feed.close());
     }
 
-    /// What each has been told, in the order of their registration.
+    /// The statistics of each observer, in registration order.
     #[must_use]
     pub fn reports(&self) -> Vec<ObserverReport> {
         let feeds = self.stretch().feeds.clone();

@@ -1,9 +1,9 @@
-//! Cutting an output to what the model gets to see.
+//! Cuts an output for the model.
 
 use crate::BLOB_URI;
 use provost_event::BlobId;
 
-/// The pieces of a text that is too long: its beginning and its end, cut between characters.
+/// The remaining parts of a text that is too long: its beginning and its end, cut between characters.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Cut<'a> {
     head: &'a str,
@@ -11,7 +11,7 @@ pub(crate) struct Cut<'a> {
     left_out_bytes: usize,
 }
 
-/// Takes the middle out of `text` so that `bytes_max` bytes of it stay; `None` if it fits as it is.
+/// Removes the middle of `text` so that `bytes_max` bytes remain; `None` if it fits.
 pub(crate) fn cut_middle(text: &str, bytes_max: usize) -> Option<Cut<'_>> {
     if text.len() <= bytes_max {
         return None;
@@ -23,7 +23,7 @@ pub(crate) fn cut_middle(text: &str, bytes_max: usize) -> Option<Cut<'_>> {
 }
 
 impl Cut<'_> {
-    /// The pieces with a line between them that says what is missing and where the whole is.
+    /// The parts with a line between them that says what is missing and where the whole is.
     pub(crate) fn with_note(&self, whole: Option<&BlobId>) -> String {
         let left_out = self.left_out_bytes;
         let note = match whole {

@@ -1,5 +1,5 @@
-//! Temporary folders of Provost's own, for its user alone. What a killed Provost has left of them goes with the next one that is
-//! made.
+//! Temporary folders of Provost, accessible only to its user. Folders that a killed process has left are removed
+//! when the next one is created.
 
 use std::fs::File;
 use std::io;
@@ -8,18 +8,18 @@ use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
 
-/// What all of them are called, before what they are for.
+/// The prefix of all their names, before the purpose.
 const PREFIX: &str = "provost-";
-/// Held while the folder is needed.
+/// Locked while the folder is in use.
 const LOCK: &str = ".lock";
-/// Its name before it is held.
+/// The lock's name before it is locked.
 const LOCK_UNHELD: &str = ".lock-new";
-/// Folders looked at when one is made.
+/// Maximum folders inspected when one is created.
 const LOOKED_AT_MAX: usize = 1_000;
-/// One without a lock this old is no more about to get it.
+/// A folder without a lock that is this old won't get one any more.
 const UNLOCKED_MAX: Duration = Duration::from_secs(60 * 60);
 
-/// A temporary folder that is removed when this is dropped. On unix only its owner may look into it.
+/// A temporary folder that is removed when this is dropped. On Unix only its owner may read it.
 #[derive(Debug)]
 pub struct PrivateFolder {
     folder: TempDir,
@@ -27,10 +27,11 @@ pub struct PrivateFolder {
 }
 
 impl PrivateFolder {
-    /// Makes one; `purpose` goes into its name. Those of the same purpose whose process was killed are removed. Blocking.
+    /// Creates a folder; `purpose` is part of its name. Folders of the same purpose whose process was killed are
+    /// removed. Blocking.
     ///
     /// # Errors
-    /// When it can't be made.
+    /// When it can't be created.
     pub fn new(purpose: &str) -> io::Result<Self> {
         let prefix = format!("{PREFIX}{purpose}-");
         let mut builder = tempfile::Builder::new();
@@ -38,7 +39,7 @@ impl PrivateFolder {
         #[cfg(unix)]
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
         let folder = builder.tempdir()?;
-        // It gets its name when it is held: one that isn't is taken for what a killed process has left.
+        // The lock gets its name after it is locked: an unlocked one is taken for that of a killed process.
         let unnamed = folder.path().join(LOCK_UNHELD);
         let lock = File::create_new(&unnamed)?;
         lock.lock()?;
@@ -49,14 +50,14 @@ impl PrivateFolder {
         Ok(Self { folder, _lock: lock })
     }
 
-    /// Where it is.
+    /// Its path.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.folder.path()
     }
 }
 
-/// Removes what nobody holds. What can't be looked at or removed is somebody else's.
+/// Removes folders that no process has locked. Folders that can't be read or removed belong to other users.
 fn sweep(all: &Path, prefix: &str) {
     let entries = std::fs::read_dir(all).into_iter().flatten().flatten();
     let ours = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix));

@@ -1,8 +1,8 @@
-//! The system prompt of native agents. It names nothing that changes from turn to turn.
+//! The system prompt of native agents. It contains nothing that changes from turn to turn.
 
 use std::path::Path;
 
-/// The prompt of an agent that works in `workspace`; `instructions` are the user's own and come last.
+/// The prompt of an agent in `workspace`; `instructions` are the user's own and come last.
 #[must_use]
 pub fn system_prompt(workspace: &Path, instructions: &str) -> String {
     let mut prompt = format!(

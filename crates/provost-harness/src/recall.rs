@@ -1,4 +1,4 @@
-//! `recall`: what was left out of the agent's conversation, looked up in the log, which keeps all of it.
+//! `recall`: looks up parts of the agent's conversation that were left out; the log keeps all of it.
 
 mod page;
 mod search;
@@ -13,16 +13,16 @@ use serde_json::{Value, json};
 
 use crate::{HomeError, Tool, ToolContext, ToolOutput};
 
-/// The tool's name; the engine speaks of it to agents that have it.
+/// The tool's name; the engine mentions it to agents that have it.
 const NAME: &str = "recall";
-/// Bytes of an answer, unless told otherwise.
+/// Default maximum bytes of an answer.
 const ANSWER_BYTES_DEFAULT: usize = 4 * 1024;
-/// Bytes of an answer, at least and at most: looking something up must not fill a small window by itself.
+/// The range of an answer's maximum bytes: a lookup must not fill a small context window by itself.
 const ANSWER_BYTES_MIN: usize = 1024;
 const ANSWER_BYTES_MAX: usize = 8 * 1024;
-/// Bytes of a name in an answer.
+/// Maximum bytes of a name in an answer.
 const NAME_BYTES: usize = 60;
-/// How long a call may take; a search that is stopped says how to go on.
+/// Time limit of a call; an interrupted search says how to continue.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 const DESCRIPTION: &str = "Looks up what was left out of your conversation to save room. Lines such as `[left out: … \
@@ -30,10 +30,11 @@ entry 431 …]` name the entry that has the whole; a summary says up to which en
 shows one entry as it was, in pages; `search` finds the entries that have a text, the newest first. Give one of the \
 two. Each answer ends with a line that says how to go on.";
 
-/// Shows an agent entries of its own log, and searches them: what it was shown or said itself, nothing else.
+/// Shows an agent entries of its own log, and searches them: only those that it was shown or wrote itself.
 ///
-/// An answer has at most 4 KiB unless the agent asks for up to 8 KiB, and never more than its output may have. A search
-/// holds 128 entries at a time, whatever the length of the log, and is stopped between two such pieces.
+/// An answer has at most 4 KiB unless the agent requests up to 8 KiB, and never more than its output limit. A
+/// search holds 128 entries at a time, whatever the length of the log, and can be interrupted after each such
+/// piece.
 #[derive(Debug, Clone)]
 pub struct Recall {
     spec: ToolSpec,
@@ -49,7 +50,7 @@ struct Arguments {
     bytes_max: Option<u64>,
 }
 
-/// What is asked for, made sense of.
+/// A parsed request.
 enum Wanted {
     Entry { entry: Seq, offset: usize },
     Search { text: String, before: Seq },
@@ -57,11 +58,11 @@ enum Wanted {
 
 /// Why there is no answer.
 enum Trouble {
-    /// The arguments make no sense.
+    /// The arguments are invalid.
     Senseless(String),
-    /// What was asked for isn't there, or can't be read.
+    /// The requested entry doesn't exist, or can't be read.
     Missing(String),
-    /// The call was cancelled, or is late.
+    /// The call was cancelled, or timed out.
     Stopped,
 }
 
@@ -126,7 +127,7 @@ fn read(input: &Json) -> Result<Arguments, Trouble> {
     let misfit = |why: String| Trouble::Senseless(format!("the arguments of {NAME} don't fit: {why}"));
     let value = input.read::<Value>().map_err(|error| misfit(error.to_string()))?;
     if !value.is_object() {
-        // A list would be taken for the fields in their order.
+        // A list would be parsed as the fields in their order.
         return Err(misfit("they must be one JSON object".to_owned()));
     }
     serde_json::from_value(value).map_err(|error| misfit(error.to_string()))

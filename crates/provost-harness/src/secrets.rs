@@ -1,4 +1,4 @@
-//! Takes secrets out of texts that are kept or shown.
+//! Removes secrets from texts that are stored or shown.
 
 mod edges;
 
@@ -11,15 +11,15 @@ use aho_corasick::AhoCorasick;
 use regex::Regex;
 use secrecy::{ExposeSecret as _, SecretString};
 
-/// What stands in a text where a secret was.
+/// The replacement of a secret.
 const HIDDEN: &str = "[secret]";
-/// A shorter value would also be found where it is none.
+/// A shorter value would also match text that is no secret.
 const CHARS_MIN: usize = 8;
 
-/// Well-known shapes of secrets. Where a shape has a group, that is the secret, and else all of it. Word
-/// boundaries are those of ASCII: others would make the search slow on text that isn't.
+/// Well-known shapes of secrets. If a shape has a group, that is the secret, and else all of it. Word boundaries
+/// are those of ASCII: others would make the search slow on other text.
 const SHAPES: &[&str] = &[
-    // Providers of models.
+    // Model providers.
     r"(?-u:\b)sk-[A-Za-z0-9]{20,}",
     r"(?-u:\b)sk-(?:ant|proj|svcacct)-[A-Za-z0-9_-]{16,}",
     r"(?-u:\b)sk-admin-[A-Za-z0-9_-]{40,}",
@@ -43,12 +43,13 @@ const SHAPES: &[&str] = &[
     // HTTP's Authorization (RFC 6750, RFC 7617).
     r"(?:[Bb]earer|BEARER)[ \t]+([A-Za-z0-9._~+/=-]{16,})",
     r"[Aa]uthorization[ \t:='\x22]{1,6}[Bb]asic[ \t]+([A-Za-z0-9+/=]{8,})",
-    // User and password before a host (RFC 3986, 3.2.1), unless the password is a place holder.
+    // User and password before a host (RFC 3986, 3.2.1), unless the password is a placeholder.
     r#"://[^\s/?#@:"'<>{}\\`]*:([^\s/?#@"'<>{}\\`$*%][^\s/?#@"'<>{}\\`]*)@"#,
 ];
 
-/// Private keys as text (RFC 7468), also cut off, as a literal, or with line ends escaped. The body is what can be
-/// in one, and some of it must be there, so that code that merely speaks of such keys is none.
+/// Private keys as text (RFC 7468), also cut off, as a literal, or with line ends escaped. The body has only
+/// characters of such keys, and at least some of it is required, so that code that merely mentions such keys
+/// doesn't match.
 const PRIVATE_KEY: [&str; 4] = [
     r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----",
     r#"(?:(?:\s|\\+[nrt]|["'+,\\])*[A-Za-z][A-Za-z-]{0,30}: [^\n"\\]{0,200})*"#,
@@ -59,14 +60,14 @@ const PRIVATE_KEY: [&str; 4] = [
 static SHAPE: LazyLock<Regex> =
     LazyLock::new(|| constant(&format!("{}|{}", PRIVATE_KEY.concat(), SHAPES.join("|"))));
 
-/// Escape sequences (ECMA-48), and control characters but for ends of lines and tabs.
+/// Escape sequences (ECMA-48), and control characters except line ends and tabs.
 static CONTROL: LazyLock<Regex> = LazyLock::new(|| {
     let sequence = r"(?:\x1b\[|\x{9b})[0-?]*[ -/]*[@-~]";
     let text = r"(?:\x1b\]|\x{9d})[^\x07\x1b\x{9c}]*(?:\x07|\x1b\\|\x{9c})";
     constant(&format!(r"{sequence}|{text}|\x1b[ -/]*[0-~]|[\x00-\x08\x0b-\x1f\x7f-\x{{9f}}]"))
 });
 
-/// Texts and numbers of a JSON text.
+/// Strings and numbers of a JSON text.
 static JSON_TOKEN: LazyLock<Regex> =
     LazyLock::new(|| constant(r#"(?s)"(?:[^"\\]|\\.)*"|-?[0-9][0-9.eE+-]*"#));
 
@@ -75,19 +76,19 @@ fn constant(pattern: &str) -> Regex {
     Regex::new(pattern).expect("a pattern")
 }
 
-/// Takes secrets out of texts: the values it was given, and whatever has the shape of a well-known kind of secret
-/// (keys of model providers, tokens of code hosts, clouds and chat, JSON Web Tokens, private keys, `Bearer`
-/// tokens, passwords in URLs). `[secret]` stands where one was.
+/// Removes secrets from texts: the given values, and whatever has the shape of a well-known kind of secret (keys
+/// of model providers, tokens of code hosts, clouds and chat, JSON Web Tokens, private keys, `Bearer` tokens,
+/// passwords in URLs). They are replaced by `[secret]`.
 ///
-/// A secret without a well-known shape that it wasn't given stays, as does one in another encoding.
+/// An unknown secret without a well-known shape stays, as does one in another encoding.
 pub struct Redactor {
     exact: AhoCorasick,
     values: Vec<String>,
 }
 
 impl Redactor {
-    /// One that knows these values, without the white space around them. Values of less than 8 characters are
-    /// ignored: they would be found everywhere. A value is also found as a JSON text has it.
+    /// A redactor for these values, without surrounding white space. Values of less than 8 characters are ignored,
+    /// as they would match ordinary text. A value is also found in JSON's escaped form.
     #[must_use]
     pub fn new(exact: impl IntoIterator<Item = SecretString>) -> Self {
         let values = exact.into_iter().flat_map(|secret| forms(secret.expose_secret().trim()));
@@ -95,36 +96,36 @@ impl Redactor {
         Self { exact: matcher(&values), values }
     }
 
-    /// Whether a value has less than 8 characters: it would also be found in words that hold no secret, so it isn't
-    /// taken out of texts.
+    /// Whether a value has less than 8 characters: it would also match ordinary words, so it isn't removed.
     #[must_use]
     pub fn is_too_short(value: &str) -> bool {
         value.chars().count() < CHARS_MIN
     }
 
-    /// `text` without secrets; borrowed when there are none.
+    /// `text` without secrets; borrowed if there are none.
     #[must_use]
     pub fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let hidden = |place: Range<usize>| (place, HIDDEN.to_owned());
         splice(text, self.places(text).into_iter().map(hidden))
     }
 
-    /// The JSON value in the text `json` without secrets; borrowed when there are none. It stays JSON: secrets are
-    /// taken out of its texts and names, however they are escaped, and a number that holds one becomes a text.
+    /// The JSON value in the text `json` without secrets; borrowed if there are none. It stays JSON: secrets are
+    /// removed from its strings and names, however they are escaped, and a number that contains one becomes a
+    /// string.
     #[must_use]
     pub fn redact_json<'t>(&self, json: &'t str) -> Cow<'t, str> {
         let tokens = JSON_TOKEN.find_iter(json);
         splice(json, tokens.filter_map(|token| Some((token.range(), self.without_secret(token.as_str())?))))
     }
 
-    /// `text` without the values that this was given; what only has the shape of a secret stays. Borrowed when there are none.
+    /// `text` without the given values; other texts with the shape of a secret stay. Borrowed if there are none.
     #[must_use]
     pub fn redact_known<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let hidden = |place: Range<usize>| (place, HIDDEN.to_owned());
         splice(text, apart(text, self.known_places(text)).into_iter().map(hidden))
     }
 
-    /// The JSON value in the text `json` without the values that this was given; as [`redact_json`](Self::redact_json).
+    /// The JSON value in the text `json` without the given values; as [`redact_json`](Self::redact_json).
     #[must_use]
     pub fn redact_known_json<'t>(&self, json: &'t str) -> Cow<'t, str> {
         let without = |token: &str| match serde_json::from_str::<String>(token) {
@@ -138,9 +139,8 @@ impl Redactor {
         splice(json, tokens.filter_map(|token| Some((token.range(), without(token.as_str())?))))
     }
 
-    /// What is kept of a text that may have been cut, without the values that this was given: also without parts of 8 and
-    /// more characters of them that stand at its ends, or where it says that something was left out. Borrowed when there are
-    /// none.
+    /// A text that may have been cut, without the given values, and without parts of 8 or more characters of them at
+    /// its ends or at a mark of an omission. Borrowed if there are none.
     #[must_use]
     pub fn redact_cut<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let mut places = self.known_places(text);
@@ -173,7 +173,7 @@ impl Redactor {
         places
     }
 
-    /// Where secrets are, from the first to the last; none overlaps another.
+    /// The positions of secrets in order, without overlaps.
     fn places(&self, text: &str) -> Vec<Range<usize>> {
         let mut places = self.known_places(text);
         if SHAPE.is_match(text) {
@@ -189,16 +189,16 @@ impl Redactor {
                 Cow::Borrowed(_) => None,
                 Cow::Owned(redacted) => Some(quoted(&redacted)),
             },
-            // A number; or half of a surrogate pair, which is JSON by its grammar, but no text.
+            // A number; or half of a surrogate pair, which is JSON by its grammar, but no valid string.
             Err(_) => (!self.places(token).is_empty()).then(|| quoted(HIDDEN)),
         }
     }
 }
 
-/// A text as it reads once its control characters are left out, escape sequences included: a secret that they divide is whole there.
+/// A text without its control characters and escape sequences: a secret that they split is contiguous there.
 struct Shown {
     text: String,
-    /// Where each byte of it stands in the text that it was made of.
+    /// The position of each of its bytes in the original text.
     places: Vec<usize>,
 }
 
@@ -220,7 +220,7 @@ impl Shown {
         self.places.extend(range);
     }
 
-    /// Where a part of it stands in the text that it was made of.
+    /// The position of a part in the original text.
     fn place(&self, part: &Range<usize>) -> Range<usize> {
         let at = |index: usize| self.places.get(index).copied().unwrap_or_default();
         at(part.start)..at(part.end.saturating_sub(1)).saturating_add(1)
@@ -228,7 +228,7 @@ impl Shown {
 }
 
 impl Default for Redactor {
-    /// One that knows only shapes.
+    /// A redactor for shapes only.
     fn default() -> Self {
         Self::new([])
     }
@@ -245,7 +245,7 @@ fn is_controlled(text: &str) -> bool {
     text.contains(|c: char| c.is_control() && !matches!(c, '\n' | '\t'))
 }
 
-/// The places in order, those that overlap as one.
+/// The positions in order, overlapping ones merged.
 fn apart(text: &str, mut places: Vec<Range<usize>>) -> Vec<Range<usize>> {
     places.retain(|place| text.get(place.clone()) != Some(HIDDEN));
     places.sort_by_key(|place| (place.start, place.end));
@@ -259,7 +259,7 @@ fn apart(text: &str, mut places: Vec<Range<usize>>) -> Vec<Range<usize>> {
     places
 }
 
-/// A value as it may stand in a text: as it is, and as a JSON text has it.
+/// The forms of a value in a text: plain, and in JSON's escaped form.
 fn forms(value: &str) -> Vec<String> {
     if Redactor::is_too_short(value) {
         return Vec::new();
@@ -283,11 +283,11 @@ fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// Where in a text the secret of a shape is.
+/// The position of a shape's secret.
 fn secret_of(shape: &regex::Captures<'_>) -> Option<Range<usize>> {
     let group = shape.iter().skip(1).flatten().next();
     match group {
-        // What stands behind `Bearer` in prose and templates has no digit; a password may have none.
+        // The word after `Bearer` in prose and templates has no digit; a password may have none.
         Some(secret) if !secret.as_str().bytes().any(|byte| byte.is_ascii_digit()) && !is_password(shape) => {
             None
         }
@@ -300,7 +300,7 @@ fn is_password(shape: &regex::Captures<'_>) -> bool {
     shape.get(0).is_some_and(|whole| whole.as_str().starts_with("://"))
 }
 
-/// `text` with other words at these places, which come in order.
+/// `text` with replacements at these positions, which must be in order.
 fn splice<'t>(text: &'t str, places: impl Iterator<Item = (Range<usize>, String)>) -> Cow<'t, str> {
     let (mut out, mut copied) = (String::new(), 0);
     for (place, words) in places {

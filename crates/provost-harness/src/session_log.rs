@@ -1,4 +1,4 @@
-//! What a tool may read of its session's log: what the model was shown of it or said itself, and nothing else.
+//! A tool's view of its session's log: only what the model was shown or wrote itself.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,15 +12,15 @@ use tokio::sync::OnceCell;
 use crate::lineage::read_conversation;
 use crate::{Home, HomeError};
 
-/// Entries looked at in one go, shown or not: what is held in memory at a time.
+/// Entries read at a time, shown or not: the maximum held in memory.
 const STRETCH_ENTRIES: u64 = 128;
 
-/// The conversation of one session, from its goal to the model call that led to the tool call which reads it. Cheap to
-/// clone.
+/// The conversation of one session, from its goal to the model call that led to the tool call which reads it.
+/// Cheap to clone.
 ///
-/// It has what [`Transcript`](crate::Transcript) has, as it was at first, but for reasoning: goal, words, answers with
-/// their calls, results, reminders, summaries. What hooks, permissions and limits put into the log isn't in it, nor
-/// what came after that model call: the model may yet be kept from seeing it.
+/// It has the content of [`Transcript`](crate::Transcript) in its original form, without reasoning: goal,
+/// messages, answers with their calls, results, reminders, summaries. It lacks the entries of hooks, permissions
+/// and limits, and everything after that model call, as the model may still be denied access to it.
 #[derive(Clone, Default)]
 pub struct SessionLog(Option<Arc<Source>>);
 
@@ -33,14 +33,14 @@ struct Source {
 /// A piece of a log.
 #[derive(Debug, Clone)]
 pub struct Stretch {
-    /// Its first entry; what is older stands before it.
+    /// Its first entry; older entries precede it.
     pub from: Seq,
-    /// What the model was shown or said in it, in order.
+    /// The entries in it that the model was shown or wrote, in order.
     pub shown: Vec<Shown>,
 }
 
 impl Stretch {
-    /// Whether nothing stands before it.
+    /// Whether no entries precede it.
     #[must_use]
     pub const fn is_first(&self) -> bool {
         self.from.0 <= 1
@@ -60,8 +60,8 @@ impl SessionLog {
         Self(Some(Arc::new(Source { home, call, end: OnceCell::new() })))
     }
 
-    /// The newest entries before `until`: 128 of them, shown or not, or as many as there are. An `until` behind what
-    /// the model has been shown is taken for its end.
+    /// The newest entries before `until`: 128 of them, shown or not, or as many as exist. An `until` after the end
+    /// of what the model was shown is replaced by that end.
     ///
     /// # Errors
     /// When the log can't be read.
@@ -84,13 +84,13 @@ impl fmt::Debug for SessionLog {
     }
 }
 
-/// The first entry of the stretch that ends before `until`.
+/// The first entry of the piece that ends before `until`.
 fn start_before(until: Seq) -> Seq {
     Seq(until.0.saturating_sub(STRETCH_ENTRIES).max(1))
 }
 
 impl Source {
-    /// The model call that the tool call is part of the answer to.
+    /// The model call whose answer has the tool call.
     async fn find_end(&self) -> Result<Seq, HomeError> {
         let mut until = self.call.seq;
         while until.0 > 1 {
@@ -105,7 +105,7 @@ impl Source {
         Ok(Seq::START)
     }
 
-    /// The records from `from` to before `until`. A home may give fewer at a time than it is asked for.
+    /// The records from `from` to before `until`. A backend may return fewer at a time than requested.
     async fn records(&self, from: Seq, until: Seq) -> Result<Vec<Arc<Record>>, HomeError> {
         let key: ActorKey = self.call.actor;
         let mut records = Vec::new();
@@ -127,23 +127,23 @@ impl Source {
     }
 }
 
-/// An entry that the model was shown, or that has what it said.
+/// An entry that the model was shown or wrote.
 #[derive(Debug, Clone)]
 pub struct Shown(Arc<Record>);
 
-/// One thing said in an entry.
+/// One message, call or result in an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Said<'a> {
-    /// The tool that it is a call or a result of, if it is one.
+    /// The tool of a call or result.
     pub tool: Option<&'a str>,
-    /// The words; of a call, the arguments as the model wrote them.
+    /// The text; for a call, the arguments as the model wrote them.
     pub text: Cow<'a, str>,
 }
 
 impl Shown {
     fn of(record: Arc<Record>) -> Option<Self> {
         let is_shown = match &record.entry {
-            // A fork's is said where it goes on from.
+            // A fork's goal is in the conversation that it continues.
             Entry::SessionStarted(started) => started.fork.is_none(),
             Entry::UserMessage(_)
             | Entry::SystemItem(_)
@@ -210,7 +210,7 @@ impl Shown {
         self.0.seq
     }
 
-    /// Who said it, in words for the model.
+    /// The author, in words for the model.
     #[must_use]
     pub fn who(&self) -> String {
         match &self.0.entry {
@@ -227,7 +227,7 @@ impl Shown {
         }
     }
 
-    /// What is said in it, in order.
+    /// Its parts, in order.
     #[must_use]
     pub fn said(&self) -> Vec<Said<'_>> {
         match &self.0.entry {
@@ -245,7 +245,7 @@ impl Shown {
         }
     }
 
-    /// All that is said in it, as one text. A result is as it was, byte for byte.
+    /// All its parts as one text. A result is unchanged, byte for byte.
     #[must_use]
     pub fn text(&self) -> String {
         let is_result = matches!(self.0.entry, Entry::ToolFinished(_));
@@ -256,7 +256,7 @@ impl Shown {
         texts.collect::<Vec<_>>().join("\n")
     }
 
-    /// Where in [`Shown::text`] each of [`Shown::said`] begins, in bytes.
+    /// The offset of each part of [`Shown::said`] in [`Shown::text`], in bytes.
     pub(crate) fn places(&self) -> Vec<usize> {
         let is_result = matches!(self.0.entry, Entry::ToolFinished(_));
         let mut at = 0_usize;
@@ -275,7 +275,7 @@ impl Shown {
         self.0.entry.images()
     }
 
-    /// The result in it, if it is one.
+    /// Its tool result, if it is one.
     pub(crate) fn result(&self) -> Option<&ToolFinished> {
         match &self.0.entry {
             Entry::ToolFinished(finished) => Some(finished),
@@ -284,7 +284,7 @@ impl Shown {
     }
 }
 
-/// What stands before a call's arguments.
+/// The prefix of a call's arguments.
 fn call_mark(tool: &str) -> String {
     format!("[call of `{tool}`] ")
 }

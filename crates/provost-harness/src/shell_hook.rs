@@ -9,35 +9,37 @@ use tokio_util::sync::CancellationToken;
 
 use crate::stop_hook::{StopHookContext, StopHookHandler};
 
-/// How long a command may run unless told otherwise.
+/// Default time limit of a command.
 pub(crate) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Bytes kept of standard output and of standard error.
 const KEEP_BYTES_MAX: usize = 64 * 1024;
-/// Bytes of the end of each that stand in the reason of a check that failed.
+/// Maximum bytes of the end of each stream in the reason of a failed check.
 const TAIL_BYTES_MAX: usize = 4 * 1024;
-/// What a shell exits with for a command that it can't execute, and for one that isn't there.
+/// A shell's exit status for a command that it can't execute, and for one that doesn't exist.
 const NOT_EXECUTABLE: i32 = 126;
 const NOT_FOUND: i32 = 127;
-/// Time between the request to end and the end by force.
+/// Time between the request to end and the forced end.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// Runs a command in the workspace, with the [`StopHookContext`] as JSON on its standard input.
 ///
 /// Exit status 0 allows; 2 blocks, with standard output (or standard error if that is empty) as the reason; 3
 /// halts, with the same as the reason. Everything else is an error of some kind, whose meaning is the policy's
-/// [`on_error`](provost_event::StopHookPolicy::on_error): another status is [`StopHookVerdict::Error`] with the end of the output;
-/// 126, 127, a signal and a command that can't be started are [`StopHookVerdict::Broken`]; running longer than `timeout` is
-/// [`StopHookVerdict::TimedOut`]. Whatever the command started has ended when the verdict is there; where that wasn't seen, an
-/// allowance is `Broken`, and every verdict says so.
+/// [`on_error`](provost_event::StopHookPolicy::on_error): another status is [`StopHookVerdict::Error`] with the
+/// end of the output; 126, 127, a signal and a command that can't be started are [`StopHookVerdict::Broken`];
+/// running longer than `timeout` is [`StopHookVerdict::TimedOut`]. All processes of the command have ended when
+/// the verdict is returned; if that couldn't be confirmed, an allowance becomes `Broken`, and every verdict says
+/// so.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShellStopHook {
     /// Its name.
     pub name: String,
     /// The command, for `sh -c`.
     pub command: String,
-    /// How long it may take.
+    /// Its time limit.
     pub timeout: Duration,
-    /// All of its time, its end by force included: what ignores a request to end is ended in time. `None`: no bound.
+    /// The limit of all of its time, including its forced end: a process that ignores a request to end is killed
+    /// in time. `None`: no limit.
     pub ends_within: Option<Duration>,
 }
 
@@ -67,7 +69,7 @@ impl ShellStopHook {
 
     fn verdict(&self, finished: &Finished) -> StopHookVerdict {
         let verdict = self.answer(finished);
-        // Elsewhere nobody sees what it has started.
+        // On other platforms its processes can't be tracked.
         if finished.is_all_ended || !cfg!(unix) { verdict } else { with_what_is_left(verdict) }
     }
 
@@ -89,7 +91,7 @@ impl ShellStopHook {
     }
 }
 
-/// The verdict of a hook that has left something running: it may still change what the hook has found good.
+/// The verdict of a hook that has left processes running: they may still change what the hook has approved.
 fn with_what_is_left(verdict: StopHookVerdict) -> StopHookVerdict {
     let and_left = |words: String| format!("{words}\n[{MAYBE_LEFT}]");
     match verdict {
@@ -103,20 +105,20 @@ fn with_what_is_left(verdict: StopHookVerdict) -> StopHookVerdict {
     }
 }
 
-/// The verdict of a hook that took longer than `timeout`.
+/// The verdict of a hook that exceeded `timeout`.
 pub(crate) fn timed_out(timeout: Duration) -> StopHookVerdict {
     StopHookVerdict::TimedOut(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// The end of what was printed on both streams, where a program says what failed.
+/// The end of the output on both streams, which usually has the cause.
 fn last_words(finished: &Finished) -> String {
     let ends = [&finished.stdout, &finished.stderr].map(tail);
     let printed = ends.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>();
     if printed.is_empty() { "it printed nothing".to_owned() } else { printed.join("\n") }
 }
 
-/// The last [`TAIL_BYTES_MAX`] bytes of what was printed, from the beginning of a line if there is one in them; and how much
-/// that is of all.
+/// The last [`TAIL_BYTES_MAX`] bytes of the output, from the beginning of a line if there is one in them; and its
+/// share of the whole.
 fn tail(printed: &Captured) -> String {
     let text = printed.to_text_lossy();
     let text = text.trim();

@@ -1,6 +1,5 @@
-//! The judge of goals: one model call about the evidence, with nothing else to go by. It is a heuristic that catches
-//! agents which believe too early that they are done, and no security boundary: a model that is lied to well enough
-//! believes it.
+//! The judge of goals: one model call with only the evidence as input. It is a heuristic against agents that claim
+//! too early to be done, and no security boundary: sufficiently convincing false evidence deceives a model.
 
 mod account;
 mod clean;
@@ -28,18 +27,17 @@ pub use verdict::parse_verdict;
 
 use crate::{Clock, DeltaSink, Message, Model, ModelRequest, Part, Role, ToolChoice};
 
-/// How long a judge that was told to stop may take to say what it consumed.
+/// How long a cancelled judge may take to report its usage.
 const ENDING_MAX: Duration = Duration::from_secs(2);
-/// Time and tokens for a verdict, unless told otherwise.
+/// Default time and token limits of a verdict.
 const TIMEOUT_DEFAULT: Duration = Duration::from_mins(1);
 const OUTPUT_TOKENS_DEFAULT: u32 = 2_048;
-/// Characters of a failed call's message that are kept.
+/// Maximum characters kept of a failed call's message.
 const MESSAGE_CHARS_MAX: usize = 500;
-/// The status of a provider that wants its clients to come back later (RFC 6585, 4).
+/// The status of a rate limit (RFC 6585, 4).
 const TOO_MANY_REQUESTS: u16 = 429;
 
-/// Asks a model whether a condition is met. It remembers nothing from one question to the next; clones ask the same
-/// model.
+/// Asks a model whether a condition is met. It keeps no state between questions; clones ask the same model.
 #[derive(Clone)]
 pub struct GoalSupervisor {
     model: Arc<dyn Model>,
@@ -52,70 +50,72 @@ pub struct GoalSupervisor {
 /// One question to a judge.
 #[derive(Debug, Clone, Copy)]
 pub struct Inquiry<'a> {
-    /// Whose goal it is about.
+    /// The session with the goal.
     pub session: SessionId,
-    /// The turn that it is about, from 1.
+    /// The turn in question, from 1.
     pub turn: u32,
-    /// Answers that this model has given as a judge about this session before.
+    /// Earlier answers of this model as a judge of this session.
     pub asked_before: u32,
-    /// What must be true. Of an empty one nothing can be shown; it is asked all the same.
+    /// What must be true. An empty condition is never shown to be met; the judge is asked all the same.
     pub condition: &'a str,
-    /// What speaks for and against it.
+    /// The evidence.
     pub evidence: &'a Evidence,
-    /// Whether the last answer was no verdict, so that it is told once more what one looks like.
+    /// Whether the last answer was no verdict, so that the format is explained again.
     pub again: bool,
 }
 
-/// What came of a question.
+/// The result of a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judgement {
-    /// What the judge said.
+    /// The judge's answer.
     pub answer: JudgeAnswer,
-    /// What it consumed, as far as the provider said: also where the call failed, was too late or was told to stop.
+    /// Its usage, as far as the provider reported it: also if the call failed, timed out or was cancelled.
     pub usage: Usage,
-    /// The model by its own name; empty if the call failed.
+    /// The model that answered, by its own name; empty if the call failed.
     pub model: String,
 }
 
 impl GoalSupervisor {
-    /// One that asks `model`, with 60 s for a verdict of at most 2,048 tokens. `clock` measures the time.
+    /// A supervisor with `model` as the judge, with 60 s for a verdict of at most 2,048 tokens. `clock` measures
+    /// the time.
     #[must_use]
     pub fn new(model: Arc<dyn Model>, clock: Arc<dyn Clock>) -> Self {
         let (timeout, output_tokens_max) = (TIMEOUT_DEFAULT, OUTPUT_TOKENS_DEFAULT);
         Self { model, clock, timeout, output_tokens_max, effort: None }
     }
 
-    /// With so much time for each verdict, to the millisecond; with none, every judge that doesn't answer at once is
-    /// too late.
+    /// Sets the time limit of each verdict, to the millisecond; with 0, every judge that doesn't answer at once
+    /// times out.
     #[must_use]
     pub fn with_timeout(self, timeout: Duration) -> Self {
         Self { timeout, ..self }
     }
 
-    /// With verdicts of at most so many tokens, about which it thinks so much (as its provider has it if `None`). A
+    /// Sets the maximum tokens of a verdict and the effort of its reasoning (the provider's default if `None`). A
     /// verdict that is cut off at the cap is none.
     #[must_use]
     pub fn with_output(self, tokens_max: u32, effort: Option<Effort>) -> Self {
         Self { output_tokens_max: tokens_max, effort, ..self }
     }
 
-    /// Asks whether `condition` is met, by a summary of the conversation and what was done last, the newest first. An
-    /// answer that is no verdict is asked for once more: it takes at most two calls, each with the whole timeout. What
-    /// they consume isn't reported; [`ask`](Self::ask) does that.
+    /// Asks whether `condition` is met, given a summary of the conversation and the last actions, the newest
+    /// first. An answer that is no verdict is asked for once more: it takes at most two calls, each with the whole
+    /// timeout. Their usage isn't reported; [`ask`](Self::ask) does that.
     ///
     /// # Errors
     /// Why there is no verdict:
-    /// - [`Parse`](SupervisorError::Parse): twice no verdict ([`parse_verdict`]); this is the beginning of the second
-    ///   answer. An empty answer, thoughts alone and one cut off at the cap are no verdict.
-    /// - [`RateLimited`](SupervisorError::RateLimited): the status was 429, whatever the text says, or the adapter of a model
-    ///   that knows no status says so.
-    /// - [`Timeout`](SupervisorError::Timeout): the milliseconds that a call had.
+    /// - [`Parse`](SupervisorError::Parse): twice no verdict ([`parse_verdict`]); this is the beginning of the
+    ///   second answer. An empty answer, reasoning alone and an answer cut off at the cap are no verdict.
+    /// - [`RateLimited`](SupervisorError::RateLimited): the status was 429, whatever the text says, or the adapter
+    ///   of a model without statuses reports it.
+    /// - [`Timeout`](SupervisorError::Timeout): the time limit of a call, in milliseconds.
     /// - [`Llm`](SupervisorError::Llm): the call failed in another way, or the model refused; at most 500 characters of its
     ///   message. As [`Aborted`](ErrorClass::Aborted) where `cancel` fired.
     ///
     /// # Cancellation
-    /// When `cancel` fires the call is told to stop, and it fails as aborted, unless the model answers all the same; one that
-    /// doesn't stop is let go after 2 s. Nobody is asked after that. Dropping the future ends the call at once.
+    /// When `cancel` fires the call is cancelled, and it fails as aborted, unless the model answers all the same;
+    /// a call that doesn't stop is abandoned after 2 s. No further call is made. Dropping the future ends the call
+    /// at once.
     pub async fn verify(
         &self,
         condition: &str,
@@ -144,14 +144,14 @@ impl GoalSupervisor {
         }
     }
 
-    /// Asks once. What can go wrong is part of the answer, as for [`verify`](Self::verify). A verdict that comes when the
-    /// time is up, while the call is being ended, counts as too late.
+    /// Asks once. Errors are part of the answer, as for [`verify`](Self::verify). A verdict that arrives after the
+    /// time limit, while the call is being ended, counts as timed out.
     ///
     /// # Cancellation
-    /// When `cancel` fires the call is told to stop, and it fails as aborted, with what was consumed up to then. A model that
-    /// answers all the same is heard: whether that still means something is for whoever asked to say. One that doesn't stop
-    /// is let go after 2 s, and nothing is known of what it consumed. Nobody is asked if `cancel` has fired before. Dropping
-    /// the future ends the call at once.
+    /// When `cancel` fires the call is cancelled, and it fails as aborted, with the usage so far. If the model
+    /// answers all the same, its answer is returned: the caller decides whether it still counts. A call that
+    /// doesn't stop is abandoned after 2 s, and its usage is unknown. No call is made if `cancel` has fired
+    /// before. Dropping the future ends the call at once.
     pub async fn ask(&self, inquiry: &Inquiry<'_>, cancel: &CancellationToken) -> Judgement {
         if cancel.is_cancelled() {
             return failed(aborted(), Usage::default());
@@ -210,7 +210,7 @@ fn missed(failure: ModelFailure, cancel: &CancellationToken) -> Judgement {
     failed(if cancel.is_cancelled() { aborted() } else { error_of(failure) }, usage)
 }
 
-/// What a judge means that answered: only what it says counts, not what it thinks.
+/// The verdict in a judge's answer: only its text counts, not its reasoning.
 fn said(stop: StopReason, content: &[Block]) -> JudgeAnswer {
     let texts = content.iter().filter_map(|block| match block {
         Block::Text(text) => Some(text.as_str()),
@@ -219,7 +219,7 @@ fn said(stop: StopReason, content: &[Block]) -> JudgeAnswer {
     let text = texts.collect::<String>();
     let verdict = match stop {
         StopReason::EndTurn | StopReason::ToolUse => verdict::parse_verdict(&text),
-        // What would have come might have been another verdict.
+        // The complete answer might have been another verdict.
         StopReason::OutputCap => Err(verdict::no_verdict(&text)),
         StopReason::Refusal => Err(llm(ErrorClass::Refusal, &text)),
     };
@@ -252,7 +252,7 @@ fn failed(error: SupervisorError, usage: Usage) -> Judgement {
     Judgement { answer: JudgeAnswer::Failed(error), usage, model: String::new() }
 }
 
-/// Nobody watches a judge write.
+/// A judge's answer isn't streamed to observers.
 struct Unheard;
 
 impl DeltaSink for Unheard {

@@ -12,44 +12,45 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{Blobs, ImageData, SessionLog};
 
-/// What a tool may know of the call it serves.
+/// The context of a tool call.
 #[derive(Clone)]
 pub struct ToolContext {
     /// The call's effect; an idempotency key.
     pub effect: EffectId,
-    /// The folder the agent works in, absolute and without symlinks.
+    /// The workspace, absolute and without symlinks.
     pub workspace: Arc<Path>,
-    /// What the tool asked to be told at its last call in this session.
+    /// The state that the tool stored at its last call in this session.
     pub memory: Option<Json>,
-    /// How long the call may take. When that is over, `cancel` fires.
+    /// Time limit of the call. After it, `cancel` fires.
     pub timeout: Duration,
-    /// What is left of the time limit that binds the agent, at the call's beginning. Once `cancel` has fired, ending what the
-    /// call has started must fit into it: what ignores a request to end is ended by force in time. Absent without a limit.
+    /// What is left of the agent's time limit at the start of the call. After `cancel` has fired, ending the
+    /// call's processes must fit into it: those that ignore a request to end are killed in time. Absent without a
+    /// limit.
     pub limit: Option<Duration>,
-    /// Fires when the call shall end: the tool ends what it started, and returns.
+    /// Fires when the call must end: the tool ends its processes and returns.
     pub cancel: CancellationToken,
-    /// Outputs kept whole, for tools that can read them.
+    /// Stored outputs, for tools that can read them.
     pub blobs: Arc<dyn Blobs>,
-    /// What the model was shown of the session's log or said itself, for tools that look things up in it.
+    /// The part of the session's log that the model was shown or wrote itself, for tools that search it.
     pub log: SessionLog,
-    /// Bytes of output that the model gets to see; the middle of a longer one is left out.
+    /// Maximum bytes of output for the model; the middle of a longer output is left out.
     pub output_bytes_max: usize,
 }
 
-/// What a tool call gave. A tool that fails is data, not an error of Provost's.
+/// The result of a tool call. A tool that fails is data, not an error of Provost's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolOutput {
-    /// How it ended: `Ok`, `Error`, `Rejected` (arguments that don't fit), `TimedOut` or `Cancelled`.
+    /// How it ended: `Ok`, `Error`, `Rejected` (invalid arguments), `TimedOut` or `Cancelled`.
     pub status: ToolStatus,
-    /// What the model shall read: the result, or what went wrong and how to do better.
+    /// The text for the model: the result, or the error and its remedy.
     pub text: String,
-    /// Pictures that the model shall see besides; one that can't see is told that there are some.
+    /// Pictures for the model; a model that doesn't accept them gets a text that there are some.
     pub images: Vec<ImageData>,
-    /// What to be told at the next call in this session; `None` leaves that as it was.
+    /// State for the next call in this session; `None` leaves it unchanged.
     pub memory: Option<Json>,
-    /// The agent's plan from here on, if the call has changed it.
+    /// The agent's plan from here on, if the call changed it.
     pub plan: Option<Plan>,
-    /// What else is known of it: the exit status of a command, whether it only waited.
+    /// Further facts: the exit status of a command, whether it only waited.
     pub facts: CallFacts,
 }
 
@@ -66,7 +67,7 @@ impl ToolOutput {
         }
     }
 
-    /// A failure, in words that help the model.
+    /// A failure, with a message that helps the model.
     pub fn error(text: impl Into<String>) -> Self {
         Self {
             status: ToolStatus::Error,
@@ -78,7 +79,7 @@ impl ToolOutput {
         }
     }
 
-    /// Arguments that don't fit; nothing was done.
+    /// Invalid arguments; nothing was done.
     pub fn rejected(text: impl Into<String>) -> Self {
         Self {
             status: ToolStatus::Rejected,
@@ -91,32 +92,32 @@ impl ToolOutput {
     }
 }
 
-/// Something an agent can do.
+/// A tool of an agent.
 #[async_trait]
 pub trait Tool: Send + Sync {
-    /// What the model and the engine know of it.
+    /// The tool's specification, for the model and the engine.
     fn spec(&self) -> &ToolSpec;
 
-    /// Does it.
+    /// Runs a call.
     ///
     /// # Cancellation
     /// When `context.cancel` fires the tool returns soon, with nothing left running.
     async fn call(&self, input: &Json, context: &ToolContext) -> ToolOutput;
 
-    /// The folder that a call's relative paths count from, by what the tool asked to be told; the workspace where it says none.
+    /// The base folder of a call's relative paths, by the tool's stored state; the workspace if that has none.
     fn folder(&self, memory: Option<&Json>) -> Option<PathBuf> {
         let _ = memory;
         None
     }
 
-    /// The session has ended, or rests with its run: what the tool keeps for it goes. Must not block; may be called for a
-    /// session that never called the tool, and again.
+    /// The session has ended, or is suspended with its run: the tool drops its data for it. Must not block; may be
+    /// called for a session that never called the tool, and repeatedly.
     fn session_over(&self, session: SessionId) {
         let _ = session;
     }
 }
 
-/// The tools a process can run, by name; their order is stable.
+/// The tools of a process, by name; their order is stable.
 #[derive(Clone, Default)]
 pub struct Toolbox {
     by_name: BTreeMap<String, Arc<dyn Tool>>,
@@ -129,25 +130,25 @@ impl Toolbox {
         Self::default()
     }
 
-    /// With `tool`, in place of one of the same name.
+    /// Adds `tool`, replacing one with the same name.
     #[must_use]
     pub fn with(mut self, tool: impl Tool + 'static) -> Self {
         self.by_name.insert(tool.spec().name.clone(), Arc::new(tool));
         self
     }
 
-    /// The tool named `name`.
+    /// The tool with this `name`.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
         self.by_name.get(name)
     }
 
-    /// Tells all of them that a session is over.
+    /// Informs all of them that a session is over.
     pub(crate) fn session_over(&self, session: SessionId) {
         self.by_name.values().for_each(|tool| tool.session_over(session));
     }
 
-    /// What the policy says of them, ordered by name.
+    /// Their specifications for the policy, ordered by name.
     #[must_use]
     pub fn specs(&self) -> Vec<ToolSpec> {
         self.by_name.values().map(|tool| tool.spec().clone()).collect()

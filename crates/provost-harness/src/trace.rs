@@ -1,14 +1,14 @@
-//! The port to where traces go: one event after the other, each of them one JSON object.
+//! The port to trace sinks: a sequence of events, each of them one JSON object.
 
 use std::sync::Arc;
 
 use provost_event::{ActorKey, ChainContext, Delta, Record, Timestamp};
 
-/// Where one run's trace goes.
+/// A sink for one run's trace.
 ///
-/// It is told in order, on a thread of its own, and may block there: nobody waits for it. What comes faster than it
-/// is taken in waits in a queue; when that is full the oldest events are lost, and the next one says how many. A
-/// panic or an error is logged and counted, and the run goes on. It is given to a harness by
+/// Events arrive in order, on a thread of its own, which may block: no task waits for it. Events that arrive
+/// faster than they are handled are queued; when the queue is full the oldest are dropped, and the next event says
+/// how many. A panic or an error is logged and counted, and the run continues. Register it with
 /// [`Observers::with_trace`](crate::Observers::with_trace):
 ///
 /// ```
@@ -27,25 +27,25 @@ use provost_event::{ActorKey, ChainContext, Delta, Record, Timestamp};
 /// # drop(observers);
 /// ```
 pub trait TraceSink: Send {
-    /// Takes in what happened.
+    /// Handles an event.
     ///
     /// # Errors
-    /// Words for the log; it goes on being told.
+    /// A message for the log; later events still arrive.
     fn event(&mut self, event: &TraceEvent) -> Result<(), TraceError>;
 
-    /// Is told that no other event waits, or that none comes any more: the time to write what was held back.
+    /// Called when the queue is empty, and at the end: write buffered output here.
     ///
     /// # Errors
-    /// Words for the log.
+    /// A message for the log.
     fn flush(&mut self) -> Result<(), TraceError> {
         Ok(())
     }
 }
 
-/// Why a trace event couldn't be taken in.
+/// Why a trace event couldn't be handled.
 pub type TraceError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Keeps nothing.
+/// Discards all events.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoTrace;
 
@@ -58,54 +58,55 @@ impl TraceSink for NoTrace {
 /// One event of a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceEvent {
-    /// When.
+    /// Its time.
     pub at: Timestamp,
-    /// The event's name, as [`ObservedKind::name`](crate::ObservedKind::name) has it; `LOST` where some are missing.
+    /// The event's name by [`ObservedKind::name`](crate::ObservedKind::name); `LOST` for missing events.
     pub name: &'static str,
-    /// To whom it happened.
+    /// The actor it happened to.
     pub actor: ActorKey,
-    /// Where that stands among the agents of the run.
+    /// The actor's position among the agents of the run.
     pub chain: ChainContext,
-    /// What it belongs to: a run as `RUN`, an agent as `RUN.NUMBER`, below that `/turn-N`, and in a turn
-    /// `/llm-CALL` and `/tool-CALL`.
+    /// Its span: a run is `RUN`, an agent `RUN.NUMBER`, below that `/turn-N`, and in a turn `/llm-CALL` and
+    /// `/tool-CALL`.
     pub span: String,
-    /// What that belongs to in its turn; `None` for the run.
+    /// The parent span; `None` for the run.
     pub parent_span: Option<String>,
-    /// What exactly.
+    /// Its content.
     pub body: TraceBody,
 }
 
-/// What exactly happened.
+/// The content of a trace event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TraceBody {
-    /// This was committed.
+    /// A committed entry.
     Entry(Arc<Record>),
-    /// This was said and isn't committed yet.
+    /// A piece of an answer that isn't committed yet.
     Delta(Arc<Delta>),
-    /// So many events before this one are missing.
+    /// This many events before this one are missing.
     Lost(u64),
 }
 
 impl TraceEvent {
-    /// The event as a JSON object on one line. Secrets are not taken out.
+    /// The event as a JSON object on one line. Secrets are not removed.
     ///
-    /// Its fields, in this order; later versions may add some, but none changes its meaning or goes away:
+    /// Its fields, in this order; later versions may add fields, but none changes its meaning or is removed:
     ///
-    /// | field | what |
+    /// | field | content |
     /// |---|---|
     /// | `ts_ms` | when, in milliseconds since 1970 |
     /// | `event` | its name, such as `TOOL_START` |
     /// | `run` | the run |
-    /// | `session` | the agent; absent for what happens to the run as a whole |
-    /// | `chain` | `chain_id` (the run's), `parent` (the agent that asked for this one, or null), `depth` (0 for the root) |
-    /// | `span` | what it belongs to |
-    /// | `parent_span` | what that belongs to; absent for the run |
-    /// | `seq`, `entry` | of what was committed: its place in its log, and its `type` and own fields, as the log has them |
-    /// | `delta` | of what isn't committed: `kind` and `bytes`; the text follows with the answer |
-    /// | `count` | of `LOST`: how many events are missing before this one |
+    /// | `session` | the agent; absent for events of the run as a whole |
+    /// | `chain` | `chain_id` (the run's), `parent` (the parent agent, or null), `depth` (0 for the root) |
+    /// | `span` | its span |
+    /// | `parent_span` | the parent span; absent for the run |
+    /// | `seq`, `entry` | for a committed entry: its position in its log, and its `type` and own fields, as in the
+    /// log |
+    /// | `delta` | for an uncommitted piece: `kind` and `bytes`; the text follows with the answer |
+    /// | `count` | for `LOST`: how many events are missing before this one |
     ///
     /// # Errors
-    /// When an entry has no JSON form; none of today's can fail.
+    /// When an entry has no JSON form; no current entry can fail.
     pub fn to_json(&self) -> Result<String, serde_json::Error> {
         let run = self.actor.run();
         let mut line = format!(r#"{{"ts_ms":{},"event":"{}","run":"{run}""#, self.at.0, self.name);
@@ -123,7 +124,7 @@ impl TraceEvent {
             TraceBody::Lost(count) => format!(r#","count":{count}"#),
         });
         line.push('}');
-        // JSON kept as it came may have line ends, which in JSON can only stand between tokens.
+        // JSON in its original form may contain line ends, which can only be between tokens.
         Ok(if line.contains(['\n', '\r']) { line.replace(['\n', '\r'], " ") } else { line })
     }
 }
@@ -135,7 +136,7 @@ fn entry(record: &Record) -> Result<String, serde_json::Error> {
     Ok(format!(r#","seq":{},"entry":{{"type":"{}"{fields}"#, record.seq, record.entry.kind()))
 }
 
-/// Without its text: a secret may be cut between two pieces, where nobody would find it.
+/// Without its text: a secret may be split between two pieces and not be recognized.
 fn piece(delta: &Delta) -> Result<String, serde_json::Error> {
     let kind = serde_json::to_string(&delta.kind)?;
     Ok(format!(r#","delta":{{"kind":{kind},"bytes":{}}}"#, delta.text.len()))

@@ -1,4 +1,4 @@
-//! The conversation as a model sees it: a fold of the session's log that only grows.
+//! The conversation from a model's view: a fold of the session's log that only grows.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -12,23 +12,23 @@ use provost_event::{
 
 use crate::ImageData;
 
-/// The tags that stand around Provost's words to a model.
+/// The tag around Provost's messages to a model.
 const REMINDER_NAME: &str = "system-reminder";
 const REMINDER_END: &str = "</system-reminder>";
 
-/// Who speaks in a message.
+/// The author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// Everybody but the model: people, Provost, tools.
+    /// Everything but the model: the user, other agents, Provost, tools.
     User,
     /// The model.
     Assistant,
 }
 
-/// One piece of what a model is told.
+/// One part of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Part {
-    /// A block as it is; never [`Block::Image`].
+    /// A block, unchanged; never [`Block::Image`].
     Block(Block),
     /// A picture.
     Image(ImageData),
@@ -38,9 +38,9 @@ pub enum Part {
         call: CallId,
         /// The tool.
         tool: String,
-        /// What came of it.
+        /// Its output.
         output: String,
-        /// Pictures that came with it.
+        /// Its pictures.
         images: Vec<ImageData>,
         /// Whether it failed.
         is_error: bool,
@@ -48,7 +48,8 @@ pub enum Part {
 }
 
 impl Part {
-    /// Whether it is Provost's own words in a request that Provost made; a person can write a text that begins alike.
+    /// Whether it is a message by Provost in a request that Provost made; a person can write a text that begins
+    /// alike.
     #[must_use]
     pub fn is_reminder(&self) -> bool {
         matches!(self, Self::Block(Block::Text(text))
@@ -56,12 +57,12 @@ impl Part {
     }
 }
 
-/// A wire format, and which of its dialects.
+/// A wire format, and its dialect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Dialect {
     /// The format.
     pub wire: &'static str,
-    /// What tells the format's dialects apart; its own numbering.
+    /// Distinguishes dialects of the format; numbered by the format.
     pub variant: u32,
 }
 
@@ -72,17 +73,17 @@ struct WireForm {
     bytes: Bytes,
 }
 
-/// One message of a conversation; never changes, so that its serialized form is made once and sent each turn.
+/// One message of a conversation; immutable, so that its serialized form is made once and sent each turn.
 #[derive(Debug)]
 pub struct Message {
-    /// Who speaks.
+    /// The author.
     pub role: Role,
-    /// What is said; never empty.
+    /// The content; never empty.
     pub parts: Vec<Part>,
     wire: [OnceLock<WireForm>; DIALECTS_KEPT],
 }
 
-/// Serialized forms that a message keeps: its format's, and that without what the model thought.
+/// Maximum serialized forms of a message: its format's, and the same without reasoning.
 const DIALECTS_KEPT: usize = 2;
 
 impl Message {
@@ -92,8 +93,8 @@ impl Message {
         Self { role, parts, wire: [const { OnceLock::new() }; DIALECTS_KEPT] }
     }
 
-    /// The message in `dialect`, made by `serialize` when it isn't there yet. Only the first two dialects asked for
-    /// are kept.
+    /// The message in `dialect`, made by `serialize` if it isn't cached. Only the first two requested dialects are
+    /// cached.
     pub fn wire(&self, dialect: Dialect, serialize: impl Fn(&Self) -> Bytes) -> Cow<'_, [u8]> {
         for kept in &self.wire {
             let form = kept.get_or_init(|| WireForm { dialect, bytes: serialize(self) });
@@ -105,28 +106,28 @@ impl Message {
     }
 }
 
-/// The conversation of one session up to some entry.
+/// The conversation of one session up to an entry.
 #[derive(Debug, Clone, Default)]
 pub struct Transcript {
     head: Seq,
     messages: Vec<Arc<Message>>,
-    /// Where each message comes from.
+    /// The origin of each message.
     places: Vec<Place>,
-    /// What was said to the model since its last answer, with the entries that say it; becomes a message with the
-    /// next call.
+    /// New parts for the model since its last answer, with their entries; they become a message with the next
+    /// call.
     waiting: Vec<(Seq, Part)>,
-    /// A summary that was taken over, so that its own entry doesn't put it in again.
+    /// The entry of an applied summary, so that it isn't applied twice.
     summed_up_at: Seq,
-    /// What Provost's own words carry, so that nobody else's are taken for them.
+    /// The id in Provost's messages, so that no other text is mistaken for one.
     reminder_id: Arc<str>,
 }
 
-/// Where a message comes from.
+/// The origin of a message.
 #[derive(Debug, Clone)]
 struct Place {
-    /// The log position up to which it speaks.
+    /// The last log position of its content.
     end: Seq,
-    /// The entry that each of its parts is from.
+    /// The entry of each of its parts.
     parts: Vec<Seq>,
 }
 
@@ -137,9 +138,9 @@ impl Transcript {
         Self::default()
     }
 
-    /// The conversation as the model sees it from a summary on, before what follows the range that `compacted`, the
-    /// entry `at`, stands for. The entries behind that range are to be folded in next. Provost's own words carry
-    /// `reminder_id`, which the session's first entry has.
+    /// The conversation from a summary on, without the entries after the range that `compacted`, the entry `at`,
+    /// replaces. These are to be folded in next. Provost's messages carry `reminder_id`, which is in the session's
+    /// first entry.
     #[must_use]
     pub fn from_summary(at: Seq, compacted: &Compacted, reminder_id: &str) -> Self {
         let reminder_id = reminder_id.into();
@@ -161,8 +162,8 @@ impl Transcript {
         &self.messages
     }
 
-    /// Folds in the next entry of the log. Entries at or before [`Transcript::head`] are passed over. For an
-    /// image that is not among `images` there will be a line of text that says so.
+    /// Folds in the next entry of the log. Entries at or before [`Transcript::head`] are ignored. An image that
+    /// isn't in `images` is replaced by a line of text.
     pub fn fold(&mut self, record: &Record, images: &HashMap<BlobId, ImageData>) {
         if record.seq <= self.head {
             return;
@@ -235,7 +236,7 @@ impl Transcript {
     }
 
     fn begin(&mut self, started: &SessionStarted, images: &HashMap<BlobId, ImageData>) {
-        // What a fork goes on with was folded in before.
+        // The conversation that a fork continues was folded in before.
         if started.fork.is_some() {
             return;
         }
@@ -247,8 +248,8 @@ impl Transcript {
         started.images.iter().for_each(|image| self.wait(shown(image, images)));
     }
 
-    /// The messages with `question` behind them, which is no part of the conversation. A call of the last answer that
-    /// has no result is said not to have been made: providers want one for each.
+    /// The messages followed by `question`, which isn't part of the conversation. A call of the last answer
+    /// without a result gets one saying that it wasn't made: providers require a result for each call.
     #[must_use]
     pub fn asked(&self, question: &str) -> Vec<Arc<Message>> {
         let mut parts = self.waiting.iter().map(|(_, part)| part.clone()).collect::<Vec<_>>();
@@ -284,7 +285,7 @@ impl Transcript {
         missing.collect()
     }
 
-    /// What is said of the id before everything else.
+    /// The announcement of the id before everything else.
     fn announcement(&self) -> Option<String> {
         let id = Some(&*self.reminder_id).filter(|id| !id.is_empty())?;
         Some(reminder(&reminder_announcement(id), id))
@@ -300,7 +301,7 @@ impl Transcript {
 
     fn close_waiting(&mut self, at: Seq) {
         let mut parts = std::mem::take(&mut self.waiting);
-        // Somebody may have spoken while a tool ran; providers want a call's result right behind the call.
+        // A message may have arrived while a tool ran; providers require a call's result directly after the call.
         parts.sort_by_key(|(_, part)| !matches!(part, Part::ToolResult { .. }));
         self.push(Role::User, parts, at);
     }
@@ -313,8 +314,8 @@ impl Transcript {
         }
     }
 
-    /// Puts the summary in place of every message that ends at or before the range's end, and shorter forms in place
-    /// of results and pictures. A message that changes is made anew, and so is its serialized form.
+    /// Replaces every message that ends at or before the range's end with the summary, and results and pictures
+    /// with shorter forms. A changed message is created anew, and so is its serialized form.
     fn compact(&mut self, compacted: &Compacted) {
         if !compacted.through.is_start() && self.head > self.summed_up_at {
             let gone = self.places.partition_point(|place| place.end <= compacted.through);
@@ -348,7 +349,7 @@ impl Transcript {
     }
 }
 
-/// The form that a part of the entry `seq` gets by a compaction, if it isn't as it was.
+/// The shortened form of a part of the entry `seq` after a compaction, if it changes.
 fn shortened(part: &Part, seq: Seq, compacted: &Compacted) -> Option<Part> {
     let is_line = !seq.is_start() && (seq <= compacted.lines_through || compacted.superseded.contains(&seq));
     match part {
@@ -369,14 +370,14 @@ fn shortened(part: &Part, seq: Seq, compacted: &Compacted) -> Option<Part> {
     }
 }
 
-/// Provost's own words between the tags that say so; with an id that nobody knows who writes files or results.
+/// A message by Provost between its tags; with an id that is unknown to authors of files and results.
 pub(crate) fn reminder(body: &str, id: &str) -> String {
     let id = if id.is_empty() { String::new() } else { format!(" id=\"{id}\"") };
     format!("<{REMINDER_NAME}{id}>\n{}\n{REMINDER_END}", untagged(body))
 }
 
-/// A reminder's words without the tags that stand around them. Such tags within the words stay readable, but are none
-/// any more: nobody closes the reminder early, and no reminder stands in another.
+/// A reminder's text without the tags around it. Such tags within the text stay readable, but are escaped: no text
+/// can close the reminder early, and reminders aren't nested.
 pub(crate) fn untagged(body: &str) -> String {
     let mut rest = body.trim_matches('\n');
     while let Some(inner) = within_tags(rest) {
@@ -398,7 +399,7 @@ fn within_tags(text: &str) -> Option<&str> {
     (attributes.is_empty() || attributes.starts_with(' ')).then_some(words.trim())
 }
 
-/// Whether what stands behind a `<` makes it the reminder's tag, as forgivingly as somebody might read it.
+/// Whether the text after a `<` makes it the reminder's tag, as tolerantly as a model might read it.
 fn begins_tag(after: &str) -> bool {
     let name = after.trim_start().trim_start_matches('/').trim_start();
     name.get(..REMINDER_NAME.len()).is_some_and(|name| name.eq_ignore_ascii_case(REMINDER_NAME))

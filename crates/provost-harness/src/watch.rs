@@ -1,20 +1,21 @@
-//! How somebody watches an embedded harness.
+//! The callback of an embedded harness.
 
 use std::sync::Arc;
 
 use provost_event::{Delta, Record, SessionId, ToolFinished, ToolStarted, TurnEnded};
 
-/// Streams what happens to whoever watches. Every method does nothing unless overridden.
+/// Gets the events of a run as they happen. Every method does nothing unless overridden.
 ///
-/// Calls come from the harness's tasks and must return quickly. A panic in one is caught and logged; the run goes on.
+/// Calls come from the harness's tasks and must return quickly. A panic in one is caught and logged; the run
+/// continues.
 pub trait HarnessCallback: Send + Sync {
     /// A piece of an answer that isn't committed yet.
     fn on_delta(&self, delta: &Delta) {
         let _ = delta;
     }
 
-    /// An entry was committed. Called for every entry of the session and of its run, also for those the methods
-    /// below tell of.
+    /// An entry was committed. Called for every entry of the session and of its run, including those of the
+    /// methods below.
     fn on_record(&self, record: &Arc<Record>) {
         let _ = record;
     }
@@ -35,7 +36,7 @@ pub trait HarnessCallback: Send + Sync {
     }
 }
 
-/// Watches nothing.
+/// Ignores all events.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoCallback;
 

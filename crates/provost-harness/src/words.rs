@@ -1,4 +1,4 @@
-//! What an external agent is yet to be told, as its log has it.
+//! The pending messages to an external agent, from its log.
 
 use std::collections::VecDeque;
 
@@ -11,30 +11,30 @@ use provost_event::{
 use crate::transcript::untagged;
 use crate::{Home, HomeError};
 
-/// What is said before words that may have been typed in already.
+/// The note before messages that may have been typed in already.
 const MAYBE_TOLD: &str =
     "(You may have been told this before and have begun with it: look at what is there first.)";
 
-/// What is to be typed in.
+/// A prompt to type in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prompt {
-    /// The words.
+    /// The text.
     pub text: String,
-    /// The last entry that they come from; goes into the note that they were taken.
+    /// The last entry that it includes; part of the entry that it was submitted.
     pub through: Seq,
-    /// Whoever typed them in before was interrupted: they may have been taken then, and begun with.
+    /// The process that typed it before was interrupted: it may have been submitted then.
     pub is_uncertain: bool,
 }
 
 impl Prompt {
-    /// The words as an agent is told them: where they are uncertain, with a word about that before.
+    /// The text for the agent: with a note before it if it is uncertain.
     #[must_use]
     pub fn for_agent(&self) -> String {
         if self.is_uncertain { format!("{MAYBE_TOLD}\n\n{}", self.text) } else { self.text.clone() }
     }
 }
 
-/// A session's log, looked at for words to its agent. It goes along with the log, also while an exchange is going on.
+/// The pending messages in a session's log. It follows the log, also during an exchange.
 pub struct Words {
     records: BoxStream<'static, Result<std::sync::Arc<Record>, HomeError>>,
     head: Seq,
@@ -42,13 +42,13 @@ pub struct Words {
     told: Vec<(Seq, String)>,
     has_begun: bool,
     refusal: Option<String>,
-    /// The last exchange's beginning: what was pending then may have been typed in.
+    /// The start of the last exchange: what was pending then may have been typed in.
     offered: Seq,
     is_uncertain: bool,
 }
 
 impl Words {
-    /// The words in the log of `session`, from its first entry on.
+    /// The messages in the log of `session`, from its first entry on.
     pub(crate) fn of(home: &dyn Home, session: SessionId) -> Self {
         Self {
             records: home.subscribe(session.into(), Seq::START),
@@ -62,7 +62,7 @@ impl Words {
         }
     }
 
-    /// Takes in the log through entry `through`.
+    /// Reads the log through entry `through`.
     pub(crate) async fn catch_up(&mut self, through: Seq) -> Result<(), HomeError> {
         while self.head < through {
             self.next().await?;
@@ -70,7 +70,7 @@ impl Words {
         Ok(())
     }
 
-    /// Waits until there is something to be told; returns at once where there is.
+    /// Waits until there is a pending message; returns at once if there is one.
     ///
     /// # Errors
     /// When the log can't be read.
@@ -84,7 +84,8 @@ impl Words {
         Ok(())
     }
 
-    /// All that is to be told, as one text. It stays pending until a note in the log says that it was submitted.
+    /// All pending messages as one text. They stay pending until an entry in the log says that they were
+    /// submitted.
     #[must_use]
     pub fn prompt(&self) -> Option<Prompt> {
         let (through, _) = self.pending.back()?;
@@ -93,18 +94,18 @@ impl Words {
         Some(Prompt { text: texts.join("\n\n"), through: *through, is_uncertain })
     }
 
-    /// Forgets what `prompt` has; for whoever has just noted that it was submitted.
+    /// Removes the messages of `prompt`, after the entry that it was submitted.
     pub fn told(&mut self, prompt: &Prompt) {
         self.submitted(prompt.through);
     }
 
-    /// Whether the agent was ever told something: a program that is started now goes on with earlier work.
+    /// Whether the agent ever got a message: a program that is started now continues earlier work.
     #[must_use]
     pub const fn has_begun(&self) -> bool {
         self.has_begun
     }
 
-    /// Why what the program asked for last was refused, if it was.
+    /// Why the program's last request was denied, if it was.
     #[must_use]
     pub fn refusal(&self) -> Option<&str> {
         self.refusal.as_deref()
@@ -165,7 +166,7 @@ impl Words {
         }
     }
 
-    /// Has all that was ever told told again: to a program that was started anew and remembers nothing.
+    /// Makes all messages pending again, for a program that was restarted without its state.
     pub fn start_over(&mut self) {
         self.is_uncertain |= !self.told.is_empty();
         self.pending.extend(self.told.drain(..));
@@ -199,8 +200,8 @@ impl Words {
     }
 }
 
-/// Provost's own words for a program. They quote what checks and judges print, which isn't to pose as the program's own
-/// reminders to its model, or as anybody's.
+/// A message by Provost for a program. It quotes the output of checks and judges, which must not look like the
+/// program's own reminders to its model, or like a person's message.
 fn own_words(body: &str) -> String {
     untagged(body)
 }

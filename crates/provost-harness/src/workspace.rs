@@ -1,4 +1,4 @@
-//! What can be said of a workspace as a whole.
+//! The state of a workspace as a whole.
 
 mod changes;
 
@@ -9,11 +9,11 @@ use ignore::WalkBuilder;
 
 pub(crate) use changes::Seen;
 
-/// Files looked at; a workspace with more is told apart by the first so many only.
+/// Maximum files inspected; in a larger workspace only the first ones count.
 const FILES_MAX: usize = 50_000;
 
-/// A fingerprint of the files in `workspace` by name, size and time of change: equal when nothing changed.
-/// What git would ignore doesn't count. Blocking; its cost is one look at each file's metadata.
+/// A fingerprint of the files in `workspace` by name, size and modification time: equal if nothing changed. Files
+/// ignored by git don't count. Blocking; reads each file's metadata once.
 pub(crate) fn fingerprint(workspace: &Path) -> String {
     let mut hasher = blake3::Hasher::new();
     let walk = WalkBuilder::new(workspace)

@@ -1,4 +1,4 @@
-//! What the checks work with: homes over one place, effects performed by hand, and waits with a deadline.
+//! Helpers of the checks: backends on one place, effects performed by hand, and waits with a deadline.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,12 +16,12 @@ use tokio_util::sync::CancellationToken;
 use super::HomeMaker;
 use crate::{Clock, Executor, Home, HomeError, Posted, Serving, SimulatedClock};
 
-/// Whatever is to happen must have happened by then.
+/// The deadline of every wait.
 const DEADLINE: Duration = Duration::from_secs(10);
-/// When a home's clock begins.
+/// The start time of a backend's clock.
 const START: Timestamp = Timestamp(100_000_000);
 
-/// One place, and a clock for all homes over it.
+/// One place, and a clock for all backends on it.
 pub(super) struct Bench<'a, M: HomeMaker> {
     maker: &'a M,
     place: M::Place,
@@ -39,14 +39,14 @@ impl<'a, M: HomeMaker> Bench<'a, M> {
     }
 }
 
-/// A run that is served, and what it wants to have done.
+/// A served run, and the effects it requests.
 pub(super) struct Served {
     pub(super) guard: Box<dyn Serving>,
     pub(super) stop: CancellationToken,
     calls: mpsc::UnboundedReceiver<Call>,
 }
 
-/// An effect that waits to be performed.
+/// An effect to be performed.
 pub(super) struct Call {
     pub(super) id: EffectId,
     pub(super) effect: Effect,
@@ -54,7 +54,7 @@ pub(super) struct Call {
     pub(super) answer: oneshot::Sender<Event>,
 }
 
-/// Hands every effect to the check.
+/// Passes every effect to the check.
 struct Hands(mpsc::UnboundedSender<Call>);
 
 #[async_trait]
@@ -64,7 +64,7 @@ impl Executor for Hands {
         let told = self.0.send(Call { id, effect, cancel, answer });
         match (told, answered.await) {
             (Ok(()), Ok(event)) => event,
-            // The check has forgotten the call: it is never answered.
+            // The check has dropped the call: it is never answered.
             _ => std::future::pending().await,
         }
     }
@@ -82,7 +82,7 @@ pub(super) async fn serve(home: &Arc<dyn Home>, run: RunId) -> Served {
     ok(try_serve(home, run).await)
 }
 
-/// Serves a run that somebody else may still be giving up.
+/// Serves a run that another backend may still be releasing.
 pub(super) async fn serve_when_free(home: &Arc<dyn Home>, run: RunId) -> Served {
     let free = async {
         loop {
@@ -96,7 +96,7 @@ pub(super) async fn serve_when_free(home: &Arc<dyn Home>, run: RunId) -> Served 
 }
 
 impl Served {
-    /// The next effect that is begun.
+    /// The next effect that is started.
     pub(super) async fn call(&mut self) -> Call {
         tokio::select! {
             call = soon("an effect is begun", self.calls.recv()) => {
@@ -118,7 +118,7 @@ impl Call {
         assert!(self.answer.send(event).is_ok(), "nobody waits for the result of {}", self.id);
     }
 
-    /// The model says its last words.
+    /// The model gives its final answer.
     pub(super) fn done(self) {
         let event = done(self.id.seq);
         self.answer(event);
@@ -131,7 +131,7 @@ impl Call {
     }
 }
 
-/// `what` must come before the deadline.
+/// `what` must happen before the deadline.
 pub(super) async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
     match tokio::time::timeout(DEADLINE, future).await {
         Ok(value) => value,
@@ -222,7 +222,7 @@ pub(super) fn done(seq: Seq) -> Event {
     answered(seq, vec![Block::Text("Done.".to_owned())], StopReason::EndTurn)
 }
 
-/// The model asks for so many tools at once.
+/// The model calls this many tools at once.
 pub(super) fn asks_for_tools(seq: Seq, count: usize) -> Event {
     let call = |number: usize| {
         Block::ToolCall(ToolCall {

@@ -11,7 +11,7 @@ use super::bench::{
     tool_done,
 };
 
-/// An abort must have reached its effect by then, wherever it was decided.
+/// An abort must reach its effect within this time, wherever it was decided.
 const ABORT_WITHIN: Duration = Duration::from_secs(1);
 pub(super) const SECOND_MS: u64 = 1000;
 
@@ -97,7 +97,7 @@ pub(super) async fn what_others_decide_is_performed_where_the_run_is_served(make
     post(&other, run(1), start(Budget::default())).await;
     let call = served.call().await;
     let seq = call.id.seq;
-    // Its result comes from elsewhere too: whoever performs it here may stop.
+    // Its result comes from elsewhere too: the local execution may stop.
     post(&other, root(1), asks_for_tools(seq, 1)).await;
     soon("a closed effect is stopped", call.cancel.cancelled()).await;
     let tool = served.call().await;
@@ -126,7 +126,7 @@ pub(super) async fn timers_fire_in_order(maker: &impl HomeMaker) {
     entry(&home, root(1), "retry").await;
     bench.clock.advance_ms(4 * SECOND_MS);
     served.no_call();
-    // Both are overdue now: the retry's came first, so there is a call for the deadline to stop.
+    // Both are overdue now: the retry is the earlier one, so there is a call for the deadline to stop.
     bench.clock.advance_ms(10 * SECOND_MS);
     let call = served.call().await;
     soon("the deadline stops the call", call.cancel.cancelled()).await;
@@ -150,8 +150,8 @@ pub(super) async fn timers_survive_a_restart(maker: &impl HomeMaker) {
     let home = bench.open().await;
     let mut served = serve_when_free(&home, run(1)).await;
     let call = served.call().await;
-    // What lay between doesn't count: the minute begins anew with what was used of it before. A tenth is kept for last
-    // words.
+    // The time in between doesn't count: the minute continues from what was used before. A tenth is kept for the
+    // final summary.
     bench.clock.advance_ms(53 * SECOND_MS);
     assert!(!call.cancel.is_cancelled() && !kinds(&home, run(1)).await.contains(&"budget_exhausted"));
     bench.clock.advance_ms(2 * SECOND_MS);

@@ -1,4 +1,4 @@
-//! What is kept, and how it is read.
+//! What is stored, and how it is read.
 
 use std::sync::Arc;
 
@@ -102,7 +102,7 @@ pub(super) async fn subscribers_get_every_entry_once(maker: &impl HomeMaker) {
     assert_eq!(late, expected(3), "subscribed in the middle");
 }
 
-/// The numbers of what a subscription gives, up to the last of all.
+/// The numbers of a subscription's entries, up to the last of all.
 async fn collect(home: Arc<dyn Home>, after: u64, posts: u64) -> Vec<u64> {
     let records = home.subscribe(root(1), Seq(after));
     let wanted = usize::try_from(posts + 2 - after).unwrap_or(usize::MAX);

@@ -1,4 +1,4 @@
-//! Who works on a run, and what becomes of it when they are gone.
+//! Which process holds a run, and what happens to the run when that process is gone.
 
 use provost_engine::RunEvent;
 use provost_event::{Budget, Entry, ResumeCause, RunId};
@@ -32,7 +32,7 @@ pub(super) async fn what_a_server_that_vanished_left_is_made_again(maker: &impl 
     entry(&home, run(1), "ended").await;
     served.no_call();
     served.guard.release().await;
-    // At rest there is nothing to recover.
+    // A suspended run needs no recovery.
     let before = kinds(&home, run(1)).await;
     let mut served = serve(&home, run(1)).await;
     assert_eq!(kinds(&home, run(1)).await, before);
@@ -68,7 +68,7 @@ pub(super) async fn a_stopped_server_drops_what_is_in_flight(maker: &impl HomeMa
     soon("what is in flight is dropped", call.answer.closed()).await;
     served.guard.release().await;
     assert!(!kinds(&home, run(1)).await.contains(&"ended"));
-    // Nobody works on it, but it can still be spoken to.
+    // No process serves it, but it still accepts messages.
     post(&home, run(1), RunEvent::Say { agent: 0, text: "hello".to_owned(), by: "ann".to_owned() }).await;
     assert_eq!(kinds(&home, root(1)).await.last(), Some(&"user_message"));
 }

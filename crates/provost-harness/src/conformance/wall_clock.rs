@@ -1,4 +1,4 @@
-//! A wall clock that is set, forward or back, in the middle of a wait or of work.
+//! A wall clock that is set, forward or back, during a wait or during work.
 
 use provost_engine::SessionEvent;
 use provost_event::{Budget, Elapsed, Entry, Outcome};
@@ -43,7 +43,7 @@ pub(super) async fn a_wait_lasts_as_long_as_it_says(maker: &impl HomeMaker) {
 
 /// Waits that began in a process that didn't serve the run.
 pub(super) async fn a_wait_found_in_the_store_is_over_when_its_time_has_come(maker: &impl HomeMaker) {
-    // By how much the wall clock was set while no process served the run, and how long is still waited.
+    // How far the wall clock was set while no process served the run, and the remaining wait.
     for (jump_ms, waits_ms) in [(-HOUR_MS, WAIT_MS), (2_000, WAIT_MS - 2_000), (HOUR_MS, 0)] {
         let bench = Bench::new(maker).await;
         let home = bench.open().await;

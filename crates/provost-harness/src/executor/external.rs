@@ -1,4 +1,4 @@
-//! Having an external agent's program go on, answering its questions, and ending it.
+//! Continues an external agent's program, answers its questions, and ends it.
 
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
@@ -64,7 +64,7 @@ impl HarnessExecutor {
         }
     }
 
-    /// Ends the program of an external agent. Once half of `limit` is over it is ended by force: that takes a moment, too.
+    /// Ends the program of an external agent. After half of `limit` it is killed, as that takes a moment too.
     pub(super) async fn close_terminal(
         &self,
         session: SessionId,

@@ -1,4 +1,4 @@
-//! Asking the hooks of a moment.
+//! Calls the hooks of a hook point.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::known::Opening;
 use crate::{HookQuestion, HookQuestionSubject, read_actor};
 
 impl HarnessExecutor {
-    /// Asks the hooks that the policy names for the subject's moments, within each one's time.
+    /// Calls the policy's hooks at the trigger's hook points, each within its time limit.
     pub(super) async fn ask_hooks(&self, consult: &Consult, cancel: &CancellationToken) -> Vec<HookReport> {
         let opening = match self.known.opening(self.home(), consult.session).await {
             Ok(opening) => opening,
@@ -41,7 +41,7 @@ impl HarnessExecutor {
         Dispatch { hooks, registry, programs, question, clock, cancel }
     }
 
-    /// With how urgent the configured sub-agent is that is asked for: the run's policy has it, not the agent's.
+    /// With the priority of the configured sub-agent to spawn: it is in the run's policy, not in the agent's.
     async fn with_priority(&self, consult: &Consult) -> Consult {
         let mut consult = consult.clone();
         let run = consult.session.run;
@@ -60,7 +60,7 @@ impl HarnessExecutor {
         consult
     }
 
-    /// The results of tool calls that the question points at, as far as they can be read.
+    /// The results of tool calls that the question refers to, as far as they can be read.
     async fn results(&self, consult: &Consult) -> Vec<Arc<Record>> {
         let places = match &consult.details {
             ConsultDetails::Result { finished, .. } => vec![*finished],
@@ -100,7 +100,7 @@ pub(super) fn question(
     })
 }
 
-/// What is said where it isn't even known which hooks there are: no where a hook that is silent means no.
+/// The report if even the hooks are unknown: a denial where a hook without an answer denies.
 fn nobody_asked(consult: &Consult, why: &str) -> Option<HookReport> {
     let moment = consult.about.moments().first().copied()?;
     let why = format!("the hooks can't be asked: {why}");

@@ -1,4 +1,4 @@
-//! Asking a judge whether a goal is reached.
+//! Calls a judge to verify a goal.
 
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::supervisor::{Sources, gather};
 use crate::{GoalSupervisor, Inquiry, Judgement};
 
 impl HarnessExecutor {
-    /// Asks a judge; whatever goes wrong is its answer.
+    /// Calls a judge; every error is part of its answer.
     pub(super) async fn judge(&self, call: &JudgeCall, cancel: &CancellationToken) -> JudgeReport {
         let started = self.deps.clock.monotonic();
         let asked = AssertUnwindSafe(self.judged(call, cancel)).catch_unwind().await;
@@ -26,7 +26,7 @@ impl HarnessExecutor {
         JudgeReport { answer, usage, model, duration_ms, evidence }
     }
 
-    /// The judgement, and the workspace's fingerprint. Nobody reads that of one who was told to stop.
+    /// The judgement, and the workspace's fingerprint. A cancelled judge needs no fingerprint.
     async fn judged(&self, call: &JudgeCall, cancel: &CancellationToken) -> (Judgement, String) {
         let opening = match self.known.opening(self.home(), call.session).await {
             Ok(opening) => opening,

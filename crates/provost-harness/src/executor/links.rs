@@ -1,4 +1,4 @@
-//! Where a path really leads. Permissions are judged by a call's text, and a link may make that text untrue.
+//! The real target of a path. Permissions are checked against a call's text, and a link may make that text untrue.
 
 use std::ffi::OsString;
 use std::io::ErrorKind::{NotADirectory, NotFound};
@@ -10,15 +10,15 @@ use serde_json::Value;
 
 use crate::known::Opening;
 
-/// The argument by which tools name a file or folder.
+/// The argument with a path of a file or folder.
 const PATH: &str = "path";
-/// Links that a path may lead over; Linux itself follows no more.
+/// Maximum links on a path; Linux itself follows no more.
 const LINKS_MAX: usize = 40;
 
-/// Why a call isn't made though its text is allowed: its path leads over a link to where the permissions don't let it
-/// go, or it can't be told where it leads. Looks at the files once, and only where there are permissions and a path.
-/// Between this look and the tool's own a link may still be made; what holds then is only that the file tools stay in
-/// the workspace.
+/// Why a call isn't made though its text is allowed: its path leads over a link to a place that the permissions
+/// don't allow, or its target can't be determined. Looks at the files once, and only if there are permissions and
+/// a path. A link may still be created between this check and the tool's own access; then the only guarantee is
+/// that the file tools stay in the workspace.
 pub(super) async fn leads_astray(run: &ToolRun, opening: &Opening) -> Option<String> {
     if opening.permissions.is_open() {
         return None;
@@ -46,25 +46,25 @@ fn refusal(permissions: &Permissions, tool: &str, target: &str, input: &Json) ->
     }
 }
 
-/// Where `path` leads if that isn't what its text says; `None` if it is.
+/// The target of `path` if that differs from its text; `None` if it doesn't.
 ///
 /// # Errors
-/// Why that can't be told, in words.
+/// Why that can't be determined, in words.
 fn target(workspace: &Path, path: &str) -> Result<Option<PathBuf>, String> {
     let path = workspace.join(path);
     let real = real(&path)?;
     Ok((real != cleaned(&path)).then_some(real))
 }
 
-/// The path without links, which are followed part by part as the system does it: `..` goes up from where they lead.
-/// What isn't there leads nowhere else and stays as it is written.
+/// The path with all links resolved as the system does it: `..` goes up from their target. A part that doesn't
+/// exist stays as written.
 ///
 /// # Errors
-/// When there are too many links, or a part can't be looked at; in words.
+/// When there are too many links, or a part can't be read; in words.
 pub(super) fn real(path: &Path) -> Result<PathBuf, String> {
     let mut real = PathBuf::new();
     let mut links = 0;
-    // How many of the last parts aren't there. Below what isn't there nothing is, so it isn't looked for.
+    // How many of the last parts don't exist. Below a missing part nothing exists, so it isn't looked up.
     let mut missing = 0_usize;
     let mut ahead = parts(path);
     while let Some(part) = ahead.pop() {
@@ -73,7 +73,7 @@ pub(super) fn real(path: &Path) -> Result<PathBuf, String> {
             missing = missing.saturating_sub(1);
             continue;
         }
-        // The root begins anew.
+        // The root starts anew.
         real.push(&part);
         if missing > 0 {
             missing += 1;
@@ -125,7 +125,7 @@ mod tests {
 
     use super::{LINKS_MAX, target};
 
-    /// A folder with a secret one, and links.
+    /// A folder with a secret subfolder, and links.
     fn stage() -> (tempfile::TempDir, PathBuf) {
         let folder = tempfile::tempdir().unwrap();
         let top = folder.path().canonicalize().unwrap();

@@ -15,7 +15,7 @@ use crate::{HookAnswer, HookPrograms, HookQuestion};
 
 /// Entries read at a time.
 const BATCH: usize = 1_000;
-/// Attempts at one file: the second is for one that somebody else has changed, which is written anew.
+/// Attempts at one file: the second is after another process has changed it, and writes it anew.
 const ATTEMPTS_MAX: usize = 2;
 
 /// How far this process has written a file. The first write replaces what another process left.
@@ -33,8 +33,8 @@ impl LogFile {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds what is new among `records`, which are consecutive. False if that can't be done: they don't follow on
-    /// what is there, or the file isn't as it was left. Then it is to be written anew, from the first entry.
+    /// Appends the new ones of `records`, which are consecutive. False if that can't be done: they don't continue
+    /// the file, or the file isn't as it was left. Then it must be written anew, from the first entry.
     fn extend(&self, path: &Path, records: &[Arc<Record>]) -> io::Result<bool> {
         let mut written = self.written();
         let known = std::mem::take(&mut *written);
@@ -80,7 +80,7 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 impl HarnessExecutor {
-    /// Writes the session's log where hooks can read it; `None` where that isn't wanted or can't be done.
+    /// Writes the session's log for hooks; `None` if it isn't configured or fails.
     async fn write_log_file(&self, session: SessionId) -> Option<PathBuf> {
         let path = self.deps.transcripts.as_deref()?.join(format!("{session}.jsonl"));
         match self.extend_log_file(session, &path).await {
@@ -120,7 +120,7 @@ impl HarnessExecutor {
     }
 }
 
-/// Hook programs, told where the session's log is. It is written when the first of them is really asked.
+/// Hook programs, with the path of the session's log. It is written when the first of them is called.
 pub(super) struct Informed<'a> {
     executor: &'a HarnessExecutor,
     session: SessionId,
@@ -133,7 +133,7 @@ impl<'a> Informed<'a> {
         Self { executor, session, path: OnceCell::new(), roots: OnceCell::new() }
     }
 
-    /// Where the log of the run's root is, for a hook that is asked about another agent's.
+    /// The path of the root's log, for a hook in another agent.
     async fn roots_path(&self, contract: HookContract) -> Option<PathBuf> {
         let root = SessionId::root(self.session.run);
         if root == self.session || contract != HookContract::Claude {
@@ -142,7 +142,7 @@ impl<'a> Informed<'a> {
         self.roots.get_or_init(|| self.executor.write_log_file(root)).await.clone()
     }
 
-    /// Where the log is, as it was when somebody first asked here.
+    /// The path of the log, in its state at the first call.
     pub(super) async fn path(&self) -> Option<PathBuf> {
         self.path.get_or_init(|| self.executor.write_log_file(self.session)).await.clone()
     }

@@ -1,11 +1,11 @@
-//! Takes keys of Provost's own out of what hooks, checks and failed calls say, before log, model or screen gets it. However a program came by one,
-//! it is nobody's to see. Tools' output is masked before it is cut (`tool.rs`).
+//! Removes Provost's own keys from the output of hooks, checks and failed calls before it goes to the log, a model
+//! or a screen, however a program got one. Tools' output is masked before it is cut (`tool.rs`).
 
 use provost_engine::{SessionEvent, WorktreeResult};
 
 use crate::Redactor;
 
-/// `event` without keys in what programs said.
+/// `event` without keys in the output of programs.
 pub(super) fn masked(mut event: SessionEvent, redactor: &Redactor) -> SessionEvent {
     let mask = |text: Option<&mut String>| text.into_iter().for_each(|text| redactor.mask_known(text));
     match &mut event {

@@ -1,4 +1,4 @@
-//! The scripts that a command names, and what they hold: somebody agrees to that too.
+//! The scripts that a command names, and their content: an approval covers that too.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -12,14 +12,14 @@ use super::HarnessExecutor;
 use super::links::{cleaned, real};
 use crate::known::Opening;
 
-/// Bytes of a script; what is longer isn't bound, like what can't be read.
+/// Maximum bytes of a script; a longer one isn't bound, like an unreadable one.
 const SCRIPT_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// Folders that a command's names are looked for in.
+/// Maximum folders in which a command's names are looked up.
 const FOLDERS_MAX: usize = 64;
 
 impl HarnessExecutor {
-    /// The scripts of the call that somebody is to be asked about, as they are now; `None` where it names none.
+    /// The current scripts of a call that needs approval; `None` if it names none.
     pub(super) async fn scripts_of(&self, consult: &Consult) -> Option<Vec<NamedScript>> {
         let (HookSubject::Approval { .. }, ConsultDetails::Call(details)) =
             (&consult.about, &consult.details)
@@ -32,7 +32,7 @@ impl HarnessExecutor {
         Some(self.look_at(tool, memory.as_ref(), names, &opening).await)
     }
 
-    /// Why a call that somebody has agreed to isn't made any more: a script that it names isn't what it was.
+    /// Why an approved call isn't made any more: a script that it names has changed.
     pub(super) async fn no_longer_agreed(&self, run: &ToolRun, opening: &Opening) -> Option<String> {
         let agreed = run.scripts.as_ref()?;
         let names = scripts_named(&run.tool, &run.input).unwrap_or_default();
@@ -61,7 +61,7 @@ impl HarnessExecutor {
     }
 }
 
-/// What has become of the scripts that were agreed to, in words.
+/// The changes of the approved scripts, in words.
 fn differences(agreed: &[NamedScript], now: &[NamedScript]) -> Vec<String> {
     let paths: BTreeSet<&str> = agreed.iter().chain(now).map(|script| script.path.as_str()).collect();
     let at = |all: &[NamedScript], path: &str| all.iter().find(|script| script.path == path).cloned();
@@ -79,7 +79,7 @@ fn differences(agreed: &[NamedScript], now: &[NamedScript]) -> Vec<String> {
     told.collect()
 }
 
-/// The files of the workspace that are named, in the order of their paths.
+/// The named files of the workspace, ordered by path.
 fn look(workspace: &Path, folder: Option<PathBuf>, names: &ScriptNames) -> Vec<NamedScript> {
     let mut folders = vec![workspace.to_owned()];
     folders.extend(folder);
@@ -97,7 +97,7 @@ fn look(workspace: &Path, folder: Option<PathBuf>, names: &ScriptNames) -> Vec<N
     paths.iter().filter_map(|path| script_at(workspace, path)).collect()
 }
 
-/// The script at `path`; `None` where no file is there.
+/// The script at `path`; `None` if there is no file.
 fn script_at(workspace: &Path, path: &Path) -> Option<NamedScript> {
     let shown = |path: &Path| path.strip_prefix(workspace).unwrap_or(path).to_string_lossy().into_owned();
     let target = real(path).ok()?;

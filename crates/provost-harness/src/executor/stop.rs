@@ -1,4 +1,4 @@
-//! Asking the stop hooks.
+//! Calls the stop hooks.
 
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
@@ -22,12 +22,12 @@ use crate::shell_hook::timed_out;
 use crate::workspace::fingerprint;
 use crate::{HookQuestionSubject, ShellStopHook, StopHookContext, StopHookHandler};
 
-/// How long a hook may take to end after its time is over, before it is let go: what it started may take 14 s to be ended by force,
-/// and then it says what is left.
+/// How long a hook may take to end after its time limit, before it is dropped: killing its processes may take 14
+/// s, and then it reports what is left.
 const ENDING_MAX: Duration = Duration::from_secs(15);
 
 impl HarnessExecutor {
-    /// Asks all hooks side by side and waits for each within its time.
+    /// Calls all hooks in parallel and waits for each within its time limit.
     pub(super) async fn check_stop(&self, check: &StopCheck, cancel: &CancellationToken) -> StopCheckResult {
         let opening = match self.known.opening(self.home(), check.session).await {
             Ok(opening) => opening,
@@ -47,7 +47,7 @@ impl HarnessExecutor {
         StopCheckResult { reports, evidence }
     }
 
-    /// Asks those that can only be stop hooks.
+    /// Calls the hooks that can only be stop hooks.
     async fn ask_handlers(
         &self,
         check: &StopCheck,
@@ -64,7 +64,7 @@ impl HarnessExecutor {
         join_all(hooks.iter().map(|hook| self.ask(hook, &context, limit, cancel))).await
     }
 
-    /// Asks hooks of the moment [`HookMoment::Stop`], or a sub-agent's own, which are programs.
+    /// Calls hooks of [`HookMoment::Stop`], or of a sub-agent's stop, which are programs.
     async fn ask_programs(
         &self,
         check: &StopCheck,
@@ -103,7 +103,7 @@ impl HarnessExecutor {
             }
         };
         let verdict = match verdict {
-            // A check that ran and failed stands against the stop, whatever its status.
+            // A check that ran and failed blocks the stop, whatever its status.
             StopHookVerdict::Error(why) if hook.on_error == OnHookError::Block => StopHookVerdict::Block(why),
             verdict => verdict,
         };
@@ -138,7 +138,7 @@ impl HarnessExecutor {
         let cancel = cancel.child_token();
         let mut asked = std::pin::pin!(AssertUnwindSafe(handler.evaluate(context, &cancel)).catch_unwind());
         let panicked = |_| StopHookVerdict::Broken("it panicked".to_owned());
-        // A shell hook keeps its own time to the same limit and says so itself; the little more is for that.
+        // A shell hook enforces the same limit itself and reports it; the extra time is for that.
         tokio::select! {
             verdict = &mut asked => return verdict.unwrap_or_else(panicked),
             () = self.deps.clock.sleep(timeout + ENDING_MAX) => cancel.cancel(),
@@ -167,8 +167,8 @@ fn stop_context(check: &StopCheck, opening: &Opening, transcript_path: Option<Pa
     }
 }
 
-/// What a hook's decision comes to at a wish to stop. Words for the model send the agent on, for it hears them only if
-/// it goes on.
+/// The verdict of a hook's decision at a stop. Reminders for the model block the stop, as the agent gets them only
+/// if it continues.
 fn verdict_of(hook: &HookPolicy, heard: HookReport) -> StopReport {
     let reasons = |reason: String| {
         let said = std::iter::once(reason).chain(heard.reminders.iter().cloned());

@@ -1,4 +1,4 @@
-//! Asking a model.
+//! Calls a model.
 
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -58,8 +58,9 @@ impl HarnessExecutor {
     }
 }
 
-/// The answer as it goes into the log, without the keys that are known. A call that names one is made without it too: what runs
-/// is what the log says, and no model needs a key of Provost's. What a provider has sealed stays as it is, or it would be refused.
+/// The answer for the log, without known keys. A tool call that contains one is made without it too: what runs is
+/// what the log says, and no model needs a key of Provost's. Blocks signed by a provider stay unchanged, as it
+/// would reject them otherwise.
 fn without_keys(mut answer: Answer, redactor: &Redactor) -> Answer {
     redactor.mask_known(&mut answer.model);
     for block in &mut answer.content {

@@ -1,4 +1,4 @@
-//! Running a tool within its time and its output's limit.
+//! Runs a tool within its time and output limits.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::PoisonError;
@@ -15,10 +15,10 @@ use crate::known::Opening;
 use crate::output::cut_middle;
 use crate::{ImageData, SessionLog, Tool, ToolContext, ToolOutput};
 
-/// How long a tool may take to end what it does after it was told to.
+/// How long a tool may take to end after its cancellation.
 const ENDING_MAX: Duration = Duration::from_secs(15);
 
-/// The same where its agent's time is all but over. What it runs is killed when it is dropped.
+/// The same if its agent's time limit is almost over. What the tool runs is killed when it is dropped.
 const ENDING_MIN: Duration = Duration::from_millis(500);
 
 impl HarnessExecutor {
@@ -40,7 +40,7 @@ impl HarnessExecutor {
             Err(error) => ToolOutput::error(error.to_string()),
         };
         let images = self.keep(&output.images).await;
-        // A key of Provost's own is nobody's to see, however a tool came by it.
+        // Provost's own keys are removed, however a tool got one.
         let text = self.deps.redactor.redact_cut(&output.text).into_owned();
         let (mut text, whole) = self.cut(text, run.output_bytes_max).await;
         let lost = output.images.len().saturating_sub(images.len());
@@ -59,7 +59,7 @@ impl HarnessExecutor {
         }
     }
 
-    /// The files that have changed since the session's workspace was last looked at, if that is asked for.
+    /// The files that have changed since the last look at the session's workspace, if that is requested.
     async fn changed_files(&self, run: &ToolRun) -> Vec<u64> {
         if !run.looks_at_workspace {
             return Vec::new();
@@ -97,8 +97,8 @@ impl HarnessExecutor {
         self.within_time(&**tool, run, &context).await
     }
 
-    /// Lets the tool run until it is done, its time is over, or the call is cancelled; in the latter cases it is
-    /// told so and waited for a little longer.
+    /// Runs the tool until it is done, its time limit is over, or the call is cancelled; in the latter cases it is
+    /// cancelled and waited for a little longer.
     async fn within_time(&self, tool: &dyn Tool, run: &ToolRun, context: &ToolContext) -> ToolOutput {
         let began = self.deps.clock.monotonic();
         let mut call = std::pin::pin!(AssertUnwindSafe(tool.call(&run.input, context)).catch_unwind());
@@ -122,14 +122,14 @@ impl HarnessExecutor {
         ToolOutput { status: late, images: output.images, ..ToolOutput::ok(text) }
     }
 
-    /// How long a tool that was told to end is waited for: no longer than the time limit lasts.
+    /// How long to wait for a cancelled tool: no longer than the time limit lasts.
     fn time_to_end(&self, run: &ToolRun, began: Elapsed) -> Duration {
         let Some(limit_ms) = run.limit_ms else { return ENDING_MAX };
         let left_ms = limit_ms.saturating_sub(self.deps.clock.monotonic().since_ms(began));
         ENDING_MAX.min(Duration::from_millis(left_ms).max(ENDING_MIN))
     }
 
-    /// The images, as far as they could be kept beside the log.
+    /// The images that could be stored beside the log.
     async fn keep(&self, images: &[ImageData]) -> Vec<Image> {
         let mut kept = Vec::with_capacity(images.len());
         for image in images {
@@ -141,7 +141,7 @@ impl HarnessExecutor {
         kept
     }
 
-    /// The output as the model gets to see it, and where the whole of it is if that is only part.
+    /// The output for the model, and the blob with the whole output if that is only part of it.
     async fn cut(&self, text: String, bytes_max: usize) -> (String, Option<BlobId>) {
         let Some(cut) = cut_middle(&text, bytes_max) else { return (text, None) };
         let kept = self.deps.home.put_blob(text.as_bytes().to_vec()).await;

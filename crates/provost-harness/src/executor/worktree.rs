@@ -1,5 +1,5 @@
-//! Git worktrees of agents: made before an agent begins, looked at when it is done, removed where nothing was done in
-//! them. Performed twice, each comes to the same.
+//! Git worktrees of agents: created before an agent starts, inspected when it is done, removed if unchanged. All
+//! operations are idempotent.
 
 mod again;
 mod check;
@@ -16,7 +16,7 @@ pub(crate) use again::{commit_at, make_again};
 use super::HarnessExecutor;
 
 impl HarnessExecutor {
-    /// Makes a worktree, or finds the one that an interrupted attempt has made.
+    /// Creates a worktree, or finds the one that an interrupted attempt created.
     pub(super) async fn make_worktree(
         &self,
         order: &WorktreeOrder,
@@ -26,7 +26,7 @@ impl HarnessExecutor {
         self.known.swept.get_or_init(|| sweep::sweep(self.home(), folder, cancel)).await;
         match make::make(order, cancel).await {
             Ok(made) => {
-                // Its folder may have been asked for when it wasn't there.
+                // Its folder may have been looked up before it existed.
                 self.known.forget(order.session);
                 WorktreeResult::Made(made)
             }
@@ -34,7 +34,7 @@ impl HarnessExecutor {
         }
     }
 
-    /// Looks at a worktree, and removes it where it is to go.
+    /// Inspects a worktree, and removes it if requested and unchanged.
     pub(super) async fn check_worktree(
         &self,
         check: &WorktreeCheck,

@@ -7,31 +7,32 @@ use super::{AgentHarness, Harness, Seen, pace_of};
 use crate::lineage::ForkPoint;
 use crate::{HarnessError, HomeError};
 
-/// A run that is to go on with another agent's conversation.
+/// A run that continues another agent's conversation.
 #[derive(Debug, Clone)]
 pub struct ForkRequest {
     /// The conversation.
     pub point: ForkPoint,
-    /// What the run is to reach, for lists of runs.
+    /// The run's goal, for lists of runs.
     pub goal: String,
-    /// What binds the run. Its agent's part binds the first agent as it is: nothing is put before its hooks.
+    /// The run's policy. The first agent gets its agent's part unchanged: nothing is put before its hooks.
     pub policy: RunPolicy,
-    /// The worktree that is made for the first agent at its policy's workspace; absent where it works in a folder that
-    /// is there.
+    /// The worktree that is created for the first agent at its policy's workspace; absent if it works in an
+    /// existing folder.
     pub worktree: Option<Worktree>,
-    /// What is said to it.
+    /// A message to it.
     pub text: Option<String>,
-    /// Who wants it.
+    /// Who requests it.
     pub by: String,
 }
 
 impl AgentHarness {
-    /// Starts a run named `run` that goes on with the conversation of `request`, and works on it in this process. The
-    /// conversation is referred to and not copied, nothing of it is charged again, and the log of the run that it comes
-    /// from gets an entry that names the new one, in the same transaction. A process that works on that run isn't disturbed.
+    /// Starts a run named `run` that continues the conversation of `request`, and serves it in this process. The
+    /// conversation is referred to and not copied, nothing of it is charged again, and the log of the source run
+    /// gets an entry that names the new one, in the same transaction. A process that serves the source run isn't
+    /// disturbed.
     ///
     /// # Errors
-    /// When the log can't be written, or a money budget can't bind the model. Nothing has started then.
+    /// When the log can't be written, or a money budget can't limit the model. Nothing has started then.
     pub async fn fork(&self, run: RunId, request: ForkRequest) -> Result<Harness, HarnessError> {
         let ForkRequest { point, goal, mut policy, worktree, text, by } = request;
         let must_be_priced = policy.budget.money.is_some() && !policy.allow_unpriced;

@@ -1,4 +1,4 @@
-//! What the embedding program may want of a run or an agent at any moment, whatever it does then.
+//! Control requests of the embedding program to a run or an agent, possible at any time.
 
 use provost_engine::RunEvent;
 use provost_event::{ModelPolicy, Priority, RunPolicyChanged};
@@ -7,7 +7,7 @@ use super::Harness;
 use crate::HarnessError;
 
 impl Harness {
-    /// Asks the run to rest. It does so as soon as what is in flight has stopped; `run` then returns.
+    /// Pauses the run as soon as everything in flight has stopped; `run` then returns.
     ///
     /// # Errors
     /// When that can't be recorded.
@@ -23,8 +23,8 @@ impl Harness {
         self.to_run(RunEvent::Cancel { agent: None, by: by.to_owned() })
     }
 
-    /// Has another model asked from here on, in place of the run's own, and of one that can't be asked any more; and
-    /// outages waited out for another time, in milliseconds. What is `None` stays. A run that rests stays at rest.
+    /// Changes the model from here on, which replaces the run's own and an unavailable one; and the maximum wait
+    /// for outages, in milliseconds. `None` leaves a value unchanged. A suspended run stays suspended.
     ///
     /// # Errors
     /// When that can't be recorded.
@@ -37,8 +37,8 @@ impl Harness {
         self.to_run(RunEvent::Retune { model: model.map(Box::new), outage_max_ms, by: by.to_owned() })
     }
 
-    /// Has another policy, or another goal, bind the run and its agents from the next segment on: what is different about
-    /// it, and who wants it, stands in the log with it. A run that is worked on stays as it is.
+    /// Changes the policy or the goal of the run and its agents from the next segment on; the log records the
+    /// differences and who requested them. An active run stays unchanged.
     ///
     /// # Errors
     /// When that can't be recorded.
@@ -48,7 +48,7 @@ impl Harness {
         Ok(())
     }
 
-    /// Says something to the root agent; it hears it before its next model call.
+    /// Sends a message to the root agent, which gets it before its next model call.
     ///
     /// # Errors
     /// When that can't be recorded.
@@ -56,7 +56,7 @@ impl Harness {
         self.to_run(RunEvent::Say { agent: 0, text: text.to_owned(), by: by.to_owned() })
     }
 
-    /// Gives an agent another priority; the root is 0. One whose work is over stays as it is.
+    /// Changes the priority of an agent; the root is 0. A finished agent stays unchanged.
     ///
     /// # Errors
     /// When that can't be recorded.
@@ -69,9 +69,9 @@ impl Harness {
         self.to_run(RunEvent::Reprioritize { agent, priority, by: by.to_owned() })
     }
 
-    /// Takes the goal of an agent away; the root is 0. A verification in flight is stopped, and what its judge still
-    /// says changes nothing. The agent rests, and with it all below it, until somebody has it go on without the goal.
-    /// One that is at rest stays so; one that has no goal, or whose work is over, stays as it is.
+    /// Clears the goal of an agent; the root is 0. A verification in flight is stopped, and its judge's answer is
+    /// ignored. The agent is suspended, with all agents below it, until it is resumed without the goal. A
+    /// suspended agent stays suspended; one that has no goal, or has finished, stays unchanged.
     ///
     /// # Errors
     /// When that can't be recorded.

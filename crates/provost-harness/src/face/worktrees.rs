@@ -1,4 +1,4 @@
-//! Worktrees that are gone when their agents go on.
+//! Worktrees that are gone when their agents continue.
 
 use std::path::PathBuf;
 
@@ -8,24 +8,24 @@ use super::{AgentHarness, Harness};
 use crate::HarnessError;
 use crate::executor::make_again;
 
-/// Who tells an agent that its worktree was gone.
+/// The sender of the message about a recreated worktree.
 const BY: &str = "provost";
 
-/// A worktree that was gone and is there again.
+/// A worktree that was gone and was created again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemadeWorktree {
-    /// The number of the agent that works in it.
+    /// The number of its agent.
     pub agent: u32,
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
-    /// The branch that it is on.
+    /// Its branch.
     pub branch: String,
-    /// The commit that it begins with now.
+    /// The commit that it starts at now.
     pub commit: String,
 }
 
 impl AgentHarness {
-    /// Makes the worktrees of these agents again that aren't there, for a run that isn't worked on.
+    /// Creates the missing worktrees of these agents again, for a run that isn't active.
     pub(super) async fn remake_worktrees(agents: &[&Actor]) -> Result<Vec<RemadeWorktree>, HarnessError> {
         let mut remade = Vec::new();
         for agent in agents {
@@ -47,13 +47,13 @@ impl AgentHarness {
 }
 
 impl Harness {
-    /// The worktrees that were gone when the run was opened, and were made again.
+    /// The worktrees that were gone when the run was opened, and were created again.
     #[must_use]
     pub fn remade_worktrees(&self) -> &[RemadeWorktree] {
         &self.remade
     }
 
-    /// Has the agents know.
+    /// Sends the agents a message about it.
     pub(super) async fn tell_of_remade(&self) -> Result<(), HarnessError> {
         for RemadeWorktree { agent, branch, commit, .. } in &self.remade {
             let text = format!(

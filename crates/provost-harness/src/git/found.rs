@@ -1,22 +1,22 @@
-//! Finding a repository as git does, without asking git: it would read the repository's settings.
+//! Finds a repository as git does, without calling git, which would read the repository's settings.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Bytes of a file that names a folder which are read.
+/// Maximum bytes read of a file that names a folder.
 const LINK_BYTES_MAX: u64 = 16 * 1024;
 
-/// What git says where there is none.
+/// Git's message if there is none.
 const NONE: &str = "not a git repository (or any of the parent directories)";
 
-/// Where the data of a repository are; all paths are absolute and without symlinks.
+/// The folders of a repository's data; all paths are absolute and without symlinks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Found {
-    /// The top folder of the work tree, if it was found by one.
+    /// The top folder of the work tree, if the repository was found by one.
     pub(super) top: Option<PathBuf>,
-    /// What is only this work tree's: its index, its HEAD.
+    /// The work tree's own data: its index, its HEAD.
     pub(super) own: PathBuf,
-    /// What all work trees share: objects, branches, settings.
+    /// The data shared by all work trees: objects, branches, settings.
     pub(super) common: PathBuf,
 }
 
@@ -27,13 +27,13 @@ pub(super) fn above(folder: &Path) -> Result<Found, String> {
     folders.find_map(|top| of_work_tree(top).ok()).ok_or_else(|| NONE.to_owned())
 }
 
-/// The repository of the work tree whose top `folder` is. Blocking.
+/// The repository of the work tree with the top `folder`. Blocking.
 pub(super) fn at(folder: &Path) -> Result<Found, String> {
     let folder = folder.canonicalize().map_err(|error| format!("{}: {error}", folder.display()))?;
     of_work_tree(&folder)
 }
 
-/// The repository whose data are in `folder`. Blocking.
+/// The repository with its data in `folder`. Blocking.
 pub(super) fn data(folder: &Path) -> Result<Found, String> {
     let own = folder.canonicalize().map_err(|error| format!("{}: {error}", folder.display()))?;
     with_common(None, own)
@@ -65,7 +65,7 @@ fn with_common(top: Option<PathBuf>, own: PathBuf) -> Result<Found, String> {
     if is_one { Ok(Found { top, own, common }) } else { Err(NONE.to_owned()) }
 }
 
-/// The text of a small file, without the newline at its end.
+/// The text of a small file, without the trailing newline.
 fn text_of(path: &Path) -> Option<String> {
     let is_small = fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() <= LINK_BYTES_MAX);
     let text = is_small.then(|| fs::read_to_string(path).ok()).flatten()?;

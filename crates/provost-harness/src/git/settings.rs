@@ -1,14 +1,14 @@
-//! The few settings of git without which it would misread a repository: numbers, switches and names of formats. Each value is
-//! checked, so that nothing that is written into a repository's settings becomes more than it is.
+//! The few git settings without which it would misread a repository: numbers, switches and names of formats. Each
+//! value is checked, so that no value of a repository's settings can inject other settings.
 
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Bytes of a file of settings that are read.
+/// Maximum bytes read of a settings file.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// A setting that is taken over from the repository: its section, its name, and what it may be.
+/// A setting copied from the repository: its section, its name, and its allowed values.
 const TAKEN: [(&str, &str, &[&str]); 14] = [
     ("core", "repositoryformatversion", &["0", "1"]),
     ("core", "filemode", SWITCH),
@@ -27,21 +27,21 @@ const TAKEN: [(&str, &str, &[&str]); 14] = [
 ];
 const SWITCH: &[&str] = &["true", "false"];
 
-/// Extensions of a repository's format that needn't be known to look into it.
+/// Extensions of a repository's format that don't affect reading it.
 const HARMLESS: [&str; 6] =
     ["noop", "preciousobjects", "partialclone", "worktreeconfig", "relativeworktrees", "compatobjectformat"];
 
-/// A line of a file of settings, in lower case but for its value.
+/// A line of a settings file, in lower case except for its value.
 struct Setting {
     section: String,
     name: String,
     value: String,
 }
 
-/// The text of the settings that stand in for those in the folder `common`. Blocking.
+/// The text of the settings that replace those in the folder `common`. Blocking.
 ///
 /// # Errors
-/// The name of an extension that isn't known: what a repository of that format says isn't known either.
+/// The name of an unknown extension: the repository's data can't be interpreted then.
 pub(super) fn of_repository(common: &Path) -> Result<String, String> {
     let settings = read(&common.join("config"));
     let unknown = settings.iter().find(|setting| {
@@ -63,13 +63,13 @@ pub(super) fn of_repository(common: &Path) -> Result<String, String> {
     Ok(text)
 }
 
-/// The files in which the user's own settings of git are, the later ones first.
+/// The files with the user's own git settings, the later ones first.
 pub(super) fn user_files(env: &[(OsString, OsString)]) -> Vec<PathBuf> {
     let home = env.iter().find(|(name, _)| name == "HOME").map(|(_, value)| PathBuf::from(value));
     home.map(|home| vec![home.join(".gitconfig"), home.join(".config/git/config")]).unwrap_or_default()
 }
 
-/// What the user has git ignore everywhere, and how it treats line ends, as arguments for the stand-in's settings. Blocking.
+/// The user's global ignore rules and line end settings, as arguments for the stand-in's settings. Blocking.
 pub(super) fn of_user(files: &[PathBuf]) -> String {
     let settings: Vec<Setting> = files.iter().flat_map(|file| read(file).into_iter().rev()).collect();
     let value = |name: &str| {
@@ -90,7 +90,7 @@ pub(super) fn of_user(files: &[PathBuf]) -> String {
     text
 }
 
-/// The settings in a file that have no sub-section, as far as they are of one plain line each.
+/// The settings in a file without a sub-section, if each is one plain line.
 fn read(path: &Path) -> Vec<Setting> {
     let is_small = fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() <= FILE_BYTES_MAX);
     let bytes = is_small.then(|| fs::read(path).ok()).flatten().unwrap_or_default();

@@ -1,7 +1,7 @@
-//! A folder that git takes for the one which a repository's work trees share. Objects, branches and lists in it are those of
-//! the repository, by links; its settings, attributes and hooks are not: the settings are [a few plain
-//! ones](super::settings), and the others aren't there. (The `git-new-workdir` of git's own contributions links in the same
-//! way.)
+//! A folder that git takes for the shared folder of a repository's work trees. Objects, branches and lists in it
+//! are links to those of the repository; its settings, attributes and hooks are not: the settings are [a few plain
+//! ones](super::settings), and the others don't exist. (`git-new-workdir` in git's own contributions uses the same
+//! links.)
 
 use std::fs;
 use std::io;
@@ -10,19 +10,19 @@ use std::path::{Path, PathBuf};
 use super::{GitError, settings};
 use crate::PrivateFolder;
 
-/// What is the repository's own. Branches that are made or deleted are made and deleted there.
+/// The repository's own parts. Branches are created and deleted there.
 const LINKED: [&str; 7] = ["HEAD", "objects", "refs", "packed-refs", "reftable", "logs", "shallow"];
-/// Linked to before it is there: git makes it with the first worktree.
+/// Linked before it exists: git creates it with the first worktree.
 const WORKTREES: &str = "worktrees";
 
-/// Removed when it is dropped; what it links to stays.
+/// Removed when it is dropped; the link targets stay.
 #[derive(Debug)]
 pub(super) struct StandIn {
     folder: PrivateFolder,
 }
 
 impl StandIn {
-    /// One for the repository whose shared folder `common` is. Blocking.
+    /// A stand-in for the repository with the shared folder `common`. Blocking.
     pub(super) fn of(common: &Path, user: &[PathBuf]) -> Result<Self, GitError> {
         let own = settings::of_repository(common).map_err(GitError::Refused)?;
         let text = settings::of_user(user) + &own;

@@ -1,26 +1,26 @@
-//! What hooks can say: for each event its own few actions, and the word of the log for each.
+//! The actions of hooks: for each event its own few actions, and their decisions in the log.
 
 use provost_event::HookDecision;
 
-/// Something that a hook can say. Nobody else can make one.
+/// An action of a hook. It can't be implemented outside of this crate.
 pub trait HookAction: Send {
-    /// Its word in the log, which is all that the engine reads.
+    /// Its decision in the log, which is all that the engine reads.
     fn decision(self) -> HookDecision;
 }
 
-/// Nothing to say: the hook was only told.
+/// No action: the hook is only informed.
 impl HookAction for () {
     fn decision(self) -> HookDecision {
         HookDecision::Continue
     }
 }
 
-/// What [`OnPromptSubmit`](super::OnPromptSubmit) hooks can say.
+/// The actions of [`OnPromptSubmit`](super::OnPromptSubmit) hooks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OnPromptSubmitAction {
-    /// Nothing against it.
+    /// No objection.
     Continue,
-    /// The agent never hears of it, for this reason.
+    /// The agent never gets the message, for this reason.
     Cancel(String),
 }
 
@@ -33,14 +33,14 @@ impl HookAction for OnPromptSubmitAction {
     }
 }
 
-/// What [`PreLlmRequest`](super::PreLlmRequest) hooks can say.
+/// The actions of [`PreLlmRequest`](super::PreLlmRequest) hooks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PreLlmRequestAction {
-    /// Nothing against it.
+    /// No objection.
     Continue,
     /// The run ends now, for this reason.
     Cancel(String),
-    /// The run rests before the call.
+    /// The run is suspended before the call.
     Yield,
 }
 
@@ -54,16 +54,16 @@ impl HookAction for PreLlmRequestAction {
     }
 }
 
-/// What [`PreToolCall`](super::PreToolCall) hooks can say.
+/// The actions of [`PreToolCall`](super::PreToolCall) hooks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PreToolCallAction {
-    /// Nothing against it.
+    /// No objection.
     Continue,
-    /// The call isn't made; the model is given this reason as its result.
+    /// The call isn't made; the model gets this reason as its result.
     Deny(String),
     /// The run ends now, for this reason.
     Abort(String),
-    /// The run rests before the call.
+    /// The run is suspended before the call.
     Pause,
 }
 
@@ -78,12 +78,12 @@ impl HookAction for PreToolCallAction {
     }
 }
 
-/// What [`OnSpawn`](super::OnSpawn) hooks can say.
+/// The actions of [`OnSpawn`](super::OnSpawn) hooks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OnSpawnAction {
-    /// Nothing against it.
+    /// No objection.
     Continue,
-    /// There will be no such agent; the model that asks is given this reason as the call's result.
+    /// The agent isn't spawned; the calling model gets this reason as the call's result.
     Deny(String),
 }
 
@@ -96,10 +96,10 @@ impl HookAction for OnSpawnAction {
     }
 }
 
-/// What [`OnChildEnd`](super::OnChildEnd) hooks can say.
+/// The actions of [`OnChildEnd`](super::OnChildEnd) hooks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OnChildEndAction {
-    /// Nothing against it.
+    /// No objection.
     Continue,
     /// The run ends now, for this reason.
     Abort(String),
@@ -114,10 +114,10 @@ impl HookAction for OnChildEndAction {
     }
 }
 
-/// What [`PostToolCall`](super::PostToolCall) hooks can say.
+/// The actions of [`PostToolCall`](super::PostToolCall) hooks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PostToolCallAction {
-    /// Nothing against it.
+    /// No objection.
     Continue,
     /// The run ends now, for this reason.
     Abort(String),
@@ -132,12 +132,12 @@ impl HookAction for PostToolCallAction {
     }
 }
 
-/// What [`OnTurnEnd`](super::OnTurnEnd) hooks can say.
+/// The actions of [`OnTurnEnd`](super::OnTurnEnd) hooks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OnTurnEndAction {
-    /// It may end.
+    /// The turn may end.
     Finish,
-    /// The run rests.
+    /// The run is suspended.
     Pause,
 }
 
@@ -150,10 +150,10 @@ impl HookAction for OnTurnEndAction {
     }
 }
 
-/// What [`PreCompact`](super::PreCompact) hooks can say.
+/// The actions of [`PreCompact`](super::PreCompact) hooks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PreCompactAction {
-    /// Nothing against it.
+    /// No objection.
     Continue,
     /// The conversation stays as it is, for this reason.
     Refuse(String),
@@ -168,14 +168,14 @@ impl HookAction for PreCompactAction {
     }
 }
 
-/// What [`OnApproval`](super::OnApproval) hooks can say.
+/// The actions of [`OnApproval`](super::OnApproval) hooks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OnApprovalAction {
-    /// Somebody else shall answer.
+    /// Another hook or an approver decides.
     Undecided,
     /// The call may be made, this once.
     Allow,
-    /// The call isn't made; the model is given this reason as its result.
+    /// The call isn't made; the model gets this reason as its result.
     Deny(String),
 }
 

@@ -1,4 +1,4 @@
-//! Hooks made of closures.
+//! Hooks from closures.
 
 use std::marker::PhantomData;
 use std::panic::resume_unwind;
@@ -10,18 +10,17 @@ use tokio::task::{JoinError, spawn_blocking};
 use super::event::{Hook, HookEvent};
 use super::input::HookInput as _;
 
-/// Makes a hook of a closure that answers at once. It runs on the thread that asks, where nothing else goes on
-/// meanwhile and no timeout can cut it short: one that may wait for something belongs into [`blocking`].
+/// A hook from a closure that returns at once. It runs on the caller's thread, which it blocks, and no timeout can
+/// interrupt it: use [`blocking`] for a closure that may wait.
 pub fn from_fn<E: HookEvent>(
     decide: impl for<'a> Fn(E::Input<'a>) -> E::Action + Send + Sync + 'static,
 ) -> impl Hook<E> {
     AtOnce { decide, event: PhantomData }
 }
 
-/// Makes a hook of a closure that may block its thread: it runs on one of the runtime's pool for that.
+/// A hook from a closure that may block: it runs on a thread of the runtime's pool for blocking work.
 ///
-/// When its time is over nobody waits for it any longer, but nothing can stop it: it keeps its thread until it
-/// returns.
+/// After its timeout no task waits for it, but it can't be stopped: it keeps its thread until it returns.
 pub fn blocking<E: HookEvent>(
     decide: impl for<'a> Fn(E::Input<'a>) -> E::Action + Send + Sync + 'static,
 ) -> impl Hook<E> {
@@ -61,7 +60,7 @@ where
         match decided.await.map_err(JoinError::try_into_panic) {
             Ok(Some(action)) => action,
             Err(Ok(panic)) => resume_unwind(panic),
-            // The same question was read before; and a runtime that shuts down waits for nobody.
+            // The same question was read before; and a runtime that shuts down doesn't wait for tasks.
             Ok(None) | Err(Err(_)) => std::future::pending().await,
         }
     }

@@ -1,4 +1,4 @@
-//! Asking hooks, typed ones and programs alike: who is asked, in which order, and what counts as no answer.
+//! Calls hooks, typed ones and programs: which are called, in which order, and what counts as no answer.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
@@ -15,29 +15,29 @@ use super::reminders::Asked;
 use super::{HookRegistry, REMINDERS_MAX, TaskReminders, WORDS_BYTES_MAX};
 use crate::{Clock, HookAnswer, HookPrograms, HookQuestion, HookQuestionSubject};
 
-/// How much longer than its own time a program is waited for: it keeps its time by itself, and says so.
+/// How much longer than its own timeout a program is waited for: it enforces the timeout itself, and reports it.
 const ENDING_MAX: Duration = Duration::from_secs(5);
-/// How long it is waited for once it was told to end: what it started may take 14 s to be ended by force, and then it says what is
-/// left.
+/// How long it is waited for after its cancellation: killing its processes may take 14 s, and then it reports what
+/// is left.
 const ENDED_MAX: Duration = Duration::from_secs(15);
-/// Stands where words were cut.
+/// Marks a cut text.
 const CUT: &str = " […]";
 
-/// One question, and all that it takes to ask it.
+/// One question, and what is needed to ask it.
 #[derive(Clone, Copy)]
 pub(crate) struct Dispatch<'a> {
     /// The policy's hooks, in its order.
     pub(crate) hooks: &'a [HookPolicy],
-    /// Those that the embedding program brings.
+    /// The embedding program's hooks.
     pub(crate) registry: &'a HookRegistry,
-    /// Those that are programs.
+    /// The hooks that are programs.
     pub(crate) programs: &'a dyn HookPrograms,
     pub(crate) question: &'a Arc<HookQuestion>,
     pub(crate) clock: &'a dyn Clock,
     pub(crate) cancel: &'a CancellationToken,
 }
 
-/// A hook, its place in the policy, and what it said.
+/// A hook, its position in the policy, and its report.
 struct Heard<'a> {
     place: usize,
     hook: &'a HookPolicy,
@@ -45,8 +45,8 @@ struct Heard<'a> {
 }
 
 impl<'a> Dispatch<'a> {
-    /// Asks in order, up to the first hook that decides something. Hooks with Claude Code's contract know of no
-    /// order among themselves: all of them start at the place of the first, and all are heard.
+    /// Calls hooks in order, up to the first that decides. Hooks with Claude Code's contract have no order among
+    /// themselves: all of them start at the position of the first, and all reports count.
     pub(crate) async fn all(self) -> Vec<HookReport> {
         let mut heard = Vec::new();
         let mut claude_asked = false;
@@ -71,7 +71,8 @@ impl<'a> Dispatch<'a> {
         heard.into_iter().map(|heard| heard.report).collect()
     }
 
-    /// Asks everybody side by side, whatever the others say; in the policy's order, with the hooks they are of.
+    /// Calls all hooks in parallel, regardless of each other's decisions; returned in the policy's order, with
+    /// their hooks.
     pub(crate) async fn everybody(self) -> Vec<(&'a HookPolicy, HookReport)> {
         let claude = self.claude_hooks();
         let once = |(place, hook): &(usize, &HookPolicy)| {
@@ -81,7 +82,7 @@ impl<'a> Dispatch<'a> {
         heard.into_iter().map(|heard| (heard.hook, heard.report)).collect()
     }
 
-    /// The hooks of the question's moments, moment after moment, with their places in the policy.
+    /// The hooks at the question's hook points, point by point, with their positions in the policy.
     fn meant(&self) -> impl Iterator<Item = (usize, &'a HookPolicy)> + use<'a> {
         let (question, hooks) = (self.question, self.hooks);
         let is_asked = |hook: &HookPolicy| match &question.subject {
@@ -95,8 +96,8 @@ impl<'a> Dispatch<'a> {
         moments(question).iter().flat_map(move |moment| of(*moment))
     }
 
-    /// Those with Claude Code's contract that want to be asked; by that contract the same program is asked once,
-    /// whatever the number of places that name it.
+    /// The selected hooks with Claude Code's contract; by that contract the same program is called once, however
+    /// often it is configured.
     fn claude_hooks(&self) -> Vec<(usize, &'a HookPolicy)> {
         let mut chosen: Vec<(usize, &HookPolicy)> = Vec::new();
         for (place, hook) in self.meant().filter(|(_, hook)| hook.contract == HookContract::Claude) {
@@ -115,12 +116,12 @@ impl<'a> Dispatch<'a> {
         heard.into_iter().flatten().collect()
     }
 
-    /// What one hook says; `None` if it doesn't want to be asked.
+    /// One hook's report; `None` if it isn't selected.
     async fn one(&self, place: usize, hook: &'a HookPolicy) -> Option<Heard<'a>> {
         if hook.program.is_some() && !self.wants(hook) {
             return None;
         }
-        // How long a hook took decides nothing, and most take less than the harness's clock can tell.
+        // A hook's duration decides nothing, and most are shorter than the resolution of the harness's clock.
         let started = Instant::now();
         let answer = if self.cancel.is_cancelled() {
             cancelled()
@@ -143,7 +144,7 @@ impl<'a> Dispatch<'a> {
         let reminders = hook.may_remind.then(TaskReminders::default);
         let asked = Asked { question: self.question.clone(), reminders };
         let mut answer = pin!(AssertUnwindSafe(typed.ask(&asked)).catch_unwind());
-        // Most answer without waiting: those cost no timer.
+        // Most return without waiting: those need no timer.
         let decided = match futures::poll!(answer.as_mut()) {
             Poll::Ready(decided) => decided,
             Poll::Pending => tokio::select! {
@@ -162,7 +163,7 @@ impl<'a> Dispatch<'a> {
         HookAnswer { decision, reminders, note: too_many(dropped) }
     }
 
-    /// Whether a program wants to be asked; one of which that can't be told does.
+    /// Whether a program is selected; true if that can't be determined.
     fn wants(&self, hook: &HookPolicy) -> bool {
         let wants = || self.programs.wants(hook, self.question, hook.moment);
         catch_unwind(AssertUnwindSafe(wants)).unwrap_or(true)
@@ -182,12 +183,12 @@ impl<'a> Dispatch<'a> {
                 late(hook)
             }
         };
-        // It ends what it has started. It may say in its own words why it has no answer; for one it is too late.
+        // It ends its processes. It may report why it has no answer; a decision is too late.
         tokio::select! {
             biased;
             answer = asked => match answer {
                 Ok(said) if matches!(said.decision, HookDecision::Failed(_)) => said,
-                // What it has left running is told all the same.
+                // A report of processes that it left running is kept.
                 Ok(said) => HookAnswer { note: said.note, ..otherwise },
                 Err(_) => otherwise,
             },
@@ -197,7 +198,7 @@ impl<'a> Dispatch<'a> {
 }
 
 impl Heard<'_> {
-    /// Whether nobody after it is asked.
+    /// Whether no later hook is called.
     fn stops(&self) -> bool {
         match self.report.decision {
             HookDecision::Continue | HookDecision::Allow | HookDecision::Ask(_) => false,
@@ -207,7 +208,7 @@ impl Heard<'_> {
     }
 }
 
-/// The moments that a question is about.
+/// The hook points of a question.
 fn moments(question: &HookQuestion) -> &'static [HookMoment] {
     match (&question.subject, question.agent.parent) {
         (HookQuestionSubject::Consult(consult), _) => consult.about.moments(),
@@ -233,7 +234,7 @@ fn too_many(dropped: usize) -> Option<String> {
     (dropped > 0).then(|| format!("reminders beyond the first {REMINDERS_MAX} were dropped: {dropped}"))
 }
 
-/// The answer as the log takes it: no longer than it may be, and with reminders only where they are granted.
+/// The answer for the log: within the length limits, and with reminders only if they are allowed.
 fn bounded(answer: HookAnswer, hook: &HookPolicy) -> HookAnswer {
     let HookAnswer { decision, reminders, note } = answer;
     let mut reminders = reminders.into_iter().filter(|body| !body.trim().is_empty()).collect::<Vec<_>>();

@@ -1,4 +1,4 @@
-//! The events: a type each, with its input and its actions.
+//! The events: one type each, with its input and its actions.
 
 use std::fmt;
 
@@ -19,32 +19,31 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// Something that hooks are asked about. The events are those of this module; nobody can add one.
+/// An event with hooks. The events are those of this module; the trait is sealed.
 pub trait HookEvent: sealed::Sealed + Send + Sync + 'static {
-    /// What its hooks are told.
+    /// The input of its hooks.
     type Input<'a>: HookInput<'a> + fmt::Debug + Copy + Send + Sync;
 
-    /// What its hooks can say.
+    /// The actions of its hooks.
     type Action: HookAction + fmt::Debug + Send + 'static;
 
-    /// When it is.
+    /// Its hook point.
     const MOMENT: HookMoment;
 }
 
-/// Decides about one kind of event.
+/// Decides on one kind of event.
 #[async_trait]
 pub trait Hook<E: HookEvent>: Send + Sync + 'static {
-    /// Decides. A panic, and running longer than the hook may, count as no answer; what that means its
-    /// registration says. Until it first waits, it keeps the thread that asks; code that blocks belongs into
-    /// [`blocking`](super::blocking).
+    /// Decides. A panic and a timeout count as no answer; the registration says what happens then. Until it first
+    /// awaits, it blocks the caller's thread; code that blocks needs [`blocking`](super::blocking).
     ///
     /// # Cancellation
-    /// The future is dropped when the hook's time is over, or the question has become pointless.
+    /// The future is dropped when the hook's timeout is over, or the question is obsolete.
     async fn decide(&self, input: E::Input<'_>) -> E::Action;
 }
 
-/// Declares the events, each with a proof that its hooks can say an action of its own and can't say another one: two
-/// examples that differ in the action only, one of which must not compile.
+/// Declares the events, each with a proof that its hooks can return its actions and no others: two examples that
+/// differ in the action only, one of which must not compile.
 macro_rules! events {
     ($(
         $(#[$doc:meta])*
@@ -81,11 +80,11 @@ macro_rules! events {
 }
 
 events! {
-    /// A session begins, or goes on after a rest. Its hooks are only told.
+    /// A session starts, or continues after a suspension. Its hooks are only informed.
     OnSessionStart: SessionStart, OnSessionStartInput => ();
     may "()", must_not "OnTurnEndAction::Pause";
 
-    /// Somebody said something, before it is committed.
+    /// A message was sent, before it is committed.
     OnPromptSubmit: PromptSubmit, OnPromptSubmitInput => OnPromptSubmitAction;
     may "OnPromptSubmitAction::Cancel(String::new())", must_not "OnPromptSubmitAction::Abort(String::new())";
 
@@ -98,13 +97,14 @@ events! {
     PreToolCall: PreToolCall, PreToolCallInput => PreToolCallAction;
     may "PreToolCallAction::Deny(String::new())", must_not "PreToolCallAction::Allow";
 
-    /// An agent is about to ask for another: its call passed the [`PreToolCall`] hooks and the permissions, and nobody
-    /// has been asked for consent yet. Whether there is a slot and budget for the new agent is seen only afterwards.
+    /// An agent is about to spawn another: its call passed the [`PreToolCall`] hooks and the permissions, and
+    /// hasn't been submitted for approval yet. Whether there is a slot and budget for the new agent is checked
+    /// afterwards.
     OnSpawn: Spawn, OnSpawnInput => OnSpawnAction;
     may "OnSpawnAction::Deny(String::new())", must_not "OnSpawnAction::Abort(String::new())";
 
-    /// The agent that was asked for is done, or was stopped, and its result is in the log of the one that asked. Its
-    /// hooks are asked before those of [`PostToolCall`]; they hear of no agent that never was.
+    /// A spawned agent is done, or was stopped, and its result is in its parent's log. Its hooks are called before
+    /// those of [`PostToolCall`]; they aren't called for agents that never started.
     OnChildEnd: ChildEnd, OnChildEndInput => OnChildEndAction;
     may "OnChildEndAction::Abort(String::new())", must_not "OnChildEndAction::Deny(String::new())";
 
@@ -120,15 +120,15 @@ events! {
     PreCompact: PreCompact, PreCompactInput => PreCompactAction;
     may "PreCompactAction::Refuse(String::new())", must_not "PreCompactAction::Abort(String::new())";
 
-    /// A tool call needs somebody's consent, and nobody has been asked yet.
+    /// A tool call needs approval, and no approver has been asked yet.
     OnApproval: Approval, OnApprovalInput => OnApprovalAction;
     may "OnApprovalAction::Undecided", must_not "OnApprovalAction::Pause";
 
-    /// The session is about to rest or end before its work is done. Its hooks are only told.
+    /// The session is about to be suspended or to end before its work is done. Its hooks are only informed.
     OnAbort: Abort, OnAbortInput => ();
     may "()", must_not "OnTurnEndAction::Finish";
 
-    /// The session is about to end. Its hooks are only told.
+    /// The session is about to end. Its hooks are only informed.
     OnSessionEnd: SessionEnd, OnSessionEndInput => ();
     may "()", must_not "PreToolCallAction::Continue";
 }

@@ -1,4 +1,4 @@
-//! What hooks are told: read-only views of one question.
+//! The inputs of hooks: read-only views of one question.
 
 use provost_engine::{CallDetails, Consult, ConsultDetails, WantedAgent};
 use provost_event::{
@@ -11,10 +11,10 @@ use crate::HookQuestionSubject;
 
 /// A read-only view of one question.
 pub trait HookInput<'a>: Sized {
-    /// The view of `asked`; `None` if it is a question of another kind, or not all of it is known.
+    /// The view of `asked`; `None` if it is a question of another kind, or incomplete.
     fn of(asked: &'a Asked) -> Option<Self>;
 
-    /// What it is a view of.
+    /// The viewed question.
     fn asked(&self) -> &'a Asked;
 }
 
@@ -32,35 +32,35 @@ macro_rules! inputs {
 }
 
 inputs! {
-    /// What [`OnSessionStart`](super::OnSessionStart) hooks are told.
+    /// The input of [`OnSessionStart`](super::OnSessionStart) hooks.
     OnSessionStartInput {
-        /// Whether it is new.
+        /// Whether the session is new.
         source: SessionSource,
     }
-    /// What [`OnPromptSubmit`](super::OnPromptSubmit) hooks are told.
+    /// The input of [`OnPromptSubmit`](super::OnPromptSubmit) hooks.
     OnPromptSubmitInput {
-        /// What was said.
+        /// The message.
         text: &'a str,
-        /// In which turn, from 1.
+        /// The turn, from 1.
         turn: u32,
-        /// Who said it.
+        /// The sender.
         by: &'a str,
     }
-    /// What [`PreLlmRequest`](super::PreLlmRequest) hooks are told.
+    /// The input of [`PreLlmRequest`](super::PreLlmRequest) hooks.
     PreLlmRequestInput {
         /// Messages and results that the request will send.
         items: u32,
-        /// What the provider counted of the last request, if it has.
+        /// The provider's token count of the last request, if known.
         last_input_tokens: Option<u64>,
         /// The turn, from 1.
         turn: u32,
         /// Tools called since the agent last ended a turn without a call, or since it began.
         tool_calls: u32,
-        /// The way to say something to the model; only there if the hook was registered with
+        /// Sends reminders to the model; only present if the hook was registered with
         /// [`HookOptions::may_remind`](super::HookOptions::may_remind).
         reminders: Option<&'a TaskReminders>,
     }
-    /// What [`PreToolCall`](super::PreToolCall) hooks are told.
+    /// The input of [`PreToolCall`](super::PreToolCall) hooks.
     PreToolCallInput {
         /// The call.
         call: &'a CallId,
@@ -69,42 +69,41 @@ inputs! {
         /// Its arguments.
         arguments: &'a Json,
     }
-    /// What [`OnSpawn`](super::OnSpawn) hooks are told. The session is that of the agent that asks, which will be the
-    /// new one's parent.
+    /// The input of [`OnSpawn`](super::OnSpawn) hooks. The session is the calling agent's, which will be the new
+    /// one's parent.
     OnSpawnInput {
         /// The call.
         call: &'a CallId,
-        /// The configured sub-agent that is asked for; absent for one like the agent that asks.
+        /// The configured sub-agent; absent for a copy of the parent.
         agent: Option<&'a str>,
-        /// What it will be called: the sub-agent's name, or a label; empty if nobody said.
+        /// The new agent's name: the sub-agent's name, or a label; empty if there is none.
         name: &'a str,
-        /// What it is to reach. Empty if the arguments make no sense: then there will be no agent.
+        /// Its goal. Empty if the arguments are invalid: then no agent is spawned.
         goal: &'a str,
-        /// How urgent its work is; absent where nobody said: as urgent as the agent that asks, but normal at most.
+        /// Its priority; absent if not given: that of its parent, but normal at most.
         priority: Option<Priority>,
-        /// How many agents will stand above it.
+        /// Its nesting depth.
         depth: u32,
     }
-    /// What [`OnChildEnd`](super::OnChildEnd) hooks are told. The session is that of the agent that asked.
+    /// The input of [`OnChildEnd`](super::OnChildEnd) hooks. The session is the parent's.
     OnChildEndInput {
-        /// The call that asked for the agent.
+        /// The call that spawned the agent.
         call: &'a CallId,
-        /// The configured sub-agent that it was; absent for one like the agent that asked.
+        /// The configured sub-agent; absent for a copy of the parent.
         agent: Option<&'a str>,
-        /// Whose work it was.
+        /// The spawned agent.
         child: SessionId,
-        /// What it came to. One that isn't final was reported to the agent that asked all the same: nobody goes on
-        /// with it.
+        /// Its outcome. If that isn't final, it was reported to the parent all the same: the agent isn't resumed.
         outcome: &'a Outcome,
-        /// The beginning of what the agent that asked gets to see, at most
-        /// [`SUMMARY_BYTES_MAX`](super::SUMMARY_BYTES_MAX) bytes, cut between characters.
+        /// The beginning of what the parent sees, at most [`SUMMARY_BYTES_MAX`](super::SUMMARY_BYTES_MAX) bytes,
+        /// cut between characters.
         summary: &'a str,
-        /// All that it gets to see.
+        /// All that the parent sees.
         output: &'a str,
-        /// How long it took since it was asked for, in milliseconds.
+        /// The time since it was spawned, in milliseconds.
         duration_ms: u64,
     }
-    /// What [`PostToolCall`](super::PostToolCall) hooks are told.
+    /// The input of [`PostToolCall`](super::PostToolCall) hooks.
     PostToolCallInput {
         /// The call.
         call: &'a CallId,
@@ -120,22 +119,22 @@ inputs! {
         /// How long it ran, in milliseconds.
         duration_ms: u64,
     }
-    /// What [`OnTurnEnd`](super::OnTurnEnd) hooks are told.
+    /// The input of [`OnTurnEnd`](super::OnTurnEnd) hooks.
     OnTurnEndInput {
         /// The turn, from 1.
         turn: u32,
         /// Tools called since the agent last ended a turn without a call, or since it began.
         tool_calls: u32,
-        /// The beginning of the agent's last words, at most [`PREVIEW_BYTES_MAX`](super::PREVIEW_BYTES_MAX) bytes,
-        /// cut between characters.
+        /// The beginning of the agent's last message, at most [`PREVIEW_BYTES_MAX`](super::PREVIEW_BYTES_MAX)
+        /// bytes, cut between characters.
         preview: &'a str,
     }
-    /// What [`PreCompact`](super::PreCompact) hooks are told.
+    /// The input of [`PreCompact`](super::PreCompact) hooks.
     PreCompactInput {
         /// The turn, from 1.
         turn: u32,
     }
-    /// What [`OnApproval`](super::OnApproval) hooks are told.
+    /// The input of [`OnApproval`](super::OnApproval) hooks.
     OnApprovalInput {
         /// The call.
         call: &'a CallId,
@@ -143,22 +142,22 @@ inputs! {
         tool: &'a str,
         /// Its arguments.
         arguments: &'a Json,
-        /// Why consent is needed.
+        /// Why approval is needed.
         why: &'a str,
     }
-    /// What [`OnAbort`](super::OnAbort) hooks are told.
+    /// The input of [`OnAbort`](super::OnAbort) hooks.
     OnAbortInput {
-        /// How the session will rest or end.
+        /// The coming outcome.
         outcome: &'a Outcome,
     }
-    /// What [`OnSessionEnd`](super::OnSessionEnd) hooks are told.
+    /// The input of [`OnSessionEnd`](super::OnSessionEnd) hooks.
     OnSessionEndInput {
-        /// How the session will end.
+        /// The coming outcome.
         outcome: &'a Outcome,
     }
 }
 
-/// Writes [`HookInput`] for views of which `read` makes the fields.
+/// Implements [`HookInput`] for views; `read` creates their fields.
 macro_rules! views {
     ($($input:ident: |$asked:ident, $consult:ident| $view:expr;)*) => {$(
         impl<'a> HookInput<'a> for $input<'a> {

@@ -19,20 +19,20 @@ use crate::{Clock, HookQuestion, NoHookPrograms};
 /// How a hook is registered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookOptions {
-    /// Whose it is: its name in the policy and in the log, unique among all hooks of a run. Who decides at several
-    /// moments gives each of its hooks a name of its own, such as `guard.before` and `guard.after`.
+    /// Its name in the policy and in the log, unique among all hooks of a run. An owner with several hooks gives
+    /// each its own name, such as `guard.before` and `guard.after`.
     pub owner: String,
-    /// How long it may take, to the millisecond. One that answers without waiting is never too late.
+    /// Its timeout, to the millisecond. A hook that answers without waiting never times out.
     pub timeout: Duration,
-    /// What it means when it gives no answer; `None`: [`OnFailure::default_at`] its moment.
+    /// What happens when it gives no answer; `None`: [`OnFailure::default_at`] its hook point.
     pub on_failure: Option<OnFailure>,
-    /// Whether it is lent a [`TaskReminders`](super::TaskReminders); only
-    /// [`PreLlmRequest`](super::PreLlmRequest) hooks can be.
+    /// Whether it gets a [`TaskReminders`](super::TaskReminders); only for [`PreLlmRequest`](super::PreLlmRequest)
+    /// hooks.
     pub may_remind: bool,
 }
 
 impl HookOptions {
-    /// A hook of `owner` with 5 s to answer, that fails as its moment has it and reminds of nothing.
+    /// A hook of `owner` with a timeout of 5 s, the default failure handling of its hook point, and no reminders.
     pub fn new(owner: impl Into<String>) -> Self {
         Self { owner: owner.into(), timeout: DEFAULT_TIMEOUT, on_failure: None, may_remind: false }
     }
@@ -42,30 +42,30 @@ impl HookOptions {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HookRegistryError {
-    /// Who decided couldn't be told from the log.
+    /// Two hooks have the same name, so that the log couldn't tell which one decided.
     #[error("two hooks are called `{owner}`")]
     Doubled {
         /// The name.
         owner: String,
     },
-    /// It has no name.
+    /// A hook has no name.
     #[error("a hook at `{}` has no name", moment.name())]
     Unnamed {
-        /// Its moment.
+        /// Its hook point.
         moment: HookMoment,
     },
 }
 
-/// Collects hooks. They are asked in the order in which they are registered.
+/// Collects hooks. They are called in registration order.
 #[derive(Default)]
 pub struct HookRegistryBuilder {
     hooks: Vec<(HookPolicy, Arc<dyn AnyHook>)>,
 }
 
-/// Typed hooks: frozen, and cheap to share.
+/// Typed hooks: immutable, and cheap to share.
 ///
-/// A run's policy names its hooks when it starts. What a registry is when a run is opened again doesn't change that:
-/// hooks that the policy names and the registry lacks give no answer, and others aren't asked.
+/// A run's policy names its hooks when it starts. A different registry at a later opening doesn't change that:
+/// hooks that the policy names and the registry lacks give no answer, and others aren't called.
 #[derive(Clone, Default)]
 pub struct HookRegistry(Arc<Frozen>);
 
@@ -94,10 +94,10 @@ impl HookRegistryBuilder {
         self
     }
 
-    /// Makes the registry.
+    /// Creates the registry.
     ///
     /// # Errors
-    /// When two hooks have the same owner, be it at different moments, or one has none.
+    /// When two hooks have the same owner, even at different hook points, or one has none.
     pub fn freeze(self) -> Result<HookRegistry, HookRegistryError> {
         let mut names = BTreeSet::new();
         for (policy, _) in &self.hooks {
@@ -115,24 +115,24 @@ impl HookRegistryBuilder {
 }
 
 impl HookRegistry {
-    /// A registry to be.
+    /// A new registry builder.
     #[must_use]
     pub fn builder() -> HookRegistryBuilder {
         HookRegistryBuilder::default()
     }
 
-    /// Its hooks as a policy names them, in the order in which they are asked.
+    /// Its hooks as a policy names them, in call order.
     #[must_use]
     pub fn policies(&self) -> Vec<HookPolicy> {
         self.0.policies.clone()
     }
 
-    /// Asks those of its hooks whose moment `question` is about, as a run does that has no other hooks: in order,
-    /// up to the first that decides something, each within its time by `clock`. A harness does this by itself.
+    /// Calls its hooks at the hook points of `question`, as a run without other hooks does: in order, up to the
+    /// first that decides, each within its timeout by `clock`. A harness does this by itself.
     ///
     /// # Cancellation
-    /// When `cancel` fires it returns at once; who hasn't answered by then is reported as failed. Dropping the
-    /// future ends the asking too.
+    /// When `cancel` fires it returns at once; hooks without an answer by then are reported as failed. Dropping
+    /// the future cancels the calls too.
     pub async fn ask(
         &self,
         question: &Arc<HookQuestion>,
@@ -165,7 +165,7 @@ impl fmt::Debug for HookRegistryBuilder {
 /// A hook of any event.
 #[async_trait]
 pub(super) trait AnyHook: Send + Sync {
-    /// Its decision; `None` if the question can't be read as one about its event.
+    /// Its decision; `None` if the question isn't one about its event.
     async fn ask(&self, asked: &Asked) -> Option<HookDecision>;
 }
 

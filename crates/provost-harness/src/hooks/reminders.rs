@@ -1,24 +1,24 @@
-//! What a hook may have the model reminded of, and the question that it is lent with.
+//! A hook's reminders to the model, and the question that they belong to.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::REMINDERS_MAX;
 use crate::HookQuestion;
 
-/// One hook's question, with what it is lent to answer it.
+/// One hook's question, with the means to answer it.
 #[derive(Debug, Clone)]
 pub struct Asked {
-    /// The question, shared by all hooks that are asked it.
+    /// The question, shared by all called hooks.
     pub(crate) question: Arc<HookQuestion>,
-    /// The handle, where the hook is granted one.
+    /// The handle for reminders, if the hook may use them.
     pub(crate) reminders: Option<TaskReminders>,
 }
 
-/// The way for a hook to have the model told something, where it is granted.
+/// Sends reminders to the model, for hooks that may.
 ///
-/// What is appended waits until the hook has answered. Then it is committed to the log, and only from there the
-/// model sees it, between `<system-reminder>` tags; they needn't be written here. A hook that gives no answer
-/// (it panics, takes too long) reminds of nothing.
+/// Reminders are queued until the hook has answered. Then they are committed to the log, and from there the model
+/// sees them, between `<system-reminder>` tags, which are added automatically. The reminders of a hook that gives
+/// no answer (a panic, a timeout) are dropped.
 #[derive(Debug, Clone, Default)]
 pub struct TaskReminders(Arc<Mutex<Queue>>);
 
@@ -29,9 +29,8 @@ struct Queue {
 }
 
 impl TaskReminders {
-    /// Queues `body`. An empty one is nothing. What is longer than
-    /// [`WORDS_BYTES_MAX`](super::WORDS_BYTES_MAX) is cut, and beyond [`REMINDERS_MAX`] of them the last are
-    /// dropped; the hook's note in the log says so.
+    /// Queues `body`, unless it is empty. A text longer than [`WORDS_BYTES_MAX`](super::WORDS_BYTES_MAX) is cut,
+    /// and after [`REMINDERS_MAX`] of them further ones are dropped; the hook's note in the log says so.
     pub fn append_task_reminder(&self, body: impl Into<String>) {
         let body = body.into();
         let mut queue = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -42,7 +41,7 @@ impl TaskReminders {
         }
     }
 
-    /// What was queued, and how many were dropped.
+    /// The queued reminders, and the number of dropped ones.
     pub(super) fn take(&self) -> (Vec<String>, usize) {
         let queue = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         (queue.bodies, queue.dropped)

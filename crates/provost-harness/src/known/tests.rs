@@ -1,4 +1,4 @@
-//! What several agents have remembered at once, in every order of who comes first that a scheduler thinks of.
+//! The cache under concurrent agents, in many thread orders of a scheduler.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,15 +15,15 @@ use tokio_util::sync::CancellationToken;
 use super::Known;
 use crate::{Blobs, Executor, Home, HomeError, Posted, RunQuery, RunSummary, Serving};
 
-/// Orders that are tried.
+/// Number of tried orders.
 const ORDERS: usize = 150;
-/// Changes of who is at work, in the orders with few of them.
+/// Thread switches in the orders with few of them.
 const CHANGES: usize = 3;
 const AGENTS: u32 = 3;
 /// Entries of each agent's log: every second is a model call.
 const ENTRIES: u64 = 8;
 
-/// Logs that are there already; whoever reads one lets others go first.
+/// Existing logs; each read lets other threads run.
 struct Shelf(HashMap<ActorKey, Vec<Arc<Record>>>);
 
 impl Shelf {
@@ -37,7 +37,7 @@ fn session(agent: u32) -> SessionId {
     SessionId { run: RunId::from_entropy(7), agent }
 }
 
-/// The words of one entry.
+/// The text of one entry.
 fn words(agent: u32, seq: Seq) -> String {
     format!("<{agent} at {seq}>")
 }
@@ -78,7 +78,7 @@ fn record(agent: u32, seq: Seq) -> Arc<Record> {
     })
 }
 
-/// The agents but for the first have the same.
+/// All agents but the first have the same policy.
 fn policy(agent: u32) -> AgentPolicy {
     AgentPolicy {
         system_prompt: format!("agent {}", agent.min(1)),
@@ -143,7 +143,7 @@ fn think(agent: u32, through: Seq) -> Think {
     }
 }
 
-/// An agent's model calls, one after the other: each sees its own log up to the call, whole.
+/// An agent's model calls in sequence: each sees its own log up to the call, completely.
 async fn thinks(known: Arc<Known>, home: Arc<Shelf>, agent: u32) {
     for through in [2, 6, ENTRIES].map(Seq) {
         let opening = known.opening(&*home, session(agent)).await.unwrap();
@@ -163,7 +163,7 @@ async fn thinks(known: Arc<Known>, home: Arc<Shelf>, agent: u32) {
     }
 }
 
-/// Its hooks and tools, which ask meanwhile.
+/// Its hooks and tools, which use the cache concurrently.
 async fn acts(known: Arc<Known>, home: Arc<Shelf>, agent: u32) {
     let opening = known.opening(&*home, session(agent)).await.unwrap();
     assert_eq!((opening.agent.depth, &*opening.policy), (agent, &policy(agent)));
@@ -172,7 +172,7 @@ async fn acts(known: Arc<Known>, home: Arc<Shelf>, agent: u32) {
     drop(file);
 }
 
-/// Each session that is remembered has its one place in the order, and the other way round.
+/// Each cached session has exactly one position in the order, and vice versa.
 fn is_whole(known: &Known) {
     let sessions = known.sessions();
     assert_eq!(sessions.known.len(), sessions.order.len());
@@ -189,7 +189,7 @@ fn agents_side_by_side() {
             tasks.push(shuttle::future::spawn(thinks(known.clone(), home.clone(), agent)));
             tasks.push(shuttle::future::spawn(acts(known.clone(), home.clone(), agent)));
         }
-        // One of them is put out meanwhile, as happens when there are too many.
+        // One of them is dropped concurrently, as happens when there are too many.
         let others = known.clone();
         tasks.push(shuttle::future::spawn(async move { others.forget(session(1)) }));
         for task in tasks {

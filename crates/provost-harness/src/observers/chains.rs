@@ -1,22 +1,22 @@
-//! Where the agents of a run stand.
+//! The positions of the agents of a run.
 
 use std::collections::HashMap;
 
 use provost_event::{ActorKey, ChainContext, Entry, Record, Seq, SessionId};
 
-/// The agents whose beginning was told, each with the entry of its parent's log that asked for it.
+/// The agents whose start was reported, each with the entry of its parent's log that spawned it.
 #[derive(Debug, Default)]
 pub(super) struct Chains(HashMap<SessionId, (ChainContext, Option<Seq>)>);
 
 impl Chains {
-    /// Takes in what `record` says of it.
+    /// Stores the position in `record`, if it has one.
     pub(super) fn learn(&mut self, record: &Record) {
         if let (ActorKey::Session(session), Entry::SessionStarted(started)) = (record.actor, &record.entry) {
             self.0.insert(session, (ChainContext::of(session, started), started.call));
         }
     }
 
-    /// The place of `actor`. An agent other than the root whose beginning wasn't told counts as the root's.
+    /// The position of `actor`. An agent other than the root whose start wasn't reported gets the root's.
     pub(super) fn of(&self, actor: ActorKey) -> (ChainContext, Option<Seq>) {
         let run = actor.run();
         let place = ChainContext::root(run);

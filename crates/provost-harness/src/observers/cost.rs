@@ -1,4 +1,4 @@
-//! `CostTracker`: what runs spend, by model, agent and run.
+//! `CostTracker`: the spending of runs, by model, agent and run.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,24 +8,24 @@ use provost_event::{BudgetCharged, Entry, MicroDollars, RunId, SessionId, Usage}
 use super::per_run::PerRun;
 use crate::{ObservedBody, Observer, observe_with};
 
-/// Runs whose agents are told apart, unless somebody chose.
+/// Default maximum of runs with sums by agent.
 const RUNS_MAX: usize = 1_000;
 
-/// What model calls took.
+/// A sum over model calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Spending {
-    /// Calls that were charged.
+    /// Charged calls.
     pub calls: u64,
-    /// Of the calls, those whose price isn't known: what they cost isn't in `known_cost`.
+    /// Calls without a known price: their cost isn't in `known_cost`.
     pub unpriced_calls: u64,
     /// Tokens of all kinds.
     pub usage: Usage,
-    /// Money, as far as prices are known.
+    /// Cost, as far as prices are known.
     pub known_cost: MicroDollars,
 }
 
 impl Spending {
-    /// The money, if all of it is known.
+    /// The cost, if all of it is known.
     #[must_use]
     pub const fn cost(&self) -> Option<MicroDollars> {
         if self.unpriced_calls == 0 { Some(self.known_cost) } else { None }
@@ -47,21 +47,21 @@ impl Spending {
     }
 }
 
-/// What was spent, in groups.
+/// Sums of spending, in groups.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CostTotals {
     /// Everything.
     pub all: Spending,
-    /// By the name that the policy has for the model.
+    /// By the policy's name of the model.
     pub by_model: BTreeMap<String, Spending>,
     /// By agent, of the runs in `by_run`.
     pub by_agent: BTreeMap<SessionId, Spending>,
-    /// By run; of the newest 1,000 that spent anything.
+    /// By run; only the newest 1,000 with any spending.
     pub by_run: BTreeMap<RunId, Spending>,
 }
 
-/// Sums up what runs spend. Clones share their sums, which can be read at any time; each run it watches adds to
-/// them what it is charged while it is watched.
+/// Sums up the spending of runs. Clones share their sums, which can be read at any time; each observed run adds
+/// its charges while it is observed.
 ///
 /// ```
 /// use provost_harness::{CostTracker, ObserverOptions, Observers};
@@ -90,7 +90,7 @@ impl Default for CostTracker {
 }
 
 impl CostTracker {
-    /// Nothing spent yet.
+    /// A tracker with zero sums.
     #[must_use]
     pub fn new() -> Self {
         let sums =
@@ -98,7 +98,7 @@ impl CostTracker {
         Self { sums: Arc::new(Mutex::new(sums)) }
     }
 
-    /// Makes the observer of a run, for [`Observers::with`](crate::Observers::with).
+    /// Creates the observer of a run, for [`Observers::with`](crate::Observers::with).
     pub fn observer(&self) -> impl Fn(RunId) -> Box<dyn Observer> + Send + Sync + use<> {
         let sums = self.sums.clone();
         move |_| {
@@ -114,7 +114,7 @@ impl CostTracker {
         }
     }
 
-    /// What was spent up to now.
+    /// The current sums.
     #[must_use]
     pub fn totals(&self) -> CostTotals {
         let sums = self.sums.lock().unwrap_or_else(PoisonError::into_inner);

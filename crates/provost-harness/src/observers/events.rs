@@ -1,4 +1,4 @@
-//! Which kinds of events an entry is.
+//! The kinds of events of an entry.
 
 use std::collections::HashMap;
 
@@ -9,12 +9,12 @@ use provost_event::{
 
 use crate::ObservedKind as Kind;
 
-/// The turn that each session was last seen to begin.
+/// The latest turn of each session.
 #[derive(Debug, Default)]
 pub(super) struct Turns(HashMap<SessionId, u32>);
 
 impl Turns {
-    /// Whether a turn begins with this call. Last words and what judges say belong to the turn before them.
+    /// Whether a turn starts with this call. Final summaries and judges' calls belong to the turn before them.
     fn begins(&mut self, actor: ActorKey, called: &ModelCalled) -> bool {
         match actor {
             ActorKey::Session(session)
@@ -27,7 +27,7 @@ impl Turns {
     }
 }
 
-/// The kinds of events that `record` is, in the order in which they are told; none for what nobody is told of.
+/// The event kinds of `record`, in order; none for entries that aren't reported.
 pub(super) fn kinds(record: &Record, turns: &mut Turns) -> &'static [Kind] {
     let is_run = matches!(record.actor, ActorKey::Run(_));
     match &record.entry {
@@ -39,7 +39,7 @@ pub(super) fn kinds(record: &Record, turns: &mut Turns) -> &'static [Kind] {
         Entry::ModelCalled(_) => &[Kind::LlmStart],
         Entry::AssistantMessage(_) | Entry::Retry(_) => &[Kind::LlmEnd],
         Entry::WrappedUp(wrapped) if wrapped.call.is_some() => &[Kind::LlmEnd],
-        // There was no budget for them, and nobody was asked.
+        // There was no budget for a final summary, and no model was called.
         Entry::WrappedUp(_) => &[],
         Entry::ToolStarted(_) => &[Kind::ToolStart],
         Entry::ToolFinished(finished) if finished.status == ToolStatus::Denied => {
@@ -53,48 +53,48 @@ pub(super) fn kinds(record: &Record, turns: &mut Turns) -> &'static [Kind] {
         Entry::GoalVerdict(verdict) if !matches!(verdict.finding, GoalFinding::Achieved { .. }) => {
             &[Kind::GuardrailTrip]
         }
-        // The judges' calls and their no are told.
+        // The judges' calls and rejections are reported.
         Entry::GoalCheckStarted(_) | Entry::GoalVerdict(_) | Entry::GoalCleared(_) => &[],
         Entry::PermissionDecided(decided) if decided.permission != Permission::Allow => {
             &[Kind::GuardrailTrip]
         }
         Entry::ApprovalRequested(_) | Entry::ApprovalResolved(_) => &[Kind::Approval],
-        // The call that failed is told, and the next one by which model.
+        // The failed call is reported, and the next one with its model.
         Entry::ModelChanged(_) | Entry::OutageWaitChanged(_) | Entry::ProviderAwaited(_) => &[],
         Entry::RunPolicyChanged(_) | Entry::AgentPolicyChanged(_) => &[],
         Entry::BudgetReserved(_) | Entry::BudgetCharged(_) | Entry::BudgetExhausted(_) => &[Kind::Budget],
         Entry::ChildSpawned(_) | Entry::AgentAskedAgain(_) | Entry::ChildFinished(_) => &[Kind::Handoff],
-        // The new run's start is told.
+        // The new run's start is reported.
         Entry::Forked(_) => &[],
-        // Who holds a slot: the headcount is a budget too.
+        // Slots: the number of active agents is a budget too.
         Entry::ChildStarted(_)
         | Entry::ChildYields(_)
         | Entry::ChildPaused(_)
         | Entry::ChildResumed(_)
         | Entry::AgentRetryScheduled(_)
         | Entry::Reprioritized(_) => &[Kind::Budget],
-        // That its agent is done was told.
+        // The agent's end was reported.
         Entry::StepEnded(_) => &[],
         Entry::Compacted(compacted) if compacted.call.is_some() => &[Kind::LlmEnd, Kind::Compaction],
         Entry::Compacted(_) => &[Kind::Compaction],
-        // A copy of what is known.
+        // Only a copy of the state.
         Entry::Snapshot(_) => &[],
         Entry::Paused(_) if is_run => &[Kind::FlowEnd],
-        // Another segment after an end begins as the first did.
+        // A segment after an end starts like the first one.
         Entry::Resumed(resumed) if is_run && resumed.reopens => &[Kind::RunStart, Kind::FlowStart],
         Entry::Resumed(_) if is_run => &[Kind::FlowStart],
         Entry::Resumed(resumed) if resumed.reopens => &[Kind::SessionStart],
         Entry::Ended(_) if is_run => &[Kind::FlowEnd, Kind::RunEnd],
         Entry::Ended(_) => &[Kind::SessionEnd],
-        // Nobody objected; what follows shows that.
+        // No objection; the next events show that.
         Entry::HooksDecided(_) | Entry::StopVerdicts(_) | Entry::PermissionDecided(_) => &[],
         // They decide nothing.
         Entry::StopCheckCutShort(_) | Entry::ProcessesLeft(_) => &[],
-        // The answer is told.
+        // The answer is reported.
         Entry::HooksAsked(_) => &[],
-        // Words to the model, which the next call answers.
+        // Messages to the model, which are part of the next call.
         Entry::UserMessage(_) | Entry::SystemItem(_) => &[],
-        // The rest or end that comes of it is told; a session's rest by its run's.
+        // The resulting suspension or end is reported; a session's suspension by its run's.
         Entry::StopRequested(_)
         | Entry::Paused(_)
         | Entry::Resumed(_)
@@ -102,9 +102,9 @@ pub(super) fn kinds(record: &Record, turns: &mut Turns) -> &'static [Kind] {
         | Entry::ChildGoesOn(_)
         | Entry::ChildRested(_) => &[],
         Entry::TerminalNoted(_) => &[Kind::Terminal],
-        // What comes of it is noted.
+        // The result has its own entry.
         Entry::TerminalEnding(_) => &[],
-        // Its session's start and end are told.
+        // The session's start and end are reported.
         Entry::WorktreeMade(_) | Entry::WorktreeAsked(_) | Entry::WorktreeFound(_) => &[],
     }
 }

@@ -1,4 +1,4 @@
-//! What the run's side and an observer's thread share: the queue between them, and the counts.
+//! The state shared between the run's side and an observer's thread: the queue, and the counts.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,22 +12,22 @@ use tokio_util::sync::CancellationToken;
 use super::{ObserverReport, ObserverState, Registered};
 use crate::Observed;
 
-/// How long a thread that has emptied its queue looks again by itself before it has to be woken: waking costs the
-/// run more than all the rest, and in a stream of events it never has to.
+/// How long a thread with an empty queue polls before it has to be woken: waking is the run's largest cost of an
+/// event, and a stream of events never needs it.
 const DOZE: Duration = Duration::from_millis(1);
 
-/// One observer of one stretch of work.
+/// One observer in one segment of work.
 pub(super) struct Feed {
     pub(super) registered: Arc<Registered>,
     pub(super) run: RunId,
-    /// Fires when the thread is done, whatever became of it.
+    /// Fires when the thread has ended, for any reason.
     pub(super) ended: CancellationToken,
     queue: Mutex<Queue>,
     wake: Notify,
     made: Instant,
-    /// Since when the observer is in a call, in nanoseconds after `made`; 0 when it is in none.
+    /// The start of the observer's current call, in nanoseconds after `made`; 0 if there is none.
     busy_since: AtomicU64,
-    /// The call that was last counted as hung, by its beginning.
+    /// The start of the call that was last counted as hung.
     hung_since: AtomicU64,
     failed: AtomicU64,
     panicked: AtomicU64,
@@ -40,7 +40,7 @@ struct Queue {
     thread: Thread,
     delivered: u64,
     lost: u64,
-    /// Of the lost ones, those that the observer hasn't been told of.
+    /// Lost events that the observer hasn't been informed of.
     untold: u64,
 }
 
@@ -51,20 +51,20 @@ enum Thread {
     Asleep,
 }
 
-/// What a new event needs.
+/// The action that a new event needs.
 enum Needs {
     Nothing,
     Thread,
     Waking,
 }
 
-/// What there is for an observer.
+/// The next item for an observer.
 pub(super) enum Next {
-    /// This, after so many that were lost.
+    /// An event, after this many lost ones.
     Event { lost: u64, event: Arc<Observed> },
-    /// Nothing for now.
+    /// Nothing yet.
     Nothing,
-    /// Nothing ever, after so many that were lost.
+    /// The end, after this many lost events.
     End { lost: u64 },
 }
 
@@ -97,11 +97,10 @@ impl Feed {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts `event` behind the others, in the place of the oldest if the queue is full. Returns whether the
-    /// observer has no thread yet.
+    /// Queues `event`, dropping the oldest if the queue is full. Returns whether the observer has no thread yet.
     pub(super) fn push(&self, event: &Arc<Observed>, now: Instant) -> bool {
         let (needs, oldest) = self.queue().add(event.clone(), self.registered.options.queue_max.max(1));
-        // It may be the last that held a large entry.
+        // It may be the last reference to a large entry.
         drop(oldest);
         self.notice_hang(now);
         if let Needs::Waking = needs {
@@ -110,7 +109,7 @@ impl Feed {
         matches!(needs, Needs::Thread)
     }
 
-    /// What comes next.
+    /// The next item.
     pub(super) fn next(&self) -> Next {
         let mut queue = self.queue();
         queue.thread = Thread::Awake;
@@ -124,10 +123,10 @@ impl Feed {
         }
     }
 
-    /// Returns when there may be something.
+    /// Returns when there may be an item.
     pub(super) async fn rest(&self) {
         if self.queue().lie_down(Thread::Dozing) {
-            // Over or woken: either way it looks again.
+            // Timed out or woken: either way the thread checks again.
             let _ = tokio::time::timeout(DOZE, self.wake.notified()).await;
         }
         if self.queue().lie_down(Thread::Asleep) {
@@ -135,7 +134,7 @@ impl Feed {
         }
     }
 
-    /// Lets nothing more in. What waits is still taken.
+    /// Accepts no further events. Queued ones are still delivered.
     pub(super) fn close(&self) {
         let mut queue = self.queue();
         match queue.state {
@@ -151,7 +150,7 @@ impl Feed {
         }
     }
 
-    /// Gives up on an observer that isn't done in time: what waits is lost, and a call it is in counts as hung.
+    /// Abandons an observer that isn't done in time: queued events are lost, and its current call counts as hung.
     pub(super) fn leave(&self) {
         let since = self.busy_since.load(Ordering::Relaxed);
         let mut queue = self.queue();
@@ -166,14 +165,14 @@ impl Feed {
         tracing::warn!(observer = %self.registered.name, run = %self.run, "an observer was not done in time and is left behind");
     }
 
-    /// There is no observer: everything from here on is lost.
+    /// The observer failed to start: all events from here on are lost.
     pub(super) fn fail(&self, why: &str) {
         self.queue().give_up(ObserverState::Unable);
         self.ended.cancel();
         tracing::warn!(observer = %self.registered.name, run = %self.run, why, "there is no such observer from here on");
     }
 
-    /// The observer has been told that nothing more comes.
+    /// The observer has handled the end.
     pub(super) fn finished(&self) {
         let mut queue = self.queue();
         if queue.state == ObserverState::Finishing {
@@ -181,23 +180,23 @@ impl Feed {
         }
     }
 
-    /// The observer is in a call from now on.
+    /// The observer's call starts.
     pub(super) fn begin_call(&self) {
         self.busy_since.store(self.stamp(Instant::now()), Ordering::Relaxed);
     }
 
-    /// The call is over.
+    /// The observer's call has ended.
     pub(super) fn end_call(&self) {
         self.notice_hang(Instant::now());
         self.busy_since.store(0, Ordering::Relaxed);
     }
 
-    /// Counts an error; returns how many there were.
+    /// Counts an error; returns the total.
     pub(super) fn count_failure(&self) -> u64 {
         self.failed.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Counts a panic; returns how many there were.
+    /// Counts a panic; returns the total.
     pub(super) fn count_panic(&self) -> u64 {
         self.panicked.fetch_add(1, Ordering::Relaxed) + 1
     }
@@ -233,7 +232,7 @@ impl Feed {
         }
     }
 
-    /// Counts the call that began at `since`, once.
+    /// Counts the call that started at `since`, once.
     fn count_hang(&self, since: u64) {
         if self.hung_since.swap(since, Ordering::Relaxed) != since {
             self.hung.fetch_add(1, Ordering::Relaxed);
@@ -247,7 +246,7 @@ impl Queue {
         let needs = match self.state {
             ObserverState::Waiting => Needs::Thread,
             ObserverState::Working if self.thread == Thread::Asleep => Needs::Waking,
-            // It would look in time by itself, if nothing much came until then.
+            // It would check by itself in time if only few events came until then.
             ObserverState::Working if self.thread == Thread::Dozing && self.events.len() >= max / 2 => {
                 Needs::Waking
             }
@@ -274,7 +273,7 @@ impl Queue {
         (needs, oldest)
     }
 
-    /// Whether the thread may rest; says so to those who bring events.
+    /// Whether the thread may wait; visible to the senders of events.
     fn lie_down(&mut self, thread: Thread) -> bool {
         let may = self.events.is_empty() && self.state == ObserverState::Working;
         if may {

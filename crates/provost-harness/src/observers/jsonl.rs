@@ -10,11 +10,11 @@ use provost_event::RunId;
 use self::file::LineFile;
 use crate::{Redactor, TraceError, TraceEvent, TraceSink};
 
-/// Writes every event to a file, one JSON object a line, behind what is there. Several runs may share a file.
+/// Appends every event to a file, one JSON object a line. Several runs may share a file.
 ///
-/// [`TraceEvent::to_json`] says what is in a line. Lines are held back until 64 KiB have come together or nothing
-/// waits. The file is made readable by its owner only; secrets that the redactor finds are taken out. What can't be
-/// written is dropped and counts as a failure of the observer; the next lines are tried again.
+/// [`TraceEvent::to_json`] has the format of a line. Lines are buffered up to 64 KiB or until the queue is empty.
+/// The file is created readable by its owner only; secrets found by the redactor are removed. Lines that can't be
+/// written are dropped and count as a failure of the observer; later lines are tried again.
 #[derive(Debug, Clone)]
 pub struct JsonlTrace {
     path: PathBuf,
@@ -22,13 +22,13 @@ pub struct JsonlTrace {
 }
 
 impl JsonlTrace {
-    /// Writes to `path`, whose folder must be there, without what `redactor` takes for a secret.
+    /// Writes to `path`, whose folder must exist, without secrets found by `redactor`.
     #[must_use]
     pub fn new(path: impl Into<PathBuf>, redactor: Arc<Redactor>) -> Self {
         Self { path: path.into(), redactor }
     }
 
-    /// Makes the sink of a run, for [`Observers::with_trace`](crate::Observers::with_trace).
+    /// Creates the sink of a run, for [`Observers::with_trace`](crate::Observers::with_trace).
     pub fn sink(&self) -> impl Fn(RunId) -> Box<dyn TraceSink> + Send + Sync + use<> {
         let trace = self.clone();
         move |_| {

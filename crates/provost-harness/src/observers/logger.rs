@@ -1,4 +1,4 @@
-//! `RunLogger`: the newest events of each run as lines, ready to print.
+//! `RunLogger`: the newest events of each run as printable lines.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -14,15 +14,15 @@ use provost_event::{
 use super::per_run::PerRun;
 use crate::{Observed, ObservedBody, ObservedKind, Observer, ObserverError, Redactor};
 
-/// Lines kept of a run, unless somebody chose.
+/// Default maximum of lines kept of a run.
 const LINES_MAX: usize = 500;
-/// Runs of which lines are kept.
+/// Maximum runs with kept lines.
 const RUNS_MAX: usize = 100;
-/// Characters of a line.
+/// Maximum characters of a line.
 const LINE_CHARS_MAX: usize = 240;
 
-/// Keeps the newest events of each run as lines: time of day (UTC), actor, event, and what it was in a few words.
-/// Pieces of answers are left out.
+/// Keeps the newest events of each run as lines: time of day (UTC), actor, event, and a short description. Pieces
+/// of answers are left out.
 ///
 /// 500 lines of each of the newest 100 runs; clones share them. The lines have no control characters, no secrets,
 /// and at most 240 characters.
@@ -34,26 +34,26 @@ pub struct RunLogger {
 }
 
 impl RunLogger {
-    /// Keeps 500 lines of each run, without what `redactor` takes for a secret.
+    /// Keeps 500 lines of each run, without secrets found by `redactor`.
     #[must_use]
     pub fn new(redactor: Arc<Redactor>) -> Self {
         Self { kept: Arc::new(Mutex::new(PerRun::new(RUNS_MAX))), lines_max: LINES_MAX, redactor }
     }
 
-    /// Keeps so many lines of each run; 0 counts as 1.
+    /// Sets the maximum of lines kept of each run; 0 counts as 1.
     #[must_use]
     pub fn lines_max(mut self, lines_max: usize) -> Self {
         self.lines_max = lines_max.max(1);
         self
     }
 
-    /// Makes the observer of a run, for [`Observers::with`](crate::Observers::with).
+    /// Creates the observer of a run, for [`Observers::with`](crate::Observers::with).
     pub fn observer(&self) -> impl Fn(RunId) -> Box<dyn Observer> + Send + Sync + use<> {
         let logger = self.clone();
         move |run| Box::new(Writer { logger: logger.clone(), run })
     }
 
-    /// The lines of `run`, the oldest first; none of a run that it doesn't know.
+    /// The lines of `run`, the oldest first; empty for an unknown run.
     #[must_use]
     pub fn lines(&self, run: RunId) -> Vec<String> {
         self.kept().get(run).map(|lines| lines.iter().cloned().collect()).unwrap_or_default()
@@ -107,7 +107,7 @@ fn time_of_day(at_ms: u64) -> String {
     format!("{hour:02}:{minute:02}:{second:02}.{:03}", at_ms % 1_000)
 }
 
-/// `line` without what a terminal would take for a command, cut to its length.
+/// `line` without terminal control characters, cut to its maximum length.
 fn printable(line: &str) -> String {
     let mut chars = line.chars().map(|one| if one.is_control() { ' ' } else { one });
     let mut out = chars.by_ref().take(LINE_CHARS_MAX).collect::<String>();
@@ -118,7 +118,7 @@ fn printable(line: &str) -> String {
     out
 }
 
-/// What an entry says as an event of `kind`, in a few words.
+/// A short description of an entry as an event of `kind`.
 fn words(kind: ObservedKind, entry: &Entry) -> String {
     match entry {
         Entry::RunStarted(started) => started.goal.clone(),
@@ -166,7 +166,7 @@ fn words(kind: ObservedKind, entry: &Entry) -> String {
         Entry::Resumed(resumed) => format!("{:?}", resumed.cause),
         Entry::Ended(ended) => ended.outcome.to_string(),
         Entry::TerminalNoted(noted) => noted.event.to_string(),
-        // Nobody is told of these.
+        // These are not reported.
         Entry::TerminalEnding(_)
         | Entry::ModelChanged(_)
         | Entry::OutageWaitChanged(_)
@@ -255,7 +255,7 @@ fn last_words(wrapped: &WrappedUp) -> String {
     call.into_iter().chain(problem).collect::<Vec<_>>().join(", ")
 }
 
-/// A call whose answer is no part of the conversation.
+/// A call whose answer isn't part of the conversation.
 fn aside(call: &AsideCall) -> String {
     let model = if call.model.is_empty() { "failed:" } else { &call.model };
     format!("{model} {}", spent(call.usage, call.cost))

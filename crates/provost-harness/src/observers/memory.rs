@@ -1,4 +1,4 @@
-//! `MemoryTrace`: the newest events of a trace, for tests and for programs that show them.
+//! `MemoryTrace`: the newest events of a trace, for tests and for programs that display them.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,10 +7,10 @@ use provost_event::RunId;
 
 use crate::{TraceError, TraceEvent, TraceSink};
 
-/// Events kept, unless somebody chose.
+/// Default maximum of kept events.
 const EVENTS_MAX: usize = 10_000;
 
-/// Keeps the newest trace events of all runs that it is told of. Clones share them, and they can be read at any time.
+/// Keeps the newest trace events of all its runs. Clones share them, and they can be read at any time.
 #[derive(Debug, Clone)]
 pub struct MemoryTrace {
     events: Arc<Mutex<VecDeque<TraceEvent>>>,
@@ -30,20 +30,20 @@ impl MemoryTrace {
         Self { events: Arc::default(), events_max: EVENTS_MAX }
     }
 
-    /// Keeps so many events; 0 counts as 1.
+    /// Sets the maximum of kept events; 0 counts as 1.
     #[must_use]
     pub fn events_max(mut self, events_max: usize) -> Self {
         self.events_max = events_max.max(1);
         self
     }
 
-    /// Makes the sink of a run, for [`Observers::with_trace`](crate::Observers::with_trace).
+    /// Creates the sink of a run, for [`Observers::with_trace`](crate::Observers::with_trace).
     pub fn sink(&self) -> impl Fn(RunId) -> Box<dyn TraceSink> + Send + Sync + use<> {
         let trace = self.clone();
         move |_| Box::new(trace.clone())
     }
 
-    /// The events that are kept, the oldest first.
+    /// The kept events, the oldest first.
     #[must_use]
     pub fn events(&self) -> Vec<TraceEvent> {
         self.kept().iter().cloned().collect()

@@ -1,10 +1,10 @@
-//! Something for each run, of which the newest are kept.
+//! A value for each of the newest runs.
 
 use std::collections::{HashMap, VecDeque};
 
 use provost_event::RunId;
 
-/// A `T` for each of the runs that were seen last.
+/// A `T` for each of the latest runs.
 #[derive(Debug)]
 pub(super) struct PerRun<T> {
     of: HashMap<RunId, T>,
@@ -17,7 +17,7 @@ impl<T: Default> PerRun<T> {
         Self { of: HashMap::new(), order: VecDeque::new(), runs_max: runs_max.max(1) }
     }
 
-    /// That of `run`; a new one, in the place of the oldest if there are too many, if it has none.
+    /// The value of `run`; if it has none, a new one, replacing the oldest if there are too many.
     pub(super) fn entry(&mut self, run: RunId) -> &mut T {
         if !self.of.contains_key(&run) {
             if self.order.len() >= self.runs_max
@@ -34,7 +34,7 @@ impl<T: Default> PerRun<T> {
         self.of.get(&run)
     }
 
-    /// All, the oldest first.
+    /// All values, the oldest first.
     pub(super) fn iter(&self) -> impl Iterator<Item = (RunId, &T)> {
         self.order.iter().filter_map(|run| Some((*run, self.of.get(run)?)))
     }

@@ -1,4 +1,4 @@
-//! An observer's thread: takes events out of the queue and shows them to the observer, whatever it makes of them.
+//! An observer's thread: passes events from the queue to the observer, whether or not it fails.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,13 +9,13 @@ use futures::FutureExt as _;
 use super::feed::{Feed, Next};
 use crate::{Observer, ObserverError};
 
-/// Starts the thread of `feed`'s observer. It ends when the feed is closed and empty; one whose observer never
-/// returns stays until the process ends, as nobody can end a thread from outside.
+/// Starts the thread of `feed`'s observer. It ends when the feed is closed and empty; if its observer never
+/// returns, it stays until the process ends, as a thread can't be ended from outside.
 ///
 /// # Errors
-/// When the system has no thread for it.
+/// When the system can't create a thread.
 pub(super) fn start(feed: Arc<Feed>) -> io::Result<()> {
-    // A thread's name can't hold a zero.
+    // A thread's name can't contain a NUL byte.
     let name = format!("observer {}", feed.registered.name.replace('\0', ""));
     std::thread::Builder::new().name(name).spawn(move || work(&feed)).map(drop)
 }
@@ -25,11 +25,11 @@ fn work(feed: &Feed) {
     match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => {
             if catch_unwind(AssertUnwindSafe(|| runtime.block_on(live(feed)))).is_err() {
-                // Only what a panic leaves behind can do this, when it panics in its turn.
+                // Only the drop of a panic's payload can cause this, when it panics too.
                 panicked(feed, "the end of a panic");
                 feed.fail("its thread broke");
             }
-            // What it left on blocking threads isn't waited for.
+            // Its work on blocking threads isn't waited for.
             runtime.shutdown_background();
         }
         Err(error) => feed.fail(&error.to_string()),
@@ -61,7 +61,7 @@ async fn show(feed: &Feed, observer: &mut dyn Observer) {
                 tell_lost(feed, observer, lost).await;
                 call(feed, "an event", observer.observe(&event)).await;
                 holds_back = true;
-                // Lets what the observer has spawned go on, also while events keep coming.
+                // Lets the observer's spawned tasks run, even while events keep coming.
                 tokio::task::consume_budget().await;
             }
             Next::Nothing if holds_back => {
@@ -88,8 +88,8 @@ async fn tell_lost(feed: &Feed, observer: &mut dyn Observer, count: u64) {
     }
 }
 
-/// Makes one call of the observer, which may fail, panic or hang. Logs the first, second, fourth, eighth … trouble
-/// of a kind: there may be one an event.
+/// Makes one call of the observer, which may fail, panic or hang. Logs the first, second, fourth, eighth … failure
+/// of a kind, as there may be one per event.
 async fn call(feed: &Feed, at: &'static str, told: impl Future<Output = Result<(), ObserverError>>) {
     feed.begin_call();
     let told = AssertUnwindSafe(told).catch_unwind().await;

@@ -1,4 +1,4 @@
-//! From what an observer sees to the events of a trace.
+//! Converts observer events to trace events.
 
 mod spans;
 
@@ -10,7 +10,7 @@ use provost_event::{ChainContext, RunId, Timestamp};
 use self::spans::Spans;
 use crate::{Observed, ObservedBody, Observer, ObserverError, TraceBody, TraceEvent, TraceSink};
 
-/// An observer that tells `sink` of `run`.
+/// An observer that passes the events of `run` to `sink`.
 pub(super) fn observer(run: RunId, sink: Box<dyn TraceSink>) -> Box<dyn Observer> {
     Box::new(Tracer { run, sink, spans: Spans::new(run), lost: 0, last: Timestamp::default() })
 }
@@ -19,7 +19,7 @@ struct Tracer {
     run: RunId,
     sink: Box<dyn TraceSink>,
     spans: Spans,
-    /// Events that are missing before the next one.
+    /// Events missing before the next one.
     lost: u64,
     last: Timestamp,
 }
@@ -35,7 +35,7 @@ impl Tracer {
         TraceEvent { at, name: kind.name(), actor, chain, span, parent_span, body }
     }
 
-    /// Tells of what is missing, as of the last event that is known.
+    /// Reports missing events, with the time of the last known event.
     fn tell_lost(&mut self) -> Result<(), ObserverError> {
         let count = std::mem::take(&mut self.lost);
         if count == 0 {

@@ -6,22 +6,22 @@ use super::{NAME_BYTES, Trouble, shortened};
 use crate::session_log::Shown;
 use crate::{BLOB_URI, ImageData, ToolContext, ToolOutput};
 
-/// Bytes of an answer that are left for what is said about the entry.
+/// Bytes of an answer reserved for the description of the entry.
 const FRAME_BYTES: usize = 450;
-/// A page has at least this much of the entry, or it would take too many to read it.
+/// Minimum bytes of the entry on a page, or reading it would take too many pages.
 const PAGE_BYTES_MIN: usize = 64;
-/// How far behind an entry is looked for the next one that can be shown.
+/// Maximum distance to the next entry that can be shown.
 const NEIGHBOURS: u64 = 32;
 
-/// An entry and those around it that can be shown too.
+/// An entry and its neighbours that can be shown too.
 struct Found {
     shown: Option<Shown>,
     older: Option<Seq>,
     newer: Option<Seq>,
 }
 
-/// A page of an entry: some of its text, and once that is at its end, one of its pictures. Positions count the bytes of
-/// the text, and each picture behind it as one.
+/// A page of an entry: some of its text, and after the end of the text, one of its pictures. Positions count the
+/// bytes of the text, and each picture after it as one.
 #[derive(Debug, PartialEq, Eq)]
 struct Page {
     begin: usize,
@@ -86,7 +86,7 @@ fn no_such(entry: Seq, found: &Found) -> String {
 }
 
 impl Page {
-    /// The page at `offset`, with at most `room` bytes of text and at least one character; `None` behind the end.
+    /// The page at `offset`, with at most `room` bytes of text and at least one character; `None` after the end.
     fn of(text: &str, pictures: usize, offset: usize, room: usize) -> Option<Self> {
         let bytes = text.len();
         let is_empty = bytes == 0 && pictures == 0 && offset == 0;
@@ -112,7 +112,7 @@ impl Page {
     }
 }
 
-/// Which part of the entry this is, and how to go on.
+/// The part of the entry that is shown, and how to continue.
 fn standing(page: &Page, bytes: usize, pictures: usize) -> String {
     let Page { begin, end, .. } = page;
     let mut standing = match (bytes, page.picture) {
@@ -131,7 +131,7 @@ fn standing(page: &Page, bytes: usize, pictures: usize) -> String {
     standing
 }
 
-/// Where the whole output is, if even at first only part of it was shown.
+/// The id of the whole output, if the entry itself has only part of it.
 fn whole(shown: &Shown) -> String {
     let whole = shown.result().and_then(|result| result.whole.as_ref());
     let way =

@@ -1,4 +1,4 @@
-//! Finding entries by a text in them, the newest first.
+//! Searches entries for a text, the newest first.
 
 use std::ops::Range;
 
@@ -9,23 +9,23 @@ use super::{NAME, NAME_BYTES, Trouble, shortened};
 use crate::session_log::{Said, Shown};
 use crate::{ToolContext, ToolOutput};
 
-/// Bytes that a text to be found may have.
+/// Maximum bytes of a search text.
 pub(super) const TEXT_BYTES_MAX: usize = 500;
-/// Bytes of an answer that are left for what is said about the search.
+/// Bytes of an answer reserved for the description of the search.
 const FRAME_BYTES: usize = 160;
-/// Bytes shown before what was found, and of it and what follows.
+/// Bytes shown before a match, and of the match and what follows.
 const BEFORE_BYTES: usize = 60;
 const AFTER_BYTES: usize = 140;
-/// Bytes of the text to be found that an answer repeats.
+/// Bytes of the search text that an answer repeats.
 const ECHO_BYTES: usize = 60;
 
-/// How far a search has come.
+/// The progress of a search.
 enum Reached {
     /// The log's first entry.
     All,
-    /// The answer is full: the search goes on before this entry.
+    /// The answer is full: the search continues before this entry.
     Full(Seq),
-    /// It was told to stop, having looked at this entry and all behind it.
+    /// It was interrupted after searching this entry and all later ones.
     Stopped(Seq),
 }
 
@@ -49,7 +49,7 @@ struct Hits {
 }
 
 impl Hits {
-    /// Goes back through the log, a stretch at a time, until there is no more of it or no room.
+    /// Searches the log backwards, a piece at a time, until its beginning or until the answer is full.
     async fn look(&mut self, context: &ToolContext, before: Seq) -> Result<Reached, Trouble> {
         let mut until = before;
         loop {
@@ -68,11 +68,11 @@ impl Hits {
         }
     }
 
-    /// Takes in an entry, if it has the text. Returns false if there is no room for it.
+    /// Adds an entry, if it contains the text. Returns false if there is no room for it.
     fn take(&mut self, shown: &Shown) -> bool {
         let Some(line) = hit(&self.matcher, shown) else { return true };
         let fits = self.lines.len().saturating_add(line.len()) <= self.room;
-        // One hit always fits, or the search would never get past it.
+        // One match always fits, or the search would never get past it.
         if fits || self.lines.is_empty() {
             self.lines.push_str(&line);
             return true;
@@ -101,8 +101,8 @@ impl Hits {
     }
 }
 
-/// The line for an entry that has the text: where it is, who said it, and what stands around it. What this tool was
-/// asked and answered is never found: it would be found again and again.
+/// The line for a matching entry: its number, its author, and the text around the match. This tool's own calls and
+/// results never match: they would be found again and again.
 fn hit(matcher: &Regex, shown: &Shown) -> Option<String> {
     let said = shown.said();
     let is_own = |said: &Said<'_>| said.tool == Some(NAME);
@@ -118,7 +118,7 @@ fn hit(matcher: &Regex, shown: &Shown) -> Option<String> {
     Some(format!("entry {}, {}{call}, byte {at}: {excerpt}\n", shown.entry(), shortened(&who, NAME_BYTES)))
 }
 
-/// What was found and what stands around it, in one line.
+/// The match and the text around it, in one line.
 fn excerpt(text: &str, found: &Range<usize>) -> String {
     let begin = text.ceil_char_boundary(found.start.saturating_sub(BEFORE_BYTES));
     let end = text.floor_char_boundary(found.start.saturating_add(AFTER_BYTES));

@@ -1,4 +1,4 @@
-//! Secrets are put together here: none stands in this file as a scanner of repositories would look for it.
+//! The secrets here are assembled at run time: repository scanners find none in this file.
 
 use std::borrow::Cow;
 use std::fs;
@@ -12,7 +12,7 @@ use super::Redactor;
 
 const LETTERS: &[u8] = b"a1B2c3D4e5F6g7H8i9J0kLmNoPqRsTuVwXyZ";
 
-/// `prefix` and so many letters and digits behind it.
+/// `prefix` followed by this many letters and digits.
 fn fake(prefix: &str, count: usize) -> String {
     let letters = LETTERS.iter().cycle().take(count).map(|letter| char::from(*letter));
     prefix.chars().chain(letters).collect()
@@ -22,7 +22,7 @@ fn knowing(values: &[&str]) -> Redactor {
     Redactor::new(values.iter().map(|value| SecretString::from(*value)))
 }
 
-/// `before`, the secret, `after`: only the secret goes.
+/// `before`, the secret, `after`: only the secret is removed.
 #[track_caller]
 fn check_in(before: &str, secret: &str, after: &str) {
     let text = format!("{before}{secret}{after}");

@@ -1,5 +1,5 @@
-//! The evidence as a judge reads it: a section for each kind, each within its part of the room, and the actions in what
-//! is left of it.
+//! The evidence in a judge's prompt: a section for each kind, each within its share of the tokens, and the actions
+//! in the rest.
 
 use provost_event::{PlanStatus, StopHookVerdict, StopReport, ToolStatus};
 
@@ -7,14 +7,14 @@ use super::fence::Label;
 use super::sheet::{Ends, Sheet, beginning, ends};
 use super::{Action, Evidence, Since};
 
-/// Bytes that are shown of a name: a tool's, a hook's, a file's.
+/// Maximum bytes shown of a name: a tool's, a hook's, a file's.
 const NAME_BYTES: usize = 300;
-/// Bytes that are shown of a step of a plan.
+/// Maximum bytes shown of a plan's step.
 const STEP_BYTES: usize = 500;
-/// Tokens that are kept for saying what is left out.
+/// Tokens reserved for notes about what is left out.
 const NOTE_TOKENS: u64 = 48;
 
-/// How much is shown of a call: of its arguments, and of its result, where the end tells more than the beginning.
+/// How much is shown of a call: of its arguments, and of its result, whose end says more than its beginning.
 #[derive(Debug, Clone, Copy)]
 struct Detail {
     input: Ends,
@@ -36,7 +36,7 @@ const DETAILS: [(usize, Detail); 4] = [
     (usize::MAX, Detail::new(150, 60, 150)),
 ];
 
-/// All of it within so many tokens.
+/// The evidence within this many tokens.
 pub(super) fn account(evidence: &Evidence, tokens_max: u64) -> String {
     let mut sheet = Sheet::new(tokens_max);
     let part = |parts: u64| tokens_max.saturating_mul(parts) / 16;
@@ -47,7 +47,7 @@ pub(super) fn account(evidence: &Evidence, tokens_max: u64) -> String {
     sheet.within(part(2), |sheet| stop_hooks(sheet, &evidence.stop_hooks));
     sheet.within(part(2), |sheet| files(sheet, evidence));
     sheet.within(part(1), |sheet| plan(sheet, evidence));
-    // What comes last has its part all the same.
+    // The last section has its share all the same.
     let claim_tokens = part(2);
     sheet.within(sheet.tokens_left().saturating_sub(claim_tokens), |sheet| actions(sheet, evidence));
     sheet.within(claim_tokens, |sheet| claim(sheet, evidence));
@@ -75,7 +75,7 @@ fn task(sheet: &mut Sheet, evidence: &Evidence) {
     });
 }
 
-/// Puts a heading behind what is there, if there is room for it and for saying that what it heads is left out.
+/// Appends a heading, if there is room for it and for a note that its section is left out.
 fn opened(sheet: &mut Sheet, heading: &str) -> bool {
     let mut is_opened = false;
     sheet.within(sheet.tokens_left().saturating_sub(NOTE_TOKENS), |sheet| {
@@ -84,7 +84,7 @@ fn opened(sheet: &mut Sheet, heading: &str) -> bool {
     is_opened
 }
 
-/// A section with as many of `items` as there is room for, and how many of them aren't there.
+/// A section with as many of `items` as fit, and the number of the others.
 fn list<T>(
     sheet: &mut Sheet,
     heading: &str,
@@ -204,7 +204,7 @@ fn actions(sheet: &mut Sheet, evidence: &Evidence) {
     let _ = sheet.put(&note);
 }
 
-/// Puts a call behind what is there, in less detail where it doesn't fit in more.
+/// Appends a call, in less detail if more doesn't fit.
 fn action(sheet: &mut Sheet, number: usize, action: &Action) -> bool {
     let mut details = DETAILS.iter().filter(|(newest, _)| number <= *newest);
     details.any(|(_, detail)| sheet.put(&shown(number, action, *detail)))

@@ -1,15 +1,15 @@
-//! Texts of the log as evidence: without secrets. A judge is mostly another provider's model than the agent's, and keys
-//! are nobody's business but their own provider's.
+//! Texts of the log as evidence, without secrets. A judge usually has another provider than the agent's model, and
+//! no provider may get another provider's keys.
 
 use provost_event::{Plan, PlanItem, PlanStatus, StopHookVerdict, StopReport};
 
 use super::ChangedFiles;
 use crate::Redactor;
 
-/// Bytes of a text that a judge is shown at the least, if it is shown the text.
+/// Minimum bytes of a text that a judge is shown, if it is shown the text.
 const LEAST_BYTES: usize = 150;
 
-/// Takes secrets out of what becomes evidence. It comes before anything is cut, for half a secret isn't known for one.
+/// Removes secrets from evidence. This happens before anything is cut, as half a secret isn't recognized.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Clean<'a>(&'a Redactor);
 
@@ -22,7 +22,7 @@ impl<'a> Clean<'a> {
         self.0.redact(text).into_owned()
     }
 
-    /// Arguments of a call, which are mostly JSON, in which secrets may be written in other ways.
+    /// The arguments of a call, usually JSON, in which secrets may be escaped.
     pub(super) fn arguments(self, arguments: &str) -> String {
         self.text(&self.0.redact_json(arguments))
     }
@@ -51,7 +51,7 @@ impl<'a> Clean<'a> {
     }
 }
 
-/// The part of `text` that is shown even where there is little room.
+/// The part of `text` that is shown even if there is little room.
 pub(super) fn least(text: &str) -> &str {
     text.get(..text.floor_char_boundary(LEAST_BYTES)).unwrap_or_default()
 }

@@ -1,38 +1,38 @@
-//! What speaks for and against a goal: typed, from the log and the workspace, not from what the agent makes of it.
+//! The evidence about a goal: typed, from the log and the workspace, not from the agent's own account.
 
 use provost_event::{GoalTrigger, PlanItem, StopReport, ToolStatus};
 
-/// Estimated tokens of evidence that a judge is shown, unless told otherwise.
+/// Default maximum of estimated tokens of evidence for a judge.
 const TOKENS_MAX_DEFAULT: u32 = 8_000;
 
-/// Everything that a judge gets to see besides the condition. Lists have the newest first.
+/// Everything that a judge sees besides the condition. Lists have the newest first.
 ///
-/// Texts may be of any length and say anything: they are quoted, and what doesn't fit is left out, the oldest first,
-/// and the judge is told how much that is. Nothing takes secrets out of them any more: whoever makes it does.
+/// Texts may have any length and content: they are quoted, and what doesn't fit is left out, the oldest first,
+/// with a note of how much. Secrets must already be removed by the caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Evidence {
-    /// Why the judge is asked. Default: because of a claim.
+    /// Why the judge is called. Default: because of a claim.
     pub trigger: GoalTrigger,
-    /// Estimated tokens ([`tokens_of`](provost_engine::tokens_of)) that all of it may take, quotes and headings
-    /// included. Default 8,000; at 0 the judge sees nothing but the condition.
+    /// Maximum estimated tokens ([`tokens_of`](provost_engine::tokens_of)) of all of it, quotes and headings
+    /// included. Default 8,000; at 0 the judge sees only the condition.
     pub tokens_max: u32,
-    /// What the agent was asked to do.
+    /// The agent's task.
     pub task: String,
-    /// What it was told since.
+    /// Later messages to it.
     pub told: Vec<String>,
-    /// The conversation in short; empty if there is nothing to say.
+    /// A summary of the conversation; empty if there is none.
     pub summary: String,
-    /// What was done.
+    /// The agent's actions.
     pub actions: Vec<Action>,
-    /// Turns before those of the oldest action here, whose actions aren't here.
+    /// Turns before the oldest action here, whose actions are left out.
     pub earlier_turns: u32,
-    /// What the stop hooks said in this verification.
+    /// The stop hooks' verdicts in this verification.
     pub stop_hooks: Vec<HookResult>,
-    /// The files that differ from where the work began.
+    /// The files that differ from the start of the work.
     pub files: ChangedFiles,
-    /// The steps of its plan that the agent hasn't ticked, in the plan's order.
+    /// The unfinished steps of the agent's plan, in the plan's order.
     pub open_steps: Vec<PlanItem>,
-    /// What the agent said last; it proves nothing.
+    /// The agent's last message; it proves nothing.
     pub claim: String,
 }
 
@@ -59,38 +59,38 @@ impl Default for Evidence {
 pub struct Action {
     /// The tool.
     pub tool: String,
-    /// Its arguments, in short.
+    /// Its arguments, shortened.
     pub arguments: String,
     /// How it ended.
     pub status: ToolStatus,
-    /// What came of it, in short.
+    /// Its result, shortened.
     pub result: String,
 }
 
-/// What a stop hook said.
+/// A stop hook's verdict.
 pub type HookResult = StopReport;
 
-/// The files that were changed.
+/// The changed files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ChangedFiles {
-    /// What they were compared with.
+    /// The base of the comparison.
     pub since: Since,
-    /// A diffstat, a line for each file; those that are gone first, then the ones that changed last.
+    /// A diffstat, a line for each file; deleted files first, then the latest changes.
     pub diffstat: Vec<String>,
-    /// Files that aren't in it.
+    /// The number of files left out.
     pub more: u32,
 }
 
-/// What files are compared with to tell whether they changed.
+/// The base of the comparison of files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Since {
-    /// Nothing: nobody can tell.
+    /// Unknown: there is nothing to compare with.
     #[default]
     Unknown,
     /// The commit that the agent's worktree was made with.
     WorktreeMade,
     /// The last commit before the agent began.
     AgentBegan,
-    /// Nothing: they are what the agent wrote with its tools, as it is now.
+    /// Nothing: they are the files that the agent wrote with its tools, in their current state.
     Written,
 }

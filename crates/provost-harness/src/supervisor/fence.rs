@@ -1,17 +1,17 @@
 //! The fence around everything that a judge is shown and that Provost didn't write itself.
 //!
-//! Each line of such a text stands behind a word of Provost's and a bar: `output| 3 tests passed`. Provost's own lines
-//! have no bar. So there is no fence to be closed: whatever a text says, in whatever language, none of its lines can
-//! look like one of Provost's, and each line tells by itself whose it is, however long the text. A fence with an end,
-//! even with one that nobody can guess, would have to be remembered by the model over thousands of lines; a text in
-//! JSON would keep just as tight, but nobody reads code and test results well in it.
+//! Each line of such a text has a label of Provost's and a bar before it: `output| 3 tests passed`. Provost's own
+//! lines have no bar. So there is no fence to be closed: whatever a text says, in whatever language, none of its
+//! lines can look like one of Provost's, and each line shows its origin, however long the text. A fence with an
+//! end marker, even an unguessable one, would have to be remembered by the model over thousands of lines; a text
+//! in JSON would be as safe, but code and test results are hard to read in it.
 //!
-//! What would make a line look like something else is spelled out as `\u{…}`: characters that break lines in some
-//! places but not in others, that turn the direction of writing, that can't be seen, and the first character of what
-//! model servers take for the end of a message. A backslash before `u{` is spelled out too, so that the text can be
-//! had back as it was.
+//! Characters that would make a line look like something else are escaped as `\u{…}`: those that break lines in
+//! some places but not in others, that change the direction of writing, that are invisible, and the first
+//! character of model servers' end-of-message marks. A backslash before `u{` is escaped too, so that the text can
+//! be restored.
 
-/// What stands before the lines of a quote.
+/// The label before the lines of a quote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Label {
     Condition,
@@ -48,7 +48,7 @@ impl Label {
         }
     }
 
-    /// `text` behind the fence, with a line end behind each of its lines. An empty text is one empty line.
+    /// `text` with the fence, each of its lines terminated. An empty text is one empty line.
     pub(super) fn quote(self, text: &str) -> String {
         let mut quoted = String::with_capacity(text.len().saturating_mul(2));
         for line in text.split('\n') {
@@ -57,7 +57,7 @@ impl Label {
         quoted
     }
 
-    /// `text` behind the fence as one line, whatever it has in it.
+    /// `text` with the fence as one line, whatever it contains.
     pub(super) fn quote_line(self, text: &str) -> String {
         let mut quoted = String::with_capacity(text.len().saturating_mul(2));
         self.quote_line_into(text, &mut quoted);
@@ -75,8 +75,8 @@ impl Label {
     }
 }
 
-/// What servers of models have for the end of a message or the beginning of another; upper and lower case count the
-/// same. All with `<|` are besides.
+/// Model servers' marks for the end of a message or the start of another, regardless of case. Those with `<|` are
+/// handled separately.
 const TEMPLATE_MARKS: [&str; 22] = [
     "<s>",
     "</s>",
@@ -102,12 +102,12 @@ const TEMPLATE_MARKS: [&str; 22] = [
     "[tool_results]",
 ];
 
-/// `line` with everything spelled out that would make it look like something else.
+/// Appends `line` with escapes for everything that would make it look like something else.
 fn spell(line: &str, spelled: &mut String) {
     for (at, character) in line.char_indices() {
         let rest = line.get(at..).unwrap_or_default();
         if is_hidden(character) || begins_mark(character, rest) || rest.starts_with("\\u{") {
-            // The form that Rust has for characters.
+            // Rust's escape syntax.
             spelled.extend(character.escape_unicode());
         } else {
             spelled.push(character);
@@ -121,12 +121,12 @@ fn begins_mark(character: char, rest: &str) -> bool {
     }
     let is_mark =
         |mark: &&str| rest.get(..mark.len()).is_some_and(|beginning| beginning.eq_ignore_ascii_case(mark));
-    // The second bar is the one of full width, which some vendors' marks have.
+    // The second bar is the full-width one of some vendors' marks.
     rest.starts_with("<|") || rest.starts_with("<\u{ff5c}") || TEMPLATE_MARKS.iter().any(is_mark)
 }
 
-/// Whether a character shows as nothing, or changes how others show: what Unicode calls control and format characters,
-/// separators of lines, ignorable letters, and what selects variants, but for the one that makes signs colourful.
+/// Whether a character is invisible, or changes how others are displayed: Unicode's control and format characters,
+/// line separators, ignorable characters, and variation selectors except the one for emoji.
 fn is_hidden(character: char) -> bool {
     if character == '\t' {
         return false;

@@ -1,4 +1,4 @@
-//! Which files were changed: git tells where it knows the workspace, and else the agent's own calls do.
+//! The changed files: from git if it knows the workspace, and else from the agent's own calls.
 
 use std::ffi::OsStr;
 use std::fs::{Metadata, symlink_metadata};
@@ -12,23 +12,23 @@ use tokio_util::sync::CancellationToken;
 use super::{ChangedFiles, Since};
 use crate::git::{Git, GitError};
 
-/// How long git may take over one question.
+/// Time limit of one git query.
 const ASKING_MAX: Duration = Duration::from_secs(20);
-/// Files that are told of.
+/// Maximum reported files.
 const FILES_MAX: usize = 200;
-/// Files that are looked at to find those that changed last.
+/// Maximum files inspected to find the latest changes.
 const LOOKED_AT_MAX: usize = 5_000;
 
-/// How the workspace was when the agent began.
+/// The workspace when the agent started.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Began {
-    /// When that was.
+    /// The time of the start.
     pub(super) at: Timestamp,
-    /// The commit that its worktree was made with, if it has one.
+    /// The commit that its worktree is based on, if it has one.
     pub(super) commit: Option<String>,
 }
 
-/// The path that `call` wrote to, if it is one of the tools that write files.
+/// The path that `call` wrote to, if its tool writes files.
 pub(super) fn written(call: &ToolCall) -> Option<String> {
     #[derive(Deserialize)]
     struct Arguments {
@@ -39,7 +39,7 @@ pub(super) fn written(call: &ToolCall) -> Option<String> {
     Some(arguments.path)
 }
 
-/// The files in `workspace` that differ from how it was; where git can't tell of any, those that were `written`.
+/// The files in `workspace` that differ from the start; if git finds none, those that were `written`.
 pub(super) async fn changed(
     workspace: &Path,
     began: Began,
@@ -63,14 +63,14 @@ pub(super) async fn changed(
     told.unwrap_or_default()
 }
 
-/// A file that differs.
+/// A changed file.
 struct Change {
     path: String,
-    /// Lines that came and went, as git counts them; `None` for a file that git doesn't know.
+    /// Added and removed lines, as git counts them; `None` for an untracked file.
     lines: Option<String>,
 }
 
-/// What differs, and from what; `None` where there is no repository.
+/// The changes, and their base; `None` if there is no repository.
 async fn compare(
     workspace: &Path,
     began: &Began,
@@ -106,7 +106,7 @@ async fn compare(
     Ok(Some((since, known.chain(unknown).collect())))
 }
 
-/// The last commit of the branch before `began`; the empty tree where there is none.
+/// The last commit of the branch before `began`; the empty tree if there is none.
 async fn commit_before(git: &Git<'_>, began: Timestamp) -> Result<String, GitError> {
     let age = format!("--min-age={}", began.0 / 1_000);
     let before = git.find(["rev-list", "-1", &age, "HEAD"]).await?;
@@ -116,7 +116,7 @@ async fn commit_before(git: &Git<'_>, began: Timestamp) -> Result<String, GitErr
     }
 }
 
-/// A line of git's: lines that came, lines that went, path. Both numbers are `-` for what isn't text.
+/// A line of git's output: added lines, removed lines, path. Both numbers are `-` for binary files.
 fn numbered(line: &str) -> Option<Change> {
     let mut parts = line.splitn(3, '\t');
     let (more, less, path) = (parts.next()?, parts.next()?, parts.next()?);
@@ -127,7 +127,7 @@ fn numbered(line: &str) -> Option<Change> {
     Some(Change { path: path.to_owned(), lines: Some(lines) })
 }
 
-/// The diffstat: what is gone first, then what was changed last. Blocking.
+/// The diffstat: deleted files first, then the latest changes. Blocking.
 fn told(workspace: &Path, since: Since, changes: Vec<Change>) -> ChangedFiles {
     let all = changes.len();
     let lines = changes.iter().take(LOOKED_AT_MAX).map(|change| line(workspace, since, change));
@@ -138,7 +138,7 @@ fn told(workspace: &Path, since: Since, changes: Vec<Change>) -> ChangedFiles {
     ChangedFiles { since, diffstat: lines.into_iter().map(|(_, line)| line).collect(), more }
 }
 
-/// A line of the diffstat, with how long ago the file was changed; what is gone counts as changed just now.
+/// A line of the diffstat, with the age of the change; a deletion counts as just now.
 fn line(workspace: &Path, since: Since, change: &Change) -> (Duration, String) {
     let Change { path, lines } = change;
     let found = symlink_metadata(workspace.join(path)).ok();
@@ -147,13 +147,13 @@ fn line(workspace: &Path, since: Since, change: &Change) -> (Duration, String) {
     match (lines, since) {
         (Some(lines), _) => (age, format!("{lines}, {size}: {path}")),
         (None, Since::Written) => (age, format!("{size}: {path}")),
-        // git has just seen it, so its name has bytes that are no text, or there was no room for the whole of it.
+        // git has just reported it, so its name isn't valid text, or was truncated.
         (None, _) if found.is_none() => (Duration::MAX, format!("new: {path}")),
         (None, _) => (age, format!("new, {size}: {path}")),
     }
 }
 
-/// The later the file was changed, the shorter; only to be compared.
+/// Shorter for later changes; only for comparison.
 fn age(file: &Metadata) -> Duration {
     let changed = file.modified().unwrap_or(SystemTime::UNIX_EPOCH);
     Duration::MAX.saturating_sub(changed.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default())

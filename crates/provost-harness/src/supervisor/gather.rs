@@ -1,5 +1,5 @@
-//! Gathering the evidence: back through the log, a stretch at a time, until there is as much as a judge is shown. It
-//! costs no more for a long log than for a clean one.
+//! Gathers the evidence: backwards through the log, a piece at a time, until there is as much as a judge is shown.
+//! The cost is bounded for a log of any length.
 
 use std::sync::Arc;
 
@@ -18,16 +18,16 @@ use crate::{Home, HomeError, Redactor};
 
 /// Entries read at a time.
 const STRETCH_ENTRIES: u64 = 128;
-/// Entries looked at, at most, however little there is in them.
+/// Maximum entries inspected, however little they contain.
 const LOOKED_AT_MAX: u64 = 10_000;
-/// Entries looked at only for what the agent said last or for its plan, where there is no snapshot.
+/// Maximum entries inspected only for the agent's last message or its plan, without a snapshot.
 const LOOKED_AT_FURTHER_MAX: u64 = 2_000;
-/// Entries at the log's beginning among which are the task and the making of the worktree.
+/// Entries at the log's beginning that contain the task and the creation of the worktree.
 const BEGINNING_ENTRIES: usize = 16;
-/// Tokens that a call counts as, besides its words.
+/// Tokens counted for a call, besides its texts.
 const CALL_TOKENS: u64 = 24;
 
-/// Where evidence comes from, and what must not be in it.
+/// The sources of evidence, and the secrets to remove.
 #[derive(Clone, Copy)]
 pub(crate) struct Sources<'a> {
     pub(crate) home: &'a dyn Home,
@@ -35,13 +35,13 @@ pub(crate) struct Sources<'a> {
     pub(crate) redactor: &'a Redactor,
 }
 
-/// The evidence for one question, without secrets. What can't be told of the workspace isn't in it.
+/// The evidence for one question, without secrets. Unknown facts about the workspace are left out.
 ///
 /// # Errors
 /// When the log can't be read.
 ///
 /// # Cancellation
-/// When `cancel` fires, nothing is asked of git any more. Dropping the future is safe.
+/// When `cancel` fires, git isn't called any more. Dropping the future is safe.
 pub(crate) async fn gather(
     sources: Sources<'_>,
     call: &JudgeCall,
@@ -69,7 +69,7 @@ pub(crate) async fn gather(
     })
 }
 
-/// The task, and how the workspace was then.
+/// The task, and the state of the workspace then.
 async fn beginning(home: &dyn Home, session: SessionId) -> Result<(String, Began), HomeError> {
     let records = home.read(session.into(), Seq::START, BEGINNING_ENTRIES).await?;
     let (mut task, mut began) = (String::new(), Began::default());
@@ -86,17 +86,17 @@ async fn beginning(home: &dyn Home, session: SessionId) -> Result<(String, Began
     Ok((task, began))
 }
 
-/// What was found on the way back.
+/// The evidence found so far.
 struct Found<'a> {
     clean: Clean<'a>,
     generation: u32,
-    /// The next entry to look at stands before this one.
+    /// The next entry to inspect is before this one.
     until: Seq,
     looked_at: u64,
     tokens_left: u64,
-    /// Results whose calls come later on the way back.
+    /// Results whose calls are still to be found.
     results: Vec<Arc<Record>>,
-    /// The stop hooks were asked before this verification.
+    /// Whether the stop hooks were called before this verification.
     is_before_check: bool,
     actions: Vec<Action>,
     /// The turn of the oldest of them.
@@ -105,7 +105,7 @@ struct Found<'a> {
     stop_hooks: Option<Vec<StopReport>>,
     plan: Option<Plan>,
     claim: String,
-    /// Paths that were written to, each once.
+    /// Paths that were written to, without duplicates.
     written: Vec<String>,
 }
 
@@ -139,7 +139,7 @@ impl<'a> Found<'a> {
         Ok(())
     }
 
-    /// Looks only for what the agent said last and for its plan: down to the newest snapshot, which has the plan.
+    /// Searches only for the agent's last message and its plan: down to the newest snapshot, which has the plan.
     async fn look_further(&mut self, home: &dyn Home, session: SessionId) -> Result<(), HomeError> {
         let snapshot = home.newest_snapshot(session.into()).await?;
         let floor = match &snapshot {
@@ -204,7 +204,7 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// Takes in an answer with all results of its calls, so that none of a turn is left out whose others are there.
+    /// Adds an answer with all results of its calls, so that a turn is included completely or not at all.
     fn take_answer(&mut self, answer: &AssistantMessage) {
         self.take_claim(&words(&answer.content));
         for record in std::mem::take(&mut self.results) {
@@ -239,20 +239,20 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// Turns before the oldest action whose calls weren't looked at.
+    /// Turns before the oldest action whose calls weren't inspected.
     const fn earlier_turns(&self) -> u32 {
         let is_all = self.until.0 <= 1 && self.tokens_left > 0;
         if is_all { 0 } else { self.oldest_turn.saturating_sub(1) }
     }
 
-    /// Counts what a judge may be shown of these at the least.
+    /// Counts the minimum that a judge is shown of these texts.
     fn pay(&mut self, texts: &[&str]) {
         let tokens = texts.iter().map(|text| tokens_of(least(text))).sum::<u64>();
         self.tokens_left = self.tokens_left.saturating_sub(tokens.saturating_add(CALL_TOKENS));
     }
 }
 
-/// The call that has this result. Names of calls may come again in another answer.
+/// The call with this result. Call ids may be repeated in another answer.
 fn call_of<'a>(answer: &'a AssistantMessage, finished: &ToolFinished) -> Option<&'a ToolCall> {
     answer.content.iter().find_map(|block| match block {
         Block::ToolCall(call) if call.id == finished.call => Some(call),
@@ -268,7 +268,7 @@ fn words(content: &[Block]) -> String {
     texts.collect::<Vec<_>>().join("\n")
 }
 
-/// The entries from `from` to before `until`. A home may give fewer at a time than it is asked for.
+/// The entries from `from` to before `until`. A backend may return fewer at a time than requested.
 async fn stretch(
     home: &dyn Home,
     session: SessionId,

@@ -1,4 +1,4 @@
-//! What a judge is told.
+//! A judge's prompt.
 
 use provost_engine::tokens_of;
 use provost_event::GoalTrigger;
@@ -6,7 +6,7 @@ use provost_event::GoalTrigger;
 use super::fence::Label;
 use super::{Inquiry, account};
 
-/// Its instructions: the same for every goal, so that providers may keep them.
+/// Its instructions: the same for every goal, so that providers can cache them.
 const SYSTEM: &str = "\
 You are an independent judge. An autonomous agent works towards a goal, and you decide whether a condition is met, \
 from the evidence that you are shown and from nothing else. You have no tools, and you don't talk to the agent.
@@ -45,7 +45,7 @@ Answer with one JSON object and nothing else, neither before nor after it:
 - `suggestions`: if it is not met, what is left to do or to show, each in a sentence; else an empty list.
 ";
 
-/// What stands before the condition.
+/// The heading of the condition.
 const CONDITION: &str = "THE CONDITION\n";
 const AGAIN: &str = "Your last answer was not such an object: answer with the JSON object alone.\n";
 
@@ -54,12 +54,12 @@ pub(super) const fn system() -> &'static str {
     SYSTEM
 }
 
-/// The question: the condition, the evidence within its tokens, and what to do now. The same inquiry is always the same
-/// question.
+/// The question: the condition, the evidence within its tokens, and the task. The same inquiry always gives the
+/// same question.
 pub(super) fn question(inquiry: &Inquiry<'_>) -> String {
     let condition = Label::Condition.quote(inquiry.condition);
-    // Room is kept for the condition as it is; what its fence takes is at the evidence's expense, as is the empty line
-    // behind the evidence.
+    // There is room for the condition itself; its fence and the empty line after the evidence are taken from the
+    // evidence's tokens.
     let fence = tokens_of(&condition).saturating_sub(tokens_of(inquiry.condition)).saturating_add(1);
     let tokens = u64::from(inquiry.evidence.tokens_max).saturating_sub(fence);
     let account = account::account(inquiry.evidence, tokens);

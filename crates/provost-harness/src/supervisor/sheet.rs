@@ -1,16 +1,16 @@
-//! Writing within a number of tokens.
+//! Writing within a token limit.
 
 use provost_engine::tokens_of;
 
 use super::fence::Label;
 
-/// Bytes of a text that are looked at, at each end, before it is cut to its room.
+/// Bytes inspected at each end of a text before it is cut to its room.
 const LOOKED_AT_BYTES: usize = 32 * 1024;
 /// A text is left out rather than shown with fewer bytes than this.
 const SHOWN_BYTES_MIN: usize = 40;
 
-/// A text that never takes more than its tokens. What is put into it begins with something visible and ends with the end
-/// of a line, or else the tokens of its pieces wouldn't add up to those of the whole.
+/// A text that never exceeds its tokens. Each appended piece must begin with a visible character and end with a
+/// line end, or the tokens of the pieces wouldn't add up to those of the whole.
 #[derive(Debug)]
 pub(super) struct Sheet {
     text: String,
@@ -22,7 +22,7 @@ impl Sheet {
         Self { text: String::new(), tokens_left: tokens_max }
     }
 
-    /// Puts `piece` behind what is there, if it fits. Returns whether it does.
+    /// Appends `piece`, if it fits. Returns whether it does.
     #[must_use]
     pub(super) fn put(&mut self, piece: &str) -> bool {
         let tokens = tokens_of(piece);
@@ -34,7 +34,7 @@ impl Sheet {
         fits
     }
 
-    /// Puts a line that something begins with behind what is there, apart from it, if it fits. Returns whether it does.
+    /// Appends a heading line after an empty line, if it fits. Returns whether it does.
     #[must_use]
     pub(super) fn put_heading(&mut self, line: &str) -> bool {
         // The empty line makes the space before the heading one character longer, which is another token at most.
@@ -48,7 +48,7 @@ impl Sheet {
         fits
     }
 
-    /// Has `write` put something behind what is there, within `tokens` of what is left.
+    /// Has `write` append something within `tokens` of what is left.
     pub(super) fn within(&mut self, tokens: u64, write: impl FnOnce(&mut Self)) {
         let mut part = Self::new(tokens.min(self.tokens_left));
         let given = part.tokens_left;
@@ -57,8 +57,7 @@ impl Sheet {
         self.text.push_str(&part.text);
     }
 
-    /// Puts `text` quoted behind what is there: as much of its ends as there is room for, and between them how much is
-    /// left out.
+    /// Appends `text` quoted: as much of its ends as fits, and between them a note of how much is left out.
     pub(super) fn put_ends(&mut self, label: Label, text: &str) {
         let mut bytes_max = LOOKED_AT_BYTES;
         while bytes_max >= SHOWN_BYTES_MIN {
@@ -80,15 +79,15 @@ impl Sheet {
     }
 }
 
-/// Bytes that are shown of a text at its beginning and at its end.
+/// Bytes shown of a text at its beginning and at its end.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ends {
     pub(super) head: usize,
     pub(super) tail: usize,
 }
 
-/// `text` quoted, with its middle left out where it is longer than its ends. That something is left out is said in a
-/// line of its own, in front of which stands no label: no text can say that of itself.
+/// `text` quoted, without its middle if it is longer than its ends. The omission is noted in a line of its own
+/// without a label: no text can imitate that.
 pub(super) fn ends(label: Label, text: &str, shown: Ends) -> String {
     if text.len() <= shown.head.saturating_add(shown.tail) {
         return label.quote(text);
@@ -103,7 +102,7 @@ pub(super) fn ends(label: Label, text: &str, shown: Ends) -> String {
     quoted
 }
 
-/// `text` quoted as one line, of which at most so many bytes are shown.
+/// `text` quoted as one line, of which at most this many bytes are shown.
 pub(super) fn beginning(label: Label, text: &str, bytes_max: usize) -> String {
     if text.len() <= bytes_max {
         return label.quote_line(text);

@@ -1,5 +1,5 @@
-//! Reading a verdict out of a model's answer. In doubt there is none: whoever asks can ask once more, but a run that
-//! counts as completed by a misread word is not done.
+//! Parses the verdict in a model's answer. In doubt there is none: the caller can ask once more, but a misread
+//! verdict would complete a run that isn't done.
 
 use std::fmt;
 
@@ -7,19 +7,19 @@ use provost_event::{Confidence, SupervisorError, SupervisorVerdict};
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 
-/// Bytes of an answer that are read; a longer one is no verdict.
+/// Maximum bytes of an answer; a longer one is no verdict.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
-/// Characters of an answer that is no verdict which are kept.
+/// Maximum characters kept of an answer that is no verdict.
 const RAW_CHARS_MAX: usize = 500;
-/// Characters of the reasoning that are kept.
+/// Maximum characters kept of the reasoning.
 const REASONING_CHARS_MAX: usize = 4_000;
-/// Suggestions that are kept, and the characters of each.
+/// Maximum suggestions, and maximum characters of each.
 const SUGGESTIONS_MAX: usize = 20;
 const SUGGESTION_CHARS_MAX: usize = 500;
 /// The field that decides.
 const DECIDING_FIELD: &str = "achieved";
 
-/// A verdict as a judge writes it. A doubled field is an error.
+/// A verdict as a judge writes it. A duplicate field is an error.
 #[derive(Deserialize)]
 struct Written {
     achieved: bool,
@@ -35,28 +35,30 @@ struct Written {
 /// Everything from the first brace to the last must be one JSON object (RFC 8259, nested at most 127 deep):
 /// - `achieved`: a boolean, required. Text and numbers that mean the same are none.
 /// - `reasoning`: a string with at least one letter or digit, required; the first 4,000 characters are kept.
-/// - `confidence`: a number from 0 to 1; 0 if missing. Anything else, `95`, `null` and `"high"` included, is no verdict:
-///   what it is worth would be this program's guess.
+/// - `confidence`: a number from 0 to 1; 0 if missing. Anything else, `95`, `null` and `"high"` included, is no
+///   verdict: its meaning would be a guess.
 /// - `suggestions`: a list of strings; none if missing or `null`. The first 20 that aren't blank are kept, of each the first
 ///   500 characters.
 ///
-/// Other fields are ignored, as long as they hold no object at any depth: an object inside of another, the verdict or one
-/// that it quotes, is no verdict.
+/// Other fields are ignored, if they contain no object at any depth: an object inside of another, whether it is
+/// the verdict or quoted, is no verdict.
 ///
-/// A verdict that says achieved is all that is said, apart from a fence around it and `<think>…</think>` before it: other words before or after it may say that it is
-/// quoted from the evidence, where an agent can plant one. Around a verdict that says no there may be words, such as thoughts
-/// before it, but no other brace and nothing that reads like the field (`achieved:`): a judge that quotes one and then gives its
-/// own, however broken, has given two, and none counts.
+/// A verdict that says achieved must be the whole answer, apart from a fence around it and `<think>…</think>`
+/// before it: other text before or after it may say that it is quoted from the evidence, where an agent can plant
+/// one. A verdict that says no may have text around it, such as reasoning before it, but no other brace and
+/// nothing that looks like the field (`achieved:`): a judge that quotes one and then gives its own, even
+/// malformed, has given two, and none counts.
 ///
-/// It takes time and memory in proportion to the answer, of which at most 64 KiB are read.
+/// Time and memory are proportional to the answer, of which at most 64 KiB are read.
 ///
 /// # Errors
-/// [`SupervisorError::Parse`] with the beginning of what was said, at most 500 characters and a mark; empty if nothing was.
+/// [`SupervisorError::Parse`] with the beginning of the answer, at most 500 characters and a mark; empty if the
+/// answer is.
 pub fn parse_verdict(answer: &str) -> Result<SupervisorVerdict, SupervisorError> {
     read(answer).ok_or_else(|| no_verdict(answer))
 }
 
-/// What there is to say of an answer that is no verdict.
+/// The error for an answer that is no verdict.
 pub(super) fn no_verdict(answer: &str) -> SupervisorError {
     SupervisorError::Parse(beginning(answer.trim(), RAW_CHARS_MAX))
 }
@@ -110,7 +112,7 @@ fn verdict(written: Written) -> SupervisorVerdict {
     }
 }
 
-/// Whether nothing is said but, at most, the beginning of a fenced block, with the name of what it holds.
+/// Whether the text is empty or the start of a fenced block, with its language.
 fn begins_a_fence(before: &str) -> bool {
     let before = without_thoughts(before.trim_start_matches('\u{feff}')).trim();
     let name = before.trim_start_matches(['`', '~']);
@@ -118,20 +120,20 @@ fn begins_a_fence(before: &str) -> bool {
     before.is_empty() || (is_fenced && (name.is_empty() || name.eq_ignore_ascii_case("json")))
 }
 
-/// What stands behind the thoughts that some models write in front of their answer.
+/// The text after the reasoning that some models write before their answer.
 fn without_thoughts(text: &str) -> &str {
     let thoughts = text.trim_start().strip_prefix("<think>").and_then(|rest| rest.split_once("</think>"));
     thoughts.map_or(text, |(_, behind)| behind)
 }
 
-/// Whether nothing is said but, at most, the end of a fenced block.
+/// Whether the text is empty or the end of a fenced block.
 fn ends_a_fence(after: &str) -> bool {
     let after = after.trim();
     let is_fence = |mark| after.len() >= 3 && after.chars().all(|c| c == mark);
     after.is_empty() || is_fence('`') || is_fence('~')
 }
 
-/// Whether what stands around a verdict holds nothing of another one.
+/// Whether the text around a verdict contains no part of another one.
 fn is_plain(words: &str) -> bool {
     let words = words.to_ascii_lowercase();
     let mut pieces = words.split(DECIDING_FIELD);
@@ -143,10 +145,10 @@ fn is_plain(words: &str) -> bool {
     !words.contains(['{', '}']) && !pieces.any(is_assigned)
 }
 
-/// What a JSON value holds, at any depth.
+/// The content of a JSON value, at any depth.
 #[derive(Default)]
 struct Shape {
-    /// Fields with the name that decides, in whatever case.
+    /// The number of deciding fields, regardless of case.
     deciding: u32,
     objects: u32,
 }

@@ -1,4 +1,4 @@
-//! Which files of a workspace have changed between two looks at it.
+//! The changed files of a workspace between two inspections.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -9,28 +9,28 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 use ignore::WalkBuilder;
 use provost_engine::kind_of_text;
 
-/// Files looked at.
+/// Maximum files inspected.
 const FILES_MAX: usize = 50_000;
-/// How long a look may take; what it hasn't come to by then isn't seen.
+/// Time limit of an inspection; files after that aren't inspected.
 const LOOK_MAX: Duration = Duration::from_secs(2);
-/// Bytes of a file by which its content is told.
+/// Bytes of a file that its fingerprint covers.
 const CONTENT_BYTES_MAX: u64 = 64 * 1024;
-/// Changed files that are told of.
+/// Maximum reported changes.
 const CHANGES_MAX: usize = 20;
-/// Numbers that every reader of JSON takes as they are.
+/// The range of numbers that every JSON parser preserves.
 const JSON_SAFE: u64 = (1 << 53) - 1;
 
-/// A workspace as it was seen last: each file's size and time of change, by numbers for both.
+/// A workspace at its last inspection: each file's size and modification time, both as hashes.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     files: Option<HashMap<u64, u64>>,
 }
 
 impl Seen {
-    /// Looks at `workspace` and tells what has changed since the last look: a fingerprint for each file's path and
-    /// content, both without numbers, so that a counter, a time or a name made for the moment makes no other. The first
-    /// look tells nothing. What git would ignore doesn't count. Blocking: one look at each file's metadata, and the
-    /// content of those that have changed.
+    /// Inspects `workspace` and returns the changes since the last inspection: a fingerprint for each file's path
+    /// and content, both without numbers, so that a counter, a time or a temporary name makes no difference. The
+    /// first inspection returns nothing. Files ignored by git don't count. Blocking: reads each file's metadata,
+    /// and the content of changed files.
     pub(crate) fn look(&mut self, workspace: &Path) -> Vec<u64> {
         let due = Instant::now() + LOOK_MAX;
         let before = self.files.take();
@@ -76,13 +76,13 @@ fn state_of(metadata: &fs::Metadata) -> u64 {
     metadata.len() ^ changed.as_secs().rotate_left(32) ^ u64::from(changed.subsec_nanos()).rotate_left(20)
 }
 
-/// A file's path and content as a number, both without numbers.
+/// The fingerprint of a file's path and content, both without numbers.
 fn change(path: &Path, name: &Path) -> u64 {
     let mut content = Vec::new();
     let read = fs::File::open(path).map(|file| file.take(CONTENT_BYTES_MAX).read_to_end(&mut content));
     let content = match read {
         Ok(Ok(_)) => kind_of_text(&String::from_utf8_lossy(&content)),
-        // What can't be read has a name all the same.
+        // A file that can't be read still has a name.
         Ok(Err(_)) | Err(_) => 0,
     };
     kind_of_text(&name.to_string_lossy()).rotate_left(1) ^ content

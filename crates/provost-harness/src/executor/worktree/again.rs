@@ -1,4 +1,4 @@
-//! Making a worktree again that was there and is gone.
+//! Creating a lost worktree again.
 
 use provost_engine::WorktreeOrder;
 use provost_event::{Timestamp, WorktreeMade};
@@ -9,11 +9,11 @@ use crate::git::Git;
 
 const MS_A_SECOND: u64 = 1_000;
 
-/// Makes the worktree of `order` again, which `made` says how it began: with the last commit of its branch, or, where the
-/// branch is gone too, with the commit that it began with. Returns the commit.
+/// Creates the worktree of `order` again, whose creation is recorded in `made`: at the last commit of its branch,
+/// or, if the branch is gone too, at its base commit. Returns the commit.
 ///
 /// # Errors
-/// Why it can't be made.
+/// Why it can't be created.
 pub(crate) async fn make_again(order: &WorktreeOrder, made: &WorktreeMade) -> Result<String, String> {
     let cancel = CancellationToken::new();
     let git = Git::of(&made.repository, &cancel).await.map_err(|error| error.to_string())?;
@@ -29,11 +29,11 @@ pub(crate) async fn make_again(order: &WorktreeOrder, made: &WorktreeMade) -> Re
     Ok(commit)
 }
 
-/// The last commit on `branch` of a worktree that `made` says how it began, as it was `at` that time: to the second, by the
-/// time that the commits have. The one that it began with where there is none, or the branch is gone.
+/// The last commit on `branch` of a worktree, whose creation is recorded in `made`, at the time `at`: to the
+/// second, by the commits' own times. The base commit if there is none, or the branch is gone.
 ///
 /// # Errors
-/// Why the repository can't be asked.
+/// Why git can't answer.
 pub(crate) async fn commit_at(made: &WorktreeMade, branch: &str, at: Timestamp) -> Result<String, String> {
     let cancel = CancellationToken::new();
     let git = Git::of(&made.repository, &cancel).await.map_err(|error| error.to_string())?;

@@ -1,4 +1,4 @@
-//! Looking at what was done in a worktree.
+//! Inspecting the changes in a worktree.
 
 use provost_engine::{Untouched, WorktreeCheck};
 use provost_event::WorktreeLeft;
@@ -8,7 +8,8 @@ use super::list;
 use super::make::{changed_files, clear, drop_branch};
 use crate::git::{Git, GitError};
 
-/// What was done in a worktree; one that is to go when nothing was is removed. What can't be told stays.
+/// The changes in a worktree; it is removed if that is requested and there are none. If they can't be determined,
+/// it stays.
 pub(super) async fn check(check: &WorktreeCheck, cancel: &CancellationToken) -> WorktreeLeft {
     let left =
         if check.path.exists() { look(check, cancel).await } else { look_at_branch(check, cancel).await };
@@ -36,7 +37,7 @@ async fn look(check: &WorktreeCheck, cancel: &CancellationToken) -> Result<Workt
     }
 }
 
-/// The folder is gone: somebody has removed it, or an earlier attempt that was interrupted has.
+/// The folder is gone: it was removed by another program, or by an interrupted attempt.
 async fn look_at_branch(check: &WorktreeCheck, cancel: &CancellationToken) -> Result<WorktreeLeft, GitError> {
     let Some(tip) = tip(check, cancel).await?.filter(|tip| *tip != check.commit) else {
         clear(&check.path, &check.repository, cancel).await;
@@ -48,13 +49,13 @@ async fn look_at_branch(check: &WorktreeCheck, cancel: &CancellationToken) -> Re
     Ok(WorktreeLeft::Changed { branch: Some(check.branch.clone()), commits, summary, uncommitted: 0 })
 }
 
-/// Where the branch is that was made with the worktree, if it is still there.
+/// The last commit of the worktree's branch, if that still exists.
 async fn tip(check: &WorktreeCheck, cancel: &CancellationToken) -> Result<Option<String>, GitError> {
     let branch = format!("refs/heads/{}", check.branch);
     Git::of(&check.repository, cancel).await?.find(["rev-parse", "--verify", "--quiet", &branch]).await
 }
 
-/// Commits since `before`, and in what `after` differs from it.
+/// The number of commits since `before`, and the difference to `after`.
 async fn differs(git: &Git<'_>, before: &str, after: &str) -> Result<(u32, String), GitError> {
     let range = format!("{before}..{after}");
     let commits = git.ask(["rev-list", "--count", &range]).await?;
@@ -62,7 +63,7 @@ async fn differs(git: &Git<'_>, before: &str, after: &str) -> Result<(u32, Strin
     Ok((commits.parse().unwrap_or(u32::MAX), summary.trim().to_owned()))
 }
 
-/// git itself looks once more, and leaves alone what isn't as it was made.
+/// Git itself checks again, and keeps a changed worktree.
 async fn remove(check: &WorktreeCheck, cancel: &CancellationToken) -> WorktreeLeft {
     let removed = match Git::of(&check.repository, cancel).await {
         Ok(git) => list::take_out(&git, &check.path).await,

@@ -1,5 +1,5 @@
-//! Changes to git's list of a repository's worktrees. For each one git reads the whole list, and fails where it meets a
-//! worktree that another git is about to enter or take out: so one is made at a time, whichever process makes it.
+//! Changes to git's list of a repository's worktrees. For each one git reads the whole list, and fails at a
+//! worktree that another git process is adding or removing: so one change is made at a time, across all processes.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -10,8 +10,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::git::{ASKING_MAX, CHECKOUT_MAX, Git, GitError};
 
-/// Enters the worktree `path` of a branch that begins at `commit`, without its files. It is locked until
-/// [`unlock`] says that they are there.
+/// Adds the worktree `path` with a branch at `commit`, without its files. It is locked until [`unlock`] is called
+/// after the checkout.
 pub(super) async fn enter(git: &Git<'_>, path: &Path, branch: &str, commit: &str) -> Result<(), GitError> {
     let arguments = ["worktree", "add", "--no-checkout", "--lock", "-B", branch].map(OsStr::new);
     let [worktree, add, empty, lock, reset, branch] = arguments;
@@ -27,7 +27,7 @@ pub(super) async fn enter(git: &Git<'_>, path: &Path, branch: &str, commit: &str
     named.unwrap_or_else(|error| Err(io::Error::other(error))).map_err(GitError::StandIn)
 }
 
-/// Has a worktree name the repository that it belongs to: git has written down the stand-in that it was given for it.
+/// Makes a worktree refer to its repository: git has recorded the stand-in that it was given.
 fn name_repository(path: &Path, repository: &Path) -> io::Result<()> {
     let link = path.join(".git");
     let text = std::fs::read_to_string(&link)?;
@@ -37,21 +37,21 @@ fn name_repository(path: &Path, repository: &Path) -> io::Result<()> {
     std::fs::write(link, format!("gitdir: {own}\n"))
 }
 
-/// Says of a worktree that all of it is there.
+/// Marks a worktree as complete.
 pub(super) async fn unlock(git: &Git<'_>, path: &Path) -> Result<(), GitError> {
     let _turn = turn(path, git.cancel()).await?;
     let arguments = [OsStr::new("worktree"), OsStr::new("unlock"), path.as_os_str()];
     git.run(ASKING_MAX, arguments).await.map(drop)
 }
 
-/// Takes one out, with its files; not where git finds that it isn't as it was made.
+/// Removes a worktree with its files; fails if git finds changes in it.
 pub(super) async fn take_out(git: &Git<'_>, path: &Path) -> Result<(), GitError> {
     let _turn = turn(path, git.cancel()).await?;
     let arguments = [OsStr::new("worktree"), OsStr::new("remove"), path.as_os_str()];
     git.run(CHECKOUT_MAX, arguments).await.map(drop)
 }
 
-/// Takes one out, whatever is in it.
+/// Removes a worktree with all changes.
 pub(super) async fn throw_out(git: &Git<'_>, path: &Path) -> Result<(), GitError> {
     let arguments = ["worktree", "remove", "--force", "--force"].map(OsStr::new);
     let [worktree, remove, force, locked] = arguments;
@@ -59,8 +59,8 @@ pub(super) async fn throw_out(git: &Git<'_>, path: &Path) -> Result<(), GitError
     git.run(ASKING_MAX, [worktree, remove, force, locked, path.as_os_str()]).await.map(drop)
 }
 
-/// Waits until nobody else changes the list; nobody does before this is dropped. All worktrees of a repository that
-/// Provost makes lie in one folder, whose lock it is.
+/// Waits for the exclusive right to change the list, held until this is dropped. All worktrees of a repository
+/// that Provost makes are in one folder, whose lock it is.
 async fn turn(path: &Path, cancel: &CancellationToken) -> Result<File, GitError> {
     let folder = path.parent().unwrap_or(path).to_path_buf();
     let locked = tokio::task::spawn_blocking(move || lock(folder));

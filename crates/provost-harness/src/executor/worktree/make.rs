@@ -1,4 +1,4 @@
-//! Making a worktree.
+//! Creating a worktree.
 
 use std::ffi::OsStr;
 use std::io;
@@ -12,20 +12,20 @@ use tokio_util::sync::CancellationToken;
 use super::list;
 use crate::git::{CHECKOUT_MAX, Git, GitError};
 
-/// What helps in any case.
+/// A remedy for every error.
 const OTHERWISE: &str = "or have the agent work in the shared folder (isolation `shared`)";
 
-/// Where a worktree shall come from.
+/// The source of a worktree.
 pub(super) struct Source {
     pub(super) repository: PathBuf,
     pub(super) commit: String,
     pub(super) uncommitted: u32,
 }
 
-/// Makes the worktree, unless it is there. Of an attempt that fails, nothing is left.
+/// Creates the worktree, unless it exists. A failed attempt leaves nothing.
 ///
 /// # Errors
-/// Why there is none, and what to do about it.
+/// Why it can't be created, and the remedy.
 pub(super) async fn make(order: &WorktreeOrder, cancel: &CancellationToken) -> Result<WorktreeMade, String> {
     let source = source(order, cancel).await?;
     let commit = match found(order, &source, cancel).await {
@@ -48,7 +48,7 @@ pub(super) async fn make(order: &WorktreeOrder, cancel: &CancellationToken) -> R
     Ok(WorktreeMade { repository, commit, uncommitted, unfiltered })
 }
 
-/// The repository and the commit, where all is as it must be.
+/// The repository and the commit, if all preconditions hold.
 async fn source(order: &WorktreeOrder, cancel: &CancellationToken) -> Result<Source, String> {
     let from = order.from.display();
     let git = Git::within(&order.from, cancel).await.map_err(|error| no_work_tree(order, error))?;
@@ -110,14 +110,14 @@ fn no_work_tree(order: &WorktreeOrder, error: GitError) -> String {
     }
 }
 
-/// The commit of the worktree that an earlier attempt has made whole, if one has.
+/// The commit of a complete worktree from an earlier attempt, if there is one.
 async fn found(order: &WorktreeOrder, source: &Source, cancel: &CancellationToken) -> Option<String> {
     if !order.path.join(".git").is_file() {
         return None;
     }
     let git = Git::at(&order.path, cancel).await.ok()?;
     let branch = git.ask(["symbolic-ref", "--quiet", "HEAD"]).await.ok()?;
-    // One is locked until its files are all there.
+    // A worktree is locked until all its files are there.
     let is_whole = git.repository() == source.repository
         && branch == format!("refs/heads/{}", order.branch)
         && !git.own_data().join("locked").exists();
@@ -151,7 +151,7 @@ pub(super) async fn add(
     fill(order, source, &git).await.map_err(|error| no_room(order, &error))
 }
 
-/// The checkout, which may take long, is nobody else's business.
+/// The checkout, which may take long, runs without the lock of the list.
 async fn fill(order: &WorktreeOrder, source: &Source, git: &Git<'_>) -> Result<(), GitError> {
     list::enter(git, &order.path, &order.branch, &source.commit).await?;
     let checkout = ["reset", "--hard", "--quiet", "--no-recurse-submodules"].map(OsStr::new);
@@ -162,7 +162,7 @@ async fn fill(order: &WorktreeOrder, source: &Source, git: &Git<'_>) -> Result<(
 fn no_room(order: &WorktreeOrder, error: &GitError) -> String {
     let path = order.path.display();
     match error {
-        // Where a disk is full, git says no more than this of it.
+        // On a full disk, this is all that git reports.
         GitError::Refused(said) if said.contains("No space left") || said.contains("unable to write") => {
             format!(
                 "a copy of {} can't be written to {path}: see whether there is room on that disk, {OTHERWISE} ({error})",
@@ -174,20 +174,20 @@ fn no_room(order: &WorktreeOrder, error: &GitError) -> String {
     }
 }
 
-/// Does something to `path` on a thread that may block.
+/// Runs `act` on `path` on a thread that may block.
 async fn apart(path: &Path, act: impl FnOnce(&Path) -> io::Result<()> + Send + 'static) -> io::Result<()> {
     let path = path.to_path_buf();
     tokio::task::spawn_blocking(move || act(&path)).await.unwrap_or_else(|error| Err(io::Error::other(error)))
 }
 
-/// Removes a worktree that is half made or that nobody has begun to work in, and what git knows of it.
+/// Removes an incomplete or unused worktree, and git's record of it.
 pub(super) async fn clear(path: &Path, repository: &Path, cancel: &CancellationToken) {
     if let Err(error) = apart(path, |path| std::fs::remove_dir_all(path)).await
         && error.kind() != io::ErrorKind::NotFound
     {
         tracing::warn!(%error, path = %path.display(), "a half-made worktree can't be removed");
     }
-    // It mostly knows of none.
+    // Usually it has no record.
     if let Ok(git) = Git::of(repository, cancel).await {
         let _ = list::throw_out(&git, path).await;
     }
@@ -204,8 +204,8 @@ pub(super) async fn drop_branch(repository: &Path, branch: &str, commit: &str, c
     }
 }
 
-/// Files with changes that aren't committed, and files that git doesn't know and isn't told to ignore. A repository that is
-/// checked out within counts as one: what was done in it can't be told without its own settings.
+/// Files with uncommitted changes, and files that are neither tracked nor ignored. A repository that is checked
+/// out inside counts as one: its changes can't be determined without its own settings.
 pub(super) async fn changed_files(git: &Git<'_>) -> Result<u32, GitError> {
     let arguments =
         ["status", "--porcelain", "--no-renames", "--untracked-files=all", "--ignore-submodules=all"];

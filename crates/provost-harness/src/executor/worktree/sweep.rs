@@ -1,4 +1,4 @@
-//! Worktrees that nobody has looked at any more: their sessions ended while they rested, or after a crash.
+//! Worktrees that were never inspected: their sessions ended while suspended, or after a crash.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use super::make::clear;
 use crate::git::Git;
 use crate::{Home, HomeError};
 
-/// Worktrees looked at in one sweep.
+/// Worktrees inspected in one sweep.
 const WORKTREES_MAX: usize = 100;
 /// Entries read at a time.
 const READ_MAX: usize = 1_000;
 
-/// Removes the worktrees in `folder` that belong to sessions that have ended, and in which nothing was done. All others
-/// stay: those of sessions that go on or may, those that were found changed, and whatever `home` knows nothing of.
+/// Removes the unchanged worktrees in `folder` whose sessions have ended. All others stay: those of sessions that
+/// continue or may continue, those recorded as changed, and those unknown to `home`.
 pub(super) async fn sweep(home: &dyn Home, folder: PathBuf, cancel: &CancellationToken) {
     for (path, session) in worktrees(folder).await {
         if cancel.is_cancelled() {
@@ -32,7 +32,7 @@ pub(super) async fn sweep(home: &dyn Home, folder: PathBuf, cancel: &Cancellatio
     }
 }
 
-/// The worktrees in a folder, with the sessions that they were made for.
+/// The worktrees in a folder, with their sessions.
 async fn worktrees(folder: PathBuf) -> Vec<(PathBuf, SessionId)> {
     let look = move || {
         let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
@@ -51,13 +51,13 @@ fn session_of(name: &str) -> Option<SessionId> {
     Some(SessionId { run: run.parse::<RunId>().ok()?, agent: agent.parse().ok()? })
 }
 
-/// What a session's log says of its worktree.
+/// A session's log about its worktree.
 struct Story {
     started: SessionStarted,
     made: Option<WorktreeMade>,
 }
 
-/// `None` where nothing is to be done: the session hasn't ended, or its worktree has been seen to.
+/// `None` if there is nothing to do: the session hasn't ended, or its worktree has been inspected.
 async fn story(home: &dyn Home, session: SessionId) -> Result<Option<Story>, HomeError> {
     let (mut story, mut is_over, mut is_seen_to) = (None, false, false);
     let mut head = Seq::START;
@@ -95,7 +95,7 @@ async fn tidy(path: &Path, session: SessionId, story: Story, cancel: &Cancellati
             let left = check(&asked, cancel).await;
             tracing::debug!(%session, ?left, "a worktree that nobody had looked at");
         }
-        // The agent never began.
+        // The agent never started.
         None => {
             if let Ok(git) = Git::within(&worktree.from, cancel).await {
                 clear(path, git.repository(), cancel).await;

@@ -1,10 +1,10 @@
-//! A file that lines are put behind.
+//! A file for appending lines.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
-/// Bytes held back before they are written.
+/// Maximum buffered bytes.
 const HELD_BYTES_MAX: usize = 64 * 1024;
 
 /// Why lines couldn't be written.
@@ -17,10 +17,10 @@ pub(super) struct FileError {
     source: io::Error,
 }
 
-/// Whole lines, held back and then written at once, so that several may write to one file side by side.
+/// Whole lines, buffered and written at once, so that several processes may write to one file.
 pub(super) struct LineFile {
     path: PathBuf,
-    /// Opened with the first lines; closed after a failure, so that a file that was removed or replaced is found.
+    /// Opened with the first lines; closed after a failure, so that a removed or replaced file is noticed.
     file: Option<File>,
     held: Vec<u8>,
     lines: usize,
@@ -31,7 +31,7 @@ impl LineFile {
         Self { path, file: None, held: Vec::new(), lines: 0 }
     }
 
-    /// Puts `line` behind the others; writes them when enough have come together.
+    /// Appends `line` to the buffer, and writes the buffer when it is full.
     pub(super) fn add(&mut self, line: &str) -> Result<(), FileError> {
         self.held.extend_from_slice(line.as_bytes());
         self.held.push(b'\n');
@@ -39,7 +39,7 @@ impl LineFile {
         if self.held.len() < HELD_BYTES_MAX { Ok(()) } else { self.flush() }
     }
 
-    /// Writes what is held back, or drops it where that can't be done.
+    /// Writes the buffer, or drops it if that fails.
     pub(super) fn flush(&mut self) -> Result<(), FileError> {
         if self.held.is_empty() {
             return Ok(());
@@ -50,7 +50,7 @@ impl LineFile {
         }
         let lines = std::mem::take(&mut self.lines);
         self.held.clear();
-        // One very long line isn't kept room for.
+        // The buffer's memory isn't kept after one very long line.
         self.held.shrink_to(2 * HELD_BYTES_MAX);
         written.map_err(|source| FileError { path: self.path.clone(), lines, source })
     }
@@ -60,7 +60,7 @@ impl LineFile {
             return file.write_all(&self.held);
         }
         let mut file = open(&self.path)?;
-        // So that of two that find a line without an end, one ends it.
+        // If two writers find an unterminated line, only one terminates it.
         let is_locked = file.lock().is_ok();
         if file.metadata()?.is_file() && !ends_with_line_end(&self.path)? {
             self.held.insert(0, b'\n');
@@ -74,7 +74,7 @@ impl LineFile {
     }
 }
 
-/// Opens or makes the file, readable by nobody else.
+/// Opens or creates the file, accessible only to the owner.
 fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.append(true).create(true);
@@ -83,7 +83,7 @@ fn open(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Whether the last line has an end, which it may not have after a full disk or a kill.
+/// Whether the last line is terminated, which it may not be after a full disk or a kill.
 fn ends_with_line_end(path: &Path) -> io::Result<bool> {
     let mut file = File::open(path)?;
     if file.seek(SeekFrom::End(0))? == 0 {

@@ -1,4 +1,4 @@
-//! Names for what begins and ends in a run, and which of them an event belongs to.
+//! Names of spans in a run, and the span of each event.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use provost_event::{ActorKey, Entry, RunId, SessionId};
 
 use crate::{Observed, ObservedBody};
 
-/// How far the agents of a run have come.
+/// The progress of the agents of a run.
 #[derive(Debug)]
 pub(super) struct Spans {
     run: RunId,
@@ -24,8 +24,8 @@ impl Spans {
         Self { run, agents: HashMap::new() }
     }
 
-    /// The span that `event` belongs to, and the one that this belongs to. A span is named by its parent's name, a
-    /// slash, and its own; runs and agents have names of their own.
+    /// The span of `event`, and its parent span. A span's name is its parent's name, a slash, and its own; runs
+    /// and agents have their own ids.
     pub(super) fn place(&mut self, event: &Observed) -> (String, Option<String>) {
         let ActorKey::Session(session) = event.actor else { return (self.run.to_string(), None) };
         let agent = self.agent(session, &event.body);
@@ -42,7 +42,7 @@ impl Spans {
         (span, Some(parent_span))
     }
 
-    /// How far `session` has come once this has happened to it.
+    /// The progress of `session` after this event.
     fn agent(&mut self, session: SessionId, body: &ObservedBody) -> Agent {
         let agent = self.agents.entry(session).or_default();
         if let ObservedBody::Entry(record) = body
@@ -54,7 +54,7 @@ impl Spans {
     }
 }
 
-/// What an event is about.
+/// The subject of an event.
 enum Part {
     Agent,
     Turn,
