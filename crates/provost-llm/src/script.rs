@@ -1,5 +1,5 @@
-//! A model whose answers stand in a YAML file: for the first run, demos and tests. Tools, hooks and log are real;
-//! only the words are scripted. The format is described in `docs/script.md`.
+//! A model with answers from a YAML file: for the first run, demos and tests. Tools, hooks and log are real; only
+//! the model's answers are scripted. The format is described in `docs/script.md`.
 
 mod complaint;
 mod expect;
@@ -28,28 +28,28 @@ pub use complaint::ScriptError;
 use expect::Expect;
 use load::{Fault, Lines, Reply, Script, Slot};
 
-/// The agent that a run begins with.
+/// The number of the root agent.
 const ROOT: u32 = 0;
 
 /// A model that answers by a script.
 ///
-/// Which answer is next follows from the conversation alone: the session's first answer is the script's first,
-/// and so on, by [`ModelRequest::answers_before`]; likewise summaries, by [`ModelRequest::summaries_before`]. So the
-/// script goes on at the right place after a restart, a resume or a compaction, and a repeated attempt gets the same
-/// answer. Faults stand before the answer they put off; each happens once in a process and session.
+/// The next answer follows from the conversation alone: the session's first answer is the script's first, and so
+/// on, by [`ModelRequest::answers_before`]; likewise summaries, by [`ModelRequest::summaries_before`]. So the
+/// script continues at the right entry after a restart, a resume or a compaction, and a retry gets the same
+/// answer. Faults stand before the answer that they delay; each happens once per process and session.
 ///
-/// As a judge it gives its verdicts, in their order too. There a fault takes a place of its own: each time that a judge
-/// was asked counts.
+/// As a judge it gives its verdicts, also in order. There a fault is an entry of its own: each call of the judge
+/// counts.
 ///
-/// Sub-agents ask the same script. One whose goal contains the text of an entry under `agents:` gets the answers there,
-/// the first that fits; the root and all others get the script's own. A judge isn't told the goal, but what it is shown
-/// begins with it: the entry counts whose text comes first there.
+/// Sub-agents use the same script. An agent whose goal contains the text of an entry under `agents:` gets the
+/// answers there, the first entry that fits; the root and all others get the script's own. A judge doesn't get the
+/// goal, but its evidence begins with it: the entry whose text comes first there applies.
 ///
-/// A script without last words has none: asked for them it answers with nothing, which takes nothing.
+/// Without `last_words` in the script, the request for a final summary gets an empty answer, without usage.
 pub struct ScriptedModel {
     script: Script,
     clock: Arc<dyn Clock>,
-    /// How many of the faults before which answer, or summary, each session has met.
+    /// The number of faults that each session has had, per purpose and the answer or summary after them.
     met: Mutex<HashMap<(SessionId, Purpose), (u32, usize)>>,
 }
 
@@ -57,15 +57,15 @@ impl ScriptedModel {
     /// Reads the script in the file `path`.
     ///
     /// # Errors
-    /// When it can't be read, is larger than 4 MiB, or isn't a script: with file, line, column and a remedy.
+    /// If it can't be read, is larger than 4 MiB, or isn't a script: with file, line, column and a remedy.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, ScriptError> {
         load::read(path.as_ref()).map(Self::of)
     }
 
-    /// Reads the script `text`, which errors call `name`.
+    /// Parses the script `text`, which errors call `name`.
     ///
     /// # Errors
-    /// When it isn't a script: with name, line, column and a remedy.
+    /// If it isn't a script: with name, line, column and a remedy.
     pub fn parse(text: &str, name: &str) -> Result<Self, ScriptError> {
         load::parse(text, name).map(Self::of)
     }
@@ -74,28 +74,28 @@ impl ScriptedModel {
         Self { script, clock: Arc::new(SystemClock), met: Mutex::default() }
     }
 
-    /// Waits by `clock` instead of the machine's.
+    /// Uses `clock` for waits instead of the machine's.
     #[must_use]
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
     }
 
-    /// Tokens that fit a request and its answer, by the script's word. Default 200 000.
+    /// The context window, as the script sets it. Default 200 000.
     #[must_use]
     pub const fn window_tokens(&self) -> u64 {
         self.script.window_tokens
     }
 
-    /// Tokens an answer may have, by the script's word. Default 8192, at most a quarter of the window. Nothing cuts a
-    /// longer scripted answer.
+    /// The output cap, as the script sets it. Default 8192, at most a quarter of the window. A longer scripted
+    /// answer isn't cut.
     #[must_use]
     pub const fn output_tokens_max(&self) -> u32 {
         self.script.output_tokens_max
     }
 
-    /// The slot of what is asked for, and which of its faults comes now, if one is left. `None` for last words that
-    /// the script doesn't have.
+    /// The slot of a request, and its next fault, if one is left. `None` for a final summary that the script
+    /// doesn't have.
     fn next(&self, request: &ModelRequest<'_>) -> Result<Option<(&Slot, Option<&Fault>)>, ModelFailure> {
         let place = Place::of(request);
         let (_, lines) = self.lines(request);
@@ -103,7 +103,7 @@ impl ScriptedModel {
             Purpose::Turn => &lines.answers,
             Purpose::Summary => &lines.summaries,
             Purpose::Judge => &lines.verdicts,
-            // Each limit has its own last words, and none is asked for them twice.
+            // Each limit has a final summary of its own, and none is requested twice.
             Purpose::WrapUp => {
                 return Ok(lines.last_words.as_ref().map(|slot| (slot, slot.faults.first())));
             }
@@ -123,14 +123,15 @@ impl ScriptedModel {
         Ok(Some((slot, fault)))
     }
 
-    /// What the agent that asks has to say, or a judge of it, and by which text of its goal, if by one.
+    /// The lines for the requesting agent, or for a judge of it, with the text in its goal that selected them, if
+    /// any.
     fn lines(&self, request: &ModelRequest<'_>) -> (Option<&str>, &Lines) {
-        // The root's first message may be a summary, and that may speak of the goals of others.
+        // The root's first message may be a summary, which may mention other agents' goals.
         let goal = goal_of(request).filter(|_| request.session.agent != ROOT).unwrap_or_default();
         let agents = self.script.agents.iter();
         let mut fitting = agents.filter_map(|agent| Some((goal.find(agent.0.as_str())?, agent)));
         let fitting = match request.purpose {
-            // The evidence may speak of the goals of others too, but only behind the agent's own.
+            // The evidence may mention other agents' goals too, but only after the agent's own.
             Purpose::Judge => fitting.min_by_key(|(place, _)| *place),
             Purpose::Turn | Purpose::Summary | Purpose::WrapUp => fitting.next(),
         };
@@ -251,7 +252,7 @@ impl Model for ScriptedModel {
     }
 }
 
-/// What a script is asked for, and the how manieth of its kind, from 0.
+/// A kind of request, and its number within that kind, from 0.
 #[derive(Debug, Clone, Copy)]
 struct Place {
     purpose: Purpose,
@@ -281,10 +282,10 @@ impl fmt::Display for Place {
     }
 }
 
-/// The text that holds the goal: a conversation begins with it, or with a summary that repeats it; a judge's question has
-/// it too.
+/// The text that contains the goal: a conversation begins with it, or with a summary that repeats it; a judge's
+/// question contains it too.
 fn goal_of<'a>(request: &ModelRequest<'a>) -> Option<&'a str> {
-    // Before it stands what Provost says of its own words.
+    // Provost's own reminders stand before it.
     match request.messages.first()?.parts.iter().find(|part| !part.is_reminder())? {
         Part::Block(Block::Text(text)) => Some(text),
         Part::Block(_) | Part::Image(_) | Part::ToolResult { .. } => None,
@@ -295,7 +296,7 @@ fn mismatch(message: String) -> ModelFailure {
     ModelFailure::new(ErrorClass::ScriptMismatch, message)
 }
 
-/// The script's word on usage, estimated from lengths where it has none.
+/// The script's usage, estimated from lengths if it has none.
 fn usage_of(reply: &Reply, content: &[Block], request: &ModelRequest<'_>) -> Usage {
     let said = &reply.usage;
     Usage {
@@ -308,7 +309,7 @@ fn usage_of(reply: &Reply, content: &[Block], request: &ModelRequest<'_>) -> Usa
     }
 }
 
-/// A scripted answer always says why it stops.
+/// A scripted answer always has a stop reason.
 const fn stop_of(stop: Option<StopReason>, has_calls: bool) -> StopReason {
     match stop {
         Some(stop) => stop,

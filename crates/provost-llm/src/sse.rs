@@ -1,12 +1,12 @@
-//! Server-sent events, read from pieces cut anywhere.
+//! Server-sent events, from pieces cut anywhere.
 //!
-//! The rules are those of the HTML standard, section 9.2.6, but strict where it is lenient: the text must be
-//! UTF-8, and an event has a largest size. Only `data` matters to the providers here, whose data says its own
-//! type; other fields and comments are passed over. An event that the stream ends in the middle of is none.
+//! The rules are those of the HTML standard, section 9.2.6, but stricter: the text must be UTF-8, and an event has
+//! a maximum size. Only `data` is used, since the providers' data includes the type; other fields and comments are
+//! ignored. An event that is incomplete at the stream's end is dropped.
 
 use std::collections::VecDeque;
 
-/// Why bytes are no stream of events.
+/// Why bytes aren't a stream of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SseError {
     #[error("an event of the stream is longer than {max} bytes")]
@@ -15,12 +15,12 @@ pub(crate) enum SseError {
     NotText,
 }
 
-/// Collects events.
+/// Parses events.
 pub(crate) struct Sse {
     event_bytes_max: usize,
     line: Vec<u8>,
     data: Option<String>,
-    /// The last byte seen was a CR whose LF may still come.
+    /// The last byte was a CR whose LF may follow.
     after_cr: bool,
     /// No line has ended yet: the first one may begin with a byte order mark.
     at_start: bool,
@@ -31,7 +31,7 @@ impl Sse {
         Self { event_bytes_max, line: Vec::new(), data: None, after_cr: false, at_start: true }
     }
 
-    /// Reads the next piece of the stream and adds the data of each event that is now complete to `events`.
+    /// Parses the next piece of the stream and adds the data of each complete event to `events`.
     pub(crate) fn push(&mut self, piece: &[u8], events: &mut VecDeque<String>) -> Result<(), SseError> {
         let mut rest = piece;
         if self.after_cr && !rest.is_empty() {

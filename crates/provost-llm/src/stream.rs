@@ -1,4 +1,4 @@
-//! A provider's answer as it comes: events out of a response's body, watched by the clock.
+//! A provider's answer as it arrives: events from a response's body, with timeouts.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -35,10 +35,10 @@ impl EventStream {
         Self { response, sse, ready: VecDeque::new(), received_bytes: 0, patience, limits, clock }
     }
 
-    /// The next event's data; `None` once the stream has ended without a fault.
+    /// The next event's data; `None` once the stream has ended without an error.
     ///
     /// # Errors
-    /// `Stalled`, `Cut` when the connection broke, `Nonsense` when it is no stream of events or too large.
+    /// `Stalled`; `Cut` if the connection broke; `Nonsense` if it isn't a stream of events or is too large.
     pub(crate) async fn next(&mut self) -> Result<Option<String>, ModelFailure> {
         loop {
             if let Some(data) = self.ready.pop_front() {
@@ -63,17 +63,17 @@ impl EventStream {
         }
     }
 
-    /// A piece of the answer was among the last event.
+    /// The last event had a piece of the answer.
     pub(crate) fn token(&mut self) {
         self.patience.token(self.clock.monotonic());
     }
 
-    /// The answer is complete but for what it took.
+    /// The answer is complete except for its usage.
     pub(crate) fn said(&mut self) {
         self.patience.said(self.clock.monotonic());
     }
 
-    /// Reads what follows the answer, so that the connection can be used again; gives up after a while.
+    /// Reads the rest after the answer, so that the connection can be reused; gives up after a while.
     pub(crate) async fn drain(mut self) {
         let limit = Duration::from_millis(self.limits.drain_ms);
         tokio::select! {
@@ -83,7 +83,7 @@ impl EventStream {
         }
     }
 
-    /// `failure` with the provider's name for the request, if it has none of its own.
+    /// `failure` with the provider's request id, if it has none of its own.
     pub(crate) fn named(&self, mut failure: ModelFailure) -> ModelFailure {
         failure.request_id = failure.request_id.or_else(|| request_id(self.response.headers()));
         failure

@@ -1,7 +1,7 @@
-//! Recordings: what a model answered in a run, kept in a file, and given again without model, key or network.
+//! Recordings: a model's answers in a run, stored in a file, and replayed without model, key or network.
 //!
-//! A recording is JSON lines: a header, then a line for each call that came to its end, in the order they did.
-//! What a model was asked isn't in it, but for a digest; secrets are taken out of what it answered.
+//! A recording is JSON lines: a header, then a line for each finished call, in order of their ends. It has only a
+//! digest of the model's input; secrets are removed from the answers.
 
 mod conversation;
 mod error;

@@ -1,4 +1,4 @@
-//! What the shared client needs to know of a wire format.
+//! The interface of a wire format to the shared client.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::failure::ReadError;
 use crate::key::Key;
 
-/// The wire formats there are.
+/// The wire formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WireFormat {
@@ -20,17 +20,17 @@ pub enum WireFormat {
     Anthropic,
     /// OpenAI's Responses.
     OpenaiResponses,
-    /// OpenAI's Chat Completions, and whatever is compatible with it.
+    /// OpenAI's Chat Completions, and compatible APIs.
     OpenaiChat,
     /// Google's Gemini API (`generateContent`).
     Gemini,
 }
 
 impl WireFormat {
-    /// All of them.
+    /// All formats.
     pub const ALL: [Self; 4] = [Self::Anthropic, Self::OpenaiResponses, Self::OpenaiChat, Self::Gemini];
 
-    /// Its name, which also marks the blocks that only it understands.
+    /// Its name, which also marks its provider-specific blocks.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -48,7 +48,7 @@ impl fmt::Display for WireFormat {
     }
 }
 
-/// Whether what the model thought goes back to it.
+/// Whether the model's thinking is sent back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Thoughts {
     /// As far as the provider accepts it.
@@ -57,17 +57,17 @@ pub(crate) enum Thoughts {
     LeftOut,
 }
 
-/// A request as it is sent.
+/// An encoded request.
 pub(crate) struct Body {
     pub(crate) bytes: Vec<u8>,
-    /// What it comes to, where the provider accepts thinking back only behind the same request.
+    /// Its hash, if the provider only accepts thinking after the same request.
     pub(crate) prefix: Option<PrefixHash>,
-    /// Whether it holds thinking that it could do without.
+    /// Whether it contains thinking that could be left out.
     pub(crate) has_thoughts: bool,
 }
 
 impl Body {
-    /// A request in which thinking isn't bound to anything.
+    /// A request whose thinking isn't bound to a prefix.
     pub(crate) const fn unbound(bytes: Vec<u8>) -> Self {
         Self { bytes, prefix: None, has_thoughts: false }
     }
@@ -75,55 +75,55 @@ impl Body {
 
 /// One wire format.
 pub(crate) trait Wire: Send + Sync {
-    /// The headers that every request carries, the key's among them; `None` if the key can't be in one.
+    /// The headers of every request, including the key; `None` if the key isn't a valid header value.
     fn headers(&self, key: &Key) -> Option<HeaderMap>;
 
-    /// Where a request goes.
+    /// The address of a request.
     fn url(&self, base: &Url) -> Url;
 
-    /// Where the provider lists its models.
+    /// The address of the provider's list of models.
     fn models_url(&self, base: &Url) -> Url;
 
     /// The request. Its bytes begin with those of the turn before, up to the end of its messages.
     fn body(&self, request: &ModelRequest<'_>, thoughts: Thoughts) -> Body;
 
-    /// Reads one answer.
+    /// The reader of one answer.
     fn reader<'a>(&self, request: &ModelRequest<'_>, deltas: &'a dyn DeltaSink) -> Box<dyn Reader + 'a>;
 
-    /// Reads an error's body.
+    /// The parser of an error's body.
     fn read_error(&self) -> ReadError;
 }
 
-/// What an event meant for the answer.
+/// The effect of an event on the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// A sign of life, or something before the first piece.
+    /// A keep-alive, or an event before the first piece.
     Nothing,
     /// A piece of the answer.
     Token,
-    /// All is said, but what it took may still be told; the stream may end now.
+    /// The answer is complete, but its usage may follow; the stream may end now.
     Said,
     /// The answer is complete.
     Done,
 }
 
-/// Puts an answer together from the events of its stream.
+/// Assembles an answer from the events of its stream.
 pub(crate) trait Reader: Send {
-    /// Takes the next event's data.
+    /// Applies the next event's data.
     ///
     /// # Errors
-    /// What the provider says went wrong, or `Nonsense`.
+    /// The provider's error, or `Nonsense`.
     fn take(&mut self, data: &str) -> Result<Progress, ModelFailure>;
 
-    /// What the provider has reported as used so far.
+    /// The usage reported so far.
     fn usage(&self) -> Usage;
 
-    /// Bytes of what the model has written so far.
+    /// Bytes of the model's text so far.
     fn written_bytes(&self) -> usize;
 
-    /// The answer, once it is said or done. `asked` is the model's name where the answer says none.
+    /// The answer, once it is complete. `asked` is the model's name if the answer has none.
     ///
     /// # Errors
-    /// `Nonsense` for an answer that contradicts itself.
+    /// `Nonsense` for a contradictory answer.
     fn finish(&mut self, asked: &str) -> Result<Answer, ModelFailure>;
 }

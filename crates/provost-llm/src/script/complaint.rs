@@ -1,16 +1,16 @@
-//! What is wrong with a script, where, and what would be right.
+//! Errors in a script: the position, the problem and a remedy.
 
 use std::io;
 
 use serde_saphyr::{DefaultMessageFormatter, Error as YamlError, Location, MessageFormatter as _};
 
-/// The largest script.
+/// The maximum size of a script.
 pub(super) const SCRIPT_BYTES_MAX: u64 = 4 * 1024 * 1024;
 const REFERENCE: &str = "docs/script.md describes the format";
-/// Names are near each other up to so many edits.
+/// The maximum edit distance of similar names.
 const NEAR: usize = 2;
 
-/// Why there is no script.
+/// Why a script can't be loaded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScriptError {
@@ -19,7 +19,7 @@ pub enum ScriptError {
     Read {
         /// The file.
         file: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
@@ -29,7 +29,7 @@ pub enum ScriptError {
         /// The file.
         file: String,
     },
-    /// Something in it is wrong.
+    /// An error in the script.
     #[error("{file}:{line}:{column}: {problem}; {remedy}")]
     Bad {
         /// The file.
@@ -38,14 +38,14 @@ pub enum ScriptError {
         line: u64,
         /// The column, from 1.
         column: u64,
-        /// What is wrong.
+        /// The problem.
         problem: String,
-        /// What would be right.
+        /// The remedy.
         remedy: String,
     },
 }
 
-/// Something wrong at a place of the script.
+/// An error at a position of the script.
 #[derive(Debug)]
 pub(super) struct Complaint {
     at: Location,
@@ -60,7 +60,7 @@ impl Complaint {
 
     pub(super) fn in_file(self, file: &str) -> ScriptError {
         let Self { at, problem, remedy } = self;
-        // A place that isn't known is the file's beginning.
+        // An unknown position counts as the file's beginning.
         let (line, column) = (at.line().max(1), at.column().max(1));
         ScriptError::Bad { file: file.to_owned(), line, column, problem, remedy }
     }

@@ -1,14 +1,14 @@
-//! What a script expects of a request.
+//! A script's expectations on a request.
 
 use provost_event::Block;
 use provost_harness::{ModelRequest, Part, Role};
 
 use crate::failure::{one_line, shorten};
 
-/// Characters shown of what was there instead.
+/// Characters to show of the actual text.
 const SHOWN_CHARS_MAX: usize = 200;
 
-/// Expectations on a request; what isn't named is not looked at.
+/// Expectations on a request; fields that aren't set aren't checked.
 #[derive(Debug, Default)]
 pub(super) struct Expect {
     pub(super) turn: Option<u32>,
@@ -20,7 +20,7 @@ pub(super) struct Expect {
     pub(super) results: Vec<ExpectResult>,
 }
 
-/// Expectations that one tool result fulfils together.
+/// Expectations that a single tool result has to meet.
 #[derive(Debug, Default)]
 pub(super) struct ExpectResult {
     pub(super) tool: Option<String>,
@@ -30,7 +30,7 @@ pub(super) struct ExpectResult {
 }
 
 impl Expect {
-    /// Says what was expected and what was there instead.
+    /// Describes the expected and the actual text.
     pub(super) fn check(&self, request: &ModelRequest<'_>) -> Result<(), String> {
         if let Some(turn) = self.turn.filter(|turn| *turn != request.turn) {
             return Err(format!("turn {turn}, but this is turn {}", request.turn));
@@ -88,7 +88,7 @@ impl ExpectResult {
     }
 }
 
-/// What the model is told last, by anybody but itself.
+/// The last parts that aren't from the model itself.
 fn last_words<'a>(request: &ModelRequest<'a>) -> &'a [Part] {
     let last = request.messages.iter().rfind(|message| message.role == Role::User);
     last.map_or(&[], |message| message.parts.as_slice())

@@ -1,4 +1,4 @@
-//! Reads the faults of a script.
+//! Parses the faults of a script.
 
 use provost_event::{Certainty, ErrorClass, ModelFailure, StopReason, Usage};
 use serde_saphyr::Spanned;
@@ -8,7 +8,7 @@ use super::expect::Expect;
 use super::format::{RawEntry, RawFault, RawUsage};
 use super::load::{Fault, Pace, Reply, checked_delay, expectations, pieces};
 
-/// A fault; `entry` is what else stands in its entry.
+/// A fault; `entry` is the rest of its entry.
 pub(super) fn fault(given: Spanned<RawFault>, entry: RawEntry, pace: Pace) -> Result<Fault, Complaint> {
     let at = given.referenced;
     let RawEntry { expect, fault: _, text, thinking, tools, usage, delay_ms, chunk_delay_ms, stop } = entry;
@@ -51,7 +51,7 @@ pub(super) fn fault(given: Spanned<RawFault>, entry: RawEntry, pace: Pace) -> Re
     Ok(Fault { line: at.line(), expect: expectations(expect, at)?, reply, failure })
 }
 
-/// A failure's usage is what was reported up to then: nothing is estimated.
+/// A failure's usage is what was reported until then, without estimates.
 fn reported(usage: RawUsage) -> Usage {
     Usage {
         input_tokens: usage.input.unwrap_or(0),

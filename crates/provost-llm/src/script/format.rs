@@ -1,4 +1,4 @@
-//! The script's YAML, as it is written.
+//! The script's YAML format.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -25,7 +25,7 @@ pub(super) struct RawScript {
     pub(super) agents: Option<Vec<Spanned<RawAgent>>>,
 }
 
-/// What sub-agents with such a goal say.
+/// The lines of sub-agents with such a goal.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawAgent {
@@ -51,7 +51,7 @@ pub(super) struct RawEntry {
     pub(super) stop: Option<Spanned<StopReason>>,
 }
 
-/// What a judge says, or a fault.
+/// A judge's answer, or a fault.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawVerdict {
@@ -69,7 +69,7 @@ pub(super) struct RawVerdict {
     pub(super) stop: Option<Spanned<StopReason>>,
 }
 
-/// The part of it that makes a verdict.
+/// Its fields of a verdict.
 pub(super) struct RawSaid {
     pub(super) achieved: Option<bool>,
     pub(super) confidence: Option<Spanned<f64>>,
@@ -124,7 +124,7 @@ pub(super) struct RawFaultFields {
     pub(super) chunk_delay_ms: Option<u64>,
 }
 
-/// The faults that a provider can have.
+/// The faults of a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum FaultClass {
@@ -146,7 +146,7 @@ pub(super) enum FaultClass {
 }
 
 impl FaultClass {
-    /// The failure's class; `None` for an empty answer, which is no failure. And the status that goes with it.
+    /// The failure's class, or `None` for an empty answer, which is no failure; and its HTTP status.
     pub(super) const fn failure(self) -> (Option<ErrorClass>, Option<u16>) {
         match self {
             Self::Transport => (Some(ErrorClass::Transport), None),
@@ -259,12 +259,12 @@ impl<'de> Deserialize<'de> for RawCall {
     }
 }
 
-/// What can stand alone instead of a list.
+/// A value that may stand alone instead of a list.
 pub(super) trait One: Sized {
-    /// What belongs there, in words.
+    /// A description of the expected value.
     const WANTED: &'static str;
 
-    /// What a text stands for, if it may stand there.
+    /// The value of a text, if a text is allowed.
     fn of_text(text: &str) -> Option<Self>;
 }
 

@@ -1,4 +1,4 @@
-//! Reads a script and checks it, so that what is wrong with it shows before a run begins.
+//! Parses a script and checks it, so that errors show before a run begins.
 
 use std::fs;
 use std::path::Path;
@@ -18,35 +18,35 @@ use super::{stop_of, verdict};
 const DELAY_MS_MAX: u64 = 24 * 60 * 60 * 1000;
 const WINDOW_TOKENS: u64 = 200_000;
 const OUTPUT_TOKENS_MAX: u32 = 8192;
-/// Characters of a piece in which a text is streamed that the script doesn't cut itself.
+/// Characters of the pieces of a streamed text that the script doesn't split itself.
 const PIECE_CHARS: usize = 24;
 
-/// Answers are at most this part of a window that the script makes small, unless it says how long they may be.
+/// The default output cap is at most this part of a window that the script makes small.
 const OUTPUT_DIVISOR: u64 = 4;
 
-/// A script, checked.
+/// A checked script.
 pub(super) struct Script {
     pub(super) name: String,
     pub(super) model: String,
     pub(super) window_tokens: u64,
     pub(super) output_tokens_max: u32,
-    /// What the root says, and sub-agents that have no lines of their own.
+    /// The lines of the root, and of sub-agents without lines of their own.
     pub(super) own: Lines,
-    /// What sub-agents say, by a text that is in their goal; the first that fits.
+    /// The lines of sub-agents, by a text in their goal; the first that fits.
     pub(super) agents: Vec<(String, Lines)>,
 }
 
-/// What an agent says.
+/// The lines of an agent.
 pub(super) struct Lines {
     pub(super) answers: Vec<Slot>,
     pub(super) summaries: Vec<Slot>,
-    /// Without, the model has nothing to say at a limit.
+    /// Without it the model has no final summary.
     pub(super) last_words: Option<Slot>,
-    /// What it says as a judge; a fault has a place of its own.
+    /// Its verdicts as a judge; a fault is an entry of its own.
     pub(super) verdicts: Vec<Slot>,
 }
 
-/// The place of one answer: the faults before it, then itself; the last may have faults only.
+/// The entry of one answer: the faults before it, then itself; the last may have faults only.
 #[derive(Default)]
 pub(super) struct Slot {
     pub(super) faults: Vec<Fault>,
@@ -56,7 +56,7 @@ pub(super) struct Slot {
 pub(super) struct Fault {
     pub(super) line: u64,
     pub(super) expect: Expect,
-    /// What comes before the failure.
+    /// The part of the answer before the failure.
     pub(super) reply: Reply,
     /// `None` for an empty answer.
     pub(super) failure: Option<ModelFailure>,
@@ -122,23 +122,23 @@ struct RawLines {
     verdicts: Option<Vec<Spanned<RawVerdict>>>,
 }
 
-/// What an agent says, and what is said of it; `None` without answers and verdicts.
+/// An agent's lines and the verdicts about it; `None` without either.
 fn lines(raw: RawLines, pace: Pace) -> Result<Option<Lines>, Complaint> {
     let answers = slots(raw.answers.unwrap_or_default(), pace, |_| true)?;
-    // A summary that can't be asked for again is done without: the next one is the next time's.
+    // A summary that can't be retried is skipped: the next one is for the next compaction.
     let is_asked_again =
         |fault: &Fault| fault.failure.as_ref().is_some_and(|failure| failure.class.may_retry());
     let summaries = slots(raw.summaries.unwrap_or_default(), pace, is_asked_again)?;
-    // There is no second attempt at last words.
+    // There is no retry of a final summary.
     let last_words = slots(raw.last_words.into_iter().collect(), pace, |_| false)?.pop();
     let verdicts = raw.verdicts.unwrap_or_default().into_iter().map(verdict::entry);
-    // Each time that a judge is asked counts, also when it fails.
+    // Each call of a judge counts, even if it fails.
     let verdicts = slots(verdicts.collect::<Result<_, _>>()?, pace, |_| false)?;
     let says_nothing = answers.is_empty() && verdicts.is_empty();
     Ok((!says_nothing).then_some(Lines { answers, summaries, last_words, verdicts }))
 }
 
-/// The lines of sub-agents, each with the text that is in the goal of whom they are for.
+/// The lines of sub-agents, each with the text in their goal.
 fn agents(raw: Vec<Spanned<RawAgent>>, pace: Pace) -> Result<Vec<(String, Lines)>, Complaint> {
     let mut agents: Vec<(String, Lines)> = Vec::new();
     for Spanned { value: agent, referenced: at, .. } in raw {
@@ -165,8 +165,8 @@ fn agents(raw: Vec<Spanned<RawAgent>>, pace: Pace) -> Result<Vec<(String, Lines)
     Ok(agents)
 }
 
-/// The window, and the cap on answers. What is left beside a longest answer must be more than another of that size:
-/// less leaves no room for a conversation.
+/// The window, and the output cap. The rest of the window must be larger than the cap: otherwise there is no room
+/// for a conversation.
 fn sizes(raw: &RawScript) -> Result<(u64, u32), Complaint> {
     let (window, output) = (raw.window_tokens.as_ref(), raw.output_tokens_max.as_ref());
     let window_tokens = window.map_or(WINDOW_TOKENS, |given| given.value);
@@ -187,15 +187,15 @@ fn sizes(raw: &RawScript) -> Result<(u64, u32), Complaint> {
     ))
 }
 
-/// The delays of entries that say none.
+/// The default delays of entries.
 #[derive(Clone, Copy)]
 pub(super) struct Pace {
     pub(super) delay_ms: u64,
     pub(super) chunk_delay_ms: u64,
 }
 
-/// The places of answers. A fault stands before the answer that it puts off; one after which it isn't asked again has
-/// a place of its own.
+/// The slots of answers. A fault stands before the answer that it delays; a fault without a retry has a slot of
+/// its own.
 fn slots(
     entries: Vec<Spanned<RawEntry>>,
     pace: Pace,
@@ -324,7 +324,7 @@ fn many<T>(given: Option<OneOrMany<T>>) -> Vec<T> {
     given.map(|OneOrMany(many)| many).unwrap_or_default()
 }
 
-/// A text's pieces: as the script cuts it, or else cut into short ones.
+/// A text's pieces: as the script splits it, or else short ones.
 pub(super) fn pieces(given: Option<OneOrMany<String>>) -> Vec<String> {
     let pieces = match given.map(|OneOrMany(many)| many).as_deref() {
         Some([one]) => cut(one),

@@ -1,4 +1,4 @@
-//! Reads what a script says as a judge.
+//! Parses a script's verdicts.
 
 use provost_event::StopReason;
 use serde::Serialize;
@@ -7,10 +7,10 @@ use serde_saphyr::{Location, Spanned};
 use super::complaint::Complaint;
 use super::format::{OneOrMany, RawEntry, RawSaid, RawVerdict};
 
-/// How sure a judge is that says nothing of it.
+/// The default confidence of a judge.
 const CONFIDENCE: f64 = 1.0;
 
-/// A verdict, in the form in which a judge writes it.
+/// A verdict, in the format of a judge's answer.
 #[derive(Serialize)]
 struct Verdict {
     achieved: bool,
@@ -19,7 +19,7 @@ struct Verdict {
     suggestions: Vec<String>,
 }
 
-/// The entry as that of any answer.
+/// The entry in the format of an answer.
 pub(super) fn entry(given: Spanned<RawVerdict>) -> Result<Spanned<RawEntry>, Complaint> {
     let Spanned { value: raw, referenced: at, defined } = given;
     let RawVerdict {
@@ -55,7 +55,7 @@ pub(super) fn entry(given: Spanned<RawVerdict>) -> Result<Spanned<RawEntry>, Com
     Ok(Spanned::new(entry, at, defined))
 }
 
-/// The verdict as JSON; `None` where nothing of one is given.
+/// The verdict as JSON; `None` if no field of one is set.
 fn verdict(raw: RawSaid, at: Location) -> Result<Option<String>, Complaint> {
     let RawSaid { achieved, confidence, reasoning, suggestions } = raw;
     let Some(achieved) = achieved else {

@@ -1,13 +1,13 @@
-//! A fingerprint of what a model was asked.
+//! A fingerprint of a model's input.
 
 use provost_event::Block;
 use provost_harness::{Message, ModelRequest, Part, Role};
 
-/// Hexadecimal digits kept of a fingerprint: to notice a difference, not to withstand somebody.
+/// Hexadecimal digits of a fingerprint: enough to detect a difference, not to resist an attack.
 const DIGITS: usize = 16;
 
-/// The fingerprint of a request's conversation: who said what, which tools were called and what they returned.
-/// System prompt, reasoning, ids and the insides of pictures don't count.
+/// The fingerprint of a request's conversation: the messages, the tools called and their results. System prompt,
+/// reasoning, ids and the content of pictures don't count.
 pub(super) fn digest(request: &ModelRequest<'_>) -> String {
     let mut digest = Digest::default();
     request.messages.iter().for_each(|message| digest.message(message));
@@ -50,7 +50,7 @@ impl Digest {
         fields.iter().for_each(|field| self.field(field));
     }
 
-    /// The length stands before each field, so that no two conversations are the same bytes.
+    /// Each field is preceded by its length, so that different conversations have different bytes.
     fn field(&mut self, field: &str) {
         self.0.update(&u64::try_from(field.len()).unwrap_or(u64::MAX).to_le_bytes());
         self.0.update(field.as_bytes());

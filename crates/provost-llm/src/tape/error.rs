@@ -1,10 +1,10 @@
-//! Why there is nothing to replay.
+//! Why a recording can't be replayed.
 
 use std::io;
 
 use super::format::{FILE_BYTES_MAX, LINE_BYTES_MAX, VERSION};
 
-/// Why a recording can't be replayed. The text says what to do about it.
+/// Why a recording can't be replayed. The message has a remedy.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TapeError {
@@ -13,7 +13,7 @@ pub enum TapeError {
     Read {
         /// The file.
         file: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
@@ -46,17 +46,17 @@ pub enum TapeError {
     Newer {
         /// The file.
         file: String,
-        /// The version it takes to read it.
+        /// The version that is required.
         needs: u32,
     },
-    /// A line is no recorded call.
+    /// A line isn't a recorded call.
     #[error("{file}:{line}: that is no recorded call; remove the line, or record it again")]
     Bad {
         /// The file.
         file: String,
         /// The line, from 1.
         line: u64,
-        /// What is wrong with it.
+        /// What is wrong.
         #[source]
         source: serde_json::Error,
     },

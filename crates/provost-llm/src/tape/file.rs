@@ -1,4 +1,4 @@
-//! Writes a recording so that what was written stays, whatever becomes of the process.
+//! Writes a recording durably.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
@@ -9,7 +9,7 @@ use provost_event::{ErrorClass, ModelFailure, RunId};
 
 use super::format::{HEADER_BEGINNING, HEADER_BYTES_MAX, Header, NoHeader};
 
-/// A recording's file; opened for each call only, so that nothing is held between them.
+/// A recording's file; opened for each call only, so no handle is held in between.
 pub(super) struct Tape {
     path: PathBuf,
     /// Lines that couldn't be written yet.
@@ -21,12 +21,12 @@ impl Tape {
         Self { path, waiting: Mutex::new(Vec::new()) }
     }
 
-    /// Makes sure that the file is the recording that `header` says and can be written, and puts `lines` behind
-    /// what is there, durably. What couldn't be written is kept and written with the next lines.
+    /// Checks that the file is the recording of `header` and can be written, and appends `lines` durably. Lines
+    /// that couldn't be written are kept and written with the next ones.
     ///
     /// # Errors
-    /// `InvalidRequest` when something else is in the file, which then stays as it is; `Storage` when it can't be
-    /// written. With the file and a remedy.
+    /// `InvalidRequest` if the file has other content, which is left unchanged; `Storage` if it can't be written.
+    /// With the file and a remedy.
     pub(super) fn append(&self, header: &Header, lines: &[u8]) -> Result<(), ModelFailure> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.extend_from_slice(lines);
@@ -42,8 +42,8 @@ impl Tape {
         Ok(())
     }
 
-    /// Where the next line goes: behind the last whole one, as a line that was being written when its process was
-    /// killed has no end.
+    /// The position of the next line: after the last complete one, since a line that was being written when its
+    /// process was killed has no end.
     fn end_of_whole_lines(&self, file: &File, header: &Header) -> Result<u64, ModelFailure> {
         let mut reader = BufReader::new(file);
         let mut first = Vec::new();
@@ -103,14 +103,14 @@ impl Tape {
 
 /// `value` as one line.
 pub(super) fn line<T: serde::Serialize>(value: &T) -> io::Result<Vec<u8>> {
-    // JSON kept as it came may have line ends, which in JSON can only stand between tokens.
+    // Raw JSON may have line ends, which in JSON can only be between tokens.
     let mut line = serde_json::to_vec(value)?;
     line.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')).for_each(|byte| *byte = b' ');
     line.push(b'\n');
     Ok(line)
 }
 
-/// Opens or makes the file, readable by nobody else, and keeps others from writing to it until it is closed.
+/// Opens or makes the file, readable by its owner only, and locks it for writing until it is closed.
 fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
@@ -127,7 +127,7 @@ fn open(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Writes `bytes` at `end`, in place of what is behind it; leaves no piece of them when that fails.
+/// Writes `bytes` at `end`, replacing what follows; removes a partial write on failure.
 fn put(file: &mut File, end: u64, bytes: &[u8]) -> io::Result<()> {
     if bytes.is_empty() {
         return Ok(());
@@ -138,13 +138,13 @@ fn put(file: &mut File, end: u64, bytes: &[u8]) -> io::Result<()> {
     file.seek(SeekFrom::Start(end))?;
     let written = file.write_all(bytes).and_then(|()| file.sync_data());
     if written.is_err() {
-        // If this fails too, the next line begins by cutting it.
+        // If this fails too, the next write begins by truncating it.
         let _ = file.set_len(end);
     }
     written
 }
 
-/// Bytes of the whole lines, the first of which has been read and has `first` bytes.
+/// Bytes of the complete lines, the first of which was read already and has `first` bytes.
 fn whole_lines(mut reader: BufReader<&File>, first: usize) -> io::Result<u64> {
     let len = reader.get_ref().metadata()?.len();
     let mut last = [b'\n'];

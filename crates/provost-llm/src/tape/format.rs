@@ -7,15 +7,15 @@ use provost_event::{Block, CallId, ErrorClass, Json, ModelFailure, Purpose, RunI
 use provost_harness::{ModelRequest, Redactor};
 use serde::{Deserialize, Serialize};
 
-/// The version of the format. It rises when the meaning of what is there changes.
+/// The version of the format. It is increased when the meaning of existing fields changes.
 pub(super) const VERSION: u32 = 1;
-/// The largest recording that is replayed.
+/// The maximum size of a recording to replay.
 pub(super) const FILE_BYTES_MAX: u64 = 512 * 1024 * 1024;
-/// The longest line of a recording: more than an answer may have on the wire.
+/// The maximum length of a line: more than the maximum answer on the wire.
 pub(super) const LINE_BYTES_MAX: u64 = 32 * 1024 * 1024;
-/// The longest header.
+/// The maximum length of a header.
 pub(super) const HEADER_BYTES_MAX: u64 = 64 * 1024;
-/// How a header begins, also one that wasn't written to its end.
+/// The beginning of a header, including an incomplete one.
 pub(super) const HEADER_BEGINNING: &[u8] = br#"{"provost_recording":"#;
 
 /// The first line.
@@ -23,21 +23,21 @@ pub(super) const HEADER_BEGINNING: &[u8] = br#"{"provost_recording":"#;
 pub(super) struct Header {
     pub(super) provost_recording: u32,
     pub(super) run: RunId,
-    /// The model, by the policy's name.
+    /// The model, by its name in the policy.
     pub(super) model: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) window_tokens: Option<u64>,
     pub(super) output_tokens_max: u32,
-    /// Whether it was shown pictures.
+    /// Whether it accepted pictures.
     #[serde(default)]
     pub(super) images: bool,
 }
 
-/// Why a line is no header.
+/// Why a line isn't a header.
 pub(super) enum NoHeader {
-    /// It is something else.
+    /// Other content.
     Foreign,
-    /// It is one of a later version.
+    /// A header of a later version.
     Newer { needs: u32 },
 }
 
@@ -56,31 +56,31 @@ impl Header {
     }
 }
 
-/// Every other line: a call that came to its end.
+/// Every other line: a finished call.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Call {
     /// The session's number within the run.
     pub(super) session: u32,
     pub(super) answers_before: u32,
     pub(super) turn: u32,
-    /// What it was asked for.
+    /// The purpose of the call.
     #[serde(default)]
     pub(super) purpose: Purpose,
     #[serde(default)]
     pub(super) summaries_before: u32,
-    /// How many messages the conversation had.
+    /// The number of messages in the conversation.
     pub(super) messages: usize,
     /// The conversation's fingerprint.
     pub(super) digest: String,
     pub(super) outcome: Outcome,
 }
 
-/// What a call is found by: the session's number, what it was asked for, and the how manieth of its kind.
+/// The key of a call: the session's number, the purpose, and the number of earlier calls for that purpose.
 pub(super) type Place = (u32, Purpose, u32);
 
 impl Call {
-    /// Whether a session goes on with it; after any other the call is made again. A judge that fails has been asked, and
-    /// the next time is another one.
+    /// Whether the session continues with it; after any other outcome the call is repeated. A judge's failed call
+    /// counts, and the next one is another call.
     pub(super) fn is_final(&self) -> bool {
         self.purpose == Purpose::Judge || self.outcome.is_final()
     }
@@ -90,7 +90,7 @@ impl Call {
     }
 }
 
-/// Where `request` finds its answer.
+/// The key of `request`'s answer.
 pub(super) const fn place_of(request: &ModelRequest<'_>) -> Place {
     let ModelRequest { session, purpose, answers_before, summaries_before, .. } = *request;
     (session.agent, purpose, position(purpose, answers_before, summaries_before))
@@ -112,8 +112,8 @@ pub(super) enum Outcome {
 }
 
 impl Outcome {
-    /// What came of a call for `purpose`, without secrets; `None` for one that was cancelled and is nothing to its
-    /// session. A judge that was cancelled, as it took too long, has been asked.
+    /// The outcome of a call for `purpose`, without secrets; `None` for a cancelled call that its session doesn't
+    /// count. A judge's call that was cancelled, because it took too long, counts.
     pub(super) fn of(
         outcome: &Result<Answer, ModelFailure>,
         purpose: Purpose,
@@ -126,7 +126,7 @@ impl Outcome {
         }
     }
 
-    /// Whether it is an answer that says something.
+    /// Whether it is an answer with content.
     fn is_final(&self) -> bool {
         let Self::Answer(answer) = self else { return false };
         let says_something = answer.content.iter().any(|block| match block {
@@ -186,7 +186,7 @@ fn clean(text: &str, redactor: &Redactor) -> String {
 fn clean_json(json: &Json, redactor: &Redactor) -> Json {
     match redactor.redact_json(json.text()) {
         Cow::Borrowed(_) => json.clone(),
-        // It is JSON as before; whatever else it were, it couldn't stay.
+        // Redaction leaves valid JSON; if not, the original text must not stay.
         Cow::Owned(text) => Json::parse(text).unwrap_or_else(|_| Json::empty_object()),
     }
 }

@@ -1,4 +1,4 @@
-//! A model whose answers are kept.
+//! A model whose answers are recorded.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -14,16 +14,15 @@ use super::conversation::digest;
 use super::file::{Tape, line};
 use super::format::{Call, Header, Outcome, VERSION};
 
-/// A model that keeps what another one answers in a file, for [`ReplayModel`](super::ReplayModel).
+/// A model that records another model's answers in a file, for [`ReplayModel`](super::ReplayModel).
 ///
-/// The file is one run's: it is made at the run's first call, readable by its owner only, and grows by a line with
-/// each call that comes to its end, failed ones included, before its answer is handed on. A run that is gone on
-/// with goes on with its file. What the model was asked isn't kept; secrets in what it answered are kept as
-/// `[secret]`, and handed on as they are. A call that is cancelled isn't kept, but for a judge's, which is cancelled
-/// when it takes too long.
+/// The file belongs to one run: it is made at the run's first call, readable by its owner only, and grows by a
+/// line with each finished call, including failed ones, before the answer is returned. A resumed run appends to
+/// its file. The model's input isn't recorded; secrets in its answers are recorded as `[secret]`, and returned
+/// unchanged. A cancelled call isn't recorded, except a judge's, which is cancelled when it takes too long.
 ///
-/// That the file can be written is checked before the model is asked. Should an answer not get into it all the
-/// same (the disk is full), the answer counts, and the next call fails unless it gets in then.
+/// The file is checked for writing before each call of the model. If an answer can't be written anyway (the disk
+/// is full), the answer counts, and the next call fails unless it can be written then.
 pub struct RecordingModel {
     inner: Arc<dyn Model>,
     policy: ModelPolicy,
@@ -32,7 +31,7 @@ pub struct RecordingModel {
 }
 
 impl RecordingModel {
-    /// Keeps what `inner`, of which `policy` tells, answers in `file`. Touches nothing yet.
+    /// Records the answers of `inner`, which has the policy `policy`, in `file`. Doesn't access the file yet.
     #[must_use]
     pub fn new(
         file: impl Into<PathBuf>,
@@ -54,7 +53,7 @@ impl RecordingModel {
         }
     }
 
-    /// Writes `lines`; once begun, also when nobody waits for it any more.
+    /// Writes `lines`; once begun, it finishes even if the caller is dropped.
     async fn append(&self, run: RunId, lines: Vec<u8>) -> Result<(), ModelFailure> {
         let (tape, header) = (Arc::clone(&self.tape), self.header(run));
         let written = tokio::task::spawn_blocking(move || tape.append(&header, &lines)).await;
@@ -97,7 +96,7 @@ impl Model for RecordingModel {
         if let Some(kept) = Outcome::of(&outcome, request.purpose, &self.redactor)
             && let Err(failure) = self.keep(&request, kept).await
         {
-            // It is paid for: it counts, and the next call fails before it is paid.
+            // It is paid for: it counts, and the next call fails before it costs anything.
             tracing::warn!(session = %request.session, "an answer isn't recorded: {}", failure.message);
         }
         outcome

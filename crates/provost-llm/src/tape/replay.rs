@@ -1,4 +1,4 @@
-//! A model that answers as another one did.
+//! A model that repeats recorded answers.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -17,30 +17,30 @@ use super::TapeError;
 use super::conversation::digest;
 use super::format::{Call, FILE_BYTES_MAX, Header, LINE_BYTES_MAX, NoHeader, Outcome, Place, place_of};
 
-/// A model that answers as [`RecordingModel`](super::RecordingModel) heard another one answer; it needs neither
+/// A model that repeats the answers in a recording of [`RecordingModel`](super::RecordingModel); it needs neither
 /// key nor network.
 ///
-/// Which answer is next follows from the session's number and from [`ModelRequest::answers_before`], for a summary from
-/// [`ModelRequest::summaries_before`], so that a replay can be gone on with in another process. Failures and empty
-/// answers come as they came, each once in a process; the answer that a session went on with, and whatever a judge came
-/// to, comes as often as it is asked for. An answer that was recorded and yet asked for again never got into the log,
-/// and is left out.
+/// The next answer follows from the session's number and from [`ModelRequest::answers_before`], for a summary from
+/// [`ModelRequest::summaries_before`], so that a replay can be resumed in another process. Failures and empty
+/// answers are repeated in order, each once per process; the answer that a session continued with, and every
+/// outcome of a judge, is repeated on each request. An answer that was recorded and then requested again never got
+/// into the log, and is left out.
 ///
-/// The conversation must have as many messages as it had; in other words and outputs it may differ.
+/// The conversation must have the recorded number of messages; its texts and outputs may differ.
 pub struct ReplayModel {
     file: String,
     header: Header,
     /// In recorded order.
     calls: HashMap<Place, Vec<Call>>,
-    /// How many of the calls at which place each session has had, of each purpose.
+    /// How many of the calls with a key each session has had, per purpose.
     had: Mutex<HashMap<(SessionId, Purpose), (u32, usize)>>,
 }
 
 impl ReplayModel {
-    /// Reads the recording in `file`. A last line that wasn't written to its end is ignored.
+    /// Reads the recording in `file`. An incomplete last line is ignored.
     ///
     /// # Errors
-    /// When it can't be read, is larger than 512 MiB, has a line of more than 32 MiB, or isn't a recording: with
+    /// If it can't be read, is larger than 512 MiB, has a line of more than 32 MiB, or isn't a recording: with
     /// file, line and a remedy.
     pub fn open(file: impl AsRef<Path>) -> Result<Self, TapeError> {
         let path = file.as_ref();
@@ -63,31 +63,31 @@ impl ReplayModel {
         Ok(Self { file, header, calls, had: Mutex::default() })
     }
 
-    /// The recorded model, by its policy's name.
+    /// The recorded model's name in the policy.
     #[must_use]
     pub fn model_name(&self) -> &str {
         &self.header.model
     }
 
-    /// Tokens that fit a request to the recorded model and its answer; `None` if unknown.
+    /// The recorded model's context window in tokens; `None` if unknown.
     #[must_use]
     pub const fn window_tokens(&self) -> Option<u64> {
         self.header.window_tokens
     }
 
-    /// Tokens an answer could have.
+    /// Its output cap in tokens.
     #[must_use]
     pub const fn output_tokens_max(&self) -> u32 {
         self.header.output_tokens_max
     }
 
-    /// Whether the recorded model was shown pictures.
+    /// Whether it accepted pictures.
     #[must_use]
     pub const fn images(&self) -> bool {
         self.header.images
     }
 
-    /// The call that comes now; it is had by that.
+    /// The next call, which then counts as used.
     fn next(&self, request: &ModelRequest<'_>) -> Result<&Call, ModelFailure> {
         let place = place_of(request);
         let (_, purpose, position) = place;
@@ -159,7 +159,7 @@ impl fmt::Debug for ReplayModel {
     }
 }
 
-/// Of several calls at one place, an answer to go on with that isn't the last was lost before it was committed.
+/// Of several calls with one key, a final answer that isn't the last was lost before it was committed.
 fn leave_out_lost(calls: &mut Vec<Call>) {
     let last = calls.pop();
     calls.retain(|call| !call.is_final());
@@ -191,11 +191,11 @@ fn tell(block: &Block, deltas: &dyn DeltaSink) {
     }
 }
 
-/// The whole lines of a file.
+/// The complete lines of a file.
 struct Lines<'a> {
     reader: BufReader<File>,
     file: &'a str,
-    /// The number of the line read last.
+    /// The number of the last line read.
     number: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What is particular to Anthropic in answers.
+//! Details of Anthropic's answers.
 
 use expect_test::{Expect, expect};
 use provost_engine::Answer;
@@ -14,7 +14,7 @@ async fn answer_to(stream: &str) -> Answer {
     Conversation::new("go").ask(&model(&server)).await.unwrap()
 }
 
-/// Shows an answer's blocks and why it stopped.
+/// Shows an answer's blocks and its stop reason.
 async fn check(blocks: &[Vec<Value>], stop: &str, expected: Expect) {
     check_stream(&stream(blocks, stop), expected).await;
 }

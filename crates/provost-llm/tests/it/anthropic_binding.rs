@@ -1,5 +1,5 @@
-//! Thinking that its provider accepts back only behind the request that it was an answer to: a server that checks that
-//! as the provider's documentation describes it ("Preserved thinking"), and whole conversations with it.
+//! Thinking that its provider only accepts after the request that it was an answer to: a server with the checks of
+//! the provider's documentation ("Preserved thinking"), and whole conversations with it.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -21,20 +21,20 @@ use crate::anthropic_support::*;
 use crate::server::{Asked, Reply, Server, plain, streamed};
 use crate::support::{Conversation, result, still_clock, tool};
 
-/// The provider's check, and what came of it.
+/// The provider's check, and its results.
 #[derive(Default)]
 struct Checker {
     answers: AtomicU32,
     summaries: AtomicU32,
-    /// Requests that were refused.
+    /// The errors of refused requests.
     refused: Mutex<Vec<String>>,
-    /// Thinking blocks in each request that was accepted.
+    /// The number of thinking blocks in each accepted request.
     accepted: Mutex<Vec<usize>>,
-    /// Refuses all thinking, as one that has lost its keys.
+    /// Refuses all thinking, like a provider that has lost its keys.
     refuses_all: bool,
 }
 
-/// What stands before a block, without the marks that tell what to cache.
+/// The request before a block, without cache marks.
 fn prefix(body: &Value, message: usize, block: usize) -> String {
     let strip = |value: &Value| {
         let mut value = value.clone();
@@ -44,7 +44,7 @@ fn prefix(body: &Value, message: usize, block: usize) -> String {
         value
     };
     let messages = body["messages"].as_array().unwrap();
-    // The message that is still to be written has nothing in it.
+    // A message that isn't written yet is empty.
     let within = messages.get(message).map_or(&[][..], |at| &at["content"].as_array().unwrap()[..block]);
     let before = json!([strip(&body["system"]), strip(&body["tools"]), messages[..message], within]);
     let hash = before.to_string().bytes().fold(14_695_981_039_346_656_037_u64, |hash, byte| {
@@ -54,7 +54,7 @@ fn prefix(body: &Value, message: usize, block: usize) -> String {
 }
 
 impl Checker {
-    /// The first block that isn't valid, if there is one.
+    /// The first invalid block, if there is one.
     fn check(&self, body: &Value) -> Result<usize, String> {
         let mut thoughts = 0;
         for (place, message) in body["messages"].as_array().unwrap().iter().enumerate() {
@@ -98,7 +98,7 @@ impl Checker {
         let answer = if n >= turns {
             stream(&[thinking, text_block(1, &["All done."])], "end_turn")
         } else {
-            // What no trim shortens, so that there are summaries too.
+            // Trimming can't shorten it, so that there are summaries too.
             let text = text_block(1, &[&"I look at the next one of them. ".repeat(12)]);
             let call = tool_block(2, &format!("call_{n}"), "search", &[&format!("{{\"pattern\":\"p{n}\"}}")]);
             stream(&[thinking, text, call], "tool_use")
@@ -116,7 +116,7 @@ fn bound_model(server: &Server) -> ProviderModel {
     ProviderModel::new(ProviderOptions { model: "claude-fable-5-1".to_owned(), ..options(server) }).unwrap()
 }
 
-/// A tool with much to say, each time something else.
+/// A tool with long outputs, each different.
 struct Talks(ToolSpec);
 
 #[async_trait]
@@ -142,7 +142,7 @@ fn policy(tools: &Toolbox) -> RunPolicy {
     RunPolicy::new(agent)
 }
 
-/// Sixty turns in a small window, read back from the log anew every seven turns. Returns the outcome.
+/// Sixty turns in a small window, reloaded from the log every seven turns. Returns the outcome.
 async fn sixty_turns(server: &Server) -> Outcome {
     let (_, clock) = still_clock();
     let store = MemoryStore::new();
@@ -159,7 +159,7 @@ async fn sixty_turns(server: &Server) -> Outcome {
         let mut working = if std::mem::take(&mut is_new) {
             harness.start(run, "Look at everything.", policy(&tools)).await.unwrap()
         } else {
-            // The last one gives the run up behind its being dropped.
+            // Dropping the last one gives up the run in the background.
             loop {
                 match harness.open(run).await {
                     Err(HarnessError::Home(HomeError::Held { .. })) => tokio::task::yield_now().await,
@@ -182,7 +182,7 @@ async fn a_long_conversation_never_sends_thinking_behind_what_it_wasnt_an_answer
     let outcome = sixty_turns(&server).await;
     assert!(matches!(outcome, Outcome::Completed { .. }), "{outcome:?}");
     assert_eq!(*checker.refused.lock().unwrap(), Vec::<String>::new());
-    // The conversation was shortened, and still most of what was thought since went back.
+    // The conversation was shortened, and still most of the later thinking was sent back.
     assert!(checker.summaries.load(Ordering::Relaxed) > 0);
     let accepted = checker.accepted.lock().unwrap();
     assert!(accepted.windows(2).any(|pair| pair[1] < pair[0]), "{accepted:?}");
@@ -235,7 +235,7 @@ async fn once_refused_thinking_isnt_tried_again_and_what_came_after_it_goes_back
     let model = bound_model(&server);
     let mut conversation = Conversation::new("go");
     talk(&mut conversation, &model, 2).await;
-    // Seals that the provider no longer knows, behind an unchanged beginning.
+    // Seals that the provider no longer knows, after an unchanged beginning.
     for message in &mut conversation.messages {
         let parts = message.parts.iter().cloned().map(|mut part| {
             if let Part::Block(Block::Thinking { signature, .. }) = &mut part {

@@ -1,4 +1,4 @@
-//! Streams of Anthropic's that fail in ways of their own.
+//! Failures that only Anthropic's streams have.
 
 use provost_event::{Certainty, ErrorClass, ModelFailure, Usage};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Requests that Anthropic refuses, in its own words.
+//! Requests that Anthropic refuses, with its error messages.
 
 use provost_event::{Block, ErrorClass, ModelFailure, StopReason};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! What is sent, byte for byte.
+//! Requests, byte for byte.
 
 use expect_test::expect;
 use provost_event::{Block, Effort, Json};
@@ -101,7 +101,7 @@ async fn pictures_go_with_the_words_they_belong_to() {
     );
 }
 
-/// What stands behind the messages, and the head.
+/// The part after the messages, and the head.
 async fn told(conversation: &Conversation, reasoning: Option<Reasoning>) -> (String, String) {
     let server = Server::start(answers(&[stream(&[], "end_turn")])).await;
     let model = ProviderModel::new(ProviderOptions { reasoning, ..options(&server) }).unwrap();
@@ -157,7 +157,7 @@ async fn a_tool_is_required_or_forbidden_behind_the_messages() {
     ] {
         let mut conversation = Conversation { tool_choice, ..Conversation::new("go") };
         assert_eq!(told(&conversation, None).await.0, expected);
-        // One that must call a tool can't think first.
+        // Thinking and a forced tool call exclude each other.
         if tool_choice == ToolChoice::Required {
             conversation.effort = Some(Effort::High);
             assert_eq!(told(&conversation, None).await.0, expected);

@@ -1,4 +1,4 @@
-//! Anthropic's models, and their events as they are on the wire.
+//! Anthropic's models, and their events on the wire.
 
 use provost_event::ModelFailure;
 use provost_llm::{ProviderModel, ProviderOptions, WireFormat};
@@ -18,7 +18,7 @@ pub(crate) fn model(server: &Server) -> ProviderModel {
     ProviderModel::new(options(server)).unwrap()
 }
 
-/// Events as they stand in a stream.
+/// Events in the format of a stream.
 pub(crate) fn sse(events: &[Value]) -> String {
     let event = |event: &Value| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap());
     events.iter().map(event).collect()
@@ -70,7 +70,7 @@ pub(crate) fn stream(blocks: &[Vec<Value>], stop: &str) -> String {
     sse(&events)
 }
 
-/// How the only call to a server with this reply fails.
+/// The failure of the only call to a server with this reply.
 pub(crate) async fn failure_of(reply: Reply) -> ModelFailure {
     let server = Server::start([reply]).await;
     Conversation::new("go").ask(&model(&server)).await.unwrap_err()

@@ -1,4 +1,4 @@
-//! Requests that Google, or somebody who speaks like it, refuses.
+//! Requests that Google, or a compatible server, refuses.
 
 use provost_event::ErrorClass;
 use serde_json::{Value, json};

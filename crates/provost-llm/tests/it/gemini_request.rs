@@ -1,4 +1,4 @@
-//! What is sent to Google's models, byte for byte.
+//! Requests to Google's models, byte for byte.
 
 use expect_test::{Expect, expect};
 use provost_event::{Block, Effort, Json, ToolCall};

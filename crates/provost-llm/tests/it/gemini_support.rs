@@ -1,4 +1,4 @@
-//! Google's models, and the chunks of their streams as they are on the wire.
+//! Google's models, and the chunks of their streams on the wire.
 
 use expect_test::Expect;
 use provost_engine::Answer;
@@ -20,7 +20,7 @@ pub(crate) fn named(server: &Server, name: &str, reasoning: Option<Reasoning>) -
     ProviderModel::new(ProviderOptions { model: name.to_owned(), reasoning, ..options(server) }).unwrap()
 }
 
-/// These chunks as they stand in a stream.
+/// These chunks in the format of a stream.
 pub(crate) fn sse(chunks: &[String]) -> String {
     chunks.iter().map(|chunk| format!("data: {chunk}\r\n\r\n")).collect()
 }
@@ -43,20 +43,20 @@ pub(crate) async fn outcome(chunks: &[String]) -> Result<Answer, ModelFailure> {
     Conversation::new("go").ask(&named(&server, FLASH_2, None)).await
 }
 
-/// How a call fails whose stream ends cleanly after these chunks.
+/// The failure of a call whose stream ends cleanly after these chunks.
 pub(crate) async fn failure_of(reply: Reply) -> ModelFailure {
     let server = Server::start([reply]).await;
     Conversation::new("go").ask(&named(&server, FLASH_2, None)).await.unwrap_err()
 }
 
-/// Shows an answer's blocks and why it stopped.
+/// Shows an answer's blocks and its stop reason.
 pub(crate) async fn check(chunks: &[String], expected: Expect) {
     let answer = outcome(chunks).await.unwrap();
     let blocks = answer.content.iter().map(|block| serde_json::to_string(block).unwrap() + "\n");
     expected.assert_eq(&format!("{}{:?}\n", blocks.collect::<String>(), answer.stop));
 }
 
-/// What is asked of the model of this name.
+/// The request to the model of this name.
 pub(crate) async fn asked(conversation: &Conversation, name: &str, reasoning: Option<Reasoning>) -> Asked {
     let stream = sse(&[last(r#"{"text": "a"}"#, "STOP")]);
     let server = Server::start([Reply::Whole(streamed([stream.as_bytes()]))]).await;

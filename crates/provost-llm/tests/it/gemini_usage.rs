@@ -1,4 +1,4 @@
-//! What Google's models count.
+//! Usage reports of Google's models.
 
 use provost_event::{Certainty, Usage};
 

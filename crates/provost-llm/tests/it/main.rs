@@ -1,4 +1,4 @@
-//! Models seen from outside: scripts, and providers spoken to over a loopback server with their real wire format.
+//! Models through the public API: scripts, and providers behind a loopback server with their real wire format.
 
 #[cfg(test)]
 mod anthropic_answers;

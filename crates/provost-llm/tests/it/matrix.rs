@@ -1,4 +1,4 @@
-//! What every provider is held to, whatever wire format it speaks: the ground of the tests called `matrix_*`.
+//! The requirements on every provider, for all wire formats: helpers of the tests called `matrix_*`.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::server::{Reply, Server, chunk};
 use crate::speaker::{Event, Neutral, Speaker, stream};
 use crate::support::{self, Conversation, Heard, in_time};
 
-/// Makes of each function a test for each provider.
+/// Turns each function into a test for each provider.
 macro_rules! for_every_provider {
     ($($name:ident),+ $(,)?) => {
         $(mod $name {
@@ -44,7 +44,7 @@ macro_rules! for_every_provider {
 }
 pub(crate) use for_every_provider;
 
-/// A clock that stands still and tells how often it was read.
+/// A clock that stands still and counts its reads.
 pub(crate) struct ReadClock {
     pub(crate) still: Arc<SimulatedClock>,
     reads: watch::Sender<usize>,
@@ -72,7 +72,7 @@ impl Clock for ReadClock {
     }
 }
 
-/// A provider behind a server, somebody who asks it, and what is asked.
+/// A provider behind a server, a client, and its request.
 pub(crate) struct Scene {
     pub(crate) server: Server,
     pub(crate) model: ProviderModel,
@@ -109,7 +109,7 @@ impl Scene {
         self.conversation.ask(&self.model).await
     }
 
-    /// Asks, listens, and may be cancelled.
+    /// Sends the request and receives the answer; can be cancelled.
     pub(crate) async fn hear(
         &self,
         heard: &Heard,
@@ -118,7 +118,7 @@ impl Scene {
         in_time(self.model.answer(self.conversation.request(), heard, cancel)).await
     }
 
-    /// Fails, and the client has closed the connection though the model is still there.
+    /// Fails, and the client has closed the connection though the model still exists.
     pub(crate) async fn fails_and_closes(&self) -> ModelFailure {
         let failure = self.ask().await.unwrap_err();
         self.server.until(|seen| seen.closed == seen.accepted).await;
@@ -130,12 +130,12 @@ pub(crate) fn options(speaker: &dyn Speaker, base_url: &str) -> ProviderOptions 
     ProviderOptions { provider: speaker.provider(base_url), ..support::options(speaker.wire(), base_url) }
 }
 
-/// The name that the provider gives the request in its answer's head.
+/// The provider's request id in the response headers.
 pub(crate) fn request_id(speaker: &dyn Speaker) -> Option<String> {
     speaker.request_id_header().map(|_| "req_head".to_owned())
 }
 
-/// The header with that name.
+/// The header with that id.
 pub(crate) fn request_id_line(speaker: &dyn Speaker) -> String {
     speaker.request_id_header().map(|header| format!("{header}: req_head\r\n")).unwrap_or_default()
 }
@@ -168,18 +168,18 @@ pub(crate) fn whole(speaker: &dyn Speaker, events: &[Event]) -> Reply {
     Reply::Whole(streamed(speaker, [stream(events).as_bytes()]))
 }
 
-/// What an answer says, but for what only its wire format knows.
+/// An answer's content, without provider-specific parts.
 pub(crate) fn said(answer: &Answer) -> Vec<Neutral> {
     Neutral::of(&answer.content)
 }
 
-/// Tokens of so many bytes where nobody counts.
+/// Estimated tokens of this many bytes.
 pub(crate) fn tokens(bytes: usize) -> u64 {
     bytes.div_ceil(4) as u64
 }
 
-/// What a call has taken whose answer breaks off after `event`: what was reported, and never less than what it can have
-/// come to.
+/// The usage of a call whose answer breaks off after `event`: as reported, and never less than the possible
+/// maximum.
 pub(crate) fn taken(event: Option<&Event>, conversation: &Conversation) -> Usage {
     let (mut usage, written) = event.map_or((Usage::default(), 0), |event| (event.usage, event.written));
     if usage.prompt_tokens() == 0 {
@@ -189,7 +189,7 @@ pub(crate) fn taken(event: Option<&Event>, conversation: &Conversation) -> Usage
     Usage { certainty: Certainty::Estimated, ..usage }
 }
 
-/// What an answer has taken that nobody counts.
+/// The estimated usage of an answer without a report.
 pub(crate) fn counted(event: &Event, conversation: &Conversation) -> Usage {
     let (input_tokens, output_tokens) = (tokens(bytes_of(conversation)), tokens(event.written));
     Usage { input_tokens, output_tokens, certainty: Certainty::Estimated, ..Usage::default() }
@@ -204,8 +204,8 @@ fn bytes_of(conversation: &Conversation) -> usize {
     conversation.system.len() + texts.sum::<usize>() + tools.sum::<usize>()
 }
 
-/// Checks that `after` begins with `before` up to the end of its messages, where it goes on with another; returns
-/// what both have, and what only `before` has.
+/// Checks that `after` begins with `before` up to the end of its messages, followed by another one; returns the
+/// common part, and the rest of `before`.
 pub(crate) fn grown<'a>(before: &'a [u8], after: &[u8]) -> (&'a [u8], &'a [u8]) {
     let common = before.iter().zip(after).take_while(|(a, b)| a == b).count();
     let (same, rest) = before.split_at(common);
@@ -214,7 +214,7 @@ pub(crate) fn grown<'a>(before: &'a [u8], after: &[u8]) -> (&'a [u8], &'a [u8]) 
     (same, rest)
 }
 
-/// The classes that a status alone comes to.
+/// The possible classes of a status.
 pub(crate) const fn classes(status: u16) -> &'static [ErrorClass] {
     match status {
         401 => &[ErrorClass::Unauthorized],
@@ -223,7 +223,7 @@ pub(crate) const fn classes(status: u16) -> &'static [ErrorClass] {
         408 | 409 | 500 | 502 => &[ErrorClass::Server],
         413 => &[ErrorClass::ContextTooLong],
         429 => &[ErrorClass::RateLimited],
-        // Some say so when they are overloaded.
+        // Some providers send it when they are overloaded.
         503 => &[ErrorClass::Server, ErrorClass::Overloaded],
         529 => &[ErrorClass::Overloaded],
         _ => &[ErrorClass::InvalidRequest],

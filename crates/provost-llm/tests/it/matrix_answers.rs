@@ -1,4 +1,4 @@
-//! Every kind of answer means the same whoever gives it, and however its bytes come.
+//! Every kind of answer means the same from each provider, and for any cuts of its bytes.
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -76,7 +76,7 @@ async fn what_it_took_is_told_without_overlap(speaker: &dyn Speaker) {
     assert!(answer.usage.reasoning_tokens <= usage.reasoning_tokens);
 }
 
-/// A stream that nobody counts in.
+/// A stream without usage reports.
 fn uncounted(stream: &str) -> String {
     stream.replace("\"usage\":", "\"something\":").replace("\"usageMetadata\":", "\"something\":")
 }
@@ -101,7 +101,7 @@ async fn an_answer_at_the_cap_is_one(speaker: &dyn Speaker) {
     check(speaker, &Spoken { end: End::Cap, ..Spoken::default() }).await;
     let mut spoken = Spoken { end: End::Cap, ..Spoken::everything() };
     check(speaker, &spoken).await;
-    // Gemini writes calls at once.
+    // Gemini sends calls as a whole.
     if speaker.wire() != provost_llm::WireFormat::Gemini {
         spoken.calls[1].pieces = owned(&["{\"comm"]);
         let scene = Scene::new(speaker, [whole(speaker, &speaker.events(&spoken))]).await;
@@ -117,7 +117,7 @@ async fn an_empty_answer_is_an_answer(speaker: &dyn Speaker) {
     check(speaker, &Spoken::text(&[""])).await;
 }
 
-/// Bytes between two cuts: enough for any end of a line, and any character, to lie on one side.
+/// Bytes between two cuts: enough for any line end, and any character, to be on one side.
 const APART: usize = 61;
 
 async fn it_doesnt_matter_where_the_stream_is_cut_into_chunks(speaker: &dyn Speaker) {

@@ -1,4 +1,4 @@
-//! What is asked of a model besides its turns leaves room for what it thinks first, whatever its wire format.
+//! Calls outside of the conversation leave room for the model's thinking, for all wire formats.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::support::{in_time, still_clock};
 for_every_provider!(a_model_that_thinks_at_length_still_says_its_last_words);
 
 const RUN: RunId = RunId::from_entropy(31);
-/// What the model thinks before it says anything.
+/// The model's thinking tokens before its answer.
 const THINKS_TOKENS: u64 = 3_000;
 const SAYS: &str = "It stands so.";
 
@@ -28,7 +28,8 @@ fn cap(asked: &Asked) -> u64 {
     fields.iter().find_map(|field| body.pointer(field)?.as_u64()).unwrap()
 }
 
-/// A model whose thoughts are a part of what the cap allows: it calls a tool each turn, and thinks before it sums up.
+/// A model whose thoughts count towards the output cap: it calls a tool each turn, and thinks before it
+/// summarises.
 fn answers(speaker: &'static dyn Speaker) -> Reply {
     Reply::By(Arc::new(move |asked: &Asked| {
         let thought = || Some(Thought { pieces: vec!["Hm.".to_owned()], seal: "c2VhbA==".to_owned() });

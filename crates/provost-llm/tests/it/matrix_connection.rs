@@ -1,4 +1,4 @@
-//! Connections: used again, and closed when nobody wants the answer any more.
+//! Connections: reused, and closed when the answer isn't needed any more.
 
 use provost_event::ErrorClass;
 use tokio_util::sync::CancellationToken;

@@ -1,4 +1,4 @@
-//! Connections and streams that fail: each way has its class, keeps what was taken, and leaves no connection open.
+//! Connections and streams that fail: each failure has its class, keeps the usage, and leaves no connection open.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -32,7 +32,7 @@ async fn asked_at(speaker: &dyn Speaker, base_url: &str) -> ModelFailure {
     let failure = Conversation::new("go").ask(&model).await.unwrap_err();
     assert_eq!(failure.class, ErrorClass::Transport, "{}", failure.message);
     assert_eq!((failure.status, failure.request_id.as_ref()), (None, None));
-    // Nothing was taken by anybody.
+    // No provider took the request.
     assert_eq!(failure.usage, Usage::default());
     failure
 }
@@ -81,7 +81,7 @@ async fn an_answer_that_is_no_stream_is_nonsense(speaker: &dyn Speaker) {
     }
 }
 
-/// The stream up to a place, the last whole event before it, and whether that is all the answer.
+/// The stream up to a position, the last complete event before it, and whether that is the whole answer.
 struct Piece {
     stream: String,
     last: Option<Event>,
@@ -138,7 +138,7 @@ async fn a_connection_reset_in_the_middle_may_be_tried_again(speaker: &dyn Speak
     let events = speaker.events(&Spoken::text(&["Hello", "you"]));
     for end in 0..events.len() - 1 {
         let scene = Scene::new(speaker, [Reply::Broken(begun(speaker, stream(&events[..end])))]).await;
-        // Bytes that weren't read yet go with the reset.
+        // Bytes that weren't read yet are lost with the reset.
         match scene.ask().await {
             Err(failure) => {
                 let is_known = matches!(failure.class, ErrorClass::Cut | ErrorClass::Transport);
@@ -157,20 +157,20 @@ async fn a_server_that_says_nothing_is_a_stall(speaker: &dyn Speaker) {
         let (failure, at) = tokio::join!(scene.fails_and_closes(), async {
             scene.server.until(|seen| seen.asked.len() == 1).await;
             if pinged {
-                // Once when it asks, and again when bytes of the body come.
+                // Once for the request, and again when bytes of the body arrive.
                 in_time(clock.until_read(2)).await;
             }
             in_time(clock.still.advance_to_next_sleeper()).await
         });
         assert_eq!(at, began.plus_ms(120_000));
-        // A ping is a sign of life.
+        // A ping is a keep-alive.
         let (class, words) = if pinged {
             (ErrorClass::Stalled, "the answer stopped coming for 120 s")
         } else {
             (ErrorClass::Silent, "nothing came for 120 s")
         };
         assert_eq!((failure.class, failure.message.as_str()), (class, words));
-        // Nobody knows that a provider works that hasn't taken the request.
+        // Without any response it is unknown whether the provider has taken the request.
         let expected = if pinged { taken(None, &scene.conversation) } else { Usage::default() };
         assert_eq!(failure.usage, expected);
     }
@@ -194,7 +194,7 @@ async fn a_stream_that_stops_coming_is_a_stall_that_keeps_what_was_taken(speaker
     scene.server.until(|seen| seen.closed == 1).await;
 }
 
-/// After the first events of an answer, and before any.
+/// After the first events of an answer, and before any event.
 fn starts(speaker: &dyn Speaker) -> [Vec<Event>; 2] {
     let events = speaker.events(&Spoken::text(&["Hello", "you"]));
     [Vec::new(), events[..=speaker.before_text()].to_vec()]
@@ -235,7 +235,7 @@ async fn an_error_in_the_stream_has_its_class_and_keeps_what_was_taken(speaker: 
             assert!(failure.message.contains("Own words."), "{}", failure.message);
             assert_eq!(failure.request_id, request_id(speaker));
             match first.last() {
-                // What a provider says that it failed at before it began isn't paid for.
+                // A failure that a provider reports before it began isn't charged.
                 None => assert_eq!(failure.usage, Usage::default()),
                 Some(last) => {
                     let taken = taken(Some(last), &scene.conversation);

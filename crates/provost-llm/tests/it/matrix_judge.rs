@@ -1,4 +1,4 @@
-//! A judge is asked in whatever wire format its provider speaks, and nothing of the agent's gets to it but the evidence.
+//! A judge works with every wire format, and gets only the evidence of the agent's conversation.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ for_every_provider! {
 
 const VERDICT: &str =
     r#"{"achieved": true, "confidence": 0.9, "reasoning": "It was done.", "suggestions": []}"#;
-/// Words that a request has only if it says something of tools, of reasoning or of what others have sealed.
+/// Words that are only in a request with tools, reasoning or sealed blocks.
 const FOREIGN: [&str; 11] = [
     "\"tools\"",
     "tool_choice",
@@ -42,7 +42,7 @@ const FOREIGN: [&str; 11] = [
     "c2VhbA",
 ];
 
-/// A request without what stands in its messages and its instructions, which may say anything.
+/// A request without its messages and instructions, which may contain any text.
 fn frame(speaker: &dyn Speaker, body: &[u8]) -> String {
     let mut body = serde_json::from_slice::<serde_json::Value>(body).unwrap();
     for key in ["system", "instructions", "messages", "input", "contents", "systemInstruction"] {
@@ -64,7 +64,7 @@ async fn a_judge_gets_its_instructions_and_the_evidence_and_nothing_else(speaker
     }
 }
 
-/// The agent thinks, calls a tool that isn't there, and claims; then the judge speaks.
+/// The agent thinks, calls a tool that doesn't exist, and claims; then the judge answers.
 fn story(speaker: &dyn Speaker) -> Vec<Reply> {
     let thought = Thought { pieces: vec!["Hm.".to_owned()], seal: "c2VhbA1+/==".to_owned() };
     let call = Called {
@@ -125,7 +125,7 @@ async fn a_run_is_completed_by_a_judge_of_this_provider(speaker: &dyn Speaker) {
     assert!(matches!(finding, Some(GoalFinding::Achieved { .. })), "{finding:?}");
 }
 
-/// What a supervisor hears that asks a judge of this provider, which answers so.
+/// The supervisor's result with a judge of this provider and this answer.
 async fn verified(
     speaker: &dyn Speaker,
     replies: Vec<Reply>,

@@ -1,4 +1,4 @@
-//! Streams without an end: every wait and every size has one all the same.
+//! Streams without an end: every wait and every size still has a limit.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::matrix::*;
 use crate::server::{Flood, Reply, chunk};
 use crate::speaker::*;
 
-/// What may lie in the sockets between the server and the client when that stops reading.
+/// Maximum bytes in the sockets between the server and a client that stops reading.
 const UNREAD_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 for_every_provider! {
@@ -24,12 +24,12 @@ fn flood(begun: Vec<u8>, again: &str, pause_ms: u64) -> Reply {
     Reply::Flood(Flood { begun, again: chunk(again.as_bytes()), pause: Duration::from_millis(pause_ms) })
 }
 
-/// The beginning of a stream of which the first piece of text has come.
+/// The events of a stream up to its first piece of text.
 fn first(speaker: &dyn Speaker) -> Vec<Event> {
     speaker.events(&Spoken::text(&["Hello"]))[..=speaker.before_text()].to_vec()
 }
 
-/// The most memory that this process has held, in bytes; Linux alone tells.
+/// The peak memory of this process, in bytes; only on Linux.
 fn memory_peak() -> Option<usize> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

@@ -1,4 +1,4 @@
-//! Requests that a provider, or somebody on the way to it, refuses: the same classes whoever it is.
+//! Requests that a provider, or a proxy before it, refuses: the same classes for all.
 
 use provost_event::{ErrorClass, ModelFailure};
 use provost_llm::ModelLimits;
@@ -21,7 +21,7 @@ for_every_provider! {
     the_key_is_in_no_error_and_no_debug_text,
 }
 
-/// How requests fail that are answered like that, one after the other over one connection.
+/// The failures of requests with these responses, one after the other over one connection.
 async fn failures(speaker: &dyn Speaker, replies: Vec<Vec<u8>>) -> Vec<ModelFailure> {
     let count = replies.len();
     let scene = Scene::new(speaker, replies.into_iter().map(Reply::Whole)).await;
@@ -136,7 +136,7 @@ async fn the_key_is_in_no_error_and_no_debug_text(speaker: &dyn Speaker) {
     assert!(shown.contains(&scene.server.port.to_string()), "{shown}");
     assert!(!shown.contains("secret") && !shown.contains("sk-ant"), "{shown}");
     scene.ask().await.unwrap_err();
-    // It is sent all the same, in a header and nowhere else.
+    // It is sent anyway, in a header and nowhere else.
     let asked = &scene.server.seen().asked[0];
     let line = asked.head.lines().next().unwrap();
     assert!(asked.head.contains(KEY) && !line.contains(KEY), "{}", asked.head);

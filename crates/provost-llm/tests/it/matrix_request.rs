@@ -1,4 +1,4 @@
-//! What was said goes back unchanged, in bytes that begin as those of the turn before.
+//! Messages are sent back unchanged, in bytes that begin like those of the turn before.
 
 use provost_event::{Block, Effort};
 use provost_harness::{Part, Role, ToolChoice};
@@ -15,7 +15,7 @@ for_every_provider! {
     a_calls_malformed_arguments_go_back_as_an_object,
 }
 
-/// What the model says in turn `n`.
+/// The model's answer in turn `n`.
 fn turn(n: usize) -> Spoken {
     let mut spoken = Spoken::everything();
     let calls = if n.is_multiple_of(2) { 1 } else { 2 };
@@ -35,14 +35,14 @@ fn turn(n: usize) -> Spoken {
     spoken
 }
 
-/// Five turns, all tools of which say the turn's output.
+/// Five turns, in which all tools return the turn's output.
 async fn five_turns(speaker: &dyn Speaker) -> Scene {
     let replies = (1..=5).map(|n| whole(speaker, &speaker.events(&turn(n))));
     let mut scene = Scene::new(speaker, replies.collect::<Vec<_>>()).await;
     for n in 1..=5 {
         let answer = scene.ask().await.unwrap();
         scene.conversation.answered(&answer, &output(n));
-        // What may change from turn to turn.
+        // The part that may change each turn.
         scene.conversation.output_tokens_max += 1;
         scene.conversation.effort = (n > 2).then_some(Effort::High);
         scene.conversation.tool_choice = if n == 2 { ToolChoice::None } else { ToolChoice::Auto };
@@ -54,7 +54,7 @@ fn output(n: usize) -> String {
     format!("turn {n} found\n\"it\"")
 }
 
-/// The lines with the seals of each answer first: some formats put them on a call.
+/// The lines with each answer's seals first: some formats attach them to a call.
 fn seals_first(lines: Vec<Line>) -> Vec<Line> {
     let is_of_model = |line: &Line| matches!(line, Line::Seal(_) | Line::Said(_) | Line::Call { .. });
     let mut groups =
@@ -135,7 +135,7 @@ async fn a_calls_malformed_arguments_go_back_as_an_object(speaker: &dyn Speaker)
     );
 }
 
-/// Anthropic's model writes arguments piece by piece, so that they can be malformed.
+/// Anthropic's model streams arguments piece by piece, so that they can be malformed.
 async fn answer_of_anthropic(spoken: &Spoken) -> Vec<Block> {
     let scene = Scene::new(&Anthropic, [whole(&Anthropic, &Anthropic.events(spoken))]).await;
     scene.ask().await.unwrap().content

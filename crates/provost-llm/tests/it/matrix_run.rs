@@ -1,4 +1,4 @@
-//! A long conversation through the whole harness, which nobody could tell by its log whose model it was with.
+//! A long conversation through the whole harness, with a log that doesn't depend on the provider.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,11 +20,11 @@ use crate::speaker::*;
 use crate::support::{still_clock, tool};
 
 const TURNS: usize = 200;
-/// What every output begins with.
+/// The beginning of every output.
 const BEGINS: &str = "It says: ";
 const RUN: RunId = RunId::from_entropy(200);
 
-/// A tool that says what it was asked.
+/// A tool that returns its argument.
 struct Echo(ToolSpec);
 
 #[async_trait]
@@ -39,14 +39,14 @@ impl Tool for Echo {
     }
 }
 
-/// What the model says in turn `n`; in the last it is done.
+/// The model's answer in turn `n`; in the last one it is done.
 fn turn(n: usize, speaker: &dyn Speaker) -> Spoken {
     if n == TURNS {
         return Spoken::text(&["All ", "done."]);
     }
     let thought = Thought { pieces: vec!["Turn ".to_owned(), n.to_string()], seal: format!("c2VhbA{n}+/==") };
     let call = |place: usize| Called {
-        // Gemini has models that give calls no name.
+        // Some of Gemini's models give calls no id.
         id: if n.is_multiple_of(2) && speaker.names_no_calls() {
             String::new()
         } else {
@@ -80,7 +80,7 @@ fn policy(tools: &Toolbox) -> RunPolicy {
     RunPolicy { spawn: provost_event::SpawnBudget::default(), ..RunPolicy::new(agent) }
 }
 
-/// What a run leaves behind.
+/// The results of a run.
 struct Left {
     session: Vec<Value>,
     run: Vec<Value>,
@@ -127,8 +127,8 @@ async fn run(speaker: &dyn Speaker) -> Left {
     }
 }
 
-/// The entries without what may differ: seals, what was taken or set aside, the model's own name, names of calls, and what a
-/// snapshot makes of all that.
+/// The entries without what may differ: seals, token counts, the model's own name, ids of calls, and what a
+/// snapshot derives from all that.
 fn neutral(records: &[Arc<Record>]) -> Vec<Value> {
     let mut names = HashMap::new();
     let entry = |record: &Arc<Record>| {
@@ -157,7 +157,7 @@ fn neutral(records: &[Arc<Record>]) -> Vec<Value> {
     records.iter().map(entry).collect()
 }
 
-/// A name for the call by its place among all calls.
+/// An id for the call by its position among all calls.
 fn rename(name: &mut Value, names: &mut HashMap<String, usize>) {
     let next = names.len();
     let place = *names.entry(name.as_str().unwrap().to_owned()).or_insert(next);
@@ -167,7 +167,7 @@ fn rename(name: &mut Value, names: &mut HashMap<String, usize>) {
 fn nameless(lines: Vec<Line>) -> Vec<Line> {
     let nameless = |line| match line {
         Line::Seal(_) => None,
-        // What it carries differs from run to run.
+        // Its content differs from run to run.
         Line::Person(text) if text.starts_with("<system-reminder id=") => {
             let (_, rest) = text.split_once("</system-reminder>").unwrap();
             Some(rest.trim_start()).filter(|rest| !rest.is_empty()).map(|rest| Line::Person(rest.to_owned()))

@@ -1,4 +1,4 @@
-//! Every kind of answer, as OpenAI and its relatives write them.
+//! Every kind of answer, in the formats of OpenAI and compatible servers.
 
 use expect_test::expect;
 use provost_event::{Block, DeltaKind, ErrorClass};

@@ -1,4 +1,4 @@
-//! Tool calls in all the ways that servers write them.
+//! Tool calls in all the servers' formats.
 
 use expect_test::expect;
 use provost_event::ErrorClass;
@@ -96,7 +96,7 @@ async fn whole_calls_without_index_and_id_in_one_event_are_several() {
     .await;
 }
 
-/// Ollama before it counted them.
+/// Ollama before it had indexes.
 #[tokio::test]
 async fn calls_that_all_have_index_0_are_told_apart_by_their_ids() {
     let stream = stream(
@@ -317,7 +317,7 @@ async fn a_call_that_groq_couldnt_read_is_the_models_malformed_call() {
         {"tool_call":{"id":"call_1_0","name":"shell","input":{},"malformed":"not a call: <function=shell>{\"command\": \"ls</function>"}}
         ToolUse
     "#]];
-    // As an error of its own, and amid a stream.
+    // As a separate error, and within a stream.
     let server = Server::start([Reply::Whole(plain(400, "", &format!(r#"{{"error":{error}}}"#)))]).await;
     let answer = Conversation::new("go").ask(&model(&server)).await.unwrap();
     expected.assert_eq(&shown(&answer));

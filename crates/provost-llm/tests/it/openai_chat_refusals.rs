@@ -1,4 +1,4 @@
-//! Errors in all the forms that OpenAI and its relatives have for them.
+//! Errors in all formats of OpenAI and compatible servers.
 
 use provost_event::{ErrorClass, ModelFailure};
 
@@ -103,7 +103,7 @@ async fn errors_are_read_in_the_forms_of_every_relative() {
             ErrorClass::Refusal,
             "Filtered.",
         ),
-        // A type, but no words.
+        // A type without a message.
         (500, r#"{"error":{"type":"server_error","message":""}}"#, ErrorClass::Server, "server_error"),
         // A status only in the body.
         (200, r#"{"error":{"message":"Slow down.","code":429}}"#, ErrorClass::RateLimited, "Slow down."),

@@ -1,4 +1,4 @@
-//! What is sent over Chat Completions, byte for byte.
+//! Requests over Chat Completions, byte for byte.
 
 use expect_test::{Expect, expect};
 use provost_event::{Block, Effort, Json, ToolCall};
@@ -14,7 +14,7 @@ use crate::support::{self, Conversation, KEY, image, result};
 
 async fn asked(conversation: &Conversation, model: impl FnOnce(&Server) -> ProviderModel) -> Asked {
     let server = Server::start([Reply::Whole(streamed([text("a").as_bytes()]))]).await;
-    // What it makes of the answer is no matter.
+    // The answer doesn't matter.
     let _ = conversation.ask(&model(&server)).await;
     server.seen().asked[0].clone()
 }
@@ -24,7 +24,7 @@ async fn sent(conversation: &Conversation, name: &str, deviations: Deviations) -
     String::from_utf8(asked.body).unwrap()
 }
 
-/// The messages after the first person's, one a line.
+/// The messages after the first user message, one per line.
 async fn messages(conversation: &Conversation, back: ReasoningBack) -> String {
     let deviations = Deviations { reasoning_back: back, ..Deviations::default() };
     let sent = sent(conversation, "m", deviations).await;

@@ -1,4 +1,4 @@
-//! Models over Chat Completions, and their events as they are on the wire.
+//! Models over Chat Completions, and their events on the wire.
 
 use expect_test::Expect;
 use provost_engine::Answer;
@@ -14,7 +14,7 @@ pub(crate) fn model(server: &Server) -> ProviderModel {
     support::model(WIRE, server)
 }
 
-/// `name` at a server that has these ways.
+/// `name` at a server with these deviations.
 pub(crate) fn deviating(server: &Server, name: &str, deviations: Deviations) -> ProviderModel {
     let provider = Provider { deviations, ..Provider::new("x", WIRE, server.url()) };
     let options =
@@ -22,7 +22,7 @@ pub(crate) fn deviating(server: &Server, name: &str, deviations: Deviations) -> 
     ProviderModel::new(options).unwrap()
 }
 
-/// Events as they stand in a stream.
+/// Events in the format of a stream.
 pub(crate) fn sse(events: &[&str]) -> String {
     events.iter().map(|event| format!("data: {event}\n\n")).collect()
 }
@@ -32,19 +32,19 @@ pub(crate) fn ended(events: &[&str]) -> String {
     sse(events) + "data: [DONE]\n\n"
 }
 
-/// The event that brings `delta`.
+/// The event with `delta`.
 pub(crate) fn delta(delta: &str) -> String {
     format!(
         r#"{{"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"a-model-1","choices":[{{"index":0,"delta":{delta},"finish_reason":null}}]}}"#
     )
 }
 
-/// The event that says why the answer ended.
+/// The event with the stop reason.
 pub(crate) fn finish(reason: &str) -> String {
     delta("{}").replace(r#""finish_reason":null"#, &format!(r#""finish_reason":"{reason}""#))
 }
 
-/// A whole stream with these deltas and this end.
+/// A whole stream with these deltas and this stop reason.
 pub(crate) fn stream(deltas: &[&str], reason: &str) -> String {
     let mut events = deltas.iter().map(|one| delta(one)).collect::<Vec<_>>();
     events.push(finish(reason));
@@ -61,24 +61,24 @@ pub(crate) async fn answer_to(stream: &str) -> Answer {
     Conversation::new("go").ask(&model(&server)).await.unwrap()
 }
 
-/// Shows an answer's blocks and why it stopped.
+/// Shows an answer's blocks and its stop reason.
 pub(crate) async fn check(stream: &str, expected: Expect) {
     expected.assert_eq(&shown(&answer_to(stream).await));
 }
 
-/// An answer's blocks, a line each, and why it stopped.
+/// An answer's blocks, one per line, and its stop reason.
 pub(crate) fn shown(answer: &Answer) -> String {
     let blocks = answer.content.iter().map(|block| serde_json::to_string(block).unwrap() + "\n");
     format!("{}{:?}\n", blocks.collect::<String>(), answer.stop)
 }
 
-/// How the only call to a server with this reply fails.
+/// The failure of the only call to a server with this reply.
 pub(crate) async fn failure_of(reply: Reply) -> ModelFailure {
     let server = Server::start([reply]).await;
     Conversation::new("go").ask(&model(&server)).await.unwrap_err()
 }
 
-/// How a stream fails.
+/// The failure of a stream.
 pub(crate) async fn failure_in(stream: &str) -> ModelFailure {
     failure_of(Reply::Whole(streamed([stream.as_bytes()]))).await
 }

@@ -1,4 +1,4 @@
-//! What answers took, wherever and however servers tell it.
+//! The usage of answers, in all the servers' formats.
 
 use provost_event::{Certainty, Usage};
 
@@ -76,7 +76,7 @@ async fn cached_input_is_told_apart_in_every_providers_words() {
     ] {
         check_report(report, written).await;
     }
-    // A gateway that didn't add up what Anthropic counts apart.
+    // A gateway that didn't add up Anthropic's separate counts.
     let apart = r#"{"prompt_tokens":100,"completion_tokens":20,"cache_creation_input_tokens":30,"cache_read_input_tokens":640}"#;
     check_report(apart, Usage { cache_read_tokens: 640, cache_write_tokens: 30, ..PLAIN }).await;
 }

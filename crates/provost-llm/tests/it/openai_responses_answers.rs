@@ -10,7 +10,7 @@ use crate::openai_responses_support::*;
 use crate::server::{Reply, Server, streamed};
 use crate::support::{Conversation, Heard};
 
-/// Shows what is heard while an answer is written, its blocks, and why it stopped.
+/// Shows the deltas of an answer, its blocks, and its stop reason.
 async fn check(stream: &str, expected: Expect) {
     let server = Server::start([Reply::Whole(streamed([stream.as_bytes()]))]).await;
     let (heard, conversation) = (Heard::default(), Conversation::new("go"));
@@ -222,7 +222,7 @@ async fn counts_dont_overlap() {
     assert_eq!(ask(&with(bare)).await.unwrap().usage, expected);
 }
 
-/// What a stream that leaves almost everything out says.
+/// An event of a stream that leaves almost everything out.
 fn bare(kind: &str, field: &str, value: &str) -> Value {
     event(kind, json!({field: value}))
 }

@@ -1,4 +1,4 @@
-//! What Responses and its relatives refuse, before an answer and in the middle of one.
+//! Errors of Responses and compatible servers, before an answer and in the middle of one.
 
 use provost_event::{ErrorClass, Usage};
 use serde_json::{Value, json};
@@ -61,7 +61,7 @@ async fn bodies_of_every_form_are_understood() {
         // Ollama's and LM Studio's, and xAI's.
         (404, json!({"error": "model \"x\" not found"}), ErrorClass::NotFound, "model \"x\" not found"),
         (400, json!({"code": "invalid_request_error", "error": "No."}), ErrorClass::InvalidRequest, "No."),
-        // Without words.
+        // Without a message.
         (500, error("server_error", json!("oops"), " "), ErrorClass::Server, "oops"),
         (418, json!({"error": {}}), ErrorClass::InvalidRequest, "HTTP 418: {\"error\":{}}"),
     ] {

@@ -1,4 +1,4 @@
-//! What is sent to Responses, byte for byte.
+//! Requests to Responses, byte for byte.
 
 use expect_test::expect;
 use provost_event::{Block, CallId, Effort, Json, ToolCall};
@@ -23,11 +23,11 @@ async fn sent(conversation: &Conversation) -> String {
     String::from_utf8(asked(conversation, model).await.body).unwrap()
 }
 
-/// The input's items, one a line.
+/// The input's items, one per line.
 async fn items(conversation: &Conversation) -> String {
     let sent = sent(conversation).await;
     let input = sent.split_once("\"input\":[").unwrap().1.rsplit_once("],\"max_output_tokens\"").unwrap().0;
-    // A picture's part is none.
+    // A picture's part isn't an item.
     let lines = input.replace("},{\"type\":\"", "}\n{\"type\":\"");
     format!("{}\n", lines.replace("}\n{\"type\":\"input_", "},{\"type\":\"input_"))
 }
@@ -191,7 +191,7 @@ async fn what_the_provider_would_refuse_isnt_sent() {
         Role::Assistant,
         vec![thinking(Some(sealed), Some("anthropic")), thinking(Some("torn"), own), text("a")],
     );
-    // Nothing of the answer stands behind the reasoning.
+    // No part of the answer follows the reasoning.
     conversation.push(Role::Assistant, vec![text("b"), thinking(Some(sealed), own)]);
     let more = vec![
         opaque("anthropic", r#"{"type":"redacted_thinking","data":"x"}"#),
@@ -266,7 +266,7 @@ async fn another_wire_formats_answer_goes_back_as_far_as_it_can_be_read() {
     );
     conversation.push(Role::User, vec![result(&"toolu_1".into(), "shell", "done", false)]);
     let server = Server::start(answers(&[stream(&[])])).await;
-    // The message keeps the form that was asked for first.
+    // The message keeps the form in which it was encoded first.
     let first = support::model(WireFormat::Anthropic, &server);
     let _ = conversation.ask(&first).await;
     expect![[r#"

@@ -1,4 +1,4 @@
-//! OpenAI's models behind Responses, and their events as they are on the wire.
+//! OpenAI's models behind Responses, and their events on the wire.
 
 use provost_engine::Answer;
 use provost_event::ModelFailure;
@@ -25,7 +25,7 @@ pub(crate) fn reasoning_model(server: &Server, name: &str) -> ProviderModel {
     ProviderModel::new(ProviderOptions { model: name.to_owned(), reasoning, ..options(server) }).unwrap()
 }
 
-/// Events as they stand in a stream.
+/// Events in the format of a stream.
 pub(crate) fn sse(events: &[Value]) -> String {
     let event = |event: &Value| match event["type"].as_str() {
         Some(kind) => format!("event: {kind}\ndata: {event}\n\n"),
@@ -150,13 +150,13 @@ pub(crate) fn stream(items: &[Vec<Value>]) -> String {
     sse(&events)
 }
 
-/// What comes of a call to a server that sends this stream.
+/// The result of a call to a server that sends this stream.
 pub(crate) async fn ask(stream: &str) -> Result<Answer, ModelFailure> {
     let server = Server::start([Reply::Whole(streamed([stream.as_bytes()]))]).await;
     Conversation::new("go").ask(&model(&server)).await
 }
 
-/// How a call to a server with this reply fails.
+/// The failure of a call to a server with this reply.
 pub(crate) async fn failure_of(reply: Reply) -> ModelFailure {
     let server = Server::start([reply]).await;
     Conversation::new("go").ask(&model(&server)).await.unwrap_err()

@@ -1,4 +1,4 @@
-//! From names to models.
+//! Resolving names to models.
 
 use std::fs;
 

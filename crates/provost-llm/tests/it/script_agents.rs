@@ -1,4 +1,4 @@
-//! Scripts for several agents: which of them gets which words.
+//! Scripts for several agents: which agent gets which answers.
 
 use expect_test::{Expect, expect};
 use provost_event::{Purpose, RunId, SessionId};
@@ -27,7 +27,7 @@ agents:
       - text: another sums up
 ";
 
-/// Agent `number` with this first message, after so many answers.
+/// Agent `number` with this first message, after this many answers.
 fn agent(number: u32, first: &str, answers_before: u32) -> Conversation {
     let session = SessionId { run: RunId::from_entropy(7), agent: number };
     Conversation { session, answers_before, ..Conversation::new(first) }

@@ -1,4 +1,4 @@
-//! What a scripted model says that is no part of the conversation: summaries, and last words at a limit.
+//! A scripted model's answers outside of the conversation: summaries, and final summaries at a limit.
 
 use expect_test::{Expect, expect};
 use provost_engine::Answer;
@@ -34,7 +34,7 @@ fn told(answer: Result<Answer, ModelFailure>) -> String {
     }
 }
 
-/// Shows what comes of asking for a summary after so many others, one request after the other.
+/// Shows the results of requests for a summary after this many others, one after the other.
 async fn check(model: &ScriptedModel, summaries_before: &[u32], expected: Expect) {
     let mut shown = String::new();
     for before in summaries_before {
@@ -61,7 +61,7 @@ async fn the_summary_that_is_given_follows_from_how_many_there_were() {
         "#]],
     )
     .await;
-    // Answers have their own place, and faults of their own.
+    // Answers are counted separately, with faults of their own.
     let mut conversation = Conversation::new("go");
     conversation.summaries_before = 9;
     assert_eq!(told(conversation.ask(&model).await), r#"{"text":"an answer"}"#);

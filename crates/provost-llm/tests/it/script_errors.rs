@@ -1,4 +1,4 @@
-//! What is wrong with a script is said with its place and a remedy.
+//! Errors in a script have a position and a remedy.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use expect_test::{Expect, expect};
 use provost_llm::ScriptedModel;
 use tempfile::TempDir;
 
-/// Shows the complaint about each script, a line each.
+/// Shows the error of each script, one per line.
 #[track_caller]
 fn check(scripts: &[&str], expected: Expect) {
     let complaint = |text: &&str| match ScriptedModel::parse(text, "demo.yaml") {

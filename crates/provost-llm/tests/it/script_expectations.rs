@@ -1,4 +1,4 @@
-//! Expectations on what a scripted model is asked.
+//! Expectations on a scripted model's requests.
 
 use expect_test::{Expect, expect};
 use provost_event::{Block, ErrorClass};
@@ -7,7 +7,7 @@ use provost_harness::{Part, Role};
 use crate::scripted::script;
 use crate::support::*;
 
-/// Turn 3: a tool has failed, another has worked, and Provost has said something.
+/// Turn 3: a tool has failed, another has succeeded, and there is a reminder from Provost.
 fn conversation() -> Conversation {
     let mut conversation = Conversation::new("Fix add.");
     conversation.turn = 3;

@@ -1,4 +1,4 @@
-//! What a scripted model says as a judge.
+//! A scripted model as a judge.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::scripted::script;
 use crate::support::*;
 
-/// Shows what is said to a judge that was asked so often before, one question after the other.
+/// Shows the answers of a judge after this many earlier calls, one question after the other.
 async fn check(model: &ScriptedModel, asked_before: &[u32], expected: Expect) {
     let mut shown = String::new();
     for before in asked_before {
@@ -181,7 +181,7 @@ async fn what_a_judge_consumes_is_as_said_or_estimated() {
     assert!((1..20).contains(&estimated.input_tokens), "{estimated:?}");
 }
 
-/// What the supervisor of goals makes of a judge's script.
+/// The goal supervisor's result with a judge's script.
 async fn verified(text: &str, clock: Arc<dyn Clock>) -> Result<SupervisorVerdict, SupervisorError> {
     let judge = GoalSupervisor::new(Arc::new(script(text).with_clock(clock.clone())), clock);
     let judge = judge.with_timeout(Duration::from_secs(30));
@@ -201,7 +201,7 @@ async fn a_goal_is_judged_by_a_script_as_by_a_provider() {
     for (script, expected) in [
         (format!("[{yes}]"), Ok(verdict(true, 100, "It works."))),
         ("[{achieved: false, confidence: 0.25, reasoning: No.}]".to_owned(), Ok(verdict(false, 25, "No."))),
-        // Asked once more.
+        // Called once more.
         (format!("[{{text: Yes!}}, {yes}]"), Ok(verdict(true, 100, "It works."))),
         (format!("[{{fault: empty}}, {yes}]"), Ok(verdict(true, 100, "It works."))),
         ("[{text: Yes!}, {text: No!}]".to_owned(), Err(SupervisorError::Parse("No!".to_owned()))),

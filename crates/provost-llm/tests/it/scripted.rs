@@ -1,4 +1,4 @@
-//! What a scripted model does: answers, faults, delays, and finding its place again.
+//! A scripted model: answers, faults, delays, and continuing at the right entry.
 
 use std::fs;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ pub(crate) fn script(text: &str) -> ScriptedModel {
     ScriptedModel::parse(text, "demo.yaml").unwrap()
 }
 
-/// Shows the first answer's blocks and why it stopped.
+/// Shows the first answer's blocks and its stop reason.
 async fn check(text: &str, expected: Expect) {
     let answer = Conversation::new("go").ask(&script(text)).await.unwrap();
     let blocks = answer.content.iter().map(|block| serde_json::to_string(block).unwrap() + "\n");
@@ -111,7 +111,7 @@ async fn the_place_follows_from_the_conversation_also_after_a_restart_and_a_comp
     let mut conversation = Conversation::new("go");
     let model = script(THREE);
     for _ in 0..2 {
-        // A repeated attempt gets the same answer.
+        // A retry gets the same answer.
         assert_eq!(said(&conversation.ask(&model).await.unwrap()), "one");
     }
     let answer = conversation.ask(&model).await.unwrap();
@@ -233,7 +233,7 @@ async fn a_script_that_is_over_says_so() {
     }
 }
 
-/// Moves the clock on until somebody has slept until `due`.
+/// Advances the clock until a task sleeps until `due`.
 async fn until_asleep(clock: &SimulatedClock, due: Timestamp) {
     let mut woken = clock.advance_to_next_sleeper().await;
     while woken < due {

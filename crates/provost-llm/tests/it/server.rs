@@ -12,10 +12,10 @@ pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
 const FLOOD_BYTES_MAX: usize = 100_000_000;
 pub(crate) const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\nrequest-id: req_head\r\ntransfer-encoding: chunked\r\n\r\n";
 
-/// Makes an answer out of a request.
+/// Makes a response for a request.
 pub(crate) type Answers = Arc<dyn Fn(&Asked) -> Vec<u8> + Send + Sync>;
 
-/// What the server does once it has read a request.
+/// The server's action after it has read a request.
 #[derive(Clone)]
 pub(crate) enum Reply {
     /// Sends these bytes and waits for the next request on the connection.
@@ -28,22 +28,22 @@ pub(crate) enum Reply {
     Reset,
     /// Sends these bytes and then closes the connection with an error.
     Broken(Vec<u8>),
-    /// Sends what the request is answered with, and waits for the next on the connection.
+    /// Sends the response to the request, and waits for the next one on the connection.
     By(Answers),
-    /// Sends some bytes and then others again and again, until the client closes the connection.
+    /// Sends some bytes and then repeats others, until the client closes the connection.
     Flood(Flood),
 }
 
-/// What would never end. The server gives up after a hundred megabytes, so that a client that doesn't only fails.
+/// An endless response. The server stops after a hundred megabytes, so that a client that doesn't stop fails.
 #[derive(Clone)]
 pub(crate) struct Flood {
     pub(crate) begun: Vec<u8>,
     pub(crate) again: Vec<u8>,
-    /// How long to wait before each repetition.
+    /// The wait before each repetition.
     pub(crate) pause: Duration,
 }
 
-/// What was asked.
+/// A request.
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
     pub(crate) head: String,
@@ -71,7 +71,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Answers each request with the next reply, the last one again and again.
+    /// Responds to each request with the next reply, and repeats the last one.
     pub(crate) async fn start(replies: impl Into<VecDeque<Reply>>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -98,7 +98,7 @@ impl Server {
         self.seen.borrow().clone()
     }
 
-    /// Waits until the server has seen what `wanted` says.
+    /// Waits until `wanted` is true.
     pub(crate) async fn until(&self, wanted: impl FnMut(&Seen) -> bool) {
         let mut seen = self.seen.clone();
         tokio::time::timeout(DEADLINE, seen.wait_for(wanted)).await.expect("in time").unwrap();
@@ -153,7 +153,7 @@ async fn flooding(stream: TcpStream, flood: &Flood, tell: &watch::Sender<Seen>) 
     }
 }
 
-/// A socket whose closing is a reset.
+/// A socket that is closed with a reset.
 fn resetting(stream: TcpStream) -> TcpStream {
     #[expect(deprecated, reason = "a linger of zero doesn't block, which is what the deprecation warns of")]
     stream.set_linger(Some(Duration::ZERO)).unwrap();
@@ -198,7 +198,7 @@ pub(crate) fn streamed<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8
     out
 }
 
-/// An answer with a body of known length; `headers` are lines ended by CRLF.
+/// A response with a body of known length; `headers` are lines ended by CRLF.
 pub(crate) fn plain(status: u16, headers: &str, body: &str) -> Vec<u8> {
     let length = body.len();
     format!("HTTP/1.1 {status} Status\r\ncontent-length: {length}\r\n{headers}\r\n{body}").into_bytes()

@@ -1,7 +1,7 @@
-//! Providers as they speak: what a model says, in words that no wire format owns, becomes the stream of that
-//! provider; and a request's body becomes who said what.
+//! Simulated providers: a model's answer, independent of the wire format, becomes the provider's stream; and a
+//! request's body becomes a list of messages.
 //!
-//! Written from the providers' public documentation of their APIs, and not from the code that is tested.
+//! Written from the providers' public API documentation, and not from the tested code.
 
 mod anthropic;
 mod gemini;
@@ -17,13 +17,13 @@ pub(crate) use gemini::Gemini;
 pub(crate) use openai_chat::OpenaiChat;
 pub(crate) use openai_responses::OpenaiResponses;
 
-/// The model's name as every stream says it.
+/// The model's name in every stream.
 pub(crate) const SPEAKING: &str = "model-as-released";
 
-/// One for each wire format.
+/// One per wire format.
 pub(crate) const SPEAKERS: [&dyn Speaker; 4] = [&Anthropic, &OpenaiResponses, &OpenaiChat, &Gemini];
 
-/// What a model says in one answer: reasoning and its seal, then text, then calls.
+/// A model's answer: reasoning and its seal, then text, then calls.
 #[derive(Debug, Clone)]
 pub(crate) struct Spoken {
     pub(crate) thought: Option<Thought>,
@@ -44,35 +44,35 @@ pub(crate) struct Thought {
 pub(crate) struct Called {
     pub(crate) id: String,
     pub(crate) name: String,
-    /// The pieces of the arguments, in all a JSON object.
+    /// The pieces of the arguments, together a JSON object.
     pub(crate) pieces: Vec<String>,
 }
 
-/// Why it stops.
+/// The stop reason.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum End {
-    /// It has said everything; it waits for results if it called tools.
+    /// The answer is complete; with calls it waits for their results.
     #[default]
     Done,
     Cap,
-    /// It declines; the text says so.
+    /// A refusal; the text explains it.
     Refused,
 }
 
 /// One event of a stream.
 #[derive(Debug, Clone)]
 pub(crate) struct Event {
-    /// As it stands in the stream.
+    /// Its text in the stream.
     pub(crate) text: String,
-    /// What the provider has reported up to and with this event.
+    /// The usage reported up to and including this event.
     pub(crate) usage: Usage,
-    /// Bytes of what the model has said up to and with this event: reasoning, text, tools' names, arguments.
+    /// Bytes of the answer up to and including this event: reasoning, text, tools' names, arguments.
     pub(crate) written: usize,
-    /// Whether the answer counts if the stream ends behind it.
+    /// Whether the answer counts if the stream ends after it.
     pub(crate) is_said: bool,
 }
 
-/// What can go wrong in the middle of a stream.
+/// Failures in the middle of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Trouble {
     Overloaded,
@@ -85,7 +85,7 @@ impl Trouble {
     pub(crate) const ALL: [Self; 4] =
         [Self::Overloaded, Self::RateLimited, Self::InvalidRequest, Self::TooLong];
 
-    /// The classes it may come to: not every provider tells an overload from another failure.
+    /// The possible classes: not every provider distinguishes overload from other failures.
     pub(crate) const fn classes(self) -> &'static [ErrorClass] {
         match self {
             Self::Overloaded => &[ErrorClass::Overloaded, ErrorClass::Server],
@@ -96,7 +96,7 @@ impl Trouble {
     }
 }
 
-/// What stands in a request, in order.
+/// The content of a request, in order.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Line {
     System(String),
@@ -116,7 +116,7 @@ pub(crate) enum Line {
     Seal(String),
 }
 
-/// One provider.
+/// A simulated provider.
 pub(crate) trait Speaker: Sync {
     fn wire(&self) -> WireFormat;
 
@@ -125,44 +125,44 @@ pub(crate) trait Speaker: Sync {
         Provider::new(self.wire().name(), self.wire(), base_url)
     }
 
-    /// The header with the provider's name for the request, if it has one.
+    /// The name of the request id's header, if it has one.
     fn request_id_header(&self) -> Option<&'static str>;
 
     /// The stream of an answer.
     fn events(&self, spoken: &Spoken) -> Vec<Event>;
 
-    /// What a stream holds while nothing is said.
+    /// The stream's keep-alive.
     fn ping(&self) -> &'static str;
 
-    /// An event whose text piece can be said over and over, once the first of `events` were sent.
+    /// An event with a text piece that can be repeated, once the first of `events` were sent.
     fn more_text(&self, text: &str) -> String;
 
-    /// How many of the first events of an answer that only has text stand before its first piece.
+    /// The number of events before the first piece of an answer with text only.
     fn before_text(&self) -> usize;
 
-    /// An event that ends the stream because of `trouble`.
+    /// An event that ends the stream with `trouble`.
     fn trouble(&self, trouble: Trouble, message: &str) -> String;
 
     /// The body of an error.
     fn refusal(&self, status: u16, message: &str) -> String;
 
-    /// The body of the error for a request that is longer than the window.
+    /// The error body for a request that exceeds the window.
     fn too_long(&self) -> String;
 
-    /// Who says what in a request.
+    /// The messages in a request.
     fn read(&self, body: &Value) -> Vec<Line>;
 
-    /// Whether it has models that give calls no ids.
+    /// Whether some of its models give calls no ids.
     fn names_no_calls(&self) -> bool {
         false
     }
 
-    /// What of `usage` the provider can tell.
+    /// The part of `usage` that the provider reports.
     fn tells(&self, usage: Usage) -> Usage;
 }
 
 impl Default for Spoken {
-    /// Nothing, which takes something all the same.
+    /// An empty answer, with usage.
     fn default() -> Self {
         Self { thought: None, text: Vec::new(), calls: Vec::new(), usage: usage(), end: End::Done }
     }
@@ -174,7 +174,7 @@ impl Spoken {
         Self { text: owned(pieces), ..Self::default() }
     }
 
-    /// A bit of everything.
+    /// All kinds of content.
     pub(crate) fn everything() -> Self {
         let call = |id: &str, name: &str, pieces: &[&str]| Called {
             id: id.to_owned(),
@@ -196,7 +196,7 @@ impl Spoken {
         self.text.concat()
     }
 
-    /// Why an answer like this stops.
+    /// The stop reason of such an answer.
     pub(crate) const fn stop(&self) -> StopReason {
         match self.end {
             End::Cap => StopReason::OutputCap,
@@ -206,7 +206,7 @@ impl Spoken {
         }
     }
 
-    /// What is kept of it in a log, but for seals.
+    /// The blocks in the log, without seals.
     pub(crate) fn blocks(&self) -> Vec<Neutral> {
         let thought = self.thought.as_ref().map(|thought| Neutral::Thought(thought.pieces.concat()));
         let text = Some(Neutral::Text(self.whole_text()));
@@ -219,7 +219,7 @@ impl Spoken {
         blocks.filter(|block| !block.is_empty()).collect()
     }
 
-    /// What of it must stand in the next request.
+    /// The lines that the next request must have.
     pub(crate) fn lines(&self) -> Vec<Line> {
         let text = Some(self.whole_text()).filter(|text| !text.is_empty()).map(Line::Said);
         let calls = self.calls.iter().map(|call| Line::Call {
@@ -238,7 +238,7 @@ impl Called {
     }
 }
 
-/// A block without what only its wire format knows.
+/// A block without provider-specific parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Neutral {
     Thought(String),
@@ -247,7 +247,7 @@ pub(crate) enum Neutral {
 }
 
 impl Neutral {
-    /// What `blocks` say; seals aside.
+    /// The content of `blocks`, without seals.
     pub(crate) fn of(blocks: &[Block]) -> Vec<Self> {
         let neutral = |block: &Block| match block {
             Block::Text(text) => Some(Self::Text(text.clone())),
@@ -287,12 +287,12 @@ pub(crate) fn owned(pieces: &[&str]) -> Vec<String> {
     pieces.iter().map(|&piece| piece.to_owned()).collect()
 }
 
-/// The stream that these events are.
+/// The stream of these events.
 pub(crate) fn stream(events: &[Event]) -> String {
     events.iter().map(|event| event.text.as_str()).collect()
 }
 
-/// Puts a stream together, and keeps count of what has been said and reported.
+/// Builds a stream, and counts the answer's bytes and reported usage.
 #[derive(Default)]
 struct Stream {
     events: Vec<Event>,
@@ -302,7 +302,7 @@ struct Stream {
 }
 
 impl Stream {
-    /// An event with the given name, if events have names here.
+    /// Adds an event, with the given name if events have names here.
     fn push(&mut self, name: Option<&str>, data: &Value) {
         self.push_text(name, &data.to_string());
     }
@@ -314,7 +314,7 @@ impl Stream {
     }
 }
 
-/// A text, wherever formats allow a text or a list of parts with texts.
+/// A text, where formats allow a text or a list of parts with texts.
 fn text_of(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),

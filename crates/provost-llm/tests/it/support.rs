@@ -1,4 +1,4 @@
-//! Requests, listeners and models to test with.
+//! Requests, delta sinks and models for tests.
 
 use std::sync::{Arc, Mutex};
 
@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use crate::server::{DEADLINE, Server};
 
 pub(crate) const KEY: &str = "sk-ant-secret-0123456789";
-/// The model that is asked unless a test says otherwise.
+/// The default model.
 pub(crate) const MODEL: &str = "a-model";
 
 /// A session's conversation, with everything a request needs.
@@ -55,7 +55,7 @@ impl Conversation {
         conversation
     }
 
-    /// What a judge is asked that was asked so often before.
+    /// The request to a judge after this many earlier calls.
     pub(crate) fn to_judge(question: &str, asked_before: u32) -> Self {
         Self {
             purpose: Purpose::Judge,
@@ -113,7 +113,7 @@ impl Conversation {
     }
 }
 
-/// What comes of `future`, which must come soon.
+/// The result of `future`, which must finish soon.
 pub(crate) async fn in_time<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(DEADLINE, future).await.expect("in time")
 }
@@ -128,7 +128,7 @@ pub(crate) fn result(call: &CallId, tool: &str, output: &str, is_error: bool) ->
     }
 }
 
-/// A picture, as far as a signature tells.
+/// A picture with only a valid signature.
 pub(crate) fn image() -> ImageData {
     ImageData::new(b"GIF89a.".as_slice()).unwrap()
 }
@@ -148,7 +148,7 @@ pub(crate) fn tool(name: &str) -> ToolSpec {
     }
 }
 
-/// Hears the deltas.
+/// Records the deltas.
 #[derive(Default)]
 pub(crate) struct Heard {
     pieces: Mutex<Vec<(DeltaKind, String)>>,
@@ -171,7 +171,7 @@ impl Heard {
         self.pieces().into_iter().filter(|(kind, _)| *kind == wanted).map(|(_, text)| text).collect()
     }
 
-    /// Waits until the first piece was heard.
+    /// Waits until the first piece has arrived.
     pub(crate) async fn until_first(&self) {
         while self.pieces().is_empty() {
             self.news.notified().await;
@@ -179,7 +179,7 @@ impl Heard {
     }
 }
 
-/// Whom to ask at `base_url`, which speaks `wire`.
+/// The options for a provider at `base_url` with the format `wire`.
 pub(crate) fn options(wire: WireFormat, base_url: impl Into<String>) -> ProviderOptions {
     ProviderOptions {
         provider: Provider::new(wire.name(), wire, base_url),
@@ -195,7 +195,7 @@ pub(crate) fn model(wire: WireFormat, server: &Server) -> ProviderModel {
     ProviderModel::new(options(wire, server.url())).unwrap()
 }
 
-/// A clock that stands still, for whoever moves it and for whoever goes by it.
+/// A clock that stands still, as the handle that moves it and as the clock that is read.
 pub(crate) fn still_clock() -> (Arc<SimulatedClock>, Arc<dyn Clock>) {
     // Sun, 06 Nov 1994 08:49:37 GMT
     let clock = Arc::new(SimulatedClock::at(Timestamp(784_111_777_000)));

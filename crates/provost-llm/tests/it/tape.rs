@@ -1,4 +1,4 @@
-//! What was recorded is answered again, and nothing else is in the file.
+//! Recorded answers are repeated, and the file has nothing else.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
@@ -16,7 +16,7 @@ use crate::server::{Reply, Server, plain, streamed};
 use crate::support::*;
 use crate::tape_support::*;
 
-/// What a provider says in a conversation: a refusal, then thinking and two calls, then a text.
+/// A provider's answers in a conversation: a refusal, then thinking and two calls, then a text.
 fn replies() -> [Reply; 3] {
     let thinking = anthropic::block(
         0,
@@ -79,7 +79,7 @@ async fn a_recording_is_a_header_and_a_line_for_each_call() {
 async fn no_secret_and_nothing_of_a_request_gets_into_the_file() {
     let tapes = Tapes::new();
     let token = format!("ghp_{}", "a1B2c3D4e5F6".repeat(3));
-    // JSON may have the same characters in other words.
+    // JSON may encode the same characters differently.
     let in_disguise = KEY.replace('0', "\\u0030").replace('-', "\\u002d");
     let text = format!(
         "
@@ -139,7 +139,7 @@ async fn a_run_that_goes_on_goes_on_with_its_recording() {
     let whole = converse(&crate::scripted::script(THREE), 0, 3, "ok").await;
     assert_eq!(converse(&tapes.replay(), 0, 3, "ok").await, whole);
 
-    // So is a replay gone on with.
+    // A replay is resumed the same way.
     let replay = tapes.replay();
     let answer = conversation.ask(&replay).await.unwrap();
     assert_eq!(answer.content, [Block::Text("three".to_owned())]);
@@ -166,7 +166,7 @@ async fn a_line_cut_off_by_a_kill_is_ignored_and_cut_at_the_next_call() {
         assert!(tapes.text().starts_with(&whole));
         assert_eq!(tapes.lines().len(), 3);
     }
-    // Killed while it wrote the header.
+    // Killed while writing the header.
     for length in [0, 5, 40] {
         fs::write(tapes.file(), &whole[..length]).unwrap();
         converse(&tapes.script(THREE), 0, 1, "ok").await;
@@ -186,7 +186,7 @@ async fn an_answer_that_was_lost_before_it_was_committed_is_left_out() {
     let replay = tapes.replay();
     assert_eq!(conversation.ask(&replay).await.unwrap().content, []);
     assert_eq!(conversation.ask(&replay).await.unwrap_err().class, ErrorClass::Server);
-    // A repeated attempt gets the same answer.
+    // A retry gets the same answer.
     for _ in 0..2 {
         let answer = conversation.ask(&replay).await.unwrap();
         assert_eq!(answer.content, [Block::Text("kept".to_owned())]);
@@ -278,7 +278,7 @@ async fn a_recording_outlives_unknown_fields_and_an_absent_window() {
     converse(&replay, 0, 1, "ok").await;
 }
 
-/// Summaries and last words are asked for between two answers, with the same number of answers before.
+/// Summaries and final summaries are requested between two answers, with the same number of answers before.
 #[tokio::test]
 async fn summaries_and_last_words_have_places_of_their_own() {
     let tapes = Tapes::new();

@@ -1,4 +1,4 @@
-//! What is said of recordings that can't be made or replayed.
+//! Errors of recordings that can't be made or replayed.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -22,7 +22,8 @@ fn check(tapes: &Tapes, failure: &ModelFailure, class: ErrorClass, expected: Exp
     expected.assert_eq(&tapes.words(&failure.message));
 }
 
-/// A call of a recording of something else: refused before the provider is asked, and the file stays as it is.
+/// A call with a recording that has other content: refused before the provider is called, and the file is
+/// unchanged.
 async fn check_refused(tapes: &Tapes, name: &str, run: u64, expected: Expect) {
     let before = fs::read(tapes.file()).unwrap();
     let server = Server::start([Reply::Reset]).await;
@@ -81,7 +82,7 @@ async fn a_file_of_something_else_is_refused_and_stays_as_it_is() {
     }
 }
 
-/// A call whose recording can't be written: refused before the provider is asked.
+/// A call whose recording can't be written: refused before the provider is called.
 async fn check_unwritable(tapes: &Tapes, expected: Expect) {
     let server = Server::start([Reply::Reset]).await;
     let recording = tapes.record(crate::anthropic_support::model(&server));
@@ -107,7 +108,7 @@ async fn a_file_that_cant_be_written_is_found_before_the_provider_is_asked() {
     .await;
 }
 
-/// Moves a folder away once it hears something.
+/// Moves a folder away at the first delta.
 struct Mover<'a>(&'a Path, &'a Path);
 
 impl DeltaSink for Mover<'_> {
@@ -247,7 +248,7 @@ async fn a_conversation_that_goes_another_way_is_a_mismatch() {
         expect!["run.jsonl has answer 1 of session 0 to 1 messages, and now there are 3: the conversation went another way than when it was recorded; record it again"],
     )
     .await;
-    // It wasn't had by that.
+    // That didn't use it up.
     Conversation::new("go").ask(&replay).await.unwrap();
     conversation.session.agent = 3;
     conversation.answers_before = u32::MAX;

@@ -1,4 +1,4 @@
-//! What judges say is recorded and said again, each in its place.
+//! Judges' answers are recorded and repeated, each in its position.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::tape_support::*;
 
 const RUN: RunId = RunId::from_entropy(7);
 
-/// What a judge of this agent says that was asked so often before.
+/// The answer of this agent's judge after this many earlier calls.
 async fn said(model: &dyn Model, agent: u32, asked_before: u32) -> String {
     let session = SessionId { run: RUN, agent };
     let asked = Conversation { session, ..Conversation::to_judge("is it done?", asked_before) };
@@ -39,7 +39,7 @@ verdicts: [{text: first}, {fault: rate_limited}, {text: second}, {text: third}]
 #[tokio::test]
 async fn agent_and_judges_share_a_recording_and_each_has_its_place() {
     let tapes = Tapes::new();
-    // As one model is asked that is the agent's, and both of its judges'.
+    // The order of calls to one model that serves the agent and both of its judges.
     let order = [(0, 0), (0, 1), (1, 0), (0, 2), (0, 3), (1, 1)];
     let all = async |model: &dyn Model| {
         let mut said_by_all = Vec::new();
@@ -76,7 +76,7 @@ async fn a_judge_that_failed_fails_as_often_as_it_is_asked_there() {
     assert_eq!(said(&replay, 0, 2).await, "second");
 }
 
-/// A judge's call that is cancelled while it is written.
+/// A judge's call that is cancelled during the answer.
 async fn cancelled(model: &dyn Model, asked_before: u32) {
     let (cancel, heard) = (CancellationToken::new(), Heard::default());
     let asked = Conversation::to_judge("is it done?", asked_before);
@@ -104,7 +104,7 @@ async fn a_judge_that_took_too_long_has_been_asked_in_the_recording_too() {
 #[tokio::test]
 async fn of_a_judges_calls_at_one_place_the_last_one_counts() {
     let tapes = Tapes::new();
-    // It made way for somebody, or its process was killed, and it was asked once more.
+    // It yielded to another agent, or its process was killed, and it was called once more.
     cancelled(&tapes.script(SLOW), 0).await;
     said(&tapes.script("verdicts: [{text: lost}]"), 0, 0).await;
     said(&tapes.script("verdicts: [{text: kept}]"), 0, 0).await;
@@ -138,7 +138,7 @@ fn policy(workspace: &TempDir) -> RunPolicy {
     RunPolicy::new(agent)
 }
 
-/// What the agent and its judges said, in the order of the log.
+/// The answers of the agent and its judges, in the order of the log.
 async fn run(model: impl Model + 'static) -> String {
     let workspace = TempDir::new().unwrap();
     let (_, clock) = still_clock();

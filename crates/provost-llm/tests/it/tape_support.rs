@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::scripted::script;
 use crate::support::*;
 
-/// A place for recordings.
+/// A folder for recordings.
 pub(crate) struct Tapes {
     pub(crate) folder: TempDir,
 }
@@ -30,7 +30,7 @@ impl Tapes {
         self.folder.path().join("run.jsonl")
     }
 
-    /// Records what a model answers to this file.
+    /// Records a model's answers in this file.
     pub(crate) fn record(&self, model: impl Model + 'static) -> RecordingModel {
         self.record_as("demo", model)
     }
@@ -58,13 +58,13 @@ impl Tapes {
         self.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    /// What an error says, wherever the folder is.
+    /// An error's message, independent of the folder.
     pub(crate) fn words(&self, message: &str) -> String {
         message.replace(&format!("{}/", self.folder.path().display()), "")
     }
 }
 
-/// What is heard of an answer, and how it ends.
+/// The deltas of an answer, and its outcome.
 pub(crate) type Told = (String, String, Result<Answer, ModelFailure>);
 
 pub(crate) async fn hear(conversation: &Conversation, model: &dyn Model) -> Told {
@@ -73,7 +73,7 @@ pub(crate) async fn hear(conversation: &Conversation, model: &dyn Model) -> Told
     (heard.text(DeltaKind::Thinking), heard.text(DeltaKind::Text), outcome)
 }
 
-/// Goes through a conversation of so many answers; every call's outcome, failed ones included.
+/// Runs a conversation of this many answers; returns every call's outcome, including failures.
 pub(crate) async fn converse(model: &dyn Model, agent: u32, answers: u32, output: &str) -> Vec<Told> {
     let mut conversation = Conversation::new("go");
     conversation.session.agent = agent;

@@ -1,5 +1,5 @@
-//! What `cargo xtask wire-check` holds against the providers' own types: every kind of request, as it goes out to a
-//! server; and what is read out of recorded answers.
+//! Data for `cargo xtask wire-check`, which checks it with the providers' own types: every kind of request, as
+//! sent to a server; and what is parsed from recorded answers.
 
 use std::fs;
 use std::io::Write as _;
@@ -19,14 +19,14 @@ use crate::speaker::{
 };
 use crate::support::{self, Conversation, result, tool};
 
-/// The file to which bodies are written, one JSON object a line.
+/// The file for request bodies, one JSON object per line.
 const BODIES: &str = "PROVOST_WIRE_BODIES";
-/// The file with recorded answers, and the one for what is read out of them.
+/// The file with recorded answers, and the one for the parsed results.
 const RECORDINGS: &str = "PROVOST_WIRE_RECORDINGS";
 const READINGS: &str = "PROVOST_WIRE_READINGS";
 const TURNS: usize = 14;
 
-/// A model that is asked, as its provider is built in.
+/// A model under test, with its built-in provider.
 struct Target {
     speaker: &'static dyn Speaker,
     provider: &'static str,
@@ -110,7 +110,7 @@ impl Target {
         .unwrap()
     }
 
-    /// What goes out for `conversation`, and the answer, which says `spoken`.
+    /// The request for `conversation`, and the answer, which is `spoken`.
     async fn asked(&self, conversation: &Conversation, spoken: &Spoken) -> (Asked, Answer) {
         let server = Server::start([whole(self.speaker, &self.speaker.events(spoken))]).await;
         let answer = conversation.ask(&self.model(&server.url())).await.unwrap();
@@ -118,7 +118,7 @@ impl Target {
     }
 }
 
-/// What a model says that calls so many tools, in its turn `n`.
+/// The answer of a model that calls this many tools, in its turn `n`.
 fn calling(n: usize, calls: usize) -> Spoken {
     let call = |place: usize| Called {
         id: format!("call_{n}_{place}"),
@@ -184,7 +184,7 @@ async fn many_turns(target: &Target) -> (Conversation, Asked) {
     (conversation, asked)
 }
 
-/// A conversation in which `target` has called so many tools at once, some of which failed.
+/// A conversation in which `target` has called this many tools at once, some of which failed.
 async fn called(target: &Target, calls: usize, fails: impl Fn(usize) -> bool) -> Conversation {
     let mut conversation = Conversation::new("go");
     let (_, answer) = target.asked(&conversation, &calling(1, calls)).await;
@@ -215,7 +215,7 @@ async fn with_images(target: &Target) -> Conversation {
     conversation
 }
 
-/// What is asked besides the turns of `long`, by whom else, and about it.
+/// Calls besides the turns of `long`: about it, and those of other agents.
 fn asides(long: Conversation) -> [(&'static str, Conversation); 4] {
     let question = |text: &str, purpose| {
         let mut messages = long.messages.clone();
@@ -244,7 +244,7 @@ fn asides(long: Conversation) -> [(&'static str, Conversation); 4] {
     ]
 }
 
-/// With a file named in `PROVOST_WIRE_BODIES` the bodies are written there.
+/// Writes the bodies to the file named in `PROVOST_WIRE_BODIES`, if it is set.
 #[tokio::test]
 async fn every_kind_of_request_is_made_for_every_wire() {
     let mut lines = Vec::new();
@@ -264,7 +264,7 @@ async fn every_kind_of_request_is_made_for_every_wire() {
     }
 }
 
-/// Reads each answer of the file in `PROVOST_WIRE_RECORDINGS`, as it came from its provider, into that in
+/// Parses each provider's answer in the file of `PROVOST_WIRE_RECORDINGS`, and writes the results to that of
 /// `PROVOST_WIRE_READINGS`.
 #[tokio::test]
 #[ignore = "reads recordings that `cargo xtask wire-check --recordings` prepares"]
@@ -279,7 +279,7 @@ async fn recorded_answers_are_read() {
     write(to.into(), &readings);
 }
 
-/// What a model says that answers as recorded.
+/// The parsed result of a recorded answer.
 async fn reading(recording: &Value) -> Value {
     let text = |field: &str| recording[field].as_str().unwrap();
     let speaker = SPEAKERS.into_iter().find(|speaker| speaker.wire().name() == text("wire")).unwrap();

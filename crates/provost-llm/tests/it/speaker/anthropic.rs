@@ -151,7 +151,7 @@ impl Speaker for Anthropic {
         lines
     }
 
-    /// It doesn't say how much was reasoning.
+    /// It doesn't report how much was reasoning.
     fn tells(&self, usage: Usage) -> Usage {
         Usage { reasoning_tokens: 0, ..usage }
     }

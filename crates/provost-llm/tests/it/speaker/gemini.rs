@@ -8,7 +8,7 @@ use super::{End, Event, Line, SPEAKING, Speaker, Spoken, Stream, Trouble, string
 
 pub(crate) struct Gemini;
 
-/// What is counted so far.
+/// The counts so far.
 #[derive(Default)]
 struct Counted {
     usage: Usage,
@@ -181,7 +181,7 @@ impl Speaker for Gemini {
         true
     }
 
-    /// It only tells what was read from a cache.
+    /// It only reports reads from the cache.
     fn tells(&self, usage: Usage) -> Usage {
         let input_tokens = usage.input_tokens + usage.cache_write_tokens;
         Usage { input_tokens, cache_write_tokens: 0, ..usage }

@@ -72,7 +72,7 @@ impl Speaker for OpenaiChat {
         pieces(&mut stream, spoken);
         let reason = match spoken.end {
             End::Done if !spoken.calls.is_empty() => "tool_calls",
-            // A refusal is told by its field alone.
+            // Only the field marks a refusal.
             End::Done | End::Refused => "stop",
             End::Cap => "length",
         };
@@ -139,7 +139,7 @@ impl Speaker for OpenaiChat {
         lines
     }
 
-    /// What is written to a cache isn't told apart.
+    /// Cache writes aren't reported separately.
     fn tells(&self, usage: Usage) -> Usage {
         let input_tokens = usage.input_tokens + usage.cache_write_tokens;
         Usage { input_tokens, cache_write_tokens: 0, ..usage }

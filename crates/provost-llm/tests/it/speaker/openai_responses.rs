@@ -223,14 +223,14 @@ impl Speaker for OpenaiResponses {
         lines
     }
 
-    /// What it writes to its cache costs nothing and isn't told.
+    /// Cache writes are free and aren't reported.
     fn tells(&self, usage: Usage) -> Usage {
         let input_tokens = usage.input_tokens + usage.cache_write_tokens;
         Usage { input_tokens, cache_write_tokens: 0, ..usage }
     }
 }
 
-/// OpenAI's form of an error, which its two formats share.
+/// OpenAI's error format, which its two APIs share.
 pub(super) fn refusal(status: u16, message: &str) -> String {
     let (kind, code) = match status {
         401 => ("invalid_request_error", Some("invalid_api_key")),
