@@ -208,7 +208,6 @@ impl PipedChild {
     /// Whether all its processes were observed to end, after [`end`](Self::end). It is `false` when the system
     /// doesn't release a process, when its guard was killed and this process doesn't adopt orphans
     /// ([`adopt_orphans`](crate::adopt_orphans)), and where there are no guards.
-    /// are no guards.
     #[must_use]
     pub fn is_all_ended(&self) -> bool {
         self.keeper.is_all_ended()

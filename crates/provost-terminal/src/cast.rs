@@ -1,6 +1,5 @@
 //! Recordings of terminals: asciicast version 2, the format of asciinema. The first line is a JSON object, each
 //! further line an event: `[seconds, code, data]`.
-//! further one an event: `[seconds, code, data]`.
 
 mod header;
 mod play;

@@ -32,7 +32,6 @@ pub enum Typed<'a> {
 /// With a mask, output is masked line by line, for any chunks and colours: a line is held until it ends, the
 /// cursor leaves it, it has 8 KiB, or two seconds have passed, and keeps its times. So a secret isn't found if it
 /// is
-/// isn't found if it is
 /// - painted more slowly than that, or in parts that aren't adjacent or not from left to right,
 /// - broken by the program over several rows (a private key with its first and last line is found),
 /// - encoded (the clipboard's base64), or has several lines and isn't a private key,
