@@ -1,4 +1,4 @@
-//! The agent that is measured: one tool that does nothing, no limits that it could meet.
+//! The agent that is measured: one tool that does nothing, and no limits.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ pub(crate) fn tool_output() -> String {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Store {
     Sqlite,
-    /// A database on a disk that takes so many milliseconds longer to sync.
+    /// A database on a disk whose syncs take this many milliseconds longer.
     SlowSqlite(u64),
     Memory,
 }
@@ -59,7 +59,7 @@ pub(crate) fn home(store: Store, dir: &Path) -> anyhow::Result<(LocalHome, Arc<S
     Ok((home, spent))
 }
 
-/// A harness that knows `model` and the tool.
+/// A harness with `model` and the tool.
 pub(crate) fn harness(
     home: Arc<dyn Home>,
     model: Arc<dyn Model>,
@@ -71,7 +71,7 @@ pub(crate) fn harness(
     }))
 }
 
-/// A run that nothing limits.
+/// A run without limits.
 pub(crate) fn policy(workspace: &Path) -> anyhow::Result<RunPolicy> {
     let limits = Limits { turns_max: u32::MAX, ..Limits::default() };
     Ok(RunPolicy::new(AgentPolicy {

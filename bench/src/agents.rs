@@ -1,5 +1,5 @@
-//! (k) Thousands of agents in one process and one run, each a conversation over HTTP: what a turn costs, what an agent
-//! takes of memory, and how long a slot that came free stays empty.
+//! (k) Thousands of agents in one process and one run, each a conversation over HTTP: what a turn costs, what an
+//! agent takes of memory, and how long a free slot stays empty.
 
 mod tree;
 mod watch;
@@ -26,9 +26,9 @@ use crate::table::{self, Target};
 use tree::Tree;
 use watch::{Memory, Watched, Watching};
 
-/// What an agent may take of memory beyond its own messages.
+/// The memory that an agent may take besides its own messages.
 const AGENT_KIB_MAX: f64 = 64.0;
-/// From the answer that ends an agent to the first model call of the one that gets its slot.
+/// From the answer that ends an agent to the first model call of the agent that gets its slot.
 const FREED_MS_MAX: f64 = 5.0;
 
 /// How many agents, and how they work.

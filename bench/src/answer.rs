@@ -21,7 +21,7 @@ pub(crate) fn tool_call(wire: WireFormat, number: usize) -> String {
     }
 }
 
-/// An answer that has `number` agents by the name `agent` work at once.
+/// An answer that starts `number` agents named `agent` at once.
 ///
 /// # Errors
 /// Only Anthropic's format has it.
@@ -40,7 +40,7 @@ pub(crate) fn last_text(wire: WireFormat) -> String {
     }
 }
 
-/// What stands once in a request for each tool result in it.
+/// Text that a request contains once for each tool result.
 pub(crate) const fn result_mark(wire: WireFormat) -> &'static str {
     match wire {
         WireFormat::Anthropic => "\"tool_result\"",

@@ -18,12 +18,12 @@ use crate::measure::Start;
 use crate::sample::{Sample, count, repeated};
 use crate::table::{self, Target};
 
-/// How many times one session's rate 64 of them are to reach.
+/// The target for 64 sessions: this many times the rate of one.
 const TARGET_TIMES: f64 = 30.0;
 /// The number of sessions that the target is set for.
 const TARGET_SESSIONS: usize = 64;
 
-/// What a disk takes longer that has to write before it may say that it has.
+/// The additional time of a sync on a disk that writes the data before it acknowledges it.
 const SLOW_DISK_MS: u64 = 2;
 
 /// Measures and prints.
@@ -69,7 +69,7 @@ fn print(options: &Options, note: &str, store: Store) -> anyhow::Result<()> {
 pub(crate) async fn case(store: Store, sessions: usize, seconds: u64, dir: &Path) -> anyhow::Result<Sample> {
     let (home, spent) = agent::home(store, dir)?;
     let home: Arc<dyn Home> = Arc::new(home);
-    // Nobody serves these runs: they stand at their first model call, and what is said to them is kept.
+    // No process works on these runs: they stay at their first model call, and messages to them are stored.
     let started = (0..sessions).map(|_| start(&*home, dir));
     let started = try_join_all(started).await?;
     let (commits_before, _) = spent.so_far();

@@ -27,13 +27,13 @@ pub(crate) enum Case {
     Dispatch { hooks: usize, matcher: dispatch::Matcher, questions: usize },
     /// Sessions that wait for a model.
     Sessions { model: sessions::SlowModel, sessions: usize, port: u16 },
-    /// Slots that come and go.
+    /// Slots that are taken and released.
     Slots { agents: usize, busy: slots::Busy, pairs: usize },
-    /// A tree of agents that talk to a server.
+    /// A tree of agents that call a server.
     Agents { store: Store, size: agents::Size, port: u16 },
     /// Programs at a terminal.
     Terminal(terminal::Work),
-    /// Events told to observers.
+    /// Events sent to observers.
     Observers { pace: observers::Pace, observers: usize, events: usize },
 }
 
@@ -41,7 +41,7 @@ impl Case {
     /// Runs it here, with its files in `dir`.
     pub(crate) fn run(&self, dir: &Path) -> anyhow::Result<Sample> {
         let mut builder = match self {
-            // As `provost run` does it, and the same for those it is compared with.
+            // As `provost run` does it; the clients that it is compared with do the same.
             Self::Turn { .. }
             | Self::TurnWithGoal { .. }
             | Self::Http { .. }

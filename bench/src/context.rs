@@ -40,9 +40,9 @@ use crate::measure::memory_kib;
 use crate::sample::{count, mib};
 
 const WINDOW: u64 = 32_000;
-/// Turns at the beginning and at the end of which the time is told.
+/// Turns at the beginning, and at the end, whose time is reported.
 const TURNS_COMPARED: usize = 1_000;
-/// Parts of the job, in hundredths, after which memory is looked at.
+/// Parts of the job, in percent, after which memory is measured.
 const LOOKS: [u32; 3] = [10, 50, 100];
 
 /// One run.
@@ -50,14 +50,14 @@ const LOOKS: [u32; 3] = [10, 50, 100];
 pub(crate) struct LongJob {
     store: Store,
     calls: u32,
-    /// The provider's tokens for a hundred of the tokenizer's, and what it reports of them, in hundredths.
+    /// The provider's tokens for a hundred of the tokenizer's, and the percentage of them that it reports.
     density_percent: u64,
     reported_percent: u64,
-    /// Whether the policy knows the window.
+    /// Whether the policy has the window.
     is_known: bool,
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Figures {
     outcome: String,
@@ -123,7 +123,7 @@ fn in_child(job: LongJob, dir: &Path) -> anyhow::Result<Figures> {
     serde_json::from_slice(&output.stdout).context("reading the child's answer")
 }
 
-/// Runs `job`, a [`LongJob`] as JSON, in this process and prints what came of it.
+/// Runs `job`, a [`LongJob`] as JSON, in this process and prints the result.
 pub(crate) fn case(job: &str, dir: &Path) -> anyhow::Result<()> {
     let job = serde_json::from_str::<LongJob>(job)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -152,7 +152,7 @@ impl LongJob {
         Ok(Figures { outcome: outcome.to_string(), wall: start.elapsed(), ..watched.figures(&counted) })
     }
 
-    /// The turn by which so many hundredths of the calls are made.
+    /// The turn by which this percentage of the calls is made.
     fn turn_at(self, hundredths: u32) -> Option<u32> {
         let job = Job::of(self.calls);
         let calls = u64::from(self.calls) * u64::from(hundredths) / 100;
@@ -161,7 +161,7 @@ impl LongJob {
     }
 }
 
-/// Counts what the log says.
+/// Counts the log's entries.
 #[derive(Default)]
 struct Compactions {
     trims: AtomicU64,
@@ -184,10 +184,10 @@ impl HarnessCallback for Compactions {
     }
 }
 
-/// The provider, with the time between its calls told.
+/// The provider, which also measures the time between its calls.
 struct Watched {
     provider: Provider,
-    /// Turns at which memory is looked at.
+    /// Turns at which memory is measured.
     looks: Vec<u32>,
     times: Mutex<Times>,
 }

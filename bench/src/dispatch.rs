@@ -1,4 +1,4 @@
-//! (h) What it costs to ask hooks: a question before a tool call, to hooks that have nothing against it.
+//! (h) The cost of hook calls: a question before a tool call, to hooks that allow it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,17 +20,17 @@ use crate::table::{self, Target};
 
 /// Microseconds that a hook may cost a question.
 const TARGET_US: f64 = 2.0;
-/// Hooks that are asked one question.
+/// Hooks that are called for one question.
 const SIZES: [usize; 3] = [0, 1, 10];
 
-/// What the hooks do before they say that they have nothing against it.
+/// What the hooks do before they allow the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Matcher {
     /// Nothing.
     None,
-    /// They look whether it is their tool, and at its arguments.
+    /// They match the tool and search its arguments.
     ToolAndArguments,
-    /// They read the arguments as JSON.
+    /// They parse the arguments as JSON.
     ParsedArguments,
 }
 
@@ -58,7 +58,7 @@ pub(crate) fn report(options: &Options) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// One run: `questions` questions, one after the other, each put together anew as an executor does it.
+/// One run: `questions` questions, one after the other, each built anew as an executor does it.
 pub(crate) async fn case(
     hooks: usize,
     matcher: Matcher,

@@ -1,4 +1,4 @@
-//! (e) A long log read and folded: all of it, and as it is when a run is opened again.
+//! (e) A long log read and folded: all of it, and as when a run is opened again.
 
 use std::path::Path;
 use std::sync::Arc;

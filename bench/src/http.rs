@@ -25,10 +25,10 @@ use crate::table::{self, Target};
 const OFTEN_CALLS_MAX: usize = 200;
 /// In shorter conversations the start still shows.
 const TARGET_CALLS_MIN: usize = 200;
-/// Provost's CPU time a turn, log durable, is at most so many times the bare client's.
+/// The target for Provost's CPU time a turn, log durable: at most this many times the bare client's.
 const BARE_TIMES_MAX: f64 = 4.0;
 
-/// Who talks to the server.
+/// The client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Client {
     /// Provost with a log that is durable before anything goes on.
@@ -52,8 +52,8 @@ pub(crate) fn report(options: &Options) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Each round measures all clients one after the other, so that what a shared machine is like at the moment
-/// touches all of them alike; what is compared is the median of the rounds' ratios.
+/// Each round measures all clients one after the other, so that the load of a shared machine affects all of them
+/// alike; the median of the rounds' ratios is compared.
 fn compare(options: &Options, server: &ModelServer, wire: WireFormat, calls: usize) -> anyhow::Result<()> {
     let rounds = if calls > OFTEN_CALLS_MAX { options.runs.min(3) } else { options.runs };
     let mut clients = vec![
@@ -84,7 +84,7 @@ fn compare(options: &Options, server: &ModelServer, wire: WireFormat, calls: usi
     Ok(())
 }
 
-/// What one client came to in each round.
+/// The results of one client in each round.
 struct Measured {
     who: &'static str,
     client: Client,

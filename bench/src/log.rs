@@ -1,4 +1,4 @@
-//! A session's log as the engine writes it, without anybody who performs its effects.
+//! A session's log as the engine writes it, without an executor.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -19,7 +19,7 @@ use crate::measure::thread_cpu;
 /// The run whose log it is.
 pub(crate) const RUN: RunId = RunId::from_entropy(7);
 
-/// What the model sees at once, in tokens; the session is summed up whenever that is nearly full.
+/// The model's window in tokens; the session is summarized whenever it is nearly full.
 const WINDOW_TOKENS: u64 = 200_000;
 
 /// One decision of the session.
@@ -30,7 +30,7 @@ pub(crate) struct Decided {
     pub(crate) took: Duration,
 }
 
-/// The first `entries` entries of a session that calls the tool for ever.
+/// The first `entries` entries of a session that calls the tool endlessly.
 pub(crate) fn records(entries: usize, workspace: &Path) -> anyhow::Result<Vec<Record>> {
     let mut records = Vec::with_capacity(entries);
     each_decision(Some(WINDOW_TOKENS), workspace, |decided| {
@@ -41,7 +41,7 @@ pub(crate) fn records(entries: usize, workspace: &Path) -> anyhow::Result<Vec<Re
     Ok(records)
 }
 
-/// Shows `see` the decisions of a session that calls the tool for ever, until it says that it has seen enough.
+/// Passes the decisions of a session that calls the tool endlessly to `see`, until `see` ends that.
 pub(crate) fn each_decision(
     window_tokens: Option<u64>,
     workspace: &Path,
@@ -82,7 +82,7 @@ pub(crate) fn each_decision(
     }
 }
 
-/// What comes of an effect.
+/// The result of an effect.
 fn performed(request: EffectRequest, number: usize) -> anyhow::Result<SessionEvent> {
     let seq = request.seq;
     Ok(match request.effect {
@@ -116,7 +116,7 @@ fn answer(number: usize) -> anyhow::Result<Answer> {
     let words = "I'll call the tool once more and look at what it says before I go on.";
     Ok(Answer {
         content: vec![Block::Text(words.to_owned()), Block::ToolCall(call)],
-        // What isn't reported is estimated, and that grows as the conversation does.
+        // Usage that isn't reported is estimated, which costs more the longer the conversation is.
         usage: Usage::default(),
         model: "claude-sonnet-4-5".to_owned(),
         stop: StopReason::ToolUse,

@@ -1,15 +1,16 @@
-//! What the model server answers to a conversation, as its address says it.
+//! The model server's answers to a conversation, encoded in its address.
 
 use std::fmt;
 use std::str::FromStr;
 
 use anyhow::Context as _;
 
-/// One conversation's answers: first, where it has others work, one that asks for all of them; then calls of the tool;
-/// then a text. As a part of a path: `CALLS`, `CALLS@EACH_MS`, `AGENT*NUMBER+CALLS`, `AGENT*NUMBER+CALLS@EACH_MS`.
+/// One conversation's answers: first, if it starts agents, an answer that starts all of them; then calls of the
+/// tool; then a text. As a part of a path: `CALLS`, `CALLS@EACH_MS`, `AGENT*NUMBER+CALLS`,
+/// `AGENT*NUMBER+CALLS@EACH_MS`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Script {
-    /// The tool that has another agent work, and how many of them are asked for at once.
+    /// The tool that starts an agent, and how many are started at once.
     pub(crate) ask: Option<(String, usize)>,
     /// Answers that call the tool.
     pub(crate) calls: usize,
@@ -20,7 +21,7 @@ pub(crate) struct Script {
 /// What comes next in a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next<'a> {
-    /// So many agents by this name.
+    /// This many agents by this name.
     Agents(&'a str, usize),
     /// A call of the tool.
     Call,

@@ -1,7 +1,8 @@
-//! A local server that answers as the providers do, in a process of its own, so that what it costs isn't counted.
+//! A local server that answers as the providers do, in a process of its own, so that its cost isn't counted.
 //!
-//! `POST /SCRIPT/HOLD_MS/…` is answered in the format that its path belongs to: with what the script says, and after
-//! HOLD_MS with a last text. `GET /` tells how many connections and bytes of bodies came since it was last asked.
+//! `POST /SCRIPT/HOLD_MS/…` is answered in the format that its path belongs to: with the script's answer, and
+//! after HOLD_MS with a last text. `GET /` returns how many connections and bytes of bodies came since the last
+//! such request.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Child, Command, Stdio};
@@ -56,7 +57,7 @@ impl ModelServer {
 
 impl Drop for ModelServer {
     fn drop(&mut self) {
-        // If it is gone already, so much the better.
+        // It may be gone already.
         let _ = self.child.kill().and_then(|()| self.child.wait());
     }
 }
@@ -66,7 +67,7 @@ pub(crate) fn base_url(port: u16, calls: usize, hold_ms: u64) -> String {
     format!("http://127.0.0.1:{port}/{calls}/{hold_ms}")
 }
 
-/// The address of a model that answers as `script` has it.
+/// The address of a model that answers by `script`.
 pub(crate) fn scripted_url(port: u16, script: &Script) -> String {
     format!("http://127.0.0.1:{port}/{script}/0")
 }
@@ -165,7 +166,7 @@ fn wire_of(path: &str) -> Option<WireFormat> {
     ends.into_iter().find(|(end, _)| path.ends_with(end)).map(|(_, wire)| wire)
 }
 
-/// A request that is there as a whole.
+/// A complete request.
 struct Whole {
     head: String,
     end: usize,

@@ -1,4 +1,4 @@
-//! (g) What observers cost the run that they watch: the time of whoever tells them, and what they miss.
+//! (g) What observers cost the run that they watch: the time of sending the events, and lost events.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,9 +25,9 @@ const PIECE: usize = 50;
 /// How events come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Pace {
-    /// Some at once, then a wait until all have been taken in.
+    /// Some at once, then a wait until all have been received.
     Bursts,
-    /// So many a second, a few each millisecond.
+    /// This many a second, a few each millisecond.
     Steady,
 }
 
@@ -111,7 +111,7 @@ fn record(number: usize) -> anyhow::Result<Arc<Record>> {
     }))
 }
 
-/// What telling took.
+/// The time of sending.
 #[derive(Default)]
 struct Took {
     cpu: Duration,

@@ -1,4 +1,4 @@
-//! What one run of one case came to; how a child tells its parent.
+//! The result of one run of one case, and how a child reports it to its parent.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -24,18 +24,18 @@ pub(crate) struct Sample {
     pub(crate) commit_cpu: Duration,
     /// The most memory the process ever held.
     pub(crate) peak_kib: u64,
-    /// Wall time of telling observers alone.
+    /// Wall time of sending events to observers alone.
     pub(crate) telling: Duration,
-    /// Events that observers weren't told.
+    /// Events that observers didn't get.
     pub(crate) lost: u64,
-    /// What the memory grew by meanwhile.
+    /// The growth of memory.
     pub(crate) grown_kib: u64,
-    /// The most agents that worked at once, and the most that was said in their conversations together.
+    /// The maximum of agents that worked at once, and of the text in all their conversations.
     pub(crate) live: usize,
     pub(crate) message_kib: u64,
-    /// Median and 99th percentile of the delays from an answer that asks for agents to their first model calls.
+    /// Median and 99th percentile of the delays from an answer that starts agents to their first model calls.
     pub(crate) asked_us: [u64; 2],
-    /// The same from an answer that ends an agent to the first model call of the one that gets its slot.
+    /// The same from an answer that ends an agent to the first model call of the agent that gets its slot.
     pub(crate) freed_us: [u64; 2],
 }
 

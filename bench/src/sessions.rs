@@ -1,4 +1,4 @@
-//! (f) The memory of sessions that are worked on: each has taken some turns and waits for a slow model.
+//! (f) The memory of active sessions: each has taken some turns and waits for a slow model.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,12 +25,12 @@ use crate::{http, turn};
 const TURNS: usize = 20;
 /// How long the model thinks before its last answer: longer than the measurement.
 const HOLD_MS: u64 = 600_000;
-/// When something must have gone wrong.
+/// The deadline for everything.
 const DEADLINE: Duration = Duration::from_secs(300);
-/// What is still on its way when the last session has begun to wait gets there in this time.
+/// The time for messages still in flight when the last session has begun to wait.
 const SETTLING: Duration = Duration::from_millis(500);
 
-/// Whom the sessions wait for.
+/// The model that the sessions wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum SlowModel {
     /// A server, each over a connection of its own.
@@ -59,7 +59,7 @@ pub(crate) fn report(options: &Options) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Takes `sessions` sessions to where they wait, and looks at the memory.
+/// Runs `sessions` sessions until they wait, and measures the memory.
 pub(crate) async fn case(model: SlowModel, sessions: usize, port: u16, dir: &Path) -> anyhow::Result<Sample> {
     raise_open_files()?;
     let model: Arc<dyn Model> = match model {

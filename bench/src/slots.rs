@@ -26,8 +26,8 @@ const PRIORITIES: [Priority; 5] =
 pub(crate) enum Busy {
     /// A slot is free for each newcomer.
     Room,
-    /// All slots are taken and as many agents wait: newcomers are made way for or join the line, and whoever is first in
-    /// it gets each slot that is given back.
+    /// All slots are taken and as many agents are queued: new agents preempt others or are queued, and the first
+    /// of the queue gets each released slot.
     Full,
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn report(options: &Options) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// One run: `pairs` times an agent comes and one goes, so that `agents` work all the time.
+/// One run: `pairs` times an agent starts and one ends, so that `agents` work all the time.
 pub(crate) fn case(agents: usize, busy: Busy, pairs: usize) -> anyhow::Result<Sample> {
     let mut pool = Pool::new(agents, busy)?;
     let before = pool.calls;
@@ -63,9 +63,9 @@ pub(crate) fn case(agents: usize, busy: Busy, pairs: usize) -> anyhow::Result<Sa
 struct Pool {
     tracker: SpawnTracker,
     random: fastrand::Rng,
-    /// Those that work or wait.
+    /// Working and queued agents.
     agents: Vec<AgentNumber>,
-    /// The number of the last one that came.
+    /// The number of the newest agent.
     last: AgentNumber,
     /// Calls of the tracker.
     calls: usize,

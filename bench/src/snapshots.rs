@@ -70,7 +70,7 @@ impl Costs {
         steps.add(decided, store)
     }
 
-    /// By means: a few that are dear count as much as many that are cheap.
+    /// By means: a few expensive ones count as much as many cheap ones.
     fn more_for_a_turn(&self) -> f64 {
         let more = self.with.mean() - self.without.mean();
         more * count(self.with.kib.len()) / count(self.turns)

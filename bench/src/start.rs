@@ -14,7 +14,7 @@ use crate::{Options, agent};
 
 /// Milliseconds until the first request.
 const TARGET_MS: f64 = 30.0;
-/// When something must have gone wrong.
+/// The deadline.
 const DEADLINE: Duration = Duration::from_secs(20);
 
 /// Measures and prints.
@@ -42,7 +42,7 @@ pub(crate) fn report(options: &Options) -> anyhow::Result<()> {
     let target = Target::AtMost(TARGET_MS);
     print("request, where there is a store", &http, Some(home.path()), target)?;
     print("request, where a store is made first", &http, None, target)?;
-    // What a provider's address adds: the platform's certificates are read. Nobody answers the TLS hello.
+    // A provider's address adds the reading of the platform's certificates. No server answers the TLS hello.
     let https = format!("https://127.0.0.1:{port}");
     print("TLS hello, where there is a store", &https, Some(home.path()), target)
 }
@@ -71,7 +71,7 @@ fn first_bytes(program: &Path, home: &Path, url: &str, requests: &Receiver<Insta
     Ok(first.duration_since(started).as_secs_f64() * 1e3)
 }
 
-/// Tells when each connection's first bytes came; answers none, so that none tries again.
+/// Reports when each connection's first bytes came; answers none, so that no client retries.
 fn listen() -> anyhow::Result<(u16, Receiver<Instant>)> {
     let listener = TcpListener::bind(("127.0.0.1", 0))?;
     let port = listener.local_addr()?.port();

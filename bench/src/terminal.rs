@@ -1,5 +1,5 @@
-//! (k) Programs at a terminal: how fast they are read, what they cost while they wait, and how soon it is known that one
-//! asks.
+//! (k) Programs at a terminal: how fast they are read, what they cost while they wait, and how soon a question is
+//! detected.
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
@@ -24,11 +24,11 @@ use crate::measure::{Start, memory_kib};
 use crate::sample::{Sample, count, in_child, repeated};
 use crate::table::{self, Target};
 
-/// The part of a bare reader's rate that is to be left.
+/// The target, as a part of a bare reader's rate.
 const RATIO_TARGET: f64 = 0.5;
-/// Hundredths of one core that idle terminals may take together.
+/// Percent of one core that idle terminals may take together.
 const IDLE_PERCENT_TARGET: f64 = 1.0;
-/// Microseconds that an event may come later than a frame settles.
+/// Microseconds that an event may come after a frame settles.
 const LATE_US_TARGET: f64 = 50_000.0;
 
 const MIB: usize = 1024 * 1024;
@@ -42,13 +42,13 @@ const WATCHED: Duration = Duration::from_secs(10);
 /// What is measured.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum Work {
-    /// A program's output is read and thrown away.
+    /// A program's output is read and discarded.
     Bare { mib: usize, what: Output },
     /// The same below a supervisor, with emulation and detection, and perhaps with a recording.
     Supervised { mib: usize, what: Output, is_recorded: bool },
     /// Shells at their prompts.
     Idle,
-    /// So many questions.
+    /// This many questions.
     Delay { questions: usize },
 }
 
@@ -110,7 +110,7 @@ fn idle(options: &Options) -> anyhow::Result<()> {
 fn delay(options: &Options) -> anyhow::Result<()> {
     let questions = options.sized(100, 1000);
     let sample = in_child(&Case::Terminal(Work::Delay { questions }), options.dir())?;
-    // The first look is taken when a first frame would have settled.
+    // The first check is made when a first frame would have settled.
     let settle = Detector::new(Arc::new(generic()?), WindowSize::default()).next_sample().unwrap_or_default();
     let settle = settle.as_secs_f64() * 1e6;
     for (name, late) in ["p50", "p99"].into_iter().zip(sample.asked_us) {
@@ -144,7 +144,7 @@ fn generic() -> anyhow::Result<Profile> {
     Profile::named("generic").context("no generic profile")
 }
 
-/// A script that writes so much.
+/// A script that writes this much.
 fn writer(dir: &Path, mib: usize, what: Output) -> anyhow::Result<String> {
     let file = dir.join("written");
     let mut text = Vec::with_capacity(FILE_BYTES + 200);
@@ -271,7 +271,7 @@ async fn idle_case(dir: &Path) -> anyhow::Result<Sample> {
     Ok(sample)
 }
 
-/// Asks, after telling by the clock that all programs share when.
+/// Asks, after printing the time by the clock that all programs share.
 const ASKER: &str = "import sys, time
 told = open(sys.argv[1], 'w')
 for number in range(int(sys.argv[2])):

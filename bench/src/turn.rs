@@ -61,7 +61,7 @@ pub(crate) async fn case(store: Store, turns: usize, dir: &Path) -> anyhow::Resu
     run(store, turns, (Arc::new(model), agent::policy(dir)?), dir).await
 }
 
-/// The same with a goal: what keeping account of its progress costs, and one verification.
+/// The same with a goal: the cost of measuring its progress, and one verification.
 pub(crate) async fn case_with_goal(turns: usize, dir: &Path) -> anyhow::Result<Sample> {
     let model = ScriptedModel::parse(&script(turns, 0), "bench")?;
     let mut policy = agent::policy(dir)?;
@@ -110,7 +110,7 @@ async fn run(
     Ok(sample)
 }
 
-/// Answers that say what they use, so that the model needn't look at the conversation. The last one comes after
+/// Answers with their usage, so that the model needn't measure the conversation. The last one comes after
 /// `hold_ms`.
 pub(crate) fn script(turns: usize, hold_ms: u64) -> String {
     let mut script = "answers:\n".to_owned();

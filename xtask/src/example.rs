@@ -21,7 +21,7 @@ pub(crate) fn fix_the_bug() -> Result<()> {
         command.args(args).current_dir(&project).env("PROVOST_STATE_DIR", folder.join("state"));
         must(&mut command)
     };
-    // Its settings name a command: whoever runs a project of others sees that first, and agrees to it.
+    // Its settings name a command, so the project must be trusted first.
     provost(&["trust", "--yes"])?;
     provost(&["run", "Make the tests of this project pass."])?;
     eprintln!("\nThe repaired project is in target/fix-the-bug/project.");

@@ -1,5 +1,5 @@
-//! `cargo xtask kill-loop`: kills `provost run` with -9 at random moments, resumes it, and checks from outside that
-//! nothing was lost, nothing doubled, and nothing done twice unsaid.
+//! `cargo xtask kill-loop`: kills `provost run` with -9 at random moments, resumes it, and checks from outside
+//! that nothing was lost or duplicated, and nothing done twice without a note in the log.
 
 use std::collections::HashSet;
 use std::fs;
@@ -18,20 +18,20 @@ const STEPS: usize = 10;
 /// Resumes of one run before the loop gives up on it.
 const RESUMES_MAX: u32 = 20;
 
-/// What the loop saw.
+/// The loop's counts.
 #[derive(Default)]
 struct Tally {
-    /// Runs that were killed before they had begun.
+    /// Runs that were killed before their first entry.
     too_early: u32,
     kills: u32,
-    /// Calls that the log says were interrupted with unknown effect.
+    /// Calls that the log has as interrupted with unknown effect.
     unknown: usize,
     entries: usize,
     /// Lines that were shown before a kill and found again.
     shown: usize,
 }
 
-/// Does it `times` times.
+/// Kills `times` runs.
 pub(crate) fn run(times: u32) -> Result<()> {
     let program = built_provost(&[])?;
     let folder = workspace().join("target").join("kill-loop");
@@ -148,7 +148,7 @@ fn one(scene: &Scene, length: Duration, random: &mut fastrand::Rng, tally: &mut 
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         match output.status.code() {
             Some(0) => return check(scene, &shown, tally),
-            // The kill came before the run was there.
+            // The kill came before the run was created.
             Some(2) if shown.is_empty() && scene.effects().is_empty() => {
                 tally.too_early += 1;
                 return Ok(());
@@ -199,7 +199,7 @@ fn check(scene: &Scene, shown: &[String], tally: &mut Tally) -> Result<()> {
     Ok(())
 }
 
-/// Each effect happened once; one that the log calls unknown may also have not happened.
+/// Each effect happened once; one that is unknown in the log may not have happened.
 fn check_effects(scene: &Scene, unknown: usize) -> Result<()> {
     let effects = scene.effects();
     let mut missing = 0;

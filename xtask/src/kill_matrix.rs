@@ -1,7 +1,8 @@
-//! `cargo xtask kill-matrix`: kills runs with -9 before and after every transaction of theirs and around the effects
-//! of their tools, resumes each, and checks from outside that nothing was lost, nothing doubled and nothing hangs.
+//! `cargo xtask kill-matrix`: kills runs with -9 before and after every transaction of theirs and around the
+//! effects of their tools, resumes each, and checks from outside that nothing was lost or duplicated and nothing
+//! hangs.
 //!
-//! The matrix is generated: an undisturbed run of each scenario tells how many points there are.
+//! The matrix is generated: an undisturbed run of each scenario gives the number of points.
 
 mod approver;
 mod cell;
@@ -29,10 +30,10 @@ use scenario::Scenario;
 /// The command by which this program starts itself to be killed.
 pub(crate) const CHILD: &str = "kill-matrix-process";
 
-/// What is asked for.
+/// The options.
 struct Wanted {
     scenarios: Vec<&'static Scenario>,
-    /// Every so many points are tried.
+    /// One in this many points is tried.
     every: usize,
     seed: u64,
 }

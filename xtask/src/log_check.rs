@@ -6,17 +6,17 @@ use std::collections::{HashMap, HashSet};
 use anyhow::{Result, ensure};
 use serde_json::Value;
 
-/// What the logs of a run come to.
+/// The summary of a run's logs.
 #[derive(Debug, Default)]
 pub(crate) struct Logs {
-    /// Calls that the model has asked for.
+    /// Calls that the model has made.
     pub(crate) calls: usize,
-    /// Calls that the log says were interrupted with unknown effect.
+    /// Calls that the log has as interrupted with unknown effect.
     pub(crate) unknown: usize,
 }
 
-/// Reads an export, and checks that no entry is missing or there twice, that each call has one result, and that each log
-/// ends with one outcome, behind which nothing stands but a new segment.
+/// Reads an export, and checks that no entry is missing or duplicated, that each call has one result, and that
+/// each log ends with one outcome, after which only a new segment follows.
 ///
 /// # Errors
 /// What doesn't hold.

@@ -1,5 +1,5 @@
-//! `cargo xtask overnight`: a night of work with a provider that goes through everything that providers do: a run with
-//! sub-agents and a goal, and a workflow beside it, unattended, killed now and then if asked for. At the end the logs, the
+//! `cargo xtask overnight`: a night of work with a provider that has all kinds of failures: a run with sub-agents
+//! and a goal, and a workflow beside it, unattended, with random kills if requested. At the end the logs, the
 //! effects and the money are checked from outside.
 
 mod agent;
@@ -19,7 +19,7 @@ use provider::{Night, Phase, Provider};
 
 const HOST: &str = "provider.night.test";
 
-/// How the night goes.
+/// The options of the night.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Options {
     pub(crate) length: Duration,
@@ -47,7 +47,7 @@ impl Options {
     }
 }
 
-/// Has the night pass.
+/// Runs the night.
 pub(crate) fn run(options: Options) -> Result<()> {
     let program = built_provost(&[])?;
     let seed = std::env::var("OVERNIGHT_SEED").ok().and_then(|text| text.parse().ok());
@@ -82,11 +82,11 @@ pub(crate) fn run(options: Options) -> Result<()> {
     Ok(())
 }
 
-/// Lets both work until they are done: resumes what was killed, and what waits for a key or for money once that is there.
+/// Runs both until they are done: resumes them after a kill, and once a missing key or credit is restored.
 fn pass(night: Night, options: Options, seed: u64, works: &mut [Work], names: &Names) -> Result<()> {
     let mut random = fastrand::Rng::with_seed(seed);
     let deadline = Instant::now() + options.length * 2 + Duration::from_secs(180);
-    // One look each 20 ms, and three kills in two parts of the night.
+    // One check each 20 ms, and three kills in two parts of the night.
     let odds = 1.5 * 0.02 / night.part().as_secs_f64();
     while works.iter().any(|work| !work.is_done) {
         ensure!(Instant::now() < deadline, "it isn't done: {}", left(works));
@@ -203,7 +203,7 @@ impl Work {
         command
     }
 
-    /// Starts it where it isn't at work, and takes note of how it ended.
+    /// Starts it if it isn't running, and records how it ended.
     fn look(&mut self, phase: Phase, names: &Names) -> Result<()> {
         let Some(child) = &mut self.child else {
             let is_waited_for = matches!(phase, Phase::WrongKey | Phase::UsedUp);
@@ -254,8 +254,8 @@ impl Work {
     }
 }
 
-/// What the provider's name stands for, which can be unknown for a while: a list of hosts of the programs' own. Needs a
-/// mount namespace; where there is none names are always known.
+/// The resolution of the provider's name, which can be unknown for a while: a hosts file of the programs' own.
+/// Needs a mount namespace; without one names are always known.
 struct Names {
     hosts: PathBuf,
     services: PathBuf,
@@ -288,7 +288,7 @@ impl Names {
         Ok(())
     }
 
-    /// `program` where the list of hosts is this one.
+    /// `program` with this hosts file.
     fn command(&self, program: &Path, args: &[String]) -> Command {
         if !self.is_possible {
             let mut command = Command::new(program);

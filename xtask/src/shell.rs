@@ -18,7 +18,7 @@ pub(crate) fn cargo() -> Command {
     command
 }
 
-/// Runs `command` and fails if it does.
+/// Runs `command` and fails if it fails.
 pub(crate) fn must(command: &mut Command) -> Result<()> {
     let shown = format!("{command:?}");
     let status = command.status().with_context(|| format!("can't start {shown}"))?;
@@ -28,7 +28,7 @@ pub(crate) fn must(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Builds the program and tells where it is.
+/// Builds the program and returns its path.
 pub(crate) fn built_provost(profile: &[&str]) -> Result<PathBuf> {
     must(cargo().args(["build", "--quiet", "--package", "provost", "--bin", "provost"]).args(profile))?;
     let target =
@@ -37,7 +37,7 @@ pub(crate) fn built_provost(profile: &[&str]) -> Result<PathBuf> {
     Ok(target.join(folder).join(format!("provost{}", std::env::consts::EXE_SUFFIX)))
 }
 
-/// Copies the folder `from` to `to`, which must not be there, without what a build left in it.
+/// Copies the folder `from` to `to`, which must not exist, without build output.
 pub(crate) fn copy_folder(from: &Path, to: &Path) -> Result<()> {
     std::fs::create_dir_all(to).with_context(|| format!("can't make {}", to.display()))?;
     for entry in std::fs::read_dir(from).with_context(|| format!("can't read {}", from.display()))? {

@@ -1,4 +1,5 @@
-//! `cargo xtask wire-check`: every kind of request against the providers' own types, and recorded answers read again.
+//! `cargo xtask wire-check`: every kind of request against the providers' own types, and recorded answers parsed
+//! again.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -10,14 +11,14 @@ use crate::shell::{cargo, must, workspace};
 
 /// How long installing the SDKs may take.
 const INSTALL_MAX: Duration = Duration::from_mins(5);
-/// How long it may take where nobody asked for it.
+/// How long it may take as part of `ci`.
 const INSTALL_UNASKED_MAX: Duration = Duration::from_secs(45);
 const POLL: Duration = Duration::from_millis(50);
 
 /// Validates the requests; with a folder of recordings it reads those too.
 ///
 /// # Errors
-/// When a request is malformed, a recording is read otherwise than it says, or the SDKs can't be installed.
+/// When a request is malformed, a recording is parsed wrongly, or the SDKs can't be installed.
 pub(crate) fn run(args: &[&str]) -> Result<()> {
     let recordings = match args {
         [] => None,
@@ -29,7 +30,7 @@ pub(crate) fn run(args: &[&str]) -> Result<()> {
     recordings.map_or(Ok(()), |folder| bench.replay(folder))
 }
 
-/// The same without recordings, where the SDKs are there or can be had soon; else says that it was left out.
+/// The same without recordings, if the SDKs are installed or can be installed soon; else says that it was skipped.
 ///
 /// # Errors
 /// When a request is malformed.
@@ -46,12 +47,12 @@ pub(crate) fn if_possible() -> Result<()> {
 /// The SDKs, in an environment of their own.
 struct Bench {
     python: PathBuf,
-    /// Where what is checked is written.
+    /// The folder for the requests to check.
     folder: PathBuf,
 }
 
 impl Bench {
-    /// Installs what isn't there in the versions that `requirements.txt` pins.
+    /// Installs missing packages in the versions that `requirements.txt` pins.
     fn installed(within: Duration) -> Result<Self> {
         let target =
             std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace().join("target"), PathBuf::from);
@@ -119,7 +120,7 @@ fn scripts() -> PathBuf {
     workspace().join("xtask").join("wire_check")
 }
 
-/// One test of the models' crate.
+/// One test of `provost-llm`.
 fn test(name: &str) -> Command {
     let mut command = cargo();
     command.args(["nextest", "run", "--locked", "--package", "provost-llm", "--status-level", "fail"]);

@@ -1,4 +1,4 @@
-//! The run's agents: who asks for whom, and what the model says to each.
+//! The run's agents: which agent starts which, and the model's answers to each.
 
 use std::path::Path;
 
@@ -14,8 +14,8 @@ use crate::model_script::Script;
 const LEAD: &str = "lead";
 const WORKER: &str = "worker";
 
-/// A root that asks for leads, each of which asks for workers; or, where not all have a slot at once, a root that asks
-/// for all workers itself and has them wait in the line.
+/// A root that starts leads, each of which starts workers; or, if not all have a slot at once, a root that starts
+/// all workers itself, which are queued.
 pub(super) struct Tree {
     leads: usize,
     /// Of each lead; of the root where there are no leads.

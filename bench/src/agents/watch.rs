@@ -16,12 +16,12 @@ use tokio_util::sync::CancellationToken;
 use crate::measure::memory_kib;
 use crate::sample::Sample;
 
-/// How often the memory is looked at.
+/// How often the memory is measured.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Records read at a time.
 const AT_ONCE: usize = 1000;
 
-/// What is seen of all agents.
+/// What was measured of all agents.
 pub(super) struct Watching {
     since: Instant,
     answers: AtomicUsize,
@@ -30,7 +30,7 @@ pub(super) struct Watching {
     agents: Vec<Mutex<Agent>>,
 }
 
-/// What is seen of one; times in microseconds.
+/// What was measured of one agent; times in microseconds.
 #[derive(Default, Clone, Copy)]
 struct Agent {
     first_called: Option<u64>,
@@ -97,8 +97,8 @@ impl Watching {
         self.change(session, |agent| *agent).unwrap_or_default()
     }
 
-    /// From an answer that asks for agents, and from one that ends an agent whose slot the next one gets, to the next
-    /// one's first model call, as the run's log pairs them.
+    /// The delays from an answer that starts agents, and from an answer that ends an agent, to the first model
+    /// call of the agent that gets the slot, as the run's log pairs them.
     pub(super) async fn delays(&self, home: &dyn Home, run: RunId) -> anyhow::Result<(Delays, Delays)> {
         let (mut asked, mut freed) = (Vec::new(), Vec::new());
         let (mut after, mut before, mut parents) = (Seq::START, None, std::collections::HashMap::new());
@@ -137,7 +137,7 @@ fn percentiles(mut delays: Vec<u64>) -> Delays {
     [at(50), at(99)]
 }
 
-/// The bytes of what is said in a message, each counted once.
+/// The bytes of a message's text, each counted once.
 fn words(message: &Message) -> u64 {
     let bytes = message.parts.iter().map(|part| match part {
         Part::Block(Block::Text(text)) => text.len(),
@@ -175,13 +175,13 @@ impl Model for Watched {
     }
 }
 
-/// Looks at the process's memory for as long as it is there.
+/// Measures the process's memory until it is dropped.
 pub(super) struct Memory {
     stop: Arc<AtomicBool>,
     looking: JoinHandle<anyhow::Result<Peak>>,
 }
 
-/// The most there was at any time of memory, messages and agents at work.
+/// The maximum of memory, messages and working agents.
 #[derive(Default)]
 pub(super) struct Peak {
     grown_kib: u64,

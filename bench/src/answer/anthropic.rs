@@ -12,7 +12,7 @@ pub(super) fn tool_call(number: usize) -> String {
     events
 }
 
-/// An answer that has `number` agents by the name `agent` work at once.
+/// An answer that starts `number` agents named `agent` at once.
 pub(super) fn agents(agent: &str, number: usize) -> String {
     let mut events = beginning();
     for index in 1..=number {

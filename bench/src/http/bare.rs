@@ -39,7 +39,7 @@ impl Answer {
     }
 }
 
-/// How one format is spoken.
+/// One wire format.
 trait Speech {
     const PATH: &'static str;
     const KEY_HEADER: &'static str;

@@ -35,7 +35,7 @@ impl PortableTool for Noop {
     }
 
     fn parameters(&self) -> serde_json::Value {
-        // It is JSON; what else it is its tests say.
+        // The schema is valid JSON.
         serde_json::from_str(TOOL_SCHEMA).unwrap_or_default()
     }
 

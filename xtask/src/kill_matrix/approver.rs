@@ -1,4 +1,4 @@
-//! Somebody in another process who answers when consent is asked for: yes, but to what is forbidden.
+//! Another process that answers approval requests: it approves all but forbidden calls.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ impl Approver {
         Ok(Self { runtime, home })
     }
 
-    /// The oldest question that waits for an answer.
+    /// The oldest open question.
     pub(super) fn question(&self) -> Result<Option<PendingApproval>> {
         match self.runtime.block_on(read_actor(&self.home, ROOT.into()))? {
             Actor::Session(state) => Ok(state.approvals().next().cloned()),
@@ -32,7 +32,7 @@ impl Approver {
         }
     }
 
-    /// Answers, and then takes it back, which must not count.
+    /// Answers, and then answers the opposite, which must not count.
     pub(super) fn answer(&self, question: &PendingApproval) -> Result<()> {
         let yes = ApprovalAnswer::Allow { scope: ApprovalScope::Once, pattern: None };
         let no = ApprovalAnswer::Deny { reason: "not that one".to_owned() };

@@ -1,4 +1,4 @@
-//! One cell of the matrix: a run that is killed at one point or two, resumed each time, and looked at.
+//! One cell of the matrix: a run that is killed at one point or two, resumed each time, and checked.
 
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -12,25 +12,26 @@ use super::fault::{Of, Point, Side};
 use super::files::{Files, Rest};
 use super::scenario::{Answers, Scenario, waits_for_consent};
 
-/// Whatever doesn't rest by then hangs.
+/// A run that is neither suspended nor ended by then hangs.
 const REST_WITHIN: Duration = Duration::from_secs(20);
-/// How often a process is looked after.
+/// The interval at which a process is polled.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
-/// Processes that one run may take.
+/// The maximum number of processes for one run.
 const PROCESSES_MAX: usize = 12;
 
-/// How a run went.
+/// The result of a run.
 #[derive(Default)]
 pub(super) struct Course {
-    /// How each process left it that saw it rest.
+    /// The report of each process that saw the run suspended or ended.
     pub(super) rests: Vec<Rest>,
-    /// Times that a process was killed.
+    /// How often a process was killed.
     pub(super) kills: usize,
-    /// Whether it didn't come to rest.
+    /// Whether it was neither suspended for good nor ended.
     pub(super) hangs: bool,
 }
 
-/// Has processes work on the run in `files` until it rests for good; each may be killed at its one of `points`.
+/// Runs processes on the run in `files` until it is suspended for good or ended; each may be killed at its own one
+/// of `points`.
 pub(super) fn play(scenario: &Scenario, files: &Files, points: &[Option<Point>]) -> Result<Course> {
     let approver = match scenario.answers {
         Answers::Nobody => None,
@@ -104,7 +105,7 @@ struct Process {
 }
 
 impl Process {
-    /// Waits for its end, with somebody who answers meanwhile. `None` if it hangs; it is gone then too.
+    /// Waits for its end, and answers questions meanwhile. `None` if it hangs; it is killed then.
     fn wait(&mut self, approver: Option<&Approver>) -> Result<Option<ExitStatus>> {
         let deadline = Instant::now() + REST_WITHIN;
         loop {

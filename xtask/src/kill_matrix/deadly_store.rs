@@ -1,4 +1,4 @@
-//! The real store, in transactions that the process may not survive.
+//! The real store, with transactions at which the process may be killed.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -1,4 +1,4 @@
-//! What is left of a run: its logs as the store has them, and its files.
+//! The evidence of a run: its logs in the store, and its files.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use provost_store::{OpenEffect, SessionStore as _, SqliteStore, StoreReader as _
 use super::files::{Files, Rest, lines};
 use super::scenario::RUN;
 
-/// What is left of a run that rests.
+/// The evidence of a suspended or ended run.
 pub(super) struct Evidence {
     pub(super) logs: BTreeMap<ActorKey, Vec<Arc<Record>>>,
     /// What the store lists.

@@ -1,4 +1,4 @@
-//! Where a process kills itself, and how it does.
+//! The points at which a process kills itself.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context as _, Result, bail};
 
-/// A place at which a process is killed with -9.
+/// A point at which a process is killed with -9.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Point {
     pub(super) side: Side,
@@ -15,23 +15,23 @@ pub(super) struct Point {
     pub(super) number: usize,
 }
 
-/// On which side of what happens.
+/// Before or after the event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     Before,
     After,
 }
 
-/// What can happen.
+/// The kinds of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Of {
     /// A transaction of the store.
     Commit,
-    /// One of them that keeps a snapshot.
+    /// A transaction with a snapshot.
     Snapshot,
     /// A tool's effect.
     Effect,
-    /// Somebody's answer to a question; it is this process's parent who kills it there.
+    /// An answer to a question; this process's parent kills it there.
     Answer,
 }
 
@@ -69,7 +69,7 @@ impl FromStr for Point {
     }
 }
 
-/// Counts what happens in this process, and kills it at its point.
+/// Counts the events in this process, and kills it at its point.
 pub(super) struct Fault {
     point: Option<Point>,
     commits: AtomicUsize,
@@ -92,17 +92,17 @@ impl Fault {
         self.effects.load(Ordering::SeqCst)
     }
 
-    /// Has a transaction happen, if it comes to that.
+    /// Runs a transaction, unless the process is killed before.
     pub(super) fn commit<T>(&self, act: impl FnOnce() -> T) -> T {
         self.around(Of::Commit, &self.commits, act)
     }
 
-    /// Has a transaction happen that keeps a snapshot, if it comes to that.
+    /// Runs a transaction with a snapshot, unless the process is killed before.
     pub(super) fn snapshot<T>(&self, act: impl FnOnce() -> T) -> T {
         self.around(Of::Snapshot, &self.snapshots, act)
     }
 
-    /// Has a tool's effect happen, if it comes to that.
+    /// Runs a tool's effect, unless the process is killed before.
     pub(super) fn effect<T>(&self, act: impl FnOnce() -> T) -> T {
         self.around(Of::Effect, &self.effects, act)
     }
@@ -126,7 +126,7 @@ fn die() -> ! {
     #[cfg(unix)]
     {
         let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
-        // Whatever thread the signal is given to: this one does nothing more.
+        // The signal may go to another thread: this one does nothing more.
         loop {
             std::thread::park();
         }

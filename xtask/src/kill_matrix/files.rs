@@ -1,4 +1,4 @@
-//! The files of one run: what a process leaves behind for whoever looks at it from outside.
+//! The files of one run: what its processes record for the checks from outside.
 
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write as _};
@@ -8,17 +8,17 @@ use anyhow::{Context as _, Result};
 use provost_event::Outcome;
 use serde::{Deserialize, Serialize};
 
-/// How a process saw the run come to rest.
+/// The end or suspension of the run, as one process saw it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Rest {
     pub(super) outcome: Outcome,
-    /// What the agent said last.
+    /// The agent's final answer.
     pub(super) text: String,
     /// The kinds of entries in each transaction of this process.
     pub(super) commits: Vec<Vec<String>>,
     /// Its tools' effects.
     pub(super) effects: usize,
-    /// Questions that somebody else answered while it worked.
+    /// Questions that another process answered while it worked.
     #[serde(default)]
     pub(super) answers: usize,
 }
@@ -57,17 +57,17 @@ impl Files {
         self.folder.join("effects.txt")
     }
 
-    /// A line for each time that a hook was asked: its moment.
+    /// A line for each hook call: its hook point.
     pub(super) fn hooks(&self) -> PathBuf {
         self.folder.join("hooks.txt")
     }
 
-    /// A line for each time that a judge was asked.
+    /// A line for each call of a judge.
     pub(super) fn judges(&self) -> PathBuf {
         self.folder.join("judges.txt")
     }
 
-    /// A line for each record that somebody was shown.
+    /// A line for each record that a subscriber got.
     pub(super) fn shown(&self) -> PathBuf {
         self.folder.join("shown.jsonl")
     }
@@ -77,7 +77,7 @@ impl Files {
         self.folder.join("complaints.txt")
     }
 
-    /// Is there once the model had its trouble with an answer to an agent.
+    /// Exists once the model has failed on an answer to an agent.
     pub(super) fn trouble(&self, agent: u32, answer: u32) -> PathBuf {
         self.folder.join(format!("trouble-{agent}-{answer}"))
     }
@@ -87,7 +87,7 @@ impl Files {
     }
 
     pub(super) fn complain(&self, what: &str) {
-        // Nobody could be told that this can't be written; the run's text would tell.
+        // A write error can't be reported here; the check of the run's text would fail.
         let _ = append(&self.complaints(), what);
     }
 
@@ -99,7 +99,7 @@ impl Files {
         Ok(fs::write(self.rest(), serde_json::to_vec(rest)?)?)
     }
 
-    /// What a process wrote that saw the run come to rest.
+    /// The report of a process that saw the run suspended or ended.
     pub(super) fn read_rest(&self) -> Result<Option<Rest>> {
         match fs::read(self.rest()) {
             Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes).context("rest.json")?)),

@@ -1,4 +1,4 @@
-//! What must be true of a run that rests, however often it was killed before. Looked at from outside.
+//! What must be true of a suspended or ended run, however often it was killed before. Checked from outside.
 
 mod agents;
 mod asked;
@@ -19,10 +19,10 @@ pub(super) struct Breach {
     pub(super) what: String,
 }
 
-/// In which way.
+/// The kind of violation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Something that was there, or should have happened, isn't.
+    /// Something is missing or didn't happen.
     Lost,
     /// Something happened twice that may happen once.
     Doubled,
@@ -30,7 +30,7 @@ pub(super) enum Kind {
     Wrong,
 }
 
-/// What is broken, as it is found.
+/// The violations found so far.
 #[derive(Default)]
 pub(super) struct Breaches(Vec<Breach>);
 
@@ -47,7 +47,7 @@ impl Breaches {
         self.0.push(Breach { kind: Kind::Wrong, what: what.into() });
     }
 
-    /// What there must be exactly one of.
+    /// Requires exactly one.
     fn one(&mut self, times: usize, what: impl FnOnce() -> String) {
         match times {
             0 => self.lost(format!("no {}", what())),
@@ -57,7 +57,7 @@ impl Breaches {
     }
 }
 
-/// Everything that is broken. `undisturbed` is how the same run rests that nobody kills.
+/// All violations. `undisturbed` is the evidence of the same run without kills.
 pub(super) fn broken(scenario: &Scenario, seen: &Evidence, undisturbed: &Rest) -> Vec<Breach> {
     let mut found = Breaches::default();
     logs::check(seen, &mut found);

@@ -1,4 +1,5 @@
-//! A model that answers by what it is asked for and how far the conversation is: the same after every restart.
+//! A model whose answers depend only on the request and the length of the conversation: the same after every
+//! restart.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,9 +14,9 @@ use super::fault::Fault;
 use super::files::{Files, append, once};
 use super::scenario::{GOAL, LAST_WORDS, ROOT, Say, Scenario, SubAgent, Summaries, filler};
 
-/// Bytes that this model counts as a token.
+/// Bytes per token by this model's count.
 const BYTES_PER_TOKEN: usize = 4;
-/// What it counts for each part of a message besides.
+/// Additional tokens for each part of a message.
 const PART_TOKENS: usize = 4;
 
 /// The model of one scenario.
@@ -23,7 +24,7 @@ pub(super) struct Play {
     pub(super) scenario: &'static Scenario,
     pub(super) files: Files,
     pub(super) fault: Arc<Fault>,
-    /// What a request may have, if the policy knows.
+    /// The window, if the policy has it.
     pub(super) window_tokens: Option<u64>,
 }
 
@@ -70,7 +71,7 @@ fn answer(content: Vec<Block>, stop: StopReason, input_tokens: u64) -> Answer {
 type Said = Result<(Vec<Block>, StopReason), ModelFailure>;
 
 impl Play {
-    /// The goal of the agent that asks, and what it is told.
+    /// The goal of the calling agent, and its answers.
     fn part(&self, request: &ModelRequest<'_>) -> SubAgent {
         let first = request.messages.first().map(|message| message.parts.as_slice()).unwrap_or_default();
         let names =
@@ -95,7 +96,7 @@ impl Play {
         }
     }
 
-    /// What the judge says of `agent`; that it is asked can be seen afterwards, and the process may not survive it.
+    /// The judge's answer about `agent`; the call is recorded, and the process may be killed at it.
     fn verdict(&self, agent: u32, answers_before: u32) -> Said {
         let line = format!("{agent} {answers_before}");
         let asked = self.fault.effect(|| append(&self.files.judges(), &line));
@@ -125,7 +126,7 @@ impl Play {
     }
 }
 
-/// An answer without trouble.
+/// An answer without a failure.
 fn said(say: Say, answers_before: u32) -> (Vec<Block>, StopReason) {
     match say {
         Say::Text(text) => (vec![Block::Text(text)], StopReason::EndTurn),
@@ -149,7 +150,7 @@ fn limited() -> ModelFailure {
     ModelFailure { retry_after_ms: Some(3), usage, ..failure }
 }
 
-/// What a request comes to by this model's count.
+/// The tokens of a request by this model's count.
 fn count(messages: &[Arc<Message>]) -> u64 {
     messages.iter().flat_map(|message| &message.parts).map(tokens_of_part).sum()
 }
@@ -176,7 +177,7 @@ fn tokens(bytes: usize) -> u64 {
     u64::try_from(bytes / BYTES_PER_TOKEN + PART_TOKENS).unwrap_or(u64::MAX)
 }
 
-/// What no provider would take, or no agent could work with.
+/// Requests that no provider would accept, or no agent could work with.
 fn complaints(messages: &[Arc<Message>], goal: &str) -> Vec<String> {
     let mut found = Vec::new();
     let texts = messages.iter().flat_map(|message| &message.parts);

@@ -1,4 +1,4 @@
-//! Plays the cells of a scenario's matrix, two at a time, and looks at what is left of each.
+//! Runs the cells of a scenario's matrix, two at a time, and checks the evidence of each.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,13 +17,13 @@ use super::table::Row;
 
 /// Runs at a time.
 const AT_A_TIME: usize = 2;
-/// Broken laws of a run that are told one by one.
+/// The maximum of violations that are printed for a run.
 const TOLD_MAX: usize = 5;
 
-/// Kills runs of `scenario` at every `every`th of its points, and tells of those that break a law.
+/// Kills runs of `scenario` at every `every`th of its points, and reports the violations.
 ///
 /// # Errors
-/// When the matrix can't do its work, or the run breaks laws that nobody kills.
+/// When the matrix can't do its work, or a run without kills violates a law.
 pub(super) fn row(scenario: &Scenario, every: usize, seed: u64) -> Result<Row> {
     let folder = tempfile::Builder::new().prefix("kill-matrix-").tempdir_in(place())?;
     let done = row_in(folder.path(), scenario, every, seed);
@@ -33,8 +33,8 @@ pub(super) fn row(scenario: &Scenario, every: usize, seed: u64) -> Result<Row> {
     done
 }
 
-/// Where runs are kept: in memory if there is such a place, for a kill leaves what the system has in its memory, and
-/// waiting for a disk would only take longer.
+/// Where runs are kept: in memory if there is such a place, for a kill keeps the system's memory, and a disk would
+/// only be slower.
 fn place() -> PathBuf {
     let memory = PathBuf::from("/dev/shm");
     if std::env::var_os("TMPDIR").is_none() && memory.is_dir() { memory } else { std::env::temp_dir() }
@@ -73,7 +73,7 @@ fn row_in(folder: &Path, scenario: &Scenario, every: usize, seed: u64) -> Result
     Ok(*sum.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// How a run goes that nobody kills. It breaks no law, and comes to what the scenario is about.
+/// A run without kills. It violates no law, and has the entries that the scenario tests.
 fn undisturbed(scenario: &Scenario, files: &Files) -> Result<Course> {
     let course = play(scenario, files, &[])?;
     let rest = course.rests.last().filter(|_| !course.hangs).context("the undisturbed run doesn't rest")?;
@@ -87,7 +87,7 @@ fn undisturbed(scenario: &Scenario, files: &Files) -> Result<Course> {
     Ok(course)
 }
 
-/// Plays one cell, and looks at what is left.
+/// Runs one cell, and checks the evidence.
 fn judge(scenario: &Scenario, files: &Files, cell: &Cell, undisturbed: &Rest) -> Row {
     let tell = |what: String| eprintln!("{} {cell}: {what} ({})", scenario.name, files.folder().display());
     let course = match play(scenario, files, &cell.points) {

@@ -1,4 +1,4 @@
-//! The matrix of a scenario: where its runs are killed, made from how an undisturbed one went.
+//! The matrix of a scenario: the points at which its runs are killed, generated from an undisturbed run.
 
 use std::fmt;
 
@@ -8,9 +8,9 @@ use super::fault::{Of, Point, Side};
 use super::files::Rest;
 use super::scenario::{Points, Scenario};
 
-/// One in so many runs is killed a second time.
+/// One in this many runs is killed a second time.
 const TWICE_EVERY: usize = 4;
-/// Half of the second kills are among the first transactions of whoever goes on: there the run is recovered.
+/// Half of the second kills are among the first transactions of the next process, which recover the run.
 const FIRST: usize = 3;
 /// Transactions around a snapshot's that are always tried.
 const AROUND: usize = 3;
@@ -19,7 +19,7 @@ const AROUND: usize = 3;
 #[derive(Debug, Clone)]
 pub(super) struct Cell {
     pub(super) number: usize,
-    /// For each process that works on the run, where it is killed.
+    /// For each process that works on the run, the point of its kill.
     pub(super) points: Vec<Option<Point>>,
 }
 
@@ -33,7 +33,7 @@ impl fmt::Display for Cell {
 /// A point of one of the processes that worked on the undisturbed run.
 type Place = (usize, Point);
 
-/// How many points a scenario has, and the cells made of those that are tried.
+/// The number of a scenario's points, and the cells for those that are tried.
 pub(super) fn cells(
     scenario: &Scenario,
     undisturbed: &Course,
@@ -60,7 +60,8 @@ pub(super) fn cells(
     (count, cells)
 }
 
-/// Where whoever goes on after `first` is killed too; `commits` is how many there are without a kill.
+/// The point at which the next process after `first` is killed too; `commits` is the number of transactions
+/// without a kill.
 fn second(first: Point, commits: usize, random: &mut fastrand::Rng) -> Point {
     let done = if first.of == Of::Commit { first.number } else { 0 };
     let left = if random.bool() { 0 } else { commits.saturating_sub(done) };
@@ -68,7 +69,7 @@ fn second(first: Point, commits: usize, random: &mut fastrand::Rng) -> Point {
     Point { side, of: Of::Commit, number: random.usize(1..=FIRST + left) }
 }
 
-/// Every point of a process that went like that.
+/// Every point of a process with this report.
 fn points(process: usize, rest: &Rest) -> Vec<Place> {
     let snapshots = rest.commits.iter().filter(|kinds| has_snapshot(kinds)).count();
     let counts = [

@@ -1,4 +1,4 @@
-//! What a scenario is: a script, a policy, and how the run is expected to go on after a rest.
+//! A scenario: a script, a policy, and how a suspended run is expected to continue.
 
 use provost_event::{
     AgentPolicy, Dimension, HookContract, HookMoment, HookPolicy, HookProgram, MicroDollars, ModelPolicy,
@@ -12,29 +12,29 @@ pub(super) const ROOT: SessionId = SessionId::root(RUN);
 pub(super) const GOAL: &str = "Keep notes of everything that happens, and lose none of them.";
 pub(super) const LAST_WORDS: &str = "Some notes are kept, others are not.";
 pub(super) const MODEL: &str = "matrix";
-/// Who judges whether a goal is reached.
+/// The judge of the goal.
 pub(super) const JUDGE: &str = "judge";
-/// The stop hook, as it is called and as it writes itself down.
+/// The name of the stop hook, also in its own record.
 pub(super) const STOP_HOOK: &str = "gatekeeper";
 
-/// What the model says in a turn.
+/// The model's answer in a turn.
 pub(super) enum Say {
     Text(String),
     /// It reaches the output cap.
     Cut(String),
     Calls(String, Vec<(&'static str, Value)>),
-    /// The provider has no room the first time.
+    /// The provider is overloaded the first time.
     FailsOnce(Box<Say>),
-    /// It says nothing the first time.
+    /// The answer is empty the first time.
     EmptyOnce(Box<Say>),
-    /// The provider asks to come back a little later.
+    /// The provider sends a short retry delay.
     Limited,
 }
 
-/// The goal of a sub-agent, and what the model says to it after so many answers.
+/// The goal of a sub-agent, and the model's answer to it after this many answers.
 pub(super) type SubAgent = (&'static str, fn(u32) -> Say);
 
-/// What the model makes of being asked for a summary.
+/// The model's answer to a request for a summary.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Summaries {
     Good,
@@ -43,30 +43,31 @@ pub(super) enum Summaries {
     CallingTools,
 }
 
-/// How far a run that was killed must come to rest like one that wasn't.
+/// How far the end of a killed run must equal that of an undisturbed run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Same {
     /// Outcome and text.
     Exactly,
-    /// The kind of outcome: what a call costs that was lost isn't known, and so not when a limit is reached.
+    /// The kind of outcome: the cost of a lost call isn't known, and so the time when a limit is reached isn't
+    /// either.
     Kind,
 }
 
-/// Who answers when consent is asked for.
+/// Who answers approval requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answers {
     Nobody,
     /// Another process, as soon as it sees the question.
     AtOnce,
-    /// Another process, when the run rests because nobody has answered.
+    /// Another process, when the run is suspended because the approval timed out.
     AtRest,
 }
 
-/// What becomes of a run that rests.
+/// What happens to a suspended run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum After {
     Nothing,
-    /// The first time that its turns are used up, it gets so many.
+    /// The first time that its turns are used up, it gets this many more.
     MoreTurns(u32),
 }
 
@@ -74,35 +75,35 @@ pub(super) enum After {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Points {
     All,
-    /// Those around each snapshot, and so many others.
+    /// Those around each snapshot, and this many others.
     AroundSnapshots(usize),
 }
 
 /// One kind of run.
 pub(super) struct Scenario {
     pub(super) name: &'static str,
-    /// What the model says after so many answers.
+    /// The model's answer after this many answers.
     pub(super) turn: fn(u32) -> Say,
-    /// What it says to sub-agents, by their goals.
+    /// Its answers to sub-agents, by their goals.
     pub(super) agents: &'static [SubAgent],
     pub(super) summaries: Summaries,
-    /// What the judge of goals says after so many answers about an agent.
+    /// The judge's answer after this many answers about an agent.
     pub(super) judge: fn(u32) -> Say,
-    /// Tokens by the model's own count beyond which it refuses a request, whatever the policy says.
+    /// Tokens by the model's own count beyond which it refuses a request, independent of the policy.
     pub(super) accepts_tokens: Option<u64>,
     /// How long it takes to answer.
     pub(super) answer_ms: u64,
-    /// What the policy has besides the usual.
+    /// Additions to the usual policy.
     pub(super) policy: fn(&mut RunPolicy),
     pub(super) same: Same,
     pub(super) answers: Answers,
     pub(super) after: After,
     pub(super) points: Points,
-    /// What must be found in the log of an undisturbed run: what the scenario is about.
+    /// Entries that the log of an undisturbed run must have: the purpose of the scenario.
     pub(super) shows: &'static [&'static str],
 }
 
-/// A scenario in which nothing much happens.
+/// A minimal scenario.
 pub(super) const PLAIN: Scenario = Scenario {
     name: "",
     turn: |_| Say::Text(String::new()),
@@ -144,7 +145,8 @@ impl Scenario {
         policy
     }
 
-    /// The turns with which a run that rests at `outcome` goes on, if it does; `asked` is how often it has before.
+    /// The turns with which a run suspended at `outcome` is resumed, if it is; `asked` is how often it was resumed
+    /// before.
     pub(super) fn turns_after(&self, outcome: &Outcome, asked: usize) -> Option<u32> {
         match (self.after, outcome) {
             (After::MoreTurns(turns), Outcome::BudgetExhausted(exhausted)) => {
@@ -155,7 +157,7 @@ impl Scenario {
     }
 }
 
-/// Whether a run rests because nobody has given or refused consent.
+/// Whether a run is suspended because an approval has no answer.
 pub(super) fn waits_for_consent(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Paused { why: PauseReason::Approval { .. } })
 }
@@ -166,7 +168,7 @@ pub(super) fn filler(key: &str, bytes: usize) -> String {
     words.chars().cycle().take(bytes).collect()
 }
 
-/// A hook at `moment` that leaves a line each time, and then does what `command` says.
+/// A hook at `moment` that writes a line each time, and then runs `command`.
 pub(super) fn hook(moment: HookMoment, command: &str) -> HookPolicy {
     HookPolicy {
         name: format!("{} hook", moment.name()),
@@ -181,7 +183,7 @@ pub(super) fn hook(moment: HookMoment, command: &str) -> HookPolicy {
     }
 }
 
-/// A stop hook that leaves a line each time, and then does what `command` says.
+/// A stop hook that writes a line each time, and then runs `command`.
 pub(super) fn stop_hook(command: &str) -> StopHookPolicy {
     StopHookPolicy {
         name: STOP_HOOK.to_owned(),

@@ -1,4 +1,4 @@
-//! A process that works on the run: starts it, or goes on with it, until it rests.
+//! A process that works on the run: starts or resumes it, until it is suspended or ended.
 
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
@@ -24,14 +24,14 @@ use super::tools::toolbox;
 /// Entries read at a time.
 const READ_MAX: usize = 10_000;
 
-/// Works on the run in `folder` until it rests, or until this process is at `point`.
+/// Works on the run in `folder` until it is suspended or ended, or until this process is at `point`.
 pub(super) fn perform(scenario: &'static Scenario, folder: &Path, point: Option<Point>) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(work(scenario, Files::new(folder)?, point))
 }
 
 async fn work(scenario: &'static Scenario, files: Files, point: Option<Point>) -> Result<()> {
-    // Whoever was killed may have left half a line.
+    // A killed process may have left half a line.
     append(&files.shown(), "")?;
     let (fault, kept) = (Arc::new(Fault::at(point)), Kept::default());
     let store = DeadlyStore::new(SqliteStore::open(files.database())?, Arc::clone(&fault), Arc::clone(&kept));
@@ -81,7 +81,7 @@ async fn work(scenario: &'static Scenario, files: Files, point: Option<Point>) -
     files.keep_rest(&Rest { outcome, text, commits, effects: fault.effects(), answers: 0 })
 }
 
-/// How often somebody had the run go on, what the agent said last, and the consents that are waited for.
+/// How often the run was resumed, the agent's final answer, and the open approval requests.
 async fn look(home: &dyn Home) -> Result<(usize, String, usize)> {
     let log = home.read(ROOT.into(), Seq::START, READ_MAX).await?;
     let is_asked = |record: &Arc<Record>| match &record.entry {
@@ -95,7 +95,7 @@ async fn look(home: &dyn Home) -> Result<(usize, String, usize)> {
     }
 }
 
-/// Writes down what somebody who watches was shown.
+/// Records what a subscriber got.
 struct Shown(Files);
 
 impl HarnessCallback for Shown {

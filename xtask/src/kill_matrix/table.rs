@@ -1,15 +1,15 @@
-//! The table: a scenario's points, and what came of the runs that were killed there.
+//! The table: a scenario's points, and the results of the runs that were killed there.
 
 use std::time::Duration;
 
-/// What came of one scenario.
+/// The result of one scenario.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Row {
     /// Places at which a run can be killed.
     pub(super) points: usize,
     pub(super) runs: usize,
     pub(super) kills: usize,
-    /// Runs that didn't come to their point: how much shares a transaction isn't the same each time.
+    /// Runs that didn't reach their point: the grouping into transactions varies.
     pub(super) missed: usize,
     pub(super) lost: usize,
     pub(super) doubled: usize,
@@ -31,7 +31,7 @@ impl Row {
         }
     }
 
-    /// Whether no law is broken.
+    /// Whether there is no violation.
     pub(super) const fn is_clean(&self) -> bool {
         self.lost + self.doubled + self.hung + self.wrong == 0
     }

@@ -1,4 +1,4 @@
-//! Tools whose effects can be counted afterwards, and that the process may not survive.
+//! Tools whose effects can be counted afterwards, and at which the process may be killed.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ struct Arguments {
     bytes: usize,
 }
 
-/// `note`, which must not be repeated, `mark`, which may be, and some of those that agents have.
+/// `note`, which must not be repeated, `mark`, which may be, and some of the built-in tools.
 pub(super) fn toolbox(files: &Files, fault: &Arc<Fault>) -> Toolbox {
     let line = |name: &str, idempotent: bool| Line {
         spec: ToolSpec {

@@ -1,5 +1,5 @@
-//! What the models of the night say: it follows from the conversation alone, so that a call made twice is answered twice
-//! in the same way.
+//! The models' answers of the night: they depend only on the conversation, so that a repeated call gets the same
+//! answer.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 /// Before the name of an agent in its goal.
 pub(super) const NAMED: &str = "Keep the ledger as ";
 
-/// The next piece of the conversation; `is_late` when work shall come to its end.
+/// The next piece of the conversation; `is_late` when the work is to end.
 pub(super) fn answer(request: &Value, is_late: bool, part: Duration) -> Value {
     let messages = request["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
     if request["model"] == "judge" {
@@ -23,7 +23,7 @@ pub(super) fn answer(request: &Value, is_late: bool, part: Duration) -> Value {
     }
     match (name.as_str(), said) {
         ("root", 0) => calls(&[("spawn_agent", brief("one")), ("spawn_agent", brief("two"))]),
-        // A claim that comes too early, which the judge refuses.
+        // A claim that comes too early, which the judge rejects.
         ("root", 1) => done(),
         _ if is_late && said > 2 => done(),
         _ => {
@@ -34,7 +34,7 @@ pub(super) fn answer(request: &Value, is_late: bool, part: Duration) -> Value {
     }
 }
 
-/// What only the root says when it is truly done.
+/// The root's text when it is truly done.
 fn done() -> Value {
     json!({"role": "assistant", "content": "The ledger is kept."})
 }

@@ -1,5 +1,5 @@
-//! A provider on loopback that speaks Chat Completions and has a bad night: phase by phase it is overloaded, unreachable,
-//! slow, silent, refuses the key, or has nothing left to spend.
+//! A provider on loopback with the Chat Completions API and a series of failures: phase by phase it is overloaded,
+//! unreachable, slow, silent, refuses the key, or reports a spent quota.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
-/// What the provider does for a while.
+/// One phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
     Well,
-    /// 529, without a hint when to come back.
+    /// 529, without a retry delay.
     Overloaded,
-    /// 429, to come back in two seconds.
+    /// 429, with a retry delay of two seconds.
     Limited,
     /// Nothing listens.
     Refused,
@@ -29,9 +29,9 @@ pub(super) enum Phase {
     Cut,
     /// Answers come in pieces with pauses.
     Slow,
-    /// Requests are taken, and nothing comes.
+    /// Requests are accepted, and no answer comes.
     Silent,
-    /// 429, because the account has nothing left.
+    /// 429, because the quota is spent.
     UsedUp,
 }
 
@@ -55,7 +55,7 @@ const NIGHT: [Phase; PARTS as usize] = [
     Phase::Well,
 ];
 
-/// When what happens.
+/// The schedule of the phases.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Night {
     began: Instant,
@@ -73,7 +73,7 @@ impl Night {
         self.part
     }
 
-    /// How many parts are over.
+    /// How many parts have passed.
     fn parts(&self) -> u32 {
         let parts = self.began.elapsed().as_millis() / self.part.as_millis().max(1);
         u32::try_from(parts).unwrap_or(u32::MAX)
@@ -84,18 +84,18 @@ impl Night {
         if phase == Phase::Unresolved && !self.names { Phase::Refused } else { phase }
     }
 
-    /// What is left of the part that now is.
+    /// The remaining time of the current part.
     fn left(&self) -> Duration {
         self.part.saturating_mul(self.parts().saturating_add(1)).saturating_sub(self.began.elapsed())
     }
 }
 
-/// What was sent in whole answers.
+/// The usage in complete answers.
 #[derive(Debug, Default)]
 pub(super) struct Sent {
     pub(super) tokens: AtomicU64,
     pub(super) answers: AtomicU64,
-    /// Requests of all phases, by what became of them.
+    /// Requests of all phases, by their result.
     pub(super) requests: Mutex<Vec<Phase>>,
 }
 
@@ -116,7 +116,7 @@ impl Provider {
     }
 }
 
-/// Takes connections, but for the phase in which nothing listens.
+/// Accepts connections, except in the phase in which nothing listens.
 fn listen(night: Night, first: TcpListener, address: SocketAddr, sent: &Arc<Sent>) {
     let mut listener = Some(first);
     loop {
@@ -130,7 +130,7 @@ fn listen(night: Night, first: TcpListener, address: SocketAddr, sent: &Arc<Sent
             continue;
         };
         let sent = Arc::clone(sent);
-        // A client that goes away is none of its concern.
+        // A client that disconnects ends only its connection.
         thread::spawn(move || serve(night, stream, &sent));
     }
 }

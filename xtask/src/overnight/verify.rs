@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::Work;
 use crate::log_check;
 
-/// Returns what to tell of the night.
+/// Returns the report of the night.
 pub(super) fn check(work: &Work) -> Result<String> {
     let lines = said(work, &["export", "last"])?.lines().map(str::to_owned).collect::<Vec<_>>();
     let logs = log_check::check(&lines)?;
@@ -42,7 +42,7 @@ pub(super) fn check(work: &Work) -> Result<String> {
     ))
 }
 
-/// What was charged as reported was sent, and what was sent is charged as reported, or marked.
+/// All usage that is charged as reported was sent, and all usage that was sent is charged as reported, or marked.
 fn money(work: &Work) -> Result<String> {
     let cost: Value = serde_json::from_str(&said(work, &["cost", "last", "--json"])?)?;
     let total = &cost["total"];

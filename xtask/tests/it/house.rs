@@ -1,10 +1,12 @@
-//! The house rules that a compiler can't keep: which crate may see which, and what each must never contain.
+//! The architecture's rules that a compiler can't check: which crate may depend on which, and what each must never
+//! contain.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Which of its siblings each crate may depend on. Arrows point down; neighbours on a floor don't see each other.
+/// The workspace's crates that each crate may depend on. Dependencies point down; crates of one layer don't depend
+/// on each other.
 const FLOORS: &[(&str, &[&str])] = &[
     ("provost-event", &[]),
     ("provost-engine", &["provost-event"]),

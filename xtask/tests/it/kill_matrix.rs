@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-/// One in so many points is tried.
+/// One in this many points is tried.
 const EVERY: &str = "13";
 /// The same points each time; another seed tries others.
 const SEED: &str = "5";

@@ -1,4 +1,4 @@
-//! The house from outside.
+//! Tests of the workspace: its layers and the kill matrix.
 
 #[cfg(test)]
 mod house;

@@ -1,4 +1,4 @@
-//! The agents of a run: never more at work than there are slots, none forgotten, each reported as it ended.
+//! The agents of a run: never more working than there are slots, none forgotten, each reported as it ended.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,12 +8,12 @@ use super::super::evidence::Evidence;
 use super::super::scenario::{ROOT, RUN};
 use super::Breaches;
 
-/// How an agent stands, by the run's log.
+/// An agent's state by the run's log.
 #[derive(Default)]
 struct Agent {
     parent: Option<SessionId>,
     is_at_work: bool,
-    /// It has made way, or has yet to begin.
+    /// It was preempted, or has yet to begin.
     wants_slot: bool,
     ends: usize,
 }
@@ -28,7 +28,7 @@ pub(super) fn check(seen: &Evidence, found: &mut Breaches) {
     let (mut agents, slots) = (BTreeMap::from([(ROOT, root)]), slots.unwrap_or_default());
     let mut before = Timestamp::default();
     for record in log {
-        // What is decided at once has one time.
+        // Entries of one decision have the same time.
         if record.at != before {
             nobody_waits_for_nothing(&agents, slots, record.seq.0, found);
         }
@@ -90,7 +90,7 @@ fn take(entry: &Entry, agents: &mut BTreeMap<SessionId, Agent>, found: &mut Brea
     }
 }
 
-/// While a slot is free, nobody wants one whose own sub-agents are done.
+/// While a slot is free, no agent waits for one whose own sub-agents are done.
 fn nobody_waits_for_nothing(
     agents: &BTreeMap<SessionId, Agent>,
     slots: usize,

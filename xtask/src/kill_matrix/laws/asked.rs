@@ -1,4 +1,4 @@
-//! Hooks and people: each question has one answer, and nobody says anything that wasn't heard.
+//! Hooks and people: each question has one answer, and every answer of a hook is in the log.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::super::evidence::Evidence;
 use super::super::scenario::STOP_HOOK;
 use super::Breaches;
 
-/// Hooks of one moment that may be under way at a time: as many as a scenario's answer has calls.
+/// Hooks of one hook point that may run at a time: as many as a scenario's answer has calls.
 const SIDE_BY_SIDE: usize = 4;
 
 pub(super) fn check(seen: &Evidence, found: &mut Breaches) {
@@ -19,7 +19,7 @@ pub(super) fn check(seen: &Evidence, found: &mut Breaches) {
     were_asked(seen, &heard, found);
 }
 
-/// What one session asked, and what it was told; adds what hooks said to `heard`, by moment.
+/// The questions of one session and their answers; adds the hooks' answers to `heard`, by hook point.
 fn check_one(seen: &Evidence, session: SessionId, heard: &mut BTreeMap<String, usize>, found: &mut Breaches) {
     let mut hooks = BTreeMap::<Seq, usize>::new();
     let mut people = BTreeMap::<Seq, usize>::new();

@@ -1,4 +1,4 @@
-//! The budget: every model call set aside once and paid once, and the sums are right.
+//! The budget: every model call is reserved once and charged once, and the sums are right.
 
 use std::collections::BTreeMap;
 
@@ -46,7 +46,7 @@ pub(super) fn check(seen: &Evidence, found: &mut Breaches) {
     sums(seen, charged, cost, found);
 }
 
-/// What a session's own entries say that its model calls took.
+/// The usage of the model calls in a session's own entries.
 fn usage_in(seen: &Evidence, session: SessionId) -> Usage {
     let mut used = Usage::default();
     for (_, entry) in seen.session(session) {
@@ -66,7 +66,7 @@ fn usage_in(seen: &Evidence, session: SessionId) -> Usage {
     used
 }
 
-/// What is kept as sums: in the run's state, and in the list of runs.
+/// The sums: in the run's state, and in the list of runs.
 fn sums(seen: &Evidence, charged: Usage, cost: MicroDollars, found: &mut Breaches) {
     let mut actor = Actor::new(RUN.into());
     let log = seen.logs.get(&RUN.into()).into_iter().flatten();
@@ -81,7 +81,7 @@ fn sums(seen: &Evidence, charged: Usage, cost: MicroDollars, found: &mut Breache
     }
 }
 
-/// What a call took, unless nobody ever told: what was set aside for a call that a kill has lost stands in the run alone.
+/// The usage of a call, if it was reported: the reservation of a call that a kill has lost is in the run only.
 fn told(usage: Usage) -> Usage {
     if usage.certainty == Certainty::Unconfirmed { Usage::default() } else { usage }
 }

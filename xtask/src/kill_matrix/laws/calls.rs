@@ -1,4 +1,4 @@
-//! Tool calls and model calls: each has one end, and happened as often as that says.
+//! Tool calls and model calls: each has one end, and was made as often as its end says.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +22,7 @@ pub(super) fn check(seen: &Evidence, found: &mut Breaches) {
     }
 }
 
-/// The calls of one session; adds the lines of the effects that it asked for to `known`.
+/// The calls of one session; adds the lines of its effects to `known`.
 fn check_one(seen: &Evidence, session: SessionId, known: &mut BTreeSet<String>, found: &mut Breaches) {
     let mut calls = BTreeMap::<&CallId, Made<'_>>::new();
     for (_, entry) in seen.session(session) {
@@ -62,7 +62,7 @@ fn check_one(seen: &Evidence, session: SessionId, known: &mut BTreeSet<String>, 
     known.extend(calls.values().filter_map(|made| line_of(made.call)));
 }
 
-/// A call as far as it came.
+/// A call and its progress.
 struct Made<'a> {
     call: &'a ToolCall,
     starts: Vec<&'a ToolStarted>,
@@ -74,7 +74,7 @@ impl<'a> Made<'a> {
         Self { call, starts: Vec::new(), ends: Vec::new() }
     }
 
-    /// The file that it says it has written.
+    /// The file that the call has written, by its result.
     fn file(&self) -> Option<String> {
         let is_written = self.ends.iter().any(|end| end.status == ToolStatus::Ok);
         text_at(&self.call.input, "path").filter(|_| is_written && self.call.name == "write_file")
@@ -95,7 +95,7 @@ impl<'a> Made<'a> {
         }
         let is_odd = match end.status {
             ToolStatus::Denied => !self.starts.is_empty(),
-            // Whoever says no, and whenever: the tool itself may.
+            // A call can be refused at every step, also by the tool itself.
             ToolStatus::Rejected | ToolStatus::Cancelled => false,
             _ => self.starts.is_empty(),
         };
@@ -123,7 +123,7 @@ impl<'a> Made<'a> {
     }
 }
 
-/// The line that a call's effect leaves.
+/// The line that a call's effect writes.
 fn line_of(call: &ToolCall) -> Option<String> {
     match &*call.name {
         name @ ("note" | "mark") => Some(format!("{name} {}", text_at(&call.input, "key")?)),
@@ -139,7 +139,8 @@ fn text_at(input: &Json, field: &str) -> Option<String> {
     Some(input.read::<Value>().ok()?.get(field)?.as_str()?.to_owned())
 }
 
-/// An answer, another attempt, a judge's words, a summary or last words: exactly one of them, before the next call.
+/// An answer, another attempt, a judge's answer, a summary or a final summary: exactly one of them, before the
+/// next call.
 fn every_model_call_has_its_end(seen: &Evidence, session: SessionId, found: &mut Breaches) {
     let mut last = 0;
     let mut open = None;
@@ -168,7 +169,7 @@ fn every_model_call_has_its_end(seen: &Evidence, session: SessionId, found: &mut
             found.doubled(format!("entry {seq} ends model call {call}, which isn't open"));
         }
     }
-    // What can't be made again is told by the end itself.
+    // For a call that can't be repeated the end itself says so.
     let has_failed =
         matches!(seen.rest.outcome, Outcome::Failed { .. } | Outcome::Paused { why: PauseReason::Model(_) });
     if let Some(call) = open.filter(|_| !has_failed) {

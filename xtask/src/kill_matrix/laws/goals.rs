@@ -1,5 +1,5 @@
-//! Goals: one verdict for each claim, no more answers of judges than were asked for, and nobody is done whose goal wasn't
-//! found reached.
+//! Goals: one verdict for each claim, no more answers of judges than requests, and no agent is done without a
+//! verdict that its goal is reached.
 
 use std::collections::BTreeMap;
 
@@ -12,18 +12,18 @@ use super::super::evidence::Evidence;
 use super::super::files::lines;
 use super::Breaches;
 
-/// What is verified: why, and about which turn.
+/// A verification: its reason and its turn.
 type About = (&'static str, u32);
 
-/// What the log tells of a goal.
+/// A goal by its log.
 #[derive(Default)]
 struct Told {
     generation: u32,
-    /// The verification that goes on.
+    /// The running verification.
     about: Option<About>,
-    /// Times that each began, and that it came to something.
+    /// How often each began, and how often it had a result.
     checks: BTreeMap<About, (usize, usize)>,
-    /// Claims found wrong since somebody had the agent go on.
+    /// Refuted claims since the agent was last resumed.
     rounds: u32,
     finding: Option<GoalFinding>,
     answers: usize,
@@ -53,7 +53,7 @@ fn goal_of(seen: &Evidence, session: SessionId) -> Option<GoalStatus> {
     }
 }
 
-/// Returns how many answers of judges there are.
+/// Returns the number of judges' answers.
 fn check_one(seen: &Evidence, session: SessionId, goal: &GoalStatus, found: &mut Breaches) -> usize {
     let mut told = Told::default();
     let mut outcome = None;

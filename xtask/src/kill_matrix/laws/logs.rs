@@ -1,4 +1,4 @@
-//! The logs themselves: whole, shown as they are, ended once, and the same read from a snapshot.
+//! The logs themselves: complete, shown as they are, ended once, and the same when read from a snapshot.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -90,11 +90,11 @@ fn reads_the_same_from_snapshots(actor: ActorKey, log: &[Arc<Record>], found: &m
     }
 }
 
-/// Whoever watches is shown nothing that isn't kept.
+/// Every record that a subscriber got is in the log.
 fn was_truly_shown(seen: &Evidence, found: &mut Breaches) {
     let kept = seen.logs.values().flatten().filter_map(|record| record.to_line().ok());
     let kept = kept.collect::<HashSet<_>>();
-    // Half a line is what somebody was shown who was killed with it.
+    // The process was killed while it wrote a half line.
     let is_whole = |line: &String| serde_json::from_str::<serde::de::IgnoredAny>(line).is_ok();
     for line in lines(&seen.files.shown()).into_iter().filter(is_whole) {
         if !kept.contains(&line) {

@@ -1,5 +1,5 @@
-//! Programs at a terminal: nothing of them is left, each was started and ended in the log as often as it really was, and
-//! none has done its work more often than it was started.
+//! Programs at a terminal: no process of them is left, the log has one end for each start, and none has
+//! done its work more often than it was started.
 
 use provost_event::{Entry, TerminalEvent};
 
@@ -7,7 +7,7 @@ use super::super::evidence::Evidence;
 use super::super::files::lines;
 use super::Breaches;
 
-/// What the program writes for each task that it did.
+/// The program's output for each finished task.
 const NOTES: &str = "notes.txt";
 
 pub(super) fn check(seen: &Evidence, found: &mut Breaches) {
@@ -46,7 +46,7 @@ pub(super) fn check(seen: &Evidence, found: &mut Breaches) {
     }
 }
 
-/// Whether a shell still has this number.
+/// Whether a shell with this pid still exists.
 fn is_alive(pid: u32) -> bool {
     std::fs::read_to_string(format!("/proc/{pid}/stat"))
         .is_ok_and(|stat| stat.contains("(sh)") && !stat.contains(") Z"))

@@ -1,4 +1,4 @@
-//! What models say in the scenarios, and what policies have besides the usual.
+//! The models' answers in the scenarios, and additions to the usual policies.
 
 pub(super) mod agents;
 pub(super) mod goals;
@@ -38,7 +38,7 @@ fn done() -> Say {
     Say::Text("All notes are kept.\nVERDICT: PASS".to_owned())
 }
 
-/// Side by side and one after the other, to be repeated and not.
+/// Calls in parallel and in sequence, repeatable and not.
 pub(super) fn tools(answers: u32) -> Say {
     match answers {
         0 => calls(vec![note("a"), mark("b"), note("c"), mark("d")]),
@@ -53,7 +53,7 @@ pub(super) fn tools(answers: u32) -> Say {
     }
 }
 
-/// A provider without room, an answer without words, an answer that is cut off.
+/// An overloaded provider, an empty answer, an answer that is cut off.
 pub(super) fn troubles(answers: u32) -> Say {
     match answers {
         0 => calls(vec![note("a")]),
@@ -71,7 +71,7 @@ pub(super) fn long_notes(answers: u32) -> Say {
     }
 }
 
-/// What the model itself says isn't trimmed.
+/// The model's own text isn't trimmed.
 pub(super) fn long_words(answers: u32) -> Say {
     match answers {
         0..24 => Say::Calls(filler(&format!("w{answers}"), LONG / 2), vec![note(&format!("n{answers}"))]),
@@ -98,7 +98,7 @@ pub(super) fn endless(answers: u32) -> Say {
     calls(vec![note(&format!("n{answers}")), mark(&format!("m{answers}"))])
 }
 
-/// Wishes to stop three times, and does something in between.
+/// Requests to stop three times, with calls in between.
 pub(super) fn wishes(answers: u32) -> Say {
     match answers {
         1 | 3 => calls(vec![note(&format!("fix-{answers}"))]),
@@ -112,7 +112,7 @@ pub(super) fn stop_hooks(policy: &mut RunPolicy) {
     policy.agent.stop_hooks = vec![stop_hook(command)];
 }
 
-/// Calls that are let pass, and some that aren't.
+/// Calls that are allowed, and some that aren't.
 pub(super) fn gated(answers: u32) -> Say {
     match answers {
         0 => calls(vec![note("a"), note("forbidden-b"), mark("c")]),
@@ -157,7 +157,7 @@ pub(super) fn many(answers: u32) -> Say {
     }
 }
 
-/// So many turns that the run's own log has more than a thousand entries too.
+/// Enough turns that the run's own log has more than a thousand entries too.
 pub(super) fn many_turns(answers: u32) -> Say {
     match answers {
         0..510 => calls(vec![mark(&answers.to_string())]),

@@ -1,4 +1,4 @@
-//! A tree of agents in three slots, one of whom makes way for another.
+//! A tree of agents in three slots, one of which yields to another.
 
 use provost_engine::agent_tool;
 use provost_event::{Budget, Isolation, Priority, RunPolicy, SubAgentPolicy};
@@ -8,20 +8,20 @@ use super::{calls, done, mark, note, shell};
 use crate::kill_matrix::scenario::{Say, SubAgent};
 
 const SLOTS: u32 = 3;
-/// The sub-agents, by what they are called.
+/// The priorities of the sub-agents, which are also their names.
 const PRIORITIES: [Priority; 3] = [Priority::Low, Priority::Normal, Priority::Critical];
 
-/// What sub-agents say, by their goals.
+/// The answers of sub-agents, by their goals.
 pub(in crate::kill_matrix) const SUB_AGENTS: &[SubAgent] = &[
     ("Keep the small notes.", small),
     ("Look after the large notes.", large),
     ("Keep the notes of the fire.", fire),
 ];
 
-/// What a sub-agent says that fails once.
+/// The answers of a sub-agent that fails once.
 pub(in crate::kill_matrix) const FAILING: &[SubAgent] = &[("Keep the notes of the flood.", flood)];
 
-/// Who is called how urgent, and that tools of their names have them work.
+/// Adds the sub-agents, one for each priority, and a tool for each.
 pub(in crate::kill_matrix) fn policy(policy: &mut RunPolicy) {
     policy.spawn.max_agents = SLOTS;
     let tools = PRIORITIES.map(|priority| agent_tool(priority.name(), "It keeps notes."));
@@ -42,7 +42,7 @@ fn ask(priority: Priority, goal: &str) -> (&'static str, Value) {
     (priority.name(), json!({ "goal": goal }))
 }
 
-/// The root has two others work, and then does something itself.
+/// The root starts two sub-agents, and then makes a call itself.
 pub(in crate::kill_matrix) fn root(answers: u32) -> Say {
     match answers {
         0 => calls(vec![
@@ -54,7 +54,7 @@ pub(in crate::kill_matrix) fn root(answers: u32) -> Say {
     }
 }
 
-/// It has much to do, and makes way in the middle of it.
+/// It has many turns, and yields in the middle of them.
 fn small(answers: u32) -> Say {
     match answers {
         0..8 => calls(vec![note(&format!("small {answers}")), mark(&format!("small {answers}"))]),
@@ -62,7 +62,7 @@ fn small(answers: u32) -> Say {
     }
 }
 
-/// It finds all slots taken.
+/// It starts when all slots are taken.
 fn large(answers: u32) -> Say {
     match answers {
         0 => calls(vec![note("large")]),
@@ -72,7 +72,7 @@ fn large(answers: u32) -> Say {
     }
 }
 
-/// The root has an agent work that fails on its way.
+/// The root starts an agent that fails once.
 pub(in crate::kill_matrix) fn has_one_restarted(answers: u32) -> Say {
     match answers {
         0 => calls(vec![ask(Priority::Normal, "Keep the notes of the flood."), mark("beside it")]),

@@ -1,4 +1,4 @@
-//! Claims that a judge rejects and confirms, and one who can't be reached at once.
+//! Claims that a judge rejects and confirms, and a judge that can't be reached at first.
 
 use provost_engine::judged_spawn_tool;
 use provost_event::{GoalPolicy, ModelPolicy, RunPolicy};
@@ -41,7 +41,7 @@ fn verdict(achieved: bool) -> Say {
     Say::Text(verdict.to_string())
 }
 
-/// One who has no time, then no verdict, and then a no.
+/// A judge that times out, then gives no verdict, and then rejects.
 pub(in super::super) fn judge(answers: u32) -> Say {
     match answers {
         0 => Say::Limited,
@@ -51,7 +51,7 @@ pub(in super::super) fn judge(answers: u32) -> Say {
     }
 }
 
-/// One who says no amid the work and at the limit.
+/// A judge that rejects at an interval and at the limit.
 pub(in super::super) fn patient_judge(answers: u32) -> Say {
     verdict(answers >= 2)
 }

@@ -1,11 +1,11 @@
-//! Somebody else's program at a terminal in the place of a model.
+//! An external agent at a terminal.
 
 use std::collections::BTreeMap;
 
 use provost_event::{Channel, ExternalPolicy, ModelPolicy, Permission, RunPolicy, WindowSize};
 use provost_harness::consent_tools;
 
-/// Takes a task, asks whether it may write it down, and does so.
+/// Reads a task, asks for consent to write it to a file, and writes it.
 const NOTARY: &str = r#"
 printf 'Task: '; read -r task
 printf 'Write it down? [y/N] '; read -r answer
