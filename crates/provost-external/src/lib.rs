@@ -21,8 +21,8 @@
 //!
 //! Invariants:
 //! - What the terminal shows is in the log before any component acts on it.
-//! - Nothing is typed before the program reads it, and no words into a password prompt: both are checked on the terminal's
-//!   own thread, right before the keys.
+//! - Nothing is typed before the program reads it, and no text into a password prompt: both are checked on the
+//!   terminal's own thread, right before the keys.
 //! - An answer is bound to its question: a question whose fingerprint is no longer asked is not answered.
 //! - While a person is attached who may type, nothing is answered automatically.
 

@@ -5,7 +5,7 @@
 pub struct ModelLimits {
     /// Until the connection is made; then the call fails as `transport`. Default 10 s.
     pub connect_ms: u64,
-    /// From the request until the first event of any kind, pings included. Then it fails as `silent`. Default 120 s.
+    /// From the request until the first event, pings included. Then it fails as `silent`. Default 120 s.
     pub first_event_ms: u64,
     /// Without any event, pings included, after the first; then it fails as `stalled`. Default 120 s.
     pub gap_ms: u64,

@@ -3,7 +3,8 @@
 //! - A prediction is right if a label accepts its kind and it comes between the label's beginning (0.05 s early is
 //!   tolerated) and its end. Labels of failures and completions are points: they end 3 s after they begin.
 //! - A label that no prediction meets is missed. More than one prediction may meet it.
-//! - A prediction that meets no label is a false alarm, unless it comes at most 0.4 s after the end of one that accepts it.
+//! - A prediction that meets no label is a false alarm, unless it comes at most 0.4 s after the end of one that
+//!   accepts it.
 //! - The delay of a label is that of the first prediction that meets it.
 //! - "A person must act" takes approvals, other waits, passwords and ready composers as one kind.
 

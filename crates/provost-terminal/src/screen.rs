@@ -99,8 +99,8 @@ impl Screen {
         screen.rows(0, self.size.cols.max(1)).map(|row| told(row).trim_end().to_owned()).collect()
     }
 
-    /// The text of one row's cells from one column up to another (from 0, without the last), blanks and all; empty beyond
-    /// the window.
+    /// The text of one row's cells from column `from` up to `to` (from 0, exclusive), including blanks; empty
+    /// beyond the window.
     #[must_use]
     pub fn row_text(&self, row: u16, from: u16, to: u16) -> String {
         let screen = self.emulator.parser.screen();

@@ -18,10 +18,11 @@ pub enum Signal {
     Title(String),
     /// Program status (OSC 7501): the fields in order, including `state`.
     Status(Vec<(String, String)>),
-    /// A shell's mark (OSC 133): `A` prompt starts, `B` it ends, `C` output starts, `D` the command ended, with its
-    /// exit status if told.
+    /// A shell's mark (OSC 133): `A` prompt starts, `B` it ends, `C` output starts, `D` the command ended, with
+    /// its exit status if known.
     Mark(char, Option<i32>),
-    /// Progress (ConEmu's OSC 9;4): its state (0 none, 1 normal, 2 error, 3 indeterminate, 4 paused) and percentage.
+    /// Progress (ConEmu's OSC 9;4): a state (0 none, 1 normal, 2 error, 3 indeterminate, 4 paused) and a
+    /// percentage.
     Progress(u8, Option<u8>),
     /// A notification (OSC 9, 99, 777).
     Notification(String),

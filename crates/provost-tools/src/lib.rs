@@ -25,7 +25,7 @@
 //! - Only regular files are read; a FIFO or a device never makes a call hang.
 //! - A file is replaced as a whole or not at all.
 //! - No tool holds more in memory than its named limits, for any size of its input.
-//! - A program at a terminal belongs to one session, and ends with it. Nothing is typed into a prompt for a password.
+//! - A program at a terminal belongs to one session, and ends with it. Nothing is typed into a password prompt.
 //! - The tools read no environment; `provost-process` selects the variables that a child may see.
 
 mod arguments;

@@ -86,7 +86,7 @@ impl Attached {
 }
 
 impl AttachedInput {
-    /// Sends these bytes as keyboard input. They are ignored if the role is [`Role::Watch`].
+    /// Sends these bytes as keyboard input. They are ignored for a terminal that only watches.
     ///
     /// # Errors
     /// When the socket fails.

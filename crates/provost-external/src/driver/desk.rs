@@ -81,7 +81,7 @@ impl Desk {
         self.notes.clone()
     }
 
-    /// Passes `ask` on as `call`, which is told if the question is withdrawn. Returns whether it is still asked.
+    /// Passes `ask` on as `call`, and reports a withdrawal of the question. Returns whether it is still asked.
     pub(crate) fn hand_on(&self, ask: &TerminalAsk, call: &CallId) -> bool {
         self.handed.set(Some((call.clone(), ask.fingerprint.clone())));
         let stands = self.standing.borrow().asks(&ask.fingerprint);

@@ -70,7 +70,7 @@ impl Looker {
                     waiting.extend(children);
                 }
                 let is_foreground = Some(stat.group) == foreground;
-                // A program that has left the session (su does) may read the terminal without being its foreground.
+                // A program that has left the session (as su does) may read the terminal from the background.
                 if !is_foreground && stat.process.session == session {
                     continue;
                 }

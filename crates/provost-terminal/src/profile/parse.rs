@@ -152,8 +152,8 @@ fn inherited(name: &str, parent: Option<String>, kind: ProgramKind) -> Result<Op
         inherits: parent.clone(),
         shipped: shipped::NAMES.join(", "),
     };
-    // One level only: a shipped parent that inherits by itself would have been read here as well, so the generic one,
-    // which has no parent, is where every chain ends.
+    // One level only: a shipped parent is parsed together with its own parent, and every chain ends at the generic
+    // profile, which has none.
     let parent_profile =
         Some(&parent).filter(|parent| *parent != name).and_then(|parent| shipped::profile(parent));
     let parent_profile = parent_profile.ok_or_else(unknown)?;

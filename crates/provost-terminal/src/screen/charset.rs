@@ -1,4 +1,4 @@
-//! The character sets that a program can switch to: ASCII, and DEC's line drawing, which dialogs and frames are made of.
+//! The character sets that a program can select: ASCII, and DEC's line drawing, used by dialogs and frames.
 
 /// Which of the two sets are line drawing, and which one is in use.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -43,7 +43,7 @@ pub(crate) fn snapshot(emulator: &Emulator) -> String {
     if !emulator.title.is_empty() {
         bytes.push_str(&format!("\x1b]2;{}\x1b\\", emulator.title));
     }
-    // To leave a cursor past a last column that is blank, the library steps back from there, and would step over it.
+    // For a cursor past a blank last column, the library emits a step back that would go one column too far.
     bytes.replace("\x1b7\x08", &format!("\x1b7\x1b[{}G", screen.size().1))
 }
 
