@@ -1,4 +1,4 @@
-//! What hooks are asked of agents that work for others, through the real harness.
+//! Hooks about sub-agents, through the real harness.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -34,7 +34,7 @@ async fn run_with(harness: &AgentHarness, policy: RunPolicy) -> Outcome {
     timeout(DEADLINE, run.run(&CancellationToken::new())).await.expect("in time").expect("it rests")
 }
 
-/// Hooks that note what they are told, and say what `spawn` and `child_end` say.
+/// Hooks that record their inputs, and return the actions of `spawn` and `child_end`.
 fn noting(
     told: &Lines,
     spawn: fn(&OnSpawnInput<'_>) -> OnSpawnAction,
@@ -187,7 +187,7 @@ async fn spawn_hooks_stand_between_the_permissions_and_consent() {
     policy.agent.permissions.deny = vec!["reviewer".to_owned()];
     policy.agent.permissions.ask = vec!["worker".to_owned()];
     assert_eq!(run_with(&harness, policy).await, DONE);
-    // What the permissions deny no hook hears of, and what a hook denies no person is asked about.
+    // Calls denied by permissions reach no hook, and calls denied by a hook reach no approver.
     let wants = lines(&told).lines().filter(|line| line.contains("wants")).count();
     assert!(wants == 1 && lines(&told).contains(r#"0 wants Some("worker")"#), "{}", lines(&told));
     let log = home.read(SessionId::root(RUN).into(), Seq::START, 1_000).await.expect("a log");
@@ -199,7 +199,7 @@ async fn spawn_hooks_stand_between_the_permissions_and_consent() {
     assert_eq!(denied.count(), 2);
 }
 
-/// Programs that note who is asked what, and about whom.
+/// Programs that record each question, and its agent.
 struct Noting(Arc<Mutex<BTreeMap<String, Vec<String>>>>);
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! Observers of runs whose agents have others work for them, through the real harness.
+//! Observers of runs with sub-agents, through the real harness.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -35,7 +35,7 @@ async fn finish(run: &mut Harness) -> Outcome {
     timeout(DEADLINE, run.run(&CancellationToken::new())).await.expect("in time").expect("it rests")
 }
 
-/// Opens the run as soon as whoever worked on it has given it up.
+/// Opens the run as soon as its last holder has released it.
 async fn open(harness: &AgentHarness) -> Harness {
     loop {
         match harness.open(RUN).await {
@@ -46,7 +46,7 @@ async fn open(harness: &AgentHarness) -> Harness {
     }
 }
 
-/// The events of one log, a line each: kind, depth and parent, and what a handing over says.
+/// The events of one log, a line each: kind, depth and parent, and the content of a handoff.
 fn of_log(events: &[Arc<Observed>], actor: ActorKey) -> String {
     let mut out = String::new();
     let entries = events.iter().filter(|event| matches!(event.body, ObservedBody::Entry(_)));
@@ -202,7 +202,7 @@ agents:
         let mut run = first.start(RUN, "the goal", policy).await.expect("it starts");
         let cancel = CancellationToken::new();
         let stop = cancel.clone();
-        // It rests as soon as the worker is at work.
+        // It is suspended as soon as the worker runs.
         let watched = tokio::task::spawn_blocking(move || {
             while let Ok(event) = seen.recv_timeout(DEADLINE) {
                 let is_worker = matches!(event.actor, ActorKey::Session(session) if session.agent == 2);
@@ -285,7 +285,7 @@ async fn an_observer_that_hangs_hurts_none_of_fifty_agents_and_no_other_observer
     let depths = of_kind(K::SessionStart).iter().map(|event| event.chain.depth).collect::<Vec<_>>();
     let at = |depth| depths.iter().filter(|one| **one == depth).count();
     assert_eq!([at(0), at(1), at(2)], [1, 7, 42]);
-    // Each log is told in its order, whatever the others do.
+    // Each log is reported in order, regardless of the others.
     for agent in 0..50 {
         let actor = ActorKey::from(SessionId { run: RUN, agent });
         let seqs = events.iter().filter(|event| event.actor == actor).filter_map(|event| match &event.body {

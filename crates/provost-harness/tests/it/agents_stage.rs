@@ -1,4 +1,4 @@
-//! A root that has reviewers work for it, each of which has workers: a real home and scripted words.
+//! A root with reviewers, each of which has workers: a real backend and scripted answers.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use provost_store::{LocalHome, MemoryStore};
 
 pub(crate) const RUN: RunId = RunId::from_entropy(21);
 
-/// One reviewer, which asks for one worker, which is done at once.
+/// One reviewer, which spawns one worker, which is done at once.
 pub(crate) const TWO_LEVELS: &str = "
 answers: [{tools: [{reviewer: {goal: review it}}]}, {text: all is reviewed}]
 agents:
@@ -25,7 +25,7 @@ pub(crate) fn home() -> Arc<LocalHome> {
     Arc::new(LocalHome::new(MemoryStore::new(), Arc::new(SystemClock)).expect("a home"))
 }
 
-/// A harness over `home`, as a process of its own has it.
+/// A harness on `home`, as in a separate process.
 pub(crate) fn harness(
     home: &Arc<LocalHome>,
     script: &str,
@@ -42,7 +42,7 @@ pub(crate) fn no_hooks() -> HookRegistry {
     HookRegistry::builder().freeze().expect("no hooks")
 }
 
-/// Agents that can ask for reviewers (urgent), for workers, and for their like.
+/// Agents that can spawn reviewers (urgent), workers, and copies of themselves.
 pub(crate) fn policy() -> RunPolicy {
     let tools = vec![spawn_tool(), agent_tool("reviewer", "It reviews."), agent_tool("worker", "It works.")];
     let agent = AgentPolicy {

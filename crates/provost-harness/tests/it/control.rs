@@ -1,4 +1,5 @@
-//! Control over whole runs: real home, real loop, scripted words; what each typed hook may do, and what none may.
+//! Control over whole runs: real backend, real loop, scripted answers; what each typed hook can do, and what none
+//! can.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -13,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::control_stage::*;
 
-/// Says `first` the first time, and goes on afterwards.
+/// Returns `first` the first time, and continues afterwards.
 fn once<E: HookEvent>(first: fn() -> E::Action, then: fn() -> E::Action) -> impl Hook<E> {
     let is_first = Mutex::new(true);
     from_fn::<E>(move |_| if std::mem::take(&mut *is_first.lock().unwrap()) { first() } else { then() })
@@ -58,7 +59,7 @@ async fn each_event_fires_at_its_moment_with_its_input() {
     let mut stage = bench.start().await;
     assert_eq!(stage.goes().await, DONE);
     let mut told = told.lock().unwrap().clone();
-    // The two calls go side by side: what is said of one keeps its order, not what is said of both.
+    // The two calls run in parallel: only the events of each call have a fixed order.
     told[3..9].sort_by_key(|line| (line.contains("call_1_2"), 0));
     assert_eq!(
         told,
@@ -243,7 +244,7 @@ async fn a_paused_run_goes_on_in_another_process() {
     let mut first = Bench::new(ONE).on("pauses", pauses()).start_at(home()).await;
     assert_eq!(paused_by(&first.goes().await), "pauses");
     drop(first);
-    // It has the same hooks by name, and they have changed their mind.
+    // It has hooks with the same names and other actions.
     let goes = from_fn::<PreToolCall>(|_| PreToolCallAction::Continue);
     let home = home();
     let (harness, tape, called, _) = Bench::new(ONE).on("pauses", goes).harness(home.clone());

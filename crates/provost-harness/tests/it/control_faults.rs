@@ -1,4 +1,4 @@
-//! Reminders, hooks that misbehave, and stops amid hooks: over whole runs.
+//! Reminders, faulty hooks, and stops during hooks: over whole runs.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -88,7 +88,7 @@ async fn reminders_come_once_wrapped_once_and_behind_the_results() {
     let (_, announced) =
         text(0).split_once("<system-reminder id=\"").map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
     let id = announced.split('"').next().unwrap();
-    // Seven, and what says whose words they are.
+    // Seven, and the announcement of the id.
     assert_eq!(text(1).matches(&format!("<system-reminder id=\"{id}\">")).count(), 8, "{}", text(1));
     assert_eq!(text(1).matches("system-reminder").count(), 16, "{}", text(1));
     let last_result = asked[1].iter().rposition(|part| part.starts_with("result")).unwrap();
@@ -152,7 +152,7 @@ async fn without_a_grant_there_is_no_handle() {
 
 // ---- hooks that misbehave -----------------------------------------------------------------------------------------
 
-/// Never answers, and says when it is asked.
+/// Never answers, and reports each call.
 struct Hangs(mpsc::UnboundedSender<()>);
 
 macro_rules! hangs {

@@ -1,4 +1,4 @@
-//! Observers of all bad kinds beside one run: it doesn't wait for them, and what each saw and lost adds up.
+//! Faulty observers of all kinds with one run: it doesn't wait for them, and the counts of each add up.
 
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -21,7 +21,7 @@ fn long_script() -> String {
     format!("answers:\n{}  - text: done\n", turns.collect::<String>())
 }
 
-/// Awaits what never comes.
+/// Awaits a future that never completes.
 struct Waits;
 
 #[async_trait]
@@ -44,7 +44,7 @@ impl Observer for HangsAtTheEnd {
     }
 }
 
-/// Runs the long script; how long it took, and what is told of each observer.
+/// Runs the long script; its duration, and the statistics of each observer.
 async fn watched(observers: Observers) -> (Duration, Vec<ObserverReport>) {
     let (harness, _home) = harness(&long_script(), observers);
     let mut policy = policy();

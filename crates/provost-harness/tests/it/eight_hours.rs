@@ -1,5 +1,6 @@
-//! A night of eight simulated hours in which the provider fails in one way after the other: the run is done in the
-//! morning, each thing once, and waiting was no work. A real server on loopback, the real client, home and harness.
+//! Eight simulated hours in which the provider fails in one way after the other: the run is completed in the end,
+//! each step is done once, and waits aren't worked time. A real server on loopback, the real client, backend and
+//! harness.
 
 mod tree;
 
@@ -32,10 +33,10 @@ const MINUTE_MS: u64 = 60_000;
 const HOUR_MS: u64 = 60 * MINUTE_MS;
 const STEP_MS: u64 = 10 * MINUTE_MS;
 
-/// The head and the body of an answer to a request's body, and whether the night is nearly over.
+/// The head and the body of the response to a request's body; the flag is set near the end of the eight hours.
 type Answer = fn(&str, bool) -> (String, String);
 
-/// What the provider does at a time of the night; an empty head closes the connection without a word. `None`: it answers.
+/// The provider's fault at a time; an empty head closes the connection without a response. `None`: it answers.
 fn fault(elapsed_ms: u64) -> Option<(String, String)> {
     let fault = match elapsed_ms * 4 / HOUR_MS {
         2..=5 => failure("529 Overloaded", "overloaded_error", "full"),
@@ -59,7 +60,7 @@ fn step(body: &str, is_late: bool) -> (String, String) {
     calls(&[(format!("t{number}"), "work", json!({"step": number}))])
 }
 
-/// An answer that calls tools: an id, a name and the arguments of each call.
+/// An answer with tool calls: an id, a name and the arguments of each call.
 fn calls(calls: &[(String, &str, Value)]) -> (String, String) {
     let blocks = calls.iter().enumerate().flat_map(|(index, (id, name, input))| {
         let block = json!({"type": "tool_use", "id": id, "name": name, "input": {}});
@@ -81,7 +82,7 @@ fn answer(blocks: Vec<String>, stop_reason: &str) -> (String, String) {
     (OK.to_owned(), events(&all.iter().map(String::as_str).collect::<Vec<_>>()))
 }
 
-/// Whole answers that were sent.
+/// The number of complete answers sent.
 type Sent = Arc<AtomicU64>;
 
 async fn serve(mut stream: TcpStream, clock: Arc<SimulatedClock>, answer: Answer, sent: Sent) {
@@ -115,7 +116,7 @@ async fn serve(mut stream: TcpStream, clock: Arc<SimulatedClock>, answer: Answer
     }
 }
 
-/// A tool that takes ten minutes, and what it has done.
+/// A tool that takes ten minutes, and its finished work.
 struct Work {
     spec: ToolSpec,
     clock: Arc<SimulatedClock>,
@@ -158,7 +159,8 @@ impl Model for TakesNoTime {
     }
 }
 
-/// A model behind a server that lives as long as `tasks`, as does what moves `clock` on; and what it sent.
+/// A model with a server that lives as long as `tasks`, as does the task that advances `clock`; and the number of
+/// its answers.
 async fn provider(
     clock: &Arc<SimulatedClock>,
     answer: Answer,

@@ -1,4 +1,4 @@
-//! The harness as an embedder meets it: real home, real loop, scripted words.
+//! The harness from an embedding program's view: real backend, real loop, scripted answers.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 const RUN: RunId = RunId::from_entropy(9);
 
-/// A tool made of a function.
+/// A tool from a function.
 struct Made<F>(ToolSpec, F);
 
 #[async_trait]
@@ -107,7 +107,7 @@ impl Scene {
         self
     }
 
-    /// A harness in a process of its own, as far as the store can tell.
+    /// A harness in a separate process, as far as the store can tell.
     fn harness(&self) -> (AgentHarness, Arc<LocalHome>) {
         let clock = Arc::new(SystemClock);
         let home = Arc::new(LocalHome::new(self.store.clone(), clock.clone()).expect("a home"));
@@ -170,7 +170,7 @@ async fn reads_of_one_answer_run_side_by_side() {
         .tool(made("act", Access::Reads, move |_, _| {
             let together = together.clone();
             async move {
-                // Nobody gets past this alone.
+                // No task gets past this alone.
                 together.wait().await;
                 ToolOutput::ok("met")
             }
@@ -264,7 +264,7 @@ async fn a_stepped_run_takes_one_turn_at_a_time() {
     assert_eq!(run.run_turn(&cancel).await.expect("a turn"), TurnState::Continue);
     assert_eq!(scene.finished().await.len(), 1, "the second turn waits to be asked for");
     drop(run);
-    // Another process goes on where this one stood.
+    // Another process continues where this one stopped.
     let (harness, _home) = scene.harness();
     let mut run = open_when_free(&harness, RUN).await;
     assert_eq!(run.run_turn(&cancel).await.expect("a turn"), TurnState::Continue);
@@ -273,7 +273,7 @@ async fn a_stepped_run_takes_one_turn_at_a_time() {
     assert_eq!(run.run_turn(&cancel).await.expect("a turn"), done, "and stays done");
 }
 
-/// Opens a run that was dropped: its claim is free as soon as its task has gone.
+/// Opens a run that was dropped: its lease is released as soon as its task has ended.
 pub(crate) async fn open_when_free(harness: &AgentHarness, run: RunId) -> provost_harness::Harness {
     let deadline = tokio::time::Instant::now() + Duration::from_secs(10);
     loop {

@@ -1,4 +1,4 @@
-//! What a judge is shown of real work: out of the log and the workspace, with real tools, files, hooks and git.
+//! The evidence of real work: from the log and the workspace, with real tools, files, hooks and git.
 
 use expect_test::{expect, expect_file};
 use provost_engine::tokens_of;
@@ -35,7 +35,7 @@ async fn what_the_agent_commits_is_still_a_change() {
     let stage = Stage::new().with_git();
     let commit = "printf 'hello\\n' > greeting.txt && git add -A && \
          git -c user.name=a -c user.email=a@b -c commit.gpgsign=false commit -qm work && rm old.txt";
-    // A commit in the second in which the agent began counts as made before it: this one is of the day after.
+    // A commit in the second in which the agent started counts as made before it: this one is of the next day.
     let tomorrow = "export GIT_COMMITTER_DATE=\"$(( $(date +%s) + 86400 )) +0000\"";
     let asked = stage.plays(vec![sh(&format!("{tomorrow} && {commit}"))]).await;
     expect![[r#"
@@ -153,7 +153,7 @@ async fn no_judge_sees_a_secret() {
     let asked = stage
         .plays(vec![
             write(&format!("{shaped}.txt"), known),
-            // The secret lies across the place where the output is cut.
+            // The secret spans the place where the output is cut.
             sh(&format!(
                 "yes x | head -n 590; printf '%s\\n' '{shaped}'; yes y | head -n 3000; printf '{known}'"
             )),
@@ -171,7 +171,7 @@ async fn no_judge_sees_a_secret() {
     );
 }
 
-/// A run of so many turns with a call each, behind one with a plan.
+/// A run of this many turns with a call each, after one with a plan.
 async fn long(turns: u32) -> Played {
     let mut stage = Stage::new();
     stage.goal.evidence_tokens_max = 2_000;

@@ -1,4 +1,4 @@
-//! Where agents work for judges to see: real tools, files, hooks and git, and a judge that keeps what it is asked.
+//! A run whose judge's evidence is recorded: real tools, files, hooks and git.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -33,10 +33,10 @@ const YES: &str = r#"{"achieved": true, "reasoning": "It is there.", "confidence
 
 // ---- who speaks ---------------------------------------------------------------------------------------------------
 
-/// What an agent answers: words, then calls.
+/// An agent's answer: text, then calls.
 pub(crate) type Line = (String, Vec<(&'static str, Value)>);
 
-/// Says what a function of the agent's number and of its answers so far says.
+/// Answers by a function of the agent's number and of the number of its answers so far.
 struct Agent<F> {
     line: F,
     read: Arc<AtomicUsize>,
@@ -66,7 +66,7 @@ impl<F: Fn(u32, u32) -> Line + Send + Sync> Model for Agent<F> {
         }
         content.extend(calls.into_iter().zip(1..).map(|((name, input), place)| {
             Block::ToolCall(ToolCall {
-                // The same names in each answer, as some providers have it.
+                // The same ids in each answer, as with some providers.
                 id: CallId::from(format!("call_{place}").as_str()),
                 name: name.to_owned(),
                 input: Json::of(&input).unwrap(),
@@ -77,7 +77,7 @@ impl<F: Fn(u32, u32) -> Line + Send + Sync> Model for Agent<F> {
     }
 }
 
-/// Finds everything achieved, and keeps what it was asked, and how many entries were read for that.
+/// Finds everything achieved, and records its prompt and how many entries were read for it.
 #[derive(Default)]
 struct Judge {
     asked: Mutex<Vec<(String, usize)>>,
@@ -103,7 +103,7 @@ impl Model for Judge {
     }
 }
 
-/// A home that counts the entries which are read.
+/// A backend that counts the entries read.
 struct Counted {
     home: LocalHome,
     read: Arc<AtomicUsize>,
@@ -167,9 +167,9 @@ pub(crate) struct Stage {
     pub(crate) goal: GoalPolicy,
     pub(crate) limits: Limits,
     pub(crate) stop_hooks: Vec<StopHookPolicy>,
-    /// Words to the agent before it begins.
+    /// Messages to the agent before it starts.
     pub(crate) said: Vec<&'static str>,
-    /// Where worktrees are made; without, nobody asks for other agents.
+    /// The folder for worktrees; without it no agents are spawned.
     pub(crate) trees: Option<PathBuf>,
 }
 
@@ -177,7 +177,7 @@ pub(crate) struct Played {
     pub(crate) asked: Vec<String>,
     /// Entries read for each question.
     pub(crate) read: Vec<usize>,
-    /// Entries that the root's log had in the end.
+    /// Entries of the root's log at the end.
     pub(crate) entries: usize,
     pub(crate) outcome: Outcome,
 }
@@ -200,7 +200,7 @@ impl Stage {
         self.folder.path()
     }
 
-    /// A repository with a commit, made before the agent begins.
+    /// A repository with a commit, created before the agent starts.
     pub(crate) fn with_git(self) -> Self {
         std::fs::write(self.path().join("old.txt"), "one\ntwo\n").unwrap();
         std::fs::write(self.path().join("test.sh"), "grep -q hello greeting.txt\n").unwrap();
@@ -221,14 +221,14 @@ impl Stage {
                 goal: Some(Box::new(self.goal.clone())),
                 tools,
                 limits: self.limits,
-                stop_hooks: self.stop_hooks.clone(), // What is said before the agent may begin is heard in its first turn.
+                stop_hooks: self.stop_hooks.clone(), // Messages before the agent's start are part of its first turn.
                 pace: if self.said.is_empty() { Pace::Free } else { Pace::Stepped },
                 ..AgentPolicy::new(ModelPolicy::new("agent", 1_000), self.path().to_owned())
             })
         }
     }
 
-    /// What the judge was asked while the agent answered `lines`, and then that it is done.
+    /// The judge's prompts for an agent that answers `lines`, and then claims to be done.
     pub(crate) async fn plays(&self, lines: Vec<Line>) -> Vec<String> {
         let line = move |_, answers: u32| {
             let line = lines.get(usize::try_from(answers).unwrap());

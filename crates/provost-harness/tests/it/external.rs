@@ -1,5 +1,5 @@
-//! Somebody else's program as an agent, through the whole harness: what drives it is given words, asked for answers, and
-//! told to end it. Real store, real stop hooks, real judges' wire; only the program is played.
+//! An external agent in the whole harness: its driver gets prompts, is asked for answers, and is told to end it.
+//! Real store, real stop hooks, real judges' wire format; only the program is simulated.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -26,25 +26,25 @@ const RUN: RunId = RunId::from_entropy(808);
 const ROOT: SessionId = SessionId::root(RUN);
 const DEADLINE: Duration = Duration::from_secs(20);
 
-/// What the program does in an exchange, once it was told what is pending.
+/// The program's behaviour in an exchange, after the pending messages.
 #[derive(Clone)]
 enum Act {
     Says(&'static str),
     /// Asks for consent to a command.
     Asks(&'static str),
-    /// Waits until somebody says something, and repeats it.
+    /// Waits for a message, and repeats it.
     Listens,
-    /// Works until it is told to stop.
+    /// Works until it is cancelled.
     Hangs,
-    /// Is still being typed to when it is told to stop.
+    /// Is cancelled while its prompt is being typed.
     HangsFirst,
-    /// Was started anew, and remembers nothing.
+    /// Was restarted without its state.
     StartsOver,
     Fails(ErrorClass),
     Panics,
 }
 
-/// Plays a program, and remembers what was done to it, a line each.
+/// Simulates a program, and records the calls to it, a line each.
 #[derive(Clone)]
 struct Play {
     acts: Arc<Mutex<VecDeque<Act>>>,
@@ -266,7 +266,7 @@ async fn consent_is_asked_of_whoever_answers_and_given_by_the_driver() {
     }
 }
 
-/// The entry that asks somebody, once it is there.
+/// The entry of the approval request, once it exists.
 async fn asked(home: &Arc<LocalHome>) -> provost_event::Seq {
     use futures::StreamExt as _;
     let mut records = home.subscribe(ROOT.into(), provost_event::Seq::START);
@@ -319,7 +319,7 @@ async fn a_pause_stops_the_exchange_and_ends_the_program_and_a_resume_tells_it_n
     assert!(matches!(handle.await.unwrap(), Outcome::Paused { .. }));
     assert_eq!(stage.seen(), ["exchange", "told: make it", "hangs", "closed"]);
 
-    // Another process: nothing is remembered but the log.
+    // Another process: its only state is the log.
     let mut run = stage.harness(&home).open(RUN).await.unwrap();
     run.resume("a person", Budget::default(), None).await.unwrap();
     assert_eq!(finish(run).await, Outcome::UNVERIFIED);

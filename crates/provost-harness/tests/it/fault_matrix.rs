@@ -1,5 +1,6 @@
-//! Every fault that a model's server can have, once, five times and for ever: each is survived, or suspends the run, and
-//! a resume completes it. A real server on loopback, the real client, home and harness; only the clock is simulated.
+//! Every fault of a model's server, once, five times and permanently: each is survived, or suspends the run, and a
+//! resume completes it. A real server on loopback, the real client, backend and harness; only the clock is
+//! simulated.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,41 +16,42 @@ use tokio_util::sync::CancellationToken;
 
 use crate::provider_faults::{OK, START, done, events, failure, good, policy, read_request};
 
-/// What the server does in place of an answer.
+/// The server's response in place of an answer.
 #[derive(Debug, Clone, Copy)]
 enum Fault {
     /// A status with the provider's type of error, and headers.
     Status(&'static str, &'static str),
     /// The provider says that the conversation is too long.
     TooLong,
-    /// The connection closes without a word.
+    /// The connection closes without a response.
     Reset,
-    /// The answer breaks off.
+    /// The answer is cut off.
     Cut,
-    /// The answer stops coming.
+    /// The answer stalls.
     Stall,
-    /// Nothing comes at all.
+    /// No response at all.
     Silent,
     /// An empty body.
     Empty,
-    /// What is no JSON in the stream.
+    /// Invalid JSON in the stream.
     BadJson,
     /// An error in the stream.
     ErrorEvent,
-    /// A complete answer that says nothing.
+    /// A complete, empty answer.
     EmptyAnswer,
 }
 
-/// What becomes of the run.
+/// The effect on the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Expected {
-    /// It is tried again, and suspended only when that goes on for longer than patience lasts.
+    /// It is retried, and suspended only if the fault outlasts `model_patience_ms`.
     TriedAgain,
-    /// It is suspended at the first.
+    /// It is suspended at the first fault.
     Suspended(TroubleCause),
-    /// The conversation is shortened as far as it can be and sent once more, and it is suspended at the second.
+    /// The conversation is compacted as far as possible and sent once more, and the run is suspended at the second
+    /// fault.
     ShortenedOnce(TroubleCause),
-    /// It is asked again twice, and then suspended.
+    /// It is retried twice, and then suspended.
     AskedAgain,
 }
 
@@ -78,7 +80,7 @@ const MATRIX: &[(Fault, Expected)] = &[
     (Fault::EmptyAnswer, Expected::AskedAgain),
 ];
 
-/// A server with a fault for the next so many calls.
+/// A server with a fault for the next calls.
 struct Server {
     fault: Fault,
     left: AtomicUsize,
@@ -122,8 +124,8 @@ impl Server {
     }
 }
 
-/// Runs against a server with `fault` for `times` calls, and resumes until the run completes; returns why it was
-/// suspended each time.
+/// Runs against a server with `fault` for `times` calls, and resumes until the run completes; returns the cause of
+/// each suspension.
 async fn suspensions(fault: Fault, times: usize) -> Vec<TroubleCause> {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let base_url = format!("http://{}", listener.local_addr().expect("an address"));
@@ -145,7 +147,7 @@ async fn suspensions(fault: Fault, times: usize) -> Vec<TroubleCause> {
             tokio::task::yield_now().await;
         }
     });
-    // What a connection is waited for is real time, and short.
+    // Connection timeouts use real time, and are short.
     let limits = ModelLimits { first_event_ms: 40, gap_ms: 40, ..ModelLimits::default() };
     let model = ProviderModel::new(ProviderOptions {
         provider: Provider::new("anthropic", WireFormat::Anthropic, base_url),

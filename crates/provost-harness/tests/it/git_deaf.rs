@@ -1,5 +1,5 @@
-//! Provost's own git starts nothing that a repository, its files or the user's settings name. Each channel on its own: with git
-//! as it is the canary sings, in a run with a goal it doesn't.
+//! Provost's own git starts no program that a repository, its files or the user's settings name. Each channel
+//! separately: plain git starts the canary, a run with a goal doesn't.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::process::Command;
 
 use crate::evidence_stage::{Stage, section, sh};
 
-/// A program that writes down by what it was started.
+/// A program that records by which channel it was started.
 pub(crate) struct Canary {
     song: PathBuf,
     program: PathBuf,
@@ -28,7 +28,7 @@ impl Canary {
         Self { song, program }
     }
 
-    /// What a setting may name.
+    /// A command for a setting.
     fn command(&self, name: &str) -> String {
         format!("'{}' {name}", self.program.display())
     }
@@ -105,14 +105,14 @@ fn git(folder: &Path, arguments: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Has an agent with a goal work in a repository in which `prepare` has set a trap; `provoke` is what git is asked to have it
-/// snap. What the evidence says of files is returned.
+/// Runs an agent with a goal in a repository where `prepare` has set a trap; `provoke` is the git command that
+/// triggers it. Returns the evidence about files.
 async fn check(sings: &str, prepare: impl Fn(&Path, &Canary), provoke: &[&str]) -> String {
     let stage = Stage::new().with_git();
     let elsewhere = tempfile::tempdir().unwrap();
     let canary = Canary::new(elsewhere.path());
     prepare(stage.path(), &canary);
-    // Its size is what it was, and so only its content tells.
+    // Its size is unchanged, so that only its content differs.
     fs::write(stage.path().join("old.txt"), "one\nTWO\n").unwrap();
     let asked = stage.plays(vec![sh("echo hello > greeting.txt")]).await;
     canary.was_silent();
@@ -276,14 +276,14 @@ async fn a_repository_within_the_repository() {
     .await;
 }
 
-/// A command of git that has the channel snap where git hears it, in a repository with `old.txt` in its one commit.
+/// A git command that triggers the channel if git uses it, in a repository with `old.txt` in its only commit.
 struct Channel {
     name: &'static str,
     prepare: &'static str,
     provoke: &'static str,
 }
 
-/// Each on its own; `CANARY` is the program that the setting names.
+/// Each separately; `CANARY` is the program that the setting names.
 const CHANNELS: [Channel; 14] = [
     Channel {
         name: "gpg.program",

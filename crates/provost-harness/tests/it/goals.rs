@@ -1,4 +1,4 @@
-//! Goals over whole runs: what follows from each thing that a judge may say or fail to say.
+//! Goals over whole runs: the effect of each answer and failure of a judge.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::goals_stage::*;
 
-/// Plays a run whose time is only there to be waited for, until it rests.
+/// Plays a run with a clock that is advanced at each wait, until it is suspended or ends.
 async fn play(stage: Stage, change: impl FnOnce(&mut RunPolicy), expected: Expect) -> (Playing, Outcome) {
     let mut playing = stage.start(change).await;
     let outcome = playing.goes().await;
@@ -21,7 +21,7 @@ async fn play(stage: Stage, change: impl FnOnce(&mut RunPolicy), expected: Expec
     (playing, outcome)
 }
 
-/// The same with a clock that jumps to wherever somebody waits for it.
+/// The same with a clock that jumps to the end of each wait.
 async fn play_fast(stage: Stage, clock: Arc<SimulatedClock>, expected: Expect) -> (Playing, Outcome) {
     let mut playing = stage.start(|_| {}).await;
     let outcome = goes_fast(&mut playing, &clock).await;
@@ -42,7 +42,7 @@ async fn goes_fast(playing: &mut Playing, clock: &SimulatedClock) -> Outcome {
     }
 }
 
-/// The waits that judges asked for, in milliseconds.
+/// The waits between judges' calls, in milliseconds.
 async fn waits(playing: &Playing) -> Vec<u64> {
     let log = playing.log(ROOT).await;
     let wait = |entry: &Entry| match entry {
@@ -185,7 +185,7 @@ async fn so_many_rejected_claims_block_the_run_with_the_last_reason_and_a_resume
 
 #[tokio::test]
 async fn turns_in_which_nothing_moves_pause_the_run_as_stuck() {
-    // One call after the other, so that none is a repeated call.
+    // Alternating calls, so that none is a repeated call.
     let circle = [act(1), act(2), act(3)].into_iter().cycle().take(40).collect::<Vec<_>>();
     let stage = Stage::new().agent(circle).judge([yes()]);
     let (mut playing, outcome) = play(
@@ -220,7 +220,8 @@ async fn turns_in_which_nothing_moves_pause_the_run_as_stuck() {
     assert_eq!(playing.charged().await[AGENT].0, 3 + 5 + 5);
 }
 
-// ---- judges who can't tell ----------------------------------------------------------------------------------------
+// ---- judges without a verdict
+// -------------------------------------------------------------------------------------
 
 #[tokio::test]
 async fn a_rate_limit_is_waited_out_once_without_counting() {
@@ -597,7 +598,7 @@ async fn a_stepped_run_is_done_only_when_its_goal_is_verified() {
     assert_eq!(turns, [going_on.clone(), going_on.clone(), going_on, TurnState::Done(DONE)]);
 }
 
-/// Turns are used up, and the judge is asked one last time.
+/// Turns are used up, and the judge is called one last time.
 async fn at_the_limit(judge: Say, rest: Outcome, expected: Expect) {
     let stage = Stage::new().agent([act(1), act(2), act(3)]).judge([judge]);
     let (playing, outcome) = play(stage, |policy| policy.agent.limits.turns_max = 2, expected).await;

@@ -1,5 +1,5 @@
-//! Agents below the root with goals of their own: whoever asked for one is told of it when its goal is verified, or why it
-//! isn't.
+//! Agents below the root with goals of their own: their parent gets the result when the goal is verified, or why
+//! it isn't.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ fn with_worker(goal: GoalPolicy) -> impl FnOnce(&mut RunPolicy) {
     }
 }
 
-/// How the root's calls for other agents ended, and what it was told.
+/// How the root's calls that spawn agents ended, and their results.
 async fn results(playing: &Playing) -> Vec<(ToolStatus, String)> {
     let log = playing.log(ROOT).await;
     let result = |entry: &Entry| match entry {
@@ -183,8 +183,8 @@ async fn a_condition_that_nobody_judges_is_refused() {
     );
 }
 
-/// Three slots: the root, the worker, and the boss, who wants a third for something urgent while the worker is judged.
-/// `amid` happens once the worker is asked to make way.
+/// Three slots: the root, the worker, and the boss, which spawns an urgent third agent while the worker is judged.
+/// `amid` runs once the worker is asked to yield.
 async fn preempted(
     judge: [Say; 2],
     amid: impl AsyncFnOnce(&LocalHome, &SimulatedClock),

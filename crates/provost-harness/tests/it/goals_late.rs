@@ -1,4 +1,4 @@
-//! What comes too late, and what is lost: somebody clears, pauses or cancels while a judge is asked, and processes die.
+//! Late and lost answers: a goal is cleared, paused or cancelled during a judge's call, and processes die.
 
 use std::sync::Arc;
 
@@ -13,15 +13,16 @@ use tokio_util::sync::CancellationToken;
 use crate::goals_stage::*;
 use crate::tree_stage::{Decisions, Mortal};
 
-// ---- somebody interferes ------------------------------------------------------------------------------------------
+// ---- control requests
+// ---------------------------------------------------------------------------------------------
 
 fn cleared() -> Outcome {
     Outcome::Paused { why: PauseReason::GoalCleared { by: "ann".to_owned() } }
 }
 
-/// While the judge says `said`, another process posts `event`.
+/// While the judge's answer is `said`, another process posts `event`.
 async fn interrupted(said: Say, event: RunEvent, expected: Expect) -> (Playing, Outcome) {
-    // Time stands still: whoever answers late does so in time.
+    // Time stands still: a late answer is within its time limit.
     let (stage, _) = Stage::simulated();
     let stage = stage.agent([text("It is done."), text("Really.")]).judge([said, yes()]);
     let mut playing = stage.start(|_| {}).await;
@@ -143,7 +144,7 @@ async fn a_judge_who_does_not_listen_holds_up_a_clear_only_for_a_moment() {
         judges_asked(&stage.tape, 1).await;
         clear(&home, 0).await;
         until(&home, ROOT, 1, |entry| matches!(entry, Entry::GoalCleared(_))).await;
-        // The moment that the judge has, not its timeout.
+        // The grace period of the judge, not its timeout.
         clock.advance_to_sleeper_within(TIMEOUT_MS / 2).await;
     };
     assert_eq!(playing.goes_while(meddle).await, cleared());
@@ -172,7 +173,7 @@ async fn a_goal_that_is_cleared_while_the_run_rests_binds_it_no_more() {
 
 // ---- processes die ------------------------------------------------------------------------------------------------
 
-/// Two claims: one is rejected, one confirmed, after the judge has made trouble.
+/// Two claims: one is rejected, one confirmed, after failures of the judge.
 fn eventful() -> Stage {
     let no_verdict = || text("Hm.");
     Stage::new().agent([act(1), text("It is done."), act(2), text("Now it is done.")]).judge([
@@ -193,15 +194,15 @@ async fn claimed(harness: &AgentHarness, stage: &Stage) -> Result<Harness, Harne
             opened => opened,
         };
         match opened {
-            // The process before is about to let go of it.
+            // The previous process is about to release it.
             Err(HarnessError::Home(HomeError::Held { .. })) => tokio::task::yield_now().await,
             other => return other,
         }
     }
 }
 
-/// Processes that die after so many commits each work on a run, and at last one that lives; returns whether the first
-/// one died.
+/// Processes that die after this many commits each serve a run, and at last one that lives; returns whether the
+/// first one died.
 async fn survives(deaths: &[u32]) -> bool {
     let stage = eventful();
     let mut died = Vec::new();
@@ -222,7 +223,7 @@ async fn survives(deaths: &[u32]) -> bool {
     died[0]
 }
 
-/// Each claim has one verdict, the counters are right, and each answer is paid once.
+/// Each claim has one verdict, the counters are right, and each answer is charged once.
 async fn is_lawful(home: &dyn Home, deaths: &[u32]) {
     let log = home.read(ROOT.into(), Seq::START, 10_000).await.unwrap();
     let story = told(&log);

@@ -1,4 +1,4 @@
-//! What observers, the budget and compaction make of judges.
+//! Judges in observers' events, in the budget and in compaction.
 
 use std::sync::{Arc, Mutex};
 
@@ -62,7 +62,7 @@ fn exhausted(outcome: &Outcome) -> Dimension {
     }
 }
 
-/// Each turn takes 110 tokens by report; a verdict may take 10,000 and takes 55.
+/// Each turn has a reported usage of 110 tokens; a verdict may use 10,000 and uses 55.
 fn tokens(limit: u64) -> impl FnOnce(&mut RunPolicy) {
     move |policy| {
         policy.budget = Budget { tokens: Some(limit), ..Budget::default() };
@@ -101,7 +101,7 @@ async fn money_that_is_used_up_leaves_enough_for_a_last_look_at_the_goal() {
 #[tokio::test]
 async fn judges_take_no_more_than_their_share_and_a_claim_without_it_is_not_believed() {
     let stage = Stage::new().agent([text("It is done.")]).judge([no(), no(), no(), yes()]);
-    // A verdict may take about 10,000, which is set aside: a fifth of the limit leaves room for it two times or three.
+    // A verdict may use about 10,000, which is reserved: a fifth of the limit leaves room for two or three.
     let share = |policy: &mut RunPolicy| {
         policy.budget = Budget { tokens: Some(49_600), ..Budget::default() };
         policy.agent.goal.as_mut().unwrap().rounds_max = 1_000;
@@ -122,7 +122,7 @@ async fn judges_take_no_more_than_their_share_and_a_claim_without_it_is_not_beli
     assert_eq!(playing.goes().await, DONE);
 }
 
-/// Of 100 s the agent works for 90 at most; what is left is for last words and a last look.
+/// Of 100 s the agent works for 90 at most; the rest is for the final summary and a last verification.
 fn limited_time(policy: &mut RunPolicy) {
     policy.budget = Budget { wall_time_ms: Some(100_000), ..Budget::default() };
     policy.agent.goal.as_mut().unwrap().timeout_ms = 3_600_000;

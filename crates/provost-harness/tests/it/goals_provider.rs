@@ -1,5 +1,5 @@
-//! Judges behind a provider that fails: a real HTTP server on loopback that speaks a wire format, the real client, and
-//! time that passes only where somebody waits for it.
+//! Judges with a provider that fails: a real HTTP server on loopback that speaks a wire format, the real client,
+//! and a clock that advances only at waits.
 
 use std::sync::{Arc, Mutex};
 
@@ -45,7 +45,7 @@ fn judge_at(listener: &TcpListener) -> Arc<ProviderModel> {
     Arc::new(ProviderModel::new(options).unwrap())
 }
 
-/// Moves the clock to the end of each wait that the log tells of, as it begins.
+/// Advances the clock to the end of each wait in the log, as it begins.
 async fn wait_out(home: &LocalHome, clock: &SimulatedClock, waits: usize) {
     for wait in 1..=waits {
         let waits_for =
@@ -60,7 +60,7 @@ async fn wait_out(home: &LocalHome, clock: &SimulatedClock, waits: usize) {
     }
 }
 
-/// A run with one claim, whose judge gets these answers, and waits so often.
+/// A run with one claim, whose judge gets these responses, with this many waits.
 async fn run(answers: Vec<(String, String)>, waits: usize, expected: Expect) -> Playing {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let (stage, clock) = Stage::simulated();
@@ -139,7 +139,7 @@ async fn a_verdict_that_breaks_off_is_none_and_what_it_took_is_charged() {
     assert_eq!(playing.charged().await[JUDGE], (2, 21 + 29));
 }
 
-/// Sends the beginning of a verdict to the first who asks, and a whole one to the next.
+/// Sends the beginning of a verdict to the first client, and a whole one to the next.
 async fn stall(listener: TcpListener, begun: oneshot::Sender<()>) {
     let (head, body) = good();
     let head = format!("HTTP/1.1 {head}\r\nconnection: close\r\n\r\n");
@@ -169,7 +169,7 @@ async fn a_stream_that_stalls_is_given_up_after_the_judge_s_time() {
     let home = playing.home.clone();
     let pass = async {
         has_begun.await.unwrap();
-        // The judge's time is the first that anybody waits for.
+        // The judge's timeout is the first wait.
         clock.advance_to_next_sleeper().await;
         wait_out(&home, &clock, 1).await;
     };

@@ -1,5 +1,5 @@
-//! Where runs with goals are played: an agent and judges who say what the test gives them to say, a store on disk, and
-//! the log told in short lines.
+//! A stage for runs with goals: an agent and judges with scripted answers, a store on disk, and the log in short
+//! lines.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) const RUN: RunId = RunId::from_entropy(107);
 pub(crate) const ROOT: SessionId = SessionId::root(RUN);
 pub(crate) const DEADLINE: Duration = Duration::from_secs(10);
-/// When a clock begins that stands still.
+/// The start of a simulated clock.
 pub(crate) const BEGIN: Timestamp = Timestamp(1_000_000);
 pub(crate) const DONE: Outcome = Outcome::VERIFIED;
 pub(crate) const AGENT: &str = "agent";
@@ -39,26 +39,27 @@ pub(crate) const PRICE: Price = Price {
     cache_write: MicroDollars(1_000_000),
     long: None,
 };
-/// What each answer takes, and what each call takes that fails.
+/// The usage of each answer, and of each failed call.
 pub(crate) const OF_AGENT: u64 = 110;
 pub(crate) const OF_JUDGE: u64 = 55;
 pub(crate) const OF_FAILURE: u64 = 7;
 
-// ---- who speaks ---------------------------------------------------------------------------------------------------
+// ---- the models
+// ---------------------------------------------------------------------------------------------------
 
-/// What somebody says when asked.
+/// A model's answer.
 #[derive(Clone)]
 pub(crate) enum Say {
     Text(String),
     Calls(Vec<(&'static str, Value)>),
     Fails(ErrorClass, Option<u64>),
-    /// Nothing until it is told to stop; then it stops.
+    /// No answer until it is cancelled; then it stops.
     Hangs,
-    /// Nothing until it is let or told to stop.
+    /// No answer until it is released or cancelled.
     Stuck(Arc<Semaphore>, Box<Self>),
-    /// Nothing until it is told to stop; then it answers all the same.
+    /// No answer until it is cancelled; then it answers all the same.
     Late(Box<Self>),
-    /// Nothing until it is let, whether it is told to stop or not.
+    /// No answer until it is released, cancelled or not.
     Held(Arc<Semaphore>, Box<Self>),
 }
 
@@ -66,7 +67,7 @@ pub(crate) fn text(text: &str) -> Say {
     Say::Text(text.to_owned())
 }
 
-/// A call of `act` that was never made before with another `n`.
+/// A call of `act` that differs from all calls with another `n`.
 pub(crate) fn act(n: u32) -> Say {
     Say::Calls(vec![("act", json!({ "n": n }))])
 }
@@ -88,7 +89,7 @@ pub(crate) fn verdict(achieved: bool, confidence: f64) -> Say {
     Say::Text(json.to_string())
 }
 
-/// What somebody was asked.
+/// A recorded request.
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
     pub(crate) session: SessionId,
@@ -99,16 +100,16 @@ pub(crate) struct Asked {
     pub(crate) conversation: Vec<String>,
 }
 
-/// Everything that was asked, by whomever.
+/// All requests to all models.
 pub(crate) type Tape = watch::Sender<Vec<Asked>>;
 
-/// Says its lines to each agent or about each agent, the last one for ever; those without lines of their own share the
+/// Answers with its lines for each agent, the last one forever; agents without lines of their own share the
 /// root's.
 struct Voice {
     name: &'static str,
     lines: BTreeMap<u32, Vec<Say>>,
     tape: Tape,
-    /// A request takes no fewer tokens than a quarter of its bytes, if they are counted.
+    /// Whether a request's reported tokens are at least a quarter of its bytes.
     counts: bool,
 }
 
@@ -196,7 +197,7 @@ async fn speak(
             }
             Say::Late(then) => {
                 cancel.cancelled().await;
-                // Whoever told it to stop has gone on meanwhile.
+                // The task that cancelled it has continued by then.
                 for _ in 0..10 {
                     tokio::task::yield_now().await;
                 }
@@ -216,9 +217,10 @@ async fn speak(
     }
 }
 
-// ---- what they work with ------------------------------------------------------------------------------------------
+// ---- the tools
+// ----------------------------------------------------------------------------------------------------
 
-/// Says what it was called with, or always the same.
+/// Returns its arguments, or always the same.
 struct Act(ToolSpec);
 
 #[async_trait]
@@ -244,7 +246,7 @@ pub(crate) fn act_spec() -> ToolSpec {
     }
 }
 
-/// A goal that `judges` judge, each of whom may say so much.
+/// A goal with `judges`, each with this output cap.
 pub(crate) fn goal(judges: &[&str]) -> GoalPolicy {
     let judge = |name: &&str| ModelPolicy { price: Some(PRICE), ..ModelPolicy::new(*name, 300) };
     let goal = GoalPolicy::new("It is there.", judge(&judges[0]));
@@ -253,7 +255,7 @@ pub(crate) fn goal(judges: &[&str]) -> GoalPolicy {
 
 // ---- the stage ----------------------------------------------------------------------------------------------------
 
-/// A store, a clock, and who speaks; any number of processes can work on its run, one after the other.
+/// A store, a clock, and the models; any number of processes can serve its run, one after the other.
 pub(crate) struct Stage {
     pub(crate) folder: Arc<TempDir>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -279,7 +281,7 @@ impl Stage {
         }
     }
 
-    /// One whose time stands still.
+    /// A stage with a simulated clock.
     pub(crate) fn simulated() -> (Self, Arc<SimulatedClock>) {
         let clock = Arc::new(SimulatedClock::at(BEGIN));
         (Self { clock: clock.clone(), ..Self::new() }, clock)
@@ -295,7 +297,7 @@ impl Stage {
         self.voice(JUDGE, 0, lines)
     }
 
-    /// What `name` says to `agent`, or about it.
+    /// The answers of `name` to `agent`, or about it.
     pub(crate) fn voice(mut self, name: &'static str, agent: u32, lines: impl Into<Vec<Say>>) -> Self {
         self.voices.entry(name).or_default().insert(agent, lines.into());
         self
@@ -310,7 +312,7 @@ impl Stage {
         Self { observers, ..self }
     }
 
-    /// One whose models count what they are sent.
+    /// A stage whose models count their requests.
     pub(crate) fn counting(self) -> Self {
         Self { counts: true, ..self }
     }
@@ -319,7 +321,7 @@ impl Stage {
         self.folder.path().join("provost.db")
     }
 
-    /// A policy with the goal that the one judge judges, changed as told.
+    /// A policy with a goal and its only judge, changed by `change`.
     pub(crate) fn policy(&self, change: impl FnOnce(&mut RunPolicy)) -> RunPolicy {
         let mut policy = RunPolicy::new(AgentPolicy {
             goal: Some(Box::new(goal(&[JUDGE]))),
@@ -334,7 +336,7 @@ impl Stage {
         policy
     }
 
-    /// A process of its own, as far as the store can tell.
+    /// A separate process, as far as the store can tell.
     pub(crate) fn process(&self, store: impl SessionStore) -> (AgentHarness, Arc<LocalHome>) {
         let home = Arc::new(LocalHome::new(store, self.clock.clone()).unwrap());
         let mut models = Models::new();
@@ -358,14 +360,14 @@ impl Stage {
         SqliteStore::open(self.database()).unwrap()
     }
 
-    /// Starts a run whose policy is changed as told.
+    /// Starts a run whose policy is changed by `change`.
     pub(crate) async fn start(&self, change: impl FnOnce(&mut RunPolicy)) -> Playing {
         let (harness, home) = self.process(self.store());
         let run = harness.start(RUN, "Make it.", self.policy(change)).await.unwrap();
         Playing { run, home, tape: self.tape.clone(), _folder: self.folder.clone() }
     }
 
-    /// Goes on with the run in another process, as soon as the one before has let go of it.
+    /// Continues the run in another process, as soon as the previous one has released it.
     pub(crate) async fn open(&self) -> Playing {
         let (harness, home) = self.process(self.store());
         let claim = async {
@@ -386,12 +388,12 @@ impl Stage {
     }
 }
 
-/// A run that is worked on.
+/// A served run.
 pub(crate) struct Playing {
     pub(crate) run: Harness,
     pub(crate) home: Arc<LocalHome>,
     tape: Tape,
-    /// A store whose folder is gone says so.
+    /// Keeps the store's folder until the run is dropped.
     _folder: Arc<TempDir>,
 }
 
@@ -409,7 +411,7 @@ impl Playing {
         self.goes().await
     }
 
-    /// While the run goes on by itself, does something, and then waits for its rest.
+    /// Does something while the run continues by itself, and then waits for its suspension or end.
     pub(crate) async fn goes_while(&mut self, meanwhile: impl Future<Output = ()>) -> Outcome {
         let cancel = CancellationToken::new();
         let both = timeout(DEADLINE, async { tokio::join!(self.run.run(&cancel), meanwhile) }).await;
@@ -439,7 +441,7 @@ impl Playing {
         goal_of(&*self.home, ROOT).await
     }
 
-    /// Calls and tokens that the run was charged, by model.
+    /// Calls and tokens charged to the run, by model.
     pub(crate) async fn charged(&self) -> BTreeMap<String, (usize, u64)> {
         charged(&self.log(RUN).await)
     }
@@ -449,7 +451,7 @@ impl Playing {
     }
 }
 
-/// Waits until judges were asked so many times.
+/// Waits until judges were called this many times.
 pub(crate) async fn judges_asked(tape: &Tape, times: usize) {
     let mut tape = tape.subscribe();
     let are_asked =
@@ -457,7 +459,7 @@ pub(crate) async fn judges_asked(tape: &Tape, times: usize) {
     timeout(DEADLINE, tape.wait_for(are_asked)).await.expect("a judge is asked").unwrap();
 }
 
-/// Waits until `actor`'s log has so many entries that `wanted` wants.
+/// Waits until `actor`'s log has this many entries that match `wanted`.
 pub(crate) async fn until(
     home: &LocalHome,
     actor: impl Into<ActorKey>,
@@ -477,7 +479,7 @@ pub(crate) async fn until(
     timeout(DEADLINE, look).await.expect("it is in the log");
 }
 
-/// As one who watches another process's run clears its goal.
+/// Clears the goal of another process's run.
 pub(crate) async fn clear(home: &LocalHome, agent: u32) {
     let event = RunEvent::ClearGoal { agent, by: "ann".to_owned() };
     home.post(RUN.into(), event.into(), None).await.unwrap();
@@ -490,7 +492,7 @@ pub(crate) async fn goal_of(home: &dyn Home, session: SessionId) -> GoalStatus {
     }
 }
 
-/// What each model was paid for by its provider's word: how many calls, and tokens. A call that was lost has none.
+/// The usage of each model by its provider's report: how many calls, and tokens. A lost call has none.
 pub(crate) fn charged(run: &[Arc<Record>]) -> BTreeMap<String, (usize, u64)> {
     let mut charged = BTreeMap::<String, (usize, u64)>::new();
     for record in run {
@@ -508,7 +510,7 @@ pub(crate) fn charged(run: &[Arc<Record>]) -> BTreeMap<String, (usize, u64)> {
 
 // ---- the log in short ---------------------------------------------------------------------------------------------
 
-/// A session's log, a line for each entry that has to do with goals, rests and turns.
+/// A session's log, a line for each entry about goals, suspensions and turns.
 pub(crate) fn told(log: &[Arc<Record>]) -> String {
     log.iter().filter_map(|record| line(&record.entry)).map(|line| line + "\n").collect()
 }

@@ -1,4 +1,4 @@
-//! Typed hooks, asked through the registry, with a clock that the tests move.
+//! Typed hooks, called through the registry, with a simulated clock.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 const SESSION: SessionId = SessionId::root(RunId::from_entropy(5));
-/// Whatever is to happen must have happened by then.
+/// The deadline of every wait.
 const DEADLINE: Duration = Duration::from_secs(10);
 
 fn question(about: HookSubject, details: ConsultDetails) -> Arc<HookQuestion> {
@@ -78,7 +78,7 @@ fn clock() -> SimulatedClock {
     SimulatedClock::at(Timestamp(1_000))
 }
 
-/// Asks, with a clock that stands still.
+/// Calls the hooks, with a clock that stands still.
 async fn ask(builder: HookRegistryBuilder, question: &Arc<HookQuestion>) -> Vec<HookReport> {
     let registry = builder.freeze().expect("a registry");
     let asked = async { registry.ask(question, &clock(), &CancellationToken::new()).await };
@@ -93,7 +93,7 @@ fn failed(why: &str) -> HookDecision {
     HookDecision::Failed(why.to_owned())
 }
 
-/// Registers a hook that says `action`, and returns what comes of it.
+/// Registers a hook that returns `action`; its decision.
 async fn word_of<E: HookEvent>(question: &Arc<HookQuestion>, action: E::Action) -> HookDecision
 where
     E::Action: Clone + Sync,
@@ -152,7 +152,7 @@ async fn each_action_becomes_its_word_in_the_log() {
     assert_eq!(word_of::<OnSessionEnd>(&closing, ()).await, D::Continue);
 }
 
-/// Checks what hooks of `E` are told of `question`.
+/// Checks the input of hooks of `E` for `question`.
 async fn told<E: HookEvent<Action = ()>>(
     question: &Arc<HookQuestion>,
     check: impl for<'a> Fn(E::Input<'a>) + Send + Sync + 'static,
@@ -308,7 +308,7 @@ async fn a_panic_on_a_thread_of_its_own_is_reported_too() {
     assert_eq!(said(&ask(builder, &before_a_call()).await), [("h", failed("it panicked"))]);
 }
 
-/// Never answers; counts how often it was let go.
+/// Never answers; counts how often it was dropped.
 struct Never(Arc<AtomicUsize>);
 
 #[async_trait]
@@ -337,7 +337,7 @@ async fn a_hook_that_never_answers_is_let_go_when_its_time_is_over() {
     let (clock, question, cancel) = (clock(), before_a_call(), CancellationToken::new());
     let moved = async {
         let first = clock.advance_to_next_sleeper().await;
-        // The second sleeps only when the first was let go.
+        // The second waits only after the first was dropped.
         while let_go.load(Ordering::SeqCst) == 0 {
             tokio::task::yield_now().await;
         }
@@ -396,7 +396,7 @@ async fn a_hook_that_blocks_its_thread_holds_up_nobody_beyond_its_time() {
         .freeze()
         .expect("a registry");
     let (clock, question, cancel) = (clock(), before_a_call(), CancellationToken::new());
-    // One thread runs all of this: it is free while the hook is stuck.
+    // All of this runs on one thread, which is free while the hook blocks.
     let both =
         async { tokio::join!(registry.ask(&question, &clock, &cancel), clock.advance_to_next_sleeper()) };
     let (reports, _) = timeout(DEADLINE, both).await.expect("an answer");
@@ -407,7 +407,7 @@ async fn a_hook_that_blocks_its_thread_holds_up_nobody_beyond_its_time() {
     release.send(()).expect("it is still there");
 }
 
-/// Nobody may wait by it.
+/// A clock whose waits panic.
 struct NoTimers;
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! How an executor asks hooks, typed ones and programs: over a real home, with the run's frozen policy.
+//! How an executor calls hooks, typed ones and programs: on a real backend, with the run's frozen policy.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -29,10 +29,10 @@ use tokio_util::sync::CancellationToken;
 
 const RUN: RunId = RunId::from_entropy(6);
 const SESSION: SessionId = SessionId::root(RUN);
-/// Whatever is to happen must have happened by then.
+/// The deadline of every wait.
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// A real home that lets the test have the executor it is given.
+/// A real backend that gives the test the executor it gets.
 struct Caught {
     home: LocalHome,
     executor: Mutex<Option<Arc<dyn Executor>>>,
@@ -85,7 +85,7 @@ impl Home for Caught {
 type Does =
     Box<dyn Fn(String, HookQuestion, CancellationToken) -> BoxFuture<'static, HookAnswer> + Send + Sync>;
 
-/// Hook programs that are functions of this test.
+/// Hook programs from functions of this test.
 struct Programs {
     unwanted: &'static [&'static str],
     does: Does,
@@ -119,7 +119,7 @@ where
     }
 }
 
-/// Each says what its name says.
+/// The answer of each is its name.
 fn as_named() -> Programs {
     does(|name, _, _| async move {
         let words = || name.clone();
@@ -175,7 +175,7 @@ struct Scene {
     folder: tempfile::TempDir,
 }
 
-/// A run that waits for its first turn, and who performs its effects.
+/// A run that waits for its first turn, and the executor of its effects.
 struct Open {
     run: Harness,
     home: Arc<Caught>,
@@ -263,7 +263,7 @@ impl Open {
         self.home.read(SESSION.into(), Seq::START, 1_000).await.expect("a log")
     }
 
-    /// Somebody speaks to the agent, and that is in its log.
+    /// A message to the agent is in its log.
     async fn hears(&self, text: &str) {
         let before = self.log().await.len();
         self.run.say(text, "ann").await.expect("it is said");
@@ -309,7 +309,7 @@ fn failed(why: &str) -> HookDecision {
     HookDecision::Failed(why.to_owned())
 }
 
-/// By that contract a program that several places name is asked once for each occasion.
+/// By that contract a program that is configured several times is called once per question.
 #[tokio::test]
 async fn the_same_program_is_asked_once_by_claude_codes_contract_and_each_time_by_ours() {
     let again = |mut hook: HookPolicy| {
@@ -375,7 +375,7 @@ async fn hooks_of_the_other_contract_start_together_and_all_are_heard() {
             if name.starts_with("own") {
                 return HookAnswer::only(HookDecision::Continue);
             }
-            // Nobody gets past this alone.
+            // No task gets past this alone.
             together.wait().await;
             let no = name == "claude-2";
             HookAnswer::only(if no { HookDecision::Deny("no".into()) } else { HookDecision::Allow })
@@ -456,7 +456,7 @@ async fn a_program_keeps_its_own_time_and_is_let_go_when_it_does_not() {
         let stuck = clock.advance_to_next_sleeper().await;
         let mut let_go = stuck;
         while let_go == stuck {
-            // Who is woken needs a moment to leave.
+            // A woken task needs a moment to end.
             tokio::task::yield_now().await;
             let_go = clock.advance_to_next_sleeper().await;
         }
@@ -498,7 +498,7 @@ async fn programs_are_told_of_results_and_where_the_log_is() {
     });
     let scene = Scene::new(programs, vec![program("h", HookMoment::PostToolCall)]);
     let about = HookSubject::Result { call: "c1".into(), is_error: false };
-    // Any entry will do as the result that a program is told of; it reads it itself.
+    // Any entry will do as the result in the question; the program reads it itself.
     let details = ConsultDetails::Result { call: call(), finished: Seq(1) };
     let consult = Consult { session: SESSION, turn: 1, about, details, limit_ms: None };
     let reports = scene.open().await.ask(consult, CancellationToken::new()).await;

@@ -1,5 +1,5 @@
-//! What agents, tools, hooks and files say to a judge stays a quote, whatever it says: nothing in it becomes a line of
-//! Provost's, in whatever place it stands.
+//! Whatever agents, tools, hooks and files write for a judge stays a quote: none of it becomes a line of
+//! Provost's, in any place of the evidence.
 
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
@@ -20,12 +20,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::injection_texts::hostile;
 
-/// What the engine keeps back for instructions and headings, in tokens.
+/// What the engine reserves for instructions and headings, in tokens.
 const INSTRUCTIONS_TOKENS: u64 = 1_500;
 
 // ---- asking -------------------------------------------------------------------------------------------------------
 
-/// Keeps what it is asked: instructions and question.
+/// Records its prompt: instructions and question.
 #[derive(Default)]
 struct Keeping(Mutex<(String, String)>);
 
@@ -70,7 +70,7 @@ fn question(condition: &str, evidence: &Evidence) -> String {
 
 // ---- reading back -------------------------------------------------------------------------------------------------
 
-/// A question read by the one rule that the judge is told: a line with a word and a bar is a quote.
+/// A question, parsed by the rule in the judge's instructions: a line with a label and a bar is a quote.
 #[derive(Debug, Default, PartialEq)]
 struct Read {
     own: Vec<String>,
@@ -104,7 +104,7 @@ fn read(question: &str) -> Read {
     read
 }
 
-/// A quoted line as it was before anything in it was spelled out.
+/// A quoted line before its characters were escaped.
 fn plain(line: &str) -> String {
     let (mut plain, mut rest) = (String::new(), line);
     while let Some((before, after)) = rest.split_once("\\u{") {
@@ -122,7 +122,7 @@ fn quote(label: &str, text: &str) -> (String, String) {
 
 // ---- the evidence -------------------------------------------------------------------------------------------------
 
-/// Evidence with a text of its own in each place where a text can stand.
+/// Evidence with a text of its own in each place for texts.
 #[derive(Debug, Clone)]
 struct Texts {
     condition: String,
@@ -141,7 +141,7 @@ struct Texts {
     claim: String,
 }
 
-/// The places, and how the judge sees them called.
+/// The places, and their labels.
 const PLACES: [&str; 14] = [
     "condition",
     "task",
@@ -200,7 +200,7 @@ impl Texts {
         }
     }
 
-    /// Evidence with these, and with more than enough room.
+    /// Evidence with these texts, and with more than enough room.
     fn evidence(&self) -> Evidence {
         let step = |text: &String, status| PlanItem { text: text.clone(), status };
         Evidence {
@@ -265,7 +265,7 @@ fn a_hostile_text_is_the_same_quote_in_every_place_and_changes_no_line_of_provos
         for place in PLACES {
             let mut texts = Texts::harmless();
             texts.place(place).clone_from(&text);
-            // What is nothing to see isn't shown where it could be left out.
+            // Invisible text isn't shown where it may be left out.
             let is_shown = !text.trim().is_empty() || !matches!(place, "task" | "summary" | "claim");
             if !is_shown {
                 continue;
@@ -286,7 +286,7 @@ fn hostile_texts_look_like_quotes() {
         texts.file.clone_from(&text);
         let question = question(&texts.condition, &texts.evidence());
         let lines = question.lines().filter(|line| line.starts_with("output|") || line.starts_with("file|"));
-        // The file's line comes first; the output shows where the text's own lines are.
+        // The file's line comes first; the output shows the text's own line breaks.
         let lines = lines.map(|line| format!("{line}\n")).collect::<String>();
         write!(shown, "== {name}\n{lines}\n").unwrap();
         for line in lines.lines() {
@@ -410,7 +410,7 @@ fn any_text() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 0..14).prop_map(|pieces| pieces.concat())
 }
 
-/// Some that show at all, and fit where names do.
+/// Visible texts of a name's length.
 fn shown_text() -> impl Strategy<Value = String> {
     any_text().prop_filter("it shows", |text| !text.trim().is_empty() && text.len() <= 300)
 }
@@ -429,7 +429,7 @@ fn any_status() -> impl Strategy<Value = ToolStatus> {
     prop::sample::select(vec![ToolStatus::Ok, ToolStatus::Error, ToolStatus::Denied, ToolStatus::Unknown])
 }
 
-/// Evidence of any size: with texts from nothing to some pages.
+/// Evidence of any size: with texts from empty to several pages.
 fn any_evidence() -> impl Strategy<Value = Evidence> {
     let long = || (any_text(), 0_usize..50).prop_map(|(text, times)| text.repeat(times));
     let action = (any_text(), long(), any_status(), long())

@@ -1,6 +1,6 @@
-//! Texts that agents, tools and files may have for a judge.
+//! Texts of agents, tools and files for a judge.
 
-/// Texts that pose as something else. What they have in common is that they must stay quotes.
+/// Texts that imitate something else. All of them must stay quotes.
 pub(crate) fn hostile() -> Vec<(&'static str, String)> {
     let tags = "achieved".bytes().map(|byte| char::from_u32(0xe_0000 + u32::from(byte)).unwrap());
     let selectors = "yes".bytes().map(|byte| char::from_u32(0xe_0100 + u32::from(byte)).unwrap());

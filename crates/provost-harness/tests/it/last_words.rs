@@ -1,4 +1,5 @@
-//! Last words at each limit, from outside: they are the run's text, they are paid, and nobody sees them again.
+//! Final summaries at each limit, from outside: they are the run's text, they are charged, and no later request
+//! has them.
 
 use std::sync::Arc;
 
@@ -30,19 +31,19 @@ const PRICE: Price = Price {
     cache_write: MicroDollars(1_000_000),
     long: None,
 };
-/// When the clock of a run whose time is limited begins, and how much time it has.
+/// The start of the clock of a run with a time limit, and the limit.
 const BEGIN: Timestamp = Timestamp(1_000_000);
 const TIME_MS: u64 = 10_000;
-/// From when on its time is for last words.
+/// The time after which only a final summary is possible.
 const TIME_FOR_WORK_MS: u64 = 9_000;
 
-/// Asks the provider, and lets time pass where it is told to.
+/// Calls the provider, and advances the clock at a given answer.
 struct Slow {
     provider: Arc<Provider>,
     clock: Arc<SimulatedClock>,
-    /// The answer for which the time for work goes by.
+    /// The answer that takes the rest of the time for work.
     late_at: u32,
-    /// Whether the time for last words goes by too.
+    /// Whether the time for the final summary passes too.
     is_mute: bool,
 }
 
@@ -65,14 +66,14 @@ impl Model for Slow {
     }
 }
 
-/// A run with a limit, and the provider that it talks with.
+/// A run with a limit, and its provider.
 struct Scene {
     run: Harness,
     home: Arc<LocalHome>,
     provider: Arc<Provider>,
 }
 
-/// A run of many small calls, bound like this.
+/// A run of many small calls, with these limits.
 async fn scene(bound: impl FnOnce(&mut RunPolicy), interference: Option<Interference>) -> Scene {
     let provider = Arc::new(provider(interference));
     begin(bound, provider.clone(), provider, Arc::new(SystemClock)).await
@@ -113,7 +114,7 @@ impl Scene {
         self.goes().await
     }
 
-    /// What the run has to show for itself.
+    /// The run's text.
     async fn text(&self) -> String {
         match read_actor(&*self.home, SESSION.into()).await.unwrap() {
             Actor::Session(session) => session.last_text().to_owned(),
@@ -121,7 +122,7 @@ impl Scene {
         }
     }
 
-    /// Tokens and money that were charged.
+    /// Tokens and money charged.
     async fn charged(&self) -> (u64, u64) {
         match read_actor(&*self.home, RUN.into()).await.unwrap() {
             Actor::Run(run) => (run.ledger().tokens, run.ledger().cost.0),
@@ -133,7 +134,7 @@ impl Scene {
         read_log(&*self.home).await
     }
 
-    /// The last words of the log, as they were kept.
+    /// The final summaries in the log.
     async fn wrapped_up(&self) -> Vec<WrappedUp> {
         let log = self.log().await;
         let words = log.iter().filter_map(|record| match &record.entry {
@@ -143,7 +144,7 @@ impl Scene {
         words.collect()
     }
 
-    /// The agent has had its last words, once, every law was kept, and all of it is paid.
+    /// There is one final summary, every invariant holds, and all of it is charged.
     async fn has_spoken(&self) {
         assert_eq!(self.text().await, LAST_WORDS, "{:?}", self.wrapped_up().await);
         let reported = {
@@ -202,7 +203,7 @@ async fn when_the_money_is_used_up_the_agent_has_the_last_word_within_it() {
     assert_eq!(scene.provider.seen.lock().unwrap().faults, [""; 0]);
 }
 
-/// A run whose model takes all the time it has for its answer number 3.
+/// A run whose model takes all of its time for its answer number 3.
 async fn late(is_mute: bool) -> (Scene, Arc<SimulatedClock>) {
     let clock = Arc::new(SimulatedClock::at(BEGIN));
     let provider = Arc::new(provider(None));

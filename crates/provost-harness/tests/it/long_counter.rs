@@ -1,4 +1,4 @@
-//! Counts a request as a provider would: with a real tokenizer, everything that is sent.
+//! Counts all of a request as a provider would, with a real tokenizer.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,17 +7,17 @@ use provost_event::Block;
 use provost_harness::{Message, ModelRequest, Part};
 use tiktoken_rs::CoreBPE;
 
-/// What stands around a message, a part and a tool.
+/// The overhead of a message, a part and a tool.
 const MESSAGE_TOKENS: u64 = 4;
 const PART_TOKENS: u64 = 3;
 const TOOL_TOKENS: u64 = 10;
 const IMAGE_TOKENS: u64 = 1_600;
 
-/// Counts, and remembers what each message of the last request came to.
+/// Counts, and caches the count of each message of the last request.
 pub(crate) struct Counter {
     tokenizer: &'static CoreBPE,
     fixed: Option<u64>,
-    /// By address; the messages are kept so that no other gets it.
+    /// By address; the messages are kept so that their addresses aren't reused.
     known: HashMap<usize, (Arc<Message>, u64)>,
 }
 

@@ -1,4 +1,4 @@
-//! A home reduced to one session: its log, its open effects, and what it has asked of its budget last.
+//! A backend reduced to one session: its log, its open effects, and its last budget request.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ pub(crate) struct Desk {
     session: Actor,
     /// The session's log.
     pub(crate) log: Vec<Record>,
-    /// The last wish for budget.
+    /// The last budget request.
     pub(crate) wished: Option<ReserveRequest>,
     open: VecDeque<EffectRequest>,
     now_ms: u64,
@@ -67,12 +67,12 @@ impl Desk {
         }
     }
 
-    /// The effect that was opened first.
+    /// The oldest open effect.
     pub(crate) fn next(&mut self) -> Option<EffectRequest> {
         self.open.pop_front()
     }
 
-    /// How it rests or ended, if it does.
+    /// The outcome of its suspension or end, if there is one.
     pub(crate) fn outcome(&self) -> Option<&Outcome> {
         match &self.log.last()?.entry {
             Entry::Paused(paused) => Some(&paused.outcome),
@@ -81,7 +81,7 @@ impl Desk {
         }
     }
 
-    /// What came last, an entry a line, for whoever reads of a failure.
+    /// The last entries, one a line, for failure messages.
     pub(crate) fn story(&self) -> String {
         let line = |record: &Record| match &record.entry {
             Entry::ModelCalled(called) => format!("{} model called: {:?}", record.seq, called.purpose),
@@ -102,7 +102,7 @@ impl Desk {
         newest.map(line).collect::<Vec<_>>().join("\n")
     }
 
-    /// The log as it would be kept.
+    /// The log in its stored form.
     pub(crate) fn lines(&self) -> Vec<String> {
         self.log.iter().map(|record| record.to_line().unwrap()).collect()
     }

@@ -1,4 +1,4 @@
-//! Any history in any window that isn't tiny: every request is one that providers take.
+//! Any history in any window that isn't tiny: providers accept every request.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -18,12 +18,12 @@ use super::long_stage::policy;
 use super::long_texts::{KINDS, filled};
 
 const GOAL: &str = "Whatever comes, keep to the goal.";
-/// The windows that histories are played in; answers may have an eighth of one.
+/// The windows of the histories; an answer may use an eighth of one.
 const WINDOWS: std::ops::Range<u64> = 4_000..20_000;
-/// What a tool gives that gives little.
+/// The maximum result of a tool with small results.
 const LITTLE_BYTES: usize = 200;
 
-/// One answer of the model, and what comes of it.
+/// One answer of the model, and its effects.
 #[derive(Debug, Clone)]
 struct Turn {
     trouble: Trouble,
@@ -31,7 +31,7 @@ struct Turn {
     /// Bytes of text.
     words: usize,
     calls: Vec<Call>,
-    /// Bytes that somebody says while the model thinks, and while the tools run.
+    /// Bytes of a message during the model call, and during the tool calls.
     said: (Option<usize>, Option<usize>),
 }
 
@@ -62,7 +62,7 @@ enum Does {
     Plan,
 }
 
-/// How a summary is answered.
+/// The answer to a summary request.
 #[derive(Debug, Clone, Copy)]
 enum Summary {
     Good(usize),
@@ -76,10 +76,10 @@ enum Summary {
 #[derive(Debug, Clone)]
 struct History {
     window: u64,
-    /// What the provider reports of what the engine's own estimate comes to, in hundredths.
+    /// The provider's report as a percentage of the engine's own estimate.
     reported_percent: u64,
     sees: bool,
-    /// Tools give little, so that what the model says is most of it.
+    /// Tools have small results, so that the model's answers are most of the conversation.
     talks: bool,
     turns: Vec<Turn>,
     summaries: Vec<Summary>,
@@ -152,23 +152,23 @@ fn summary() -> impl Strategy<Value = Summary> {
     ]
 }
 
-/// A history that is being played.
+/// A history being played.
 struct Play<'a> {
     history: &'a History,
     desk: Desk,
     kept: Transcript,
     pictures: HashMap<BlobId, ImageData>,
-    /// What the model has said up to now, as messages have it.
+    /// The model's answers so far, as messages have them.
     said: Vec<Vec<Part>>,
-    /// Results as they were when they were new.
+    /// Results in their original form.
     results: HashMap<CallId, String>,
-    /// Answers whose trouble is over.
+    /// Answers whose fault is over.
     troubled: HashSet<usize>,
     summaries: usize,
     calls: u64,
     /// The newest plan.
     plan: Option<String>,
-    /// What messages were counted at, with the messages, so that no other gets their address.
+    /// The counts of messages, with the messages, so that their addresses aren't reused.
     counted: HashMap<usize, (Arc<Message>, u64)>,
 }
 
@@ -255,7 +255,7 @@ impl Play<'_> {
             .for_each(|record| self.kept.fold(record, images));
     }
 
-    /// The conversation as somebody has it who knows nothing but the log.
+    /// The conversation rebuilt from the log alone.
     fn rebuilt(&self, think: &Think) -> Transcript {
         let at = think.view.summed_up_at;
         let summed_up = self.desk.log.iter().find(|record| record.seq == at).map(|record| &record.entry);
@@ -312,7 +312,7 @@ impl Play<'_> {
         self.check_results(messages)
     }
 
-    /// What the model said is there as it said it: all of it, or the newest part.
+    /// The model's answers are unchanged: all of them, or the newest ones.
     fn check_answers(&self, messages: &[Arc<Message>]) -> Checked {
         let shown = messages.iter().filter(|message| message.role == Role::Assistant).collect::<Vec<_>>();
         let newest = &self.said[self.said.len() - shown.len()..];
@@ -348,7 +348,7 @@ impl Play<'_> {
             match turn.trouble {
                 Trouble::None => {}
                 Trouble::Fails(class) => return self.fails(seq, class, usage),
-                // Where less is asked there is nothing that could be left out.
+                // In a smaller request nothing could be left out.
                 Trouble::TooLong if own * 2 < self.history.window => {}
                 Trouble::TooLong => return self.fails(seq, ErrorClass::ContextTooLong, Usage::default()),
                 Trouble::IsEmpty => {
@@ -403,7 +403,7 @@ impl Play<'_> {
         content
     }
 
-    /// Bytes that one part of an answer has at most: the whole of it isn't longer than its cap.
+    /// Maximum bytes of one part of an answer: the whole answer is within its cap.
     fn share(&self) -> usize {
         usize::try_from(self.history.window / 8).unwrap()
     }
@@ -511,7 +511,7 @@ fn differs(one: &Transcript, other: &Transcript) -> String {
     format!("{}\nin place of\n{}", short(other), short(one))
 }
 
-/// The tokens of what stands before the conversation.
+/// The tokens before the conversation.
 fn estimated_fixed() -> u64 {
     let policy = policy(None, std::path::Path::new("/w"));
     let tools = policy.agent.tools.iter().map(|tool| {
@@ -533,7 +533,7 @@ fn estimated_part(part: &Part) -> u64 {
     }
 }
 
-/// More cases where `PROPTEST_CASES` asks for them.
+/// `PROPTEST_CASES` sets more cases.
 fn config() -> ProptestConfig {
     let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(24);
     ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
@@ -553,7 +553,7 @@ proptest! {
     }
 }
 
-/// What the histories come to, so that they are known to reach what they are meant for.
+/// Checks that the histories cover every kind of compaction.
 #[test]
 fn histories_meet_every_kind_of_compaction() {
     use proptest::strategy::ValueTree as _;

@@ -1,37 +1,37 @@
-//! A job of many tool calls, as a model that only knows how far it has come would do it.
+//! A job of many tool calls, by a model whose only state is its progress.
 
 use fastrand::Rng;
 use provost_event::{Block, CallId, Json, StopReason, ToolCall};
 
 use super::long_texts::words;
 
-/// What is to be reached.
+/// The goal.
 pub(crate) const GOAL: &str =
     "Look at everything there is, keep the plan up to date, and say when the harbour is safe.";
-/// What the model says when it is done.
+/// The model's last answer.
 pub(crate) const DONE: &str = "The harbour is safe.";
-/// What tools answer that have nothing to show.
+/// The result of tools without output.
 pub(crate) const REMEMBERED: &str = "done";
 /// Turns between two changes of the plan.
 const PLAN_EVERY: u32 = 20;
 
-/// The arguments of a look.
+/// The arguments of a `look` call.
 #[derive(Debug, serde::Deserialize)]
 pub(crate) struct Look {
     pub(crate) n: u64,
 }
 
-/// A job: what is called in which turn, always the same.
+/// A job: the calls of each turn, always the same.
 #[derive(Debug)]
 pub(crate) struct Job {
     /// For each turn, from 0, how many calls were made before it.
     calls_before: Vec<u32>,
-    /// Words that most answers have.
+    /// Words of most answers.
     words: usize,
 }
 
 impl Job {
-    /// A job of about so many calls; a turn isn't cut short.
+    /// A job of about this many calls; a turn isn't cut short.
     pub(crate) fn of(calls: u32) -> Self {
         let (mut calls_before, mut made) = (Vec::new(), 0);
         while made < calls {
@@ -42,7 +42,7 @@ impl Job {
         Self { calls_before, words: 12 }
     }
 
-    /// With so many words in most answers.
+    /// With this many words in most answers.
     pub(crate) fn talking(self, words: usize) -> Self {
         Self { words, ..self }
     }
@@ -57,7 +57,7 @@ impl Job {
         self.calls_before.get(usize::try_from(turn).unwrap_or(usize::MAX)).copied()
     }
 
-    /// What the model says in a turn, the first being 0.
+    /// The model's answer in a turn, the first being 0.
     pub(crate) fn answer(&self, turn: u32) -> (Vec<Block>, StopReason) {
         let Some(first) = self.calls_before(turn) else {
             return (vec![Block::Text(DONE.to_owned())], StopReason::EndTurn);
@@ -83,7 +83,7 @@ impl Job {
             let text = words(rng, 400 + usize::try_from(turn % 300).unwrap_or_default());
             ("write", format!(r#"{{"path":"src/file_{}.rs","text":"{text}"}}"#, turn % 60))
         } else if turn % 12 == 7 && self.calls_before(turn) == Some(number) {
-            // The same as a while ago.
+            // The same as a few turns before.
             let again = turn.checked_sub(5).and_then(|turn| self.calls_before(turn)).unwrap_or(number);
             ("look", format!(r#"{{"n":{again}}}"#))
         } else {
@@ -104,7 +104,7 @@ impl Job {
         u32::try_from(behind.checked_sub(1)?).ok()
     }
 
-    /// What the result of a call begins with; `None` for a call of another job.
+    /// The beginning of a call's result; `None` for a call of another job.
     pub(crate) fn result_begins(&self, call: &CallId) -> Option<String> {
         let number = call.to_string().strip_prefix('c')?.parse::<u32>().ok()?;
         let (content, _) = self.answer(self.turn_of(number)?);
@@ -118,7 +118,7 @@ impl Job {
         }
     }
 
-    /// What the plan says in the request of a turn; `None` while there is none.
+    /// The plan's text in the request of a turn; `None` if there is none yet.
     pub(crate) fn open_item(&self, turn: u32) -> Option<String> {
         let last = turn.checked_sub(1)?.min(self.turns().saturating_sub(1));
         Some(plan_of(last / PLAN_EVERY * PLAN_EVERY))
@@ -133,7 +133,7 @@ fn calls_in(turn: u32) -> u32 {
     if !turn.is_multiple_of(PLAN_EVERY) && turn % 15 != 11 && turn % 9 == 4 { 2 + turn % 5 } else { 1 }
 }
 
-/// Reasoning under a seal, which is to come back as it is.
+/// Signed reasoning, which must be sent back unchanged.
 fn thought(turn: u32, rng: &mut Rng) -> Block {
     Block::Thinking {
         text: format!("I think  {}\n", words(rng, 20)),

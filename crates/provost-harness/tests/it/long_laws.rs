@@ -1,4 +1,4 @@
-//! What must be true of every request, whoever sends it and however it came about.
+//! Invariants of every request.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use provost_event::{Block, CallId};
 use provost_harness::{Message, Part, Role};
 
-/// What a provider would refuse of `messages`; `None` if nothing.
+/// Why a provider would reject `messages`; `None` if it wouldn't.
 pub(crate) fn fault_of(messages: &[Arc<Message>]) -> Option<String> {
     if messages.first().is_none_or(|first| first.role != Role::User) {
         return Some("the first message isn't a user's".to_owned());
@@ -87,7 +87,7 @@ pub(crate) fn text_of(part: &Part) -> &str {
     }
 }
 
-/// Whether `words` stand somewhere in `messages`.
+/// Whether `messages` contain `words`.
 pub(crate) fn is_said(messages: &[Arc<Message>], words: &str) -> bool {
     messages.iter().flat_map(|message| &message.parts).any(|part| text_of(part).contains(words))
 }

@@ -1,4 +1,4 @@
-//! A provider with a window: counts each request, refuses what is too long, and holds it against the laws.
+//! A provider with a window: counts each request, rejects those that are too long, and checks the invariants.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,62 +13,62 @@ use super::long_counter::Counter;
 use super::long_job::{GOAL, Job};
 use super::long_laws::{calls_of, fault_of, is_said, text_of};
 
-/// What the model says when it shall sum up, and at a limit.
+/// The model's answer to a summary request, and at a limit.
 pub(crate) const SUMMARY: &str =
     "The gates up to here are closed; the ones that follow are still to be seen.";
 pub(crate) const LAST_WORDS: &str = "Half of the gates are closed; the other half comes next.";
 /// The model's own name.
 pub(crate) const MODEL: &str = "harbour-1";
-/// Faults remembered.
+/// Maximum recorded faults.
 const FAULTS_MAX: usize = 20;
 
 /// How a provider counts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Counting {
-    /// Tokens that fit a request and its answer.
+    /// Tokens of a request and its answer.
     pub(crate) window: u64,
-    /// Its tokens for a hundred of the tokenizer's.
+    /// Its tokens, as a percentage of the tokenizer's.
     pub(crate) density_percent: u64,
-    /// What it reports of its tokens, in hundredths.
+    /// The reported percentage of its tokens.
     pub(crate) reported_percent: u64,
 }
 
 impl Counting {
-    /// Counts like the tokenizer, and says so.
+    /// Counts like the tokenizer, and reports its count.
     pub(crate) const fn fair(window: u64) -> Self {
         Self { window, density_percent: 100, reported_percent: 100 }
     }
 }
 
-/// What a provider says in place of its usual answer to its request number `n`, from 0; `None`: the usual.
+/// A provider's answer in place of its usual one to its request number `n`, from 0; `None`: the usual one.
 pub(crate) type Interference =
     Box<dyn Fn(u32, &ModelRequest<'_>) -> Option<Result<Answer, ModelFailure>> + Send + Sync>;
 
-/// What was seen of a run.
+/// Statistics of a run.
 #[derive(Default)]
 pub(crate) struct Seen {
-    /// Requests for turns that were answered; those for summaries; those for last words.
+    /// Answered requests for turns; for summaries; for final summaries.
     pub(crate) turns: u32,
     pub(crate) summaries: u32,
     pub(crate) last_words: u32,
-    /// Requests that were refused as too long.
+    /// Requests rejected as too long.
     pub(crate) refused: u32,
-    /// The longest request that was answered, with the cap on its answer, in the provider's tokens.
+    /// The longest answered request, with the cap on its answer, in the provider's tokens.
     pub(crate) most: u64,
-    /// Requests for turns that didn't begin with all messages of the one before, byte for byte.
+    /// Requests for turns that didn't begin with all messages of the previous one, byte for byte.
     pub(crate) changed: u32,
-    /// Tokens sent in turns, and those of them that came behind what the request before began with as well.
+    /// Tokens sent in turns, and those of them after the common beginning with the previous request.
     pub(crate) sent: u64,
     pub(crate) anew: u64,
-    /// Requests for turns with messages that were made anew and say the same: another process makes them.
+    /// Requests for turns with recreated messages of the same content: another process creates them.
     pub(crate) restarted: u32,
-    /// Requests for turns in which a result of the last answer wasn't whole any more.
+    /// Requests for turns in which a result of the last answer was shortened.
     pub(crate) shortened: u32,
-    /// What was wrong, the first ones.
+    /// The first faults.
     pub(crate) faults: Vec<String>,
-    /// The purpose of each request, and the answers there were before it.
+    /// The purpose of each request, and the number of answers before it.
     pub(crate) asked: Vec<(Purpose, u32)>,
-    /// All that was reported as used.
+    /// All reported usage.
     pub(crate) reported: Usage,
     previous: Vec<Arc<Message>>,
     question: Option<String>,
@@ -76,7 +76,7 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
-    /// What was seen, on one line.
+    /// The statistics on one line.
     pub(crate) fn figures(&self) -> String {
         let Self { turns, summaries, last_words, refused, most, changed, sent, anew, shortened, .. } = self;
         format!(
@@ -123,7 +123,7 @@ impl Provider {
         (vec![Block::Text(words.to_owned())], StopReason::EndTurn)
     }
 
-    /// Tokens of a request and of an answer to it, by the provider's count.
+    /// Tokens of a request and of its answer, by the provider's count.
     fn count(&self, request: &ModelRequest<'_>, content: &[Block]) -> (u64, u64) {
         let mut counter = self.counter.lock().unwrap_or_else(PoisonError::into_inner);
         let scaled = |tokens: u64| tokens * self.counting.density_percent / 100;
@@ -177,7 +177,7 @@ impl Model for Provider {
     }
 }
 
-/// What holds for requests of every purpose.
+/// The invariants of requests of every purpose.
 fn check(request: &ModelRequest<'_>, seen: &mut Seen) {
     let (turn, messages) = (request.turn, request.messages);
     if let Some(fault) = fault_of(messages) {
@@ -208,7 +208,7 @@ fn check(request: &ModelRequest<'_>, seen: &mut Seen) {
     seen.question = question.map(str::to_owned);
 }
 
-/// What holds for the requests of turns: the plan, and the last answer with its results as they were.
+/// The invariants of requests for turns: the plan, and the last answer with its unchanged results.
 fn check_turn(request: &ModelRequest<'_>, job: &Job, seen: &mut Seen) {
     let (turn, messages) = (request.answers_before, request.messages);
     if let Some(item) = job.open_item(turn)
@@ -240,7 +240,7 @@ fn is_shortened(part: &Part) -> bool {
     matches!(part, Part::ToolResult { output, .. } if output.contains("left out") && output.contains(", entry "))
 }
 
-/// Answers that aren't what the model said, and results that aren't their call's.
+/// Answers that aren't the model's, and results that aren't their call's.
 fn strange(message: &Message, job: &Job) -> Option<String> {
     if message.role == Role::Assistant {
         let first = calls_of(message).first().map(|id| id.to_string())?;
@@ -256,7 +256,7 @@ fn strange(message: &Message, job: &Job) -> Option<String> {
     })
 }
 
-/// How much of the request is as it was in the one before.
+/// Compares the request with the previous one.
 fn compare(request: &ModelRequest<'_>, counter: &Counter, seen: &mut Seen) {
     let begins_with = |is_same: fn(&Arc<Message>, &Arc<Message>) -> bool| {
         let pairs = seen.previous.iter().zip(request.messages);

@@ -1,4 +1,4 @@
-//! Long runs in a small window, from outside: with a real tokenizer, and providers that count as they like.
+//! Long runs in a small window, from outside: with a real tokenizer, and providers with different counts.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use super::long_trial::{DONE, Ran, Trial};
 
 const WINDOW: u64 = 32_000;
 
-/// Bytes of output that are shown here at most; the benchmark has the usual ones.
+/// Maximum bytes of shown output here; the benchmark has the usual ones.
 const OUTPUT_BYTES_MAX: usize = 8 << 10;
 
-/// A job of so many calls with a provider that counts like this; the policy knows its window if told so.
+/// A job of this many calls with this provider; the policy has its window if `known`.
 async fn ran(calls: u32, counting: Counting, known: Option<u64>) -> Ran {
     let bound = |policy: &mut RunPolicy| {
         policy.agent.tools.iter_mut().for_each(|tool| tool.output_bytes_max = OUTPUT_BYTES_MAX);
@@ -92,7 +92,7 @@ async fn a_run_that_another_process_takes_over_sends_the_same_beginning() {
     drop((run, harness, _home));
     let mut outcome = None;
     for turns_max in (24..).step_by(12) {
-        // Nothing but the log is known to this one.
+        // This one has only the log.
         let (harness, _home) = open();
         let mut run = open_when_free(&harness, RUN).await;
         run.resume("ann", Budget::default(), Some(turns_max)).await.unwrap();

@@ -1,4 +1,4 @@
-//! A long job on a real home: the tools, the policy, and what is read of it afterwards.
+//! A long job on a real backend: the tools, the policy, and access to the results.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ pub(crate) const RUN: RunId = RunId::from_entropy(4_711);
 pub(crate) const SESSION: SessionId = SessionId::root(RUN);
 /// The name of the model.
 pub(crate) const MODEL_NAME: &str = "test/harbour";
-/// Tokens that an answer may have.
+/// Maximum tokens of an answer.
 pub(crate) const OUTPUT_TOKENS_MAX: u32 = 2_000;
 
-/// Shows, writes, or keeps a plan, by its name.
+/// Shows, writes, or stores a plan, by its name.
 struct Worker(ToolSpec);
 
 #[async_trait]
@@ -62,7 +62,7 @@ fn spec(name: &str, description: &str, access: Access) -> ToolSpec {
     }
 }
 
-/// A run that nothing limits but its model's window, if that is known.
+/// A run without limits except for its model's window, if that is known.
 pub(crate) fn policy(window_tokens: Option<u64>, workspace: &Path) -> RunPolicy {
     RunPolicy {
         spawn: provost_event::SpawnBudget::default(),
@@ -78,12 +78,12 @@ pub(crate) fn policy(window_tokens: Option<u64>, workspace: &Path) -> RunPolicy 
     }
 }
 
-/// What a harness over `home` with that model needs.
+/// The dependencies of a harness on `home` with that model.
 pub(crate) fn deps(home: Arc<dyn Home>, model: Arc<dyn Model>) -> HarnessDeps {
     HarnessDeps::new(home, Models::new().with(MODEL_NAME, model), toolbox())
 }
 
-/// A harness over `home` with that model.
+/// A harness on `home` with that model.
 pub(crate) fn harness(home: Arc<dyn Home>, model: Arc<dyn Model>) -> AgentHarness {
     AgentHarness::new(deps(home, model))
 }

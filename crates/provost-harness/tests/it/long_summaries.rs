@@ -1,4 +1,4 @@
-//! Summaries that fail, say nothing, or free nothing, and providers that say that a request is too long.
+//! Summaries that fail, are empty, or free nothing, and providers that reject a request as too long.
 
 use provost_engine::Answer;
 use provost_event::{
@@ -11,7 +11,7 @@ use super::long_provider::{Counting, Interference, MODEL};
 use super::long_trial::{Ran, Trial};
 
 const WINDOW: u64 = 14_000;
-/// What a call takes that gives nothing.
+/// The usage of a call without an answer.
 const USAGE: Usage = Usage {
     input_tokens: 700,
     output_tokens: 7,
@@ -21,7 +21,7 @@ const USAGE: Usage = Usage {
     certainty: Certainty::Reported,
 };
 
-/// A job in which what the model says is most of the conversation, so that only a summary frees something.
+/// A job whose conversation is mostly the model's answers, so that only a summary frees tokens.
 fn trial() -> Trial {
     Trial {
         bound: |policy| policy.agent.tools.iter_mut().for_each(|tool| tool.output_bytes_max = 200),
@@ -29,7 +29,7 @@ fn trial() -> Trial {
     }
 }
 
-/// The job with this said to every request for a summary.
+/// The job with this answer to every summary request.
 async fn ran_with(says: impl Fn() -> Result<Answer, ModelFailure> + Send + Sync + 'static) -> Ran {
     let interference: Interference =
         Box::new(move |_, request| (request.purpose == Purpose::Summary).then(&says));
@@ -53,7 +53,7 @@ async fn a_good_summary_stands_for_what_it_sums_up() {
     assert_eq!(ran.useless(), [""; 0]);
 }
 
-/// The rule has done what the summary was to do.
+/// The compaction by rule has replaced the summary.
 #[track_caller]
 fn went_on_by_rule(ran: &Ran, what: &str) {
     println!("{what}: {:?}", ran.useless());
@@ -63,7 +63,7 @@ fn went_on_by_rule(ran: &Ran, what: &str) {
     assert_eq!(ran.seen.refused, 0, "{what}");
 }
 
-/// The job with every call for a summary failing like this.
+/// The job with this failure of every summary request.
 async fn failed_with(class: ErrorClass) {
     let ran = ran_with(move || {
         let failure = ModelFailure::new(class, "no summary today");
@@ -126,7 +126,7 @@ async fn ran_with_some(
     Trial { interference: Some(interference), ..trial() }.run().await
 }
 
-/// The job with the first so many requests for its answer 10 refused as too long.
+/// The job with the first requests for its answer 10 rejected as too long.
 async fn refused_as_too_long(times: u32) -> Ran {
     let left = std::sync::atomic::AtomicU32::new(times);
     let interference: Interference = Box::new(move |_, request| {

@@ -1,4 +1,4 @@
-//! Outputs of tools as they come in long jobs: prose, code, data, encoded bytes, logs, other scripts.
+//! Typical outputs of tools in long jobs: prose, code, data, encoded bytes, logs, other scripts.
 
 use std::fmt::Write as _;
 use std::sync::LazyLock;
@@ -13,15 +13,15 @@ const HAN: &str = "我们在这个项目里使用一种新的方法来处理数�
 const KANA: &str = "このテストはファイルをひらいてなかみをしらべますエラーがあればログにかいてつづけます";
 const HANGUL: &str = "이프로그램은파일을읽고결과를확인한다음다시기록합니다오류가있으면멈추지않고계속합니다";
 const SIGNS: &str = "🙂🚀✅❌→≈µßøñčžłαβγдежщ한ไทยעبर₿";
-/// The sizes that most outputs have, in bytes.
+/// The sizes of most outputs, in bytes.
 const SIZES: [usize; 8] = [1 << 10, 1 << 10, 2 << 10, 3 << 10, 4 << 10, 6 << 10, 12 << 10, 32 << 10];
-/// How many kinds of texts there are.
+/// The number of kinds of texts.
 pub(crate) const KINDS: u8 = 11;
-/// Every so many outputs one is longer than any tool may show.
+/// One in this many outputs is longer than any tool may show.
 const HUGE_EVERY: u64 = 97;
 const HUGE_BYTES: usize = 100 << 10;
 
-/// The output of look number `n`: always the same, and begins by saying which it is.
+/// The output of look number `n`: always the same, and begins with its number.
 pub(crate) fn output(n: u64) -> String {
     let mut rng = Rng::with_seed(n);
     let size = if n % HUGE_EVERY == HUGE_EVERY - 1 {
@@ -34,7 +34,7 @@ pub(crate) fn output(n: u64) -> String {
     filled(format!("look {n}: "), size, kind, &mut rng)
 }
 
-/// `text` with more of a kind, until it has `size` bytes or a few more.
+/// `text` extended with a kind of text to `size` bytes or a few more.
 pub(crate) fn filled(mut text: String, size: usize, kind: u8, rng: &mut Rng) -> String {
     while text.len() < size {
         add(&mut text, kind, rng);

@@ -1,4 +1,4 @@
-//! A whole run with a provider, and what can be read of it afterwards.
+//! A whole run with a provider, and access to its results.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,23 +17,23 @@ use super::long_stage::{RUN, SESSION, harness, policy};
 pub(crate) const DONE: Outcome = Outcome::UNVERIFIED;
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 
-/// A run to be made.
+/// A run to be played.
 pub(crate) struct Trial {
     pub(crate) job: Job,
     pub(crate) counting: Counting,
-    /// The window that the policy knows.
+    /// The window in the policy.
     pub(crate) known: Option<u64>,
     pub(crate) interference: Option<Interference>,
-    /// What else is to be in the policy.
+    /// Further changes of the policy.
     pub(crate) bound: fn(&mut RunPolicy),
 }
 
-/// A run that is over.
+/// A finished run.
 pub(crate) struct Ran {
     pub(crate) outcome: Outcome,
     pub(crate) seen: Seen,
     pub(crate) log: Vec<Arc<Record>>,
-    /// Tokens that the run was charged.
+    /// Tokens charged to the run.
     pub(crate) charged: u64,
 }
 
@@ -61,14 +61,14 @@ impl Trial {
 }
 
 impl Ran {
-    /// It got to its end, every law was kept, and every token is paid.
+    /// It reached its end, every invariant held, and every token is charged.
     #[track_caller]
     pub(crate) fn went_well(&self) {
         assert_eq!(self.outcome, DONE, "{}", self.seen.figures());
         self.kept_the_laws();
     }
 
-    /// Every law was kept, and every token is paid.
+    /// Every invariant held, and every token is charged.
     #[track_caller]
     pub(crate) fn kept_the_laws(&self) {
         assert_eq!(self.seen.faults, [""; 0]);
@@ -80,7 +80,7 @@ impl Ran {
         self.entries().filter(is).count()
     }
 
-    /// Why summaries couldn't be taken.
+    /// Why summaries weren't usable.
     pub(crate) fn useless(&self) -> Vec<&str> {
         let why = self.entries().filter_map(|entry| match entry {
             Entry::Retry(retry) => match &retry.cause {
@@ -109,7 +109,7 @@ pub(crate) async fn read_log(home: &dyn Home) -> Vec<Arc<Record>> {
     }
 }
 
-/// Tokens that the run was charged.
+/// Tokens charged to the run.
 pub(crate) async fn charged(home: &dyn Home) -> u64 {
     match read_actor(home, RUN.into()).await.unwrap() {
         Actor::Run(run) => run.ledger().tokens,

@@ -1,4 +1,4 @@
-//! The harness from outside: as a program that embeds it has it, with a real home, real models, real shells.
+//! The harness from outside: as in an embedding program, with a real backend, real models, real shells.
 
 #[cfg(test)]
 mod agents_hooks;

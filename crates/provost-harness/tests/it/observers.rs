@@ -1,4 +1,4 @@
-//! Observers by themselves: queues and threads that are real, and events that tests make.
+//! Observers by themselves: real queues and threads, and events from tests.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -13,7 +13,7 @@ use provost_harness::{
 };
 
 const RUN: RunId = RunId::from_entropy(7);
-/// However slow the machine is.
+/// Generous, for slow machines.
 const DEADLINE: Duration = Duration::from_secs(20);
 
 fn record(seq: u64) -> Arc<Record> {
@@ -48,14 +48,14 @@ fn only(run: &RunObservers) -> ObserverReport {
     reports.remove(0)
 }
 
-/// What an observer was told, in words.
+/// An observer's records, in words.
 type Told = Arc<Mutex<Vec<String>>>;
 
 fn said(told: &Told) -> String {
     told.lock().expect("told").join(" ")
 }
 
-/// Writes down what it is told; at its first event it says that it's there and waits for the gate.
+/// Records its events; at its first event it reports that and waits for the gate.
 struct Gated {
     told: Told,
     gate: Option<(Sender<()>, Receiver<()>)>,
@@ -84,7 +84,7 @@ impl Observer for Gated {
 
 type Make = Box<dyn Fn(RunId) -> Box<dyn Observer> + Send + Sync>;
 
-/// An observer behind a gate, what it is told, the sign that it waits, and the gate.
+/// An observer behind a gate, its records, the sign that it waits, and the gate.
 fn gated() -> (Make, Told, Receiver<()>, Sender<()>) {
     let told = Told::default();
     let (there, is_there) = channel();
@@ -97,7 +97,7 @@ fn gated() -> (Make, Told, Receiver<()>, Sender<()>) {
     (Box::new(make), told, is_there, open)
 }
 
-/// An observer that writes down what it is told.
+/// An observer that records its events.
 fn witness() -> (Make, Told) {
     let told = Told::default();
     let seen = told.clone();
@@ -206,7 +206,7 @@ async fn one_that_hangs_is_left_behind_and_the_others_have_seen_all() {
     assert_eq!((left.state, left.delivered, left.lost), (ObserverState::LeftBehind, 1, 3));
     assert_eq!(left.hung, 1, "one call is counted once");
     assert_eq!(said(&told), "1");
-    // When it comes to, it's told what it missed and that this was all.
+    // When it continues, it gets the number of missed events and the end.
     open.send(()).expect("it waits");
     wait_until(|| said(&told) == "1 lost:3 finish").await;
 }
@@ -233,7 +233,7 @@ async fn wait_until(is_so: impl Fn() -> bool) {
     }
 }
 
-/// Asks somebody at each event, and waits a moment.
+/// Sends a question at each event, and waits for the answer.
 struct Asks(tokio::sync::mpsc::Sender<tokio::sync::oneshot::Sender<u64>>, Told);
 
 #[async_trait]
@@ -356,7 +356,7 @@ async fn one_that_holds_back_is_told_when_nothing_waits() {
         .of_run(RUN);
     tell(&run, 1..=1);
     wait_until(|| said(&told) == "idle").await;
-    // Nothing tells when its thread sleeps; if it doesn't yet, this only shows less.
+    // There is no signal that its thread sleeps; if it doesn't yet, this tests less.
     tokio::time::sleep(Duration::from_millis(20)).await;
     tell(&run, 2..=2);
     wait_until(|| said(&told) == "idle idle").await;

@@ -1,4 +1,4 @@
-//! Which entries are which events, and where each of them says that it stands.
+//! The events of each entry, and the agent's position in each.
 
 use std::collections::BTreeSet;
 use std::sync::mpsc::channel;
@@ -15,7 +15,7 @@ use provost_harness::{
 
 const RUN: RunId = RunId::from_entropy(7);
 
-/// One entry of each kind and variant: whose, what, and its fields.
+/// One entry of each kind and variant: actor, kind, and its fields.
 const ENTRIES: &[(&str, &str, &str)] = &[
     ("session", "session_started", r#"{"goal":"g","policy":POLICY}"#),
     ("run", "run_started", r#"{"goal":"g","policy":{"budget":{},"agent":POLICY}}"#),
@@ -177,7 +177,7 @@ fn entry(kind: &str, body: &str) -> Entry {
     Entry::from_body(kind, &body).expect("a kind").unwrap_or_else(|error| panic!("{kind} {body}: {error}"))
 }
 
-/// Tells of the entries from this place on, as of `session` where they are an agent's.
+/// Reports the entries from this index on, with `session` as the agent.
 fn tell_from(first: usize, run: &RunObservers, session: SessionId) {
     for (index, (actor, kind, body)) in ENTRIES.iter().enumerate().skip(first) {
         let actor = if *actor == "run" { ActorKey::Run(RUN) } else { ActorKey::Session(session) };
@@ -192,7 +192,7 @@ fn tell_from(first: usize, run: &RunObservers, session: SessionId) {
     }
 }
 
-/// The events of all entries, each with its entry's place in `ENTRIES`.
+/// The events of all entries, each with its entry's index in `ENTRIES`.
 async fn told_of_all() -> Vec<(usize, &'static str)> {
     let (told, telling) = channel();
     let told = Mutex::new(told);
@@ -317,7 +317,7 @@ fn the_table_has_every_kind_of_entry() {
     assert_eq!(missing.collect::<Vec<_>>(), Vec::<&&str>::new());
 }
 
-/// Tells of a chain of three agents, and then of all entries and a piece of an answer as of the last of them.
+/// Reports a chain of three agents, and then all entries and a piece of an answer of the last of them.
 fn tell_of_a_chain(run: &RunObservers) -> ChainContext {
     let agent = |agent| SessionId { run: RUN, agent };
     for (parent, depth) in [(0, 1), (1, 2)] {
@@ -332,7 +332,7 @@ fn tell_of_a_chain(run: &RunObservers) -> ChainContext {
             entry: started,
         }));
     }
-    // But for the first: the last agent has begun already.
+    // Except the first: the last agent has started already.
     tell_from(1, run, agent(2));
     run.delta(Timestamp(0), &Delta { session: agent(2), kind: DeltaKind::Text, text: "t".into() });
     ChainContext { chain: RUN, parent: Some(agent(1)), depth: 2 }

@@ -1,4 +1,4 @@
-//! Observers of runs that a harness works on: real home, real loop, scripted words.
+//! Observers of runs in a harness: real backend, real loop, scripted answers.
 
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) const RUN: RunId = RunId::from_entropy(11);
 const ANSWERS: &str = "answers: [{tools: [{nothing: {}}]}, {text: 'all is well'}]";
 
-/// A harness with these observers, and its home.
+/// A harness with these observers, and its backend.
 pub(crate) fn harness(script: &str, observers: Observers) -> (AgentHarness, Arc<LocalHome>) {
     let clock = Arc::new(provost_harness::SystemClock);
     let home = Arc::new(LocalHome::new(MemoryStore::new(), clock).expect("a home"));
@@ -70,7 +70,7 @@ pub(crate) fn policy() -> RunPolicy {
     }
 }
 
-/// An observer that hands on what it sees.
+/// An observer that forwards its events.
 fn eyes() -> (impl Fn(RunId) -> Box<dyn Observer> + Send + Sync, Receiver<Arc<Observed>>) {
     let (sees, seen) = channel();
     let sees = Mutex::new(sees);
@@ -175,7 +175,7 @@ async fn nothing_is_missed_while_nobody_polls_the_run() {
     assert_eq!(entries, 20);
 }
 
-/// Says how often it was made and finished.
+/// Reports how often it was created and finished.
 struct Lives(Arc<Mutex<Vec<&'static str>>>);
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! The observers that come with Provost: costs, lines, traces.
+//! The observers of Provost: costs, lines, traces.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -95,7 +95,7 @@ async fn costs_are_those_of_the_run_s_ledger() {
     }
 }
 
-/// Turns that fill a small window, with a summary and last words.
+/// Turns that fill a small window, with a summary and a final summary.
 fn talkative() -> String {
     let text = "word ".repeat(1_600);
     let turn = |n: u32| format!("  - {{ text: '{n} {text}', tools: [nothing: {{ n: {n} }}] }}\n");
@@ -130,7 +130,7 @@ async fn summaries_and_last_words_are_counted_and_told_of_as_the_calls_they_are(
     let (begun, ended) = (calls("LLM_START"), calls("LLM_END"));
     assert_eq!((begun.len(), ended.len()), (7, 7), "5 turns, a summary and last words");
     assert_eq!(totals.all.calls, 7);
-    // Each call begins and ends as the same span, and turns begin as often as they end.
+    // Each call starts and ends as the same span, and turns start as often as they end.
     let spans = |events: &[&TraceEvent]| events.iter().map(|event| event.span.clone()).collect::<Vec<_>>();
     assert_eq!(spans(&begun), spans(&ended));
     assert_eq!((calls("TURN_START").len(), calls("TURN_END").len()), (5, 5));
@@ -331,7 +331,7 @@ async fn a_trace_goes_on_behind_what_is_there_and_behind_a_line_without_an_end()
     assert_eq!(events, 1_000);
 }
 
-/// A sink that waits for a word before it takes anything in.
+/// A sink that waits for a signal before it handles anything.
 struct Slow(std::sync::mpsc::Receiver<()>, MemoryTrace);
 
 impl TraceSink for Slow {

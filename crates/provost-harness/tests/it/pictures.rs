@@ -30,7 +30,7 @@ fn gif() -> ImageData {
     ImageData::new(*b"GIF89a\x01\0\x01\0\0\0\0;").expect("a GIF")
 }
 
-/// Says what the script says, and keeps what it was asked.
+/// Answers from the script, and records its requests.
 struct Watching {
     script: ScriptedModel,
     asked: Arc<Mutex<Vec<Request>>>,
@@ -97,7 +97,7 @@ impl Scene {
         Arc::new(LocalHome::new(self.store.clone(), Arc::new(SystemClock)).expect("a home"))
     }
 
-    /// A harness in a process of its own, as far as the store can tell.
+    /// A harness in a separate process, as far as the store can tell.
     fn harness(&self) -> AgentHarness {
         let script = ScriptedModel::parse(self.script, "script").expect("a script");
         let model = Watching { script, asked: self.asked.clone() };
@@ -121,7 +121,7 @@ impl Scene {
         }
     }
 
-    /// Runs from a goal with a picture to its end; returns what the model was asked last.
+    /// Runs from a goal with a picture to its end; returns the model's last request.
     async fn run(&self) -> Request {
         let goal = Goal { text: "the goal".into(), images: vec![png()] };
         let mut run = self.harness().start(RUN, goal, self.policy(Pace::Free)).await.expect("it starts");
@@ -130,7 +130,7 @@ impl Scene {
         self.last_asked()
     }
 
-    /// Runs up to the end of the first turn, as a process that then goes away.
+    /// Runs up to the end of the first turn, as a process that then ends.
     async fn run_a_turn(&self) {
         let goal = Goal { text: "the goal".into(), images: vec![png()] };
         let mut run = self.harness().start(RUN, goal, self.policy(Pace::Stepped)).await.expect("it starts");
@@ -138,7 +138,7 @@ impl Scene {
         assert_eq!(turn, TurnState::Continue);
     }
 
-    /// Goes on where another process stood, to the end.
+    /// Continues where another process stopped, to the end.
     async fn go_on(&self) -> Request {
         let mut run = open_when_free(&self.harness(), RUN).await;
         let outcome = run.run(&CancellationToken::new()).await.expect("it ends");
@@ -160,7 +160,7 @@ fn result(output: &str, images: Vec<ImageData>) -> Part {
     Part::ToolResult { call, tool: "look".into(), output: output.into(), images, is_error: false }
 }
 
-/// What people and tools said, without the model's own words.
+/// The user's messages and the tools' results, without the model's answers.
 fn told(request: &Request) -> Vec<Part> {
     let users = request.iter().filter(|(role, _)| *role == Role::User);
     users.flat_map(|(_, parts)| parts.clone()).collect()
@@ -206,7 +206,7 @@ async fn after_a_restart_the_request_is_the_same() {
     }
 }
 
-/// The run comes from an export whose pictures somebody took out.
+/// The run comes from an export from which the pictures were removed.
 #[tokio::test]
 async fn for_pictures_that_are_gone_there_are_lines_of_text() {
     let (scene, elsewhere) = (Scene::new(SCRIPT, true), Scene::new(SCRIPT, true));

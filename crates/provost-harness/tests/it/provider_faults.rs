@@ -1,5 +1,5 @@
-//! What a run makes of a provider that fails: a real HTTP server on loopback that speaks the wire format, the real
-//! client, home and harness; only the clock is simulated.
+//! The effect of a failing provider on a run: a real HTTP server on loopback that speaks the wire format, the real
+//! client, backend and harness; only the clock is simulated.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,4 @@
-//! Agents look up what was left out of their conversation.
+//! Agents look up the parts of their conversation that were left out.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +19,7 @@ use super::recall_stage::{Fetch, Seen, Stage, body, context, fetch, log, number_
 
 const RUN: RunId = RunId::from_entropy(31);
 const OTHER: RunId = RunId::from_entropy(32);
-/// Behind every entry of a test's log.
+/// After every entry of a test's log.
 const NOW: u64 = 100_000;
 
 /// Fetches four pages, then recalls the first as soon as it sees only a line of it, page by page.
@@ -246,7 +246,8 @@ async fn what_the_model_was_not_shown_is_neither_found_nor_shown() {
 #[tokio::test]
 async fn what_came_after_the_model_was_asked_is_not_there_yet() {
     let (_stage, home) = short_run().await;
-    // As a call of the second answer, whose model call is entry 7, sees it: its own answer and what is beside it aren't.
+    // From a call of the second answer, whose model call is entry 7: its own answer and parallel calls aren't
+    // visible.
     let context = context(&home, RUN, 9);
     assert_eq!(recall(&context, json!({ "entry": 5 })).await.status, ToolStatus::Ok);
     for entry in [8, 10] {
@@ -298,7 +299,7 @@ async fn a_search_goes_on_where_its_answer_was_full_and_misses_none() {
     }
 }
 
-/// Fetches so many pages that the older ones must be summed up, which it never does when asked.
+/// Fetches enough pages that the older ones need a summary, which it never writes.
 fn fetches(count: u32) -> impl Fn(&Seen) -> Vec<(&'static str, Value)> + Send + Sync + 'static {
     move |seen| match seen.answers_before {
         number if number < count => fetch(u64::from(number), 9_000),

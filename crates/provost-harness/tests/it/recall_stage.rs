@@ -1,4 +1,4 @@
-//! Runs with something to recall: a model that decides by what it sees, and a tool with long results.
+//! Runs with something to recall: a model that decides by its request, and a tool with long results.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use provost_tools::ReadFile;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-/// What a model sees of a request that matters here.
+/// The relevant parts of a request.
 pub(crate) struct Seen {
     pub(crate) answers_before: u32,
     /// All results, the oldest first, with their tools.
@@ -30,7 +30,7 @@ impl Seen {
     }
 }
 
-/// Calls what a function of the conversation says; without a call it is done.
+/// Calls what a function of the conversation returns; without a call it is done.
 pub(crate) struct Deciding<F>(pub(crate) F);
 
 #[async_trait]
@@ -67,7 +67,7 @@ where
     }
 }
 
-/// A tool whose results have as many bytes as it is told, and tell which is which.
+/// A tool whose results have a given number of bytes, and a number.
 pub(crate) struct Fetch(ToolSpec);
 
 impl Fetch {
@@ -136,7 +136,7 @@ impl Stage {
         }
     }
 
-    /// A home and a harness as another process has them.
+    /// A backend and a harness of another process.
     pub(crate) fn harness(&self) -> (AgentHarness, Arc<LocalHome>) {
         let home = Arc::new(LocalHome::new(self.store.clone(), Arc::new(SystemClock)).unwrap());
         let models = Models::new().with("deciding", self.model.clone());
@@ -184,7 +184,7 @@ pub(crate) fn results(log: &[Arc<Record>], tool: &str) -> Vec<(Seq, ToolFinished
     log.iter().filter_map(result).collect()
 }
 
-/// What a call of `recall` sees whose own entry would be `at`.
+/// The context of a `recall` call whose own entry would be `at`.
 pub(crate) fn context(home: &Arc<LocalHome>, run: RunId, at: u64) -> ToolContext {
     let effect = EffectId { actor: SessionId::root(run).into(), seq: Seq(at) };
     ToolContext {
@@ -204,7 +204,7 @@ pub(crate) async fn recall(context: &ToolContext, input: Value) -> ToolOutput {
     Recall::new().call(&Json::of(&input).unwrap(), context).await
 }
 
-/// The number behind `mark`.
+/// The number after `mark`.
 pub(crate) fn number_after(text: &str, mark: &str) -> Option<u64> {
     let (_, rest) = text.rsplit_once(mark)?;
     let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;

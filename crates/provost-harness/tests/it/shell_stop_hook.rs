@@ -47,7 +47,7 @@ impl Scene {
         self.verdict_within(command, Duration::from_secs(20)).await
     }
 
-    /// How many processes work in the scene's folder.
+    /// How many processes run in the scene's folder.
     fn left_running(&self) -> usize {
         let here = self.path().canonicalize().expect("a path");
         let processes = std::fs::read_dir("/proc").expect("/proc").flatten();

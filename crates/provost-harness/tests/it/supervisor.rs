@@ -1,4 +1,4 @@
-//! A judge asked over a real connection: what it says, and every way in which it can fail to say it.
+//! A judge called over a real connection: its answers, and all of its failures.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ const STOP: &str = r#"{"type":"message_stop"}"#;
 
 // ---- the provider -------------------------------------------------------------------------------------------------
 
-/// What a provider does with a request.
+/// A provider's reaction to a request.
 #[derive(Clone)]
 enum Reply {
     /// Answers, and closes the connection.
@@ -84,11 +84,11 @@ fn refuses(status: &str, kind: &str, message: &str) -> Reply {
     Reply::Full(status.to_owned(), body)
 }
 
-/// What a provider has seen so far.
+/// What a provider has received so far.
 #[derive(Default)]
 struct Seen {
     requests: Vec<Value>,
-    /// Connections that the other side closed while they were held open.
+    /// Connections that the client closed while they were held open.
     closed: usize,
 }
 
@@ -312,7 +312,7 @@ async fn a_429_says_for_how_long_and_is_not_asked_again() {
         ("\r\nretry-after: soon", None),
     ] {
         let head = format!("429 Too Many Requests{header}");
-        // Whatever the text says.
+        // Regardless of the text.
         let court = Court::with([refuses(&head, "api_error", "this is fine"), says(YES)]).await;
         assert_eq!(court.verify().await, Err(SupervisorError::RateLimited { retry_after_ms }), "{header}");
         assert_eq!(court.calls(), 1);
@@ -358,7 +358,7 @@ async fn what_a_cut_answer_took_is_told() {
     let court = Court::with([Reply::Full(head, body[..middle].to_owned())]).await;
     let judgement = court.ask().await;
     assert_eq!(class(&error(&judgement)).0, ErrorClass::Cut);
-    // It never came to its final report.
+    // There was no final report.
     assert_eq!(judgement.usage, Usage { certainty: Certainty::Estimated, ..usage(20, 1) });
 }
 
@@ -388,7 +388,7 @@ fn hanging() -> Reply {
     Reply::Held(OK.to_owned(), events(&begun))
 }
 
-/// Waits until it was asked, and then until so much time is up.
+/// Waits for the request, and then until this time has passed.
 async fn time_passes(court: &Court, ms: u64) {
     court.until(|seen| !seen.requests.is_empty()).await;
     court.clock.advance_ms(ms);
@@ -413,7 +413,7 @@ async fn a_judge_has_all_of_its_time() {
     clock.advance_ms(59_999);
     assert!(futures::poll!(&mut asked).is_pending());
     clock.advance_ms(1);
-    // It ignores that it is told to stop, so it is waited for, but not for ever.
+    // It ignores its cancellation, so it is waited for, but not forever.
     assert!(futures::poll!(&mut asked).is_pending());
     clock.advance_ms(1_999);
     assert!(futures::poll!(&mut asked).is_pending());
@@ -480,7 +480,7 @@ async fn a_judge_that_is_told_to_stop_stops_at_once() {
 
 #[tokio::test]
 async fn nobody_is_asked_once_it_was_told_to_stop() {
-    // This one would say yes at once.
+    // This one would answer yes at once.
     let (supervisor, _) = answering(Answers::WhenStopped);
     let cancel = CancellationToken::new();
     cancel.cancel();
@@ -500,14 +500,14 @@ async fn a_question_that_nobody_waits_for_any_more_is_closed() {
     court.until(|seen| seen.closed == 1).await;
 }
 
-/// A model of an embedding program that doesn't keep to what it is told.
+/// A model of an embedding program that breaks the rules of cancellation.
 #[derive(Clone, Copy)]
 enum Answers {
-    /// Never, told to stop or not.
+    /// Never, cancelled or not.
     AtHalfPastNever,
-    /// With a verdict, once it is told to stop.
+    /// With a verdict, once it is cancelled.
     WhenStopped,
-    /// With what it took, once it is told to stop.
+    /// With its usage, once it is cancelled.
     FailsWhenStopped,
     Panics,
 }

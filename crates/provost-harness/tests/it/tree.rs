@@ -1,7 +1,7 @@
-//! Two hundred agents in eight slots, through the real harness and the real store, with a process that dies again and
-//! again and somebody who cancels; what must be true is counted from the logs.
+//! Two hundred agents in eight slots, through the real harness and the real store, with a process that dies
+//! repeatedly and with cancellations; the invariants are checked by the logs.
 //!
-//! `they_do_so_with_every_seed --run-ignored all` tries 200 seeds, or as many as `PROVOST_TREE_SEEDS` says, from
+//! `they_do_so_with_every_seed --run-ignored all` tries 200 seeds (or `PROVOST_TREE_SEEDS`), from
 //! `PROVOST_TREE_FROM` on.
 
 use std::sync::Arc;
@@ -23,21 +23,21 @@ use crate::tree_stage::*;
 
 const DEADLINE: Duration = Duration::from_secs(30);
 const SLOTS: u32 = 8;
-/// Seeds of the long test, unless `PROVOST_TREE_SEEDS` says how many.
+/// Default number of seeds of the long test; set by `PROVOST_TREE_SEEDS`.
 const SEEDS: u64 = 200;
-/// Processes that die before one may live.
+/// Maximum processes that die before one lives.
 const DEATHS_MAX: u32 = 5;
 
-/// What is done to the run besides: every fourth is poor, every tenth is cancelled.
+/// The disturbances of the run: one in four has a small budget, one in ten is cancelled.
 struct Seed {
     random: Rng,
-    /// The run has less than it needs, and gets more when it rests.
+    /// The run has less than it needs, and gets more when it is suspended.
     is_poor: bool,
-    /// Somebody cancels the whole run once so many agents have been asked for.
+    /// The whole run is cancelled once this many agents have been spawned.
     cancelled_at: Option<u32>,
 }
 
-/// What one process saw of the run.
+/// How one process left the run.
 enum Left {
     Rests(Outcome),
     Died,
@@ -52,7 +52,7 @@ fn budget_of(priority: Priority) -> Budget {
     Budget { tokens, ..Budget::default() }
 }
 
-/// Runs the tree of `seed` to its end, in as many processes as that takes.
+/// Runs the tree of `seed` to its end, in as many processes as necessary.
 async fn round(seed: u64) -> (Counted, u32) {
     let model = Arc::new(ScriptedModel::parse(&Tree::of(seed).script, "tree").unwrap());
     let folder = tempfile::tempdir().unwrap();
@@ -91,7 +91,7 @@ async fn round(seed: u64) -> (Counted, u32) {
     (counted, deaths)
 }
 
-/// One process works on the run until it rests for good, or dies.
+/// One process serves the run until the run is suspended or ends, or the process dies.
 async fn live(
     harness: &AgentHarness,
     home: &Arc<LocalHome>,
@@ -122,7 +122,7 @@ async fn live(
     }
 }
 
-/// The run, as soon as the process before has let go of it.
+/// The run, as soon as the previous process has released it.
 async fn claimed(harness: &AgentHarness, policy: &provost_event::RunPolicy) -> Result<Harness, HarnessError> {
     loop {
         let opened = match harness.open(RUN).await {
@@ -138,8 +138,7 @@ async fn claimed(harness: &AgentHarness, policy: &provost_event::RunPolicy) -> R
     }
 }
 
-/// Follows the run's log and does something every now and then; returns when the process shall be dropped amid its
-/// work.
+/// Follows the run's log and intervenes at intervals; returns when the process is to be dropped during its work.
 async fn meddle(home: &Arc<LocalHome>, seed: &mut Seed) {
     let before = home.read(RUN.into(), Seq::START, 100_000).await.unwrap_or_default();
     let number = |record: &Arc<Record>| match &record.entry {
@@ -177,7 +176,7 @@ async fn meddle(home: &Arc<LocalHome>, seed: &mut Seed) {
     std::future::pending().await
 }
 
-// Each has another fate, see [`Seed`]; what happens when exactly is another matter each time.
+// Each seed has other disturbances, see [`Seed`]; their timing varies.
 
 #[tokio::test]
 async fn two_hundred_agents_share_eight_slots_through_crashes_and_cancels() {

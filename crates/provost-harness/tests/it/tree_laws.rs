@@ -1,4 +1,4 @@
-//! What must be true of a tree of agents, by its logs alone: nothing here asks the engine.
+//! The invariants of a tree of agents, checked by its logs alone, without the engine.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub(crate) async fn logs(home: &dyn Home, run: RunId) -> Logs {
     logs
 }
 
-/// The end of each log that has no end yet, for whoever looks into why.
+/// The last entries of each log without an end, for failure messages.
 pub(crate) fn last_entries(logs: &Logs) -> String {
     let is_open = |log: &&Vec<Arc<Record>>| !matches!(log.last().unwrap().entry, Entry::Ended(_));
     let shown = |log: &Vec<Arc<Record>>| {
@@ -44,29 +44,29 @@ pub(crate) fn last_entries(logs: &Logs) -> String {
     logs.values().filter(is_open).map(shown).collect()
 }
 
-/// What was counted on the way.
+/// Statistics of the logs.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Counted {
     pub(crate) agents: usize,
     pub(crate) at_work_most: usize,
-    /// Agents that rested in order to make way.
+    /// Agents that were preempted.
     pub(crate) preempted: usize,
-    /// Those of them that went on, and those that were cancelled before they could.
+    /// Those of them that were resumed, and those that were cancelled before.
     pub(crate) resumed: usize,
     pub(crate) cut_off: usize,
-    /// Agents that had to wait for their first slot.
+    /// Agents that were queued for their first slot.
     pub(crate) waited: usize,
     pub(crate) completed: usize,
     pub(crate) cancelled: usize,
-    /// Agents that came to a limit.
+    /// Agents that reached a limit.
     pub(crate) exhausted: usize,
-    /// Tokens that calls took beyond what was set aside for them.
+    /// Tokens that calls used beyond their reservations.
     pub(crate) misreported: u64,
-    /// The most by which a budget was passed.
+    /// The largest excess over a budget.
     pub(crate) passed_most: u64,
 }
 
-/// One agent, as the run's log tells of it.
+/// One agent, by the run's log.
 struct Agent {
     parent: Option<u32>,
     name: String,
@@ -74,7 +74,7 @@ struct Agent {
     budget: Budget,
     has_begun: bool,
     rests: Option<Outcome>,
-    /// Somebody wants it to go on.
+    /// A resume was requested.
     is_awake: bool,
     finished: Option<Outcome>,
     spent: u64,
@@ -91,7 +91,7 @@ struct Tree<'a> {
     counted: &'a mut Counted,
 }
 
-/// Checks the run's log and each of its agents'. `decisions` are the heads of the run's log behind each decision.
+/// Checks the run's log and each of its agents'. `decisions` are the heads of the run's log after each decision.
 #[track_caller]
 pub(crate) fn check(run: RunId, logs: &Logs, decisions: &[Seq]) -> Counted {
     let mut counted = Counted::default();
@@ -166,7 +166,7 @@ impl<'a> Tree<'a> {
                 let agent = self.agent(paused.child.agent, seq);
                 assert!(agent.is_at_work(), "{seq}: {} rests, and did before", agent.goal);
                 agent.rests = Some(paused.outcome.clone());
-                // A call that was never made takes nothing from the others.
+                // A call that was never made uses nothing.
                 agent.reserved.clear();
                 agent.is_awake = is_preempted(&paused.outcome);
                 self.counted.preempted += usize::from(is_preempted(&paused.outcome));
@@ -235,7 +235,7 @@ impl<'a> Tree<'a> {
             .map(|(_, agent)| agent)
     }
 
-    /// At the moment at which something is set aside there is room for it, in every budget that binds.
+    /// A reservation fits every budget that applies.
     fn fits(&self, number: u32, seq: Seq) {
         for one in self.chain(number) {
             if let Some(limit) = self.limit(one) {
@@ -268,7 +268,7 @@ impl<'a> Tree<'a> {
         own.into_iter().chain(runs).min()
     }
 
-    /// While a slot is free, nobody waits who could have it.
+    /// While a slot is free, no eligible agent is queued.
     fn nobody_waits_for_nothing(&self, seq: Seq) {
         let is_at_rest = self.agents[&ROOT].rests.is_some();
         if self.is_stopping || is_at_rest || self.at_work() >= self.slots {
@@ -326,8 +326,8 @@ fn is_preempted(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Paused { why: PauseReason::Preempted { .. } })
 }
 
-/// An agent's log: one end, one result for each call, a way out of each rest, and results that say what really came of
-/// the agents it asked for.
+/// An agent's log: one end, one result for each call, an end of each suspension, and results that match the
+/// outcomes of the agents it spawned.
 #[track_caller]
 fn session_is_lawful(number: u32, log: &[Arc<Record>], agents: &BTreeMap<u32, Agent>, is_final: bool) {
     let mut open: HashMap<CallId, String> = HashMap::new();

@@ -1,4 +1,4 @@
-//! An agent that makes way for another: what its own log shows, and that it comes to the same end as without.
+//! A preempted agent: its own log, and that it ends the same way as without a preemption.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +27,8 @@ const DONE: Outcome = Outcome::UNVERIFIED;
 const VICTIM: SessionId = SessionId { run: RUN, agent: 1 };
 const BOSS: SessionId = SessionId { run: RUN, agent: 2 };
 
-/// Three slots: for the root, the victim, and the boss, who wants a third for something urgent. Both use the gate once.
+/// Three slots: for the root, the victim, and the boss, which spawns an urgent third agent. Both use the gate
+/// once.
 const AT_A_TOOL: &str = "
 answers:
   - tools: [low: { goal: clean up }, normal: { goal: look after it }]
@@ -48,7 +49,7 @@ agents:
     answers: [{ text: It is out. }]
 ";
 
-/// The same, but the victim is kept waiting by its model, for a minute.
+/// The same, but the victim waits for its model, for a minute.
 const AT_A_MODEL: &str = "
 answers:
   - tools: [low: { goal: clean up }, normal: { goal: look after it }]
@@ -67,7 +68,7 @@ agents:
     answers: [{ text: It is out. }]
 ";
 
-/// `act` with 1 passes, with 2 it waits until the gate of its agent is opened.
+/// `act` with 1 returns at once, with 2 it waits until the gate of its agent is opened.
 struct Gate(ToolSpec, [Arc<Semaphore>; 3]);
 
 #[async_trait]
@@ -117,7 +118,7 @@ impl Stage {
         self.home.read(actor.into(), Seq::START, 10_000).await.unwrap()
     }
 
-    /// Waits until `actor`'s log has so many entries of `kind`.
+    /// Waits until `actor`'s log has this many entries of `kind`.
     async fn until(&self, actor: impl Into<ActorKey> + Copy, kind: &str, times: usize) {
         let look = async {
             while self.log(actor).await.iter().filter(|record| record.entry.kind() == kind).count() < times {
@@ -149,7 +150,7 @@ fn shown(log: &[Arc<Record>]) -> String {
     log.iter().map(line).collect()
 }
 
-/// What an agent said, and what its calls gave.
+/// An agent's messages, and its calls' results.
 fn said(log: &[Arc<Record>]) -> Vec<String> {
     let blocks =
         |content: &[Block]| content.iter().map(|block| serde_json::to_string(block).unwrap()).collect();
@@ -161,7 +162,7 @@ fn said(log: &[Arc<Record>]) -> Vec<String> {
     log.iter().filter_map(said).collect()
 }
 
-/// What happened to the slots until whoever made way goes on; after that nobody waits for anybody.
+/// The events of slots until the preempted agent continues; after that no agent is queued.
 fn slots(run: &[Arc<Record>]) -> Vec<String> {
     let line = |record: &Arc<Record>| match &record.entry {
         Entry::ChildSpawned(spawned) => {
@@ -183,7 +184,7 @@ fn check(shown: &str, slots: &[String], expected: Expect) {
     expected.assert_eq(&format!("{shown}---\n{}\n", slots.join("\n")));
 }
 
-/// With `allow_preempt` the boss has the victim make way while that is in a tool.
+/// With `allow_preempt` the boss preempts the victim while that is in a tool call.
 async fn at_a_tool(allow_preempt: bool) -> (String, Vec<String>, Vec<String>) {
     let stage = Stage::start(AT_A_TOOL, allow_preempt, Arc::new(SystemClock)).await;
     stage.until(VICTIM, "tool_started", 2).await;
@@ -243,7 +244,7 @@ async fn an_agent_that_makes_way_amid_a_tool_rests_behind_it_and_comes_to_the_sa
     assert_eq!(said, said_without);
 }
 
-/// The victim waits for its model for longer than it is given to make way.
+/// The victim waits for its model for longer than its time to yield.
 async fn at_a_model(allow_preempt: bool) -> (String, Vec<String>, Vec<String>) {
     let clock = Arc::new(SimulatedClock::at(Timestamp(1_000_000)));
     let stage = Stage::start(AT_A_MODEL, allow_preempt, clock.clone()).await;

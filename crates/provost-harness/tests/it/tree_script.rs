@@ -1,38 +1,38 @@
-//! Trees of agents from a seed: what each of them says and whom it asks for, as one script.
+//! Trees of agents from a seed: the answers of each agent and the agents it spawns, as one script.
 
 use fastrand::Rng;
 use provost_event::Priority;
 
-/// Agents that the root asks for.
+/// Agents that the root spawns.
 pub(crate) const FOR_THE_ROOT: u32 = 200;
-/// Agents that others ask for, at most.
+/// Maximum agents that others spawn.
 const FOR_OTHERS: u32 = 60;
-/// Agents above the lowest ones.
+/// Maximum nesting depth.
 const DEPTH_MAX: u32 = 3;
 
-/// A tree's script, and how it is made.
+/// A tree's script, and its generator.
 pub(crate) struct Tree {
     pub(crate) script: String,
     random: Rng,
     next: u32,
-    /// Agents that others than the root may still ask for.
+    /// Agents that others than the root may still spawn.
     left: u32,
-    /// Agents whose words are yet to be written, with how many stand above each.
+    /// Agents whose script is still to be written, with their depth.
     unwritten: Vec<(u32, u32)>,
 }
 
-/// The goal of the `number`th agent that is asked for.
+/// The goal of the `number`th spawned agent.
 pub(crate) fn goal(number: u32) -> String {
     format!("task {number:04}.")
 }
 
-/// What an agent says last that comes to its end.
+/// The last message of an agent that completes.
 pub(crate) fn last_text(goal: &str) -> String {
     format!("{} is done", goal.trim_end_matches('.'))
 }
 
 impl Tree {
-    /// The tree of `seed`: the root asks for [`FOR_THE_ROOT`] agents in waves, and these for more.
+    /// The tree of `seed`: the root spawns [`FOR_THE_ROOT`] agents in waves, and these spawn more.
     pub(crate) fn of(seed: u64) -> Self {
         let script = String::new();
         let random = Rng::with_seed(seed);
@@ -71,7 +71,7 @@ impl Tree {
         self.script.push_str("    last_words: { text: so far, usage: { input: 40, output: 3 } }\n");
     }
 
-    /// An answer that asks for so many agents, or does something itself.
+    /// An answer that spawns this many agents, or calls a tool.
     fn write_turn(&mut self, agents: u32, depth: u32) {
         let (delay, usage) = (self.random.u32(0..4), self.usage());
         let indent = if depth == 0 { "  " } else { "      " };
@@ -94,7 +94,7 @@ impl Tree {
         *self.random.choice(&Priority::ALL).unwrap()
     }
 
-    /// One in thirty reports more than was set aside for it.
+    /// One in thirty reports more than its reservation.
     fn usage(&mut self) -> String {
         let (input, output) = (self.random.u32(40..150), self.random.u32(5..60));
         let lied = if self.random.u8(..) < 8 { 3_000 } else { 0 };

@@ -1,5 +1,5 @@
-//! Where trees of agents are run: a store that dies at a commit, a model and a tool that see who is at work, and
-//! somebody who meddles.
+//! A stage for trees of agents: a store that dies at a commit, a model and a tool that record the active agents,
+//! and interventions.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -26,10 +26,10 @@ pub(crate) const MODEL: &str = "script:tree";
 
 // ---- a store that dies --------------------------------------------------------------------------------------------
 
-/// The heads of the run's log behind each decision, as they were committed.
+/// The heads of the run's log after each decision, as they were committed.
 pub(crate) type Decisions = Arc<Mutex<Vec<Seq>>>;
 
-/// A store whose process dies at a commit: that one may still be kept, and nothing comes of anything after.
+/// A store whose process dies at a commit: that one may still be stored, and nothing after it.
 pub(crate) struct Mortal {
     store: SqliteStore,
     decisions: Decisions,
@@ -157,9 +157,10 @@ impl SessionStore for Mortal {
     }
 }
 
-// ---- who is seen at work ------------------------------------------------------------------------------------------
+// ---- the active agents
+// --------------------------------------------------------------------------------------------
 
-/// The agents that a model or a tool works for at this moment, and the most there ever were.
+/// The agents in a model or tool call at this moment, and the maximum so far.
 #[derive(Clone, Default)]
 pub(crate) struct AtWork(Arc<Mutex<(HashMap<SessionId, u32>, usize)>>);
 
@@ -234,7 +235,7 @@ pub(crate) fn act() -> ToolSpec {
     }
 }
 
-/// A harness in a process of its own, as far as the store can tell.
+/// A harness in a separate process, as far as the store can tell.
 pub(crate) fn harness(
     store: impl SessionStore,
     model: &Arc<ScriptedModel>,
@@ -247,7 +248,7 @@ pub(crate) fn harness(
     (AgentHarness::new(HarnessDeps::new(home.clone(), models, tools)), home)
 }
 
-/// Agents that have `act` and a tool for a sub-agent of each priority, which may spend what `budget` says.
+/// Agents that have `act` and a tool for a sub-agent of each priority, with this `budget`.
 pub(crate) fn policy(spawn: SpawnBudget, budget: fn(Priority) -> Budget) -> RunPolicy {
     let mut tools = vec![act()];
     tools.extend(Priority::ALL.map(|priority| agent_tool(priority.name(), "It does its task.")));

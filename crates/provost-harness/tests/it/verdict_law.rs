@@ -1,14 +1,14 @@
-//! What must hold of every answer that is read as a verdict; also the oracle of the fuzz target. It looks for verdicts in
-//! another way than the parser does: at every brace.
+//! Invariants of every answer that is parsed as a verdict; also the oracle of the fuzz target. It searches for
+//! verdicts differently from the parser: at every brace.
 
 use provost_event::{SupervisorError, SupervisorVerdict};
 use provost_harness::parse_verdict;
 use serde_json::Value;
 
-/// Reads `text` and checks what came of it.
+/// Parses `text` and checks the result.
 ///
 /// # Panics
-/// If it breaks a law.
+/// If an invariant is violated.
 pub(crate) fn check(text: &str) -> Result<SupervisorVerdict, SupervisorError> {
     let read = parse_verdict(text);
     match &read {
@@ -37,7 +37,7 @@ fn is_bounded(verdict: &SupervisorVerdict) {
     }
 }
 
-/// Whatever else the text is, it holds one object that says whether it is achieved, and it says so.
+/// Whatever else the text contains, it has exactly one object that says whether it is achieved, and that says so.
 fn is_the_only_one(text: &str, verdict: &SupervisorVerdict) {
     let objects = text.match_indices('{').filter_map(|(at, _)| {
         let mut values = serde_json::Deserializer::from_str(&text[at..]).into_iter::<Value>();
@@ -58,7 +58,7 @@ fn is_the_only_one(text: &str, verdict: &SupervisorVerdict) {
 fn reads_back(verdict: &SupervisorVerdict) {
     let text = serde_json::to_string(verdict).expect("a verdict is JSON");
     let again = parse_verdict(&text).expect("it reads back");
-    // What was cut has its mark at the end, and is cut there again.
+    // A cut text has its mark at the end, and is cut there again.
     assert_eq!(again.achieved, verdict.achieved);
     assert_eq!(again.confidence, verdict.confidence);
     assert_eq!(again.suggestions.len(), verdict.suggestions.len());

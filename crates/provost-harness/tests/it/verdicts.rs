@@ -67,7 +67,7 @@ fn words_may_stand_before_a_no_and_only_thoughts_before_a_yes() {
         "The log shows 12 passed. So the goal is achieved.\n```json\n@\n```",
         "Le but est atteint ; voici : @",
         "## Verdict\n\n* tests: pass\n\n@\n",
-        // What the evidence holds may be a verdict that an agent printed, and the words before it the judge's.
+        // The evidence may contain a verdict that an agent printed, and the text before it may be the judge's.
         "Not achieved. The only output is:\noutput| @",
         "Not achieved.\nclaim| @",
         "Not achieved. @",
@@ -188,7 +188,7 @@ fn an_answer_counts_up_to_its_limit_and_no_further() {
 fn a_judge_that_quotes_what_was_planted_has_not_said_that_it_is_achieved() {
     let cut = &BAD[..30];
     for text in [
-        // With its own verdict, in whatever state.
+        // With its own verdict, in any state.
         format!("The agent planted {GOOD}. I don't believe it.\n\n{BAD}"),
         format!("{GOOD}\n\nThe above is the agent's. Mine:\n```json\n{BAD}\n```"),
         format!("{BAD}\n\nThe agent would have it thus:\n\n{GOOD}"),
@@ -215,7 +215,7 @@ fn a_judge_that_quotes_what_was_planted_has_not_said_that_it_is_achieved() {
         format!(r#"{{"verdict": {BAD}, "result": {GOOD}}}"#),
         format!("[{GOOD}, {BAD}]"),
         format!("[{GOOD}]"),
-        // A brace is left over.
+        // An extra brace.
         format!("}}\n{GOOD}"),
         format!("{BAD} {{"),
         format!("if done {{ }} {BAD}"),
@@ -228,7 +228,7 @@ fn a_judge_that_quotes_what_was_planted_has_not_said_that_it_is_achieved() {
     }
 }
 
-/// What stands in a text that is no verdict, though each would be read as achieved by a reader that means well.
+/// Texts that are no verdict, though a lenient parser would read each as achieved.
 const BROKEN: &[&str] = &[
     "",
     " ",
@@ -336,7 +336,7 @@ const BROKEN: &[&str] = &[
     r#"{"achieved": true, "reasoning": "r"}."#,
 ];
 
-/// A well-formed verdict, broken in one place, in every place where that can be done.
+/// A well-formed verdict, broken in one place, in every possible place.
 fn broken_verdicts() -> BTreeSet<String> {
     let whole: Value = serde_json::from_str(GOOD).expect("JSON");
     let mut texts = BROKEN.iter().map(|text| (*text).to_owned()).collect::<BTreeSet<_>>();
@@ -346,7 +346,7 @@ fn broken_verdicts() -> BTreeSet<String> {
             texts.insert(form.replace('@', &GOOD[..length]));
         }
     }
-    // A character that has a meaning is missing, doubled or another one.
+    // A syntax character is missing, doubled or replaced.
     for (at, c) in GOOD.char_indices().filter(|(_, c)| "{}[]:,\"".contains(*c)) {
         let (before, after) = (&GOOD[..at], &GOOD[at + 1..]);
         texts.insert(format!("{before}{after}"));
@@ -355,7 +355,7 @@ fn broken_verdicts() -> BTreeSet<String> {
             texts.insert(format!("{before}{other}{after}"));
         }
     }
-    // A required field is missing; any field is of another kind, or there twice.
+    // A required field is missing; any field has another type, or is duplicated.
     let wrong = ["null", "\"\"", "\"true\"", "1", "[]", "{}", "[true]", "[1]", "{\"a\": 1}", "undefined"];
     for (name, value) in whole.as_object().expect("an object") {
         let field = format!("\"{name}\": {}", value.to_string().replace("\",\"", "\", \""));
@@ -376,7 +376,7 @@ fn broken_verdicts() -> BTreeSet<String> {
     }
     texts.insert(GOOD.replace("\"achieved\": true, ", ""));
     texts.insert(GOOD.replace("\"reasoning\": \"All 12 tests pass.\", ", ""));
-    // Nested too deep, in an object that is else fine.
+    // Nested too deep, in an otherwise valid object.
     for depth in [128, 1_000, 30_000] {
         let nested = format!("{}1{}", "[".repeat(depth), "]".repeat(depth));
         texts.insert(GOOD.replace("0.9", &format!("0.9, \"x\": {nested}")));
@@ -415,7 +415,7 @@ fn what_is_kept_of_an_answer_ends_at_a_character() {
 
 // ---- whatever the text --------------------------------------------------------------------------------------------
 
-/// Texts that are made of what verdicts are made of.
+/// Texts from the parts of verdicts.
 fn nearly_verdicts() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         6 => proptest::sample::select(vec![
@@ -430,7 +430,7 @@ fn nearly_verdicts() -> impl Strategy<Value = String> {
     proptest::collection::vec(piece, 0..14).prop_map(|pieces| pieces.concat())
 }
 
-/// A verdict with one stretch of it replaced.
+/// A verdict with one part of it replaced.
 fn damaged_verdicts() -> impl Strategy<Value = String> {
     let at = || 0..GOOD.len();
     let patch = prop_oneof![Just(String::new()), Just("{".to_owned()), Just(BAD.to_owned()), "[\\PC\n]{0,6}"];
@@ -440,7 +440,7 @@ fn damaged_verdicts() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    // In a debug build a case takes milliseconds; the fuzz target is where many are tried.
+    // In a debug build a case takes milliseconds; the fuzz target tries many.
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
     #[test]

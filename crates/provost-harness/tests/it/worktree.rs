@@ -1,4 +1,4 @@
-//! Agents in git worktrees of their own, with real repositories, real files, real shells and the real git.
+//! Agents in their own git worktrees, with real repositories, real files, real shells and the real git.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -24,13 +24,13 @@ const RUN: RunId = RunId::from_entropy(606);
 const LATER: RunId = RunId::from_entropy(607);
 const DEADLINE: Duration = Duration::from_secs(20);
 const MODEL: &str = "script:worktree";
-/// The one command that commits all there is.
+/// Commits all changes.
 const COMMIT: &str =
     "git add -A && git -c user.name=a -c user.email=a@b -c commit.gpgsign=false commit -qm work";
 
 // ---- the agents ---------------------------------------------------------------------------------------------------
 
-/// What each agent does, a model answer after the other; beyond that it says that it is done.
+/// The actions of each agent, one model answer after the other; after them it claims to be done.
 #[derive(Clone, Default)]
 struct Cast(Arc<Mutex<HashMap<u32, Vec<Vec<Block>>>>>);
 
@@ -93,7 +93,7 @@ impl Model for Cast {
 
 // ---- the repository and the run -----------------------------------------------------------------------------------
 
-/// A git that knows nothing of the user's settings.
+/// A git without the user's settings.
 fn git(folder: &Path, arguments: &[&str]) -> String {
     let output = Command::new("git")
         .args(["-c", "user.name=t", "-c", "user.email=t@t", "-c", "init.defaultBranch=main"])
@@ -182,7 +182,7 @@ impl Place {
         Stage { run, home }
     }
 
-    /// Plays a run to its end; what came of the root's calls.
+    /// Plays a run to its end; the results of the root's calls.
     async fn plays(&self) -> Vec<(ToolStatus, String)> {
         let mut stage = self.start().await;
         assert!(matches!(stage.goes().await, Outcome::Completed { .. }));
@@ -241,7 +241,7 @@ async fn until(what: impl Fn() -> bool) {
     timeout(DEADLINE, look).await.expect("it happens");
 }
 
-/// A checkout that waits for a file's content: a pipe that nobody writes to is in its place.
+/// A checkout that blocks on a file's content: a pipe without a writer is in its place.
 struct Slow {
     began: PathBuf,
     object: PathBuf,
@@ -469,7 +469,7 @@ fn without_git_it_says_so() {
     }
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let place = Place::bare(Cast::default().asks_for(0, 1));
-    // What git needs of a folder to take it for a repository.
+    // What a folder needs to be a repository for git.
     for folder in ["objects", "refs"] {
         std::fs::create_dir_all(place.project().join(".git").join(folder)).expect("made");
     }
@@ -532,7 +532,7 @@ async fn one_that_is_half_made_is_made_anew() {
     let path = place.tree(1);
     let branch = format!("provost/{RUN}-1");
     git(&place.project(), &["worktree", "add", "-q", "-b", &branch, path.to_str().unwrap(), "HEAD"]);
-    // As git has it while it checks files out.
+    // The state of git's checkout in progress.
     std::fs::remove_file(path.join("a.txt")).expect("removed");
     let data = place.project().join(".git/worktrees").join(format!("{RUN}-1"));
     std::fs::write(data.join("locked"), "initializing").expect("written");
@@ -585,7 +585,7 @@ async fn one_that_belongs_to_nobody_any_more_goes_when_the_next_is_made() {
     assert_eq!(place.branches(), format!("main\nprovost/{RUN}-2"));
 }
 
-/// An agent with one commit in its worktree and one change that isn't committed, which rests; its process is gone.
+/// A suspended agent with one commit in its worktree and one uncommitted change; its process is gone.
 async fn rested() -> Place {
     let place = Place::new(
         Cast::default()
@@ -665,7 +665,7 @@ async fn a_worktree_is_made_looked_at_and_removed_without_starting_what_the_repo
     assert!(matches!(stage.left(2).await, Some(WorktreeLeft::Changed { uncommitted: 1, .. })));
     assert!(!place.tree(1).exists(), "nothing was done in it");
     canary.was_silent();
-    // It would have sung: the same from git as it is.
+    // The trap works: plain git triggers it.
     std::fs::remove_file(place.tree(2).join("a.txt")).expect("removed");
     git(&place.tree(2), &["reset", "--hard", "-q"]);
     canary.has_sung(&["filter.all.smudge", "core.fsmonitor", "post-index-change"]);

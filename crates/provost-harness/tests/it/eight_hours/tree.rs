@@ -1,4 +1,4 @@
-//! A tree of agents with a goal, and a workflow beside it, in the same night.
+//! A tree of agents with a goal, and a workflow, during the same eight hours.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use provost_event::{
 
 use super::*;
 
-/// Before the name of an agent in its goal.
+/// Precedes the name of an agent in its goal.
 const NAMED: &str = "Do the work of ";
 /// Work of the workflow's first step.
 const FIRST_STEPS: usize = 6;
-/// What the answers of this server take.
+/// The usage of an answer of this server.
 const ANSWER_TOKENS: u64 = 20 + 9;
 const PRICE: Price = Price {
     input: MicroDollars(3_000_000),
@@ -23,11 +23,11 @@ const PRICE: Price = Price {
     long: None,
 };
 
-/// What the agents and the judge say: it follows from the conversation alone.
+/// The answers of the agents and the judge: they depend on the conversation only.
 fn said(body: &str, is_late: bool) -> (String, String) {
     let request: Value = serde_json::from_str(body).expect("a request");
     if request["system"].to_string().contains("achieved") {
-        // The root has claimed that it is done before it did anything itself.
+        // The root has claimed to be done before it did anything itself.
         let achieved = body.contains("of root-");
         let suggestions: &[&str] = if achieved { &[] } else { &["Do your own part."] };
         let verdict = json!({
@@ -95,7 +95,7 @@ fn workflow() -> RunPolicy {
     RunPolicy { flow: Some(FlowPolicy { name: "night".to_owned(), steps }), ..patient() }
 }
 
-/// Works on a run until it is completed: a new key takes an hour, and so does more money. Returns its outcome.
+/// Continues a run until it is completed: a new key takes an hour, and so does more money. Returns its outcome.
 async fn completed(harness: &AgentHarness, id: RunId, policy: RunPolicy, clock: &SimulatedClock) -> Outcome {
     let mut run = harness.start(id, &format!("{NAMED}root."), policy).await.expect("it starts");
     for _ in 0..20 {
@@ -113,7 +113,7 @@ async fn completed(harness: &AgentHarness, id: RunId, policy: RunPolicy, clock: 
     panic!("it is resumed again and again")
 }
 
-/// Calls and tokens that a run was charged, by how certain they are.
+/// Calls and tokens charged to a run, by certainty.
 async fn charged(home: &LocalHome, run: RunId) -> BTreeMap<Certainty, (u64, u64)> {
     let records = home.read(run.into(), Seq::START, 100_000).await.expect("a log");
     let mut charged = BTreeMap::<Certainty, (u64, u64)>::new();
@@ -121,7 +121,7 @@ async fn charged(home: &LocalHome, run: RunId) -> BTreeMap<Certainty, (u64, u64)
         let Entry::BudgetCharged(charge) = &record.entry else { continue };
         assert_eq!(charge.cost, Some(PRICE.cost(charge.usage)), "{charge:?}");
         let (calls, tokens) = charged.entry(charge.usage.certainty).or_default();
-        // A refusal takes nothing.
+        // A refusal has no usage.
         *calls += u64::from(charge.usage.total() > 0);
         *tokens += charge.usage.total();
     }
