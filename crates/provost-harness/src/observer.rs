@@ -27,9 +27,9 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// A run was started.
+    /// Work on a run begins: at its start, and with each further segment.
     RunStart = "RUN_START",
-    /// A run ended.
+    /// That work ends: the run is suspended, or has ended.
     RunEnd = "RUN_END",
     /// An agent was started.
     SessionStart = "SESSION_START",
@@ -45,18 +45,22 @@ kinds! {
     LlmEnd = "LLM_END",
     /// A piece of an answer that isn't committed yet.
     LlmDelta = "LLM_DELTA",
-    /// A tool call is made.
+    /// A tool call begins. One that was refused before it began has this and its end at once, both with its result.
     ToolStart = "TOOL_START",
     /// A tool call has its result.
     ToolEnd = "TOOL_END",
-    /// A hook, the permissions or a stop hook denied something.
+    /// A hook, the permissions, a person or a stop hook said no: once for each denial, and never for a question.
     GuardrailTrip = "GUARDRAIL_TRIP",
     /// An agent was spawned, or its result delivered.
     Handoff = "HANDOFF",
-    /// A segment of work started: at the start of a run, and after each suspension or interruption.
+    /// The same, of a run that runs a workflow: its steps follow.
     FlowStart = "FLOW_START",
-    /// A segment of work ended, in a suspension or for good.
+    /// It ends, after its steps and before the run.
     FlowEnd = "FLOW_END",
+    /// A step of the workflow begins: an agent is asked for it.
+    StepStart = "STEP_START",
+    /// An attempt at it has ended, with its result.
+    StepEnd = "STEP_END",
     /// An approval was requested or resolved.
     Approval = "APPROVAL",
     /// Budget was reserved or charged, or a limit was reached.

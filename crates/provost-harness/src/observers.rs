@@ -20,7 +20,7 @@ use provost_event::{ActorKey, Delta, Record, RunId, Timestamp};
 
 use self::chains::Chains;
 pub use self::cost::{CostTotals, CostTracker, Spending};
-use self::events::Turns;
+use self::events::EventHistory;
 use self::feed::Feed;
 pub use self::jsonl::JsonlTrace;
 pub use self::logger::RunLogger;
@@ -126,8 +126,12 @@ impl Observers {
 
     fn stretch(&self, run: RunId) -> Stretch {
         let feeds = self.registered.iter().map(|one| Arc::new(Feed::new(one.clone(), run)));
-        let (turns, chains) = (Turns::default(), Chains::default());
-        Stretch { feeds: feeds.collect(), turns, chains, is_over: false }
+        Stretch {
+            feeds: feeds.collect(),
+            history: EventHistory::default(),
+            chains: Chains::default(),
+            is_over: false,
+        }
     }
 }
 
@@ -186,7 +190,7 @@ pub struct RunObservers {
 /// From a start, an opening or a resumption to the next suspension or end.
 struct Stretch {
     feeds: Arc<[Arc<Feed>]>,
-    turns: Turns,
+    history: EventHistory,
     chains: Chains,
     is_over: bool,
 }
@@ -200,14 +204,17 @@ impl RunObservers {
     pub fn begin(&self) {
         let mut stretch = self.stretch();
         if stretch.is_over {
-            let chains = std::mem::take(&mut stretch.chains);
-            *stretch = Stretch { chains, ..self.all.stretch(self.run) };
+            let before = std::mem::replace(&mut *stretch, self.all.stretch(self.run));
+            stretch.chains = before.chains;
+            stretch.history = before.history;
         }
     }
 
     /// Stores the position of the agent whose first entry is `record`, without an event.
     pub fn learn(&self, record: &Record) {
-        self.stretch().chains.learn(record);
+        let mut stretch = self.stretch();
+        stretch.chains.learn(record);
+        stretch.history.learn(record);
     }
 
     /// Reports that `record` was committed.
@@ -219,7 +226,7 @@ impl RunObservers {
         let (actor, at) = (record.actor, record.at);
         stretch.chains.learn(record);
         let (chain, call) = stretch.chains.of(actor);
-        for kind in events::kinds(record, &mut stretch.turns) {
+        for kind in events::kinds(record, &mut stretch.history) {
             let body = ObservedBody::Entry(record.clone());
             stretch.tell(Observed { kind: *kind, at, actor, chain, call, body });
         }

@@ -3,49 +3,110 @@
 use std::collections::HashMap;
 
 use provost_event::{
-    ActorKey, Entry, GoalFinding, HookDecision, HooksDecided, ModelCalled, Permission, Purpose, Record,
-    SessionId, StopHookVerdict, StopVerdicts, ToolStatus,
+    ActorKey, ApprovalAnswer, AssistantMessage, Block, CallId, Entry, GoalFinding, HookDecision,
+    HooksDecided, ModelCalled, Permission, Purpose, Record, SessionId, StopHookVerdict, StopVerdicts,
+    ToolFinished, ToolStarted, ToolStatus,
 };
 
 use crate::ObservedKind as Kind;
 
-/// The latest turn of each session.
+/// What a stretch of work has shown so far, where later entries depend on it.
 #[derive(Debug, Default)]
-pub(super) struct Turns(HashMap<SessionId, u32>);
+pub(super) struct EventHistory {
+    /// The turn that each session was last seen to begin.
+    turns: HashMap<SessionId, u32>,
+    /// Calls that a model asked for and that have no result yet, and whether they were started.
+    calls: HashMap<(SessionId, CallId), bool>,
+    /// Whether the run runs a workflow.
+    has_workflow: bool,
+}
 
-impl Turns {
+impl EventHistory {
+    /// Takes in what the first entry of a log says.
+    pub(super) fn learn(&mut self, record: &Record) {
+        if let Entry::RunStarted(started) = &record.entry {
+            self.has_workflow = started.policy.flow.is_some();
+        }
+    }
+
     /// Whether a turn starts with this call. Final summaries and judges' calls belong to the turn before them.
     fn begins(&mut self, actor: ActorKey, called: &ModelCalled) -> bool {
         match actor {
             ActorKey::Session(session)
                 if called.attempt == 1 && !matches!(called.purpose, Purpose::WrapUp | Purpose::Judge) =>
             {
-                self.0.insert(session, called.turn) != Some(called.turn)
+                self.turns.insert(session, called.turn) != Some(called.turn)
             }
             ActorKey::Session(_) | ActorKey::Run(_) => false,
         }
     }
+
+    fn asked_for(&mut self, actor: ActorKey, message: &AssistantMessage) {
+        let ActorKey::Session(session) = actor else { return };
+        let calls = message.content.iter().filter_map(|block| match block {
+            Block::ToolCall(call) => Some(((session, call.id.clone()), false)),
+            _ => None,
+        });
+        self.calls.extend(calls);
+    }
+
+    fn tool_started(&mut self, actor: ActorKey, started: &ToolStarted) {
+        if let ActorKey::Session(session) = actor {
+            self.calls.insert((session, started.call.clone()), true);
+        }
+    }
+
+    /// The events of a call's result: its start is among them where the call was never started, so that each start has
+    /// an end. Of a call that was asked for before this stretch of work, only the status tells.
+    fn tool_finished(&mut self, actor: ActorKey, finished: &ToolFinished) -> &'static [Kind] {
+        let call = match actor {
+            ActorKey::Session(session) => self.calls.remove(&(session, finished.call.clone())),
+            ActorKey::Run(_) => None,
+        };
+        let is_refused = matches!(finished.status, ToolStatus::Denied | ToolStatus::Rejected);
+        match call {
+            // Its denial has no entry of its own.
+            Some(true) if finished.status == ToolStatus::Denied => &[Kind::ToolEnd, Kind::GuardrailTrip],
+            Some(true) => &[Kind::ToolEnd],
+            Some(false) => &[Kind::ToolStart, Kind::ToolEnd],
+            None if is_refused => &[Kind::ToolStart, Kind::ToolEnd],
+            None => &[Kind::ToolEnd],
+        }
+    }
+
+    const fn segment_starts(&self) -> &'static [Kind] {
+        if self.has_workflow { &[Kind::RunStart, Kind::FlowStart] } else { &[Kind::RunStart] }
+    }
+
+    const fn segment_ends(&self) -> &'static [Kind] {
+        if self.has_workflow { &[Kind::FlowEnd, Kind::RunEnd] } else { &[Kind::RunEnd] }
+    }
 }
 
 /// The event kinds of `record`, in order; none for entries that aren't reported.
-pub(super) fn kinds(record: &Record, turns: &mut Turns) -> &'static [Kind] {
+pub(super) fn kinds(record: &Record, history: &mut EventHistory) -> &'static [Kind] {
+    history.learn(record);
     let is_run = matches!(record.actor, ActorKey::Run(_));
     match &record.entry {
-        Entry::RunStarted(_) => &[Kind::RunStart, Kind::FlowStart],
+        Entry::RunStarted(_) => history.segment_starts(),
         Entry::SessionStarted(_) => &[Kind::SessionStart],
-        Entry::ModelCalled(called) if turns.begins(record.actor, called) => {
+        Entry::ModelCalled(called) if history.begins(record.actor, called) => {
             &[Kind::TurnStart, Kind::LlmStart]
         }
         Entry::ModelCalled(_) => &[Kind::LlmStart],
-        Entry::AssistantMessage(_) | Entry::Retry(_) => &[Kind::LlmEnd],
+        Entry::AssistantMessage(message) => {
+            history.asked_for(record.actor, message);
+            &[Kind::LlmEnd]
+        }
+        Entry::Retry(_) => &[Kind::LlmEnd],
         Entry::WrappedUp(wrapped) if wrapped.call.is_some() => &[Kind::LlmEnd],
         // There was no budget for a final summary, and no model was called.
         Entry::WrappedUp(_) => &[],
-        Entry::ToolStarted(_) => &[Kind::ToolStart],
-        Entry::ToolFinished(finished) if finished.status == ToolStatus::Denied => {
-            &[Kind::ToolEnd, Kind::GuardrailTrip]
+        Entry::ToolStarted(started) => {
+            history.tool_started(record.actor, started);
+            &[Kind::ToolStart]
         }
-        Entry::ToolFinished(_) => &[Kind::ToolEnd],
+        Entry::ToolFinished(finished) => history.tool_finished(record.actor, finished),
         Entry::TurnEnded(_) => &[Kind::TurnEnd],
         Entry::HooksDecided(decided) if hooks_object(decided) => &[Kind::GuardrailTrip],
         Entry::StopVerdicts(verdicts) if stop_hooks_object(verdicts) => &[Kind::GuardrailTrip],
@@ -55,14 +116,17 @@ pub(super) fn kinds(record: &Record, turns: &mut Turns) -> &'static [Kind] {
         }
         // The judges' calls and rejections are reported.
         Entry::GoalCheckStarted(_) | Entry::GoalVerdict(_) | Entry::GoalCleared(_) => &[],
-        Entry::PermissionDecided(decided) if decided.permission != Permission::Allow => {
-            &[Kind::GuardrailTrip]
+        Entry::PermissionDecided(decided) if decided.permission == Permission::Deny => &[Kind::GuardrailTrip],
+        Entry::ApprovalResolved(resolved) if matches!(resolved.answer, ApprovalAnswer::Deny { .. }) => {
+            &[Kind::Approval, Kind::GuardrailTrip]
         }
         Entry::ApprovalRequested(_) | Entry::ApprovalResolved(_) => &[Kind::Approval],
         // The failed call is reported, and the next one with its model.
         Entry::ModelChanged(_) | Entry::OutageWaitChanged(_) | Entry::ProviderAwaited(_) => &[],
         Entry::RunPolicyChanged(_) | Entry::AgentPolicyChanged(_) => &[],
         Entry::BudgetReserved(_) | Entry::BudgetCharged(_) | Entry::BudgetExhausted(_) => &[Kind::Budget],
+        // The run itself asks for the agents of its workflow's steps.
+        Entry::ChildSpawned(spawned) if spawned.parent.is_none() => &[Kind::Handoff, Kind::StepStart],
         Entry::ChildSpawned(_) | Entry::AgentAskedAgain(_) | Entry::ChildFinished(_) => &[Kind::Handoff],
         // The new run's start is reported.
         Entry::Forked(_) => &[],
@@ -73,18 +137,16 @@ pub(super) fn kinds(record: &Record, turns: &mut Turns) -> &'static [Kind] {
         | Entry::ChildResumed(_)
         | Entry::AgentRetryScheduled(_)
         | Entry::Reprioritized(_) => &[Kind::Budget],
-        // The agent's end was reported.
-        Entry::StepEnded(_) => &[],
+        Entry::StepEnded(_) => &[Kind::StepEnd],
         Entry::Compacted(compacted) if compacted.call.is_some() => &[Kind::LlmEnd, Kind::Compaction],
         Entry::Compacted(_) => &[Kind::Compaction],
         // Only a copy of the state.
         Entry::Snapshot(_) => &[],
-        Entry::Paused(_) if is_run => &[Kind::FlowEnd],
-        // A segment after an end starts like the first one.
-        Entry::Resumed(resumed) if is_run && resumed.reopens => &[Kind::RunStart, Kind::FlowStart],
-        Entry::Resumed(_) if is_run => &[Kind::FlowStart],
+        Entry::Paused(_) if is_run => history.segment_ends(),
+        // Another segment begins as the first did.
+        Entry::Resumed(_) if is_run => history.segment_starts(),
         Entry::Resumed(resumed) if resumed.reopens => &[Kind::SessionStart],
-        Entry::Ended(_) if is_run => &[Kind::FlowEnd, Kind::RunEnd],
+        Entry::Ended(_) if is_run => history.segment_ends(),
         Entry::Ended(_) => &[Kind::SessionEnd],
         // No objection; the next events show that.
         Entry::HooksDecided(_) | Entry::StopVerdicts(_) | Entry::PermissionDecided(_) => &[],
@@ -111,12 +173,11 @@ pub(super) fn kinds(record: &Record, turns: &mut Turns) -> &'static [Kind] {
 
 fn hooks_object(decided: &HooksDecided) -> bool {
     decided.reports.iter().any(|report| match report.decision {
-        HookDecision::Continue | HookDecision::Allow => false,
-        HookDecision::Ask(_)
-        | HookDecision::Deny(_)
-        | HookDecision::Pause(_)
-        | HookDecision::Abort(_)
-        | HookDecision::Failed(_) => true,
+        // Whether it is a no is up to the answer.
+        HookDecision::Continue | HookDecision::Allow | HookDecision::Ask(_) => false,
+        HookDecision::Deny(_) | HookDecision::Pause(_) | HookDecision::Abort(_) | HookDecision::Failed(_) => {
+            true
+        }
     })
 }
 

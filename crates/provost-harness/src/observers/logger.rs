@@ -132,6 +132,9 @@ fn words(kind: ObservedKind, entry: &Entry) -> String {
             format!("call {} is made again in {} ms: {}", retry.call, retry.delay_ms, cause(&retry.cause))
         }
         Entry::ToolStarted(started) => format!("{} {}", started.tool, started.input.text()),
+        Entry::ToolFinished(finished) if kind == ObservedKind::ToolStart => {
+            format!("{} isn't made", finished.tool)
+        }
         Entry::ToolFinished(finished) => {
             format!("{} {:?} {} ms", finished.tool, finished.status, finished.duration_ms)
         }
@@ -153,7 +156,9 @@ fn words(kind: ObservedKind, entry: &Entry) -> String {
             _ => shortened(compacted),
         },
         Entry::WrappedUp(wrapped) => last_words(wrapped),
+        Entry::ChildSpawned(spawned) if kind == ObservedKind::StepStart => spawned.brief.name.clone(),
         Entry::ChildSpawned(spawned) => handed_over(spawned),
+        Entry::StepEnded(ended) => format!("{}, attempt {}", ended.step, ended.attempt),
         Entry::AgentAskedAgain(asked) => asked_again(asked),
         Entry::ChildFinished(finished) => format!("back from {}: {}", finished.child, finished.outcome),
         Entry::ChildStarted(started) => format!("{} has a slot", started.child),
@@ -188,7 +193,6 @@ fn words(kind: ObservedKind, entry: &Entry) -> String {
         | Entry::WorktreeAsked(_)
         | Entry::WorktreeFound(_)
         | Entry::StopRequested(_)
-        | Entry::StepEnded(_)
         | Entry::Snapshot(_) => String::new(),
     }
 }

@@ -82,7 +82,6 @@ async fn each_agent_s_events_come_in_the_order_of_its_log_with_its_place_in_the_
     let agent = |agent| ActorKey::from(SessionId { run: RUN, agent });
     expect![[r#"
         RUN_START 0<
-        FLOW_START 0<
         BUDGET 0<
         BUDGET 0<
         HANDOFF 0< 0 -> 1 review it (reviewer, high)
@@ -99,7 +98,6 @@ async fn each_agent_s_events_come_in_the_order_of_its_log_with_its_place_in_the_
         HANDOFF 0< 1 is done: completed, not verified
         BUDGET 0<
         BUDGET 0<
-        FLOW_END 0<
         RUN_END 0<
     "#]]
     .assert_eq(&of_log(&events, RUN.into()));

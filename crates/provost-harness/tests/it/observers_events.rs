@@ -18,7 +18,11 @@ const RUN: RunId = RunId::from_entropy(7);
 /// One entry of each kind and variant: actor, kind, and its fields.
 const ENTRIES: &[(&str, &str, &str)] = &[
     ("session", "session_started", r#"{"goal":"g","policy":POLICY}"#),
-    ("run", "run_started", r#"{"goal":"g","policy":{"budget":{},"agent":POLICY}}"#),
+    (
+        "run",
+        "run_started",
+        r#"{"goal":"g","policy":{"budget":{},"agent":POLICY,"flow":{"name":"f","steps":[]}}}"#,
+    ),
     ("session", "user_message", r#"{"content":[],"by":"me"}"#),
     ("session", "system_item", r#"{"item":"reminder","body":"b","origin":"engine"}"#),
     ("session", "model_called", r#"{"turn":1,"call":1,"attempt":1,"output_tokens_max":9}"#),
@@ -245,13 +249,13 @@ async fn entries_are_told_as_the_events_they_are() {
         session hooks_decided {"asked":3,"reports":[REPORT"continue"},REPORT{"deny":"no"}}]} → GUARDRAIL_TRIP
         session hooks_decided {"asked":3,"reports":[REPORT{"failed":"it"}}]} → GUARDRAIL_TRIP
         session permission_decided {"call":"c","permission":"allow","why":"w"} → nobody is told
-        session permission_decided {"call":"c","permission":"ask","why":"w"} → GUARDRAIL_TRIP
+        session permission_decided {"call":"c","permission":"ask","why":"w"} → nobody is told
         session permission_decided {"call":"c","permission":"deny","why":"w"} → GUARDRAIL_TRIP
         session approval_requested → APPROVAL
-        session approval_resolved → APPROVAL
+        session approval_resolved → APPROVAL GUARDRAIL_TRIP
         session tool_started → TOOL_START
         session tool_finished {"call":"c","tool":"t","status":"ok","output":"o","duration_ms":1} → TOOL_END
-        session tool_finished {"call":"c","tool":"t","status":"denied","output":"o","duration_ms":1} → TOOL_END GUARDRAIL_TRIP
+        session tool_finished {"call":"c","tool":"t","status":"denied","output":"o","duration_ms":1} → TOOL_START TOOL_END
         session turn_ended → TURN_END
         session model_called {"turn":2,"call":4,"attempt":1,"output_tokens_max":9} → TURN_START LLM_START
         session compacted {"how":"emergency","through":3,"summary":"s","tokens_before":9,"tokens_after":1} → COMPACTION
@@ -278,7 +282,7 @@ async fn entries_are_told_as_the_events_they_are() {
         run budget_reserved → BUDGET
         run budget_charged → BUDGET
         run budget_exhausted → BUDGET
-        run child_spawned → HANDOFF
+        run child_spawned → HANDOFF STEP_START
         run agent_asked_again → HANDOFF
         run child_started → BUDGET
         run child_yields → BUDGET
@@ -286,7 +290,7 @@ async fn entries_are_told_as_the_events_they_are() {
         run child_resumed → BUDGET
         run child_finished → HANDOFF
         run reprioritized → BUDGET
-        run step_ended → nobody is told
+        run step_ended → STEP_END
         session yield_requested → nobody is told
         session child_rested → nobody is told
         session child_goes_on → nobody is told
@@ -303,12 +307,85 @@ async fn entries_are_told_as_the_events_they_are() {
         run forked → nobody is told
         session model_changed → nobody is told
         session paused → nobody is told
-        run paused → FLOW_END
+        run paused → FLOW_END RUN_END
         session resumed → nobody is told
-        run resumed → FLOW_START
+        run resumed → RUN_START FLOW_START
         session ended → SESSION_END
         run ended → FLOW_END RUN_END
     "#]].assert_eq(&table(&told_of_all().await));
+}
+
+/// What an observer is told of these entries of a session.
+async fn told_of(entries: &[(&str, &str)]) -> String {
+    let (told, telling) = channel();
+    let told = Mutex::new(told);
+    let make = move |_| {
+        let told = told.lock().expect("told").clone();
+        observe_with(move |event| Ok(told.send(event.kind.name())?))
+    };
+    let run = Observers::new().with("names", ObserverOptions::default(), make).of_run(RUN);
+    for (seq, (kind, body)) in (1..).zip(entries) {
+        run.record(&Arc::new(Record {
+            actor: ActorKey::Session(SessionId::root(RUN)),
+            seq: Seq(seq),
+            at: Timestamp(0),
+            elapsed: Elapsed::default(),
+            entry: entry(kind, body),
+        }));
+    }
+    run.finish().await;
+    telling.try_iter().collect::<Vec<_>>().join(" ")
+}
+
+#[tokio::test]
+async fn each_call_has_a_start_and_an_end_and_each_denial_one_trip() {
+    let asked_for = (
+        "assistant_message",
+        r#"{"turn":1,"call":1,"content":[{"tool_call":{"id":"c","name":"t","input":{}}}],"usage":{},"model":"m","stop":"tool_use"}"#,
+    );
+    let question = ("permission_decided", r#"{"call":"c","permission":"ask","why":"w"}"#);
+    let requested =
+        ("approval_requested", r#"{"call":"c","tool":"t","input":{},"why":"w","pattern":"t","due":9}"#);
+    let allowed = ("approval_resolved", r#"{"asked":3,"answer":{"allow":{"scope":"once"}},"by":"me"}"#);
+    let refused = ("approval_resolved", r#"{"asked":3,"answer":{"deny":{}},"by":"me"}"#);
+    let forbidden = ("permission_decided", r#"{"call":"c","permission":"deny","why":"w"}"#);
+    let by_hook = ("hooks_decided", r#"{"asked":2,"reports":[REPORT{"deny":"no"}}]}"#);
+    let hook_asks = ("hooks_decided", r#"{"asked":2,"reports":[REPORT{"ask":"is it?"}}]}"#);
+    let started = ("tool_started", r#"{"call":"c","tool":"t","input":{}}"#);
+    let done = ("tool_finished", r#"{"call":"c","tool":"t","status":"ok","output":"o","duration_ms":1}"#);
+    let denied =
+        ("tool_finished", r#"{"call":"c","tool":"t","status":"denied","output":"o","duration_ms":1}"#);
+    let rejected =
+        ("tool_finished", r#"{"call":"c","tool":"t","status":"rejected","output":"o","duration_ms":0}"#);
+    let unmade =
+        ("tool_finished", r#"{"call":"c","tool":"t","status":"cancelled","output":"o","duration_ms":0}"#);
+    let unknown =
+        ("tool_finished", r#"{"call":"c","tool":"t","status":"unknown","output":"o","duration_ms":0}"#);
+    for (entries, told) in [
+        (&[asked_for, started, done][..], "LLM_END TOOL_START TOOL_END"),
+        (
+            &[asked_for, question, requested, allowed, started, done],
+            "LLM_END APPROVAL APPROVAL TOOL_START TOOL_END",
+        ),
+        (
+            &[asked_for, hook_asks, requested, allowed, started, done],
+            "LLM_END APPROVAL APPROVAL TOOL_START TOOL_END",
+        ),
+        (
+            &[asked_for, question, requested, refused, denied],
+            "LLM_END APPROVAL APPROVAL GUARDRAIL_TRIP TOOL_START TOOL_END",
+        ),
+        (&[asked_for, forbidden, denied], "LLM_END GUARDRAIL_TRIP TOOL_START TOOL_END"),
+        (&[asked_for, by_hook, denied], "LLM_END GUARDRAIL_TRIP TOOL_START TOOL_END"),
+        (&[asked_for, started, denied], "LLM_END TOOL_START TOOL_END GUARDRAIL_TRIP"),
+        (&[asked_for, rejected], "LLM_END TOOL_START TOOL_END"),
+        (&[asked_for, unmade], "LLM_END TOOL_START TOOL_END"),
+        // An earlier process has told of its start, or of its question.
+        (&[unknown], "TOOL_END"),
+        (&[refused, denied], "APPROVAL GUARDRAIL_TRIP TOOL_START TOOL_END"),
+    ] {
+        assert_eq!(told_of(entries).await, told, "{entries:?}");
+    }
 }
 
 #[test]

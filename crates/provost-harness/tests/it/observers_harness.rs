@@ -102,7 +102,7 @@ async fn an_observer_sees_a_run_from_its_start_to_its_end() {
     let names = |events: &[&Arc<Observed>]| {
         events.iter().map(|event| event.kind.name()).collect::<Vec<_>>().join(" ")
     };
-    assert_eq!(names(&of_run), "RUN_START FLOW_START BUDGET BUDGET BUDGET BUDGET FLOW_END RUN_END");
+    assert_eq!(names(&of_run), "RUN_START BUDGET BUDGET BUDGET BUDGET RUN_END");
     assert_eq!(
         names(&of_session),
         "SESSION_START TURN_START LLM_START LLM_END TOOL_START TOOL_END TURN_END \
@@ -172,7 +172,7 @@ async fn nothing_is_missed_while_nobody_polls_the_run() {
     assert_eq!(committed, 0, "entries are told by whoever polls");
     assert_eq!(run.run(&CancellationToken::new()).await.expect("it ends"), DONE);
     let entries = seen.try_iter().filter(|event| matches!(event.body, ObservedBody::Entry(_))).count();
-    assert_eq!(entries, 20);
+    assert_eq!(entries, 18);
 }
 
 /// Reports how often it was created and finished.
@@ -181,7 +181,7 @@ struct Lives(Arc<Mutex<Vec<&'static str>>>);
 #[async_trait]
 impl Observer for Lives {
     async fn observe(&mut self, event: &Arc<Observed>) -> Result<(), ObserverError> {
-        if event.kind.name().starts_with("FLOW") {
+        if event.kind.name().starts_with("RUN_") {
             self.0.lock().expect("lives").push(event.kind.name());
         }
         Ok(())
@@ -210,8 +210,7 @@ async fn a_run_that_goes_on_after_a_rest_has_observers_that_are_new() {
     assert!(matches!(rested, Outcome::BudgetExhausted(_)), "{rested}");
     run.resume("me", Budget::default(), Some(5)).await.expect("it goes on");
     assert_eq!(run.run(&CancellationToken::new()).await.expect("it ends"), DONE);
-    let expected =
-        ["made", "FLOW_START", "FLOW_END", "finished", "made", "FLOW_START", "FLOW_END", "finished"];
+    let expected = ["made", "RUN_START", "RUN_END", "finished", "made", "RUN_START", "RUN_END", "finished"];
     assert_eq!(*lives.lock().expect("lives"), expected);
 }
 
@@ -228,7 +227,7 @@ async fn a_run_that_is_given_up_finishes_its_observers() {
     run.run_turn(&CancellationToken::new()).await.expect("a turn");
     drop(run);
     let deadline = std::time::Instant::now() + Duration::from_secs(20);
-    while *lives.lock().expect("lives") != ["FLOW_START", "finished"] {
+    while *lives.lock().expect("lives") != ["RUN_START", "finished"] {
         assert!(std::time::Instant::now() < deadline, "it never finished");
         tokio::task::yield_now().await;
     }

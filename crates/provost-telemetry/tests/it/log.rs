@@ -66,9 +66,9 @@ pub(crate) fn observe(telemetry: &Arc<Telemetry>, records: Vec<Record>) {
 /// logs.
 pub(crate) fn observe_knowing(telemetry: &Arc<Telemetry>, first: &[Record], records: Vec<Record>) {
     let telemetry = Arc::clone(telemetry);
-    let observers = Observers::new()
-        .with("otel", ObserverOptions::default(), move |run| telemetry.observer(run))
-        .of_run(run());
+    // All of it is told faster than a busy machine may take it in.
+    let options = ObserverOptions { queue_max: 1 << 20, ..ObserverOptions::default() };
+    let observers = Observers::new().with("otel", options, move |run| telemetry.observer(run)).of_run(run());
     first.iter().for_each(|first| observers.learn(first));
     for record in records {
         observers.record(&Arc::new(record));
