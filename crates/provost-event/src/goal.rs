@@ -245,7 +245,7 @@ pub struct GoalJudged {
     pub generation: u32,
     /// The judge, by the policy's name.
     pub judge: String,
-    /// What it said.
+    /// Its answer.
     pub answer: JudgeAnswer,
     /// The model call.
     pub call: AsideCall,

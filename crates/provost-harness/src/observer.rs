@@ -27,9 +27,9 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// Work on a run begins: at its start, and with each further segment.
+    /// A segment of work on a run started.
     RunStart = "RUN_START",
-    /// That work ends: the run is suspended, or has ended.
+    /// A segment of work on a run ended: the run is suspended, or has ended.
     RunEnd = "RUN_END",
     /// An agent was started.
     SessionStart = "SESSION_START",
@@ -45,21 +45,22 @@ kinds! {
     LlmEnd = "LLM_END",
     /// A piece of an answer that isn't committed yet.
     LlmDelta = "LLM_DELTA",
-    /// A tool call begins. One that was refused before it began has this and its end at once, both with its result.
+    /// A tool call started. A call refused before its start has start and end at once, both with its result.
     ToolStart = "TOOL_START",
     /// A tool call has its result.
     ToolEnd = "TOOL_END",
-    /// A hook, the permissions, a person or a stop hook said no: once for each denial, and never for a question.
+    /// A hook, the permissions, an approver or a stop hook denied something: once for each denial, never for a
+    /// question.
     GuardrailTrip = "GUARDRAIL_TRIP",
     /// An agent was spawned, or its result delivered.
     Handoff = "HANDOFF",
-    /// The same, of a run that runs a workflow: its steps follow.
+    /// A segment of work on a workflow started, after that of its run; its steps follow.
     FlowStart = "FLOW_START",
-    /// It ends, after its steps and before the run.
+    /// A segment of work on a workflow ended, after its steps and before that of its run.
     FlowEnd = "FLOW_END",
-    /// A step of the workflow begins: an agent is asked for it.
+    /// A workflow step started: its agent was spawned.
     StepStart = "STEP_START",
-    /// An attempt at it has ended, with its result.
+    /// An attempt at a workflow step ended, with its result.
     StepEnd = "STEP_END",
     /// An approval was requested or resolved.
     Approval = "APPROVAL",

@@ -153,7 +153,7 @@ impl Redactor {
         splice(text, apart(text, places).into_iter().map(hidden))
     }
 
-    /// Takes the values that this was given out of `text`, as [`redact_cut`](Self::redact_cut).
+    /// Removes the given values from `text`, as [`redact_cut`](Self::redact_cut).
     pub fn mask_known(&self, text: &mut String) {
         if let Cow::Owned(masked) = self.redact_cut(text) {
             *text = masked;
@@ -240,7 +240,7 @@ impl fmt::Debug for Redactor {
     }
 }
 
-/// Whether control characters are in it that show nothing.
+/// Whether it contains invisible control characters.
 fn is_controlled(text: &str) -> bool {
     text.contains(|c: char| c.is_control() && !matches!(c, '\n' | '\t'))
 }

@@ -10,19 +10,19 @@ use provost_event::{
 
 use crate::ObservedKind as Kind;
 
-/// What a stretch of work has shown so far, where later entries depend on it.
+/// The state of a segment of work that later entries depend on.
 #[derive(Debug, Default)]
 pub(super) struct EventHistory {
-    /// The turn that each session was last seen to begin.
+    /// The latest turn of each session.
     turns: HashMap<SessionId, u32>,
-    /// Calls that a model asked for and that have no result yet, and whether they were started.
+    /// Calls by a model without a result yet, and whether they were started.
     calls: HashMap<(SessionId, CallId), bool>,
     /// Whether the run runs a workflow.
     has_workflow: bool,
 }
 
 impl EventHistory {
-    /// Takes in what the first entry of a log says.
+    /// Applies the first entry of a log.
     pub(super) fn learn(&mut self, record: &Record) {
         if let Entry::RunStarted(started) = &record.entry {
             self.has_workflow = started.policy.flow.is_some();
@@ -56,8 +56,8 @@ impl EventHistory {
         }
     }
 
-    /// The events of a call's result: its start is among them where the call was never started, so that each start has
-    /// an end. Of a call that was asked for before this stretch of work, only the status tells.
+    /// The events of a call's result. They include its start if the call was never started, so that each start has
+    /// an end. For a call from before this segment of work, only the status tells.
     fn tool_finished(&mut self, actor: ActorKey, finished: &ToolFinished) -> &'static [Kind] {
         let call = match actor {
             ActorKey::Session(session) => self.calls.remove(&(session, finished.call.clone())),
@@ -125,7 +125,7 @@ pub(super) fn kinds(record: &Record, history: &mut EventHistory) -> &'static [Ki
         Entry::ModelChanged(_) | Entry::OutageWaitChanged(_) | Entry::ProviderAwaited(_) => &[],
         Entry::RunPolicyChanged(_) | Entry::AgentPolicyChanged(_) => &[],
         Entry::BudgetReserved(_) | Entry::BudgetCharged(_) | Entry::BudgetExhausted(_) => &[Kind::Budget],
-        // The run itself asks for the agents of its workflow's steps.
+        // The run itself spawns the agents of its workflow's steps.
         Entry::ChildSpawned(spawned) if spawned.parent.is_none() => &[Kind::Handoff, Kind::StepStart],
         Entry::ChildSpawned(_) | Entry::AgentAskedAgain(_) | Entry::ChildFinished(_) => &[Kind::Handoff],
         // The new run's start is reported.
@@ -143,7 +143,7 @@ pub(super) fn kinds(record: &Record, history: &mut EventHistory) -> &'static [Ki
         // Only a copy of the state.
         Entry::Snapshot(_) => &[],
         Entry::Paused(_) if is_run => history.segment_ends(),
-        // Another segment begins as the first did.
+        // Another segment starts like the first one.
         Entry::Resumed(_) if is_run => history.segment_starts(),
         Entry::Resumed(resumed) if resumed.reopens => &[Kind::SessionStart],
         Entry::Ended(_) if is_run => history.segment_ends(),
@@ -173,7 +173,7 @@ pub(super) fn kinds(record: &Record, history: &mut EventHistory) -> &'static [Ki
 
 fn hooks_object(decided: &HooksDecided) -> bool {
     decided.reports.iter().any(|report| match report.decision {
-        // Whether it is a no is up to the answer.
+        // The answer decides whether it is a denial.
         HookDecision::Continue | HookDecision::Allow | HookDecision::Ask(_) => false,
         HookDecision::Deny(_) | HookDecision::Pause(_) | HookDecision::Abort(_) | HookDecision::Failed(_) => {
             true

@@ -1,4 +1,4 @@
-//! Parts of values that stand at the edges of what was cut.
+//! Parts of values at the edges of cut texts.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -7,7 +7,7 @@ use regex::Regex;
 
 use super::{CHARS_MIN, constant};
 
-/// Where Provost has left something out of a text: of output that is too long, of its beginning, of a line, of the rest.
+/// Provost's marks of an omission in a text: of long output, of its beginning, of a line, of the rest.
 static CUT: LazyLock<Regex> = LazyLock::new(|| {
     constant(concat!(
         r"\n?\[[0-9][0-9,]* bytes? left out\]\n",
@@ -18,8 +18,8 @@ static CUT: LazyLock<Regex> = LazyLock::new(|| {
     ))
 });
 
-/// Where parts of `values` stand at an edge of `text`: at its ends, and where it says that something was left out. A part
-/// has at least [`CHARS_MIN`] characters.
+/// The positions of parts of `values` at an edge of `text`: at its ends, and at marks of an omission. A part has
+/// at least [`CHARS_MIN`] characters.
 pub(super) fn places(text: &str, values: &[String]) -> Vec<Range<usize>> {
     let mut places = Vec::new();
     if values.is_empty() {
@@ -29,7 +29,7 @@ pub(super) fn places(text: &str, values: &[String]) -> Vec<Range<usize>> {
     let end = std::iter::once(text.len()..text.len());
     for cut in CUT.find_iter(text).map(|cut| cut.range()).chain(end) {
         piece(text, start..cut.start, values, &mut places);
-        // The text itself may have ended with the newline that stands in front of the words.
+        // The newline before the mark may belong to the text itself.
         if text.get(cut.clone()).is_some_and(|cut| cut.starts_with('\n')) {
             piece(text, start..cut.start + 1, values, &mut places);
         }
@@ -55,13 +55,13 @@ fn piece(text: &str, range: Range<usize>, values: &[String], places: &mut Vec<Ra
     }
 }
 
-/// Where a value may be cut so that what is in front of it is long enough; the longest first.
+/// The positions at which a value may be cut so that the part before is long enough; the longest first.
 fn ends(value: &str) -> impl Iterator<Item = usize> {
     let shortest = value.char_indices().nth(CHARS_MIN).map_or(value.len(), |(at, _)| at);
     value.char_indices().rev().map(|(at, _)| at).take_while(move |at| *at >= shortest)
 }
 
-/// The same, for what is behind it.
+/// The same, for the part after the position.
 fn begins(value: &str) -> impl Iterator<Item = usize> {
     let last = value.char_indices().rev().nth(CHARS_MIN - 1).map_or(0, |(at, _)| at);
     value.char_indices().skip(1).map(|(at, _)| at).take_while(move |at| *at <= last)

@@ -239,7 +239,7 @@ proptest! {
     }
 }
 
-/// A key in a long text of which something was left out, wherever the cut is: what is left of it is shorter than 8 characters.
+/// A key in a long text with an omission, for every cut: the rest of the key is shorter than 8 characters.
 #[test]
 fn no_part_of_a_value_is_left_where_a_text_was_cut() {
     let key = fake("", 30);
