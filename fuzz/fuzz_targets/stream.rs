@@ -1,4 +1,4 @@
-//! Whatever a program writes to its terminal, however it is cut: the same screen, answers, recording and events.
+//! Every output of a program, cut at any points, gives the same screen, answers, recording and events.
 
 #![no_main]
 

@@ -1,4 +1,5 @@
-//! Whatever a judge says, it is read without a panic, and as achieved only if it holds exactly one verdict that says so.
+//! Every answer of a judge is parsed without a panic, and as achieved only if it has exactly one verdict that says
+//! so.
 
 #![no_main]
 

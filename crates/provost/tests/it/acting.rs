@@ -1,4 +1,4 @@
-//! `pause`, `cancel` and `say`: acting on a run that another process works on, or nobody.
+//! `pause`, `cancel` and `say`: acting on a run that another process works on, or no process.
 
 use crate::support::{Done, Running, Scene, gone, line_in, until};
 

@@ -1,4 +1,4 @@
-//! What a run has started doesn't act on runs, however it is called and whatever lies between.
+//! Processes of a run can't act on runs, under any name and through any chain of processes.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use crate::support::{Scene, json, until};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_provost");
 
-/// A run whose agent's one command is `script`, which finds the program as `$P` and the test's state folder as `$S`.
+/// A run whose agent's one command is `script`; `$P` is the program and `$S` the test's state folder.
 fn runs(script: &str) -> Scene {
     let scene =
         Scene::scripted("answers: [{ tools: [{ shell: { command: sh try.sh } }] }, { text: done }]\n");
@@ -16,7 +16,7 @@ fn runs(script: &str) -> Scene {
     scene
 }
 
-/// What the command wrote to `out`, once the run is over.
+/// The command's output in `out`, after the run.
 #[track_caller]
 fn tried(script: &str) -> (Scene, String) {
     let scene = runs(script);
@@ -75,7 +75,7 @@ fn looking_stays_allowed() {
     assert_eq!(out, "0\n".repeat(looks.len()));
 }
 
-/// Names and variables are whoever starts it free to choose; from whom it descends is not.
+/// The starting process can choose names and variables, but not the descent.
 #[test]
 fn no_other_name_environment_session_or_state_folder_hides_it() {
     let script = "cp $P helper; sync\n\
@@ -94,7 +94,7 @@ fn no_other_name_environment_session_or_state_folder_hides_it() {
     assert!(!log.contains("user_message\",\"by\""), "{log}");
 }
 
-/// Whoever starts it has gone, and somebody else is its parent now.
+/// The process that started it has ended, and another one is its parent now.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_daemon_is_known_for_what_it_is() {
@@ -111,7 +111,7 @@ fn a_daemon_is_known_for_what_it_is() {
     assert!(out.ends_with("\n2\n"), "{out}");
 }
 
-/// The administrator can take a process's own mark off; those above it still have theirs.
+/// The administrator can remove a process's own mark; its ancestors still have theirs.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_mark_that_was_taken_off_is_seen_on_those_above() {
@@ -152,7 +152,7 @@ fn an_external_agent_is_held_too() {
     assert!(out.ends_with("\n2\n"), "{out}");
 }
 
-/// What a run leaves behind in the terminal it was started from is nobody's but its user's.
+/// A run leaves no mark on the shell from which it was started.
 #[test]
 fn whoever_started_the_run_acts_on_it_as_before() {
     let (scene, _) = tried("$P ps > out\n");

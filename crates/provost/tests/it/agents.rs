@@ -1,4 +1,4 @@
-//! Sub-agents with names, of models of their own: what they are asked, give back and cost, and what binds them.
+//! Named sub-agents with models of their own: their tasks, results, costs and limits.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use crate::support::{Scene, json};
 const TWO: &str = "[[agents]]\nname = \"researcher\"\ndescription = \"Finds out.\"\nmodel = \"script:researcher.yaml\"\n\
                    [[agents]]\nname = \"writer\"\ndescription = \"Writes.\"\nmodel = \"script:writer.yaml\"\n";
 
-/// A root that asks both at once, and both with a script of their own.
+/// A root that starts both at once, and both with a script of their own.
 fn two_agents(researcher: &str, writer: &str) -> Scene {
     let root = "answers:\n  - text: Both of you.\n    tools:\n      - researcher: { goal: What is in it? }\n      \
                 - writer: { goal: Write it. }\n  - text: All is done.\n";

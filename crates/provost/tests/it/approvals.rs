@@ -1,4 +1,5 @@
-//! Tool calls that wait for somebody: who is asked where, who answers from where, and that one answer counts.
+//! Tool calls that need approval: where the question is shown, where it can be answered, and that one answer
+//! counts.
 
 use expect_test::expect;
 
@@ -19,7 +20,7 @@ pub(crate) fn asks(script: &str) -> Scene {
     Scene::scripted(script).with_settings(ASK)
 }
 
-/// The names of the questions that wait.
+/// The names of the open questions.
 fn names(scene: &Scene) -> Vec<String> {
     let listed = scene.provost(&["approvals", "--json"]).stdout;
     listed.lines().map(|line| json(line)["id"].as_str().unwrap().to_owned()).collect()
@@ -420,7 +421,7 @@ fn a_long_call_is_shown_to_its_end_when_asked_for() {
     check(&ran, 0, "│ echo line 59\n");
 }
 
-/// An agent that may run any command isn't somebody.
+/// An agent can't approve, even if it may run any command.
 #[cfg(target_os = "linux")]
 #[test]
 fn an_agent_can_t_agree_in_somebody_s_place() {
@@ -436,8 +437,8 @@ fn an_agent_can_t_agree_in_somebody_s_place() {
     assert_eq!(out.matches("\n2\n").count(), 3, "{out}");
 }
 
-/// Only where Provost isn't the administrator does the system keep what is in its memory from other processes; its
-/// environment is kept from all.
+/// The system protects Provost's memory from other processes only if Provost doesn't run as root; its environment
+/// is protected in both cases.
 #[cfg(target_os = "linux")]
 #[test]
 fn an_agent_finds_no_key_in_the_environment_of_provost() {

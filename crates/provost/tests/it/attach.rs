@@ -1,4 +1,4 @@
-//! A person at a program: `provost exec` attended, `provost attach`, and what the terminal around is told.
+//! A person at a program: `provost exec` attended, `provost attach`, and the reports to the outer terminal.
 
 use provost_event::Exit;
 
@@ -6,7 +6,7 @@ use crate::support::{Scene, until};
 use crate::terminal::AtTerminal;
 
 const DETACH: &str = "\u{1c}";
-/// Greets whoever says who they are, until somebody is `bye`.
+/// Reads names and greets each, until the name `bye`.
 const GREETER: &str =
     "while printf 'who? '; read who; do echo \"hello $who\"; [ \"$who\" = bye ] && exit; done";
 

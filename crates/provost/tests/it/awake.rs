@@ -1,4 +1,4 @@
-//! The machine is kept awake while an agent works, as a logind sees it that stands in for the machine's.
+//! The machine is kept awake while an agent works, by the calls to a fake logind.
 
 use std::fs::{self, File};
 use std::process::{Child, Stdio};
@@ -71,7 +71,7 @@ impl Drop for Run<'_> {
     }
 }
 
-/// The lines in which a run has said something of being kept awake.
+/// A run's output lines about keeping the machine awake.
 fn said(scene: &Scene) -> Vec<String> {
     let said = fs::read_to_string(scene.path("said")).unwrap();
     said.lines().filter(|line| line.contains("provost_power")).map(str::to_owned).collect()
@@ -117,7 +117,7 @@ fn an_interrupted_run_lets_the_machine_sleep() {
     logind.wait_until_held(0);
 }
 
-/// What its tool started has no part of the lock either, though it may outlive Provost by a moment.
+/// Its tool's processes don't hold the lock either, though they may outlive Provost briefly.
 #[test]
 fn a_killed_run_lets_the_machine_sleep() {
     let (logind, scene) = (Logind::start(Manner::Grants), Scene::scripted(WORKS));

@@ -1,4 +1,4 @@
-//! The machine may sleep again after each way in which an agent's work can end, seen while the program lives on.
+//! The machine may sleep again after each way in which an agent's work can end, while the program goes on.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -22,7 +22,7 @@ use crate::awake::logind::{Logind, Manner};
 const SCRIPT: &str = "AWAKE_TEST_SCRIPT";
 const OVER: &str = "over: ";
 
-/// Works until it is told how to end.
+/// Works until a file says how to end.
 struct Steered {
     spec: ToolSpec,
     panic: Arc<Notify>,
@@ -42,7 +42,7 @@ impl Tool for Steered {
     }
 }
 
-/// Not a test: what the program under test does. It has an agent take turns, and lives on after that.
+/// Not a test: the program under test. It runs an agent, and goes on after that.
 #[test]
 fn works_as_told() {
     let Ok(script) = std::env::var(SCRIPT) else { return };

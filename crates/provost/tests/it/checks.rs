@@ -1,4 +1,4 @@
-//! Checks that fail, are broken, take too long or are ignored, and rules that can't match, as a user meets them.
+//! Checks that fail, are broken, time out or are ignored, and rules that can't match, from the user's side.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::support::{Done, Scene, json};
 
-/// An agent that says so often that it is done.
+/// An agent that claims this many times to be done.
 fn says_done(times: usize) -> Scene {
     Scene::scripted(&format!("answers: [{}]", vec!["{ text: done }"; times].join(", ")))
 }

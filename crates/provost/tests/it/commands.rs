@@ -113,11 +113,11 @@ fn init_writes_what_check_likes_and_replaces_nothing_unasked() {
     assert_eq!(std::fs::read_to_string(scene.path("work/provost.toml")).unwrap(), text);
 }
 
-/// Every example in the file is a value that can be.
+/// Every example in the file is a valid value.
 #[test]
 fn init_files_are_right_with_everything_switched_on() {
     let scene = Scene::new();
-    // Where a worktree can be made.
+    // A folder in which a worktree can be made.
     std::fs::create_dir(scene.path("work/.git")).unwrap();
     for (args, file) in
         [(&["init"][..], "work/provost.toml"), (&["init", "--user"], "home/.config/provost/config.toml")]

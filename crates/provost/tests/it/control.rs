@@ -1,4 +1,4 @@
-//! Control from outside: what hooks that are programs may say, and what they get to see.
+//! Control from outside: the answers of hook programs, and their input.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::support::{Done, Scene, json};
 
-/// Two calls, each of which leaves a line in `effects`, and then an end.
+/// Two calls, each of which writes a line to `effects`, and then an end.
 pub(crate) const TWO: &str = "
 answers:
   - tools: [{ shell: { command: echo one >> effects } }]
@@ -57,7 +57,7 @@ pub(crate) fn entries<'a>(log: &'a [Value], kind: &str) -> Vec<&'a Value> {
     log.iter().filter(|entry| entry["type"] == kind).collect()
 }
 
-/// What the hook said, each time it was asked.
+/// The hook's answers.
 pub(crate) fn decisions(log: &[Value], hook: &str) -> Vec<Value> {
     let reports = entries(log, "hooks_decided")
         .into_iter()
@@ -65,7 +65,7 @@ pub(crate) fn decisions(log: &[Value], hook: &str) -> Vec<Value> {
     reports.filter(|report| report["hook"] == hook).map(|report| report["decision"].clone()).collect()
 }
 
-/// Every call that a model asked for has exactly one result, and every session one end or rest.
+/// Every call that a model asked for has exactly one result, and every session one end or suspension.
 #[track_caller]
 pub(crate) fn lawful(log: &[Value]) {
     for message in entries(log, "assistant_message") {
@@ -142,7 +142,7 @@ fn exit_status_three_ends_the_run_with_status_five() {
     }
 }
 
-/// A hook that gives no answer: it is told of, and `done` is what was done all the same.
+/// A hook that gives no answer is reported; `done` are the effects that still happened.
 #[track_caller]
 fn silent(settings: &str, done: &str) {
     let scene = scene(ONE, settings);
@@ -356,7 +356,7 @@ fn make_executable(scene: &Scene, name: &str) {
 const DUMPERS: [&str; 7] =
     ["tool", "pre_tool_call", "post_tool_call", "session_start", "stop", "claude", "last"];
 
-/// What everything that a run starts wrote of `source`, in a process that has keys in its environment.
+/// The output about `source` of every kind of child process, in a process that has keys in its environment.
 fn dumped(source: &str) -> Scene {
     let dump = |name: &str| format!("cat {source} > {name}.dump; true");
     let script = format!(

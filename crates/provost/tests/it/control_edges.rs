@@ -1,4 +1,5 @@
-//! Edges of control: hooks with awkward pipes, paths that hide, questions that wait through deaths and rests.
+//! Edges of control: hooks with awkward pipes, paths that hide, questions that stay open across kills and
+//! suspensions.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -27,7 +28,7 @@ fn effects(scene: &Scene) -> String {
     fs::read_to_string(scene.path("work/effects")).unwrap_or_default()
 }
 
-/// What waits for consent.
+/// The open approval requests.
 fn waiting(scene: &Scene) -> Vec<Value> {
     scene.provost(&["approvals", "--json"]).stdout.lines().map(json).collect()
 }
@@ -103,7 +104,7 @@ fn a_hook_has_no_terminal_and_its_own_session() {
     assert_ne!(own.trim(), String::from_utf8_lossy(&mine.stdout).trim());
 }
 
-/// Writes to `path` where `secret` is denied; what stands in the secret file afterwards.
+/// Writes to `path` where `secret` is denied; returns the content of the secret file afterwards.
 fn written_to(path: &str) -> String {
     let scene = after_writing_to(path);
     fs::read_to_string(scene.path("work/secret/.env")).unwrap()

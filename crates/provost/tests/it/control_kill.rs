@@ -23,19 +23,19 @@ fn effects(scene: &Scene) -> usize {
     fs::read_to_string(scene.path("work/effects")).unwrap_or_default().lines().count()
 }
 
-/// The names of the questions that wait.
+/// The names of the open questions.
 fn names(scene: &Scene) -> Vec<String> {
     let listed = scene.provost(&["approvals", "--json"]).stdout;
     listed.lines().map(|line| json(line)["id"].as_str().unwrap().to_owned()).collect()
 }
 
-/// How the newest run stands; nothing if there is none.
+/// The state of the newest run; nothing if there is none.
 fn status(scene: &Scene) -> Option<String> {
     let listed = scene.provost(&["ps", "--json", "-n", "1"]).stdout;
     Some(json(listed.lines().next()?)["status"].as_str().unwrap().to_owned())
 }
 
-/// Goes on with the run, or starts it if the last process died before it had.
+/// Resumes the run, or starts it if the last process died before that.
 fn go_on(scene: &Scene) -> Running {
     match status(scene) {
         Some(_) => scene.start(&["resume", "last"]),
@@ -43,7 +43,7 @@ fn go_on(scene: &Scene) -> Running {
     }
 }
 
-/// Somebody is asked, whatever died before.
+/// Waits until the approval is requested, and kills the process.
 fn asked(scene: &Scene) -> String {
     let running = go_on(scene);
     let name = until("somebody is asked", || names(scene).pop());
@@ -51,7 +51,8 @@ fn asked(scene: &Scene) -> String {
     name
 }
 
-/// One run that is killed so long after its start, then while somebody is asked, then answered by two at once.
+/// One run that is killed `delay` ms after its start, then during the question, then answered by two processes at
+/// once.
 fn round(delay: u64) {
     let scene = asks();
     let running = scene.start(&["run", "x"]);
@@ -98,7 +99,7 @@ fn many_kills_at_any_moment() {
     (0..60).step_by(2).for_each(killed_after_yes);
 }
 
-/// Somebody agrees, and so long afterwards the process that works on the run dies.
+/// The process that works on the run is killed `delay` ms after the approval.
 fn killed_after_yes(delay: u64) {
     let scene = asks();
     let running = scene.start(&["run", "x"]);
@@ -152,7 +153,7 @@ fn hooked(event: &str) -> Scene {
     Scene::scripted(ONE).with_settings(&settings).trusted()
 }
 
-/// The run's process dies while a hook at `event` runs; then it goes on.
+/// The run's process is killed while a hook at `event` runs; then the run is resumed.
 fn killed_in_hook(event: &str) -> (Scene, Vec<Value>) {
     let scene = hooked(event);
     let running = scene.start(&["run", "x"]);

@@ -1,4 +1,4 @@
-//! Control from outside: permissions, stop hooks, approvals, trust, and what `provost explain` tells of them.
+//! Control from outside: permissions, stop hooks, approvals, trust, and what `provost explain` shows about them.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! What was spent: summed up from the runs' logs.
+//! Spending, summed up from the runs' logs.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ const OPUS: &str = "anthropic/claude-opus-4-5";
 const HAIKU: &str = "anthropic/claude-haiku-4-5";
 const OWN: &str = "ours/qwen";
 
-/// A run's log as an export has it.
+/// A run's log as in an export.
 struct Log {
     run: RunId,
     records: Vec<Record>,
@@ -61,7 +61,8 @@ impl Log {
         self
     }
 
-    /// A call of an agent to a model, that took so many tokens: input, cached, written, output, of it reasoning.
+    /// A call of an agent to a model, with its tokens: input, cached, written, output, and the reasoning among the
+    /// output.
     fn paid(self, at: &str, (agent, model): (u32, &str), tokens: [u64; 5], cost: Option<u64>) -> Self {
         let [input_tokens, cache_read_tokens, cache_write_tokens, output_tokens, reasoning_tokens] = tokens;
         let charged = BudgetCharged {
@@ -105,7 +106,7 @@ fn import(scene: &Scene, text: &str) {
     assert_eq!(imported.status, 0, "{imported:?}");
 }
 
-/// Two runs; one had two agents and worked past midnight, the other asked a model of unknown price.
+/// Two runs; one had two agents and worked past midnight, the other called a model of unknown price.
 fn spent() -> Scene {
     let scene = Scene::new();
     Log::new("00000000000a", "Repair the parser\nand its tests", OPUS, "2026-11-01T20:00Z")
@@ -368,7 +369,7 @@ fn json_has_the_exact_numbers() {
     assert_eq!(json(&Scene::new().provost(&["cost", "--json"]).stdout)["total"]["calls"], 0);
 }
 
-/// Logs of format 1 don't tell the model.
+/// Logs of format 1 don't have the model.
 #[test]
 fn calls_without_a_model_count_for_the_root_agents() {
     let scene = Scene::new();

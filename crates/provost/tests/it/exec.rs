@@ -1,4 +1,4 @@
-//! `provost exec --unattended`: other people's programs as agents, from outside.
+//! `provost exec --unattended`: external agents, from outside.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,7 @@ impl Scene {
     }
 }
 
-/// A program that asks whether it may make a file.
+/// A program that asks for consent to create a file.
 fn asker(scene: &Scene) -> String {
     scene.write(
         "asker.sh",

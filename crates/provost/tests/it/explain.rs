@@ -1,4 +1,4 @@
-//! What had a say in a run: told from its logs.
+//! The rules that a run consulted, read from its logs.
 
 use expect_test::{Expect, expect};
 use provost_event::{
@@ -67,7 +67,7 @@ fn plain() -> RunPolicy {
     RunPolicy { spawn: provost_event::SpawnBudget::default(), ..RunPolicy::new(agent) }
 }
 
-/// A run's logs as an export has them, an entry a second.
+/// A run's logs as in an export, an entry a second.
 struct Log {
     run: RunId,
     of_run: Vec<Record>,
@@ -128,7 +128,7 @@ impl Log {
         seq
     }
 
-    /// A model call in this turn, with so many tokens for the answer, that took 100.
+    /// A model call in this turn, with this many tokens for the answer, that took 100.
     fn called(&mut self, turn: u32, attempt: u32, output_tokens_max: u32) {
         self.calls += 1;
         let (session, call) = (self.session(), self.calls);
@@ -296,7 +296,7 @@ fn whole(scene: &Scene) -> Value {
     json(&told.stdout)
 }
 
-/// The row of a group that is called so.
+/// The row of a group with this name.
 #[track_caller]
 fn row<'a>(rows: &'a Value, name: &str) -> &'a Value {
     let found = rows.as_array().unwrap().iter().find(|row| row["name"] == name || row["pattern"] == name);

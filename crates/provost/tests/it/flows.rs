@@ -1,4 +1,4 @@
-//! `provost flow`: work that a file lays out in steps, through the real program.
+//! `provost flow`: a workflow from a file, through the real program.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::support::{Done, Running, Scene, gone, json, line_in};
 
-/// What each step says and does, by its goal.
+/// The script of each step, by its goal.
 const SCRIPT: &str = r#"
 answers: [{ text: "nobody was meant" }]
 agents:
@@ -210,7 +210,7 @@ answers:
     assert!(failed.stderr.contains("a step of the flow has failed: `b`"), "{failed:?}");
 }
 
-/// The process dies while a step is at work; whoever resumes the run goes on there.
+/// The process is killed while a step works; the resumed run continues there.
 #[test]
 fn a_flow_goes_on_after_its_process_was_killed() {
     let slow = SCRIPT.replace(
@@ -231,7 +231,7 @@ fn a_flow_goes_on_after_its_process_was_killed() {
     assert_eq!(ends(&scene).len(), 4);
 }
 
-/// At any moment, that is.
+/// The same at random moments.
 #[test]
 fn a_flow_survives_kills_at_any_moment() {
     for delay in [0, 30, 60, 90] {
@@ -245,7 +245,7 @@ fn a_flow_survives_kills_at_any_moment() {
         } else {
             scene.provost(&["flow", "run", "flow.toml"])
         };
-        // Dead just after its end, it has nothing left to resume.
+        // Killed just after its end, it has nothing left to resume.
         assert!(done.status == 0 || done.stderr.contains("all steps of run"), "{delay} ms: {done:?}");
         let ends = ends(&scene);
         assert_eq!((ends.len(), ends[3].as_str()), (4, "ship done"), "{delay} ms");
@@ -257,7 +257,7 @@ fn a_flow_survives_kills_at_any_moment() {
     }
 }
 
-/// A flow whose second step is in the middle of a command that ends with nobody's help.
+/// A flow whose second step is in the middle of a command that ends by itself.
 fn in_the_middle() -> (Scene, Running, String) {
     let slow = SCRIPT
         .replace("echo build >> effects", "trap '' TERM; echo $$ > started; while true; do sleep 0.1; done");

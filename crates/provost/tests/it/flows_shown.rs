@@ -1,4 +1,4 @@
-//! What a person sees of a flow: its steps in `show`, and what speaks of one agent where there is no first.
+//! The output about a flow: its steps in `show`, and commands about one agent where there is no first agent.
 
 use expect_test::{Expect, expect};
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::on_terminal::on_terminal;
 use crate::support::{Running, Scene, gone, json, line_in, until};
 
-/// What each step says and does, by its goal. `build` has somebody help, who never ends by itself.
+/// The script of each step, by its goal. `build` has a sub-agent, which never ends by itself.
 const SCRIPT: &str = r#"
 answers: [{ text: "nobody was meant" }]
 agents:
@@ -55,7 +55,7 @@ needs = ["check", "plan"]
 goal = "build it"
 "#;
 
-/// A flow of which `build` is at work, and somebody for it.
+/// A flow of which `build` and its sub-agent work.
 fn at_work(flow: &str) -> (Scene, Running, String) {
     let scene = Scene::scripted(SCRIPT);
     scene.write("work/flow.toml", flow);
@@ -69,7 +69,7 @@ fn check_has_failed(scene: &Scene) {
     until("check has failed for good", || log().contains("step check has failed").then_some(()));
 }
 
-/// The same, but for `build`, which doesn't need `check`, and `sign`, which needs `build`.
+/// The same, except that `build` doesn't need `check`, and `sign` needs `build`.
 fn apart_from_check() -> String {
     FLOW.replace("needs = [\"check\", \"plan\"]", "needs = [\"plan\"]")
         .replace("needs = [\"check\"]", "needs = [\"build\"]")

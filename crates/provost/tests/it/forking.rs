@@ -1,4 +1,4 @@
-//! `provost fork`: a run that goes on with another's conversation, and the two runs as they are shown.
+//! `provost fork`: a run that continues another's conversation, and the output about both.
 
 use std::fs;
 use std::thread::sleep;
@@ -65,7 +65,7 @@ fn a_fork_goes_on_with_the_whole_conversation_and_is_paid_for_alone() {
     let news = after[before.len()..].iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(news.len(), 2, "{news:?}");
     assert!(news[0].contains("and now the docs") && news[1].contains("The second answer"), "{news:?}");
-    // Nothing is copied: its own entries are numbered on from where it was forked.
+    // Nothing is copied: its own entries continue the numbers of the origin.
     assert_eq!(
         kinds(&scene, &fork)[..2],
         [(13, "session_started".to_owned()), (14, "user_message".to_owned())]
@@ -142,7 +142,7 @@ fn a_fork_of_a_fork_names_the_run_that_has_the_entry() {
     assert!(view[6].to_string().contains("two"), "{view:?}");
     let shown = scene.provost(&["show", &second]).stdout;
     assert!(shown.contains(&format!("forked from {first} at entry 18\n")), "{shown}");
-    // An entry of the conversation that stands in the oldest log.
+    // An entry of the conversation in the oldest log.
     let forked = scene.provost(&["fork", &second, "--at", "10", "three"]);
     assert_eq!(forked.status, 0, "{forked:?}");
     let third = scene.last_run();
@@ -150,7 +150,7 @@ fn a_fork_of_a_fork_names_the_run_that_has_the_entry() {
     assert!(shown.contains(&format!("forked from {run} at entry 10\n")), "{shown}");
     let entry = scene.provost(&["logs", &second, "--entry", "7"]).stdout;
     assert!(entry.contains("hello"), "an entry is found under its number: {entry}");
-    // Resumed, it goes on with all of it.
+    // Resumed, it continues the whole conversation.
     let resumed = scene.provost(&["resume", &second, "and more"]);
     assert_eq!(resumed.status, 0, "{resumed:?}");
     assert_eq!(messages(&scene, &second)[..view.len()], view);
@@ -300,7 +300,7 @@ fn a_longer_log_extends_a_known_run_and_another_history_is_refused() {
     }
     assert_eq!(scene.provost(&["logs", &run, "--json"]).stdout, log);
     assert_eq!(scene.provost(&["resume", &run, "on"]).status, 0, "it goes on");
-    // The same run, gone another way elsewhere.
+    // The same run with a different continuation in another store.
     fs::remove_dir_all(scene.path("state")).unwrap();
     fs::create_dir(scene.path("state")).unwrap();
     scene.provost(&["import", &short]);

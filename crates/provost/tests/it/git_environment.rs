@@ -1,5 +1,5 @@
-//! Variables of the environment that have git start programs: with git as it is each of them does, in a run that looks at a
-//! repository with Provost's own git none does.
+//! Variables of the environment that make git start programs: with plain git each of them does, in a run that
+//! reads a repository with Provost's own git none does.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -43,7 +43,7 @@ const HOSTILE: [(&[(&str, &str)], &str); 12] = [
     ),
 ];
 
-/// A program that writes down that it was started.
+/// A program that records its start.
 fn canary(folder: &Path, name: &str) {
     let program = folder.join(name);
     fs::create_dir_all(program.parent().unwrap()).unwrap();

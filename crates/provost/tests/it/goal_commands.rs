@@ -1,5 +1,5 @@
-//! `provost goal`: showing, pausing, resuming and clearing what judges verify, whoever works on the run; and what
-//! other commands say of it.
+//! `provost goal`: showing, pausing, resuming and clearing a goal, also while another process works on the run;
+//! and the goal in other commands.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ use crate::support::{Done, Running, Scene, json, until};
 
 const GOAL: &str = "[goal]\ncondition = \"out says yes\"\njudge = \"script:judge.yaml\"\n";
 
-/// An agent that claims to be done before it is, and a judge that finds out.
+/// An agent that claims to be done too early, and a judge that rejects the claim.
 const CLAIMS: &str = "
 answers:
   - text: All done.
@@ -28,7 +28,7 @@ verdicts:
   - { achieved: true, confidence: 0.95, reasoning: out says yes., usage: { input: 600, output: 20 } }
 ";
 
-/// A judge that thinks for as long as anybody lets it, and agrees when it is asked once more.
+/// A judge whose first answer takes very long, and that agrees when it is asked once more.
 const SLOW: &str = "
 verdicts:
   - { achieved: true, confidence: 1.0, reasoning: Too slow., delay_ms: 600000 }
@@ -803,7 +803,7 @@ agents:
     );
     let tree = scene.provost(&["show", "last"]).stdout;
     assert!(tree.contains("1 writer  goal: verifying"), "{tree}");
-    // Whether the run has come to rest with it by now depends on who is faster.
+    // Whether the run is suspended by now is a race.
     let cleared = stable(&scene, &scene.provost(&["goal", "clear", "last.1"]).stdout);
     let words = "agent 1 (writer) of run RUN has no goal any more, and rests: the goal was cleared by";
     assert!(cleared.starts_with(words), "{cleared}");

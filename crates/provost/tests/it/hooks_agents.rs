@@ -1,4 +1,4 @@
-//! Scripts for Claude Code, as they are about, asked of a run with a sub-agent.
+//! Existing scripts for Claude Code, as hooks of a run with a sub-agent.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::support::{Scene, json};
 
-/// Notes each question, tells the sub-agent something, and sends it on once.
+/// Records each question, adds context for the sub-agent, and sends it back once.
 const CLAUDES: &str = r#"{"hooks":{
   "SessionStart":[{"hooks":[{"type":"command","command":"cat >> session-start.jsonl; echo >> session-start.jsonl"}]}],
   "SubagentStart":[{"matcher":"general-purpose","hooks":[{"type":"command","command":

@@ -1,5 +1,6 @@
-//! Programs that mean harm to their guard, started by a run in each way that a run starts programs, as root and as an ordinary
-//! user: when the run's process has ended nothing of them is left, and what the log says of their end is true.
+//! Programs that attack their guard, started by a run in each way that a run starts programs, as root and as an
+//! ordinary user: when the run's process has ended no process of them is left, and the log's statement about their
+//! end is true.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -9,13 +10,13 @@ use std::thread;
 
 use crate::support::{Running, Scene, until};
 
-/// The programs that the guards themselves are held to as well.
+/// The programs that the guards' own tests use too.
 const PROGRAMS: &str = include_str!("../../../provost-process/tests/it/hostile_programs.txt");
 
-/// An ordinary user, who has no home and no rights.
+/// An ordinary user, without a home folder and rights.
 const NOBODY: &str = "65534";
 
-/// What the log says where not all was seen to end.
+/// The log's text if not all processes were seen to end.
 const MAYBE_LEFT: &str = "could not be ended and may still run";
 
 /// Runs at the same time: most of a run's time is spent waiting.
@@ -38,7 +39,7 @@ enum Way {
 impl Way {
     const ALL: [Self; 4] = [Self::Tool, Self::Hook, Self::StopHook, Self::ExternalAgent];
 
-    /// A scene in which a run starts `attack.sh` like that.
+    /// A scene in which a run starts `attack.sh` in this way.
     fn scene(self, script: &str) -> Scene {
         let says_done = "{ text: done }, { text: done }, { text: done }";
         let scene = match self {
@@ -103,7 +104,8 @@ fn hostile() -> Vec<(&'static str, String)> {
     rows.map(|(what, script)| (what, script.replace('␤', "\n"))).collect()
 }
 
-/// The processes that work in `folder`, which whatever is started there does: their numbers and command lines.
+/// The processes with `folder` as their working directory, as all that are started there: their ids and command
+/// lines.
 fn left(folder: &Path) -> Vec<(u32, String)> {
     let folder = folder.canonicalize().unwrap();
     let all = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
@@ -116,7 +118,7 @@ fn left(folder: &Path) -> Vec<(u32, String)> {
     found.collect()
 }
 
-/// Has a run start `script`, stops the run once it has done its worst, and looks.
+/// Runs `script` in a run, stops the run after the attack, and checks.
 fn check_one(what: &str, script: &str, user: User, way: Way) {
     let scene = way.scene(script);
     let mut running = user.start(&scene, way.arguments());
@@ -175,13 +177,13 @@ fn nothing_is_left_of_a_hostile_external_agent() {
     check_both(Way::ExternalAgent);
 }
 
-/// Becomes root by a program that may, where Provost may not follow; the second time it does nothing.
+/// Becomes root by a set-user-id program, so that Provost can't end it; the second time it does nothing.
 const BECOMES_ROOT: &str = "[ -e up ] && exit 0; touch up; trap '' HUP
 ../becomes-root --reuid=0 --regid=0 --clear-groups sleep 4243 </dev/null >/dev/null 2>&1 &
 until grep -q '^sleep' /proc/$!/comm; do :; done
 ";
 
-/// A program that makes a user root, as sudo does; `None` where the system lets none.
+/// A program that makes a user root, as sudo does; `None` where the system doesn't allow that.
 fn root_maker(scene: &Scene) -> Option<()> {
     let maker = scene.path("becomes-root");
     fs::copy("/usr/bin/setpriv", &maker).ok()?;
@@ -195,7 +197,7 @@ fn root_maker(scene: &Scene) -> Option<()> {
     (asked.stdout == b"0\n").then_some(())
 }
 
-/// What is left of a program that an ordinary user's Provost can't end, and what is said of it.
+/// Checks a program that an ordinary user's Provost can't end, and the messages about it.
 fn check_survivor(way: Way) {
     let scene = way.scene(BECOMES_ROOT);
     if root_maker(&scene).is_none() {
@@ -219,13 +221,13 @@ fn check_survivor(way: Way) {
     }
 }
 
-/// The last that is said of a run of which something is left.
+/// The last line of a run with processes left.
 fn check_last_line(way: Way, said: &str) {
     let last = said.lines().next_back().unwrap_or_default();
     assert!(last.contains(MAYBE_LEFT), "{way:?}: {said}");
 }
 
-/// The same where the run is stopped while the program is there.
+/// The same if the run is stopped while the program runs.
 fn check_survivor_of_a_stop(way: Way) {
     let scene = way.scene(&format!("{BECOMES_ROOT}touch ready\nexec sleep 4243\n"));
     if root_maker(&scene).is_none() {
@@ -259,7 +261,7 @@ fn what_an_ordinary_user_cant_end_is_said_to_be_left_also_when_the_run_is_stoppe
     });
 }
 
-/// Runs at once whose stop hooks kill their guards and fork without end: each alone has a processor busy.
+/// Concurrent runs whose stop hooks kill their guards and fork endlessly: each alone keeps a processor busy.
 const OVERLOADED: usize = 24;
 
 #[test]

@@ -1,4 +1,5 @@
-//! Ctrl-C: once rests cleanly, twice leaves at once; nothing is left running, and the run goes on later.
+//! Ctrl-C: once suspends the run cleanly, twice exits at once; nothing is left running, and the run can be
+//! resumed.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +12,7 @@ answers:
   - text: done
 ";
 
-/// Its shell doesn't listen to a request to end.
+/// Its shell ignores a request to end.
 const STUBBORN: &str = "
 answers:
   - tools:
@@ -53,7 +54,7 @@ fn twice_leaves_at_once_and_the_run_counts_as_interrupted() {
     let scene = Scene::scripted(STUBBORN);
     let (running, child) = at_work(&scene, &[]);
     running.signal("INT");
-    // Twice within one look of the program counts once: the log tells when the first has been heard.
+    // Two signals within one poll count once: the log shows when the first was received.
     until("the first is heard", || {
         scene.provost(&["logs", "last"]).stdout.contains("stop_requested").then_some(())
     });
@@ -67,7 +68,7 @@ fn twice_leaves_at_once_and_the_run_counts_as_interrupted() {
     assert!(ended.stderr.ends_with(&format!("go on with: provost resume {run}\n")), "{}", ended.stderr);
     gone(&child);
     assert!(scene.provost(&["ps"]).stdout.contains("interrupted"));
-    // The wish to stop was recorded and outlives the process; whoever resumes the run wishes otherwise.
+    // The recorded request to stop outlives the process; resuming the run overrides it.
     goes_on(&scene);
 }
 

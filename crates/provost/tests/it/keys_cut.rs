@@ -1,4 +1,4 @@
-//! Where Provost keeps only a part of what was printed, no part of a key is left at the edges of it.
+//! Where Provost keeps only a part of an output, no part of a key is left at the cut.
 
 use crate::exec::holding;
 use crate::support::{Done, Scene, done};
@@ -11,7 +11,7 @@ fn with_key(scene: &Scene, args: &[&str]) -> Done {
     done(&scene.command(args).env("ANTHROPIC_API_KEY", KEY).output().unwrap())
 }
 
-/// What prints the key, which stands nowhere in one piece of more than 7 characters.
+/// A command that prints the key, which is nowhere in one piece of more than 7 characters.
 fn printing_key() -> String {
     let pieces = KEY.as_bytes().chunks(7).map(|piece| String::from_utf8(piece.to_vec()).unwrap());
     format!("printf '{}' {}", "%s".repeat(KEY.len().div_ceil(7)), pieces.collect::<Vec<_>>().join(" "))
@@ -21,7 +21,7 @@ fn filling(bytes: usize) -> String {
     format!("head -c {bytes} /dev/zero | tr '\\\\0' y")
 }
 
-/// No part of the key is in the state folder, nor in what is printed of the run.
+/// No part of the key is in the state folder, nor in the output about the run.
 #[track_caller]
 fn check_gone(what: &str, scene: &Scene, ran: &Done) {
     let log = scene.provost(&["export", "last"]).stdout;
@@ -81,7 +81,7 @@ fn no_part_of_a_key_is_left_where_a_hooks_output_is_cut() {
             );
             let scene = Scene::scripted(answers).with_settings(&hook).trusted();
             let ran = with_key(&scene, &["run", "x"]);
-            // Of what a hook says the beginning is in the log, and all of it in a file beside it.
+            // The beginning of a hook's output is in the log, and all of it in a file beside it.
             check_gone(&format!("{what}: {command}"), &scene, &ran);
         }
     }

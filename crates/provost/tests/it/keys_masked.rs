@@ -1,4 +1,4 @@
-//! A provider's key that a model, a tool or a provider repeats stands in nothing that Provost keeps or shows of it.
+//! A provider's key that a model, a tool or a provider repeats is in nothing that Provost keeps or shows.
 
 use std::fs;
 use std::path::Path;
@@ -8,14 +8,14 @@ use crate::model_server::{ModelServer, refusal};
 use crate::support::{Done, Scene, done};
 
 const KEY: &str = "sk-canary-0123456789abcdef";
-/// What stands for it: Provost's, and in what a provider says its adapter's.
+/// The masks: Provost's, and the adapter's in a provider's messages.
 const MASKS: [&str; 2] = ["[secret]", "[key]"];
 
 fn with_key(scene: &Scene, args: &[&str]) -> Done {
     done(&scene.command(args).env("ANTHROPIC_API_KEY", KEY).output().unwrap())
 }
 
-/// A run of `answers`, with everything kept that can be.
+/// A run of `answers`, with every kind of record enabled.
 fn run(answers: &str) -> (Scene, Done) {
     let scene = Scene::scripted(answers);
     let trace = scene.path("state/trace.jsonl");
@@ -24,7 +24,7 @@ fn run(answers: &str) -> (Scene, Done) {
     (scene, ran)
 }
 
-/// The key is in no file of the state folder, and in nothing that is printed of the run; the mask is in its log.
+/// The key is in no file of the state folder, and in no output about the run; the mask is in its log.
 #[track_caller]
 fn check_masked(what: &str, scene: &Scene) {
     assert_eq!(holding(&scene.path("state"), KEY), Vec::<String>::new(), "{what}");
@@ -37,7 +37,7 @@ fn check_masked(what: &str, scene: &Scene) {
         &["explain", "last"],
         &["export", "last"],
     ] {
-        // Without the key in the environment: what is masked was masked when it was written.
+        // Without the key in the environment: the text was masked when it was written.
         let printed = scene.provost(args);
         assert_eq!(printed.status, 0, "{what}, {args:?}: {printed:?}");
         assert!(
@@ -136,7 +136,7 @@ fn has_recording(folder: &Path) -> bool {
     })
 }
 
-/// What prints the key, which stands nowhere in one piece.
+/// A command that prints the key, which is nowhere in one piece.
 fn printing_key() -> String {
     let (first, second) = KEY.split_at(9);
     format!("printf '%s%s' {first} {second}")

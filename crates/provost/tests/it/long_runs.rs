@@ -1,4 +1,4 @@
-//! Conversations that outgrow their model's window, and last words at limits: what is shown of them.
+//! The output about conversations that outgrow their model's window, and about the final summary at limits.
 
 use expect_test::{Expect, expect};
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::on_terminal::{on_terminal, raw_on_terminal};
 use crate::support::{Scene, json};
 
-/// A conversation that fills its window with what the agent writes, which can't be a line.
+/// A conversation that fills its window with the agent's own text, which can't be cut to a line.
 fn chapters(count: usize, more: &str) -> Scene {
     let content = "All is well that ends well. ".repeat(100);
     let mut script = "window_tokens: 8280\noutput_tokens_max: 1000\nanswers:\n".to_owned();
@@ -19,7 +19,7 @@ fn chapters(count: usize, more: &str) -> Scene {
     Scene::scripted(&format!("{script}{more}"))
 }
 
-/// One whose results are long, and can be.
+/// A conversation with long results, which can.
 fn readings(count: usize) -> Scene {
     let mut script = "window_tokens: 8280\noutput_tokens_max: 1000\nanswers:\n".to_owned();
     for part in 1..=count {
@@ -236,7 +236,7 @@ fn json_tells_the_last_words_too_and_quiet_says_nothing_else() {
     assert!(!ran.stderr.contains("words"), "{ran:?}");
 }
 
-/// Whoever goes on isn't told of the last words, and its turns are those it took.
+/// A resumed agent doesn't see the final summary, which doesn't count as a turn.
 #[test]
 fn last_words_are_no_turn() {
     let scene = chapters(5, LAST_WORDS);

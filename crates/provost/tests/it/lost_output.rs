@@ -1,4 +1,4 @@
-//! What can't be written is said, isn't a success, and never a panic; what the run came to isn't touched by it.
+//! Output that can't be written is reported, is no success, and never a panic; the run's outcome stays the same.
 
 use std::fs::{File, OpenOptions};
 use std::process::{Command, Stdio};
@@ -13,7 +13,7 @@ fn full() -> Option<File> {
     OpenOptions::new().write(true).open("/dev/full").ok()
 }
 
-/// What a command comes to whose streams the shell sets up so.
+/// The result of a command with these redirections of the shell.
 fn in_shell(scene: &Scene, args: &str, streams: &str) -> Done {
     let like = scene.command(&[]);
     let mut shell = Command::new("sh");
@@ -120,7 +120,7 @@ fn nothing_depends_on_standard_error() {
     assert_eq!(done(&traced.output().unwrap()).status, 0, "traces");
 }
 
-/// Who reads only the beginning ends neither the run nor is told anything; but what it didn't read is no success.
+/// A reader that closes early doesn't end the run, and no error is printed; but unread output is no success.
 #[test]
 fn a_reader_that_leaves_ends_nothing() {
     let scene = Scene::scripted(DONE);

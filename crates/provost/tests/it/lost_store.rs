@@ -6,10 +6,10 @@ use std::process::Command;
 
 use crate::support::{Done, Scene, json, until};
 
-/// The agent waits for the file `go`, then does some more.
+/// The agent waits for the file `go`, then continues.
 const WAITS: &str = "answers:\n  - tools: [{ shell: { command: \"touch started; until test -e go; do sleep 0.02; done\" } }]\n  - tools: [{ shell: { command: touch more } }]\n  - text: done\n";
 
-/// A run whose store `lose` takes away while its agent works.
+/// A run whose store is removed by `lose` while its agent works.
 #[track_caller]
 fn ran_while(scene: &Scene, args: &[&str], lose: impl FnOnce(&Path)) -> Done {
     let running = scene.start(args);

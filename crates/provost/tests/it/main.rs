@@ -1,4 +1,4 @@
-//! The program from outside: its command line in, what it prints and leaves behind out.
+//! The program from outside: its command line, its output, its files.
 
 #![cfg(unix)]
 

@@ -1,4 +1,4 @@
-//! Servers on loopback that speak Chat Completions: plain, with TLS, and behind a proxy.
+//! Servers on loopback with the Chat Completions API: plain, with TLS, and behind a proxy.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -24,7 +24,7 @@ pub(crate) fn refusal(status: u16, body: &str) -> String {
     )
 }
 
-/// Serves each connection one answer; tells each request.
+/// Serves each connection one answer; reports each request.
 pub(crate) struct ModelServer {
     pub(crate) port: u16,
     requests: Receiver<String>,
@@ -36,14 +36,14 @@ impl ModelServer {
         Self::serve(answers, Ok)
     }
 
-    /// Over TLS as `authority` vouches for it.
+    /// Over TLS with a certificate of `authority`.
     pub(crate) fn tls(authority: &Authority, answers: Vec<String>) -> Self {
         let config = authority.server_config();
         Self::serve(answers, move |stream| secure(&config, stream))
     }
 
-    /// A proxy that connects everybody who asks for a tunnel to a server behind it, with TLS by `authority`; what
-    /// is told first is what the proxy got.
+    /// A proxy that connects every tunnel to a server behind it, with TLS by `authority`; the first request
+    /// reported is the proxy's.
     pub(crate) fn proxy(authority: &Authority, answers: Vec<String>) -> Self {
         let config = authority.server_config();
         let (tell, requests) = channel();
@@ -75,7 +75,7 @@ impl ModelServer {
         thread::spawn(move || {
             for (number, stream) in listener.incoming().enumerate() {
                 let answer = answers.get(number).or(answers.last()).unwrap();
-                // A client that doesn't trust the certificate goes away.
+                // A client that doesn't trust the certificate disconnects.
                 let _ = dress(stream.unwrap()).and_then(|mut stream| {
                     let head = read_request(&mut stream)?;
                     let _ = tell.send(head);
@@ -93,7 +93,7 @@ impl ModelServer {
     }
 }
 
-/// A certificate authority that nobody knows, and a certificate for `localhost` and `models.example.test`.
+/// An unknown certificate authority, and a certificate for `localhost` and `models.example.test`.
 pub(crate) struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
 }

@@ -1,4 +1,4 @@
-//! `provost models check`: one real call, over every way there is to a server, and what is wrong in words.
+//! `provost models check`: one real call, over every kind of connection to a server, and the error messages.
 
 use expect_test::{Expect, expect};
 

@@ -1,4 +1,4 @@
-//! `provost models update`: what public tables of models say, taken over below what the user says.
+//! `provost models update`: public tables of models, imported below the user's settings.
 
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use crate::support::{Done, Scene};
 const USER_FILE: &str = "home/.config/provost/config.toml";
 const STORED: &str = "home/.config/provost/models.json";
 
-/// A table in the shape of models.dev's: of providers that are known, of one that isn't, and of other things than chat.
+/// A table in the format of models.dev: with known providers, an unknown one, and models that aren't for chat.
 fn models_dev() -> Value {
     json!({
         "google": { "id": "google", "models": {
@@ -32,7 +32,7 @@ fn models_dev() -> Value {
     })
 }
 
-/// A table in the shape of litellm's.
+/// A table in the format of litellm.
 fn litellm() -> Value {
     json!({
         "sample_spec": { "litellm_provider": "one of a list", "max_input_tokens": "if the provider says it" },
@@ -76,7 +76,7 @@ fn listed(scene: &Scene, model: &str) -> Value {
     models.iter().find(|facts| facts["name"] == model).cloned().unwrap_or_default()
 }
 
-/// `text` with the day on which this runs, and the one before or after, as DAY.
+/// `text` with today's date, or that of the day before or after, replaced by DAY.
 fn dayless(text: &str) -> String {
     let is_day = |word: &str| {
         word.len() == 10 && word.starts_with("20") && word.bytes().filter(|byte| *byte == b'-').count() == 2
@@ -240,7 +240,7 @@ fn what_was_taken_over_is_the_users_alone() {
     assert_eq!(mode, 0o600);
 }
 
-/// What `table` is refused with; nothing has changed.
+/// The error for `table`; nothing has changed.
 #[track_caller]
 fn refused(table: &[u8]) -> String {
     let scene = Scene::new();

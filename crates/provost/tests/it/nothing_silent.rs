@@ -1,4 +1,4 @@
-//! What somebody should know before or while a run works is said, in one line.
+//! Warnings before or while a run works, in one line each.
 
 use std::fs;
 use std::io::Write as _;
@@ -10,7 +10,7 @@ const DONE: &str = "answers: [{ text: done }]";
 const WAITS: &str = "answers:\n  - tools: [{ shell: { command: \"touch started; until test -e go; do sleep 0.02; done\" } }]\n  - text: done\n";
 const UNREAD: &str = "note: standard input isn't read";
 
-/// What a command comes to that has `input` waiting in a pipe before it starts.
+/// The result of a command with `input` in a pipe before it starts.
 fn piped(scene: &Scene, args: &[&str], input: &str) -> Done {
     let (reader, mut writer) = std::io::pipe().unwrap();
     writer.write_all(input.as_bytes()).unwrap();
@@ -187,7 +187,7 @@ fn whoever_says_something_that_a_hook_refuses_is_told() {
 
 const ASKS: &str = "answers: [{ tools: [{ shell: { command: echo published } }] }, { text: done }]";
 
-/// The word for how the run stands, wherever it is said.
+/// The word for the run's state in every output.
 #[track_caller]
 fn stands(scene: &Scene, run: &str, word: &str) {
     let row = scene.provost(&["ps"]).stdout;
@@ -230,7 +230,7 @@ fn how_a_run_stands_is_the_same_word_everywhere() {
     stands(&scene, &scene.last_run(), "needs approval");
 }
 
-/// Says only what is there to see by then.
+/// Reports only what is visible by then.
 #[test]
 fn what_is_piped_in_while_the_run_works_is_told_at_its_end() {
     let scene = Scene::scripted(

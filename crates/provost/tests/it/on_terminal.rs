@@ -1,4 +1,4 @@
-//! A command on a terminal of its own, and somebody who types on it.
+//! A command on a terminal of its own, with typed input.
 
 use std::process::{Command, Stdio};
 
@@ -46,7 +46,7 @@ sys.stdout.write(shown.decode(errors="replace"))
 sys.exit(os.waitstatus_to_exitcode(status))
 "#;
 
-/// What `provost` came to on a terminal; what it showed is `stdout`, without escape sequences.
+/// The result of `provost` on a terminal; `stdout` is its output, without escape sequences.
 pub(crate) fn on_terminal(scene: &Scene, args: &[&str], steps: &[(&str, &str)]) -> Done {
     let program = scene.command(args);
     let words = std::iter::once(program.get_program()).chain(program.get_args());

@@ -1,4 +1,4 @@
-//! Pictures: given with a goal, read by an agent, shown as words, and taken along by an export.
+//! Pictures: given with a goal, read by an agent, shown as text, and included in an export.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -38,7 +38,7 @@ fn ran() -> Scene {
     scene
 }
 
-/// A file of `bytes` bytes that begins as a picture.
+/// A file of `bytes` bytes that begins like a picture.
 fn large(scene: &Scene, name: &str, bytes: u64) {
     let mut file = File::create(scene.path(name)).unwrap();
     file.write_all(PNG).unwrap();
@@ -128,7 +128,7 @@ fn a_model_that_is_not_known_to_see_is_shown_nothing_until_the_settings_say_that
     );
     let sees = format!("{blind}[models.\"mine/eyes\"]\nimages = true\n");
     scene.write("home/.config/provost/config.toml", &sees);
-    // Nobody listens there: the run is suspended, but it has begun.
+    // No server listens there: the run is suspended, but it has begun.
     let ran = scene.provost(&[&["run", "Say what is in it"][..], &args].concat());
     assert_eq!(ran.status, 4, "{ran:?}");
     assert!(ran.stderr.contains("user: [image/png 45 B] for mine/eyes"), "{}", ran.stderr);

@@ -1,4 +1,4 @@
-//! What stops a loop, and what is no loop: the real program with a real shell.
+//! Loops that are stopped, and work that is no loop: the real program with a real shell.
 
 use crate::support::{Done, Scene, json};
 
@@ -96,7 +96,7 @@ fn a_loop_whose_output_varies_is_stuck_after_twenty_turns_and_is_told_before() {
     }
 }
 
-/// Work that goes on for long; `@` is the number of the turn, `W` a word of its own.
+/// Long work; `@` is the number of the turn, `W` a unique word.
 const LEGIT_WORK: [&str; 9] = [
     "cat big.txt | sed -n '@p'",
     "cat file-W.txt",

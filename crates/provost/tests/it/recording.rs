@@ -1,4 +1,4 @@
-//! `record:` and `replay:`: a run's answers kept in a file and given again, without a key.
+//! `record:` and `replay:`: a run's answers recorded in a file and replayed, without a key.
 
 use crate::model_server::{ModelServer, refusal};
 use crate::support::Scene;

@@ -1,4 +1,4 @@
-//! `provost replay`: what a program showed, once more.
+//! `provost replay`: plays a program's recording.
 
 use crate::support::Scene;
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::support::{Scene, json, until};
 
-/// A root that asks a researcher whose model says nothing three times, and then has an answer.
+/// A root that starts a researcher whose model gives three empty answers, and then a text.
 fn failing(settings: &str) -> Scene {
     let root = "answers:\n  - text: Find out.\n    tools:\n      - researcher: { goal: What is in it? }\n  - text: All is done.\n";
     let agents = "[[agents]]\nname = \"researcher\"\ndescription = \"Finds out.\"\nmodel = \"script:researcher.yaml\"\n";
@@ -80,7 +80,7 @@ fn max_retries_of_an_agent_counts_before_the_general_number() {
 
 #[test]
 fn a_kill_while_an_agent_waits_for_its_restart_loses_and_doubles_nothing() {
-    // Long enough that the kill comes first as a rule; where it doesn't, the same must hold.
+    // Long enough that the kill usually comes first; if it doesn't, the same must hold.
     let scene = failing("[retry]\nbackoff_base = \"3s\"\n");
     let running = scene.start(&["run", "Find out"]);
     until("the restart is scheduled", || {
@@ -97,7 +97,7 @@ fn a_kill_while_an_agent_waits_for_its_restart_loses_and_doubles_nothing() {
     assert_eq!(of_kind(&records, "tool_finished").len(), 1);
 }
 
-/// A root that has an external agent work whose program crashes once.
+/// A root that starts an external agent whose program crashes once.
 fn crashing(settings: &str) -> Scene {
     let root = "answers:\n  - tools:\n      - greeter: { goal: Say hello. }\n  - text: All is done.\n";
     let program = "printf 'task: '; read task; test -e began || { touch began; exit 3; }; until case $task in *differently*) ;; *) false;; esac; do read task; done; echo did it";

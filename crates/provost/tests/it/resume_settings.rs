@@ -1,4 +1,5 @@
-//! `resume --with-settings` and `resume --goal`: what binds a run from its next segment on, as a user meets it.
+//! `resume --with-settings` and `resume --goal`: the policy of a run from its next segment on, from the user's
+//! side.
 
 use crate::support::{Done, Scene, json, line_in};
 
@@ -42,7 +43,7 @@ fn shows(scene: &Scene, args: &[&str], words: &[&str]) {
 fn a_broken_check_is_replaced_by_that_of_todays_settings() {
     let scene = blocked();
     settings(&scene, &check("tests", "true"));
-    // Without the flag the broken one still counts.
+    // Without the flag the broken hook is still used.
     says(&scene.provost(&["resume", "last"]), 4, &["the check `tests` is broken"]);
     let scene = scene.trusted();
     let resumed = scene.provost(&["resume", "last", "--with-settings"]);
@@ -54,7 +55,7 @@ fn a_broken_check_is_replaced_by_that_of_todays_settings() {
     let shown = json(&scene.provost(&["show", "last", "--json"]).stdout);
     let changes = shown["segments"].as_array().unwrap().iter().filter(|one| !one["changes"].is_null());
     assert_eq!(changes.count(), 1, "{shown}");
-    // From there on they are those that bind it.
+    // From then on the new settings apply.
     let again = scene.provost(&["resume", "last", "--with-settings", "more"]);
     says(&again, 0, &["today's settings are those that bind the run already"]);
 }
@@ -101,7 +102,7 @@ fn a_named_file_that_is_not_taken_is_said_in_one_line() {
     says(&resumed, 4, &[note]);
     let resumed = scene.provost(&["resume", "last", "--config", "other.toml", "--with-settings"]);
     says(&resumed, 0, &["completed, verified"]);
-    // One that says the same is nothing to speak of.
+    // Equal settings aren't mentioned.
     let resumed = scene.provost(&["resume", "last", "--config", "other.toml", "more"]);
     assert!(!resumed.stderr.contains("differs"), "{resumed:?}");
 }
@@ -177,9 +178,9 @@ fn flags_of_the_start_still_count_and_a_limit_below_what_is_used_changes_nothing
     assert_eq!(resumed.stdout, "two\n", "the model is the one that --model named");
 }
 
-/// A run that came to the limit `before`, and what resuming it says once the limit is `after`.
+/// The output of resuming a run that reached the limit `before`, with the limit `after`.
 fn raised(before: &str, after: &str, flags: &[&str]) -> Done {
-    // One whose time is limited is stopped in it.
+    // A time limit stops the run during the command.
     let command = if before.contains("wall_time") { "sleep 600" } else { "true" };
     let call = format!("{{ usage: {{ input: 5000 }}, tools: [{{ shell: {{ command: {command} }} }}] }}");
     let scene = Scene::scripted(&format!("answers: [{call}, {{ text: end }}]"));
@@ -224,7 +225,7 @@ fn rules_of_today_bind_tools_at_once_and_after_the_process_is_gone() {
     settings(&scene, "[permissions]\ndeny = [\"shell(touch *)\"]\n");
     says(&scene.provost(&["resume", "last", "--with-settings", "go"]), 0, &["permissions"]);
     assert!(!scene.path("work/made").exists());
-    // Another process reads them from the log.
+    // Another process reads the settings from the log.
     assert_eq!(scene.provost(&["resume", "last", "again"]).status, 0);
     assert!(!scene.path("work/made").exists());
 }
@@ -279,11 +280,11 @@ fn another_goal_is_told_verified_and_shown_everywhere() {
     says(&resumed, 4, &["goal.condition: a is there → b is there", "the goal isn't reached"]);
     shows(&scene, &["show", "last"], &["condition   b is there", "1 of 1 claims"]);
     shows(&scene, &["goal", "show", "last"], &["b is there"]);
-    // What it is asked to do stays what it was.
+    // The task stays the same.
     shows(&scene, &["show", "last"], &["goal        make a"]);
     shows(&scene, &["ps"], &["make a"]);
     shows(&scene, &["logs", "last", "--view"], &["another goal, in place of the one before", "b is there"]);
-    // It is the one that a later segment is about, read from the log.
+    // A later segment uses the new goal, read from the log.
     says(&scene.provost(&["resume", "last", "go on"]), 0, &["the goal is reached", "completed, verified"]);
     let prompt = scene.provost(&["logs", "last", "--agent", "0", "--json"]).stdout;
     let changed = prompt.lines().map(json).find(|entry| entry["type"] == "agent_policy_changed").unwrap();

@@ -1,10 +1,10 @@
-//! `provost resume`: which run, whether it may go on, and with which limits.
+//! `provost resume`: which run, whether it can be resumed, and with which limits.
 
 use crate::support::{Scene, json, line_in};
 
 const TWO_TURNS: &str = "answers: [{ text: looking, tools: [list_dir] }, { text: done }]";
 
-/// A scene with a run that rests because its turns are used up.
+/// A scene with a run that is suspended because its turns are used up.
 fn rested() -> (Scene, String) {
     let scene = Scene::scripted(TWO_TURNS);
     assert_eq!(scene.provost(&["run", "look", "--max-turns", "1"]).status, 3);
@@ -58,7 +58,7 @@ fn unknown_and_ambiguous_ids_are_told() {
     assert!(ambiguous.stderr.ends_with("look\nhint: write more of the id\n"), "{}", ambiguous.stderr);
 }
 
-/// What the agent is shown of the conversation now.
+/// The agent's view of the conversation now.
 fn view(scene: &Scene) -> String {
     scene.provost(&["logs", "last", "--view"]).stdout
 }
@@ -79,7 +79,7 @@ fn a_completed_run_goes_on_with_what_is_said_and_its_whole_conversation() {
     let places = ["write the code", "the code is done", "and now the docs", "so are the docs"];
     let places = places.map(|words| view.find(words).unwrap_or_else(|| panic!("{words}: {view}")));
     assert!(places.is_sorted(), "{view}");
-    // Both segments are paid for, once.
+    // Both segments are charged, once.
     let cost = scene.provost(&["cost", "last"]).stdout;
     assert!(cost.lines().last().unwrap().split_whitespace().nth(1) == Some("2"), "{cost}");
 }
@@ -106,7 +106,7 @@ fn after_a_failure_and_after_a_cancel_it_goes_on_too() {
     assert!(resumed.iter().all(|line| line.contains(r#""reopens":true"#)), "{resumed:?}");
 }
 
-/// How a segment comes to its end: settings, the model's answers, the exit status and a word of the outcome.
+/// How a segment ends: settings, the model's answers, the exit status and a word of the outcome.
 const ENDS: [(&str, &str, i32, &str); 9] = [
     ("", "text: the code is done", 0, "completed, not verified"),
     ("", "{ expect: { contains: nothing like it }, text: done }", 1, "fit the conversation"),

@@ -1,4 +1,4 @@
-//! Consent to a command that names a script of the workspace is bound to what the script holds, from outside.
+//! An approval of a command that names a script of the workspace is bound to the script's content, from outside.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -10,7 +10,7 @@ const GOOD: &str = "#!/bin/sh\necho good >> effects\n";
 const BAD: &str = "#!/bin/sh\necho bad >> effects\n";
 const PYTHON: &str = "open('effects', 'a').write('good\\n')\n";
 
-/// An agent that makes this call, and then says that it is done.
+/// An agent that makes this call, and then claims to be done.
 fn calls(command: &str) -> Scene {
     let command = command.replace('\'', "''");
     let scene =
@@ -40,7 +40,7 @@ fn effects(scene: &Scene) -> String {
     all.concat()
 }
 
-/// What the one call came to, as the model is told.
+/// The result of the call, as the model gets it.
 #[track_caller]
 fn result(scene: &Scene) -> String {
     let log = scene.provost(&["export", "last"]).stdout;
@@ -51,7 +51,7 @@ fn result(scene: &Scene) -> String {
     lines.unwrap_or_else(|| panic!("no result: {log}")).to_string()
 }
 
-/// Has somebody agree to the call once `change` was made, and says what the run printed.
+/// Approves the call after `change`, and returns the run's output.
 fn agreed_after(scene: &Scene, change: impl FnOnce(&Scene)) -> Done {
     let (running, name) = waiting(scene);
     change(scene);
@@ -85,7 +85,7 @@ fn a_script_that_changes_before_the_answer_is_not_run_however_it_is_named() {
     }
 }
 
-/// Has `script` changed between the question about `command` and its answer, and looks that it isn't run.
+/// Changes `script` between the question about `command` and its answer, and checks that it isn't run.
 #[track_caller]
 fn check_refused(command: &str, script: &str) {
     let scene = calls(command);

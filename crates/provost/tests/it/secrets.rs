@@ -1,4 +1,4 @@
-//! Which variables hold secrets, and who gets to see them.
+//! Which variables hold secrets, and which processes get them.
 
 use crate::model_server::{ModelServer, refusal};
 use crate::support::{Done, Scene, done};

@@ -1,4 +1,4 @@
-//! `[spawn]` and `[[agents]]`: what can't be is told with its place, and what can reaches the run's policy.
+//! `[spawn]` and `[[agents]]`: errors have their position, and valid values reach the run's policy.
 
 use std::fs;
 
@@ -23,7 +23,7 @@ fn names(tools: &Value) -> Vec<String> {
     tools.as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
 }
 
-/// The names of the tools that have another agent work.
+/// The names of the tools that start an agent.
 fn delegating(agent: &Value) -> Vec<String> {
     let mut all = names(&agent["tools"]);
     all.retain(|name| !["shell", "search", "update_plan", "recall", "terminal"].contains(&name.as_str()));
@@ -142,7 +142,7 @@ fn each_agents_model_is_looked_at() {
     let mut command = scene.command(&["check"]);
     let checked = crate::support::done(&command.env("MINE_API_KEY", "k").output().unwrap());
     let errors = checked.stdout.lines().filter(|line| line.starts_with("error: "));
-    // How many tokens a prompt is depends on the folder's name.
+    // The tokens of a prompt depend on the folder's name.
     let stable = |line: &str| line.split("; system prompt").next().unwrap_or_default().to_owned();
     let errors = errors.map(|line| stable(line) + "\n").collect::<String>();
     expect![[r#"
@@ -169,7 +169,7 @@ fn a_missing_key_of_an_agents_model_is_told_before_anything_runs() {
     let ran = scene.provost(&["run", "x"]);
     assert_eq!(ran.status, 2, "{ran:?}");
     assert!(ran.stderr.contains("provost.toml:6:1: agents.model: "), "{ran:?}");
-    // Nobody asks for it where there are no sub-agents.
+    // It isn't used where there are no sub-agents.
     assert_eq!(scene.provost(&["run", "x", "--max-agents", "1"]).status, 0);
 }
 
@@ -185,7 +185,7 @@ fn a_worktree_in_the_users_own_file_is_no_error_where_there_can_be_none() {
     let note = checked.stdout.lines().find(|line| line.starts_with("note: ")).unwrap();
     expect!["note: /FOLDER/home/.config/provost/config.toml:4:1: agents.isolation: `x` can have no worktree: /FOLDER/work is in no git repository; it fails here if it is asked for"].assert_eq(&scene.stable(note));
     assert!(checked.stdout.ends_with("all right\n"), "{checked:?}");
-    // A file that is named on the command line is meant for this run.
+    // A file on the command line is for this run.
     scene.write("work/other.toml", &format!("[agent]\nmodel = \"script:agent.yaml\"\n\n{settings}"));
     scene.write("home/.config/provost/config.toml", "");
     let ran = scene.provost(&["run", "x", "--config", "other.toml"]);

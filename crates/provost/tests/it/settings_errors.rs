@@ -1,4 +1,4 @@
-//! What is wrong with settings is told with place, key and remedy; all of it at once.
+//! Errors in settings have position, key and remedy; all are reported at once.
 
 use expect_test::{Expect, expect};
 

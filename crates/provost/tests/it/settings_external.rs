@@ -1,4 +1,4 @@
-//! `[exec]`, `[terminal]` and `[[agents]]` of kind external: what can't be is told with its place.
+//! `[exec]`, `[terminal]` and `[[agents]]` of kind external: errors have their position.
 
 use expect_test::expect;
 

@@ -1,4 +1,4 @@
-//! `[goal]`: what can't be is told with its place, and what can reaches the run's policy and its judges.
+//! `[goal]`: errors have their position, and valid values reach the run's policy and its judges.
 
 use expect_test::expect;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ const DONE: &str = "answers: [{ text: done }, { text: done again }]\n";
 const YES: &str = "verdicts: [{ achieved: true, confidence: 0.9, reasoning: it is there }]\n";
 const NO: &str = "verdicts: [{ achieved: false, confidence: 0.9, reasoning: it is not there }]\n";
 
-/// A scene with an agent that says it is done, and judges that say yes or no.
+/// A scene with an agent that claims to be done, and judges that agree or not.
 fn scene(settings: &str) -> Scene {
     let scene = Scene::scripted(DONE).with_settings(settings);
     scene.write("work/yes.yaml", YES);
@@ -19,7 +19,7 @@ fn scene(settings: &str) -> Scene {
     scene
 }
 
-/// The policy that a run with these settings begins with.
+/// The first policy of a run with these settings.
 #[track_caller]
 fn policy_of(settings: &str, args: &[&str]) -> Value {
     let scene = scene(settings);
@@ -434,7 +434,7 @@ fn the_evidence_must_fit_the_judges_window() {
     expect!["error: provost.toml:5:1: goal.judge: script:/FOLDER/work/judge.yaml has a window of 2,000 tokens, 1,500 of them beside a verdict; 8,000 of evidence and about 1,501 around it don't fit; it takes a window of at least 2,501 tokens"].assert_eq(&wrong(2_000, "").unwrap());
 }
 
-/// Else every run would end at its limit with a claim that nobody could confirm.
+/// Otherwise every run would end at its limit with a claim that no judge could confirm.
 #[test]
 fn limits_must_pay_for_a_verdict() {
     let too_little = |settings: &str| {
@@ -532,7 +532,7 @@ fn a_flow_says_that_it_has_no_goal_of_its_own() {
     assert_eq!((checked.status, checked.stderr), (0, ran.stderr));
 }
 
-/// A run's judges are reached with today's keys; one without a goal does without them.
+/// A run's judges are called with the current keys; a run without a goal needs none.
 #[test]
 fn a_resumed_run_needs_its_judges_until_its_goal_is_cleared() {
     let scene = Scene::scripted("answers: [{ text: one }, { text: two }]\n");

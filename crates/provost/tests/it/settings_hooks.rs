@@ -1,4 +1,4 @@
-//! `[[hooks]]` and imports: what can't be is told with its place, and what can reaches the run's policy.
+//! `[[hooks]]` and imports: errors have their position, and valid values reach the run's policy.
 
 use expect_test::expect;
 use serde_json::{Value, json as value};

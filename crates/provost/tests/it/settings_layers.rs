@@ -1,4 +1,4 @@
-//! Which layer wins, and that each value knows where it came from.
+//! Which layer wins, and that the source of each value is known.
 
 use crate::support::{Scene, json};
 

@@ -1,4 +1,4 @@
-//! The tables with names of the user's choosing: `[providers.NAME]` and `[models."PROVIDER/MODEL"]`.
+//! The tables with names that the user chooses: `[providers.NAME]` and `[models."PROVIDER/MODEL"]`.
 
 use expect_test::{Expect, expect};
 
@@ -179,7 +179,7 @@ fn a_key_may_be_in_a_file() {
     assert_eq!(listed["providers"][0]["key"], "there");
 }
 
-/// What stands before every conversation can't be left out: a window must have room for more.
+/// The prefix of every conversation can't be left out: a window must be larger.
 #[test]
 fn a_window_without_room_for_an_agent_is_refused_by_check_and_at_the_start() {
     let told = |user: &str, project: &str| {
@@ -191,7 +191,7 @@ fn a_window_without_room_for_an_agent_is_refused_by_check_and_at_the_start() {
         assert_eq!((check.status, ran.status), (2, 2), "{check:?} {ran:?}");
         let problem = |text: &str| {
             let line = text.lines().find(|line| line.starts_with("error: ")).expect("an error").to_owned();
-            // How much prompt and tools take is theirs to say.
+            // The size of prompt and tools isn't checked here.
             let is_count = |word: &str| {
                 word.len() >= 4 && word.bytes().all(|byte| byte.is_ascii_digit() || byte == b',')
             };

@@ -122,7 +122,7 @@ fn a_trace_that_cant_be_is_an_error_before_the_run() {
 #[test]
 fn a_trace_that_fails_is_told_at_the_end_and_the_run_stands() {
     let scene = done();
-    // Whatever is written to it fails.
+    // Every write to it fails.
     scene.write(USER_FILE, "[trace]\nfile = \"/dev/full\"\n");
     if !std::path::Path::new("/dev/full").exists() {
         return;

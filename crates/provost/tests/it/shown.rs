@@ -1,4 +1,4 @@
-//! What is shown while a run goes: plain lines, records, and the log of another process's run.
+//! The output while a run works: plain lines, records, and the log of another process's run.
 
 use expect_test::expect;
 use provost_event::Record;

@@ -1,4 +1,4 @@
-//! Backups, checking the store, saving what can be read of it, removing runs; and what other commands show of a damaged one.
+//! Backups, checking the store, salvaging it, removing runs; and a damaged store in other commands.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ answers:
   - text: 'done. VERDICT: PASS'
 ";
 
-/// A scene in which so many runs have ended.
+/// A scene in which this many runs have ended.
 fn scene(runs: usize) -> Scene {
     let scene = Scene::scripted(SCRIPT);
     (0..runs).for_each(|_| assert_eq!(scene.provost(&["run", "look"]).status, 0));

@@ -1,4 +1,4 @@
-//! A place of its own for each test: a home folder, a state folder, a workspace.
+//! Folders of its own for each test: home, state, workspace.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// How long anything may take before a test gives up on it.
+/// The deadline for every wait of a test.
 const DEADLINE: Duration = Duration::from_secs(30);
 
 pub(crate) struct Scene {
     folder: TempDir,
 }
 
-/// What a command came to, as text.
+/// The result of a command, as text.
 #[derive(Debug)]
 pub(crate) struct Done {
     pub(crate) status: i32,
@@ -47,7 +47,7 @@ impl Scene {
         self
     }
 
-    /// The same, once its user has agreed to what its files want.
+    /// The same, after its files were trusted.
     #[track_caller]
     pub(crate) fn trusted(self) -> Self {
         let done = self.provost(&["trust", "--yes"]);
@@ -180,7 +180,7 @@ impl Drop for Running {
     }
 }
 
-/// Looks until there is something to see.
+/// Polls until there is a value.
 #[track_caller]
 pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let started = Instant::now();
@@ -193,8 +193,8 @@ pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// Waits until the file is there with a whole line in it, and returns that. Ids of processes, as these wrote them, are
-/// those that they have outside.
+/// Waits until the file is there with a whole line in it, and returns that. Process ids in it are mapped to those
+/// outside a namespace.
 #[track_caller]
 pub(crate) fn line_in(file: &Path) -> String {
     until(&format!("{} has a line", file.display()), || {
@@ -206,9 +206,8 @@ pub(crate) fn line_in(file: &Path) -> String {
     })
 }
 
-/// What a process that works in `folder` or below it is called outside, which calls itself `pid`: programs of an
-/// administrator's agents have a numbering of their own. Of several that do, the one whose command line has `word` in it.
-/// Anything else stays as it is.
+/// The id outside of a process in `folder` or below whose own id is `pid`: programs of root's agents are in a pid
+/// namespace. Of several, the one whose command line has `word` in it. Any other text stays as it is.
 fn outside(pid: &str, folder: &Path, word: &str) -> String {
     if pid.parse::<u32>().is_err() {
         return pid.to_owned();
@@ -229,8 +228,8 @@ fn outside(pid: &str, folder: &Path, word: &str) -> String {
     name.unwrap_or(pid).to_owned()
 }
 
-/// Waits until no process has this id, but for one that has ended and that nobody has asked for. A thread of the kernel
-/// only has the number that a program had in a numbering of its own.
+/// Waits until no process has this id, other than a zombie. A kernel thread may have the id that a program had in
+/// a pid namespace.
 #[track_caller]
 pub(crate) fn gone(pid: &str) {
     until(&format!("process {pid} is gone"), || {
@@ -243,8 +242,7 @@ pub(crate) fn gone(pid: &str) {
     });
 }
 
-/// The lines as if they had been exported like that: without the beginnings of the logs' hashes, and with a last line of
-/// their own.
+/// The lines as a valid export: without the beginnings of the logs' hashes, and with a last line of their own.
 pub(crate) fn sealed(text: &str) -> String {
     let mut lines = String::new();
     for line in text.lines().filter(|line| !line.contains("\"type\":\"end\"")) {

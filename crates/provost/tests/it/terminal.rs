@@ -1,4 +1,4 @@
-//! The program at a terminal of its own, as a person has it.
+//! The program at a terminal of its own.
 
 use std::time::{Duration, Instant};
 
@@ -10,13 +10,13 @@ use tokio::runtime::Runtime;
 use crate::support::Scene;
 
 const DEADLINE: Duration = Duration::from_secs(30);
-/// How long is listened at a time.
+/// The timeout of one read.
 const LISTEN: Duration = Duration::from_millis(5);
 
 pub(crate) struct AtTerminal {
     runtime: Runtime,
     pty: PtySupervisor,
-    /// Everything that was written, sequences included.
+    /// The whole output, sequences included.
     pub(crate) heard: String,
 }
 

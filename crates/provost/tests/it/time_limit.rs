@@ -1,9 +1,9 @@
-//! The time limit from outside: what a run's programs do when it is over, real processes and all.
+//! The time limit from outside, with real processes.
 
 use crate::control::{entries, log};
 use crate::support::{Scene, json, sealed};
 
-/// Ignores the request to end, and so does what it starts.
+/// Ignores the request to end, and so do its children.
 const STUBBORN: &str = r#"
 answers: [{ tools: [{ shell: { command: "trap '' TERM; while :; do sleep 1; done" } }] }, { text: done }]
 last_words: { text: so far }
@@ -75,7 +75,7 @@ fn an_external_agent_that_ignores_sigterm_is_ended_within_the_limit() {
     assert!(suspended_ms(&scene) < 8_000, "{ran:?}");
 }
 
-/// The log of a run with a tool call, as it is when the wall clock is set by so much before the tool's result.
+/// The log of a run with a tool call, if the wall clock is set by this much before the tool's result.
 fn with_the_wall_clock_set(log: &str, by_ms: i64) -> String {
     let mut is_set = false;
     let lines = log.lines().map(|line| {

@@ -1,4 +1,4 @@
-//! What people are told: how a run goes on, what is uncertain, what can't be seen, and what is too long to be shown.
+//! Messages to the user: how to resume a run, uncertain amounts, invisible characters, and text that is too long.
 
 use crate::approvals::{asks, killed};
 use crate::support::{Scene, json, sealed, until};
@@ -109,7 +109,7 @@ fn a_check_that_floods_is_told_with_all_that_it_printed_and_in_few_lines() {
     assert!(scene.provost(&["show", "last"]).stdout.len() < 3_000);
 }
 
-/// The log of a run as it is where its process wrote all of it an hour ahead of the clock there is now.
+/// The log of a run whose process wrote all of it an hour ahead of the current clock.
 fn an_hour_ahead(log: &str) -> String {
     let lines = log.lines().map(|line| {
         let mut entry = json(line);

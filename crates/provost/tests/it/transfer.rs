@@ -1,4 +1,4 @@
-//! A run goes to a file and comes back the same.
+//! An exported and imported run is the same.
 
 use crate::support::Scene;
 

@@ -1,4 +1,4 @@
-//! Trees of agents from outside: what is left of their processes when they are cancelled or their worker is killed.
+//! Trees of agents from outside: no process is left when they are cancelled or their worker is killed.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,13 +9,13 @@ use crate::control::{entries, lawful, log};
 use crate::support::{Running, Scene, until};
 
 const AGENTS: usize = 8;
-/// What each agent's command comes to: itself, a fork, and one in a session of its own.
+/// The processes of each agent's command: itself, a fork, and one in a session of its own.
 const PROCESSES: usize = 3 * AGENTS;
-/// How long a command that is asked to end may take, and what a busy machine takes besides.
+/// How long a command may take to end, and additional time for a busy machine.
 const GRACE: Duration = Duration::from_secs(2);
 const SLACK: Duration = Duration::from_secs(3);
 
-/// Nothing of it ends when it is asked to.
+/// All its processes ignore a request to end.
 const STUBBORN: &str = "
 trap '' TERM HUP INT
 stay='trap \"\" TERM HUP INT; echo $$ >> pids; while :; do sleep 1; done'
@@ -25,7 +25,7 @@ echo $$ >> pids
 while :; do sleep 1; done
 ";
 
-/// Eight agents at work, each amid a command that doesn't want to end, and the one that asked for them.
+/// Eight working agents, each in a command that ignores a request to end, and their parent.
 fn stubborn() -> (Scene, Running) {
     let spawns =
         (1..=AGENTS).map(|n| format!("      - spawn_agent: {{ goal: stubborn {n} }}\n")).collect::<String>();
@@ -43,8 +43,7 @@ fn stubborn() -> (Scene, Running) {
     (scene, running)
 }
 
-/// The processes that have `folder` as their working directory, by the system's word; those that have ended and that
-/// nobody has asked for have none.
+/// The processes that have `folder` as their working directory; zombies have none.
 fn at_work_in(folder: &Path) -> BTreeSet<u32> {
     let folder = folder.canonicalize().unwrap();
     let number = |entry: std::io::Result<fs::DirEntry>| entry.ok()?.file_name().to_str()?.parse::<u32>().ok();
@@ -53,7 +52,8 @@ fn at_work_in(folder: &Path) -> BTreeSet<u32> {
     processes.filter(is_there).collect()
 }
 
-/// Waits until nothing works in the scene's folder any more; returns how long that took since `began`.
+/// Waits until no process has the scene's folder as its working directory; returns how long that took since
+/// `began`.
 fn all_gone(scene: &Scene, began: Instant) -> Duration {
     until("all processes are gone", || at_work_in(&scene.path("work")).is_empty().then(|| began.elapsed()))
 }

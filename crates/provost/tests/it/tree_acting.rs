@@ -1,4 +1,5 @@
-//! `pause`, `resume`, `cancel`, `say` and `reprioritize` on one agent of a tree, whoever works on the run.
+//! `pause`, `resume`, `cancel`, `say` and `reprioritize` on one agent of a tree, also while another process works
+//! on the run.
 
 use std::fs;
 
@@ -7,7 +8,7 @@ use serde_json::Value;
 use crate::control::log;
 use crate::support::{Done, Running, Scene, gone, json, line_in, until};
 
-/// The root has two work for it; the first has one work for itself. Each waits for a file of its own.
+/// The root has two sub-agents; the first has one itself. Each waits for a file of its own.
 pub(crate) const TEAM: &str = "
 answers:
   - tools:
@@ -42,7 +43,7 @@ pub(crate) fn agent(scene: &Scene, name: &str) -> Value {
     agents.into_iter().find(|agent| agent["name"] == name).unwrap_or_else(|| panic!("{name}: {shown:?}"))
 }
 
-/// How others name it.
+/// Its name in commands.
 fn of_last(scene: &Scene, name: &str) -> String {
     format!("last.{}", agent(scene, name)["agent"])
 }
@@ -147,7 +148,7 @@ fn who_isnt_there_is_told_with_who_is() {
     running.kill();
 }
 
-/// One slot besides the root's, and two that want it.
+/// One slot besides the root's, and two agents for it.
 const CROWD: &str = "
 answers:
   - tools:
@@ -180,7 +181,7 @@ fn an_agent_in_the_line_is_told_of_and_can_be_taken_out() {
     assert_eq!(running.end().stdout, "both are done\n");
 }
 
-/// Posts a wish while the process that works on the run can't hear it, and kills that process.
+/// Posts a request while the process that works on the run is stopped, and kills that process.
 fn killed_behind(scene: &Scene, command: &str, name: &str, more: &[&str]) -> Done {
     let (running, pids) = team_at_work(scene);
     let name = of_last(scene, name);
@@ -206,7 +207,7 @@ fn a_cancel_outlives_the_process_that_was_to_hear_it() {
         let scene = Scene::scripted(TEAM);
         let done = killed_behind(&scene, "cancel", name, &[]);
         let recorded = done.stdout.contains("is to end\nnobody works on the run now");
-        // One that does nothing itself has ended at once, and its own have been told.
+        // An idle agent has ended at once, and its sub-agents are cancelled.
         assert!(recorded || name == "lead", "{done:?}");
         let_go(&scene);
         let ended = scene.provost(&["resume", "last"]);

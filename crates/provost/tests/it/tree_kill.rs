@@ -1,4 +1,4 @@
-//! Trees of agents across kill -9 of whoever works on them: resumed, the same end, the same invariants.
+//! Trees of agents across kill -9 of the process that works on them: resumed, the same end, the same invariants.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,7 +12,7 @@ const SLOTS: usize = 4;
 /// Effects of an undisturbed run.
 const EFFECTS: usize = 3 * 3 + 1 + 2;
 
-/// Three patient agents and a busy one fill more than the slots; what can't wait takes one from the patient.
+/// Three low-priority agents and a busy one fill more than the slots; a critical one preempts a low one.
 const SETTINGS: &str = "
 [spawn]
 max_agents = 4
@@ -62,7 +62,7 @@ fn effects(scene: &Scene) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-/// What the agents said last, by their goals.
+/// The agents' final answers, by their goals.
 fn last_texts(log: &[Value]) -> BTreeMap<String, String> {
     let goals = entries(log, "session_started");
     let goals = goals.into_iter().map(|entry| (entry["actor"].to_string(), entry["goal"].to_string()));
@@ -76,7 +76,7 @@ fn last_texts(log: &[Value]) -> BTreeMap<String, String> {
     texts
 }
 
-/// The laws of a tree, by the run's log alone. Returns how often somebody made way.
+/// The laws of a tree, by the run's log alone. Returns how often an agent was preempted.
 #[track_caller]
 fn tree_is_lawful(log: &[Value]) -> usize {
     let root = log.iter().find(|entry| entry["type"] == "session_started").unwrap()["actor"].clone();
@@ -84,7 +84,7 @@ fn tree_is_lawful(log: &[Value]) -> usize {
     let (mut made_way, mut finished, mut at) = (0, BTreeSet::new(), Value::Null);
     let run = log.iter().filter(|entry| !entry["actor"].as_str().unwrap().contains('.'));
     for entry in run {
-        // What is decided at once has one time.
+        // Entries of one decision have the same time.
         if entry["at_ms"] != at {
             assert!(
                 at_work.len() == SLOTS || waits.is_empty(),
@@ -116,7 +116,7 @@ fn tree_is_lawful(log: &[Value]) -> usize {
     made_way
 }
 
-/// A run whose worker is killed as soon as there are so many effects, each time another one goes on.
+/// A run whose worker is killed as soon as there are this many effects; each time another one continues.
 #[track_caller]
 fn killed_at(moments: &[usize], undisturbed: &BTreeMap<String, String>) {
     let scene = scene();

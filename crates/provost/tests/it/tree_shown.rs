@@ -1,5 +1,5 @@
-//! What is shown of a tree of agents: `show`, live and in lines, the view of `run`, `logs`, `cost`, `explain`, and what
-//! waits for somebody.
+//! The output about a tree of agents: `show`, live and in lines, the view of `run`, `logs`, `cost`, `explain`, and
+//! open approvals.
 
 use crate::on_terminal::{on_terminal, raw_on_terminal};
 use crate::support::{Scene, json, line_in, until};
@@ -172,7 +172,7 @@ fn cost_and_explain_tell_agents_apart() {
     assert!(one.contains("3 more agents not told of here"), "{one}");
 }
 
-/// A sub-agent wants what somebody must agree to.
+/// A sub-agent makes a call that needs approval.
 const WANTS: &str = "
 answers:
   - tools: [{ spawn_agent: { goal: tidy up, name: tidy } }]

@@ -1,4 +1,4 @@
-//! `provost trust`: what a stranger's files want is done only once the user has agreed to exactly that.
+//! `provost trust`: requests of a stranger's files have no effect until the user has trusted exactly them.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -13,7 +13,7 @@ fn scene(settings: &str) -> Scene {
     Scene::scripted("answers: [{ text: done }]").with_settings(settings)
 }
 
-/// What needs consent in a project with these settings, beside this user's.
+/// The requests that need trust in a project with these settings, with this user's.
 #[track_caller]
 fn wishes(user: &str, project: &str, expected: Expect) {
     let scene = scene(project);

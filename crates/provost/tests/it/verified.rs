@@ -1,4 +1,4 @@
-//! The example of a goal that is verified, and what the README says of it.
+//! The example of a verified goal, and its copy in the README.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// A line without what differs from run to run: how long something took, and the folder.
+/// A line without the parts that differ from run to run: durations and the folder.
 fn steady(line: &str, folder: &Path) -> String {
     let line = line.replace(&folder.display().to_string(), "/tmp/verified");
     let words =
@@ -42,7 +42,7 @@ fn the_readme_shows_the_example_as_it_runs() {
     }
 }
 
-/// A key that has the look of no provider's, so that only who knows it can tell.
+/// A key without a known shape, so that only its exact text can be masked.
 const KEY: &str = "quiet-otter-lamp-77";
 
 #[test]
