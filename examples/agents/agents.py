@@ -1,4 +1,4 @@
-"""Other people's agents: how each is installed, and what it needs in a home of its own to talk to a local provider."""
+"""External agents: how each is installed, and what it needs in a home folder of its own to use a local provider."""
 
 import json
 import os

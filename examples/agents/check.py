@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs other people's agents under Provost, against a provider on this machine, and checks what became of it.
+"""Runs external agents under Provost, against a provider on this machine, and checks the results.
 
     check.py --provost PROGRAM [--agents FOLDER] [--channel auto|terminal|structured] [AGENT ...]
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs other people's agents into a folder of its own and checks them under Provost: run.sh [AGENT ...]
+# Installs external agents into a folder of its own and checks them under Provost: run.sh [AGENT ...]
 # PROVOST is the program (target/debug/provost), AGENTS where they are installed (a temporary folder, kept for next time).
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
