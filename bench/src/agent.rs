@@ -21,7 +21,7 @@ pub(crate) const MODEL: &str = "anthropic/claude-sonnet-4-5";
 pub(crate) const GOAL: &str = "Call the tool until you are told to stop, then say that you are done.";
 /// The tool.
 pub(crate) const TOOL: &str = "noop";
-/// What it says of itself.
+/// Its description.
 pub(crate) const TOOL_DESCRIPTION: &str = "Does nothing and says so at some length.";
 /// The schema of its arguments.
 pub(crate) const TOOL_SCHEMA: &str =
@@ -41,7 +41,7 @@ pub(crate) enum Store {
     Memory,
 }
 
-/// A home, and what its commits have cost. A database is made in `dir`.
+/// A backend, and the cost of its commits. A database is made in `dir`.
 pub(crate) fn home(store: Store, dir: &Path) -> anyhow::Result<(LocalHome, Arc<Spent>)> {
     let (spent, clock) = (Arc::<Spent>::default(), Arc::new(SystemClock));
     let wait = match store {

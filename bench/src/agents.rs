@@ -34,7 +34,7 @@ const FREED_MS_MAX: f64 = 5.0;
 /// How many agents, and how they work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Args, Serialize, Deserialize)]
 pub(crate) struct Size {
-    /// Agents in all, the root among them; rounded to what makes a tree.
+    /// Agents in all, the root among them; rounded to a full tree.
     #[arg(long, default_value_t = 1000)]
     pub(crate) agents: usize,
     /// How many of them work at a time [default: all; with fewer, the root asks for all others itself].

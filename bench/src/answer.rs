@@ -7,7 +7,7 @@ mod responses;
 
 use provost_llm::WireFormat;
 
-/// What the model says before each call, in pieces as a provider streams them.
+/// The model's text before each call, in pieces as a provider streams them.
 const WORDS: [&str; 8] =
     ["I'll call ", "the tool ", "once more ", "and look ", "at what it ", "says ", "before I ", "go on."];
 

@@ -1,6 +1,7 @@
 //! (i) A session of many tool calls with large outputs in a small window: what is sent, what is kept, what it costs.
 
-// The same job, provider and laws as in the harness's own tests: there for hundreds of calls, here for thousands.
+// The same job, provider and checks as in the harness's own tests: there for hundreds of calls, here for
+// thousands.
 #[path = "../../crates/provost-harness/tests/it/long_counter.rs"]
 mod long_counter;
 #[path = "../../crates/provost-harness/tests/it/long_job.rs"]

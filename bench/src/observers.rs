@@ -84,7 +84,7 @@ pub(crate) async fn case(pace: Pace, observers: usize, events: usize) -> anyhow:
     }
     let run = all.of_run(RUN);
     let records = (0..BURST).map(record).collect::<anyhow::Result<Vec<_>>>()?;
-    // The threads are there by then.
+    // The threads have started by then.
     tell(&run, &records, &mut Took::default());
     drain(&run);
     let start = Start::now()?;

@@ -73,7 +73,7 @@ pub(crate) async fn case(model: SlowModel, sessions: usize, port: u16, dir: &Pat
     let waiting = watch::Sender::new(0);
     let all_waiting = waiting.subscribe();
     let harness = Arc::new(agent::harness(Arc::new(home), model, Arc::new(Watch { waiting }))?);
-    // The runs themselves only watch; what is performed for them goes to all threads.
+    // The runs' own tasks only watch; effects are performed on all threads.
     LocalSet::new().run_until(live(&harness, sessions, all_waiting, dir)).await
 }
 

@@ -11,11 +11,11 @@ use crate::measure::thread_cpu;
 use crate::sample::count;
 use crate::table::{self, Target};
 
-/// Sessions by what their model sees at once, in tokens, and by their length.
+/// Sessions by their window, in tokens, and by their length.
 const SESSIONS: [(Option<u64>, usize); 4] =
     [(Some(32_000), 20_000), (Some(200_000), 40_000), (None, 10_000), (None, 40_000)];
 
-/// Measures and prints: a snapshot's size and CPU time, and what that is for each turn since the one before.
+/// Measures and prints: a snapshot's size and CPU time, and that time for each turn since the snapshot before.
 pub(crate) fn report(options: &Options) -> anyhow::Result<()> {
     table::head("What snapshots cost, in CPU time");
     for (window, entries) in SESSIONS {

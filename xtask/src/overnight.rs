@@ -245,7 +245,7 @@ impl Work {
         Ok(())
     }
 
-    /// The end of what it has said.
+    /// The end of its output.
     fn last_words(&self) -> String {
         let said = fs::read(self.folder.join("stderr")).unwrap_or_default();
         let said = String::from_utf8_lossy(&said);

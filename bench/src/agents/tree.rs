@@ -44,7 +44,7 @@ impl Tree {
         if self.leads == 0 { 1 + self.workers } else { 1 + self.leads + self.leads * self.workers }
     }
 
-    /// The models by name, with what each answers.
+    /// The models by name, with their answers.
     pub(super) fn scripts(&self) -> [(&'static str, Script); 3] {
         let works = |ask: Option<(&str, usize)>| {
             let ask = ask.map(|(agent, number)| (agent.to_owned(), number));

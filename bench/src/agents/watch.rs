@@ -1,4 +1,5 @@
-//! Watches a run's model calls: when each agent begins and ends, what its messages hold, and the process's memory.
+//! Watches a run's model calls: when each agent begins and ends, the size of its messages, and the process's
+//! memory.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -62,7 +62,7 @@ impl Evidence {
         self.logs.get(&actor).into_iter().flatten().map(|record| (record.seq, &record.entry))
     }
 
-    /// Lines of `file`, each with how often it is there.
+    /// The lines of `file`, each with its count.
     pub(super) fn counted(&self, file: &std::path::Path) -> BTreeMap<String, usize> {
         let mut counted = BTreeMap::new();
         for line in lines(file) {

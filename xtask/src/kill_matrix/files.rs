@@ -30,7 +30,7 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// Those in `folder`, which is made if it isn't there.
+    /// The files in `folder`, which is created if it is missing.
     ///
     /// # Errors
     /// When it can't be.
@@ -115,7 +115,7 @@ pub(super) fn append(path: &Path, line: &str) -> std::io::Result<()> {
     file.write_all(format!("{line}\n").as_bytes())
 }
 
-/// The lines of a file; none where it isn't there.
+/// The lines of a file; none if it doesn't exist.
 pub(super) fn lines(path: &Path) -> Vec<String> {
     let text = fs::read_to_string(path).unwrap_or_default();
     text.lines().map(str::to_owned).collect()

@@ -12,7 +12,7 @@ use super::evidence::Evidence;
 use super::files::Rest;
 use super::scenario::{Same, Scenario};
 
-/// A law that is broken.
+/// A violated law.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Breach {
     pub(super) kind: Kind,

@@ -76,7 +76,7 @@ fn apart_from_check() -> String {
         .replace("needs = [\"build\", \"sign\"]", "needs = [\"build\", \"check\"]")
 }
 
-/// The lines of a page from the tree's heads on, without what differs from time to time.
+/// The lines of a page from the tree's heads on, without the parts that vary.
 fn tree(page: &str) -> String {
     let lines = page.lines().skip_while(|line| !line.starts_with("STEP"));
     let number = |part: &str| part.parse::<u32>().is_ok();

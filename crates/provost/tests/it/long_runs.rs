@@ -30,7 +30,7 @@ fn readings(count: usize) -> Scene {
 
 const SUMMARIES: &str = "summaries:\n  - text: The first chapters are written.\n  - fault: empty\n";
 
-/// The lines with the first words `of` in what the run showed.
+/// The lines of the run's output that begin with `of`.
 fn shown(scene: &Scene, text: &str, of: &[&str]) -> String {
     let lines = text.lines().filter(|line| of.iter().any(|words| line.starts_with(words)));
     scene.stable(&lines.map(|line| format!("{line}\n")).collect::<String>())
@@ -267,7 +267,7 @@ fn summaries_are_counted_as_what_they_are() {
     assert_eq!((&turns["most"], &turns["consulted"]), (&15.into(), &15.into()), "{turns}");
 }
 
-/// Where there is no final summary it is said why.
+/// Without a final summary the reason is shown.
 #[test]
 fn a_script_without_last_words_has_none_and_a_failure_is_told() {
     let scene = chapters(5, "");

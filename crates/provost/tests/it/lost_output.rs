@@ -72,7 +72,7 @@ fn every_command_says_that_its_output_is_lost() {
     }
 }
 
-/// An outcome that isn't 0 says more than that its text is lost.
+/// An exit status other than 0 takes precedence over lost output.
 #[test]
 fn what_a_run_came_to_is_said_rather_than_that_its_output_is_lost() {
     let Some(full) = full() else { return };

@@ -25,7 +25,7 @@ fn call(id: &str, command: &str) -> String {
     .to_string()
 }
 
-/// The log of the last run without what differs from run to run.
+/// The log of the last run without the parts that differ from run to run.
 fn log(scene: &Scene) -> String {
     let lines = scene.provost(&["logs", "last"]).stdout;
     let kept =

@@ -96,8 +96,8 @@ impl Scene {
         json(listed.stdout.trim())["run"].as_str().expect("a run").to_owned()
     }
 
-    /// `text` without what differs from run to run, and without what is said before the first run in a folder that
-    /// has no rules.
+    /// `text` without the parts that differ from run to run, and without the note before the first run in a folder
+    /// that has no rules.
     pub(crate) fn stable(&self, text: &str) -> String {
         let folder = self.folder.path().canonicalize().unwrap();
         let text = text.replace(folder.to_str().unwrap(), "/FOLDER");

@@ -9,7 +9,7 @@ fn let_go(scene: &Scene) {
     ["go-beside", "go-below"].iter().for_each(|name| scene.write(&format!("work/{name}"), ""));
 }
 
-/// The page from its tree on, without what takes more or less time.
+/// The page from its tree on, without durations.
 fn tree_of(page: &str) -> String {
     let from = page.find("\nagents").expect("a tree");
     let lines = page[from..].lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
