@@ -30,7 +30,7 @@ fn readings(count: usize) -> Scene {
 
 const SUMMARIES: &str = "summaries:\n  - text: The first chapters are written.\n  - fault: empty\n";
 
-/// The lines of the run's output that begin with `of`.
+/// The lines of the run's output that begin with one of `of`.
 fn shown(scene: &Scene, text: &str, of: &[&str]) -> String {
     let lines = text.lines().filter(|line| of.iter().any(|words| line.starts_with(words)));
     scene.stable(&lines.map(|line| format!("{line}\n")).collect::<String>())
