@@ -10,7 +10,7 @@ use provost_harness::{HarnessError, HomeError};
 use provost_store::TransferError;
 
 use crate::output::{self, tell_raw};
-use crate::render::{hanging, safe};
+use crate::render::{hanging, safe, visible};
 use crate::settings::Problems;
 
 /// An exit status with its meaning.
@@ -111,7 +111,13 @@ pub(crate) fn report(result: anyhow::Result<Exit>) -> ExitCode {
 pub(crate) fn usage(answer: &clap::Error) -> ExitCode {
     if answer.use_stderr() {
         // Where it can't be written the exit status still reports it.
-        let _ = answer.print();
+        let plain = answer.render().to_string();
+        let shown = plain.lines().map(|line| format!("{}\n", visible(line))).collect::<String>();
+        if shown == plain {
+            let _ = answer.print();
+        } else {
+            tell_raw(&shown);
+        }
         return ExitCode::from(Exit::Usage.status());
     }
     let text = answer.render();

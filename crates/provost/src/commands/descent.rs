@@ -3,7 +3,7 @@
 use provost_event::RunId;
 use provost_process::Descent;
 
-use crate::cli::{Command, FlowCommand, GoalCommand};
+use crate::cli::{Command, FlowCommand, GoalCommand, ModelsArgs, ModelsCommand};
 use crate::exit::Refusal;
 use crate::output::tell;
 
@@ -39,6 +39,15 @@ impl Act {
             Command::Import(_) => Self::Acts("import"),
             Command::Prune(_) => Self::Acts("prune"),
             Command::Doctor(args) if args.acknowledge => Self::Acts("doctor --acknowledge"),
+            // They change prices and settings, or spend outside of every budget.
+            Command::Models(ModelsArgs {
+                command: Some(ModelsCommand::Update { dry_run: false, .. }),
+                ..
+            }) => Self::Acts("models update"),
+            Command::Models(ModelsArgs { command: Some(ModelsCommand::Check { .. }), .. }) => {
+                Self::Acts("models check")
+            }
+            Command::Init(_) => Self::Acts("init"),
             Command::Trust(args) if args.list => Self::Looks,
             Command::Trust(_) => Self::Acts("trust"),
             Command::Flow(FlowCommand::Check(_))
@@ -55,7 +64,6 @@ impl Act {
             | Command::Backup(_)
             | Command::Doctor(_)
             | Command::Models(_)
-            | Command::Init(_)
             | Command::Check(_)
             | Command::Completions { .. }
             | Command::Man => Self::Looks,

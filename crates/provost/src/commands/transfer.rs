@@ -1,7 +1,7 @@
 //! `provost export` and `import`: a run as a file.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, BufWriter, Write as _};
+use std::io::{self, BufRead, BufReader, BufWriter, IsTerminal as _, Write};
 use std::path::Path;
 
 use anyhow::Context as _;
@@ -15,19 +15,17 @@ use super::{home, home_to_read, print};
 use crate::cli::{ExportArgs, ImportArgs};
 use crate::exit::Exit;
 use crate::output::{Stdout, tell};
-use crate::render::plural;
+use crate::render::{plural, visible_json};
 
 pub(super) async fn export(args: ExportArgs) -> anyhow::Result<Exit> {
     let home = home_to_read()?;
     let run = find(&home, &args.run).await?;
     let exported = match &args.output {
         Some(file) => to_file(&home, run, file).await?,
-        None => {
-            let mut out = BufWriter::new(Stdout);
-            let exported = export_run(&*home, run, &mut out).await?;
-            out.flush().context("can't write to standard output")?;
-            exported
+        None if io::stdout().is_terminal() => {
+            to_stdout(&home, run, &mut Visible { out: BufWriter::new(Stdout), line: Vec::new() }).await?
         }
+        None => to_stdout(&home, run, &mut BufWriter::new(Stdout)).await?,
     };
     if exported.lost.is_empty() {
         return Ok(Exit::Done);
@@ -35,6 +33,42 @@ pub(super) async fn export(args: ExportArgs) -> anyhow::Result<Exit> {
     exported.lost.iter().for_each(|lost| tell(&format!("error: the export is incomplete: {lost}")));
     tell("hint: `provost import --incomplete` takes what is in it");
     Ok(Exit::Failed)
+}
+
+async fn to_stdout<W: Write + Send>(home: &LocalHome, run: RunId, out: &mut W) -> anyhow::Result<Exported> {
+    let exported = export_run(home, run, out).await?;
+    out.flush().context("can't write to standard output")?;
+    Ok(exported)
+}
+
+/// Lines of JSON on their way to a terminal: what it would obey, or not show, is escaped in them.
+struct Visible<W: Write> {
+    out: W,
+    line: Vec<u8>,
+}
+
+impl<W: Write> Visible<W> {
+    fn pass(&mut self) -> io::Result<()> {
+        let line = std::mem::take(&mut self.line);
+        self.out.write_all(visible_json(&String::from_utf8_lossy(&line)).as_bytes())
+    }
+}
+
+impl<W: Write> Write for Visible<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let end = bytes.iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |at| at + 1);
+        let part = bytes.get(..end).unwrap_or_default();
+        self.line.extend_from_slice(part);
+        if part.ends_with(b"\n") {
+            self.pass()?;
+        }
+        Ok(end)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.pass()?;
+        self.out.flush()
+    }
 }
 
 /// What is to be known of a run that was imported; nothing of one that is new.
@@ -67,10 +101,24 @@ async fn to_file(home: &LocalHome, run: RunId, file: &Path) -> anyhow::Result<Ex
 }
 
 async fn write_draft(home: &LocalHome, run: RunId, draft: &Path) -> anyhow::Result<Exported> {
-    let mut out = BufWriter::new(File::create(draft)?);
+    let mut out = BufWriter::new(new_file(draft)?);
     let exported = export_run(home, run, &mut out).await?;
     out.into_inner()?.sync_all()?;
     Ok(exported)
+}
+
+/// A file that nobody else can read: a log holds whatever the agent has read. What is left of an earlier attempt goes, and no
+/// link is followed.
+fn new_file(path: &Path) -> io::Result<File> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut options = File::options();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
 }
 
 pub(super) async fn import(args: ImportArgs) -> anyhow::Result<Exit> {
@@ -92,4 +140,25 @@ pub(super) async fn import(args: ImportArgs) -> anyhow::Result<Exit> {
     let run = imported.first().context("there is no run in it")?.run;
     print(&format!("{run}\n"))?;
     Ok(Exit::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::Visible;
+
+    #[test]
+    fn what_a_terminal_would_obey_is_escaped_however_the_bytes_come() {
+        let text = "{\"a\":\"é \u{9b}31m \u{202e}x\"}\n{\"b\":1}\nend";
+        for size in 1..text.len() {
+            let mut visible = Visible { out: Vec::new(), line: Vec::new() };
+            for chunk in text.as_bytes().chunks(size) {
+                visible.write_all(chunk).unwrap();
+            }
+            visible.flush().unwrap();
+            let shown = String::from_utf8(visible.out).unwrap();
+            assert_eq!(shown, "{\"a\":\"é \\u009b31m \\u202ex\"}\n{\"b\":1}\nend");
+        }
+    }
 }

@@ -46,6 +46,9 @@ fn every_command_that_acts_is_refused_and_names_the_run() {
         "goal pause last",
         "goal resume last",
         "goal clear last",
+        "models update table.json",
+        "models check",
+        "init --force",
     ];
     let script = commands.map(|command| format!("$P {command} >> out 2>&1; echo \"$?\" >> out\n")).concat();
     let (scene, out) = tried(&script);

@@ -208,3 +208,10 @@ fn a_log_is_a_line_an_entry() {
     "#]]
     .assert_eq(&scene.stable(&lines));
 }
+
+#[test]
+fn words_of_the_command_line_that_are_not_understood_are_shown_as_they_are() {
+    let said = Scene::new().provost(&["check", "a\u{9b}31m\u{202e}b\u{200b}"]);
+    assert_eq!(said.status, 2, "{said:?}");
+    assert!(said.stderr.contains("'a\\u{9b}31m\\u{202e}b\\u{200b}'"), "{said:?}");
+}

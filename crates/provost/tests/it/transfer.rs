@@ -66,3 +66,20 @@ fn a_file_that_was_cut_at_the_end_of_a_line_is_not_taken_for_whole() {
     std::fs::write(file, &whole).unwrap();
     assert_eq!(scene.provost(&["import", file]).status, 0);
 }
+
+#[cfg(unix)]
+#[test]
+fn an_export_is_readable_by_its_owner_only_and_follows_no_link() {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let scene = Scene::scripted("answers: [{ text: done }]");
+    scene.provost(&["run", "x"]);
+    scene.write("work/victim", "kept");
+    std::os::unix::fs::symlink(scene.path("work/victim"), scene.path("work/run.jsonl.new")).unwrap();
+    let exported = scene.provost(&["export", "last", "-o", "run.jsonl"]);
+    assert_eq!(exported.status, 0, "{exported:?}");
+    let mode = fs::metadata(scene.path("work/run.jsonl")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    assert_eq!(fs::read_to_string(scene.path("work/victim")).unwrap(), "kept");
+}
