@@ -8,7 +8,7 @@ use tokio::runtime::Builder;
 
 use crate::agent::Store;
 use crate::sample::Sample;
-use crate::{agents, appends, dispatch, fold, http, observers, sessions, slots, terminal, turn};
+use crate::{agents, appends, dispatch, fold, http, observers, sessions, slots, spawn, terminal, turn};
 
 /// One thing to measure.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -31,6 +31,8 @@ pub(crate) enum Case {
     Slots { agents: usize, busy: slots::Busy, pairs: usize },
     /// A tree of agents that call a server.
     Agents { store: Store, size: agents::Size, port: u16 },
+    /// Programs that are started.
+    Spawn { guard: spawn::Guard, programs: usize },
     /// Programs at a terminal.
     Terminal(terminal::Work),
     /// Events sent to observers.
@@ -46,6 +48,7 @@ impl Case {
             | Self::TurnWithGoal { .. }
             | Self::Http { .. }
             | Self::Dispatch { .. }
+            | Self::Spawn { .. }
             | Self::Slots { .. } => Builder::new_current_thread(),
             Self::Appends { .. }
             | Self::Fold { .. }
@@ -67,6 +70,7 @@ impl Case {
                 Self::Dispatch { hooks, matcher, questions } => {
                     dispatch::case(*hooks, *matcher, *questions, dir).await
                 }
+                Self::Spawn { guard, programs } => spawn::case(*guard, *programs, dir).await,
                 Self::Terminal(work) => terminal::case(work, dir).await,
                 Self::Slots { agents, busy, pairs } => slots::case(*agents, *busy, *pairs),
                 Self::Agents { store, size, port } => agents::case(*store, *size, *port, dir).await,

@@ -19,6 +19,7 @@ mod sample;
 mod sessions;
 mod slots;
 mod snapshots;
+mod spawn;
 mod start;
 mod table;
 mod terminal;
@@ -75,6 +76,8 @@ enum Command {
     Slots,
     /// Thousands of agents in one run.
     Agents(agents::Size),
+    /// Programs that are started, with and without a guard.
+    Spawn,
     /// Programs at a terminal.
     Terminal,
     /// Everything.
@@ -156,6 +159,7 @@ fn report(command: &Command, options: &Options) -> anyhow::Result<()> {
         Command::Observers => observers::report(options),
         Command::Context => context::report(options),
         Command::Slots => slots::report(options),
+        Command::Spawn => spawn::report(options),
         Command::Terminal => terminal::report(options),
         Command::Agents(size) => agents::report(options, *size),
         Command::All | Command::Case { .. } | Command::LongJob { .. } | Command::ServeModel => {
@@ -169,6 +173,7 @@ fn report(command: &Command, options: &Options) -> anyhow::Result<()> {
             observers::report(options)?;
             context::report(options)?;
             slots::report(options)?;
+            spawn::report(options)?;
             terminal::report(options)
         }
     }
