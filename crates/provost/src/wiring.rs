@@ -27,7 +27,7 @@ use provost_power::{KeepAwake, KeepAwakeOptions};
 use provost_store::{Damage, LocalHome, SqliteStore};
 use secrecy::SecretString;
 
-use crate::settings::{Folders, Named, Problems, Settings, Settled, Source, setting_variables};
+use crate::settings::{Folders, Hook, Named, Problems, Settings, Settled, Source, setting_variables};
 use crate::trust::TrustStore;
 
 pub(crate) use again::choose_again;
@@ -370,7 +370,13 @@ fn is_secret(name: &str, own: &[String]) -> bool {
 /// All values that must not get into what is written or sent beside the log.
 pub(crate) fn all_secrets(settings: &Settings, variables: &Variables) -> Vec<SecretString> {
     let providers = providers(settings, variables);
-    providers.keys.into_values().chain(providers.secrets).collect()
+    let tables = settings.named.providers.values();
+    // A file counts also where a variable stands before it.
+    let of_files = tables.filter_map(|table| std::fs::read_to_string(table.key_file.as_ref()?).ok());
+    let of_headers = settings.hooks.iter().flat_map(Hook::secret_variables);
+    let of_headers = of_headers.filter_map(|name| variables.get(name)).cloned();
+    let more = of_files.chain(of_headers).map(SecretString::from);
+    providers.keys.into_values().chain(providers.secrets).chain(more).collect()
 }
 
 /// The name of `model` with the paths in it made absolute: relative to the file that named it, else to the current

@@ -76,6 +76,19 @@ impl Hook {
         self.timeout_secs.saturating_mul(1_000)
     }
 
+    /// The variables with which headers are filled that hold secrets by their names: `Authorization`, `X-Api-Key`, `Cookie` …
+    pub(crate) fn secret_variables(&self) -> impl Iterator<Item = &String> {
+        const WORDS: [&str; 7] = ["AUTH", "KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL", "COOKIE"];
+        let is_secret = |name: &str| WORDS.iter().any(|word| name.to_ascii_uppercase().contains(word));
+        let names = |text: &str, name: &str| {
+            text.contains(&format!("${name}")) || text.contains(&format!("${{{name}}}"))
+        };
+        let fills = move |name: &&String| {
+            self.headers.iter().any(|(header, text)| is_secret(header) && names(text, name))
+        };
+        self.allowed_env.iter().filter(fills)
+    }
+
     fn program(&self) -> Option<HookProgram> {
         let shell = || self.command.clone().map(|command| HookProgram::Shell { command });
         let exec = || Some(HookProgram::Exec { program: self.program.clone()?, args: self.args.clone() });

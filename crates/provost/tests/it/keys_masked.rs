@@ -183,3 +183,32 @@ fn a_key_that_a_hook_prints_is_masked_whatever_it_decides() {
         check_masked(what, &scene);
     }
 }
+
+/// A key in a file, though a variable stands before it; a variable that fills a hook's header, whatever its name.
+#[test]
+fn keys_in_files_and_in_headers_of_hooks_are_masked() {
+    let command = "cat key; for i in acme; do echo $i-auth-7777; done";
+    let scene = Scene::scripted(&format!(
+        "answers: [{{ tools: [{{ shell: {{ command: '{command}' }} }}] }}, {{ text: done }}]"
+    ));
+    scene.write("work/key", "acme-file-5555\n");
+    let file = scene.path("work/key");
+    scene.write(
+        "home/.config/provost/config.toml",
+        &format!(
+            "[providers.mine]\nbase_url = \"http://127.0.0.1:9/v1\"\napi_key_env = \"ACME_MINE\"\napi_key_file = {file:?}\n\
+             [[hooks]]\nevent = \"session_start\"\nurl = \"http://127.0.0.1:9/x\"\n\
+             headers = {{ Authorization = \"Bearer $ACME_AUTH\" }}\nallowed_env = [\"ACME_AUTH\"]\n"
+        ),
+    );
+    let mut command = scene.command(&["run", "x"]);
+    let ran = done(
+        &command.env("ACME_MINE", "acme-mine-3333").env("ACME_AUTH", "acme-auth-7777").output().unwrap(),
+    );
+    assert_eq!(ran.status, 0, "{ran:?}");
+    let log = scene.provost(&["export", "last"]).stdout;
+    assert!(log.contains("[secret]\\n[secret]"), "{log}");
+    for key in ["acme-file-5555", "acme-auth-7777"] {
+        assert_eq!(holding(&scene.path("state"), key), Vec::<String>::new());
+    }
+}
