@@ -35,7 +35,7 @@ use self::limits::Limit;
 use self::observers::{Observer, observers};
 use self::page::page;
 use self::say::{Group, Tallies};
-use super::status::status_of;
+use super::status::{ProviderLine, Suspension, status_of};
 use super::target::{Target, agent_of, named};
 use super::{place, print};
 use crate::cli::ExplainArgs;
@@ -64,10 +64,13 @@ pub(super) async fn explain(args: ExplainArgs) -> anyhow::Result<Exit> {
     let names = sums.state.policy().map(|policy| policy.observers.as_slice()).unwrap_or_default();
     let observers = observers(&place.observers(), run, &summary.status, names)?;
     let changes = segments_of(&home, run).await?.into_iter().flat_map(|segment| segment.changes).collect();
+    let (status, suspension) = status_of(&home, (&summary, &sums.state)).await;
     let explained = Explained {
         agents_left_out: left_out,
         changes,
-        ..sums.explained(&summary, observers, status_of(&home, &summary).await)
+        awaits_provider: suspension.as_ref().map(Suspension::line),
+        status_in_words: suspension.map_or_else(|| status.clone(), |suspension| suspension.words()),
+        ..sums.explained(&summary, observers, status)
     };
     if args.json {
         print(&format!("{}\n", serde_json::to_string(&explained)?))?;
@@ -82,6 +85,11 @@ pub(super) async fn explain(args: ExplainArgs) -> anyhow::Result<Exit> {
 struct Explained<'a> {
     run: RunId,
     status: String,
+    #[serde(skip)]
+    status_in_words: String,
+    /// The provider that it waits for, or waited for when its process was killed; absent where it doesn't.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    awaits_provider: Option<ProviderLine>,
     goal: &'a str,
     /// The last entry of the run's log that was read, and when it was made.
     entry: Seq,
@@ -185,7 +193,9 @@ impl Sums {
         tallies.add(Group::Observers, observers.iter().map(|observer| &observer.standing));
         Explained {
             run: summary.run,
+            status_in_words: status.clone(),
             status,
+            awaits_provider: None,
             goal: &summary.goal,
             entry: self.state.head(),
             at_ms: self.at,

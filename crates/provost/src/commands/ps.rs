@@ -5,7 +5,7 @@ use provost_harness::{Clock as _, Home as _, RunQuery, RunStatus, RunSummary, Sy
 use provost_store::LocalHome;
 use serde::Serialize;
 
-use super::status::{at_terminal, provider_wait, status, suspended_until};
+use super::status::{ProviderLine, Suspension, at_terminal, status};
 use super::{home_to_read, print};
 use crate::cli::PsArgs;
 use crate::drive::run_state;
@@ -22,30 +22,23 @@ struct Told {
     open: Vec<Question>,
     /// Its status with these questions.
     status: String,
-    /// Until when it waits for its provider.
-    awaited: Option<String>,
+    /// That its provider keeps it from working.
+    suspension: Option<Suspension>,
     /// What of its tokens and of its money no provider has reported.
     uncertain: UncertaintyMarks,
 }
 
 impl Told {
     /// A log that can't be read doesn't keep a run out of the list; `show` reports what is wrong with it.
-    async fn read(home: &LocalHome, run: &RunSummary, now: Timestamp) -> Self {
+    async fn read(home: &LocalHome, run: &RunSummary) -> Self {
         let open = of_summary(home, run).await.unwrap_or_default();
         let status = status(run, &open, at_terminal(home, run).await);
         let uncertain = UncertaintyMarks::of(run.uncertain);
         let has_ended = matches!(&run.status, RunStatus::Rests(outcome) if outcome.is_final());
         let state = if has_ended { None } else { run_state(home, run.run).await.unwrap_or_default() };
-        let Some(state) = state else { return Self { open, status, awaited: None, uncertain } };
-        let awaited = match state.awaits_provider().filter(|_| open.is_empty()) {
-            Some(awaited) if !matches!(run.status, RunStatus::Rests(_)) => {
-                let wait = provider_wait(home, &state).await.unwrap_or_default();
-                let is_held = run.status == RunStatus::Running;
-                Some(suspended_until(awaited, wait, (now, is_held)))
-            }
-            Some(_) | None => None,
-        };
-        Self { open, status, awaited, uncertain: UncertaintyMarks::of_run(&state) }
+        let Some(state) = state else { return Self { open, status, suspension: None, uncertain } };
+        let suspension = Suspension::read(home, (run, &state), &open).await;
+        Self { open, status, suspension, uncertain: UncertaintyMarks::of_run(&state) }
     }
 }
 
@@ -64,11 +57,12 @@ pub(super) async fn ps(args: PsArgs) -> anyhow::Result<Exit> {
     let now = SystemClock.now();
     let mut told = Vec::with_capacity(runs.len());
     for run in &runs {
-        told.push(Told::read(&home, run, now).await);
+        told.push(Told::read(&home, run).await);
     }
     if args.json {
         for (run, told) in runs.iter().zip(&told) {
-            print(&format!("{}\n", serde_json::to_string(&Line::of(run, &told.open, &told.status))?))?;
+            let line = Line::of(run, &told.open, (&told.status, told.suspension.as_ref()));
+            print(&format!("{}\n", serde_json::to_string(&line)?))?;
         }
     } else if runs.is_empty() {
         print(NO_RUNS)?;
@@ -110,7 +104,7 @@ fn table(runs: &[RunSummary], told: &[Told], now: Timestamp) -> Table {
     for (run, told) in runs.iter().zip(told) {
         table.row(vec![
             run.run.to_string(),
-            told.awaited.clone().unwrap_or_else(|| shown(run, &told.status)),
+            told.suspension.as_ref().map_or_else(|| shown(run, &told.status), Suspension::words),
             run.turns.to_string(),
             told.uncertain.marked_tokens(tokens(run.tokens)),
             told.uncertain.marked_money(run.cost.to_string()),
@@ -128,6 +122,9 @@ pub(super) struct Line<'a> {
     /// In the word that the table has too.
     status: &'a str,
     outcome: Option<&'a Outcome>,
+    /// The provider that it waits for, or waited for when its process was killed; absent where it doesn't.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    awaits_provider: Option<ProviderLine>,
     /// `passed`, `none` or `ignored`; null where it isn't completed.
     verification: Option<&'static str>,
     goal: &'a str,
@@ -147,15 +144,20 @@ pub(super) struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    pub(super) fn of(run: &'a RunSummary, open: &[Question], status: &'a str) -> Self {
+    pub(super) fn of(
+        run: &'a RunSummary,
+        open: &[Question],
+        (status, suspension): (&'a str, Option<&Suspension>),
+    ) -> Self {
         let outcome = match &run.status {
             RunStatus::Rests(outcome) => Some(outcome),
             RunStatus::Running | RunStatus::Interrupted => None,
         };
         Self {
             run: run.run,
-            status,
+            status: suspension.map_or(status, |suspension| suspension.word()),
             outcome,
+            awaits_provider: suspension.map(Suspension::line),
             verification: outcome.and_then(Outcome::verification).map(Verification::word),
             goal: &run.goal,
             workspace: &run.workspace,

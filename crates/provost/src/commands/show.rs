@@ -27,7 +27,7 @@ use self::page::{page, waiting};
 use self::steps::steps;
 use self::tree::{Branches, Crew, Drawing, Extent};
 use super::ps::Line;
-use super::status::{at_terminal, provider_wait, status};
+use super::status::{Suspension, at_terminal, status};
 use super::target::Target;
 use super::{approvals, goal, home_to_show, print};
 use crate::cli::ShowArgs;
@@ -56,6 +56,7 @@ pub(super) async fn show(args: ShowArgs) -> anyhow::Result<Exit> {
     let facts = Facts { turns_max: turns_max(&state), ..Facts::read(&home, run, &state).await? };
     let open = of_summary(&home, &summary).await?;
     let status = status(&summary, &open, at_terminal(&home, &summary).await);
+    let suspension = Suspension::read(&home, (&summary, &state), &open).await;
     let which = if args.all || args.json { Which::All } else { Which::Shown };
     let openings = openings(&home, &state, which).await?;
     let crew = crew(&state, &summary, &openings, &open);
@@ -69,7 +70,7 @@ pub(super) async fn show(args: ShowArgs) -> anyhow::Result<Exit> {
             facts: Some(&facts),
             goals,
             segments: &segments,
-            ..Whole::of((&summary, &open, &status), &state, &crew)
+            ..Whole::of((&summary, &open, (&status, suspension.as_ref())), &state, &crew)
         };
         print(&format!("{}\n", serde_json::to_string(&whole)?))?;
     } else {
@@ -81,7 +82,7 @@ pub(super) async fn show(args: ShowArgs) -> anyhow::Result<Exit> {
             crew: &crew,
             drawing,
             goal: goal.as_ref(),
-            provider_wait: provider_wait(&home, &state).await?,
+            suspension: suspension.as_ref(),
             segments: &segments,
         };
         print(&page(&seen, &facts))?;
@@ -98,7 +99,8 @@ pub(super) async fn summary(home: &LocalHome, run: RunId) -> anyhow::Result<RunS
 
 /// The agents of the run, and the steps that they do.
 fn crew(state: &RunState, summary: &RunSummary, openings: &Openings, open: &[Question]) -> Crew {
-    let agents = nodes(state, &Around { openings, open });
+    let is_interrupted = summary.status == RunStatus::Interrupted;
+    let agents = nodes(state, &Around { openings, open, is_interrupted });
     let now = matches!(summary.status, RunStatus::Running).then(|| SystemClock.now());
     let steps = steps(state, &agents, now);
     Crew { agents, steps }
@@ -307,12 +309,16 @@ struct Whole<'a> {
 
 impl<'a> Whole<'a> {
     fn of(
-        (summary, open, status): (&'a RunSummary, &'a [Question], &'a str),
+        (summary, open, (status, suspension)): (
+            &'a RunSummary,
+            &'a [Question],
+            (&'a str, Option<&Suspension>),
+        ),
         state: &'a RunState,
         crew: &'a Crew,
     ) -> Self {
         Self {
-            line: Line::of(summary, open, status),
+            line: Line::of(summary, open, (status, suspension)),
             waits_for: open.iter().map(|question| approvals::Line::of(summary, question, status)).collect(),
             outcome_text: state.outcome().map(Outcome::to_string),
             verdict: match state.outcome() {

@@ -2,10 +2,12 @@
 
 use provost_engine::{Actor, RunState};
 use provost_event::{
-    Blocker, Entry, Outcome, PauseReason, ProviderAwaited, Seq, SessionId, TerminalState, Timestamp,
+    Blocker, Entry, ModelTrouble, Outcome, PauseReason, ProviderAwaited, Seq, SessionId, TerminalState,
+    TroubleCause,
 };
-use provost_harness::{Home as _, RunStatus, RunSummary, read_actor};
+use provost_harness::{Clock as _, Home as _, RunStatus, RunSummary, SystemClock, read_actor};
 use provost_store::LocalHome;
+use serde::Serialize;
 
 use crate::questions::{Question, of_summary};
 use crate::render::{Left, Wait, whole_seconds};
@@ -37,10 +39,18 @@ pub(super) fn status(run: &RunSummary, open: &[Question], at_terminal: Option<&s
     }
 }
 
-/// The same, read from its logs. A log that can't be read hides nothing else.
-pub(super) async fn status_of(home: &LocalHome, run: &RunSummary) -> String {
+/// The same, read from its logs, and what its provider keeps it from. A log that can't be read hides nothing else.
+pub(super) async fn status_of(
+    home: &LocalHome,
+    (run, state): (&RunSummary, &RunState),
+) -> (String, Option<Suspension>) {
     let open = of_summary(home, run).await.unwrap_or_default();
-    status(run, &open, at_terminal(home, run).await)
+    let suspension = Suspension::read(home, (run, state), &open).await;
+    let status = match &suspension {
+        Some(suspension) => suspension.word().to_owned(),
+        None => status(run, &open, at_terminal(home, run).await),
+    };
+    (status, suspension)
 }
 
 /// What a run's first agent waits for at its terminal, if it is an external one that is at work.
@@ -70,7 +80,7 @@ pub(super) async fn at_terminal(home: &LocalHome, run: &RunSummary) -> Option<&'
 ///
 /// # Errors
 /// When the log can't be read.
-pub(super) async fn provider_wait(home: &LocalHome, state: &RunState) -> anyhow::Result<Option<Wait>> {
+async fn provider_wait(home: &LocalHome, state: &RunState) -> anyhow::Result<Option<Wait>> {
     let Some(awaited) = state.awaits_provider() else { return Ok(None) };
     let run = awaited.session.run;
     for after in [Seq(state.head().0.saturating_sub(AWAITED_WITHIN)), Seq::START] {
@@ -93,18 +103,94 @@ pub(super) async fn provider_wait(home: &LocalHome, state: &RunState) -> anyhow:
     Ok(None)
 }
 
-/// The status of a run that waits for its provider; `is_held` where a process waits with it.
-pub(super) fn suspended_until(
-    awaited: &ProviderAwaited,
-    wait: Option<Wait>,
-    (now, is_held): (Timestamp, bool),
-) -> String {
-    let word = if awaited.suspended { "suspended" } else { "waits" };
-    let next = match wait.map(|wait| wait.left(now, is_held)) {
-        Some(Left::Of(ms)) => format!(", next try in {}", whole_seconds(ms)),
-        Some(Left::AtMost(ms)) => format!(", next try in at most {}", whole_seconds(ms)),
-        Some(Left::Over) if is_held => ", next try now".to_owned(),
-        Some(Left::Over) | None => String::new(),
-    };
-    format!("{word}: {}{next}", awaited.trouble.cause().words())
+/// A run that its provider keeps from working.
+pub(super) struct Suspension {
+    awaited: ProviderAwaited,
+    /// Where a process holds the run: only that calls the provider again.
+    wait: Option<Option<Left>>,
+}
+
+impl Suspension {
+    /// Reads it from the run's log; `None` where the run waits for no provider, has an outcome, or has questions
+    /// `open`, which matter more. A log that can't be read hides nothing else.
+    pub(super) async fn read(
+        home: &LocalHome,
+        (run, state): (&RunSummary, &RunState),
+        open: &[Question],
+    ) -> Option<Self> {
+        let is_held = match run.status {
+            _ if run.damage.is_some() || !open.is_empty() => return None,
+            RunStatus::Running => true,
+            RunStatus::Interrupted => false,
+            RunStatus::Rests(_) => return None,
+        };
+        let awaited = state.awaits_provider()?.clone();
+        if !is_held {
+            return Some(Self { awaited, wait: None });
+        }
+        let wait = provider_wait(home, state).await.unwrap_or_default();
+        Some(Self { awaited, wait: Some(wait.map(|wait| wait.left(SystemClock.now(), true))) })
+    }
+
+    /// The status in a word.
+    pub(super) const fn word(&self) -> &'static str {
+        match self.wait {
+            None => "interrupted",
+            Some(_) if self.awaited.suspended => "suspended",
+            Some(_) => "waits",
+        }
+    }
+
+    /// The status with its cause, and with the next try if there is one.
+    pub(super) fn words(&self) -> String {
+        let word = self.word();
+        let cause = self.awaited.trouble.cause().words();
+        match self.wait {
+            None => format!("{word}: {}", past(self.awaited.trouble.cause())),
+            Some(Some(Left::Of(ms))) => format!("{word}: {cause}, next try in {}", whole_seconds(ms)),
+            Some(Some(Left::AtMost(ms))) => {
+                format!("{word}: {cause}, next try in at most {}", whole_seconds(ms))
+            }
+            Some(Some(Left::Over)) => format!("{word}: {cause}, next try now"),
+            Some(None) => format!("{word}: {cause}"),
+        }
+    }
+
+    /// The model's failure in full.
+    pub(super) fn trouble(&self) -> String {
+        self.awaited.trouble.to_string()
+    }
+
+    pub(super) fn line(&self) -> ProviderLine {
+        let next_try_ms = self.wait.flatten().map(|left| match left {
+            Left::Of(ms) | Left::AtMost(ms) => ms,
+            Left::Over => 0,
+        });
+        let ModelTrouble { model, message, .. } = &self.awaited.trouble;
+        let cause = self.awaited.trouble.cause();
+        ProviderLine { cause, model: model.clone(), message: message.clone(), next_try_ms }
+    }
+}
+
+/// A cause that nothing has looked at since the run's process was killed.
+const fn past(cause: TroubleCause) -> &'static str {
+    match cause {
+        TroubleCause::Provider => "the provider couldn't be reached",
+        TroubleCause::Key => "the provider refused the key",
+        TroubleCause::Quota => "the quota was used up",
+        TroubleCause::Address => "the provider's base URL redirected",
+        TroubleCause::ModelUnknown => "the provider didn't know the model",
+        TroubleCause::Request => "request refused",
+        TroubleCause::Answer => "the model gave no usable answer",
+    }
+}
+
+/// The provider that a run waits for, for programs.
+#[derive(Serialize)]
+pub(super) struct ProviderLine {
+    cause: TroubleCause,
+    model: String,
+    message: String,
+    /// Until the next call, as of now; null where no process holds the run: then nothing calls it again.
+    next_try_ms: Option<u64>,
 }

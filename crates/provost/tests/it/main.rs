@@ -90,6 +90,8 @@ mod nothing_silent;
 #[cfg(test)]
 mod on_terminal;
 #[cfg(test)]
+mod outages_shown;
+#[cfg(test)]
 mod pictures;
 #[cfg(test)]
 mod posing;

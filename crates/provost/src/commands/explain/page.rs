@@ -61,7 +61,7 @@ fn head(explained: &Explained<'_>) -> String {
     );
     let rows = [
         ("run", explained.run.to_string()),
-        ("status", explained.status.clone()),
+        ("status", explained.status_in_words.clone()),
         ("goal", one_line(explained.goal, GOAL_WIDTH)),
         ("as of", as_of),
     ];

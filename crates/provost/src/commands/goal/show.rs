@@ -33,7 +33,8 @@ pub(super) async fn show(args: GoalShowArgs) -> anyhow::Result<Exit> {
         return Err(no_goal(&home, session).await?.into());
     }
     let (names, summary) = (Names::of(&state), summary(&home, run).await?);
-    let (status, outcome) = (status_of(&home, &summary).await, state.outcome());
+    let (status, _) = status_of(&home, (&summary, &state)).await;
+    let outcome = state.outcome();
     if args.json {
         let goals = goals.iter().map(|goal| Line::of(goal, &names)).collect();
         let whole = Whole { run, status: &status, outcome, goals };

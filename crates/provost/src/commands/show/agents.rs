@@ -99,6 +99,8 @@ pub(super) async fn openings(
 pub(super) enum State {
     InLine,
     Working,
+    /// It was at work when the run's process was killed; none holds the run now.
+    Interrupted,
     /// One of its calls needs approval.
     Asks,
     Yields(Option<u32>),
@@ -119,6 +121,7 @@ impl State {
         match self {
             Self::InLine => "in line",
             Self::Working => "working",
+            Self::Interrupted => "interrupted",
             Self::Asks => "needs approval",
             Self::Yields(_) => "making way",
             Self::Furloughed(_) => "furloughed",
@@ -134,6 +137,7 @@ impl State {
             Self::Yields(to) | Self::Furloughed(to) => *to,
             Self::InLine
             | Self::Working
+            | Self::Interrupted
             | Self::Asks
             | Self::Restarts { .. }
             | Self::Rests(_)
@@ -146,7 +150,12 @@ impl State {
             Self::Restarts { failed: outcome, .. } | Self::Rests(outcome) | Self::Done(outcome) => {
                 Some(outcome)
             }
-            Self::InLine | Self::Working | Self::Asks | Self::Yields(_) | Self::Furloughed(_) => None,
+            Self::InLine
+            | Self::Working
+            | Self::Interrupted
+            | Self::Asks
+            | Self::Yields(_)
+            | Self::Furloughed(_) => None,
         }
     }
 }
@@ -192,6 +201,8 @@ impl Node {
 pub(super) struct Around<'a> {
     pub(super) openings: &'a Openings,
     pub(super) open: &'a [Question],
+    /// Whether the run has no outcome and no process holds it.
+    pub(super) is_interrupted: bool,
 }
 
 /// The agents of a run, by number.
@@ -205,7 +216,10 @@ fn node(run: &RunState, agent: &AgentStatus<'_>, around: &Around<'_>) -> Node {
     let opening = around.openings.get(&number);
     let asks = around.open.iter().filter(|question| question.session == agent.session);
     let asks = asks.map(Question::name).collect::<Vec<_>>();
-    let state = stands(&agent.standing, !asks.is_empty());
+    let state = match stands(&agent.standing, !asks.is_empty()) {
+        State::Working | State::Yields(_) if around.is_interrupted => State::Interrupted,
+        state => state,
+    };
     let worked_ms = if is_root { run.active_ms() } else { agent.worked_ms };
     let is_priced = run.policy().is_none_or(|policy| policy.agent.model.price.is_some());
     let of_its_policy =

@@ -18,7 +18,7 @@ use super::screen::Screen;
 use super::tree::{Crew, Drawing};
 use super::{Whole, crew, print, summary as summary_of};
 use crate::commands::follow::Following;
-use crate::commands::status::{at_terminal, status};
+use crate::commands::status::{Suspension, at_terminal, status};
 use crate::drive::why_no_final_summary;
 use crate::exit::Exit;
 use crate::goals::AgentGoal;
@@ -86,6 +86,8 @@ struct Board {
     summary: RunSummary,
     /// What its program waits for.
     at_terminal: Option<&'static str>,
+    /// That its provider keeps it from working.
+    suspension: Option<Suspension>,
     run: Actor,
     openings: Openings,
     open: Vec<Question>,
@@ -109,6 +111,7 @@ impl Board {
         let run = read_actor(home, key).await?;
         let mut board = Self {
             at_terminal: at_terminal(home, &summary).await,
+            suspension: None,
             summary,
             run,
             openings: Openings::new(),
@@ -131,6 +134,7 @@ impl Board {
             }
         }
         (board.openings, board.open, board.with_goals) = (openings, open, with_goals);
+        board.suspension = board.suspension(home).await?;
         Ok((board, heads))
     }
 
@@ -138,12 +142,22 @@ impl Board {
     async fn look(&mut self, home: &LocalHome) -> anyhow::Result<()> {
         self.summary = summary_of(home, self.summary.run).await?;
         self.at_terminal = at_terminal(home, &self.summary).await;
+        self.suspension = self.suspension(home).await?;
         Ok(())
+    }
+
+    async fn suspension(&self, home: &LocalHome) -> anyhow::Result<Option<Suspension>> {
+        Ok(Suspension::read(home, (&self.summary, self.state()?), &self.open).await)
     }
 
     /// The status, in a word or two.
     fn status(&self) -> String {
         status(&self.summary, &self.open, self.at_terminal)
+    }
+
+    /// The same, with its cause where that is its provider.
+    fn in_words(&self) -> String {
+        self.suspension.as_ref().map_or_else(|| self.status(), Suspension::words)
     }
 
     fn state(&self) -> anyhow::Result<&RunState> {
@@ -204,7 +218,7 @@ impl Board {
             crew: &crew,
             drawing,
             goal: None,
-            provider_wait: None,
+            suspension: self.suspension.as_ref(),
             segments: &[],
         };
         let used = used(&seen).map(|(name, value)| with_unit(name, value));
@@ -225,9 +239,9 @@ impl Board {
         match (state.outcome(), &self.summary.status) {
             (Some(outcome), _) => safe(&outcome_in_words(outcome)).replace('\n', " "),
             (None, RunStatus::Interrupted) => {
-                format!("{}; it goes on with: provost resume {}", self.status(), self.summary.run)
+                format!("{}; it goes on with: provost resume {}", self.in_words(), self.summary.run)
             }
-            (None, _) => self.status(),
+            (None, _) => self.in_words(),
         }
     }
 
@@ -250,7 +264,7 @@ impl Board {
         let state = self.state()?;
         let crew = self.crew(state);
         let status = self.status();
-        let whole = Whole::of((&self.summary, &self.open, &status), state, &crew);
+        let whole = Whole::of((&self.summary, &self.open, (&status, self.suspension.as_ref())), state, &crew);
         Ok(format!("{}\n", serde_json::to_string(&whole)?))
     }
 

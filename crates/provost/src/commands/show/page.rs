@@ -15,13 +15,13 @@ use super::{Compactions, Facts, ProgramFacts};
 use crate::commands::approvals::left;
 use crate::commands::goal::{standing, verdict_lines};
 use crate::commands::shown;
-use crate::commands::status::suspended_until;
+use crate::commands::status::Suspension;
 use crate::goals::AgentGoal;
 use crate::names::agent_in_words;
 use crate::questions::Question;
 use crate::render::{
-    Room, Wait, amount, call_in_full, compactions_in_words, duration, excerpt, go_on_with, goal_at_end,
-    hanging, one_line, outcome_in_words, pictures, plural, safe, terminal_width, visible,
+    Room, amount, call_in_full, compactions_in_words, duration, excerpt, go_on_with, goal_at_end, hanging,
+    one_line, outcome_in_words, pictures, plural, safe, terminal_width, visible,
 };
 use crate::segments::{Change, Segment};
 
@@ -41,8 +41,8 @@ pub(super) struct Seen<'a> {
     pub(super) drawing: Drawing,
     /// What judges verify of the first agent's work, if that is asked for.
     pub(super) goal: Option<&'a AgentGoal>,
-    /// How long it waits for its provider, where it does.
-    pub(super) provider_wait: Option<Wait>,
+    /// That its provider keeps it from working.
+    pub(super) suspension: Option<&'a Suspension>,
     /// Its segments, as far as they are shown.
     pub(super) segments: &'a [Segment],
 }
@@ -69,7 +69,7 @@ pub(super) fn page(seen: &Seen<'_>, facts: &Facts) -> String {
 /// The number of agents by state, and their tree. Styled, and made of safe text.
 pub(super) fn tree_below(seen: &Seen<'_>) -> String {
     let budget = seen.state.policy().map(|policy| policy.spawn).unwrap_or_default();
-    let held = seen.state.outcome().is_none().then(|| seen.state.slots_held());
+    let held = (seen.summary.status == RunStatus::Running).then(|| seen.state.slots_held());
     let head = tree::head(&seen.crew.agents, held, budget.slots(), seen.drawing);
     let mut out = String::from("\n");
     for (place, line) in head.iter().enumerate() {
@@ -89,11 +89,12 @@ fn rows(seen: &Seen<'_>, facts: &Facts) -> String {
         let _ = writeln!(out, "{name:<11} {value}");
     };
     row("run", &summary.run.to_string());
-    row("status", seen.status);
-    if let Some(awaited) = state.awaits_provider() {
-        let is_held = summary.status == RunStatus::Running;
-        row("", &suspended_until(awaited, seen.provider_wait, (SystemClock.now(), is_held)));
-        row("", &awaited.trouble.to_string());
+    row("status", &seen.suspension.map_or_else(|| seen.status.to_owned(), Suspension::words));
+    if let Some(suspension) = seen.suspension {
+        row("", &suspension.trouble());
+    }
+    if summary.status == RunStatus::Interrupted && summary.damage.is_none() {
+        row("go on with", &format!("provost resume {}", summary.run));
     }
     if let Some(outcome) = state.outcome() {
         row("outcome", &hanging(&outcome_in_words(outcome), "            "));

@@ -35,6 +35,7 @@ impl Standing {
             Self::Waits(_) => "waiting",
             Self::Ready => "ready",
             Self::AtWork(State::Done(_)) => "stopped",
+            Self::AtWork(State::Interrupted) => "interrupted",
             Self::AtWork(_) => "at work",
             Self::Again(_) => "to be tried again",
             Self::Done => "done",

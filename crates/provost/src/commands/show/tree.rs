@@ -146,6 +146,7 @@ pub(super) fn head(nodes: &[Node], held: Option<usize>, slots: usize, drawing: D
     let count = |word: &str| nodes.iter().filter(|node| node.state.word() == word).count();
     let words = [
         "working",
+        "interrupted",
         "needs approval",
         "making way",
         "furloughed",

@@ -124,7 +124,7 @@ fn style(state: &State) -> Style {
     let plain = Style::new();
     match state {
         State::Working => plain,
-        State::Asks | State::Rests(_) => plain.yellow(),
+        State::Asks | State::Interrupted | State::Rests(_) => plain.yellow(),
         State::InLine | State::Yields(_) | State::Furloughed(_) | State::Restarts { .. } => plain.cyan(),
         State::Done(Outcome::Completed { .. }) => plain.dim(),
         State::Done(_) => plain.red(),
@@ -194,7 +194,7 @@ fn standing(node: &Node) -> String {
 fn state_in_words(state: &State) -> String {
     let way = |to: &Option<u32>| to.map(|to| format!(" for {to}")).unwrap_or_default();
     match state {
-        State::InLine | State::Working | State::Asks => state.word().to_owned(),
+        State::InLine | State::Working | State::Interrupted | State::Asks => state.word().to_owned(),
         State::Yields(to) => format!("makes way{}", way(to)),
         State::Furloughed(to) => format!("furloughed{}", way(to)),
         State::Restarts { attempt, attempts_max, failed } => {
