@@ -67,6 +67,9 @@ static CONTROL: LazyLock<Regex> = LazyLock::new(|| {
     constant(&format!(r"{sequence}|{text}|\x1b[ -/]*[0-~]|[\x00-\x08\x0b-\x1f\x7f-\x{{9f}}]"))
 });
 
+/// Where a row of a screen ends and the next begins.
+static ROW_END: LazyLock<Regex> = LazyLock::new(|| constant(r"[ \t]*\n[ \t]*"));
+
 /// Strings and numbers of a JSON text.
 static JSON_TOKEN: LazyLock<Regex> =
     LazyLock::new(|| constant(r#"(?s)"(?:[^"\\]|\\.)*"|-?[0-9][0-9.eE+-]*"#));
@@ -153,6 +156,18 @@ impl Redactor {
         splice(text, apart(text, places).into_iter().map(hidden))
     }
 
+    /// The rows of a screen, joined by newlines, without the values that this was given, also where one goes on in the next row.
+    /// Borrowed when there are none.
+    #[must_use]
+    pub fn redact_rows<'t>(&self, rows: &'t str) -> Cow<'t, str> {
+        let mut places = self.known_places(rows);
+        let shown = Shown::without(&ROW_END, rows);
+        let found = self.exact.find_overlapping_iter(&shown.text);
+        places.extend(found.map(|found| shown.place(&found.range())));
+        let hidden = |place: Range<usize>| (place, HIDDEN.to_owned());
+        splice(rows, apart(rows, places).into_iter().map(hidden))
+    }
+
     /// Removes the given values from `text`, as [`redact_cut`](Self::redact_cut).
     pub fn mask_known(&self, text: &mut String) {
         if let Cow::Owned(masked) = self.redact_cut(text) {
@@ -204,10 +219,14 @@ struct Shown {
 
 impl Shown {
     fn of(text: &str) -> Self {
+        Self::without(&CONTROL, text)
+    }
+
+    fn without(left_out: &Regex, text: &str) -> Self {
         let mut shown =
             Self { text: String::with_capacity(text.len()), places: Vec::with_capacity(text.len()) };
         let mut kept = 0;
-        for hidden in CONTROL.find_iter(text) {
+        for hidden in left_out.find_iter(text) {
             shown.keep(text, kept..hidden.start());
             kept = hidden.end();
         }

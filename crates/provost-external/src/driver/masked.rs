@@ -36,7 +36,8 @@ pub(super) fn ask_of(ask: &TerminalAsk, redactor: &Redactor) -> TerminalAsk {
 }
 
 fn line(text: &str, redactor: &Redactor) -> String {
-    let clean = redactor.redact(text);
+    let text = redactor.redact_rows(text);
+    let clean = redactor.redact(&text);
     let end = clean.floor_char_boundary(LINE_BYTES_MAX);
     clean.get(..end).unwrap_or_default().to_owned()
 }

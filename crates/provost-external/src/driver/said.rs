@@ -82,7 +82,8 @@ fn bare(row: &str) -> &str {
 
 fn clean(rows: &[&str], redactor: &Redactor) -> String {
     let text = rows.join("\n");
-    let text = redactor.redact(text.trim());
+    let text = redactor.redact_rows(text.trim());
+    let text = redactor.redact(&text);
     let begin = text.ceil_char_boundary(text.len().saturating_sub(SAID_BYTES_MAX));
     text.get(begin..).unwrap_or_default().trim().to_owned()
 }

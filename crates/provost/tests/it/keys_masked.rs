@@ -129,6 +129,22 @@ fn a_key_that_a_program_shows_at_its_terminal_is_masked_in_log_and_recording() {
     assert!(has_recording(&scene.path("state")), "else this shows nothing");
 }
 
+/// Wherever a row of the screen ends.
+#[test]
+fn a_key_that_goes_on_in_the_next_row_of_a_terminal_is_masked() {
+    let (first, second) = KEY.split_at(9);
+    let rows = (56..136).step_by(8).map(|pad| format!("printf '%{pad}s%s%s\\n' x {first} {second}; "));
+    let scene = Scene::new();
+    let ran = with_key(&scene, &["exec", "--unattended", "--", "sh", "-c", &rows.collect::<String>()]);
+    assert_eq!(ran.status, 0, "{ran:?}");
+    let log = scene.provost(&["logs", "last", "--json"]).stdout;
+    let said = log.lines().find(|line| line.contains("assistant_message")).unwrap();
+    assert!(said.matches("[secret]").count() > 6, "{said}");
+    for part in KEY.as_bytes().windows(10).map(|part| std::str::from_utf8(part).unwrap()) {
+        assert!(!said.contains(part), "{part}: {said}");
+    }
+}
+
 fn has_recording(folder: &Path) -> bool {
     fs::read_dir(folder).unwrap().flatten().any(|entry| {
         let path = entry.path();
