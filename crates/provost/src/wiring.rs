@@ -32,7 +32,7 @@ use crate::trust::TrustStore;
 
 pub(crate) use again::choose_again;
 pub(crate) use choose::{Choosing, Chosen, choose_model, retiring, words};
-pub(crate) use default_limit::default_limit;
+pub(crate) use default_limit::{UNPRICED_REMEDY, default_limit, unpriced_beside_priced, unpriced_in_words};
 pub(crate) use external::{
     Manner, Wanted as WantedProgram, external_policy, is_program, passed, profile_of, programs_problems,
 };

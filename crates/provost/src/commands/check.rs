@@ -18,8 +18,8 @@ use crate::settings::{
 };
 use crate::trust::{Standing, standing};
 use crate::wiring::{
-    Choosing, Place, Variables, doubts, misplaced, note_once, programs_problems, unaffordable, variables,
-    wanted,
+    Choosing, Place, UNPRICED_REMEDY, Variables, doubts, misplaced, note_once, programs_problems,
+    unaffordable, unpriced_beside_priced, unpriced_in_words, variables, wanted,
 };
 
 const VALUE_WIDTH: usize = 60;
@@ -170,6 +170,7 @@ impl Found {
         }
         let mut choosing = Choosing::new(settled, variables);
         let mut missing_keys = BTreeSet::new();
+        let mut models = Vec::new();
         for wanted in wanted(settled, agents, folder) {
             let short = choosing.short_key(&wanted).filter(|warning| !self.warnings.contains(warning));
             self.warnings.extend(short);
@@ -181,8 +182,22 @@ impl Found {
                 }
                 continue;
             }
-            let wrong = choosing.choose(&wanted).err().into_iter().flat_map(|all| all.0);
-            wrong.for_each(|problem| note_once(&mut self.problems, problem));
+            match choosing.choose(&wanted) {
+                Ok(chosen) => models.push(chosen.policy),
+                Err(Problems(wrong)) => {
+                    wrong.into_iter().for_each(|problem| note_once(&mut self.problems, problem))
+                }
+            }
+        }
+        let models = models.iter().flat_map(|model| std::iter::once(model).chain(&model.fallbacks));
+        let is_limited = !settled.settings.budget.is_unlimited() || settled.settings.allow_unpriced;
+        if let Some(model) = unpriced_beside_priced(models).filter(|_| !is_limited) {
+            self.problems.push(Problem {
+                source: settled.source("budget.usd"),
+                key: "budget.usd".to_owned(),
+                what: unpriced_in_words(&model.name),
+                remedy: UNPRICED_REMEDY.to_owned(),
+            });
         }
         self.problems.extend(unaffordable(&mut choosing, settled, agents, folder));
         self.notes.extend(doubts(settled, agents, folder));

@@ -64,7 +64,7 @@ pub(super) async fn fork(args: ForkArgs) -> anyhow::Result<Exit> {
     let rules = came_from.rules(&args, (&here, &works_in), &place.trust(), &variables)?;
     let (policy, models) = came_from.bound_by(rules, &args, &place, (settings, &variables))?;
     let policy = RunPolicy { flags: own_flags(policy.flags, &args, &policy.agent.model), ..policy };
-    let (policy, unlimited) = default_limit(policy, &settled);
+    let (policy, unlimited) = default_limit(policy, &settled)?;
     unlimited.iter().for_each(|note| output::tell(note));
     let observers = observers(&settled, &here, &variables)?;
     let programs = Programs::of(&policy, &settled, &variables)?;

@@ -126,7 +126,7 @@ impl Ready {
         let flags = given_flags(&flags, &policy.agent.model, &current_dir()?);
         let flags = with_file(flags, file.as_deref());
         let policy = RunPolicy { flags, ..policy };
-        let (policy, unlimited) = default_limit(policy, &settled);
+        let (policy, unlimited) = default_limit(policy, &settled)?;
         unlimited.into_iter().for_each(|note| output::tell(&note));
         let observers = observers(&settled, &folder, &variables)?;
         let programs = Programs::of(&policy, &settled, &variables)?;

@@ -1,29 +1,39 @@
 //! The limit of a run that has no configured limit.
 
-use provost_event::{Limits, MicroDollars, Price, RunPolicy};
+use provost_event::{Limits, MicroDollars, ModelPolicy, RunPolicy};
 
 use super::models_of;
 use super::programs_of;
+use crate::exit::Refusal;
 use crate::settings::{Settled, Source};
 
 /// The most that a run without a configured limit may cost.
 const DEFAULT_LIMIT: MicroDollars = MicroDollars(20_000_000);
 
-const fn costs_something(price: Price) -> bool {
-    price.input.0 > 0 || price.output.0 > 0
+fn costs_something(model: &ModelPolicy) -> bool {
+    model.price.is_some_and(|price| price.input.0 > 0 || price.output.0 > 0)
 }
 
 /// `policy` with a limit of money where it limits nothing and a model costs something, and a note about that.
-/// Models whose price isn't known don't count.
-pub(crate) fn default_limit(mut policy: RunPolicy, settled: &Settled) -> (RunPolicy, Option<String>) {
-    let costs = |policy: &RunPolicy| {
-        models_of(policy).chain(programs_of(policy)).any(|model| model.price.is_some_and(costs_something))
-    };
-    if !policy.budget.is_unlimited() || !costs(&policy) {
-        return (policy, None);
+///
+/// # Errors
+/// Where that limit would apply and the price of another of its models isn't known: it couldn't limit what that one
+/// takes. A program's price is never known before; the note names it.
+pub(crate) fn default_limit(
+    mut policy: RunPolicy,
+    settled: &Settled,
+) -> Result<(RunPolicy, Option<String>), Refusal> {
+    let costs = models_of(&policy).chain(programs_of(&policy)).any(costs_something);
+    if !policy.budget.is_unlimited() || !costs {
+        return Ok((policy, None));
+    }
+    if let Some(model) = unpriced_beside_priced(models_of(&policy)).filter(|_| !policy.allow_unpriced) {
+        return Err(Refusal::new(unpriced_in_words(&model.name), UNPRICED_REMEDY));
     }
     policy.budget.money = Some(DEFAULT_LIMIT);
-    policy.allow_unpriced = true;
+    let program =
+        programs_of(&policy).find(|program| program.price.is_none()).map(|model| model.name.clone());
+    policy.allow_unpriced |= program.is_some();
     if settled.source("agent.max_turns") == Source::Default {
         policy.agent.limits.turns_max = Limits::TURNS_UNLIMITED;
         for agent in policy.agents.iter_mut().filter(|agent| agent.agent.external.is_none()) {
@@ -34,6 +44,26 @@ pub(crate) fn default_limit(mut policy: RunPolicy, settled: &Settled) -> (RunPol
             }
         }
     }
-    let note = "no limit set: $20 binds; [budget] usd or --usd changes it".to_owned();
-    (policy, Some(note))
+    let unlimited =
+        program.map(|name| format!(", but not {name}, whose price isn't known")).unwrap_or_default();
+    let note = format!("no limit set: $20 binds{unlimited}; [budget] usd or --usd changes it");
+    Ok((policy, Some(note)))
 }
+
+/// The first of `models` whose price isn't known, where another one costs something.
+pub(crate) fn unpriced_beside_priced<'a>(
+    models: impl Iterator<Item = &'a ModelPolicy>,
+) -> Option<&'a ModelPolicy> {
+    let models = models.collect::<Vec<_>>();
+    let costs = models.iter().any(|model| costs_something(model));
+    models.into_iter().find(|model| model.price.is_none()).filter(|_| costs)
+}
+
+/// Why no default limit can apply.
+pub(crate) fn unpriced_in_words(model: &str) -> String {
+    format!("no limit is set, and the default of $20 can't limit {model}, whose price isn't known")
+}
+
+/// What to do about it.
+pub(crate) const UNPRICED_REMEDY: &str = "limit tokens, time or turns, e.g. --tokens 2_000_000; or state the price in \
+                                          [models.\"NAME\"] of your own settings file; or set allow_unpriced";

@@ -97,7 +97,7 @@ pub(crate) fn today(
         Some(external) => of_program(before, &settled, &external.program, variables)?,
         None => of_agent(before, &settled, &place, variables)?,
     };
-    Ok(finished(policy, before, (settled, given), variables))
+    finished(policy, before, (settled, given), variables)
 }
 
 /// The same of `file` without the models: models, agents and goals stay as they were, so that a model which can't
@@ -129,7 +129,7 @@ pub(crate) fn today_in_part(
     policy.budget = settings.budget;
     policy.spawn = settings.spawn;
     policy.allow_unpriced = settings.allow_unpriced;
-    Ok(finished(policy, before, (settled, given), variables))
+    finished(policy, before, (settled, given), variables)
 }
 
 /// The settings of today with the flags of the start.
@@ -169,12 +169,12 @@ fn finished(
     before: &Before<'_>,
     (settled, given): (Settled, Vec<GivenFlag>),
     variables: &Variables,
-) -> Today {
-    let (mut policy, _) = default_limit(policy, &settled);
+) -> anyhow::Result<Today> {
+    let (mut policy, _) = default_limit(policy, &settled)?;
     policy.flags = given;
     kept(&mut policy, before.policy);
     let redactor = Redactor::new(all_secrets(&settled.settings, variables));
-    Today { policy, settled, redactor }
+    Ok(Today { policy, settled, redactor })
 }
 
 fn of_agent(

@@ -141,6 +141,7 @@ fn a_short_run_shortens_a_default_timeout_and_refuses_a_given_one() {
 
 // ---- rules that can't match -----------------------------------------------------------------------------------------
 
+const USER_FILE: &str = "home/.config/provost/config.toml";
 const REMOVES: &str = "answers: [{ tools: [{ shell: { command: rm precious } }] }, { text: gone }]";
 
 #[test]
@@ -222,5 +223,31 @@ fn a_check_without_a_command_is_an_error_and_no_check_that_passes() {
             let said = format!("{}{}", done.stdout, done.stderr);
             assert!(said.contains("stop_hooks") && said.contains("must not be empty"), "{said}");
         }
+    }
+}
+
+#[test]
+fn the_default_limit_is_refused_where_a_model_has_no_known_price() {
+    let scene = Scene::new();
+    scene.write(
+        USER_FILE,
+        "[providers.mine]\nbase_url = \"http://127.0.0.1:9/v1\"\n\
+         [models.\"mine/priced\"]\ninput_usd = 1\noutput_usd = 2\n",
+    );
+    let words = "no limit is set, and the default of $20 can't limit mine/unpriced, whose price isn't known";
+    for unpriced in [
+        "fallback_models = [\"mine/unpriced\"]\n",
+        "\n[[agents]]\nname = \"r\"\ndescription = \"d\"\nmodel = \"mine/unpriced\"\n",
+        "\n[goal]\ncondition = \"all is there\"\njudge = \"mine/unpriced\"\n",
+    ] {
+        let settings = format!("[agent]\nmodel = \"mine/priced\"\n{unpriced}");
+        scene.write("work/provost.toml", &settings);
+        let check = scene.provost(&["check"]);
+        assert!(check.status == 2 && check.stdout.contains(words), "{unpriced}: {check:?}");
+        says(&run(&scene, &[]), 2, &[words, "--tokens"]);
+        assert_eq!(scene.provost(&["ps"]).stdout, "no runs yet; start one with `provost run \"GOAL\"`\n");
+        scene.write("work/provost.toml", &format!("{settings}[budget]\ntokens = 100000\n"));
+        let check = scene.provost(&["check"]);
+        assert!(check.status == 0, "a limit that binds: {check:?}");
     }
 }
