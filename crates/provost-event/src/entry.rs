@@ -531,6 +531,9 @@ pub struct CallFacts {
     /// the content without numbers. Empty if it wasn't inspected.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changed_files: Vec<u64>,
+    /// How many of the files weren't there at the last inspection, by their exact names, without temporary files.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub new_files: u32,
 }
 
 impl CallFacts {

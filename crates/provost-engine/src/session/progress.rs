@@ -27,6 +27,8 @@ const PASSING_TURNS_MAX: u32 = 30;
 const NUMBER_EDITS_MAX: u8 = 10;
 /// Files for which those edits are counted.
 const EDITED_MAX: usize = 200;
+/// Turns that count as progress for files that weren't there before, whatever their names.
+const NEW_FILE_TURNS_MAX: u32 = 100;
 /// Turns that a report covers.
 const RECENT_MAX: usize = 10;
 
@@ -107,6 +109,8 @@ pub(super) struct Progress {
     files: Seen,
     /// Files with the number of edits that differed only in numbers.
     number_edits: VecDeque<(u64, u8)>,
+    /// Turns that counted for new files alone or besides.
+    new_file_turns: u32,
     ticked: Seen,
     stop_hooks: Seen,
     workspace: Option<u64>,
@@ -125,6 +129,11 @@ impl Progress {
         self.turn.acted |= !facts.waited;
         for file in &facts.changed_files {
             self.turn.files |= self.files.add(*file);
+        }
+        // A chapter or a page a turn is work, though their names differ only in numbers; a loop can do that, too.
+        if facts.new_files > 0 && self.new_file_turns < NEW_FILE_TURNS_MAX {
+            self.turn.files = true;
+            self.new_file_turns = self.new_file_turns.saturating_add(1);
         }
         if !matches!(status, ToolStatus::Ok | ToolStatus::Error | ToolStatus::TimedOut) {
             return;

@@ -13,6 +13,7 @@ use super::HarnessExecutor;
 use super::links::leads_astray;
 use crate::known::Opening;
 use crate::output::cut_middle;
+use crate::workspace::Changes;
 use crate::{ImageData, SessionLog, Tool, ToolContext, ToolOutput};
 
 /// How long a tool may take to end after its cancellation.
@@ -47,6 +48,7 @@ impl HarnessExecutor {
         if lost > 0 {
             text.push_str(&format!("\n[images that belong to this and couldn't be kept: {lost}]"));
         }
+        let changes = self.changes(run).await;
         ToolResult {
             status: output.status,
             output: text,
@@ -55,16 +57,18 @@ impl HarnessExecutor {
             duration_ms: self.deps.clock.monotonic().since_ms(started),
             memory: output.memory,
             plan: output.plan.map(Box::new),
-            facts: CallFacts { changed_files: self.changed_files(run).await, ..output.facts },
+            facts: CallFacts { changed_files: changes.files, new_files: changes.new, ..output.facts },
         }
     }
 
     /// The files that have changed since the last look at the session's workspace, if that is requested.
-    async fn changed_files(&self, run: &ToolRun) -> Vec<u64> {
+    async fn changes(&self, run: &ToolRun) -> Changes {
         if !run.looks_at_workspace {
-            return Vec::new();
+            return Changes::default();
         }
-        let Ok(opening) = self.known.opening(self.home(), run.session).await else { return Vec::new() };
+        let Ok(opening) = self.known.opening(self.home(), run.session).await else {
+            return Changes::default();
+        };
         let (workspace, seen) = (opening.workspace.clone(), self.known.workspace_seen(run.session));
         let look = move || seen.lock().unwrap_or_else(PoisonError::into_inner).look(&workspace);
         tokio::task::spawn_blocking(look).await.unwrap_or_default()

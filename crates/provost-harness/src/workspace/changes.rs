@@ -15,6 +15,8 @@ const FILES_MAX: usize = 50_000;
 const LOOK_MAX: Duration = Duration::from_secs(2);
 /// Bytes of a file that its fingerprint covers.
 const CONTENT_BYTES_MAX: u64 = 64 * 1024;
+/// Extensions of files that aren't meant to stay.
+const TEMPORARY: [&str; 9] = ["tmp", "temp", "log", "out", "err", "pid", "lock", "bak", "swp"];
 /// Maximum reported changes.
 const CHANGES_MAX: usize = 20;
 /// The range of numbers that every JSON parser preserves.
@@ -26,16 +28,25 @@ pub(crate) struct Seen {
     files: Option<HashMap<u64, u64>>,
 }
 
+/// The changes of a workspace since the last inspection.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Changes {
+    /// A fingerprint for each changed file's path and content, both without numbers, so that a counter, a time or a
+    /// temporary name makes no difference.
+    pub(crate) files: Vec<u64>,
+    /// Files that weren't there before, by their exact names; those with the extension of a temporary file don't count.
+    pub(crate) new: u32,
+}
+
 impl Seen {
-    /// Inspects `workspace` and returns the changes since the last inspection: a fingerprint for each file's path
-    /// and content, both without numbers, so that a counter, a time or a temporary name makes no difference. The
-    /// first inspection returns nothing. Files ignored by git don't count. Blocking: reads each file's metadata,
-    /// and the content of changed files.
-    pub(crate) fn look(&mut self, workspace: &Path) -> Vec<u64> {
+    /// Inspects `workspace` and returns the changes since the last inspection; the first one returns nothing. Files
+    /// ignored by git don't count. Blocking: reads each file's metadata, and the content of changed files.
+    pub(crate) fn look(&mut self, workspace: &Path) -> Changes {
         let due = Instant::now() + LOOK_MAX;
         let before = self.files.take();
         let mut now = HashMap::new();
         let mut changes = Vec::new();
+        let mut new = 0_u32;
         let mut is_whole = true;
         for (count, entry) in walk(workspace).enumerate() {
             if count >= FILES_MAX || Instant::now() >= due {
@@ -46,6 +57,9 @@ impl Seen {
             let name = entry.path().strip_prefix(workspace).unwrap_or(entry.path());
             let (file, state) = (number_of(&name.to_string_lossy()), state_of(&metadata));
             let is_changed = before.as_ref().is_some_and(|before| before.get(&file) != Some(&state));
+            if before.as_ref().is_some_and(|before| !before.contains_key(&file)) && !is_temporary(name) {
+                new = new.saturating_add(1);
+            }
             if is_changed && changes.len() < CHANGES_MAX {
                 changes.push(change(entry.path(), name));
             }
@@ -60,7 +74,7 @@ impl Seen {
         let changes = changes.into_iter().map(|change| change & JSON_SAFE).collect::<HashSet<_>>();
         let mut changes = changes.into_iter().collect::<Vec<_>>();
         changes.sort_unstable();
-        changes
+        Changes { files: changes, new }
     }
 }
 
@@ -68,6 +82,10 @@ fn walk(workspace: &Path) -> impl Iterator<Item = ignore::DirEntry> {
     let mut walk = WalkBuilder::new(workspace);
     walk.hidden(false).require_git(false).filter_entry(|entry| entry.file_name() != ".git");
     walk.build().flatten()
+}
+
+fn is_temporary(name: &Path) -> bool {
+    name.extension().is_some_and(|extension| TEMPORARY.iter().any(|one| extension.eq_ignore_ascii_case(one)))
 }
 
 fn state_of(metadata: &fs::Metadata) -> u64 {
@@ -97,7 +115,7 @@ fn number_of(text: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::Seen;
+    use super::{Changes, Seen};
 
     #[test]
     fn a_changed_file_is_told_and_a_counter_in_it_is_the_same_change() {
@@ -106,11 +124,11 @@ mod tests {
         write(".gitignore", "target\n");
         write("a", "one");
         let mut seen = Seen::default();
-        assert_eq!(seen.look(folder.path()), [0; 0], "the first look");
-        assert_eq!(seen.look(folder.path()), [0; 0], "nothing has changed");
+        assert_eq!(seen.look(folder.path()), Changes::default(), "the first look");
+        assert_eq!(seen.look(folder.path()), Changes::default(), "nothing has changed");
         write("a", "two words");
         let words = seen.look(folder.path());
-        assert_eq!(words.len(), 1);
+        assert_eq!((words.files.len(), words.new), (1, 0));
         write("a", "count 17");
         let counter = seen.look(folder.path());
         assert_ne!(words, counter);
@@ -120,10 +138,15 @@ mod tests {
         let temporary = seen.look(folder.path());
         write("out-22.log", "x");
         assert_eq!(seen.look(folder.path()), temporary);
+        write("page-1.html", "x");
+        let page = seen.look(folder.path());
+        write("page-2.html", "x");
+        let again = seen.look(folder.path());
+        assert_eq!((&again, page.new), (&page, 1), "the same kind of change, with a new file each");
         std::fs::create_dir(folder.path().join("target")).expect("made");
         write("target/x", "ignored");
-        assert_eq!(seen.look(folder.path()), [0; 0]);
+        assert_eq!(seen.look(folder.path()), Changes::default());
         std::fs::remove_file(folder.path().join("a")).expect("removed");
-        assert_eq!(seen.look(folder.path()).len(), 1, "a file is gone");
+        assert_eq!(seen.look(folder.path()).files.len(), 1, "a file is gone");
     }
 }

@@ -80,6 +80,13 @@ const DOOM_LOOPS: [&str; 16] = [
 ];
 
 #[test]
+fn a_new_file_a_turn_is_work_though_only_numbers_differ() {
+    let chapters = (1..=60).map(|n| format!("printf '<h1>Chapter {n}</h1>' > chapter{n}.html"));
+    let ran = run(&Scene::scripted(&shell_script(chapters)));
+    assert_eq!((ran.status, ran.stdout.as_str()), (0, "all done\n"), "{ran:?}");
+}
+
+#[test]
 fn a_loop_whose_output_varies_is_stuck_after_twenty_turns_and_is_told_before() {
     for command in DOOM_LOOPS {
         let commands = (1..60).map(|turn| command.replace('@', &turn.to_string()));
