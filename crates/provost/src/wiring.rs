@@ -347,10 +347,11 @@ pub(crate) fn providers(settings: &Settings, variables: &Variables) -> ProviderS
 
 /// The provider's key: from its variable, else from its file. A file that can't be read holds none.
 fn key_of(provider: &Provider, settings: &Settings, variables: &Variables) -> Option<SecretString> {
+    let is_there = |key: &String| !key.trim().is_empty();
     let of_variable = provider.key_env.as_ref().and_then(|name| variables.get(name)).cloned();
     let file = settings.named.providers.get(&provider.name).and_then(|table| table.key_file.as_ref());
-    let of_file = || std::fs::read_to_string(file?).ok();
-    let key = of_variable.filter(|key| !key.trim().is_empty()).or_else(of_file)?;
+    let of_file = || std::fs::read_to_string(file?).ok().filter(is_there);
+    let key = of_variable.filter(is_there).or_else(of_file)?;
     Some(SecretString::from(key))
 }
 

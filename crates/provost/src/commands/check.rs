@@ -176,10 +176,9 @@ impl Found {
             self.warnings.extend(short);
             let retired = choosing.retirement(&wanted).filter(|warning| !self.warnings.contains(warning));
             self.warnings.extend(retired);
-            if let Some(missing) = choosing.missing_key(&wanted) {
-                if missing_keys.insert(missing.what.clone()) {
-                    self.problems.push(missing);
-                }
+            let missing = choosing.missing_keys(&wanted);
+            if !missing.is_empty() {
+                self.problems.extend(missing.into_iter().filter(|one| missing_keys.insert(one.what.clone())));
                 continue;
             }
             match choosing.choose(&wanted) {

@@ -103,6 +103,12 @@ impl Agent {
         self.permissions.default.is_some()
     }
 
+    /// Its own rules, by the name of their list.
+    pub(super) fn rules(&self) -> [(&'static str, &[String]); 3] {
+        let Narrower { allow, ask, deny, .. } = &self.permissions;
+        [("allow", allow), ("ask", ask), ("deny", deny)]
+    }
+
     /// What it may do by itself, where those of the run are `run`: theirs, or its own with nothing besides. The
     /// engine applies the more restrictive of both.
     pub(crate) fn permissions(&self, run: PermissionPolicy) -> PermissionPolicy {

@@ -7,7 +7,7 @@ use super::errors::Problem;
 use super::hook::Hook;
 use super::item::Item as _;
 use super::nearest::nearest;
-use super::{Loading, Settings};
+use super::{Agent, Loading, Settings};
 use crate::wiring::tool_names;
 
 /// The lists of patterns that are read as rules.
@@ -25,15 +25,30 @@ pub(super) fn check(loading: &Loading) -> Vec<Problem> {
         let (what, remedy) = known.objection_to_pattern(&given.shown)?;
         Some(Problem { source: given.source.clone(), key: key.clone(), what, remedy })
     });
+    let agents = loading.settings.agents.iter().flat_map(|agent| of_agent(agent, &known));
     let hooks = loading.settings.hooks.iter().flat_map(|hook| of_hook(hook, &known));
-    rules.chain(hooks).collect()
+    rules.chain(agents).chain(hooks).collect()
+}
+
+fn of_agent(agent: &Agent, known: &Known) -> Vec<Problem> {
+    let rules =
+        agent.rules().into_iter().flat_map(|(list, rules)| rules.iter().map(move |rule| (list, rule)));
+    let problem = |(list, rule): (&str, &String)| {
+        let (what, remedy) = known.objection_to_pattern(rule)?;
+        let key = format!("{}.permissions.{list}", Agent::LIST);
+        Some(Problem { source: agent.source_of(list), key, what, remedy })
+    };
+    rules.filter_map(problem).collect()
 }
 
 impl Settings {
     /// The note on rules about tools of MCP servers: whether those exist shows only when a server is asked.
     pub(crate) fn not_known_yet(&self) -> Option<String> {
         let permissions = &self.permissions;
-        let rules = [&permissions.allow, &permissions.ask, &permissions.deny].into_iter().flatten();
+        let of_run = [&permissions.allow, &permissions.ask, &permissions.deny].into_iter().flatten();
+        let of_agents =
+            self.agents.iter().flat_map(|agent| agent.rules().into_iter().flat_map(|(_, rules)| rules));
+        let rules = of_run.chain(of_agents);
         let of_mcp = rules.filter(|text| text.trim().starts_with(OF_MCP)).map(|text| format!("`{text}`"));
         let named = of_mcp.collect::<Vec<_>>();
         (!named.is_empty()).then(|| {

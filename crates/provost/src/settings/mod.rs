@@ -258,6 +258,7 @@ impl Loading {
                 project: self.project,
                 skipped: self.skipped,
                 given: self.given,
+                items: self.items,
                 user_file: self.user_file,
                 user_path: self.user_path,
             })
@@ -296,6 +297,7 @@ pub(crate) struct Settled {
     /// What was to be imported and can't be taken: where, what and why.
     pub(crate) skipped: Vec<String>,
     given: BTreeMap<String, Given>,
+    items: Vec<(String, Given)>,
     user_file: String,
     user_path: PathBuf,
 }
@@ -325,9 +327,16 @@ impl Settled {
         self.given.contains_key(key)
     }
 
-    /// Where `key` was given.
+    /// Where `key` was given; of a list, its first item.
     pub(crate) fn source(&self, key: &str) -> Source {
-        self.given.get(key).map_or(Source::Default, |given| given.source.clone())
+        let first = || self.items.iter().find(|(of, _)| of == key).map(|(_, given)| given);
+        self.given.get(key).or_else(first).map_or(Source::Default, |given| given.source.clone())
+    }
+
+    /// Where `item` of the list `key` was given.
+    pub(crate) fn source_of_item(&self, key: &str, item: &str) -> Source {
+        let found = self.items.iter().find(|(of, given)| of == key && given.shown == item);
+        found.map_or_else(|| self.source(key), |(_, given)| given.source.clone())
     }
 
     /// Whether `what`, or something of it, stands in a file other than the user's own.

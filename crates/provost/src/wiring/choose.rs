@@ -49,8 +49,8 @@ pub(crate) struct Wanted {
     pub(super) of: Option<String>,
     /// The model's name, its paths absolute.
     pub(crate) name: String,
-    /// The names of the models that stand in for it.
-    pub(super) fallbacks: Vec<String>,
+    /// The models that stand in for it.
+    pub(super) fallbacks: Vec<Named>,
     /// Where the model and the cap were given.
     pub(super) keys: Keys,
     /// Tokens of an answer: a model with a lower maximum is an error.
@@ -63,6 +63,20 @@ pub(crate) struct Wanted {
     pub(super) money: Option<Source>,
     /// What its window must have room for.
     pub(super) room: Room,
+}
+
+/// A model's name, its paths absolute, and where it was given: the place and the setting.
+pub(crate) struct Named {
+    pub(super) name: String,
+    pub(super) at: (Source, String),
+}
+
+impl Wanted {
+    /// Its model, and those that stand in for it, with their places.
+    fn named(&self) -> impl Iterator<Item = (&str, &(Source, String))> {
+        let own = std::iter::once((self.name.as_str(), &self.keys.model));
+        own.chain(self.fallbacks.iter().map(|one| (one.name.as_str(), &one.at)))
+    }
 }
 
 /// Choosing models: each is made once, however many agents it is for.
@@ -97,15 +111,13 @@ impl<'a> Choosing<'a> {
         all.fold(Models::new(), |models, (name, chosen)| models.with(name, chosen.model))
     }
 
-    /// The missing key of the requested model, if it is missing.
-    pub(crate) fn missing_key(&self, wanted: &Wanted) -> Option<Problem> {
-        match resolve(&wanted.name, &self.providers) {
-            Err(error @ ResolveError::MissingKey { .. }) => {
-                let (source, key) = wanted.keys.model.clone();
-                Some(Problem { source, key, what: words(&error), remedy: String::new() })
-            }
+    /// The missing keys of the requested model and of those that stand in for it.
+    pub(crate) fn missing_keys(&self, wanted: &Wanted) -> Vec<Problem> {
+        let missing = |(name, at): (&str, &(Source, String))| match resolve(name, &self.providers) {
+            Err(error @ ResolveError::MissingKey { .. }) => Some(at_place(at, &error)),
             _ => None,
-        }
+        };
+        wanted.named().filter_map(missing).collect()
     }
 
     /// What is wrong with the key of the requested model, if it is too short to be one.
@@ -135,7 +147,7 @@ impl<'a> Choosing<'a> {
     /// # Errors
     /// [`Problems`] that name the setting.
     pub(crate) fn choose(&mut self, wanted: &Wanted) -> Result<Chosen, Problems> {
-        let Chosen { model, mut policy } = self.resolved(&wanted.name, wanted)?;
+        let Chosen { model, mut policy } = self.resolved(&wanted.name, &wanted.keys.model)?;
         if let Some(cap) = self.cap(wanted, &policy)? {
             policy.output_tokens_max = cap;
         }
@@ -145,8 +157,8 @@ impl<'a> Choosing<'a> {
             return Err(Problems(vec![problem]));
         }
         policy.effort = wanted.effort;
-        for name in &wanted.fallbacks {
-            let mut fallback = self.resolved(name, wanted)?.policy;
+        for Named { name, at } in &wanted.fallbacks {
+            let mut fallback = self.resolved(name, at)?.policy;
             self.must_be_priced(name, wanted, &fallback)?;
             let cap = wanted.cap.or(wanted.cap_at_most).unwrap_or(u32::MAX);
             fallback.output_tokens_max = fallback.output_tokens_max.min(cap);
@@ -158,7 +170,7 @@ impl<'a> Choosing<'a> {
         Ok(Chosen { model, policy })
     }
 
-    fn resolved(&mut self, name: &str, wanted: &Wanted) -> Result<Chosen, Problems> {
+    fn resolved(&mut self, name: &str, at: &(Source, String)) -> Result<Chosen, Problems> {
         if let Some(known) = self.known.get(name) {
             return Ok(known.clone());
         }
@@ -166,10 +178,7 @@ impl<'a> Choosing<'a> {
             let remedy = "it must be a file that you may read".to_owned();
             return Err(one(Problem { source: self.settled.source(&key), key, what, remedy }));
         }
-        let (model, policy) = resolve(name, &self.providers).map_err(|error| {
-            let (source, key) = wanted.keys.model.clone();
-            one(Problem { source, key, what: words(&error), remedy: String::new() })
-        })?;
+        let (model, policy) = resolve(name, &self.providers).map_err(|error| one(at_place(at, &error)))?;
         let chosen = Chosen { model, policy };
         self.known.insert(name.to_owned(), chosen.clone());
         Ok(chosen)
@@ -226,6 +235,10 @@ fn with_thinking(cap: u32, wanted: &Wanted, policy: &ModelPolicy) -> u32 {
         Room::Conversation { .. } => 0,
     };
     cap.max(cap.saturating_add(thinks).min(quarter)).min(policy.output_tokens_max)
+}
+
+fn at_place((source, key): &(Source, String), error: &ResolveError) -> Problem {
+    Problem { source: source.clone(), key: key.clone(), what: words(error), remedy: String::new() }
 }
 
 fn one(problem: Problem) -> Problems {

@@ -12,7 +12,7 @@ use provost_harness::{Models, system_prompt};
 use provost_llm::resolve;
 
 use super::afford;
-use super::choose::{Choosing, Wanted, words};
+use super::choose::{Choosing, Named, Wanted, words};
 use super::external;
 use super::goals::wanted_goals;
 use super::{Variables, model_name, providers, tools};
@@ -251,10 +251,13 @@ pub(super) fn wanted_of_root(settled: &Settled, folder: &Path) -> Wanted {
     }
 }
 
-fn fallbacks_of_root(settled: &Settled, folder: &Path) -> Vec<String> {
-    let source = settled.source("agent.fallback_models");
-    let names = settled.settings.fallback_models.iter();
-    names.map(|name| model_name(name, &source, folder)).collect()
+fn fallbacks_of_root(settled: &Settled, folder: &Path) -> Vec<Named> {
+    const KEY: &str = "agent.fallback_models";
+    let named = |name: &String| {
+        let source = settled.source_of_item(KEY, name);
+        Named { name: model_name(name, &source, folder), at: (source, KEY.to_owned()) }
+    };
+    settled.settings.fallback_models.iter().map(named).collect()
 }
 
 pub(super) fn wanted_of(agent: &Agent, settled: &Settled, folder: &Path) -> Wanted {
@@ -266,7 +269,9 @@ pub(super) fn wanted_of(agent: &Agent, settled: &Settled, folder: &Path) -> Want
     };
     let fallbacks = match (&agent.fallback_models, &agent.model) {
         (Some(own), _) => {
-            own.iter().map(|name| model_name(name, &agent.source_of("fallback_models"), folder)).collect()
+            let (source, key) = key("fallback_models");
+            let name = |name: &String| model_name(name, &source, folder);
+            own.iter().map(|one| Named { name: name(one), at: (source.clone(), key.clone()) }).collect()
         }
         (None, None) => fallbacks_of_root(settled, folder),
         (None, Some(_)) => Vec::new(),

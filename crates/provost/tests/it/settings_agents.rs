@@ -113,6 +113,58 @@ fn what_agents_name_must_be_there() {
 }
 
 #[test]
+fn rules_of_agents_that_never_match_are_refused_by_check_and_at_the_start() {
+    let settings = "[[agents]]\nname = \"x\"\ndescription = \"y\"\n\
+        permissions.allow = [\"read_file\", \"bash\", \"mcp__a__b\"]\n\
+        permissions.ask = [\"shel(rm *)\"]\n\
+        permissions.deny = [\n  \"Shell(rm *)\",\n  \"update_plan(x)\",\n  \"x\",\n]\n";
+    check(
+        settings,
+        expect![[r#"
+        provost.toml:4:13: agents.permissions.allow: there is no tool `bash`, so that this never matches; there are edit_file, list_dir, read_file, recall, search, shell, terminal, update_plan, write_file, spawn_agent, fetch, consent, x
+        provost.toml:5:13: agents.permissions.ask: there is no tool `shel`, so that this never matches; did you mean `shell`?
+        provost.toml:6:13: agents.permissions.deny: there is no tool `Shell`, so that this never matches; did you mean `shell`?
+        provost.toml:6:13: agents.permissions.deny: `update_plan(x)` is compared to the arguments of `update_plan` as JSON, so that this never matches; write `update_plan` for all of its calls, or a pattern such as `update_plan({*"name":"value"*})`
+    "#]],
+    );
+    let ran = Scene::scripted(DONE).with_settings(settings).provost(&["run", "t"]);
+    assert_eq!(ran.status, 2, "{ran:?}");
+    assert!(ran.stderr.contains(": agents.permissions.ask: there is no tool `shel`"), "{ran:?}");
+    let known = "[[agents]]\nname = \"x\"\ndescription = \"y\"\npermissions.deny = [\"mcp__a__b\"]\n";
+    let told = Scene::scripted(DONE).with_settings(known).provost(&["check"]);
+    assert!(told.stdout.contains("whether they match: `mcp__a__b`"), "{told:?}");
+}
+
+#[test]
+fn models_that_stand_in_are_told_where_they_stand() {
+    let of = |name: &str, settings: &str| {
+        let scene = Scene::new();
+        scene.write("work/a.yaml", DONE);
+        let user = format!("[agent]\nmodel = \"script:{}\"\n", scene.path("work/a.yaml").display());
+        scene.write("home/.config/provost/config.toml", &user);
+        scene.write("work/provost.toml", settings);
+        let (checked, ran) = (scene.provost(&["check"]), scene.provost(&["run", "x"]));
+        let error =
+            checked.stdout.lines().find(|line| line.starts_with("error: ")).unwrap_or_default().to_owned();
+        assert!(ran.status == 2 && ran.stderr.contains(&error), "{name}: {ran:?}");
+        error.split("; ").next().unwrap_or_default().chars().take(90).collect::<String>() + "\n"
+    };
+    let agent = "[[agents]]\nname = \"x\"\ndescription = \"y\"\n";
+    let errors = [
+        of("unknown", "[agent]\nfallback_models = [\"script:a.yaml\",\n  \"nosuch/model\"]\n"),
+        of("no key", "[agent]\nfallback_models = [\"openai/gpt-5\"]\n"),
+        of("of an agent", &format!("{agent}fallback_models = [\"nosuch/x\"]\n")),
+        of("of an agent, no key", &format!("{agent}fallback_models = [\"openai/gpt-5\"]\n")),
+    ];
+    expect![[r#"
+        error: provost.toml:3:3: agent.fallback_models: there is no provider for the model `nosuch
+        error: provost.toml:2:20: agent.fallback_models: the model `openai/gpt-5` needs a key: set
+        error: provost.toml:4:1: agents.fallback_models: there is no provider for the model `nosuc
+        error: provost.toml:4:1: agents.fallback_models: the model `openai/gpt-5` needs a key: set
+    "#]].assert_eq(&errors.concat());
+}
+
+#[test]
 fn an_agent_gets_no_more_than_the_run() {
     check(
         "[agent]\nmodel = \"script:a.yaml\"\n[budget]\ntokens = 1000\nusd = 1\nwall_time = \"10m\"\n\n[[agents]]\nname = \"x\"\ndescription = \"y\"\nask_timeout = \"11m\"\nbudget = { tokens = 1001, usd = 1.01, wall_time = \"1h\" }\n\n[[agents]]\nname = \"even\"\ndescription = \"y\"\nask_timeout = \"10m\"\nbudget = { tokens = 1000, usd = 1, wall_time = \"10m\" }\n",

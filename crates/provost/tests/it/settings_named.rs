@@ -179,6 +179,32 @@ fn a_key_may_be_in_a_file() {
     assert_eq!(listed["providers"][0]["key"], "there");
 }
 
+#[test]
+fn a_provider_whose_settings_name_a_key_needs_it() {
+    let scene = Scene::new();
+    let empty = scene.path("empty");
+    scene.write("empty", "\n");
+    let file = format!("api_key_file = \"{}\"", empty.display());
+    let cases = [("api_key_env = \"P_KEY\"", "P_KEY"), (file.as_str(), "MINE_API_KEY")];
+    for (key, variable) in cases {
+        let provider = format!("[providers.mine]\nbase_url = \"http://127.0.0.1:9/v1\"\n{key}\n");
+        scene.write(USER_FILE, &format!("[agent]\nmodel = \"mine/m\"\n{provider}"));
+        let at = format!("{}:2:1: agent.model", scene.path(USER_FILE).display());
+        let error = format!("error: {at}: the model `mine/m` needs a key: set {variable}");
+        for value in ["", "  "] {
+            let with = |args: &[&str]| {
+                crate::support::done(&scene.command(args).env(variable, value).output().unwrap())
+            };
+            let (checked, ran) = (with(&["check"]), with(&["run", "x"]));
+            assert!(checked.status == 2 && checked.stdout.contains(&error), "{key}: {checked:?}");
+            assert!(ran.status == 2 && ran.stderr.contains(&error), "{key}: {ran:?}");
+            let listed = with(&["models", "mine"]);
+            assert!(listed.stdout.contains(&format!("missing: set {variable}")), "{key}: {listed:?}");
+        }
+        assert!(scene.provost(&["check"]).stdout.contains(&error), "{key}");
+    }
+}
+
 /// The prefix of every conversation can't be left out: a window must be larger.
 #[test]
 fn a_window_without_room_for_an_agent_is_refused_by_check_and_at_the_start() {

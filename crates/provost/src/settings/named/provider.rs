@@ -70,7 +70,8 @@ pub(in crate::settings) const PROVIDER: &[Setting<ProviderTable>] = &[
         kind: Kind::Variable(|table, name| table.key_env = Some(name)),
         otherwise: Otherwise::Unset("as built in, else NAME_API_KEY"),
         example: r#""MY_API_KEY""#,
-        words: "The environment variable that holds the key.",
+        words: "The environment variable that holds the key. A provider for which one is named here needs the key: without \
+                it, its models are an error.",
         ..field("api_key_env")
     },
     Setting {
@@ -182,10 +183,12 @@ impl ProviderTable {
             key_env: Some(format!("{}_API_KEY", upper(name))),
             ..Provider::new(name, WireFormat::OpenaiChat, "")
         });
-        let Provider { wire, base_url, key_env, free, first_token_ms, deviations, .. } = &mut provider;
+        let Provider { wire, base_url, key_env, key_required, free, first_token_ms, deviations, .. } =
+            &mut provider;
         put(wire, self.wire);
         put(base_url, self.base_url.clone());
         put(key_env, self.key_env.clone().map(Some));
+        put(key_required, (self.key_env.is_some() || self.key_file.is_some()).then_some(true));
         put(free, self.free);
         put(first_token_ms, self.first_token_secs.map(|secs| Some(secs.saturating_mul(1_000))));
         put(&mut deviations.output_cap, self.output_cap);
