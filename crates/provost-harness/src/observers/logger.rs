@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use provost_event::{
     AgentAskedAgain, AgentRetryScheduled, ApprovalAnswer, ApprovalResolved, AsideCall, ChildSpawned,
     ChildYields, Compacted, CompactionKind, Entry, GoalFinding, HookDecision, HooksDecided, MicroDollars,
-    ModelCalled, Purpose, RetryCause, RunId, StopHookVerdict, StopVerdicts, Usage, WrappedUp,
+    ModelCalled, Purpose, RetryCause, RunId, StopHookVerdict, StopVerdicts, ToolFinished, Usage, WrappedUp,
 };
 
 use super::per_run::PerRun;
@@ -132,12 +132,7 @@ fn words(kind: ObservedKind, entry: &Entry) -> String {
             format!("call {} is made again in {} ms: {}", retry.call, retry.delay_ms, cause(&retry.cause))
         }
         Entry::ToolStarted(started) => format!("{} {}", started.tool, started.input.text()),
-        Entry::ToolFinished(finished) if kind == ObservedKind::ToolStart => {
-            format!("{} isn't made", finished.tool)
-        }
-        Entry::ToolFinished(finished) => {
-            format!("{} {:?} {} ms", finished.tool, finished.status, finished.duration_ms)
-        }
+        Entry::ToolFinished(finished) => result(kind, finished),
         Entry::TurnEnded(ended) => format!("turn {}, {} tool calls", ended.turn, ended.tool_calls),
         Entry::HooksDecided(decided) => objections_of_hooks(decided),
         Entry::StopVerdicts(verdicts) => objections_of_stop_hooks(verdicts),
@@ -156,8 +151,7 @@ fn words(kind: ObservedKind, entry: &Entry) -> String {
             _ => shortened(compacted),
         },
         Entry::WrappedUp(wrapped) => last_words(wrapped),
-        Entry::ChildSpawned(spawned) if kind == ObservedKind::StepStart => spawned.brief.name.clone(),
-        Entry::ChildSpawned(spawned) => handed_over(spawned),
+        Entry::ChildSpawned(spawned) => handed_over(kind, spawned),
         Entry::StepEnded(ended) => format!("{}, attempt {}", ended.step, ended.attempt),
         Entry::AgentAskedAgain(asked) => asked_again(asked),
         Entry::ChildFinished(finished) => format!("back from {}: {}", finished.child, finished.outcome),
@@ -238,9 +232,20 @@ fn asked_again(asked: &AgentAskedAgain) -> String {
     format!("from {} again to {}: {}", asked.parent, asked.child, asked.text)
 }
 
-fn handed_over(spawned: &ChildSpawned) -> String {
+fn result(kind: ObservedKind, finished: &ToolFinished) -> String {
+    if kind == ObservedKind::ToolStart {
+        return format!("{} isn't made", finished.tool);
+    }
+    format!("{} {:?} {} ms", finished.tool, finished.status, finished.duration_ms)
+}
+
+fn handed_over(kind: ObservedKind, spawned: &ChildSpawned) -> String {
+    let name = &spawned.brief.name;
+    if kind == ObservedKind::StepStart {
+        return name.clone();
+    }
     let from = spawned.parent.map(|parent| format!("from {parent} ")).unwrap_or_default();
-    let (name, goal) = (&spawned.brief.name, &spawned.brief.goal);
+    let goal = &spawned.brief.goal;
     format!("{from}to {} ({name}, {}, depth {}): {goal}", spawned.child, spawned.priority, spawned.depth)
 }
 
