@@ -39,6 +39,6 @@ mod spill;
 mod tool;
 
 pub use import::{Imported, Skipped, import_claude};
-pub use matcher::{check_matcher, matches_nothing};
+pub use matcher::{check_matcher, matches_any, matches_nothing};
 pub use moment::{UnknownEvent, moment_of};
 pub use programs::{ProgramHooks, ProgramHooksOptions};

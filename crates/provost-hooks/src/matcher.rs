@@ -35,6 +35,13 @@ pub fn matches_nothing(moment: HookMoment, matcher: &str, names: &[&str]) -> Vec
     }
 }
 
+/// Whether a matcher matches a thing with these names, the contract's own name first. One that is invalid, or takes
+/// too long, counts as matching.
+#[must_use]
+pub fn matches_any(moment: HookMoment, matcher: &str, names: &[&str]) -> bool {
+    Matcher::parse(moment, matcher).and_then(|matcher| matcher.hits(names)).unwrap_or(true)
+}
+
 /// Whether matchers apply at `moment`; elsewhere they are ignored.
 pub(crate) const fn has_matchers(moment: HookMoment) -> bool {
     use HookMoment as M;

@@ -130,7 +130,7 @@ impl Ready {
         unlimited.into_iter().for_each(|note| output::tell(&note));
         let observers = observers(&settled, &folder, &variables)?;
         let programs = Programs::of(&policy, &settled, &variables)?;
-        tell(&settled.settings.not_known_yet().into_iter().collect::<Vec<_>>());
+        tell(&settled.settings.not_known_yet());
         settled.skipped.iter().for_each(|skipped| output::tell(&format!("warning: skipped {skipped}")));
         let home = place.open()?;
         tell(&before_it_begins(&home, &folder, (&settled.settings, shown), &policy).await?);

@@ -1,7 +1,7 @@
 //! Tools that settings name: a rule about a tool that doesn't exist would never match a call.
 
-use provost_engine::{Pattern, names_of};
-use provost_event::HookContract;
+use provost_engine::{Pattern, agent_names, names_of};
+use provost_event::{HookContract, HookMoment, HookPolicy};
 
 use super::errors::Problem;
 use super::hook::Hook;
@@ -16,6 +16,10 @@ const LISTS: [&str; 3] = ["permissions.allow", "permissions.ask", "permissions.d
 const OF_PROGRAMS: [&str; 2] = ["fetch", "consent"];
 /// What the tools of MCP servers begin with, by the names that such rules give them.
 const OF_MCP: &str = "mcp__";
+/// The tool that a call for any sub-agent counts as besides.
+const SPAWN: &str = "spawn_agent";
+/// What a session's begin has instead of a tool.
+const SOURCES: [&str; 2] = ["startup", "resume"];
 
 /// Notes every rule and hook that names a tool which doesn't exist.
 pub(super) fn check(loading: &Loading) -> Vec<Problem> {
@@ -26,7 +30,7 @@ pub(super) fn check(loading: &Loading) -> Vec<Problem> {
         Some(Problem { source: given.source.clone(), key: key.clone(), what, remedy })
     });
     let agents = loading.settings.agents.iter().flat_map(|agent| of_agent(agent, &known));
-    let hooks = loading.settings.hooks.iter().flat_map(|hook| of_hook(hook, &known));
+    let hooks = loading.settings.hooks.iter().flat_map(|hook| of_hook(hook, &known, loading));
     rules.chain(agents).chain(hooks).collect()
 }
 
@@ -42,23 +46,34 @@ fn of_agent(agent: &Agent, known: &Known) -> Vec<Problem> {
 }
 
 impl Settings {
-    /// The note on rules about tools of MCP servers: whether those exist shows only when a server is asked.
-    pub(crate) fn not_known_yet(&self) -> Option<String> {
+    /// The notes on rules and hooks about tools of MCP servers: whether those exist shows only when a server is asked.
+    pub(crate) fn not_known_yet(&self) -> Vec<String> {
         let permissions = &self.permissions;
         let of_run = [&permissions.allow, &permissions.ask, &permissions.deny].into_iter().flatten();
         let of_agents =
             self.agents.iter().flat_map(|agent| agent.rules().into_iter().flat_map(|(_, rules)| rules));
-        let rules = of_run.chain(of_agents);
-        let of_mcp = rules.filter(|text| text.trim().starts_with(OF_MCP)).map(|text| format!("`{text}`"));
-        let named = of_mcp.collect::<Vec<_>>();
-        (!named.is_empty()).then(|| {
-            let named = named.join(", ");
-            format!("permissions name tools of MCP servers, which aren't known yet, so that nothing says whether they match: {named}")
-        })
+        let policies = self.hooks.iter().filter_map(Hook::policy);
+        let policies = policies.filter(|policy| super::hook::is_about_a_tool(policy.moment));
+        let of_hooks = policies
+            .flat_map(|policy| policy.matcher.into_iter().chain(policy.condition))
+            .collect::<Vec<_>>();
+        [note("permissions", of_run.chain(of_agents)), note("hooks", of_hooks.iter())]
+            .into_iter()
+            .flatten()
+            .collect()
     }
 }
 
-fn of_hook(hook: &Hook, known: &Known) -> Vec<Problem> {
+fn note<'a>(whose: &str, texts: impl Iterator<Item = &'a String>) -> Option<String> {
+    let is_of_mcp = |text: &&String| text.split('|').any(|part| part.trim().starts_with(OF_MCP));
+    let named = texts.filter(is_of_mcp).map(|text| format!("`{text}`")).collect::<Vec<_>>();
+    (!named.is_empty()).then(|| {
+        let named = named.join(", ");
+        format!("{whose} name tools of MCP servers, which aren't known yet, so that nothing says whether they match: {named}")
+    })
+}
+
+fn of_hook(hook: &Hook, known: &Known, loading: &Loading) -> Vec<Problem> {
     let Some(policy) = hook.policy().filter(|policy| policy.contract == HookContract::Provost) else {
         return Vec::new();
     };
@@ -68,14 +83,56 @@ fn of_hook(hook: &Hook, known: &Known) -> Vec<Problem> {
         what,
         remedy,
     };
-    let names = known.0.iter().flat_map(|name| names_of(name)).collect::<Vec<_>>();
-    let lost = policy.matcher.iter().filter(|_| super::hook::is_about_a_tool(policy.moment));
-    let lost = lost.flat_map(|matcher| provost_hooks::matches_nothing(policy.moment, matcher, &names));
-    let lost = lost.filter(|name| !name.starts_with(OF_MCP));
-    let mut problems = lost.map(|name| problem("matcher", known.objection_to(&name))).collect::<Vec<_>>();
+    let mut problems = Vec::new();
+    if super::hook::is_about_a_tool(policy.moment) {
+        let names = known.0.iter().flat_map(|name| names_of(name)).collect::<Vec<_>>();
+        let lost = lost(&policy, &names).filter(|name| !name.starts_with(OF_MCP));
+        problems.extend(lost.map(|name| problem("matcher", known.objection_to(&name))));
+    } else {
+        let lost = lost_elsewhere(hook, &policy, loading);
+        problems.extend(lost.into_iter().map(|objection| problem("matcher", objection)));
+    }
     let condition = policy.condition.as_ref().and_then(|text| known.objection_to_pattern(text));
     problems.extend(condition.map(|objection| problem("if", objection)));
+    if problems.is_empty() {
+        problems.extend(known.exclusion(&policy, loading).map(|objection| problem("if", objection)));
+    }
     problems
+}
+
+/// The parts of the hook's matcher that match none of `names`.
+fn lost(policy: &HookPolicy, names: &[&str]) -> impl Iterator<Item = String> {
+    let lost = policy.matcher.iter();
+    lost.flat_map(|matcher| provost_hooks::matches_nothing(policy.moment, matcher, names))
+        .collect::<Vec<_>>()
+        .into_iter()
+}
+
+/// What of a matcher of agents or of sources matches nothing, and what would be right.
+fn lost_elsewhere(hook: &Hook, policy: &HookPolicy, loading: &Loading) -> Vec<(String, String)> {
+    let agents = loading.settings.agents.iter().map(|agent| agent.name.as_str());
+    let (kind, names) = match policy.moment {
+        // In the user's own file it may be about agents of another folder.
+        HookMoment::Spawn | HookMoment::ChildEnd if !hook.source.is_in(&loading.user_file) => {
+            let of_all = agent_names(None).into_iter().chain(names_of(SPAWN));
+            (
+                "agent",
+                agents.clone().flat_map(|name| agent_names(Some(name))).chain(of_all).collect::<Vec<_>>(),
+            )
+        }
+        HookMoment::SessionStart => ("source of a session", SOURCES.to_vec()),
+        _ => return Vec::new(),
+    };
+    let objection = |name: String| {
+        let shown = if kind == "agent" { agents.clone().collect() } else { names.clone() };
+        let remedy = match nearest(&name, shown.iter().map(|&name| name.to_owned())) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None if shown.is_empty() => "[[agents]] names none".to_owned(),
+            None => format!("there are {}", shown.join(", ")),
+        };
+        (format!("there is no {kind} `{name}`, so that this never matches"), remedy)
+    };
+    lost(policy, &names).map(objection).collect()
 }
 
 /// The tools there are, by their own names.
@@ -105,6 +162,30 @@ impl Known {
                 "write `{tool}` for all of its calls, or a pattern such as `{tool}({{*\"name\":\"value\"*}})`"
             );
             (what, remedy)
+        })
+    }
+
+    /// That the hook's condition and its matcher are about different tools, if so.
+    fn exclusion(&self, policy: &HookPolicy, loading: &Loading) -> Option<(String, String)> {
+        let (matcher, text) = (policy.matcher.as_ref()?, policy.condition.as_ref()?);
+        if !super::hook::is_about_a_tool(policy.moment)
+            || matcher.contains("mcp")
+            || text.trim().starts_with(OF_MCP)
+        {
+            return None;
+        }
+        let pattern = Pattern::parse(text).ok()?;
+        let is_agent = |name: &String| loading.settings.agents.iter().any(|agent| agent.name == *name);
+        let is_asked = |name: &String| {
+            let mut names = names_of(name);
+            names.extend(is_agent(name).then(|| names_of(SPAWN)).into_iter().flatten());
+            pattern.names(name) && provost_hooks::matches_any(policy.moment, matcher, &names)
+        };
+        (!self.0.iter().any(is_asked)).then(|| {
+            let what = format!(
+                "`{text}` is about no tool that the matcher `{matcher}` matches, so that this is never asked"
+            );
+            (what, "name the same tool in both, or leave one out".to_owned())
         })
     }
 

@@ -161,7 +161,8 @@ fn models_that_stand_in_are_told_where_they_stand() {
         error: provost.toml:2:20: agent.fallback_models: the model `openai/gpt-5` needs a key: set
         error: provost.toml:4:1: agents.fallback_models: there is no provider for the model `nosuc
         error: provost.toml:4:1: agents.fallback_models: the model `openai/gpt-5` needs a key: set
-    "#]].assert_eq(&errors.concat());
+    "#]]
+    .assert_eq(&errors.concat());
 }
 
 #[test]

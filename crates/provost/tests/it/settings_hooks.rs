@@ -76,6 +76,39 @@ fn programs_that_cant_be() {
 }
 
 #[test]
+fn hooks_that_can_never_be_asked_are_refused() {
+    let hook =
+        |event: &str, rest: &str| format!("[[hooks]]\nevent = \"{event}\"\ncommand = \"true\"\n{rest}\n");
+    let hooks = [
+        hook("spawn", "matcher = \"reviewr\""),
+        hook("child_end", "matcher = \"reviewer|tester\""),
+        hook("session_start", "matcher = \"startup|nosuch\""),
+        hook("pre_tool_call", "matcher = \"write_file\"\nif = \"shell(rm *)\""),
+    ];
+    let agent = "[[agents]]\nname = \"reviewer\"\ndescription = \"y\"\n";
+    check(&format!("{}{agent}", hooks.concat()), expect![[r#"
+        provost.toml:4:1: hooks.matcher: there is no agent `reviewr`, so that this never matches; did you mean `reviewer`?
+        provost.toml:8:1: hooks.matcher: there is no agent `tester`, so that this never matches; there are reviewer
+        provost.toml:12:1: hooks.matcher: there is no source of a session `nosuch`, so that this never matches; there are startup, resume
+        provost.toml:17:1: hooks.if: `shell(rm *)` is about no tool that the matcher `write_file` matches, so that this is never asked; name the same tool in both, or leave one out
+    "#]]);
+    let fitting = [
+        hook("spawn", "matcher = \"reviewer|general-purpose|Task\""),
+        hook("session_start", "matcher = \"resume\""),
+        hook("pre_tool_call", "matcher = \"Bash|Write\"\nif = \"shell(rm *)\""),
+        hook("pre_tool_call", "matcher = \"Task\"\nif = \"reviewer\""),
+        hook("pre_tool_call", "matcher = \"^(?!read).*\"\nif = \"shell(rm *)\""),
+        hook("pre_tool_call", "matcher = \"mcp__x__y\""),
+    ];
+    let scene = done().with_settings(&format!("{}{agent}", fitting.concat())).trusted();
+    let checked = scene.provost(&["check"]);
+    assert_eq!(checked.status, 0, "{checked:?}");
+    let note = "note: hooks name tools of MCP servers, which aren't known yet, so that nothing says whether they match: \
+                `mcp__x__y`\n";
+    assert!(checked.stdout.contains(note), "{checked:?}");
+}
+
+#[test]
 fn fields_that_cant_be() {
     check(
         "[[hooks]]\nevent = \"pre_tool_call\"\ncommand = \"true\"\nmatcher = \"(\"\nif = \"shell(git\"\n",
