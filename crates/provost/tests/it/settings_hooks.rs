@@ -86,12 +86,15 @@ fn hooks_that_can_never_be_asked_are_refused() {
         hook("pre_tool_call", "matcher = \"write_file\"\nif = \"shell(rm *)\""),
     ];
     let agent = "[[agents]]\nname = \"reviewer\"\ndescription = \"y\"\n";
-    check(&format!("{}{agent}", hooks.concat()), expect![[r#"
+    check(
+        &format!("{}{agent}", hooks.concat()),
+        expect![[r#"
         provost.toml:4:1: hooks.matcher: there is no agent `reviewr`, so that this never matches; did you mean `reviewer`?
         provost.toml:8:1: hooks.matcher: there is no agent `tester`, so that this never matches; there are reviewer
         provost.toml:12:1: hooks.matcher: there is no source of a session `nosuch`, so that this never matches; there are startup, resume
         provost.toml:17:1: hooks.if: `shell(rm *)` is about no tool that the matcher `write_file` matches, so that this is never asked; name the same tool in both, or leave one out
-    "#]]);
+    "#]],
+    );
     let fitting = [
         hook("spawn", "matcher = \"reviewer|general-purpose|Task\""),
         hook("session_start", "matcher = \"resume\""),
