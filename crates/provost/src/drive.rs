@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::asking::Asking;
 use crate::cli::ShownArgs;
+use crate::commands::Said;
 use crate::exit::Exit;
 use crate::goals::AgentGoal;
 use crate::names::Names;
@@ -72,13 +73,34 @@ impl Work {
         self.finish_beside(std::future::pending()).await
     }
 
+    /// The same, after the message, if any, that resumed the run. Where hooks refused it
+    /// that is the error, and a run that was completed before isn't reported again: no model was called.
+    ///
+    /// # Errors
+    /// Those too.
+    pub(crate) async fn finish_after(
+        self,
+        said: Option<&Said<'_>>,
+        was_completed: bool,
+    ) -> anyhow::Result<Exit> {
+        self.work(std::future::pending(), said.map(|said| (said, was_completed))).await
+    }
+
     /// The same, with other work `beside`, which ends with it.
     ///
     /// # Errors
     /// Those of the other too.
     pub(crate) async fn finish_beside(
+        self,
+        beside: impl Future<Output = anyhow::Result<Infallible>>,
+    ) -> anyhow::Result<Exit> {
+        self.work(beside, None).await
+    }
+
+    async fn work(
         mut self,
         beside: impl Future<Output = anyhow::Result<Infallible>>,
+        said: Option<(&Said<'_>, bool)>,
     ) -> anyhow::Result<Exit> {
         let run = self.harness.run_id();
         if let Some(state) = run_state(&self.home, run).await? {
@@ -108,8 +130,20 @@ impl Work {
         };
         self.watcher.finish();
         self.tell_of_observers();
-        self.report(&outcome).await?;
+        let refusal = match said {
+            Some((said, _)) if !matches!(outcome, Outcome::Aborted { .. }) => {
+                said.refusal(&self.home).await?
+            }
+            Some(_) | None => None,
+        };
+        let is_unchanged = refusal.is_some() && said.is_some_and(|(_, was_completed)| was_completed);
+        if !is_unchanged {
+            self.report(&outcome).await?;
+        }
         self.end_leftovers().await;
+        if let Some(refusal) = refusal {
+            anyhow::bail!(refusal);
+        }
         let by_signal = matches!(&outcome, Outcome::Paused { why: PauseReason::Asked { by } } if Some(by.as_str()) == signal);
         Ok(if by_signal { Exit::Cancelled } else { self.exit(&outcome) })
     }

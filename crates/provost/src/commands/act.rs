@@ -19,14 +19,15 @@ use tokio_util::sync::CancellationToken;
 
 use self::agent::{Desk, Wish};
 pub(super) use self::clear::clear_goal;
-use self::say::{Passed, Said};
+use self::say::Passed;
+pub(crate) use self::say::Said;
 use super::target::{Target, agent_of, those_there};
 use super::{home, print, resume};
 use crate::cli::{ActArgs, ReprioritizeArgs, ResumeArgs, SayArgs};
 use crate::drive::run_state;
 use crate::exit::{Exit, Refusal};
 use crate::questions::somebody;
-use crate::render::{one_line, outcome_in_words, safe};
+use crate::render::{go_on_with, one_line, outcome_in_words, safe};
 
 /// How long a command waits for a run to be suspended before it only reports the request.
 const WAIT_MAX: Duration = Duration::from_secs(10);
@@ -121,7 +122,8 @@ pub(super) async fn say(args: SayArgs) -> anyhow::Result<Exit> {
         return Err(ended(&home, run).await?.into());
     }
     let said = Said { to, text: &text, by: &by, before };
-    let words = after_hooks(&home, &said, &status, &format!("run {run}"), hears(run, &status)).await?;
+    let hears = hears(&status, &resuming(&home, run, &status).await?);
+    let words = after_hooks(&home, &said, &status, &format!("run {run}"), hears).await?;
     print(&safe(&format!("said to run {run}: {shown}\n{words}\n")))?;
     Ok(Exit::Done)
 }
@@ -142,7 +144,7 @@ async fn after_hooks(
     match said.passed(home, is_worked_on).await? {
         Passed::Heard => Ok(otherwise),
         Passed::Refused { hook, why } => {
-            anyhow::bail!("{who} doesn't hear it: the hook {hook} refused: {why}")
+            anyhow::bail!(say::unheard(who, &hook, &why))
         }
         Passed::Waits if is_worked_on => Ok(format!(
             "its hooks have not answered yet whether it may hear that; see: provost logs {}",
@@ -164,14 +166,22 @@ fn nobody_hears(state: &RunState, run: RunId) -> Refusal {
 }
 
 /// When an agent receives a message.
-fn hears(run: RunId, status: &RunStatus) -> String {
+fn hears(status: &RunStatus, command: &str) -> String {
     match status {
         RunStatus::Running => "the agent hears it before it thinks the next time".to_owned(),
-        RunStatus::Rests(_) => format!("the run rests; the agent hears it with: provost resume {run}"),
-        RunStatus::Interrupted => {
-            format!("nobody works on the run; the agent hears it with: provost resume {run}")
-        }
+        RunStatus::Rests(_) => format!("the run rests; the agent hears it with: {command}"),
+        RunStatus::Interrupted => format!("nobody works on the run; the agent hears it with: {command}"),
     }
+}
+
+/// The command that resumes a run, with more of a limit that is used up.
+async fn resuming(home: &LocalHome, run: RunId, status: &RunStatus) -> anyhow::Result<String> {
+    let state = run_state(home, run).await?;
+    let command = match (status, &state) {
+        (RunStatus::Rests(outcome), Some(state)) => go_on_with(run, state, outcome),
+        _ => None,
+    };
+    Ok(command.unwrap_or_else(|| format!("provost resume {run}")))
 }
 
 /// The status of a run.

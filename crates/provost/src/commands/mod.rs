@@ -33,6 +33,7 @@ mod target;
 mod transfer;
 mod trust;
 
+pub(crate) use self::act::Said;
 pub(crate) use self::exec::in_shell_words;
 pub(crate) use self::show::moment;
 

@@ -2,6 +2,7 @@
 
 use provost_event::{MicroDollars, Outcome, PauseReason, RunId, Timestamp, Verdict, Verification};
 use provost_harness::{Clock as _, Home as _, RunQuery, RunStatus, RunSummary, SystemClock};
+use provost_process::Descent;
 use provost_store::LocalHome;
 use serde::Serialize;
 
@@ -50,6 +51,18 @@ fn age(run: &RunSummary, now: Timestamp) -> String {
 /// The message for a store without runs.
 pub(super) const NO_RUNS: &str = "no runs yet; start one with `provost run \"GOAL\"`\n";
 
+/// What the list says in place of runs. What a run has started isn't given the variables that name the state folder.
+fn no_runs() -> String {
+    let by = match provost_process::descent() {
+        None => return NO_RUNS.to_owned(),
+        Some(Descent::Of(bits)) => format!("run {}", RunId::from_entropy(bits)),
+        Some(Descent::Unnamed | Descent::Lowered) => "a run".to_owned(),
+    };
+    format!(
+        "no runs in the state folder that is set here; this was started by {by}, which is in another one\n"
+    )
+}
+
 pub(super) async fn ps(args: PsArgs) -> anyhow::Result<Exit> {
     let max = if args.all { usize::MAX } else { args.max };
     let home = home_to_read()?;
@@ -65,7 +78,7 @@ pub(super) async fn ps(args: PsArgs) -> anyhow::Result<Exit> {
             print(&format!("{}\n", serde_json::to_string(&line)?))?;
         }
     } else if runs.is_empty() {
-        print(NO_RUNS)?;
+        print(&no_runs())?;
     } else {
         print(&table(&runs, &told, now).lines(terminal_width()))?;
     }

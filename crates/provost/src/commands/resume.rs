@@ -12,12 +12,13 @@ use provost_engine::{Actor, RunEvent, RunState, Standing};
 use provost_event::{ActorKey, GoalState, Outcome, SessionId};
 use provost_harness::{Harness, Home as _, Models, RemadeWorktree, ResumeRequest, RunQuery, read_actor};
 use provost_llm::resolve;
+use provost_store::LocalHome;
 
 use self::change::Change;
-use self::limits::Given;
+use self::limits::{Given, More};
 use super::find::find;
 use super::run::{others_at_work, tell};
-use super::{current_dir, mark};
+use super::{Said, current_dir, mark};
 use crate::asking::{Asking, who_asks};
 use crate::cli::ResumeArgs;
 use crate::drive::{BY, Wish, Work, run_state};
@@ -69,6 +70,7 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     let around = Around::new(settings, &variables, (watcher.clone(), observers), programs);
     let opened = place.harness(home.clone(), models, around).open(run).await;
     let mut harness = opened.inspect_err(|_| watcher.close())?;
+    let was_completed = matches!(state.outcome(), Some(Outcome::Completed { .. }));
     let (was_suspended, mut more) = (state.outcome().is_some(), more);
     if was_suspended {
         // Another process may have resumed it before it was opened.
@@ -85,27 +87,40 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
         harness.change_policy(changed).await?;
     }
     tuning.tell(&harness).await?;
-    match (was_suspended, given.text) {
-        (true, text) => {
-            let (by, budget, turns_max) = (BY.to_owned(), more.budget, more.turns_max);
-            harness.resume_with(ResumeRequest { by, budget, turns_max, text }).await?;
-        }
-        // It resumes by itself as soon as it is opened.
-        (false, Some(text)) => {
-            let say = RunEvent::Say { agent: 0, text, by: BY.to_owned() };
-            home.post(run.into(), say.into(), None).await?;
-        }
-        (false, None) => {}
-    }
+    begin(&mut harness, &home, was_suspended, (more, given.text.clone())).await?;
     // By now the suspension is over, and with it the time that was left before.
     for question in open_in(&home, run).await? {
         watcher.opened(question);
     }
     let asking = Asking { home: home.clone(), watcher: watcher.clone(), asks, user_file: folders.user_file };
     let observed = place.observers();
+    let said = given.text.as_deref().map(|text| Said {
+        to: SessionId::root(run),
+        text,
+        by: BY,
+        before: root.head(),
+    });
     Work { home, harness, observed, watcher, asking, signals, shown: args.shown, progress, wish }
-        .finish()
+        .finish_after(said.as_ref(), was_completed)
         .await
+}
+
+/// Resumes a suspended run. An interrupted one resumes by itself as soon as it is opened.
+async fn begin(
+    harness: &mut Harness,
+    home: &LocalHome,
+    was_suspended: bool,
+    (more, text): (More, Option<String>),
+) -> anyhow::Result<()> {
+    let by = BY.to_owned();
+    if was_suspended {
+        let More { budget, turns_max, .. } = more;
+        harness.resume_with(ResumeRequest { by, budget, turns_max, text }).await?;
+    } else if let Some(text) = text {
+        let say = RunEvent::Say { agent: 0, text, by };
+        home.post(harness.run_id().into(), say.into(), None).await?;
+    }
+    Ok(())
 }
 
 fn tell_of_remade(worktrees: &[RemadeWorktree]) {

@@ -109,7 +109,8 @@ fn what_is_said_to_a_resting_run_is_heard_when_it_goes_on() {
         "answers: [{ text: looking, tools: [list_dir] }, { expect: { contains: hurry }, text: done }]";
     let scene = Scene::scripted(script);
     assert_eq!(scene.provost(&["run", "look", "--max-turns", "1"]).status, 3);
-    let words = "said to run RUN: hurry\nthe run rests; the agent hears it with: provost resume RUN\n";
+    let words =
+        "said to run RUN: hurry\nthe run rests; the agent hears it with: provost resume RUN --max-turns 1\n";
     check(&scene, &["say", "last", "hurry"], 0, words);
     assert_eq!(scene.provost(&["resume", "last", "--max-turns", "5"]).stdout, "done\n");
 }

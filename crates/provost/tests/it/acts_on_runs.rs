@@ -163,3 +163,11 @@ fn whoever_started_the_run_acts_on_it_as_before() {
     assert_eq!(said.status, 0, "{said:?}");
     assert_eq!(scene.provost(&["run", "x"]).status, 0);
 }
+
+#[test]
+fn a_list_of_runs_in_another_state_folder_names_the_run_that_it_was_started_by() {
+    let (scene, out) = tried("env PROVOST_STATE_DIR=\"$PWD/other\" $P ps > out\n");
+    let run = scene.last_run();
+    let words = "no runs in the state folder that is set here; this was started by run";
+    assert_eq!(out, format!("{words} {run}, which is in another one\n"));
+}

@@ -185,6 +185,22 @@ fn whoever_says_something_that_a_hook_refuses_is_told() {
     assert!(conversation.contains("all is well") && !conversation.contains("secret"), "{conversation}");
 }
 
+#[test]
+fn a_resume_whose_words_a_hook_refuses_says_so_and_repeats_no_answer() {
+    let hook = "[[hooks]]\nname = \"guard\"\nevent = \"prompt_submit\"\ncommand = \"\"\"grep -q secret && { echo no secrets here; exit 2; }; exit 0\"\"\"\n";
+    let scene =
+        Scene::scripted("answers: [{ text: claim }, { text: another }]").with_settings(hook).trusted();
+    assert_eq!(scene.provost(&["run", "x"]).status, 0);
+    let run = scene.last_run();
+    let refused = scene.provost(&["resume", "last", "a secret thing"]);
+    assert_eq!((refused.status, refused.stdout.as_str()), (1, ""), "{refused:?}");
+    let words = format!("error: run {run} doesn't hear it: the hook guard refused: no secrets here\n");
+    assert!(refused.stderr.ends_with(&words) && !refused.stderr.contains("completed"), "{refused:?}");
+    assert!(scene.provost(&["ps"]).stdout.contains("  completed, not verified  "));
+    let heard = scene.provost(&["resume", "last", "all is well"]);
+    assert_eq!((heard.status, heard.stdout.as_str()), (0, "another\n"), "{heard:?}");
+}
+
 const ASKS: &str = "answers: [{ tools: [{ shell: { command: echo published } }] }, { text: done }]";
 
 /// The word for the run's state in every output.

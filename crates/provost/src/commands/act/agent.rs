@@ -12,7 +12,7 @@ use provost_store::LocalHome;
 use tokio::time::Instant;
 
 use super::say::Said;
-use super::{TEXT_WIDTH, WAIT_MAX, after_hooks, ended, hears, status};
+use super::{TEXT_WIDTH, WAIT_MAX, after_hooks, ended, hears, resuming, status};
 use crate::commands::follow::Following;
 use crate::commands::print;
 use crate::commands::target::{agent_of, named};
@@ -76,7 +76,8 @@ impl Desk {
             return Err(self.ignored(&wish, &who).await?.into());
         }
         let standing = self.came(&wish, before.head()).await?;
-        let mut words = self.in_words(&wish, standing.as_ref(), &who);
+        let command = resuming(&self.home, self.run, &self.status).await?;
+        let mut words = self.in_words(&wish, standing.as_ref(), (&who, &command));
         if let Wish::Say(text) = &wish {
             let said = Said { to: self.session(), text, by: &by, before: session };
             words = after_hooks(&self.home, &said, &self.status, &who, words).await?;
@@ -217,7 +218,13 @@ impl Desk {
         }
     }
 
-    fn in_words(&self, wish: &Wish, standing: Option<&AgentStanding>, who: &str) -> String {
+    /// The report; `command` resumes the run.
+    fn in_words(
+        &self,
+        wish: &Wish,
+        standing: Option<&AgentStanding>,
+        (who, command): (&str, &str),
+    ) -> String {
         let run = self.run;
         let recorded = |what: &str| match self.status {
             RunStatus::Running => {
@@ -266,7 +273,11 @@ impl Desk {
                 RunStatus::Interrupted | RunStatus::Rests(_) => recorded("go on"),
             },
             (Wish::Say(text), _) => {
-                format!("said to {who}: {}\n{}", one_line(text, TEXT_WIDTH), self.when_heard(standing))
+                format!(
+                    "said to {who}: {}\n{}",
+                    one_line(text, TEXT_WIDTH),
+                    self.when_heard(standing, command)
+                )
             }
             (Wish::Reprioritize(priority), standing) => {
                 format!("{who} has priority {priority} now{}", self.with_that(standing))
@@ -274,7 +285,7 @@ impl Desk {
         }
     }
 
-    fn when_heard(&self, standing: Option<&AgentStanding>) -> String {
+    fn when_heard(&self, standing: Option<&AgentStanding>, command: &str) -> String {
         match (standing, &self.status) {
             (Some(AgentStanding::Rests(_)), RunStatus::Running) => {
                 format!("it rests, and hears it with: provost resume {}.{}", self.run, self.agent)
@@ -285,7 +296,7 @@ impl Desk {
             (Some(AgentStanding::Furloughed { .. }), RunStatus::Running) => {
                 "it has made way, and hears it when it has a slot again".to_owned()
             }
-            _ => hears(self.run, &self.status),
+            _ => hears(&self.status, command),
         }
     }
 

@@ -16,12 +16,12 @@ use super::WAIT_MAX;
 const READ_MAX: usize = 1_000;
 
 /// A message to an agent.
-pub(super) struct Said<'a> {
-    pub(super) to: SessionId,
-    pub(super) text: &'a str,
-    pub(super) by: &'a str,
+pub(crate) struct Said<'a> {
+    pub(crate) to: SessionId,
+    pub(crate) text: &'a str,
+    pub(crate) by: &'a str,
     /// The last entry of the agent's log before the message.
-    pub(super) before: Seq,
+    pub(crate) before: Seq,
 }
 
 /// What the hooks decided.
@@ -66,6 +66,28 @@ impl Said<'_> {
         tokio::time::timeout_at(Instant::now() + WAIT_MAX, answered).await.unwrap_or(Ok(Passed::Waits))
     }
 
+    /// The error about a message that hooks refused, once the run that it resumed is suspended again or has ended;
+    /// `None` where they let it pass, have not answered or weren't asked.
+    ///
+    /// # Errors
+    /// When the log can't be read.
+    pub(crate) async fn refusal(&self, home: &LocalHome) -> Result<Option<String>, HomeError> {
+        let records = home.read(self.to.into(), self.before, READ_MAX).await?;
+        let asked = records.iter().find(|record| self.is_asked_in(record)).map(|record| record.seq);
+        let answer = records.iter().enumerate().find_map(|(place, record)| match &record.entry {
+            Entry::HooksDecided(decided) if Some(decided.asked) == asked => Some((place, decided)),
+            _ => None,
+        });
+        let Some((place, decided)) = answer else { return Ok(None) };
+        if records.get(place + 1).is_some_and(|record| self.is_heard_in(record)) {
+            return Ok(None);
+        }
+        Ok(match refused(decided) {
+            Passed::Refused { hook, why } => Some(unheard(&format!("run {}", self.to.run), &hook, &why)),
+            Passed::Heard | Passed::Waits => None,
+        })
+    }
+
     fn is_asked_in(&self, record: &Arc<Record>) -> bool {
         matches!(&record.entry, Entry::HooksAsked(asked) if matches!(
             &asked.about,
@@ -77,6 +99,11 @@ impl Said<'_> {
         let Entry::UserMessage(UserMessage { content, by }) = &record.entry else { return false };
         by == self.by && matches!(content.as_slice(), [Block::Text(text)] if text == self.text)
     }
+}
+
+/// The error about a message that a hook refused.
+pub(super) fn unheard(who: &str, hook: &str, why: &str) -> String {
+    format!("{who} doesn't hear it: the hook {hook} refused: {why}")
 }
 
 fn refused(decided: &HooksDecided) -> Passed {
