@@ -7,10 +7,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use provost_event::{Access, AgentPolicy, Json, Limits, ModelPolicy, RunId, RunPolicy, ToolSpec};
 use provost_harness::{
-    AgentHarness, HarnessCallback, HarnessDeps, Home, Model, Models, SystemClock, Tool, ToolContext,
-    ToolOutput, Toolbox, system_prompt,
+    AgentHarness, Backend, HarnessCallback, HarnessDeps, Model, Models, SystemClock, Tool, ToolContext,
+    ToolOutput, ToolRegistry, system_prompt,
 };
-use provost_store::{LocalHome, MemoryStore, SqliteStore};
+use provost_store::{EmbeddedBackend, MemoryStore, SqliteStore};
 use serde::{Deserialize, Serialize};
 
 use crate::timed_store::{Spent, TimedStore};
@@ -42,32 +42,32 @@ pub(crate) enum Store {
 }
 
 /// A backend, and the cost of its commits. A database is made in `dir`.
-pub(crate) fn home(store: Store, dir: &Path) -> anyhow::Result<(LocalHome, Arc<Spent>)> {
+pub(crate) fn backend(store: Store, dir: &Path) -> anyhow::Result<(EmbeddedBackend, Arc<Spent>)> {
     let (spent, clock) = (Arc::<Spent>::default(), Arc::new(SystemClock));
     let wait = match store {
         Store::SlowSqlite(ms) => Duration::from_millis(ms),
         Store::Sqlite | Store::Memory => Duration::ZERO,
     };
     let counted = Arc::clone(&spent);
-    let home = match store {
+    let backend = match store {
         Store::Sqlite | Store::SlowSqlite(_) => {
             let store = SqliteStore::open(dir.join("provost.db"))?;
-            LocalHome::new(TimedStore::new(store, counted, wait), clock)?
+            EmbeddedBackend::new(TimedStore::new(store, counted, wait), clock)?
         }
-        Store::Memory => LocalHome::new(TimedStore::new(MemoryStore::new(), counted, wait), clock)?,
+        Store::Memory => EmbeddedBackend::new(TimedStore::new(MemoryStore::new(), counted, wait), clock)?,
     };
-    Ok((home, spent))
+    Ok((backend, spent))
 }
 
 /// A harness with `model` and the tool.
 pub(crate) fn harness(
-    home: Arc<dyn Home>,
+    backend: Arc<dyn Backend>,
     model: Arc<dyn Model>,
     callback: Arc<dyn HarnessCallback>,
 ) -> anyhow::Result<AgentHarness> {
     Ok(AgentHarness::new(HarnessDeps {
         callback,
-        ..HarnessDeps::new(home, Models::new().with(MODEL, model), Toolbox::new().with(Noop::new()?))
+        ..HarnessDeps::new(backend, Models::new().with(MODEL, model), ToolRegistry::new().with(Noop::new()?))
     }))
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use anyhow::ensure;
 use clap::Args;
 use provost_event::Outcome;
-use provost_harness::{AgentHarness, HarnessDeps, Models, NoCallback, Toolbox};
+use provost_harness::{AgentHarness, HarnessDeps, Models, NoCallback, ToolRegistry};
 use provost_llm::WireFormat;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
@@ -92,11 +92,11 @@ pub(crate) async fn case(store: Store, size: Size, port: u16, dir: &Path) -> any
         let model = http::model(WireFormat::Anthropic, &scripted_url(port, &script))?;
         models = models.with(name, Arc::new(Watched::new(model, Arc::clone(&watching))));
     }
-    let (home, spent) = agent::home(store, dir)?;
-    let home = Arc::new(home);
+    let (backend, spent) = agent::backend(store, dir)?;
+    let backend = Arc::new(backend);
     let harness = AgentHarness::new(HarnessDeps {
         callback: Arc::new(NoCallback),
-        ..HarnessDeps::new(home.clone(), models, Toolbox::new().with(Noop::new()?))
+        ..HarnessDeps::new(backend.clone(), models, ToolRegistry::new().with(Noop::new()?))
     });
     let memory = Memory::watch(&watching)?;
     let start = Start::now()?;
@@ -109,6 +109,6 @@ pub(crate) async fn case(store: Store, size: Size, port: u16, dir: &Path) -> any
     ensure!(sample.count == turns, "{} turns, not {turns}", sample.count);
     (sample.commits, sample.commit_cpu) = spent.so_far();
     memory.end()?.tell(&mut sample);
-    (sample.asked_us, sample.freed_us) = watching.delays(&*home, run).await?;
+    (sample.asked_us, sample.freed_us) = watching.delays(&*backend, run).await?;
     Ok(sample)
 }

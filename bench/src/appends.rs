@@ -8,7 +8,7 @@ use anyhow::ensure;
 use futures::future::try_join_all;
 use provost_engine::{RunEvent, SessionEvent};
 use provost_event::SessionId;
-use provost_harness::Home;
+use provost_harness::Backend;
 
 use crate::Options;
 use crate::agent::{self, Store};
@@ -67,15 +67,16 @@ fn print(options: &Options, note: &str, store: Store) -> anyhow::Result<()> {
 
 /// Appends from `sessions` sessions for some seconds.
 pub(crate) async fn case(store: Store, sessions: usize, seconds: u64, dir: &Path) -> anyhow::Result<Sample> {
-    let (home, spent) = agent::home(store, dir)?;
-    let home: Arc<dyn Home> = Arc::new(home);
+    let (backend, spent) = agent::backend(store, dir)?;
+    let backend: Arc<dyn Backend> = Arc::new(backend);
     // No process works on these runs: they stay at their first model call, and messages to them are stored.
-    let started = (0..sessions).map(|_| start(&*home, dir));
+    let started = (0..sessions).map(|_| start(&*backend, dir));
     let started = try_join_all(started).await?;
     let (commits_before, _) = spent.so_far();
     let start = Start::now()?;
     let until = Instant::now() + Duration::from_secs(seconds);
-    let speakers = started.into_iter().map(|session| tokio::spawn(speak(Arc::clone(&home), session, until)));
+    let speakers =
+        started.into_iter().map(|session| tokio::spawn(speak(Arc::clone(&backend), session, until)));
     let mut appended = 0;
     for speaker in try_join_all(speakers).await? {
         appended += speaker?;
@@ -84,18 +85,18 @@ pub(crate) async fn case(store: Store, sessions: usize, seconds: u64, dir: &Path
     Ok(Sample { commits: spent.so_far().0 - commits_before, ..sample })
 }
 
-async fn start(home: &dyn Home, dir: &Path) -> anyhow::Result<SessionId> {
+async fn start(backend: &dyn Backend, dir: &Path) -> anyhow::Result<SessionId> {
     let (run, policy) = (agent::run_id(), Box::new(agent::policy(dir)?));
     let start = RunEvent::Start { goal: agent::GOAL.to_owned(), images: Vec::new(), policy };
-    home.post(run.into(), start.into(), None).await?;
+    backend.post(run.into(), start.into(), None).await?;
     Ok(SessionId::root(run))
 }
 
-async fn speak(home: Arc<dyn Home>, session: SessionId, until: Instant) -> anyhow::Result<usize> {
+async fn speak(backend: Arc<dyn Backend>, session: SessionId, until: Instant) -> anyhow::Result<usize> {
     let mut appended = 0;
     while Instant::now() < until {
         let say = SessionEvent::Say { text: agent::tool_output(), by: "bench".to_owned() };
-        let posted = home.post(session.into(), say.into(), None).await?;
+        let posted = backend.post(session.into(), say.into(), None).await?;
         ensure!(posted.changed, "nothing was appended");
         appended += 1;
     }

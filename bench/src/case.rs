@@ -36,7 +36,7 @@ pub(crate) enum Case {
     /// Programs at a terminal.
     Terminal(terminal::Work),
     /// Events sent to observers.
-    Observers { pace: observers::Pace, observers: usize, events: usize },
+    Observers { rate: observers::EventRate, observers: usize, events: usize },
 }
 
 impl Case {
@@ -75,8 +75,8 @@ impl Case {
                 Self::Slots { agents, busy, pairs } => slots::case(*agents, *busy, *pairs),
                 Self::Agents { store, size, port } => agents::case(*store, *size, *port, dir).await,
                 Self::Fold { work, entries, log } => fold::case(*work, *entries, log).await,
-                Self::Observers { pace, observers, events } => {
-                    observers::case(*pace, *observers, *events).await
+                Self::Observers { rate, observers, events } => {
+                    observers::case(*rate, *observers, *events).await
                 }
                 Self::Sessions { model, sessions, port } => {
                     sessions::case(*model, *sessions, *port, dir).await

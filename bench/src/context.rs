@@ -143,8 +143,8 @@ impl LongJob {
         let looks = LOOKS.iter().filter_map(|part| self.turn_at(*part)).collect();
         let watched = Arc::new(Watched { provider, looks, times: Mutex::default() });
         let counted = Arc::<Compactions>::default();
-        let (home, _) = agent::home(self.store, dir)?;
-        let deps = deps(Arc::new(home), watched.clone());
+        let (backend, _) = agent::backend(self.store, dir)?;
+        let deps = deps(Arc::new(backend), watched.clone());
         let harness = AgentHarness::new(HarnessDeps { callback: counted.clone(), ..deps });
         let policy = policy(self.is_known.then_some(WINDOW), dir);
         let start = Instant::now();

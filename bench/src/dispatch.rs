@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::ensure;
-use provost_engine::{CallDetails, Consult, ConsultDetails};
-use provost_event::{HookSubject, Json, ModelPolicy, SessionId};
+use provost_engine::{CallDetails, HookCall, HookCallDetails};
+use provost_event::{HookTrigger, Json, ModelPolicy, SessionId};
 use provost_harness::hooks::{Hook, HookOptions, HookRegistry, PreToolCall, PreToolCallAction, from_fn};
-use provost_harness::{HookAgent, HookQuestion, HookQuestionSubject, SystemClock};
+use provost_harness::{HookAgent, HookQuestion, HookQuestionTrigger, SystemClock};
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
@@ -75,13 +75,13 @@ pub(crate) async fn case(
         };
     }
     let registry = builder.freeze()?;
-    let consult = consult()?;
+    let hook_call = hook_call()?;
     let (workspace, model) = (Arc::<Path>::from(dir), ModelPolicy::new("by/nobody", 1_000));
     let cancel = CancellationToken::new();
     let start = Start::now()?;
     for _ in 0..questions {
         let question = Arc::new(HookQuestion {
-            subject: HookQuestionSubject::Consult(consult.clone()),
+            trigger: HookQuestionTrigger::HookCall(hook_call.clone()),
             workspace: workspace.clone(),
             model: model.clone(),
             transcript_path: None,
@@ -95,7 +95,7 @@ pub(crate) async fn case(
     start.sample(questions)
 }
 
-fn consult() -> anyhow::Result<Consult> {
+fn hook_call() -> anyhow::Result<HookCall> {
     let call = CallDetails {
         call: "toolu_00000001".into(),
         tool: "shell".to_owned(),
@@ -104,11 +104,11 @@ fn consult() -> anyhow::Result<Consult> {
         why: String::new(),
         wanted: None,
     };
-    Ok(Consult {
+    Ok(HookCall {
         session: SessionId::root(log::RUN),
         turn: 1,
-        about: HookSubject::Call { call: call.call.clone() },
-        details: ConsultDetails::Call(call),
+        about: HookTrigger::Call { call: call.call.clone() },
+        details: HookCallDetails::Call(call),
         limit_ms: None,
     })
 }

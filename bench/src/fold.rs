@@ -6,8 +6,8 @@ use std::sync::Arc;
 use anyhow::ensure;
 use provost_engine::Actor;
 use provost_event::{ActorKey, Record, Seq, SessionId};
-use provost_harness::{Home, SystemClock, read_actor};
-use provost_store::{LocalHome, MemoryStore, NewEntry, SessionStore, SqliteStore};
+use provost_harness::{Backend, SystemClock, read_actor};
+use provost_store::{EmbeddedBackend, MemoryStore, NewEntry, SessionStore, SqliteStore};
 use serde::{Deserialize, Serialize};
 
 use crate::Options;
@@ -76,7 +76,7 @@ pub(crate) async fn case(work: Work, entries: usize, path: &Path) -> anyhow::Res
         Work::FoldMemory => {
             let mut store = MemoryStore::new();
             write(&mut store, &log::records(entries, path)?)?;
-            fold(&LocalHome::new(store, Arc::new(SystemClock))?, key, entries).await?
+            fold(&EmbeddedBackend::new(store, Arc::new(SystemClock))?, key, entries).await?
         }
         Work::FoldRecords => {
             let records = log::records(entries, path)?;
@@ -90,21 +90,21 @@ pub(crate) async fn case(work: Work, entries: usize, path: &Path) -> anyhow::Res
     Ok(sample)
 }
 
-fn sqlite(path: &Path) -> anyhow::Result<LocalHome> {
-    Ok(LocalHome::new(SqliteStore::open(path)?, Arc::new(SystemClock))?)
+fn sqlite(path: &Path) -> anyhow::Result<EmbeddedBackend> {
+    Ok(EmbeddedBackend::new(SqliteStore::open(path)?, Arc::new(SystemClock))?)
 }
 
-async fn open(home: &dyn Home, key: ActorKey, entries: usize) -> anyhow::Result<(Sample, Seq)> {
+async fn open(backend: &dyn Backend, key: ActorKey, entries: usize) -> anyhow::Result<(Sample, Seq)> {
     let start = Start::now()?;
-    let actor = read_actor(home, key).await?;
+    let actor = read_actor(backend, key).await?;
     Ok((start.sample(entries)?, actor.head()))
 }
 
-async fn fold(home: &dyn Home, key: ActorKey, entries: usize) -> anyhow::Result<(Sample, Seq)> {
+async fn fold(backend: &dyn Backend, key: ActorKey, entries: usize) -> anyhow::Result<(Sample, Seq)> {
     let start = Start::now()?;
     let mut actor = Actor::new(key);
     loop {
-        let records = home.read(key, actor.head(), AT_ONCE).await?;
+        let records = backend.read(key, actor.head(), AT_ONCE).await?;
         if records.is_empty() {
             return Ok((start.sample(entries)?, actor.head()));
         }
@@ -112,10 +112,10 @@ async fn fold(home: &dyn Home, key: ActorKey, entries: usize) -> anyhow::Result<
     }
 }
 
-async fn read(home: &dyn Home, key: ActorKey, entries: usize) -> anyhow::Result<(Sample, Seq)> {
+async fn read(backend: &dyn Backend, key: ActorKey, entries: usize) -> anyhow::Result<(Sample, Seq)> {
     let start = Start::now()?;
     let mut head = Seq::START;
-    while let Some(last) = home.read(key, head, AT_ONCE).await?.last() {
+    while let Some(last) = backend.read(key, head, AT_ONCE).await?.last() {
         head = last.seq;
     }
     Ok((start.sample(entries)?, head))

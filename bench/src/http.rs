@@ -140,8 +140,8 @@ async fn provost(
     base_url: &str,
     dir: &Path,
 ) -> anyhow::Result<Sample> {
-    let (home, _) = agent::home(store, dir)?;
-    let harness = agent::harness(Arc::new(home), Arc::new(model(wire, base_url)?), Arc::new(NoCallback))?;
+    let (backend, _) = agent::backend(store, dir)?;
+    let harness = agent::harness(Arc::new(backend), Arc::new(model(wire, base_url)?), Arc::new(NoCallback))?;
     let start = Start::now()?;
     let mut run = harness.start(agent::run_id(), agent::GOAL, agent::policy(dir)?).await?;
     let outcome = run.run(&CancellationToken::new()).await?;

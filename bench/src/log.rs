@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use provost_engine::{
-    Actor, Answer, Effect, EffectRequest, Event, Now, RunEvent, SessionEvent, Step, ToolResult,
+    Actor, Answer, Decision, Effect, EffectRequest, Event, Now, RunEvent, SessionEvent, ToolResult,
 };
 use provost_event::{
     ActorKey, Block, Elapsed, Json, Purpose, Record, RunId, SessionId, StopReason, Timestamp, ToolCall,
@@ -63,7 +63,8 @@ pub(crate) fn each_decision(
         at = at.plus_ms(1);
         elapsed = elapsed.plus_ms(1);
         let (mut seq, before) = (actor.head(), thread_cpu());
-        let Step { entries, effects, messages, .. } = actor.decide(event, Now { at, elapsed, entropy: 0 });
+        let Decision { entries, effects, messages, .. } =
+            actor.decide(event, Now { at, elapsed, entropy: 0 });
         let took = thread_cpu().saturating_sub(before);
         if to == session && !entries.is_empty() {
             let records = entries.into_iter().map(|entry| {
@@ -86,10 +87,10 @@ pub(crate) fn each_decision(
 fn performed(request: EffectRequest, number: usize) -> anyhow::Result<SessionEvent> {
     let seq = request.seq;
     Ok(match request.effect {
-        Effect::Think(think) if think.purpose != Purpose::Turn => {
+        Effect::CallModel(model_call) if model_call.purpose != Purpose::Turn => {
             SessionEvent::Answered { seq, answer: summary() }
         }
-        Effect::Think(_) => SessionEvent::Answered { seq, answer: answer(number)? },
+        Effect::CallModel(_) => SessionEvent::Answered { seq, answer: answer(number)? },
         _ => SessionEvent::ToolDone {
             seq,
             result: ToolResult {

@@ -24,7 +24,7 @@ const PIECE: usize = 50;
 
 /// How events come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Pace {
+pub(crate) enum EventRate {
     /// Some at once, then a wait until all have been received.
     Bursts,
     /// This many a second, a few each millisecond.
@@ -37,7 +37,7 @@ pub(crate) fn report(options: &Options) -> anyhow::Result<()> {
     for observers in [0, 1, 10] {
         let events = options.sized(200_000, 2_000_000);
         let samples = repeated(
-            &Case::Observers { pace: Pace::Bursts, observers, events },
+            &Case::Observers { rate: EventRate::Bursts, observers, events },
             options.dir(),
             options.runs,
         )?;
@@ -45,7 +45,7 @@ pub(crate) fn report(options: &Options) -> anyhow::Result<()> {
     }
     for observers in [1, 10] {
         let seconds = options.sized(3, 30);
-        let case = Case::Observers { pace: Pace::Steady, observers, events: seconds * 100_000 };
+        let case = Case::Observers { rate: EventRate::Steady, observers, events: seconds * 100_000 };
         let samples = repeated(&case, options.dir(), options.runs)?;
         let size = format!("{EVENTS_A_SECOND} a second for {seconds} s");
         row(observers, &size, &samples);
@@ -70,7 +70,7 @@ fn row(observers: usize, size: &str, samples: &[Sample]) {
 }
 
 /// One run.
-pub(crate) async fn case(pace: Pace, observers: usize, events: usize) -> anyhow::Result<Sample> {
+pub(crate) async fn case(rate: EventRate, observers: usize, events: usize) -> anyhow::Result<Sample> {
     let mut all = Observers::new();
     for number in 0..observers {
         let make = |_| {
@@ -88,9 +88,9 @@ pub(crate) async fn case(pace: Pace, observers: usize, events: usize) -> anyhow:
     tell(&run, &records, &mut Took::default());
     drain(&run);
     let start = Start::now()?;
-    let took = match pace {
-        Pace::Bursts => bursts(&run, &records, events),
-        Pace::Steady => steady(&run, &records, events),
+    let took = match rate {
+        EventRate::Bursts => bursts(&run, &records, events),
+        EventRate::Steady => steady(&run, &records, events),
     };
     let mut sample = start.sample(events)?;
     run.finish().await;

@@ -69,10 +69,10 @@ pub(crate) async fn case(model: SlowModel, sessions: usize, port: u16, dir: &Pat
             Arc::new(ScriptedModel::parse(&script, "bench")?)
         }
     };
-    let (home, _) = agent::home(Store::Sqlite, dir)?;
+    let (backend, _) = agent::backend(Store::Sqlite, dir)?;
     let waiting = watch::Sender::new(0);
     let all_waiting = waiting.subscribe();
-    let harness = Arc::new(agent::harness(Arc::new(home), model, Arc::new(Watch { waiting }))?);
+    let harness = Arc::new(agent::harness(Arc::new(backend), model, Arc::new(Watch { waiting }))?);
     // The runs' own tasks only watch; effects are performed on all threads.
     LocalSet::new().run_until(live(&harness, sessions, all_waiting, dir)).await
 }

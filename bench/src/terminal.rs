@@ -13,7 +13,9 @@ use anyhow::{Context as _, bail, ensure};
 use nix::pty::openpty;
 use nix::time::{ClockId, clock_gettime};
 use provost_event::{Exit, TerminalEvent, TerminalNoted, WindowSize};
-use provost_process::{EventWish, PtyCommand, PtyOptions, PtySupervisor, QuitPlan, Recorder, allowed_env};
+use provost_process::{
+    EventSubscription, PtyCommand, PtyOptions, PtySupervisor, QuitPlan, Recorder, allowed_env,
+};
 use provost_terminal::{CastHeader, CastWriter, Detector, Profile};
 use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
@@ -240,7 +242,7 @@ async fn supervised(script: &str, recording: Option<PathBuf>) -> anyhow::Result<
         .map(|path| CastWriter::new(File::create(path)?, &CastHeader::default(), None))
         .transpose()?;
     let mut options = PtyOptions::new(Arc::new(generic()?));
-    options.hears_events = EventWish::Unwanted;
+    options.hears_events = EventSubscription::Unwanted;
     options.recorder = Some(Box::new(Counting { bytes: Arc::clone(&bytes), kept }));
     let start = Start::now()?;
     let terminal = PtySupervisor::spawn(command("sh", &["-c", script], Path::new("/")), options).await?;

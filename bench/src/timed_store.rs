@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use provost_event::{ActorKey, BlobId, EffectId, Record, RunId, Seq};
-use provost_harness::HomeError;
-use provost_store::{Claims, NewEntry, OpenEffect, SessionStore, StoreReader, StoredRun};
+use provost_harness::BackendError;
+use provost_store::{NewEntry, OpenEffect, RunLeases, SessionStore, StoreReader, StoredRun};
 
 use crate::measure::thread_cpu;
 
@@ -39,7 +39,7 @@ impl<S> TimedStore<S> {
     }
 }
 
-type Done<T> = Result<T, HomeError>;
+type Done<T> = Result<T, BackendError>;
 
 impl<S: SessionStore> StoreReader for TimedStore<S> {
     fn read(&mut self, actor: ActorKey, after: Seq, max: usize) -> Done<Vec<Arc<Record>>> {
@@ -80,8 +80,8 @@ impl<S: SessionStore> SessionStore for TimedStore<S> {
     fn reader(&mut self) -> Done<Box<dyn StoreReader>> {
         self.store.reader()
     }
-    fn claims(&self) -> Arc<dyn Claims> {
-        self.store.claims()
+    fn leases(&self) -> Arc<dyn RunLeases> {
+        self.store.leases()
     }
     fn begin(&mut self) -> Done<()> {
         self.store.begin()

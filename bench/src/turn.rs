@@ -99,8 +99,8 @@ async fn run(
     (model, policy): (Arc<dyn Model>, RunPolicy),
     dir: &Path,
 ) -> anyhow::Result<Sample> {
-    let (home, spent) = agent::home(store, dir)?;
-    let harness = agent::harness(Arc::new(home), model, Arc::new(NoCallback))?;
+    let (backend, spent) = agent::backend(store, dir)?;
+    let harness = agent::harness(Arc::new(backend), model, Arc::new(NoCallback))?;
     let start = Start::now()?;
     let mut run = harness.start(agent::run_id(), agent::GOAL, policy).await?;
     let outcome = run.run(&CancellationToken::new()).await?;

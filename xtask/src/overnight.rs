@@ -104,7 +104,7 @@ fn pass(night: Night, options: Options, seed: u64, works: &mut [Work], names: &N
 
 fn left(works: &[Work]) -> String {
     let left = works.iter().filter(|work| !work.is_done);
-    left.map(|work| format!("{}: {}", work.folder.display(), work.last_words()))
+    left.map(|work| format!("{}: {}", work.folder.display(), work.last_output()))
         .collect::<Vec<_>>()
         .join("; ")
 }
@@ -215,7 +215,7 @@ impl Work {
         };
         let Some(status) = child.try_wait()? else { return Ok(()) };
         self.child = None;
-        let said = self.last_words();
+        let said = self.last_output();
         match status.code() {
             Some(0) => self.is_done = true,
             Some(4) => self.suspended.push(said),
@@ -246,7 +246,7 @@ impl Work {
     }
 
     /// The end of its output.
-    fn last_words(&self) -> String {
+    fn last_output(&self) -> String {
         let said = fs::read(self.folder.join("stderr")).unwrap_or_default();
         let said = String::from_utf8_lossy(&said);
         let lines = said.lines().rev().take(4).collect::<Vec<_>>();

@@ -10,7 +10,7 @@ use anyhow::anyhow;
 use async_trait::async_trait;
 use provost_engine::Answer;
 use provost_event::{Block, Entry, ModelFailure, RunId, Seq, SessionId, StopReason};
-use provost_harness::{DeltaSink, Home, Message, Model, ModelRequest, Part};
+use provost_harness::{Backend, DeltaSink, Message, Model, ModelRequest, Part};
 use provost_llm::ProviderModel;
 use tokio_util::sync::CancellationToken;
 
@@ -100,30 +100,30 @@ impl Watching {
 
     /// The delays from an answer that starts agents, and from an answer that ends an agent, to the first model
     /// call of the agent that gets the slot, as the run's log pairs them.
-    pub(super) async fn delays(&self, home: &dyn Home, run: RunId) -> anyhow::Result<(Delays, Delays)> {
+    pub(super) async fn delays(&self, backend: &dyn Backend, run: RunId) -> anyhow::Result<(Delays, Delays)> {
         let (mut asked, mut freed) = (Vec::new(), Vec::new());
         let (mut after, mut before, mut parents) = (Seq::START, None, std::collections::HashMap::new());
         loop {
-            let records = home.read(run.into(), after, AT_ONCE).await?;
+            let records = backend.read(run.into(), after, AT_ONCE).await?;
             let Some(last) = records.last() else { break };
             after = last.seq;
             for record in &records {
                 let began = |child: SessionId| self.seen(child).first_called;
                 match (&record.entry, before.take()) {
-                    (Entry::ChildSpawned(spawned), _) => {
+                    (Entry::AgentSpawned(spawned), _) => {
                         parents.insert(spawned.child, spawned.parent);
                     }
-                    (Entry::ChildStarted(started), Some(ended)) => {
+                    (Entry::AgentStarted(started), Some(ended)) => {
                         let delay = began(started.child).zip(self.seen(ended).last_answered);
                         freed.extend(delay.map(|(began, ended)| began.saturating_sub(ended)));
                     }
-                    (Entry::ChildStarted(started), None) => {
+                    (Entry::AgentStarted(started), None) => {
                         let parent = parents.get(&started.child).copied().flatten();
                         let asked_at = parent.and_then(|parent| self.seen(parent).first_answered);
                         let delay = began(started.child).zip(asked_at);
                         asked.extend(delay.map(|(began, asked)| began.saturating_sub(asked)));
                     }
-                    (Entry::ChildFinished(finished), _) => before = Some(finished.child),
+                    (Entry::AgentFinished(finished), _) => before = Some(finished.child),
                     _ => {}
                 }
             }

@@ -2,8 +2,8 @@
 
 use provost_event::{ActorKey, Elapsed, Entry, MicroDollars, Outcome, Record, Seq, Timestamp};
 
-use crate::moment::Moment;
-use crate::{Event, Now, RunState, SessionState, Step, Uncertain, snapshot};
+use crate::decision_time::DecisionTime;
+use crate::{Decision, Event, Now, RunState, SessionState, Uncertain, snapshot};
 
 /// A record that can't follow the last one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -94,18 +94,18 @@ impl Actor {
         if !is_complete || actor.head().next() != snapshot.seq {
             return None;
         }
-        actor.apply(&snapshot.entry, Moment::of(snapshot));
+        actor.apply(&snapshot.entry, DecisionTime::of(snapshot));
         Some(actor)
     }
 
     /// Decides on `event`. The state already includes the returned entries; if they can't be stored, discard the
     /// state and fold the log again. An event for the other kind of actor changes nothing.
     #[must_use]
-    pub fn decide(&mut self, event: Event, now: Now) -> Step {
+    pub fn decide(&mut self, event: Event, now: Now) -> Decision {
         match (self, event) {
             (Self::Run(state), Event::Run(event)) => state.decide(event, now),
             (Self::Session(state), Event::Session(event)) => state.decide(event, now),
-            (Self::Run(_), Event::Session(_)) | (Self::Session(_), Event::Run(_)) => Step::default(),
+            (Self::Run(_), Event::Session(_)) | (Self::Session(_), Event::Run(_)) => Decision::default(),
         }
     }
 
@@ -134,11 +134,11 @@ impl Actor {
         if self.has_ended() && !may_follow_end {
             return Err(ReplayError::AfterEnd { actor, found });
         }
-        self.apply(&record.entry, Moment::of(record));
+        self.apply(&record.entry, DecisionTime::of(record));
         Ok(())
     }
 
-    fn apply(&mut self, entry: &Entry, now: Moment) {
+    fn apply(&mut self, entry: &Entry, now: DecisionTime) {
         match self {
             Self::Run(state) => state.apply(entry, now),
             Self::Session(state) => state.apply(entry, now),

@@ -57,7 +57,7 @@ pub enum RunEvent {
         policy: Box<RunPolicy>,
     },
     /// Starts the run as a fork of another agent's conversation; ignored once it has started.
-    Fork(Box<ForkWish>),
+    Fork(Box<RunForkRequest>),
     /// A run was forked from the conversation of one of this run's agents.
     Forked(Forked),
     /// Some processes of the run could not be ended. Counts at any time.
@@ -67,7 +67,7 @@ pub enum RunEvent {
     /// A session reports the usage of a model call.
     Settle(SettleNote),
     /// A session has ended or was suspended.
-    SessionRests {
+    SessionStopped {
         /// The session.
         session: SessionId,
         /// The outcome.
@@ -180,7 +180,7 @@ pub enum RunEvent {
 
 /// The start of a run as a fork of another agent's conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ForkWish {
+pub struct RunForkRequest {
     /// The run's goal.
     pub goal: String,
     /// The first agent's goal: the one that the conversation began with.
@@ -481,26 +481,26 @@ pub enum SessionEvent {
         attempts_max: u32,
     },
     /// The agent that the entry `started` requested is done, or there is none.
-    ChildDone {
+    SubAgentFinished {
         /// The entry.
         started: Seq,
         /// The agent's report.
-        report: ChildReport,
+        report: SubAgentReport,
     },
     /// The agent that the entry `started` requested is suspended.
-    ChildRests {
+    SubAgentSuspended {
         /// The entry.
         started: Seq,
         /// The agent's outcome.
         outcome: Outcome,
     },
     /// The agent that the entry `started` requested was suspended, and works again or is about to.
-    ChildGoesOn {
+    SubAgentResumed {
         /// The entry.
         started: Seq,
     },
     /// The session yields its slot at its next check.
-    MakeWay {
+    YieldSlot {
         /// The agent that gets the slot, if any.
         to: Option<SessionId>,
         /// Milliseconds after which a model call in flight is aborted.
@@ -585,7 +585,7 @@ pub enum WorktreeResult {
 
 /// The result of a call for another agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ChildReport {
+pub struct SubAgentReport {
     /// The status of the call.
     pub status: ToolStatus,
     /// The text for the requesting agent.

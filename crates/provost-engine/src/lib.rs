@@ -9,8 +9,8 @@
 //! lease, are ignored here, so that correctness doesn't depend on a lease.
 
 mod actor;
+mod decision_time;
 mod event;
-mod moment;
 mod permission;
 mod reminder;
 mod retry;
@@ -23,8 +23,8 @@ mod view;
 
 pub use actor::{Actor, ActorStatus, ReplayError};
 pub use event::{
-    Answer, ChildReport, Event, ForkStart, ForkWish, JudgeReport, LimitUse, Now, ReserveRequest, RunEvent,
-    SessionEvent, SettleNote, StopCheckResult, ToolResult, WorktreeResult,
+    Answer, Event, ForkStart, JudgeReport, LimitUse, Now, ReserveRequest, RunEvent, RunForkRequest,
+    SessionEvent, SettleNote, StopCheckResult, SubAgentReport, ToolResult, WorktreeResult,
 };
 pub use permission::{
     Pattern, PatternError, Permissions, Ruling, ScriptNames, agent_names, names_of, narrowest_pattern,
@@ -34,18 +34,18 @@ pub use provost_event::RetryPolicy;
 pub use reminder::reminder_announcement;
 pub use retry::{RetryTracker, restart_delay_ms, retry_delay_ms};
 pub use run::{
-    Acquired, AgentNumber, AgentStanding, AgentStatus, Attempt, ExecutionTracker, FlowProblem,
-    LAST_WORDS_TOKENS, Ledger, Refusal, RunState, SPAWN_TOOL, SlotMove, SpawnTracker, StepNumber,
-    StepStanding, StepTracker, StepWait, Then, USEFUL_OUTPUT_TOKENS, Uncertain, agent_tool, check_flow,
-    judged_spawn_tool, spawn_tool, told_of_goal,
+    Acquired, AgentNumber, AgentState, AgentStatus, Attempt, ExecutionTracker, FINAL_SUMMARY_TOKENS,
+    FlowProblem, Ledger, Refusal, RunState, SPAWN_TOOL, SlotMove, SpawnTracker, StepNumber, StepStatus,
+    StepTracker, StepWait, Then, USEFUL_OUTPUT_TOKENS, Uncertain, agent_tool, check_flow, judged_spawn_tool,
+    spawn_tool, told_of_goal,
 };
 pub use session::{
-    GoalStatus, JUDGE_TOKENS, PendingApproval, ProgressReport, ProgressState, SessionState, Standing,
+    GoalStatus, JUDGE_TOKENS, PendingApproval, ProgressReport, ProgressState, SessionState, SessionStatus,
     kind_of_text,
 };
 pub use step::{
-    CallDetails, Consult, ConsultDetails, Effect, EffectRequest, JudgeCall, Message, Step, StopCheck, Think,
-    ToolRun, Untouched, View, WantedAgent, WorktreeCheck, WorktreeOrder,
+    CallDetails, CallModel, CleanWorktree, Decision, Effect, EffectRequest, HookCall, HookCallDetails,
+    JudgeCall, Message, StopCheck, ToolRun, View, WantedAgent, WorktreeCheck, WorktreeOrder,
 };
 pub use tokens::tokens_of;
 pub use view::{ResultText, image_line};

@@ -40,7 +40,7 @@ pub use shell::ScriptNames;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Permissions {
     rules: Vec<Rule>,
-    otherwise: Permission,
+    default: Permission,
     workspace: PathBuf,
     /// The permissions of the agents above, which also apply.
     bounds: Vec<Self>,
@@ -80,7 +80,7 @@ impl Permissions {
     ///
     /// # Errors
     /// The first pattern that can't be read. Also an `allow` or `approved` one that begins with `~/`: the user's
-    /// home directory isn't known here.
+    /// backend directory isn't known here.
     pub fn new(policy: &PermissionPolicy, workspace: &Path) -> Result<Self, PatternError> {
         for (kind, text) in patterns(policy) {
             let pattern = Pattern::parse(text)?;
@@ -97,7 +97,7 @@ impl Permissions {
     #[must_use]
     pub fn of_policy(policy: &PermissionPolicy, workspace: &Path) -> Self {
         let rules = patterns(policy).filter_map(|(kind, text)| Rule::new(kind, text)).collect();
-        Self { rules, otherwise: policy.otherwise, workspace: workspace.to_owned(), bounds: Vec::new() }
+        Self { rules, default: policy.default, workspace: workspace.to_owned(), bounds: Vec::new() }
     }
 
     /// The permissions of an agent that works in `workspace`, restricted by those of the agents above.
@@ -116,7 +116,7 @@ impl Permissions {
     /// Whether nothing is ever asked or denied.
     #[must_use]
     pub fn is_open(&self) -> bool {
-        self.otherwise == Permission::Allow
+        self.default == Permission::Allow
             && !self.rules.iter().any(|rule| matches!(rule.kind, Kind::Ask | Kind::Deny))
             && self.bounds.iter().all(Self::is_open)
     }
@@ -151,7 +151,7 @@ impl Permissions {
 
     /// The ruling on a call that no pattern denies or asks about.
     fn covered(&self, call: &Call<'_>, coverage: &Coverage<'_>) -> Ruling {
-        let denies = self.otherwise == Permission::Deny;
+        let denies = self.default == Permission::Deny;
         let by = |((allowed, approved), asked): ((&Option<_>, &Option<_>), &bool)| {
             allowed.or(approved.filter(|_| *asked || !denies))
         };
@@ -172,12 +172,12 @@ impl Permissions {
     }
 
     fn by_default(&self) -> Ruling {
-        let why = match self.otherwise {
-            Permission::Allow => "calls that no pattern speaks of may be made",
-            Permission::Ask => "somebody must agree to calls that no pattern speaks of",
-            Permission::Deny => "calls that no pattern speaks of are never made",
+        let why = match self.default {
+            Permission::Allow => "calls that match no pattern are allowed",
+            Permission::Ask => "calls that match no pattern need approval",
+            Permission::Deny => "calls that match no pattern are denied",
         };
-        Ruling { permission: self.otherwise, rule: None, why: why.to_owned(), by_default: true }
+        Ruling { permission: self.default, rule: None, why: why.to_owned(), by_default: true }
     }
 }
 
@@ -202,7 +202,7 @@ fn asked(rules: &[&Rule], call: &Call<'_>, coverage: &Coverage<'_>) -> Option<Ru
     let open =
         |rule: &&Rule| (0..call.parts()).any(|part| !approved(part) && rule.pattern.touches_part(call, part));
     let asks = rules.iter().copied().filter(|rule| rule.kind == Kind::Ask).filter(open);
-    most_specific(asks).map(|rule| rule.ruling(Permission::Ask, "wants somebody to agree to it"))
+    most_specific(asks).map(|rule| rule.ruling(Permission::Ask, "requires approval"))
 }
 
 /// Which patterns cover which parts of a call.

@@ -25,15 +25,15 @@ use provost_event::{
 
 use serde::{Deserialize, Serialize};
 
-pub use agent::AgentStanding;
+pub use agent::AgentState;
 pub use brief::{SPAWN_TOOL, agent_tool, judged_spawn_tool, spawn_tool, told_of_goal};
-pub use flow::{Attempt, FlowProblem, StepNumber, StepStanding, StepTracker, StepWait, check_flow};
-pub use ledger::{ExecutionTracker, LAST_WORDS_TOKENS, Ledger, Refusal, USEFUL_OUTPUT_TOKENS, Uncertain};
+pub use flow::{Attempt, FlowProblem, StepNumber, StepStatus, StepTracker, StepWait, check_flow};
+pub use ledger::{ExecutionTracker, FINAL_SUMMARY_TOKENS, Ledger, Refusal, USEFUL_OUTPUT_TOKENS, Uncertain};
 pub(crate) use orchestrate::DELIVERED;
 pub use spawn::{Acquired, AgentNumber, SlotMove, SpawnTracker, Then};
 
 use crate::ActorStatus;
-use crate::moment::Moment;
+use crate::decision_time::DecisionTime;
 use crate::retry::RetryTracker;
 use crate::snapshot::{self, Snapshots};
 use crate::step::StepBuilder;
@@ -60,7 +60,7 @@ pub struct AgentStatus<'a> {
     /// Its priority; absent once its work is over.
     pub priority: Option<Priority>,
     /// Its status.
-    pub standing: AgentStanding,
+    pub standing: AgentState,
     /// The part of the run's budget for it and those below it.
     pub budget: Budget,
     /// Turns that it took itself.
@@ -284,7 +284,7 @@ impl Snapshots for RunState {
         self.head.0.saturating_sub(self.snapshot.0) >= size.max(snapshot::EVERY)
     }
 
-    fn take_in(&mut self, entry: &Entry, now: Moment) {
+    fn take_in(&mut self, entry: &Entry, now: DecisionTime) {
         self.apply(entry, now);
     }
 }

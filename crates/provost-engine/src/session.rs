@@ -1,23 +1,23 @@
 //! One agent's actor: its state (the fold of its log) and its decisions.
 //!
-//! A turn goes `Ready` → (hooks) → (budget) → `Thinking` → `Acting` or `Wishing` → `Ready`. Every phase follows
+//! A turn goes `Ready` → (hooks) → (budget) → `Thinking` → `Acting` or `CheckingStop` → `Ready`. Every phase follows
 //! from the entries alone, so that a state that is read back from the log continues in the same phase.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use provost_event::{
-    AgentPolicy, CallId, Dimension, Elapsed, Entry, HookSubject, Json, Outcome, Plan, Purpose, Seq,
+    AgentPolicy, CallId, Dimension, Elapsed, Entry, HookTrigger, Json, Outcome, Plan, Purpose, Seq,
     SessionId, SessionSource, ToolSpec,
 };
 
 use serde::{Deserialize, Serialize};
 
+use crate::decision_time::DecisionTime;
 use crate::event::ToolResult;
-use crate::moment::Moment;
 use crate::permission::Permissions;
 use crate::snapshot::{self, Snapshots};
 use crate::step::StepBuilder;
-use crate::{Now, SessionEvent, Step};
+use crate::{Decision, Now, SessionEvent};
 
 mod act;
 mod announce;
@@ -30,11 +30,12 @@ mod compact;
 mod context;
 mod decide;
 mod delegate;
+mod final_summary;
 mod fold;
 mod fork;
 mod gate;
 mod goal;
-mod hear;
+mod hook_decisions;
 mod outage;
 mod progress;
 mod recover;
@@ -42,13 +43,12 @@ mod repeats;
 mod stop;
 mod terminal;
 mod worktree;
-mod wrap_up;
 
 use call::{Call, Consent, Stage, Word};
 use compact::Compactions;
 use context::Context;
 use goal::GoalTrack;
-use outage::Asked;
+use outage::ModelSelection;
 use progress::Progress;
 use repeats::{CallsOfTurn, Repeats};
 use terminal::TerminalTrack;
@@ -60,7 +60,7 @@ pub use progress::{ProgressReport, ProgressState, kind_of_text};
 
 /// The status of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Standing {
+pub enum SessionStatus {
     /// It has not been started.
     New,
     /// It is worked on.
@@ -71,7 +71,7 @@ pub enum Standing {
         next: u32,
     },
     /// It is suspended or has ended.
-    Rests(Outcome),
+    Stopped(Outcome),
 }
 
 /// The phase of a session within a turn.
@@ -97,7 +97,7 @@ enum Phase {
     Acting,
     /// The agent asks to stop, or its goal is verified; hooks or stop hooks are called by the effect that this
     /// entry opened.
-    Wishing(Seq),
+    CheckingStop(Seq),
     /// The goal is verified; a judge is next, and budget for it was requested.
     Verifying,
     /// A judge is called, by this entry.
@@ -147,7 +147,7 @@ struct Block {
 
 /// The questions that hooks have already answered, and the notices that the model has already got.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Told {
+struct Announcements {
     /// The start or the resumption of the session.
     session: bool,
     goal: bool,
@@ -162,10 +162,10 @@ struct Told {
     /// A compaction that hooks have yet to be notified of.
     compaction_untold: bool,
     /// A final summary was requested at the present limit.
-    wrapped_up: bool,
+    final_summary_finished: bool,
 }
 
-impl Told {
+impl Announcements {
     /// The percentage of a limit in the model's last notice.
     const fn percent_of(&self, dimension: Dimension) -> u8 {
         let [tokens, money, turns, time] = self.limits;
@@ -241,7 +241,7 @@ pub struct SessionState {
     /// It stops only because its sub-agents are suspended.
     stops_for_child: bool,
     /// The outcome of a suspended sub-agent that it waits for, if any.
-    child_rests: Option<Outcome>,
+    sub_agent_outcome: Option<Outcome>,
     /// The state of its goal, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     goal_track: Option<Box<GoalTrack>>,
@@ -259,7 +259,7 @@ pub struct SessionState {
     elapsed: Elapsed,
     /// The model that is called, and its failures.
     #[serde(default)]
-    asked: Asked,
+    asked: ModelSelection,
     calls: Vec<Call>,
     counters: Counters,
     repeats: Repeats,
@@ -278,8 +278,8 @@ pub struct SessionState {
     /// The purpose of the model call in flight.
     purpose: Purpose,
     /// The phase to return to after the final summary at a limit.
-    before_last_words: Option<Phase>,
-    last_words: Option<String>,
+    before_final_summary: Option<Phase>,
+    final_summary: Option<String>,
     /// The agent's text in the current turn; that of the last turn until the next model call.
     turn_text: String,
     text_is_of_last_turn: bool,
@@ -296,9 +296,9 @@ pub struct SessionState {
     /// The last snapshot entry.
     snapshot: Seq,
     /// The open questions to hooks, by the entry that asks.
-    questions: BTreeMap<Seq, HookSubject>,
+    questions: BTreeMap<Seq, HookTrigger>,
     approvals: BTreeMap<Seq, PendingApproval>,
-    told: Told,
+    told: Announcements,
     source: SessionSource,
     #[serde(skip)]
     held: Held,
@@ -323,14 +323,14 @@ impl SessionState {
             stopping: None,
             yielding: None,
             stops_for_child: false,
-            child_rests: None,
+            sub_agent_outcome: None,
             goal_track: None,
             plan: None,
             tree: None,
             terminal: None,
             ends: None,
             elapsed: Elapsed::default(),
-            asked: Asked::default(),
+            asked: ModelSelection::default(),
             calls: Vec::new(),
             counters: Counters::default(),
             repeats: Repeats::default(),
@@ -343,8 +343,8 @@ impl SessionState {
             said: VecDeque::new(),
             written: VecDeque::new(),
             purpose: Purpose::Turn,
-            before_last_words: None,
-            last_words: None,
+            before_final_summary: None,
+            final_summary: None,
             turn_text: String::new(),
             text_is_of_last_turn: false,
             unheard: false,
@@ -355,7 +355,7 @@ impl SessionState {
             snapshot: Seq::START,
             questions: BTreeMap::new(),
             approvals: BTreeMap::new(),
-            told: Told::default(),
+            told: Announcements::default(),
             source: SessionSource::Startup,
             held: Held::default(),
         }
@@ -369,14 +369,14 @@ impl SessionState {
 
     /// The status.
     #[must_use]
-    pub fn standing(&self) -> Standing {
+    pub fn standing(&self) -> SessionStatus {
         match (&self.outcome, self.phase) {
-            (Some(outcome), _) => Standing::Rests(outcome.clone()),
-            (None, Phase::New) => Standing::New,
+            (Some(outcome), _) => SessionStatus::Stopped(outcome.clone()),
+            (None, Phase::New) => SessionStatus::New,
             (None, Phase::Between) if self.stopping.is_none() => {
-                Standing::BetweenTurns { next: self.next_turn() }
+                SessionStatus::BetweenTurns { next: self.next_turn() }
             }
-            (None, _) => Standing::Live,
+            (None, _) => SessionStatus::Live,
         }
     }
 
@@ -390,7 +390,7 @@ impl SessionState {
     /// with.
     #[must_use]
     pub fn last_text(&self) -> &str {
-        self.last_words.as_deref().unwrap_or(&self.turn_text)
+        self.final_summary.as_deref().unwrap_or(&self.turn_text)
     }
 
     /// The agent's plan as last stated; absent while it has none.
@@ -441,7 +441,7 @@ impl SessionState {
             Phase::MakingWorktree(seq)
             | Phase::Thinking(seq)
             | Phase::Waiting(seq)
-            | Phase::Wishing(seq)
+            | Phase::CheckingStop(seq)
             | Phase::Judging(seq)
             | Phase::JudgeWaits(seq) => {
                 // Once the last questions are asked, only their answers are awaited.
@@ -478,12 +478,12 @@ impl SessionState {
         self.outcome.as_ref().is_some_and(Outcome::is_final)
     }
 
-    pub(crate) fn decide(&mut self, event: SessionEvent, now: Now) -> Step {
+    pub(crate) fn decide(&mut self, event: SessionEvent, now: Now) -> Decision {
         let mut deciding = Deciding { state: self, step: StepBuilder::at(now), entropy: now.entropy };
         deciding.on(event);
-        let moment = deciding.step.now();
+        let decision_time = deciding.step.now();
         let step = deciding.step.finish();
-        if self.outcome.is_some() { step } else { snapshot::taken(self, step, moment) }
+        if self.outcome.is_some() { step } else { snapshot::taken(self, step, decision_time) }
     }
 
     /// Restores from the log's first entry what a snapshot leaves out.
@@ -527,7 +527,7 @@ impl Snapshots for SessionState {
         self.head.0.saturating_sub(self.snapshot.0) >= size.max(snapshot::EVERY)
     }
 
-    fn take_in(&mut self, entry: &Entry, now: Moment) {
+    fn take_in(&mut self, entry: &Entry, now: DecisionTime) {
         self.apply(entry, now);
     }
 }

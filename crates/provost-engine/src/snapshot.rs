@@ -4,8 +4,8 @@ use provost_event::{Entry, Json, Snapshot};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::Step;
-use crate::moment::Moment;
+use crate::Decision;
+use crate::decision_time::DecisionTime;
 
 /// Minimum number of entries between two snapshots.
 pub(crate) const EVERY: u64 = 1_000;
@@ -22,11 +22,11 @@ pub(crate) trait Snapshots: Serialize {
     fn is_due(&self) -> bool;
 
     /// Folds in an entry.
-    fn take_in(&mut self, entry: &Entry, now: Moment);
+    fn take_in(&mut self, entry: &Entry, now: DecisionTime);
 }
 
 /// Appends a snapshot of `state` to `step`, if one is due. A step without entries never gets one.
-pub(crate) fn taken(state: &mut impl Snapshots, mut step: Step, now: Moment) -> Step {
+pub(crate) fn taken(state: &mut impl Snapshots, mut step: Decision, now: DecisionTime) -> Decision {
     if step.entries.is_empty() || !state.is_due() {
         return step;
     }

@@ -3,18 +3,18 @@
 use std::path::PathBuf;
 
 use provost_event::{
-    ActorKey, CallId, Effort, Entry, GoalTrigger, HookSubject, Json, NamedScript, Priority, Purpose, Seq,
+    ActorKey, CallId, Effort, Entry, GoalTrigger, HookTrigger, Json, NamedScript, Priority, Purpose, Seq,
     SessionId, Timestamp,
 };
 use serde::{Deserialize, Serialize};
 
-use crate::moment::Moment;
+use crate::decision_time::DecisionTime;
 use crate::{Event, Now};
 
 /// The result of one decision. A backend stores `entries`, `effects` and `closed` atomically, together with the
 /// steps that `messages` lead to or with the messages themselves; only then are effects performed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Step {
+pub struct Decision {
     /// Entries to append, in order; the state already includes them.
     pub entries: Vec<Entry>,
     /// Effects to perform, each named by the entry that opened it.
@@ -27,7 +27,7 @@ pub struct Step {
     pub messages: Vec<Message>,
 }
 
-impl Step {
+impl Decision {
     /// Whether the event changed nothing: it was a duplicate, late, or not meant for this state.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -58,7 +58,7 @@ pub struct EffectRequest {
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
     /// Call the model. Answered by `Answered` or `ModelFailed`.
-    Think(Think),
+    CallModel(CallModel),
     /// Run a tool. Answered by `ToolDone`.
     RunTool(ToolRun),
     /// Call the stop hooks. Answered by `StopChecked`.
@@ -66,7 +66,7 @@ pub enum Effect {
     /// Call a judge on whether the goal is reached. Answered by `Judged`.
     Judge(JudgeCall),
     /// Call hooks. Answered by `HooksAnswered`.
-    AskHooks(Consult),
+    AskHooks(HookCall),
     /// Make a session's worktree, or find the existing one. Answered by `WorktreeReady`.
     MakeWorktree(WorktreeOrder),
     /// Inspect a session's changes to its worktree. Answered by `WorktreeChecked`.
@@ -92,7 +92,7 @@ pub enum Effect {
 
 /// A model call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Think {
+pub struct CallModel {
     /// The session.
     pub session: SessionId,
     /// The turn.
@@ -122,11 +122,11 @@ pub struct Think {
     #[serde(default)]
     pub effort: Option<Effort>,
     /// The factor on the usual time that it may be silent.
-    #[serde(default = "Think::once")]
+    #[serde(default = "CallModel::once")]
     pub patience: u32,
 }
 
-impl Think {
+impl CallModel {
     const fn once() -> u32 {
         1
     }
@@ -239,13 +239,13 @@ pub struct WorktreeCheck {
     /// The commit that it began with.
     pub commit: String,
     /// What happens to it if it is unchanged.
-    pub untouched: Untouched,
+    pub when_clean: CleanWorktree,
 }
 
 /// What happens to an unchanged worktree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Untouched {
+pub enum CleanWorktree {
     /// It stays: its session may be resumed.
     Stays,
     /// It is removed with its branch.
@@ -254,15 +254,15 @@ pub enum Untouched {
 
 /// A call of the hooks of a hook point.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Consult {
+pub struct HookCall {
     /// The session.
     pub session: SessionId,
     /// The turn, from 1.
     pub turn: u32,
     /// The trigger, as logged.
-    pub about: HookSubject,
+    pub about: HookTrigger,
     /// Additional input for the hooks.
-    pub details: ConsultDetails,
+    pub details: HookCallDetails,
     /// The remaining time of the session's limit, in milliseconds; absent without one. It includes the time to end
     /// the hooks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -272,7 +272,7 @@ pub struct Consult {
 /// Input for hooks in addition to the logged trigger.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ConsultDetails {
+pub enum HookCallDetails {
     /// None.
     None,
     /// Of a model call.
@@ -376,16 +376,16 @@ pub struct JudgeCall {
 /// Collects a step while it is being decided.
 #[derive(Debug)]
 pub(crate) struct StepBuilder {
-    now: Moment,
-    step: Step,
+    now: DecisionTime,
+    step: Decision,
 }
 
 impl StepBuilder {
     pub(crate) fn at(now: Now) -> Self {
-        Self { now: Moment { at: now.at, elapsed: now.elapsed }, step: Step::default() }
+        Self { now: DecisionTime { at: now.at, elapsed: now.elapsed }, step: Decision::default() }
     }
 
-    pub(crate) const fn now(&self) -> Moment {
+    pub(crate) const fn now(&self) -> DecisionTime {
         self.now
     }
 
@@ -411,7 +411,7 @@ impl StepBuilder {
         self.step.messages.push(message);
     }
 
-    pub(crate) fn finish(self) -> Step {
+    pub(crate) fn finish(self) -> Decision {
         self.step
     }
 }

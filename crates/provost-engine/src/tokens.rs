@@ -48,14 +48,14 @@ impl Class {
 
 /// The current stretch of letters, digits and the characters that join them.
 #[derive(Debug, Default)]
-struct Stretch {
+struct TokenRun {
     bytes: u64,
     /// Runs of one class in it.
     runs: u64,
     tokens: u64,
 }
 
-impl Stretch {
+impl TokenRun {
     /// Adds a finished run of one class. Returns the tokens that this settles.
     fn end_of(&mut self, class: Class, length: u64) -> u64 {
         if matches!(class, Class::Space | Class::Punctuation | Class::Other) {
@@ -84,7 +84,7 @@ const ENCODED_BYTES: u64 = 20;
 #[must_use]
 pub fn tokens_of(text: &str) -> u64 {
     let (mut sum, mut class, mut length) = (0_u64, Class::Space, 0_u64);
-    let mut stretch = Stretch::default();
+    let mut stretch = TokenRun::default();
     for next in text.bytes().map(Class::of) {
         if next == class {
             length += 1;

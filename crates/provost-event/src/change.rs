@@ -212,7 +212,6 @@ fn called(path: &str) -> String {
     match path.as_str() {
         "system_prompt" => "agent.instructions".to_owned(),
         "budget.money" => "budget.usd".to_owned(),
-        "permissions.otherwise" => "permissions.default".to_owned(),
         "limits.stop_blocks_max" => "limits.stop_blocks".to_owned(),
         other => other.strip_suffix("_ms").unwrap_or(other).to_owned(),
     }

@@ -80,7 +80,7 @@ pub struct AsideCall {
 
 /// An agent's final summary at a limit. It isn't part of the conversation: a resumed agent doesn't see it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WrappedUp {
+pub struct FinalSummaryFinished {
     /// The progress of the work, in the agent's words; empty if there is no summary.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,

@@ -3,14 +3,15 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AgentAskedAgain, AgentPolicy, AgentPolicyChanged, AgentRetryScheduled, ApprovalRequested,
+    AgentAskedAgain, AgentFinished, AgentPolicy, AgentPolicyChanged, AgentResumeRequested,
+    AgentRetryScheduled, AgentSpawned, AgentStarted, AgentSuspended, AgentYieldRequested, ApprovalRequested,
     ApprovalResolved, BlobId, Block, Budget, BudgetCharged, BudgetExhausted, BudgetReserved, CallId,
-    ChildFinished, ChildGoesOn, ChildPaused, ChildRested, ChildResumed, ChildSpawned, ChildStarted,
-    ChildYields, Compacted, Dimension, ErrorClass, Forked, GoalCheckStarted, GoalCleared, GoalJudged,
-    GoalVerdict, HooksAsked, HooksDecided, Image, Json, MicroDollars, ModelChanged, OutageWaitChanged,
-    Outcome, PermissionDecided, Plan, ProviderAwaited, Reprioritized, RunPolicy, RunPolicyChanged, Seq,
-    SessionFork, SessionId, Snapshot, StepEnded, StopReport, TerminalEnding, TerminalNoted, Usage, Worktree,
-    WorktreeAsked, WorktreeFound, WorktreeMade, WrappedUp, YieldRequested,
+    Compacted, Dimension, ErrorClass, FinalSummaryFinished, Forked, GoalCheckStarted, GoalCleared,
+    GoalJudged, GoalVerdict, HooksAsked, HooksDecided, Image, Json, MicroDollars, ModelChanged,
+    OutageWaitChanged, Outcome, PermissionDecided, Plan, ProviderAwaited, Reprioritized, RunPolicy,
+    RunPolicyChanged, Seq, SessionFork, SessionId, Snapshot, StepEnded, StopReport, SubAgentResumed,
+    SubAgentSuspended, TerminalEnding, TerminalNoted, Usage, Worktree, WorktreeAsked, WorktreeFound,
+    WorktreeMade, YieldRequested,
 };
 
 macro_rules! entries {
@@ -102,7 +103,7 @@ entries! {
     /// Part of the model's view of the log is replaced by a shorter form.
     Compacted = "compacted",
     /// The agent's final summary at a limit.
-    WrappedUp = "wrapped_up",
+    FinalSummaryFinished = "final_summary_finished",
     /// A session's state as of this entry, to restore it from.
     Snapshot = "snapshot",
     /// The stop hooks' verdicts.
@@ -126,21 +127,21 @@ entries! {
     /// A limit was reached.
     BudgetExhausted = "budget_exhausted",
     /// An agent was spawned.
-    ChildSpawned = "child_spawned",
+    AgentSpawned = "agent_spawned",
     /// An agent that has delivered its result is asked to continue.
     AgentAskedAgain = "agent_asked_again",
     /// An agent got a slot, and starts or continues.
-    ChildStarted = "child_started",
+    AgentStarted = "agent_started",
     /// An agent was asked to yield.
-    ChildYields = "child_yields",
+    AgentYieldRequested = "agent_yield_requested",
     /// An agent is suspended without a slot.
-    ChildPaused = "child_paused",
+    AgentSuspended = "agent_suspended",
     /// A suspended agent is to be resumed.
-    ChildResumed = "child_resumed",
+    AgentResumeRequested = "agent_resume_requested",
     /// An agent has failed, and is restarted later.
     AgentRetryScheduled = "agent_retry_scheduled",
     /// An agent has finished.
-    ChildFinished = "child_finished",
+    AgentFinished = "agent_finished",
     /// An agent's priority has changed.
     Reprioritized = "reprioritized",
     /// An attempt at a workflow step has ended.
@@ -148,9 +149,9 @@ entries! {
     /// The session is to yield to another agent.
     YieldRequested = "yield_requested",
     /// A sub-agent that the session waits for is suspended.
-    ChildRested = "child_rested",
+    SubAgentSuspended = "sub_agent_suspended",
     /// A suspended sub-agent runs again.
-    ChildGoesOn = "child_goes_on",
+    SubAgentResumed = "sub_agent_resumed",
     /// The session's worktree was created.
     WorktreeMade = "worktree_made",
     /// The intent of inspecting the session's worktree.
@@ -328,7 +329,7 @@ pub enum Purpose {
     /// A summary of the conversation, to replace its older part.
     Summary,
     /// A final summary at a limit. No tool is called after it.
-    WrapUp,
+    FinalSummary,
     /// A verdict on the goal. It is another model that is called, and it sees only the evidence.
     Judge,
 }

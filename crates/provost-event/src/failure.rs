@@ -23,7 +23,7 @@ pub enum ErrorClass {
     /// The provider failed (5xx), or timed out or collided on its side (408, 409).
     Server,
     /// The answer violates the wire format.
-    Nonsense,
+    MalformedResponse,
     /// The request is wrong (400 and other 4xx).
     InvalidRequest,
     /// The key is missing or wrong (401).
@@ -74,7 +74,7 @@ impl ErrorClass {
             | Self::RateLimited
             | Self::Overloaded
             | Self::Server
-            | Self::Nonsense => true,
+            | Self::MalformedResponse => true,
             Self::InvalidRequest
             | Self::Unauthorized
             | Self::Forbidden
@@ -101,7 +101,7 @@ impl ErrorClass {
     #[must_use]
     pub const fn may_restart(self) -> bool {
         match self {
-            Self::Program | Self::NoAnswer | Self::Nonsense | Self::Aborted => true,
+            Self::Program | Self::NoAnswer | Self::MalformedResponse | Self::Aborted => true,
             Self::Transport
             | Self::Cut
             | Self::Stalled
@@ -140,7 +140,7 @@ impl ErrorClass {
             Self::RateLimited => "rate limited",
             Self::Overloaded => "the provider is overloaded",
             Self::Server => "the provider failed",
-            Self::Nonsense => "the provider answered nonsense",
+            Self::MalformedResponse => "the provider sent a malformed response",
             Self::InvalidRequest => "the provider refused the request",
             Self::Unauthorized => "the provider refused the key",
             Self::Forbidden => "the key may not do this",
@@ -156,7 +156,7 @@ impl ErrorClass {
             Self::Storage => "the log can't be written",
             Self::Program => "the program failed",
             Self::ProgramGone => "the program can't go on",
-            Self::Unanswered => "nobody answered the program",
+            Self::Unanswered => "the program got no answer",
         }
     }
 }

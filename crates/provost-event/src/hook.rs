@@ -4,29 +4,29 @@ use serde::{Deserialize, Serialize};
 
 use crate::{CallId, NamedScript, Outcome, Seq, SessionId};
 
-macro_rules! moments {
-    ($($(#[$doc:meta])* $moment:ident = $name:literal,)*) => {
+macro_rules! points {
+    ($($(#[$doc:meta])* $point:ident = $name:literal,)*) => {
         /// A hook point.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(rename_all = "snake_case")]
-        pub enum HookMoment {
-            $($(#[$doc])* $moment,)*
+        pub enum HookPoint {
+            $($(#[$doc])* $point,)*
         }
 
-        impl HookMoment {
+        impl HookPoint {
             /// All hook points, in the order of a run.
-            pub const ALL: &'static [Self] = &[$(Self::$moment),*];
+            pub const ALL: &'static [Self] = &[$(Self::$point),*];
 
             /// Its name in settings and logs.
             #[must_use]
             pub const fn name(self) -> &'static str {
-                match self { $(Self::$moment => $name,)* }
+                match self { $(Self::$point => $name,)* }
             }
         }
     };
 }
 
-moments! {
+points! {
     /// A session starts or continues.
     SessionStart = "session_start",
     /// A sub-agent starts.
@@ -71,7 +71,7 @@ moments! {
     SessionEnd = "session_end",
 }
 
-impl HookMoment {
+impl HookPoint {
     /// The hook point at which an agent with this parent stops.
     #[must_use]
     pub const fn stop(parent: Option<SessionId>) -> Self {
@@ -88,7 +88,7 @@ pub struct HookPolicy {
     /// Its name, unique among the policy's hooks.
     pub name: String,
     /// Its hook point.
-    pub moment: HookMoment,
+    pub point: HookPoint,
     /// The tools (or sources, kinds) that it is called for, as written; all if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub matcher: Option<String>,
@@ -116,13 +116,13 @@ impl HookPolicy {
     /// To scripts for Claude Code, a session is one that a person started: they get a sub-agent's start and end as
     /// sub-agent events. The end of an agent that another agent waits for sends no notification to a person.
     #[must_use]
-    pub fn is_asked(&self, about: &HookSubject, parent: Option<SessionId>) -> bool {
-        use HookMoment as M;
-        if !about.moments().contains(&self.moment) {
+    pub fn is_asked(&self, about: &HookTrigger, parent: Option<SessionId>) -> bool {
+        use HookPoint as M;
+        if !about.points().contains(&self.point) {
             return false;
         }
-        let of_session = matches!(self.moment, M::SessionStart | M::StopFailure | M::SessionEnd);
-        let of_ends = self.moment == M::Notification && matches!(about, HookSubject::Closing { .. });
+        let of_session = matches!(self.point, M::SessionStart | M::StopFailure | M::SessionEnd);
+        let of_ends = self.point == M::Notification && matches!(about, HookTrigger::Closing { .. });
         let is_persons = of_ends || (of_session && self.contract == HookContract::Claude);
         parent.is_none() || !is_persons
     }
@@ -180,11 +180,11 @@ pub enum OnFailure {
 }
 
 impl OnFailure {
-    /// The default at `moment`: tool calls need an answer, everything else continues.
+    /// The default at `point`: tool calls need an answer, everything else continues.
     #[must_use]
-    pub const fn default_at(moment: HookMoment) -> Self {
-        match moment {
-            HookMoment::PreToolCall => Self::Deny,
+    pub const fn default_at(point: HookPoint) -> Self {
+        match point {
+            HookPoint::PreToolCall => Self::Deny,
             _ => Self::Continue,
         }
     }
@@ -193,7 +193,7 @@ impl OnFailure {
 /// What triggers a hook call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum HookSubject {
+pub enum HookTrigger {
     /// The session starts (`startup`) or continues (`resume`).
     Session {
         /// Which of the two.
@@ -267,11 +267,11 @@ pub enum HookSubject {
     },
 }
 
-impl HookSubject {
+impl HookTrigger {
     /// The hook points whose hooks are called for it.
     #[must_use]
-    pub fn moments(&self) -> &'static [HookMoment] {
-        use HookMoment as M;
+    pub fn points(&self) -> &'static [HookPoint] {
+        use HookPoint as M;
         match self {
             Self::Session { .. } => &[M::SessionStart],
             Self::Subagent => &[M::SubagentStart, M::SessionStart],
@@ -316,7 +316,7 @@ pub enum SessionSource {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HooksAsked {
     /// Its trigger.
-    pub about: HookSubject,
+    pub about: HookTrigger,
 }
 
 /// The hooks' decisions.
@@ -338,7 +338,7 @@ pub struct HookReport {
     /// The hook.
     pub hook: String,
     /// Its hook point.
-    pub moment: HookMoment,
+    pub point: HookPoint,
     /// Its decision.
     pub decision: HookDecision,
     /// Its reminders to the model; empty unless its policy allows them.

@@ -36,7 +36,7 @@ pub use budget::{BudgetCharged, BudgetExhausted, BudgetReserved};
 pub use chain::{ChainContext, DepthExceeded};
 pub use change::{AgentPolicyChanged, PolicyDifference, RunPolicyChanged};
 pub use content::{Block, Image, ImageKind, PrefixHash, ToolCall};
-pub use context::{AsideCall, Compacted, CompactionKind, Snapshot, WrappedUp};
+pub use context::{AsideCall, Compacted, CompactionKind, FinalSummaryFinished, Snapshot};
 pub use entry::{
     AssistantMessage, CallFacts, Ended, Entry, ItemKind, ModelCalled, Origin, Paused, ProcessesLeft, Purpose,
     ResumeCause, Resumed, Retry, RetryCause, RunStarted, SessionStarted, StopCheckCutShort, StopReason,
@@ -51,7 +51,7 @@ pub use goal::{
     GoalVerdict, JudgeAnswer, OnHookError, SupervisorError, SupervisorVerdict,
 };
 pub use hook::{
-    HookContract, HookDecision, HookMoment, HookPolicy, HookProgram, HookReport, HookSubject, HooksAsked,
+    HookContract, HookDecision, HookPoint, HookPolicy, HookProgram, HookReport, HookTrigger, HooksAsked,
     HooksDecided, OnFailure, SessionSource,
 };
 pub use id::{ActorKey, BlobId, CallId, EffectId, Elapsed, IdError, RunId, Seq, SessionId, Timestamp};
@@ -65,7 +65,7 @@ pub use permission::{
 };
 pub use plan::{Plan, PlanItem, PlanStatus};
 pub use policy::{
-    Access, AgentPolicy, Budget, Effort, GivenFlag, Limits, ModelPolicy, Pace, RetryPolicy, RunPolicy,
+    Access, AgentPolicy, Budget, Effort, GivenFlag, Limits, ModelPolicy, RetryPolicy, RunPolicy, StepMode,
     StopHookPolicy, ToolSpec,
 };
 pub use record::{Delta, DeltaKind, FORMAT_VERSION, FormatError, Record, RecordHead};
@@ -77,9 +77,9 @@ pub use terminal::{
     TerminalState, WindowSize,
 };
 pub use tree::{
-    AgentAskedAgain, AgentRetryScheduled, Brief, ChildFinished, ChildGoesOn, ChildPaused, ChildRested,
-    ChildResumed, ChildSpawned, ChildStarted, ChildYields, Isolation, Reprioritized, SlotWish,
-    SubAgentPolicy, YieldRequested,
+    AgentAskedAgain, AgentFinished, AgentResumeRequested, AgentRetryScheduled, AgentSpawned, AgentStarted,
+    AgentSuspended, AgentYieldRequested, Brief, Isolation, Reprioritized, SlotAssignment, SubAgentPolicy,
+    SubAgentResumed, SubAgentSuspended, YieldRequested,
 };
 pub use trouble::{
     ModelChange, ModelChanged, ModelTrouble, OutageWaitChanged, ProviderAwaited, TroubleCause,

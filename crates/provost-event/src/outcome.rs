@@ -265,9 +265,9 @@ impl fmt::Display for PauseReason {
             Self::Hook { hook, reason } if reason.is_empty() => write!(f, "paused by hook {hook}"),
             Self::Hook { hook, reason } => write!(f, "paused by hook {hook}: {reason}"),
             Self::Approval { tool } => write!(f, "a `{tool}` call waits for approval"),
-            Self::Unanswered { waits_for } => write!(f, "nobody answered the program: {waits_for}"),
-            Self::Preempted { by: Some(by) } => write!(f, "makes way for agent {by}"),
-            Self::Preempted { by: None } => f.write_str("makes way for others"),
+            Self::Unanswered { waits_for } => write!(f, "the program got no answer: {waits_for}"),
+            Self::Preempted { by: Some(by) } => write!(f, "yields to agent {by}"),
+            Self::Preempted { by: None } => f.write_str("yields to others"),
             Self::Stuck { turns } => {
                 write!(f, "stuck: {} without measurable progress", counted((*turns).into(), "turn"))
             }

@@ -34,7 +34,7 @@ pub struct PermissionPolicy {
     pub approved: Vec<String>,
     /// The decision on a call that matches no pattern.
     #[serde(default)]
-    pub otherwise: Permission,
+    pub default: Permission,
     /// Time limit of an approval, in milliseconds.
     #[serde(default = "PermissionPolicy::default_timeout_ms")]
     pub approval_timeout_ms: u64,
@@ -55,7 +55,7 @@ impl PermissionPolicy {
     /// Whether it allows everything without a check.
     #[must_use]
     pub fn is_open(&self) -> bool {
-        self.ask.is_empty() && self.deny.is_empty() && self.otherwise == Permission::Allow
+        self.ask.is_empty() && self.deny.is_empty() && self.default == Permission::Allow
     }
 }
 
@@ -67,7 +67,7 @@ impl Default for PermissionPolicy {
             ask: Vec::new(),
             deny: Vec::new(),
             approved: Vec::new(),
-            otherwise: Permission::Allow,
+            default: Permission::Allow,
             approval_timeout_ms: Self::default_timeout_ms(),
             unanswered: Unanswered::Deny,
         }
@@ -153,7 +153,7 @@ pub struct ApprovalResolved {
 
 impl ApprovalResolved {
     /// The `by` of an approval that timed out.
-    pub const BY_NOBODY: &str = "nobody (timeout)";
+    pub const BY_NOBODY: &str = "timeout";
     /// The `by` of an answer to a question that the agent's end made obsolete.
     pub const BY_PROVOST: &str = "Provost";
 }

@@ -151,7 +151,7 @@ pub struct AgentPolicy {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bounds: Vec<PermissionPolicy>,
     /// Whether turns follow each other automatically.
-    pub pace: Pace,
+    pub step_mode: StepMode,
     /// What must be confirmed before it counts as done; the agent's claim is enough if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub goal: Option<Box<GoalPolicy>>,
@@ -176,7 +176,7 @@ impl AgentPolicy {
             hooks: Vec::new(),
             permissions: PermissionPolicy::default(),
             bounds: Vec::new(),
-            pace: Pace::Free,
+            step_mode: StepMode::Free,
             goal: None,
             external: None,
         }
@@ -372,7 +372,7 @@ pub struct StopHookPolicy {
 /// Whether turns follow each other automatically.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Pace {
+pub enum StepMode {
     /// The next turn begins when the last has ended.
     Free,
     /// Each turn waits for a request.

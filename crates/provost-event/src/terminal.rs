@@ -232,7 +232,7 @@ impl std::fmt::Display for Exit {
         match self {
             Self::Code(code) => write!(f, "exit status {code}"),
             Self::Signal(signal) => write!(f, "signal {signal}"),
-            Self::Unseen => f.write_str("nobody saw how"),
+            Self::Unseen => f.write_str("unseen"),
         }
     }
 }

@@ -41,13 +41,13 @@ pub enum Isolation {
 /// How a new agent gets its slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum SlotWish {
+pub enum SlotAssignment {
     /// A free slot.
     Free,
     /// The slot of this agent, which yields.
     After(SessionId),
     /// It is queued for one.
-    InLine,
+    Queued,
 }
 
 /// The task of a spawned agent.
@@ -85,7 +85,7 @@ pub struct Brief {
 
 /// An agent was spawned, and will get a slot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ChildSpawned {
+pub struct AgentSpawned {
     /// The new agent.
     pub child: SessionId,
     /// Its parent; absent if the run itself spawned it.
@@ -101,19 +101,19 @@ pub struct ChildSpawned {
     /// Its priority.
     pub priority: Priority,
     /// How it gets its slot.
-    pub slot: SlotWish,
+    pub slot: SlotAssignment,
 }
 
 /// An agent got a slot, and starts or continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ChildStarted {
+pub struct AgentStarted {
     /// The agent.
     pub child: SessionId,
 }
 
 /// An agent was asked to yield.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ChildYields {
+pub struct AgentYieldRequested {
     /// The agent.
     pub child: SessionId,
     /// The agent that gets the slot; absent if it has fallen behind queued agents.
@@ -123,7 +123,7 @@ pub struct ChildYields {
 
 /// An agent is suspended and has given up its slot (the root keeps it); its result hasn't been delivered yet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ChildPaused {
+pub struct AgentSuspended {
     /// The agent.
     pub child: SessionId,
     /// Its outcome; never final.
@@ -135,7 +135,7 @@ pub struct ChildPaused {
 
 /// A suspended agent is to continue as soon as a slot is free.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ChildResumed {
+pub struct AgentResumeRequested {
     /// The agent.
     pub child: SessionId,
     /// Who resumed it.
@@ -176,12 +176,12 @@ pub struct AgentAskedAgain {
     /// Its priority.
     pub priority: Priority,
     /// How it gets its slot.
-    pub slot: SlotWish,
+    pub slot: SlotAssignment,
 }
 
 /// An agent has finished, and its result was delivered to its parent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ChildFinished {
+pub struct AgentFinished {
     /// The agent.
     pub child: SessionId,
     /// Its outcome. If that isn't final, it was reported as it is, and the agent's log still ends there.
@@ -220,7 +220,7 @@ pub struct YieldRequested {
 
 /// A sub-agent is suspended before its work is done. The call that spawned it still waits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ChildRested {
+pub struct SubAgentSuspended {
     /// The entry that started the call.
     pub started: Seq,
     /// The sub-agent's outcome.
@@ -229,7 +229,7 @@ pub struct ChildRested {
 
 /// A suspended sub-agent runs again, or will.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ChildGoesOn {
+pub struct SubAgentResumed {
     /// The entry that started the call.
     pub started: Seq,
 }

@@ -58,7 +58,7 @@ impl ErrorClass {
             | Self::RateLimited
             | Self::Overloaded
             | Self::Server
-            | Self::Nonsense
+            | Self::MalformedResponse
             | Self::Workspace
             | Self::StepFailed
             | Self::Aborted

@@ -53,7 +53,7 @@ pub struct WorktreeFound {
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum WorktreeLeft {
     /// Nothing.
-    Untouched,
+    Clean,
     /// Nothing, so that the worktree and its branch were removed.
     Removed,
     /// Changes; the worktree stays.

@@ -7,7 +7,7 @@ mod hub;
 #[cfg(not(unix))]
 mod nowhere;
 #[cfg(unix)]
-mod place;
+mod socket_path;
 #[cfg_attr(not(unix), expect(dead_code, reason = "nothing is said where nobody can attach"))]
 mod wire;
 
@@ -25,7 +25,7 @@ pub(crate) use hub::Hub;
 pub(crate) use nowhere::Hub;
 #[cfg(not(unix))]
 pub use nowhere::{Attached, AttachedInput, attach};
-pub use wire::{Hello, Role, Shown, Welcome};
+pub use wire::{AttachUpdate, Hello, Role, Welcome};
 
 /// The attached terminals that may type.
 #[derive(Debug, Clone, Copy, Default)]

@@ -2,15 +2,15 @@
 
 mod answer;
 mod closing;
-mod desk;
 mod ended;
 mod keys;
 mod masked;
+mod recorder;
 mod said;
-mod standing;
 mod start;
 mod step;
 mod submit;
+mod terminal_status;
 
 use std::sync::Arc;
 
@@ -19,19 +19,19 @@ use provost_event::{
     CallId, ErrorClass, ExternalPolicy, ModelFailure, Seq, TerminalAsk, TerminalEvent, TerminalNoted,
     TerminalState,
 };
-use provost_harness::{Exchange, HomeError, Redactor, TerminalLog, Words};
+use provost_harness::{BackendError, Exchange, PromptQueue, Redactor, TerminalLog};
 use provost_process::{PtyError, PtySupervisor};
 use provost_terminal::{Profile, ProgramKind};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use desk::{Desk, Notes};
 pub(crate) use ended::Ended;
-pub(crate) use standing::Standing;
+pub(crate) use recorder::{Notes, RecorderHandle};
 pub(crate) use start::{Beginning, ledger_of, private_folder, profile_of, start};
-use step::{Situation, Step, Turn};
+use step::{ExchangeStep, Situation, Turn};
 use submit::Submission;
+pub(crate) use terminal_status::TerminalStatus;
 
 use crate::attach::{Attendance, Hub};
 use crate::consent;
@@ -46,12 +46,12 @@ pub(crate) struct TerminalDriver {
     policy: ExternalPolicy,
     redactor: Arc<Redactor>,
     log: TerminalLog,
-    desk: Desk,
+    desk: RecorderHandle,
     hub: Option<Hub>,
     attendance: watch::Receiver<Attendance>,
     started: Instant,
     /// The question that was passed on and isn't answered yet.
-    asked: Option<Asked>,
+    asked: Option<PendingQuestion>,
     /// The number of questions passed on.
     handed_on: u64,
     /// The program was told to stop its work.
@@ -68,7 +68,7 @@ pub(crate) struct TerminalDriver {
 }
 
 /// A question that waits for a decision.
-struct Asked {
+struct PendingQuestion {
     ask: TerminalAsk,
     call: CallId,
 }
@@ -81,7 +81,7 @@ struct OwnWords {
 }
 
 /// State that is read besides the log.
-struct Seen {
+struct ObservedScreen {
     /// When the program last wrote.
     wrote: Instant,
     attendance: Attendance,
@@ -113,31 +113,34 @@ impl TerminalDriver {
                 return Err(ModelFailure::new(ErrorClass::Storage, failure));
             }
             self.forget_what_has_gone(&standing);
-            let seen =
-                Seen { wrote: self.wrote().await, attendance: *self.attendance.borrow_and_update(), began };
+            let seen = ObservedScreen {
+                wrote: self.wrote().await,
+                attendance: *self.attendance.borrow_and_update(),
+                began,
+            };
             let step = step::next(&self.situation(exchange, &standing, &seen));
             match step {
-                Step::Wait(until) => {
+                ExchangeStep::Wait(until) => {
                     let before = (&standing, &seen.attendance);
                     self.wait(exchange.words, before, until, cancel).await?;
                 }
-                Step::Submit => self.submit(exchange.words, cancel).await?,
-                Step::Deny(ask) => self.deny(&ask, refusal.as_deref(), cancel).await?,
-                Step::HandOn(ask) => {
+                ExchangeStep::Submit => self.submit(exchange.words, cancel).await?,
+                ExchangeStep::Deny(ask) => self.deny(&ask, refusal.as_deref(), cancel).await?,
+                ExchangeStep::HandOn(ask) => {
                     let shown = masked::ask_of(&ask, &self.redactor);
                     let call = self.next_call(&ask);
                     if self.desk.hand_on(&ask, &call) {
-                        self.asked = Some(Asked { ask, call: call.clone() });
+                        self.asked = Some(PendingQuestion { ask, call: call.clone() });
                         return Ok(Came::Answer(consent::question(&shown, call, &self.policy.program)));
                     }
                 }
-                Step::Done => return self.done(&standing).await.map(Came::Answer),
-                Step::Unanswered(waits_for) => {
+                ExchangeStep::Done => return self.done(&standing).await.map(Came::Answer),
+                ExchangeStep::Unanswered(waits_for) => {
                     let message = format!("`{}` waits for {waits_for}", self.policy.program);
                     let message = self.redactor.redact(&message).into_owned();
                     return Err(ModelFailure::new(ErrorClass::Unanswered, message));
                 }
-                Step::Ended => return Ok(Came::Ended),
+                ExchangeStep::Ended => return Ok(Came::Ended),
             }
         }
     }
@@ -145,8 +148,8 @@ impl TerminalDriver {
     fn situation<'a>(
         &'a self,
         exchange: &Exchange<'_>,
-        standing: &'a Standing,
-        seen: &Seen,
+        standing: &'a TerminalStatus,
+        seen: &ObservedScreen,
     ) -> Situation<'a> {
         Situation {
             now: Instant::now(),
@@ -175,7 +178,7 @@ impl TerminalDriver {
     }
 
     /// Drops a question that is no longer asked, and text that no longer applies.
-    fn forget_what_has_gone(&mut self, standing: &Standing) {
+    fn forget_what_has_gone(&mut self, standing: &TerminalStatus) {
         self.asked.take_if(|asked| !standing.asks(&asked.ask.fingerprint));
         self.own_words.take_if(|own| own.unless_worked.is_some_and(|works| standing.works > works));
     }
@@ -191,8 +194,8 @@ impl TerminalDriver {
     /// Waits until something happens, or until `until`.
     async fn wait(
         &mut self,
-        words: &mut Words,
-        (seen, attended): (&Standing, &Attendance),
+        words: &mut PromptQueue,
+        (seen, attended): (&TerminalStatus, &Attendance),
         until: Option<Instant>,
         cancel: &CancellationToken,
     ) -> Result<(), ModelFailure> {
@@ -200,7 +203,7 @@ impl TerminalDriver {
         let hears_words = words.prompt().is_none();
         // What has changed since the decision to wait ends the wait at once.
         let is_news =
-            |now: &Standing| now.exit.is_some() || now.failure.is_some() || now.changes != seen.changes;
+            |now: &TerminalStatus| now.exit.is_some() || now.failure.is_some() || now.changes != seen.changes;
         let mut attends = true;
         loop {
             tokio::select! {
@@ -219,7 +222,11 @@ impl TerminalDriver {
     }
 
     /// Types the pending text.
-    async fn submit(&mut self, words: &mut Words, cancel: &CancellationToken) -> Result<(), ModelFailure> {
+    async fn submit(
+        &mut self,
+        words: &mut PromptQueue,
+        cancel: &CancellationToken,
+    ) -> Result<(), ModelFailure> {
         let pending = words.prompt();
         let said = pending.as_ref().map(|prompt| match self.profile.kind {
             ProgramKind::Agent => prompt.for_agent(),
@@ -248,7 +255,7 @@ impl TerminalDriver {
     }
 
     /// The answer of an agent that is done with its prompt.
-    async fn done(&mut self, standing: &Standing) -> Result<Answer, ModelFailure> {
+    async fn done(&mut self, standing: &TerminalStatus) -> Result<Answer, ModelFailure> {
         let view = self.pty.view().await.map_err(|error| self.failed(&error))?;
         let said = said::last_message(&view, (&self.last_told, self.profile.kind), &self.redactor);
         let said =
@@ -296,6 +303,6 @@ impl TerminalDriver {
     }
 }
 
-pub(crate) fn storage(error: &HomeError) -> ModelFailure {
+pub(crate) fn storage(error: &BackendError) -> ModelFailure {
     ModelFailure::new(ErrorClass::Storage, error.to_string())
 }

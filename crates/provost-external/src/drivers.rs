@@ -64,7 +64,7 @@ pub struct Drivers {
 /// The drivers that aren't in use.
 #[derive(Default)]
 struct Places {
-    held: Mutex<HashMap<SessionId, Place>>,
+    held: Mutex<HashMap<SessionId, DriverSlot>>,
     changed: Notify,
 }
 
@@ -74,7 +74,7 @@ enum Driver {
     Structured(Box<StructuredDriver>),
 }
 
-enum Place {
+enum DriverSlot {
     /// In use.
     Taken,
     Here(Driver),
@@ -104,8 +104,10 @@ impl Drivers {
             let place = {
                 let mut held = self.places.lock();
                 match held.get(&session) {
-                    Some(Place::Taken) => None,
-                    Some(Place::Here(_) | Place::Ended(_)) | None => Some(held.insert(session, Place::Taken)),
+                    Some(DriverSlot::Taken) => None,
+                    Some(DriverSlot::Here(_) | DriverSlot::Ended(_)) | None => {
+                        Some(held.insert(session, DriverSlot::Taken))
+                    }
                 }
             };
             let Some(place) = place else {
@@ -113,9 +115,9 @@ impl Drivers {
                 continue;
             };
             let (driver, ended) = match place {
-                Some(Place::Here(driver)) => (Some(driver), None),
-                Some(Place::Ended(exit)) => (None, Some(exit)),
-                Some(Place::Taken) | None => (None, None),
+                Some(DriverSlot::Here(driver)) => (Some(driver), None),
+                Some(DriverSlot::Ended(exit)) => (None, Some(exit)),
+                Some(DriverSlot::Taken) | None => (None, None),
             };
             return InHand { places: self.places.clone(), session, driver, ended };
         }
@@ -148,7 +150,7 @@ impl Drivers {
 }
 
 impl Places {
-    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Place>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, DriverSlot>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -156,15 +158,15 @@ impl Places {
 impl Drop for InHand {
     fn drop(&mut self) {
         let place = match (self.driver.take(), self.ended.take()) {
-            (Some(driver), _) => Some(Place::Here(driver)),
-            (None, Some(exit)) => Some(Place::Ended(exit)),
+            (Some(driver), _) => Some(DriverSlot::Here(driver)),
+            (None, Some(exit)) => Some(DriverSlot::Ended(exit)),
             (None, None) => None,
         };
         let mut held = self.places.lock();
         match place {
             Some(place) => {
                 if held.len() >= PLACES_MAX {
-                    held.retain(|_, place| !matches!(place, Place::Ended(_)));
+                    held.retain(|_, place| !matches!(place, DriverSlot::Ended(_)));
                 }
                 held.insert(self.session, place)
             }

@@ -33,6 +33,6 @@ mod drivers;
 mod recording;
 mod structured;
 
-pub use attach::{AttachError, Attached, AttachedInput, Hello, Role, Shown, Welcome, attach};
+pub use attach::{AttachError, AttachUpdate, Attached, AttachedInput, Hello, Role, Welcome, attach};
 pub use drivers::{Drivers, DriversOptions};
 pub use structured::StructuredDriver;

@@ -20,12 +20,12 @@ const NUMBER_MAX: u32 = 100_000;
 const SECRET: &str = "secret";
 
 /// A recording that isn't open yet.
-pub(crate) struct Place {
+pub(crate) struct RecordingTarget {
     pub(crate) path: PathBuf,
     redactor: Arc<Redactor>,
 }
 
-impl Place {
+impl RecordingTarget {
     /// The next one of `session`: they are numbered from 1.
     pub(crate) fn next(folder: &Path, session: SessionId, redactor: Arc<Redactor>) -> io::Result<Self> {
         let folder = folder.join(FOLDER);

@@ -25,7 +25,7 @@ mod kept;
 mod live;
 mod meter;
 mod opening;
-mod said;
+mod stream_item;
 mod stream_json;
 #[cfg(test)]
 mod tests;
@@ -39,7 +39,7 @@ use provost_event::{
     CallId, Channel, ErrorClass, EvidenceSource, Exit, ExternalPolicy, ModelFailure, SessionId,
     TerminalEvent, TerminalEvidence, TerminalNoted, TerminalState,
 };
-use provost_harness::{HomeError, TerminalLog, ToolOutput};
+use provost_harness::{BackendError, TerminalLog, ToolOutput};
 use provost_process::{MAYBE_LEFT, PipedEnding};
 use provost_terminal::{Profile, StreamFormat, StructuredChannel};
 use tokio_util::sync::CancellationToken;
@@ -192,12 +192,12 @@ impl StructuredDriver {
         }
     }
 
-    async fn noted_answer(&mut self, fingerprint: String, choice: &str) -> Result<(), HomeError> {
+    async fn noted_answer(&mut self, fingerprint: String, choice: &str) -> Result<(), BackendError> {
         self.note(TerminalEvent::Answered { fingerprint, choice: choice.to_owned() }).await?;
         self.note_state(TerminalState::Working).await
     }
 
-    async fn note_state(&mut self, state: TerminalState) -> Result<(), HomeError> {
+    async fn note_state(&mut self, state: TerminalState) -> Result<(), BackendError> {
         if self.state == state {
             return Ok(());
         }
@@ -206,7 +206,7 @@ impl StructuredDriver {
     }
 
     /// Records an event of the program or of Provost.
-    async fn note(&self, event: TerminalEvent) -> Result<(), HomeError> {
+    async fn note(&self, event: TerminalEvent) -> Result<(), BackendError> {
         let Some(log) = &self.log else { return Ok(()) };
         let what = match self.channel.format {
             StreamFormat::CodexExec => "codex exec --json",

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use provost_event::BlobId;
 
-use crate::HomeError;
+use crate::BackendError;
 
 /// Prefix of a blob's name in path arguments of models; the blob's id follows.
 pub const BLOB_URI: &str = "output:";
@@ -15,11 +15,11 @@ pub trait Blobs: Send + Sync {
     ///
     /// # Errors
     /// When it can't be made durable.
-    async fn put_blob(&self, body: Vec<u8>) -> Result<BlobId, HomeError>;
+    async fn put_blob(&self, body: Vec<u8>) -> Result<BlobId, BackendError>;
 
     /// The body with this `id`; `None` if there is none.
     ///
     /// # Errors
     /// When it can't be read.
-    async fn get_blob(&self, id: &BlobId) -> Result<Option<Vec<u8>>, HomeError>;
+    async fn get_blob(&self, id: &BlobId) -> Result<Option<Vec<u8>>, BackendError>;
 }

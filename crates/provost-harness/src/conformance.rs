@@ -1,4 +1,4 @@
-//! Checks whether a [`Home`] is correct. For tests: [`check_home`] panics at the first violation.
+//! Checks whether a [`Backend`] is correct. For tests: [`check_backend`] panics at the first violation.
 //!
 //! Everything is observed through the port, with the real actors deciding; only the effects are performed by hand.
 
@@ -14,26 +14,26 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::{Clock, Home};
+use crate::{Backend, Clock};
 
 /// Creates the backends to check.
 #[async_trait]
-pub trait HomeMaker: Send + Sync {
+pub trait BackendMaker: Send + Sync {
     /// The storage of a backend; it outlives the backend.
-    type Place: Send + Sync;
+    type StoreLocation: Send + Sync;
 
     /// An empty place.
-    async fn place(&self) -> Self::Place;
+    async fn place(&self) -> Self::StoreLocation;
 
     /// A backend on `place`, opened as another process would. Several may be open at a time.
-    async fn open(&self, place: &Self::Place, clock: Arc<dyn Clock>) -> Arc<dyn Home>;
+    async fn open(&self, place: &Self::StoreLocation, clock: Arc<dyn Clock>) -> Arc<dyn Backend>;
 }
 
 /// Checks backends made by `maker`. Takes some seconds.
 ///
 /// # Panics
 /// When a backend violates a check.
-pub async fn check_home(maker: &impl HomeMaker) {
+pub async fn check_backend(maker: &impl BackendMaker) {
     logs::what_is_decided_is_there_before_its_effect_is_performed(maker).await;
     logs::a_doubled_post_does_nothing(maker).await;
     logs::posts_to_one_actor_are_serial(maker).await;

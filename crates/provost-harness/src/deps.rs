@@ -7,19 +7,19 @@ use provost_engine::FlowProblem;
 use provost_event::RunId;
 
 use crate::{
-    Blobs, Clock, ExternalAgents, HarnessCallback, Home, HomeError, HookPrograms, HookRegistry, Models,
+    Backend, BackendError, Blobs, Clock, ExternalAgents, HarnessCallback, HookPrograms, HookRegistry, Models,
     NoCallback, NoExternalAgents, NoHookPrograms, NoPower, Observers, Power, Redactor, StopHookHandler,
-    SystemClock, Toolbox,
+    SystemClock, ToolRegistry,
 };
 
 /// The dependencies of a harness. Everything else it needs is in the log.
 pub struct HarnessDeps {
     /// Stores the log and dispatches effects.
-    pub home: Arc<dyn Home>,
+    pub backend: Arc<dyn Backend>,
     /// The models that policies may name.
     pub models: Models,
     /// The tools that policies may name.
-    pub tools: Toolbox,
+    pub tools: ToolRegistry,
     /// The stop hooks that policies may name besides shell commands.
     pub stop_hooks: Vec<Arc<dyn StopHookHandler>>,
     /// The hooks that are called before those of each run's policy; none by default.
@@ -46,9 +46,9 @@ pub struct HarnessDeps {
 impl HarnessDeps {
     /// The required dependencies; no hooks and observers, and the machine's clock.
     #[must_use]
-    pub fn new(home: Arc<dyn Home>, models: Models, tools: Toolbox) -> Self {
+    pub fn new(backend: Arc<dyn Backend>, models: Models, tools: ToolRegistry) -> Self {
         Self {
-            home,
+            backend,
             models,
             tools,
             stop_hooks: Vec::new(),
@@ -65,7 +65,7 @@ impl HarnessDeps {
     }
 
     pub(crate) fn blobs(&self) -> Arc<dyn Blobs> {
-        self.home.clone()
+        self.backend.clone()
     }
 }
 
@@ -74,7 +74,7 @@ impl HarnessDeps {
 pub enum HarnessError {
     /// The backend failed; everything acknowledged before is stored.
     #[error(transparent)]
-    Home(#[from] HomeError),
+    Backend(#[from] BackendError),
     /// There is no such run.
     #[error("there is no run {0}")]
     UnknownRun(RunId),

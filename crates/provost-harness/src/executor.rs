@@ -8,10 +8,11 @@ use provost_engine::{Effect, Event, SessionEvent};
 use provost_event::EffectId;
 use tokio_util::sync::CancellationToken;
 
-use crate::known::Known;
 use crate::power::{REASON, wait_after};
-use crate::{HarnessDeps, Home, RunObservers};
+use crate::session_cache::SessionCache;
+use crate::{Backend, HarnessDeps, RunObservers};
 
+mod call_model;
 mod external;
 mod hooks;
 mod judge;
@@ -20,7 +21,6 @@ mod log_file;
 mod masked;
 mod scripts;
 mod stop;
-mod think;
 mod tool;
 mod worktree;
 
@@ -41,7 +41,7 @@ pub trait Executor: Send + Sync {
 /// The executor of one run with the dependencies of a harness.
 pub(crate) struct HarnessExecutor {
     pub(crate) deps: Arc<HarnessDeps>,
-    pub(crate) known: Arc<Known>,
+    pub(crate) known: Arc<SessionCache>,
     pub(crate) observers: Arc<RunObservers>,
 }
 
@@ -58,14 +58,14 @@ impl Executor for HarnessExecutor {
 }
 
 impl HarnessExecutor {
-    fn home(&self) -> &dyn Home {
-        &*self.deps.home
+    fn backend(&self) -> &dyn Backend {
+        &*self.deps.backend
     }
 
     async fn perform(&self, id: EffectId, effect: Effect, cancel: &CancellationToken) -> Event {
         let seq = id.seq;
         let event = match effect {
-            Effect::Think(think) => match self.think(&think, cancel).await {
+            Effect::CallModel(model_call) => match self.call_model(&model_call, cancel).await {
                 Ok(answer) => SessionEvent::Answered { seq, answer },
                 Err(failure) => SessionEvent::ModelFailed { seq, failure },
             },
@@ -76,9 +76,9 @@ impl HarnessExecutor {
                 SessionEvent::StopChecked { seq, result: self.check_stop(&check, cancel).await }
             }
             Effect::Judge(call) => SessionEvent::Judged { seq, report: self.judge(&call, cancel).await },
-            Effect::AskHooks(consult) => {
-                let scripts = self.scripts_of(&consult).await;
-                let reports = self.ask_hooks(&consult, cancel).await;
+            Effect::AskHooks(hook_call) => {
+                let scripts = self.scripts_of(&hook_call).await;
+                let reports = self.ask_hooks(&hook_call, cancel).await;
                 SessionEvent::HooksAnswered { seq, reports, scripts }
             }
             Effect::MakeWorktree(order) => {

@@ -11,7 +11,7 @@ use provost_event::{
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Home, HomeError, Redactor, ToolOutput, Words};
+use crate::{Backend, BackendError, PromptQueue, Redactor, ToolOutput};
 
 /// Maximum bytes of an answer to a program's question in the log.
 const ANSWER_BYTES_MAX: usize = 4 * 1024;
@@ -25,7 +25,7 @@ pub struct Exchange<'a> {
     /// The workspace, absolute.
     pub workspace: &'a Path,
     /// The pending messages to it.
-    pub words: &'a mut Words,
+    pub words: &'a mut PromptQueue,
     /// Records the events at its terminal.
     pub log: TerminalLog,
     /// Removes secrets from what is recorded and shown.
@@ -76,13 +76,13 @@ pub trait ExternalAgents: Send + Sync {
 /// Records events at a session's terminal.
 #[derive(Clone)]
 pub struct TerminalLog {
-    home: Arc<dyn Home>,
+    backend: Arc<dyn Backend>,
     session: SessionId,
 }
 
 impl TerminalLog {
-    pub(crate) const fn new(home: Arc<dyn Home>, session: SessionId) -> Self {
-        Self { home, session }
+    pub(crate) const fn new(backend: Arc<dyn Backend>, session: SessionId) -> Self {
+        Self { backend, session }
     }
 
     /// The session.
@@ -95,7 +95,7 @@ impl TerminalLog {
     ///
     /// # Errors
     /// When it couldn't be made durable.
-    pub async fn note(&self, noted: TerminalNoted) -> Result<(), HomeError> {
+    pub async fn note(&self, noted: TerminalNoted) -> Result<(), BackendError> {
         self.post(SessionEvent::Terminal(Box::new(noted))).await
     }
 
@@ -103,12 +103,12 @@ impl TerminalLog {
     ///
     /// # Errors
     /// When it couldn't be made durable.
-    pub async fn withdraw(&self, call: CallId) -> Result<(), HomeError> {
+    pub async fn withdraw(&self, call: CallId) -> Result<(), BackendError> {
         self.post(SessionEvent::AskWithdrawn { call }).await
     }
 
-    async fn post(&self, event: SessionEvent) -> Result<(), HomeError> {
-        self.home.post(self.session.into(), Event::Session(event), None).await.map(|_| ())
+    async fn post(&self, event: SessionEvent) -> Result<(), BackendError> {
+        self.backend.post(self.session.into(), Event::Session(event), None).await.map(|_| ())
     }
 }
 

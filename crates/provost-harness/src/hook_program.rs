@@ -4,15 +4,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use provost_engine::{Consult, StopCheck};
-use provost_event::{HookDecision, HookMoment, HookPolicy, ModelPolicy, Record, SessionId};
+use provost_engine::{HookCall, StopCheck};
+use provost_event::{HookDecision, HookPoint, HookPolicy, ModelPolicy, Record, SessionId};
 use tokio_util::sync::CancellationToken;
 
 /// A question to a hook program, before it is converted to the form of its contract.
 #[derive(Debug, Clone)]
 pub struct HookQuestion {
     /// The agent, the turn and the trigger.
-    pub subject: HookQuestionSubject,
+    pub trigger: HookQuestionTrigger,
     /// The workspace, absolute and without symlinks.
     pub workspace: Arc<std::path::Path>,
     /// The agent's position and name.
@@ -41,9 +41,9 @@ pub struct HookAgent {
 
 /// The trigger of a question.
 #[derive(Debug, Clone)]
-pub enum HookQuestionSubject {
+pub enum HookQuestionTrigger {
     /// A trigger other than a stop.
-    Consult(Consult),
+    HookCall(HookCall),
     /// A stop.
     Stop(StopCheck),
 }
@@ -70,8 +70,8 @@ impl HookAnswer {
 /// Runs hooks that are programs.
 #[async_trait]
 pub trait HookPrograms: Send + Sync {
-    /// Whether `hook` at `moment` is to be asked this: its matcher and its condition.
-    fn wants(&self, hook: &HookPolicy, question: &HookQuestion, moment: HookMoment) -> bool;
+    /// Whether `hook` at `point` is to be asked this: its matcher and its condition.
+    fn wants(&self, hook: &HookPolicy, question: &HookQuestion, point: HookPoint) -> bool;
 
     /// Asks `hook`, within the hook's timeout.
     ///
@@ -81,7 +81,7 @@ pub trait HookPrograms: Send + Sync {
         &self,
         hook: &HookPolicy,
         question: &HookQuestion,
-        moment: HookMoment,
+        point: HookPoint,
         cancel: &CancellationToken,
     ) -> HookAnswer;
 }
@@ -92,17 +92,11 @@ pub struct NoHookPrograms;
 
 #[async_trait]
 impl HookPrograms for NoHookPrograms {
-    fn wants(&self, _: &HookPolicy, _: &HookQuestion, _: HookMoment) -> bool {
+    fn wants(&self, _: &HookPolicy, _: &HookQuestion, _: HookPoint) -> bool {
         true
     }
 
-    async fn ask(
-        &self,
-        _: &HookPolicy,
-        _: &HookQuestion,
-        _: HookMoment,
-        _: &CancellationToken,
-    ) -> HookAnswer {
+    async fn ask(&self, _: &HookPolicy, _: &HookQuestion, _: HookPoint, _: &CancellationToken) -> HookAnswer {
         let reason = "the program that runs this agent can't run hook programs".to_owned();
         HookAnswer::only(HookDecision::Failed(reason))
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use provost_event::{BlobId, Image, ImageKind};
 
-use crate::{Blobs, HomeError};
+use crate::{BackendError, Blobs};
 
 /// Maximum bytes of a picture: within the providers' limit of 5 MiB in base64.
 pub const IMAGE_BYTES_MAX: usize = 3_750_000;
@@ -59,13 +59,13 @@ impl ImageData {
     }
 
     /// Stores it beside the log; returns its reference for the log.
-    pub(crate) async fn keep(&self, blobs: &dyn Blobs) -> Result<Image, HomeError> {
+    pub(crate) async fn keep(&self, blobs: &dyn Blobs) -> Result<Image, BackendError> {
         let blob = blobs.put_blob(self.bytes.to_vec()).await?;
         Ok(Image { kind: self.kind, blob, bytes: u64::try_from(self.bytes.len()).unwrap_or(u64::MAX) })
     }
 
     /// Reads a stored one; `None` if it no longer exists.
-    pub(crate) async fn read(blobs: &dyn Blobs, id: &BlobId) -> Result<Option<Self>, HomeError> {
+    pub(crate) async fn read(blobs: &dyn Blobs, id: &BlobId) -> Result<Option<Self>, BackendError> {
         Ok(blobs.get_blob(id).await?.and_then(|bytes| Self::new(bytes).ok()))
     }
 }

@@ -3,6 +3,7 @@
 //! It is stateless: an agent's state is its log. [`AgentHarness`] is the plain interface for programs that embed
 //! it.
 
+mod backend;
 mod blobs;
 mod clock;
 pub mod conformance;
@@ -10,14 +11,12 @@ mod deps;
 mod entry_chain;
 mod executor;
 mod external;
-mod face;
 mod final_text;
 mod git;
-mod home;
+mod harness;
 mod hook_program;
 pub mod hooks;
 mod image;
-mod known;
 mod lineage;
 mod model;
 mod observer;
@@ -26,9 +25,11 @@ mod output;
 mod power;
 mod private_folder;
 mod prompt;
+mod prompt_queue;
 mod read_back;
 mod recall;
 mod secrets;
+mod session_cache;
 mod session_log;
 mod shell_hook;
 mod stop_hook;
@@ -37,26 +38,25 @@ mod tool;
 mod trace;
 mod transcript;
 mod watch;
-mod words;
 mod workspace;
 
+pub use backend::{Backend, BackendError, Posted, RunLease, RunQuery, RunStatus, RunSummary};
 pub use blobs::{BLOB_URI, Blobs};
 pub use clock::{Clock, SimulatedClock, SystemClock};
 pub use deps::{HarnessDeps, HarnessError};
 pub use entry_chain::{ChainLink, EntryChain};
 pub use executor::Executor;
 pub use external::{Exchange, ExternalAgents, NoExternalAgents, TerminalLog, consent_tools};
-pub use face::{AgentHarness, ForkRequest, Harness, RemadeWorktree, ResumeRequest, TurnState};
 pub use final_text::final_text;
-pub use home::{Home, HomeError, Posted, RunQuery, RunStatus, RunSummary, Serving};
+pub use harness::{AgentHarness, ForkRequest, Harness, RemadeWorktree, ResumeRequest, TurnState};
 pub use hook_program::{
-    HookAgent, HookAnswer, HookPrograms, HookQuestion, HookQuestionSubject, NoHookPrograms,
+    HookAgent, HookAnswer, HookPrograms, HookQuestion, HookQuestionTrigger, NoHookPrograms,
 };
 pub use hooks::HookRegistry;
 pub use image::{Goal, IMAGE_BYTES_MAX, ImageData, ImageError};
 pub use lineage::{ForkError, ForkPoint, read_conversation};
 pub use model::{DeltaSink, Model, ModelRequest, Models, ToolChoice, UnknownModel};
-pub use observer::{Observed, ObservedBody, ObservedKind, Observer, ObserverError, observe_with};
+pub use observer::{ObservedBody, Observer, ObserverError, ObserverEvent, ObserverEventKind, observe_with};
 pub use observers::{
     CostTotals, CostTracker, JsonlTrace, MemoryTrace, ObserverOptions, ObserverReport, ObserverState,
     Observers, RunLogger, RunObservers, Spending,
@@ -64,18 +64,18 @@ pub use observers::{
 pub use power::{NoPower, Power, PowerGuard};
 pub use private_folder::PrivateFolder;
 pub use prompt::system_prompt;
+pub use prompt_queue::{Prompt, PromptQueue};
 pub use provost_event::StopHookVerdict;
 pub use read_back::read_actor;
 pub use recall::Recall;
 pub use secrets::Redactor;
-pub use session_log::{Said, SessionLog, Shown, Stretch};
+pub use session_log::{LogItem, LogPage, SessionLog, Utterance};
 pub use shell_hook::ShellStopHook;
 pub use stop_hook::{StopHookContext, StopHookHandler};
 pub use supervisor::{
     Action, ChangedFiles, Evidence, GoalSupervisor, HookResult, Inquiry, Judgement, Since, parse_verdict,
 };
-pub use tool::{Tool, ToolContext, ToolOutput, Toolbox};
+pub use tool::{Tool, ToolContext, ToolOutput, ToolRegistry};
 pub use trace::{NoTrace, TraceBody, TraceError, TraceEvent, TraceSink};
 pub use transcript::{Dialect, Message, Part, Role, Transcript};
 pub use watch::{HarnessCallback, NoCallback};
-pub use words::{Prompt, Words};

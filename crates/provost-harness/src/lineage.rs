@@ -9,7 +9,7 @@ use provost_event::{
 };
 
 use crate::executor::commit_at;
-use crate::{EntryChain, Home, HomeError};
+use crate::{Backend, BackendError, EntryChain};
 
 /// Entries read at a time.
 const READ_MAX: usize = 1_000;
@@ -21,22 +21,22 @@ const READ_MAX: usize = 1_000;
 /// # Errors
 /// When they can't be read, or a log that a fork refers to doesn't exist.
 pub async fn read_conversation(
-    home: &dyn Home,
+    backend: &dyn Backend,
     session: SessionId,
     after: Seq,
     max: usize,
-) -> Result<Vec<Arc<Record>>, HomeError> {
-    let own = home.read(session.into(), after, max).await?;
+) -> Result<Vec<Arc<Record>>, BackendError> {
+    let own = backend.read(session.into(), after, max).await?;
     let next = after.next();
     let Some(first) = own.first().filter(|first| first.seq != next) else { return Ok(own) };
     let Entry::SessionStarted(SessionStarted { fork: Some(fork), .. }) = &first.entry else { return Ok(own) };
     let Some(base) = fork.base_of(next) else { return Ok(own) };
     let missing = usize::try_from(base.through.0.saturating_sub(after.0)).unwrap_or(usize::MAX);
-    let records = home.read(base.session.into(), after, missing.min(max)).await?;
+    let records = backend.read(base.session.into(), after, missing.min(max)).await?;
     if records.first().is_none_or(|record| record.seq != next) {
         let what =
             format!("entry {next} of {}, which the conversation of {session} begins with", base.session);
-        return Err(HomeError::Unknown { what });
+        return Err(BackendError::Unknown { what });
     }
     Ok(records)
 }
@@ -72,7 +72,7 @@ pub enum ForkError {
     },
     /// The log can't be read.
     #[error(transparent)]
-    Home(#[from] HomeError),
+    Backend(#[from] BackendError),
 }
 
 /// An agent's conversation up to an entry, to start a run with.
@@ -99,8 +99,8 @@ impl ForkPoint {
     ///
     /// # Errors
     /// When there is no such entry, or none after which a run can start.
-    pub async fn find(home: &dyn Home, session: SessionId, at: Option<Seq>) -> Result<Self, ForkError> {
-        let first = home.read(session.into(), Seq::START, 1).await?;
+    pub async fn find(backend: &dyn Backend, session: SessionId, at: Option<Seq>) -> Result<Self, ForkError> {
+        let first = backend.read(session.into(), Seq::START, 1).await?;
         let Some(first) = first.first() else { return Err(ForkError::NotBegun(session)) };
         let Entry::SessionStarted(started) = &first.entry else { return Err(ForkError::NotBegun(session)) };
         if started.policy.external.is_some() {
@@ -108,25 +108,25 @@ impl ForkPoint {
         }
         let elsewhere = started.fork.as_ref().and_then(|fork| fork.base_of(at?));
         match elsewhere {
-            Some(base) => Box::pin(Self::find(home, base.session, at)).await,
-            None => Self::read(home, (session, started), at).await,
+            Some(base) => Box::pin(Self::find(backend, base.session, at)).await,
+            None => Self::read(backend, (session, started), at).await,
         }
     }
 
     async fn read(
-        home: &dyn Home,
+        backend: &dyn Backend,
         (session, started): (SessionId, &SessionStarted),
         at: Option<Seq>,
     ) -> Result<Self, ForkError> {
         let at = match at {
             Some(at) => at,
-            None => last_part(home, session, None).await?.ok_or(ForkError::NotBegun(session))?,
+            None => last_part(backend, session, None).await?.ok_or(ForkError::NotBegun(session))?,
         };
         let mut reached = Reached::new(session);
         while reached.actor.head() < at {
             let missing = at.0.saturating_sub(reached.actor.head().0);
             let max = usize::try_from(missing).unwrap_or(READ_MAX).min(READ_MAX);
-            let records = home.read(session.into(), reached.actor.head(), max).await?;
+            let records = backend.read(session.into(), reached.actor.head(), max).await?;
             if records.is_empty() {
                 let last = reached.actor.head();
                 return Err(ForkError::OutOfRange { session, at, last });
@@ -139,7 +139,7 @@ impl ForkPoint {
             return Err(ForkError::OutOfRange { session, at, last: reached.actor.head() });
         };
         if !is_part(&last.entry) {
-            let before = last_part(home, session, Some(at)).await?;
+            let before = last_part(backend, session, Some(at)).await?;
             return Err(ForkError::NoPartOfIt { at, kind: last.entry.kind(), before });
         }
         let Actor::Session(state) = &reached.actor else { return Err(ForkError::NotBegun(session)) };
@@ -190,8 +190,8 @@ impl Reached {
         Self { actor: Actor::new(session.into()), chain: EntryChain::new(), last: None }
     }
 
-    fn take_in(&mut self, record: &Arc<Record>) -> Result<(), HomeError> {
-        self.actor.replay(record).map_err(|error| HomeError::Unreadable {
+    fn take_in(&mut self, record: &Arc<Record>) -> Result<(), BackendError> {
+        self.actor.replay(record).map_err(|error| BackendError::Unreadable {
             actor: record.actor,
             seq: record.seq,
             message: error.to_string(),
@@ -207,13 +207,13 @@ impl Reached {
 
 /// The last entry of a log (before `before` if given) after which a run can start.
 async fn last_part(
-    home: &dyn Home,
+    backend: &dyn Backend,
     session: SessionId,
     before: Option<Seq>,
-) -> Result<Option<Seq>, HomeError> {
+) -> Result<Option<Seq>, BackendError> {
     let (mut found, mut after) = (None, Seq::START);
     loop {
-        let records = home.read(ActorKey::from(session), after, READ_MAX).await?;
+        let records = backend.read(ActorKey::from(session), after, READ_MAX).await?;
         let Some(last) = records.last() else { return Ok(found) };
         after = last.seq;
         let fits =

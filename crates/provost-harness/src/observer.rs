@@ -9,11 +9,11 @@ macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident = $name:literal,)*) => {
         /// The kind of an event.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum ObservedKind {
+        pub enum ObserverEventKind {
             $($(#[$doc])* $kind,)*
         }
 
-        impl ObservedKind {
+        impl ObserverEventKind {
             /// All kinds.
             pub const ALL: &'static [Self] = &[$(Self::$kind),*];
 
@@ -74,9 +74,9 @@ kinds! {
 
 /// One event. Shared by all observers, immutable.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Observed {
+pub struct ObserverEvent {
     /// Its kind.
-    pub kind: ObservedKind,
+    pub kind: ObserverEventKind,
     /// Its time.
     pub at: Timestamp,
     /// The actor it happened to.
@@ -113,7 +113,7 @@ pub trait Observer: Send {
     ///
     /// # Errors
     /// A message for the log; later events still arrive.
-    async fn observe(&mut self, event: &Arc<Observed>) -> Result<(), ObserverError>;
+    async fn observe(&mut self, event: &Arc<ObserverEvent>) -> Result<(), ObserverError>;
 
     /// Reports that `count` events were dropped before the next one, or before the end.
     async fn lost(&mut self, count: u64) {
@@ -143,7 +143,7 @@ pub type ObserverError = Box<dyn std::error::Error + Send + Sync>;
 /// An observer that is a function.
 pub fn observe_with<F>(observe: F) -> Box<dyn Observer>
 where
-    F: FnMut(&Arc<Observed>) -> Result<(), ObserverError> + Send + 'static,
+    F: FnMut(&Arc<ObserverEvent>) -> Result<(), ObserverError> + Send + 'static,
 {
     Box::new(Function(observe))
 }
@@ -153,9 +153,9 @@ struct Function<F>(F);
 #[async_trait]
 impl<F> Observer for Function<F>
 where
-    F: FnMut(&Arc<Observed>) -> Result<(), ObserverError> + Send,
+    F: FnMut(&Arc<ObserverEvent>) -> Result<(), ObserverError> + Send,
 {
-    async fn observe(&mut self, event: &Arc<Observed>) -> Result<(), ObserverError> {
+    async fn observe(&mut self, event: &Arc<ObserverEvent>) -> Result<(), ObserverError> {
         (self.0)(event)
     }
 }

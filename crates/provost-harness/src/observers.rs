@@ -25,7 +25,7 @@ use self::feed::Feed;
 pub use self::jsonl::JsonlTrace;
 pub use self::logger::RunLogger;
 pub use self::memory::MemoryTrace;
-use crate::{Observed, ObservedBody, ObservedKind, Observer, TraceSink};
+use crate::{ObservedBody, Observer, ObserverEvent, ObserverEventKind, TraceSink};
 
 /// Options of one observer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,9 +124,9 @@ impl Observers {
         RunObservers { stretch: Mutex::new(self.stretch(run)), all: self.clone(), run }
     }
 
-    fn stretch(&self, run: RunId) -> Stretch {
+    fn stretch(&self, run: RunId) -> ObservedSegment {
         let feeds = self.registered.iter().map(|one| Arc::new(Feed::new(one.clone(), run)));
-        Stretch {
+        ObservedSegment {
             feeds: feeds.collect(),
             history: EventHistory::default(),
             chains: Chains::default(),
@@ -184,11 +184,11 @@ pub struct ObserverReport {
 pub struct RunObservers {
     all: Observers,
     run: RunId,
-    stretch: Mutex<Stretch>,
+    stretch: Mutex<ObservedSegment>,
 }
 
 /// From a start, an opening or a resumption to the next suspension or end.
-struct Stretch {
+struct ObservedSegment {
     feeds: Arc<[Arc<Feed>]>,
     history: EventHistory,
     chains: Chains,
@@ -196,7 +196,7 @@ struct Stretch {
 }
 
 impl RunObservers {
-    fn stretch(&self) -> MutexGuard<'_, Stretch> {
+    fn stretch(&self) -> MutexGuard<'_, ObservedSegment> {
         self.stretch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -228,7 +228,7 @@ impl RunObservers {
         let (chain, call) = stretch.chains.of(actor);
         for kind in events::kinds(record, &mut stretch.history) {
             let body = ObservedBody::Entry(record.clone());
-            stretch.tell(Observed { kind: *kind, at, actor, chain, call, body });
+            stretch.tell(ObserverEvent { kind: *kind, at, actor, chain, call, body });
         }
     }
 
@@ -240,7 +240,7 @@ impl RunObservers {
         let (actor, body) = (ActorKey::Session(delta.session), ObservedBody::Delta(Arc::new(delta.clone())));
         let stretch = self.stretch();
         let (chain, call) = stretch.chains.of(actor);
-        stretch.tell(Observed { kind: ObservedKind::LlmDelta, at, actor, chain, call, body });
+        stretch.tell(ObserverEvent { kind: ObserverEventKind::LlmDelta, at, actor, chain, call, body });
     }
 
     /// Whether there are no observers.
@@ -288,8 +288,8 @@ impl Drop for RunObservers {
     }
 }
 
-impl Stretch {
-    fn tell(&self, event: Observed) {
+impl ObservedSegment {
+    fn tell(&self, event: ObserverEvent) {
         if self.is_over {
             return;
         }

@@ -7,7 +7,7 @@ use std::path::Path;
 pub fn system_prompt(workspace: &Path, instructions: &str) -> String {
     let mut prompt = format!(
         "You are an autonomous agent. You work on one goal, by yourself, with the tools you are given, until it is \
-         reached; nobody answers questions meanwhile.\n\
+         reached; questions aren't answered meanwhile.\n\
          \n\
          Workspace: {} ({}). Paths are relative to it.\n\
          \n\

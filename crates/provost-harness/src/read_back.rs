@@ -3,7 +3,7 @@
 use provost_engine::Actor;
 use provost_event::{ActorKey, Seq};
 
-use crate::{Home, HomeError};
+use crate::{Backend, BackendError};
 
 /// Entries read at a time.
 const READ_MAX: usize = 1_000;
@@ -14,16 +14,16 @@ const READ_MAX: usize = 1_000;
 ///
 /// # Errors
 /// When the log can't be read or is invalid.
-pub async fn read_actor(home: &dyn Home, key: ActorKey) -> Result<Actor, HomeError> {
-    let mut actor = restore(home, key).await?.unwrap_or_else(|| Actor::new(key));
-    catch_up(home, key, &mut actor).await?;
+pub async fn read_actor(backend: &dyn Backend, key: ActorKey) -> Result<Actor, BackendError> {
+    let mut actor = restore(backend, key).await?.unwrap_or_else(|| Actor::new(key));
+    catch_up(backend, key, &mut actor).await?;
     Ok(actor)
 }
 
 /// The state from the newest snapshot, if there is a usable one.
-async fn restore(home: &dyn Home, key: ActorKey) -> Result<Option<Actor>, HomeError> {
-    let Some(snapshot) = home.newest_snapshot(key).await? else { return Ok(None) };
-    let first = home.read(key, Seq::START, 1).await?;
+async fn restore(backend: &dyn Backend, key: ActorKey) -> Result<Option<Actor>, BackendError> {
+    let Some(snapshot) = backend.newest_snapshot(key).await? else { return Ok(None) };
+    let first = backend.read(key, Seq::START, 1).await?;
     let restored = first.first().and_then(|first| Actor::restore(first, &snapshot));
     // Nothing follows an end, so no snapshot was taken there.
     let restored = restored.filter(|actor| !actor.has_ended());
@@ -37,14 +37,18 @@ async fn restore(home: &dyn Home, key: ActorKey) -> Result<Option<Actor>, HomeEr
 ///
 /// # Errors
 /// When the log can't be read, or later entries don't continue the state.
-pub(crate) async fn catch_up(home: &dyn Home, key: ActorKey, actor: &mut Actor) -> Result<(), HomeError> {
+pub(crate) async fn catch_up(
+    backend: &dyn Backend,
+    key: ActorKey,
+    actor: &mut Actor,
+) -> Result<(), BackendError> {
     loop {
-        let records = home.read(key, actor.head(), READ_MAX).await?;
+        let records = backend.read(key, actor.head(), READ_MAX).await?;
         if records.is_empty() {
             return Ok(());
         }
         for record in records {
-            actor.replay(&record).map_err(|error| HomeError::Unreadable {
+            actor.replay(&record).map_err(|error| BackendError::Unreadable {
                 actor: key,
                 seq: record.seq,
                 message: error.to_string(),

@@ -11,7 +11,7 @@ use provost_event::{Access, Json, Seq, ToolSpec, ToolStatus};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::{HomeError, Tool, ToolContext, ToolOutput};
+use crate::{BackendError, Tool, ToolContext, ToolOutput};
 
 /// The tool's name; the engine mentions it to agents that have it.
 const NAME: &str = "recall";
@@ -66,8 +66,8 @@ enum Trouble {
     Stopped,
 }
 
-impl From<HomeError> for Trouble {
-    fn from(error: HomeError) -> Self {
+impl From<BackendError> for Trouble {
+    fn from(error: BackendError) -> Self {
         Self::Missing(error.to_string())
     }
 }

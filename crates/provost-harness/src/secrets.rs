@@ -149,7 +149,7 @@ impl Redactor {
         let mut places = self.known_places(text);
         places.extend(edges::places(text, &self.values));
         if is_controlled(text) {
-            let shown = Shown::of(text);
+            let shown = PrintableText::of(text);
             places.extend(edges::places(&shown.text, &self.values).iter().map(|part| shown.place(part)));
         }
         let hidden = |place: Range<usize>| (place, HIDDEN.to_owned());
@@ -161,7 +161,7 @@ impl Redactor {
     #[must_use]
     pub fn redact_rows<'t>(&self, rows: &'t str) -> Cow<'t, str> {
         let mut places = self.known_places(rows);
-        let shown = Shown::without(&ROW_END, rows);
+        let shown = PrintableText::without(&ROW_END, rows);
         let found = self.exact.find_overlapping_iter(&shown.text);
         places.extend(found.map(|found| shown.place(&found.range())));
         let hidden = |place: Range<usize>| (place, HIDDEN.to_owned());
@@ -181,7 +181,7 @@ impl Redactor {
             places.extend(self.exact.find_overlapping_iter(text).map(|found| found.range()));
         }
         if is_controlled(text) {
-            let shown = Shown::of(text);
+            let shown = PrintableText::of(text);
             let found = self.exact.find_overlapping_iter(&shown.text);
             places.extend(found.map(|found| shown.place(&found.range())));
         }
@@ -211,13 +211,13 @@ impl Redactor {
 }
 
 /// A text without its control characters and escape sequences: a secret that they split is contiguous there.
-struct Shown {
+struct PrintableText {
     text: String,
     /// The position of each of its bytes in the original text.
     places: Vec<usize>,
 }
 
-impl Shown {
+impl PrintableText {
     fn of(text: &str) -> Self {
         Self::without(&CONTROL, text)
     }

@@ -10,7 +10,7 @@ use provost_event::{
 use tokio::sync::OnceCell;
 
 use crate::lineage::read_conversation;
-use crate::{Home, HomeError};
+use crate::{Backend, BackendError};
 
 /// Entries read at a time, shown or not: the maximum held in memory.
 const STRETCH_ENTRIES: u64 = 128;
@@ -25,21 +25,21 @@ const STRETCH_ENTRIES: u64 = 128;
 pub struct SessionLog(Option<Arc<Source>>);
 
 struct Source {
-    home: Arc<dyn Home>,
+    backend: Arc<dyn Backend>,
     call: EffectId,
     end: OnceCell<Seq>,
 }
 
 /// A piece of a log.
 #[derive(Debug, Clone)]
-pub struct Stretch {
+pub struct LogPage {
     /// Its first entry; older entries precede it.
     pub from: Seq,
     /// The entries in it that the model was shown or wrote, in order.
-    pub shown: Vec<Shown>,
+    pub shown: Vec<LogItem>,
 }
 
-impl Stretch {
+impl LogPage {
     /// Whether no entries precede it.
     #[must_use]
     pub const fn is_first(&self) -> bool {
@@ -56,8 +56,8 @@ impl SessionLog {
 
     /// The log of the session whose tool call has the effect `call`. Nothing is read yet.
     #[must_use]
-    pub fn of(home: Arc<dyn Home>, call: EffectId) -> Self {
-        Self(Some(Arc::new(Source { home, call, end: OnceCell::new() })))
+    pub fn of(backend: Arc<dyn Backend>, call: EffectId) -> Self {
+        Self(Some(Arc::new(Source { backend, call, end: OnceCell::new() })))
     }
 
     /// The newest entries before `until`: 128 of them, shown or not, or as many as exist. An `until` after the end
@@ -68,13 +68,13 @@ impl SessionLog {
     ///
     /// # Cancellation
     /// Safe.
-    pub async fn before(&self, until: Seq) -> Result<Stretch, HomeError> {
-        let Some(source) = &self.0 else { return Ok(Stretch { from: Seq::START, shown: Vec::new() }) };
+    pub async fn before(&self, until: Seq) -> Result<LogPage, BackendError> {
+        let Some(source) = &self.0 else { return Ok(LogPage { from: Seq::START, shown: Vec::new() }) };
         let end = *source.end.get_or_try_init(|| source.find_end()).await?;
         let until = until.min(end);
         let from = start_before(until);
         let records = source.records(from, until).await?;
-        Ok(Stretch { from, shown: records.into_iter().filter_map(Shown::of).collect() })
+        Ok(LogPage { from, shown: records.into_iter().filter_map(LogItem::of).collect() })
     }
 }
 
@@ -91,7 +91,7 @@ fn start_before(until: Seq) -> Seq {
 
 impl Source {
     /// The model call whose answer has the tool call.
-    async fn find_end(&self) -> Result<Seq, HomeError> {
+    async fn find_end(&self) -> Result<Seq, BackendError> {
         let mut until = self.call.seq;
         while until.0 > 1 {
             let from = start_before(until);
@@ -106,7 +106,7 @@ impl Source {
     }
 
     /// The records from `from` to before `until`. A backend may return fewer at a time than requested.
-    async fn records(&self, from: Seq, until: Seq) -> Result<Vec<Arc<Record>>, HomeError> {
+    async fn records(&self, from: Seq, until: Seq) -> Result<Vec<Arc<Record>>, BackendError> {
         let key: ActorKey = self.call.actor;
         let mut records = Vec::new();
         let mut next = from;
@@ -115,9 +115,9 @@ impl Source {
             let before = Seq(next.0.saturating_sub(1));
             let more = match key {
                 ActorKey::Session(session) => {
-                    read_conversation(&*self.home, session, before, missing).await?
+                    read_conversation(&*self.backend, session, before, missing).await?
                 }
-                ActorKey::Run(_) => self.home.read(key, before, missing).await?,
+                ActorKey::Run(_) => self.backend.read(key, before, missing).await?,
             };
             let Some(last) = more.last() else { break };
             next = last.seq.next();
@@ -129,18 +129,18 @@ impl Source {
 
 /// An entry that the model was shown or wrote.
 #[derive(Debug, Clone)]
-pub struct Shown(Arc<Record>);
+pub struct LogItem(Arc<Record>);
 
 /// One message, call or result in an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Said<'a> {
+pub struct Utterance<'a> {
     /// The tool of a call or result.
     pub tool: Option<&'a str>,
     /// The text; for a call, the arguments as the model wrote them.
     pub text: Cow<'a, str>,
 }
 
-impl Shown {
+impl LogItem {
     fn of(record: Arc<Record>) -> Option<Self> {
         let is_shown = match &record.entry {
             // A fork's goal is in the conversation that it continues.
@@ -168,7 +168,7 @@ impl Shown {
             | Entry::TurnEnded(_)
             | Entry::TerminalNoted(_)
             | Entry::TerminalEnding(_)
-            | Entry::WrappedUp(_)
+            | Entry::FinalSummaryFinished(_)
             | Entry::Snapshot(_)
             | Entry::StopVerdicts(_)
             | Entry::StopCheckCutShort(_)
@@ -180,16 +180,16 @@ impl Shown {
             | Entry::BudgetReserved(_)
             | Entry::BudgetCharged(_)
             | Entry::BudgetExhausted(_)
-            | Entry::ChildSpawned(_)
+            | Entry::AgentSpawned(_)
             | Entry::AgentAskedAgain(_)
-            | Entry::ChildStarted(_)
-            | Entry::ChildYields(_)
-            | Entry::ChildPaused(_)
-            | Entry::ChildResumed(_)
+            | Entry::AgentStarted(_)
+            | Entry::AgentYieldRequested(_)
+            | Entry::AgentSuspended(_)
+            | Entry::AgentResumeRequested(_)
             | Entry::AgentRetryScheduled(_)
-            | Entry::ChildFinished(_)
-            | Entry::ChildRested(_)
-            | Entry::ChildGoesOn(_)
+            | Entry::AgentFinished(_)
+            | Entry::SubAgentSuspended(_)
+            | Entry::SubAgentResumed(_)
             | Entry::Reprioritized(_)
             | Entry::StepEnded(_)
             | Entry::YieldRequested(_)
@@ -229,7 +229,7 @@ impl Shown {
 
     /// Its parts, in order.
     #[must_use]
-    pub fn said(&self) -> Vec<Said<'_>> {
+    pub fn said(&self) -> Vec<Utterance<'_>> {
         match &self.0.entry {
             Entry::SessionStarted(started) => vec![words(&started.goal)],
             Entry::UserMessage(message) => message.content.iter().filter_map(said_in).collect(),
@@ -238,7 +238,7 @@ impl Shown {
                 content.iter().filter_map(said_in).collect()
             }
             Entry::ToolFinished(finished) => {
-                vec![Said { tool: Some(&finished.tool), text: Cow::Borrowed(&finished.output) }]
+                vec![Utterance { tool: Some(&finished.tool), text: Cow::Borrowed(&finished.output) }]
             }
             Entry::Compacted(compacted) => vec![words(&compacted.summary)],
             _ => Vec::new(),
@@ -256,11 +256,11 @@ impl Shown {
         texts.collect::<Vec<_>>().join("\n")
     }
 
-    /// The offset of each part of [`Shown::said`] in [`Shown::text`], in bytes.
+    /// The offset of each part of [`LogItem::said`] in [`LogItem::text`], in bytes.
     pub(crate) fn places(&self) -> Vec<usize> {
         let is_result = matches!(self.0.entry, Entry::ToolFinished(_));
         let mut at = 0_usize;
-        let place = |said: Said<'_>| {
+        let place = |said: Utterance<'_>| {
             let mark = said.tool.filter(|_| !is_result).map_or(0, |tool| call_mark(tool).len());
             let begin = at.saturating_add(mark);
             at = begin.saturating_add(said.text.len()).saturating_add(1);
@@ -289,16 +289,16 @@ fn call_mark(tool: &str) -> String {
     format!("[call of `{tool}`] ")
 }
 
-fn words(text: &str) -> Said<'_> {
-    Said { tool: None, text: Cow::Borrowed(text) }
+fn words(text: &str) -> Utterance<'_> {
+    Utterance { tool: None, text: Cow::Borrowed(text) }
 }
 
-fn said_in(block: &Block) -> Option<Said<'_>> {
+fn said_in(block: &Block) -> Option<Utterance<'_>> {
     match block {
         Block::Text(text) => Some(words(text)),
         Block::ToolCall(ToolCall { name, input, malformed, .. }) => {
             let text = Cow::Borrowed(malformed.as_deref().unwrap_or_else(|| input.text()));
-            Some(Said { tool: Some(name), text })
+            Some(Utterance { tool: Some(name), text })
         }
         Block::Image(_) | Block::Thinking { .. } | Block::Opaque { .. } => None,
     }

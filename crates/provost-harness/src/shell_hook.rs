@@ -79,10 +79,10 @@ impl ShellStopHook {
             Ending::Exited(2) => StopHookVerdict::Block(words(finished, "it gave no reason")),
             Ending::Exited(3) => StopHookVerdict::Halt(words(finished, "it gave no reason")),
             Ending::Exited(code @ (NOT_EXECUTABLE | NOT_FOUND)) => {
-                StopHookVerdict::Broken(format!("exit status {code}: {}", last_words(finished)))
+                StopHookVerdict::Broken(format!("exit status {code}: {}", last_output(finished)))
             }
             Ending::Exited(code) => {
-                StopHookVerdict::Error(format!("exit status {code}: {}", last_words(finished)))
+                StopHookVerdict::Error(format!("exit status {code}: {}", last_output(finished)))
             }
             Ending::Signalled(signal) => StopHookVerdict::Broken(format!("killed by signal {signal}")),
             Ending::TimedOut => timed_out(self.timeout),
@@ -111,7 +111,7 @@ pub(crate) fn timed_out(timeout: Duration) -> StopHookVerdict {
 }
 
 /// The end of the output on both streams, which usually has the cause.
-fn last_words(finished: &Finished) -> String {
+fn last_output(finished: &Finished) -> String {
     let ends = [&finished.stdout, &finished.stderr].map(tail);
     let printed = ends.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>();
     if printed.is_empty() { "it printed nothing".to_owned() } else { printed.join("\n") }

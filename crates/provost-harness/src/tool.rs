@@ -119,11 +119,11 @@ pub trait Tool: Send + Sync {
 
 /// The tools of a process, by name; their order is stable.
 #[derive(Clone, Default)]
-pub struct Toolbox {
+pub struct ToolRegistry {
     by_name: BTreeMap<String, Arc<dyn Tool>>,
 }
 
-impl Toolbox {
+impl ToolRegistry {
     /// No tool.
     #[must_use]
     pub fn new() -> Self {

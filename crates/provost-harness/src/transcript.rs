@@ -112,7 +112,7 @@ pub struct Transcript {
     head: Seq,
     messages: Vec<Arc<Message>>,
     /// The origin of each message.
-    places: Vec<Place>,
+    places: Vec<MessageOrigin>,
     /// New parts for the model since its last answer, with their entries; they become a message with the next
     /// call.
     waiting: Vec<(Seq, Part)>,
@@ -124,7 +124,7 @@ pub struct Transcript {
 
 /// The origin of a message.
 #[derive(Debug, Clone)]
-struct Place {
+struct MessageOrigin {
     /// The last log position of its content.
     end: Seq,
     /// The entry of each of its parts.
@@ -183,7 +183,7 @@ impl Transcript {
             }
             Entry::Compacted(compacted) => self.compact(compacted),
             Entry::ModelCalled(_)
-            | Entry::WrappedUp(_)
+            | Entry::FinalSummaryFinished(_)
             | Entry::Snapshot(_)
             | Entry::RunStarted(_)
             | Entry::ModelChanged(_)
@@ -212,16 +212,16 @@ impl Transcript {
             | Entry::BudgetReserved(_)
             | Entry::BudgetCharged(_)
             | Entry::BudgetExhausted(_)
-            | Entry::ChildSpawned(_)
+            | Entry::AgentSpawned(_)
             | Entry::AgentAskedAgain(_)
-            | Entry::ChildStarted(_)
-            | Entry::ChildYields(_)
-            | Entry::ChildPaused(_)
-            | Entry::ChildResumed(_)
+            | Entry::AgentStarted(_)
+            | Entry::AgentYieldRequested(_)
+            | Entry::AgentSuspended(_)
+            | Entry::AgentResumeRequested(_)
             | Entry::AgentRetryScheduled(_)
-            | Entry::ChildFinished(_)
-            | Entry::ChildRested(_)
-            | Entry::ChildGoesOn(_)
+            | Entry::AgentFinished(_)
+            | Entry::SubAgentSuspended(_)
+            | Entry::SubAgentResumed(_)
             | Entry::Reprioritized(_)
             | Entry::StepEnded(_)
             | Entry::YieldRequested(_)
@@ -310,7 +310,7 @@ impl Transcript {
         if !parts.is_empty() {
             let (seqs, parts) = parts.into_iter().unzip();
             self.messages.push(Arc::new(Message::new(role, parts)));
-            self.places.push(Place { end, parts: seqs });
+            self.places.push(MessageOrigin { end, parts: seqs });
         }
     }
 
@@ -343,7 +343,7 @@ impl Transcript {
     fn begin_with(&mut self, compacted: &Compacted) {
         let texts = self.announcement().into_iter().chain([compacted.summary.clone()]);
         let parts = texts.map(|text| Part::Block(Block::Text(text))).collect::<Vec<_>>();
-        let place = Place { end: compacted.through, parts: vec![Seq::START; parts.len()] };
+        let place = MessageOrigin { end: compacted.through, parts: vec![Seq::START; parts.len()] };
         self.messages.insert(0, Arc::new(Message::new(Role::User, parts)));
         self.places.insert(0, place);
     }

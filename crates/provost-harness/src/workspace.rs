@@ -7,7 +7,7 @@ use std::time::UNIX_EPOCH;
 
 use ignore::WalkBuilder;
 
-pub(crate) use changes::{Changes, Seen};
+pub(crate) use changes::{Changes, WorkspaceSnapshot};
 
 /// Maximum files inspected; in a larger workspace only the first ones count.
 const FILES_MAX: usize = 50_000;

@@ -7,7 +7,7 @@ use provost_event::{HookProgram, SessionId};
 use provost_process::{ChildSpec, Finished, SpawnError, Streams, allowed_env, run};
 use tokio_util::sync::CancellationToken;
 
-use crate::question::Asked;
+use crate::question::HookQuery;
 
 /// Bytes kept of standard output and of standard error.
 pub(crate) const KEEP_BYTES_MAX: usize = 64 * 1024;
@@ -26,7 +26,7 @@ const NEVER_PASSED: &str = "OTEL_";
 /// session's time limit is left.
 pub(crate) async fn ask(
     command: Command<'_>,
-    asked: Asked<'_>,
+    asked: HookQuery<'_>,
     question: Vec<u8>,
     cancel: &CancellationToken,
 ) -> Result<Finished, String> {
@@ -52,7 +52,7 @@ pub(crate) struct Command<'a> {
 }
 
 impl Command<'_> {
-    fn spec(self, asked: Asked<'_>, stdin: Vec<u8>) -> ChildSpec {
+    fn spec(self, asked: HookQuery<'_>, stdin: Vec<u8>) -> ChildSpec {
         let own = own_env(asked);
         let (program, args) = match self.program {
             HookProgram::Exec { program, args } => {
@@ -83,7 +83,7 @@ impl Command<'_> {
 }
 
 /// The environment variables of every command.
-fn own_env(asked: Asked<'_>) -> Vec<(&'static str, OsString)> {
+fn own_env(asked: HookQuery<'_>) -> Vec<(&'static str, OsString)> {
     let session = asked.session();
     let mut env = vec![
         ("CLAUDE_PROJECT_DIR", asked.question.workspace.as_os_str().to_owned()),

@@ -2,15 +2,15 @@
 
 use provost_engine::Pattern;
 
-use crate::moment::is_about_a_call;
-use crate::question::Asked;
+use crate::point::is_about_a_call;
+use crate::question::HookQuery;
 
 /// Whether the call meets `condition`. At a hook point that isn't about one call no condition holds.
 ///
 /// # Errors
 /// When the condition is invalid, in words.
-pub(crate) fn holds(condition: &str, asked: Asked<'_>) -> Result<bool, String> {
-    let Some(call) = asked.call().filter(|_| is_about_a_call(asked.moment)) else { return Ok(false) };
+pub(crate) fn holds(condition: &str, asked: HookQuery<'_>) -> Result<bool, String> {
+    let Some(call) = asked.call().filter(|_| is_about_a_call(asked.point)) else { return Ok(false) };
     Ok(read(condition)?.touches(&call.tool, &call.input, &asked.question.workspace))
 }
 

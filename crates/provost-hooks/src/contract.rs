@@ -3,17 +3,17 @@
 //! `Claude` follows the published reference of existing scripts; `Provost` is stricter: an answer that isn't
 //! understood counts as none, and the hook's policy decides.
 
-use provost_event::{HookContract, HookMoment, HookPolicy, counted, grouped};
+use provost_event::{HookContract, HookPoint, HookPolicy, counted, grouped};
 use provost_process::{Captured, Ending, Finished};
 
 use crate::command::KEEP_BYTES_MAX;
 use crate::meaning::{Meaning, NO_REASON, of_reply, refusal};
-use crate::question::Asked;
-use crate::reply::{self, Said};
+use crate::question::HookQuery;
+use crate::reply::{self, HookReply};
 
 /// The meaning of a command's exit status and output.
-pub(crate) fn of_command(hook: &HookPolicy, asked: Asked<'_>, finished: &Finished) -> Meaning {
-    let reading = Reading { contract: hook.contract, asked };
+pub(crate) fn of_command(hook: &HookPolicy, asked: HookQuery<'_>, finished: &Finished) -> Meaning {
+    let reading = ReplyReader { contract: hook.contract, asked };
     let printed = Printed::of(finished, asked.event());
     match (finished.ending, hook.contract) {
         (Ending::TimedOut, _) => {
@@ -31,23 +31,23 @@ pub(crate) fn of_command(hook: &HookPolicy, asked: Asked<'_>, finished: &Finishe
             Meaning::failed(format!("exit status {code}, which means neither yes nor no: {words}"))
         }
         (Ending::Signalled(signal), _) => match (printed.said, hook.contract) {
-            (Said::Reply(reply), HookContract::Claude) => of_reply(asked, hook.contract, *reply),
+            (HookReply::Reply(reply), HookContract::Claude) => of_reply(asked, hook.contract, *reply),
             _ => Meaning::failed(format!("it was ended by signal {signal}")),
         },
     }
 }
 
 /// The meaning of the body of a successful HTTP response.
-pub(crate) fn of_body(hook: &HookPolicy, asked: Asked<'_>, body: &str) -> Meaning {
-    let reading = Reading { contract: hook.contract, asked };
+pub(crate) fn of_body(hook: &HookPolicy, asked: HookQuery<'_>, body: &str) -> Meaning {
+    let reading = ReplyReader { contract: hook.contract, asked };
     let said = reply::read(body, asked.event());
     match hook.contract {
         HookContract::Provost => reading.strictly(said, true),
         HookContract::Claude => match said {
-            Said::Nothing => Meaning::nothing(),
-            Said::Reply(reply) => of_reply(asked, hook.contract, *reply),
-            Said::Misfit(words) => Meaning::nothing().note(words),
-            Said::Text { complaint, .. } => {
+            HookReply::Nothing => Meaning::nothing(),
+            HookReply::Reply(reply) => of_reply(asked, hook.contract, *reply),
+            HookReply::Misfit(words) => Meaning::nothing().note(words),
+            HookReply::Text { complaint, .. } => {
                 let words = complaint.unwrap_or_else(|| "its answer is no JSON object".to_owned());
                 Meaning::nothing().note(words)
             }
@@ -57,7 +57,7 @@ pub(crate) fn of_body(hook: &HookPolicy, asked: Asked<'_>, body: &str) -> Meanin
 
 /// A command's output.
 struct Printed {
-    said: Said,
+    said: HookReply,
     stdout: String,
     stderr: String,
     /// Whether a JSON object was truncated.
@@ -86,7 +86,7 @@ impl Printed {
     fn of(finished: &Finished, event: &str) -> Self {
         let stdout = finished.stdout.to_text_lossy();
         let is_cut = finished.stdout.bytes_left_out() > 0 && stdout.trim_start().starts_with('{');
-        let said = if is_cut { Said::Misfit(too_long(finished)) } else { reply::read(&stdout, event) };
+        let said = if is_cut { HookReply::Misfit(too_long(finished)) } else { reply::read(&stdout, event) };
         let how_much = HowMuch { stdout: how_much(&finished.stdout), stderr: how_much(&finished.stderr) };
         Self { said, stdout, stderr: finished.stderr.to_text_lossy(), is_cut, how_much }
     }
@@ -119,19 +119,19 @@ fn too_long(finished: &Finished) -> String {
 
 /// The context in which the answers to one question are interpreted.
 #[derive(Clone, Copy)]
-struct Reading<'a> {
+struct ReplyReader<'a> {
     contract: HookContract,
-    asked: Asked<'a>,
+    asked: HookQuery<'a>,
 }
 
-impl Reading<'_> {
+impl ReplyReader<'_> {
     /// Exit status 2: it denies, regardless of the rest of its output.
     fn refused(self, printed: Printed) -> Meaning {
         let reason = self.reason(&printed);
         let said = match printed.said {
-            Said::Reply(reply) => of_reply(self.asked, self.contract, *reply),
-            Said::Misfit(words) => Meaning::nothing().note(words),
-            Said::Nothing | Said::Text { .. } => Meaning::nothing(),
+            HookReply::Reply(reply) => of_reply(self.asked, self.contract, *reply),
+            HookReply::Misfit(words) => Meaning::nothing().note(words),
+            HookReply::Nothing | HookReply::Text { .. } => Meaning::nothing(),
         };
         if said.refuses() { said } else { said.overruled_by(refusal(self.asked, self.contract, reason)) }
     }
@@ -140,7 +140,7 @@ impl Reading<'_> {
     fn reason(self, printed: &Printed) -> String {
         let stderr = Some(printed.stderr.trim()).filter(|text| !text.is_empty());
         let with_size = |stderr: &str| format!("{}{stderr}", printed.how_much.stderr);
-        let is_text = matches!(printed.said, Said::Text { .. });
+        let is_text = matches!(printed.said, HookReply::Text { .. });
         let words = match (self.contract, stderr) {
             (HookContract::Claude, Some(stderr)) => Some(with_size(stderr)),
             (HookContract::Provost, stderr) if !is_text => stderr.map(with_size),
@@ -161,13 +161,13 @@ impl Reading<'_> {
         let is_ok = code == 0;
         let trouble = format!("exit status {code}, which decides nothing: {}", printed.first_line());
         let said = match printed.said {
-            Said::Reply(reply) => return of_reply(self.asked, self.contract, *reply),
-            Said::Nothing => Meaning::nothing(),
-            Said::Misfit(words) => Meaning::nothing().note(words),
-            Said::Text { text, complaint } => {
+            HookReply::Reply(reply) => return of_reply(self.asked, self.contract, *reply),
+            HookReply::Nothing => Meaning::nothing(),
+            HookReply::Misfit(words) => Meaning::nothing().note(words),
+            HookReply::Text { text, complaint } => {
                 let said = complaint.into_iter().fold(Meaning::nothing(), Meaning::note);
-                match self.asked.moment {
-                    HookMoment::SessionStart | HookMoment::PromptSubmit if is_ok => said.remind(text),
+                match self.asked.point {
+                    HookPoint::SessionStart | HookPoint::PromptSubmit if is_ok => said.remind(text),
                     _ => said,
                 }
             }
@@ -176,13 +176,15 @@ impl Reading<'_> {
     }
 
     /// A successful answer in Provost's contract: empty, a valid JSON object or, from a command, text.
-    fn strictly(self, said: Said, is_http: bool) -> Meaning {
+    fn strictly(self, said: HookReply, is_http: bool) -> Meaning {
         match said {
-            Said::Nothing => Meaning::nothing(),
-            Said::Reply(reply) => of_reply(self.asked, self.contract, *reply),
-            Said::Misfit(words) | Said::Text { complaint: Some(words), .. } => Meaning::failed(words),
-            Said::Text { .. } if is_http => Meaning::failed("its answer is no JSON object"),
-            Said::Text { .. } => Meaning::nothing(),
+            HookReply::Nothing => Meaning::nothing(),
+            HookReply::Reply(reply) => of_reply(self.asked, self.contract, *reply),
+            HookReply::Misfit(words) | HookReply::Text { complaint: Some(words), .. } => {
+                Meaning::failed(words)
+            }
+            HookReply::Text { .. } if is_http => Meaning::failed("its answer is no JSON object"),
+            HookReply::Text { .. } => Meaning::nothing(),
         }
     }
 }

@@ -7,11 +7,11 @@ mod name;
 
 use std::collections::HashSet;
 
-use provost_event::{HookMoment, HookPolicy, HookProgram};
+use provost_event::{HookPoint, HookPolicy, HookProgram};
 use serde_json::Value;
 
 use crate::matcher::{check_matcher, has_matchers};
-use crate::moment::moment_of;
+use crate::point::hook_point_of;
 use handler::{Handler, session_end_timeouts};
 
 /// The hooks of a settings file.
@@ -28,7 +28,7 @@ pub struct Imported {
 
 /// Whether two hooks do the same at the same hook points.
 fn is_double(one: &HookPolicy, other: &HookPolicy) -> bool {
-    let key = |hook: &HookPolicy| (hook.moment, hook.matcher.clone(), hook.condition.clone());
+    let key = |hook: &HookPolicy| (hook.point, hook.matcher.clone(), hook.condition.clone());
     let same_program = match (&one.program, &other.program) {
         (Some(HookProgram::Http { url, .. }), Some(HookProgram::Http { url: other, .. })) => url == other,
         (one, other) => one == other,
@@ -112,9 +112,9 @@ impl Import<'_> {
 
     fn event(&mut self, event: &str, groups: &Value) {
         let place = format!("hooks.{event}");
-        let moment = match moment_of(event) {
+        let point = match hook_point_of(event) {
             // Provost's own names are only for its own settings.
-            Ok(moment) if moment.name() != event => moment,
+            Ok(point) if point.name() != event => point,
             Ok(_) => return self.skip(&place, format!("the event `{event}`"), "there is no such event"),
             Err(unknown) => return self.skip(&place, format!("the event `{event}`"), unknown.to_string()),
         };
@@ -125,7 +125,7 @@ impl Import<'_> {
         let mut number = 0;
         for (at, group) in groups.iter().enumerate() {
             let group_place = format!("{place}[{at}]");
-            let matcher = self.matcher(moment, &group_place, group);
+            let matcher = self.matcher(point, &group_place, group);
             let Some(handlers) = group.get("hooks").and_then(Value::as_array) else {
                 self.skip(&group_place, "the entry", "it has no list of `hooks`");
                 continue;
@@ -133,7 +133,7 @@ impl Import<'_> {
             for (at, value) in handlers.iter().enumerate() {
                 number += 1;
                 let handler =
-                    Handler { event, moment, number, value, place: format!("{group_place}.hooks[{at}]") };
+                    Handler { event, point, number, value, place: format!("{group_place}.hooks[{at}]") };
                 // An entry with an invalid matcher is left out as a whole, each hook with its place.
                 match &matcher {
                     Ok(matcher) => self.handler(&handler, matcher.clone()),
@@ -141,12 +141,12 @@ impl Import<'_> {
                 }
             }
         }
-        if moment == HookMoment::SessionEnd {
+        if point == HookPoint::SessionEnd {
             session_end_timeouts(self.out.hooks.get_mut(first..).unwrap_or_default());
         }
     }
 
-    fn matcher(&mut self, moment: HookMoment, place: &str, group: &Value) -> Result<Option<String>, String> {
+    fn matcher(&mut self, point: HookPoint, place: &str, group: &Value) -> Result<Option<String>, String> {
         let matcher = match group.get("matcher") {
             None | Some(Value::Null) => return Ok(None),
             Some(Value::String(matcher)) => matcher.as_str(),
@@ -155,12 +155,12 @@ impl Import<'_> {
         if matches!(matcher, "" | "*") {
             return Ok(None);
         }
-        if !has_matchers(moment) {
+        if !has_matchers(point) {
             let why = "this event has no matchers: the hooks are asked each time";
             self.skip(place, format!("the matcher `{matcher}`"), why);
             return Ok(None);
         }
-        check_matcher(moment, matcher).map(|()| Some(matcher.to_owned()))
+        check_matcher(point, matcher).map(|()| Some(matcher.to_owned()))
     }
 
     fn handler(&mut self, handler: &Handler<'_>, matcher: Option<String>) {

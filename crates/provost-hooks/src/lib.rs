@@ -7,7 +7,7 @@
 //! | file | content |
 //! |---|---|
 //! | `programs.rs` | the port's implementation: selects hooks, asks them, reads their answers |
-//! | `moment.rs` | events by their names |
+//! | `point.rs` | events by their names |
 //! | `matcher.rs`, `condition.rs` | which questions a hook is asked |
 //! | `tool.rs`, `tool/` | tools, arguments and results under the names that scripts know |
 //! | `question.rs` | a hook's JSON input |
@@ -31,7 +31,7 @@ mod http;
 mod import;
 mod matcher;
 mod meaning;
-mod moment;
+mod point;
 mod programs;
 mod question;
 mod reply;
@@ -40,5 +40,5 @@ mod tool;
 
 pub use import::{Imported, Skipped, import_claude};
 pub use matcher::{check_matcher, matches_any, matches_nothing};
-pub use moment::{UnknownEvent, moment_of};
+pub use point::{UnknownEvent, hook_point_of};
 pub use programs::{ProgramHooks, ProgramHooksOptions};

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use fancy_regex::{Regex, RegexBuilder};
-use provost_event::HookMoment;
+use provost_event::HookPoint;
 
 /// Maximum cached compiled matchers; a policy has far fewer.
 const KEPT_MAX: usize = 256;
@@ -15,15 +15,15 @@ const BACKTRACK_MAX: usize = 100_000;
 ///
 /// # Errors
 /// The problem, in words, when it is no name, list of names or regular expression.
-pub fn check_matcher(moment: HookMoment, matcher: &str) -> Result<(), String> {
-    Matcher::parse(moment, matcher).map(|_| ())
+pub fn check_matcher(point: HookPoint, matcher: &str) -> Result<(), String> {
+    Matcher::parse(point, matcher).map(|_| ())
 }
 
 /// The parts of a matcher that match none of `names`: unknown names of a list, or a whole expression without a
 /// match. A negated or invalid expression counts as matching.
 #[must_use]
-pub fn matches_nothing(moment: HookMoment, matcher: &str, names: &[&str]) -> Vec<String> {
-    match Matcher::parse(moment, matcher) {
+pub fn matches_nothing(point: HookPoint, matcher: &str, names: &[&str]) -> Vec<String> {
+    match Matcher::parse(point, matcher) {
         Ok(Matcher::Exactly(wanted)) => {
             wanted.into_iter().filter(|one| !one.is_empty() && !names.contains(&one.as_str())).collect()
         }
@@ -38,14 +38,14 @@ pub fn matches_nothing(moment: HookMoment, matcher: &str, names: &[&str]) -> Vec
 /// Whether a matcher matches a thing with these names, the contract's own name first. One that is invalid, or takes
 /// too long, counts as matching.
 #[must_use]
-pub fn matches_any(moment: HookMoment, matcher: &str, names: &[&str]) -> bool {
-    Matcher::parse(moment, matcher).and_then(|matcher| matcher.hits(names)).unwrap_or(true)
+pub fn matches_any(point: HookPoint, matcher: &str, names: &[&str]) -> bool {
+    Matcher::parse(point, matcher).and_then(|matcher| matcher.hits(names)).unwrap_or(true)
 }
 
-/// Whether matchers apply at `moment`; elsewhere they are ignored.
-pub(crate) const fn has_matchers(moment: HookMoment) -> bool {
-    use HookMoment as M;
-    !matches!(moment, M::PromptSubmit | M::PostToolBatch | M::Stop | M::PreLlmRequest | M::TurnEnd | M::Abort)
+/// Whether matchers apply at `point`; elsewhere they are ignored.
+pub(crate) const fn has_matchers(point: HookPoint) -> bool {
+    use HookPoint as M;
+    !matches!(point, M::PromptSubmit | M::PostToolBatch | M::Stop | M::PreLlmRequest | M::TurnEnd | M::Abort)
 }
 
 /// The names of one thing that a matcher is compared with, the contract's own name first.
@@ -63,11 +63,11 @@ pub(crate) enum Matcher {
 }
 
 impl Matcher {
-    pub(crate) fn parse(moment: HookMoment, text: &str) -> Result<Self, String> {
+    pub(crate) fn parse(point: HookPoint, text: &str) -> Result<Self, String> {
         if matches!(text, "" | "*") {
             return Ok(Self::All);
         }
-        if text.chars().all(|char| is_plain(moment, char)) {
+        if text.chars().all(|char| is_plain(point, char)) {
             let names = text.split(['|', ',']).map(|name| name.trim().to_owned());
             return Ok(Self::Exactly(names.collect()));
         }
@@ -102,8 +102,8 @@ impl Matcher {
     }
 }
 
-fn is_plain(moment: HookMoment, char: char) -> bool {
-    let narrow = moment == HookMoment::StopFailure;
+fn is_plain(point: HookPoint, char: char) -> bool {
+    let narrow = point == HookPoint::StopFailure;
     char.is_ascii_alphanumeric() || matches!(char, '_' | '|') || (!narrow && matches!(char, '-' | ' ' | ','))
 }
 
@@ -133,19 +133,19 @@ type Parsed = Arc<Result<Matcher, String>>;
 
 /// Cache of compiled matchers.
 #[derive(Debug, Default)]
-pub(crate) struct Matchers(Mutex<HashMap<(HookMoment, String), Parsed>>);
+pub(crate) struct Matchers(Mutex<HashMap<(HookPoint, String), Parsed>>);
 
 impl Matchers {
-    pub(crate) fn get(&self, moment: HookMoment, text: &str) -> Parsed {
+    pub(crate) fn get(&self, point: HookPoint, text: &str) -> Parsed {
         let mut kept = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let key = (moment, text.to_owned());
+        let key = (point, text.to_owned());
         if let Some(matcher) = kept.get(&key) {
             return Arc::clone(matcher);
         }
         if kept.len() >= KEPT_MAX {
             kept.clear();
         }
-        let matcher = Arc::new(Matcher::parse(moment, text));
+        let matcher = Arc::new(Matcher::parse(point, text));
         kept.insert(key, Arc::clone(&matcher));
         matcher
     }
@@ -153,12 +153,12 @@ impl Matchers {
 
 #[cfg(test)]
 mod tests {
-    use provost_event::HookMoment;
+    use provost_event::HookPoint;
 
     use super::{KEPT_MAX, Matcher, Matchers, check_matcher};
 
     fn hits(matcher: &str, names: &[&str]) -> bool {
-        Matcher::parse(HookMoment::PreToolCall, matcher).unwrap().hits(names).unwrap()
+        Matcher::parse(HookPoint::PreToolCall, matcher).unwrap().hits(names).unwrap()
     }
 
     #[test]
@@ -187,23 +187,23 @@ mod tests {
 
     #[test]
     fn stop_failures_have_fewer_plain_characters() {
-        let matcher = |moment| Matcher::parse(moment, "rate-limit").unwrap();
-        assert!(matches!(matcher(HookMoment::PreToolCall), Matcher::Exactly(_)));
-        assert!(matches!(matcher(HookMoment::StopFailure), Matcher::Finds { .. }));
+        let matcher = |point| Matcher::parse(point, "rate-limit").unwrap();
+        assert!(matches!(matcher(HookPoint::PreToolCall), Matcher::Exactly(_)));
+        assert!(matches!(matcher(HookPoint::StopFailure), Matcher::Finds { .. }));
     }
 
     #[test]
     fn what_is_no_expression_is_told() {
-        let words = check_matcher(HookMoment::PreToolCall, "Bash(").unwrap_err();
+        let words = check_matcher(HookPoint::PreToolCall, "Bash(").unwrap_err();
         assert!(words.contains("`Bash(`"), "{words}");
-        assert_eq!(check_matcher(HookMoment::PreToolCall, "Bash|Edit"), Ok(()));
+        assert_eq!(check_matcher(HookPoint::PreToolCall, "Bash|Edit"), Ok(()));
     }
 
     #[test]
     fn an_expression_without_end_is_given_up() {
         let name = "a".repeat(4_000) + "!";
         assert!(!hits("^(\\w+_?)+$", &[&name]));
-        let matcher = Matcher::parse(HookMoment::PreToolCall, "(?=((a|aa)+)$)b?(\\1)+x").unwrap();
+        let matcher = Matcher::parse(HookPoint::PreToolCall, "(?=((a|aa)+)$)b?(\\1)+x").unwrap();
         assert!(matcher.hits(&[&name]).is_err_and(|words| words.contains("can't be decided")));
     }
 
@@ -211,7 +211,7 @@ mod tests {
     fn no_more_than_a_bounded_number_is_kept() {
         let matchers = Matchers::default();
         for number in 0..=KEPT_MAX * 2 {
-            matchers.get(HookMoment::PreToolCall, &format!("tool{number}"));
+            matchers.get(HookPoint::PreToolCall, &format!("tool{number}"));
             assert!(matchers.0.lock().unwrap().len() <= KEPT_MAX);
         }
     }

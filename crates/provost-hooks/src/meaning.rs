@@ -1,10 +1,10 @@
 //! The decision of a reply or a refusal at a hook point.
 
-use provost_event::{HookContract, HookDecision, HookMoment};
+use provost_event::{HookContract, HookDecision, HookPoint};
 use provost_harness::HookAnswer;
 use serde_json::Value;
 
-use crate::question::{Asked, value_of};
+use crate::question::{HookQuery, value_of};
 use crate::reply::{
     Behavior, PermissionDecision, Reply, RequestDecision, Specific, Top, TopDecision, untaken_words,
 };
@@ -71,11 +71,11 @@ impl Meaning {
 }
 
 /// The decision of a hook that denies: the strongest one at its hook point.
-pub(crate) fn refusal(asked: Asked<'_>, contract: HookContract, reason: String) -> Meaning {
-    use HookMoment as M;
+pub(crate) fn refusal(asked: HookQuery<'_>, contract: HookContract, reason: String) -> Meaning {
+    use HookPoint as M;
     let claude = contract == HookContract::Claude;
     let said = Meaning { refuses: true, ..Meaning::nothing() };
-    match asked.moment {
+    match asked.point {
         M::PreToolCall | M::Spawn | M::PromptSubmit | M::PreCompact | M::Stop | M::SubagentStop => {
             said.decide(HookDecision::Deny(reason))
         }
@@ -95,58 +95,58 @@ pub(crate) fn refusal(asked: Asked<'_>, contract: HookContract, reason: String) 
         | M::PostCompact
         | M::Abort
         | M::StopFailure
-        | M::SessionEnd => said.note(format!("it can't refuse at this moment: {reason}")),
+        | M::SessionEnd => said.note(format!("it can't refuse at this point: {reason}")),
     }
 }
 
 /// The decision of a reply.
-pub(crate) fn of_reply(asked: Asked<'_>, contract: HookContract, reply: Reply) -> Meaning {
+pub(crate) fn of_reply(asked: HookQuery<'_>, contract: HookContract, reply: Reply) -> Meaning {
     let Reply { top, specific, strays } = reply;
     let mut said = Meaning { notes: strays, ..Meaning::nothing() };
     if specific.decision.as_ref().is_some_and(|decision| decision.updated_permissions.is_some()) {
         said = said.note(untaken_words("updatedPermissions"));
     }
-    let common = takes_common_fields(asked.moment);
+    let common = takes_common_fields(asked.point);
     if let Some(message) = top.system_message.clone().filter(|_| common) {
         said = said.note(message);
     }
     let context = specific.additional_context.clone().filter(|context| !context.trim().is_empty());
-    if !is_stop(asked.moment) {
-        said = context_of(said, asked.moment, context.clone());
+    if !is_stop(asked.point) {
+        said = context_of(said, asked.point, context.clone());
     }
     if top.goes_on == Some(false) && common {
         let reason = top.stop_reason.unwrap_or_else(|| "the hook ended the run".to_owned());
         return said.decide(HookDecision::Abort(reason));
     }
     if top.goes_on == Some(false) {
-        said = said.note("its `continue: false` isn't taken at this moment");
+        said = said.note("its `continue: false` isn't taken at this point");
     }
-    match asked.moment {
-        HookMoment::PreToolCall => before_call(said, asked, top, specific),
-        HookMoment::Approval if specific.decision.is_some() => for_person(said, asked, specific.decision),
-        moment if is_stop(moment) => at_stop(said, top, context),
+    match asked.point {
+        HookPoint::PreToolCall => before_call(said, asked, top, specific),
+        HookPoint::Approval if specific.decision.is_some() => for_person(said, asked, specific.decision),
+        point if is_stop(point) => at_stop(said, top, context),
         _ => blocked(said, asked, contract, top),
     }
 }
 
-/// Whether an agent is about to stop at `moment`.
-const fn is_stop(moment: HookMoment) -> bool {
-    matches!(moment, HookMoment::Stop | HookMoment::SubagentStop)
+/// Whether an agent is about to stop at `point`.
+const fn is_stop(point: HookPoint) -> bool {
+    matches!(point, HookPoint::Stop | HookPoint::SubagentStop)
 }
 
-/// Whether `continue` and `systemMessage` apply at `moment`.
-const fn takes_common_fields(moment: HookMoment) -> bool {
-    use HookMoment as M;
+/// Whether `continue` and `systemMessage` apply at `point`.
+const fn takes_common_fields(point: HookPoint) -> bool {
+    use HookPoint as M;
     !matches!(
-        moment,
+        point,
         M::Notification | M::PreCompact | M::PostCompact | M::SessionEnd | M::StopFailure | M::Abort
     )
 }
 
-fn context_of(said: Meaning, moment: HookMoment, context: Option<String>) -> Meaning {
-    use HookMoment as M;
+fn context_of(said: Meaning, point: HookPoint, context: Option<String>) -> Meaning {
+    use HookPoint as M;
     let Some(context) = context else { return said };
-    match moment {
+    match point {
         M::SessionStart
         | M::SubagentStart
         | M::PromptSubmit
@@ -158,11 +158,11 @@ fn context_of(said: Meaning, moment: HookMoment, context: Option<String>) -> Mea
         | M::PostToolSuccess
         | M::PostToolFailure
         | M::PostToolBatch => said.remind(context),
-        _ => said.note("its `additionalContext` isn't taken at this moment"),
+        _ => said.note("its `additionalContext` isn't taken at this point"),
     }
 }
 
-fn before_call(mut said: Meaning, asked: Asked<'_>, top: Top, specific: Specific) -> Meaning {
+fn before_call(mut said: Meaning, asked: HookQuery<'_>, top: Top, specific: Specific) -> Meaning {
     let old = top.decision.map(|old| match old {
         TopDecision::Approve => PermissionDecision::Allow,
         TopDecision::Block => PermissionDecision::Deny,
@@ -179,7 +179,8 @@ fn before_call(mut said: Meaning, asked: Asked<'_>, top: Top, specific: Specific
         Some(PermissionDecision::Deny) => HookDecision::Deny(or_none(reason)),
         Some(PermissionDecision::Defer) => {
             said.notes.push(
-                "it defers the call: the run rests, and the call is asked about again when it goes on".into(),
+                "it defers the call: the run is suspended, and the call is asked about again when it goes on"
+                    .into(),
             );
             HookDecision::Pause("deferred".to_owned())
         }
@@ -188,7 +189,7 @@ fn before_call(mut said: Meaning, asked: Asked<'_>, top: Top, specific: Specific
     if said.refuses { said } else { with_input(said, asked, specific.updated_input) }
 }
 
-fn for_person(said: Meaning, asked: Asked<'_>, decision: Option<RequestDecision>) -> Meaning {
+fn for_person(said: Meaning, asked: HookQuery<'_>, decision: Option<RequestDecision>) -> Meaning {
     let Some(RequestDecision { behavior, message, interrupt, updated_input, .. }) = decision else {
         return said;
     };
@@ -202,7 +203,7 @@ fn for_person(said: Meaning, asked: Asked<'_>, decision: Option<RequestDecision>
 
 /// Denies a call that the hook would change: hooks can't change arguments, but the model can make the other call,
 /// which is then checked like any call.
-fn with_input(said: Meaning, asked: Asked<'_>, wanted: Option<Value>) -> Meaning {
+fn with_input(said: Meaning, asked: HookQuery<'_>, wanted: Option<Value>) -> Meaning {
     let (Some(wanted), Some(call)) = (wanted, asked.call()) else { return said };
     let input = value_of(&call.input);
     let Some(wanted) = tool::call_changed(call, &input, &wanted, &asked.question.workspace) else {
@@ -224,10 +225,10 @@ fn at_stop(said: Meaning, top: Top, context: Option<String>) -> Meaning {
     if words.is_empty() { said } else { said.decide(HookDecision::Deny(words.join("\n\n"))) }
 }
 
-fn blocked(said: Meaning, asked: Asked<'_>, contract: HookContract, top: Top) -> Meaning {
+fn blocked(said: Meaning, asked: HookQuery<'_>, contract: HookContract, top: Top) -> Meaning {
     match top.decision {
         None => said,
-        Some(TopDecision::Approve) => said.note("its `decision: approve` isn't taken at this moment"),
+        Some(TopDecision::Approve) => said.note("its `decision: approve` isn't taken at this point"),
         Some(TopDecision::Block) => {
             let reason = top.reason.unwrap_or_else(|| NO_REASON.to_owned());
             said.overruled_by(refusal(asked, contract, reason))

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use provost_event::{HookMoment, HookPolicy, HookProgram};
+use provost_event::{HookPoint, HookPolicy, HookProgram};
 use provost_harness::{Clock, HookAnswer, HookPrograms, HookQuestion, Redactor};
 use provost_process::MAYBE_LEFT;
 use tokio_util::sync::CancellationToken;
@@ -17,7 +17,7 @@ use crate::contract::{of_body, of_command};
 use crate::http::{Address, Poster};
 use crate::matcher::Matchers;
 use crate::meaning::Meaning;
-use crate::question::Asked;
+use crate::question::HookQuery;
 use crate::spill::{capped, texts};
 
 /// Options for running hook programs.
@@ -66,9 +66,9 @@ impl ProgramHooks {
     ///
     /// # Errors
     /// When one of them is invalid or undecidable, in words.
-    fn chosen(&self, hook: &HookPolicy, asked: Asked<'_>) -> Result<bool, String> {
+    fn chosen(&self, hook: &HookPolicy, asked: HookQuery<'_>) -> Result<bool, String> {
         if let (Some(matcher), Some(names)) = (&hook.matcher, asked.names(hook.contract)) {
-            let matcher = self.matchers.get(asked.moment, matcher);
+            let matcher = self.matchers.get(asked.point, matcher);
             if !matcher.as_ref().as_ref().map_err(Clone::clone)?.hits(&names)? {
                 return Ok(false);
             }
@@ -76,7 +76,12 @@ impl ProgramHooks {
         hook.condition.as_deref().map_or(Ok(true), |condition| condition::holds(condition, asked))
     }
 
-    async fn hear(&self, hook: &HookPolicy, asked: Asked<'_>, cancel: &CancellationToken) -> Meaning {
+    async fn run_program(
+        &self,
+        hook: &HookPolicy,
+        asked: HookQuery<'_>,
+        cancel: &CancellationToken,
+    ) -> Meaning {
         if let Err(words) = self.chosen(hook, asked) {
             return Meaning::failed(words);
         }
@@ -110,18 +115,18 @@ impl ProgramHooks {
 impl HookPrograms for ProgramHooks {
     /// A hook with an invalid matcher or condition is asked, so that the problem is reported: its answer is that
     /// it has none.
-    fn wants(&self, hook: &HookPolicy, question: &HookQuestion, moment: HookMoment) -> bool {
-        self.chosen(hook, Asked::by(hook, question, moment)).unwrap_or(true)
+    fn wants(&self, hook: &HookPolicy, question: &HookQuestion, point: HookPoint) -> bool {
+        self.chosen(hook, HookQuery::by(hook, question, point)).unwrap_or(true)
     }
 
     async fn ask(
         &self,
         hook: &HookPolicy,
         question: &HookQuestion,
-        moment: HookMoment,
+        point: HookPoint,
         cancel: &CancellationToken,
     ) -> HookAnswer {
-        let meaning = self.hear(hook, Asked::by(hook, question, moment), cancel).await;
+        let meaning = self.run_program(hook, HookQuery::by(hook, question, point), cancel).await;
         let mut answer = meaning.into_answer();
         texts(&mut answer).into_iter().for_each(|text| self.redactor.mask_known(text));
         capped(answer, self.spill.as_deref()).await

@@ -3,16 +3,16 @@
 use std::path::Path;
 use std::time::Duration;
 
-use provost_engine::{CallDetails, ConsultDetails, StopCheck, WantedAgent, agent_names};
+use provost_engine::{CallDetails, HookCallDetails, StopCheck, WantedAgent, agent_names};
 use provost_event::{
-    Effort, Entry, ErrorClass, HookContract, HookMoment, HookPolicy, HookSubject, Json, Outcome, Seq,
+    Effort, Entry, ErrorClass, HookContract, HookPoint, HookPolicy, HookTrigger, Json, Outcome, Seq,
     SessionId, SessionSource, ToolFinished, ToolStatus,
 };
-use provost_harness::{HookAgent, HookQuestion, HookQuestionSubject};
+use provost_harness::{HookAgent, HookQuestion, HookQuestionTrigger};
 use serde_json::{Map, Value, json};
 
 use crate::matcher::{Names, has_matchers};
-use crate::moment::{event_name, is_about_a_call};
+use crate::point::{event_name, is_about_a_call};
 use crate::tool;
 
 /// The only trigger with which Provost starts a compaction.
@@ -22,57 +22,57 @@ const END_REASON: &str = "other";
 
 /// A question to the hooks of one hook point.
 #[derive(Clone, Copy)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct HookQuery<'a> {
     pub(crate) question: &'a HookQuestion,
-    pub(crate) moment: HookMoment,
+    pub(crate) point: HookPoint,
     contract: HookContract,
 }
 
-impl<'a> Asked<'a> {
-    pub(crate) const fn by(hook: &HookPolicy, question: &'a HookQuestion, moment: HookMoment) -> Self {
-        Self { question, moment, contract: hook.contract }
+impl<'a> HookQuery<'a> {
+    pub(crate) const fn by(hook: &HookPolicy, question: &'a HookQuestion, point: HookPoint) -> Self {
+        Self { question, point, contract: hook.contract }
     }
 
     pub(crate) const fn session(self) -> SessionId {
-        match &self.question.subject {
-            HookQuestionSubject::Consult(consult) => consult.session,
-            HookQuestionSubject::Stop(check) => check.session,
+        match &self.question.trigger {
+            HookQuestionTrigger::HookCall(hook_call) => hook_call.session,
+            HookQuestionTrigger::Stop(check) => check.session,
         }
     }
 
     /// What is left of the session's time limit, which includes ending the hook's processes.
     pub(crate) fn limit(self) -> Option<Duration> {
-        let limit_ms = match &self.question.subject {
-            HookQuestionSubject::Consult(consult) => consult.limit_ms,
-            HookQuestionSubject::Stop(check) => check.limit_ms,
+        let limit_ms = match &self.question.trigger {
+            HookQuestionTrigger::HookCall(hook_call) => hook_call.limit_ms,
+            HookQuestionTrigger::Stop(check) => check.limit_ms,
         };
         limit_ms.map(Duration::from_millis)
     }
 
-    fn about(self) -> Option<&'a HookSubject> {
-        match &self.question.subject {
-            HookQuestionSubject::Consult(consult) => Some(&consult.about),
-            HookQuestionSubject::Stop(_) => None,
+    fn about(self) -> Option<&'a HookTrigger> {
+        match &self.question.trigger {
+            HookQuestionTrigger::HookCall(hook_call) => Some(&hook_call.about),
+            HookQuestionTrigger::Stop(_) => None,
         }
     }
 
-    fn details(self) -> &'a ConsultDetails {
-        match &self.question.subject {
-            HookQuestionSubject::Consult(consult) => &consult.details,
-            HookQuestionSubject::Stop(_) => &ConsultDetails::None,
+    fn details(self) -> &'a HookCallDetails {
+        match &self.question.trigger {
+            HookQuestionTrigger::HookCall(hook_call) => &hook_call.details,
+            HookQuestionTrigger::Stop(_) => &HookCallDetails::None,
         }
     }
 
     /// The tool call in question.
     pub(crate) fn call(self) -> Option<&'a CallDetails> {
         match self.details() {
-            ConsultDetails::Call(call) | ConsultDetails::Result { call, .. } => Some(call),
+            HookCallDetails::Call(call) | HookCallDetails::Result { call, .. } => Some(call),
             _ => None,
         }
     }
 
     fn failed(self) -> bool {
-        use HookSubject as About;
+        use HookTrigger as About;
         matches!(
             self.about(),
             Some(About::Result { is_error: true, .. } | About::ChildEnd { is_error: true, .. })
@@ -81,30 +81,30 @@ impl<'a> Asked<'a> {
 
     /// The event's name in the hook's input.
     pub(crate) fn event(self) -> &'static str {
-        event_name(self.moment, self.failed())
+        event_name(self.point, self.failed())
     }
 
     /// The names that matchers are compared with; `None` if matchers are ignored.
     pub(crate) fn names(self, contract: HookContract) -> Option<Names<'a>> {
-        if !has_matchers(self.moment) {
+        if !has_matchers(self.point) {
             return None;
         }
-        match self.moment {
-            HookMoment::Spawn | HookMoment::ChildEnd => {
+        match self.point {
+            HookPoint::Spawn | HookPoint::ChildEnd => {
                 return Some(tool::kind_names(self.call()?, contract));
             }
-            HookMoment::SubagentStart | HookMoment::SubagentStop => {
+            HookPoint::SubagentStart | HookPoint::SubagentStop => {
                 return Some(agent_names(self.question.agent.name.as_deref()));
             }
-            moment if is_about_a_call(moment) => return Some(tool::call_names(self.call()?, contract)),
+            point if is_about_a_call(point) => return Some(tool::call_names(self.call()?, contract)),
             _ => {}
         }
-        match (self.moment, self.about()?) {
-            (HookMoment::SessionStart, about) => Some(vec![source_name(source_of(about))]),
-            (HookMoment::PreCompact | HookMoment::PostCompact, _) => Some(vec![COMPACTION_TRIGGER]),
-            (HookMoment::SessionEnd, _) => Some(vec![END_REASON]),
-            (HookMoment::Notification, about) => Some(vec![notification_type(about)]),
-            (HookMoment::StopFailure, HookSubject::Closing { outcome }) => Some(vec![error_kind(outcome)]),
+        match (self.point, self.about()?) {
+            (HookPoint::SessionStart, about) => Some(vec![source_name(source_of(about))]),
+            (HookPoint::PreCompact | HookPoint::PostCompact, _) => Some(vec![COMPACTION_TRIGGER]),
+            (HookPoint::SessionEnd, _) => Some(vec![END_REASON]),
+            (HookPoint::Notification, about) => Some(vec![notification_type(about)]),
+            (HookPoint::StopFailure, HookTrigger::Closing { outcome }) => Some(vec![error_kind(outcome)]),
             _ => None,
         }
     }
@@ -122,11 +122,11 @@ impl<'a> Asked<'a> {
     /// The question as JSON.
     pub(crate) fn json(self) -> Value {
         let mut out = self.common();
-        match &self.question.subject {
-            HookQuestionSubject::Stop(check) => put(&mut out, stop(check)),
-            HookQuestionSubject::Consult(consult) => {
-                out.insert("turn".to_owned(), consult.turn.into());
-                put(&mut out, self.subject(&consult.about));
+        match &self.question.trigger {
+            HookQuestionTrigger::Stop(check) => put(&mut out, stop(check)),
+            HookQuestionTrigger::HookCall(hook_call) => {
+                out.insert("turn".to_owned(), hook_call.turn.into());
+                put(&mut out, self.trigger(&hook_call.about));
                 put(&mut out, self.more());
             }
         }
@@ -147,10 +147,10 @@ impl<'a> Asked<'a> {
             }),
         );
         put(&mut out, self.agent());
-        if has_permission_mode(self.moment) {
+        if has_permission_mode(self.point) {
             out.insert("permission_mode".to_owned(), "default".into());
         }
-        if let Some(level) = self.effort().filter(|_| is_about_a_call(self.moment)) {
+        if let Some(level) = self.effort().filter(|_| is_about_a_call(self.point)) {
             out.insert("effort".to_owned(), json!({ "level": level }));
         }
         out
@@ -181,7 +181,7 @@ impl<'a> Asked<'a> {
                 "agent_depth": depth,
             }),
         );
-        if self.moment == HookMoment::SubagentStop {
+        if self.point == HookPoint::SubagentStop {
             let path = words(self.question.transcript_path.as_deref());
             fields.insert("agent_transcript_path".to_owned(), path.into());
         }
@@ -197,39 +197,39 @@ impl<'a> Asked<'a> {
         })
     }
 
-    fn subject(self, about: &HookSubject) -> Value {
+    fn trigger(self, about: &HookTrigger) -> Value {
         match about {
-            HookSubject::Subagent if self.moment == HookMoment::SubagentStart => empty(),
-            HookSubject::Session { .. } | HookSubject::Subagent => {
+            HookTrigger::Subagent if self.point == HookPoint::SubagentStart => empty(),
+            HookTrigger::Session { .. } | HookTrigger::Subagent => {
                 json!({ "source": source_name(source_of(about)), "model": self.question.model.name })
             }
-            HookSubject::Prompt { text, by } => json!({ "prompt": text, "prompt_by": by }),
-            HookSubject::Request { call } => json!({ "call": call, "model": self.question.model.name }),
-            HookSubject::Call { .. }
-            | HookSubject::Spawn { .. }
-            | HookSubject::Approval { .. }
-            | HookSubject::Result { .. }
-            | HookSubject::ChildEnd { .. } => self.call().map_or_else(empty, |call| self.call_fields(call)),
-            HookSubject::Batch { .. } | HookSubject::TurnEnd { .. } => empty(),
-            HookSubject::Compaction => {
+            HookTrigger::Prompt { text, by } => json!({ "prompt": text, "prompt_by": by }),
+            HookTrigger::Request { call } => json!({ "call": call, "model": self.question.model.name }),
+            HookTrigger::Call { .. }
+            | HookTrigger::Spawn { .. }
+            | HookTrigger::Approval { .. }
+            | HookTrigger::Result { .. }
+            | HookTrigger::ChildEnd { .. } => self.call().map_or_else(empty, |call| self.call_fields(call)),
+            HookTrigger::Batch { .. } | HookTrigger::TurnEnd { .. } => empty(),
+            HookTrigger::Compaction => {
                 json!({ "trigger": COMPACTION_TRIGGER, "custom_instructions": "" })
             }
-            HookSubject::Compacted => json!({ "trigger": COMPACTION_TRIGGER }),
-            HookSubject::Closing { outcome } => json!({ "outcome": outcome }),
+            HookTrigger::Compacted => json!({ "trigger": COMPACTION_TRIGGER }),
+            HookTrigger::Closing { outcome } => json!({ "outcome": outcome }),
         }
     }
 
     fn call_fields(self, call: &CallDetails) -> Value {
         let mut fields = self.told(call);
-        let more = match self.moment {
-            HookMoment::Notification => notification(
+        let more = match self.point {
+            HookPoint::Notification => notification(
                 self.about(),
                 format!("Provost needs permission to use {}", tool::call_name(call)),
             ),
-            HookMoment::Spawn => {
+            HookPoint::Spawn => {
                 json!({ "tool_use_id": call.call, "spawn": call.wanted.as_deref().map(spawn) })
             }
-            HookMoment::Approval => json!({ "provost_why": call.why }),
+            HookPoint::Approval => json!({ "provost_why": call.why }),
             _ => json!({ "tool_use_id": call.call }),
         };
         put(&mut fields, more);
@@ -255,16 +255,16 @@ impl<'a> Asked<'a> {
     /// The fields with the question's details.
     fn more(self) -> Value {
         match self.details() {
-            ConsultDetails::None | ConsultDetails::Call(_) => self.closing_words(""),
-            ConsultDetails::Request { items, input_tokens, tool_calls } => {
+            HookCallDetails::None | HookCallDetails::Call(_) => self.closing_words(""),
+            HookCallDetails::Request { items, input_tokens, tool_calls } => {
                 json!({ "items": items, "input_tokens": input_tokens, "tool_calls": tool_calls })
             }
-            ConsultDetails::Result { call, finished } => self.result(call, *finished),
-            ConsultDetails::Batch { calls } => {
+            HookCallDetails::Result { call, finished } => self.result(call, *finished),
+            HookCallDetails::Batch { calls } => {
                 let calls = calls.iter().map(|(call, seq)| self.batched(call, *seq));
                 json!({ "tool_calls": calls.collect::<Vec<_>>() })
             }
-            ConsultDetails::Text { tool_calls, last_text } => {
+            HookCallDetails::Text { tool_calls, last_text } => {
                 let mut fields = Map::new();
                 put(
                     &mut fields,
@@ -277,7 +277,7 @@ impl<'a> Asked<'a> {
                 put(&mut fields, self.closing_words(last_text));
                 Value::Object(fields)
             }
-            ConsultDetails::Compacted { summary } => json!({ "compact_summary": summary }),
+            HookCallDetails::Compacted { summary } => json!({ "compact_summary": summary }),
         }
     }
 
@@ -297,7 +297,7 @@ impl<'a> Asked<'a> {
             json!({ "tool_response": response, "duration_ms": duration })
         };
         put(&mut fields, told);
-        if let Some(HookSubject::ChildEnd { child, outcome, .. }) = self.about() {
+        if let Some(HookTrigger::ChildEnd { child, outcome, .. }) = self.about() {
             let configured = call.wanted.as_ref().and_then(|wanted| wanted.agent.as_deref());
             let child = json!({
                 "agent_id": child.to_string(),
@@ -318,11 +318,11 @@ impl<'a> Asked<'a> {
 
     /// The fields about the coming suspension or end, at each of its hook points.
     fn closing_words(self, last_text: &str) -> Value {
-        let Some(HookSubject::Closing { outcome }) = self.about() else { return empty() };
-        match (self.moment, outcome) {
-            (HookMoment::SessionEnd, _) => json!({ "reason": END_REASON }),
-            (HookMoment::Notification, _) => notification(self.about(), outcome.to_string()),
-            (HookMoment::StopFailure, Outcome::Failed { message, .. }) => json!({
+        let Some(HookTrigger::Closing { outcome }) = self.about() else { return empty() };
+        match (self.point, outcome) {
+            (HookPoint::SessionEnd, _) => json!({ "reason": END_REASON }),
+            (HookPoint::Notification, _) => notification(self.about(), outcome.to_string()),
+            (HookPoint::StopFailure, Outcome::Failed { message, .. }) => json!({
                 "error": error_kind(outcome),
                 "error_details": message,
                 "last_assistant_message": message,
@@ -349,9 +349,9 @@ fn words(path: Option<&Path>) -> String {
     path.unwrap_or("".as_ref()).to_string_lossy().into_owned()
 }
 
-const fn source_of(about: &HookSubject) -> SessionSource {
+const fn source_of(about: &HookTrigger) -> SessionSource {
     match about {
-        HookSubject::Session { source } => *source,
+        HookTrigger::Session { source } => *source,
         _ => SessionSource::Startup,
     }
 }
@@ -384,8 +384,8 @@ fn stop(check: &StopCheck) -> Value {
     })
 }
 
-const fn has_permission_mode(moment: HookMoment) -> bool {
-    is_about_a_call(moment) || matches!(moment, HookMoment::PromptSubmit | HookMoment::PostToolBatch)
+const fn has_permission_mode(point: HookPoint) -> bool {
+    is_about_a_call(point) || matches!(point, HookPoint::PromptSubmit | HookPoint::PostToolBatch)
 }
 
 const fn source_name(source: SessionSource) -> &'static str {
@@ -395,7 +395,7 @@ const fn source_name(source: SessionSource) -> &'static str {
     }
 }
 
-fn notification(about: Option<&HookSubject>, message: String) -> Value {
+fn notification(about: Option<&HookTrigger>, message: String) -> Value {
     let (kind, title) = match about.map(notification_type) {
         Some(kind @ "permission_prompt") => (kind, "Permission needed"),
         Some(kind @ "agent_completed") => (kind, "Agent finished"),
@@ -405,10 +405,10 @@ fn notification(about: Option<&HookSubject>, message: String) -> Value {
     json!({ "message": message, "title": title, "notification_type": kind })
 }
 
-const fn notification_type(about: &HookSubject) -> &'static str {
+const fn notification_type(about: &HookTrigger) -> &'static str {
     match about {
-        HookSubject::Approval { .. } => "permission_prompt",
-        HookSubject::Closing { outcome } if outcome.is_final() => "agent_completed",
+        HookTrigger::Approval { .. } => "permission_prompt",
+        HookTrigger::Closing { outcome } if outcome.is_final() => "agent_completed",
         _ => "agent_needs_input",
     }
 }
@@ -431,7 +431,7 @@ const fn error_kind(outcome: &Outcome) -> &'static str {
         | ErrorClass::Stalled
         | ErrorClass::Silent
         | ErrorClass::Redirected
-        | ErrorClass::Nonsense => "server_error",
+        | ErrorClass::MalformedResponse => "server_error",
         ErrorClass::Workspace
         | ErrorClass::StepFailed
         | ErrorClass::Refusal

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 /// A hook's output.
 #[derive(Debug)]
-pub(crate) enum Said {
+pub(crate) enum HookReply {
     /// Only white space.
     Nothing,
     /// Something other than a JSON object; with a complaint if it was probably meant as one.
@@ -102,32 +102,32 @@ const NEVER_TAKEN: &[&str] = &[
 ];
 
 /// Parses the output of a hook for `event`.
-pub(crate) fn read(output: &str, event: &str) -> Said {
+pub(crate) fn read(output: &str, event: &str) -> HookReply {
     let text = output.trim();
     if text.is_empty() {
-        return Said::Nothing;
+        return HookReply::Nothing;
     }
     if !text.starts_with('{') {
-        return Said::Text { text: text.to_owned(), complaint: None };
+        return HookReply::Text { text: text.to_owned(), complaint: None };
     }
     match serde_json::from_str::<Value>(text) {
         Ok(value) => read_object(value, event),
         Err(error) => {
             let complaint = Some(format!("its output begins like a JSON object, but isn't one: {error}"));
-            Said::Text { text: text.to_owned(), complaint }
+            HookReply::Text { text: text.to_owned(), complaint }
         }
     }
 }
 
-fn read_object(value: Value, event: &str) -> Said {
+fn read_object(value: Value, event: &str) -> HookReply {
     let strays = strays(&value);
     let top = match serde_json::from_value::<Top>(value) {
         Ok(top) => top,
-        Err(error) => return Said::Misfit(format!("its JSON answer counts for nothing: {error}")),
+        Err(error) => return HookReply::Misfit(format!("its JSON answer counts for nothing: {error}")),
     };
     match specific(top.hook_specific_output.as_ref(), event) {
-        Ok(specific) => Said::Reply(Box::new(Reply { top, specific, strays })),
-        Err(words) => Said::Misfit(format!("its JSON answer counts for nothing: {words}")),
+        Ok(specific) => HookReply::Reply(Box::new(Reply { top, specific, strays })),
+        Err(words) => HookReply::Misfit(format!("its JSON answer counts for nothing: {words}")),
     }
 }
 

@@ -14,7 +14,7 @@ use crate::failure::ReadError;
 use crate::key::Key;
 use crate::wire::{Body, Reader, Thoughts, Wire};
 use crate::{Reasoning, WireFormat};
-use answer::Reading;
+use answer::AnthropicReader;
 
 /// The wire format, which marks the provider-specific blocks.
 const WIRE: WireFormat = WireFormat::Anthropic;
@@ -62,7 +62,7 @@ impl Wire for Anthropic {
     }
 
     fn reader<'a>(&self, request: &ModelRequest<'_>, deltas: &'a dyn DeltaSink) -> Box<dyn Reader + 'a> {
-        Box::new(Reading::new(deltas, request.answers_before))
+        Box::new(AnthropicReader::new(deltas, request.answers_before))
     }
 
     fn read_error(&self) -> ReadError {

@@ -11,11 +11,12 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Client, Response, Url, redirect};
 
 use crate::failure::{
-    ReadError, Said, cause_of, causes, class_of, one_line, request_id, retry_after_ms, shorten, stalled,
+    ErrorDetails, ReadError, cause_of, causes, class_of, one_line, request_id, retry_after_ms, shorten,
+    stalled,
 };
 use crate::key::Key;
-use crate::patience::Patience;
 use crate::stream::EventStream;
+use crate::stream_timeouts::StreamTimeouts;
 use crate::{ModelLimits, ResolveError};
 
 /// A dead HTTP/2 connection is detected by an unanswered ping, so that no retry uses it.
@@ -107,7 +108,7 @@ impl Endpoint {
 
     /// Sends `body` to `url` and returns the stream of the answer.
     pub(crate) async fn post(&self, url: Url, body: Vec<u8>, times: u32) -> Result<EventStream, Refused> {
-        let patience = Patience::since(self.clock.monotonic(), self.limits, times);
+        let patience = StreamTimeouts::since(self.clock.monotonic(), self.limits, times);
         let request = self.client.post(url).headers(self.headers.clone()).body(body);
         let (due, stall) = patience.due();
         let response = tokio::select! {
@@ -254,7 +255,7 @@ fn origin(place: &str) -> String {
 }
 
 /// An error that isn't in the provider's format: a proxy's, a gateway's, another program's.
-fn foreign(status: u16, headers: &HeaderMap, body: &str) -> Said {
+fn foreign(status: u16, headers: &HeaderMap, body: &str) -> ErrorDetails {
     let place = headers.get("location").and_then(|value| value.to_str().ok());
     let excerpt = shorten(&one_line(body), FOREIGN_CHARS_MAX);
     let message = match (status, place) {
@@ -265,7 +266,7 @@ fn foreign(status: u16, headers: &HeaderMap, body: &str) -> Said {
         _ if excerpt.is_empty() => format!("HTTP {status} without a message"),
         _ => format!("HTTP {status}: {excerpt}"),
     };
-    Said { message, ..Said::default() }
+    ErrorDetails { message, ..ErrorDetails::default() }
 }
 
 /// `base` with `segments` appended to its path, after removing `version` from its end.

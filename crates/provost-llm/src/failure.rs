@@ -9,7 +9,7 @@ use reqwest::header::{HeaderMap, HeaderValue, RETRY_AFTER};
 
 /// A provider's error in its own format, from a response's body or the middle of a stream.
 #[derive(Debug, Default)]
-pub(crate) struct Said {
+pub(crate) struct ErrorDetails {
     /// The class of the provider's error type, if that is known.
     pub(crate) class: Option<ErrorClass>,
     pub(crate) message: String,
@@ -19,7 +19,7 @@ pub(crate) struct Said {
 }
 
 /// Parses an error's body; `None` if it isn't in the provider's format.
-pub(crate) type ReadError = fn(&str) -> Option<Said>;
+pub(crate) type ReadError = fn(&str) -> Option<ErrorDetails>;
 
 /// Maximum characters of the provider's request id.
 const REQUEST_ID_CHARS_MAX: usize = 200;
@@ -71,7 +71,7 @@ pub(crate) fn class_of(status: u16, said: Option<ErrorClass>) -> ErrorClass {
         413 => ErrorClass::ContextTooLong,
         429 => said.filter(|class| *class == ErrorClass::QuotaUsedUp).unwrap_or(ErrorClass::RateLimited),
         529 => ErrorClass::Overloaded,
-        200..=299 => said.unwrap_or(ErrorClass::Nonsense),
+        200..=299 => said.unwrap_or(ErrorClass::MalformedResponse),
         300..=399 => ErrorClass::Redirected,
         500.. => said.filter(|class| class.may_retry()).unwrap_or(ErrorClass::Server),
         _ => said.unwrap_or(ErrorClass::InvalidRequest),

@@ -17,7 +17,7 @@ use crate::failure::ReadError;
 use crate::key::Key;
 use crate::wire::{Body, Reader, Thoughts, Wire};
 use crate::{Reasoning, WireFormat};
-use answer::Reading;
+use answer::GeminiReader;
 
 /// The wire format, which marks the provider-specific blocks.
 const WIRE: WireFormat = WireFormat::Gemini;
@@ -71,7 +71,7 @@ impl Wire for Gemini {
     }
 
     fn reader<'a>(&self, request: &ModelRequest<'_>, deltas: &'a dyn DeltaSink) -> Box<dyn Reader + 'a> {
-        Box::new(Reading::new(deltas, request.answers_before))
+        Box::new(GeminiReader::new(deltas, request.answers_before))
     }
 
     fn read_error(&self) -> ReadError {

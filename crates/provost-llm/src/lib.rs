@@ -22,7 +22,6 @@ mod listing;
 mod openai;
 mod openai_chat;
 mod openai_responses;
-mod patience;
 mod piece;
 mod provider;
 mod providers;
@@ -31,6 +30,7 @@ mod resolve;
 mod script;
 mod sse;
 mod stream;
+mod stream_timeouts;
 mod tape;
 mod wire;
 

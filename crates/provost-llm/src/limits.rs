@@ -18,9 +18,9 @@ pub struct ModelLimits {
     /// From the end of an answer until that of its stream, which is needed to reuse the connection. A connection
     /// that takes longer is closed; the answer counts. Default 0.5 s.
     pub drain_ms: u64,
-    /// Bytes of an answer on the wire; more is `nonsense`. Default 16 MiB.
+    /// Bytes of an answer on the wire; more is `malformed`. Default 16 MiB.
     pub answer_bytes_max: usize,
-    /// Bytes of one event of the stream; more is `nonsense`. Default 4 MiB.
+    /// Bytes of one event of the stream; more is `malformed`. Default 4 MiB.
     pub event_bytes_max: usize,
     /// Bytes read of an error's body; the rest is ignored. Default 64 KiB.
     pub error_body_bytes_max: usize,

@@ -21,7 +21,7 @@ use crate::key::Key;
 use crate::openai;
 use crate::wire::{Body, Reader, Thoughts, Wire};
 use crate::{Deviations, Reasoning, WireFormat};
-use answer::Reading;
+use answer::ChatReader;
 
 /// The wire format, which marks the provider-specific blocks.
 const WIRE: WireFormat = WireFormat::OpenaiChat;
@@ -60,7 +60,7 @@ impl Wire for OpenaiChat {
     }
 
     fn reader<'a>(&self, request: &ModelRequest<'_>, deltas: &'a dyn DeltaSink) -> Box<dyn Reader + 'a> {
-        Box::new(Reading::new(deltas, request.answers_before))
+        Box::new(ChatReader::new(deltas, request.answers_before))
     }
 
     fn read_error(&self) -> ReadError {

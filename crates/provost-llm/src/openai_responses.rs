@@ -15,7 +15,7 @@ use crate::key::Key;
 use crate::openai;
 use crate::wire::{Body, Reader, Thoughts, Wire};
 use crate::{Deviations, Reasoning, WireFormat};
-use answer::Reading;
+use answer::ResponsesReader;
 use request::Ways;
 
 /// The wire format, which marks the provider-specific blocks.
@@ -57,7 +57,7 @@ impl Wire for OpenaiResponses {
     }
 
     fn reader<'a>(&self, request: &ModelRequest<'_>, deltas: &'a dyn DeltaSink) -> Box<dyn Reader + 'a> {
-        Box::new(Reading::new(deltas, request.answers_before))
+        Box::new(ResponsesReader::new(deltas, request.answers_before))
     }
 
     fn read_error(&self) -> ReadError {

@@ -5,7 +5,7 @@ use provost_event::{Block, CallId, Json, ModelFailure, StopReason, ToolCall, Usa
 
 use crate::WireFormat;
 use crate::failure::shorten;
-use crate::stream::nonsense;
+use crate::stream::malformed;
 
 /// Maximum characters kept of arguments that aren't a JSON object.
 const MALFORMED_CHARS_MAX: usize = 500;
@@ -98,7 +98,7 @@ fn made_up_id(place: usize, facts: &Facts) -> String {
 /// The complete answer, without a call that the output cap has cut off.
 ///
 /// # Errors
-/// `Nonsense` if two calls have the same id.
+/// `MalformedResponse` if two calls have the same id.
 pub(crate) fn assemble(mut pieces: Vec<Piece>, facts: Facts) -> Result<Answer, ModelFailure> {
     if facts.stop == StopReason::OutputCap && pieces.last().is_some_and(Piece::is_cut_call) {
         pieces.pop();
@@ -107,7 +107,7 @@ pub(crate) fn assemble(mut pieces: Vec<Piece>, facts: Facts) -> Result<Answer, M
     let content = blocks.collect::<Vec<_>>();
     let ids = content.iter().filter_map(call_id).collect::<Vec<_>>();
     if ids.iter().enumerate().any(|(place, id)| ids.iter().take(place).any(|earlier| earlier == id)) {
-        return Err(nonsense("two tool calls have the same id"));
+        return Err(malformed("two tool calls have the same id"));
     }
     let stop = match facts.stop {
         // Some servers use one stop reason for every end.

@@ -21,7 +21,7 @@ use crate::listing;
 use crate::openai::{TOOLS_WITHOUT_EFFORT_FROM, gpt_version};
 use crate::openai_chat::OpenaiChat;
 use crate::openai_responses::OpenaiResponses;
-use crate::stream::{EventStream, nonsense};
+use crate::stream::{EventStream, malformed};
 use crate::wire::{Body, Progress, Reader, Thoughts, Wire};
 use crate::{ModelLimits, Provider, Reasoning, ResolveError, WireFormat};
 
@@ -90,7 +90,7 @@ impl ProviderModel {
     /// Dropping the future closes the connection.
     pub async fn listed(&self) -> Result<Vec<String>, ModelFailure> {
         let text = self.endpoint.get(self.wire.models_url(self.endpoint.base())).await?;
-        listing::names(&text).ok_or_else(|| nonsense("what the provider answers is no list of models"))
+        listing::names(&text).ok_or_else(|| malformed("what the provider answers is no list of models"))
     }
 
     /// Sends the request, and reads the stream up to the end of the answer. A request that the provider finds
@@ -100,7 +100,7 @@ impl ProviderModel {
         request: &ModelRequest<'_>,
         reader: &mut dyn Reader,
         has_begun: &AtomicBool,
-    ) -> Result<Heard, ModelFailure> {
+    ) -> Result<ReadAnswer, ModelFailure> {
         let Body { bytes, mut prefix, has_thoughts } = self.wire.body(request, Thoughts::Sent);
         let mut posted = self.endpoint.post(self.url.clone(), bytes, request.patience).await;
         let is_wrong =
@@ -115,12 +115,12 @@ impl ProviderModel {
             // A failure of the answer that contains the answer.
             Err(Refused { failure, body }) => {
                 let is_answer = matches!(reader.take(&body), Ok(Progress::Done));
-                return if is_answer { Ok(Heard { stream: None, prefix }) } else { Err(failure) };
+                return if is_answer { Ok(ReadAnswer { stream: None, prefix }) } else { Err(failure) };
             }
         };
         has_begun.store(true, Ordering::Relaxed);
         match read(&mut stream, reader).await {
-            Ok(()) => Ok(Heard { stream: Some(stream), prefix }),
+            Ok(()) => Ok(ReadAnswer { stream: Some(stream), prefix }),
             Err(failure) => Err(stream.named(failure)),
         }
     }
@@ -147,7 +147,7 @@ fn needs_responses(options: &ProviderOptions) -> bool {
 }
 
 /// A stream whose answer was read.
-struct Heard {
+struct ReadAnswer {
     /// Absent if the answer came in an error.
     stream: Option<EventStream>,
     /// The hash of the request that it answers.
@@ -208,7 +208,7 @@ impl Model for ProviderModel {
         };
         let usage = counted(&*reader, &request);
         let answer = match listened {
-            Ok(Heard { stream, prefix }) => {
+            Ok(ReadAnswer { stream, prefix }) => {
                 let answer = reader.finish(&self.model).map_err(|failure| match &stream {
                     Some(stream) => stream.named(failure),
                     None => failure,
@@ -268,7 +268,10 @@ fn discarded(reader: &dyn Reader, request: &ModelRequest<'_>, is_paid_for: bool)
 /// Whether the model may have worked in a call that failed in this way after the provider accepted it: yes, unless
 /// the provider itself reports a failure.
 const fn may_have_worked(class: ErrorClass) -> bool {
-    matches!(class, ErrorClass::Cut | ErrorClass::Stalled | ErrorClass::Aborted | ErrorClass::Nonsense)
+    matches!(
+        class,
+        ErrorClass::Cut | ErrorClass::Stalled | ErrorClass::Aborted | ErrorClass::MalformedResponse
+    )
 }
 
 impl fmt::Debug for ProviderModel {

@@ -45,7 +45,7 @@ const ROOT: u32 = 0;
 /// answers there, the first entry that fits; the root and all others get the script's own. A judge doesn't get the
 /// goal, but its evidence begins with it: the entry whose text comes first there applies.
 ///
-/// Without `last_words` in the script, the request for a final summary gets an empty answer, without usage.
+/// Without `final_summary` in the script, the request for a final summary gets an empty answer, without usage.
 pub struct ScriptedModel {
     script: Script,
     clock: Arc<dyn Clock>,
@@ -97,15 +97,15 @@ impl ScriptedModel {
     /// The slot of a request, and its next fault, if one is left. `None` for a final summary that the script
     /// doesn't have.
     fn next(&self, request: &ModelRequest<'_>) -> Result<Option<(&Slot, Option<&Fault>)>, ModelFailure> {
-        let place = Place::of(request);
+        let place = ScriptPosition::of(request);
         let (_, lines) = self.lines(request);
         let slots = match place.purpose {
             Purpose::Turn => &lines.answers,
             Purpose::Summary => &lines.summaries,
             Purpose::Judge => &lines.verdicts,
             // Each limit has a final summary of its own, and none is requested twice.
-            Purpose::WrapUp => {
-                return Ok(lines.last_words.as_ref().map(|slot| (slot, slot.faults.first())));
+            Purpose::FinalSummary => {
+                return Ok(lines.final_summary.as_ref().map(|slot| (slot, slot.faults.first())));
             }
         };
         let slot = usize::try_from(place.position).ok().and_then(|position| slots.get(position));
@@ -133,13 +133,13 @@ impl ScriptedModel {
         let fitting = match request.purpose {
             // The evidence may mention other agents' goals too, but only after the agent's own.
             Purpose::Judge => fitting.min_by_key(|(place, _)| *place),
-            Purpose::Turn | Purpose::Summary | Purpose::WrapUp => fitting.next(),
+            Purpose::Turn | Purpose::Summary | Purpose::FinalSummary => fitting.next(),
         };
         fitting.map(|(_, agent)| agent).map_or((None, &self.script.own), |(text, lines)| (Some(text), lines))
     }
 
     fn exhausted(&self, request: &ModelRequest<'_>) -> ModelFailure {
-        let (name, place) = (&self.script.name, Place::of(request));
+        let (name, place) = (&self.script.name, ScriptPosition::of(request));
         let (goal, lines) = self.lines(request);
         let whose = goal.map(|goal| format!(" for `{goal}`")).unwrap_or_default();
         mismatch(match place.purpose {
@@ -147,7 +147,7 @@ impl ScriptedModel {
                 let answers = lines.answers.iter().filter(|slot| slot.answer.is_some()).count();
                 format!("{name} has {answers} answers{whose}, and {place} was asked for; add it to the file")
             }
-            Purpose::Summary | Purpose::WrapUp => {
+            Purpose::Summary | Purpose::FinalSummary => {
                 format!("{name} has no {place}{whose}; add it under `summaries:`")
             }
             Purpose::Judge => {
@@ -161,7 +161,11 @@ impl ScriptedModel {
 
     fn check(&self, line: u64, expect: &Expect, request: &ModelRequest<'_>) -> Result<(), ModelFailure> {
         expect.check(request).map_err(|complaint| {
-            mismatch(format!("{}:{line}: {} expects {complaint}", self.script.name, Place::of(request)))
+            mismatch(format!(
+                "{}:{line}: {} expects {complaint}",
+                self.script.name,
+                ScriptPosition::of(request)
+            ))
         })
     }
 
@@ -254,29 +258,29 @@ impl Model for ScriptedModel {
 
 /// A kind of request, and its number within that kind, from 0.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct ScriptPosition {
     purpose: Purpose,
     position: u32,
 }
 
-impl Place {
+impl ScriptPosition {
     const fn of(request: &ModelRequest<'_>) -> Self {
         let position = match request.purpose {
             Purpose::Turn | Purpose::Judge => request.answers_before,
             Purpose::Summary => request.summaries_before,
-            Purpose::WrapUp => 0,
+            Purpose::FinalSummary => 0,
         };
         Self { purpose: request.purpose, position }
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ScriptPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let number = u64::from(self.position) + 1;
         match self.purpose {
             Purpose::Turn => write!(f, "answer {number}"),
             Purpose::Summary => write!(f, "summary {number}"),
-            Purpose::WrapUp => f.write_str("last_words"),
+            Purpose::FinalSummary => f.write_str("final_summary"),
             Purpose::Judge => write!(f, "verdict {number}"),
         }
     }

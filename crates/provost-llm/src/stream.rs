@@ -10,8 +10,8 @@ use reqwest::Response;
 
 use crate::ModelLimits;
 use crate::failure::{cause_of, request_id, stalled};
-use crate::patience::Patience;
 use crate::sse::Sse;
+use crate::stream_timeouts::StreamTimeouts;
 
 /// The events of one answer. Dropping it before the end closes an HTTP/1.1 connection, or ends an HTTP/2 stream.
 pub(crate) struct EventStream {
@@ -19,7 +19,7 @@ pub(crate) struct EventStream {
     sse: Sse,
     ready: VecDeque<String>,
     received_bytes: usize,
-    patience: Patience,
+    patience: StreamTimeouts,
     limits: ModelLimits,
     clock: Arc<dyn Clock>,
 }
@@ -27,7 +27,7 @@ pub(crate) struct EventStream {
 impl EventStream {
     pub(crate) fn new(
         response: Response,
-        patience: Patience,
+        patience: StreamTimeouts,
         limits: ModelLimits,
         clock: Arc<dyn Clock>,
     ) -> Self {
@@ -38,7 +38,7 @@ impl EventStream {
     /// The next event's data; `None` once the stream has ended without an error.
     ///
     /// # Errors
-    /// `Stalled`; `Cut` if the connection broke; `Nonsense` if it isn't a stream of events or is too large.
+    /// `Stalled`; `Cut` if the connection broke; `MalformedResponse` if it isn't a stream of events or is too large.
     pub(crate) async fn next(&mut self) -> Result<Option<String>, ModelFailure> {
         loop {
             if let Some(data) = self.ready.pop_front() {
@@ -54,12 +54,12 @@ impl EventStream {
             self.patience.bytes(self.clock.monotonic());
             self.received_bytes = self.received_bytes.saturating_add(chunk.len());
             if self.received_bytes > self.limits.answer_bytes_max {
-                return Err(nonsense(format!(
+                return Err(malformed(format!(
                     "the answer is longer than {} bytes",
                     self.limits.answer_bytes_max
                 )));
             }
-            self.sse.push(&chunk, &mut self.ready).map_err(|error| nonsense(error.to_string()))?;
+            self.sse.push(&chunk, &mut self.ready).map_err(|error| malformed(error.to_string()))?;
         }
     }
 
@@ -94,6 +94,6 @@ fn broken(error: &reqwest::Error) -> ModelFailure {
     ModelFailure::new(ErrorClass::Cut, format!("the connection broke in the middle: {}", cause_of(error)))
 }
 
-pub(crate) fn nonsense(message: impl Into<String>) -> ModelFailure {
-    ModelFailure::new(ErrorClass::Nonsense, message)
+pub(crate) fn malformed(message: impl Into<String>) -> ModelFailure {
+    ModelFailure::new(ErrorClass::MalformedResponse, message)
 }

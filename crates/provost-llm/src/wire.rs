@@ -112,7 +112,7 @@ pub(crate) trait Reader: Send {
     /// Applies the next event's data.
     ///
     /// # Errors
-    /// The provider's error, or `Nonsense`.
+    /// The provider's error, or `MalformedResponse`.
     fn take(&mut self, data: &str) -> Result<Progress, ModelFailure>;
 
     /// The usage reported so far.
@@ -124,6 +124,6 @@ pub(crate) trait Reader: Send {
     /// The answer, once it is complete. `asked` is the model's name if the answer has none.
     ///
     /// # Errors
-    /// `Nonsense` for a contradictory answer.
+    /// `MalformedResponse` for a contradictory answer.
     fn finish(&mut self, asked: &str) -> Result<Answer, ModelFailure>;
 }

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use crate::KeepAwakeOptions;
 use crate::lock::Lock;
-use crate::shared::{Shared, Standing};
+use crate::shared::{LockState, Shared};
 
 /// A requested lock. Dropping this releases it, or makes the thread release it as soon as the system grants it.
-struct Asked {
+struct RequestedLock {
     _release: Sender<Infallible>,
 }
 
@@ -35,7 +35,7 @@ pub(crate) fn keep(shared: &Arc<Shared>, options: KeepAwakeOptions) {
 
 /// Requests `lock` on a thread of its own: a call to the system can't be ended from outside. At most one such
 /// thread per lock waits for an answer.
-fn ask(shared: &Arc<Shared>, lock: Lock, reason: &str) -> Option<Asked> {
+fn ask(shared: &Arc<Shared>, lock: Lock, reason: &str) -> Option<RequestedLock> {
     if !shared.ask(lock) {
         return None;
     }
@@ -43,34 +43,34 @@ fn ask(shared: &Arc<Shared>, lock: Lock, reason: &str) -> Option<Asked> {
     let (reason, answers) = (reason.to_owned(), Arc::clone(shared));
     let thread = thread::Builder::new().name(format!("keep-awake-{lock}"));
     if let Err(error) = thread.spawn(move || hold(lock, &reason, &answers, &released)) {
-        shared.answer(lock, Standing::Refused(format!("no thread for it: {error}")));
+        shared.answer(lock, LockState::Refused(format!("no thread for it: {error}")));
     }
-    Some(Asked { _release: release })
+    Some(RequestedLock { _release: release })
 }
 
 fn hold(lock: Lock, reason: &str, answers: &Shared, released: &Receiver<Infallible>) {
     match lock.take(reason) {
         Ok(taken) => {
-            answers.answer(lock, Standing::Given);
+            answers.answer(lock, LockState::Given);
             // No message is ever sent: it returns when the other side is dropped.
             let _ = released.recv();
             drop(taken);
         }
-        Err(why) => answers.answer(lock, Standing::Refused(why)),
+        Err(why) => answers.answer(lock, LockState::Refused(why)),
     }
 }
 
 /// The locks that aren't held, each with the reason; `None` if an answer may still come in time.
-fn missing(locks: &[(Lock, Standing)], answer_max: Duration) -> Option<Vec<String>> {
+fn missing(locks: &[(Lock, LockState)], answer_max: Duration) -> Option<Vec<String>> {
     let mut missing = Vec::new();
     for (lock, standing) in locks {
         match standing {
-            Standing::Given => {}
-            Standing::Refused(why) => missing.push(format!("{lock}: {why}")),
-            Standing::Asked(since) if since.elapsed() >= answer_max => {
+            LockState::Given => {}
+            LockState::Refused(why) => missing.push(format!("{lock}: {why}")),
+            LockState::Asked(since) if since.elapsed() >= answer_max => {
                 missing.push(format!("{lock}: the system hasn't answered"));
             }
-            Standing::Asked(_) => return None,
+            LockState::Asked(_) => return None,
         }
     }
     // A fixed order, independent of the order of the answers.

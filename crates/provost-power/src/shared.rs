@@ -23,12 +23,12 @@ struct State {
     /// needn't be woken at each of an agent's steps.
     awaits_release: bool,
     /// The result of the last request of each lock.
-    locks: Vec<(Lock, Standing)>,
+    locks: Vec<(Lock, LockState)>,
 }
 
 /// The state of a lock's request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum LockState {
     /// Not answered since this time.
     Asked(Instant),
     /// Granted.
@@ -50,7 +50,7 @@ impl State {
         (!left.is_zero()).then_some(Wanted::For(left))
     }
 
-    fn stand(&mut self, lock: Lock, standing: Standing) {
+    fn stand(&mut self, lock: Lock, standing: LockState) {
         self.locks.retain(|(known, _)| *known != lock);
         self.locks.push((lock, standing));
     }
@@ -113,9 +113,9 @@ impl Shared {
 
     /// Waits until the system has answered about all locks, `due` has come, or the machine may sleep; returns the
     /// locks' states then.
-    pub(crate) fn wait_for_answers(&self, due: Option<Instant>) -> Vec<(Lock, Standing)> {
+    pub(crate) fn wait_for_answers(&self, due: Option<Instant>) -> Vec<(Lock, LockState)> {
         let is_answered =
-            |state: &State| !state.locks.iter().any(|(_, standing)| matches!(standing, Standing::Asked(_)));
+            |state: &State| !state.locks.iter().any(|(_, standing)| matches!(standing, LockState::Asked(_)));
         self.wait_while_wanted(due, is_answered).locks.clone()
     }
 
@@ -148,15 +148,15 @@ impl Shared {
     pub(crate) fn ask(&self, lock: Lock) -> bool {
         let mut state = self.state();
         let is_open =
-            |(asked, standing): &(Lock, _)| *asked == lock && matches!(standing, Standing::Asked(_));
+            |(asked, standing): &(Lock, _)| *asked == lock && matches!(standing, LockState::Asked(_));
         if state.locks.iter().any(is_open) {
             return false;
         }
-        state.stand(lock, Standing::Asked(Instant::now()));
+        state.stand(lock, LockState::Asked(Instant::now()));
         true
     }
 
-    pub(crate) fn answer(&self, lock: Lock, standing: Standing) {
+    pub(crate) fn answer(&self, lock: Lock, standing: LockState) {
         self.state().stand(lock, standing);
         self.changed.notify_all();
     }

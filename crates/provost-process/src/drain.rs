@@ -33,7 +33,7 @@ pub(crate) async fn drain(
         tokio::select! {
             biased;
             () = read_to_end(pipe, &mut capture) => {}
-            () = long_ended(ended) => tracing::warn!("a child is gone but somebody holds its output open"),
+            () = long_ended(ended) => tracing::warn!("a child is gone, but another process holds its output open"),
         }
     }
     capture.finish()

@@ -94,9 +94,9 @@ pub use piped::{PipeClosed, Piped, PipedChild, PipedCommand, PipedEnding};
 #[cfg(not(unix))]
 pub use portable::{adopt_orphans, end_adopted_leftovers, keep_ledger, run};
 pub use pty::{
-    Changes, EVENTS_MAX, EventWish, Events, OUTPUT_BYTES_MAX, OutputWish, Painted, PtyCommand, PtyError,
-    PtyOptions, PtySignal, PtySupervisor, QuitPlan, QuitStep, Recorder, TerminalView, WATCHER_BYTES_MAX,
-    Watcher,
+    Changes, EVENTS_MAX, EventSubscription, Events, OUTPUT_BYTES_MAX, OutputSubscription, Painted,
+    PtyCommand, PtyError, PtyOptions, PtySignal, PtySupervisor, QuitPlan, QuitStep, Recorder, TerminalView,
+    WATCHER_BYTES_MAX, Watcher,
 };
 #[cfg(unix)]
 pub use registry::{adopt_orphans, end_adopted_leftovers, keep_ledger};

@@ -49,7 +49,8 @@ use crate::SpawnError;
 
 pub use events::{EVENTS_MAX, Events};
 pub use options::{
-    EventWish, OutputWish, PtyCommand, PtyError, PtyOptions, PtySignal, QuitPlan, QuitStep, Recorder,
+    EventSubscription, OutputSubscription, PtyCommand, PtyError, PtyOptions, PtySignal, QuitPlan, QuitStep,
+    Recorder,
 };
 pub use output::OUTPUT_BYTES_MAX;
 use shared::{Ask, Keys, Shared};
@@ -69,10 +70,10 @@ const START_MAX: Duration = Duration::from_secs(10);
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # use std::sync::Arc;
 /// # use provost_event::{Exit, WindowSize};
-/// # use provost_process::{OutputWish, PtyCommand, PtyOptions, PtySupervisor, allowed_env};
+/// # use provost_process::{OutputSubscription, PtyCommand, PtyOptions, PtySupervisor, allowed_env};
 /// # let profile = Arc::new(provost_terminal::Profile::named("generic").ok_or("no profile")?);
 /// let mut options = PtyOptions::new(profile);
-/// options.hears_output = OutputWish::Wanted;
+/// options.hears_output = OutputSubscription::Wanted;
 /// let command = PtyCommand {
 ///     program: "sh".into(),
 ///     args: vec!["-c".into(), "read name; echo hello $name; exit 3".into()],

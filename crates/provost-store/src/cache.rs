@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use provost_engine::Actor;
 use provost_event::{ActorKey, RunId, Seq};
-use provost_harness::HomeError;
+use provost_harness::BackendError;
 
 use crate::SessionStore;
 
@@ -55,7 +55,7 @@ impl Cache {
         &mut self,
         key: ActorKey,
         store: &mut dyn SessionStore,
-    ) -> Result<&mut Actor, HomeError> {
+    ) -> Result<&mut Actor, BackendError> {
         self.used += 1;
         let (generation, used) = (self.generation, self.used);
         let current = match self.states.remove(&key) {
@@ -89,13 +89,13 @@ impl Cache {
 }
 
 /// The state of `key` from its log: the newest snapshot and the entries after it, or else all entries.
-fn read_back(key: ActorKey, store: &mut dyn SessionStore) -> Result<Actor, HomeError> {
+fn read_back(key: ActorKey, store: &mut dyn SessionStore) -> Result<Actor, BackendError> {
     let restored = restore(key, store)?;
     catch_up(restored.unwrap_or_else(|| Actor::new(key)), key, store)
 }
 
 /// The state from the newest snapshot, if there is a usable one.
-fn restore(key: ActorKey, store: &mut dyn SessionStore) -> Result<Option<Actor>, HomeError> {
+fn restore(key: ActorKey, store: &mut dyn SessionStore) -> Result<Option<Actor>, BackendError> {
     let Some(snapshot) = store.newest_snapshot(key)? else { return Ok(None) };
     let first = store.read(key, Seq::START, 1)?;
     let restored = first.first().and_then(|first| Actor::restore(first, &snapshot));
@@ -108,7 +108,7 @@ fn restore(key: ActorKey, store: &mut dyn SessionStore) -> Result<Option<Actor>,
 }
 
 /// Folds in the entries that `actor` hasn't seen.
-fn catch_up(mut actor: Actor, key: ActorKey, store: &mut dyn SessionStore) -> Result<Actor, HomeError> {
+fn catch_up(mut actor: Actor, key: ActorKey, store: &mut dyn SessionStore) -> Result<Actor, BackendError> {
     let head = store.head(key)?;
     while actor.head() < head {
         let records = store.read(key, actor.head(), FOLD_AT_ONCE)?;
@@ -125,8 +125,8 @@ fn catch_up(mut actor: Actor, key: ActorKey, store: &mut dyn SessionStore) -> Re
     Ok(actor)
 }
 
-fn unreadable(actor: ActorKey, seq: Seq, message: &str) -> HomeError {
-    HomeError::Unreadable { actor, seq, message: message.to_owned() }
+fn unreadable(actor: ActorKey, seq: Seq, message: &str) -> BackendError {
+    BackendError::Unreadable { actor, seq, message: message.to_owned() }
 }
 
 #[cfg(test)]

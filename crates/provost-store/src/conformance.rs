@@ -11,9 +11,9 @@ use provost_event::{
     ActorKey, Block, EffectId, Elapsed, Entry, Json, MicroDollars, Outcome, Record, RunId, Seq, SessionId,
     Snapshot, Timestamp, UserMessage,
 };
-use provost_harness::HomeError;
+use provost_harness::BackendError;
 
-use crate::home::blob_id;
+use crate::embedded::blob_id;
 use crate::{NewEntry, OpenEffect, SessionStore, StoreReader, StoredRun};
 
 /// Checks one store at a time. `make` creates an empty store at each call.
@@ -151,7 +151,7 @@ fn a_stale_append_is_refused_and_leaves_nothing(mut store: impl SessionStore) {
         ok(store.begin());
         let refused = store.append(actor, Seq(expected), &entries(actor, expected + 1..=expected + 1));
         assert!(
-            matches!(refused, Err(HomeError::Conflict { actor: found }) if found == actor),
+            matches!(refused, Err(BackendError::Conflict { actor: found }) if found == actor),
             "an append after {expected} instead of 2 gave {refused:?}"
         );
         store.rollback();
@@ -162,7 +162,7 @@ fn a_stale_append_is_refused_and_leaves_nothing(mut store: impl SessionStore) {
 }
 
 fn what_is_rolled_back_never_was(mut store: impl SessionStore) {
-    let (actor, open) = (session(1), think(1, 1, None));
+    let (actor, open) = (session(1), model_call(1, 1, None));
     within(&mut store, |store| {
         ok(store.append(actor, Seq::START, &entries(actor, 1..=1)));
         ok(store.put_effect(&open));
@@ -173,7 +173,7 @@ fn what_is_rolled_back_never_was(mut store: impl SessionStore) {
     ok(store.append(session(2), Seq::START, &entries(session(2), 1..=1)));
     assert_eq!(ok(store.head(actor)), Seq(2), "the writer sees its own");
     ok(store.close_effect(open.id));
-    ok(store.put_effect(&think(2, 1, None)));
+    ok(store.put_effect(&model_call(2, 1, None)));
     ok(store.mark_post(actor, "a"));
     ok(store.put_run(&StoredRun { turns: 7, ..listed(1, 10) }));
     ok(store.put_run(&listed(2, 20)));
@@ -218,9 +218,9 @@ fn open_effects_are_listed_by_run(mut store: impl SessionStore) {
         abort: false,
     };
     let timer = of_run(2, Effect::Timer { due: Timestamp(99), remaining_ms: 9 });
-    let (first, second) = (think(1, 5, None), think(1, 12, Some(1)));
+    let (first, second) = (model_call(1, 5, None), model_call(1, 12, Some(1)));
     within(&mut store, |store| {
-        for open in [&second, &timer, &first, &think(2, 1, None)] {
+        for open in [&second, &timer, &first, &model_call(2, 1, None)] {
             ok(store.put_effect(open));
         }
     });
@@ -294,7 +294,7 @@ fn owners_are_counted(mut store: impl SessionStore) {
 }
 
 fn what_is_committed_is_there_when_opened_again<P, S: SessionStore>(place: &P, open: &impl Fn(&P) -> S) {
-    let (actor, effect) = (session(1), think(1, 2, None));
+    let (actor, effect) = (session(1), model_call(1, 2, None));
     let mut store = open(place);
     within(&mut store, |store| {
         ok(store.append(actor, Seq::START, &entries(actor, 1..=2)));
@@ -352,24 +352,24 @@ fn two_writers_take_turns<P, S: SessionStore>(place: &P, open: &impl Fn(&P) -> S
     assert_ne!(ok(two.change_marker()), before, "another's do");
     ok(two.begin());
     let stale = two.append(actor, Seq::START, &entries(actor, 1..=1));
-    assert!(matches!(stale, Err(HomeError::Conflict { .. })), "a stale append gave {stale:?}");
+    assert!(matches!(stale, Err(BackendError::Conflict { .. })), "a stale append gave {stale:?}");
     ok(two.append(actor, Seq(1), &entries(actor, 2..=2)));
     ok(two.commit());
     ok(one.begin());
     let stale = one.append(actor, Seq(1), &entries(actor, 2..=2));
-    assert!(matches!(stale, Err(HomeError::Conflict { .. })), "a stale append gave {stale:?}");
+    assert!(matches!(stale, Err(BackendError::Conflict { .. })), "a stale append gave {stale:?}");
     one.rollback();
     assert_eq!(ok(one.head(actor)), Seq(2));
 }
 
 fn a_run_is_claimed_once<P, S: SessionStore>(place: &P, open: &impl Fn(&P) -> S) {
-    let (one, two) = (open(place).claims(), open(place).claims());
+    let (one, two) = (open(place).leases(), open(place).leases());
     assert!(!ok(one.is_claimed(run(1))));
-    let claim = ok(one.claim(run(1)));
+    let lease = ok(one.claim(run(1)));
     assert!(ok(one.is_claimed(run(1))) && ok(two.is_claimed(run(1))) && !ok(two.is_claimed(run(2))));
-    for claims in [&one, &two] {
-        match claims.claim(run(1)).map(drop) {
-            Err(HomeError::Held { run: held, by }) => {
+    for leases in [&one, &two] {
+        match leases.claim(run(1)).map(drop) {
+            Err(BackendError::Held { run: held, by }) => {
                 assert_eq!(held, run(1));
                 assert!(by.contains(&std::process::id().to_string()), "`{by}` doesn't say who holds it");
             }
@@ -377,7 +377,7 @@ fn a_run_is_claimed_once<P, S: SessionStore>(place: &P, open: &impl Fn(&P) -> S)
         }
     }
     let _other_run = ok(two.claim(run(2)));
-    drop(claim);
+    drop(lease);
     assert!(!ok(two.is_claimed(run(1))));
     drop(ok(two.claim(run(1))));
 }
@@ -388,7 +388,7 @@ fn within<S: SessionStore>(store: &mut S, write: impl FnOnce(&mut S)) {
     ok(store.commit());
 }
 
-fn ok<T>(result: Result<T, HomeError>) -> T {
+fn ok<T>(result: Result<T, BackendError>) -> T {
     result.unwrap_or_else(|error| panic!("the store failed: {error}"))
 }
 
@@ -424,9 +424,9 @@ fn entries_with(actor: ActorKey, seqs: std::ops::RangeInclusive<u64>, snapshots:
     records(actor, seqs).into_iter().map(snapshot).collect()
 }
 
-fn think(number: u64, seq: u64, epoch: Option<u64>) -> OpenEffect {
+fn model_call(number: u64, seq: u64, epoch: Option<u64>) -> OpenEffect {
     let session = SessionId::root(run(number));
-    let effect = Effect::Think(provost_engine::Think {
+    let effect = Effect::CallModel(provost_engine::CallModel {
         session,
         turn: 1,
         through: Seq(seq),

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use provost_engine::{EffectRequest, Event, Now};
 use provost_event::{ActorKey, Elapsed, Record, Seq};
-use provost_harness::HomeError;
+use provost_harness::BackendError;
 
 use crate::cache::Cache;
 use crate::{NewEntry, SessionStore};
@@ -42,7 +42,7 @@ pub(crate) fn decide(
     store: &mut dyn SessionStore,
     (key, event): (ActorKey, Event),
     now: Now,
-) -> Result<Decided, HomeError> {
+) -> Result<Decided, BackendError> {
     let mut changes = Vec::new();
     match chain(cache, store, (key, event), now, &mut changes) {
         Ok(Chained { changed, elapsed }) => {
@@ -69,7 +69,7 @@ fn chain(
     post: (ActorKey, Event),
     mut now: Now,
     changes: &mut Vec<Change>,
-) -> Result<Chained, HomeError> {
+) -> Result<Chained, BackendError> {
     let mut first_changed = None;
     let mut waiting = VecDeque::from([post]);
     let mut steps = 0;
@@ -105,7 +105,7 @@ fn chain(
     Ok(Chained { changed: first_changed.unwrap_or(false), elapsed: now.elapsed })
 }
 
-fn number(change: &mut Change, entries: Vec<provost_event::Entry>, now: Now) -> Result<(), HomeError> {
+fn number(change: &mut Change, entries: Vec<provost_event::Entry>, now: Now) -> Result<(), BackendError> {
     let mut seq = change.before;
     for entry in entries {
         seq = seq.next();
@@ -120,8 +120,8 @@ fn number(change: &mut Change, entries: Vec<provost_event::Entry>, now: Now) -> 
     Ok(())
 }
 
-fn endless(actor: ActorKey) -> HomeError {
-    HomeError::Storage {
+fn endless(actor: ActorKey) -> BackendError {
+    BackendError::Storage {
         attempt: "decide",
         message: format!("{actor} and others answer each other without end"),
         hint: None,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io::Write;
 
 use provost_event::{ActorKey, BlobId, Entry, ForkBase, FormatError, RunId, Seq, SessionId, SessionStarted};
-use provost_harness::{EntryChain, Home, HomeError};
+use provost_harness::{Backend, BackendError, EntryChain};
 
 use crate::transfer::{BlobLine, EndLine, LineProblem, Lost, TransferError, chained_line};
 
@@ -29,18 +29,18 @@ pub struct Exported {
 /// For a run that is still being written, the end of the export may be newer than its beginning.
 ///
 /// # Errors
-/// [`HomeError::Unknown`] for an unknown run; otherwise when nothing of it can be read, or `out` can't be written.
+/// [`BackendError::Unknown`] for an unknown run; otherwise when nothing of it can be read, or `out` can't be written.
 pub async fn export_run(
-    home: &dyn Home,
+    backend: &dyn Backend,
     run: RunId,
     out: &mut (dyn Write + Send),
 ) -> Result<Exported, TransferError> {
-    let actors = home.actors(run).await?;
+    let actors = backend.actors(run).await?;
     if actors.is_empty() {
-        return Err(HomeError::Unknown { what: format!("run {run}") }.into());
+        return Err(BackendError::Unknown { what: format!("run {run}") }.into());
     }
     let mut exporting = Exporting {
-        home,
+        backend,
         out,
         lines: 0,
         hasher: blake3::Hasher::new(),
@@ -61,7 +61,7 @@ pub async fn export_run(
 }
 
 struct Exporting<'a> {
-    home: &'a dyn Home,
+    backend: &'a dyn Backend,
     out: &'a mut (dyn Write + Send),
     lines: usize,
     /// Of all lines.
@@ -80,7 +80,7 @@ impl Exporting<'_> {
     async fn log(&mut self, actor: ActorKey) -> Result<(), TransferError> {
         let (mut after, mut chain) = (Seq::START, None::<EntryChain>);
         loop {
-            let records = match self.home.read(actor, after, AT_ONCE).await {
+            let records = match self.backend.read(actor, after, AT_ONCE).await {
                 Ok(records) => records,
                 Err(error) => return self.lose(actor, after.next(), error),
             };
@@ -102,10 +102,10 @@ impl Exporting<'_> {
     }
 
     /// Records the unreadable part of a log.
-    fn lose(&mut self, actor: ActorKey, next: Seq, error: HomeError) -> Result<(), TransferError> {
+    fn lose(&mut self, actor: ActorKey, next: Seq, error: BackendError) -> Result<(), TransferError> {
         let (from, why) = match error {
-            HomeError::Unreadable { actor: of, seq, message } if of == actor => (seq, message),
-            HomeError::Unreadable { .. } | HomeError::Storage { .. } => (next, error.to_string()),
+            BackendError::Unreadable { actor: of, seq, message } if of == actor => (seq, message),
+            BackendError::Unreadable { .. } | BackendError::Storage { .. } => (next, error.to_string()),
             error => return Err(error.into()),
         };
         self.lost.push(Lost::Entries { actor, from, why });
@@ -121,18 +121,18 @@ impl Exporting<'_> {
     /// The run that a fork refers to, unless it is written already. The referenced entries must be unchanged.
     async fn base(&mut self, base: ForkBase) -> Result<(), TransferError> {
         let ForkBase { session, through, hash } = base;
-        match chain_through(self.home, session, through).await {
+        match chain_through(self.backend, session, through).await {
             Ok(None) => return Err(TransferError::Missing { session, at: through }),
             Ok(Some(chain)) if chain.to_string() != hash => {
                 return Err(TransferError::OtherHistory { session, at: through });
             }
             Ok(Some(_)) => {}
             // The readable part is written, and the rest recorded.
-            Err(TransferError::Home(HomeError::Unreadable { .. })) => {}
+            Err(TransferError::Backend(BackendError::Unreadable { .. })) => {}
             Err(error) => return Err(error),
         }
         if self.runs.insert(session.run) {
-            for actor in self.home.actors(session.run).await? {
+            for actor in self.backend.actors(session.run).await? {
                 self.log(actor).await?;
             }
         }
@@ -141,13 +141,13 @@ impl Exporting<'_> {
 
     async fn blobs(&mut self) -> Result<(), TransferError> {
         for id in std::mem::take(&mut self.blobs) {
-            let why = match self.home.get_blob(&id).await {
+            let why = match self.backend.get_blob(&id).await {
                 Ok(Some(body)) => {
                     self.line(serde_json::to_string(&BlobLine::new(id, body)))?;
                     continue;
                 }
                 Ok(None) => "it is missing".to_owned(),
-                Err(HomeError::Storage { message, .. }) => message,
+                Err(BackendError::Storage { message, .. }) => message,
                 Err(error) => return Err(error.into()),
             };
             self.lost.push(Lost::Output { output: id, why });
@@ -176,13 +176,13 @@ impl Exporting<'_> {
 
 /// The chain of a log's entries up to `through`; `None` if the log is shorter.
 async fn chain_through(
-    home: &dyn Home,
+    backend: &dyn Backend,
     session: SessionId,
     through: Seq,
 ) -> Result<Option<EntryChain>, TransferError> {
     let (mut chain, mut after) = (None::<EntryChain>, Seq::START);
     loop {
-        let records = home.read(session.into(), after, AT_ONCE).await?;
+        let records = backend.read(session.into(), after, AT_ONCE).await?;
         let Some(last) = records.last() else { return Ok(None) };
         after = last.seq;
         for record in records.iter().filter(|record| record.seq <= through) {

@@ -16,7 +16,7 @@ use crate::store::NO_LAYOUT;
 use crate::transfer::{
     BLOB, BlobLine, END, EndLine, Imported, LineProblem, Lost, TransferError, chain_digits,
 };
-use crate::{LocalHome, NewEntry, StoredRun};
+use crate::{EmbeddedBackend, NewEntry, StoredRun};
 
 /// Imports what [`export_run`](crate::export_run) wrote: all of it, or nothing. A run that was not suspended or
 /// ended counts as interrupted and is recovered when it is next served. If a run exists already, entries that only
@@ -27,13 +27,13 @@ use crate::{LocalHome, NewEntry, StoredRun};
 /// # Errors
 /// With the line's number for a line that is damaged, cut off, out of order or of a newer format;
 /// [`TransferError::Diverges`] for an existing run with another history;
-/// [`HomeError::Held`](provost_harness::HomeError::Held) for a run that would get more entries while a process
+/// [`BackendError::Held`](provost_harness::BackendError::Held) for a run that would get more entries while a process
 /// serves it.
 pub async fn import_run(
-    home: &LocalHome,
+    backend: &EmbeddedBackend,
     input: &mut (dyn BufRead + Send),
 ) -> Result<Vec<Imported>, TransferError> {
-    let mut reading = Reading::default();
+    let mut reading = ImportReader::default();
     let end = reading.lines(input, &mut |line, problem| Err(TransferError::Line { line, problem }))?;
     let Some(end) = end else {
         return Err(reading
@@ -45,7 +45,7 @@ pub async fn import_run(
     }
     reading.bases.iter().try_for_each(|base| reading.as_forked(base))?;
     reading.runs.iter().try_for_each(|run| reading.as_far_as_charged(*run))?;
-    take_in(home, reading.into_import()?).await
+    take_in(backend, reading.into_import()?).await
 }
 
 /// The result of importing an incomplete file.
@@ -63,10 +63,10 @@ pub struct Salvaged {
 /// # Errors
 /// As [`import_run`], except for problems of the file: these are errors only if it contains no run at all.
 pub async fn import_incomplete(
-    home: &LocalHome,
+    backend: &EmbeddedBackend,
     input: &mut (dyn BufRead + Send),
 ) -> Result<Salvaged, TransferError> {
-    let mut reading = Reading::default();
+    let mut reading = ImportReader::default();
     let mut lost = Vec::new();
     let end = reading.lines(input, &mut |line, problem| {
         lost.push(in_one_line(&TransferError::Line { line, problem }));
@@ -80,7 +80,7 @@ pub async fn import_incomplete(
         Err(error @ TransferError::Changed { .. }) => lost.push(error.to_string()),
         Err(error) => return Err(error),
     }
-    let runs = take_in(home, reading.into_import()?).await?;
+    let runs = take_in(backend, reading.into_import()?).await?;
     Ok(Salvaged { runs, lost })
 }
 
@@ -95,8 +95,8 @@ fn in_one_line(error: &TransferError) -> String {
     text
 }
 
-async fn take_in(home: &LocalHome, import: Import) -> Result<Vec<Imported>, TransferError> {
-    match home.import(import).await? {
+async fn take_in(backend: &EmbeddedBackend, import: Import) -> Result<Vec<Imported>, TransferError> {
+    match backend.import(import).await? {
         Ok(imported) => Ok(imported),
         Err(Unfit::Diverges { actor, seq }) => Err(TransferError::Diverges { actor, seq }),
         Err(Unfit::Missing { session, at }) => Err(TransferError::Missing { session, at }),
@@ -107,7 +107,7 @@ async fn take_in(home: &LocalHome, import: Import) -> Result<Vec<Imported>, Tran
 type OnProblem<'a> = dyn FnMut(usize, LineProblem) -> Result<(), TransferError> + Send + 'a;
 
 #[derive(Default)]
-struct Reading {
+struct ImportReader {
     /// The runs in the order of the file; the first is the exported one.
     runs: Vec<RunId>,
     logs: BTreeMap<ActorKey, Log>,
@@ -163,7 +163,7 @@ impl Log {
     }
 }
 
-impl Reading {
+impl ImportReader {
     /// Reads all lines; `None` if the last one is missing.
     fn lines(
         &mut self,

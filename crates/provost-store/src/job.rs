@@ -2,14 +2,14 @@
 
 use provost_engine::{Effect, Event};
 use provost_event::{ActorKey, BlobId, EffectId, Elapsed, ForkBase, RunId, Seq, SessionId};
-use provost_harness::{HomeError, Posted};
+use provost_harness::{BackendError, Posted};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::transfer::Imported;
 use crate::{NewEntry, OpenEffect, StoredRun};
 
 /// The channel of a reply.
-pub(crate) type Reply<T> = oneshot::Sender<Result<T, HomeError>>;
+pub(crate) type Reply<T> = oneshot::Sender<Result<T, BackendError>>;
 
 /// A job of the writer.
 pub(crate) enum Job {
@@ -82,7 +82,7 @@ pub(crate) enum Unfit {
 /// The writer's channel to the task that serves a run.
 pub(crate) struct Server {
     pub(crate) orders: mpsc::Sender<Orders>,
-    pub(crate) failure: watch::Sender<Option<HomeError>>,
+    pub(crate) failure: watch::Sender<Option<BackendError>>,
 }
 
 /// A message to a server after a commit.
@@ -102,14 +102,14 @@ pub(crate) enum Order {
 }
 
 /// A reply that waits for the commit; it gets the commit's error if that failed.
-pub(crate) type Answer = Box<dyn FnOnce(Result<(), HomeError>) + Send>;
+pub(crate) type Answer = Box<dyn FnOnce(Result<(), BackendError>) + Send>;
 
 pub(crate) fn answer<T: Send + 'static>(reply: Reply<T>, value: T) -> Answer {
     Box::new(move |committed| send(reply, committed.map(|()| value)))
 }
 
 /// Sends a reply, unless its receiver is gone.
-pub(crate) fn send<T>(reply: Reply<T>, result: Result<T, HomeError>) {
+pub(crate) fn send<T>(reply: Reply<T>, result: Result<T, BackendError>) {
     let _ = reply.send(result);
 }
 
@@ -120,7 +120,7 @@ impl Job {
     }
 
     /// Replies with an error.
-    pub(crate) fn refuse(self, error: HomeError) {
+    pub(crate) fn refuse(self, error: BackendError) {
         match self {
             Self::Post { reply, .. } => send(reply, Err(error)),
             Self::PutBlob { reply, .. }

@@ -1,18 +1,18 @@
 //! The embedded backend of Provost: no service, one process or several on one machine.
 //!
-//! [`LocalHome`] is the backend; it stores its data in a [`SessionStore`]: [`SqliteStore`], or [`MemoryStore`] for
+//! [`EmbeddedBackend`] is the backend; it stores its data in a [`SessionStore`]: [`SqliteStore`], or [`MemoryStore`] for
 //! tests, or your own implementation, which [`conformance`] checks.
 
 mod cache;
-mod claim;
 pub mod conformance;
 mod decide;
+mod embedded;
 mod export;
 mod feed;
 mod folder;
-mod home;
 mod import;
 mod job;
+mod lease;
 mod memory;
 mod prune;
 mod queue;
@@ -24,22 +24,22 @@ mod subscribe;
 mod transfer;
 mod writer;
 
-pub use claim::{Claim, Claims, FileClaims, LocalClaims};
+pub use embedded::{Damage, EmbeddedBackend};
 pub use export::{Exported, export_run};
-pub use home::{Damage, LocalHome};
 pub use import::{Salvaged, import_incomplete, import_run};
+pub use lease::{FileLeases, HeldLease, LocalLeases, RunLeases};
 pub use memory::MemoryStore;
 pub use prune::{KeptBecause, PrunePlan, PruneRequest, Pruned, plan_prune, prune};
 pub use sqlite::{Inspection, Loss, SqliteStore, StoreProblem, back_up, inspect};
 pub use store::{NewEntry, OpenEffect, SessionStore, StoreReader, StoredRun};
 pub use transfer::{ImportChange, Imported, LineProblem, Lost, TransferError};
 
-use provost_harness::HomeError;
+use provost_harness::BackendError;
 
 /// Starts a thread that is not joined: it ends when its queue is closed.
-fn start_thread(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), HomeError> {
+fn start_thread(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), BackendError> {
     let started = std::thread::Builder::new().name(name.to_owned()).spawn(work);
-    started.map(drop).map_err(|error| HomeError::Storage {
+    started.map(drop).map_err(|error| BackendError::Storage {
         attempt: "start a thread",
         message: error.to_string(),
         hint: None,

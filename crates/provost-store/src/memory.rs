@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use provost_event::{ActorKey, BlobId, EffectId, Entry, Record, RunId, Seq};
-use provost_harness::HomeError;
+use provost_harness::BackendError;
 
 use crate::store::log_begins;
-use crate::{Claims, LocalClaims, NewEntry, OpenEffect, SessionStore, StoreReader, StoredRun};
+use crate::{LocalLeases, NewEntry, OpenEffect, RunLeases, SessionStore, StoreReader, StoredRun};
 
 /// Keeps everything in memory. A clone acts like another process with the same database.
 pub struct MemoryStore {
-    place: Arc<Place>,
+    place: Arc<SharedMemory>,
     undo: Vec<Undo>,
     writing: bool,
     commits: u64,
@@ -21,10 +21,10 @@ pub struct MemoryStore {
 type Undo = Box<dyn FnOnce(&mut Data) + Send>;
 
 #[derive(Default)]
-struct Place {
+struct SharedMemory {
     data: Mutex<Data>,
     free: Condvar,
-    claims: LocalClaims,
+    leases: LocalLeases,
 }
 
 #[derive(Default)]
@@ -47,7 +47,7 @@ impl MemoryStore {
         Self::at(Arc::default())
     }
 
-    const fn at(place: Arc<Place>) -> Self {
+    const fn at(place: Arc<SharedMemory>) -> Self {
         Self { place, undo: Vec::new(), writing: false, commits: 0 }
     }
 
@@ -80,7 +80,7 @@ impl Drop for MemoryStore {
     }
 }
 
-impl Place {
+impl SharedMemory {
     fn lock(&self) -> MutexGuard<'_, Data> {
         self.data.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -117,60 +117,60 @@ impl Data {
 }
 
 impl StoreReader for MemoryStore {
-    fn read(&mut self, actor: ActorKey, after: Seq, max: usize) -> Result<Vec<Arc<Record>>, HomeError> {
+    fn read(&mut self, actor: ActorKey, after: Seq, max: usize) -> Result<Vec<Arc<Record>>, BackendError> {
         let data = self.look();
         let log = data.log(actor);
         let start = log.partition_point(|record| record.seq <= after);
         Ok(log.iter().skip(start).take(max).cloned().collect())
     }
 
-    fn head(&mut self, actor: ActorKey) -> Result<Seq, HomeError> {
+    fn head(&mut self, actor: ActorKey) -> Result<Seq, BackendError> {
         Ok(self.look().head(actor))
     }
 
-    fn newest_snapshot(&mut self, actor: ActorKey) -> Result<Option<Arc<Record>>, HomeError> {
+    fn newest_snapshot(&mut self, actor: ActorKey) -> Result<Option<Arc<Record>>, BackendError> {
         let is_snapshot = |record: &&Arc<Record>| matches!(record.entry, Entry::Snapshot(_));
         Ok(self.look().log(actor).iter().rev().find(is_snapshot).cloned())
     }
 
-    fn actors(&mut self, run: RunId) -> Result<Vec<ActorKey>, HomeError> {
+    fn actors(&mut self, run: RunId) -> Result<Vec<ActorKey>, BackendError> {
         let mut actors = self.look().logs.keys().filter(|key| key.run() == run).copied().collect::<Vec<_>>();
         actors.sort_unstable();
         Ok(actors)
     }
 
-    fn runs(&mut self, max: usize) -> Result<Vec<StoredRun>, HomeError> {
+    fn runs(&mut self, max: usize) -> Result<Vec<StoredRun>, BackendError> {
         let mut runs = self.look().runs.values().cloned().collect::<Vec<_>>();
         runs.sort_unstable_by_key(|run| std::cmp::Reverse((run.started_at, run.run)));
         runs.truncate(max);
         Ok(runs)
     }
 
-    fn blobs(&mut self) -> Result<Vec<BlobId>, HomeError> {
+    fn blobs(&mut self) -> Result<Vec<BlobId>, BackendError> {
         Ok(self.look().blobs.keys().cloned().collect())
     }
 
-    fn get_blob(&mut self, id: &BlobId) -> Result<Option<Vec<u8>>, HomeError> {
+    fn get_blob(&mut self, id: &BlobId) -> Result<Option<Vec<u8>>, BackendError> {
         Ok(self.look().blobs.get(id).cloned())
     }
 }
 
 impl SessionStore for MemoryStore {
-    fn reader(&mut self) -> Result<Box<dyn StoreReader>, HomeError> {
+    fn reader(&mut self) -> Result<Box<dyn StoreReader>, BackendError> {
         Ok(Box::new(self.clone()))
     }
 
-    fn claims(&self) -> Arc<dyn Claims> {
-        Arc::new(self.place.claims.clone())
+    fn leases(&self) -> Arc<dyn RunLeases> {
+        Arc::new(self.place.leases.clone())
     }
 
-    fn begin(&mut self) -> Result<(), HomeError> {
+    fn begin(&mut self) -> Result<(), BackendError> {
         self.place.lock_free().writing = true;
         self.writing = true;
         Ok(())
     }
 
-    fn commit(&mut self) -> Result<(), HomeError> {
+    fn commit(&mut self) -> Result<(), BackendError> {
         let mut data = self.place.lock();
         if !self.undo.is_empty() {
             data.commits += 1;
@@ -197,15 +197,15 @@ impl SessionStore for MemoryStore {
         self.place.free.notify_all();
     }
 
-    fn change_marker(&mut self) -> Result<u64, HomeError> {
+    fn change_marker(&mut self) -> Result<u64, BackendError> {
         Ok(self.look().commits - self.commits)
     }
 
-    fn append(&mut self, actor: ActorKey, expected: Seq, entries: &[NewEntry]) -> Result<(), HomeError> {
+    fn append(&mut self, actor: ActorKey, expected: Seq, entries: &[NewEntry]) -> Result<(), BackendError> {
         self.write(|data| {
             let before = data.log(actor).is_empty().then(|| log_begins(entries));
             if before.unwrap_or_else(|| data.head(actor)) != expected {
-                return (Err(HomeError::Conflict { actor }), None);
+                return (Err(BackendError::Conflict { actor }), None);
             }
             if entries.is_empty() {
                 return (Ok(()), None);
@@ -225,7 +225,7 @@ impl SessionStore for MemoryStore {
         })
     }
 
-    fn put_effect(&mut self, effect: &OpenEffect) -> Result<(), HomeError> {
+    fn put_effect(&mut self, effect: &OpenEffect) -> Result<(), BackendError> {
         let (id, effect) = (effect.id, effect.clone());
         self.write(|data| {
             let before = data.set_effect(id, Some(effect));
@@ -234,7 +234,7 @@ impl SessionStore for MemoryStore {
         Ok(())
     }
 
-    fn close_effect(&mut self, id: EffectId) -> Result<(), HomeError> {
+    fn close_effect(&mut self, id: EffectId) -> Result<(), BackendError> {
         self.write(|data| {
             let before = data.set_effect(id, None);
             ((), Some(Box::new(move |data| drop(data.set_effect(id, before)))))
@@ -242,7 +242,7 @@ impl SessionStore for MemoryStore {
         Ok(())
     }
 
-    fn request_abort(&mut self, id: EffectId) -> Result<(), HomeError> {
+    fn request_abort(&mut self, id: EffectId) -> Result<(), BackendError> {
         let before = self.look().effects.get(&id.actor.run()).and_then(|of_run| of_run.get(&id)).cloned();
         match before {
             Some(effect) => self.put_effect(&OpenEffect { abort: true, ..effect }),
@@ -250,16 +250,16 @@ impl SessionStore for MemoryStore {
         }
     }
 
-    fn open_effects(&mut self, run: RunId) -> Result<Vec<OpenEffect>, HomeError> {
+    fn open_effects(&mut self, run: RunId) -> Result<Vec<OpenEffect>, BackendError> {
         let data = self.look();
         Ok(data.effects.get(&run).map(|of_run| of_run.values().cloned().collect()).unwrap_or_default())
     }
 
-    fn has_post(&mut self, actor: ActorKey, dedup: &str) -> Result<bool, HomeError> {
+    fn has_post(&mut self, actor: ActorKey, dedup: &str) -> Result<bool, BackendError> {
         Ok(self.look().posts.contains(&(actor, dedup.to_owned())))
     }
 
-    fn mark_post(&mut self, actor: ActorKey, dedup: &str) -> Result<(), HomeError> {
+    fn mark_post(&mut self, actor: ActorKey, dedup: &str) -> Result<(), BackendError> {
         let post = (actor, dedup.to_owned());
         self.write(|data| {
             let is_new = data.posts.insert(post.clone());
@@ -271,7 +271,7 @@ impl SessionStore for MemoryStore {
         Ok(())
     }
 
-    fn put_run(&mut self, run: &StoredRun) -> Result<(), HomeError> {
+    fn put_run(&mut self, run: &StoredRun) -> Result<(), BackendError> {
         let (key, run) = (run.run, run.clone());
         self.write(|data| {
             let before = data.runs.insert(key, run);
@@ -280,7 +280,7 @@ impl SessionStore for MemoryStore {
         Ok(())
     }
 
-    fn put_blob(&mut self, id: &BlobId, body: &[u8]) -> Result<(), HomeError> {
+    fn put_blob(&mut self, id: &BlobId, body: &[u8]) -> Result<(), BackendError> {
         let (id, body) = (id.clone(), body.to_owned());
         self.write(|data| {
             let before = data.blobs.insert(id.clone(), body);
@@ -289,7 +289,7 @@ impl SessionStore for MemoryStore {
         Ok(())
     }
 
-    fn remove_run(&mut self, run: RunId) -> Result<(), HomeError> {
+    fn remove_run(&mut self, run: RunId) -> Result<(), BackendError> {
         self.write(|data| {
             let logs = data.logs.extract_if(|key, _| key.run() == run).collect::<Vec<_>>();
             let posts = data.posts.extract_if(.., |(key, _)| key.run() == run).collect::<Vec<_>>();
@@ -308,7 +308,7 @@ impl SessionStore for MemoryStore {
         Ok(())
     }
 
-    fn remove_blobs(&mut self, names: &[BlobId]) -> Result<(), HomeError> {
+    fn remove_blobs(&mut self, names: &[BlobId]) -> Result<(), BackendError> {
         self.write(|data| {
             let removed = data.blobs.extract_if(|name, _| names.contains(name)).collect::<Vec<_>>();
             let undo: Undo = Box::new(move |data| data.blobs.extend(removed));
@@ -317,11 +317,11 @@ impl SessionStore for MemoryStore {
         Ok(())
     }
 
-    fn owner_epoch(&mut self, run: RunId) -> Result<u64, HomeError> {
+    fn owner_epoch(&mut self, run: RunId) -> Result<u64, BackendError> {
         Ok(self.look().epochs.get(&run).copied().unwrap_or_default())
     }
 
-    fn bump_owner_epoch(&mut self, run: RunId) -> Result<u64, HomeError> {
+    fn bump_owner_epoch(&mut self, run: RunId) -> Result<u64, BackendError> {
         Ok(self.write(|data| {
             let before = data.epochs.get(&run).copied();
             let epoch = before.unwrap_or_default() + 1;

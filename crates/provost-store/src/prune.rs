@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use provost_event::{ActorKey, BlobId, Entry, RunId, Seq, SessionId, SessionStarted, Timestamp};
-use provost_harness::{Home as _, HomeError, RunQuery, RunStatus, RunSummary};
+use provost_harness::{Backend as _, BackendError, RunQuery, RunStatus, RunSummary};
 
-use crate::LocalHome;
+use crate::EmbeddedBackend;
 use crate::job::Job;
 
 /// Entries read at a time.
@@ -61,8 +61,8 @@ pub struct Pruned {
 ///
 /// # Errors
 /// When the runs can't be listed.
-pub async fn plan_prune(home: &LocalHome, request: PruneRequest) -> Result<PrunePlan, HomeError> {
-    let listed = home.list(RunQuery { max: usize::MAX }).await?;
+pub async fn plan_prune(backend: &EmbeddedBackend, request: PruneRequest) -> Result<PrunePlan, BackendError> {
+    let listed = backend.list(RunQuery { max: usize::MAX }).await?;
     let mut plan = PrunePlan::default();
     let mut stay = Vec::new();
     for (place, run) in listed.into_iter().enumerate() {
@@ -79,7 +79,7 @@ pub async fn plan_prune(home: &LocalHome, request: PruneRequest) -> Result<Prune
     }
     // The runs that a kept run is a fork of are kept too, and so on.
     while let Some(fork) = stay.pop() {
-        for base in bases(home, fork).await? {
+        for base in bases(backend, fork).await? {
             if let Some(place) = plan.remove.iter().position(|run| run.run == base) {
                 let run = plan.remove.remove(place);
                 stay.push(base);
@@ -97,14 +97,16 @@ fn because(run: &RunSummary, request: PruneRequest) -> Option<KeptBecause> {
     match &run.status {
         RunStatus::Running => Some(KeptBecause::WorkedOn),
         RunStatus::Interrupted if !request.suspended => Some(KeptBecause::MayGoOn),
-        RunStatus::Rests(outcome) if !outcome.is_final() && !request.suspended => Some(KeptBecause::MayGoOn),
-        RunStatus::Interrupted | RunStatus::Rests(_) => None,
+        RunStatus::Stopped(outcome) if !outcome.is_final() && !request.suspended => {
+            Some(KeptBecause::MayGoOn)
+        }
+        RunStatus::Interrupted | RunStatus::Stopped(_) => None,
     }
 }
 
 /// The runs whose entries the conversation of `fork` begins with.
-async fn bases(home: &LocalHome, fork: RunId) -> Result<BTreeSet<RunId>, HomeError> {
-    let first = home.read(SessionId::root(fork).into(), Seq::START, 1).await?;
+async fn bases(backend: &EmbeddedBackend, fork: RunId) -> Result<BTreeSet<RunId>, BackendError> {
+    let first = backend.read(SessionId::root(fork).into(), Seq::START, 1).await?;
     let Some(first) = first.first() else { return Ok(BTreeSet::new()) };
     let Entry::SessionStarted(SessionStarted { fork: Some(fork), .. }) = &first.entry else {
         return Ok(BTreeSet::new());
@@ -117,47 +119,47 @@ async fn bases(home: &LocalHome, fork: RunId) -> Result<BTreeSet<RunId>, HomeErr
 ///
 /// # Errors
 /// When the store can't be read or written; the runs removed before stay removed.
-pub async fn prune(home: &LocalHome, plan: PrunePlan) -> Result<Pruned, HomeError> {
+pub async fn prune(backend: &EmbeddedBackend, plan: PrunePlan) -> Result<Pruned, BackendError> {
     let mut pruned = Pruned { runs: Vec::new(), outputs: 0, outputs_stay: None, space_stays: None };
     for run in plan.remove {
         let run = run.run;
-        match home.ask(|reply| Job::Remove { run, reply }).await {
+        match backend.ask(|reply| Job::Remove { run, reply }).await {
             Ok(()) => pruned.runs.push(run),
-            Err(HomeError::Held { .. }) => {}
+            Err(BackendError::Held { .. }) => {}
             Err(error) => return Err(error),
         }
     }
     if pruned.runs.is_empty() {
         return Ok(pruned);
     }
-    if let Some(run) = worked_on(home).await? {
+    if let Some(run) = worked_on(backend).await? {
         let why = format!("run {run} is being worked on");
         pruned.outputs_stay = Some(why.clone());
         pruned.space_stays = Some(why);
         return Ok(pruned);
     }
-    match unused_outputs(home).await {
+    match unused_outputs(backend).await {
         Ok(names) => {
             pruned.outputs = names.len();
-            home.ask(|reply| Job::RemoveBlobs { names, reply }).await?;
+            backend.ask(|reply| Job::RemoveBlobs { names, reply }).await?;
         }
-        Err(error @ (HomeError::Unreadable { .. } | HomeError::Storage { .. })) => {
+        Err(error @ (BackendError::Unreadable { .. } | BackendError::Storage { .. })) => {
             pruned.outputs_stay = Some(error.to_string());
         }
         Err(error) => return Err(error),
     }
-    if let Err(error) = home.ask(|reply| Job::Shrink { reply }).await {
+    if let Err(error) = backend.ask(|reply| Job::Shrink { reply }).await {
         pruned.space_stays = Some(error.to_string());
     }
     Ok(pruned)
 }
 
-async fn worked_on(home: &LocalHome) -> Result<Option<RunId>, HomeError> {
-    let listed = home.list(RunQuery { max: usize::MAX }).await?;
-    let claims = home.claims();
+async fn worked_on(backend: &EmbeddedBackend) -> Result<Option<RunId>, BackendError> {
+    let listed = backend.list(RunQuery { max: usize::MAX }).await?;
+    let leases = backend.leases();
     for run in listed {
         // Suspended runs too: a process that has just acquired the lease is about to continue the run.
-        if run.status == RunStatus::Running || claims.is_claimed(run.run)? {
+        if run.status == RunStatus::Running || leases.is_claimed(run.run)? {
             return Ok(Some(run.run));
         }
     }
@@ -165,24 +167,24 @@ async fn worked_on(home: &LocalHome) -> Result<Option<RunId>, HomeError> {
 }
 
 /// The outputs that no log refers to. Outputs added during this search count as referenced.
-async fn unused_outputs(home: &LocalHome) -> Result<Vec<BlobId>, HomeError> {
-    let mut names = home.blobs().await?.into_iter().collect::<BTreeSet<_>>();
-    for run in home.list(RunQuery { max: usize::MAX }).await? {
-        for actor in home.actors(run.run).await? {
-            forget_used(home, actor, &mut names).await?;
+async fn unused_outputs(backend: &EmbeddedBackend) -> Result<Vec<BlobId>, BackendError> {
+    let mut names = backend.blobs().await?.into_iter().collect::<BTreeSet<_>>();
+    for run in backend.list(RunQuery { max: usize::MAX }).await? {
+        for actor in backend.actors(run.run).await? {
+            forget_used(backend, actor, &mut names).await?;
         }
     }
     Ok(names.into_iter().collect())
 }
 
 async fn forget_used(
-    home: &LocalHome,
+    backend: &EmbeddedBackend,
     actor: ActorKey,
     names: &mut BTreeSet<BlobId>,
-) -> Result<(), HomeError> {
+) -> Result<(), BackendError> {
     let mut after = Seq::START;
     loop {
-        let records = home.read(actor, after, READ_MAX).await?;
+        let records = backend.read(actor, after, READ_MAX).await?;
         let Some(last) = records.last() else { return Ok(()) };
         after = last.seq;
         for output in records.iter().flat_map(|record| outputs_of(&record.entry)) {

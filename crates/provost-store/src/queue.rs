@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
-use provost_harness::HomeError;
+use provost_harness::BackendError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Maximum queued jobs for a thread; further senders wait for room.
@@ -31,10 +31,10 @@ impl<T> Queue<T> {
     /// Sends `job`, once there is room.
     ///
     /// # Errors
-    /// [`HomeError::Closed`] when the thread is gone.
-    pub(crate) async fn send(&self, job: T) -> Result<(), HomeError> {
-        let permit = Arc::clone(&self.room).acquire_owned().await.map_err(|_| HomeError::Closed)?;
-        self.sender.send((job, Some(permit))).map_err(|_| HomeError::Closed)
+    /// [`BackendError::Closed`] when the thread is gone.
+    pub(crate) async fn send(&self, job: T) -> Result<(), BackendError> {
+        let permit = Arc::clone(&self.room).acquire_owned().await.map_err(|_| BackendError::Closed)?;
+        self.sender.send((job, Some(permit))).map_err(|_| BackendError::Closed)
     }
 
     /// Sends a job that mustn't wait, of a kind that is rare.
@@ -46,7 +46,7 @@ impl<T> Queue<T> {
 
 impl<T> Waiting<T> {
     /// Waits for a job. `Ok(None)` after `timeout`; an error when all senders are gone.
-    pub(crate) fn next(&self, timeout: Option<Duration>) -> Result<Option<T>, HomeError> {
+    pub(crate) fn next(&self, timeout: Option<Duration>) -> Result<Option<T>, BackendError> {
         let received = match timeout {
             Some(timeout) => self.receiver.recv_timeout(timeout),
             None => self.receiver.recv().map_err(|_| RecvTimeoutError::Disconnected),
@@ -54,7 +54,7 @@ impl<T> Waiting<T> {
         match received {
             Ok((job, _room)) => Ok(Some(job)),
             Err(RecvTimeoutError::Timeout) => Ok(None),
-            Err(RecvTimeoutError::Disconnected) => Err(HomeError::Closed),
+            Err(RecvTimeoutError::Disconnected) => Err(BackendError::Closed),
         }
     }
 

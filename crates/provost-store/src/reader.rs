@@ -1,6 +1,6 @@
 //! The thread that reads, so that reads wait neither for the writer nor on a task.
 
-use provost_harness::HomeError;
+use provost_harness::BackendError;
 use tokio::sync::oneshot;
 
 use crate::StoreReader;
@@ -15,17 +15,17 @@ pub(crate) struct Reader {
 
 impl Reader {
     /// Starts the thread; it ends when this is dropped and all requests are answered.
-    pub(crate) fn start(store: Box<dyn StoreReader>) -> Result<Self, HomeError> {
+    pub(crate) fn start(store: Box<dyn StoreReader>) -> Result<Self, BackendError> {
         let (jobs, waiting) = queue::<Job>();
         crate::start_thread("provost-reader", move || work(store, &waiting))?;
         Ok(Self { jobs })
     }
 
     /// Runs `read` on the thread.
-    pub(crate) async fn ask<T, R>(&self, read: R) -> Result<T, HomeError>
+    pub(crate) async fn ask<T, R>(&self, read: R) -> Result<T, BackendError>
     where
         T: Send + 'static,
-        R: FnOnce(&mut dyn StoreReader) -> Result<T, HomeError> + Send + 'static,
+        R: FnOnce(&mut dyn StoreReader) -> Result<T, BackendError> + Send + 'static,
     {
         let (reply, answer) = oneshot::channel();
         let job: Job = Box::new(move |store| {
@@ -33,7 +33,7 @@ impl Reader {
             let _ = reply.send(read(store));
         });
         self.jobs.send(job).await?;
-        answer.await.map_err(|_| HomeError::Closed)?
+        answer.await.map_err(|_| BackendError::Closed)?
     }
 }
 

@@ -1,4 +1,4 @@
-//! Serving a run: its lease, and the task that has its effects performed.
+//! RunLease a run: its lease, and the task that has its effects performed.
 
 mod task;
 
@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use provost_event::RunId;
-use provost_harness::{Executor, HomeError, Serving};
+use provost_harness::{BackendError, Executor, RunLease};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::job::{Job, Server};
-use crate::{Claim, LocalHome};
+use crate::{EmbeddedBackend, HeldLease};
 use task::Task;
 
 /// Maximum queued orders for a server; a server further behind gets all open effects instead.
@@ -20,51 +20,52 @@ const ORDERS_MAX: usize = 64;
 
 /// Acquires the lease on `run` and has its effects performed until the guard is dropped or `stop` fires.
 pub(crate) async fn serve(
-    home: LocalHome,
+    backend: EmbeddedBackend,
     run: RunId,
     executor: Arc<dyn Executor>,
     stop: CancellationToken,
-) -> Result<Box<dyn Serving>, HomeError> {
-    let claims = home.claims();
-    let claimed = tokio::task::spawn_blocking(move || claims.claim(run)).await;
-    let claim = claimed.map_err(|_| HomeError::Closed)??;
+) -> Result<Box<dyn RunLease>, BackendError> {
+    let leases = backend.leases();
+    let claimed = tokio::task::spawn_blocking(move || leases.claim(run)).await;
+    let lease = claimed.map_err(|_| BackendError::Closed)??;
     let failure = watch::Sender::new(None);
     let stop = stop.child_token();
     let (reply, taken_over) = oneshot::channel();
-    let work = work(home, Work { run, executor, failure: failure.clone(), stop: stop.clone(), claim }, reply);
+    let work =
+        work(backend, Work { run, executor, failure: failure.clone(), stop: stop.clone(), lease }, reply);
     // A separate task from before the take-over: however this future ends, the task gives up the run.
     let guard = Guard { run, failure, stop: Some(stop.drop_guard()), task: Some(tokio::spawn(work)) };
-    taken_over.await.map_err(|_| HomeError::Closed)??;
+    taken_over.await.map_err(|_| BackendError::Closed)??;
     Ok(Box::new(guard))
 }
 
 struct Work {
     run: RunId,
     executor: Arc<dyn Executor>,
-    failure: watch::Sender<Option<HomeError>>,
+    failure: watch::Sender<Option<BackendError>>,
     stop: CancellationToken,
-    claim: Claim,
+    lease: HeldLease,
 }
 
-async fn work(home: LocalHome, work: Work, taken_over: oneshot::Sender<Result<(), HomeError>>) {
-    let Work { run, executor, failure, stop, claim } = work;
+async fn work(backend: EmbeddedBackend, work: Work, taken_over: oneshot::Sender<Result<(), BackendError>>) {
+    let Work { run, executor, failure, stop, lease } = work;
     let (sender, orders) = mpsc::channel(ORDERS_MAX);
     let server = Server { orders: sender, failure: failure.clone() };
-    let epoch = match home.ask(|reply| Job::TakeOver { run, server, reply }).await {
+    let epoch = match backend.ask(|reply| Job::TakeOver { run, server, reply }).await {
         Ok(epoch) => epoch,
         Err(error) => {
-            drop(claim);
+            drop(lease);
             let _ = taken_over.send(Err(error));
             return;
         }
     };
     let _ = taken_over.send(Ok(()));
-    let mut task = Task::new(home.clone(), executor, orders, failure.subscribe());
+    let mut task = Task::new(backend.clone(), executor, orders, failure.subscribe());
     let failed = task.work(&stop).await;
     task.end().await;
     // Only now: until here posts of this process were under way.
-    let _ = home.ask(|reply| Job::GiveUp { run, epoch, reply }).await;
-    drop(claim);
+    let _ = backend.ask(|reply| Job::GiveUp { run, epoch, reply }).await;
+    drop(lease);
     if let Some(error) = failed {
         tracing::error!(%run, %error, "the run can't be worked on any more");
         failure.send_replace(Some(error));
@@ -74,18 +75,18 @@ async fn work(home: LocalHome, work: Work, taken_over: oneshot::Sender<Result<()
 /// The guard of a served run.
 struct Guard {
     run: RunId,
-    failure: watch::Sender<Option<HomeError>>,
+    failure: watch::Sender<Option<BackendError>>,
     stop: Option<DropGuard>,
     task: Option<JoinHandle<()>>,
 }
 
 #[async_trait]
-impl Serving for Guard {
+impl RunLease for Guard {
     fn run(&self) -> RunId {
         self.run
     }
 
-    async fn failed(&self) -> HomeError {
+    async fn failed(&self) -> BackendError {
         task::failed(&mut self.failure.subscribe()).await
     }
 

@@ -21,10 +21,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use provost_event::{ActorKey, Seq};
-use provost_harness::{EntryChain, HomeError};
+use provost_harness::{BackendError, EntryChain};
 use rusqlite::Connection;
 
-use crate::{Claims, FileClaims};
+use crate::{FileLeases, RunLeases};
 
 pub use backup::back_up;
 pub use count::Loss;
@@ -41,8 +41,8 @@ pub struct SqliteStore {
     /// The file's identity when it was opened.
     file: presence::Presence,
     /// How its readers open it.
-    for_reading: fn(&Path) -> Result<Connection, HomeError>,
-    known: HashMap<ActorKey, Known>,
+    for_reading: fn(&Path) -> Result<Connection, BackendError>,
+    known: HashMap<ActorKey, CachedHead>,
     marker: u64,
     /// How many entries have been committed, in a file beside the database.
     count: count::EntryCount,
@@ -59,7 +59,7 @@ pub(crate) struct SqliteReader {
 
 /// Data that stays valid while no other process writes.
 #[derive(Clone, Copy)]
-struct Known {
+struct CachedHead {
     id: i64,
     head: Seq,
     chain: EntryChain,
@@ -70,21 +70,21 @@ impl SqliteStore {
     /// (0600).
     ///
     /// # Errors
-    /// [`HomeError::Storage`], with a hint: when the place can't be written, isn't a database of Provost's, or is
+    /// [`BackendError::Storage`], with a hint: when the place can't be written, isn't a database of Provost's, or is
     /// of another version.
-    pub fn open(path: impl AsRef<Path>) -> Result<Self, HomeError> {
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, BackendError> {
         let path = path.as_ref().to_owned();
         let connection = open::for_writing(&path)?;
         Ok(Self::over(connection, path, open::for_reading))
     }
 
     /// Opens the database at `path` unchanged, also if nothing can be written, such as on a read-only file system:
-    /// writes then fail with [`HomeError::Storage`].
+    /// writes then fail with [`BackendError::Storage`].
     ///
     /// # Errors
-    /// [`HomeError::Storage`], with a hint: when there is no database of Provost's, it is of another version, or
+    /// [`BackendError::Storage`], with a hint: when there is no database of Provost's, it is of another version, or
     /// it can't be read in its current state.
-    pub fn open_to_read(path: impl AsRef<Path>) -> Result<Self, HomeError> {
+    pub fn open_to_read(path: impl AsRef<Path>) -> Result<Self, BackendError> {
         let path = path.as_ref().to_owned();
         let connection = open::as_it_is(&path)?;
         Ok(Self::over(connection, path, open::as_it_is))
@@ -93,7 +93,7 @@ impl SqliteStore {
     fn over(
         connection: Connection,
         path: PathBuf,
-        for_reading: fn(&Path) -> Result<Connection, HomeError>,
+        for_reading: fn(&Path) -> Result<Connection, BackendError>,
     ) -> Self {
         Self {
             connection,
@@ -112,7 +112,7 @@ impl SqliteStore {
     ///
     /// # Errors
     /// When the database can't be read.
-    pub fn loss(&self) -> Result<Option<Loss>, HomeError> {
+    pub fn loss(&self) -> Result<Option<Loss>, BackendError> {
         count::loss(&self.connection, &self.path)
     }
 
@@ -121,7 +121,7 @@ impl SqliteStore {
     ///
     /// # Errors
     /// When the database can't be read.
-    pub fn limit_pages(&mut self, pages: u32) -> Result<(), HomeError> {
+    pub fn limit_pages(&mut self, pages: u32) -> Result<(), BackendError> {
         self.connection
             .pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))
             .map_err(|error| error::storage("limit the store's size", &error))
@@ -131,15 +131,15 @@ impl SqliteStore {
     ///
     /// # Errors
     /// When it can't be written.
-    pub fn acknowledge_losses(&mut self) -> Result<usize, HomeError> {
+    pub fn acknowledge_losses(&mut self) -> Result<usize, BackendError> {
         self.connection
             .execute("UPDATE losses SET acknowledged = 1 WHERE acknowledged = 0", [])
             .map_err(|error| error::storage("take note of a loss", &error))
     }
 
-    fn file_claims(&self) -> Arc<dyn Claims> {
+    fn file_leases(&self) -> Arc<dyn RunLeases> {
         let folder = self.path.parent().unwrap_or(Path::new("."));
-        Arc::new(FileClaims::new(folder.join("locks")))
+        Arc::new(FileLeases::new(folder.join("locks")))
     }
 }
 

@@ -1,4 +1,4 @@
-//! The interface to a database: only what [`LocalHome`](crate::LocalHome) needs.
+//! The interface to a database: only what [`EmbeddedBackend`](crate::EmbeddedBackend) needs.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,9 +7,9 @@ use provost_engine::{ActorStatus, Effect, Uncertain};
 use provost_event::{
     ActorKey, BlobId, EffectId, Elapsed, MicroDollars, Outcome, Record, RunId, Seq, Timestamp,
 };
-use provost_harness::HomeError;
+use provost_harness::BackendError;
 
-use crate::Claims;
+use crate::RunLeases;
 
 /// The layout of an unusable snapshot.
 pub(crate) const NO_LAYOUT: u32 = 0;
@@ -32,9 +32,9 @@ impl NewEntry {
     /// Serializes the record's entry.
     ///
     /// # Errors
-    /// [`HomeError::Storage`] when the entry has no JSON form.
-    pub fn new(record: Record) -> Result<Self, HomeError> {
-        let body = record.entry.body().map_err(|error| HomeError::Storage {
+    /// [`BackendError::Storage`] when the entry has no JSON form.
+    pub fn new(record: Record) -> Result<Self, BackendError> {
+        let body = record.entry.body().map_err(|error| BackendError::Storage {
             attempt: "serialize an entry",
             message: error.to_string(),
             hint: None,
@@ -110,51 +110,51 @@ impl StoredRun {
     }
 }
 
-/// Reads committed data. Every method fails with [`HomeError::Storage`] when the store does.
+/// Reads committed data. Every method fails with [`BackendError::Storage`] when the store does.
 pub trait StoreReader: Send + 'static {
     /// Records of `actor` after `after`, at most `max`, in order; empty at the end and for an unknown actor.
     ///
     /// # Errors
-    /// [`HomeError::Unreadable`] at the first one that this version can't read, unless others precede it: then
+    /// [`BackendError::Unreadable`] at the first one that this version can't read, unless others precede it: then
     /// those may come first.
-    fn read(&mut self, actor: ActorKey, after: Seq, max: usize) -> Result<Vec<Arc<Record>>, HomeError>;
+    fn read(&mut self, actor: ActorKey, after: Seq, max: usize) -> Result<Vec<Arc<Record>>, BackendError>;
 
     /// The last record of `actor`; [`Seq::START`] for an unknown one.
     ///
     /// # Errors
     /// When it can't be read.
-    fn head(&mut self, actor: ActorKey) -> Result<Seq, HomeError>;
+    fn head(&mut self, actor: ActorKey) -> Result<Seq, BackendError>;
 
     /// The newest [`Entry::Snapshot`](provost_event::Entry::Snapshot) in the log of `actor`; `None` if there is
     /// none, and for an unknown actor. Must be cheap, however long the log is.
     ///
     /// # Errors
-    /// [`HomeError::Unreadable`] when it is there and this version can't read it.
-    fn newest_snapshot(&mut self, actor: ActorKey) -> Result<Option<Arc<Record>>, HomeError>;
+    /// [`BackendError::Unreadable`] when it is there and this version can't read it.
+    fn newest_snapshot(&mut self, actor: ActorKey) -> Result<Option<Arc<Record>>, BackendError>;
 
     /// The actors of `run` that have a record, in the order of [`ActorKey`].
     ///
     /// # Errors
     /// When they can't be read.
-    fn actors(&mut self, run: RunId) -> Result<Vec<ActorKey>, HomeError>;
+    fn actors(&mut self, run: RunId) -> Result<Vec<ActorKey>, BackendError>;
 
     /// At most `max` runs, the latest start first; of two with the same start, the greater id first.
     ///
     /// # Errors
     /// When they can't be read.
-    fn runs(&mut self, max: usize) -> Result<Vec<StoredRun>, HomeError>;
+    fn runs(&mut self, max: usize) -> Result<Vec<StoredRun>, BackendError>;
 
     /// The ids of all bodies.
     ///
     /// # Errors
     /// When they can't be read.
-    fn blobs(&mut self) -> Result<Vec<BlobId>, HomeError>;
+    fn blobs(&mut self) -> Result<Vec<BlobId>, BackendError>;
 
     /// The body with this `id`.
     ///
     /// # Errors
     /// When it can't be read, or doesn't match its id.
-    fn get_blob(&mut self, id: &BlobId) -> Result<Option<Vec<u8>>, HomeError>;
+    fn get_blob(&mut self, id: &BlobId) -> Result<Option<Vec<u8>>, BackendError>;
 }
 
 /// A place for logs, owned by one writer thread.
@@ -163,29 +163,29 @@ pub trait StoreReader: Send + 'static {
 /// reading methods of this value see its writes; other readers see them only after the commit, and never after a
 /// [`rollback`](Self::rollback). Several processes, or several values in one, may write to one place in turn.
 ///
-/// Everything fails with [`HomeError::Storage`] when the store does; its hint has the remedy.
+/// Everything fails with [`BackendError::Storage`] when the store does; its hint has the remedy.
 /// [`conformance`](crate::conformance) checks an implementation.
 pub trait SessionStore: StoreReader {
     /// A reader for another thread, which doesn't wait (or not long) for transactions of this value to end.
     ///
     /// # Errors
     /// When none can be created.
-    fn reader(&mut self) -> Result<Box<dyn StoreReader>, HomeError>;
+    fn reader(&mut self) -> Result<Box<dyn StoreReader>, BackendError>;
 
     /// The leases on runs, for all users of this place.
-    fn claims(&self) -> Arc<dyn Claims>;
+    fn leases(&self) -> Arc<dyn RunLeases>;
 
     /// Begins a transaction: no other process writes until it ends.
     ///
     /// # Errors
     /// When another process has been writing for too long.
-    fn begin(&mut self) -> Result<(), HomeError>;
+    fn begin(&mut self) -> Result<(), BackendError>;
 
     /// Makes all of the transaction durable.
     ///
     /// # Errors
     /// None of it is kept then, as far as the store can tell; [`rollback`](Self::rollback) is still called.
-    fn commit(&mut self) -> Result<(), HomeError>;
+    fn commit(&mut self) -> Result<(), BackendError>;
 
     /// Undoes all of the transaction; does nothing when there is none.
     fn rollback(&mut self);
@@ -195,7 +195,7 @@ pub trait SessionStore: StoreReader {
     ///
     /// # Errors
     /// When it can't.
-    fn settle(&mut self) -> Result<(), HomeError> {
+    fn settle(&mut self) -> Result<(), BackendError> {
         Ok(())
     }
 
@@ -204,82 +204,82 @@ pub trait SessionStore: StoreReader {
     ///
     /// # Errors
     /// When it can't be read.
-    fn change_marker(&mut self) -> Result<u64, HomeError>;
+    fn change_marker(&mut self) -> Result<u64, BackendError>;
 
     /// Appends to the log of `actor`, whose last record is `expected`. The records are numbered from there. A log
     /// without records ends at [`Entry::follows`](provost_event::Entry::follows) of its first one: a fork's log
     /// continues another log's numbers.
     ///
     /// # Errors
-    /// [`HomeError::Conflict`] when `expected` isn't its last record; nothing is appended then.
-    fn append(&mut self, actor: ActorKey, expected: Seq, entries: &[NewEntry]) -> Result<(), HomeError>;
+    /// [`BackendError::Conflict`] when `expected` isn't its last record; nothing is appended then.
+    fn append(&mut self, actor: ActorKey, expected: Seq, entries: &[NewEntry]) -> Result<(), BackendError>;
 
     /// Stores an open effect, replacing one with the same id.
     ///
     /// # Errors
     /// When it can't.
-    fn put_effect(&mut self, effect: &OpenEffect) -> Result<(), HomeError>;
+    fn put_effect(&mut self, effect: &OpenEffect) -> Result<(), BackendError>;
 
     /// Removes an effect; does nothing if there is none.
     ///
     /// # Errors
     /// When it can't.
-    fn close_effect(&mut self, id: EffectId) -> Result<(), HomeError>;
+    fn close_effect(&mut self, id: EffectId) -> Result<(), BackendError>;
 
     /// Requests the abort of an effect; does nothing if there is none.
     ///
     /// # Errors
     /// When it can't.
-    fn request_abort(&mut self, id: EffectId) -> Result<(), HomeError>;
+    fn request_abort(&mut self, id: EffectId) -> Result<(), BackendError>;
 
     /// The open effects of `run`, ordered by actor and number.
     ///
     /// # Errors
     /// When they can't be read.
-    fn open_effects(&mut self, run: RunId) -> Result<Vec<OpenEffect>, HomeError>;
+    fn open_effects(&mut self, run: RunId) -> Result<Vec<OpenEffect>, BackendError>;
 
     /// Whether the post `dedup` to `actor` is marked.
     ///
     /// # Errors
     /// When it can't be read.
-    fn has_post(&mut self, actor: ActorKey, dedup: &str) -> Result<bool, HomeError>;
+    fn has_post(&mut self, actor: ActorKey, dedup: &str) -> Result<bool, BackendError>;
 
     /// Marks the post `dedup` to `actor`.
     ///
     /// # Errors
     /// When it can't.
-    fn mark_post(&mut self, actor: ActorKey, dedup: &str) -> Result<(), HomeError>;
+    fn mark_post(&mut self, actor: ActorKey, dedup: &str) -> Result<(), BackendError>;
 
     /// Stores a run's row, replacing the previous one.
     ///
     /// # Errors
     /// When it can't.
-    fn put_run(&mut self, run: &StoredRun) -> Result<(), HomeError>;
+    fn put_run(&mut self, run: &StoredRun) -> Result<(), BackendError>;
 
     /// Stores a body under its id; does nothing if it exists.
     ///
     /// # Errors
     /// When it can't.
-    fn put_blob(&mut self, id: &BlobId, body: &[u8]) -> Result<(), HomeError>;
+    fn put_blob(&mut self, id: &BlobId, body: &[u8]) -> Result<(), BackendError>;
 
     /// Removes all data that belongs to `run` alone: its logs, effects, marks, row. Its outputs stay. Appending to
     /// its logs afterwards starts them anew.
     ///
     /// # Errors
     /// When it can't.
-    fn remove_run(&mut self, run: RunId) -> Result<(), HomeError>;
+    fn remove_run(&mut self, run: RunId) -> Result<(), BackendError>;
 
     /// Removes the bodies with these ids; ignores missing ones.
     ///
     /// # Errors
     /// When it can't.
-    fn remove_blobs(&mut self, names: &[BlobId]) -> Result<(), HomeError>;
+    fn remove_blobs(&mut self, names: &[BlobId]) -> Result<(), BackendError>;
 
     /// Returns the space of removed data to the system, if that is useful. Called outside of transactions.
     ///
     /// # Errors
     /// When it can't; nothing is lost then.
-    fn shrink(&mut self) -> Result<(), HomeError> {
+    fn shrink(&mut self) -> Result<(), BackendError> {
         Ok(())
     }
 
@@ -287,11 +287,11 @@ pub trait SessionStore: StoreReader {
     ///
     /// # Errors
     /// When it can't be read.
-    fn owner_epoch(&mut self, run: RunId) -> Result<u64, HomeError>;
+    fn owner_epoch(&mut self, run: RunId) -> Result<u64, BackendError>;
 
     /// Increments the take-over count of `run` and returns it.
     ///
     /// # Errors
     /// When it can't.
-    fn bump_owner_epoch(&mut self, run: RunId) -> Result<u64, HomeError>;
+    fn bump_owner_epoch(&mut self, run: RunId) -> Result<u64, BackendError>;
 }

@@ -6,24 +6,24 @@ use std::sync::Arc;
 use futures::StreamExt as _;
 use futures::stream::{self, BoxStream};
 use provost_event::{ActorKey, Record, Seq};
-use provost_harness::{Home as _, HomeError};
+use provost_harness::{Backend as _, BackendError};
 use tokio::sync::watch;
 
-use crate::LocalHome;
+use crate::EmbeddedBackend;
 
 /// Records fetched at a time; a slow reader holds no more than these.
 const AT_ONCE: usize = 256;
 
-type Item = Result<Arc<Record>, HomeError>;
+type Item = Result<Arc<Record>, BackendError>;
 
 /// The records of `actor` after `after`, without end. After an error there are no more.
-pub(crate) fn subscribe(home: LocalHome, actor: ActorKey, after: Seq) -> BoxStream<'static, Item> {
-    let head = home.feed().watch(actor);
+pub(crate) fn subscribe(backend: EmbeddedBackend, actor: ActorKey, after: Seq) -> BoxStream<'static, Item> {
+    let head = backend.feed().watch(actor);
     // From here on this process checks for commits of other processes.
-    home.nudge();
+    backend.nudge();
     let ready = VecDeque::new();
     let subscription =
-        Subscription { home, actor, after, head: Some(head), ready, reached_end: false, failed: false };
+        Subscription { backend, actor, after, head: Some(head), ready, reached_end: false, failed: false };
     stream::unfold(subscription, |mut subscription| async {
         let item = subscription.next().await?;
         Some((item, subscription))
@@ -32,7 +32,7 @@ pub(crate) fn subscribe(home: LocalHome, actor: ActorKey, after: Seq) -> BoxStre
 }
 
 struct Subscription {
-    home: LocalHome,
+    backend: EmbeddedBackend,
     actor: ActorKey,
     after: Seq,
     head: Option<watch::Receiver<Seq>>,
@@ -55,7 +55,7 @@ impl Subscription {
             // Read before the records: a commit in between wakes us.
             let head = *self.head.as_mut()?.borrow_and_update();
             if !self.reached_end || head > self.after {
-                match self.home.read(self.actor, self.after, AT_ONCE).await {
+                match self.backend.read(self.actor, self.after, AT_ONCE).await {
                     Ok(records) if records.is_empty() => self.reached_end = true,
                     Ok(mut records) => {
                         if self.reached_end {
@@ -79,6 +79,6 @@ impl Subscription {
 impl Drop for Subscription {
     fn drop(&mut self) {
         self.head = None;
-        self.home.feed().unwatch(self.actor);
+        self.backend.feed().unwatch(self.actor);
     }
 }

@@ -5,10 +5,10 @@ use std::fmt;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use provost_event::{ActorKey, BlobId, FORMAT_VERSION, FormatError, Record, RunId, Seq, SessionId};
-use provost_harness::{EntryChain, HomeError};
+use provost_harness::{BackendError, EntryChain};
 use serde::{Deserialize, Serialize};
 
-use crate::home::blob_id;
+use crate::embedded::blob_id;
 
 /// Why a run couldn't be exported or imported. After a failed import nothing of it is stored.
 #[derive(Debug, thiserror::Error)]
@@ -88,7 +88,7 @@ pub enum TransferError {
     },
     /// The store failed.
     #[error(transparent)]
-    Home(#[from] HomeError),
+    Backend(#[from] BackendError),
 }
 
 /// The problem of a line.

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use provost_engine::{Event, Now};
 use provost_event::{ActorKey, EffectId, Elapsed, Entry, RunId, Seq};
-use provost_harness::{Clock, HomeError, Posted};
+use provost_harness::{BackendError, Clock, Posted};
 
 use self::held::HeldTime;
 use crate::cache::Cache;
@@ -101,7 +101,7 @@ impl Writer {
         match job {
             Job::Settle { reply } => send(reply, self.store.settle()),
             Job::Shrink { reply } => send(reply, self.store.shrink()),
-            other => other.refuse(HomeError::Closed),
+            other => other.refuse(BackendError::Closed),
         }
     }
 
@@ -126,7 +126,7 @@ impl Writer {
         }
     }
 
-    fn begin(&mut self) -> Result<(), HomeError> {
+    fn begin(&mut self) -> Result<(), BackendError> {
         self.store.begin()?;
         let marker = self.store.change_marker()?;
         self.saw(marker);
@@ -137,7 +137,7 @@ impl Writer {
     ///
     /// # Errors
     /// When nothing more can be written in this transaction.
-    fn take(&mut self, job: Job, batch: &mut Batch) -> Result<(), HomeError> {
+    fn take(&mut self, job: Job, batch: &mut Batch) -> Result<(), BackendError> {
         match job {
             Job::Post { key, event, dedup, reply } => self.post((key, event), dedup, reply, batch),
             Job::PutBlob { id, body, reply } => {
@@ -156,9 +156,9 @@ impl Writer {
     }
 
     /// Removes a run, unless a process serves it.
-    fn remove(&mut self, run: RunId, reply: Reply<()>, batch: &mut Batch) -> Result<(), HomeError> {
-        let claim = match self.store.claims().claim(run) {
-            Ok(claim) => claim,
+    fn remove(&mut self, run: RunId, reply: Reply<()>, batch: &mut Batch) -> Result<(), BackendError> {
+        let lease = match self.store.leases().claim(run) {
+            Ok(lease) => lease,
             Err(error) => {
                 send(reply, Err(error));
                 return Ok(());
@@ -167,7 +167,7 @@ impl Writer {
         batch.touched.extend(self.store.actors(run)?);
         batch.removed.push(run);
         batch.answers.push(Box::new(move |committed| {
-            drop(claim);
+            drop(lease);
             send(reply, committed);
         }));
         self.store.remove_run(run)
@@ -179,7 +179,7 @@ impl Writer {
         dedup: Option<String>,
         reply: Reply<Posted>,
         batch: &mut Batch,
-    ) -> Result<(), HomeError> {
+    ) -> Result<(), BackendError> {
         batch.touched.push(key);
         let decided = self.verify_owner(key.run()).and_then(|()| match &dedup {
             Some(dedup) if self.store.has_post(key, dedup)? => self.ignored(key),
@@ -199,12 +199,12 @@ impl Writer {
         }
     }
 
-    fn ignored(&mut self, key: ActorKey) -> Result<Decided, HomeError> {
+    fn ignored(&mut self, key: ActorKey) -> Result<Decided, BackendError> {
         let head = self.cache.get(key, &mut *self.store)?.head();
         Ok(Decided { changes: Vec::new(), head, changed: false, elapsed: Elapsed::default() })
     }
 
-    fn decide(&mut self, key: ActorKey, event: Event) -> Result<Decided, HomeError> {
+    fn decide(&mut self, key: ActorKey, event: Event) -> Result<Decided, BackendError> {
         let run = key.run();
         let monotonic = self.clock.monotonic();
         let elapsed = self.owned.get(&run).map_or_else(Elapsed::default, |owned| owned.held.at(monotonic));
@@ -216,13 +216,13 @@ impl Writer {
         Ok(decided)
     }
 
-    fn keep(&mut self, changes: Vec<Change>, batch: &mut Batch) -> Result<(), HomeError> {
+    fn keep(&mut self, changes: Vec<Change>, batch: &mut Batch) -> Result<(), BackendError> {
         // All of them first: whatever happens to one, the states of all are undone with it.
         batch.touched.extend(changes.iter().map(|change| change.actor));
         changes.into_iter().try_for_each(|change| self.keep_one(change, batch))
     }
 
-    fn keep_one(&mut self, change: Change, batch: &mut Batch) -> Result<(), HomeError> {
+    fn keep_one(&mut self, change: Change, batch: &mut Batch) -> Result<(), BackendError> {
         let (actor, run) = (change.actor, change.actor.run());
         let epoch = self.owned.get(&run).map(|owned| owned.epoch);
         let named = |seq: Seq| EffectId { actor, seq };
@@ -256,7 +256,7 @@ impl Writer {
     }
 
     /// Stores the rows of the changed runs.
-    fn list_runs(&mut self, batch: &Batch) -> Result<(), HomeError> {
+    fn list_runs(&mut self, batch: &Batch) -> Result<(), BackendError> {
         for run in &batch.runs {
             let state = self.cache.get(ActorKey::Run(*run), &mut *self.store)?;
             if let Some(status) = state.status() {
@@ -284,7 +284,7 @@ impl Writer {
         batch.answers.into_iter().for_each(|answer| answer(Ok(())));
     }
 
-    fn undo(&mut self, batch: Batch, error: &HomeError) {
+    fn undo(&mut self, batch: Batch, error: &BackendError) {
         self.store.rollback();
         batch.taken.into_iter().for_each(|run| self.disown(run));
         for actor in batch.touched {

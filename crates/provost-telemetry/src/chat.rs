@@ -3,8 +3,8 @@
 use opentelemetry::trace::SpanKind;
 use opentelemetry::{Array, KeyValue, StringValue, Value};
 use provost_event::{
-    AsideCall, AssistantMessage, BudgetCharged, GoalJudged, JudgeAnswer, MicroDollars, ModelCalled, Purpose,
-    Record, Retry, RetryCause, StopReason, SupervisorError, Timestamp, Usage, WrappedUp,
+    AsideCall, AssistantMessage, BudgetCharged, FinalSummaryFinished, GoalJudged, JudgeAnswer, MicroDollars,
+    ModelCalled, Purpose, Record, Retry, RetryCause, StopReason, SupervisorError, Timestamp, Usage,
 };
 
 use crate::content::{Messages, Sieve};
@@ -60,7 +60,7 @@ impl Chat {
     pub(crate) fn sent(&mut self, input: &mut Messages) {
         let messages = match self.purpose {
             Purpose::Turn => input.take(),
-            Purpose::Summary | Purpose::WrapUp => input.shown(),
+            Purpose::Summary | Purpose::FinalSummary => input.shown(),
             // A judge's input is the evidence, which isn't in the log.
             Purpose::Judge => None,
         };
@@ -92,9 +92,15 @@ impl Chat {
     }
 
     /// It returned an agent's final summary, or should have. The stop reason isn't in the log.
-    pub(crate) fn wrapped_up(&mut self, wrapped: &WrappedUp, call: &AsideCall, at: Timestamp, sieve: &Sieve) {
+    pub(crate) fn final_summary_finished(
+        &mut self,
+        wrapped: &FinalSummaryFinished,
+        call: &AsideCall,
+        at: Timestamp,
+        sieve: &Sieve,
+    ) {
         if wrapped.problem.is_some() {
-            self.failed(names::last_words_error(call).to_owned(), at);
+            self.failed(names::final_summary_error(call).to_owned(), at);
         }
         let mut output = Messages::default();
         let said = output.text(&wrapped.text, sieve).filter(|_| !wrapped.text.is_empty());

@@ -3,8 +3,8 @@
 
 use opentelemetry::KeyValue;
 use provost_event::{
-    ApprovalAnswer, ApprovalRequested, ApprovalResolved, CallId, Compacted, Entry, GoalFinding, HookDecision,
-    HookReport, Permission, PermissionDecided, StopHookVerdict, StopReport, WrappedUp,
+    ApprovalAnswer, ApprovalRequested, ApprovalResolved, CallId, Compacted, Entry, FinalSummaryFinished,
+    GoalFinding, HookDecision, HookReport, Permission, PermissionDecided, StopHookVerdict, StopReport,
 };
 
 use crate::content::Sieve;
@@ -14,18 +14,18 @@ use crate::names;
 use crate::span::whole;
 
 /// An event of a span.
-pub(crate) type Told = (&'static str, Vec<KeyValue>);
+pub(crate) type SpanEvent = (&'static str, Vec<KeyValue>);
 
 const TRIP: &str = "provost.guardrail.trip";
 const FAILED: &str = "provost.guardrail.failed";
 const SOURCE: &str = "provost.guardrail.source";
 const NAME: &str = "provost.guardrail.name";
-const MOMENT: &str = "provost.guardrail.moment";
+const POINT: &str = "provost.guardrail.point";
 const DECISION: &str = "provost.guardrail.decision";
 const REASON: &str = "provost.guardrail.reason";
 
 /// The decision in `entry` as an event; also counts it.
-pub(crate) fn told(entry: &Entry, sieve: &Sieve, instruments: &Instruments) -> Vec<Told> {
+pub(crate) fn told(entry: &Entry, sieve: &Sieve, instruments: &Instruments) -> Vec<SpanEvent> {
     let told = match entry {
         Entry::HooksDecided(decided) => {
             decided.reports.iter().filter_map(|report| hook(report, sieve)).collect()
@@ -37,7 +37,7 @@ pub(crate) fn told(entry: &Entry, sieve: &Sieve, instruments: &Instruments) -> V
         Entry::ApprovalRequested(requested) => vec![asked(requested, sieve)],
         Entry::ApprovalResolved(resolved) => vec![answered(resolved, sieve)],
         Entry::Compacted(compacted) => vec![shortened(compacted, sieve)],
-        Entry::WrappedUp(wrapped) => vec![last_words(wrapped, sieve)],
+        Entry::FinalSummaryFinished(wrapped) => vec![final_summary(wrapped, sieve)],
         Entry::GoalVerdict(verdict) => vec![goal::told(verdict, sieve)],
         _ => Vec::new(),
     };
@@ -62,7 +62,7 @@ pub(crate) fn told(entry: &Entry, sieve: &Sieve, instruments: &Instruments) -> V
     told
 }
 
-fn hook(report: &HookReport, sieve: &Sieve) -> Option<Told> {
+fn hook(report: &HookReport, sieve: &Sieve) -> Option<SpanEvent> {
     let (name, decision, reason) = match &report.decision {
         HookDecision::Continue | HookDecision::Allow | HookDecision::Ask(_) => return None,
         HookDecision::Deny(reason) => (TRIP, "deny", reason),
@@ -71,11 +71,11 @@ fn hook(report: &HookReport, sieve: &Sieve) -> Option<Told> {
         HookDecision::Failed(reason) => (FAILED, "failed", reason),
     };
     let mut attributes = said(("hook", &report.hook), (decision, reason), sieve);
-    attributes.push(KeyValue::new(MOMENT, names::word(&report.moment)));
+    attributes.push(KeyValue::new(POINT, names::word(&report.point)));
     Some((name, attributes))
 }
 
-fn stop_hook(report: &StopReport, sieve: &Sieve) -> Option<Told> {
+fn stop_hook(report: &StopReport, sieve: &Sieve) -> Option<SpanEvent> {
     let error = report.verdict.error().unwrap_or_default();
     let (name, decision, reason) = match &report.verdict {
         StopHookVerdict::Allow => return None,
@@ -88,7 +88,7 @@ fn stop_hook(report: &StopReport, sieve: &Sieve) -> Option<Told> {
     Some((name, said(("stop_hook", &report.name), (decision, reason), sieve)))
 }
 
-fn permission(decided: &PermissionDecided, sieve: &Sieve) -> Option<Told> {
+fn permission(decided: &PermissionDecided, sieve: &Sieve) -> Option<SpanEvent> {
     if decided.permission != Permission::Deny {
         return None;
     }
@@ -108,13 +108,13 @@ fn said(who: (&'static str, &str), what: (&'static str, &str), sieve: &Sieve) ->
     attributes
 }
 
-fn asked(requested: &ApprovalRequested, sieve: &Sieve) -> Told {
+fn asked(requested: &ApprovalRequested, sieve: &Sieve) -> SpanEvent {
     let attributes =
         vec![KeyValue::new(names::TOOL_NAME, sieve.label(&requested.tool)), call(&requested.call, sieve)];
     ("provost.approval.requested", attributes)
 }
 
-fn answered(resolved: &ApprovalResolved, sieve: &Sieve) -> Told {
+fn answered(resolved: &ApprovalResolved, sieve: &Sieve) -> SpanEvent {
     let mut attributes = vec![KeyValue::new("provost.approval.state", state(&resolved.answer))];
     match &resolved.answer {
         ApprovalAnswer::Allow { scope, .. } => {
@@ -130,7 +130,7 @@ fn answered(resolved: &ApprovalResolved, sieve: &Sieve) -> Told {
     ("provost.approval.resolved", attributes)
 }
 
-fn shortened(compacted: &Compacted, sieve: &Sieve) -> Told {
+fn shortened(compacted: &Compacted, sieve: &Sieve) -> SpanEvent {
     let mut attributes = vec![
         KeyValue::new("provost.compaction.kind", names::word(&compacted.how)),
         KeyValue::new("provost.compaction.tokens_before", whole(compacted.tokens_before)),
@@ -141,11 +141,11 @@ fn shortened(compacted: &Compacted, sieve: &Sieve) -> Told {
     ("provost.compaction", attributes)
 }
 
-fn last_words(wrapped: &WrappedUp, sieve: &Sieve) -> Told {
-    let mut attributes = vec![KeyValue::new("provost.last_words.given", wrapped.problem.is_none())];
+fn final_summary(wrapped: &FinalSummaryFinished, sieve: &Sieve) -> SpanEvent {
+    let mut attributes = vec![KeyValue::new("provost.final_summary.given", wrapped.problem.is_none())];
     let problem = wrapped.problem.as_ref().and_then(|problem| sieve.text(problem));
-    attributes.extend(problem.map(|problem| KeyValue::new("provost.last_words.problem", problem)));
-    ("provost.last_words", attributes)
+    attributes.extend(problem.map(|problem| KeyValue::new("provost.final_summary.problem", problem)));
+    ("provost.final_summary", attributes)
 }
 
 fn call(call: &CallId, sieve: &Sieve) -> KeyValue {

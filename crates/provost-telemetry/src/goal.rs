@@ -6,7 +6,7 @@ use provost_event::{
 };
 
 use crate::content::Sieve;
-use crate::decisions::Told;
+use crate::decisions::SpanEvent;
 use crate::names;
 use crate::span::{OpenSpan, whole};
 
@@ -54,7 +54,7 @@ impl Found {
 
     /// The agent is done. There is no entry for judges who agree, but that they were called and the agent is done
     /// shows their finding.
-    pub(crate) fn is_done(&mut self) -> Option<Told> {
+    pub(crate) fn is_done(&mut self) -> Option<SpanEvent> {
         let confidence = self.agreed.take()?;
         self.last = Some((ACHIEVED, Some(confidence)));
         let attributes = vec![
@@ -78,7 +78,7 @@ impl Found {
 }
 
 /// The result of a verification.
-pub(crate) fn told(verdict: &GoalVerdict, sieve: &Sieve) -> Told {
+pub(crate) fn told(verdict: &GoalVerdict, sieve: &Sieve) -> SpanEvent {
     let mut attributes = vec![
         KeyValue::new(names::GOAL_FINDING, word(&verdict.finding)),
         KeyValue::new(names::GOAL_TRIGGER, names::word(&verdict.trigger)),

@@ -4,7 +4,7 @@ use opentelemetry::KeyValue;
 use provost_event::{Entry, SessionId};
 
 use crate::content::Sieve;
-use crate::decisions::Told;
+use crate::decisions::SpanEvent;
 use crate::names;
 use crate::span::whole;
 
@@ -12,12 +12,12 @@ const HANDOFF: &str = "provost.handoff";
 const SLOT: &str = "provost.slot";
 
 /// The event for `entry`; none for entries that are neither a handoff nor a change of a slot.
-pub(crate) fn told(entry: &Entry, sieve: &Sieve) -> Option<Told> {
+pub(crate) fn told(entry: &Entry, sieve: &Sieve) -> Option<SpanEvent> {
     let state = |name: &'static str, state: &'static str, child: SessionId| {
         (name, vec![KeyValue::new("provost.child", child.to_string()), KeyValue::new("provost.state", state)])
     };
     match entry {
-        Entry::ChildSpawned(spawned) => {
+        Entry::AgentSpawned(spawned) => {
             let (name, mut all) = state(HANDOFF, "asked", spawned.child);
             let parent = spawned.parent.map(|parent| parent.to_string());
             all.extend(parent.map(|parent| KeyValue::new("provost.parent", parent)));
@@ -36,18 +36,18 @@ pub(crate) fn told(entry: &Entry, sieve: &Sieve) -> Option<Told> {
             all.extend(sieve.text(&asked.text).map(|goal| KeyValue::new(names::GOAL, goal)));
             Some((name, all))
         }
-        Entry::ChildFinished(finished) => {
+        Entry::AgentFinished(finished) => {
             let (name, mut all) = state(HANDOFF, "done", finished.child);
             all.push(KeyValue::new(names::OUTCOME, finished.outcome.word()));
             Some((name, all))
         }
-        Entry::ChildYields(yields) => {
+        Entry::AgentYieldRequested(yields) => {
             let (name, mut all) = state(SLOT, "yields", yields.child);
             all.extend(yields.to.map(|to| KeyValue::new("provost.slot.to", to.to_string())));
             Some((name, all))
         }
-        Entry::ChildPaused(paused) => {
-            let (name, mut all) = state(SLOT, "rests", paused.child);
+        Entry::AgentSuspended(paused) => {
+            let (name, mut all) = state(SLOT, "suspended", paused.child);
             all.push(KeyValue::new(names::OUTCOME, paused.outcome.word()));
             Some((name, all))
         }

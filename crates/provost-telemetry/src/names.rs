@@ -114,7 +114,7 @@ pub(crate) fn retry_error(cause: &RetryCause) -> String {
 }
 
 /// The kind of failure that left an agent without a final summary. The log only has its message.
-pub(crate) fn last_words_error(call: &AsideCall) -> &'static str {
+pub(crate) fn final_summary_error(call: &AsideCall) -> &'static str {
     if call.model.is_empty() { "_OTHER" } else { "empty_answer" }
 }
 

@@ -11,13 +11,13 @@ use provost_event::{
     ActorKey, BudgetCharged, ChainContext, Entry, MicroDollars, Outcome, Record, RunId, Seq, SessionId,
     Timestamp, Usage,
 };
-use provost_harness::{Observed, ObservedBody, Observer, ObserverError};
+use provost_harness::{ObservedBody, Observer, ObserverError, ObserverEvent};
 
 use crate::handoff;
 use crate::ids::{root_span_id, span_id, trace_id};
 use crate::names;
 use crate::session::{Context, Session, set_outcome};
-use crate::span::{OpenSpan, Place, dollars, set_usage, whole};
+use crate::span::{OpenSpan, SpanScope, dollars, set_usage, whole};
 use crate::telemetry::Shared;
 
 /// The harness gives all observers two seconds to finish.
@@ -29,7 +29,7 @@ pub(crate) struct RunObserver {
     /// The run's span, from its start or resumption to its suspension or end.
     stretch: Option<OpenSpan>,
     /// How and when the run was suspended or ended, while agents are still on their way to the same.
-    resting: Option<(Outcome, Timestamp)>,
+    stopped_with: Option<(Outcome, Timestamp)>,
     usage: Usage,
     cost: MicroDollars,
     sessions: BTreeMap<SessionId, Session>,
@@ -40,12 +40,12 @@ pub(crate) struct RunObserver {
 
 impl RunObserver {
     pub(crate) fn new(run: RunId, shared: Arc<Shared>) -> Self {
-        let place = Place { trace: trace_id(run), scope: shared.pipeline.scope.clone() };
+        let place = SpanScope { trace: trace_id(run), scope: shared.pipeline.scope.clone() };
         Self {
             run,
             context: Context { shared, place },
             stretch: None,
-            resting: None,
+            stopped_with: None,
             usage: Usage::default(),
             cost: MicroDollars::default(),
             sessions: BTreeMap::new(),
@@ -92,17 +92,17 @@ impl RunObserver {
                 ];
                 self.event("provost.budget.exhausted", record.at, attributes);
             }
-            entry @ (Entry::ChildSpawned(_)
+            entry @ (Entry::AgentSpawned(_)
             | Entry::AgentAskedAgain(_)
-            | Entry::ChildFinished(_)
-            | Entry::ChildYields(_)
-            | Entry::ChildPaused(_)) => {
+            | Entry::AgentFinished(_)
+            | Entry::AgentYieldRequested(_)
+            | Entry::AgentSuspended(_)) => {
                 if let Some((name, attributes)) = handoff::told(entry, &self.context.shared.sieve) {
                     self.event(name, record.at, attributes);
                 }
             }
-            Entry::Paused(paused) => self.resting = Some((paused.outcome.clone(), record.at)),
-            Entry::Ended(ended) => self.resting = Some((ended.outcome.clone(), record.at)),
+            Entry::Paused(paused) => self.stopped_with = Some((paused.outcome.clone(), record.at)),
+            Entry::Ended(ended) => self.stopped_with = Some((ended.outcome.clone(), record.at)),
             _ => {}
         }
     }
@@ -155,23 +155,23 @@ impl RunObserver {
     /// Closes all spans of a suspended run, once all its known agents are suspended too: their logs may be passed
     /// after the run's.
     fn rest(&mut self) {
-        if self.resting.is_some() && self.sessions.values().all(Session::is_at_rest) {
+        if self.stopped_with.is_some() && self.sessions.values().all(Session::is_suspended) {
             self.close_all(self.last);
         }
     }
 
     /// Closes everything: with the run's outcome if it is suspended or ended, else as unfinished.
     fn close_all(&mut self, at: Timestamp) {
-        let resting = self.resting.take();
-        let at = resting.as_ref().map_or(at, |(_, rested)| *rested);
+        let stopped_with = self.stopped_with.take();
+        let at = stopped_with.as_ref().map_or(at, |(_, stopped_at)| *stopped_at);
         for mut session in std::mem::take(&mut self.sessions).into_values() {
-            if let Some((outcome, _)) = &resting {
-                session.rests(outcome, at, &self.context);
+            if let Some((outcome, _)) = &stopped_with {
+                session.segment_ended(outcome, at, &self.context);
             }
             session.close_all(at, &self.context);
         }
         if let Some(mut span) = self.stretch.take() {
-            match &resting {
+            match &stopped_with {
                 Some((outcome, _)) => set_outcome(&mut span, outcome, &self.context.shared.sieve),
                 None => span.set(names::UNFINISHED, true),
             }
@@ -188,7 +188,7 @@ impl RunObserver {
 
 #[async_trait]
 impl Observer for RunObserver {
-    async fn observe(&mut self, event: &Arc<Observed>) -> Result<(), ObserverError> {
+    async fn observe(&mut self, event: &Arc<ObserverEvent>) -> Result<(), ObserverError> {
         self.last = self.last.max(event.at);
         if let ObservedBody::Entry(record) = &event.body {
             self.record(record, event.chain, event.call);

@@ -16,7 +16,7 @@ use crate::decisions;
 use crate::goal::{self, Found};
 use crate::ids::{span_id, stand_in_id};
 use crate::names::{self, ModelName};
-use crate::span::{OpenSpan, Place, dollars, set_usage};
+use crate::span::{OpenSpan, SpanScope, dollars, set_usage};
 use crate::telemetry::Shared;
 use crate::tool::ToolSpan;
 
@@ -26,7 +26,7 @@ const BILLS_MAX: usize = 1_000;
 /// The context of every span of a run.
 pub(crate) struct Context {
     pub(crate) shared: Arc<Shared>,
-    pub(crate) place: Place,
+    pub(crate) place: SpanScope,
 }
 
 impl Context {
@@ -61,7 +61,7 @@ pub(crate) struct Session {
     chain: ChainContext,
     span: Option<OpenSpan>,
     /// When it was suspended or ended.
-    rested: Option<Timestamp>,
+    stopped_at: Option<Timestamp>,
     /// Unknown for a resumed agent until its first charge.
     model: Option<ModelName>,
     /// The present call, or the last one until it is charged.
@@ -82,7 +82,7 @@ impl Session {
             id,
             chain: ChainContext::root(id.run),
             span: None,
-            rested: None,
+            stopped_at: None,
             model: None,
             chat: None,
             bills: BTreeMap::new(),
@@ -106,8 +106,8 @@ impl Session {
         }
     }
 
-    pub(crate) const fn is_at_rest(&self) -> bool {
-        self.rested.is_some()
+    pub(crate) const fn is_suspended(&self) -> bool {
+        self.stopped_at.is_some()
     }
 
     /// Its span, while it is open.
@@ -136,8 +136,8 @@ impl Session {
                 let part = self.input.text(&item.body, context.sieve());
                 self.input.add("system", part.into_iter().collect());
             }
-            Entry::Paused(paused) => self.rests(&paused.outcome, at, context),
-            Entry::Ended(ended) => self.rests(&ended.outcome, at, context),
+            Entry::Paused(paused) => self.segment_ended(&paused.outcome, at, context),
+            Entry::Ended(ended) => self.segment_ended(&ended.outcome, at, context),
             entry => {
                 self.answered_aside(entry, at, context.sieve());
                 self.export_complete(context);
@@ -209,7 +209,7 @@ impl Session {
 
     fn open(&mut self, record: &Record, parent: SpanId) -> &mut OpenSpan {
         let span = OpenSpan::new(span_id(record.actor, record.seq), parent, record.at);
-        self.rested = None;
+        self.stopped_at = None;
         self.span.insert(agent_span(self.id, self.chain, span))
     }
 
@@ -245,13 +245,15 @@ impl Session {
     fn answered_aside(&mut self, entry: &Entry, at: Timestamp, sieve: &Sieve) {
         let call = match entry {
             Entry::Compacted(compacted) => compacted.call.as_ref(),
-            Entry::WrappedUp(wrapped) => wrapped.call.as_ref(),
+            Entry::FinalSummaryFinished(wrapped) => wrapped.call.as_ref(),
             Entry::GoalJudged(judged) => Some(&judged.call),
             _ => None,
         };
         let Some(call) = call else { return };
         match (entry, self.chat.as_mut().filter(|chat| chat.is(call.call))) {
-            (Entry::WrappedUp(wrapped), Some(chat)) => chat.wrapped_up(wrapped, call, at, sieve),
+            (Entry::FinalSummaryFinished(wrapped), Some(chat)) => {
+                chat.final_summary_finished(wrapped, call, at, sieve)
+            }
             (Entry::GoalJudged(judged), Some(chat)) => chat.judged(judged, at, sieve),
             (_, Some(chat)) => chat.summed_up(call, at, sieve),
             (_, None) => self.took(call.usage, call.cost.unwrap_or_default()),
@@ -290,8 +292,8 @@ impl Session {
     }
 
     /// It is suspended or ends. A model call in progress has failed; its charge follows.
-    pub(crate) fn rests(&mut self, outcome: &Outcome, at: Timestamp, context: &Context) {
-        if self.rested.is_some() {
+    pub(crate) fn segment_ended(&mut self, outcome: &Outcome, at: Timestamp, context: &Context) {
+        if self.stopped_at.is_some() {
             return;
         }
         if let Some(chat) = self.chat.as_mut().filter(|chat| !chat.has_ended()) {
@@ -313,14 +315,14 @@ impl Session {
             }
             set_outcome(span, outcome, context.sieve());
         }
-        self.rested = Some(at);
+        self.stopped_at = Some(at);
         self.end_when_paid(context);
     }
 
     /// Ends its span if it is suspended or ended and its cost is complete.
     fn end_when_paid(&mut self, context: &Context) {
         if self.chat.is_none()
-            && let Some(at) = self.rested
+            && let Some(at) = self.stopped_at
             && let Some(span) = self.span.take()
         {
             self.end(span, at, context);

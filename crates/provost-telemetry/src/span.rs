@@ -68,7 +68,12 @@ impl OpenSpan {
         }
     }
 
-    pub(crate) fn end(self, name: impl Into<Cow<'static, str>>, at: Timestamp, place: &Place) -> SpanData {
+    pub(crate) fn end(
+        self,
+        name: impl Into<Cow<'static, str>>,
+        at: Timestamp,
+        place: &SpanScope,
+    ) -> SpanData {
         let sampled = TraceFlags::SAMPLED;
         let mut events = SpanEvents::default();
         events.events = self.events;
@@ -93,7 +98,7 @@ impl OpenSpan {
 
 /// The trace and parent of spans.
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
+pub(crate) struct SpanScope {
     pub(crate) trace: TraceId,
     pub(crate) scope: InstrumentationScope,
 }

@@ -4,7 +4,7 @@
 mod header;
 mod play;
 mod read;
-mod veil;
+mod redacting;
 mod write;
 
 pub use header::CastHeader;

@@ -27,10 +27,10 @@ use provost_event::{
     TerminalState, WindowSize,
 };
 
-use crate::kernel::Reading;
+use crate::kernel::KernelReading;
 use crate::{KernelSample, Profile, Screen, Signal};
-use claim::Claim;
-use finding::{Answered, Candidate, Standing, Turn};
+use claim::ActivityReport;
+use finding::{Answered, Candidate, ReportedState, Turn};
 pub(crate) use frame::Frame;
 
 /// An unfinished frame counts as finished after this long.
@@ -67,14 +67,14 @@ pub struct Detector {
     profile: Arc<Profile>,
     clock: Clock,
     kernel: Option<(Duration, KernelSample)>,
-    claim: Option<Claim>,
+    claim: Option<ActivityReport>,
     candidate: Option<Candidate>,
-    standing: Option<Standing>,
+    standing: Option<ReportedState>,
     answered: Option<Answered>,
     turn: Turn,
     reports: Reports,
     /// The last kernel reading, and since when it has been the same.
-    reading: (Duration, Option<Reading>),
+    reading: (Duration, Option<KernelReading>),
     /// Whether it counts as working only because of typed input.
     is_assumed: bool,
     /// The number of reported prompts; part of a fingerprint, so that a repeated question has another one.

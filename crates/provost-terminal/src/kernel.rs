@@ -28,7 +28,7 @@ pub fn is_shell(name: &str) -> bool {
 
 /// What a sample says about waiting for input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reading {
+pub(crate) enum KernelReading {
     /// A secret is read: blocked in a read in line mode, with the echo off.
     Secret,
     /// A process is blocked in a read of the terminal.
@@ -42,26 +42,26 @@ pub(crate) enum Reading {
 }
 
 impl KernelSample {
-    pub(crate) fn reading(&self) -> Reading {
+    pub(crate) fn reading(&self) -> KernelReading {
         match (self.reads_terminal, self.canonical) {
-            (Some(true), Some(true)) if self.echo == Some(false) => Reading::Secret,
-            (Some(true), _) => Reading::Blocked,
-            (Some(false), Some(false)) if self.polls == Some(true) => Reading::Keys,
+            (Some(true), Some(true)) if self.echo == Some(false) => KernelReading::Secret,
+            (Some(true), _) => KernelReading::Blocked,
+            (Some(false), Some(false)) if self.polls == Some(true) => KernelReading::Keys,
             // With single keys, a process outside of the foreground group may read them (a pinentry), and a line
             // editor works briefly between two keys.
-            (Some(false), Some(true)) if self.polls != Some(true) => Reading::Nothing,
-            _ => Reading::Unknown,
+            (Some(false), Some(true)) if self.polls != Some(true) => KernelReading::Nothing,
+            _ => KernelReading::Unknown,
         }
     }
 
     /// The sample in a few words.
     pub(crate) fn words(&self) -> &'static str {
         match self.reading() {
-            Reading::Secret => "reads the terminal, echo off",
-            Reading::Blocked => "reads the terminal",
-            Reading::Keys => "takes keys, sleeps",
-            Reading::Nothing => "nothing reads the terminal",
-            Reading::Unknown => "can't tell who reads",
+            KernelReading::Secret => "reads the terminal, echo off",
+            KernelReading::Blocked => "reads the terminal",
+            KernelReading::Keys => "takes keys, sleeps",
+            KernelReading::Nothing => "nothing reads the terminal",
+            KernelReading::Unknown => "can't tell who reads",
         }
     }
 }

@@ -34,7 +34,7 @@ pub use mask::{Mask, masked_rows};
 pub use profile::{
     Keys, Profile, ProfileError, ProgramKind, QuitStep, Resume, StreamFormat, StructuredChannel,
 };
-pub use recording::{Recording, RecordingError, ReplayOptions, Step, replay};
+pub use recording::{Recording, RecordingError, RecordingStep, ReplayOptions, replay};
 pub use score::{EventKind, Label, Mistake, Prediction, Score, ScoreRow, Scored, Wrong};
 pub use screen::{Colour, Cursor, Modes, Mouse, Run, Screen, Style};
 pub use signal::Signal;

@@ -32,7 +32,7 @@ pub fn masked_rows(screen: &Screen, mask: &Mask) -> Vec<String> {
         .take(rest)
         .take_while(|(line, m)| line.text == **m)
         .count();
-    let height = |lines: &[Line]| lines.iter().map(|line| line.rows).sum::<usize>();
+    let height = |lines: &[ScreenLine]| lines.iter().map(|line| line.rows).sum::<usize>();
     let first = height(lines.get(..same_first).unwrap_or_default());
     let last = height(lines.get(lines.len() - same_last..).unwrap_or_default());
     let changed = masked.get(same_first..masked.len() - same_last).unwrap_or_default();
@@ -48,13 +48,13 @@ pub fn masked_rows(screen: &Screen, mask: &Mask) -> Vec<String> {
 }
 
 /// A line and its number of rows.
-struct Line {
+struct ScreenLine {
     text: String,
     rows: usize,
 }
 
-fn lines(screen: &Screen, rows: &[String]) -> Vec<Line> {
-    let mut lines: Vec<Line> = Vec::new();
+fn lines(screen: &Screen, rows: &[String]) -> Vec<ScreenLine> {
+    let mut lines: Vec<ScreenLine> = Vec::new();
     let mut goes_on = false;
     for (row, text) in (0_u16..).zip(rows) {
         match lines.last_mut().filter(|_| goes_on) {
@@ -62,14 +62,14 @@ fn lines(screen: &Screen, rows: &[String]) -> Vec<Line> {
                 line.text.push_str(text);
                 line.rows += 1;
             }
-            None => lines.push(Line { text: text.clone(), rows: 1 }),
+            None => lines.push(ScreenLine { text: text.clone(), rows: 1 }),
         }
         goes_on = screen.row_wraps(row);
     }
     lines
 }
 
-fn joined(lines: &[Line]) -> String {
+fn joined(lines: &[ScreenLine]) -> String {
     lines.iter().map(|line| line.text.as_str()).collect::<Vec<_>>().join("\n")
 }
 

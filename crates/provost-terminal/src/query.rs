@@ -72,7 +72,7 @@ pub(crate) enum Reply {
 }
 
 /// The state that replies depend on.
-pub(crate) struct Asked<'a> {
+pub(crate) struct QueryState<'a> {
     pub(crate) size: WindowSize,
     /// Counted from 1.
     pub(crate) cursor: (u16, u16),
@@ -90,7 +90,7 @@ pub(crate) enum Dec {
 }
 
 /// The reply to a control sequence, if it is a query.
-pub(crate) fn answer_csi(csi: &Csi, asked: &Asked<'_>) -> Option<Reply> {
+pub(crate) fn answer_csi(csi: &Csi, asked: &QueryState<'_>) -> Option<Reply> {
     let first = csi.parameter(0);
     let (row, col) = asked.cursor;
     let text = match (csi.name.as_str(), first) {

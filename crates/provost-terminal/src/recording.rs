@@ -24,7 +24,7 @@ pub struct Recording {
     /// The initial window size.
     pub size: WindowSize,
     /// The events, by time.
-    pub steps: Vec<(Duration, Step)>,
+    pub steps: Vec<(Duration, RecordingStep)>,
     /// The kernel samples, recorded on change, by time.
     pub samples: Vec<(Duration, KernelSample)>,
     /// When and how it ended; the last step's time and a plain success if unknown.
@@ -35,7 +35,7 @@ pub struct Recording {
 
 /// An event in a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
+pub enum RecordingStep {
     /// The program wrote this.
     Output(Vec<u8>),
     /// Typed input; replies to queries are left out.

@@ -18,7 +18,7 @@ use crate::job::{self, Job};
 use crate::sniff::not_text;
 use crate::spec::{About, FILE_TIMEOUT, writes_path};
 use crate::text::{count, cut, size, some_of};
-use crate::workspace::Place;
+use crate::workspace::WorkspacePath;
 
 /// Maximum bytes of a file to edit: it is held in memory several times.
 const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -120,7 +120,7 @@ fn edit(arguments: &Arguments, job: &Job) -> Result<String, Failure> {
     Ok(format!("edited `{path}`: {done} at {}\n{}", at_lines(&lines), diff(&before, &after)))
 }
 
-fn read_text(place: &Place, job: &Job) -> Result<String, Failure> {
+fn read_text(place: &WorkspacePath, job: &Job) -> Result<String, Failure> {
     let path = &place.asked;
     let (file, _) = job.workspace.open_file(place)?;
     let mut bytes = Vec::new();

@@ -28,7 +28,7 @@ pub(crate) enum Failure {
     #[error("`{path}` is {kind}: only regular files can be read and written")]
     Special { path: String, kind: &'static str },
     /// A read-only file.
-    #[error("`{path}` is read-only: somebody meant it to stay as it is")]
+    #[error("`{path}` is read-only: it is meant to stay as it is")]
     ReadOnly { path: String },
     /// The system refused.
     #[error("can't {attempt} `{path}`")]

@@ -47,7 +47,7 @@ mod window;
 mod workspace;
 mod write_file;
 
-use provost_harness::{Recall, Toolbox};
+use provost_harness::{Recall, ToolRegistry};
 
 pub use edit_file::EditFile;
 pub use list_dir::ListDir;
@@ -61,8 +61,8 @@ pub use write_file::WriteFile;
 
 /// Returns all tools of this crate, with their defaults, and the harness's own [`Recall`].
 #[must_use]
-pub fn builtin() -> Toolbox {
-    Toolbox::new()
+pub fn builtin() -> ToolRegistry {
+    ToolRegistry::new()
         .with(ReadFile::new())
         .with(WriteFile::new())
         .with(EditFile::new())

@@ -17,7 +17,7 @@ use crate::job::{self, Job};
 use crate::spec::{About, FILE_TIMEOUT, PAGE_BYTES_MAX};
 use crate::text::{count, size, some_of};
 use crate::walk::walk;
-use crate::workspace::Place;
+use crate::workspace::WorkspacePath;
 
 /// Maximum entries shown.
 const ENTRIES_MAX: usize = 500;
@@ -111,7 +111,7 @@ struct Listing {
 
 impl Listing {
     /// Adds an entry; false once the count limit is reached.
-    fn add(&mut self, entry: &DirEntry, place: &Place, depth: usize) -> bool {
+    fn add(&mut self, entry: &DirEntry, place: &WorkspacePath, depth: usize) -> bool {
         let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
         if is_folder && entry.depth() < depth {
             self.folders.insert(entry.path().to_owned(), Vec::new());

@@ -23,7 +23,7 @@ use crate::job::{self, Job};
 use crate::spec::About;
 use crate::text::count;
 use crate::walk::walk;
-use crate::workspace::Place;
+use crate::workspace::WorkspacePath;
 use findings::Findings;
 
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -135,7 +135,7 @@ fn search_entry(
     job: &Job,
 ) {
     let relative = path.strip_prefix(job.workspace.root()).unwrap_or(path).to_owned();
-    let place = Place { asked: relative.display().to_string(), relative, absolute: path.to_owned() };
+    let place = WorkspacePath { asked: relative.display().to_string(), relative, absolute: path.to_owned() };
     match job.workspace.open_file(&place) {
         Ok((file, _)) => findings.search(searcher, matcher, &place.relative, job.stoppable(file)),
         Err(_) => findings.unreadable += 1,

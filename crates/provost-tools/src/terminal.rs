@@ -1,8 +1,8 @@
 //! `terminal`: interactive programs at terminals of their own, which survive the call.
 
 mod keys;
+mod pool;
 mod seen;
-mod shelf;
 
 use std::num::NonZeroU16;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use async_trait::async_trait;
 use provost_event::{Access, ActorKey, CallFacts, Json, SessionId, TerminalState, ToolSpec, WindowSize};
 use provost_harness::{Tool, ToolContext, ToolOutput};
 use provost_process::{
-    EventWish, MAYBE_LEFT, PtyCommand, PtyError, PtyOptions, PtySupervisor, QuitPlan, TerminalView,
+    EventSubscription, MAYBE_LEFT, PtyCommand, PtyError, PtyOptions, PtySupervisor, QuitPlan, TerminalView,
     allowed_env,
 };
 use provost_terminal::Profile;
@@ -27,7 +27,7 @@ use crate::shell::shell_in;
 use crate::spec::About;
 use crate::workspace::Workspace;
 use keys::Key;
-use shelf::{Held, Shelf};
+use pool::{Held, TerminalPool};
 
 /// The longest wait of a call for a program.
 const WAIT_MAX: Duration = Duration::from_secs(120);
@@ -78,7 +78,7 @@ where no input is needed. Passwords can't be typed.";
 pub struct Terminal {
     spec: ToolSpec,
     extra_env: Vec<String>,
-    shelf: Arc<Shelf>,
+    shelf: Arc<TerminalPool>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -142,7 +142,7 @@ impl Terminal {
         let place = self.shelf.reserve(session, id)?;
         let command = self.command(line, arguments, cwd(arguments, context)?);
         let mut options = PtyOptions::new(Arc::new(profile(line)));
-        options.hears_events = EventWish::Unwanted;
+        options.hears_events = EventSubscription::Unwanted;
         options.grace = grace(context);
         let started = context.cancel.run_until_cancelled(PtySupervisor::spawn(command, options)).await;
         let pty = started.ok_or_else(cancelled)?.map_err(|error| ToolOutput::error(chain(&error)))?;

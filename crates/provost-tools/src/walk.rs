@@ -9,13 +9,13 @@ use std::path::Path;
 use ignore::gitignore::Gitignore;
 use ignore::{DirEntry, Match, Walk, WalkBuilder};
 
-use crate::workspace::{Place, Workspace};
+use crate::workspace::{Workspace, WorkspacePath};
 
 const IGNORE_FILES: [&str; 2] = [".ignore", ".gitignore"];
 
 /// Walks the entries below `place`, in order of names, without following links; `depth` 1 is only the folder's own
 /// entries.
-pub(crate) fn walk(workspace: &Workspace, place: &Place, depth: Option<usize>) -> Walk {
+pub(crate) fn walk(workspace: &Workspace, place: &WorkspacePath, depth: Option<usize>) -> Walk {
     let above = ignore_files_above(workspace.root(), &place.absolute);
     let mut builder = WalkBuilder::new(&place.absolute);
     builder

@@ -60,7 +60,7 @@ impl Window {
             if within_line {
                 reader.skip_until(b'\n')?;
             }
-            let Some(line) = Line::read(&mut reader)? else {
+            let Some(line) = LineStart::read(&mut reader)? else {
                 window.counted_all = true;
                 return Ok(window);
             };
@@ -76,7 +76,7 @@ impl Window {
         Ok(window)
     }
 
-    fn add(&mut self, line: &Line, text: &str) {
+    fn add(&mut self, line: &LineStart, text: &str) {
         self.text.push_str(text);
         self.shown += 1;
         self.has_carriage_returns |= line.kept.ends_with(b"\r\n");
@@ -99,13 +99,13 @@ impl Window {
 }
 
 /// The beginning of a line.
-struct Line {
+struct LineStart {
     kept: Vec<u8>,
     /// Whether the line is complete.
     complete: bool,
 }
 
-impl Line {
+impl LineStart {
     /// The next line; `None` at the end of the stream.
     fn read(reader: &mut impl BufRead) -> io::Result<Option<Self>> {
         let mut kept = Vec::new();

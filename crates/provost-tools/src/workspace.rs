@@ -27,7 +27,7 @@ pub(crate) struct Workspace {
 
 /// A path in the workspace; it may exist or not.
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
+pub(crate) struct WorkspacePath {
     /// As the model wrote it.
     pub(crate) asked: String,
     /// Relative to the workspace, without links and `..`; empty for the workspace itself.
@@ -49,10 +49,10 @@ impl Workspace {
     }
 
     /// The target of `asked`, if it is in the workspace.
-    pub(crate) fn locate(&self, asked: &str) -> Result<Place, Failure> {
+    pub(crate) fn locate(&self, asked: &str) -> Result<WorkspacePath, Failure> {
         let absolute = resolve(&self.root, asked)?;
         match absolute.strip_prefix(&self.root) {
-            Ok(relative) => Ok(Place {
+            Ok(relative) => Ok(WorkspacePath {
                 asked: asked.to_owned(),
                 relative: relative.to_owned(),
                 absolute: absolute.clone(),
@@ -62,7 +62,7 @@ impl Workspace {
     }
 
     /// The metadata of `place`; a helpful failure if it doesn't exist.
-    pub(crate) fn metadata(&self, place: &Place) -> Result<Metadata, Failure> {
+    pub(crate) fn metadata(&self, place: &WorkspacePath) -> Result<Metadata, Failure> {
         if place.relative.as_os_str().is_empty() {
             return self.dir.dir_metadata().map_err(|error| Failure::io("look at", &place.asked, error));
         }
@@ -76,7 +76,7 @@ impl Workspace {
     }
 
     /// Opens the regular file at `place` for reading. Never waits for a process at the other end.
-    pub(crate) fn open_file(&self, place: &Place) -> Result<(File, Metadata), Failure> {
+    pub(crate) fn open_file(&self, place: &WorkspacePath) -> Result<(File, Metadata), Failure> {
         // Opening a device may have effects, so the kind is checked before, and again on the opened file.
         self.regular(place, &self.metadata(place)?)?;
         let failed = |error| Failure::io("open", &place.asked, error);
@@ -86,7 +86,7 @@ impl Workspace {
         Ok((file.into_std(), metadata))
     }
 
-    fn regular(&self, place: &Place, metadata: &Metadata) -> Result<(), Failure> {
+    fn regular(&self, place: &WorkspacePath, metadata: &Metadata) -> Result<(), Failure> {
         let kind = metadata.file_type();
         if kind.is_file() {
             return Ok(());

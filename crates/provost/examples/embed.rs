@@ -9,17 +9,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use provost_event::{
-    Access, AgentPolicy, Budget, Json, Limits, ModelPolicy, Outcome, Pace, RunId, RunPolicy, SessionId,
+    Access, AgentPolicy, Budget, Json, Limits, ModelPolicy, Outcome, RunId, RunPolicy, SessionId, StepMode,
     StopHookPolicy, ToolFinished, ToolSpec, TurnEnded,
 };
 use provost_harness::hooks::{HookOptions, HookRegistryError, PreToolCall, PreToolCallAction, from_fn};
 use provost_harness::{
     AgentHarness, CostTracker, HarnessCallback, HarnessDeps, HookRegistry, Models, ObserverOptions,
     Observers, StopHookContext, StopHookHandler, StopHookVerdict, SystemClock, Tool, ToolContext, ToolOutput,
-    Toolbox, TurnState, system_prompt,
+    ToolRegistry, TurnState, system_prompt,
 };
 use provost_llm::ScriptedModel;
-use provost_store::{LocalHome, MemoryStore};
+use provost_store::{EmbeddedBackend, MemoryStore};
 use tokio_util::sync::CancellationToken;
 
 /// What the model says. A real one comes from `provost_llm::resolve`, or is anything that implements `Model`.
@@ -115,7 +115,7 @@ impl HarnessCallback for Printing {
 }
 
 /// What binds the run. It becomes the first entry of its log and doesn't change any more.
-fn policy(tools: &Toolbox, workspace: &std::path::Path) -> RunPolicy {
+fn policy(tools: &ToolRegistry, workspace: &std::path::Path) -> RunPolicy {
     let hook = StopHookPolicy {
         name: "odd-number".to_owned(),
         command: None,
@@ -129,7 +129,7 @@ fn policy(tools: &Toolbox, workspace: &std::path::Path) -> RunPolicy {
             tools: tools.specs(),
             limits: Limits { turns_max: 10, ..Limits::default() },
             stop_hooks: vec![hook],
-            pace: Pace::Stepped,
+            step_mode: StepMode::Stepped,
             ..AgentPolicy::new(ModelPolicy::new("demo/scripted", 1_000), workspace.to_owned())
         })
     }
@@ -149,10 +149,10 @@ fn hooks() -> Result<HookRegistry, HookRegistryError> {
 /// Runs the agent; returns how it ended, and how many times there was more to do.
 pub(crate) async fn embedded() -> Result<(Outcome, u32), Box<dyn Error>> {
     let stock = Arc::new(Stock::default());
-    let tools = Toolbox::new().with(Take::new(stock.clone())?);
+    let tools = ToolRegistry::new().with(Take::new(stock.clone())?);
     let policy = policy(&tools, &std::env::current_dir()?);
     // `SqliteStore::open` keeps runs beyond the process.
-    let home = Arc::new(LocalHome::new(MemoryStore::new(), Arc::new(SystemClock))?);
+    let backend = Arc::new(EmbeddedBackend::new(MemoryStore::new(), Arc::new(SystemClock))?);
     let models = Models::new().with("demo/scripted", Arc::new(ScriptedModel::parse(SCRIPT, "SCRIPT")?));
     // An observer: sees everything on a thread of its own, and can't hold up or break the run.
     let cost = CostTracker::new();
@@ -161,7 +161,7 @@ pub(crate) async fn embedded() -> Result<(Outcome, u32), Box<dyn Error>> {
         observers: Observers::new().with("cost", ObserverOptions::default(), cost.observer()),
         stop_hooks: vec![Arc::new(OddNumber(stock))],
         callback: Arc::new(Printing),
-        ..HarnessDeps::new(home, models, tools)
+        ..HarnessDeps::new(backend, models, tools)
     });
     let run = RunId::from_entropy(fastrand::u64(..));
     let mut run = harness.start(run, "Take an odd number from the stock.", policy).await?;

@@ -5,8 +5,8 @@ use std::path::Path;
 use anyhow::Context as _;
 use provost_engine::SessionEvent;
 use provost_event::{ApprovalAnswer, ApprovalResolved, ApprovalScope, Timestamp};
-use provost_harness::Home as _;
-use provost_store::LocalHome;
+use provost_harness::Backend as _;
+use provost_store::EmbeddedBackend;
 
 use crate::approved::{self, Kept};
 use crate::questions::{Question, answer_to};
@@ -27,14 +27,14 @@ pub(crate) enum Given {
 /// # Errors
 /// When the answer can't be written to the settings or the log; the question stays open.
 pub(crate) async fn give(
-    home: &LocalHome,
+    backend: &EmbeddedBackend,
     question: &Question,
     (answer, by): (ApprovalAnswer, String),
     user_file: &Path,
 ) -> anyhow::Result<Given> {
     let mut kept = None;
     if let ApprovalAnswer::Allow { scope: ApprovalScope::Always, pattern: Some(pattern) } = &answer {
-        if let Some((first, at)) = answer_to(home, question).await? {
+        if let Some((first, at)) = answer_to(backend, question).await? {
             return Ok(Given::Late(first, at));
         }
         let (file, pattern) = (user_file.to_owned(), pattern.clone());
@@ -42,9 +42,9 @@ pub(crate) async fn give(
         kept = Some(keep.await.context("can't change your settings")??);
     }
     let event = SessionEvent::Resolve { asked: question.asked, answer, by };
-    let posted = home.post(question.session.into(), event.into(), None).await?;
+    let posted = backend.post(question.session.into(), event.into(), None).await?;
     if posted.changed {
         return Ok(Given::Counts(kept));
     }
-    Ok(answer_to(home, question).await?.map_or(Given::Moot, |(first, at)| Given::Late(first, at)))
+    Ok(answer_to(backend, question).await?.map_or(Given::Moot, |(first, at)| Given::Late(first, at)))
 }

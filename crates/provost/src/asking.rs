@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use provost_event::{ApprovalAnswer, ApprovalScope, EffectId};
-use provost_store::LocalHome;
+use provost_store::EmbeddedBackend;
 
 use crate::answering::{Given, give};
 use crate::questions::{Question, somebody};
@@ -40,7 +40,7 @@ pub(crate) fn who_asks(progress: Progress) -> Asks {
 /// Asks the user at the terminal the open questions of a run, one after the other.
 #[derive(Clone)]
 pub(crate) struct Asking {
-    pub(crate) home: Arc<LocalHome>,
+    pub(crate) backend: Arc<EmbeddedBackend>,
     pub(crate) watcher: Arc<Watcher>,
     pub(crate) asks: Asks,
     /// The file for patterns of permanent approvals.
@@ -55,7 +55,7 @@ enum Typed {
     Later,
     /// Show the question again.
     Show(Extent),
-    Nonsense,
+    Unreadable,
 }
 
 /// The result of a question.
@@ -108,7 +108,7 @@ impl Asking {
                     self.show(question, extent);
                     continue;
                 }
-                Typed::Nonsense => {
+                Typed::Unreadable => {
                     view.prompt("a letter and Enter, please (v shows the question again)", ANSWERS);
                     continue;
                 }
@@ -154,11 +154,11 @@ impl Asking {
 
     /// Records the answer; false if it couldn't be kept in the settings, and the question stays open.
     async fn give(&self, question: &Question, answer: ApprovalAnswer) -> anyhow::Result<bool> {
-        let by = somebody("somebody at the terminal");
-        match give(&self.home, question, (answer, by), &self.user_file).await {
+        let by = somebody("a person at the terminal");
+        match give(&self.backend, question, (answer, by), &self.user_file).await {
             // The records that follow show the result, also where another answer was first.
             Ok(Given::Counts(_) | Given::Late(..) | Given::Moot) => Ok(true),
-            Err(error) if error.is::<provost_harness::HomeError>() => Err(error),
+            Err(error) if error.is::<provost_harness::BackendError>() => Err(error),
             Err(error) => {
                 self.watcher.view().prompt(&format!("{error:#}"), ANSWERS);
                 Ok(false)
@@ -177,7 +177,7 @@ impl Typed {
             "d" | "later" => Self::Later,
             "v" => Self::Show(Extent::Whole),
             "" => Self::Show(Extent::Fitting),
-            _ => Self::Nonsense,
+            _ => Self::Unreadable,
         }
     }
 }
@@ -208,7 +208,7 @@ mod tests {
         assert_eq!(Typed::read("always\n"), Typed::Allow(ApprovalScope::Always));
         assert_eq!(Typed::read("\n"), Typed::Show(Extent::Fitting));
         for line in ["yy\n", "yn\n", "y n\n", "git push\n", "ok\n"] {
-            assert_eq!(Typed::read(line), Typed::Nonsense, "{line}");
+            assert_eq!(Typed::read(line), Typed::Unreadable, "{line}");
         }
     }
 }

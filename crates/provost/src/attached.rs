@@ -11,7 +11,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use provost_event::{Exit, SessionId, WindowSize};
-use provost_external::{AttachError, Attached, AttachedInput, Hello, Role, Shown, attach};
+use provost_external::{AttachError, AttachUpdate, Attached, AttachedInput, Hello, Role, attach};
 use tokio::io::AsyncWriteExt as _;
 
 use self::boundary::Boundary;
@@ -108,7 +108,7 @@ struct Conversation<'a> {
 }
 
 enum Next {
-    Shown(Option<Shown>),
+    Shown(Option<AttachUpdate>),
     Typed(Option<Vec<u8>>),
     Resized,
     Aside,
@@ -139,12 +139,14 @@ impl Conversation<'_> {
         }
     }
 
-    async fn show(&mut self, shown: Option<Shown>) -> anyhow::Result<Option<Left>> {
+    async fn show(&mut self, shown: Option<AttachUpdate>) -> anyhow::Result<Option<Left>> {
         match shown {
-            Some(Shown::Screen { bytes, .. } | Shown::Output(bytes)) => self.screen.write(&bytes).await?,
-            Some(Shown::Welcome(_) | Shown::State(_)) => {}
-            Some(Shown::Gone(exit)) => return Ok(Some(Left::Gone(exit))),
-            Some(Shown::Refused(why)) => return Err(AttachError::Refused { why }.into()),
+            Some(AttachUpdate::Screen { bytes, .. } | AttachUpdate::Output(bytes)) => {
+                self.screen.write(&bytes).await?
+            }
+            Some(AttachUpdate::Welcome(_) | AttachUpdate::State(_)) => {}
+            Some(AttachUpdate::Gone(exit)) => return Ok(Some(Left::Gone(exit))),
+            Some(AttachUpdate::Refused(why)) => return Err(AttachError::Refused { why }.into()),
             None => return Ok(Some(Left::Lost)),
         }
         Ok(None)

@@ -8,14 +8,14 @@ use std::sync::Arc;
 
 use provost_engine::{Actor, RunEvent, RunState};
 use provost_event::{ActorKey, Budget, Entry, Outcome, PauseReason, RunId, Seq, SessionId};
-use provost_harness::{Clock as _, Harness, Home as _, SystemClock, TurnState, final_text, read_actor};
+use provost_harness::{Backend as _, Clock as _, Harness, SystemClock, TurnState, final_text, read_actor};
 use provost_process::{MAYBE_LEFT, end_adopted_leftovers};
-use provost_store::LocalHome;
+use provost_store::EmbeddedBackend;
 use tokio_util::sync::CancellationToken;
 
 use crate::asking::Asking;
 use crate::cli::ShownArgs;
-use crate::commands::Said;
+use crate::commands::SentMessage;
 use crate::exit::Exit;
 use crate::goals::AgentGoal;
 use crate::names::Names;
@@ -35,7 +35,7 @@ pub(crate) const BY: &str = "provost resume";
 
 /// A run that this process holds.
 pub(crate) struct Work {
-    pub(crate) home: Arc<LocalHome>,
+    pub(crate) backend: Arc<EmbeddedBackend>,
     pub(crate) harness: Harness,
     /// The folder in which is kept how observers fared.
     pub(crate) observed: PathBuf,
@@ -44,12 +44,12 @@ pub(crate) struct Work {
     pub(crate) signals: Signals,
     pub(crate) shown: ShownArgs,
     pub(crate) progress: Progress,
-    pub(crate) wish: Wish,
+    pub(crate) pending_stop: PendingStop,
 }
 
 /// What to do with a suspension that was requested before this process held the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wish {
+pub(crate) enum PendingStop {
     /// There is none.
     None,
     /// The process that was asked died before the run was suspended; the user who resumes the run wants it to go
@@ -80,7 +80,7 @@ impl Work {
     /// Those too.
     pub(crate) async fn finish_after(
         self,
-        said: Option<&Said<'_>>,
+        said: Option<&SentMessage<'_>>,
         was_completed: bool,
     ) -> anyhow::Result<Exit> {
         self.work(std::future::pending(), said.map(|said| (said, was_completed))).await
@@ -100,10 +100,10 @@ impl Work {
     async fn work(
         mut self,
         beside: impl Future<Output = anyhow::Result<Infallible>>,
-        said: Option<(&Said<'_>, bool)>,
+        said: Option<(&SentMessage<'_>, bool)>,
     ) -> anyhow::Result<Exit> {
         let run = self.harness.run_id();
-        if let Some(state) = run_state(&self.home, run).await? {
+        if let Some(state) = run_state(&self.backend, run).await? {
             self.watcher.knows(Names::of(&state));
         }
         let asking = self.asking.clone();
@@ -132,7 +132,7 @@ impl Work {
         self.tell_of_observers();
         let refusal = match said {
             Some((said, _)) if !matches!(outcome, Outcome::Aborted { .. }) => {
-                said.refusal(&self.home).await?
+                said.refusal(&self.backend).await?
             }
             Some(_) | None => None,
         };
@@ -180,12 +180,12 @@ impl Work {
                 Next::Turn(TurnState::Continue) => {}
                 Next::Turn(TurnState::Done(Outcome::Paused { why: PauseReason::Asked { .. } }))
                     if asked.is_none()
-                        && self.wish == Wish::Outlived
-                        && was_told_to_rest(&self.home, self.harness.run_id()).await? =>
+                        && self.pending_stop == PendingStop::Outlived
+                        && was_told_to_suspend(&self.backend, self.harness.run_id()).await? =>
                 {
-                    self.wish = Wish::None;
+                    self.pending_stop = PendingStop::None;
                     self.harness.resume(BY, Budget::default(), None).await?;
-                    for question in open_in(&self.home, self.harness.run_id()).await? {
+                    for question in open_in(&self.backend, self.harness.run_id()).await? {
                         self.watcher.opened(question);
                     }
                 }
@@ -215,14 +215,14 @@ impl Work {
             return Ok(());
         }
         let run = self.harness.run_id();
-        let open = if outcome.is_final() { Vec::new() } else { open_in(&self.home, run).await? };
-        self.print_last_text(&final_text(&*self.home, run).await?);
+        let open = if outcome.is_final() { Vec::new() } else { open_in(&self.backend, run).await? };
+        self.print_last_text(&final_text(&*self.backend, run).await?);
         if self.shown.quiet && outcome.is_final() {
             return Ok(());
         }
-        if let Some(state) = run_state(&self.home, run).await? {
-            let goal = AgentGoal::read(&self.home, SessionId::root(run)).await?;
-            let why = why_no_final_summary(&self.home, run).await?;
+        if let Some(state) = run_state(&self.backend, run).await? {
+            let goal = AgentGoal::read(&self.backend, SessionId::root(run)).await?;
+            let why = why_no_final_summary(&self.backend, run).await?;
             let summary = summary(&Stopped {
                 run,
                 state: &state,
@@ -248,7 +248,7 @@ impl Work {
             return;
         }
         let run = self.harness.run_id();
-        if let Err(error) = self.home.post(run.into(), RunEvent::ProcessesLeft.into(), None).await {
+        if let Err(error) = self.backend.post(run.into(), RunEvent::ProcessesLeft.into(), None).await {
             tell(&format!("warning: the log doesn't say so: {error}"));
         }
         tell(&format!("warning: {MAYBE_LEFT}"));
@@ -274,18 +274,21 @@ impl Work {
 
 /// Why a run's first agent has given no final summary at the limit that suspended it; `None` where it has, or
 /// wasn't asked for one.
-pub(crate) async fn why_no_final_summary(home: &LocalHome, run: RunId) -> anyhow::Result<Option<String>> {
+pub(crate) async fn why_no_final_summary(
+    backend: &EmbeddedBackend,
+    run: RunId,
+) -> anyhow::Result<Option<String>> {
     let root = ActorKey::Session(SessionId::root(run));
-    let head = read_actor(home, root).await?.head();
+    let head = read_actor(backend, root).await?.head();
     let mut after = Seq(head.0.saturating_sub(LAST_ENTRIES));
     let mut why = None;
     loop {
-        let records = home.read(root, after, READ_MAX).await?;
+        let records = backend.read(root, after, READ_MAX).await?;
         let Some(newest) = records.last() else { return Ok(why) };
         after = newest.seq;
         for record in &records {
             match &record.entry {
-                Entry::WrappedUp(wrapped) => {
+                Entry::FinalSummaryFinished(wrapped) => {
                     why = wrapped.problem.clone().filter(|_| wrapped.call.is_some());
                 }
                 Entry::Resumed(_) => why = None,
@@ -297,16 +300,20 @@ pub(crate) async fn why_no_final_summary(home: &LocalHome, run: RunId) -> anyhow
 
 /// Whether a run's last suspension was requested for the whole run. One that only follows from the suspension of
 /// some of its agents was meant for those.
-async fn was_told_to_rest(home: &LocalHome, run: RunId) -> anyhow::Result<bool> {
+async fn was_told_to_suspend(backend: &EmbeddedBackend, run: RunId) -> anyhow::Result<bool> {
     for key in [ActorKey::Session(SessionId::root(run)), ActorKey::Run(run)] {
         let (mut after, mut told, mut last) = (Seq::START, false, false);
         loop {
-            let records = home.read(key, after, READ_MAX).await?;
+            let records = backend.read(key, after, READ_MAX).await?;
             let Some(newest) = records.last() else { break };
             after = newest.seq;
             for record in &records {
                 match &record.entry {
-                    Entry::StopRequested(wish) if wish.agent.is_none() && !wish.for_child => told = true,
+                    Entry::StopRequested(pending_stop)
+                        if pending_stop.agent.is_none() && !pending_stop.for_child =>
+                    {
+                        told = true
+                    }
                     Entry::Paused(_) => (last, told) = (told, false),
                     _ => {}
                 }
@@ -320,8 +327,11 @@ async fn was_told_to_rest(home: &LocalHome, run: RunId) -> anyhow::Result<bool> 
 }
 
 /// The run as its log has it now; `None` if there is no such run.
-pub(crate) async fn run_state(home: &LocalHome, run: RunId) -> anyhow::Result<Option<Box<RunState>>> {
-    match read_actor(home, run.into()).await? {
+pub(crate) async fn run_state(
+    backend: &EmbeddedBackend,
+    run: RunId,
+) -> anyhow::Result<Option<Box<RunState>>> {
+    match read_actor(backend, run.into()).await? {
         Actor::Run(state) if state.policy().is_some() => Ok(Some(state)),
         Actor::Run(_) | Actor::Session(_) => Ok(None),
     }

@@ -6,7 +6,7 @@ use std::io;
 use std::process::ExitCode;
 
 use provost_event::{Outcome, Verdict, Verification};
-use provost_harness::{HarnessError, HomeError};
+use provost_harness::{BackendError, HarnessError};
 use provost_store::TransferError;
 
 use crate::output::{self, tell_raw};
@@ -183,7 +183,7 @@ fn exit_of(error: &anyhow::Error) -> Exit {
             | HarnessError::DoubledHook { .. }
             | HarnessError::Flow(_),
         ) => Exit::Usage,
-        Some(HarnessError::Home(_) | HarnessError::WorktreeGone { .. }) | None => Exit::Failed,
+        Some(HarnessError::Backend(_) | HarnessError::WorktreeGone { .. }) | None => Exit::Failed,
     }
 }
 
@@ -194,20 +194,20 @@ fn hint(error: &anyhow::Error) -> Option<String> {
     if error.chain().any(is_incomplete_export) {
         return Some("`provost import --incomplete` takes what is in it".to_owned());
     }
-    match home_error(error)? {
-        HomeError::Held { run, .. } => {
+    match backend_error(error)? {
+        BackendError::Held { run, .. } => {
             Some(format!("follow it with `provost logs {run} -f`, or stop that process"))
         }
-        HomeError::Conflict { actor } => {
+        BackendError::Conflict { actor } => {
             Some(format!("see `provost ps`; `provost logs {} -f` follows it", actor.run()))
         }
-        HomeError::Unreadable { actor, .. } => {
+        BackendError::Unreadable { actor, .. } => {
             let run = actor.run();
             Some(format!(
                 "what stands before it can be read: `provost logs {run}`, `provost export {run}`; `provost doctor --store` checks the rest"
             ))
         }
-        HomeError::Storage { .. } | HomeError::Unknown { .. } | HomeError::Closed => None,
+        BackendError::Storage { .. } | BackendError::Unknown { .. } | BackendError::Closed => None,
     }
 }
 
@@ -219,16 +219,16 @@ fn is_incomplete_export(cause: &(dyn Error + 'static)) -> bool {
     )
 }
 
-fn home_error(error: &anyhow::Error) -> Option<&HomeError> {
+fn backend_error(error: &anyhow::Error) -> Option<&BackendError> {
     error.chain().find_map(|cause| {
         let inside = cause.downcast_ref::<HarnessError>().and_then(|cause| match cause {
-            HarnessError::Home(cause) => Some(cause),
+            HarnessError::Backend(cause) => Some(cause),
             HarnessError::UnknownRun(_)
             | HarnessError::UnknownPrice { .. }
             | HarnessError::DoubledHook { .. }
             | HarnessError::WorktreeGone { .. }
             | HarnessError::Flow(_) => None,
         });
-        inside.or_else(|| cause.downcast_ref::<HomeError>())
+        inside.or_else(|| cause.downcast_ref::<BackendError>())
     })
 }

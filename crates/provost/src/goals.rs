@@ -1,12 +1,12 @@
 //! Goals as the logs have them: the status of each, and its judges' verdicts.
 
-use provost_engine::{Actor, AgentStanding, GoalStatus, RunState};
+use provost_engine::{Actor, AgentState, GoalStatus, RunState};
 use provost_event::{
     Entry, GoalFinding, GoalJudged, GoalPolicy, GoalTrigger, JudgeAnswer, MicroDollars, Record, Seq,
     SessionId, Timestamp, Usage,
 };
-use provost_harness::{Home as _, read_actor};
-use provost_store::LocalHome;
+use provost_harness::{Backend as _, read_actor};
+use provost_store::EmbeddedBackend;
 use serde::Serialize;
 
 const READ_MAX: usize = 1_000;
@@ -77,18 +77,18 @@ pub(crate) struct Answer {
 
 impl AgentGoal {
     /// The goal of an agent; `None` for one that has none, or hasn't begun.
-    pub(crate) async fn read(home: &LocalHome, session: SessionId) -> anyhow::Result<Option<Self>> {
-        let Actor::Session(state) = read_actor(home, session.into()).await? else { return Ok(None) };
+    pub(crate) async fn read(backend: &EmbeddedBackend, session: SessionId) -> anyhow::Result<Option<Self>> {
+        let Actor::Session(state) = read_actor(backend, session.into()).await? else { return Ok(None) };
         let Some(status) = state.goal() else { return Ok(None) };
-        let mut reading = Reading::default();
+        let mut reading = GoalReader::default();
         let mut after = Seq::START;
         loop {
-            let records = home.read(session.into(), after, READ_MAX).await?;
+            let records = backend.read(session.into(), after, READ_MAX).await?;
             let Some(last) = records.last() else { break };
             after = last.seq;
             records.iter().for_each(|record| reading.add(record));
         }
-        let Reading { policy, verifications, judging, cleared_by, worked_since } = reading;
+        let GoalReader { policy, verifications, judging, cleared_by, worked_since } = reading;
         Ok(policy.map(|policy| Self {
             session,
             policy,
@@ -102,20 +102,20 @@ impl AgentGoal {
 
     /// The goals of those agents that have one.
     pub(crate) async fn of(
-        home: &LocalHome,
+        backend: &EmbeddedBackend,
         agents: impl IntoIterator<Item = SessionId>,
     ) -> anyhow::Result<Vec<Self>> {
         let mut goals = Vec::new();
         for session in agents {
-            goals.extend(Self::read(home, session).await?);
+            goals.extend(Self::read(backend, session).await?);
         }
         Ok(goals)
     }
 
     /// The goals of all agents of a run that have begun, by number.
-    pub(crate) async fn all(home: &LocalHome, state: &RunState) -> anyhow::Result<Vec<Self>> {
-        let begun = state.agents().filter(|agent| !matches!(agent.standing, AgentStanding::InLine));
-        Self::of(home, begun.map(|agent| agent.session)).await
+    pub(crate) async fn all(backend: &EmbeddedBackend, state: &RunState) -> anyhow::Result<Vec<Self>> {
+        let begun = state.agents().filter(|agent| !matches!(agent.standing, AgentState::Queued));
+        Self::of(backend, begun.map(|agent| agent.session)).await
     }
 
     /// The finding on the work as it is now; `None` if that wasn't verified.
@@ -131,7 +131,7 @@ impl AgentGoal {
 
 /// The goal as an agent's log has it.
 #[derive(Default)]
-struct Reading {
+struct GoalReader {
     policy: Option<GoalPolicy>,
     verifications: Vec<Verification>,
     judging: Judging,
@@ -139,7 +139,7 @@ struct Reading {
     worked_since: bool,
 }
 
-impl Reading {
+impl GoalReader {
     fn add(&mut self, record: &Record) {
         match &record.entry {
             Entry::SessionStarted(started) => self.policy = started.policy.goal.as_deref().cloned(),

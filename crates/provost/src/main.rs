@@ -7,7 +7,7 @@
 //! | `settings/` | the settings: declared once, read in layers, documented from the declaration |
 //! | `observers.rs` | further observers of a run, and how they fared |
 //! | `trust.rs`, `trust/` | what of a project's files the user has agreed to |
-//! | `wiring.rs`, `wiring/` | from settings to models, home and harness |
+//! | `wiring.rs`, `wiring/` | from settings to models, backend and harness |
 //! | `window.rs` | whether a model's window has room for an agent |
 //! | `drive.rs`, `signals.rs` | working on a run until it is suspended or ends, and what interrupts that |
 //! | `profiles.rs` | profiles of external programs |

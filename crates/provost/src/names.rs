@@ -25,7 +25,7 @@ impl Names {
 
     /// Takes in a name that `record` gives.
     pub(crate) fn learn(&mut self, record: &Record) {
-        if let (ActorKey::Run(_), Entry::ChildSpawned(spawned)) = (record.actor, &record.entry) {
+        if let (ActorKey::Run(_), Entry::AgentSpawned(spawned)) = (record.actor, &record.entry) {
             self.by_number.insert(spawned.child.agent, short(&spawned.brief.name));
         }
     }

@@ -1,13 +1,13 @@
 //! Calls that need approval: the open questions of runs, which of them is meant, and which answer was first.
 
 use anyhow::Context as _;
-use provost_engine::{Actor, AgentStanding, PendingApproval, RunState};
+use provost_engine::{Actor, AgentState, PendingApproval, RunState};
 use provost_event::{
     ActorKey, ApprovalRequested, ApprovalResolved, EffectId, Entry, Json, NamedScript, Record, RunId, Seq,
     SessionId, TerminalEvent, Timestamp,
 };
-use provost_harness::{Home as _, RunQuery, RunStatus, RunSummary, read_actor};
-use provost_store::LocalHome;
+use provost_harness::{Backend as _, RunQuery, RunStatus, RunSummary, read_actor};
+use provost_store::EmbeddedBackend;
 
 use crate::names::Names;
 use crate::render::Wait;
@@ -125,17 +125,17 @@ impl Question {
 ///
 /// # Errors
 /// When its logs can't be read.
-pub(crate) async fn open_in(home: &LocalHome, run: RunId) -> anyhow::Result<Vec<Question>> {
-    let Actor::Run(state) = read_actor(home, run.into()).await? else { return Ok(Vec::new()) };
+pub(crate) async fn open_in(backend: &EmbeddedBackend, run: RunId) -> anyhow::Result<Vec<Question>> {
+    let Actor::Run(state) = read_actor(backend, run.into()).await? else { return Ok(Vec::new()) };
     let mut all = Vec::new();
     for session in may_ask(&state) {
-        let actor = read_actor(home, session.into()).await?;
+        let actor = read_actor(backend, session.into()).await?;
         for mut question in open_of(session, &actor) {
             if question.program.is_some() {
-                question.options = options(home, &question).await?;
+                question.options = options(backend, &question).await?;
             }
             // One that is asked on after a suspension has all its time again.
-            let asked = record(home, session, question.asked).await?;
+            let asked = record(backend, session, question.asked).await?;
             if let Some(asked) = asked.filter(|asked| asked.at == question.since) {
                 question.passed_ms = actor.elapsed().max(state.elapsed()).since_ms(asked.elapsed);
             }
@@ -150,9 +150,9 @@ pub(crate) async fn open_in(home: &LocalHome, run: RunId) -> anyhow::Result<Vec<
 }
 
 /// How a program can be answered: what was noted of its question shortly before the user was asked.
-async fn options(home: &LocalHome, question: &Question) -> anyhow::Result<String> {
+async fn options(backend: &EmbeddedBackend, question: &Question) -> anyhow::Result<String> {
     let after = Seq(question.asked.0.saturating_sub(NOTED_BEFORE));
-    let records = home.read(question.session.into(), after, READ_MAX).await?;
+    let records = backend.read(question.session.into(), after, READ_MAX).await?;
     let before = records.iter().rev().filter(|record| record.seq < question.asked);
     let ask = before.filter_map(|record| match &record.entry {
         Entry::TerminalNoted(noted) => match &noted.event {
@@ -167,8 +167,7 @@ async fn options(home: &LocalHome, question: &Question) -> anyhow::Result<String
 
 /// The agents of a run that may have asked something and wait for it: those whose work isn't over.
 fn may_ask(state: &RunState) -> Vec<SessionId> {
-    let may =
-        |standing: &AgentStanding| !matches!(standing, AgentStanding::InLine | AgentStanding::Finished(_));
+    let may = |standing: &AgentState| !matches!(standing, AgentState::Queued | AgentState::Finished(_));
     state.agents().filter(|agent| may(&agent.standing)).map(|agent| agent.session).collect()
 }
 
@@ -201,12 +200,12 @@ pub(crate) fn open_of(session: SessionId, actor: &Actor) -> Vec<Question> {
 /// # Errors
 /// When it can't be read.
 pub(crate) async fn record(
-    home: &LocalHome,
+    backend: &EmbeddedBackend,
     session: SessionId,
     seq: Seq,
 ) -> anyhow::Result<Option<std::sync::Arc<Record>>> {
     let before = Seq(seq.0.saturating_sub(1));
-    Ok(home.read(session.into(), before, 1).await?.first().filter(|record| record.seq == seq).cloned())
+    Ok(backend.read(session.into(), before, 1).await?.first().filter(|record| record.seq == seq).cloned())
 }
 
 /// The open questions of all runs.
@@ -221,10 +220,10 @@ pub(crate) struct Everywhere {
 ///
 /// # Errors
 /// When the runs can't be listed. A run whose logs can't be read doesn't hide the others' questions.
-pub(crate) async fn everywhere(home: &LocalHome) -> anyhow::Result<Everywhere> {
+pub(crate) async fn everywhere(backend: &EmbeddedBackend) -> anyhow::Result<Everywhere> {
     let mut all = Everywhere { waiting: Vec::new(), untold: Vec::new() };
-    for run in home.list(RunQuery { max: usize::MAX }).await? {
-        match of_summary(home, &run).await {
+    for run in backend.list(RunQuery { max: usize::MAX }).await? {
+        match of_summary(backend, &run).await {
             Ok(open) if open.is_empty() => {}
             Ok(open) => all.waiting.push((run, open)),
             Err(error) => all.untold.push(error),
@@ -237,11 +236,11 @@ pub(crate) async fn everywhere(home: &LocalHome) -> anyhow::Result<Everywhere> {
 ///
 /// # Errors
 /// When its logs can't be read.
-pub(crate) async fn of_summary(home: &LocalHome, run: &RunSummary) -> anyhow::Result<Vec<Question>> {
+pub(crate) async fn of_summary(backend: &EmbeddedBackend, run: &RunSummary) -> anyhow::Result<Vec<Question>> {
     match &run.status {
-        RunStatus::Rests(outcome) if outcome.is_final() => Ok(Vec::new()),
-        RunStatus::Rests(_) | RunStatus::Running | RunStatus::Interrupted => {
-            let open = open_in(home, run.run).await;
+        RunStatus::Stopped(outcome) if outcome.is_final() => Ok(Vec::new()),
+        RunStatus::Stopped(_) | RunStatus::Running | RunStatus::Interrupted => {
+            let open = open_in(backend, run.run).await;
             open.with_context(|| format!("can't tell what run {} waits for", run.run))
         }
     }
@@ -252,12 +251,12 @@ pub(crate) async fn of_summary(home: &LocalHome, run: &RunSummary) -> anyhow::Re
 /// # Errors
 /// When the log can't be read.
 pub(crate) async fn answer_to(
-    home: &LocalHome,
+    backend: &EmbeddedBackend,
     question: &Question,
 ) -> anyhow::Result<Option<(ApprovalResolved, Timestamp)>> {
     let mut after = question.asked;
     loop {
-        let records = home.read(question.session.into(), after, READ_MAX).await?;
+        let records = backend.read(question.session.into(), after, READ_MAX).await?;
         let Some(last) = records.last() else { return Ok(None) };
         after = last.seq;
         let found = records.iter().find_map(|record| match &record.entry {

@@ -133,8 +133,8 @@ impl Reporter {
             (Entry::RunStarted(started), _) => {
                 self.goal = one_line(&started.goal, TITLE_WIDTH);
             }
-            (Entry::Paused(paused), ActorKey::Run(run)) => return self.rests(run, &paused.outcome),
-            (Entry::Ended(ended), ActorKey::Run(run)) => return self.rests(run, &ended.outcome),
+            (Entry::Paused(paused), ActorKey::Run(run)) => return self.suspended(run, &paused.outcome),
+            (Entry::Ended(ended), ActorKey::Run(run)) => return self.suspended(run, &ended.outcome),
             (Entry::Paused(_) | Entry::Ended(_), ActorKey::Session(_)) => self.forget(actor),
             (Entry::ApprovalRequested(_), _) => drop(self.open.insert((actor, record.seq))),
             (Entry::ApprovalResolved(resolved), _) => drop(self.open.remove(&(actor, resolved.asked))),
@@ -178,7 +178,7 @@ impl Reporter {
         self.waiting.remove(&actor);
     }
 
-    fn rests(&mut self, _: RunId, outcome: &Outcome) {
+    fn suspended(&mut self, _: RunId, outcome: &Outcome) {
         self.open.clear();
         self.waiting.clear();
         self.tell(match outcome {

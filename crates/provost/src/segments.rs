@@ -1,11 +1,11 @@
 //! The segments of a run: from a start or a resume to the outcome that ends it, and what was spent in each.
 
 use provost_event::{Entry, MicroDollars, Outcome, PolicyDifference, Record, RunId, Seq, Timestamp};
-use provost_harness::{Home as _, HomeError};
-use provost_store::LocalHome;
+use provost_harness::{Backend as _, BackendError};
+use provost_store::EmbeddedBackend;
 use serde::Serialize;
 
-use crate::commands::moment;
+use crate::commands::date_and_time;
 use crate::render::one_line;
 
 /// Entries read at a time.
@@ -91,7 +91,7 @@ impl Change {
 
     /// When, by whom, and a line for each difference.
     pub(crate) fn lines(&self) -> impl Iterator<Item = String> {
-        let head = format!("{} by {}", moment(self.at_ms), self.by);
+        let head = format!("{} by {}", date_and_time(self.at_ms), self.by);
         let lines = self.differences.iter().map(|one| one_line(&one.to_string(), LINE_WIDTH));
         std::iter::once(head).chain(lines)
     }
@@ -131,11 +131,11 @@ impl Segment {
 ///
 /// # Errors
 /// When its log can't be read.
-pub(crate) async fn segments_of(home: &LocalHome, run: RunId) -> Result<Vec<Segment>, HomeError> {
+pub(crate) async fn segments_of(backend: &EmbeddedBackend, run: RunId) -> Result<Vec<Segment>, BackendError> {
     let (mut segments, mut counter, mut changes) = (Vec::<Segment>::new(), SegmentCounter::new(), Vec::new());
     let mut after = Seq::START;
     loop {
-        let records = home.read(run.into(), after, READ_MAX).await?;
+        let records = backend.read(run.into(), after, READ_MAX).await?;
         let Some(last) = records.last() else {
             if let Some(segment) = segments.last_mut() {
                 segment.changes.append(&mut changes);

@@ -7,13 +7,13 @@ use std::fmt::Write as _;
 use provost_event::Timestamp;
 
 use crate::exit::Refusal;
-use crate::settings::{Project, Wish};
+use crate::settings::{Project, ProjectRequest};
 use store::TrustedFile;
 pub(crate) use store::{TrustStore, Trusted};
 
 /// The trust in a project.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum TrustState {
     /// Its files request nothing that needs consent.
     NotNeeded,
     /// The user has agreed to exactly this.
@@ -29,7 +29,7 @@ pub(crate) enum Standing {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Needed {
     /// What the files request, each with whether it is new since the user agreed to something there.
-    pub(crate) wishes: Vec<(Wish, bool)>,
+    pub(crate) requests: Vec<(ProjectRequest, bool)>,
     /// What they requested then and no longer do.
     pub(crate) gone: Vec<(String, String)>,
     /// Whether the user agreed to something there.
@@ -40,39 +40,40 @@ pub(crate) struct Needed {
 ///
 /// # Errors
 /// When that can't be read.
-pub(crate) fn standing(store: &TrustStore, project: &Project) -> anyhow::Result<Standing> {
-    if project.wishes.is_empty() {
-        return Ok(Standing::NotNeeded);
+pub(crate) fn standing(store: &TrustStore, project: &Project) -> anyhow::Result<TrustState> {
+    if project.requests.is_empty() {
+        return Ok(TrustState::NotNeeded);
     }
     let trusted = store.all()?.remove(&project.folder).unwrap_or_default();
     let is_same = |name: &str, hash: &str| trusted.files.get(name).is_some_and(|file| file.blake3 == hash);
     if project.files.iter().all(|file| is_same(&file.name, &file.hash)) {
-        return Ok(Standing::Trusted { at: trusted.at });
+        return Ok(TrustState::Trusted { at: trusted.at });
     }
-    Ok(Standing::Needed(compare(project, &trusted)))
+    Ok(TrustState::Needed(compare(project, &trusted)))
 }
 
 fn compare(project: &Project, trusted: &Trusted) -> Needed {
-    let is_known = |wish: &Wish| {
-        let before = trusted.files.get(&wish.file).map(|file| file.wishes.as_slice()).unwrap_or_default();
-        before.contains(&pair(wish))
+    let is_known = |request: &ProjectRequest| {
+        let before =
+            trusted.files.get(&request.file).map(|file| file.requests.as_slice()).unwrap_or_default();
+        before.contains(&pair(request))
     };
-    let wishes = project.wishes.iter().map(|wish| (wish.clone(), !is_known(wish)));
+    let requests = project.requests.iter().map(|request| (request.clone(), !is_known(request)));
     let is_there = |file: &str, pair_before: &(String, String)| {
-        project.wishes.iter().any(|wish| wish.file == file && pair(wish) == *pair_before)
+        project.requests.iter().any(|request| request.file == file && pair(request) == *pair_before)
     };
     let read_now = |name: &str| project.files.iter().any(|file| file.name == name);
     let before = trusted
         .files
         .iter()
         .filter(|(name, _)| read_now(name))
-        .flat_map(|(name, file)| file.wishes.iter().map(move |wish| (name, wish)));
-    let gone = before.filter(|(name, wish)| !is_there(name, wish)).map(|(_, wish)| wish.clone());
-    Needed { wishes: wishes.collect(), gone: gone.collect(), is_change: !trusted.files.is_empty() }
+        .flat_map(|(name, file)| file.requests.iter().map(move |request| (name, request)));
+    let gone = before.filter(|(name, request)| !is_there(name, request)).map(|(_, request)| request.clone());
+    Needed { requests: requests.collect(), gone: gone.collect(), is_change: !trusted.files.is_empty() }
 }
 
-fn pair(wish: &Wish) -> (String, String) {
-    (wish.what.clone(), wish.body.clone())
+fn pair(request: &ProjectRequest) -> (String, String) {
+    (request.what.clone(), request.body.clone())
 }
 
 /// Records that the user has agreed to what `project` requests, as it was read.
@@ -84,8 +85,9 @@ pub(crate) fn grant(store: &TrustStore, project: &Project, at: Timestamp) -> any
         let trusted = projects.entry(project.folder.clone()).or_default();
         trusted.at = at;
         for file in &project.files {
-            let wishes = project.wishes.iter().filter(|wish| wish.file == file.name).map(pair).collect();
-            trusted.files.insert(file.name.clone(), TrustedFile { blake3: file.hash.clone(), wishes });
+            let requests =
+                project.requests.iter().filter(|request| request.file == file.name).map(pair).collect();
+            trusted.files.insert(file.name.clone(), TrustedFile { blake3: file.hash.clone(), requests });
         }
     })
 }
@@ -103,7 +105,7 @@ pub(crate) fn require(store: &TrustStore, project: &Project) -> anyhow::Result<(
 /// # Errors
 /// As there.
 pub(crate) fn require_by(store: &TrustStore, project: &Project, command: &str) -> anyhow::Result<()> {
-    let Standing::Needed(needed) = standing(store, project)? else { return Ok(()) };
+    let TrustState::Needed(needed) = standing(store, project)? else { return Ok(()) };
     let what = format!("the project's files want what you haven't agreed to\n{}", needed.listed());
     let hint = format!(
         "nothing of this was done; `{command}` in {} shows it and asks you",
@@ -116,15 +118,15 @@ impl Needed {
     /// All of it in lines, with nothing left out or hidden.
     pub(crate) fn listed(&self) -> String {
         let mut out = String::new();
-        for (wish, is_new) in &self.wishes {
+        for (request, is_new) in &self.requests {
             let mark = if *is_new && self.is_change { "new: " } else { "" };
             // Writing to a String can't fail, here and below.
             let _ = write!(
                 out,
                 "  {}: {mark}{}\n{}",
-                revealed(&wish.place),
-                revealed(&wish.what),
-                body(&wish.body)
+                revealed(&request.place),
+                revealed(&request.what),
+                body(&request.body)
             );
         }
         for (what, text) in &self.gone {

@@ -15,7 +15,7 @@ use crate::render::View;
 /// logs of a run and of its sessions arrive separately; what lies between is shown as it comes.
 pub(crate) struct Watcher {
     view: Box<dyn View>,
-    seen: Mutex<Seen>,
+    seen: Mutex<WatchedLogs>,
     asks: Asks,
     open: Mutex<Vec<Question>>,
     /// Those of suspended agents: they are asked again when their agents go on.
@@ -34,7 +34,7 @@ pub(crate) enum Asks {
     Elsewhere,
 }
 
-struct Seen {
+struct WatchedLogs {
     heads: HashMap<ActorKey, Seq>,
     /// What of sessions came before the run's first entry.
     early: Vec<Arc<Record>>,
@@ -42,7 +42,7 @@ struct Seen {
     last: Option<Arc<Record>>,
 }
 
-impl Seen {
+impl WatchedLogs {
     /// What is to be shown, now that `record` has come.
     fn take(&mut self, record: &Arc<Record>) -> Vec<Arc<Record>> {
         let head = self.heads.entry(record.actor).or_default();
@@ -70,7 +70,7 @@ impl Seen {
 impl Watcher {
     /// Shows what comes after these heads.
     pub(crate) fn new(view: Box<dyn View>, asks: Asks, heads: HashMap<ActorKey, Seq>) -> Self {
-        let seen = Mutex::new(Seen { heads, early: Vec::new(), last: None });
+        let seen = Mutex::new(WatchedLogs { heads, early: Vec::new(), last: None });
         let (open, aside, names) = Default::default();
         Self { view, seen, asks, open, aside, names, changed: Notify::new() }
     }

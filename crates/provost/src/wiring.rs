@@ -18,13 +18,13 @@ use anyhow::Context as _;
 use provost_event::{RunId, RunPolicy};
 use provost_external::{Drivers, DriversOptions};
 use provost_harness::{
-    AgentHarness, HarnessCallback, HarnessDeps, HomeError, Models, NoPower, Observers, Power, Redactor,
-    SystemClock, Toolbox,
+    AgentHarness, BackendError, HarnessCallback, HarnessDeps, Models, NoPower, Observers, Power, Redactor,
+    SystemClock, ToolRegistry,
 };
 use provost_hooks::{ProgramHooks, ProgramHooksOptions};
 use provost_llm::{Provider, ProviderSettings};
 use provost_power::{KeepAwake, KeepAwakeOptions};
-use provost_store::{Damage, LocalHome, SqliteStore};
+use provost_store::{Damage, EmbeddedBackend, SqliteStore};
 use secrecy::SecretString;
 
 use crate::settings::{Folders, Hook, Named, Problems, Settings, Settled, Source, setting_variables};
@@ -82,11 +82,11 @@ fn read_variables() -> Variables {
 }
 
 /// Where runs are kept.
-pub(crate) struct Place {
+pub(crate) struct StateDir {
     folder: PathBuf,
 }
 
-impl Place {
+impl StateDir {
     /// The folder that `settings` or the platform say.
     pub(crate) fn new(settings: &Settings, folders: &Folders) -> Self {
         Self { folder: settings.state_dir.clone().unwrap_or_else(|| folders.state.clone()) }
@@ -97,22 +97,22 @@ impl Place {
         TrustStore::new(&self.folder)
     }
 
-    /// Opens the home in it; makes the folder if needed.
+    /// Opens the backend in it; makes the folder if needed.
     ///
     /// # Errors
     /// When that can't be done.
-    pub(crate) fn open(&self) -> anyhow::Result<Arc<LocalHome>> {
+    pub(crate) fn open(&self) -> anyhow::Result<Arc<EmbeddedBackend>> {
         let path = self.folder.join(DATABASE);
-        let open = || home_over(SqliteStore::open(&path)?);
-        let home = open().with_context(|| format!("can't open the store in {}", self.folder.display()))?;
-        Ok(opened(home))
+        let open = || backend_over(SqliteStore::open(&path)?);
+        let backend = open().with_context(|| format!("can't open the store in {}", self.folder.display()))?;
+        Ok(opened(backend))
     }
 
-    /// Opens the home in it to look, also where nothing can be written; makes the folder if needed and possible.
+    /// Opens the backend in it to look, also where nothing can be written; makes the folder if needed and possible.
     ///
     /// # Errors
     /// When there is nothing that can be read.
-    pub(crate) fn open_to_read(&self) -> anyhow::Result<Arc<LocalHome>> {
+    pub(crate) fn open_to_read(&self) -> anyhow::Result<Arc<EmbeddedBackend>> {
         self.read_only().map(opened)
     }
 
@@ -120,17 +120,17 @@ impl Place {
     ///
     /// # Errors
     /// As [`open_to_read`](Self::open_to_read).
-    pub(crate) fn open_to_show(&self) -> anyhow::Result<Arc<LocalHome>> {
-        self.read_only().map(|home| opened(home.noting_damage()))
+    pub(crate) fn open_to_show(&self) -> anyhow::Result<Arc<EmbeddedBackend>> {
+        self.read_only().map(|backend| opened(backend.noting_damage()))
     }
 
-    fn read_only(&self) -> anyhow::Result<LocalHome> {
+    fn read_only(&self) -> anyhow::Result<EmbeddedBackend> {
         let path = self.folder.join(DATABASE);
         let open = || {
             // The reason why it can't be written is more useful than why it can't be read.
             let store = SqliteStore::open(&path)
                 .or_else(|error| SqliteStore::open_to_read(&path).map_err(|_| error))?;
-            home_over(store)
+            backend_over(store)
         };
         open().with_context(|| format!("can't open the store in {}", self.folder.display()))
     }
@@ -183,8 +183,13 @@ impl Place {
         provost_process::keep_ledger(guards);
     }
 
-    /// A harness over `home` with the built-in tools, these models, and programs as hooks.
-    pub(crate) fn harness(&self, home: Arc<LocalHome>, models: Models, around: Around) -> AgentHarness {
+    /// A harness over `backend` with the built-in tools, these models, and programs as hooks.
+    pub(crate) fn harness(
+        &self,
+        backend: Arc<EmbeddedBackend>,
+        models: Models,
+        around: RunContext,
+    ) -> AgentHarness {
         self.end_leftovers();
         let programs = ProgramHooks::new(ProgramHooksOptions {
             clock: Arc::new(SystemClock),
@@ -212,35 +217,35 @@ impl Place {
             power,
             redactor: around.redactor,
             transcripts: Some(self.folder.join(TRANSCRIPTS)),
-            ..HarnessDeps::new(home, models, tools())
+            ..HarnessDeps::new(backend, models, tools())
         })
     }
 }
 
 /// A backend over a store; reports what the store has lost.
-fn home_over(store: SqliteStore) -> Result<LocalHome, HomeError> {
+fn backend_over(store: SqliteStore) -> Result<EmbeddedBackend, BackendError> {
     if let Some(loss) = store.loss()? {
         crate::output::tell(&format!("warning: {loss}; `provost doctor --store` says more"));
     }
-    LocalHome::new(store, Arc::new(SystemClock))
+    EmbeddedBackend::new(store, Arc::new(SystemClock))
 }
 
-/// The home that this process has opened.
-static OPENED: OnceLock<Arc<LocalHome>> = OnceLock::new();
+/// The backend that this process has opened.
+static OPENED: OnceLock<Arc<EmbeddedBackend>> = OnceLock::new();
 
-fn opened(home: LocalHome) -> Arc<LocalHome> {
-    let home = Arc::new(home);
+fn opened(backend: EmbeddedBackend) -> Arc<EmbeddedBackend> {
+    let backend = Arc::new(backend);
     // A command opens one. Were it to open another, the next process to open the store would settle that one.
-    let _ = OPENED.set(Arc::clone(&home));
-    home
+    let _ = OPENED.set(Arc::clone(&backend));
+    backend
 }
 
 /// Prepares the store for copying, and reports what of it couldn't be read. Returns whether all of it could.
 pub(crate) async fn leave_store() -> bool {
-    let Some(home) = OPENED.get() else { return true };
+    let Some(backend) = OPENED.get() else { return true };
     // Where it can't be written, it is left with its log of writes.
-    let _ = home.settle().await;
-    let noted = home.noted_damage();
+    let _ = backend.settle().await;
+    let noted = backend.noted_damage();
     for Damage { actor, seq, message } in &noted {
         crate::output::tell(&format!(
             "error: the log of {actor} can't be read at entry {seq}: {message}; only what stands before it is shown"
@@ -250,7 +255,7 @@ pub(crate) async fn leave_store() -> bool {
 }
 
 /// Observers, data for hooks, and what keeps the machine awake.
-pub(crate) struct Around {
+pub(crate) struct RunContext {
     /// What shows the run.
     callback: Arc<dyn HarnessCallback>,
     /// Further observers.
@@ -289,7 +294,7 @@ impl Programs {
     }
 }
 
-impl Around {
+impl RunContext {
     /// The parts around a run that `callback` shows, by the settings.
     pub(crate) fn new(
         settings: &Settings,
@@ -321,7 +326,7 @@ pub(crate) fn power(settings: &Settings) -> Option<KeepAwake> {
     settings.keep_awake.then(|| KeepAwake::new(options))
 }
 
-fn tools() -> Toolbox {
+fn tools() -> ToolRegistry {
     provost_tools::builtin()
 }
 

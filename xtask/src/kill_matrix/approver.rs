@@ -5,8 +5,8 @@ use std::sync::Arc;
 use anyhow::Result;
 use provost_engine::{Actor, PendingApproval, SessionEvent};
 use provost_event::{ApprovalAnswer, ApprovalScope};
-use provost_harness::{Home as _, SystemClock, read_actor};
-use provost_store::{LocalHome, SqliteStore};
+use provost_harness::{Backend as _, SystemClock, read_actor};
+use provost_store::{EmbeddedBackend, SqliteStore};
 use tokio::runtime::Runtime;
 
 use super::files::Files;
@@ -14,19 +14,19 @@ use super::scenario::ROOT;
 
 pub(super) struct Approver {
     runtime: Runtime,
-    home: LocalHome,
+    backend: EmbeddedBackend,
 }
 
 impl Approver {
     pub(super) fn new(files: &Files) -> Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let home = LocalHome::new(SqliteStore::open(files.database())?, Arc::new(SystemClock))?;
-        Ok(Self { runtime, home })
+        let backend = EmbeddedBackend::new(SqliteStore::open(files.database())?, Arc::new(SystemClock))?;
+        Ok(Self { runtime, backend })
     }
 
     /// The oldest open question.
     pub(super) fn question(&self) -> Result<Option<PendingApproval>> {
-        match self.runtime.block_on(read_actor(&self.home, ROOT.into()))? {
+        match self.runtime.block_on(read_actor(&self.backend, ROOT.into()))? {
             Actor::Session(state) => Ok(state.approvals().next().cloned()),
             Actor::Run(_) => Ok(None),
         }
@@ -40,7 +40,7 @@ impl Approver {
         let answers = if is_forbidden { [no, yes] } else { [yes, no] };
         for answer in answers {
             let event = SessionEvent::Resolve { asked: question.asked, answer, by: "ann".to_owned() };
-            self.runtime.block_on(self.home.post(ROOT.into(), event.into(), None))?;
+            self.runtime.block_on(self.backend.post(ROOT.into(), event.into(), None))?;
         }
         Ok(())
     }

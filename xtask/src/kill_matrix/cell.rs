@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, bail};
 use super::CHILD;
 use super::approver::Approver;
 use super::fault::{Of, Point, Side};
-use super::files::{Files, Rest};
+use super::files::{Files, FinalState};
 use super::scenario::{Answers, Scenario, waits_for_consent};
 
 /// A run that is neither suspended nor ended by then hangs.
@@ -23,7 +23,7 @@ const PROCESSES_MAX: usize = 12;
 #[derive(Default)]
 pub(super) struct Course {
     /// The report of each process that saw the run suspended or ended.
-    pub(super) rests: Vec<Rest>,
+    pub(super) final_states: Vec<FinalState>,
     /// How often a process was killed.
     pub(super) kills: usize,
     /// Whether it was neither suspended for good nor ended.
@@ -45,10 +45,10 @@ pub(super) fn play(scenario: &Scenario, files: &Files, points: &[Option<Point>])
         let point = points.next().flatten();
         let mut process = Process { child: start(scenario, files.folder(), point)?, point, answered: 0 };
         let Some(status) = process.wait(at_once)? else { break };
-        match (files.read_rest()?, status.code()) {
+        match (files.read_final_state()?, status.code()) {
             (Some(rest), Some(0)) => {
                 let waits = waits_for_consent(&rest.outcome);
-                course.rests.push(Rest { answers: process.answered, ..rest });
+                course.final_states.push(FinalState { answers: process.answered, ..rest });
                 match &approver {
                     Some(approver) if waits => answer_all(approver)?,
                     _ => return Ok(course),

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use provost_event::{ActorKey, BlobId, EffectId, Record, RunId, Seq};
-use provost_harness::HomeError;
-use provost_store::{Claims, NewEntry, OpenEffect, SessionStore, SqliteStore, StoreReader, StoredRun};
+use provost_harness::BackendError;
+use provost_store::{NewEntry, OpenEffect, RunLeases, SessionStore, SqliteStore, StoreReader, StoredRun};
 
 use super::fault::Fault;
 
@@ -28,7 +28,7 @@ impl DeadlyStore {
     }
 }
 
-type Done<T> = Result<T, HomeError>;
+type Done<T> = Result<T, BackendError>;
 
 impl StoreReader for DeadlyStore {
     fn read(&mut self, actor: ActorKey, after: Seq, max: usize) -> Done<Vec<Arc<Record>>> {
@@ -76,8 +76,8 @@ impl SessionStore for DeadlyStore {
     fn reader(&mut self) -> Done<Box<dyn StoreReader>> {
         self.store.reader()
     }
-    fn claims(&self) -> Arc<dyn Claims> {
-        self.store.claims()
+    fn leases(&self) -> Arc<dyn RunLeases> {
+        self.store.leases()
     }
     fn begin(&mut self) -> Done<()> {
         self.store.begin()

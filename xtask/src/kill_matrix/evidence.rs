@@ -7,7 +7,7 @@ use anyhow::Result;
 use provost_event::{ActorKey, Entry, Record, Seq, SessionId};
 use provost_store::{OpenEffect, SessionStore as _, SqliteStore, StoreReader as _, StoredRun};
 
-use super::files::{Files, Rest, lines};
+use super::files::{Files, FinalState, lines};
 use super::scenario::RUN;
 
 /// The evidence of a suspended or ended run.
@@ -16,13 +16,13 @@ pub(super) struct Evidence {
     /// What the store lists.
     pub(super) row: Option<StoredRun>,
     pub(super) open: Vec<OpenEffect>,
-    pub(super) rest: Rest,
+    pub(super) rest: FinalState,
     pub(super) kills: usize,
     pub(super) files: Files,
 }
 
 impl Evidence {
-    pub(super) fn collect(files: &Files, rest: Rest, kills: usize) -> Result<Self> {
+    pub(super) fn collect(files: &Files, rest: FinalState, kills: usize) -> Result<Self> {
         let mut store = SqliteStore::open(files.database())?;
         let mut logs = BTreeMap::new();
         for actor in store.actors(RUN)? {

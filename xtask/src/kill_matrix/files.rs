@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 /// The end or suspension of the run, as one process saw it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Rest {
+pub(super) struct FinalState {
     pub(super) outcome: Outcome,
     /// The agent's final answer.
     pub(super) text: String,
@@ -95,12 +95,12 @@ impl Files {
         let _ = fs::remove_file(self.rest());
     }
 
-    pub(super) fn keep_rest(&self, rest: &Rest) -> Result<()> {
+    pub(super) fn keep_final_state(&self, rest: &FinalState) -> Result<()> {
         Ok(fs::write(self.rest(), serde_json::to_vec(rest)?)?)
     }
 
     /// The report of a process that saw the run suspended or ended.
-    pub(super) fn read_rest(&self) -> Result<Option<Rest>> {
+    pub(super) fn read_final_state(&self) -> Result<Option<FinalState>> {
         match fs::read(self.rest()) {
             Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes).context("rest.json")?)),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),

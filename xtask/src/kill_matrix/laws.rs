@@ -9,7 +9,7 @@ mod logs;
 mod programs;
 
 use super::evidence::Evidence;
-use super::files::Rest;
+use super::files::FinalState;
 use super::scenario::{Same, Scenario};
 
 /// A violated law.
@@ -58,7 +58,7 @@ impl Breaches {
 }
 
 /// All violations. `undisturbed` is the evidence of the same run without kills.
-pub(super) fn broken(scenario: &Scenario, seen: &Evidence, undisturbed: &Rest) -> Vec<Breach> {
+pub(super) fn broken(scenario: &Scenario, seen: &Evidence, undisturbed: &FinalState) -> Vec<Breach> {
     let mut found = Breaches::default();
     logs::check(seen, &mut found);
     agents::check(seen, &mut found);
@@ -67,14 +67,14 @@ pub(super) fn broken(scenario: &Scenario, seen: &Evidence, undisturbed: &Rest) -
     budget::check(seen, &mut found);
     goals::check(seen, &mut found);
     programs::check(seen, &mut found);
-    rests_alike(scenario, &seen.rest, undisturbed, &mut found);
+    ends_alike(scenario, &seen.rest, undisturbed, &mut found);
     for complaint in super::files::lines(&seen.files.complaints()) {
         found.wrong(format!("the model was asked wrongly: {complaint}"));
     }
     found.0
 }
 
-fn rests_alike(scenario: &Scenario, rest: &Rest, undisturbed: &Rest, found: &mut Breaches) {
+fn ends_alike(scenario: &Scenario, rest: &FinalState, undisturbed: &FinalState, found: &mut Breaches) {
     let (outcome, expected) = (&rest.outcome, &undisturbed.outcome);
     let is_same = match scenario.same {
         Same::Exactly => (outcome, &rest.text) == (expected, &undisturbed.text),
@@ -82,7 +82,7 @@ fn rests_alike(scenario: &Scenario, rest: &Rest, undisturbed: &Rest, found: &mut
     };
     if !is_same {
         found.wrong(format!(
-            "it rests as `{outcome}` with {:?}, and undisturbed as `{expected}` with {:?}",
+            "it is suspended as `{outcome}` with {:?}, and undisturbed as `{expected}` with {:?}",
             rest.text, undisturbed.text
         ));
     }

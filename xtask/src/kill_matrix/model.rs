@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::fault::Fault;
 use super::files::{Files, append, once};
-use super::scenario::{GOAL, LAST_WORDS, ROOT, Say, Scenario, SubAgent, Summaries, filler};
+use super::scenario::{FINAL_SUMMARY, GOAL, ROOT, Say, Scenario, SubAgent, Summaries, filler};
 
 /// Bytes per token by this model's count.
 const BYTES_PER_TOKEN: usize = 4;
@@ -54,8 +54,8 @@ impl Model for Play {
         let (content, stop) = match request.purpose {
             Purpose::Turn => self.turn(turn, request.session.agent, request.answers_before)?,
             Purpose::Summary => self.summary(request.summaries_before)?,
-            Purpose::WrapUp | Purpose::Judge => {
-                (vec![Block::Text(LAST_WORDS.to_owned())], StopReason::EndTurn)
+            Purpose::FinalSummary | Purpose::Judge => {
+                (vec![Block::Text(FINAL_SUMMARY.to_owned())], StopReason::EndTurn)
             }
         };
         Ok(answer(content, stop, input_tokens))
@@ -68,7 +68,7 @@ fn answer(content: Vec<Block>, stop: StopReason, input_tokens: u64) -> Answer {
     Answer { content, usage, cost: None, model: "the model of the matrix".to_owned(), stop }
 }
 
-type Said = Result<(Vec<Block>, StopReason), ModelFailure>;
+type ScriptedAnswer = Result<(Vec<Block>, StopReason), ModelFailure>;
 
 impl Play {
     /// The goal of the calling agent, and its answers.
@@ -81,7 +81,7 @@ impl Play {
         agents.find(|(goal, _)| has(goal)).copied().unwrap_or((GOAL, self.scenario.turn))
     }
 
-    fn turn(&self, turn: fn(u32) -> Say, agent: u32, answers_before: u32) -> Said {
+    fn turn(&self, turn: fn(u32) -> Say, agent: u32, answers_before: u32) -> ScriptedAnswer {
         let is_first = || once(&self.files.trouble(agent, answers_before));
         match turn(answers_before) {
             Say::FailsOnce(_) if is_first() => {
@@ -97,7 +97,7 @@ impl Play {
     }
 
     /// The judge's answer about `agent`; the call is recorded, and the process may be killed at it.
-    fn verdict(&self, agent: u32, answers_before: u32) -> Said {
+    fn verdict(&self, agent: u32, answers_before: u32) -> ScriptedAnswer {
         let line = format!("{agent} {answers_before}");
         let asked = self.fault.effect(|| append(&self.files.judges(), &line));
         if let Err(error) = asked {
@@ -109,7 +109,7 @@ impl Play {
         }
     }
 
-    fn summary(&self, before: u32) -> Said {
+    fn summary(&self, before: u32) -> ScriptedAnswer {
         let text = |text: String| Ok((vec![Block::Text(text)], StopReason::EndTurn));
         match self.scenario.summaries {
             Summaries::Good => {

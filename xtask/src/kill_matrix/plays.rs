@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, ensure};
 
 use super::cell::{Course, play};
 use super::evidence::Evidence;
-use super::files::{Files, Rest};
+use super::files::{Files, FinalState};
 use super::laws::{Breach, Kind, broken};
 use super::points::{Cell, cells};
 use super::scenario::Scenario;
@@ -42,7 +42,7 @@ fn place() -> PathBuf {
 
 fn row_in(folder: &Path, scenario: &Scenario, every: usize, seed: u64) -> Result<Row> {
     let undisturbed = undisturbed(scenario, &Files::new(&folder.join("undisturbed"))?)?;
-    let rest = undisturbed.rests.last().context("it rests")?;
+    let rest = undisturbed.final_states.last().context("it is suspended")?;
     let mut random = fastrand::Rng::with_seed(seed);
     let (points, cells) = cells(scenario, &undisturbed, &mut random);
     let first = random.usize(..every);
@@ -76,7 +76,8 @@ fn row_in(folder: &Path, scenario: &Scenario, every: usize, seed: u64) -> Result
 /// A run without kills. It violates no law, and has the entries that the scenario tests.
 fn undisturbed(scenario: &Scenario, files: &Files) -> Result<Course> {
     let course = play(scenario, files, &[])?;
-    let rest = course.rests.last().filter(|_| !course.hangs).context("the undisturbed run doesn't rest")?;
+    let rest =
+        course.final_states.last().filter(|_| !course.hangs).context("the undisturbed run doesn't rest")?;
     let seen = Evidence::collect(files, rest.clone(), 0)?;
     let breaches = broken(scenario, &seen, rest);
     ensure!(breaches.is_empty(), "the undisturbed run breaks laws: {breaches:#?}");
@@ -88,7 +89,7 @@ fn undisturbed(scenario: &Scenario, files: &Files) -> Result<Course> {
 }
 
 /// Runs one cell, and checks the evidence.
-fn judge(scenario: &Scenario, files: &Files, cell: &Cell, undisturbed: &Rest) -> Row {
+fn judge(scenario: &Scenario, files: &Files, cell: &Cell, undisturbed: &FinalState) -> Row {
     let tell = |what: String| eprintln!("{} {cell}: {what} ({})", scenario.name, files.folder().display());
     let course = match play(scenario, files, &cell.points) {
         Ok(course) => course,
@@ -99,7 +100,7 @@ fn judge(scenario: &Scenario, files: &Files, cell: &Cell, undisturbed: &Rest) ->
     };
     let missed = usize::from(course.kills == 0);
     let row = Row { runs: 1, kills: course.kills, missed, ..Row::default() };
-    let Some(rest) = course.rests.last().filter(|_| !course.hangs) else {
+    let Some(rest) = course.final_states.last().filter(|_| !course.hangs) else {
         tell("it hangs".to_owned());
         return Row { hung: 1, ..row };
     };

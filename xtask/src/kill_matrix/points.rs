@@ -5,7 +5,7 @@ use std::fmt;
 use super::cell::Course;
 use super::deadly_store::SNAPSHOT;
 use super::fault::{Of, Point, Side};
-use super::files::Rest;
+use super::files::FinalState;
 use super::scenario::{Points, Scenario};
 
 /// One in this many runs is killed a second time.
@@ -31,7 +31,7 @@ impl fmt::Display for Cell {
 }
 
 /// A point of one of the processes that worked on the undisturbed run.
-type Place = (usize, Point);
+type ProcessPoint = (usize, Point);
 
 /// The number of a scenario's points, and the cells for those that are tried.
 pub(super) fn cells(
@@ -39,12 +39,13 @@ pub(super) fn cells(
     undisturbed: &Course,
     random: &mut fastrand::Rng,
 ) -> (usize, Vec<Cell>) {
-    let rests = &undisturbed.rests;
-    let all = rests.iter().enumerate().flat_map(|(process, rest)| points(process, rest)).collect::<Vec<_>>();
+    let final_states = &undisturbed.final_states;
+    let all =
+        final_states.iter().enumerate().flat_map(|(process, rest)| points(process, rest)).collect::<Vec<_>>();
     let count = all.len();
     let chosen = match scenario.points {
         Points::All => all,
-        Points::AroundSnapshots(others) => around_snapshots(all, rests, others, random),
+        Points::AroundSnapshots(others) => around_snapshots(all, final_states, others, random),
     };
     let mut cells = Vec::new();
     for (place, (process, point)) in chosen.into_iter().enumerate() {
@@ -52,7 +53,7 @@ pub(super) fn cells(
         points.push(Some(point));
         cells.push(Cell { number: cells.len(), points: points.clone() });
         if place % (TWICE_EVERY - 1) == 0 {
-            let commits = rests.get(process).map_or(0, |rest| rest.commits.len());
+            let commits = final_states.get(process).map_or(0, |rest| rest.commits.len());
             points.push(Some(second(point, commits, random)));
             cells.push(Cell { number: cells.len(), points });
         }
@@ -70,7 +71,7 @@ fn second(first: Point, commits: usize, random: &mut fastrand::Rng) -> Point {
 }
 
 /// Every point of a process with this report.
-fn points(process: usize, rest: &Rest) -> Vec<Place> {
+fn points(process: usize, rest: &FinalState) -> Vec<ProcessPoint> {
     let snapshots = rest.commits.iter().filter(|kinds| has_snapshot(kinds)).count();
     let counts = [
         (Of::Commit, rest.commits.len()),
@@ -93,16 +94,16 @@ fn has_snapshot(kinds: &[String]) -> bool {
 
 /// The points around each snapshot, and some others.
 fn around_snapshots(
-    mut all: Vec<Place>,
-    rests: &[Rest],
+    mut all: Vec<ProcessPoint>,
+    final_states: &[FinalState],
     others: usize,
     random: &mut fastrand::Rng,
-) -> Vec<Place> {
+) -> Vec<ProcessPoint> {
     let is_snapshot = |process: usize, number: usize| {
-        let commit = rests.get(process).and_then(|rest| rest.commits.get(number - 1));
+        let commit = final_states.get(process).and_then(|rest| rest.commits.get(number - 1));
         commit.is_some_and(|kinds| has_snapshot(kinds))
     };
-    let is_near = |(process, point): &Place| {
+    let is_near = |(process, point): &ProcessPoint| {
         let from = point.number.saturating_sub(AROUND).max(1);
         let mut around = from..=point.number + AROUND;
         match point.of {

@@ -1,7 +1,7 @@
 //! A scenario: a script, a policy, and how a suspended run is expected to continue.
 
 use provost_event::{
-    AgentPolicy, Dimension, HookContract, HookMoment, HookPolicy, HookProgram, MicroDollars, ModelPolicy,
+    AgentPolicy, Dimension, HookContract, HookPoint, HookPolicy, HookProgram, MicroDollars, ModelPolicy,
     OnFailure, OnHookError, Outcome, PauseReason, Price, RunId, RunPolicy, SessionId, StopHookPolicy,
     ToolSpec,
 };
@@ -10,7 +10,7 @@ use serde_json::Value;
 pub(super) const RUN: RunId = RunId::from_entropy(77);
 pub(super) const ROOT: SessionId = SessionId::root(RUN);
 pub(super) const GOAL: &str = "Keep notes of everything that happens, and lose none of them.";
-pub(super) const LAST_WORDS: &str = "Some notes are kept, others are not.";
+pub(super) const FINAL_SUMMARY: &str = "Some notes are kept, others are not.";
 pub(super) const MODEL: &str = "matrix";
 /// The judge of the goal.
 pub(super) const JUDGE: &str = "judge";
@@ -168,17 +168,17 @@ pub(super) fn filler(key: &str, bytes: usize) -> String {
     words.chars().cycle().take(bytes).collect()
 }
 
-/// A hook at `moment` that writes a line each time, and then runs `command`.
-pub(super) fn hook(moment: HookMoment, command: &str) -> HookPolicy {
+/// A hook at `point` that writes a line each time, and then runs `command`.
+pub(super) fn hook(point: HookPoint, command: &str) -> HookPolicy {
     HookPolicy {
-        name: format!("{} hook", moment.name()),
-        moment,
+        name: format!("{} hook", point.name()),
+        point,
         matcher: None,
         condition: None,
-        program: Some(HookProgram::Shell { command: logged(moment.name(), command) }),
+        program: Some(HookProgram::Shell { command: logged(point.name(), command) }),
         contract: HookContract::Provost,
         timeout_ms: 10_000,
-        on_failure: OnFailure::default_at(moment),
+        on_failure: OnFailure::default_at(point),
         may_remind: true,
     }
 }
@@ -193,6 +193,6 @@ pub(super) fn stop_hook(command: &str) -> StopHookPolicy {
     }
 }
 
-fn logged(moment: &str, command: &str) -> String {
-    format!("echo {moment} >> ../hooks.txt; {command}")
+fn logged(point: &str, command: &str) -> String {
+    format!("echo {point} >> ../hooks.txt; {command}")
 }

@@ -14,7 +14,7 @@ const TRIM: &str = "\"how\":\"trim\"";
 const SUMMARY: &str = "\"how\":\"summary\"";
 const EMERGENCY: &str = "\"how\":\"emergency\"";
 const USELESS: &str = "\"useless_summary\"";
-const LAST: &str = "\"type\":\"wrapped_up\",\"text\":";
+const LAST: &str = "\"type\":\"final_summary_finished\",\"text\":";
 
 /// All of them, in the order in which they are run.
 pub(super) const ALL: &[Scenario] = &[
@@ -109,7 +109,7 @@ pub(super) const ALL: &[Scenario] = &[
         answer_ms: 25,
         policy: |policy| policy.budget = Budget { wall_time_ms: Some(400), ..Budget::default() },
         same: Same::Kind,
-        shows: &["\"wrapped_up\""],
+        shows: &["\"final_summary_finished\""],
         ..PLAIN
     },
     Scenario { name: "stop-hook", turn: wishes, policy: stop_hooks, shows: &["\"stop_blocked\""], ..PLAIN },
@@ -127,7 +127,7 @@ pub(super) const ALL: &[Scenario] = &[
             all_hooks(policy);
             consent(policy);
         },
-        shows: &["\"denied\"", "\"moment\":\"approval\",\"decision\":\"allow\""],
+        shows: &["\"denied\"", "\"point\":\"approval\",\"decision\":\"allow\""],
         ..PLAIN
     },
     Scenario {
@@ -138,7 +138,7 @@ pub(super) const ALL: &[Scenario] = &[
             policy.agent.limits.turns_max = 2;
         },
         after: After::MoreTurns(3),
-        shows: &[LAST, "\"moment\":\"abort\"", "\"asked\":{\"by\""],
+        shows: &[LAST, "\"point\":\"abort\"", "\"asked\":{\"by\""],
         ..PLAIN
     },
     Scenario {
@@ -163,7 +163,7 @@ pub(super) const ALL: &[Scenario] = &[
         agents: agents::SUB_AGENTS,
         answer_ms: 2,
         policy: agents::policy,
-        shows: &["\"child_yields\"", "\"preempted\"", "\"slot_free\"", "\"overloaded\""],
+        shows: &["\"agent_yield_requested\"", "\"preempted\"", "\"slot_free\"", "\"overloaded\""],
         ..PLAIN
     },
     Scenario {

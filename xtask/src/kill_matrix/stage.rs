@@ -8,18 +8,18 @@ use provost_engine::Actor;
 use provost_event::{Budget, Entry, Record, ResumeCause, Seq};
 use provost_external::{Drivers, DriversOptions};
 use provost_harness::{
-    AgentHarness, HarnessCallback, HarnessDeps, HarnessError, Home, Model, Models, SystemClock, read_actor,
+    AgentHarness, Backend, HarnessCallback, HarnessDeps, HarnessError, Model, Models, SystemClock, read_actor,
 };
 use provost_hooks::{ProgramHooks, ProgramHooksOptions};
-use provost_store::{LocalHome, SqliteStore};
+use provost_store::{EmbeddedBackend, SqliteStore};
 use tokio_util::sync::CancellationToken;
 
 use super::deadly_store::{DeadlyStore, Kept};
 use super::fault::{Fault, Point};
-use super::files::{Files, Rest, append};
+use super::files::{Files, FinalState, append};
 use super::model::Play;
 use super::scenario::{GOAL, JUDGE, MODEL, ROOT, RUN, Scenario, waits_for_consent};
-use super::tools::toolbox;
+use super::tools::tool_registry;
 
 /// Entries read at a time.
 const READ_MAX: usize = 10_000;
@@ -35,8 +35,8 @@ async fn work(scenario: &'static Scenario, files: Files, point: Option<Point>) -
     append(&files.shown(), "")?;
     let (fault, kept) = (Arc::new(Fault::at(point)), Kept::default());
     let store = DeadlyStore::new(SqliteStore::open(files.database())?, Arc::clone(&fault), Arc::clone(&kept));
-    let home: Arc<dyn Home> = Arc::new(LocalHome::new(store, Arc::new(SystemClock))?);
-    let tools = toolbox(&files, &fault);
+    let backend: Arc<dyn Backend> = Arc::new(EmbeddedBackend::new(store, Arc::new(SystemClock))?);
+    let tools = tool_registry(&files, &fault);
     let policy = scenario.run_policy(files.workspace(), tools.specs());
     let window_tokens = policy.agent.model.window_tokens;
     let model: Arc<dyn Model> =
@@ -59,8 +59,8 @@ async fn work(scenario: &'static Scenario, files: Files, point: Option<Point>) -
     let harness = AgentHarness::new(HarnessDeps {
         external: Arc::new(drivers),
         hook_programs: Arc::new(programs),
-        callback: Arc::new(Shown(files.clone())),
-        ..HarnessDeps::new(Arc::clone(&home), models, tools)
+        callback: Arc::new(RecordWriter(files.clone())),
+        ..HarnessDeps::new(Arc::clone(&backend), models, tools)
     });
     let mut run = match harness.open(RUN).await {
         Err(HarnessError::UnknownRun(_)) => harness.start(RUN, GOAL, policy).await?,
@@ -69,7 +69,7 @@ async fn work(scenario: &'static Scenario, files: Files, point: Option<Point>) -
     let cancel = CancellationToken::new();
     let outcome = loop {
         let outcome = run.run(&cancel).await?;
-        let (asked, text, consents) = look(&*home).await?;
+        let (asked, text, consents) = look(&*backend).await?;
         let turns = scenario.turns_after(&outcome, asked);
         if turns.is_none() && !(waits_for_consent(&outcome) && consents == 0) {
             break (outcome, text);
@@ -78,27 +78,27 @@ async fn work(scenario: &'static Scenario, files: Files, point: Option<Point>) -
     };
     let commits = kept.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let (outcome, text) = outcome;
-    files.keep_rest(&Rest { outcome, text, commits, effects: fault.effects(), answers: 0 })
+    files.keep_final_state(&FinalState { outcome, text, commits, effects: fault.effects(), answers: 0 })
 }
 
 /// How often the run was resumed, the agent's final answer, and the open approval requests.
-async fn look(home: &dyn Home) -> Result<(usize, String, usize)> {
-    let log = home.read(ROOT.into(), Seq::START, READ_MAX).await?;
+async fn look(backend: &dyn Backend) -> Result<(usize, String, usize)> {
+    let log = backend.read(ROOT.into(), Seq::START, READ_MAX).await?;
     let is_asked = |record: &Arc<Record>| match &record.entry {
         Entry::Resumed(resumed) => matches!(resumed.cause, ResumeCause::Asked { .. }),
         _ => false,
     };
     let asked = log.iter().filter(|record| is_asked(record)).count();
-    match read_actor(home, ROOT.into()).await? {
+    match read_actor(backend, ROOT.into()).await? {
         Actor::Session(state) => Ok((asked, state.last_text().to_owned(), state.approvals().count())),
         Actor::Run(_) => None.context("the root is a session"),
     }
 }
 
 /// Records what a subscriber got.
-struct Shown(Files);
+struct RecordWriter(Files);
 
-impl HarnessCallback for Shown {
+impl HarnessCallback for RecordWriter {
     fn on_record(&self, record: &Arc<Record>) {
         if let Ok(line) = record.to_line() {
             let _ = append(&self.0.shown(), &line);

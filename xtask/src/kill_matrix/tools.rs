@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use provost_event::{Access, Json, ToolSpec};
-use provost_harness::{Tool, ToolContext, ToolOutput, Toolbox};
+use provost_harness::{Tool, ToolContext, ToolOutput, ToolRegistry};
 use provost_tools::{Shell, UpdatePlan, WriteFile};
 use serde::Deserialize;
 
@@ -13,7 +13,7 @@ use super::files::{Files, append};
 use super::scenario::filler;
 
 /// Adds a line to the file of effects: its own name and its key.
-struct Line {
+struct EffectLine {
     spec: ToolSpec,
     files: Files,
     fault: Arc<Fault>,
@@ -28,8 +28,8 @@ struct Arguments {
 }
 
 /// `note`, which must not be repeated, `mark`, which may be, and some of the built-in tools.
-pub(super) fn toolbox(files: &Files, fault: &Arc<Fault>) -> Toolbox {
-    let line = |name: &str, idempotent: bool| Line {
+pub(super) fn tool_registry(files: &Files, fault: &Arc<Fault>) -> ToolRegistry {
+    let line = |name: &str, idempotent: bool| EffectLine {
         spec: ToolSpec {
             name: name.to_owned(),
             description: "Adds a line to the notes.".to_owned(),
@@ -43,12 +43,12 @@ pub(super) fn toolbox(files: &Files, fault: &Arc<Fault>) -> Toolbox {
         fault: Arc::clone(fault),
     };
     let shell = Shell::new().with_program("/bin/sh");
-    let own = Toolbox::new().with(line("note", false)).with(line("mark", true));
+    let own = ToolRegistry::new().with(line("note", false)).with(line("mark", true));
     own.with(shell).with(WriteFile::new()).with(UpdatePlan::new())
 }
 
 #[async_trait]
-impl Tool for Line {
+impl Tool for EffectLine {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }

@@ -1,7 +1,7 @@
 //! Tests of the workspace: its layers and the kill matrix.
 
-#[cfg(test)]
-mod house;
 #[cfg(unix)]
 #[cfg(test)]
 mod kill_matrix;
+#[cfg(test)]
+mod layers;

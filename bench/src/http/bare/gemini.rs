@@ -22,11 +22,11 @@ struct Request<'a> {
 
 #[derive(Serialize)]
 struct Instruction<'a> {
-    parts: [Words<'a>; 1],
+    parts: [TextPart<'a>; 1],
 }
 
 #[derive(Serialize)]
-struct Words<'a> {
+struct TextPart<'a> {
     text: &'a str,
 }
 
@@ -125,7 +125,7 @@ impl Speech for Gemini {
     fn body(&self, messages: &[Message]) -> serde_json::Result<Vec<u8>> {
         let tool = Tool { name: TOOL, description: TOOL_DESCRIPTION, parameters_json_schema: &self.schema };
         serde_json::to_vec(&Request {
-            system_instruction: Instruction { parts: [Words { text: &self.system }] },
+            system_instruction: Instruction { parts: [TextPart { text: &self.system }] },
             tools: [Tools { function_declarations: [tool] }],
             contents: messages,
             generation_config: Config { max_output_tokens: 8192 },

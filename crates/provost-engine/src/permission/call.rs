@@ -6,7 +6,7 @@ use provost_event::Json;
 use serde_json::Value;
 
 use super::names::names_of;
-use super::path::Place;
+use super::path::NormalizedPath;
 use super::shell::{Reader, Script};
 
 /// Maximum number of commands of one call that an approval question names.
@@ -26,7 +26,7 @@ pub(super) enum Subject {
     /// A path.
     Path {
         /// Its target.
-        place: Place,
+        place: NormalizedPath,
         /// Whether the tool walks the folders below it.
         walks: bool,
     },
@@ -85,7 +85,7 @@ impl<'c> Call<'c> {
 
 fn subject(tool: &str, value: Value, workspace: &Path) -> Subject {
     let text = |name: &str| value.get(name).map(Value::as_str);
-    let path = |path: &str, walks| Subject::Path { place: Place::new(path, workspace), walks };
+    let path = |path: &str, walks| Subject::Path { place: NormalizedPath::new(path, workspace), walks };
     match names_of(tool).first().copied().unwrap_or(tool) {
         "shell" => match text("command") {
             Some(Some(command)) => Subject::Shell(Script::read(command, Reader::NewShell)),

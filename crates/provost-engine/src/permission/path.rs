@@ -18,7 +18,7 @@ pub(super) enum Case {
 
 /// A path without `.` and `..`, from the root of the file system.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct NormalizedPath {
     names: Vec<String>,
     /// How many of the names are the workspace's, if the path is in the workspace.
     workspace_names: usize,
@@ -35,7 +35,7 @@ pub(super) struct Meeting {
     pub(super) above: bool,
 }
 
-impl Place {
+impl NormalizedPath {
     /// The target of `path`, relative to `workspace`, by its text alone: links aren't followed.
     pub(super) fn new(path: &str, workspace: &Path) -> Self {
         let workspace = workspace.to_string_lossy();

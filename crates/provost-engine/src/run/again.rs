@@ -7,7 +7,7 @@ use super::brief::WantedAgain;
 use super::orchestrate::Refused;
 use super::{AgentNumber, Deciding, RunState};
 use crate::SessionEvent;
-use crate::moment::Moment;
+use crate::decision_time::DecisionTime;
 
 /// The further request to an agent, until the agent begins with it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,7 +54,7 @@ impl Deciding<'_> {
 }
 
 impl RunState {
-    pub(super) fn asked_again(&mut self, asked: &AgentAskedAgain, now: Moment) {
+    pub(super) fn asked_again(&mut self, asked: &AgentAskedAgain, now: DecisionTime) {
         self.ledger.asked_again(asked.child.agent);
         self.retries.reset(asked.child.agent);
         self.agents.asked_again(asked, now);

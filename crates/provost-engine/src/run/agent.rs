@@ -10,9 +10,9 @@ use super::restart::PendingRestart;
 
 /// The status of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum AgentStanding {
+pub enum AgentState {
     /// Queued for a slot, to begin or after it was suspended.
-    InLine,
+    Queued,
     /// It works, or waits for its sub-agents.
     Working,
     /// It works until its next check, and then yields its slot.
@@ -21,7 +21,7 @@ pub enum AgentStanding {
         to: Option<SessionId>,
     },
     /// It has yielded its slot, and continues when a slot is free.
-    Furloughed {
+    Preempted {
         /// The agent that got the slot, if any.
         to: Option<SessionId>,
     },
@@ -37,7 +37,7 @@ pub enum AgentStanding {
         failed: Outcome,
     },
     /// It is suspended until a person acts.
-    Rests(Outcome),
+    Suspended(Outcome),
     /// Its work is over.
     Finished(Outcome),
 }
@@ -69,13 +69,13 @@ pub(super) struct Agent {
     /// The request to yield its slot, if there is one.
     pub(super) yields: Option<Yields>,
     /// The outcome with which it is suspended, without a slot.
-    pub(super) rests: Option<Outcome>,
+    pub(super) suspended: Option<Outcome>,
     /// It was resumed, and is suspended only until a slot is free.
     pub(super) shall_go_on: bool,
     /// The outcome that it was told to stop with.
     pub(super) stopping: Option<Outcome>,
     /// It is suspended only because its sub-agents are: it continues when they are done.
-    pub(super) rests_for_child: bool,
+    pub(super) suspended_for_child: bool,
     pub(super) finished: Option<Outcome>,
     /// Its sub-agents that aren't done.
     pub(super) children: u32,
@@ -116,7 +116,7 @@ impl Agent {
 
     /// Whether its session is worked on.
     pub(super) fn is_at_work(&self) -> bool {
-        self.has_begun && self.is_live() && self.rests.is_none()
+        self.has_begun && self.is_live() && self.suspended.is_none()
     }
 
     /// When its wait for a restart is over, if it waits for one.
@@ -124,29 +124,29 @@ impl Agent {
         Some(self.restart.as_ref().filter(|_| self.is_live())?.wait?.ready)
     }
 
-    pub(super) fn standing(&self) -> AgentStanding {
-        match (&self.finished, &self.rests) {
-            (Some(outcome), _) => AgentStanding::Finished(outcome.clone()),
+    pub(super) fn standing(&self) -> AgentState {
+        match (&self.finished, &self.suspended) {
+            (Some(outcome), _) => AgentState::Finished(outcome.clone()),
             (None, Some(Outcome::Paused { why: PauseReason::Preempted { by } })) => {
-                AgentStanding::Furloughed { to: *by }
+                AgentState::Preempted { to: *by }
             }
             (None, Some(_))
                 if let Some(restart) = &self.restart
                     && let Some(wait) = restart.wait =>
             {
-                AgentStanding::AwaitsRestart {
+                AgentState::AwaitsRestart {
                     attempt: restart.attempt,
                     attempts_max: restart.attempts_max,
                     due: wait.due,
                     failed: restart.failed.clone(),
                 }
             }
-            (None, Some(_)) if self.shall_go_on => AgentStanding::InLine,
-            (None, Some(outcome)) => AgentStanding::Rests(outcome.clone()),
-            (None, None) if !self.has_begun => AgentStanding::InLine,
+            (None, Some(_)) if self.shall_go_on => AgentState::Queued,
+            (None, Some(outcome)) => AgentState::Suspended(outcome.clone()),
+            (None, None) if !self.has_begun => AgentState::Queued,
             (None, None) => match self.yields {
-                Some(Yields { to }) => AgentStanding::Yielding { to },
-                None => AgentStanding::Working,
+                Some(Yields { to }) => AgentState::Yielding { to },
+                None => AgentState::Working,
             },
         }
     }

@@ -3,18 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use provost_event::{
-    AgentAskedAgain, AgentRetryScheduled, ChildFinished, ChildPaused, ChildSpawned, Elapsed, Outcome,
-    PauseReason, Priority, ProviderAwaited, Reprioritized, RunId, Seq, SessionId, SlotWish, SpawnBudget,
+    AgentAskedAgain, AgentFinished, AgentRetryScheduled, AgentSpawned, AgentSuspended, Elapsed, Outcome,
+    PauseReason, Priority, ProviderAwaited, Reprioritized, RunId, Seq, SessionId, SlotAssignment,
+    SpawnBudget,
 };
 use serde::{Deserialize, Serialize};
 
 use super::AgentNumber;
 use super::again::PendingRequest;
-use super::agent::{Agent, AgentStanding, Yields};
+use super::agent::{Agent, AgentState, Yields};
 use super::clock::WorkClock;
 use super::restart::PendingRestart;
 use super::spawn::{SlotMove, SpawnTracker, Then};
-use crate::moment::Moment;
+use crate::decision_time::DecisionTime;
 
 /// The agent that a run begins with.
 pub(super) const ROOT: AgentNumber = 0;
@@ -54,7 +55,7 @@ impl Agents {
     }
 
     /// The run begins with a root agent.
-    pub(super) fn begin(&mut self, budget: SpawnBudget, now: Moment) {
+    pub(super) fn begin(&mut self, budget: SpawnBudget, now: DecisionTime) {
         self.slots = SpawnTracker::new(budget, Some(Priority::Normal));
         let root = Agent {
             parent: None,
@@ -69,10 +70,10 @@ impl Agents {
             spawned: now.elapsed,
             has_begun: true,
             yields: None,
-            rests: None,
+            suspended: None,
             shall_go_on: false,
             stopping: None,
-            rests_for_child: false,
+            suspended_for_child: false,
             finished: None,
             children: 0,
             run_is_exhausted: false,
@@ -146,14 +147,14 @@ impl Agents {
     pub(super) fn stands_still(&self, agent: AgentNumber) -> bool {
         let Some(one) = self.get(agent) else { return true };
         match one.standing() {
-            AgentStanding::Rests(_) if one.children == 0 => true,
-            AgentStanding::Rests(_) | AgentStanding::Furloughed { .. } if one.children > 0 => {
+            AgentState::Suspended(_) if one.children == 0 => true,
+            AgentState::Suspended(_) | AgentState::Preempted { .. } if one.children > 0 => {
                 let children =
                     self.iter().filter(|(_, child)| child.parent == Some(agent) && child.is_live());
                 let mut children = children.map(|(number, _)| number);
                 children.all(|child| self.stands_still(child))
             }
-            AgentStanding::Finished(_) => true,
+            AgentState::Finished(_) => true,
             _ => false,
         }
     }
@@ -168,7 +169,7 @@ impl Agents {
         self.dues.iter().take_while(|(due, _)| *due <= now).map(|(_, agent)| *agent).collect()
     }
 
-    pub(super) fn spawned(&mut self, spawned: &ChildSpawned, now: Moment) {
+    pub(super) fn spawned(&mut self, spawned: &AgentSpawned, now: DecisionTime) {
         let number = spawned.child.agent;
         let parent = spawned.parent.map(|parent| parent.agent);
         let brief = &spawned.brief;
@@ -185,10 +186,10 @@ impl Agents {
             spawned: now.elapsed,
             has_begun: false,
             yields: None,
-            rests: None,
+            suspended: None,
             shall_go_on: false,
             stopping: None,
-            rests_for_child: false,
+            suspended_for_child: false,
             finished: None,
             children: 0,
             run_is_exhausted: false,
@@ -209,27 +210,27 @@ impl Agents {
         self.asks_for_slot(number, spawned.priority, spawned.slot);
     }
 
-    fn asks_for_slot(&mut self, number: AgentNumber, priority: Priority, slot: SlotWish) {
+    fn asks_for_slot(&mut self, number: AgentNumber, priority: Priority, slot: SlotAssignment) {
         match slot {
-            SlotWish::Free => {
+            SlotAssignment::Free => {
                 self.slots.acquire(number, priority);
                 self.moves.push_back(SlotMove::Begin(number));
             }
-            SlotWish::After(_) => {
+            SlotAssignment::After(_) => {
                 self.slots.acquire(number, priority);
             }
-            SlotWish::InLine => self.moves.extend(self.slots.wait(number, priority)),
+            SlotAssignment::Queued => self.moves.extend(self.slots.wait(number, priority)),
         }
     }
 
     /// An agent whose work was over has another request, which it begins as soon as it has a slot.
-    pub(super) fn asked_again(&mut self, asked: &AgentAskedAgain, now: Moment) {
+    pub(super) fn asked_again(&mut self, asked: &AgentAskedAgain, now: DecisionTime) {
         let number = asked.child.agent;
         self.change(number, |agent| {
-            agent.rests = agent.finished.take();
+            agent.suspended = agent.finished.take();
             agent.shall_go_on = true;
             agent.stopping = None;
-            agent.rests_for_child = false;
+            agent.suspended_for_child = false;
             agent.call = Some(asked.call);
             agent.restarts = 0;
             agent.turns_max = Some(asked.turns_max);
@@ -253,7 +254,7 @@ impl Agents {
         self.moves.pop_front();
         self.change(agent, |agent| {
             agent.has_begun = true;
-            agent.rests = None;
+            agent.suspended = None;
             agent.shall_go_on = false;
             agent.request = None;
             if agent.restart.take().is_some() {
@@ -270,15 +271,15 @@ impl Agents {
         self.change(agent, |agent| agent.yields = Some(Yields { to }));
     }
 
-    pub(super) fn paused(&mut self, paused: &ChildPaused, now: Elapsed) {
+    pub(super) fn paused(&mut self, paused: &AgentSuspended, now: Elapsed) {
         let agent = paused.child.agent;
         self.change(agent, |agent| {
-            agent.rests = Some(paused.outcome.clone());
+            agent.suspended = Some(paused.outcome.clone());
             agent.awaits = None;
             agent.shall_go_on = false;
             agent.yields = None;
             agent.stopping = None;
-            agent.rests_for_child = paused.for_child;
+            agent.suspended_for_child = paused.for_child;
             agent.clock.stop(now);
             if let Some(restart) = &mut agent.restart {
                 restart.wait = None;
@@ -288,25 +289,25 @@ impl Agents {
         self.moves.retain(|one| one.agent() != agent);
         let has_children = self.get(agent).is_some_and(|agent| agent.children > 0);
         let waits = paused.outcome.is_preempted() && !has_children;
-        let then = if waits { Then::Waits } else { Then::Sleeps };
+        let then = if waits { Then::Waits } else { Then::Idles };
         self.moves.extend(self.slots.left(agent, then));
     }
 
     /// It has failed, and a restart is scheduled.
-    pub(super) fn retry_scheduled(&mut self, scheduled: &AgentRetryScheduled, now: Moment) {
+    pub(super) fn retry_scheduled(&mut self, scheduled: &AgentRetryScheduled, now: DecisionTime) {
         let agent = scheduled.agent.agent;
         self.change(agent, |agent| {
-            agent.rests = Some(scheduled.outcome.clone());
+            agent.suspended = Some(scheduled.outcome.clone());
             agent.restart = Some(Box::new(PendingRestart::of(scheduled, now)));
             agent.awaits = None;
             agent.shall_go_on = false;
             agent.yields = None;
             agent.stopping = None;
-            agent.rests_for_child = false;
+            agent.suspended_for_child = false;
             agent.clock.stop(now.elapsed);
         });
         self.moves.retain(|one| one.agent() != agent);
-        self.moves.extend(self.slots.left(agent, Then::Sleeps));
+        self.moves.extend(self.slots.left(agent, Then::Idles));
     }
 
     /// Whether any agent waits for its restart.
@@ -317,12 +318,12 @@ impl Agents {
     /// A request to resume it. While it still has sub-agents at work it continues when they are done.
     pub(super) fn resumed(&mut self, agent: AgentNumber) {
         self.change(agent, |agent| {
-            agent.rests_for_child = true;
+            agent.suspended_for_child = true;
             if let Some(restart) = &mut agent.restart {
                 restart.wait = None;
             }
         });
-        let may = |agent: &Agent| agent.is_live() && agent.rests.is_some() && agent.children == 0;
+        let may = |agent: &Agent| agent.is_live() && agent.suspended.is_some() && agent.children == 0;
         if self.get(agent).is_some_and(may) {
             self.change(agent, |agent| agent.shall_go_on = true);
             self.moves.extend(self.slots.wake(agent));
@@ -336,25 +337,25 @@ impl Agents {
         }
         let mut those = self.below(agent);
         those.push(agent);
-        let rests = those.into_iter().filter_map(|one| self.get(one)?.rests.clone());
-        rests.into_iter().find(|rest| !rest.is_preempted())
+        let suspended = those.into_iter().filter_map(|one| self.get(one)?.suspended.clone());
+        suspended.into_iter().find(|rest| !rest.is_preempted())
     }
 
     /// Whether it continues when its last sub-agent is done, and no agent above it was suspended with all below.
     pub(super) fn waits_for_children(&self, agent: AgentNumber) -> bool {
         let waits = |agent: &Agent| {
-            agent.rests.as_ref().is_some_and(|rest| rest.is_preempted() || agent.rests_for_child)
+            agent.suspended.as_ref().is_some_and(|rest| rest.is_preempted() || agent.suspended_for_child)
         };
         let is_asked = |agent: &Agent| {
             let asked = |rest: &Outcome| matches!(rest, Outcome::Paused { why: PauseReason::Asked { .. } });
-            !agent.rests_for_child && agent.rests.as_ref().is_some_and(asked)
+            !agent.suspended_for_child && agent.suspended.as_ref().is_some_and(asked)
         };
         let Some(one) = self.get(agent).filter(|agent| waits(agent)) else { return false };
         let above = std::iter::successors(one.parent, |above| self.get(*above)?.parent);
         !above.filter_map(|above| self.get(above)).any(is_asked)
     }
 
-    pub(super) fn finished(&mut self, finished: &ChildFinished, now: Elapsed) {
+    pub(super) fn finished(&mut self, finished: &AgentFinished, now: Elapsed) {
         let number = finished.child.agent;
         if self.get(number).is_none_or(|agent| !agent.is_live()) {
             return;
@@ -392,19 +393,19 @@ impl Agents {
     pub(super) fn stopping(&mut self, agent: AgentNumber, outcome: &Outcome) {
         self.change(agent, |agent| {
             agent.stopping = Some(outcome.clone());
-            agent.rests_for_child = false;
+            agent.suspended_for_child = false;
         });
     }
 
     /// The root is suspended or has ended; it keeps its slot.
-    pub(super) fn root_rests(&mut self, outcome: &Outcome, for_child: bool) {
+    pub(super) fn root_stopped(&mut self, outcome: &Outcome, for_child: bool) {
         self.change(ROOT, |root| {
             root.awaits = None;
-            root.rests_for_child = for_child;
+            root.suspended_for_child = for_child;
             if outcome.is_final() {
                 root.finished = Some(outcome.clone());
             } else {
-                root.rests = Some(outcome.clone());
+                root.suspended = Some(outcome.clone());
             }
         });
     }
@@ -412,7 +413,7 @@ impl Agents {
     /// The root continues with the slot that it has kept.
     pub(super) fn root_goes_on(&mut self) {
         self.change(ROOT, |root| {
-            root.rests = None;
+            root.suspended = None;
             root.finished = None;
         });
     }
@@ -421,16 +422,16 @@ impl Agents {
     pub(super) fn run_resumed(&mut self) {
         self.root_goes_on();
         // A wait for a restart continues by its own timer.
-        let resting = self.iter().filter(|(_, agent)| agent.is_live() && agent.rests.is_some());
-        let resting = resting.filter(|(_, agent)| agent.restart_ready().is_none());
-        for agent in resting.map(|(number, _)| number).collect::<Vec<_>>() {
+        let suspended = self.iter().filter(|(_, agent)| agent.is_live() && agent.suspended.is_some());
+        let suspended = suspended.filter(|(_, agent)| agent.restart_ready().is_none());
+        for agent in suspended.map(|(number, _)| number).collect::<Vec<_>>() {
             self.resumed(agent);
         }
         self.moves.extend(self.slots.go_on());
     }
 
     /// The waits for restarts continue, corrected by the wall clock for the time in which no process held the run.
-    pub(super) fn waits_go_on(&mut self, now: Moment) {
+    pub(super) fn waits_go_on(&mut self, now: DecisionTime) {
         let waiting = self.iter().filter(|(_, agent)| agent.restart_ready().is_some());
         for agent in waiting.map(|(number, _)| number).collect::<Vec<_>>() {
             self.change(agent, |agent| {

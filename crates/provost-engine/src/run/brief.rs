@@ -3,8 +3,8 @@
 use std::fmt;
 
 use provost_event::{
-    Access, AgentPolicy, Brief, Budget, GoalPolicy, Isolation, Json, Pace, PermissionPolicy, Priority,
-    SessionId, SpawnBudget, SubAgentPolicy, ToolSpec,
+    Access, AgentPolicy, Brief, Budget, GoalPolicy, Isolation, Json, PermissionPolicy, Priority, SessionId,
+    SpawnBudget, StepMode, SubAgentPolicy, ToolSpec,
 };
 use serde::Deserialize;
 use serde_json::json;
@@ -116,7 +116,7 @@ pub(super) struct Wanted {
 /// The arguments of a call that requests an agent.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Asked {
+struct SpawnArguments {
     goal: String,
     #[serde(default)]
     name: Option<String>,
@@ -250,7 +250,7 @@ impl RunState {
         let wrong = |error: serde_json::Error| format!("The arguments make no sense: {error}.");
         let wanted = match self.sub_agent(tool) {
             Some(policy) => by_name(policy, input.read::<AskedByName>().map_err(wrong)?.goal),
-            None => self.alike(asking, input.read::<Asked>().map_err(wrong)?)?,
+            None => self.alike(asking, input.read::<SpawnArguments>().map_err(wrong)?)?,
         };
         if wanted.brief.goal.trim().is_empty() {
             return Err("The goal is empty: say what the agent is to reach.".to_owned());
@@ -265,7 +265,7 @@ impl RunState {
     }
 
     /// An agent like the requesting one, with the requested goal and limits.
-    fn alike(&self, asking: AgentNumber, asked: Asked) -> Result<Wanted, String> {
+    fn alike(&self, asking: AgentNumber, asked: SpawnArguments) -> Result<Wanted, String> {
         let own = self.agents.slots.priority(asking).unwrap_or_default();
         let priority = asked.priority.unwrap_or(own.min(Priority::Normal));
         if priority > own.max(Priority::Normal) {
@@ -285,7 +285,7 @@ impl RunState {
         }
         if let Some(condition) = &asked.done_when {
             if self.policy.as_ref().is_none_or(|policy| policy.judging.is_none()) {
-                return Err("Nobody here judges whether an agent is done: leave `done_when` out.".to_owned());
+                return Err("No judge is configured here: leave `done_when` out.".to_owned());
             }
             if condition.trim().is_empty() {
                 return Err("`done_when` is empty: say what must be true, or leave it out.".to_owned());
@@ -341,7 +341,7 @@ impl RunState {
         }
         self.retuned(&mut policy);
         policy.limits.turns_max = brief.turns_max.unwrap_or(u32::MAX).min(policy.limits.turns_max);
-        policy.pace = Pace::Free;
+        policy.step_mode = StepMode::Free;
         Some(policy)
     }
 }

@@ -5,8 +5,8 @@ use provost_event::{Dimension, Elapsed, Exhausted, TimeLeft};
 use serde::{Deserialize, Serialize};
 
 /// This fraction of a limit is kept for the final summary, up to the following number of milliseconds.
-const LAST_WORDS_DIVISOR: u64 = 10;
-const LAST_WORDS_MS_MAX: u64 = 60_000;
+const FINAL_SUMMARY_DIVISOR: u64 = 10;
+const FINAL_SUMMARY_MS_MAX: u64 = 60_000;
 
 /// The time that a run or an agent was worked on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,7 +80,7 @@ impl WorkClock {
         if self.winds_down {
             return Some(end);
         }
-        let kept_ms = (limit_ms / LAST_WORDS_DIVISOR).min(LAST_WORDS_MS_MAX);
+        let kept_ms = (limit_ms / FINAL_SUMMARY_DIVISOR).min(FINAL_SUMMARY_MS_MAX);
         Some(Elapsed(end.0.saturating_sub(kept_ms)).max(self.since?))
     }
 

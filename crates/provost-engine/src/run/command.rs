@@ -1,8 +1,8 @@
 //! Commands to a run's agents from outside, and time limits: a message, a stop, a resumption, another priority.
 
 use provost_event::{
-    BudgetExhausted, ChildPaused, ChildResumed, Exhausted, Outcome, Priority, Reprioritized, SessionId,
-    StopRequested,
+    AgentResumeRequested, AgentSuspended, BudgetExhausted, Exhausted, Outcome, Priority, Reprioritized,
+    SessionId, StopRequested,
 };
 
 use super::agent::Agent;
@@ -19,7 +19,7 @@ impl Deciding<'_> {
         {
             if self.state.agents.get(parent).is_some_and(|parent| parent.is_at_work()) {
                 let to = self.state.agents.session(parent);
-                return self.tell(to, SessionEvent::ChildGoesOn { started });
+                return self.tell(to, SessionEvent::SubAgentResumed { started });
             }
             below = parent;
         }
@@ -73,30 +73,30 @@ impl Deciding<'_> {
 
     /// An agent that waits for a slot gets none until it is resumed.
     pub(super) fn hold(&mut self, agent: AgentNumber, outcome: &Outcome) {
-        let waits = |agent: &Agent| match &agent.rests {
+        let waits = |agent: &Agent| match &agent.suspended {
             Some(rest) => rest.is_preempted() || agent.awaits_new_segment(),
             None => !agent.has_begun,
         };
         if !outcome.is_final() && self.state.agents.get(agent).is_some_and(|one| one.is_live() && waits(one))
         {
             let child = self.state.agents.session(agent);
-            self.commit(ChildPaused { child, outcome: outcome.clone(), for_child: false });
-            self.tell_of_rest(agent, outcome);
+            self.commit(AgentSuspended { child, outcome: outcome.clone(), for_child: false });
+            self.tell_of_stop(agent, outcome);
         }
     }
 
     pub(super) fn resume_agent(&mut self, agent: AgentNumber, by: &str) {
-        if self.state.outcome.is_some() || self.state.comes_to_rest() {
+        if self.state.outcome.is_some() || self.state.is_stopping() {
             return;
         }
         let mut wanted = self.state.agents.below(agent);
         wanted.push(agent);
         for agent in wanted {
             let live = self.state.agents.get(agent).filter(|agent| agent.is_live());
-            let rests = live.and_then(|agent| agent.rests.as_ref());
-            if rests.is_some_and(|outcome| !outcome.is_preempted()) {
+            let suspended = live.and_then(|agent| agent.suspended.as_ref());
+            if suspended.is_some_and(|outcome| !outcome.is_preempted()) {
                 let child = self.state.agents.session(agent);
-                self.commit(ChildResumed { child, by: by.to_owned() });
+                self.commit(AgentResumeRequested { child, by: by.to_owned() });
                 self.tell_of_going_on(agent);
             }
         }

@@ -12,18 +12,18 @@ use super::{AgentNumber, Deciding, Refusal, RunState, ledger};
 use crate::reminder::reminder_id;
 use crate::snapshot;
 use crate::step::StepBuilder;
-use crate::{Event, LimitUse, Message, Now, ReserveRequest, RunEvent, SessionEvent, SettleNote, Step};
+use crate::{Decision, Event, LimitUse, Message, Now, ReserveRequest, RunEvent, SessionEvent, SettleNote};
 
 impl RunState {
-    pub(crate) fn decide(&mut self, event: RunEvent, now: Now) -> Step {
+    pub(crate) fn decide(&mut self, event: RunEvent, now: Now) -> Decision {
         let timer_before = self.timer;
         let mut deciding = Deciding { state: self, step: StepBuilder::at(now), entropy: now.entropy };
         deciding.on(event);
         deciding.go_on();
         deciding.set_timer(timer_before);
-        let moment = deciding.step.now();
+        let decision_time = deciding.step.now();
         let step = deciding.step.finish();
-        if self.outcome.is_some() { step } else { snapshot::taken(self, step, moment) }
+        if self.outcome.is_some() { step } else { snapshot::taken(self, step, decision_time) }
     }
 }
 
@@ -61,8 +61,8 @@ impl Deciding<'_> {
             RunEvent::Reserve(request) => self.reserve(request),
             RunEvent::Settle(note) => self.settle(note),
             RunEvent::Spawn { parent, call, tool, input } => self.spawn(parent, call, &tool, &input),
-            RunEvent::SessionRests { session, outcome, text, for_child } => {
-                self.session_rests(session, outcome, &text, for_child);
+            RunEvent::SessionStopped { session, outcome, text, for_child } => {
+                self.session_stopped(session, outcome, &text, for_child);
             }
             RunEvent::TimerFired { seq } => self.timer_fired(seq),
             RunEvent::Say { agent, text, by } => self.say(agent, text, by),
@@ -160,7 +160,7 @@ impl Deciding<'_> {
         let state = &self.state;
         let limits = match purpose {
             Purpose::Turn => state.limits_near(session.agent, self.step.now().elapsed),
-            Purpose::Summary | Purpose::WrapUp | Purpose::Judge => Vec::new(),
+            Purpose::Summary | Purpose::FinalSummary | Purpose::Judge => Vec::new(),
         };
         let time_left = state.time_left(session, self.step.now().elapsed);
         let is_last_turn = state.ledger.is_at_last_turn(state.budget, session.agent);

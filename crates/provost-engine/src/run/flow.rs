@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 pub use check::{FlowProblem, check_flow};
 
 use super::AgentNumber;
-use crate::moment::Moment;
+use crate::decision_time::DecisionTime;
 use crate::retry::{RetryTracker, retry_delay_ms};
 
 /// Maximum bytes of a step's final text that are kept for the steps that depend on it.
@@ -26,7 +26,7 @@ pub type StepNumber = usize;
 
 /// The status of a step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum StepStanding {
+pub enum StepStatus {
     /// Its dependencies aren't done.
     Waiting,
     /// It can begin.
@@ -71,7 +71,7 @@ pub struct Attempt<'a> {
 /// change takes time logarithmic in the number of steps, plus linear in the number of dependents.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepTracker {
-    steps: Vec<Step>,
+    steps: Vec<FlowStepState>,
     by_name: BTreeMap<String, StepNumber>,
     ready: BTreeSet<(Reverse<Priority>, StepNumber)>,
     later: BTreeSet<(StepWait, StepNumber)>,
@@ -81,7 +81,7 @@ pub struct StepTracker {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Step {
+struct FlowStepState {
     name: String,
     needs: Vec<StepNumber>,
     needed_by: Vec<StepNumber>,
@@ -91,7 +91,7 @@ struct Step {
     readers: usize,
     priority: Priority,
     then: OnStepFailure,
-    standing: StepStanding,
+    standing: StepStatus,
     retries: RetryTracker,
     /// The agents that have attempted it since it was begun, or since the workflow was resumed.
     attempts: Vec<AgentNumber>,
@@ -112,7 +112,7 @@ impl StepTracker {
         let by_name = numbered.map(|(number, step)| (step.name.clone(), number)).collect::<BTreeMap<_, _>>();
         let step = |policy: &provost_event::StepPolicy| {
             let needs = policy.needs.iter().filter_map(|need| by_name.get(need).copied());
-            Step {
+            FlowStepState {
                 name: policy.name.clone(),
                 needs: needs.collect::<BTreeSet<_>>().into_iter().collect(),
                 needed_by: Vec::new(),
@@ -120,7 +120,7 @@ impl StepTracker {
                 readers: 0,
                 priority: policy.priority,
                 then: policy.on_failure,
-                standing: StepStanding::Waiting,
+                standing: StepStatus::Waiting,
                 retries: RetryTracker::new(policy.attempts_max.saturating_sub(1)),
                 attempts: Vec::new(),
                 text: String::new(),
@@ -151,7 +151,7 @@ impl StepTracker {
         }
         for number in 0..self.steps.len() {
             if self.steps.get(number).is_some_and(|step| step.missing == 0) {
-                self.change(number, StepStanding::Ready);
+                self.change(number, StepStatus::Ready);
             }
         }
     }
@@ -164,12 +164,12 @@ impl StepTracker {
 
     /// The status of a step; absent if there is no step of this number.
     #[must_use]
-    pub fn standing(&self, step: StepNumber) -> Option<&StepStanding> {
+    pub fn standing(&self, step: StepNumber) -> Option<&StepStatus> {
         self.steps.get(step).map(|step| &step.standing)
     }
 
     /// All steps by name, in the order of the workflow.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &StepStanding)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &StepStatus)> {
         self.steps.iter().map(|step| (step.name.as_str(), &step.standing))
     }
 
@@ -200,7 +200,7 @@ impl StepTracker {
     pub fn asks(&self) -> Option<(&str, &Outcome)> {
         let step = self.asks.first().and_then(|number| self.steps.get(*number))?;
         match &step.standing {
-            StepStanding::Asks(outcome) => Some((&step.name, outcome)),
+            StepStatus::Asks(outcome) => Some((&step.name, outcome)),
             _ => None,
         }
     }
@@ -232,7 +232,7 @@ impl StepTracker {
     /// workflow.
     pub fn results(&self) -> impl Iterator<Item = (&str, AgentNumber)> {
         let last = self.steps.iter().filter(|step| step.needed_by.is_empty());
-        let last = last.filter(|step| step.standing == StepStanding::Done);
+        let last = last.filter(|step| step.standing == StepStatus::Done);
         last.filter_map(|step| Some((step.name.as_str(), *step.attempts.last()?)))
     }
 
@@ -240,7 +240,7 @@ impl StepTracker {
     pub fn began(&mut self, step: StepNumber, agent: AgentNumber) {
         if let Some(known) = self.steps.get_mut(step) {
             known.attempts.push(agent);
-            self.change(step, StepStanding::AtWork(agent));
+            self.change(step, StepStatus::AtWork(agent));
         }
     }
 
@@ -279,19 +279,16 @@ impl StepTracker {
                 if let Some(step) = self.steps.get_mut(number) {
                     step.retries.should_retry(ITSELF);
                 }
-                self.change(
-                    number,
-                    StepStanding::Later(StepWait { ready: now.plus_ms(*delay_ms), due: *due }),
-                );
+                self.change(number, StepStatus::Later(StepWait { ready: now.plus_ms(*delay_ms), due: *due }));
             }
             StepEnd::Failed { outcome, then: OnStepFailure::Ask, .. } => {
-                self.change(number, StepStanding::Asks(outcome.clone()));
+                self.change(number, StepStatus::Asks(outcome.clone()));
             }
             StepEnd::Failed { outcome, skipped, .. } => {
-                self.close(number, StepStanding::Failed(outcome.clone()));
+                self.close(number, StepStatus::Failed(outcome.clone()));
                 for name in skipped {
                     if let Some(number) = self.find(name) {
-                        self.close(number, StepStanding::Skipped);
+                        self.close(number, StepStatus::Skipped);
                     }
                 }
             }
@@ -299,7 +296,7 @@ impl StepTracker {
     }
 
     fn done(&mut self, number: StepNumber, text: &str, verification: &Verification) {
-        self.close(number, StepStanding::Done);
+        self.close(number, StepStatus::Done);
         let Some(step) = self.steps.get_mut(number) else { return };
         step.verification = verification.clone();
         if step.readers > 0 {
@@ -308,17 +305,17 @@ impl StepTracker {
         for next in step.needed_by.clone() {
             let Some(next_step) = self.steps.get_mut(next) else { continue };
             next_step.missing = next_step.missing.saturating_sub(1);
-            if next_step.missing == 0 && next_step.standing == StepStanding::Waiting {
-                self.change(next, StepStanding::Ready);
+            if next_step.missing == 0 && next_step.standing == StepStatus::Waiting {
+                self.change(next, StepStatus::Ready);
             }
         }
     }
 
     /// A step is over for this segment. Texts that only a done step would have read are dropped.
-    fn close(&mut self, number: StepNumber, standing: StepStanding) {
+    fn close(&mut self, number: StepNumber, standing: StepStatus) {
         let Some(step) = self.steps.get(number).filter(|step| !step.standing.is_over()) else { return };
         let needs = step.needs.clone();
-        let is_done = standing == StepStanding::Done;
+        let is_done = standing == StepStatus::Done;
         self.change(number, standing);
         self.open = self.open.saturating_sub(1);
         for need in needs.into_iter().filter(|_| is_done) {
@@ -332,10 +329,10 @@ impl StepTracker {
     }
 
     /// The waits continue, corrected by the wall clock for the time in which no process held the run.
-    pub(super) fn waits_go_on(&mut self, now: Moment) {
+    pub(super) fn waits_go_on(&mut self, now: DecisionTime) {
         for (wait, number) in std::mem::take(&mut self.later) {
-            let ready = now.rest_of_wait(wait.due, wait.ready);
-            self.change(number, StepStanding::Later(StepWait { ready, ..wait }));
+            let ready = now.remaining_wait(wait.due, wait.ready);
+            self.change(number, StepStatus::Later(StepWait { ready, ..wait }));
         }
     }
 
@@ -347,7 +344,7 @@ impl StepTracker {
                 step.retries.reset(ITSELF);
                 step.attempts.clear();
             }
-            self.change(number, StepStanding::Ready);
+            self.change(number, StepStatus::Ready);
         }
     }
 
@@ -357,15 +354,15 @@ impl StepTracker {
         for number in 0..self.steps.len() {
             let Some(step) = self.steps.get_mut(number) else { continue };
             let was_over = match &step.standing {
-                StepStanding::Failed(_) | StepStanding::Skipped => true,
-                StepStanding::AtWork(agent) if !is_live(*agent) => false,
+                StepStatus::Failed(_) | StepStatus::Skipped => true,
+                StepStatus::AtWork(agent) if !is_live(*agent) => false,
                 _ => continue,
             };
             step.retries.reset(ITSELF);
             step.attempts.clear();
             let can_begin = step.missing == 0;
             self.open = self.open.saturating_add(usize::from(was_over));
-            self.change(number, if can_begin { StepStanding::Ready } else { StepStanding::Waiting });
+            self.change(number, if can_begin { StepStatus::Ready } else { StepStatus::Waiting });
         }
     }
 
@@ -378,24 +375,24 @@ impl StepTracker {
         found
     }
 
-    fn change(&mut self, number: StepNumber, standing: StepStanding) {
+    fn change(&mut self, number: StepNumber, standing: StepStatus) {
         let Some(step) = self.steps.get_mut(number) else { return };
         match std::mem::replace(&mut step.standing, standing.clone()) {
-            StepStanding::Ready => drop(self.ready.remove(&(Reverse(step.priority), number))),
-            StepStanding::Later(wait) => drop(self.later.remove(&(wait, number))),
-            StepStanding::Asks(_) => drop(self.asks.remove(&number)),
+            StepStatus::Ready => drop(self.ready.remove(&(Reverse(step.priority), number))),
+            StepStatus::Later(wait) => drop(self.later.remove(&(wait, number))),
+            StepStatus::Asks(_) => drop(self.asks.remove(&number)),
             _ => {}
         }
         match standing {
-            StepStanding::Ready => drop(self.ready.insert((Reverse(step.priority), number))),
-            StepStanding::Later(wait) => drop(self.later.insert((wait, number))),
-            StepStanding::Asks(_) => drop(self.asks.insert(number)),
+            StepStatus::Ready => drop(self.ready.insert((Reverse(step.priority), number))),
+            StepStatus::Later(wait) => drop(self.later.insert((wait, number))),
+            StepStatus::Asks(_) => drop(self.asks.insert(number)),
             _ => {}
         }
     }
 }
 
-impl StepStanding {
+impl StepStatus {
     /// Whether its status is final for this segment.
     const fn is_over(&self) -> bool {
         match self {

@@ -1,8 +1,8 @@
 //! How each entry changes a run. The only place where its state changes.
 
 use provost_event::{
-    AgentRetryScheduled, BudgetExhausted, ChildResumed, ChildSpawned, Dimension, Elapsed, Entry, Outcome,
-    ResumeCause, Resumed, RunStarted,
+    AgentResumeRequested, AgentRetryScheduled, AgentSpawned, BudgetExhausted, Dimension, Elapsed, Entry,
+    Outcome, ResumeCause, Resumed, RunStarted,
 };
 
 use super::RunState;
@@ -10,10 +10,10 @@ use super::agent::Agent;
 use super::agents::ROOT;
 use super::clock::WorkClock;
 use super::flow::StepTracker;
-use crate::moment::Moment;
+use crate::decision_time::DecisionTime;
 
 impl RunState {
-    pub(crate) fn apply(&mut self, entry: &Entry, now: Moment) {
+    pub(crate) fn apply(&mut self, entry: &Entry, now: DecisionTime) {
         self.head = self.head.next();
         match entry {
             Entry::RunStarted(started) => self.started(started, now),
@@ -29,27 +29,27 @@ impl RunState {
             Entry::RunPolicyChanged(changed) => self.policy_changed(changed),
             Entry::BudgetCharged(charged) => self.ledger.charge(charged),
             Entry::BudgetExhausted(exhausted) => self.exhausted(exhausted),
-            Entry::ChildSpawned(spawned) => self.spawned(spawned, now),
+            Entry::AgentSpawned(spawned) => self.spawned(spawned, now),
             Entry::AgentAskedAgain(asked) => self.asked_again(asked, now),
-            Entry::ChildStarted(started) => self.agents.started(started.child.agent, now.elapsed),
-            Entry::ChildYields(yields) => self.agents.yields(yields.child.agent, yields.to),
-            Entry::ChildPaused(paused) => {
-                self.ledger.rests(paused.child.agent);
+            Entry::AgentStarted(started) => self.agents.started(started.child.agent, now.elapsed),
+            Entry::AgentYieldRequested(yields) => self.agents.yields(yields.child.agent, yields.to),
+            Entry::AgentSuspended(paused) => {
+                self.ledger.agent_stopped(paused.child.agent);
                 match paused.child.agent {
-                    ROOT => self.agents.root_rests(&paused.outcome, paused.for_child),
+                    ROOT => self.agents.root_stopped(&paused.outcome, paused.for_child),
                     _ => self.agents.paused(paused, now.elapsed),
                 }
             }
-            Entry::ChildFinished(finished) => {
-                self.ledger.rests(finished.child.agent);
+            Entry::AgentFinished(finished) => {
+                self.ledger.agent_stopped(finished.child.agent);
                 self.retries.reset(finished.child.agent);
                 match finished.child.agent {
-                    ROOT => self.agents.root_rests(&finished.outcome, false),
+                    ROOT => self.agents.root_stopped(&finished.outcome, false),
                     _ => self.agents.finished(finished, now.elapsed),
                 }
             }
             Entry::AgentRetryScheduled(scheduled) => self.retry_scheduled(scheduled, now),
-            Entry::ChildResumed(resumed) => self.child_resumed(resumed),
+            Entry::AgentResumeRequested(resumed) => self.agent_resume_requested(resumed),
             Entry::Reprioritized(reprioritized) => self.agents.reprioritized(reprioritized),
             Entry::StepEnded(ended) => {
                 if let Some(flow) = &mut self.flow {
@@ -67,8 +67,8 @@ impl RunState {
             // Forking a run changes nothing in it.
             Entry::Forked(forked) => return self.forked(forked),
             Entry::ProcessesLeft(_) => return,
-            Entry::Paused(paused) => self.rests(&paused.outcome, now.elapsed),
-            Entry::Ended(ended) => self.rests(&ended.outcome, now.elapsed),
+            Entry::Paused(paused) => self.segment_ended(&paused.outcome, now.elapsed),
+            Entry::Ended(ended) => self.segment_ended(&ended.outcome, now.elapsed),
             Entry::Resumed(resumed) => self.resumed(resumed, now),
             _ => {}
         }
@@ -78,7 +78,7 @@ impl RunState {
         self.set_timer();
     }
 
-    fn spawned(&mut self, spawned: &ChildSpawned, now: Moment) {
+    fn spawned(&mut self, spawned: &AgentSpawned, now: DecisionTime) {
         let parent = spawned.parent.map(|parent| parent.agent);
         self.ledger.admit(spawned.child.agent, parent, spawned.brief.budget);
         if let Some(flow) = self.flow.as_mut().filter(|_| parent.is_none())
@@ -89,15 +89,15 @@ impl RunState {
         self.agents.spawned(spawned, now);
     }
 
-    fn retry_scheduled(&mut self, scheduled: &AgentRetryScheduled, now: Moment) {
+    fn retry_scheduled(&mut self, scheduled: &AgentRetryScheduled, now: DecisionTime) {
         let agent = scheduled.agent.agent;
-        self.ledger.rests(agent);
+        self.ledger.agent_stopped(agent);
         self.retries.limit(agent, scheduled.attempts_max);
         self.retries.should_retry(agent);
         self.agents.retry_scheduled(scheduled, now);
     }
 
-    fn child_resumed(&mut self, resumed: &ChildResumed) {
+    fn agent_resume_requested(&mut self, resumed: &AgentResumeRequested) {
         let agent = resumed.child.agent;
         if self.agents.get(agent).is_none_or(|agent| agent.restart.is_none()) {
             self.resumed_by.clone_from(&resumed.by);
@@ -118,7 +118,7 @@ impl RunState {
         }
     }
 
-    fn started(&mut self, started: &RunStarted, now: Moment) {
+    fn started(&mut self, started: &RunStarted, now: DecisionTime) {
         self.goal.clone_from(&started.goal);
         self.budget = started.policy.budget;
         self.turns_max = started.policy.agent.limits.turns_max;
@@ -143,16 +143,16 @@ impl RunState {
         self.agents.exhausted(exhausted.session.agent, exhausted.of, is_time);
     }
 
-    fn rests(&mut self, outcome: &Outcome, now: Elapsed) {
+    fn segment_ended(&mut self, outcome: &Outcome, now: Elapsed) {
         self.clock.stop(now);
         self.outcome = Some(outcome.clone());
         self.stopping = None;
         self.agents.slots.hold();
-        self.ledger.rests(ROOT);
-        self.agents.root_rests(outcome, false);
+        self.ledger.agent_stopped(ROOT);
+        self.agents.root_stopped(outcome, false);
     }
 
-    fn resumed(&mut self, resumed: &Resumed, now: Moment) {
+    fn resumed(&mut self, resumed: &Resumed, now: DecisionTime) {
         let has_ended = self.has_ended();
         // No process held it for a while: a time that it waits for may have passed, and its timer is set anew.
         self.timer = None;
@@ -184,7 +184,7 @@ impl RunState {
     }
 
     /// Whether no agent begins any more, since all are being stopped.
-    pub(super) const fn comes_to_rest(&self) -> bool {
+    pub(super) const fn is_stopping(&self) -> bool {
         self.stopping.is_some() || self.clock.winds_down
     }
 }

@@ -3,13 +3,13 @@
 use provost_event::{Forked, RunStarted, SessionStarted};
 
 use super::{Deciding, RunState};
-use crate::event::{ForkStart, ForkWish};
+use crate::event::{ForkStart, RunForkRequest};
 use crate::{Event, Message, RunEvent, SessionEvent};
 
 impl Deciding<'_> {
     /// One step writes to both logs: they name each other, or neither does.
-    pub(super) fn start_fork(&mut self, wish: ForkWish) {
-        let ForkWish { goal, agent_goal, policy, fork, worktree, text, by } = wish;
+    pub(super) fn start_fork(&mut self, wish: RunForkRequest) {
+        let RunForkRequest { goal, agent_goal, policy, fork, worktree, text, by } = wish;
         let Some(base) = fork.bases.last().cloned() else { return };
         let started = SessionStarted {
             goal: agent_goal,

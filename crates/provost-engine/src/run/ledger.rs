@@ -19,7 +19,7 @@ use calibration::Calibration;
 use tracker::opens_turn;
 
 /// Tokens that are kept back for an agent's final summary, besides the conversation's own.
-pub const LAST_WORDS_TOKENS: u32 = 512;
+pub const FINAL_SUMMARY_TOKENS: u32 = 512;
 
 /// What a run and each of its agents have spent and reserved. A call counts for its agent, for every agent above
 /// and for the run. Recording it takes time linear in the agent's depth, independent of the number of agents.
@@ -205,7 +205,7 @@ impl Ledger {
         // A summary or a judge opens no turn of its own.
         let turns = match purpose {
             Purpose::Turn => entry.turn.saturating_sub(account.own_turns),
-            Purpose::Summary | Purpose::WrapUp | Purpose::Judge => 0,
+            Purpose::Summary | Purpose::FinalSummary | Purpose::Judge => 0,
         };
         account.own_turns = account.own_turns.saturating_add(turns);
         let (tokens, cost) = (entry.usage.total(), entry.cost.unwrap_or_default());
@@ -224,7 +224,7 @@ impl Ledger {
     }
 
     /// The agent makes no model calls for now: reservations for calls that weren't made are released.
-    pub fn rests(&mut self, agent: AgentNumber) {
+    pub fn agent_stopped(&mut self, agent: AgentNumber) {
         let calls =
             self.agents.get(&agent).map(|account| account.reserved.keys().copied().collect::<Vec<_>>());
         for call in calls.into_iter().flatten() {

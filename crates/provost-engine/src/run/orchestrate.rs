@@ -1,9 +1,9 @@
 //! How a run lets agents work for others: it acquires slots, spawns, asks again, releases, and preempts.
 
 use provost_event::{
-    Brief, ChainContext, ChildFinished, ChildPaused, ChildResumed, ChildSpawned, ChildStarted, ChildYields,
-    Dimension, Json, LimitOwner, Outcome, PauseReason, Paused, Priority, Seq, SessionId, SessionStarted,
-    SlotWish, ToolStatus,
+    AgentFinished, AgentResumeRequested, AgentSpawned, AgentStarted, AgentSuspended, AgentYieldRequested,
+    Brief, ChainContext, Dimension, Json, LimitOwner, Outcome, PauseReason, Paused, Priority, Seq, SessionId,
+    SessionStarted, SlotAssignment, ToolStatus,
 };
 
 use super::agent::Agent;
@@ -14,7 +14,7 @@ use super::restart::PendingRestart;
 use super::spawn::{Acquired, SlotMove};
 use super::{AgentNumber, Deciding};
 use crate::reminder::reminder_id;
-use crate::{ChildReport, SessionEvent};
+use crate::{SessionEvent, SubAgentReport};
 
 /// How long an agent that yields may still wait for its model; then that call is cancelled, and made again later.
 const PREEMPT_GRACE_MS: u64 = 30_000;
@@ -44,8 +44,8 @@ impl Deciding<'_> {
             false => self.newcomer((parent, call), tool, input).map(|newcomer| self.admit(newcomer)),
         };
         if let Err(Refused { status, why }) = asked {
-            let report = ChildReport { status, text: why, duration_ms: 0, ended: None };
-            self.tell(parent, SessionEvent::ChildDone { started: call, report });
+            let report = SubAgentReport { status, text: why, duration_ms: 0, ended: None };
+            self.tell(parent, SessionEvent::SubAgentFinished { started: call, report });
         }
     }
 
@@ -53,7 +53,7 @@ impl Deciding<'_> {
     ///
     /// # Errors
     /// The status of the call, and why there is no such agent, as text for the requesting agent.
-    fn newcomer(&self, asked: (SessionId, Seq), tool: &str, input: &Json) -> Result<ChildSpawned, Refused> {
+    fn newcomer(&self, asked: (SessionId, Seq), tool: &str, input: &Json) -> Result<AgentSpawned, Refused> {
         let state = &*self.state;
         let (parent, call) = asked;
         let rejected = |why: String| Refused { status: ToolStatus::Rejected, why };
@@ -65,52 +65,52 @@ impl Deciding<'_> {
         let depth = place.map_err(|deep| too_deep(deep.to_string()))?.depth;
         let slot = state.slot_for(parent.agent, priority)?;
         let child = state.agents.session(state.agents.next());
-        Ok(ChildSpawned { child, parent: Some(parent), call: Some(call), depth, brief, priority, slot })
+        Ok(AgentSpawned { child, parent: Some(parent), call: Some(call), depth, brief, priority, slot })
     }
 
     /// Adds a new agent, and tells the agent that must yield to it.
-    pub(super) fn admit(&mut self, newcomer: ChildSpawned) {
-        let ChildSpawned { child, slot, .. } = newcomer;
+    pub(super) fn admit(&mut self, newcomer: AgentSpawned) {
+        let AgentSpawned { child, slot, .. } = newcomer;
         self.commit(newcomer);
         self.free_slot(slot, child);
     }
 
     /// Tells the agent that gives its slot to `child` to yield, if there is one.
-    pub(super) fn free_slot(&mut self, slot: SlotWish, child: SessionId) {
-        if let SlotWish::After(victim) = slot {
+    pub(super) fn free_slot(&mut self, slot: SlotAssignment, child: SessionId) {
+        if let SlotAssignment::After(victim) = slot {
             self.have_make_way(victim, Some(child));
         }
     }
 
     pub(super) fn have_make_way(&mut self, victim: SessionId, to: Option<SessionId>) {
-        self.commit(ChildYields { child: victim, to });
-        self.tell(victim, SessionEvent::MakeWay { to, grace_ms: PREEMPT_GRACE_MS });
+        self.commit(AgentYieldRequested { child: victim, to });
+        self.tell(victim, SessionEvent::YieldSlot { to, grace_ms: PREEMPT_GRACE_MS });
     }
 
     /// After each event: starts or resumes the agents that have got a slot, and suspends the run when all agents
     /// are.
     pub(super) fn go_on(&mut self) {
         self.begin_steps();
-        while self.state.outcome.is_none() && !self.state.comes_to_rest() {
+        while self.state.outcome.is_none() && !self.state.is_stopping() {
             let Some(next) = self.state.agents.moves.front().copied() else { break };
             match next {
                 SlotMove::Leave(agent) => self.have_make_way(self.state.agents.session(agent), None),
                 SlotMove::Begin(agent) | SlotMove::GoOn(agent) => self.have_work(agent),
             }
         }
-        self.rest_if_all_do();
-        self.rest_without_root();
+        self.finish_if_all_are_suspended();
+        self.finish_without_root();
     }
 
     /// An agent has its slot.
     fn have_work(&mut self, agent: AgentNumber) {
         let child = self.state.agents.session(agent);
-        let rested = self.state.agents.get(agent).and_then(|agent| agent.rests.clone());
+        let suspended = self.state.agents.get(agent).and_then(|agent| agent.suspended.clone());
         let has_begun = self.state.agents.get(agent).is_some_and(|agent| agent.has_begun);
         let restart = self.state.agents.get(agent).and_then(|agent| agent.restart.clone());
         let request = self.state.agents.get(agent).and_then(|agent| agent.request.clone());
-        self.commit(ChildStarted { child });
-        if rested.is_some() {
+        self.commit(AgentStarted { child });
+        if suspended.is_some() {
             self.tell_of_going_on(agent);
         }
         if let Some(restart) = restart {
@@ -120,7 +120,7 @@ impl Deciding<'_> {
         if let Some(request) = request {
             return self.tell(child, request.into_event());
         }
-        let event = match rested.filter(|_| has_begun) {
+        let event = match suspended.filter(|_| has_begun) {
             Some(outcome) if outcome.is_preempted() => SessionEvent::SlotFree,
             Some(_) => SessionEvent::Resume {
                 by: self.state.resumed_by.clone(),
@@ -136,9 +136,9 @@ impl Deciding<'_> {
         self.tell(child, event);
     }
 
-    fn rest_if_all_do(&mut self) {
+    fn finish_if_all_are_suspended(&mut self) {
         let Some(root) = self.state.agents.get(ROOT) else { return };
-        match (root.finished.clone(), root.rests.clone()) {
+        match (root.finished.clone(), root.suspended.clone()) {
             (Some(outcome), _) if self.state.agents.live() == 0 && !self.state.has_ended() => {
                 self.end(outcome);
             }
@@ -149,7 +149,7 @@ impl Deciding<'_> {
         }
     }
 
-    pub(super) fn session_rests(
+    pub(super) fn session_stopped(
         &mut self,
         session: SessionId,
         outcome: Outcome,
@@ -161,7 +161,7 @@ impl Deciding<'_> {
             return;
         }
         if session.agent == ROOT {
-            return self.root_rests(outcome, for_child);
+            return self.root_stopped(outcome, for_child);
         }
         if self.restarts(session, &outcome) {
             return;
@@ -176,16 +176,16 @@ impl Deciding<'_> {
             }
             return;
         }
-        if agent.rests.is_some() {
+        if agent.suspended.is_some() {
             return;
         }
-        self.commit(ChildPaused { child: session, outcome: outcome.clone(), for_child });
+        self.commit(AgentSuspended { child: session, outcome: outcome.clone(), for_child });
         if let Some(outcome) = self.state.agents.hangs_on(session.agent) {
-            self.tell_of_rest(session.agent, &outcome);
+            self.tell_of_stop(session.agent, &outcome);
         }
     }
 
-    fn root_rests(&mut self, outcome: Outcome, for_child: bool) {
+    fn root_stopped(&mut self, outcome: Outcome, for_child: bool) {
         if self.state.outcome.is_some() && !outcome.is_final() {
             return;
         }
@@ -193,9 +193,9 @@ impl Deciding<'_> {
         match (self.state.agents.live(), outcome.is_final()) {
             (0, true) => self.end(outcome),
             (0, false) => self.commit(Paused { outcome }),
-            (_, false) => self.commit(ChildPaused { child, outcome, for_child }),
+            (_, false) => self.commit(AgentSuspended { child, outcome, for_child }),
             (_, true) => {
-                self.commit(ChildFinished { child, outcome, restarts: 0 });
+                self.commit(AgentFinished { child, outcome, restarts: 0 });
                 self.end_below(ROOT);
             }
         }
@@ -215,10 +215,10 @@ impl Deciding<'_> {
         };
         let text_of = self.state.report(child, &outcome, text);
         let ended = Some((child, outcome.clone()));
-        let report = ChildReport { status, text: text_of, duration_ms, ended };
+        let report = SubAgentReport { status, text: text_of, duration_ms, ended };
         let restarts = agent.restarts;
         let (is_final, has_begun) = (outcome.is_final(), agent.has_begun);
-        self.commit(ChildFinished { child, outcome: outcome.clone(), restarts });
+        self.commit(AgentFinished { child, outcome: outcome.clone(), restarts });
         if !is_final && has_begun {
             let by = DELIVERED.to_owned();
             self.tell(child, SessionEvent::Stop { outcome: Outcome::Cancelled { by } });
@@ -227,7 +227,7 @@ impl Deciding<'_> {
         if let (Some(parent), Some(started)) = (parent, call)
             && self.state.agents.get(parent).is_some_and(|parent| parent.is_live())
         {
-            self.tell(self.state.agents.session(parent), SessionEvent::ChildDone { started, report });
+            self.tell(self.state.agents.session(parent), SessionEvent::SubAgentFinished { started, report });
             self.see_to(parent);
         }
         if parent.is_none() {
@@ -239,26 +239,26 @@ impl Deciding<'_> {
     /// itself.
     fn see_to(&mut self, parent: AgentNumber) {
         if let Some(outcome) = self.state.agents.hangs_on(parent) {
-            return self.tell_of_rest(parent, &outcome);
+            return self.tell_of_stop(parent, &outcome);
         }
         let Some(root) = self.state.agents.get(ROOT) else { return };
         let may_go_on =
-            root.rests.is_some() && root.children == 0 && self.state.agents.waits_for_children(ROOT);
-        if may_go_on && self.state.outcome.is_none() && !self.state.comes_to_rest() {
+            root.suspended.is_some() && root.children == 0 && self.state.agents.waits_for_children(ROOT);
+        if may_go_on && self.state.outcome.is_none() && !self.state.is_stopping() {
             let (child, by) = (self.root(), self.state.resumed_by.clone());
-            self.commit(ChildResumed { child, by: by.clone() });
+            self.commit(AgentResumeRequested { child, by: by.clone() });
             self.tell(child, SessionEvent::Resume { by, turns_max: None, text: None, reopens: false });
         }
     }
 
     /// The agents above a suspended one can't continue either, once they have nothing else to do.
-    pub(super) fn tell_of_rest(&mut self, agent: AgentNumber, outcome: &Outcome) {
+    pub(super) fn tell_of_stop(&mut self, agent: AgentNumber, outcome: &Outcome) {
         let mut below = agent;
-        while let Some(resting) = self.state.agents.get(below) {
-            let (Some(parent), Some(started)) = (resting.parent, resting.call) else { return };
+        while let Some(suspended) = self.state.agents.get(below) {
+            let (Some(parent), Some(started)) = (suspended.parent, suspended.call) else { return };
             if self.state.agents.get(parent).is_some_and(|parent| parent.is_at_work()) {
                 let to = self.state.agents.session(parent);
-                return self.tell(to, SessionEvent::ChildRests { started, outcome: outcome.clone() });
+                return self.tell(to, SessionEvent::SubAgentSuspended { started, outcome: outcome.clone() });
             }
             if !self.state.agents.stands_still(parent) {
                 return;
@@ -327,25 +327,29 @@ impl super::RunState {
 
     /// Whether no agent works, and none will without a request.
     fn is_idle(&self) -> bool {
-        self.agents.at_work() == 0 && (self.comes_to_rest() || !self.agents.any_awaits_restart())
+        self.agents.at_work() == 0 && (self.is_stopping() || !self.agents.any_awaits_restart())
     }
 
     /// How an agent that agent `asking` requests gets its slot.
     ///
     /// # Errors
     /// There is none for it; with the text for the requesting agent.
-    pub(super) fn slot_for(&self, asking: AgentNumber, priority: Priority) -> Result<SlotWish, Refused> {
-        if self.comes_to_rest() {
+    pub(super) fn slot_for(
+        &self,
+        asking: AgentNumber,
+        priority: Priority,
+    ) -> Result<SlotAssignment, Refused> {
+        if self.is_stopping() {
             let why = "Not started: the run is being stopped.".to_owned();
             return Err(Refused { status: ToolStatus::Cancelled, why });
         }
         let children = self.agents.get(asking).map_or(0, |asking| asking.children);
         match self.agents.slots.would_acquire(priority) {
-            Acquired::Granted => Ok(SlotWish::Free),
-            Acquired::After(victim) => Ok(SlotWish::After(self.agents.session(victim))),
+            Acquired::Granted => Ok(SlotAssignment::Free),
+            Acquired::After(victim) => Ok(SlotAssignment::After(self.agents.session(victim))),
             // An agent that already waits for a sub-agent may wait for this one too: that sub-agent ends some
             // time.
-            Acquired::Exhausted if children > 0 => Ok(SlotWish::InLine),
+            Acquired::Exhausted if children > 0 => Ok(SlotAssignment::Queued),
             Acquired::Exhausted => Err(Refused { status: ToolStatus::Error, why: self.no_slot(priority) }),
         }
     }
@@ -353,7 +357,7 @@ impl super::RunState {
     fn no_slot(&self, priority: Priority) -> String {
         let (held, slots) = (self.agents.slots.held(), self.spawn_budget().slots());
         format!(
-            "Not started: {held} of {slots} agents are at work (spawn.max_agents), and none of them makes way for one \
+            "Not started: {held} of {slots} agents are at work (spawn.max_agents), and none of them yields to one \
              of priority {priority}. Do this part yourself, or ask again when other agents are done."
         )
     }

@@ -29,7 +29,7 @@ impl Deciding<'_> {
         let begun = self.state.agents.iter();
         let begun = begun.filter(|(number, agent)| agent.has_begun && counts(*number, agent));
         let begun = begun.map(|(number, agent)| {
-            let is_stuck = matches!(&agent.rests, Some(Outcome::Paused { why: PauseReason::Model(_) }));
+            let is_stuck = matches!(&agent.suspended, Some(Outcome::Paused { why: PauseReason::Model(_) }));
             (number, is_stuck || agent.awaits.is_some())
         });
         for (number, is_stuck) in begun.collect::<Vec<_>>() {

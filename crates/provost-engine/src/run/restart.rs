@@ -1,11 +1,13 @@
 //! Agents that have failed: whether they are restarted, and when. The root agent isn't restarted automatically.
 
-use provost_event::{AgentRetryScheduled, ChildResumed, Elapsed, Outcome, RetryPolicy, SessionId, Timestamp};
+use provost_event::{
+    AgentResumeRequested, AgentRetryScheduled, Elapsed, Outcome, RetryPolicy, SessionId, Timestamp,
+};
 use serde::{Deserialize, Serialize};
 
 use super::agents::ROOT;
 use super::{AgentNumber, Deciding, RunState};
-use crate::moment::Moment;
+use crate::decision_time::DecisionTime;
 use crate::retry::restart_delay_ms;
 
 /// Who resumes an agent that is restarted.
@@ -32,15 +34,15 @@ pub(super) struct RestartWait {
 }
 
 impl PendingRestart {
-    pub(super) fn of(scheduled: &AgentRetryScheduled, now: Moment) -> Self {
+    pub(super) fn of(scheduled: &AgentRetryScheduled, now: DecisionTime) -> Self {
         let AgentRetryScheduled { outcome, attempt, attempts_max, delay_ms, due, .. } = scheduled;
         let wait = RestartWait { due: *due, ready: now.elapsed.plus_ms(*delay_ms) };
         Self { attempt: *attempt, attempts_max: *attempts_max, failed: outcome.clone(), wait: Some(wait) }
     }
 
-    pub(super) fn waits_go_on(&mut self, now: Moment) {
+    pub(super) fn waits_go_on(&mut self, now: DecisionTime) {
         if let Some(wait) = &mut self.wait {
-            wait.ready = now.rest_of_wait(wait.due, wait.ready);
+            wait.ready = now.remaining_wait(wait.due, wait.ready);
         }
     }
 }
@@ -69,7 +71,7 @@ impl Deciding<'_> {
     /// The wait before an agent's restart is over: it continues as soon as there is a slot.
     pub(super) fn restart_is_due(&mut self, agent: AgentNumber) {
         let child = self.state.agents.session(agent);
-        self.commit(ChildResumed { child, by: BY_POLICY.to_owned() });
+        self.commit(AgentResumeRequested { child, by: BY_POLICY.to_owned() });
     }
 
     /// Ends an agent that waits for its restart, with its failure as the outcome. Returns whether it did.

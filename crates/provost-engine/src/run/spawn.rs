@@ -1,11 +1,11 @@
 //! Which of a run's agents may work: how many at a time, and which ones yield to others.
 
-mod seats;
+mod slots;
 
 use provost_event::{Priority, SpawnBudget};
 use serde::{Deserialize, Serialize};
 
-use seats::{Agent, Claim, Seat, Seats};
+use slots::{Agent, QueuePrecedence, SlotState, SlotTable};
 
 /// An agent's number within its run; the root, where there is one, is 0.
 pub type AgentNumber = u32;
@@ -29,7 +29,7 @@ pub enum Then {
     /// A slot, in its turn.
     Waits,
     /// None until it is woken: it waits for its sub-agents, or for a person.
-    Sleeps,
+    Idles,
 }
 
 /// A consequence of a change.
@@ -58,9 +58,9 @@ impl SlotMove {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpawnTracker {
     budget: SpawnBudget,
-    /// The root's priority. It isn't among the seats, since nothing moves it.
+    /// The root's priority. It isn't in the slot table, since nothing moves it.
     root: Option<Priority>,
-    seats: Seats,
+    slot_table: SlotTable,
     /// No agent gets a slot for now.
     is_held: bool,
     /// Counts events, for their order.
@@ -72,7 +72,7 @@ impl SpawnTracker {
     /// root, in which no agent is special.
     #[must_use]
     pub fn new(budget: SpawnBudget, root: Option<Priority>) -> Self {
-        Self { budget, root, seats: Seats::default(), is_held: false, events: 0 }
+        Self { budget, root, slot_table: SlotTable::default(), is_held: false, events: 0 }
     }
 
     /// Sets another number of slots and another rule to assign them. Slots that are held aren't taken away.
@@ -83,20 +83,20 @@ impl SpawnTracker {
     /// Slots that are held.
     #[must_use]
     pub fn held(&self) -> usize {
-        self.seats.held() + usize::from(self.root.is_some())
+        self.slot_table.held() + usize::from(self.root.is_some())
     }
 
     /// Whether the agent must pause for now: it yields, or it has worked and holds no slot. An unknown agent, or
     /// one that has yet to begin, is not paused.
     #[must_use]
     pub fn is_paused(&self, agent: AgentNumber) -> bool {
-        self.seats.get(agent).is_some_and(Agent::is_paused)
+        self.slot_table.get(agent).is_some_and(Agent::is_paused)
     }
 
     /// The agent's priority, from its request for a slot until its release.
     #[must_use]
     pub fn priority(&self, agent: AgentNumber) -> Option<Priority> {
-        self.root.filter(|_| agent == ROOT).or_else(|| self.seats.get(agent).map(|agent| agent.priority))
+        self.root.filter(|_| agent == ROOT).or_else(|| self.slot_table.get(agent).map(|agent| agent.priority))
     }
 
     /// What [`acquire`](Self::acquire) would return to a new agent of this priority.
@@ -107,7 +107,7 @@ impl SpawnTracker {
         if priority <= Priority::Normal || !self.budget.allow_preempt {
             return Acquired::Exhausted;
         }
-        let victim = self.seats.lowest_below(priority);
+        let victim = self.slot_table.lowest_below(priority);
         victim.map_or(Acquired::Exhausted, Acquired::After)
     }
 
@@ -118,16 +118,16 @@ impl SpawnTracker {
         if self.is_root(agent) {
             return Acquired::Granted;
         }
-        if let Some(known) = self.seats.get(agent) {
-            return if known.seat.holds_slot() { Acquired::Granted } else { Acquired::Exhausted };
+        if let Some(known) = self.slot_table.get(agent) {
+            return if known.slot_state.holds_slot() { Acquired::Granted } else { Acquired::Exhausted };
         }
         let acquired = self.would_acquire(priority);
         match acquired {
-            Acquired::Granted => self.come(agent, priority, |_| Seat::Working),
+            Acquired::Granted => self.come(agent, priority, |_| SlotState::Working),
             Acquired::After(victim) => {
-                self.change(victim, |victim| victim.seat = Seat::Leaving);
-                self.come(agent, priority, |since| Seat::Waiting { since });
-                self.change(agent, |agent| agent.claim = Claim::Heir);
+                self.change(victim, |victim| victim.slot_state = SlotState::Yielding);
+                self.come(agent, priority, |since| SlotState::Waiting { since });
+                self.change(agent, |agent| agent.claim = QueuePrecedence::Heir);
             }
             Acquired::Exhausted => {}
         }
@@ -136,8 +136,8 @@ impl SpawnTracker {
 
     /// Queues a new agent without preemption, whatever the length of the queue. Does nothing for a known agent.
     pub fn wait(&mut self, agent: AgentNumber, priority: Priority) -> Vec<SlotMove> {
-        if !self.is_root(agent) && self.seats.get(agent).is_none() {
-            self.come(agent, priority, |since| Seat::Waiting { since });
+        if !self.is_root(agent) && self.slot_table.get(agent).is_none() {
+            self.come(agent, priority, |since| SlotState::Waiting { since });
         }
         self.fill()
     }
@@ -147,8 +147,8 @@ impl SpawnTracker {
     pub fn left(&mut self, agent: AgentNumber, then: Then) -> Vec<SlotMove> {
         let since = self.next_event();
         self.change(agent, |agent| match then {
-            Then::Sleeps => agent.seat = Seat::Sleeping,
-            Then::Waits if agent.seat.holds_slot() => agent.seat = Seat::Waiting { since },
+            Then::Idles => agent.slot_state = SlotState::Idle,
+            Then::Waits if agent.slot_state.holds_slot() => agent.slot_state = SlotState::Waiting { since },
             Then::Waits => {}
         });
         self.fill()
@@ -158,8 +158,8 @@ impl SpawnTracker {
     pub fn wake(&mut self, agent: AgentNumber) -> Vec<SlotMove> {
         let since = self.next_event();
         self.change(agent, |agent| {
-            if agent.seat == Seat::Sleeping {
-                agent.seat = Seat::Waiting { since };
+            if agent.slot_state == SlotState::Idle {
+                agent.slot_state = SlotState::Waiting { since };
             }
         });
         self.fill()
@@ -167,7 +167,7 @@ impl SpawnTracker {
 
     /// The agent is done and releases its slot, if it holds one. The root's is never released.
     pub fn release(&mut self, agent: AgentNumber) -> Vec<SlotMove> {
-        self.seats.remove(agent);
+        self.slot_table.remove(agent);
         self.fill()
     }
 
@@ -179,21 +179,22 @@ impl SpawnTracker {
             self.root = Some(priority);
             return Vec::new();
         }
-        let Some(mut known) = self.seats.get(agent) else { return Vec::new() };
+        let Some(mut known) = self.slot_table.get(agent) else { return Vec::new() };
         let (rises, falls) = (priority > known.priority, priority < known.priority);
         let is_low = priority < Priority::Normal;
-        let leaves = falls && is_low && known.seat == Seat::Working && self.seats.somebody_waits();
+        let leaves =
+            falls && is_low && known.slot_state == SlotState::Working && self.slot_table.somebody_waits();
         known.claim = match known.claim {
-            Claim::Heir => Claim::Heir,
-            Claim::None | Claim::Risen if is_low => Claim::None,
-            Claim::None if rises && known.is_paused() => Claim::Risen,
-            claim @ (Claim::None | Claim::Risen) => claim,
+            QueuePrecedence::Heir => QueuePrecedence::Heir,
+            QueuePrecedence::None | QueuePrecedence::Risen if is_low => QueuePrecedence::None,
+            QueuePrecedence::None if rises && known.is_paused() => QueuePrecedence::Risen,
+            claim @ (QueuePrecedence::None | QueuePrecedence::Risen) => claim,
         };
         known.priority = priority;
         if leaves {
-            known.seat = Seat::Leaving;
+            known.slot_state = SlotState::Yielding;
         }
-        self.seats.put(agent, known);
+        self.slot_table.put(agent, known);
         if leaves { vec![SlotMove::Leave(agent)] } else { Vec::new() }
     }
 
@@ -221,17 +222,18 @@ impl SpawnTracker {
         self.events
     }
 
-    fn come(&mut self, number: AgentNumber, priority: Priority, seat: impl FnOnce(u64) -> Seat) {
+    fn come(&mut self, number: AgentNumber, priority: Priority, slot_state: impl FnOnce(u64) -> SlotState) {
         let came = self.next_event();
-        let seat = seat(came);
-        let has_worked = seat == Seat::Working;
-        self.seats.put(number, Agent { priority, came, seat, has_worked, claim: Claim::None });
+        let slot_state = slot_state(came);
+        let has_worked = slot_state == SlotState::Working;
+        self.slot_table
+            .put(number, Agent { priority, came, slot_state, has_worked, claim: QueuePrecedence::None });
     }
 
     fn change(&mut self, number: AgentNumber, change: impl FnOnce(&mut Agent)) {
-        if let Some(mut agent) = self.seats.get(number) {
+        if let Some(mut agent) = self.slot_table.get(number) {
             change(&mut agent);
-            self.seats.put(number, agent);
+            self.slot_table.put(number, agent);
         }
     }
 
@@ -239,10 +241,17 @@ impl SpawnTracker {
     fn fill(&mut self) -> Vec<SlotMove> {
         let mut moves = Vec::new();
         while self.has_room() && !self.is_held {
-            let Some((next, agent)) = self.seats.next_in_line() else { break };
+            let Some((next, agent)) = self.slot_table.next_in_queue() else { break };
             moves.push(if agent.has_worked { SlotMove::GoOn(next) } else { SlotMove::Begin(next) });
-            self.seats
-                .put(next, Agent { seat: Seat::Working, has_worked: true, claim: Claim::None, ..agent });
+            self.slot_table.put(
+                next,
+                Agent {
+                    slot_state: SlotState::Working,
+                    has_worked: true,
+                    claim: QueuePrecedence::None,
+                    ..agent
+                },
+            );
         }
         moves
     }

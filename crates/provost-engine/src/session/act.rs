@@ -1,7 +1,7 @@
 //! How a session runs tool calls: in parallel where they can't conflict, with results in the order of the calls.
 
 use provost_event::{
-    Access, CallId, HookMoment, HookSubject, Json, Outcome, Seq, ToolFinished, ToolStarted, ToolStatus,
+    Access, CallId, HookPoint, HookTrigger, Json, Outcome, Seq, ToolFinished, ToolStarted, ToolStatus,
 };
 
 use super::{Call, Deciding, Phase, SessionState, Stage};
@@ -42,7 +42,7 @@ impl Deciding<'_> {
         if self.state.holds_calls() {
             return self.hold();
         }
-        if self.rest_amid_calls() {
+        if self.suspend_amid_calls() {
             return;
         }
         if self.state.calls.iter().all(|call| call.stage == Stage::Done) {
@@ -54,7 +54,7 @@ impl Deciding<'_> {
     fn hold(&mut self) {
         self.finish_held();
         if let Some(outcome) = self.state.stopping.clone().filter(|_| self.state.calls_stand_still()) {
-            self.rest(outcome);
+            self.finish_segment(outcome);
         }
     }
 
@@ -96,16 +96,16 @@ impl Deciding<'_> {
     }
 
     pub(super) fn finish(&mut self, call: Call, result: ToolResult) {
-        let about = HookSubject::Result { call: call.id.clone(), is_error: result.status.is_error() };
+        let about = HookTrigger::Result { call: call.id.clone(), is_error: result.status.is_error() };
         self.finish_with(call, result, about);
     }
 
     /// Commits a result, and calls hooks for `about` if the call was run.
-    pub(super) fn finish_with(&mut self, call: Call, result: ToolResult, about: HookSubject) {
+    pub(super) fn finish_with(&mut self, call: Call, result: ToolResult, about: HookTrigger) {
         let tool = call.tool.clone();
         let was_run = matches!(call.stage, Stage::Running(_) | Stage::Delegated { .. });
         self.finish_without_hooks(call, result);
-        if was_run && self.state.stopping.is_none() && self.state.may_want(about.moments(), &tool) {
+        if was_run && self.state.stopping.is_none() && self.state.may_want(about.points(), &tool) {
             self.ask(about);
         }
     }
@@ -212,15 +212,15 @@ impl Deciding<'_> {
 
     /// Whether hooks have yet to decide on all the results together.
     fn asks_about_batch(&mut self) -> bool {
-        let is_batch = |about: &HookSubject| matches!(about, HookSubject::Batch { .. });
+        let is_batch = |about: &HookTrigger| matches!(about, HookTrigger::Batch { .. });
         if self.state.questions.values().any(is_batch) {
             return true;
         }
         let asks = !self.state.told.batch
             && self.state.stopping.is_none()
-            && self.state.has_hook(HookMoment::PostToolBatch);
+            && self.state.has_hook(HookPoint::PostToolBatch);
         if asks {
-            self.ask(HookSubject::Batch { turn: self.state.next_turn() });
+            self.ask(HookTrigger::Batch { turn: self.state.next_turn() });
         }
         asks
     }
@@ -236,7 +236,7 @@ impl Deciding<'_> {
         if self.state.stopping.is_some() {
             self.next_call();
         } else if let Some(outcome) = self.suspended_for_calls(tool) {
-            self.rest(outcome);
+            self.finish_segment(outcome);
         } else {
             self.next_turn();
         }
@@ -246,7 +246,7 @@ impl Deciding<'_> {
 impl SessionState {
     /// Whether no call is running, and no hook is called about one.
     pub(super) fn calls_stand_still(&self) -> bool {
-        let is_about_calls = |about: &HookSubject| !matches!(about, HookSubject::Prompt { .. });
+        let is_about_calls = |about: &HookTrigger| !matches!(about, HookTrigger::Prompt { .. });
         self.running().next().is_none() && !self.questions.values().any(is_about_calls)
     }
 
@@ -300,15 +300,15 @@ impl SessionState {
         (bytes / self.calls.len().max(1)).max(OUTPUT_BYTES_MIN)
     }
 
-    fn claim(&self, call: &Call) -> Claim {
+    fn claim(&self, call: &Call) -> CallAccess {
         match self.tool(&call.tool).map(|spec| &spec.access) {
             // The files that a sub-agent accesses aren't known, but it is told to work beside the others.
-            Some(Access::Reads | Access::Delegates) => Claim::Reads,
+            Some(Access::Reads | Access::Delegates) => CallAccess::Reads,
             Some(Access::Writes { path_field }) => match path_in(&call.input, path_field) {
-                Some(path) => Claim::Writes(path),
-                None => Claim::Anything,
+                Some(path) => CallAccess::Writes(path),
+                None => CallAccess::Anything,
             },
-            Some(Access::Anything | Access::Consents) | None => Claim::Anything,
+            Some(Access::Anything | Access::Consents) | None => CallAccess::Anything,
         }
     }
 }
@@ -320,13 +320,13 @@ fn cancelled() -> ToolResult {
 
 /// What a call may access.
 #[derive(Debug, PartialEq, Eq)]
-enum Claim {
+enum CallAccess {
     Reads,
     Writes(Vec<String>),
     Anything,
 }
 
-impl Claim {
+impl CallAccess {
     fn meets(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Reads, Self::Reads) => false,

@@ -16,7 +16,7 @@ const LAST_OF_RUN: &str = "This is the last turn that the run may take, of all i
 
 /// The limits that the run reported with a reservation.
 #[derive(Debug)]
-pub(super) struct Heard {
+pub(super) struct ReservedLimits {
     pub(super) limits: Vec<LimitUse>,
     pub(super) is_last_turn: bool,
 }
@@ -31,7 +31,7 @@ impl Deciding<'_> {
     }
 
     /// After the reservation: the limits of the run and of the agents above.
-    pub(super) fn announce_limits(&mut self, heard: &Heard) {
+    pub(super) fn announce_limits(&mut self, heard: &ReservedLimits) {
         // An external agent would take the notice for a task.
         if self.state.is_external() {
             return;

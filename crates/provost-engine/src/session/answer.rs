@@ -17,7 +17,7 @@ impl Deciding<'_> {
         match self.state.purpose {
             Purpose::Turn => self.turn_answered(answer),
             Purpose::Summary => self.summed_up(answer),
-            Purpose::WrapUp => self.wrapped_up(answer),
+            Purpose::FinalSummary => self.final_summary_finished(answer),
             // A judge's answer comes as a separate event.
             Purpose::Judge => {}
         }
@@ -36,7 +36,7 @@ impl Deciding<'_> {
             _ if stop == StopReason::Refusal => self.refused(),
             _ if self.state.stopping.is_some() => self.next_call(),
             _ if cut && self.may_continue() => self.go_on_writing(has_text),
-            _ => self.wish_to_stop(),
+            _ => self.check_stop(),
         }
     }
 
@@ -96,11 +96,11 @@ impl Deciding<'_> {
     pub(super) fn model_failed(&mut self, seq: Seq, failure: ModelFailure) {
         self.step.close(seq);
         self.settle(failure.usage);
-        if self.state.purpose == Purpose::WrapUp {
-            return self.wrap_up_failed(&failure);
+        if self.state.purpose == Purpose::FinalSummary {
+            return self.final_summary_failed(&failure);
         }
         if self.state.stopping.is_some() {
-            if self.state.wants_last_words() {
+            if self.state.wants_final_summary() {
                 // No task waits for that answer any more, only for the answer to another question.
                 let (call, cause) = (self.state.counters.calls, RetryCause::Interrupted);
                 self.commit(Retry::at_once(call, cause, failure.usage));
@@ -118,7 +118,7 @@ impl Deciding<'_> {
         }
         if failure.class == ErrorClass::Unanswered {
             let why = PauseReason::Unanswered { waits_for: failure.message };
-            return self.rest(Outcome::Paused { why });
+            return self.finish_segment(Outcome::Paused { why });
         }
         let class = failure.class;
         let is_summary = self.state.purpose == Purpose::Summary;
@@ -163,7 +163,7 @@ impl Deciding<'_> {
     fn end_as_failed(&mut self, failure: ModelFailure) {
         let request = failure.request_id.map(|id| format!(" [request {id}]")).unwrap_or_default();
         let message = format!("{}{request}", failure.message);
-        self.rest(Outcome::Failed { class: failure.class, message });
+        self.finish_segment(Outcome::Failed { class: failure.class, message });
     }
 
     /// The provider rejected the request as too long: the conversation is shortened by rule as far as possible,

@@ -93,7 +93,7 @@ impl Deciding<'_> {
             }
             Some(Unanswered::Deny) | None => {
                 for (asked, _) in late {
-                    let reason = "nobody answered in time".to_owned();
+                    let reason = "no answer in time".to_owned();
                     self.settle_approval(
                         asked,
                         ApprovalAnswer::Deny { reason },
@@ -109,7 +109,7 @@ impl Deciding<'_> {
     pub(super) fn withdraw_approvals(&mut self) {
         let open = self.state.approvals.keys().copied().collect::<Vec<_>>();
         for asked in open {
-            let reason = "the agent was stopped before somebody answered".to_owned();
+            let reason = "the agent was stopped before an answer came".to_owned();
             self.settle_approval(
                 asked,
                 ApprovalAnswer::Deny { reason },

@@ -1,11 +1,11 @@
 //! Which hooks are called when, and with what input.
 
-use provost_event::{HookMoment, HookSubject, HooksAsked, Outcome, Priority, Seq, SessionSource};
+use provost_event::{HookPoint, HookTrigger, HooksAsked, Outcome, Priority, Seq, SessionSource};
 
 use super::{Call, Deciding, Phase, SessionState, Stage};
 use crate::permission::{agent_names, names_of};
 use crate::run::SPAWN_TOOL;
-use crate::{CallDetails, Consult, ConsultDetails, Effect, WantedAgent};
+use crate::{CallDetails, Effect, HookCall, HookCallDetails, WantedAgent};
 
 /// The author of the goal text in the prompt hooks.
 const GOAL: &str = "goal";
@@ -13,7 +13,7 @@ const GOAL: &str = "goal";
 impl Deciding<'_> {
     /// Calls the hooks for `about`. While the session is suspended the question is only recorded, and asked when
     /// the session is resumed.
-    pub(super) fn ask(&mut self, about: HookSubject) {
+    pub(super) fn ask(&mut self, about: HookTrigger) {
         self.commit(HooksAsked { about });
         if self.state.outcome.is_none() {
             self.open_question(self.state.head);
@@ -26,7 +26,7 @@ impl Deciding<'_> {
         let details = self.state.details(&about);
         self.step.effect(
             seq,
-            Effect::AskHooks(Consult {
+            Effect::AskHooks(HookCall {
                 session: self.state.session,
                 turn: self.state.next_turn(),
                 about,
@@ -43,99 +43,101 @@ impl Deciding<'_> {
 }
 
 impl SessionState {
-    /// Whether a hook is configured at `moment`.
-    pub(super) fn has_hook(&self, moment: HookMoment) -> bool {
-        self.policy.as_ref().is_some_and(|policy| policy.hooks.iter().any(|hook| hook.moment == moment))
+    /// Whether a hook is configured at `point`.
+    pub(super) fn has_hook(&self, point: HookPoint) -> bool {
+        self.policy.as_ref().is_some_and(|policy| policy.hooks.iter().any(|hook| hook.point == point))
     }
 
     /// Whether hooks are to be called for `about`.
-    pub(super) fn has_hooks_for(&self, about: &HookSubject) -> bool {
+    pub(super) fn has_hooks_for(&self, about: &HookTrigger) -> bool {
         let hooks = self.policy.as_ref().map(|policy| policy.hooks.as_slice()).unwrap_or_default();
         hooks.iter().any(|hook| hook.is_asked(about, self.parent))
     }
 
     /// Whether a hook may match a call of `tool`. Patterns are assumed to match.
-    pub(super) fn may_want(&self, moments: &[HookMoment], tool: &str) -> bool {
+    pub(super) fn may_want(&self, points: &[HookPoint], tool: &str) -> bool {
         let names = self.names(tool);
         let wants =
             |matcher: &str| matches!(matcher, "" | "*") || !is_list(matcher) || listed(matcher, &names);
         self.policy.as_ref().is_some_and(|policy| {
-            let hooks = policy.hooks.iter().filter(|hook| moments.contains(&hook.moment));
+            let hooks = policy.hooks.iter().filter(|hook| points.contains(&hook.point));
             hooks.into_iter().any(|hook| hook.matcher.as_deref().is_none_or(wants))
         })
     }
 
     /// The question to hooks before the next model call.
-    pub(super) fn preparation(&self) -> Option<HookSubject> {
+    pub(super) fn preparation(&self) -> Option<HookTrigger> {
         let call = self.counters.calls.saturating_add(1);
         let beginning = match (self.parent, self.source) {
-            (Some(_), SessionSource::Startup) => HookSubject::Subagent,
-            (_, source) => HookSubject::Session { source },
+            (Some(_), SessionSource::Startup) => HookTrigger::Subagent,
+            (_, source) => HookTrigger::Session { source },
         };
         // A goal from another agent is no prompt of a person: hooks have seen it in that agent's call.
         let is_somebodys = self.parent.is_none();
         if !self.told.session && self.has_hooks_for(&beginning) {
             Some(beginning)
-        } else if is_somebodys && !self.told.goal && self.has_hook(HookMoment::PromptSubmit) {
-            Some(HookSubject::Prompt { text: self.goal.clone(), by: GOAL.to_owned() })
-        } else if self.told.compaction_untold && self.has_hook(HookMoment::PostCompact) {
-            Some(HookSubject::Compacted)
-        } else if self.told.request < call && self.has_hook(HookMoment::PreLlmRequest) {
-            Some(HookSubject::Request { call })
+        } else if is_somebodys && !self.told.goal && self.has_hook(HookPoint::PromptSubmit) {
+            Some(HookTrigger::Prompt { text: self.goal.clone(), by: GOAL.to_owned() })
+        } else if self.told.compaction_untold && self.has_hook(HookPoint::PostCompact) {
+            Some(HookTrigger::Compacted)
+        } else if self.told.request < call && self.has_hook(HookPoint::PreLlmRequest) {
+            Some(HookTrigger::Request { call })
         } else {
             None
         }
     }
 
-    pub(super) fn is_goal(&self, about: &HookSubject) -> bool {
-        matches!(about, HookSubject::Prompt { text, by } if by == GOAL && *text == self.goal && !self.told.goal)
+    pub(super) fn is_goal(&self, about: &HookTrigger) -> bool {
+        matches!(about, HookTrigger::Prompt { text, by } if by == GOAL && *text == self.goal && !self.told.goal)
     }
 
     /// The open question before the session stops: to hooks, to the terminal, or about the worktree.
     pub(super) fn closing(&self) -> Option<Seq> {
-        let is_closing = |about: &HookSubject| matches!(about, HookSubject::Closing { .. });
+        let is_closing = |about: &HookTrigger| matches!(about, HookTrigger::Closing { .. });
         let asked = self.questions.iter().find(|(_, about)| is_closing(about)).map(|(seq, _)| *seq);
         asked.or_else(|| self.terminal_question()).or_else(|| self.worktree_question())
     }
 
     /// Whether a message waits for hooks to accept it.
     pub(super) fn has_open_prompts(&self) -> bool {
-        self.questions.values().any(|about| matches!(about, HookSubject::Prompt { .. }))
+        self.questions.values().any(|about| matches!(about, HookTrigger::Prompt { .. }))
     }
 
-    fn details(&self, about: &HookSubject) -> ConsultDetails {
+    fn details(&self, about: &HookTrigger) -> HookCallDetails {
         match about {
-            HookSubject::Session { .. }
-            | HookSubject::Subagent
-            | HookSubject::Prompt { .. }
-            | HookSubject::Compaction => ConsultDetails::None,
-            HookSubject::Request { .. } => ConsultDetails::Request {
+            HookTrigger::Session { .. }
+            | HookTrigger::Subagent
+            | HookTrigger::Prompt { .. }
+            | HookTrigger::Compaction => HookCallDetails::None,
+            HookTrigger::Request { .. } => HookCallDetails::Request {
                 items: self.context.items(),
                 input_tokens: self.context.last_input_tokens(),
                 tool_calls: self.tool_calls_since_stop(),
             },
-            HookSubject::Call { call } | HookSubject::Spawn { call } | HookSubject::Approval { call } => self
+            HookTrigger::Call { call } | HookTrigger::Spawn { call } | HookTrigger::Approval { call } => self
                 .call(call)
-                .map_or(ConsultDetails::None, |call| ConsultDetails::Call(self.call_details(call))),
-            HookSubject::Result { call, .. } | HookSubject::ChildEnd { call, .. } => {
-                self.result_details(call).unwrap_or(ConsultDetails::None)
+                .map_or(HookCallDetails::None, |call| HookCallDetails::Call(self.call_details(call))),
+            HookTrigger::Result { call, .. } | HookTrigger::ChildEnd { call, .. } => {
+                self.result_details(call).unwrap_or(HookCallDetails::None)
             }
-            HookSubject::Batch { .. } => ConsultDetails::Batch {
+            HookTrigger::Batch { .. } => HookCallDetails::Batch {
                 calls: self
                     .calls
                     .iter()
                     .filter_map(|call| Some((self.call_details(call), call.finished?)))
                     .collect(),
             },
-            HookSubject::TurnEnd { .. } => ConsultDetails::Text {
+            HookTrigger::TurnEnd { .. } => HookCallDetails::Text {
                 tool_calls: self.tool_calls_since_stop(),
                 last_text: self.last_text().to_owned(),
             },
-            HookSubject::Closing { .. } => ConsultDetails::Text {
+            HookTrigger::Closing { .. } => HookCallDetails::Text {
                 tool_calls: self.counters.tool_calls,
                 last_text: self.last_text().to_owned(),
             },
-            HookSubject::Compacted => ConsultDetails::Compacted { summary: self.compactions.summary.clone() },
+            HookTrigger::Compacted => {
+                HookCallDetails::Compacted { summary: self.compactions.summary.clone() }
+            }
         }
     }
 
@@ -144,9 +146,9 @@ impl SessionState {
         self.counters.tool_calls.saturating_sub(self.counters.tool_calls_at_stop)
     }
 
-    fn result_details(&self, call: &provost_event::CallId) -> Option<ConsultDetails> {
+    fn result_details(&self, call: &provost_event::CallId) -> Option<HookCallDetails> {
         let call = self.call(call)?;
-        Some(ConsultDetails::Result { call: self.call_details(call), finished: call.finished? })
+        Some(HookCallDetails::Result { call: self.call_details(call), finished: call.finished? })
     }
 
     fn call_details(&self, call: &Call) -> CallDetails {
@@ -167,7 +169,7 @@ impl SessionState {
     }
 
     fn wanted_agent(&self, call: &Call) -> WantedAgent {
-        let said = call.input.read::<Said>().unwrap_or_default();
+        let said = call.input.read::<SpawnPreview>().unwrap_or_default();
         let agent = (call.tool != SPAWN_TOOL).then(|| call.tool.clone());
         let (name, goal) = (agent.clone().or(said.name).unwrap_or_default(), said.goal.unwrap_or_default());
         let priority = said.priority.filter(|_| agent.is_none());
@@ -185,8 +187,8 @@ impl SessionState {
     }
 
     /// The trigger for hooks on an outcome like this, if any is configured.
-    pub(super) fn closing_subject(&self, outcome: &Outcome) -> Option<HookSubject> {
-        let about = HookSubject::Closing { outcome: outcome.clone() };
+    pub(super) fn closing_trigger(&self, outcome: &Outcome) -> Option<HookTrigger> {
+        let about = HookTrigger::Closing { outcome: outcome.clone() };
         // Hooks run in the session's folder.
         let has_begun = self.phase != Phase::New && !self.lacks_worktree();
         (has_begun && self.has_hooks_for(&about)).then_some(about)
@@ -195,7 +197,7 @@ impl SessionState {
 
 /// The agent that a call requests, as far as its arguments are valid.
 #[derive(Debug, Default, serde::Deserialize)]
-struct Said {
+struct SpawnPreview {
     goal: Option<String>,
     name: Option<String>,
     priority: Option<Priority>,

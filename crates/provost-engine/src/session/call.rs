@@ -17,10 +17,10 @@ pub(super) enum Stage {
         timer: Seq,
     },
     Running(Seq),
-    /// A sub-agent works for it, requested by this entry; `rests` while that agent is suspended.
+    /// A sub-agent works for it, requested by this entry; `suspended` while that agent is suspended.
     Delegated {
         started: Seq,
-        rests: bool,
+        suspended: bool,
     },
     /// It has its result; hooks are called about that.
     Reviewing(Seq),
@@ -31,7 +31,7 @@ impl Stage {
     /// The stage when the session is resumed: suspended sub-agents are expected to be resumed too.
     pub(super) const fn resumed(self) -> Self {
         match self {
-            Self::Delegated { started, .. } => Self::Delegated { started, rests: false },
+            Self::Delegated { started, .. } => Self::Delegated { started, suspended: false },
             other => other,
         }
     }

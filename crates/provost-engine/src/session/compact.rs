@@ -9,7 +9,7 @@ mod plan;
 mod text;
 
 use provost_event::{
-    Compacted, CompactionKind, ErrorClass, HookMoment, HookSubject, Purpose, Retry, RetryCause,
+    Compacted, CompactionKind, ErrorClass, HookPoint, HookTrigger, Purpose, Retry, RetryCause,
 };
 use serde::{Deserialize, Serialize};
 
@@ -113,7 +113,7 @@ impl Deciding<'_> {
     pub(super) fn make_room(&mut self) -> bool {
         while let Some(due) = self.state.due() {
             if self.state.asks_leave(due) {
-                self.ask(HookSubject::Compaction);
+                self.ask(HookTrigger::Compaction);
                 return true;
             }
             match due {
@@ -151,9 +151,9 @@ impl Deciding<'_> {
     /// Shortens the conversation as far as the final summary needs it, without calling hooks. Returns whether
     /// there is room now.
     pub(super) fn make_room_for_last_words(&mut self) -> bool {
-        while self.state.is_over(EMERGENCY_AT) || !self.state.has_room_for(Purpose::WrapUp) {
+        while self.state.is_over(EMERGENCY_AT) || !self.state.has_room_for(Purpose::FinalSummary) {
             let compactions = &self.state.compactions;
-            let asks_none = compactions.leave == Leave::Given || !self.state.has_hook(HookMoment::PreCompact);
+            let asks_none = compactions.leave == Leave::Given || !self.state.has_hook(HookPoint::PreCompact);
             let may = asks_none && !compactions.made;
             let shorter = self.state.trim().or_else(|| self.state.emergency().filter(|_| may));
             let Some(compacted) = shorter else { return false };
@@ -166,7 +166,7 @@ impl Deciding<'_> {
     /// possible.
     pub(super) fn shorten_for_budget(&mut self, room: u64) -> bool {
         let compactions = &self.state.compactions;
-        let asks_none = compactions.leave == Leave::Given || !self.state.has_hook(HookMoment::PreCompact);
+        let asks_none = compactions.leave == Leave::Given || !self.state.has_hook(HookPoint::PreCompact);
         let shorter = if asks_none && !compactions.made { self.state.emergency_within(room) } else { None };
         let is_shorter = shorter.is_some();
         shorter.into_iter().for_each(|compacted| self.commit(compacted));
@@ -326,7 +326,7 @@ impl SessionState {
             Leave::Refused { is_last, .. } => due == Due::Emergency && !is_last,
             Leave::Given => false,
         };
-        unsaid && self.has_hook(HookMoment::PreCompact)
+        unsaid && self.has_hook(HookPoint::PreCompact)
     }
 
     /// Whether the next model call is for a summary.

@@ -1,15 +1,15 @@
 //! Decisions of a session, for each event.
 
 use provost_event::{
-    Block, Effort, Ended, Entry, ErrorClass, Exhausted, HookMoment, HookSubject, HooksAsked, ItemKind,
+    Block, Effort, Ended, Entry, ErrorClass, Exhausted, HookPoint, HookTrigger, HooksAsked, ItemKind,
     MicroDollars, ModelCalled, ModelPolicy, Outcome, Paused, Purpose, ResumeCause, Seq, SessionStarted,
     StopRequested, TimeLeft, TurnEnded, Usage, UserMessage,
 };
 
-use super::announce::Heard;
+use super::announce::ReservedLimits;
 use super::{Deciding, Phase, SessionState};
 use crate::run::DELIVERED;
-use crate::{Effect, Event, Message, ReserveRequest, RunEvent, SessionEvent, SettleNote, Think};
+use crate::{CallModel, Effect, Event, Message, ReserveRequest, RunEvent, SessionEvent, SettleNote};
 
 impl Deciding<'_> {
     pub(super) fn on(&mut self, event: SessionEvent) {
@@ -24,12 +24,12 @@ impl Deciding<'_> {
             SessionEvent::ChangePolicy(changed) => self.change_policy(*changed),
             SessionEvent::Retune { model, outage_max_ms, by } => self.retune(model, outage_max_ms, &by),
             _ if self.state.has_ended() => {}
-            SessionEvent::Start(_) | SessionEvent::Fork(_) => {}
+            SessionEvent::Start(_) | SessionEvent::Fork(_) | SessionEvent::Resume { .. } => {}
             event if self.state.closing().is_some() && !counts_at_the_end(&event) => {}
             SessionEvent::Reserved { call, purpose, output_tokens_max, time_left, limits, is_last_turn } => {
                 if self.awaits_budget_for(call, purpose) {
-                    let heard = Heard { limits, is_last_turn };
-                    self.reserved(call, output_tokens_max, time_left, &heard);
+                    let limits = ReservedLimits { limits, is_last_turn };
+                    self.reserved(call, output_tokens_max, time_left, &limits);
                 }
             }
             SessionEvent::Refused { call, purpose, exhausted, is_judges } => {
@@ -53,11 +53,7 @@ impl Deciding<'_> {
                     self.stop_checked(seq, result);
                 }
             }
-            SessionEvent::Judged { seq, report } => {
-                if self.state.phase == Phase::Judging(seq) {
-                    self.judged(seq, report);
-                }
-            }
+            SessionEvent::Judged { seq, report } => self.judged(seq, report),
             SessionEvent::ClearGoal { by } => self.clear_goal(by),
             SessionEvent::HooksAnswered { seq, reports, scripts } => self.hooks_said(seq, reports, scripts),
             SessionEvent::WorktreeReady { seq, result } => self.worktree_ready(seq, result),
@@ -67,20 +63,21 @@ impl Deciding<'_> {
             SessionEvent::TerminalClosed { seq, exit } => self.terminal_closed(seq, exit),
             SessionEvent::Resolve { asked, answer, by } => self.resolve(asked, answer, by),
             SessionEvent::TimerFired { seq } => self.timer_fired(seq),
-            SessionEvent::Say { text, by } if self.state.has_hook(HookMoment::PromptSubmit) => {
-                self.ask(HookSubject::Prompt { text, by });
+            SessionEvent::Say { text, by } if self.state.has_hook(HookPoint::PromptSubmit) => {
+                self.ask(HookTrigger::Prompt { text, by });
             }
             SessionEvent::Say { text, by } => {
                 self.commit(UserMessage { content: vec![Block::Text(text)], by });
             }
             SessionEvent::Proceed { turn } => self.proceed(turn),
             SessionEvent::Stop { outcome } => self.stop(outcome),
-            SessionEvent::ChildDone { started, report } => self.child_done(started, report),
-            SessionEvent::ChildRests { started, outcome } => self.child_rests(started, outcome),
-            SessionEvent::ChildGoesOn { started } => self.child_went_on(started),
-            SessionEvent::MakeWay { to, grace_ms } => self.make_way(to, grace_ms),
+            SessionEvent::SubAgentFinished { started, report } => self.sub_agent_finished(started, report),
+            SessionEvent::SubAgentSuspended { started, outcome } => {
+                self.sub_agent_suspended(started, outcome)
+            }
+            SessionEvent::SubAgentResumed { started } => self.sub_agent_resumed(started),
+            SessionEvent::YieldSlot { to, grace_ms } => self.yield_slot(to, grace_ms),
             SessionEvent::SlotFree => self.slot_is_free(),
-            SessionEvent::Resume { .. } => {}
             SessionEvent::Recover { fresh } => self.recover(&fresh),
         }
     }
@@ -97,7 +94,7 @@ impl Deciding<'_> {
             }
             _ => return,
         };
-        self.tell_run(RunEvent::SessionRests { session, outcome, text: String::new(), for_child: false });
+        self.tell_run(RunEvent::SessionStopped { session, outcome, text: String::new(), for_child: false });
     }
 
     pub(super) fn commit(&mut self, entry: impl Into<Entry>) {
@@ -126,13 +123,13 @@ impl Deciding<'_> {
     /// Makes the next model call, unless something prevents it.
     pub(super) fn next_call(&mut self) {
         if let Some(outcome) = self.state.stopping.clone() {
-            return self.rest(outcome);
+            return self.finish_segment(outcome);
         }
-        if self.made_way() {
+        if self.yielded() {
             return;
         }
         if let Some(exhausted) = self.state.turns_exhausted() {
-            return self.rest(Outcome::BudgetExhausted(exhausted));
+            return self.finish_segment(Outcome::BudgetExhausted(exhausted));
         }
         self.announce_last_turn();
         // A new message is part of the next call, if hooks accept it.
@@ -150,7 +147,7 @@ impl Deciding<'_> {
 
     fn refused_budget(&mut self, exhausted: Exhausted, is_judges: bool) {
         match self.state.next_purpose() {
-            Purpose::WrapUp => self.wrap_up_refused(exhausted),
+            Purpose::FinalSummary => self.final_summary_refused(exhausted),
             Purpose::Judge => self.judge_refused(exhausted, is_judges),
             // A summary without budget is skipped.
             Purpose::Summary if self.state.can_shorten_by_rule() => {
@@ -158,7 +155,7 @@ impl Deciding<'_> {
                     self.next_call();
                 }
             }
-            Purpose::Summary | Purpose::Turn => self.rest(Outcome::BudgetExhausted(exhausted)),
+            Purpose::Summary | Purpose::Turn => self.finish_segment(Outcome::BudgetExhausted(exhausted)),
         }
     }
 
@@ -198,18 +195,24 @@ impl Deciding<'_> {
             && state.outcome.is_none()
             && match &state.stopping {
                 _ if state.wants_judge() => true,
-                Some(_) => state.wants_last_words() && !matches!(state.phase, Phase::Thinking(_)),
+                Some(_) => state.wants_final_summary() && !matches!(state.phase, Phase::Thinking(_)),
                 None => matches!(state.phase, Phase::Ready | Phase::Waiting(_) | Phase::Between),
             }
     }
 
-    fn reserved(&mut self, call: u32, output_tokens_max: u32, time_left: Option<TimeLeft>, heard: &Heard) {
+    fn reserved(
+        &mut self,
+        call: u32,
+        output_tokens_max: u32,
+        time_left: Option<TimeLeft>,
+        heard: &ReservedLimits,
+    ) {
         let purpose = self.state.next_purpose();
         if purpose == Purpose::Turn && (self.state.due().is_some() || self.state.yielding.is_some()) {
             // A message arrived after the request for budget.
             return self.next_call();
         }
-        if purpose == Purpose::Judge && self.made_way() {
+        if purpose == Purpose::Judge && self.yielded() {
             return;
         }
         if purpose == Purpose::Turn {
@@ -217,10 +220,16 @@ impl Deciding<'_> {
         }
         // The reservation may have been requested for another purpose.
         let output_tokens_max = output_tokens_max.min(self.state.output_tokens_max(purpose));
-        self.think(purpose, call, output_tokens_max, time_left);
+        self.call_model(purpose, call, output_tokens_max, time_left);
     }
 
-    fn think(&mut self, purpose: Purpose, call: u32, output_tokens_max: u32, time_left: Option<TimeLeft>) {
+    fn call_model(
+        &mut self,
+        purpose: Purpose,
+        call: u32,
+        output_tokens_max: u32,
+        time_left: Option<TimeLeft>,
+    ) {
         let attempt = self.state.counters.failed_attempts.saturating_add(1);
         let answers_before = self.state.counters.answers;
         let turn = self.state.turn_of(purpose);
@@ -240,7 +249,7 @@ impl Deciding<'_> {
             self.state.aside_effort()
         };
         let patience = self.state.asked.patience();
-        self.open(Effect::Think(Think {
+        self.open(Effect::CallModel(CallModel {
             model: name,
             effort,
             patience,
@@ -299,11 +308,14 @@ impl Deciding<'_> {
     }
 
     /// Suspends or ends the session, once hooks have been notified. Nothing is in flight any more.
-    pub(super) fn rest(&mut self, outcome: Outcome) {
-        if self.state.closing().is_some() || self.wrap_up(&outcome) || self.checks_at_limit(&outcome) {
+    pub(super) fn finish_segment(&mut self, outcome: Outcome) {
+        if self.state.closing().is_some()
+            || self.ask_final_summary(&outcome)
+            || self.checks_at_limit(&outcome)
+        {
             return;
         }
-        let Some(about) = self.state.closing_subject(&outcome) else { return self.come_to_rest(outcome) };
+        let Some(about) = self.state.closing_trigger(&outcome) else { return self.close_segment(outcome) };
         if let Phase::Waiting(timer) | Phase::JudgeWaits(timer) = self.state.phase {
             self.step.close(timer);
         }
@@ -314,7 +326,7 @@ impl Deciding<'_> {
     }
 
     /// Ends the segment. Calls that stay open in a suspended session get a result when it ends.
-    pub(super) fn come_to_rest(&mut self, outcome: Outcome) {
+    pub(super) fn close_segment(&mut self, outcome: Outcome) {
         if outcome.is_final() {
             self.end_calls();
         }
@@ -352,7 +364,7 @@ impl Deciding<'_> {
             self.commit(Paused { outcome: outcome.clone() });
         }
         let (session, text) = (self.state.session, self.state.last_report());
-        self.tell_run(RunEvent::SessionRests { session, outcome, text, for_child });
+        self.tell_run(RunEvent::SessionStopped { session, outcome, text, for_child });
     }
 
     pub(super) fn end_turn(&mut self, tool_calls: u32) {
@@ -403,10 +415,10 @@ impl Deciding<'_> {
         }
         match self.state.phase {
             Phase::Thinking(seq) | Phase::MakingWorktree(seq) | Phase::Judging(seq) => self.step.abort(seq),
-            Phase::Wishing(seq) if self.state.questions.contains_key(&seq) => {}
-            Phase::Wishing(seq) => self.step.abort(seq),
+            Phase::CheckingStop(seq) if self.state.questions.contains_key(&seq) => {}
+            Phase::CheckingStop(seq) => self.step.abort(seq),
             Phase::Preparing(seq) | Phase::Compacting(seq) if self.state.questions.contains_key(&seq) => {}
-            Phase::Preparing(_) | Phase::Compacting(_) => self.rest(outcome),
+            Phase::Preparing(_) | Phase::Compacting(_) => self.finish_segment(outcome),
             Phase::Acting => {
                 let running = self.state.running().map(|(_, seq)| seq).collect::<Vec<_>>();
                 running.into_iter().for_each(|seq| self.step.abort(seq));
@@ -417,7 +429,7 @@ impl Deciding<'_> {
             | Phase::Between
             | Phase::Waiting(_)
             | Phase::Verifying
-            | Phase::JudgeWaits(_) => self.rest(outcome),
+            | Phase::JudgeWaits(_) => self.finish_segment(outcome),
         }
     }
 
@@ -429,8 +441,8 @@ impl Deciding<'_> {
         self.tell_of_changed_goal();
         match text {
             // Open questions are asked as soon as the session is resumed.
-            Some(text) if self.state.has_hook(HookMoment::PromptSubmit) => {
-                self.commit(HooksAsked { about: HookSubject::Prompt { text, by } });
+            Some(text) if self.state.has_hook(HookPoint::PromptSubmit) => {
+                self.commit(HooksAsked { about: HookTrigger::Prompt { text, by } });
             }
             Some(text) => self.commit(UserMessage { content: vec![Block::Text(text)], by }),
             None => {}
@@ -460,7 +472,7 @@ impl Deciding<'_> {
         let body = match outcome {
             Outcome::Completed { .. } if is_told_more => return,
             Outcome::Completed { .. } => {
-                "You were done, and somebody has asked you to go on. Look whether everything that was asked for is \
+                "You were done, and have been asked to go on. Look whether everything that was asked for is \
                  done, and do what is missing."
                     .to_owned()
             }
@@ -468,7 +480,7 @@ impl Deciding<'_> {
                 "What you had come to was delivered, and you are asked to go on with it.".to_owned()
             }
             outcome => {
-                format!("Your work had ended ({outcome}), and somebody has asked you to go on with it.")
+                format!("Your work had ended ({outcome}), and you have been asked to go on with it.")
             }
         };
         self.say(ItemKind::Resumed, &body);
@@ -478,11 +490,11 @@ impl Deciding<'_> {
 impl SessionState {
     /// The turn that a model call belongs to. The final summary opens no turn of its own.
     fn turn_of(&self, purpose: Purpose) -> u32 {
-        let amid_turn = self.before_last_words.unwrap_or(self.phase) == Phase::Acting;
+        let amid_turn = self.before_final_summary.unwrap_or(self.phase) == Phase::Acting;
         match purpose {
-            Purpose::WrapUp if !amid_turn => self.counters.turns_ended.max(1),
+            Purpose::FinalSummary if !amid_turn => self.counters.turns_ended.max(1),
             Purpose::Judge => self.live_check().map_or(1, |check| self.turn_checked(check.trigger)),
-            Purpose::WrapUp | Purpose::Turn | Purpose::Summary => self.next_turn(),
+            Purpose::FinalSummary | Purpose::Turn | Purpose::Summary => self.next_turn(),
         }
     }
 
@@ -491,7 +503,7 @@ impl SessionState {
         match purpose {
             Purpose::Turn | Purpose::Judge => None,
             Purpose::Summary => Some(self.summary_question()),
-            Purpose::WrapUp => Some(self.wrap_up_question()),
+            Purpose::FinalSummary => Some(self.final_summary_question()),
         }
     }
 
@@ -500,7 +512,7 @@ impl SessionState {
         match purpose {
             Purpose::Turn => self.answer_tokens_max(),
             Purpose::Summary => self.summary_tokens_max(),
-            Purpose::WrapUp => self.wrap_up_tokens_max(),
+            Purpose::FinalSummary => self.final_summary_tokens_max(),
             Purpose::Judge => self.judge_in_turn().map_or(0, |judge| judge.output_tokens_max),
         }
     }
@@ -519,7 +531,7 @@ impl SessionState {
     /// The model that is called.
     pub(super) fn model_of(&self, purpose: Purpose) -> Option<&ModelPolicy> {
         match purpose {
-            Purpose::Turn | Purpose::Summary | Purpose::WrapUp => self.model(),
+            Purpose::Turn | Purpose::Summary | Purpose::FinalSummary => self.model(),
             Purpose::Judge => self.judge_in_turn(),
         }
     }
@@ -528,8 +540,8 @@ impl SessionState {
     fn next_purpose(&self) -> Purpose {
         if self.wants_judge() {
             Purpose::Judge
-        } else if self.wants_last_words() {
-            Purpose::WrapUp
+        } else if self.wants_final_summary() {
+            Purpose::FinalSummary
         } else if self.wants_summary() {
             Purpose::Summary
         } else {
@@ -549,7 +561,7 @@ const fn counts_at_the_end(event: &SessionEvent) -> bool {
         | SessionEvent::Say { .. }
         | SessionEvent::Retune { .. }
         | SessionEvent::Stop { .. }
-        | SessionEvent::ChildDone { .. }
+        | SessionEvent::SubAgentFinished { .. }
         | SessionEvent::ClearGoal { .. }
         | SessionEvent::Recover { .. } => true,
         SessionEvent::Start(_)
@@ -565,9 +577,9 @@ const fn counts_at_the_end(event: &SessionEvent) -> bool {
         | SessionEvent::WorktreeReady { .. }
         | SessionEvent::TimerFired { .. }
         | SessionEvent::Proceed { .. }
-        | SessionEvent::ChildRests { .. }
-        | SessionEvent::ChildGoesOn { .. }
-        | SessionEvent::MakeWay { .. }
+        | SessionEvent::SubAgentSuspended { .. }
+        | SessionEvent::SubAgentResumed { .. }
+        | SessionEvent::YieldSlot { .. }
         | SessionEvent::SlotFree
         | SessionEvent::Restart { .. }
         | SessionEvent::ChangePolicy(_)

@@ -2,13 +2,13 @@
 //! the session only waits.
 
 use provost_event::{
-    CallFacts, CallId, ChildGoesOn, ChildRested, HookSubject, Outcome, PauseReason, ResumeCause, Resumed,
-    Seq, SessionId, StopRequested, ToolStatus, YieldRequested,
+    CallFacts, CallId, HookTrigger, Outcome, PauseReason, ResumeCause, Resumed, Seq, SessionId,
+    StopRequested, SubAgentResumed, SubAgentSuspended, ToolStatus, YieldRequested,
 };
 
 use super::{Deciding, Phase, SessionState, Stage, Yielding};
 use crate::event::ToolResult;
-use crate::{ChildReport, RunEvent};
+use crate::{RunEvent, SubAgentReport};
 
 impl Deciding<'_> {
     /// Requests an agent from the run; the entry just committed identifies the call.
@@ -18,11 +18,11 @@ impl Deciding<'_> {
     }
 
     /// The other agent is done, or there is none. A suspended session records this too: the event isn't repeated.
-    pub(super) fn child_done(&mut self, started: Seq, report: ChildReport) {
+    pub(super) fn sub_agent_finished(&mut self, started: Seq, report: SubAgentReport) {
         let Some(call) = self.state.delegated_by(started).cloned() else { return };
         let limit = self.state.tool(&call.tool).map_or(usize::MAX, |spec| spec.output_bytes_max);
         let output = cut(report.text, limit.min(self.state.output_share()));
-        let ChildReport { status, duration_ms, ended, .. } = report;
+        let SubAgentReport { status, duration_ms, ended, .. } = report;
         let result = ToolResult {
             status,
             output,
@@ -36,9 +36,9 @@ impl Deciding<'_> {
         let is_error = status.is_error();
         let about = match ended {
             Some((child, outcome)) => {
-                HookSubject::ChildEnd { call: call.id.clone(), is_error, child, outcome }
+                HookTrigger::ChildEnd { call: call.id.clone(), is_error, child, outcome }
             }
-            None => HookSubject::Result { call: call.id.clone(), is_error },
+            None => HookTrigger::Result { call: call.id.clone(), is_error },
         };
         self.finish_with(call, result, about);
         if self.state.outcome.is_none() {
@@ -47,25 +47,25 @@ impl Deciding<'_> {
     }
 
     /// The other agent is suspended: so is this one, once it has nothing else to do.
-    pub(super) fn child_rests(&mut self, started: Seq, outcome: Outcome) {
-        let works = |call: &super::Call| matches!(call.stage, Stage::Delegated { rests: false, .. });
+    pub(super) fn sub_agent_suspended(&mut self, started: Seq, outcome: Outcome) {
+        let works = |call: &super::Call| matches!(call.stage, Stage::Delegated { suspended: false, .. });
         if self.state.outcome.is_some() || !self.state.delegated_by(started).is_some_and(works) {
             return;
         }
-        self.commit(ChildRested { started, outcome });
+        self.commit(SubAgentSuspended { started, outcome });
         self.advance_calls();
     }
 
     /// The other agent works again, or is about to.
-    pub(super) fn child_went_on(&mut self, started: Seq) {
-        let rests = |call: &super::Call| matches!(call.stage, Stage::Delegated { rests: true, .. });
-        if self.state.outcome.is_none() && self.state.delegated_by(started).is_some_and(rests) {
-            self.commit(ChildGoesOn { started });
+    pub(super) fn sub_agent_resumed(&mut self, started: Seq) {
+        let suspended = |call: &super::Call| matches!(call.stage, Stage::Delegated { suspended: true, .. });
+        if self.state.outcome.is_none() && self.state.delegated_by(started).is_some_and(suspended) {
+            self.commit(SubAgentResumed { started });
         }
     }
 
     /// Yields its slot at the next check. A model call in flight has `grace_ms` to finish.
-    pub(super) fn make_way(&mut self, to: Option<SessionId>, grace_ms: u64) {
+    pub(super) fn yield_slot(&mut self, to: Option<SessionId>, grace_ms: u64) {
         if self.state.outcome.is_some() || self.state.stopping.is_some() || self.state.yielding.is_some() {
             return;
         }
@@ -74,7 +74,7 @@ impl Deciding<'_> {
         self.open(now.timer(grace_ms));
         match self.state.phase {
             Phase::Ready | Phase::Between => self.next_call(),
-            Phase::Waiting(_) | Phase::JudgeWaits(_) => self.make_way_now(),
+            Phase::Waiting(_) | Phase::JudgeWaits(_) => self.yield_now(),
             Phase::Acting => self.advance_calls(),
             Phase::New
             | Phase::Verifying
@@ -83,7 +83,7 @@ impl Deciding<'_> {
             | Phase::Preparing(_)
             | Phase::Thinking(_)
             | Phase::Compacting(_)
-            | Phase::Wishing(_) => {}
+            | Phase::CheckingStop(_) => {}
         }
     }
 
@@ -98,23 +98,23 @@ impl Deciding<'_> {
     }
 
     /// At a check: yields the slot if that was requested. Returns whether it does.
-    pub(super) fn made_way(&mut self) -> bool {
+    pub(super) fn yielded(&mut self) -> bool {
         let yields = self.state.yielding.is_some() && self.state.stopping.is_none();
         if yields {
-            self.make_way_now();
+            self.yield_now();
         }
         yields
     }
 
-    fn make_way_now(&mut self) {
+    fn yield_now(&mut self) {
         let Some(Yielding { to: by, .. }) = self.state.yielding else { return };
         // Hooks aren't called: the session continues without a request.
-        self.come_to_rest(Outcome::Paused { why: PauseReason::Preempted { by } });
+        self.close_segment(Outcome::Paused { why: PauseReason::Preempted { by } });
     }
 
     /// Suspends the session in the middle of its calls, if none of them can proceed without a sub-agent or a
     /// person: the calls stay open. Returns whether it does.
-    pub(super) fn rest_amid_calls(&mut self) -> bool {
+    pub(super) fn suspend_amid_calls(&mut self) -> bool {
         if self.state.stopping.is_some() || self.state.calls.iter().all(|call| call.stage == Stage::Done) {
             return false;
         }
@@ -123,23 +123,23 @@ impl Deciding<'_> {
             if self.state.running().all(|(_, seq)| self.state.held.0.contains_key(&seq)) {
                 self.finish_held();
             }
-            return self.state.calls_stand_still() && self.made_way();
+            return self.state.calls_stand_still() && self.yielded();
         }
         let state = &self.state;
         if !state.calls_stand_still() {
             return false;
         }
-        let Some(outcome) = state.child_rests.clone() else { return false };
+        let Some(outcome) = state.sub_agent_outcome.clone() else { return false };
         // A call that hasn't begun would conflict with the suspended ones.
-        let rests = |stage: Stage| matches!(stage, Stage::Delegated { rests: true, .. });
+        let suspended = |stage: Stage| matches!(stage, Stage::Delegated { suspended: true, .. });
         let mut open = state.calls.iter().map(|call| call.stage).filter(|stage| !stage.has_result());
-        if !state.calls.iter().any(|call| rests(call.stage))
-            || !open.all(|stage| rests(stage) || stage == Stage::Pending)
+        if !state.calls.iter().any(|call| suspended(call.stage))
+            || !open.all(|stage| suspended(stage) || stage == Stage::Pending)
         {
             return false;
         }
         self.commit(StopRequested { agent: None, outcome: outcome.clone(), for_child: true });
-        self.rest(outcome);
+        self.finish_segment(outcome);
         true
     }
 
@@ -163,7 +163,7 @@ impl Deciding<'_> {
         let questions = self.state.questions.keys().copied().collect::<Vec<_>>();
         questions.into_iter().for_each(|seq| self.open_question(seq));
         match self.state.phase {
-            Phase::Wishing(_) => self.wish_to_stop(),
+            Phase::CheckingStop(_) => self.check_stop(),
             Phase::Ready => self.next_call(),
             Phase::Acting => self.advance_calls(),
             Phase::MakingWorktree(_) => self.make_worktree(),
@@ -197,7 +197,7 @@ impl Deciding<'_> {
 impl SessionState {
     pub(super) fn delegated(&mut self, id: &CallId, started: Seq) {
         if let Some(call) = self.calls.iter_mut().find(|call| call.id == *id) {
-            call.stage = Stage::Delegated { started, rests: false };
+            call.stage = Stage::Delegated { started, suspended: false };
         }
     }
 
@@ -210,12 +210,12 @@ impl SessionState {
         self.calls.iter().find(|call| is_by(call.stage))
     }
 
-    pub(super) fn child_goes_on(&mut self, entry: Seq) {
+    pub(super) fn note_sub_agent_resumed(&mut self, entry: Seq) {
         for call in &mut self.calls {
-            if let Stage::Delegated { started, rests } = &mut call.stage
+            if let Stage::Delegated { started, suspended } = &mut call.stage
                 && *started == entry
             {
-                *rests = false;
+                *suspended = false;
             }
         }
     }
@@ -226,13 +226,13 @@ impl SessionState {
         self.running().next().is_none() && self.questions.is_empty() && self.calls.iter().any(is_delegated)
     }
 
-    pub(super) fn child_rested(&mut self, rested: &ChildRested) {
-        self.child_rests = Some(rested.outcome.clone());
+    pub(super) fn note_sub_agent_suspended(&mut self, entry: &SubAgentSuspended) {
+        self.sub_agent_outcome = Some(entry.outcome.clone());
         for call in &mut self.calls {
-            if let Stage::Delegated { started, rests } = &mut call.stage
-                && *started == rested.started
+            if let Stage::Delegated { started, suspended } = &mut call.stage
+                && *started == entry.started
             {
-                *rests = true;
+                *suspended = true;
             }
         }
     }

@@ -4,16 +4,16 @@ mod gate;
 mod goal;
 
 use provost_event::{
-    Access, AssistantMessage, Block as Content, Compacted, CompactionKind, Elapsed, Entry, ItemKind, Json,
-    Limits, ModelCalled, Outcome, Pace, Purpose, ResumeCause, Resumed, Retry, RetryCause, SessionSource,
-    SessionStarted, StopRequested, StopVerdicts, Timestamp, ToolFinished, ToolStarted, ToolStatus,
-    UserMessage, WrappedUp,
+    Access, AssistantMessage, Block as Content, Compacted, CompactionKind, Elapsed, Entry,
+    FinalSummaryFinished, ItemKind, Json, Limits, ModelCalled, Outcome, Purpose, ResumeCause, Resumed, Retry,
+    RetryCause, SessionSource, SessionStarted, StepMode, StopRequested, StopVerdicts, Timestamp,
+    ToolFinished, ToolStarted, ToolStatus, UserMessage,
 };
 
 use super::progress::MeasuredCall;
 use super::repeats::{CallsOfTurn, Repeats};
 use super::{Block, Call, OwnTree, Phase, SessionState, Stage, WorkEnds, Yielding};
-use crate::moment::Moment;
+use crate::decision_time::DecisionTime;
 use crate::permission::Permissions;
 
 /// How many of the last messages of people, and of the last files written, are kept for summaries.
@@ -21,7 +21,7 @@ const SAID_MAX: usize = 100;
 const WRITTEN_MAX: usize = 50;
 
 impl SessionState {
-    pub(crate) fn apply(&mut self, entry: &Entry, now: Moment) {
+    pub(crate) fn apply(&mut self, entry: &Entry, now: DecisionTime) {
         self.head = self.head.next();
         self.elapsed = now.elapsed;
         self.context.add(self.head, entry, self.reads(entry));
@@ -45,15 +45,15 @@ impl SessionState {
             Entry::ToolFinished(finished) => self.tool_finished(finished),
             Entry::TurnEnded(_) => self.turn_ended(),
             Entry::Compacted(compacted) => self.compacted(compacted),
-            Entry::WrappedUp(wrapped) => self.wrapped_up(wrapped),
+            Entry::FinalSummaryFinished(wrapped) => self.final_summary_finished(wrapped),
             Entry::StopVerdicts(verdicts) => self.stop_checked(verdicts),
             Entry::GoalCheckStarted(started) => self.goal_check_started(started),
             Entry::GoalJudged(judged) => self.goal_judged(judged, now.elapsed),
             Entry::GoalVerdict(verdict) => self.goal_verdict(verdict),
             Entry::GoalCleared(_) => self.goal_cleared(),
             Entry::StopRequested(requested) => self.stop_requested(requested),
-            Entry::Paused(paused) => self.rests(&paused.outcome),
-            Entry::Ended(ended) => self.rests(&ended.outcome),
+            Entry::Paused(paused) => self.segment_ended(&paused.outcome),
+            Entry::Ended(ended) => self.segment_ended(&ended.outcome),
             Entry::Resumed(resumed) => self.resumed(resumed, now.at),
             Entry::HooksAsked(asked) => self.asked(&asked.about),
             Entry::HooksDecided(decided) => self.decided(decided),
@@ -64,8 +64,8 @@ impl SessionState {
             Entry::YieldRequested(requested) => {
                 self.yielding = Some(Yielding { timer: requested.due.map(|_| self.head), to: requested.to });
             }
-            Entry::ChildRested(rested) => self.child_rested(rested),
-            Entry::ChildGoesOn(goes_on) => self.child_goes_on(goes_on.started),
+            Entry::SubAgentSuspended(suspended) => self.note_sub_agent_suspended(suspended),
+            Entry::SubAgentResumed(goes_on) => self.note_sub_agent_resumed(goes_on.started),
             Entry::TerminalNoted(noted) => self.noted(noted),
             Entry::TerminalEnding(ending) => self.terminal_ends(ending),
             Entry::WorktreeMade(made) => self.has_worktree(made),
@@ -80,14 +80,14 @@ impl SessionState {
             | Entry::BudgetReserved(_)
             | Entry::BudgetCharged(_)
             | Entry::BudgetExhausted(_)
-            | Entry::ChildSpawned(_)
+            | Entry::AgentSpawned(_)
             | Entry::AgentAskedAgain(_)
-            | Entry::ChildStarted(_)
-            | Entry::ChildYields(_)
-            | Entry::ChildPaused(_)
-            | Entry::ChildResumed(_)
+            | Entry::AgentStarted(_)
+            | Entry::AgentYieldRequested(_)
+            | Entry::AgentSuspended(_)
+            | Entry::AgentResumeRequested(_)
             | Entry::AgentRetryScheduled(_)
-            | Entry::ChildFinished(_)
+            | Entry::AgentFinished(_)
             | Entry::Reprioritized(_)
             | Entry::StepEnded(_) => {}
         }
@@ -132,9 +132,9 @@ impl SessionState {
     }
 
     pub(super) fn between_turns(&self) -> Phase {
-        match self.policy.as_ref().map(|policy| policy.pace) {
-            Some(Pace::Stepped) => Phase::Between,
-            Some(Pace::Free) | None => Phase::Ready,
+        match self.policy.as_ref().map(|policy| policy.step_mode) {
+            Some(StepMode::Stepped) => Phase::Between,
+            Some(StepMode::Free) | None => Phase::Ready,
         }
     }
 
@@ -181,7 +181,7 @@ impl SessionState {
                 }
             }
             Purpose::Summary => {}
-            Purpose::WrapUp => self.before_last_words = Some(self.phase.at_rest()),
+            Purpose::FinalSummary => self.before_final_summary = Some(self.phase.when_suspended()),
             Purpose::Judge => {
                 self.phase = Phase::Judging(self.head);
                 return;
@@ -203,12 +203,12 @@ impl SessionState {
         }
     }
 
-    fn wrapped_up(&mut self, wrapped: &WrappedUp) {
-        self.told.wrapped_up = true;
+    fn final_summary_finished(&mut self, wrapped: &FinalSummaryFinished) {
+        self.told.final_summary_finished = true;
         self.asked.answered();
         self.counters.failed_attempts = 0;
-        self.last_words = Some(wrapped.text.clone()).filter(|text| !text.is_empty());
-        self.phase = self.before_last_words.take().unwrap_or(self.phase);
+        self.final_summary = Some(wrapped.text.clone()).filter(|text| !text.is_empty());
+        self.phase = self.before_final_summary.take().unwrap_or(self.phase);
     }
 
     fn said(&mut self, message: &UserMessage) {
@@ -246,7 +246,7 @@ impl SessionState {
                 Content::Thinking { .. } | Content::Opaque { .. } | Content::Image(_) => {}
             }
         }
-        self.phase = if self.calls.is_empty() { Phase::Wishing(self.head) } else { Phase::Acting };
+        self.phase = if self.calls.is_empty() { Phase::CheckingStop(self.head) } else { Phase::Acting };
     }
 
     fn retried(&mut self, retry: &Retry) {
@@ -275,7 +275,7 @@ impl SessionState {
             self.phase = Phase::Verifying;
             return;
         }
-        if let Some(phase) = self.before_last_words.take() {
+        if let Some(phase) = self.before_final_summary.take() {
             self.phase = phase;
             return;
         }
@@ -378,24 +378,24 @@ impl SessionState {
         self.block = Some(Block { reasons, evidence: verdicts.evidence.clone(), tool_calls, times });
     }
 
-    fn rests(&mut self, outcome: &Outcome) {
+    fn segment_ended(&mut self, outcome: &Outcome) {
         self.outcome = Some(outcome.clone());
         self.stopping = None;
         self.yielding = None;
         self.stops_for_child = false;
-        self.goal_rests();
+        self.goal_stops();
         if outcome.is_final()
-            && let Some(phase) = self.before_last_words.take()
+            && let Some(phase) = self.before_final_summary.take()
         {
             self.phase = phase;
         }
-        self.phase = self.phase.at_rest();
+        self.phase = self.phase.when_suspended();
     }
 
     fn resumed(&mut self, resumed: &Resumed, at: Timestamp) {
         self.done_before = self.outcome.take().filter(|outcome| matches!(outcome, Outcome::Completed { .. }));
         self.calls.iter_mut().for_each(|call| call.paused = false);
-        if resumed.reopens && matches!(self.phase, Phase::Wishing(_)) {
+        if resumed.reopens && matches!(self.phase, Phase::CheckingStop(_)) {
             // The stop hooks' answers to that attempt to stop don't count any more: the turn continues.
             self.text_is_of_last_turn = true;
             self.phase = self.between_turns();
@@ -416,14 +416,14 @@ impl SessionState {
                 self.counters.interruptions = self.counters.interruptions.saturating_add(1);
             }
             ResumeCause::Asked { .. } | ResumeCause::Retry { .. } => {
-                self.child_rests = None;
+                self.sub_agent_outcome = None;
                 self.goal_resumed();
                 self.calls.iter_mut().for_each(|call| call.stage = call.stage.resumed());
                 self.asked.resumed();
                 self.compactions.forget_refusals();
-                self.told.wrapped_up = false;
+                self.told.final_summary_finished = false;
                 self.told.limits = [0; 4];
-                self.last_words = None;
+                self.final_summary = None;
                 self.counters.interruptions = 0;
                 self.counters.failed_attempts = 0;
                 self.counters.empty_answers = 0;
@@ -442,10 +442,10 @@ impl SessionState {
         self.ask_for_approval_anew(at);
         self.worktree_resumed();
         // The stop hooks are called anew, under a new id: a late answer to the old question doesn't count.
-        if let Phase::Wishing(seq) = self.phase
+        if let Phase::CheckingStop(seq) = self.phase
             && !self.questions.contains_key(&seq)
         {
-            self.phase = Phase::Wishing(self.head);
+            self.phase = Phase::CheckingStop(self.head);
         }
     }
 
@@ -464,7 +464,7 @@ impl SessionState {
 
 impl Phase {
     /// The phase from which a suspended session continues: nothing is in flight then.
-    const fn at_rest(self) -> Self {
+    const fn when_suspended(self) -> Self {
         match self {
             Self::Thinking(_)
             | Self::Waiting(_)
@@ -478,7 +478,7 @@ impl Phase {
             | Self::Ready
             | Self::Between
             | Self::Acting
-            | Self::Wishing(_) => self,
+            | Self::CheckingStop(_) => self,
         }
     }
 }

@@ -35,7 +35,7 @@ impl Deciding<'_> {
             );
             self.say(ItemKind::Resumed, body);
         } else if !is_told_more && !self.state.context.has_news() {
-            self.say(ItemKind::Resumed, "Somebody has asked you to go on from here.");
+            self.say(ItemKind::Resumed, "You have been asked to go on from here.");
         }
         if self.state.phase == Phase::Ready {
             self.next_call();

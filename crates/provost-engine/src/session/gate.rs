@@ -4,7 +4,7 @@
 //! Hooks that decide on new agents come between permissions and approval: they aren't called for an agent that the
 //! permissions deny, and no person is asked about one that a hook denies.
 
-use provost_event::{Access, HookMoment, HookSubject, Permission, PermissionDecided};
+use provost_event::{Access, HookPoint, HookTrigger, Permission, PermissionDecided};
 
 use crate::permission::scripts_named;
 
@@ -38,9 +38,9 @@ impl Deciding<'_> {
         loop {
             let Some(call) = self.state.call(id) else { return };
             match self.state.clearance(call) {
-                Clearance::Hooks => return self.ask(HookSubject::Call { call: id.clone() }),
-                Clearance::SpawnHooks => return self.ask(HookSubject::Spawn { call: id.clone() }),
-                Clearance::HooksThatConsent => return self.ask(HookSubject::Approval { call: id.clone() }),
+                Clearance::Hooks => return self.ask(HookTrigger::Call { call: id.clone() }),
+                Clearance::SpawnHooks => return self.ask(HookTrigger::Spawn { call: id.clone() }),
+                Clearance::HooksThatConsent => return self.ask(HookTrigger::Approval { call: id.clone() }),
                 Clearance::Consent => return self.request_approval(id),
                 Clearance::Nothing => return self.start_call(id),
                 Clearance::Refused => return,
@@ -55,7 +55,7 @@ impl Deciding<'_> {
 
 impl SessionState {
     fn clearance(&self, call: &Call) -> Clearance {
-        if call.word == Word::Unasked && self.may_want(&[HookMoment::PreToolCall], &call.tool) {
+        if call.word == Word::Unasked && self.may_want(&[HookPoint::PreToolCall], &call.tool) {
             return Clearance::Hooks;
         }
         let is_denied = matches!(call.word, Word::Deny(_));
@@ -67,7 +67,7 @@ impl SessionState {
         }
         if call.spawn == Word::Unasked
             && self.delegates(&call.tool)
-            && self.may_want(&[HookMoment::Spawn], &call.tool)
+            && self.may_want(&[HookPoint::Spawn], &call.tool)
         {
             return Clearance::SpawnHooks;
         }
@@ -86,8 +86,8 @@ impl SessionState {
 
     /// Whether hooks may approve in place of a person, or there are scripts that the approval is bound to.
     fn is_looked_at_before_consent(&self, call: &Call) -> bool {
-        self.may_want(&[HookMoment::Approval], &call.tool)
-            || self.has_hook(HookMoment::Notification)
+        self.may_want(&[HookPoint::Approval], &call.tool)
+            || self.has_hook(HookPoint::Notification)
             || scripts_named(&call.tool, &call.input).is_some()
     }
 
@@ -150,7 +150,7 @@ impl SessionState {
                 || call.paused
                 || (call.stage == Stage::Pending && call.consent == Consent::Given)
         };
-        let rests = self.stopping.as_ref().is_some_and(|outcome| !outcome.is_final());
-        rests && self.calls.iter().any(waits)
+        let suspended = self.stopping.as_ref().is_some_and(|outcome| !outcome.is_final());
+        suspended && self.calls.iter().any(waits)
     }
 }

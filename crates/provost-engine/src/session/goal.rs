@@ -25,7 +25,7 @@ impl Deciding<'_> {
         let turn = self.state.turn_checked(trigger);
         self.commit(GoalCheckStarted { trigger, turn, generation });
         match self.state.phase {
-            Phase::Wishing(_) => self.put_stop_question(),
+            Phase::CheckingStop(_) => self.put_stop_question(),
             _ => self.ask_judge(),
         }
     }
@@ -33,8 +33,8 @@ impl Deciding<'_> {
     /// Continues a verification that was interrupted.
     pub(super) fn go_on_checking(&mut self) {
         match (self.state.live_check().map(|check| check.trigger), self.state.phase) {
-            (Some(GoalTrigger::Claim), Phase::Wishing(_)) => self.wish_to_stop(),
-            (Some(_), Phase::Wishing(_)) => self.put_stop_question(),
+            (Some(GoalTrigger::Claim), Phase::CheckingStop(_)) => self.check_stop(),
+            (Some(_), Phase::CheckingStop(_)) => self.put_stop_question(),
             (Some(_), _) => self.ask_judge(),
             (None, _) => self.go_on_stopping(),
         }
@@ -57,7 +57,7 @@ impl Deciding<'_> {
                 self.go_on_checking();
             }
             Phase::Verifying => self.go_on_checking(),
-            Phase::Wishing(seq) if self.state.live_check().is_some() => {
+            Phase::CheckingStop(seq) if self.state.live_check().is_some() => {
                 self.step.close(seq);
                 match self.state.live_check().map(|check| check.trigger) {
                     // Timers of questions may have been set by the same entry.
@@ -97,11 +97,11 @@ impl Deciding<'_> {
             (GoalFinding::Achieved { .. }, GoalTrigger::Claim) => self.let_go(Verification::Passed),
             (GoalFinding::Achieved { .. }, _) if !unheard => {
                 let verdict = Verdict::find(&self.state.turn_text);
-                if matches!(self.state.phase, Phase::Wishing(_)) {
+                if matches!(self.state.phase, Phase::CheckingStop(_)) {
                     // The time limit was reached during the claim.
                     self.end_turn(0);
                 }
-                self.rest(Outcome::Completed { verdict, verification: Verification::Passed });
+                self.finish_segment(Outcome::Completed { verdict, verification: Verification::Passed });
             }
             (GoalFinding::Achieved { .. }, _) => self.go_on_unfinished(None),
             (GoalFinding::NotAchieved { reasoning, suggestions, .. }, trigger) => {
@@ -140,7 +140,7 @@ impl Deciding<'_> {
         self.end_turn(0);
         let (rounds, most) = self.state.rounds();
         if rounds >= most {
-            self.rest(Outcome::Blocked { reasons: vec![format!("judge: {reasoning}")] });
+            self.finish_segment(Outcome::Blocked { reasons: vec![format!("judge: {reasoning}")] });
         } else {
             self.next_turn();
         }
@@ -149,7 +149,7 @@ impl Deciding<'_> {
     /// Stops with `rest` or with the outcome that was requested before; otherwise continues the work.
     pub(super) fn go_on_unfinished(&mut self, rest: Option<Outcome>) {
         match rest.or_else(|| self.state.stopping.clone()) {
-            Some(outcome) => self.rest(outcome),
+            Some(outcome) => self.finish_segment(outcome),
             None => self.next_turn(),
         }
     }
@@ -186,7 +186,7 @@ impl Deciding<'_> {
         }
         match (self.state.stopping.clone(), self.state.phase) {
             (Some(_), Phase::Judging(seq)) => self.step.abort(seq),
-            (Some(outcome), Phase::Verifying | Phase::JudgeWaits(_)) => self.rest(outcome),
+            (Some(outcome), Phase::Verifying | Phase::JudgeWaits(_)) => self.finish_segment(outcome),
             (Some(_), _) => {}
             (None, _) => {
                 if self.state.calls.iter().any(|call| self.state.is_delegated(&call.id)) {

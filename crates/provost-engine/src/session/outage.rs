@@ -22,7 +22,7 @@ const SILENT_PATIENCE: u32 = 3;
 /// The model that is called, and its failures.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Asked {
+pub(super) struct ModelSelection {
     /// The model that a later change names in place of the policy's.
     #[serde(skip_serializing_if = "Option::is_none")]
     named: Option<Box<ModelPolicy>>,
@@ -50,7 +50,7 @@ struct Outage {
     suspended_at: Option<Elapsed>,
 }
 
-impl Asked {
+impl ModelSelection {
     pub(super) const fn called(&mut self, at: Elapsed) {
         self.called_at = at;
     }
@@ -134,7 +134,7 @@ impl Deciding<'_> {
         }
         match self.state.next_try_ms(&failure, self.step.now().elapsed) {
             Some(delay_ms) => self.wait_for_provider(failure, delay_ms, true),
-            None => self.rest(Outcome::Paused { why: PauseReason::Model(Box::new(trouble)) }),
+            None => self.finish_segment(Outcome::Paused { why: PauseReason::Model(Box::new(trouble)) }),
         }
     }
 
@@ -148,7 +148,7 @@ impl Deciding<'_> {
         self.open(now.timer(delay_ms));
         self.tell_of_outage(trouble, until, outage_ms.saturating_add(delay_ms), suspended);
         // No agent waits for the slot until the provider is available.
-        self.made_way();
+        self.yielded();
     }
 
     /// Reports to the run that no work is done until then, if that matters.
@@ -180,7 +180,7 @@ impl Deciding<'_> {
     /// Suspends the session for the model's error, or for a request that doesn't suit it.
     pub(super) fn suspend(&mut self, class: ErrorClass, message: impl Into<String>) {
         let trouble = self.state.trouble(&ModelFailure::new(class, message));
-        self.rest(Outcome::Paused { why: PauseReason::Model(Box::new(trouble)) });
+        self.finish_segment(Outcome::Paused { why: PauseReason::Model(Box::new(trouble)) });
     }
 
     pub(super) fn retune(&mut self, model: Option<Box<ModelPolicy>>, outage_max_ms: Option<u64>, by: &str) {

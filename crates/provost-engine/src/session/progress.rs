@@ -35,9 +35,9 @@ const RECENT_MAX: usize = 10;
 /// Fingerprints that were seen, the newest last.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-struct Seen(VecDeque<u64>);
+struct SeenNumbers(VecDeque<u64>);
 
-impl Seen {
+impl SeenNumbers {
     /// Adds a fingerprint; returns whether it is new.
     fn add(&mut self, number: u64) -> bool {
         if self.0.contains(&number) {
@@ -101,18 +101,18 @@ pub(super) struct Progress {
     passing_turns: u32,
     turn: TurnProgress,
     recent: VecDeque<TurnProgress>,
-    calls: Seen,
-    results: Seen,
+    calls: SeenNumbers,
+    results: SeenNumbers,
     /// Calls with their results, verbatim.
-    exact: Seen,
-    counts: Seen,
-    files: Seen,
+    exact: SeenNumbers,
+    counts: SeenNumbers,
+    files: SeenNumbers,
     /// Files with the number of edits that differed only in numbers.
     number_edits: VecDeque<(u64, u8)>,
     /// Turns that counted for new files alone or besides.
     new_file_turns: u32,
-    ticked: Seen,
-    stop_hooks: Seen,
+    ticked: SeenNumbers,
+    stop_hooks: SeenNumbers,
     workspace: Option<u64>,
 }
 
@@ -200,7 +200,7 @@ impl Progress {
             };
             said.rotate_left(7) ^ fingerprint([report.name.as_str(), verdict]) ^ kind_of_check(reason)
         });
-        let is_first = self.stop_hooks == Seen::default();
+        let is_first = self.stop_hooks == SeenNumbers::default();
         self.turn.checks |= self.stop_hooks.add(said) && !is_first;
     }
 

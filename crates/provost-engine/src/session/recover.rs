@@ -1,7 +1,7 @@
 //! How a session recovers when the process that performed its effects is gone.
 
 use provost_event::{
-    Budget, CallFacts, HookSubject, HooksDecided, Outcome, PauseReason, ResumeCause, Resumed, Retry,
+    Budget, CallFacts, HookTrigger, HooksDecided, Outcome, PauseReason, ResumeCause, Resumed, Retry,
     RetryCause, Seq, StopRequested, ToolStatus, Usage,
 };
 
@@ -36,12 +36,13 @@ impl Deciding<'_> {
         if self.state.closing().is_some() {
             return;
         }
-        if !matches!(lost, Phase::Wishing(seq) if asks.contains(&seq)) && self.recover_check(lost, fresh) {
+        if !matches!(lost, Phase::CheckingStop(seq) if asks.contains(&seq)) && self.recover_check(lost, fresh)
+        {
             return;
         }
         match lost {
-            Phase::Preparing(_) | Phase::Compacting(_) => self.rest_if_stopping(),
-            Phase::Wishing(seq) if asks.contains(&seq) => self.rest_if_stopping(),
+            Phase::Preparing(_) | Phase::Compacting(_) => self.finish_if_stopping(),
+            Phase::CheckingStop(seq) if asks.contains(&seq) => self.finish_if_stopping(),
             Phase::Thinking(seq) if fresh.contains(&seq) && self.state.stopping.is_none() => {}
             Phase::Thinking(seq) => {
                 self.step.close(seq);
@@ -54,7 +55,7 @@ impl Deciding<'_> {
             Phase::MakingWorktree(seq) => {
                 self.step.close(seq);
                 match self.state.stopping.clone() {
-                    Some(outcome) => self.rest(outcome),
+                    Some(outcome) => self.finish_segment(outcome),
                     None => self.make_worktree(),
                 }
             }
@@ -63,23 +64,23 @@ impl Deciding<'_> {
                 self.try_first_model_again();
                 self.next_call();
             }
-            Phase::Wishing(seq) => {
+            Phase::CheckingStop(seq) => {
                 self.step.close(seq);
                 match self.state.stopping.clone() {
-                    Some(outcome) => self.rest(outcome),
-                    None => self.wish_to_stop(),
+                    Some(outcome) => self.finish_segment(outcome),
+                    None => self.check_stop(),
                 }
             }
             Phase::Acting => self.recover_tools(running, fresh),
             Phase::Ready => self.next_call(),
-            Phase::Between => self.rest_if_stopping(),
+            Phase::Between => self.finish_if_stopping(),
             Phase::New | Phase::Verifying | Phase::Judging(_) | Phase::JudgeWaits(_) => {}
         }
     }
 
-    fn rest_if_stopping(&mut self) {
+    fn finish_if_stopping(&mut self) {
         if let Some(outcome) = self.state.stopping.clone() {
-            self.rest(outcome);
+            self.finish_segment(outcome);
         }
     }
 
@@ -88,7 +89,7 @@ impl Deciding<'_> {
         let questions = self.state.questions.clone();
         for (seq, about) in &questions {
             self.step.close(*seq);
-            let waits = matches!(about, HookSubject::Closing { .. } | HookSubject::Prompt { .. });
+            let waits = matches!(about, HookTrigger::Closing { .. } | HookTrigger::Prompt { .. });
             if self.state.stopping.is_some() && !(waits && self.state.phase != Phase::Preparing(*seq)) {
                 self.commit(HooksDecided { asked: *seq, reports: Vec::new(), scripts: None });
             } else {
@@ -105,7 +106,7 @@ impl Deciding<'_> {
                 continue;
             }
             if fresh.contains(&seq) {
-                let text = "Not run: the agent was stopped before anybody began with it.";
+                let text = "Not run: the agent was stopped before it began.";
                 self.state.held.0.insert(seq, ToolResult::without_run(ToolStatus::Cancelled, text));
             } else if !stops && self.is_idempotent(seq) {
                 self.start_again(seq);

@@ -141,7 +141,7 @@ impl Deciding<'_> {
             return false;
         }
         if idle >= most {
-            self.rest(Outcome::Paused { why: PauseReason::Stuck { turns: idle } });
+            self.finish_segment(Outcome::Paused { why: PauseReason::Stuck { turns: idle } });
             return true;
         }
         // Three fifths of them, and at least one.

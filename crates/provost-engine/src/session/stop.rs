@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use provost_event::{
-    GoalTrigger, HookMoment, HookSubject, ItemKind, OnHookError, Origin, Outcome, Seq, StopCheckCutShort,
+    GoalTrigger, HookPoint, HookTrigger, ItemKind, OnHookError, Origin, Outcome, Seq, StopCheckCutShort,
     StopHookVerdict, StopReport, StopVerdicts, SystemItem, Verdict, Verification,
 };
 
@@ -19,9 +19,9 @@ const BROKEN: &str = "this check itself couldn't be run, which says nothing of y
 
 impl Deciding<'_> {
     /// The answer has no tool calls: the agent considers its work done.
-    pub(super) fn wish_to_stop(&mut self) {
-        if self.state.has_hook(HookMoment::TurnEnd) && !self.state.told.turn_end {
-            return self.ask(HookSubject::TurnEnd { turn: self.state.next_turn() });
+    pub(super) fn check_stop(&mut self) {
+        if self.state.has_hook(HookPoint::TurnEnd) && !self.state.told.turn_end {
+            return self.ask(HookTrigger::TurnEnd { turn: self.state.next_turn() });
         }
         self.ask_stop_hooks();
     }
@@ -58,7 +58,7 @@ impl Deciding<'_> {
         if let Some(outcome) = self.state.stopping.clone().filter(|_| trigger.is_none()) {
             // The hooks may have been cut short: they are called again after a resumption.
             self.commit(StopCheckCutShort { turn: self.state.next_turn(), reports: result.reports });
-            return self.rest(outcome);
+            return self.finish_segment(outcome);
         }
         let verdicts =
             StopVerdicts { turn: self.state.next_turn(), reports: result.reports, evidence: result.evidence };
@@ -75,7 +75,7 @@ impl Deciding<'_> {
                 if is_wish {
                     self.end_turn(0);
                 }
-                self.rest(Outcome::Aborted { hook, reason });
+                self.finish_segment(Outcome::Aborted { hook, reason });
             }
             None if reasons.is_empty() => self.may_stop(verification),
             None if is_wish => self.blocked(names, reasons),
@@ -96,8 +96,8 @@ impl Deciding<'_> {
         self.commit(SystemItem { item, body, origin });
         self.end_turn(0);
         match suspends {
-            true if given_up.is_empty() => self.rest(Outcome::Blocked { reasons }),
-            true => self.rest(Outcome::Blocked { reasons: given_up }),
+            true if given_up.is_empty() => self.finish_segment(Outcome::Blocked { reasons }),
+            true => self.finish_segment(Outcome::Blocked { reasons: given_up }),
             false => self.next_turn(),
         }
     }
@@ -114,7 +114,7 @@ impl Deciding<'_> {
         if unheard || self.state.works_for_a_person() {
             self.next_turn();
         } else {
-            self.rest(Outcome::Completed { verdict, verification });
+            self.finish_segment(Outcome::Completed { verdict, verification });
         }
     }
 }
@@ -122,7 +122,7 @@ impl Deciding<'_> {
 impl SessionState {
     pub(super) fn has_stop_hooks(&self) -> bool {
         let has_own = self.policy.as_ref().is_some_and(|policy| !policy.stop_hooks.is_empty());
-        has_own || self.has_hook(HookMoment::stop(self.parent))
+        has_own || self.has_hook(HookPoint::stop(self.parent))
     }
 
     /// The objections to a stop: the hook's name, and its reason with that name, in configured order.
@@ -189,7 +189,7 @@ impl SessionState {
 
     /// Whether the effect that entry `seq` opened calls the stop hooks.
     pub(super) fn is_checked_by(&self, seq: Seq) -> bool {
-        self.phase == Phase::Wishing(seq) && self.outcome.is_none() && !self.questions.contains_key(&seq)
+        self.phase == Phase::CheckingStop(seq) && self.outcome.is_none() && !self.questions.contains_key(&seq)
     }
 }
 

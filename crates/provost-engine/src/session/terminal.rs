@@ -10,7 +10,7 @@ use super::{Deciding, Phase, SessionState};
 use crate::Effect;
 
 /// The author of an answer that was given at the terminal itself.
-const BY_TERMINAL: &str = "somebody at the terminal";
+const BY_TERMINAL: &str = "a person at the terminal";
 
 /// The state of a session's terminal.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,7 +79,7 @@ impl Deciding<'_> {
         // The last record: no process is left.
         self.commit(TerminalNoted::certain(TerminalEvent::State(TerminalState::Exited)));
         if let Some(outcome) = self.state.stopping.clone() {
-            self.come_to_rest(outcome);
+            self.close_segment(outcome);
         }
     }
 }

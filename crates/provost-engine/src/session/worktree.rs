@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Deciding, Phase, SessionState};
 use crate::event::WorktreeResult;
-use crate::{Effect, Untouched, WorktreeCheck, WorktreeOrder};
+use crate::{CleanWorktree, Effect, WorktreeCheck, WorktreeOrder};
 
 /// The state of a session's worktree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,9 +17,9 @@ pub(super) struct OwnTree {
     worktree: Worktree,
     made: Option<WorktreeMade>,
     /// The entry that requested the inspection, while that is pending, and what happens to an unchanged worktree.
-    asked: Option<(Seq, Untouched)>,
+    asked: Option<(Seq, CleanWorktree)>,
     /// The same for the last inspection, until the session is resumed.
-    found: Option<(Untouched, WorktreeLeft)>,
+    found: Option<(CleanWorktree, WorktreeLeft)>,
 }
 
 impl OwnTree {
@@ -56,7 +56,7 @@ impl Deciding<'_> {
             }
         };
         match self.state.stopping.clone().or(failed) {
-            Some(outcome) => self.rest(outcome),
+            Some(outcome) => self.finish_segment(outcome),
             None => self.next_turn(),
         }
     }
@@ -119,7 +119,7 @@ impl Deciding<'_> {
         self.step.close(seq);
         self.commit(WorktreeFound { left });
         if let Some(outcome) = self.state.stopping.clone() {
-            self.come_to_rest(outcome);
+            self.close_segment(outcome);
         }
     }
 }
@@ -170,8 +170,8 @@ impl SessionState {
 
     fn is_to_ask_about_worktree(&self, outcome: &Outcome) -> bool {
         let Some((tree, _)) = self.made_worktree() else { return false };
-        let known = tree.found.as_ref().map(|(untouched, _)| *untouched);
-        untouched_at(outcome).is_some_and(|wanted| known.is_none_or(|known| known < wanted))
+        let known = tree.found.as_ref().map(|(when_clean, _)| *when_clean);
+        clean_worktree_at(outcome).is_some_and(|wanted| known.is_none_or(|known| known < wanted))
     }
 
     fn worktree_check(&self) -> Option<WorktreeCheck> {
@@ -182,7 +182,7 @@ impl SessionState {
             branch: tree.worktree.branch.clone(),
             repository: made.repository.clone(),
             commit: made.commit.clone(),
-            untouched: tree.asked?.1,
+            when_clean: tree.asked?.1,
         })
     }
 
@@ -191,7 +191,7 @@ impl SessionState {
         let path = self.policy.as_ref()?.workspace.display();
         let report = match &tree.found.as_ref()?.1 {
             WorktreeLeft::Removed => "It changed nothing in its git worktree, which is removed.".to_owned(),
-            WorktreeLeft::Untouched => format!("It changed nothing in its git worktree {path}."),
+            WorktreeLeft::Clean => format!("It changed nothing in its git worktree {path}."),
             WorktreeLeft::Changed { branch, commits, summary, uncommitted } => {
                 let branch = match branch {
                     Some(branch) => format!("branch {branch}"),
@@ -228,14 +228,14 @@ impl SessionState {
 
     pub(super) fn worktree_asked(&mut self, asked: &WorktreeAsked) {
         self.stopping = Some(asked.outcome.clone());
-        if let (Some(tree), Some(untouched)) = (&mut self.tree, untouched_at(&asked.outcome)) {
-            tree.asked = Some((self.head, untouched));
+        if let (Some(tree), Some(when_clean)) = (&mut self.tree, clean_worktree_at(&asked.outcome)) {
+            tree.asked = Some((self.head, when_clean));
         }
     }
 
     pub(super) fn worktree_found(&mut self, found: &WorktreeFound) {
         if let Some(tree) = &mut self.tree {
-            tree.found = tree.asked.take().map(|(_, untouched)| (untouched, found.left.clone()));
+            tree.found = tree.asked.take().map(|(_, when_clean)| (when_clean, found.left.clone()));
         }
     }
 
@@ -256,19 +256,19 @@ impl SessionState {
 
 /// What happens to an unchanged worktree when its session stops with `outcome`; `None` if the worktree isn't
 /// reported then.
-fn untouched_at(outcome: &Outcome) -> Option<Untouched> {
+fn clean_worktree_at(outcome: &Outcome) -> Option<CleanWorktree> {
     match outcome {
         Outcome::Completed { .. }
         | Outcome::Aborted { .. }
         | Outcome::Cancelled { .. }
-        | Outcome::Failed { .. } => Some(Untouched::Goes),
-        Outcome::BudgetExhausted(_) | Outcome::Blocked { .. } => Some(Untouched::Stays),
+        | Outcome::Failed { .. } => Some(CleanWorktree::Goes),
+        Outcome::BudgetExhausted(_) | Outcome::Blocked { .. } => Some(CleanWorktree::Stays),
         Outcome::Paused { why } => match why {
             PauseReason::RepeatedCall { .. }
             | PauseReason::ToolFailures { .. }
             | PauseReason::Unanswered { .. }
-            | PauseReason::Stuck { .. } => Some(Untouched::Stays),
-            PauseReason::Model(trouble) if !trouble.cause().is_outside() => Some(Untouched::Stays),
+            | PauseReason::Stuck { .. } => Some(CleanWorktree::Stays),
+            PauseReason::Model(trouble) if !trouble.cause().is_outside() => Some(CleanWorktree::Stays),
             PauseReason::Model(_)
             | PauseReason::Asked { .. }
             | PauseReason::CrashLoop { .. }

@@ -110,11 +110,8 @@ fn a_wait_of_five_seconds_is_five_seconds() {
 fn a_question_waits_for_its_answer_as_long_as_it_says() {
     let asking = || {
         let mut policy = without_hooks();
-        policy.agent.permissions = PermissionPolicy {
-            otherwise: Permission::Ask,
-            approval_timeout_ms: 60_000,
-            ..Default::default()
-        };
+        policy.agent.permissions =
+            PermissionPolicy { default: Permission::Ask, approval_timeout_ms: 60_000, ..Default::default() };
         policy
     };
     check(asking, |world, jump_ms| {

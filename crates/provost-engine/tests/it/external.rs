@@ -46,7 +46,7 @@ fn program() -> RunPolicy {
 
 fn asking() -> RunPolicy {
     let mut policy = program();
-    policy.agent.permissions.otherwise = Permission::Ask;
+    policy.agent.permissions.default = Permission::Ask;
     policy
 }
 
@@ -188,13 +188,13 @@ fn what_the_program_asks_passes_the_gate() {
             terminal_noted was told: the goal
             assistant_message ToolUse 1 blocks
             permission_decided c1 Ask
-            approval_requested c1: somebody must agree to calls that no pattern speaks of
+            approval_requested c1: calls that match no pattern need approval
             approval_resolved #7 Allow { scope: Once, pattern: None } by a person
             tool_started c1
             tool_finished c1 Ok: answered: yes
             turn_ended
             model_called turn 2 call 2 attempt 1
-              → #12 think (turn 2, cap 1)
+              → #12 call model (turn 2, cap 1)
         "#]],
     );
 }
@@ -215,12 +215,12 @@ fn a_refused_question_is_answered_by_the_next_exchange() {
             terminal_noted was told: the goal
             assistant_message ToolUse 1 blocks
             permission_decided c1 Ask
-            approval_requested c1: somebody must agree to calls that no pattern speaks of
+            approval_requested c1: calls that match no pattern need approval
             approval_resolved #7 Deny { reason: "not today" } by a person
             tool_finished c1 Denied: Denied by a person: not today
             turn_ended
             model_called turn 2 call 2 attempt 1
-              → #11 think (turn 2, cap 1)
+              → #11 call model (turn 2, cap 1)
         "#]],
     );
 }
@@ -293,7 +293,7 @@ fn a_pause_ends_the_program_and_a_resume_begins_another_exchange() {
             paused: paused by a person
             resumed
             model_called turn 1 call 2 attempt 1
-              → #11 think (turn 1, cap 1)
+              → #11 call model (turn 1, cap 1)
         "#]],
     );
 }
@@ -421,7 +421,7 @@ fn where_a_person_works_it_is_over_when_the_program_ends() {
 }
 
 #[test]
-fn a_program_hears_nothing_of_windows_limits_and_last_words() {
+fn a_program_hears_nothing_of_windows_limits_and_final_summary() {
     let mut policy = program();
     policy.agent.limits.turns_max = 2;
     policy.agent.model.window_tokens = Some(10);
@@ -433,7 +433,10 @@ fn a_program_hears_nothing_of_windows_limits_and_last_words() {
     }
     world.close(Some(Exit::Code(0)));
     let kinds = world.session_log().iter().map(|record| record.entry.kind()).collect::<Vec<_>>();
-    assert!(!kinds.iter().any(|kind| ["compacted", "system_item", "wrapped_up"].contains(kind)), "{kinds:?}");
+    assert!(
+        !kinds.iter().any(|kind| ["compacted", "system_item", "final_summary_finished"].contains(kind)),
+        "{kinds:?}"
+    );
     assert!(matches!(world.outcome(), Some(Outcome::BudgetExhausted(_))), "{:?}", world.outcome());
 }
 

@@ -149,7 +149,7 @@ impl Stage {
     }
 
     fn say(&mut self, step: &str, text: &str) {
-        let (key, seq) = self.effect(step, |effect| matches!(effect, Effect::Think(_)));
+        let (key, seq) = self.effect(step, |effect| matches!(effect, Effect::CallModel(_)));
         let content = vec![Block::Text(text.to_owned())];
         let usage = Usage { input_tokens: 50, output_tokens: 50, ..Usage::default() };
         let answer = Answer { cost: None, content, usage, model: "m".to_owned(), stop: StopReason::EndTurn };
@@ -157,7 +157,7 @@ impl Stage {
     }
 
     fn fail(&mut self, step: &str) {
-        let (key, seq) = self.effect(step, |effect| matches!(effect, Effect::Think(_)));
+        let (key, seq) = self.effect(step, |effect| matches!(effect, Effect::CallModel(_)));
         let failure = ModelFailure::new(ErrorClass::Program, "it crashed");
         self.post(key, SessionEvent::ModelFailed { seq, failure }.into());
     }
@@ -203,19 +203,19 @@ impl Stage {
     fn news(&mut self) -> String {
         let log = self.logs.get(&RUN.into()).map(Vec::as_slice).unwrap_or_default();
         let names = log.iter().filter_map(|record| match &record.entry {
-            Entry::ChildSpawned(entry) => Some((entry.child, entry.brief.name.clone())),
+            Entry::AgentSpawned(entry) => Some((entry.child, entry.brief.name.clone())),
             _ => None,
         });
         let names = names.collect::<BTreeMap<_, _>>();
         let mut text = String::new();
         for record in log.iter().skip(self.shown) {
             let _ = match &record.entry {
-                Entry::ChildSpawned(entry) => {
+                Entry::AgentSpawned(entry) => {
                     let slot = format!("{:?}", entry.slot).to_lowercase();
                     write!(text, "{}? ({}) ", entry.brief.name, slot.split('(').next().unwrap_or_default())
                 }
-                Entry::ChildStarted(entry) => write!(text, "{}! ", names[&entry.child]),
-                Entry::ChildPaused(entry) => write!(text, "{} rests ", names[&entry.child]),
+                Entry::AgentStarted(entry) => write!(text, "{}! ", names[&entry.child]),
+                Entry::AgentSuspended(entry) => write!(text, "{} is suspended ", names[&entry.child]),
                 Entry::AgentRetryScheduled(entry) => {
                     write!(
                         text,
@@ -264,7 +264,7 @@ fn steps_run_as_soon_as_what_they_need_is_done() {
 fn steps_wait_for_slots_the_urgent_first() {
     let urgent = StepPolicy { priority: Priority::High, ..step("urgent", &[]) };
     let mut stage = Stage::start(policy(1, vec![step("one", &[]), step("two", &[]), urgent]));
-    assert_eq!(stage.news(), "urgent? (free) one? (inline) two? (inline) urgent!");
+    assert_eq!(stage.news(), "urgent? (free) one? (queued) two? (queued) urgent!");
     stage.say("urgent", "ok");
     assert_eq!(stage.news(), "urgent done one!");
     stage.say("one", "ok");
@@ -273,11 +273,11 @@ fn steps_wait_for_slots_the_urgent_first() {
 }
 
 #[test]
-fn an_urgent_step_has_another_make_way() {
+fn an_urgent_step_has_another_yield() {
     let urgent = StepPolicy { priority: Priority::High, ..step("urgent", &["first"]) };
     let mut stage =
         Stage::start(policy(2, vec![step("first", &[]), step("slow", &[]), step("next", &[]), urgent]));
-    assert_eq!(stage.news(), "first? (free) slow? (free) next? (inline) first! slow!");
+    assert_eq!(stage.news(), "first? (free) slow? (free) next? (queued) first! slow!");
     stage.say("first", "ok");
     assert_eq!(stage.news(), "first done urgent? (after) next!");
     for name in ["slow", "next"] {
@@ -423,7 +423,7 @@ fn a_step_that_judges_its_own_work_as_failed_has_failed() {
 fn a_pause_rests_all_steps_and_a_resume_goes_on_with_them() {
     let mut stage = Stage::start(policy(1, vec![step("a", &[]), step("b", &[]), step("c", &["a"])]));
     stage.run_event(RunEvent::Pause { agent: None, by: "somebody".to_owned() });
-    assert_eq!(stage.news(), "a? (free) b? (inline) a! a rests paused");
+    assert_eq!(stage.news(), "a? (free) b? (queued) a! a is suspended paused");
     assert_eq!(stage.outcome(), "paused by somebody");
     assert_eq!(stage.open, BTreeMap::new());
     stage.resume();
@@ -453,7 +453,7 @@ fn a_cancel_ends_the_run_however_its_steps_stand() {
     let steps = vec![asks, step("b", &[]), step("c", &["a"])];
     let mut at_work = Stage::start(policy(1, steps.clone()));
     at_work.cancel();
-    assert_eq!(at_work.news(), "a? (free) b? (inline) a! ended: cancelled");
+    assert_eq!(at_work.news(), "a? (free) b? (queued) a! ended: cancelled");
     let mut asking = Stage::start(policy(8, steps));
     asking.fail("a");
     asking.say("b", "ok");
@@ -482,7 +482,7 @@ fn a_step_that_somebody_cancels_has_failed_and_is_not_tried_again() {
 fn a_paused_step_rests_the_run_once_nothing_else_is_left() {
     let mut stage = Stage::start(policy(8, vec![step("a", &[]), step("b", &[]), step("c", &["a"])]));
     stage.run_event(RunEvent::Pause { agent: Some(1), by: "somebody".to_owned() });
-    assert_eq!(stage.news(), "a? (free) b? (free) a! b! a rests");
+    assert_eq!(stage.news(), "a? (free) b? (free) a! b! a is suspended");
     stage.say("b", "ok");
     assert_eq!(stage.news(), "b done paused");
     stage.resume();

@@ -1,6 +1,6 @@
 //! A run that continues another conversation: what it takes over, what begins anew, and what both logs contain.
 
-use provost_engine::{Actor, Answer, ForkWish, RunEvent, SessionEvent};
+use provost_engine::{Actor, Answer, RunEvent, RunForkRequest, SessionEvent};
 use provost_event::{
     ActorKey, Block, Entry, ForkBase, Record, RunId, Seq, SessionFork, SessionId, StopReason, ToolStatus,
 };
@@ -23,7 +23,7 @@ fn fork_at(world: &World, at: Seq) -> SessionFork {
 }
 
 fn fork(world: &mut World, at: Seq, text: Option<&str>) {
-    let wish = ForkWish {
+    let wish = RunForkRequest {
         goal: "more".to_owned(),
         agent_goal: "the goal".to_owned(),
         policy: without_hooks(),

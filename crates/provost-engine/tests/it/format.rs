@@ -7,7 +7,7 @@ use expect_test::expect_file;
 use provost_engine::{Actor, Effect, RunEvent, SessionEvent, ToolResult, WorktreeResult};
 use provost_event::{
     ActorKey, ApprovalAnswer, ApprovalScope, BlobId, Block, Budget, CompactionKind, Entry, ErrorClass,
-    GoalPolicy, HookContract, HookDecision, HookMoment, HookProgram, HookReport, Image, ImageKind, Isolation,
+    GoalPolicy, HookContract, HookDecision, HookPoint, HookProgram, HookReport, Image, ImageKind, Isolation,
     Outcome, Plan, PlanItem, PlanStatus, Priority, Purpose, Record, RunPolicy, RunPolicyChanged,
     StopHookVerdict, StopReason, SupervisorError, ToolStatus, Usage, WorktreeLeft, WorktreeMade,
 };
@@ -15,7 +15,7 @@ use provost_event::{
 use crate::external;
 use crate::flow;
 use crate::forks;
-use crate::goals::{failed, judge, no, nonsense, timeout, yes};
+use crate::goals::{failed, judge, malformed, no, timeout, yes};
 use crate::goals_tree::{judged_policy, say_of};
 use crate::tree_world::{self, Tree};
 use crate::world::{ROOT, RUN, World, guarded, policy, report, without_hooks};
@@ -60,7 +60,7 @@ fn eventful_run() -> World {
         turns_max: Some(20),
         text: None,
     });
-    while !world.thinks_for(Purpose::WrapUp) {
+    while !world.calls_model_for(Purpose::FinalSummary) {
         world.call(&[("read", "{\"path\":\"b\"}")]);
         world.finish_first("b");
     }
@@ -105,7 +105,7 @@ fn long_run() -> World {
         world.finish_first(output);
     };
     for n in 0..100 {
-        if world.thinks_for(Purpose::Summary) {
+        if world.calls_model_for(Purpose::Summary) {
             let Some(answer) = answers.next() else { break };
             world.say(answer);
             continue;
@@ -115,7 +115,7 @@ fn long_run() -> World {
             _ => {
                 let text = Block::Text(words(25));
                 world.answer(vec![text], StopReason::OutputCap);
-                if world.thinks_for(Purpose::Turn) {
+                if world.calls_model_for(Purpose::Turn) {
                     read(&mut world, n, "short");
                 }
             }
@@ -133,7 +133,7 @@ fn long_run() -> World {
 
 /// A run with decisions of hooks, permissions and a person.
 fn gated_run() -> World {
-    let mut policy = guarded(&[HookMoment::PreToolCall, HookMoment::PromptSubmit, HookMoment::SessionEnd]);
+    let mut policy = guarded(&[HookPoint::PreToolCall, HookPoint::PromptSubmit, HookPoint::SessionEnd]);
     policy.observers = vec!["trace".to_owned()];
     let (hook, permissions) = (&mut policy.agent.hooks[0], &mut policy.agent.permissions);
     hook.matcher = Some("Bash".to_owned());
@@ -143,18 +143,18 @@ fn gated_run() -> World {
     permissions.ask = vec!["shell".to_owned()];
     permissions.deny = vec!["edit".to_owned()];
     let mut world = World::start(policy);
-    world.hear(HookDecision::Continue);
+    world.answer_hook(HookDecision::Continue);
     world.call(&[("shell", "{\"command\":\"make\"}"), ("edit", "{\"path\":\"a\"}")]);
-    let (seq, _) = world.consults()[0].clone();
+    let (seq, _) = world.hook_calls()[0].clone();
     let reminders = vec!["use the cache".to_owned()];
     let note = Some("a note".to_owned());
-    let said = HookReport { reminders, note, ..report(HookMoment::PreToolCall, HookDecision::Allow) };
+    let said = HookReport { reminders, note, ..report(HookPoint::PreToolCall, HookDecision::Allow) };
     world.session_event(SessionEvent::HooksAnswered { seq, reports: vec![said], scripts: None });
     let (scope, pattern) = (ApprovalScope::Run, Some("shell(make)".to_owned()));
     world.resolve(ApprovalAnswer::Allow { scope, pattern });
     world.finish_first("made");
     world.say("done");
-    world.hear(HookDecision::Continue);
+    world.answer_hook(HookDecision::Continue);
     world
 }
 
@@ -256,8 +256,8 @@ fn verify_in_vain(tree: &mut Tree) {
         tree.finish(0, ToolStatus::Ok, "read");
     };
     read(tree, "{\"n\":1}");
-    say_of(tree, 0, nonsense());
-    say_of(tree, 0, nonsense());
+    say_of(tree, 0, malformed());
+    say_of(tree, 0, malformed());
     say_of(tree, 0, timeout());
     read(tree, "{\"n\":2}");
     tree.say(0, "That is how far I came.");

@@ -3,7 +3,7 @@
 use expect_test::{Expect, expect};
 use provost_engine::{RunEvent, SessionEvent};
 use provost_event::{
-    ApprovalAnswer, ApprovalScope, Budget, EffectId, ErrorClass, HookDecision as Say, HookMoment as At,
+    ApprovalAnswer, ApprovalScope, Budget, EffectId, ErrorClass, HookDecision as Say, HookPoint as At,
     OnFailure, Outcome, RunPolicy, StopReason, ToolStatus, Unanswered,
 };
 
@@ -46,9 +46,9 @@ fn a_session_s_hooks_are_asked_in_this_order_before_the_first_call() {
     check(
         guarded(&[At::PreLlmRequest, At::PromptSubmit, At::SessionStart]),
         |w| {
-            w.hear(Say::Continue);
-            w.hear(Say::Continue);
-            w.hear(Say::Continue);
+            w.answer_hook(Say::Continue);
+            w.answer_hook(Say::Continue);
+            w.answer_hook(Say::Continue);
         },
         expect![[r#"
             session_started
@@ -59,7 +59,7 @@ fn a_session_s_hooks_are_asked_in_this_order_before_the_first_call() {
             hooks_asked pre_llm_request
             hooks_decided #6 Continue
             model_called turn 1 call 1 attempt 1
-              → #8 think (turn 1, cap 1000)
+              → #8 call model (turn 1, cap 1000)
         "#]],
     );
 }
@@ -68,7 +68,7 @@ fn a_session_s_hooks_are_asked_in_this_order_before_the_first_call() {
 fn a_refused_goal_ends_the_run_before_anything_is_asked_of_the_model() {
     check(
         guarded(&[At::PromptSubmit]),
-        |w| w.hear(no("rude")),
+        |w| w.answer_hook(no("rude")),
         expect![[r#"
         session_started
         hooks_asked prompt_submit
@@ -84,11 +84,11 @@ fn a_refused_prompt_is_kept_from_the_model_and_the_run_goes_on() {
     check(
         guarded(&[At::PromptSubmit]),
         |w| {
-            w.hear(Say::Continue);
+            w.answer_hook(Say::Continue);
             w.run_event(RunEvent::Say { agent: 0, text: "psst".into(), by: "somebody".into() });
-            w.hear(no("rude"));
+            w.answer_hook(no("rude"));
             w.run_event(RunEvent::Say { agent: 0, text: "please".into(), by: "somebody".into() });
-            w.hear(Say::Continue);
+            w.answer_hook(Say::Continue);
             w.say("done");
         },
         expect![[r#"
@@ -104,7 +104,7 @@ fn a_refused_prompt_is_kept_from_the_model_and_the_run_goes_on() {
             assistant_message EndTurn 1 blocks
             turn_ended
             model_called turn 2 call 2 attempt 1
-              → #12 think (turn 2, cap 1000)
+              → #12 call model (turn 2, cap 1000)
         "#]],
     );
 }
@@ -114,10 +114,10 @@ fn what_is_said_before_the_end_is_waited_for() {
     check(
         guarded(&[At::PromptSubmit]),
         |w| {
-            w.hear(Say::Continue);
+            w.answer_hook(Say::Continue);
             w.run_event(RunEvent::Say { agent: 0, text: "one more".into(), by: "somebody".into() });
             w.say("done");
-            w.hear(Say::Continue);
+            w.answer_hook(Say::Continue);
         },
         expect![[r#"
             session_started
@@ -130,7 +130,7 @@ fn what_is_said_before_the_end_is_waited_for() {
             hooks_decided #5 Continue
             user_message
             model_called turn 2 call 2 attempt 1
-              → #10 think (turn 2, cap 1000)
+              → #10 call model (turn 2, cap 1000)
         "#]],
     );
 }
@@ -141,8 +141,8 @@ fn a_denied_call_has_a_result_that_says_so_and_the_others_run() {
         guarded(&[At::PreToolCall]),
         |w| {
             w.call(&[("shell", "{}"), ("read", "{}")]);
-            w.hear(no("never shell"));
-            w.hear(Say::Continue);
+            w.answer_hook(no("never shell"));
+            w.answer_hook(Say::Continue);
         },
         expect![[r#"
             session_started
@@ -166,7 +166,7 @@ fn a_hook_that_gives_no_answer_counts_as_its_policy_says() {
         policy.agent.hooks[0].on_failure = on_failure;
         let mut world = World::start(policy);
         world.call(&[("shell", "{}")]);
-        world.hear(Say::Failed("it panicked".into()));
+        world.answer_hook(Say::Failed("it panicked".into()));
         let told = world.news();
         assert!(told.contains(status), "{told}");
     }
@@ -178,11 +178,11 @@ fn a_hook_pauses_at_a_call_which_is_asked_about_again_when_the_run_goes_on() {
         guarded(&[At::PreToolCall]),
         |w| {
             w.call(&[("read", "{}"), ("read", "{\"b\":1}"), ("shell", "{}")]);
-            w.hear(Say::Continue);
-            w.hear(Say::Pause("look first".into()));
+            w.answer_hook(Say::Continue);
+            w.answer_hook(Say::Pause("look first".into()));
             w.finish_first("a");
             resume(w);
-            w.hear(Say::Continue);
+            w.answer_hook(Say::Continue);
         },
         expect![[r#"
             session_started
@@ -211,8 +211,8 @@ fn a_hook_ends_the_run_at_a_call() {
         guarded(&[At::PreToolCall, At::Abort, At::SessionEnd]),
         |w| {
             w.call(&[("read", "{}"), ("shell", "{}")]);
-            w.hear(Say::Abort("no more".into()));
-            w.hear(Say::Continue);
+            w.answer_hook(Say::Abort("no more".into()));
+            w.answer_hook(Say::Continue);
         },
         expect![[r#"
             session_started
@@ -238,8 +238,8 @@ fn results_and_batches_are_looked_at_before_the_next_turn() {
         |w| {
             w.call(&[("read", "{}"), ("nothing", "{}")]);
             w.finish_first("a");
-            w.hear(Say::Continue);
-            w.hear(Say::Continue);
+            w.answer_hook(Say::Continue);
+            w.answer_hook(Say::Continue);
         },
         expect![[r#"
             session_started
@@ -254,7 +254,7 @@ fn results_and_batches_are_looked_at_before_the_next_turn() {
             hooks_decided #9 Continue
             turn_ended
             model_called turn 2 call 2 attempt 1
-              → #12 think (turn 2, cap 1000)
+              → #12 call model (turn 2, cap 1000)
         "#]],
     );
 }
@@ -262,7 +262,7 @@ fn results_and_batches_are_looked_at_before_the_next_turn() {
 #[test]
 fn a_hook_s_reminder_is_an_item_that_the_next_call_sends() {
     let mut world = World::start(guarded(&[At::PreLlmRequest]));
-    let (seq, _) = world.consults()[0].clone();
+    let (seq, _) = world.hook_calls()[0].clone();
     let mut said = report(At::PreLlmRequest, Say::Continue);
     said.reminders = vec!["mind the budget".to_owned()];
     world.session_event(SessionEvent::HooksAnswered { seq, reports: vec![said], scripts: None });
@@ -272,7 +272,7 @@ fn a_hook_s_reminder_is_an_item_that_the_next_call_sends() {
         system_item Reminder
         hooks_decided #2 Continue
         model_called turn 1 call 1 attempt 1
-          → #5 think (turn 1, cap 1000)
+          → #5 call model (turn 1, cap 1000)
     "#]]
     .assert_eq(&world.news());
 }
@@ -283,7 +283,7 @@ fn a_turn_s_end_may_pause_and_isn_t_asked_about_twice() {
         guarded(&[At::TurnEnd]),
         |w| {
             w.say("done");
-            w.hear(Say::Pause(String::new()));
+            w.answer_hook(Say::Pause(String::new()));
             resume(w);
         },
         expect![[r#"
@@ -308,8 +308,8 @@ fn a_compaction_may_be_refused() {
             w.call(&[("read", "{}")]);
             w.finish_first(&"x".repeat(20_000));
             w.fail(ErrorClass::ContextTooLong, None);
-            w.hear(Say::Continue);
-            w.hear(Say::Continue);
+            w.answer_hook(Say::Continue);
+            w.answer_hook(Say::Continue);
         },
         expect![[r#"
             session_started
@@ -326,14 +326,14 @@ fn a_compaction_may_be_refused() {
             hooks_asked post_compact
             hooks_decided #12 Continue
             model_called turn 2 call 3 attempt 1
-              → #14 think (turn 2, cap 1000)
+              → #14 call model (turn 2, cap 1000)
         "#]],
     );
     let mut world = World::start(guarded(&[At::PreCompact]));
     world.call(&[("read", "{}")]);
     world.finish_first(&"x".repeat(20_000));
     world.fail(ErrorClass::ContextTooLong, None);
-    world.hear(no("keep it"));
+    world.answer_hook(no("keep it"));
     assert_eq!(trouble(&world), Some(ErrorClass::ContextExhausted));
 }
 
@@ -346,9 +346,9 @@ fn a_stop_ends_the_questions_and_the_deadline_too() {
         |w| {
             w.call(&[("shell", "{}")]);
             w.tick();
-            w.hear(Say::Failed("cancelled".into()));
+            w.answer_hook(Say::Failed("cancelled".into()));
             w.answer(vec![provost_event::Block::Text("that far".into())], StopReason::EndTurn);
-            w.hear(Say::Continue);
+            w.answer_hook(Say::Continue);
         },
         expect![[r#"
             session_started
@@ -359,8 +359,8 @@ fn a_stop_ends_the_questions_and_the_deadline_too() {
             hooks_decided #4 Failed("cancelled")
             tool_finished c1 Cancelled: Not run: the agent was stopped before this call's turn came.
             turn_ended
-            model_called turn 1 call 2 attempt 1 for WrapUp
-            wrapped_up: that far
+            model_called turn 1 call 2 attempt 1 for FinalSummary
+            final_summary_finished: that far
             hooks_asked notification
             hooks_decided #11 Continue
             paused: Time budget used up: 4.5 s of 5.0 s
@@ -375,7 +375,7 @@ fn after_a_crash_the_hooks_are_asked_once_more() {
         |w| {
             w.call(&[("shell", "{}")]);
             w.run_event(RunEvent::Recover { fresh: Vec::new() });
-            w.hear(Say::Continue);
+            w.answer_hook(Say::Continue);
         },
         expect![[r#"
             session_started
@@ -404,7 +404,7 @@ fn somebody_is_asked_and_the_call_runs_once_after_yes() {
             model_called turn 1 call 1 attempt 1
             assistant_message ToolUse 2 blocks
             permission_decided c1 Ask
-            approval_requested c1: `ask shell` wants somebody to agree to it
+            approval_requested c1: `ask shell` requires approval
             approval_resolved #5 Allow { scope: Once, pattern: None } by a person
             tool_started c1
             tool_finished c1 Ok: ran
@@ -440,12 +440,12 @@ fn nobody_s_answer_in_time_is_no() {
             model_called turn 1 call 1 attempt 1
             assistant_message ToolUse 1 blocks
             permission_decided c1 Ask
-            approval_requested c1: `ask shell` wants somebody to agree to it
-            approval_resolved #5 Deny { reason: "nobody answered in time" } by nobody (timeout)
-            tool_finished c1 Denied: Denied: nobody answered in time.
+            approval_requested c1: `ask shell` requires approval
+            approval_resolved #5 Deny { reason: "no answer in time" } by timeout
+            tool_finished c1 Denied: Denied: no answer in time.
             turn_ended
             model_called turn 2 call 2 attempt 1
-              → #9 think (turn 2, cap 1000)
+              → #9 call model (turn 2, cap 1000)
         "#]],
     );
 }
@@ -471,7 +471,7 @@ fn or_lets_the_run_rest_with_the_question_open() {
             tool_started c1
             tool_finished c1 Ok: a
             permission_decided c2 Ask
-            approval_requested c2: `ask shell` wants somebody to agree to it
+            approval_requested c2: `ask shell` requires approval
             stop_requested: a `shell` call waits for approval
             paused: a `shell` call waits for approval
             approval_resolved #8 Allow { scope: Once, pattern: None } by a person
@@ -498,7 +498,7 @@ fn a_question_outlives_a_crash_and_a_pause() {
             model_called turn 1 call 1 attempt 1
             assistant_message ToolUse 1 blocks
             permission_decided c1 Ask
-            approval_requested c1: `ask shell` wants somebody to agree to it
+            approval_requested c1: `ask shell` requires approval
             resumed
             stop_requested: paused by a person
             paused: paused by a person
@@ -554,9 +554,9 @@ fn what_is_agreed_to_for_the_run_answers_its_like() {
             model_called turn 1 call 1 attempt 1
             assistant_message ToolUse 2 blocks
             permission_decided c1 Ask
-            approval_requested c1: `ask read` wants somebody to agree to it
+            approval_requested c1: `ask read` requires approval
             permission_decided c2 Ask
-            approval_requested c2: `ask read` wants somebody to agree to it
+            approval_requested c2: `ask read` requires approval
             approval_resolved #5 Allow { scope: Run, pattern: Some("read({})") } by a person
             approval_resolved #7 Allow { scope: Once, pattern: None } by a person (with #5)
             tool_started c1
@@ -594,7 +594,7 @@ fn the_most_restrictive_wins() {
     for (what, policy, said, expected) in rows {
         let mut world = World::start(policy);
         world.call(&[("shell", "{}")]);
-        world.hear(said);
+        world.answer_hook(said);
         let told = world.news();
         assert!(told.contains(expected), "{what}: {told}");
     }
@@ -603,13 +603,13 @@ fn the_most_restrictive_wins() {
 #[test]
 fn a_hook_s_yes_lifts_only_the_question_that_no_pattern_asks() {
     let mut by_default = guarded(&[At::PreToolCall]);
-    by_default.agent.permissions.otherwise = provost_event::Permission::Ask;
+    by_default.agent.permissions.default = provost_event::Permission::Ask;
     let mut by_pattern = by_default.clone();
     by_pattern.agent.permissions.ask = vec!["shell".to_owned()];
     for (policy, asked) in [(by_default, false), (by_pattern, true)] {
         let mut world = World::start(policy);
         world.call(&[("shell", "{}")]);
-        world.hear(Say::Allow);
+        world.answer_hook(Say::Allow);
         assert_eq!(!world.approvals().is_empty(), asked);
     }
 }
@@ -620,9 +620,9 @@ fn a_hook_s_yes_doesn_t_lift_the_question_about_a_command_that_can_t_be_read() {
     policy.agent.permissions.ask = vec!["shell(rm *)".to_owned()];
     let mut world = World::start(policy);
     world.call(&[("shell", r#"{"command":"$(cat what) -rf x"}"#)]);
-    world.hear(Say::Allow);
+    world.answer_hook(Say::Allow);
     // The files that it may run are looked at first; no hook is called for that.
-    world.hear(Say::Continue);
+    world.answer_hook(Say::Continue);
     assert_eq!(world.approvals().len(), 1, "{}", world.news());
 }
 
@@ -632,8 +632,8 @@ fn consent_for_all_calls_that_a_rule_asks_about_doesn_t_answer_a_hook_s_question
     policy.agent.permissions.ask = vec!["read".to_owned()];
     let mut world = World::start(policy);
     world.call(&[("read", "{}"), ("read", "{}")]);
-    world.hear(Say::Continue);
-    world.hear(Say::Ask("this one I want a person to see".into()));
+    world.answer_hook(Say::Continue);
+    world.answer_hook(Say::Ask("this one I want a person to see".into()));
     let open = world.approvals();
     assert_eq!(open.len(), 2);
     let pattern = Some(open[0].pattern.clone());
@@ -650,7 +650,7 @@ fn a_hook_may_consent_in_somebody_s_place() {
         policy.agent.permissions.ask = vec!["shell".to_owned()];
         let mut world = World::start(policy);
         world.call(&[("shell", "{}")]);
-        world.hear(said);
+        world.answer_hook(said);
         let told = world.news();
         assert!(told.contains(expected), "{told}");
     }
@@ -670,11 +670,11 @@ fn a_cancelled_run_at_rest_answers_all_its_calls() {
             model_called turn 1 call 1 attempt 1
             assistant_message ToolUse 2 blocks
             permission_decided c1 Ask
-            approval_requested c1: `ask shell` wants somebody to agree to it
+            approval_requested c1: `ask shell` requires approval
             stop_requested: paused by a person
             paused: paused by a person
             resumed
-            approval_resolved #5 Deny { reason: "the agent was stopped before somebody answered" } by Provost
+            approval_resolved #5 Deny { reason: "the agent was stopped before an answer came" } by Provost
             tool_finished c1 Cancelled: Not run: the agent was stopped before this call's turn came.
             tool_finished c2 Cancelled: Not run: the agent was stopped before this call's turn came.
             turn_ended
@@ -689,7 +689,7 @@ fn the_end_is_told_before_it_comes() {
         guarded(&[At::SessionEnd, At::Notification]),
         |w| {
             w.answer(vec![provost_event::Block::Text("done".into())], StopReason::EndTurn);
-            w.hear(Say::Continue);
+            w.answer_hook(Say::Continue);
         },
         expect![[r#"
             session_started
@@ -713,7 +713,7 @@ fn a_late_answer_doesn_t_count_while_the_end_is_told() {
     let failure = provost_event::ModelFailure::new(ErrorClass::Cut, "late");
     world.session_event(SessionEvent::ModelFailed { seq, failure });
     assert_eq!(world.session_log().len(), before);
-    world.hear(Say::Continue);
+    world.answer_hook(Say::Continue);
     assert_eq!(trouble(&world), Some(ErrorClass::Unauthorized));
 }
 
@@ -726,8 +726,8 @@ fn a_matcher_that_names_other_tools_asks_nobody() {
     assert_eq!(world.tools().len(), 1);
     world.finish_first("ok");
     world.call(&[("edit", "{}")]);
-    assert_eq!(world.consults().len(), 1);
-    world.hear(Say::Continue);
+    assert_eq!(world.hook_calls().len(), 1);
+    world.answer_hook(Say::Continue);
     let seq = world.tools()[0].0;
     world.finish(seq, ToolStatus::Ok, "ok");
 }

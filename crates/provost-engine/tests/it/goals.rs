@@ -60,7 +60,7 @@ pub(crate) fn timeout() -> JudgeAnswer {
     failed(SupervisorError::Timeout(60_000))
 }
 
-pub(crate) fn nonsense() -> JudgeAnswer {
+pub(crate) fn malformed() -> JudgeAnswer {
     failed(SupervisorError::Parse("Well.".to_owned()))
 }
 
@@ -214,7 +214,7 @@ fn an_agent_that_is_not_done_is_told_what_the_judge_says() {
         system_item GoalNotReached
         turn_ended
         model_called turn 2 call 3 attempt 1
-          → #10 think (turn 2, cap 1000)
+          → #10 call model (turn 2, cap 1000)
     "#]]
     .assert_eq(&world.news());
 }

@@ -12,7 +12,7 @@ fn with_more_budget_the_work_goes_on_and_is_judged_anew() {
     let mut world = at_limit(limited_to(tokens()));
     world.judge(no());
     resume_with(&mut world, Budget { tokens: Some(14_000), ..Budget::default() });
-    assert!(world.thinks_for(Purpose::Turn), "{}", world.news());
+    assert!(world.calls_model_for(Purpose::Turn), "{}", world.news());
     work(&mut world);
     world.say("done");
     world.judge(yes(90));

@@ -6,8 +6,8 @@ use provost_event::{
 };
 
 use crate::goals::{
-    ending, entries, failed, goal, goal_with, items, judge_call, no, nonsense, resume, status, timeout, work,
-    yes,
+    ending, entries, failed, goal, goal_with, items, judge_call, malformed, no, resume, status, timeout,
+    work, yes,
 };
 use crate::world::{ROOT, World};
 
@@ -246,7 +246,7 @@ fn an_answer_that_is_no_verdict_is_asked_for_once_more_at_once() {
     let mut world = claim();
     assert!(!judge_call(&world).again);
     world.news();
-    world.judge(nonsense());
+    world.judge(malformed());
     expect![[r#"
         goal_judged judge generation 1: its answer is no verdict: Well.
         model_called turn 1 call 3 attempt 1 for Judge
@@ -262,15 +262,15 @@ fn an_answer_that_is_no_verdict_is_asked_for_once_more_at_once() {
 #[test]
 fn nonsense_twice_is_one_failure() {
     let mut world = claim();
-    world.judge(nonsense());
-    world.judge(nonsense());
+    world.judge(malformed());
+    world.judge(malformed());
     assert_eq!((status(&world).failures, waits(&world)), (1, vec![5_000]));
     for _ in 0..2 {
         wait_over(&mut world);
         assert!(!judge_call(&world).again);
-        world.judge(nonsense());
+        world.judge(malformed());
         assert!(judge_call(&world).again);
-        world.judge(nonsense());
+        world.judge(malformed());
     }
     let Some(Outcome::Paused { why: PauseReason::JudgeUnreachable { times: 3, error } }) = world.outcome()
     else {
@@ -282,17 +282,17 @@ fn nonsense_twice_is_one_failure() {
 #[test]
 fn no_asking_takes_more_than_two_calls_for_nonsense_and_a_wait() {
     let mut world = claim();
-    world.judge(nonsense());
+    world.judge(malformed());
     world.judge(limited(Some(1_000)));
     assert_eq!(status(&world).failures, 0);
     wait_over(&mut world);
-    world.judge(nonsense());
+    world.judge(malformed());
     assert_eq!(status(&world).failures, 1);
     // In the opposite order.
     let mut world = claim();
     world.judge(limited(Some(1_000)));
     wait_over(&mut world);
-    world.judge(nonsense());
+    world.judge(malformed());
     assert_eq!(status(&world).failures, 0);
     world.judge(limited(Some(1_000)));
     assert_eq!(status(&world).failures, 1);

@@ -1,14 +1,14 @@
 //! Goals: verified during the work, so that a goal that is reached early ends the work early.
 
 use expect_test::expect;
-use provost_engine::{RunEvent, SessionEvent, Standing};
+use provost_engine::{RunEvent, SessionEvent, SessionStatus};
 use provost_event::{
-    Entry, GoalState, GoalTrigger, ItemKind, Outcome, Pace, PauseReason, Purpose, RunPolicy, StopHookVerdict,
-    SupervisorError,
+    Entry, GoalState, GoalTrigger, ItemKind, Outcome, PauseReason, Purpose, RunPolicy, StepMode,
+    StopHookVerdict, SupervisorError,
 };
 
 use crate::goals::{
-    ending, entries, failed, goal, goal_with, goal_with_hooks, items, judge_call, no, nonsense, resume,
+    ending, entries, failed, goal, goal_with, goal_with_hooks, items, judge_call, malformed, no, resume,
     status, timeout, work, yes,
 };
 use crate::world::World;
@@ -117,13 +117,13 @@ fn a_judge_that_fails_amid_the_work_is_not_waited_for() {
         goal_judged judge generation 1: no verdict within 60 s
         goal_verdict Interval turn 1 generation 1: unverified, no verdict within 60 s
         model_called turn 2 call 3 attempt 1
-          → #11 think (turn 2, cap 1000)
+          → #11 call model (turn 2, cap 1000)
     "#]]
     .assert_eq(&world.news());
     assert_eq!((status(&world).failures, status(&world).state), (1, GoalState::Running));
     work(&mut world);
-    world.judge(nonsense());
-    world.judge(nonsense());
+    world.judge(malformed());
+    world.judge(malformed());
     assert_eq!(status(&world).failures, 2);
     work(&mut world);
     world.judge(timeout());
@@ -167,11 +167,11 @@ fn a_rate_limited_judge_is_waited_for_amid_the_work_too() {
 #[test]
 fn a_stepped_run_looks_at_its_goal_when_it_is_to_proceed() {
     let mut policy = every(1);
-    policy.agent.pace = Pace::Stepped;
+    policy.agent.step_mode = StepMode::Stepped;
     let mut world = World::start(policy);
     world.session_event(SessionEvent::Proceed { turn: 1 });
     work(&mut world);
-    assert_eq!(world.session().standing(), Standing::BetweenTurns { next: 2 });
+    assert_eq!(world.session().standing(), SessionStatus::BetweenTurns { next: 2 });
     world.session_event(SessionEvent::Proceed { turn: 2 });
     assert_eq!(judge_call(&world).trigger, GoalTrigger::Interval);
     // A repeated event counts once.
@@ -183,7 +183,7 @@ fn a_stepped_run_looks_at_its_goal_when_it_is_to_proceed() {
     world.session_event(SessionEvent::Proceed { turn: 3 });
     world.judge(timeout());
     work(&mut world);
-    assert_eq!(world.session().standing(), Standing::BetweenTurns { next: 4 });
+    assert_eq!(world.session().standing(), SessionStatus::BetweenTurns { next: 4 });
     world.session_event(SessionEvent::Proceed { turn: 4 });
     world.judge(yes(90));
     assert_eq!(status(&world).state, GoalState::Achieved);
@@ -206,7 +206,7 @@ fn stop_hooks_that_say_no_amid_the_work_save_the_judge_s_money() {
         goal_check_started Interval turn 1 generation 1
         stop_verdicts Block("a test fails")
         model_called turn 2 call 2 attempt 1
-          → #9 think (turn 2, cap 1000)
+          → #9 call model (turn 2, cap 1000)
     "#]]
     .assert_eq(&world.news());
     for _ in 0..4 {
@@ -279,7 +279,7 @@ fn a_judge_without_budget_lets_the_work_go_on() {
         goal_check_started Interval turn 1 generation 1
         goal_verdict Interval turn 1 generation 1: unverified, the judges' part of the run's budget is used up (Token budget too small to go on: 0 of 8,000 used; the next call needs about 9,759 tokens; 8,000 are left): give the run more
         model_called turn 2 call 2 attempt 1
-          → #9 think (turn 2, cap 1000)
+          → #9 call model (turn 2, cap 1000)
     "#]].assert_eq(&world.news());
     assert_eq!((ending(&world).as_str(), status(&world).failures), ("it goes on", 0));
 }

@@ -7,7 +7,7 @@ use provost_event::{
 };
 
 use crate::goals::{
-    ending, entries, failed, goal_with, goal_with_hooks, items, judge, judge_call, no, nonsense, resume,
+    ending, entries, failed, goal_with, goal_with_hooks, items, judge, judge_call, malformed, no, resume,
     status, timeout, yes,
 };
 use crate::world::World;
@@ -184,7 +184,7 @@ fn each_judge_has_its_own_second_try_and_its_own_wait() {
     let limited = || failed(SupervisorError::RateLimited { retry_after_ms: Some(1_000) });
     for place in 0..2 {
         assert_eq!(judge_call(&world).judge, place);
-        world.judge(nonsense());
+        world.judge(malformed());
         assert_eq!((judge_call(&world).judge, judge_call(&world).again), (place, true));
         world.judge(limited());
         world.tick();
@@ -199,7 +199,7 @@ fn each_judge_has_its_own_second_try_and_its_own_wait() {
 fn a_judge_is_told_how_often_it_was_asked_before() {
     let mut world = claim(1, &["a", "b"]);
     world.judge(no());
-    world.judge(nonsense());
+    world.judge(malformed());
     assert_eq!((judge_call(&world).judge, judge_call(&world).asked_before), (1, 1));
     world.judge(no());
     world.say("done");
@@ -223,7 +223,7 @@ fn a_stop_hook_that_blocks_a_claim_saves_the_judge_s_money() {
         system_item StopBlocked
         turn_ended
         model_called turn 2 call 2 attempt 1
-          → #8 think (turn 2, cap 1000)
+          → #8 call model (turn 2, cap 1000)
     "#]]
     .assert_eq(&world.news());
     // It isn't the judge's verdict: no round is counted.

@@ -2,7 +2,7 @@
 
 use provost_engine::{Effect, RunEvent};
 use provost_event::{
-    ActorKey, Entry, GoalState, GoalTrigger, HookDecision, HookMoment, ItemKind, Outcome, Purpose, RunPolicy,
+    ActorKey, Entry, GoalState, GoalTrigger, HookDecision, HookPoint, ItemKind, Outcome, Purpose, RunPolicy,
     Seq, StopHookVerdict, SupervisorError,
 };
 
@@ -10,14 +10,14 @@ use crate::goals::{
     failed, goal, goal_with_hooks, items, judge_call, judged, no, resume, status, timeout, work, yes,
 };
 use crate::goals_stop::{
-    PLACES, Place, at, cancel, clear, is_being_stopped, pause, paused_by_me, stopped, verdicts,
+    PLACES, VerificationStage, at, cancel, clear, is_being_stopped, pause, paused_by_me, stopped, verdicts,
 };
 use crate::world::{World, guard};
 
 #[test]
 fn a_yes_that_comes_too_late_is_recorded_and_changes_nothing() {
     for stop in [pause, clear, cancel] {
-        let mut world = at(GoalTrigger::Claim, Place::Judge);
+        let mut world = at(GoalTrigger::Claim, VerificationStage::Judge);
         let seq = world.judging().expect("a judge is asked");
         stop(&mut world);
         let before = status(&world);
@@ -38,7 +38,7 @@ fn a_yes_that_comes_too_late_is_recorded_and_changes_nothing() {
 
 #[test]
 fn a_no_that_comes_too_late_is_not_told() {
-    let mut world = at(GoalTrigger::Claim, Place::Judge);
+    let mut world = at(GoalTrigger::Claim, VerificationStage::Judge);
     pause(&mut world);
     world.judge(no());
     assert_eq!(world.outcome(), paused_by_me());
@@ -47,7 +47,7 @@ fn a_no_that_comes_too_late_is_not_told() {
 
 #[test]
 fn a_failure_that_comes_too_late_is_none() {
-    let mut world = at(GoalTrigger::Claim, Place::Judge);
+    let mut world = at(GoalTrigger::Claim, VerificationStage::Judge);
     pause(&mut world);
     world.judge(timeout());
     assert_eq!((world.outcome(), status(&world).failures, world.timers().len()), (paused_by_me(), 0, 0));
@@ -55,7 +55,7 @@ fn a_failure_that_comes_too_late_is_none() {
 
 #[test]
 fn an_answer_of_an_older_asking_is_nobody_s() {
-    let mut world = at(GoalTrigger::Claim, Place::Judge);
+    let mut world = at(GoalTrigger::Claim, VerificationStage::Judge);
     let old = world.judging().expect("a judge is asked");
     pause(&mut world);
     judged(&mut world, old, timeout());
@@ -93,14 +93,14 @@ fn words_spoken_amid_a_claim_s_verification_are_heard_before_the_end() {
     for place in PLACES {
         let mut world = at(GoalTrigger::Claim, place);
         world.run_event(RunEvent::Say { agent: 0, text: "and the docs".to_owned(), by: "me".to_owned() });
-        if place == Place::Hooks {
+        if place == VerificationStage::Hooks {
             world.hook(StopHookVerdict::Allow, "1");
         }
-        if place == Place::Wait {
+        if place == VerificationStage::Wait {
             world.tick();
         }
         world.judge(yes(90));
-        assert!(world.thinks_for(Purpose::Turn), "{place:?}: {}", world.news());
+        assert!(world.calls_model_for(Purpose::Turn), "{place:?}: {}", world.news());
         assert_eq!(status(&world).state, GoalState::Running, "{place:?}");
         world.say("done with that too");
         world.hook(StopHookVerdict::Allow, "1");
@@ -127,16 +127,16 @@ fn time_over_amid_a_claim_s_verification_leaves_a_last_look_or_ends_it() {
     for place in PLACES {
         let mut world = World::start(timed());
         world.say("done");
-        if place != Place::Hooks {
+        if place != VerificationStage::Hooks {
             world.hook(StopHookVerdict::Allow, "1");
         }
-        if place == Place::Wait {
+        if place == VerificationStage::Wait {
             world.judge(failed(SupervisorError::RateLimited { retry_after_ms: Some(50_000) }));
         }
         world.advance(90_000);
         time_is_over(&mut world);
         assert!(is_being_stopped(&world, place), "{place:?}");
-        if place != Place::Wait {
+        if place != VerificationStage::Wait {
             stopped(&mut world);
         }
         let asks_hooks = world.open.values().any(|effect| matches!(effect, Effect::CheckStop(_)));
@@ -146,7 +146,7 @@ fn time_over_amid_a_claim_s_verification_leaves_a_last_look_or_ends_it() {
         assert_eq!(judge_call(&world).trigger, GoalTrigger::Limit, "{place:?}: {}", world.news());
         world.advance(10_000);
         time_is_over(&mut world);
-        assert!(is_being_stopped(&world, Place::Judge), "{place:?}");
+        assert!(is_being_stopped(&world, VerificationStage::Judge), "{place:?}");
         stopped(&mut world);
         let outcome = world.outcome();
         assert!(matches!(outcome, Some(Outcome::BudgetExhausted(_))), "{place:?}: {}", world.news());
@@ -155,7 +155,7 @@ fn time_over_amid_a_claim_s_verification_leaves_a_last_look_or_ends_it() {
 }
 
 #[test]
-fn time_over_amid_an_interval_s_verification_leaves_last_words_and_a_last_look() {
+fn time_over_amid_an_interval_s_verification_leaves_final_summary_and_a_last_look() {
     let mut policy = timed();
     policy.agent.goal.as_mut().expect("a goal").verify_every = Some(1);
     let mut world = World::start(policy);
@@ -164,7 +164,7 @@ fn time_over_amid_an_interval_s_verification_leaves_last_words_and_a_last_look()
     world.advance(90_000);
     time_is_over(&mut world);
     stopped(&mut world);
-    assert!(world.thinks_for(Purpose::WrapUp), "{}", world.news());
+    assert!(world.calls_model_for(Purpose::FinalSummary), "{}", world.news());
     world.say("As far as I came.");
     world.hook(StopHookVerdict::Allow, "1");
     assert_eq!(judge_call(&world).trigger, GoalTrigger::Limit);
@@ -175,15 +175,15 @@ fn time_over_amid_an_interval_s_verification_leaves_last_words_and_a_last_look()
 #[test]
 fn hooks_at_a_turn_s_end_come_before_the_verification() {
     let mut policy = goal();
-    policy.agent.hooks = vec![guard(HookMoment::TurnEnd)];
+    policy.agent.hooks = vec![guard(HookPoint::TurnEnd)];
     let mut world = World::start(policy);
     world.say("done");
-    assert_eq!((world.consults().len(), status(&world).state), (1, GoalState::Running));
-    world.hear(HookDecision::Pause("look first".to_owned()));
+    assert_eq!((world.hook_calls().len(), status(&world).state), (1, GoalState::Running));
+    world.answer_hook(HookDecision::Pause("look first".to_owned()));
     assert_eq!((world.judging(), status(&world).state), (None, GoalState::Paused));
     resume(&mut world);
-    while !world.consults().is_empty() {
-        world.hear(HookDecision::Continue);
+    while !world.hook_calls().is_empty() {
+        world.answer_hook(HookDecision::Continue);
     }
     world.judge(yes(90));
     assert_eq!(status(&world).state, GoalState::Achieved);

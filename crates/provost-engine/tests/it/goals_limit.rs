@@ -8,7 +8,7 @@ use provost_event::{
 };
 
 use crate::goals::{
-    entries, failed, goal_with, goal_with_hooks, items, judge_call, judged, no, nonsense, resume,
+    entries, failed, goal_with, goal_with_hooks, items, judge_call, judged, malformed, no, resume,
     resume_with, status, timeout, work, yes,
 };
 use crate::world::World;
@@ -51,7 +51,7 @@ fn time() -> Budget {
 pub(crate) fn at_limit(policy: RunPolicy) -> World {
     let is_timed = policy.budget.wall_time_ms.is_some();
     let mut world = World::start(policy);
-    while world.thinks_for(Purpose::Turn) {
+    while world.calls_model_for(Purpose::Turn) {
         work(&mut world);
         if is_timed {
             world.advance(90_000);
@@ -59,7 +59,7 @@ pub(crate) fn at_limit(policy: RunPolicy) -> World {
             world.fail(ErrorClass::Aborted, None);
         }
     }
-    assert!(world.thinks_for(Purpose::WrapUp), "{}", world.news());
+    assert!(world.calls_model_for(Purpose::FinalSummary), "{}", world.news());
     world.say("As far as I came.");
     world
 }
@@ -123,7 +123,7 @@ fn a_goal_that_nobody_could_verify_at_a_limit_leaves_the_limit_as_the_outcome() 
 }
 
 #[test]
-fn the_last_look_comes_after_the_last_words() {
+fn the_last_look_comes_after_the_final_summary() {
     let mut world = at_limit(two_turns());
     world.judge(no());
     expect![[r#"
@@ -140,8 +140,8 @@ fn the_last_look_comes_after_the_last_words() {
         tool_finished c2 Ok: read
         turn_ended
         stop_requested: Turn budget of the agent used up: 2 of 2
-        model_called turn 2 call 3 attempt 1 for WrapUp
-        wrapped_up: As far as I came.
+        model_called turn 2 call 3 attempt 1 for FinalSummary
+        final_summary_finished: As far as I came.
         goal_check_started Limit turn 2 generation 1
         model_called turn 2 call 4 attempt 1 for Judge
         goal_judged judge generation 1: not achieved 0.90
@@ -155,7 +155,7 @@ fn the_last_look_comes_after_the_last_words() {
 #[test]
 fn nonsense_at_a_limit_is_asked_about_once_more_and_a_rate_limit_waited_for() {
     let mut world = at_limit(two_turns());
-    world.judge(nonsense());
+    world.judge(malformed());
     world.judge(failed(SupervisorError::RateLimited { retry_after_ms: Some(3_000) }));
     world.tick();
     world.judge(yes(90));
@@ -188,7 +188,7 @@ fn what_was_judged_just_before_the_limit_is_not_asked_again() {
     work(&mut world);
     world.say("done");
     world.judge(no());
-    assert!(world.thinks_for(Purpose::WrapUp), "{}", world.news());
+    assert!(world.calls_model_for(Purpose::FinalSummary), "{}", world.news());
     world.say("As far as I came.");
     assert_eq!((dimension(world.outcome()), checks(&world)), (Some(Dimension::Turns), 1));
     // Nor earlier verdicts at intervals.
@@ -248,7 +248,7 @@ fn a_yes_that_was_on_its_way_when_all_the_time_was_over_counts_and_nobody_else_i
     world.advance(10_000);
     world.tick();
     world.news();
-    world.judge(nonsense());
+    world.judge(malformed());
     expect![[r#"
         goal_judged judge generation 1: its answer is no verdict: Well.
         goal_verdict Limit turn 1 generation 1: unverified, there is no budget left for a judge (Time budget used up: 100.0 s of 100.0 s)
@@ -291,13 +291,13 @@ fn time_that_is_over_amid_calls_verifies_what_they_came_to() {
     world.tick();
     let seq = world.tools()[0].0;
     world.finish(seq, ToolStatus::Cancelled, "stopped");
-    assert!(world.thinks_for(Purpose::WrapUp), "{}", world.news());
+    assert!(world.calls_model_for(Purpose::FinalSummary), "{}", world.news());
     world.say("As far as I came.");
     assert_eq!(judge_call(&world).trigger, GoalTrigger::Limit);
     world.judge(no());
     assert_eq!(dimension(world.outcome()), Some(Dimension::WallTime), "{}", world.news());
     resume_with(&mut world, Budget { wall_time_ms: Some(500_000), ..Budget::default() });
-    assert!(world.thinks_for(Purpose::Turn), "{}", world.news());
+    assert!(world.calls_model_for(Purpose::Turn), "{}", world.news());
 }
 
 #[test]

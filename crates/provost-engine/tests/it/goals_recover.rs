@@ -1,7 +1,7 @@
 //! Goals: the state after a crash during a verification.
 
 use expect_test::expect;
-use provost_engine::{Actor, Answer, Event, RunEvent, SessionEvent, Step};
+use provost_engine::{Actor, Answer, Decision, Event, RunEvent, SessionEvent};
 use provost_event::{
     Block, EffectId, Entry, GoalState, GoalTrigger, Outcome, PauseReason, Purpose, Seq, StopHookVerdict,
     StopReason, SupervisorError, Usage,
@@ -10,7 +10,7 @@ use provost_event::{
 use crate::goals::{
     entries, failed, goal, goal_with, judge_call, judged, no, resume, status, timeout, work, yes,
 };
-use crate::goals_stop::{PLACES, Place, TRIGGERS, at};
+use crate::goals_stop::{PLACES, TRIGGERS, VerificationStage, at};
 use crate::world::{ROOT, RUN, World};
 
 /// The process dies, and another takes over.
@@ -70,12 +70,12 @@ fn a_verification_that_a_crash_cut_off_is_made_once_more_and_comes_to_one_verdic
 
 #[test]
 fn a_crash_before_the_effect_began_loses_nothing() {
-    for place in [Place::Hooks, Place::Judge] {
+    for place in [VerificationStage::Hooks, VerificationStage::Judge] {
         let mut world = at(GoalTrigger::Claim, place);
         let seq = world.checking().or(world.judging()).expect("somebody is asked");
         let before = world.session_log().len();
         recover(&mut world, vec![id(seq)]);
-        if place == Place::Judge {
+        if place == VerificationStage::Judge {
             assert_eq!(world.judging(), Some(seq), "{}", world.news());
             assert_eq!(world.session_log().len(), before + 1);
         }
@@ -161,7 +161,7 @@ fn one_vote_of_several_is_not_asked_for_twice() {
 #[test]
 fn a_judge_that_three_crashes_in_a_row_cut_off_pauses_the_run() {
     for trigger in [GoalTrigger::Claim, GoalTrigger::Interval] {
-        let mut world = at(trigger, Place::Judge);
+        let mut world = at(trigger, VerificationStage::Judge);
         for _ in 0..3 {
             assert_eq!(world.outcome(), None);
             crash(&mut world);
@@ -178,7 +178,7 @@ fn a_judge_that_three_crashes_in_a_row_cut_off_pauses_the_run() {
 
 #[test]
 fn crashes_amid_a_last_look_leave_the_limit() {
-    let mut world = at(GoalTrigger::Limit, Place::Judge);
+    let mut world = at(GoalTrigger::Limit, VerificationStage::Judge);
     for _ in 0..3 {
         crash(&mut world);
     }
@@ -191,7 +191,7 @@ fn crashes_amid_a_last_look_leave_the_limit() {
 #[test]
 fn a_crash_while_it_is_being_stopped_still_stops_it() {
     for trigger in [GoalTrigger::Claim, GoalTrigger::Interval] {
-        for place in [Place::Hooks, Place::Judge] {
+        for place in [VerificationStage::Hooks, VerificationStage::Judge] {
             let mut world = at(trigger, place);
             world.run_event(RunEvent::ClearGoal { agent: 0, by: "me".to_owned() });
             assert_eq!(world.outcome(), None);
@@ -237,19 +237,19 @@ fn asking_for_budget() -> Actor {
     session
 }
 
-fn tell(session: &mut Actor, event: SessionEvent) -> Step {
+fn tell(session: &mut Actor, event: SessionEvent) -> Decision {
     session.decide(event.into(), crate::time::Clocks::default().now(crate::time::BEGIN.plus_ms(1_000_000), 7))
 }
 
-fn asks_for_budget(step: &Step) -> bool {
+fn asks_for_budget(step: &Decision) -> bool {
     let is_judges =
         |event: &Event| matches!(event, Event::Run(RunEvent::Reserve(ask)) if ask.purpose == Purpose::Judge);
     step.messages.iter().any(|message| is_judges(&message.event))
 }
 
-fn rests(step: &Step) -> Option<Outcome> {
+fn suspended(step: &Decision) -> Option<Outcome> {
     step.messages.iter().find_map(|message| match &message.event {
-        Event::Run(RunEvent::SessionRests { outcome, .. }) => Some(outcome.clone()),
+        Event::Run(RunEvent::SessionStopped { outcome, .. }) => Some(outcome.clone()),
         _ => None,
     })
 }
@@ -286,7 +286,7 @@ fn a_verification_that_waits_for_budget_stops_at_once() {
         (SessionEvent::ClearGoal { by: by() }, cleared),
     ] {
         let mut session = asking_for_budget();
-        assert_eq!(rests(&tell(&mut session, event)), Some(outcome));
+        assert_eq!(suspended(&tell(&mut session, event)), Some(outcome));
         // A reservation that arrives late isn't used.
         let purpose = Purpose::Judge;
         let late = SessionEvent::Reserved {

@@ -3,7 +3,7 @@
 use expect_test::expect;
 use provost_engine::RunEvent;
 use provost_event::{
-    Entry, ErrorClass, GoalState, GoalTrigger, HookDecision, HookMoment, Outcome, PauseReason, Purpose,
+    Entry, ErrorClass, GoalState, GoalTrigger, HookDecision, HookPoint, Outcome, PauseReason, Purpose,
     StopHookVerdict, SupervisorError,
 };
 
@@ -15,7 +15,7 @@ use crate::world::{ROOT, World, guard, without_hooks};
 
 /// The points at which a verification may wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum VerificationStage {
     /// The stop hooks are called.
     Hooks,
     /// A judge is called.
@@ -24,11 +24,12 @@ pub(crate) enum Place {
     Wait,
 }
 
-pub(crate) const PLACES: [Place; 3] = [Place::Hooks, Place::Judge, Place::Wait];
+pub(crate) const PLACES: [VerificationStage; 3] =
+    [VerificationStage::Hooks, VerificationStage::Judge, VerificationStage::Wait];
 pub(crate) const TRIGGERS: [GoalTrigger; 3] = [GoalTrigger::Claim, GoalTrigger::Interval, GoalTrigger::Limit];
 
 /// A run in a verification for this reason, at this point.
-pub(crate) fn at(trigger: GoalTrigger, place: Place) -> World {
+pub(crate) fn at(trigger: GoalTrigger, place: VerificationStage) -> World {
     let mut policy = goal_with_hooks(|goal| {
         goal.verify_every = (trigger == GoalTrigger::Interval).then_some(1);
     });
@@ -42,10 +43,10 @@ pub(crate) fn at(trigger: GoalTrigger, place: Place) -> World {
             world.say("As far as I came.");
         }
     }
-    if place != Place::Hooks {
+    if place != VerificationStage::Hooks {
         world.hook(StopHookVerdict::Allow, "1");
     }
-    if place == Place::Wait {
+    if place == VerificationStage::Wait {
         world.judge(failed(SupervisorError::RateLimited { retry_after_ms: Some(1_000) }));
     }
     assert_eq!(status(&world).state, GoalState::Verifying, "{trigger:?} {place:?}: {}", world.news());
@@ -87,8 +88,8 @@ pub(crate) fn verdicts(world: &World) -> usize {
     entries(world).iter().filter(|entry| matches!(entry, Entry::GoalVerdict(_))).count()
 }
 
-pub(crate) fn is_being_stopped(world: &World, place: Place) -> bool {
-    place == Place::Wait || world.aborted.iter().any(|id| id.0 == ROOT.into())
+pub(crate) fn is_being_stopped(world: &World, place: VerificationStage) -> bool {
+    place == VerificationStage::Wait || world.aborted.iter().any(|id| id.0 == ROOT.into())
 }
 
 #[test]
@@ -114,7 +115,7 @@ fn a_pause_amid_a_verification_stops_it_and_a_resume_makes_it_anew() {
                 assert_eq!(status(&world).state, GoalState::Achieved);
             } else {
                 assert_eq!(status(&world).state, GoalState::Running, "{place:?}: {}", world.news());
-                assert!(world.thinks_for(Purpose::Turn), "{place:?}: {}", world.news());
+                assert!(world.calls_model_for(Purpose::Turn), "{place:?}: {}", world.news());
             }
         }
     }
@@ -296,12 +297,12 @@ fn a_cleared_goal_stays_cleared_whatever_happens_then() {
 #[test]
 fn a_goal_cleared_after_it_was_found_reached_changes_nothing_of_the_end() {
     let mut policy = goal();
-    policy.agent.hooks = vec![guard(HookMoment::SessionEnd)];
+    policy.agent.hooks = vec![guard(HookPoint::SessionEnd)];
     let mut world = World::start(policy);
     world.say("done");
     world.judge(yes(90));
-    assert_eq!(world.consults().len(), 1);
+    assert_eq!(world.hook_calls().len(), 1);
     clear(&mut world);
-    world.hear(HookDecision::Continue);
+    world.answer_hook(HookDecision::Continue);
     assert!(matches!(world.outcome(), Some(Outcome::Completed { .. })), "{}", world.news());
 }

@@ -1,7 +1,7 @@
 //! Goals of sub-agents, and of agents that yield.
 
 use expect_test::expect;
-use provost_engine::{AgentStanding, Effect, GoalStatus, JudgeCall, RunEvent, SessionEvent};
+use provost_engine::{AgentState, Effect, GoalStatus, JudgeCall, RunEvent, SessionEvent};
 use provost_event::{
     AgentPolicy, Entry, ErrorClass, FlowPolicy, GoalPolicy, GoalState, JudgeAnswer, OnStepFailure, Outcome,
     PauseReason, Priority, RunPolicy, Seq, StepPolicy, SupervisorError, ToolStatus,
@@ -89,11 +89,7 @@ fn agents_give_each_other_goals() {
 
 #[test]
 fn a_goal_that_nobody_can_judge_or_that_says_nothing_is_an_error() {
-    let unjudged = (
-        policy(3),
-        "it is done",
-        expect!["Nobody here judges whether an agent is done: leave `done_when` out."],
-    );
+    let unjudged = (policy(3), "it is done", expect!["No judge is configured here: leave `done_when` out."]);
     let empty = (
         judged_policy(3, |_| {}),
         "  ",
@@ -124,7 +120,7 @@ fn an_agent_like_its_parent_has_none_of_its_goal() {
         assert!(!policy.system_prompt.contains("the tests pass"), "agent {agent}");
         assert_eq!(tree.session(agent).expect("an agent").goal(), None);
         tree.say(agent, "done");
-        assert!(is_completed(tree.rests(agent)), "agent {agent}");
+        assert!(is_completed(tree.suspended(agent)), "agent {agent}");
     }
     assert!(!started(&tree, 2).system_prompt.contains("the whole thing works"));
     tree.say(2, "done");
@@ -140,7 +136,7 @@ fn heard(change: impl Fn(&mut GoalPolicy)) -> String {
     tree.spawn(0, &["low"]);
     tree.say(1, "I am done.");
     say_of(&mut tree, 1, no());
-    assert!(tree.thinks(0).is_some(), "{}", tree.news());
+    assert!(tree.model_call(0).is_some(), "{}", tree.news());
     assert_ne!(status(&tree, 1).state, GoalState::Achieved);
     let output = |entry: &Entry| match entry {
         Entry::ToolFinished(done) => Some(format!("{:?}: {}", done.status, done.output)),
@@ -175,9 +171,9 @@ fn a_parent_rests_with_a_sub_agent_that_nobody_could_judge() {
     say_of(&mut tree, 1, timeout());
     assert_eq!((status(&tree, 1).state, tree.results(0).len()), (GoalState::Paused, 0));
     expect![[r#"
-        1 rests: the judge can't be reached: one failure, the last: no verdict within 60 s
-        0 rests: the judge can't be reached: one failure, the last: no verdict within 60 s
-        rests: the judge can't be reached: one failure, the last: no verdict within 60 s
+        1 is suspended: the judge can't be reached: one failure, the last: no verdict within 60 s
+        0 is suspended: the judge can't be reached: one failure, the last: no verdict within 60 s
+        suspended: the judge can't be reached: one failure, the last: no verdict within 60 s
     "#]]
     .assert_eq(&tree.news());
     assert!(tree.outcome().is_some_and(|outcome| !outcome.is_final()));
@@ -201,7 +197,7 @@ fn a_sub_agent_s_goal_is_cleared_alone() {
     assert_eq!((tree.results(0).len(), tree.thinking()), (0, vec![2]));
     tree.resume(Some(1));
     // It had claimed to be done, and there is no objection any more.
-    assert!(is_completed(tree.rests(1)), "{}", tree.news());
+    assert!(is_completed(tree.suspended(1)), "{}", tree.news());
     tree.say(2, "done");
     tree.say(0, "done");
     say_of(&mut tree, 0, yes(90));
@@ -246,13 +242,13 @@ fn judges_of_all_agents_share_one_part_of_the_run_s_budget() {
     let is_unjudged = |outcome: &Outcome| {
         matches!(outcome, Outcome::Paused { why: PauseReason::JudgeUnreachable { times: 0, .. } })
     };
-    assert!(tree.rests(2).as_ref().is_some_and(is_unjudged), "{:?}", tree.rests(2));
+    assert!(tree.suspended(2).as_ref().is_some_and(is_unjudged), "{:?}", tree.suspended(2));
     say_of(&mut tree, 1, yes(90));
-    assert!(is_completed(tree.rests(1)));
+    assert!(is_completed(tree.suspended(1)));
     // What the first didn't use is left for the second.
     tree.resume(None);
     say_of(&mut tree, 2, yes(90));
-    assert!(is_completed(tree.rests(2)), "{}", tree.news());
+    assert!(is_completed(tree.suspended(2)), "{}", tree.news());
 }
 
 #[test]
@@ -317,13 +313,13 @@ fn crowded() -> Tree {
     tree
 }
 
-fn is_furloughed(tree: &Tree, agent: u32) -> bool {
-    matches!(tree.standing(agent), AgentStanding::Furloughed { .. })
+fn is_preempted_by_another(tree: &Tree, agent: u32) -> bool {
+    matches!(tree.standing(agent), AgentState::Preempted { .. })
 }
 
 /// Agent 3 has taken the slot of agent 1, and gives it back.
 fn slot_comes_back(tree: &mut Tree) {
-    assert!(is_furloughed(tree, 1), "{}", tree.news());
+    assert!(is_preempted_by_another(tree, 1), "{}", tree.news());
     assert_eq!(status(tree, 1).state, GoalState::Paused);
     assert_eq!(judging(tree, 1), None);
     tree.say(3, "done");
@@ -338,7 +334,7 @@ fn an_agent_whose_judge_is_waited_for_makes_way_at_once_and_is_judged_later() {
     tree.spawn(2, &["high"]);
     slot_comes_back(&mut tree);
     say_of(&mut tree, 1, yes(90));
-    assert!(is_completed(tree.rests(1)), "{}", tree.news());
+    assert!(is_completed(tree.suspended(1)), "{}", tree.news());
 }
 
 #[test]
@@ -348,7 +344,7 @@ fn a_verdict_that_comes_within_the_grace_counts() {
     tree.spawn(2, &["high"]);
     assert!(!tree.is_aborted(1));
     say_of(&mut tree, 1, yes(90));
-    assert!(is_completed(tree.rests(1)), "{:?} {}", tree.standing(1), tree.news());
+    assert!(is_completed(tree.suspended(1)), "{:?} {}", tree.standing(1), tree.news());
     // A no as well: the agent is notified, and yields before its next call.
     let mut tree = crowded();
     tree.say(1, "done");
@@ -356,7 +352,7 @@ fn a_verdict_that_comes_within_the_grace_counts() {
     say_of(&mut tree, 1, no());
     assert_eq!(status(&tree, 1).rounds, 1);
     slot_comes_back(&mut tree);
-    assert!(tree.thinks(1).is_some(), "{}", tree.news());
+    assert!(tree.model_call(1).is_some(), "{}", tree.news());
 }
 
 #[test]
@@ -374,7 +370,7 @@ fn a_judge_that_outlasts_the_grace_is_asked_again_when_a_slot_is_free() {
     assert_eq!(status(&tree, 1).failures, 0);
     slot_comes_back(&mut tree);
     say_of(&mut tree, 1, yes(90));
-    assert!(is_completed(tree.rests(1)), "{}", tree.news());
+    assert!(is_completed(tree.suspended(1)), "{}", tree.news());
 }
 
 #[test]
@@ -392,7 +388,7 @@ fn a_judge_cut_off_amid_the_work_is_asked_again_or_the_work_goes_on() {
     assert!(was_told, "{}", tree.news());
     say_of(&mut tree, 1, aborted());
     slot_comes_back(&mut tree);
-    assert!(judging(&tree, 1).is_some() || tree.thinks(1).is_some(), "{}", tree.news());
+    assert!(judging(&tree, 1).is_some() || tree.model_call(1).is_some(), "{}", tree.news());
 }
 
 #[test]
@@ -423,13 +419,13 @@ fn an_agent_that_made_way_and_has_lost_its_goal_waits_for_somebody_to_have_it_go
     tree.say(1, "done");
     say_of(&mut tree, 1, JudgeAnswer::Failed(SupervisorError::RateLimited { retry_after_ms: Some(1_000) }));
     tree.spawn(2, &["high"]);
-    assert!(is_furloughed(&tree, 1), "{}", tree.news());
+    assert!(is_preempted_by_another(&tree, 1), "{}", tree.news());
     tree.run_event(RunEvent::ClearGoal { agent: 1, by: "me".to_owned() });
     tree.say(3, "done");
     tree.say(2, "done");
     assert_eq!((tree.results(0).len(), status(&tree, 1).state), (1, GoalState::Aborted), "{}", tree.news());
     assert_eq!(judging(&tree, 1), None);
-    assert!(!is_completed(tree.rests(1)), "{}", tree.news());
+    assert!(!is_completed(tree.suspended(1)), "{}", tree.news());
     tree.resume(None);
-    assert!(is_completed(tree.rests(1)), "{}", tree.news());
+    assert!(is_completed(tree.suspended(1)), "{}", tree.news());
 }

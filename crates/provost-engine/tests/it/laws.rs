@@ -5,12 +5,14 @@ use std::sync::{Mutex, PoisonError};
 
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
-use provost_engine::{Actor, Answer, Effect, RunEvent, SessionEvent, Standing, StopCheckResult, ToolResult};
+use provost_engine::{
+    Actor, Answer, Effect, RunEvent, SessionEvent, SessionStatus, StopCheckResult, ToolResult,
+};
 use provost_event::{
     ApprovalAnswer, ApprovalScope, Block, Budget, CallId, EffectId, Entry, ErrorClass, Exit, ExternalPolicy,
-    HookDecision, HookMoment, HookReport, Json, MicroDollars, ModelFailure, Outcome, Pace, Purpose, Record,
-    Retry, RetryCause, RunPolicy, Seq, StopHookVerdict, StopReason, StopReport, TerminalEvent, TerminalNoted,
-    TerminalState, ToolCall, ToolStatus, Unanswered, Usage, WrappedUp,
+    FinalSummaryFinished, HookDecision, HookPoint, HookReport, Json, MicroDollars, ModelFailure, Outcome,
+    Purpose, Record, Retry, RetryCause, RunPolicy, Seq, StepMode, StopHookVerdict, StopReason, StopReport,
+    TerminalEvent, TerminalNoted, TerminalState, ToolCall, ToolStatus, Unanswered, Usage,
 };
 
 use crate::external;
@@ -150,7 +152,7 @@ fn failure(kind: u8) -> ModelFailure {
     ModelFailure::new(class, "m")
 }
 
-pub(crate) fn said(moment: HookMoment, kind: u8) -> Vec<HookReport> {
+pub(crate) fn said(point: HookPoint, kind: u8) -> Vec<HookReport> {
     let reason = || "r".to_owned();
     let decision = match kind % 16 {
         1 => HookDecision::Deny(reason()),
@@ -163,7 +165,7 @@ pub(crate) fn said(moment: HookMoment, kind: u8) -> Vec<HookReport> {
         _ => HookDecision::Continue,
     };
     let reminders = if kind.is_multiple_of(3) { vec!["remember".to_owned()] } else { Vec::new() };
-    vec![HookReport { reminders, ..report(moment, decision) }]
+    vec![HookReport { reminders, ..report(point, decision) }]
 }
 
 pub(crate) fn approval(kind: u8, pattern: &str) -> ApprovalAnswer {
@@ -177,8 +179,8 @@ pub(crate) fn approval(kind: u8, pattern: &str) -> ApprovalAnswer {
 
 /// Each hook point whose bit is set has a hook.
 pub(crate) fn guarded(mut policy: RunPolicy, bits: u32) -> RunPolicy {
-    let moments = HookMoment::ALL.iter().enumerate().filter(|(place, _)| bits >> place & 1 == 1);
-    policy.agent.hooks = moments.map(|(_, moment)| guard(*moment)).collect();
+    let points = HookPoint::ALL.iter().enumerate().filter(|(place, _)| bits >> place & 1 == 1);
+    policy.agent.hooks = points.map(|(_, point)| guard(*point)).collect();
     policy
 }
 
@@ -208,7 +210,7 @@ impl Driver {
             self.apply(&Op::ToolDone(salt, kind));
         } else if self.world.checking().is_some() {
             self.apply(&Op::Hooks(kind));
-        } else if !self.world.consults().is_empty() {
+        } else if !self.world.hook_calls().is_empty() {
             // Rarely a refusal.
             self.apply(&Op::Hear(salt, if kind < 30 { salt } else { 8 }));
         } else if self.world.closing().is_some() {
@@ -229,7 +231,7 @@ impl Driver {
             Op::Answer(kind, salt) => {
                 if let Some(seq) = self.world.thinking() {
                     // The answer to a request for a summary is mostly one.
-                    let kind = if self.world.thinks_for(Purpose::Summary) { kind % 16 } else { *kind };
+                    let kind = if self.world.calls_model_for(Purpose::Summary) { kind % 16 } else { *kind };
                     let answer = Answer { usage: self.report(), ..answer(kind, *salt, serial) };
                     self.send(SessionEvent::Answered { seq, answer });
                 }
@@ -252,9 +254,9 @@ impl Driver {
                 }
             }
             Op::Hear(which, kind) => {
-                let open = self.world.consults();
-                if let Some((seq, consult)) = open.get(usize::from(*which) % open.len().max(1)) {
-                    let reports = said(consult.about.moments()[0], *kind);
+                let open = self.world.hook_calls();
+                if let Some((seq, hook_call)) = open.get(usize::from(*which) % open.len().max(1)) {
+                    let reports = said(hook_call.about.points()[0], *kind);
                     self.send(SessionEvent::HooksAnswered { seq: *seq, reports, scripts: None });
                 }
             }
@@ -339,7 +341,7 @@ impl Driver {
 
     fn proceed(&mut self) {
         let Some(Actor::Session(state)) = self.world.actors.get(&ROOT.into()) else { return };
-        if let Standing::BetweenTurns { next } = state.standing() {
+        if let SessionStatus::BetweenTurns { next } = state.standing() {
             self.send(SessionEvent::Proceed { turn: next });
         }
     }
@@ -348,7 +350,7 @@ impl Driver {
     fn crash(&mut self) {
         self.world.read_back();
         let fresh = self.world.open.iter().filter(|(id, effect)| {
-            matches!(effect, Effect::RunTool(_) | Effect::Think(_)) && id.1.0.is_multiple_of(3)
+            matches!(effect, Effect::RunTool(_) | Effect::CallModel(_)) && id.1.0.is_multiple_of(3)
         });
         let fresh = fresh.map(|((actor, seq), _)| EffectId { actor: *actor, seq: *seq }).collect();
         self.world.run_event(RunEvent::Recover { fresh });
@@ -363,13 +365,13 @@ impl Driver {
         self.world.session_event(SessionEvent::StopChecked { seq, result: stop_result(kind) });
         self.world.session_event(SessionEvent::Answered { seq, answer: answer(kind, kind, before) });
         self.world.session_event(SessionEvent::ModelFailed { seq, failure: failure(kind) });
-        let reports = said(HookMoment::PreToolCall, kind);
+        let reports = said(HookPoint::PreToolCall, kind);
         self.world.session_event(SessionEvent::HooksAnswered { seq, reports, scripts: None });
         assert_eq!(self.world.session_log().len(), before, "a stray result counted");
     }
 
     /// Plays a well-behaved world until the session stops, which it must.
-    fn play_to_rest(&mut self) {
+    fn play_until_suspended(&mut self) {
         for _ in 0..400 {
             if self.world.outcome().is_some() {
                 return;
@@ -385,7 +387,7 @@ impl Driver {
                 self.send(SessionEvent::ToolDone { seq, result: tool_result(3, 0) });
             } else if self.world.checking().is_some() {
                 self.apply(&Op::Hooks(0));
-            } else if !self.world.consults().is_empty() {
+            } else if !self.world.hook_calls().is_empty() {
                 self.apply(&Op::Hear(0, 0));
             } else if self.world.closing().is_some() {
                 self.close(true);
@@ -396,7 +398,7 @@ impl Driver {
                 self.world.tick();
             }
         }
-        panic!("it never comes to rest");
+        panic!("it is never suspended");
     }
 }
 
@@ -422,9 +424,13 @@ impl Seen {
             match &record.entry {
                 Entry::Compacted(compacted) => self.count(format!("{:?}", compacted.how)),
                 Entry::ModelCalled(called) => self.count(format!("call for {:?}", called.purpose)),
-                Entry::WrappedUp(WrappedUp { call: None, .. }) => self.count("last words refused"),
-                Entry::WrappedUp(WrappedUp { problem: None, .. }) => self.count("last words said"),
-                Entry::WrappedUp(_) => self.count("last words failed"),
+                Entry::FinalSummaryFinished(FinalSummaryFinished { call: None, .. }) => {
+                    self.count("final summary refused")
+                }
+                Entry::FinalSummaryFinished(FinalSummaryFinished { problem: None, .. }) => {
+                    self.count("final summary said")
+                }
+                Entry::FinalSummaryFinished(_) => self.count("final summary failed"),
                 Entry::Retry(Retry { cause: RetryCause::UselessSummary { why }, .. }) => {
                     let why = why.split(':').next().unwrap_or_default();
                     let why = why.split('(').next().unwrap_or_default();
@@ -515,7 +521,7 @@ impl Case {
             policy.agent.permissions.unanswered = Unanswered::Pause;
         }
         if self.is_stepped {
-            policy.agent.pace = Pace::Stepped;
+            policy.agent.step_mode = StepMode::Stepped;
         }
         if let Some(attended) = self.program {
             policy.agent.external = Some(Box::new(ExternalPolicy { attended, ..external::external() }));
@@ -546,8 +552,8 @@ impl Case {
         for op in &self.ops {
             driver.apply(op);
         }
-        driver.play_to_rest();
-        let outcome = driver.world.outcome().expect("it rests");
+        driver.play_until_suspended();
+        let outcome = driver.world.outcome().expect("it is suspended");
         // The run's status is its root agent's.
         let last = driver.world.run_log().iter().rfind(|record| !matches!(record.entry, Entry::Snapshot(_)));
         match last.expect("entries").entry.clone() {
@@ -600,10 +606,10 @@ fn the_laws_hold_under_random_doubled_late_and_lost_events() {
         "Summary",
         "Emergency",
         "call for Summary",
-        "call for WrapUp",
-        "last words said",
-        "last words failed",
-        "last words refused",
+        "call for FinalSummary",
+        "final summary said",
+        "final summary failed",
+        "final summary refused",
         "useless summary: it is empty",
         "useless summary: it calls tools instead of summing up",
         "useless summary: it was cut off",

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use proptest::test_runner::{TestCaseError, TestRunner};
-use provost_engine::{ExecutionTracker, LAST_WORDS_TOKENS, Ledger, Refusal, ReserveRequest};
+use provost_engine::{ExecutionTracker, FINAL_SUMMARY_TOKENS, Ledger, Refusal, ReserveRequest};
 use provost_event::{
     Budget, BudgetCharged, BudgetReserved, Certainty, Dimension, Exhausted, LongPrice, MicroDollars, Price,
     Purpose, SessionId, Usage,
@@ -128,7 +128,7 @@ impl Op {
             output: one_of([0, 1, 100, USEFUL, 257, 600, 2_000], b),
             keeps_back: c.is_multiple_of(2),
             price: one_of(PRICES, c / 2),
-            purpose: one_of([Purpose::Turn, Purpose::Judge, Purpose::Summary, Purpose::WrapUp], d),
+            purpose: one_of([Purpose::Turn, Purpose::Judge, Purpose::Summary, Purpose::FinalSummary], d),
             percent: one_of([0, 1, 20, 50, 100], d / 4),
             kept_tokens: one_of([0, 100, 3_000], e),
             kept_cost: MicroDollars(one_of([0, 250, 9_000], e / 3)),
@@ -273,7 +273,7 @@ fn breaks_one(
     if let Some(limit) = budget.turns.filter(|limit| opens && turns >= *limit) {
         return Some(Exhausted::new(Dimension::Turns, turns.into(), limit.into()));
     }
-    let (times, words) = if request.keeps_back() { (2, u64::from(LAST_WORDS_TOKENS)) } else { (1, 0) };
+    let (times, words) = if request.keeps_back() { (2, u64::from(FINAL_SUMMARY_TOKENS)) } else { (1, 0) };
     let kept = |kept: u64, limit: u64| if request.keeps_back() { kept.min(request.part(limit)) } else { 0 };
     let tokens = times * (request.input + u64::from(output)) + words;
     if let Some(limit) = budget.tokens
@@ -282,9 +282,9 @@ fn breaks_one(
         return Some(Exhausted::new(Dimension::Tokens, spent.tokens, limit));
     }
     if let (Some(MicroDollars(limit)), Some(price)) = (budget.money, request.price) {
-        let last_words = if request.keeps_back() { worst(price, request.input, words) } else { 0 };
+        let final_summary = if request.keeps_back() { worst(price, request.input, words) } else { 0 };
         let answers = worst_output(price, request.input, times * u64::from(output));
-        let money = worst(price, request.input, 0) + last_words + answers;
+        let money = worst(price, request.input, 0) + final_summary + answers;
         if spent.cost.0 + spent.cost_set_aside.0 + money + kept(request.kept_cost.0, limit) > limit {
             return Some(Exhausted::new(Dimension::Money, spent.cost.0, limit));
         }
@@ -639,7 +639,7 @@ fn other_calls_keep_back_what_a_judge_needs_and_no_more_than_the_judges_part() {
     assert_eq!(fits(5_000, 10, 1_000), Ok(994));
     assert_eq!(fits(5_000, 0, 1_000), Ok(1_000));
     // The final summary keeps nothing back.
-    let words = request(Purpose::WrapUp, 100, 1_000);
+    let words = request(Purpose::FinalSummary, 100, 1_000);
     assert_eq!(ledger.fitting_output(tokens(2_000), &words), Ok(1_000));
 }
 

@@ -58,13 +58,15 @@ fn work_on(tree: &mut Tree, percent: u64) -> u64 {
             first_errors += counted.saturating_sub(estimate);
         }
         tree.usage = Usage { input_tokens: counted, output_tokens: 60, ..Usage::default() };
-        let (_, think) = tree.thinks(agent).expect("it thinks");
-        match think.purpose {
+        let (_, model_call) = tree.model_call(agent).expect("it thinks");
+        match model_call.purpose {
             Purpose::Turn => {
                 tree.call(agent, &[("read", &format!("{{\"of\":{calls}}}"))]);
                 tree.finish(agent, ToolStatus::Ok, &format!("line {calls} ").repeat(RESULT_BYTES / 8));
             }
-            Purpose::WrapUp | Purpose::Summary | Purpose::Judge => tree.say(agent, "Half of it is done."),
+            Purpose::FinalSummary | Purpose::Summary | Purpose::Judge => {
+                tree.say(agent, "Half of it is done.")
+            }
         }
     }
     first_errors
@@ -178,7 +180,10 @@ fn waiting_for_a_provider_takes_no_turn_and_no_token() {
     tree.fail(0, provost_event::ErrorClass::RateLimited);
     tree.tick();
     assert_eq!((tree.run().ledger().turns(), tree.run().ledger().tokens), (1, 0));
-    assert_eq!(tree.thinks(0).map(|(_, think)| (think.turn, think.purpose)), Some((1, Purpose::Turn)));
+    assert_eq!(
+        tree.model_call(0).map(|(_, model_call)| (model_call.turn, model_call.purpose)),
+        Some((1, Purpose::Turn))
+    );
 }
 
 fn notices(tree: &Tree, agent: u32) -> Vec<(ItemKind, String)> {

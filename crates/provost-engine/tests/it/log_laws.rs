@@ -60,7 +60,7 @@ impl LogLaws {
         }
         let is_over = matches!(record.entry, Entry::Paused(_) | Entry::Ended(_));
         self.segments.see(record);
-        assert!(!is_over || !self.program_runs, "it rests while its program runs");
+        assert!(!is_over || !self.program_runs, "it is suspended while its program runs");
         match &record.entry {
             Entry::SessionStarted(started) => {
                 self.turns_max = started.policy.limits.turns_max;
@@ -96,7 +96,9 @@ impl LogLaws {
             Entry::ToolFinished(end) => self.finished(&end.call),
             Entry::ModelCalled(called) => self.called(called, request_tokens),
             Entry::Compacted(compacted) => self.compacted(compacted),
-            Entry::WrappedUp(wrapped) => self.is_aside(wrapped.call.as_ref(), Purpose::WrapUp),
+            Entry::FinalSummaryFinished(wrapped) => {
+                self.is_aside(wrapped.call.as_ref(), Purpose::FinalSummary)
+            }
             Entry::UserMessage(_) | Entry::SystemItem(_) => self.is_just_shortened = false,
             Entry::ApprovalRequested(_) | Entry::HooksDecided(_) => self.amid_calls = true,
             Entry::Ended(_) => {
@@ -106,7 +108,7 @@ impl LogLaws {
             // A session that yields starts no more calls, and results may come in another order than without it.
             Entry::YieldRequested(_) => self.amid_calls = true,
             Entry::Paused(_) if self.asked.len() != self.finished.len() => {
-                assert!(self.amid_calls, "a rest before all calls have a result");
+                assert!(self.amid_calls, "a suspension before all calls have a result");
             }
             _ => {}
         }
@@ -126,7 +128,7 @@ impl LogLaws {
     }
 
     fn called(&mut self, called: &ModelCalled, request_tokens: u64) {
-        if !matches!(called.purpose, Purpose::WrapUp | Purpose::Judge) {
+        if !matches!(called.purpose, Purpose::FinalSummary | Purpose::Judge) {
             self.results_are_complete("a model call");
         }
         // The final summary opens no turn.

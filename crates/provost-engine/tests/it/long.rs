@@ -23,7 +23,7 @@ fn every_thousand_entries_both_logs_get_a_snapshot_that_reads_back_as_the_state(
     let mut turns = 0;
     while turns < 1_200 {
         world.usage = Usage { input_tokens: world.request_tokens, output_tokens: 10, ..Usage::default() };
-        if world.thinks_for(Purpose::Summary) {
+        if world.calls_model_for(Purpose::Summary) {
             world.say("It is half done.");
             continue;
         }

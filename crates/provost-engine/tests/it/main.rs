@@ -8,6 +8,8 @@ mod clocks;
 #[cfg(test)]
 mod external;
 #[cfg(test)]
+mod final_summary;
+#[cfg(test)]
 mod flow;
 #[cfg(test)]
 mod forks;
@@ -39,8 +41,6 @@ mod goals_recover;
 mod goals_stop;
 #[cfg(test)]
 mod goals_tree;
-#[cfg(test)]
-mod last_words;
 #[cfg(test)]
 mod laws;
 #[cfg(test)]

@@ -40,7 +40,7 @@ fn down(world: &mut World, class: ErrorClass, ms: u64) -> u64 {
 
 fn asked(world: &World) -> String {
     let models = world.open.values().filter_map(|effect| match effect {
-        Effect::Think(think) => Some(think.model.clone()),
+        Effect::CallModel(model_call) => Some(model_call.model.clone()),
         _ => None,
     });
     models.collect()
@@ -171,7 +171,7 @@ fn after_two_calls_without_any_event_the_third_may_be_silent_three_times_as_long
     let mut patience = Vec::new();
     for class in [ErrorClass::Silent, ErrorClass::Silent, ErrorClass::Cut, ErrorClass::Silent] {
         patience.extend(world.open.values().filter_map(|effect| match effect {
-            Effect::Think(think) => Some(think.patience),
+            Effect::CallModel(model_call) => Some(model_call.patience),
             _ => None,
         }));
         world.fail(class, None);

@@ -15,8 +15,8 @@ pub(crate) fn policy(rules: &[&str]) -> PermissionPolicy {
             ("ask", pattern) => policy.ask.push(pattern.to_owned()),
             ("deny", pattern) => policy.deny.push(pattern.to_owned()),
             ("approved", pattern) => policy.approved.push(pattern.to_owned()),
-            ("otherwise", "ask") => policy.otherwise = Permission::Ask,
-            ("otherwise", "deny") => policy.otherwise = Permission::Deny,
+            ("default", "ask") => policy.default = Permission::Ask,
+            ("default", "deny") => policy.default = Permission::Deny,
             other => panic!("no rule: {other:?}"),
         }
     }
@@ -366,7 +366,7 @@ fn what_a_command_runs_is_asked_about_where_its_text_does_not_tell() {
     }
     check(&["allow shell"], &UNCLEAR.iter().map(|text| (*text, "Allow allow shell")).collect::<Vec<_>>());
     check(
-        &["allow shell(*x*)", "allow shell(* *)", "otherwise ask"],
+        &["allow shell(*x*)", "allow shell(* *)", "default ask"],
         &[("$X x", "Ask - by default"), ("eval \"$X\"", "Ask - by default")],
     );
     check(
@@ -411,7 +411,7 @@ fn all_parts_of_an_allowed_command_must_be_covered_as_they_are_written() {
             "allow shell(git status)",
             "allow shell(echo * > out.txt)",
             "allow shell(npm run test:*)",
-            "otherwise ask",
+            "default ask",
         ],
         &[
             ("cargo", cargo),
@@ -521,12 +521,12 @@ fn an_approval_lifts_a_question_and_never_a_denial() {
         ],
     );
     check(
-        &["approved shell(ls)", "otherwise ask"],
+        &["approved shell(ls)", "default ask"],
         &[("ls", "Allow approved shell(ls)"), ("ls; a", "Ask - by default")],
     );
-    check(&["approved shell(ls)", "otherwise deny"], &[("ls", "Deny - by default")]);
+    check(&["approved shell(ls)", "default deny"], &[("ls", "Deny - by default")]);
     check(
-        &["allow shell(ls)", "otherwise deny"],
+        &["allow shell(ls)", "default deny"],
         &[("ls", "Allow allow shell(ls)"), ("a", "Deny - by default")],
     );
     let mut later = permissions(&["ask shell"]);
@@ -548,7 +548,7 @@ fn paths(rows: &[(&str, &str, &str, bool, bool)]) {
             };
             let got = (
                 judge(&[&format!("deny {pattern}")]) == Permission::Deny,
-                judge(&[&format!("allow {pattern}"), "otherwise deny"]) == Permission::Allow,
+                judge(&[&format!("allow {pattern}"), "default deny"]) == Permission::Allow,
             );
             (format!("{tool} {path} {pattern}: denies and allows {got:?}"), got == (*denies, *allows))
         })
@@ -609,7 +609,7 @@ fn paths_are_matched_where_they_lead() {
         Permission::Deny,
         "the workspace is the default"
     );
-    let strange = permissions(&["allow read_file(**)", "otherwise ask"]);
+    let strange = permissions(&["allow read_file(**)", "default ask"]);
     assert_eq!(strange.judge("read_file", &json(r#"{"path":7}"#)).permission, Permission::Ask);
     assert_eq!(
         permissions(&["deny read_file(a)"]).judge("read_file", &json("[]")).permission,
@@ -660,10 +660,10 @@ fn patterns_that_cannot_be_read_say_so_and_open_nothing() {
     assert_eq!(judge(&["deny shell(rm"], "shell"), "Deny deny shell(rm");
     assert_eq!(judge(&["deny shell(rm"], "other"), FREE);
     assert_eq!(judge(&["ask (rm)"], "other"), "Ask ask (rm)");
-    assert_eq!(judge(&["allow shell(ls", "otherwise ask"], "shell"), "Ask - by default");
+    assert_eq!(judge(&["allow shell(ls", "default ask"], "shell"), "Ask - by default");
     assert!(frozen(&["allow shell(ls"]).is_open());
     assert!(!frozen(&["deny ("]).is_open());
-    assert!(!frozen(&["otherwise ask"]).is_open());
+    assert!(!frozen(&["default ask"]).is_open());
 }
 
 #[test]
@@ -687,7 +687,7 @@ fn a_command_line_at_a_terminal_is_judged_as_the_shell_judges_it() {
     let read = json(r#"{"action":"read"}"#);
     let judge = |rules: &[&str], input: &Json| shown(&permissions(rules).judge("terminal", input));
 
-    let own = ["allow terminal(python3 *)", "deny terminal(rm *)", "otherwise ask"];
+    let own = ["allow terminal(python3 *)", "deny terminal(rm *)", "default ask"];
     assert_eq!(judge(&own, &start("python3 -i")), "Allow allow terminal(python3 *)");
     assert_eq!(judge(&own, &start("python3 && gdb")), "Ask - by default");
     assert_eq!(judge(&own, &start("cd / && rm -rf x")), "Deny deny terminal(rm *)");
@@ -697,7 +697,7 @@ fn a_command_line_at_a_terminal_is_judged_as_the_shell_judges_it() {
 
     // What is denied to the shell, or needs approval there, is denied or needs approval here too; what is allowed
     // there isn't allowed here.
-    let shells = ["deny shell(rm *)", "ask Bash(git push *)", "allow shell(ls *)", "otherwise ask"];
+    let shells = ["deny shell(rm *)", "ask Bash(git push *)", "allow shell(ls *)", "default ask"];
     assert_eq!(judge(&shells, &start("rm -rf x")), "Deny deny shell(rm *)");
     assert_eq!(judge(&shells, &send("rm -rf x")), "Deny deny shell(rm *)");
     assert_eq!(judge(&shells, &start("git push origin")), "Ask ask Bash(git push *)");

@@ -244,20 +244,17 @@ struct Lists {
 
 impl Lists {
     fn new() -> Self {
-        let with = |patterns: Vec<String>, otherwise: &str| {
-            let rules: Vec<String> = patterns.into_iter().chain([otherwise.to_owned()]).collect();
+        let with = |patterns: Vec<String>, default: &str| {
+            let rules: Vec<String> = patterns.into_iter().chain([default.to_owned()]).collect();
             permissions(&rules.iter().map(String::as_str).collect::<Vec<_>>())
         };
         Self {
             deny: permissions(&["deny shell(v *)"]),
             ask: permissions(&["ask shell(v *)"]),
-            allow: with(
-                ALLOWED.iter().map(|name| format!("allow shell({name} *)")).collect(),
-                "otherwise ask",
-            ),
+            allow: with(ALLOWED.iter().map(|name| format!("allow shell({name} *)")).collect(), "default ask"),
             looking: with(
                 LOOKING.iter().map(|pattern| format!("allow shell({pattern})")).collect(),
-                "otherwise deny",
+                "default deny",
             ),
         }
     }

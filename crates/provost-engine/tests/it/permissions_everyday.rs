@@ -28,7 +28,7 @@ fn everyday_commands_are_seldom_asked_about() {
     let allow = ALLOWED.iter().map(|name| {
         if name.ends_with('=') { format!("allow shell({name}*)") } else { format!("allow shell({name} *)") }
     });
-    let allow: Vec<String> = allow.chain(["otherwise ask".to_owned()]).collect();
+    let allow: Vec<String> = allow.chain(["default ask".to_owned()]).collect();
     let deny: Vec<String> =
         ["rm", "sudo", "git push", "dd", "mkfs"].iter().map(|name| format!("deny shell({name} *)")).collect();
     let (by_allow, by_deny) = (asked(&allow), asked(&deny));

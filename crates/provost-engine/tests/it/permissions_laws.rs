@@ -172,8 +172,8 @@ fn rule() -> impl Strategy<Value = String> {
 }
 
 fn rules() -> impl Strategy<Value = Vec<String>> {
-    let otherwise = select(&["otherwise ask", "otherwise deny", "allow nothing"][..]);
-    (prop::collection::vec(rule(), 0..5), otherwise).prop_map(|(mut rules, last)| {
+    let default = select(&["default ask", "default deny", "allow nothing"][..]);
+    (prop::collection::vec(rule(), 0..5), default).prop_map(|(mut rules, last)| {
         rules.push(last.to_owned());
         rules
     })
@@ -200,7 +200,7 @@ proptest! {
         with.push(more.clone());
         let after = judged(&with, &input);
         // If all else is denied, an `ask` allows more.
-        prop_assume!(!(more.starts_with("ask") && with.iter().any(|rule| rule == "otherwise deny")));
+        prop_assume!(!(more.starts_with("ask") && with.iter().any(|rule| rule == "default deny")));
         let stricter = more.starts_with("deny") || more.starts_with("ask");
         prop_assert!(if stricter { after >= before } else { after <= before }, "{before:?} to {after:?}");
     }
@@ -209,7 +209,7 @@ proptest! {
     fn the_narrowest_pattern_covers_this_command_and_no_other(script in script(), other in script()) {
         let pattern = narrowest_pattern("shell", &command(&script), Path::new(WORKSPACE));
         let covers = |text: &str| {
-            let rules = ["otherwise ask", &format!("approved {pattern}")];
+            let rules = ["default ask", &format!("approved {pattern}")];
             permissions(&rules).judge("shell", &command(text)).permission == Permission::Allow
         };
         let known = permissions(&["deny shell(nothing)"]).judge("shell", &command(&script)).permission == Permission::Allow;
@@ -224,7 +224,7 @@ proptest! {
     fn the_narrowest_pattern_of_a_path_covers_it_alone(path in "[a-c~*./\\\\ ]{1,12}", other in "[a-c~*./\\\\ ]{1,12}") {
         let input = |path: &str| Json::of(&serde_json::json!({ "path": path })).expect("JSON");
         let pattern = narrowest_pattern("read_file", &input(&path), Path::new(WORKSPACE));
-        let rules = permissions(&["otherwise ask", &format!("approved {pattern}")]);
+        let rules = permissions(&["default ask", &format!("approved {pattern}")]);
         prop_assert_eq!(rules.judge("read_file", &input(&path)).permission, Permission::Allow, "{}", pattern);
         let same = pattern == narrowest_pattern("read_file", &input(&other), Path::new(WORKSPACE));
         let covers = rules.judge("read_file", &input(&other)).permission == Permission::Allow;
@@ -320,7 +320,7 @@ fn real_shells_run_nothing_that_is_not_found() {
     assert!(names.iter().all(|shell| shells.runs_v(shell, "v") && !shells.runs_v(shell, "a")));
     let denied = permissions(&["deny shell(v *)"]);
     let allowed = ALLOWED.iter().map(|name| format!("allow shell({name} *)"));
-    let allowed: Vec<String> = allowed.chain(["otherwise ask".to_owned()]).collect();
+    let allowed: Vec<String> = allowed.chain(["default ask".to_owned()]).collect();
     let allowed = permissions(&allowed.iter().map(String::as_str).collect::<Vec<_>>());
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let (mut free, mut covered, mut ran, mut missed) = (0, 0, 0, Vec::new());

@@ -36,7 +36,7 @@ fn looking() -> provost_engine::Permissions {
         true => format!("allow shell({name}*)"),
         false => format!("allow shell({name} *)"),
     };
-    let rules: Vec<String> = LOOKING.iter().map(pattern).chain(["otherwise ask".to_owned()]).collect();
+    let rules: Vec<String> = LOOKING.iter().map(pattern).chain(["default ask".to_owned()]).collect();
     permissions(&rules.iter().map(String::as_str).collect::<Vec<_>>())
 }
 

@@ -1,7 +1,7 @@
 //! Agents that fail: which failures are retried, in which session, how often, and which agents are notified.
 
 use expect_test::{Expect, expect};
-use provost_engine::AgentStanding;
+use provost_engine::AgentState;
 use provost_event::{Entry, ErrorClass, ItemKind, Outcome, PauseReason, RetryPolicy, RunPolicy, ToolStatus};
 
 use crate::tree_world::{Tree, key, policy};
@@ -34,7 +34,7 @@ fn told(tree: &Tree, agent: u32) -> Vec<String> {
 }
 
 fn waits_for_restart(tree: &Tree, agent: u32) -> bool {
-    matches!(tree.standing(agent), AgentStanding::AwaitsRestart { .. })
+    matches!(tree.standing(agent), AgentState::AwaitsRestart { .. })
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn what_is_restarted_follows_from_the_class_of_the_failure() {
         ErrorClass::Overloaded,
         ErrorClass::RateLimited,
         ErrorClass::Server,
-        ErrorClass::Nonsense,
+        ErrorClass::MalformedResponse,
         ErrorClass::Unauthorized,
         ErrorClass::QuotaUsedUp,
         ErrorClass::NotFound,
@@ -207,9 +207,9 @@ fn a_pause_of_the_run_keeps_the_wait_and_one_of_the_agent_ends_it() {
     tree.resume(None);
     assert!(waits_for_restart(&tree, 1));
     tree.pause(Some(1));
-    assert!(matches!(tree.standing(1), AgentStanding::Rests(_)));
+    assert!(matches!(tree.standing(1), AgentState::Suspended(_)));
     tree.resume(None);
-    assert_eq!(tree.standing(1), AgentStanding::Working, "somebody has seen to it");
+    assert_eq!(tree.standing(1), AgentState::Working, "somebody has seen to it");
     tree.say(1, "ok");
     tree.say(0, "ok");
     assert_eq!(tree.outcome(), Some(Outcome::UNVERIFIED));

@@ -1,8 +1,8 @@
 //! No end closes a log: a request begins another segment after each, and nothing else does.
 
-use provost_engine::{Actor, Now, RunEvent, SessionEvent, Step};
+use provost_engine::{Actor, Decision, Now, RunEvent, SessionEvent};
 use provost_event::{
-    Block, Budget, Elapsed, Entry, ErrorClass, HookDecision, HookMoment, ItemKind, Outcome, ResumeCause,
+    Block, Budget, Elapsed, Entry, ErrorClass, HookDecision, HookPoint, ItemKind, Outcome, ResumeCause,
     RunPolicy, Timestamp,
 };
 
@@ -58,7 +58,7 @@ fn a_run_whose_agent_has_no_log_fails_or_ends_and_waits_for_nobody() {
         run.replay(&whole.run_log()[0]).expect("it begins a log");
         run
     };
-    let to_session = |step: Step| {
+    let to_session = |step: Decision| {
         let mut session = Actor::new(ROOT.into());
         let events = step.messages.into_iter().map(|message| message.event);
         let answers = events.flat_map(|event| session.decide(event, now).messages).collect::<Vec<_>>();
@@ -137,22 +137,22 @@ fn an_end_survives_a_crash_and_nothing_but_a_person_begins_a_segment() {
 #[test]
 fn a_prompt_that_a_hook_refuses_leaves_a_completed_run_completed() {
     let mut policy: RunPolicy = without_hooks();
-    policy.agent.hooks = vec![guard(HookMoment::PromptSubmit)];
+    policy.agent.hooks = vec![guard(HookPoint::PromptSubmit)];
     let mut world = World::start(policy);
-    let hear = |world: &mut World, decision: HookDecision| {
-        let (seq, _) = world.consults().first().cloned().expect("hooks are asked");
-        let reports = vec![report(HookMoment::PromptSubmit, decision)];
+    let answer_hook = |world: &mut World, decision: HookDecision| {
+        let (seq, _) = world.hook_calls().first().cloned().expect("hooks are asked");
+        let reports = vec![report(HookPoint::PromptSubmit, decision)];
         world.session_event(SessionEvent::HooksAnswered { seq, reports, scripts: None });
     };
-    hear(&mut world, HookDecision::Continue);
+    answer_hook(&mut world, HookDecision::Continue);
     world.say("done");
     assert_eq!(world.outcome(), Some(Outcome::UNVERIFIED));
     resume(&mut world, Some("drop the tables"));
-    hear(&mut world, HookDecision::Deny("no".into()));
+    answer_hook(&mut world, HookDecision::Deny("no".into()));
     assert_eq!(world.outcome(), Some(Outcome::UNVERIFIED));
     assert!(world.thinking().is_none(), "the model isn't asked about nothing");
     resume(&mut world, Some("say hello"));
-    hear(&mut world, HookDecision::Continue);
+    answer_hook(&mut world, HookDecision::Continue);
     assert!(world.thinking().is_some());
 }
 

@@ -29,7 +29,7 @@ impl Op {
     fn of(bytes: u32) -> Self {
         let [kind, agent, rest, _] = bytes.to_le_bytes();
         let (agent, priority) = (usize::from(agent), PRIORITIES[usize::from(rest) % PRIORITIES.len()]);
-        let then = if rest.is_multiple_of(2) { Then::Waits } else { Then::Sleeps };
+        let then = if rest.is_multiple_of(2) { Then::Waits } else { Then::Idles };
         match kind % 32 {
             0..8 => Self::Acquire(priority),
             8..11 => Self::Wait(priority),
@@ -152,7 +152,7 @@ impl Naive {
             && let Some(one) = self.find(number)
         {
             one.at = match (one.at, then) {
-                (_, Then::Sleeps) => At::Sleep,
+                (_, Then::Idles) => At::Sleep,
                 (At::Work | At::Leaving, Then::Waits) => At::Line(since),
                 (at, Then::Waits) => at,
             };

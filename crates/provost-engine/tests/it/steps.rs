@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use proptest::test_runner::{TestCaseError, TestRunner};
-use provost_engine::{Attempt, FlowProblem, StepStanding, StepTracker, check_flow};
+use provost_engine::{Attempt, FlowProblem, StepStatus, StepTracker, check_flow};
 use provost_event::{
     Budget, Dimension, Elapsed, ErrorClass, Exhausted, FlowPolicy, LimitOwner, OnStepFailure, Outcome,
     Priority, RunId, SessionId, StepEnd, StepEnded, StepPolicy, Timestamp, Verdict,
@@ -219,16 +219,16 @@ impl Both {
     fn check(&self) -> Result<(), TestCaseError> {
         for place in 0..self.naive.all.len() {
             let fits = match (self.tracker.standing(place).expect("a step"), self.naive.all[place].0) {
-                (StepStanding::Waiting, At::Open) => !self.naive.is_ready(place),
-                (StepStanding::Ready, At::Open) => self.naive.is_ready(place),
-                (StepStanding::AtWork(agent), At::Work(same)) => {
+                (StepStatus::Waiting, At::Open) => !self.naive.is_ready(place),
+                (StepStatus::Ready, At::Open) => self.naive.is_ready(place),
+                (StepStatus::AtWork(agent), At::Work(same)) => {
                     *agent == same && self.tracker.attempts(place).last() == Some(agent)
                 }
-                (StepStanding::Later(wait), At::Later(same)) => wait.ready == same,
-                (StepStanding::Done, At::Done)
-                | (StepStanding::Failed(_), At::Failed)
-                | (StepStanding::Asks(_), At::Asks)
-                | (StepStanding::Skipped, At::Skipped) => true,
+                (StepStatus::Later(wait), At::Later(same)) => wait.ready == same,
+                (StepStatus::Done, At::Done)
+                | (StepStatus::Failed(_), At::Failed)
+                | (StepStatus::Asks(_), At::Asks)
+                | (StepStatus::Skipped, At::Skipped) => true,
                 _ => false,
             };
             prop_assert!(
@@ -318,8 +318,8 @@ fn what_keeps_a_flow_from_being_gone_through_is_told() {
     assert_eq!(told(vec![]), ["the flow has no steps"]);
     assert_eq!(told(vec![step("a", &[]), step("b", &["a"])]), [""; 0]);
     assert_eq!(told(vec![step("a", &["a"])]), ["the steps need each other: a → a"]);
-    let circle = vec![step("z", &["a"]), step("a", &["b"]), step("b", &["c"]), step("c", &["a"])];
-    assert_eq!(told(circle), ["the steps need each other: a → b → c → a"]);
+    let cycle = vec![step("z", &["a"]), step("a", &["b"]), step("b", &["c"]), step("c", &["a"])];
+    assert_eq!(told(cycle), ["the steps need each other: a → b → c → a"]);
     let wrong = vec![
         step("a", &["c"]),
         StepPolicy { goal: " ".to_owned(), attempts_max: 0, ..step("a", &[]) },

@@ -1,13 +1,13 @@
 //! A run with several agents, as scripts: which ones work, wait, yield, and get notified.
 
 use expect_test::{Expect, expect};
-use provost_engine::{AgentStanding, Effect, RunEvent, SessionEvent};
+use provost_engine::{AgentState, Effect, RunEvent, SessionEvent};
 use provost_event::{
     ApprovalAnswer, ApprovalScope, Budget, Entry, ErrorClass, MicroDollars, Outcome, PermissionPolicy,
     Priority, Purpose, RetryCause, ToolStatus, Unanswered,
 };
 
-use crate::tree_world::{Tree, delegating, is_last_words, key, policy};
+use crate::tree_world::{Tree, delegating, is_final_summary, key, policy};
 use crate::world::RUN;
 
 #[expect(clippy::needless_pass_by_value, reason = "snapshots are written where they are checked")]
@@ -190,9 +190,9 @@ fn siblings_wait_in_the_line_and_the_most_urgent_of_them_comes_first() {
         expect![[r#"
         1 spawned by 0 (high, a slot is free)
         1 started
-        2 spawned by 0 (low, in line)
-        3 spawned by 0 (normal, in line)
-        4 spawned by 0 (low, in line)
+        2 spawned by 0 (low, queued)
+        3 spawned by 0 (normal, queued)
+        4 spawned by 0 (low, queued)
     "#]],
     );
     play_out(&mut tree);
@@ -233,8 +233,8 @@ fn the_youngest_of_the_lowest_makes_way_for_an_urgent_one() {
     assert!(!tree.is_aborted(2));
     assert_eq!(tree.thinking(), [1, 2], "the new one waits until the other has left");
     tree.call(2, &[("read", "{}")]);
-    assert!(!tree.runs_tool(2), "before a call of a tool it looks whether it shall make way");
-    assert!(matches!(tree.standing(2), AgentStanding::Furloughed { .. }));
+    assert!(!tree.runs_tool(2), "before a call of a tool it looks whether it shall yield");
+    assert!(matches!(tree.standing(2), AgentState::Preempted { .. }));
     assert_eq!(tree.thinking(), [1, 4]);
     tree.say(4, "done");
     // The tool call of its answer is made now.
@@ -242,7 +242,7 @@ fn the_youngest_of_the_lowest_makes_way_for_an_urgent_one() {
     check(
         &mut tree,
         expect![[r#"
-            2 rests: preempted
+            2 is suspended: preempted
             4 started
             4 finished: completed, not verified
             2 started
@@ -256,12 +256,12 @@ fn a_tool_in_flight_is_never_cut_for_another_agent() {
     tree.spawn(0, &["low", "normal"]);
     tree.call(1, &[("shell", "{}"), ("read", "{}")]);
     tree.spawn(2, &["high"]);
-    assert!(matches!(tree.standing(1), AgentStanding::Yielding { .. }));
+    assert!(matches!(tree.standing(1), AgentState::Yielding { .. }));
     tree.tick();
     assert!(!tree.is_aborted(1), "also not when the grace is over");
-    assert!(matches!(tree.standing(1), AgentStanding::Yielding { .. }));
+    assert!(matches!(tree.standing(1), AgentState::Yielding { .. }));
     tree.finish(1, ToolStatus::Ok, "ran");
-    assert!(matches!(tree.standing(1), AgentStanding::Furloughed { .. }));
+    assert!(matches!(tree.standing(1), AgentState::Preempted { .. }));
     tree.say(3, "done");
     tree.finish(1, ToolStatus::Ok, "read");
     assert_eq!(tree.results(1), [(ToolStatus::Ok, "ran".to_owned()), (ToolStatus::Ok, "read".to_owned())]);
@@ -277,7 +277,7 @@ fn after_the_grace_a_model_call_is_cancelled_and_made_again_and_both_are_charged
     assert_eq!(tree.now.since_ms(asked), 30_000);
     assert!(tree.is_aborted(1));
     let before = tree.charged();
-    let (seq, _) = tree.thinks(1).expect("its call is still open");
+    let (seq, _) = tree.model_call(1).expect("its call is still open");
     let usage = provost_event::Usage { input_tokens: 7, ..Default::default() };
     let failure = provost_event::ModelFailure {
         usage,
@@ -304,7 +304,7 @@ fn whoever_waits_to_ask_its_model_again_makes_way_at_once() {
     tree.spawn(0, &["low", "normal"]);
     tree.fail(1, ErrorClass::RateLimited);
     tree.spawn(2, &["high"]);
-    assert!(matches!(tree.standing(1), AgentStanding::Furloughed { .. }));
+    assert!(matches!(tree.standing(1), AgentState::Preempted { .. }));
     tree.say(3, "done");
     assert_eq!(tree.thinking(), [1, 2]);
 }
@@ -318,16 +318,16 @@ fn a_victim_ends_with_the_same_text_and_the_same_answers_as_without() {
         if is_preempted {
             tree.spawn(2, &["high"]);
             tree.finish(1, ToolStatus::Ok, "read");
-            assert!(tree.thinks(1).is_none(), "it makes way before its next model call");
+            assert!(tree.model_call(1).is_none(), "it yields before its next model call");
             tree.say(3, "done");
         } else {
             tree.finish(1, ToolStatus::Ok, "read");
         }
-        let (_, think) = tree.thinks(1).expect("it goes on");
+        let (_, model_call) = tree.model_call(1).expect("it goes on");
         tree.say(1, "what I read");
         let text = tree.results(0)[0].1.clone();
         let calls = tree.log(key(1)).iter().filter(|r| matches!(r.entry, Entry::ModelCalled(_))).count();
-        (text, calls, think.turn, think.answers_before, think.view)
+        (text, calls, model_call.turn, model_call.answers_before, model_call.view)
     });
     assert_eq!(texts[0], texts[1]);
 }
@@ -345,7 +345,7 @@ fn a_parent_that_made_way_sleeps_until_its_child_is_done() {
         1 started
         2 spawned by 1 (high, after 1)
         1 yields to 2
-        1 rests: preempted
+        1 is suspended: preempted
         2 started
     "#]],
     );
@@ -367,7 +367,7 @@ fn an_agent_put_below_others_while_somebody_waits_makes_way() {
     let mut tree = Tree::start(policy(2));
     tree.spawn(0, &["normal", "normal"]);
     tree.reprioritize(1, Priority::Low);
-    assert!(matches!(tree.standing(1), AgentStanding::Yielding { to: None }));
+    assert!(matches!(tree.standing(1), AgentState::Yielding { to: None }));
     tree.call(1, &[("read", "{}")]);
     assert_eq!(tree.thinking(), [2]);
     // The same priority again adds no entry.
@@ -379,10 +379,10 @@ fn an_agent_put_below_others_while_somebody_waits_makes_way() {
         expect![[r#"
         1 spawned by 0 (normal, a slot is free)
         1 started
-        2 spawned by 0 (normal, in line)
+        2 spawned by 0 (normal, queued)
         1 is low
         1 yields
-        1 rests: preempted
+        1 is suspended: preempted
         2 started
     "#]],
     );
@@ -393,10 +393,10 @@ fn with_nobody_in_the_line_a_lower_priority_changes_nothing() {
     let mut tree = Tree::start(policy(3));
     tree.spawn(0, &["normal", "normal"]);
     tree.reprioritize(1, Priority::Background);
-    assert_eq!(tree.standing(1), AgentStanding::Working);
+    assert_eq!(tree.standing(1), AgentState::Working);
     tree.reprioritize(9, Priority::Low);
     tree.reprioritize(0, Priority::Background);
-    assert_eq!(tree.standing(0), AgentStanding::Working, "the root is never told to make way");
+    assert_eq!(tree.standing(0), AgentState::Working, "the root is never told to yield");
 }
 
 #[test]
@@ -410,9 +410,9 @@ fn a_paused_agent_that_rises_is_first_in_the_line() {
         1 started
         2 spawned by 0 (high, after 1)
         1 yields to 2
-        3 spawned by 0 (high, in line)
-        4 spawned by 0 (normal, in line)
-        1 rests: preempted
+        3 spawned by 0 (high, queued)
+        4 spawned by 0 (normal, queued)
+        1 is suspended: preempted
         2 started
     "#]],
     );
@@ -439,17 +439,17 @@ fn a_child_that_fails_is_told_to_its_parent_which_goes_on() {
 }
 
 #[test]
-fn a_child_whose_turns_are_used_up_says_its_last_words_and_its_parent_goes_on() {
+fn a_child_whose_turns_are_used_up_says_its_final_summary_and_its_parent_goes_on() {
     let mut policy = policy(4);
     policy.agents[2].agent.limits.turns_max = 1;
     let mut tree = Tree::start(policy);
     tree.spawn(0, &["normal"]);
     tree.call(1, &[("read", "{}")]);
     tree.finish(1, ToolStatus::Ok, "ok");
-    assert!(tree.has(1, is_last_words));
+    assert!(tree.has(1, is_final_summary));
     tree.say(1, "half of it");
     assert_eq!(tree.results(0), [(ToolStatus::Error, "half of it".to_owned())]);
-    assert!(tree.rests(1).is_some_and(|outcome| outcome.is_final()), "its session is ended");
+    assert!(tree.suspended(1).is_some_and(|outcome| outcome.is_final()), "its session is ended");
     assert_eq!(tree.thinking(), [0]);
     check(
         &mut tree,
@@ -516,13 +516,13 @@ fn a_question_about_a_childs_call_rests_the_whole_chain_and_a_resume_goes_on() {
         1 started
         2 spawned by 1 (normal, a slot is free)
         2 started
-        2 rests: a `shell` call waits for approval
-        1 rests: a `shell` call waits for approval
-        0 rests: a `shell` call waits for approval
-        rests: a `shell` call waits for approval
+        2 is suspended: a `shell` call waits for approval
+        1 is suspended: a `shell` call waits for approval
+        0 is suspended: a `shell` call waits for approval
+        suspended: a `shell` call waits for approval
     "#]],
     );
-    assert!([0, 1, 2].into_iter().all(|agent| tree.rests(agent).is_some()));
+    assert!([0, 1, 2].into_iter().all(|agent| tree.suspended(agent).is_some()));
     approve(&mut tree, 2);
     tree.resume(None);
     tree.finish(2, ToolStatus::Ok, "ran");
@@ -558,10 +558,10 @@ fn a_parent_with_something_else_to_do_goes_on_while_one_child_rests() {
             2 spawned by 0 (normal, a slot is free)
             2 started
             1 shall stop: paused by p
-            1 rests: paused by p
+            1 is suspended: paused by p
             2 finished: completed, not verified
-            0 rests: paused by p
-            rests: paused by p
+            0 is suspended: paused by p
+            suspended: paused by p
         "#]],
     );
     tree.resume(None);
@@ -588,7 +588,7 @@ fn an_agent_paused_alone_goes_on_alone() {
             2 spawned by 0 (normal, a slot is free)
             2 started
             1 shall stop: paused by p
-            1 rests: paused by p
+            1 is suspended: paused by p
             1 resumed by r
             1 started
             2 finished: completed, not verified
@@ -602,8 +602,8 @@ fn an_agent_paused_alone_goes_on_alone() {
 fn a_pause_of_an_agent_that_has_no_slot_is_not_lost() {
     let mut tree = Tree::start(policy(2));
     tree.spawn(0, &["low", "normal", "high"]);
-    assert!(matches!(tree.standing(1), AgentStanding::Furloughed { .. }));
-    assert_eq!(tree.standing(2), AgentStanding::InLine);
+    assert!(matches!(tree.standing(1), AgentState::Preempted { .. }));
+    assert_eq!(tree.standing(2), AgentState::Queued);
     tree.pause(Some(1));
     tree.pause(Some(2));
     tree.say(3, "done");
@@ -619,7 +619,7 @@ fn agents_below_a_paused_one_rest_too_also_those_that_wait_for_a_slot() {
     tree.spawn(0, &["normal"]);
     tree.spawn(1, &["normal", "normal"]);
     // 3 is queued, below 1.
-    assert_eq!(tree.standing(3), AgentStanding::InLine);
+    assert_eq!(tree.standing(3), AgentState::Queued);
     tree.pause(Some(1));
     tree.fail(2, ErrorClass::Aborted);
     assert_eq!(tree.thinking(), [0; 0], "nobody below a paused agent begins");
@@ -685,7 +685,7 @@ fn the_whole_run_pauses_and_goes_on_and_is_cancelled() {
     tree.finish(1, ToolStatus::Cancelled, "killed");
     tree.fail(2, ErrorClass::Aborted);
     assert!(matches!(tree.outcome(), Some(Outcome::Paused { .. })));
-    assert_eq!(tree.standing(3), AgentStanding::InLine);
+    assert_eq!(tree.standing(3), AgentState::Queued);
     tree.resume(None);
     check(
         &mut tree,
@@ -694,12 +694,12 @@ fn the_whole_run_pauses_and_goes_on_and_is_cancelled() {
         1 started
         2 spawned by 0 (normal, a slot is free)
         2 started
-        3 spawned by 0 (low, in line)
+        3 spawned by 0 (low, queued)
         all shall stop: paused by p
-        0 rests: paused by p
-        1 rests: paused by p
-        2 rests: paused by p
-        rests: paused by p
+        0 is suspended: paused by p
+        1 is suspended: paused by p
+        2 is suspended: paused by p
+        suspended: paused by p
         resumed by r
         1 started
         2 started
@@ -724,7 +724,7 @@ fn the_whole_run_pauses_and_goes_on_and_is_cancelled() {
 }
 
 #[test]
-fn the_time_of_the_run_ends_all_with_last_words_and_more_of_it_lets_them_go_on() {
+fn the_time_of_the_run_ends_all_with_final_summary_and_more_of_it_lets_them_go_on() {
     let mut policy = policy(4);
     policy.budget.wall_time_ms = Some(100_000);
     let mut tree = Tree::start(policy);
@@ -735,7 +735,7 @@ fn the_time_of_the_run_ends_all_with_last_words_and_more_of_it_lets_them_go_on()
     // 1 has something to report, 2 has never answered.
     tree.fail(2, ErrorClass::Aborted);
     tree.fail(1, ErrorClass::Aborted);
-    assert!(tree.thinks(1).is_some_and(|(_, think)| think.purpose == Purpose::WrapUp));
+    assert!(tree.model_call(1).is_some_and(|(_, model_call)| model_call.purpose == Purpose::FinalSummary));
     tree.say(1, "so far");
     tree.say(0, "as far as I know");
     check(
@@ -746,10 +746,10 @@ fn the_time_of_the_run_ends_all_with_last_words_and_more_of_it_lets_them_go_on()
         2 spawned by 0 (normal, a slot is free)
         2 started
         0 at a limit of the run: Time budget used up: 90.0 s of 100.0 s
-        2 rests: Time budget used up: 90.0 s of 100.0 s
-        1 rests: Time budget used up: 90.0 s of 100.0 s
-        0 rests: Time budget used up: 90.0 s of 100.0 s
-        rests: Time budget used up: 90.0 s of 100.0 s
+        2 is suspended: Time budget used up: 90.0 s of 100.0 s
+        1 is suspended: Time budget used up: 90.0 s of 100.0 s
+        0 is suspended: Time budget used up: 90.0 s of 100.0 s
+        suspended: Time budget used up: 90.0 s of 100.0 s
     "#]],
     );
     tree.resume_with(None, Budget { wall_time_ms: Some(1_000_000), ..Budget::default() });
@@ -768,12 +768,12 @@ fn the_time_of_an_agent_counts_only_while_it_has_a_slot() {
     tree.now = tree.now.plus_ms(50_000);
     tree.spawn(2, &["high"]);
     tree.finish(1, ToolStatus::Ok, "ok");
-    assert!(matches!(tree.standing(1), AgentStanding::Furloughed { .. }));
+    assert!(matches!(tree.standing(1), AgentState::Preempted { .. }));
     tree.now = tree.now.plus_ms(500_000);
     tree.say(3, "done");
     let back = tree.now;
     tree.tick();
-    assert_eq!(tree.now.since_ms(back), 40_000, "a tenth of it is kept for last words");
+    assert_eq!(tree.now.since_ms(back), 40_000, "a tenth of it is kept for the final summary");
     tree.fail(1, ErrorClass::Aborted);
     tree.say(1, "so far");
     assert_eq!(tree.results(0), [(ToolStatus::Error, "so far".to_owned())]);
@@ -787,7 +787,7 @@ fn the_time_of_an_agent_counts_only_while_it_has_a_slot() {
             2 started
             3 spawned by 2 (high, after 1)
             1 yields to 3
-            1 rests: preempted
+            1 is suspended: preempted
             3 started
             3 finished: completed, not verified
             1 started
@@ -884,10 +884,10 @@ fn the_runs_budget_spent_rests_all_and_with_more_all_finish() {
             2 spawned by 0 (normal, a slot is free)
             2 started
             2 at a limit of the run: Token budget too small to go on: 950 of 2,400 used; the next call needs about 1,360 tokens, 1,450 are reserved for calls of other agents; 1,450 are left
-            2 rests: Token budget too small to go on: 950 of 2,400 used; the next call needs about 1,360 tokens, 1,450 are reserved for calls of other agents; 1,450 are left
+            2 is suspended: Token budget too small to go on: 950 of 2,400 used; the next call needs about 1,360 tokens, 1,450 are reserved for calls of other agents; 1,450 are left
             1 finished: completed, not verified
-            0 rests: Token budget too small to go on: 950 of 2,400 used; the next call needs about 1,360 tokens, 1,450 are reserved for calls of other agents; 1,450 are left; no final summary: it can't be paid either
-            rests: Token budget too small to go on: 950 of 2,400 used; the next call needs about 1,360 tokens, 1,450 are reserved for calls of other agents; 1,450 are left; no final summary: it can't be paid either
+            0 is suspended: Token budget too small to go on: 950 of 2,400 used; the next call needs about 1,360 tokens, 1,450 are reserved for calls of other agents; 1,450 are left; no final summary: it can't be paid either
+            suspended: Token budget too small to go on: 950 of 2,400 used; the next call needs about 1,360 tokens, 1,450 are reserved for calls of other agents; 1,450 are left; no final summary: it can't be paid either
         "#]],
     );
     assert!(matches!(tree.outcome(), Some(Outcome::BudgetExhausted(_))));
@@ -993,7 +993,7 @@ fn the_slot_of_a_child_goes_to_its_parent_before_anybody_less_urgent() {
 fn nothing_stays_set_aside_for_an_agent_that_is_done() {
     let mut tree = Tree::start(policy(2));
     tree.spawn(0, &["low", "high"]);
-    assert!(matches!(tree.standing(1), AgentStanding::Furloughed { .. }));
+    assert!(matches!(tree.standing(1), AgentState::Preempted { .. }));
     tree.cancel(Some(1));
     tree.say(2, "done");
     tree.say(0, "done");
@@ -1008,8 +1008,8 @@ fn the_time_of_the_run_is_over_also_when_the_process_is_gone_then() {
     tree.spawn(0, &["normal", "normal"]);
     tree.tick();
     tree.crash(|_| false);
-    assert_eq!(tree.standing(2), AgentStanding::InLine, "nobody begins any more");
-    assert!(matches!(tree.standing(1), AgentStanding::Rests(_)), "{:?}", tree.standing(1));
+    assert_eq!(tree.standing(2), AgentState::Queued, "nobody begins any more");
+    assert!(matches!(tree.standing(1), AgentState::Suspended(_)), "{:?}", tree.standing(1));
 }
 
 #[test]
@@ -1103,7 +1103,7 @@ fn a_sleeping_parent_tells_of_a_child_that_rests_when_its_other_child_is_done() 
     let mut tree = Tree::start(policy(3));
     tree.spawn(0, &["low"]);
     tree.spawn(1, &["normal", "high"]);
-    assert!(matches!(tree.standing(1), AgentStanding::Furloughed { .. }));
+    assert!(matches!(tree.standing(1), AgentState::Preempted { .. }));
     tree.pause(Some(3));
     tree.fail(3, ErrorClass::Aborted);
     assert_eq!(tree.outcome(), None, "the other works on");
@@ -1135,7 +1135,7 @@ fn a_victim_makes_way_also_when_a_call_it_may_make_has_not_begun() {
     tree.spawn(2, &["critical"]);
     approve(&mut tree, 1);
     tree.finish(1, ToolStatus::Ok, "read");
-    assert!(matches!(tree.standing(1), AgentStanding::Furloughed { .. }), "{:?}", tree.standing(1));
+    assert!(matches!(tree.standing(1), AgentState::Preempted { .. }), "{:?}", tree.standing(1));
     assert_eq!(tree.thinking(), [3]);
 }
 
@@ -1145,7 +1145,7 @@ fn a_snapshot_knows_who_makes_way_for_nobody_in_particular() {
     tree.spawn(0, &["normal", "normal"]);
     tree.reprioritize(1, Priority::Low);
     tree.take_snapshot(RUN.into());
-    assert!(matches!(tree.standing(1), AgentStanding::Yielding { to: None }));
+    assert!(matches!(tree.standing(1), AgentState::Yielding { to: None }));
 }
 
 #[test]
@@ -1186,7 +1186,7 @@ fn a_victim_whose_model_call_fails_makes_way_at_once() {
     tree.spawn(0, &["low", "normal"]);
     tree.spawn(2, &["high"]);
     tree.fail(1, ErrorClass::RateLimited);
-    assert!(matches!(tree.standing(1), AgentStanding::Furloughed { .. }), "{:?}", tree.standing(1));
+    assert!(matches!(tree.standing(1), AgentState::Preempted { .. }), "{:?}", tree.standing(1));
     assert_eq!(tree.thinking(), [3]);
     tree.say(3, "done");
     assert_eq!(tree.thinking(), [1, 2]);
@@ -1197,7 +1197,7 @@ fn a_parent_that_made_way_for_a_child_that_rests_rests_too() {
     let mut tree = Tree::start(policy(2));
     tree.spawn(0, &["normal"]);
     tree.call(1, &[("read", "{}"), ("high", r#"{"goal":"g"}"#)]);
-    assert!(matches!(tree.standing(1), AgentStanding::Yielding { .. }));
+    assert!(matches!(tree.standing(1), AgentState::Yielding { .. }));
     tree.pause(Some(2));
     tree.finish(1, ToolStatus::Ok, "read");
     assert!(matches!(tree.outcome(), Some(Outcome::Paused { .. })), "{:?}", tree.outcome());
@@ -1213,7 +1213,7 @@ fn a_paused_parent_that_is_resumed_comes_before_less_urgent_ones_when_its_child_
     tree.spawn(1, &["high"]);
     tree.fail(2, ErrorClass::RateLimited);
     tree.tick();
-    if tree.thinks(2).is_some() {
+    if tree.model_call(2).is_some() {
         tree.fail(2, ErrorClass::Aborted);
     }
     assert_eq!(tree.thinking(), [4]);

@@ -282,12 +282,12 @@ impl Driver {
         let (actor, seq) = id;
         let stops = self.tree.aborted.contains(&id) && !salt.is_multiple_of(4);
         let event = match &self.tree.open[&id] {
-            Effect::Think(_) if stops => {
+            Effect::CallModel(_) if stops => {
                 let failure = ModelFailure::new(ErrorClass::Aborted, "stopped");
                 SessionEvent::ModelFailed { seq, failure }
             }
-            Effect::Think(think) => {
-                let content = self.script.answer(self.tree.log(actor), think);
+            Effect::CallModel(model_call) => {
+                let content = self.script.answer(self.tree.log(actor), model_call);
                 let usage = Usage { input_tokens: 20, output_tokens: 30, ..Usage::default() };
                 let (content, stop) = content;
                 SessionEvent::Answered {
@@ -332,7 +332,7 @@ impl Driver {
             }
             Op::Fail(which, kind) => {
                 if let Some(id) = self.pick(*which)
-                    && let Effect::Think(_) = self.tree.open[&id]
+                    && let Effect::CallModel(_) = self.tree.open[&id]
                 {
                     let class = FAILURES[usize::from(*kind) % FAILURES.len()];
                     let class = if *kind > 200 { ErrorClass::Unauthorized } else { class };
@@ -431,7 +431,7 @@ impl Driver {
                 self.resolve(0, 2);
             } else if outcome.is_some() {
                 resumes += 1;
-                assert!(resumes < 60, "it rests again and again: {outcome:?}");
+                assert!(resumes < 60, "it is suspended again and again: {outcome:?}");
                 let more = 10_000_000 * (resumes + 1);
                 let budget = Budget {
                     tokens: Some(more),
@@ -468,19 +468,19 @@ impl Driver {
     /// Each preempted agent continued, unless it was cancelled.
     fn check_victim(&self, agent: u32) {
         let log = self.tree.log(key(agent));
-        let is_rest = |record: &Record| match &record.entry {
+        let suspension_of = |record: &Record| match &record.entry {
             Entry::Paused(paused) => Some(paused.outcome.is_preempted()),
             Entry::Resumed(_) => Some(false),
             _ => None,
         };
-        let is_furloughed = log.iter().rev().find_map(is_rest).unwrap_or(false);
+        let is_preempted_by_another = log.iter().rev().find_map(suspension_of).unwrap_or(false);
         let Some(Record { entry: Entry::Ended(end), .. }) = log.last() else {
             assert!(log.is_empty(), "agent {agent} has no end");
             return;
         };
         assert!(
-            !is_furloughed || matches!(end.outcome, Outcome::Cancelled { .. }),
-            "agent {agent} made way, never went on and ended: {}",
+            !is_preempted_by_another || matches!(end.outcome, Outcome::Cancelled { .. }),
+            "agent {agent} yielded, never went on and ended: {}",
             end.outcome
         );
     }
@@ -489,7 +489,7 @@ impl Driver {
     fn check_calm(&self) {
         for agent in 0..self.agents() {
             if !self.tree.log(key(agent)).is_empty() {
-                let end = self.tree.rests(agent);
+                let end = self.tree.suspended(agent);
                 assert!(matches!(end, Some(Outcome::Completed { .. })), "agent {agent}: {end:?}");
                 assert!(self.script.expected(&self.tree, agent).is_some(), "agent {agent} was disturbed");
             }
@@ -508,18 +508,20 @@ impl Seen {
 
     fn look_at(&mut self, driver: &Driver) {
         let laws = &driver.tree.laws;
-        self.count("made way", laws.preempted);
+        self.count("yielded", laws.preempted);
         self.count("asked again", laws.again);
         self.count("quiet with somebody waiting", laws.waited);
         self.count(format!("{} at work", laws.most_at_work), 1);
         self.count("agents", driver.agents());
         for record in driver.tree.log(RUN.into()) {
             match &record.entry {
-                Entry::ChildFinished(done) => self.count(format!("child {}", word(&done.outcome)), 1),
-                Entry::ChildPaused(rest) => self.count(format!("child rests: {}", word(&rest.outcome)), 1),
-                Entry::Paused(rest) => self.count(format!("run rests: {}", word(&rest.outcome)), 1),
+                Entry::AgentFinished(done) => self.count(format!("child {}", word(&done.outcome)), 1),
+                Entry::AgentSuspended(rest) => {
+                    self.count(format!("child suspended: {}", word(&rest.outcome)), 1)
+                }
+                Entry::Paused(rest) => self.count(format!("run suspended: {}", word(&rest.outcome)), 1),
                 Entry::Ended(end) => self.count(format!("run {}", word(&end.outcome)), 1),
-                Entry::ChildSpawned(spawned) => {
+                Entry::AgentSpawned(spawned) => {
                     let slot = format!("{:?}", spawned.slot);
                     self.count(slot.split('(').next().unwrap_or_default(), 1);
                 }
@@ -578,13 +580,13 @@ fn a_tree_of_agents_keeps_its_laws_whatever_happens() {
     let seen = seen.into_inner().unwrap_or_else(PoisonError::into_inner);
     println!("in {count} cases: {seen:#?}");
     for what in [
-        "made way",
+        "yielded",
         "quiet with somebody waiting",
         "1 at work",
         "8 at work",
         "After",
         "Free",
-        "InLine",
+        "Queued",
         "child completed",
         "child cancelled",
         "child failed",
@@ -592,14 +594,14 @@ fn a_tree_of_agents_keeps_its_laws_whatever_happens() {
         "child Tokens used up",
         "child WallTime used up",
         "child asked too long",
-        "child rests: Asked",
-        "child rests: Approval",
-        "child rests: Tokens used up",
+        "child suspended: Asked",
+        "child suspended: Approval",
+        "child suspended: Tokens used up",
         "asked again",
-        "child rests: preempted",
-        "child_resumed",
+        "child suspended: preempted",
+        "agent_resume_requested",
         "reprioritized",
-        "run rests: Asked",
+        "run suspended: Asked",
         "run cancelled",
         "run completed",
         "snapshot",
@@ -612,8 +614,8 @@ fn a_tree_of_agents_keeps_its_laws_whatever_happens() {
         "NotAchieved at Interval",
         "Unverified at Claim",
         "check at Limit",
-        "child rests: JudgeUnreachable",
-        "child rests: GoalCleared",
+        "child suspended: JudgeUnreachable",
+        "child suspended: GoalCleared",
     ] {
         let times = seen.0.get(what).copied().unwrap_or_default();
         assert!(count < 2_000 || times * 500 >= count, "{what}: {times} times in {count} cases");

@@ -5,8 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use provost_engine::{
-    Actor, AgentStanding, Answer, Effect, Event, Message, PendingApproval, RunEvent, RunState, SessionEvent,
-    SessionState, Standing, Think, ToolResult,
+    Actor, AgentState, Answer, CallModel, Effect, Event, Message, PendingApproval, RunEvent, RunState,
+    SessionEvent, SessionState, SessionStatus, ToolResult,
 };
 use provost_event::{
     Access, ActorKey, AgentPolicy, AgentRetryScheduled, Block, Budget, CallId, EffectId, Entry, ErrorClass,
@@ -123,7 +123,7 @@ impl Tree {
         self.sessions.values().for_each(|laws| laws.goal.at_quiet());
         let (sessions, actors) = (&self.sessions, &self.actors);
         if let Some(Actor::Run(run)) = actors.get(&RUN.into()) {
-            self.laws.at_quiet(run, |agent| rests_for_child(sessions, agent));
+            self.laws.at_quiet(run, |agent| suspended_for_child(sessions, agent));
         }
         self.check_standings();
     }
@@ -159,7 +159,7 @@ impl Tree {
         match to {
             ActorKey::Run(_) => {
                 let sessions = &self.sessions;
-                self.laws.see(&record, |agent| rests_for_child(sessions, agent));
+                self.laws.see(&record, |agent| suspended_for_child(sessions, agent));
             }
             ActorKey::Session(_) => self.sessions.entry(to).or_default().see(&record),
         }
@@ -204,9 +204,9 @@ impl Tree {
             let open = open.get(&key).unwrap_or(&none);
             let waited = state.map(|state| state.open_effects().into_iter().collect()).unwrap_or_default();
             assert_eq!(*open, waited, "open effects of {key}");
-            let standing = state.map_or(Standing::New, SessionState::standing);
+            let standing = state.map_or(SessionStatus::New, SessionState::standing);
             self.check_standing(&agent.standing, &standing, agent.session);
-            if let Standing::Live = standing {
+            if let SessionStatus::Live = standing {
                 let waits = !open.is_empty() || self.laws.has_live_children(agent.session);
                 assert!(waits, "{key} is alive and waits for nothing");
             }
@@ -218,36 +218,36 @@ impl Tree {
         assert!(of_run <= usize::from(self.run().outcome().is_none()), "timers of the run");
     }
 
-    fn check_standing(&self, known: &AgentStanding, real: &Standing, agent: SessionId) {
+    fn check_standing(&self, known: &AgentState, real: &SessionStatus, agent: SessionId) {
         let fits = match known {
-            AgentStanding::InLine => match real {
-                Standing::New => !self.laws.has_begun(agent),
-                Standing::Rests(outcome) => {
+            AgentState::Queued => match real {
+                SessionStatus::New => !self.laws.has_begun(agent),
+                SessionStatus::Stopped(outcome) => {
                     let may_go_on = outcome.may_restart() || self.laws.awaits_request(agent);
                     (!outcome.is_final() || may_go_on) && self.laws.has_begun(agent)
                 }
-                Standing::Live | Standing::BetweenTurns { .. } => false,
+                SessionStatus::Live | SessionStatus::BetweenTurns { .. } => false,
             },
-            AgentStanding::Working | AgentStanding::Yielding { .. } => {
-                matches!(real, Standing::Live | Standing::BetweenTurns { .. })
+            AgentState::Working | AgentState::Yielding { .. } => {
+                matches!(real, SessionStatus::Live | SessionStatus::BetweenTurns { .. })
             }
-            AgentStanding::Furloughed { .. } => {
-                matches!(real, Standing::Rests(outcome) if outcome.is_preempted())
+            AgentState::Preempted { .. } => {
+                matches!(real, SessionStatus::Stopped(outcome) if outcome.is_preempted())
             }
-            AgentStanding::AwaitsRestart { failed, .. } => {
-                matches!(real, Standing::Rests(outcome) if outcome == failed)
+            AgentState::AwaitsRestart { failed, .. } => {
+                matches!(real, SessionStatus::Stopped(outcome) if outcome == failed)
             }
-            AgentStanding::Rests(_) => match real {
-                Standing::New => !self.laws.has_begun(agent),
-                Standing::Rests(outcome) => {
+            AgentState::Suspended(_) => match real {
+                SessionStatus::New => !self.laws.has_begun(agent),
+                SessionStatus::Stopped(outcome) => {
                     !outcome.is_final() || outcome.may_restart() || self.laws.awaits_request(agent)
                 }
-                Standing::Live | Standing::BetweenTurns { .. } => false,
+                SessionStatus::Live | SessionStatus::BetweenTurns { .. } => false,
             },
-            AgentStanding::Finished(_) => match real {
-                Standing::New => !self.laws.has_begun(agent),
-                Standing::Rests(outcome) => outcome.is_final(),
-                Standing::Live | Standing::BetweenTurns { .. } => false,
+            AgentState::Finished(_) => match real {
+                SessionStatus::New => !self.laws.has_begun(agent),
+                SessionStatus::Stopped(outcome) => outcome.is_final(),
+                SessionStatus::Live | SessionStatus::BetweenTurns { .. } => false,
             },
         };
         assert!(fits, "the run has {agent} as {known:?}, and it is {real:?}");
@@ -257,7 +257,7 @@ impl Tree {
         let Some(actor) = self.actors.get_mut(&key) else { return };
         let state = match &*actor {
             Actor::Run(state) if state.outcome().is_none() => Json::of(state),
-            Actor::Session(state) if matches!(state.standing(), Standing::Live) => Json::of(state),
+            Actor::Session(state) if matches!(state.standing(), SessionStatus::Live) => Json::of(state),
             _ => return,
         };
         let entry = Entry::from(Snapshot { layout: LAYOUT, state: state.expect("it has a JSON form") });
@@ -302,21 +302,21 @@ impl Tree {
         self.run().outcome().cloned()
     }
 
-    pub(crate) fn standing(&self, agent: u32) -> AgentStanding {
+    pub(crate) fn standing(&self, agent: u32) -> AgentState {
         self.run().agents().nth(agent as usize).expect("an agent").standing
     }
 
     /// The outcome of an agent's session.
-    pub(crate) fn rests(&self, agent: u32) -> Option<Outcome> {
+    pub(crate) fn suspended(&self, agent: u32) -> Option<Outcome> {
         match self.session(agent)?.standing() {
-            Standing::Rests(outcome) => Some(outcome),
+            SessionStatus::Stopped(outcome) => Some(outcome),
             _ => None,
         }
     }
 
-    pub(crate) fn thinks(&self, agent: u32) -> Option<(Seq, Think)> {
+    pub(crate) fn model_call(&self, agent: u32) -> Option<(Seq, CallModel)> {
         self.open_of(agent, |effect| match effect {
-            Effect::Think(think) => Some(think.clone()),
+            Effect::CallModel(model_call) => Some(model_call.clone()),
             _ => None,
         })
     }
@@ -331,7 +331,7 @@ impl Tree {
     /// The agents with a model call in flight.
     pub(crate) fn thinking(&self) -> Vec<u32> {
         let agents = self.run().agents().map(|agent| agent.session.agent);
-        agents.filter(|agent| self.thinks(*agent).is_some()).collect()
+        agents.filter(|agent| self.model_call(*agent).is_some()).collect()
     }
 
     /// Whether an agent's model call or tool was aborted.
@@ -340,7 +340,7 @@ impl Tree {
     }
 
     pub(crate) fn answer(&mut self, agent: u32, content: Vec<Block>, stop: StopReason) {
-        let Some((seq, _)) = self.thinks(agent) else { panic!("agent {agent} doesn't think") };
+        let Some((seq, _)) = self.model_call(agent) else { panic!("agent {agent} doesn't think") };
         let answer = Answer { cost: None, content, usage: self.usage, model: "m".to_owned(), stop };
         self.event(agent, SessionEvent::Answered { seq, answer });
     }
@@ -372,7 +372,7 @@ impl Tree {
     }
 
     pub(crate) fn fail(&mut self, agent: u32, class: ErrorClass) {
-        let Some((seq, _)) = self.thinks(agent) else { panic!("agent {agent} doesn't think") };
+        let Some((seq, _)) = self.model_call(agent) else { panic!("agent {agent} doesn't think") };
         let failure = ModelFailure::new(class, "its message");
         self.event(agent, SessionEvent::ModelFailed { seq, failure });
     }
@@ -466,8 +466,8 @@ impl Tree {
     }
 }
 
-fn rests_for_child(sessions: &BTreeMap<ActorKey, SessionLaws>, agent: u32) -> bool {
-    sessions.get(&key(agent)).is_some_and(SessionLaws::rests_for_child)
+fn suspended_for_child(sessions: &BTreeMap<ActorKey, SessionLaws>, agent: u32) -> bool {
+    sessions.get(&key(agent)).is_some_and(SessionLaws::suspended_for_child)
 }
 
 pub(crate) fn result(status: ToolStatus, output: &str) -> ToolResult {
@@ -485,12 +485,12 @@ pub(crate) fn result(status: ToolStatus, output: &str) -> ToolResult {
 
 fn line(entry: &Entry) -> Option<String> {
     Some(match entry {
-        Entry::ChildSpawned(spawned) => {
+        Entry::AgentSpawned(spawned) => {
             let parent = spawned.parent.map(|parent| parent.agent.to_string()).unwrap_or_default();
             let slot = match spawned.slot {
-                provost_event::SlotWish::Free => "a slot is free".to_owned(),
-                provost_event::SlotWish::After(victim) => format!("after {}", victim.agent),
-                provost_event::SlotWish::InLine => "in line".to_owned(),
+                provost_event::SlotAssignment::Free => "a slot is free".to_owned(),
+                provost_event::SlotAssignment::After(victim) => format!("after {}", victim.agent),
+                provost_event::SlotAssignment::Queued => "queued".to_owned(),
             };
             format!("{} spawned by {parent} ({}, {slot})", spawned.child.agent, spawned.priority)
         }
@@ -500,24 +500,24 @@ fn line(entry: &Entry) -> Option<String> {
                 asked.child.agent, asked.parent.agent, asked.priority, asked.slot
             )
         }
-        Entry::ChildStarted(started) => format!("{} started", started.child.agent),
-        Entry::ChildYields(yields) => match yields.to {
+        Entry::AgentStarted(started) => format!("{} started", started.child.agent),
+        Entry::AgentYieldRequested(yields) => match yields.to {
             Some(to) => format!("{} yields to {}", yields.child.agent, to.agent),
             None => format!("{} yields", yields.child.agent),
         },
-        Entry::ChildPaused(paused) => {
+        Entry::AgentSuspended(paused) => {
             let why = match &paused.outcome {
                 outcome if outcome.is_preempted() => "preempted".to_owned(),
                 outcome => outcome.to_string(),
             };
-            format!("{} rests: {why}", paused.child.agent)
+            format!("{} is suspended: {why}", paused.child.agent)
         }
-        Entry::ChildResumed(resumed) => format!("{} resumed by {}", resumed.child.agent, resumed.by),
+        Entry::AgentResumeRequested(resumed) => format!("{} resumed by {}", resumed.child.agent, resumed.by),
         Entry::AgentRetryScheduled(scheduled) => {
             let AgentRetryScheduled { agent, outcome, attempt, attempts_max, .. } = scheduled;
             format!("{} failed: {outcome}; retry {attempt} of {attempts_max}", agent.agent)
         }
-        Entry::ChildFinished(finished) => {
+        Entry::AgentFinished(finished) => {
             let restarts = match finished.restarts {
                 0 => String::new(),
                 restarts => format!(", restarted {restarts} times"),
@@ -533,7 +533,7 @@ fn line(entry: &Entry) -> Option<String> {
             let of = exhausted.of.map_or("the run".to_owned(), |of| of.agent.to_string());
             format!("{} at a limit of {of}: {}", exhausted.session.agent, exhausted.exhausted)
         }
-        Entry::Paused(paused) => format!("rests: {}", paused.outcome),
+        Entry::Paused(paused) => format!("suspended: {}", paused.outcome),
         Entry::Resumed(resumed) => match &resumed.cause {
             provost_event::ResumeCause::Asked { by } => format!("resumed by {by}"),
             cause => format!("resumed: {cause:?}"),
@@ -549,6 +549,6 @@ pub(crate) fn delegating(policy: &AgentPolicy) -> Vec<&str> {
     delegates.map(|tool| tool.name.as_str()).collect()
 }
 
-pub(crate) fn is_last_words(entry: &Entry) -> bool {
-    matches!(entry, Entry::ModelCalled(called) if called.purpose == Purpose::WrapUp)
+pub(crate) fn is_final_summary(entry: &Entry) -> bool {
+    matches!(entry, Entry::ModelCalled(called) if called.purpose == Purpose::FinalSummary)
 }

@@ -116,7 +116,7 @@ fn a_call_that_cannot_be_run_gets_an_error_that_helps() {
             tool_finished c2 Rejected: There is no tool `dance`. There are: edit, read, shell.
             turn_ended
             model_called turn 2 call 2 attempt 1
-              → #7 think (turn 2, cap 1000)
+              → #7 call model (turn 2, cap 1000)
         "#]],
     );
 }
@@ -338,7 +338,7 @@ fn twelve_turns_without_a_call_that_succeeds_suspend_and_a_resume_counts_from_th
         let seq = world.tools()[0].0;
         world.finish(seq, ToolStatus::Error, "no");
     }
-    let paused = world.outcome().expect("it rests");
+    let paused = world.outcome().expect("it is suspended");
     assert_eq!(
         paused.to_string(),
         "no tool call succeeded in 12 turns in a row: each was rejected, denied or failed"
@@ -443,8 +443,8 @@ fn turns_used_up_are_a_rest_and_more_turns_go_on() {
             tool_finished c1 Ok: x
             turn_ended
             stop_requested: Turn budget of the agent used up: 1 of 1
-            model_called turn 1 call 2 attempt 1 for WrapUp
-            wrapped_up: that far
+            model_called turn 1 call 2 attempt 1 for FinalSummary
+            final_summary_finished: that far
             paused: Turn budget of the agent used up: 1 of 1
         "#]],
     );
@@ -468,7 +468,7 @@ fn a_token_budget_lowers_the_cap_and_then_refuses_the_call() {
     let mut caps = Vec::new();
     while world.outcome().is_none() {
         caps.push(world.cap());
-        if world.thinks_for(Purpose::WrapUp) {
+        if world.calls_model_for(Purpose::FinalSummary) {
             world.say("so far");
         } else {
             world.call(&[("read", &format!("{{\"n\":{}}}", caps.len()))]);
@@ -485,7 +485,7 @@ fn a_money_budget_binds_too() {
     let mut policy = without_hooks();
     policy.budget.money = Some(MicroDollars(1_500));
     let mut world = World::start(policy);
-    while !world.thinks_for(Purpose::WrapUp) {
+    while !world.calls_model_for(Purpose::FinalSummary) {
         world.call(&[("read", "{}")]);
         world.finish_first("x");
     }
@@ -514,8 +514,8 @@ fn the_run_s_time_is_up_wherever_it_is() {
             stop_requested: Time budget used up: 9.0 s of 10.0 s
             tool_finished c1 Cancelled: stopped
             turn_ended
-            model_called turn 1 call 2 attempt 1 for WrapUp
-            wrapped_up: that far
+            model_called turn 1 call 2 attempt 1 for FinalSummary
+            final_summary_finished: that far
             paused: Time budget used up: 9.0 s of 10.0 s
         "#]],
     );
@@ -529,7 +529,7 @@ fn time_between_a_rest_and_a_resume_does_not_count() {
     world.advance(4_000);
     world.run_event(RunEvent::Pause { agent: None, by: "me".into() });
     world.fail(ErrorClass::Aborted, None);
-    assert!(world.timers().is_empty(), "no deadline while it rests");
+    assert!(world.timers().is_empty(), "no deadline while it is suspended");
     world.advance(1_000_000);
     world.run_event(RunEvent::Resume {
         agent: None,
@@ -570,7 +570,7 @@ fn pause_stops_what_is_in_flight_and_resume_goes_on() {
             paused: paused by me
             resumed
             model_called turn 2 call 2 attempt 1
-              → #11 think (turn 2, cap 1000)
+              → #11 call model (turn 2, cap 1000)
         "#]],
     );
 }
@@ -616,7 +616,7 @@ fn after_a_crash_an_idempotent_tool_runs_again_and_another_counts_as_unknown() {
             tool_finished c2 Unknown: Provost was interrupted while this ran. Whether and how far it took effect is unknown: look before you do it again.
             turn_ended
             model_called turn 3 call 3 attempt 1
-              → #15 think (turn 3, cap 1000)
+              → #15 call model (turn 3, cap 1000)
         "#]],
     );
 }
@@ -667,7 +667,7 @@ fn what_a_person_says_is_heard_before_the_agent_may_stop() {
             assistant_message EndTurn 1 blocks
             turn_ended
             model_called turn 2 call 2 attempt 1
-              → #6 think (turn 2, cap 1000)
+              → #6 call model (turn 2, cap 1000)
         "#]],
     );
 }
@@ -675,7 +675,7 @@ fn what_a_person_says_is_heard_before_the_agent_may_stop() {
 #[test]
 fn a_stepped_session_waits_to_be_asked_for_each_turn() {
     let mut policy = without_hooks();
-    policy.agent.pace = provost_event::Pace::Stepped;
+    policy.agent.step_mode = provost_event::StepMode::Stepped;
     check(
         policy,
         |w| {
@@ -754,7 +754,7 @@ fn a_conversation_that_is_too_long_is_shortened_once() {
         retry Compacted in 0 ms
         compacted (emergency) through 17 (1088 → 709 tokens)
         model_called turn 5 call 6 attempt 1
-          → #25 think (turn 5, cap 1000)
+          → #25 call model (turn 5, cap 1000)
     "#]]
     .assert_eq(&world.news());
     world.fail(ErrorClass::ContextTooLong, None);
@@ -801,8 +801,8 @@ fn the_last_turn_is_announced_once_and_again_when_there_are_more() {
         tool_finished c2 Ok: y
         turn_ended
         stop_requested: Turn budget of the agent used up: 2 of 2
-        model_called turn 2 call 4 attempt 1 for WrapUp
-        wrapped_up: that far
+        model_called turn 2 call 4 attempt 1 for FinalSummary
+        final_summary_finished: that far
         paused: Turn budget of the agent used up: 2 of 2
         resumed
         system_item LimitNotice { dimension: Turns, percent: 50 }
@@ -813,7 +813,7 @@ fn the_last_turn_is_announced_once_and_again_when_there_are_more() {
         turn_ended
         system_item LastTurn
         model_called turn 4 call 6 attempt 1
-          → #27 think (turn 4, cap 1000)
+          → #27 call model (turn 4, cap 1000)
     "#]]
     .assert_eq(&world.news());
 }

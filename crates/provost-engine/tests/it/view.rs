@@ -9,7 +9,7 @@ use crate::world::World;
 const BLOCK_TOKENS: u64 = 8;
 
 #[derive(Debug)]
-struct Shown {
+struct ViewItem {
     at: Seq,
     /// The end of the message that it is part of.
     end: Option<Seq>,
@@ -25,7 +25,7 @@ pub(crate) struct View {
     fixed: u64,
     image_tokens: u64,
     summary: Option<String>,
-    shown: Vec<Shown>,
+    shown: Vec<ViewItem>,
 }
 
 impl View {
@@ -65,7 +65,7 @@ impl View {
     }
 
     fn say(&mut self, at: Seq, texts: Vec<String>, images: usize) {
-        let shown = Shown { at, end: None, texts, around: BLOCK_TOKENS, images, is_result: false };
+        let shown = ViewItem { at, end: None, texts, around: BLOCK_TOKENS, images, is_result: false };
         self.shown.push(shown);
     }
 
@@ -81,7 +81,7 @@ impl View {
                 other => panic!("no such block in these worlds: {other:?}"),
             }
         }
-        self.shown.push(Shown { at, end, texts, around, images: 0, is_result: false });
+        self.shown.push(ViewItem { at, end, texts, around, images: 0, is_result: false });
     }
 
     fn compact(&mut self, compacted: &Compacted) {

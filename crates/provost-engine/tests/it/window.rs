@@ -4,7 +4,7 @@ use expect_test::expect;
 use provost_engine::{Effect, RunEvent, SessionEvent};
 use provost_event::{
     BlobId, Block, Budget, Compacted, CompactionKind, Entry, ErrorClass, HookDecision as Say,
-    HookMoment as At, Image, ImageKind, Json, Outcome, PauseReason, Purpose, RunPolicy, StopReason,
+    HookPoint as At, Image, ImageKind, Json, Outcome, PauseReason, Purpose, RunPolicy, StopReason,
     ToolStatus, Usage,
 };
 
@@ -64,7 +64,7 @@ fn last(world: &World) -> Compacted {
 /// A world that waits for a summary.
 fn summing_up(policy: RunPolicy) -> World {
     let mut world = start(policy);
-    while !world.thinks_for(Purpose::Summary) {
+    while !world.calls_model_for(Purpose::Summary) {
         tell(&mut world, 400);
     }
     world
@@ -179,7 +179,7 @@ fn over_eighty_five_percent_the_model_sums_up_and_what_matters_stays_whatever_it
     world.call(&[("edit", "{\"path\":\"src/a.rs\"}")]);
     let seq = world.tools()[0].0;
     world.finish_remembering(seq, "{\"open\":[\"tests\"]}");
-    while !world.thinks_for(Purpose::Summary) {
+    while !world.calls_model_for(Purpose::Summary) {
         tell(&mut world, 400);
     }
     assert!(world.request_tokens > 7_650 && world.request_tokens < 8_550, "{}", world.request_tokens);
@@ -197,7 +197,7 @@ fn over_eighty_five_percent_the_model_sums_up_and_what_matters_stays_whatever_it
             && matches!(record.entry, Entry::AssistantMessage(_))
     });
     assert_eq!(turns_kept.count(), 5, "the newest turns of 400 tokens that fit a quarter, and the last one");
-    assert!(world.thinks_for(Purpose::Turn), "and it goes on");
+    assert!(world.calls_model_for(Purpose::Turn), "and it goes on");
 }
 
 #[test]
@@ -235,7 +235,7 @@ fn a_summary_that_fails_in_whatever_way_is_done_without() {
     ];
     let check = |what: &str, world: &World| {
         assert_eq!(kinds(world), [CompactionKind::Emergency], "{what}");
-        assert!(world.thinks_for(Purpose::Turn), "{what}: it goes on");
+        assert!(world.calls_model_for(Purpose::Turn), "{what}: it goes on");
         let retries = world.session_log().iter().filter(|r| matches!(r.entry, Entry::Retry(_))).count();
         assert!(retries > 0, "{what}: the log says so");
     };
@@ -261,7 +261,7 @@ fn a_summary_that_can_t_be_paid_for_is_done_without() {
         tell(&mut world, 400);
     }
     assert_eq!(kinds(&world), [CompactionKind::Emergency]);
-    assert!(world.thinks_for(Purpose::Turn));
+    assert!(world.calls_model_for(Purpose::Turn));
     let summaries = world.session_log().iter().filter(
         |record| matches!(&record.entry, Entry::ModelCalled(called) if called.purpose == Purpose::Summary),
     );
@@ -316,7 +316,7 @@ fn words_that_fill_the_window_are_kept_as_far_as_they_fit() {
     tell(&mut world, 100);
     let emergency = last(&world);
     assert!(emergency.summary.contains("Said since then:\nbegin word"), "{}", emergency.summary);
-    assert!(world.thinks_for(Purpose::Turn));
+    assert!(world.calls_model_for(Purpose::Turn));
 }
 
 #[test]
@@ -332,7 +332,7 @@ fn a_request_refused_as_too_long_is_shortened_and_made_once_more_and_then_it_fai
         assert_eq!(kinds(&world)[before..], [CompactionKind::Emergency]);
         let emergency = last(&world);
         assert!(emergency.tokens_after * 100 <= emergency.tokens_before * 95);
-        assert!(world.thinks_for(Purpose::Turn));
+        assert!(world.calls_model_for(Purpose::Turn));
         world.fail(ErrorClass::ContextTooLong, None);
         let outcome = world.outcome().expect("it ended");
         assert!(
@@ -346,9 +346,9 @@ fn a_request_refused_as_too_long_is_shortened_and_made_once_more_and_then_it_fai
 fn a_summary_refused_as_too_long_leaves_the_turn_its_own_second_chance() {
     let mut world = summing_up(without_hooks());
     world.fail(ErrorClass::ContextTooLong, None);
-    assert!(world.thinks_for(Purpose::Turn));
+    assert!(world.calls_model_for(Purpose::Turn));
     world.fail(ErrorClass::ContextTooLong, None);
-    assert!(world.thinks_for(Purpose::Turn));
+    assert!(world.calls_model_for(Purpose::Turn));
     assert_eq!(kinds(&world), [CompactionKind::Emergency, CompactionKind::Emergency]);
     world.fail(ErrorClass::ContextTooLong, None);
     assert!(world.outcome().is_some());
@@ -383,7 +383,7 @@ fn one_refusal_ends_no_conversation_however_short() {
         let mut world = start(without_hooks());
         (0..turns).for_each(|_| read(&mut world, 10));
         world.fail(ErrorClass::ContextTooLong, None);
-        assert!(world.thinks_for(Purpose::Turn), "{turns}: {:?}", world.outcome());
+        assert!(world.calls_model_for(Purpose::Turn), "{turns}: {:?}", world.outcome());
         // The size that was accepted counts, also if the window is unknown.
         read(&mut world, 10);
         read(&mut world, 10);
@@ -483,7 +483,7 @@ fn reports_that_make_no_sense_don_t_end_a_run_or_let_it_grow() {
         world.usage = Usage { input_tokens, output_tokens, ..Usage::default() };
         let mut most = 0;
         for _ in 0..200 {
-            if world.thinks_for(Purpose::Summary) {
+            if world.calls_model_for(Purpose::Summary) {
                 world.say("as far as that");
             } else {
                 tell(&mut world, 300);
@@ -515,30 +515,30 @@ fn three_compactions_in_a_row_that_free_next_to_nothing_end_the_run() {
 #[test]
 fn a_hook_that_refuses_at_eighty_five_percent_is_asked_once_more_when_it_can_t_wait() {
     let mut world = start(guarded(&[At::PreCompact]));
-    while world.consults().is_empty() {
+    while world.hook_calls().is_empty() {
         tell(&mut world, 400);
     }
-    world.hear(Say::Deny("not now".into()));
-    assert!(world.thinks_for(Purpose::Turn), "it goes on as it is");
-    while world.consults().is_empty() {
+    world.answer_hook(Say::Deny("not now".into()));
+    assert!(world.calls_model_for(Purpose::Turn), "it goes on as it is");
+    while world.hook_calls().is_empty() {
         tell(&mut world, 150);
         assert_eq!(kinds(&world), []);
     }
-    world.hear(Say::Continue);
+    world.answer_hook(Say::Continue);
     assert_eq!(kinds(&world), [CompactionKind::Emergency]);
 }
 
 #[test]
 fn a_hook_that_refuses_what_can_t_wait_ends_the_run_with_its_name() {
     let mut world = start(guarded(&[At::PreCompact]));
-    while world.consults().is_empty() {
+    while world.hook_calls().is_empty() {
         tell(&mut world, 400);
     }
-    world.hear(Say::Deny("not now".into()));
-    while world.consults().is_empty() {
+    world.answer_hook(Say::Deny("not now".into()));
+    while world.hook_calls().is_empty() {
         tell(&mut world, 150);
     }
-    world.hear(Say::Deny("never".into()));
+    world.answer_hook(Say::Deny("never".into()));
     expect!["the window of 10000 tokens is too small for this conversation: hook guard keeps it from being shortened: never"]
         .assert_eq(&exhausted(&world));
 }
@@ -547,13 +547,13 @@ fn a_hook_that_refuses_what_can_t_wait_ends_the_run_with_its_name() {
 fn a_hook_asked_before_a_compaction_may_pause_abort_or_fail() {
     let asked = || {
         let mut world = start(guarded(&[At::PreCompact]));
-        while world.consults().is_empty() {
+        while world.hook_calls().is_empty() {
             tell(&mut world, 400);
         }
         world
     };
     let mut world = asked();
-    world.hear(Say::Pause("wait".into()));
+    world.answer_hook(Say::Pause("wait".into()));
     assert!(matches!(world.outcome(), Some(Outcome::Paused { .. })));
     world.run_event(RunEvent::Resume {
         agent: None,
@@ -562,32 +562,32 @@ fn a_hook_asked_before_a_compaction_may_pause_abort_or_fail() {
         turns_max: None,
         text: None,
     });
-    assert_eq!(world.consults().len(), 1, "it is asked again");
+    assert_eq!(world.hook_calls().len(), 1, "it is asked again");
     let mut world = asked();
-    world.hear(Say::Abort("no more".into()));
+    world.answer_hook(Say::Abort("no more".into()));
     assert!(matches!(world.outcome(), Some(Outcome::Aborted { .. })));
     let mut world = asked();
-    world.hear(Say::Failed("it crashed".into()));
-    assert!(world.thinks_for(Purpose::Turn), "a hook that fails closed refuses");
+    world.answer_hook(Say::Failed("it crashed".into()));
+    assert!(world.calls_model_for(Purpose::Turn), "a hook that fails closed refuses");
 }
 
 #[test]
 fn a_hook_s_long_reminders_after_each_compaction_don_t_keep_it_from_going_on() {
     let mut world = start(guarded(&[At::PostCompact]));
-    while world.consults().is_empty() {
-        if world.thinks_for(Purpose::Summary) {
+    while world.hook_calls().is_empty() {
+        if world.calls_model_for(Purpose::Summary) {
             world.say("so far");
         } else {
             tell(&mut world, 400);
         }
     }
     for _ in 0..3 {
-        let Some((seq, _)) = world.consults().first().cloned() else { break };
+        let Some((seq, _)) = world.hook_calls().first().cloned() else { break };
         let mut said = crate::world::report(At::PostCompact, Say::Continue);
         said.reminders = vec![words(20_000)];
         world.session_event(SessionEvent::HooksAnswered { seq, reports: vec![said], scripts: None });
     }
-    assert!(world.thinks_for(Purpose::Turn));
+    assert!(world.calls_model_for(Purpose::Turn));
 }
 
 #[test]
@@ -598,7 +598,7 @@ fn what_is_said_while_a_summary_is_made_is_heard_and_fits() {
         world.run_event(RunEvent::Say { agent: 0, text, by: "a person".into() });
         let said = world.session_log().last().expect("an entry").seq;
         world.say("so far");
-        assert!(world.thinks_for(Purpose::Turn), "{tokens}");
+        assert!(world.calls_model_for(Purpose::Turn), "{tokens}");
         let compacted = last(&world);
         assert!(said > compacted.through || compacted.summary.contains("listen: word"), "{tokens}");
     }
@@ -618,7 +618,7 @@ fn a_stop_while_a_summary_is_made_ends_it_and_a_resume_asks_for_it_anew() {
         turns_max: None,
         text: None,
     });
-    assert!(world.thinks_for(Purpose::Summary));
+    assert!(world.calls_model_for(Purpose::Summary));
     world.run_event(RunEvent::Cancel { agent: None, by: "a person".into() });
     // The answer came all the same.
     world.say("so far");
@@ -630,7 +630,7 @@ fn after_a_crash_while_a_summary_is_made_it_is_asked_for_again() {
     let mut world = summing_up(without_hooks());
     world.read_back();
     world.run_event(RunEvent::Recover { fresh: Vec::new() });
-    assert!(world.thinks_for(Purpose::Summary));
+    assert!(world.calls_model_for(Purpose::Summary));
     world.say("so far");
     assert_eq!(kinds(&world), [CompactionKind::Summary]);
 }
@@ -638,13 +638,13 @@ fn after_a_crash_while_a_summary_is_made_it_is_asked_for_again() {
 #[test]
 fn a_stepped_session_is_shortened_within_the_turn_it_was_told_to_take() {
     let mut policy = without_hooks();
-    policy.agent.pace = provost_event::Pace::Stepped;
+    policy.agent.step_mode = provost_event::StepMode::Stepped;
     let mut world = start(policy);
     let mut turn = 0;
     while kinds(&world).is_empty() {
         turn += 1;
         world.session_event(SessionEvent::Proceed { turn });
-        if world.thinks_for(Purpose::Summary) {
+        if world.calls_model_for(Purpose::Summary) {
             world.say("so far");
         }
         tell(&mut world, 400);

@@ -115,7 +115,7 @@ impl Driver {
 
     /// Plays until the model is called for a turn.
     fn settle(&mut self) {
-        while !self.is_over() && !self.world.thinks_for(Purpose::Turn) {
+        while !self.is_over() && !self.world.calls_model_for(Purpose::Turn) {
             if self.world.thinking().is_none() {
                 self.world.tick();
                 continue;

@@ -1,9 +1,9 @@
 //! Agents in git worktrees of their own: made before they begin, inspected before they end, and reported to their
 //! parents.
 
-use provost_engine::{AgentStanding, Effect, SessionEvent, Untouched, WorktreeOrder, WorktreeResult};
+use provost_engine::{AgentState, CleanWorktree, Effect, SessionEvent, WorktreeOrder, WorktreeResult};
 use provost_event::{
-    Entry, ErrorClass, HookDecision, HookMoment, Outcome, PauseReason, RunPolicy, Seq, ToolStatus,
+    Entry, ErrorClass, HookDecision, HookPoint, Outcome, PauseReason, RunPolicy, Seq, ToolStatus,
     WorktreeLeft, WorktreeMade,
 };
 
@@ -47,12 +47,12 @@ fn open(tree: &Tree, agent: u32) -> Vec<String> {
         .map(|((_, seq), effect)| {
             let what = match effect {
                 Effect::MakeWorktree(_) => "make worktree".to_owned(),
-                Effect::CheckWorktree(check) => match check.untouched {
-                    Untouched::Stays => "check worktree".to_owned(),
-                    Untouched::Goes => "check worktree, which may go".to_owned(),
+                Effect::CheckWorktree(check) => match check.when_clean {
+                    CleanWorktree::Stays => "check worktree".to_owned(),
+                    CleanWorktree::Goes => "check worktree, which may go".to_owned(),
                 },
-                Effect::Think(_) => "think".to_owned(),
-                Effect::AskHooks(asked) => format!("ask hooks: {}", asked.about.moments()[0].name()),
+                Effect::CallModel(_) => "call model".to_owned(),
+                Effect::AskHooks(asked) => format!("ask hooks: {}", asked.about.points()[0].name()),
                 other => format!("{other:?}"),
             };
             format!("#{seq} {what}")
@@ -122,7 +122,7 @@ fn a_worktree_is_made_before_anything_else() {
     assert_eq!(started.policy.workspace, order.path);
     assert!(started.policy.system_prompt.contains(&format!("yours is /trees/{RUN}-1")));
     ready(&mut tree, 1, made(0));
-    assert_eq!(open(&tree, 1), ["#3 think"]);
+    assert_eq!(open(&tree, 1), ["#3 call model"]);
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn an_agent_that_gets_none_fails_and_says_why() {
     ready(&mut tree, 1, failed());
     let message = "no room: free some".to_owned();
     let outcome = Outcome::Failed { class: ErrorClass::Workspace, message };
-    assert_eq!(tree.standing(1), AgentStanding::Finished(outcome));
+    assert_eq!(tree.standing(1), AgentState::Finished(outcome));
     let (status, text) = result(&tree).expect("an answer");
     assert_eq!(status, ToolStatus::Error);
     assert!(text.contains("the agent's workspace can't be made: no room: free some"), "{text}");
@@ -171,7 +171,7 @@ fn an_agent_that_gets_none_fails_and_says_why() {
 fn what_is_in_it_is_told_to_whoever_asked() {
     let mut tree = working();
     tree.say(1, "done");
-    assert_eq!(tree.standing(1), AgentStanding::Working);
+    assert_eq!(tree.standing(1), AgentState::Working);
     checked(&mut tree, 1, changed());
     let (status, text) = result(&tree).expect("an answer");
     assert_eq!(status, ToolStatus::Ok);
@@ -216,7 +216,7 @@ fn whoever_dies_while_one_is_made_makes_it_again_under_a_new_name() {
         tree.event(1, SessionEvent::WorktreeReady { seq: Seq(1), result: failed() });
         assert_eq!(open(&tree, 1), ["#2 make worktree"], "nobody waits for the old one");
         ready(&mut tree, 1, made(0));
-        assert_eq!(open(&tree, 1), ["#4 think"]);
+        assert_eq!(open(&tree, 1), ["#4 call model"]);
     }
 }
 
@@ -229,7 +229,7 @@ fn whoever_dies_while_it_is_looked_at_looks_again() {
         tree.crash(|_| fresh);
         assert_eq!(open(&tree, 1), ["#6 check worktree, which may go"]);
         checked(&mut tree, 1, WorktreeLeft::Removed);
-        assert!(matches!(tree.standing(1), AgentStanding::Finished(Outcome::Completed { .. })));
+        assert!(matches!(tree.standing(1), AgentState::Finished(Outcome::Completed { .. })));
     }
 }
 
@@ -238,9 +238,9 @@ fn cancelled_while_it_is_made_an_agent_ends_when_that_has_stopped() {
     let mut tree = begun();
     tree.cancel(Some(1));
     assert!(tree.is_aborted(1));
-    assert_eq!(tree.standing(1), AgentStanding::Working);
+    assert_eq!(tree.standing(1), AgentState::Working);
     ready(&mut tree, 1, failed());
-    assert_eq!(tree.standing(1), AgentStanding::Finished(Outcome::Cancelled { by: "c".to_owned() }));
+    assert_eq!(tree.standing(1), AgentState::Finished(Outcome::Cancelled { by: "c".to_owned() }));
     assert_eq!(result(&tree).expect("an answer").0, ToolStatus::Cancelled);
 }
 
@@ -251,7 +251,7 @@ fn one_that_is_made_all_the_same_is_looked_at_too() {
     ready(&mut tree, 1, made(0));
     assert!(open(&tree, 1)[0].ends_with("check worktree, which may go"), "{:?}", open(&tree, 1));
     checked(&mut tree, 1, WorktreeLeft::Removed);
-    assert_eq!(tree.standing(1), AgentStanding::Finished(Outcome::Cancelled { by: "c".to_owned() }));
+    assert_eq!(tree.standing(1), AgentState::Finished(Outcome::Cancelled { by: "c".to_owned() }));
 }
 
 #[test]
@@ -260,7 +260,7 @@ fn paused_while_it_is_made_an_agent_makes_it_when_it_goes_on() {
     tree.pause(None);
     ready(&mut tree, 1, failed());
     let asked = Outcome::Paused { why: PauseReason::Asked { by: "p".to_owned() } };
-    assert_eq!(tree.rests(1), Some(asked));
+    assert_eq!(tree.suspended(1), Some(asked));
     tree.resume(None);
     assert!(open(&tree, 1)[0].ends_with("make worktree"), "{:?}", open(&tree, 1));
     ready(&mut tree, 1, made(0));
@@ -271,21 +271,21 @@ fn paused_while_it_is_made_an_agent_makes_it_when_it_goes_on() {
 fn a_second_cancel_waits_for_nobody_who_looks() {
     let mut tree = working();
     tree.cancel(Some(1));
-    let (seq, _) = tree.thinks(1).expect("it thinks");
+    let (seq, _) = tree.model_call(1).expect("it thinks");
     let failure = provost_event::ModelFailure::new(ErrorClass::Aborted, "stopped");
     tree.event(1, SessionEvent::ModelFailed { seq, failure });
     assert!(open(&tree, 1)[0].ends_with("check worktree, which may go"), "{:?}", open(&tree, 1));
     tree.cancel(Some(1));
     assert!(tree.is_aborted(1));
     checked(&mut tree, 1, WorktreeLeft::Unknown { why: "it was told to stop".to_owned() });
-    assert_eq!(tree.standing(1), AgentStanding::Finished(Outcome::Cancelled { by: "c".to_owned() }));
+    assert_eq!(tree.standing(1), AgentState::Finished(Outcome::Cancelled { by: "c".to_owned() }));
 }
 
 #[test]
 fn cancelled_while_it_rests_it_ends_at_once() {
     let mut tree = working();
     tree.pause(None);
-    let (seq, _) = tree.thinks(1).expect("it thinks");
+    let (seq, _) = tree.model_call(1).expect("it thinks");
     let failure = provost_event::ModelFailure::new(ErrorClass::Aborted, "stopped");
     tree.event(1, SessionEvent::ModelFailed { seq, failure });
     assert!(open(&tree, 1).is_empty(), "nobody judges a rest that somebody asked for");
@@ -303,35 +303,35 @@ fn an_agent_that_shall_make_way_does_so_when_it_is_made() {
     tree.spawn(2, &["high"]);
     assert!(!tree.is_aborted(1));
     ready(&mut tree, 1, made(0));
-    assert!(tree.rests(1).is_some_and(|outcome| outcome.is_preempted()));
+    assert!(tree.suspended(1).is_some_and(|outcome| outcome.is_preempted()));
     assert!(open(&tree, 1).is_empty(), "it goes on by itself");
     tree.say(3, "done");
-    assert_eq!(open(&tree, 1), ["#6 think"]);
+    assert_eq!(open(&tree, 1), ["#6 call model"]);
 }
 
 #[test]
 fn hooks_hear_of_the_end_before_it_is_looked_at_and_never_without_a_folder() {
     let mut policy = policy();
-    policy.agent.hooks = vec![guard(HookMoment::SessionStart), guard(HookMoment::SessionEnd)];
+    policy.agent.hooks = vec![guard(HookPoint::SessionStart), guard(HookPoint::SessionEnd)];
     policy.agent.hooks[1].name = "end".to_owned();
-    let hear = |tree: &mut Tree, agent: u32, moment: HookMoment| {
+    let answer_hook = |tree: &mut Tree, agent: u32, point: HookPoint| {
         let asks = |effect: &Effect| matches!(effect, Effect::AskHooks(_));
         let seq =
             tree.open.iter().find(|(id, effect)| id.0 == key(agent) && asks(effect)).expect("asked").0.1;
-        let reports = vec![report(moment, HookDecision::Continue)];
+        let reports = vec![report(point, HookDecision::Continue)];
         tree.event(agent, SessionEvent::HooksAnswered { seq, reports, scripts: None });
     };
     let mut tree = Tree::start(policy);
-    hear(&mut tree, 0, HookMoment::SessionStart);
+    answer_hook(&mut tree, 0, HookPoint::SessionStart);
     tree.call(0, &[SPAWN, SPAWN]);
     assert_eq!(open(&tree, 1), ["#1 make worktree"], "before any hook");
     ready(&mut tree, 1, made(0));
-    hear(&mut tree, 1, HookMoment::SessionStart);
+    answer_hook(&mut tree, 1, HookPoint::SessionStart);
     tree.say(1, "done");
     assert!(open(&tree, 1)[0].contains("ask hooks"), "{:?}", open(&tree, 1));
-    hear(&mut tree, 1, HookMoment::SessionEnd);
+    answer_hook(&mut tree, 1, HookPoint::SessionEnd);
     assert!(open(&tree, 1)[0].contains("check worktree"), "{:?}", open(&tree, 1));
     checked(&mut tree, 1, changed());
     ready(&mut tree, 2, failed());
-    assert!(matches!(tree.standing(2), AgentStanding::Finished(Outcome::Failed { .. })));
+    assert!(matches!(tree.standing(2), AgentState::Finished(Outcome::Failed { .. })));
 }

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::fmt::Write as _;
 
 use provost_engine::{
-    Actor, Answer, Consult, Effect, Event, JudgeReport, Message, PendingApproval, RunEvent, RunState,
-    SessionEvent, SessionState, Standing, StopCheck, StopCheckResult, Think, ToolResult,
+    Actor, Answer, CallModel, Effect, Event, HookCall, JudgeReport, Message, PendingApproval, RunEvent,
+    RunState, SessionEvent, SessionState, SessionStatus, StopCheck, StopCheckResult, ToolResult,
 };
 use provost_event::{
     Access, ActorKey, AgentPolicy, ApprovalAnswer, Block, CallId, Effort, Entry, ErrorClass, GoalFinding,
-    HookContract, HookDecision, HookMoment, HookPolicy, HookReport, HookSubject, Image, Json, JudgeAnswer,
+    HookContract, HookDecision, HookPoint, HookPolicy, HookReport, HookTrigger, Image, Json, JudgeAnswer,
     Limits, MicroDollars, ModelFailure, ModelPolicy, OnFailure, Outcome, Price, Purpose, Record, RunId,
     RunPolicy, Seq, SessionId, Snapshot, StopHookPolicy, StopHookVerdict, StopReason, StopReport, Timestamp,
     ToolCall, ToolSpec, ToolStatus, Usage,
@@ -81,16 +81,16 @@ pub(crate) fn without_hooks() -> RunPolicy {
 }
 
 /// A policy without stop hooks, with one hook at each of these hook points.
-pub(crate) fn guarded(moments: &[HookMoment]) -> RunPolicy {
+pub(crate) fn guarded(points: &[HookPoint]) -> RunPolicy {
     let mut policy = without_hooks();
-    policy.agent.hooks = moments.iter().map(|moment| guard(*moment)).collect();
+    policy.agent.hooks = points.iter().map(|point| guard(*point)).collect();
     policy
 }
 
-pub(crate) fn guard(moment: HookMoment) -> HookPolicy {
+pub(crate) fn guard(point: HookPoint) -> HookPolicy {
     HookPolicy {
         name: "guard".to_owned(),
-        moment,
+        point,
         matcher: None,
         condition: None,
         program: None,
@@ -101,10 +101,10 @@ pub(crate) fn guard(moment: HookMoment) -> HookPolicy {
     }
 }
 
-pub(crate) fn report(moment: HookMoment, decision: HookDecision) -> HookReport {
+pub(crate) fn report(point: HookPoint, decision: HookDecision) -> HookReport {
     HookReport {
         hook: "guard".to_owned(),
-        moment,
+        point,
         decision,
         reminders: Vec::new(),
         note: None,
@@ -213,7 +213,7 @@ impl World {
                 assert!(doubled.is_none(), "effect {to}#{} opened twice", request.seq);
             }
             // This run has only one agent and none that it could yield to.
-            let messages = step.messages.into_iter().filter(|message| !is_furlough(message));
+            let messages = step.messages.into_iter().filter(|message| !is_preempted_record(message));
             if self.holds { self.held.extend(messages) } else { queue.extend(messages) }
         }
         self.check_laws();
@@ -243,28 +243,28 @@ impl World {
     }
 
     pub(crate) fn thinking(&self) -> Option<Seq> {
-        self.first_open(|effect| matches!(effect, Effect::Think(_))).map(|id| id.1)
+        self.first_open(|effect| matches!(effect, Effect::CallModel(_))).map(|id| id.1)
     }
 
-    fn think(&self) -> Option<&Think> {
+    fn model_call(&self) -> Option<&CallModel> {
         self.open.values().find_map(|effect| match effect {
-            Effect::Think(think) => Some(think),
+            Effect::CallModel(model_call) => Some(model_call),
             _ => None,
         })
     }
 
-    pub(crate) fn thinks_for(&self, purpose: Purpose) -> bool {
-        self.think().is_some_and(|think| think.purpose == purpose)
+    pub(crate) fn calls_model_for(&self, purpose: Purpose) -> bool {
+        self.model_call().is_some_and(|model_call| model_call.purpose == purpose)
     }
 
     /// The thinking effort of the model call in flight.
     pub(crate) fn effort(&self) -> Option<Effort> {
-        self.think().expect("somebody thinks").effort
+        self.model_call().expect("somebody thinks").effort
     }
 
     /// The cap on the awaited answer.
     pub(crate) fn cap(&self) -> u32 {
-        self.think().expect("somebody thinks").output_tokens_max
+        self.model_call().expect("somebody thinks").output_tokens_max
     }
 
     pub(crate) fn tools(&self) -> Vec<(Seq, String)> {
@@ -289,21 +289,21 @@ impl World {
     }
 
     /// The open hook calls.
-    pub(crate) fn consults(&self) -> Vec<(Seq, Consult)> {
-        let consult = |effect: &Effect| match effect {
-            Effect::AskHooks(consult) => Some(consult.clone()),
+    pub(crate) fn hook_calls(&self) -> Vec<(Seq, HookCall)> {
+        let hook_call = |effect: &Effect| match effect {
+            Effect::AskHooks(hook_call) => Some(hook_call.clone()),
             _ => None,
         };
-        self.open.iter().filter_map(|(id, effect)| Some((id.1, consult(effect)?))).collect()
+        self.open.iter().filter_map(|(id, effect)| Some((id.1, hook_call(effect)?))).collect()
     }
 
     /// The hook `guard` answers the first open hook call.
-    pub(crate) fn hear(&mut self, decision: HookDecision) {
-        let Some((seq, consult)) = self.consults().first().cloned() else { panic!("no hook is asked") };
-        let moment = consult.about.moments()[0];
+    pub(crate) fn answer_hook(&mut self, decision: HookDecision) {
+        let Some((seq, hook_call)) = self.hook_calls().first().cloned() else { panic!("no hook is asked") };
+        let point = hook_call.about.points()[0];
         self.session_event(SessionEvent::HooksAnswered {
             seq,
-            reports: vec![report(moment, decision)],
+            reports: vec![report(point, decision)],
             scripts: None,
         });
     }
@@ -449,7 +449,7 @@ impl World {
     pub(crate) fn outcome(&self) -> Option<Outcome> {
         match self.actors.get(&ROOT.into()) {
             Some(Actor::Session(state)) => match state.standing() {
-                Standing::Rests(outcome) => Some(outcome),
+                SessionStatus::Stopped(outcome) => Some(outcome),
                 _ => None,
             },
             _ => None,
@@ -544,40 +544,42 @@ impl World {
             assert!(open.is_subset(&waited), "open effects {open:?}, and it waits for {waited:?}");
         }
         let is_prompt = |seq: &Seq| match self.open.get(&(ROOT.into(), *seq)) {
-            Some(Effect::AskHooks(consult)) => matches!(consult.about, HookSubject::Prompt { .. }),
+            Some(Effect::AskHooks(hook_call)) => matches!(hook_call.about, HookTrigger::Prompt { .. }),
             _ => false,
         };
         match state.standing() {
-            Standing::Live => {
+            SessionStatus::Live => {
                 assert!(!open.is_empty() || !self.held.is_empty(), "alive and waiting for nothing");
             }
-            Standing::BetweenTurns { .. } => {
+            SessionStatus::BetweenTurns { .. } => {
                 assert!(open.iter().all(is_prompt), "between turns with open effects");
             }
-            Standing::New | Standing::Rests(_) => assert!(open.is_empty(), "at rest with open effects"),
+            SessionStatus::New | SessionStatus::Stopped(_) => {
+                assert!(open.is_empty(), "suspended with open effects")
+            }
         }
     }
 }
 
-fn is_furlough(message: &Message) -> bool {
-    matches!(&message.event, Event::Run(RunEvent::SessionRests { outcome, .. }) if outcome.is_preempted())
+fn is_preempted_record(message: &Message) -> bool {
+    matches!(&message.event, Event::Run(RunEvent::SessionStopped { outcome, .. }) if outcome.is_preempted())
 }
 
 fn effect_word(effect: &Effect) -> String {
     match effect {
-        Effect::Think(think) => {
-            let purpose = match think.purpose {
+        Effect::CallModel(model_call) => {
+            let purpose = match model_call.purpose {
                 Purpose::Turn => String::new(),
                 purpose => format!("{purpose:?}, "),
             };
-            format!("think ({purpose}turn {}, cap {})", think.turn, think.output_tokens_max)
+            format!("call model ({purpose}turn {}, cap {})", model_call.turn, model_call.output_tokens_max)
         }
         Effect::RunTool(run) => format!("run {} {}", run.tool, run.input.text()),
         Effect::Judge(call) => format!("judge {} ({:?}, turn {})", call.judge, call.trigger, call.turn),
         Effect::CheckStop(check) => format!("check stop: {:?}", check.final_text),
-        Effect::AskHooks(consult) => format!("ask hooks: {}", consult.about.moments()[0].name()),
+        Effect::AskHooks(hook_call) => format!("ask hooks: {}", hook_call.about.points()[0].name()),
         Effect::MakeWorktree(order) => format!("make worktree {}", order.path.display()),
-        Effect::CheckWorktree(check) => format!("check worktree: untouched, it {:?}", check.untouched),
+        Effect::CheckWorktree(check) => format!("check worktree: when clean, it {:?}", check.when_clean),
         Effect::CloseTerminal { .. } => "close terminal".to_owned(),
         Effect::Timer { .. } => "timer".to_owned(),
     }
@@ -623,9 +625,9 @@ pub(crate) fn short(entry: &Entry) -> String {
             format!("goal_verdict {:?} turn {} generation {}: {finding}", e.trigger, e.turn, e.generation)
         }
         Entry::GoalCleared(e) => format!("goal_cleared by {}", e.by),
-        Entry::WrappedUp(e) => match &e.problem {
-            Some(problem) => format!("wrapped_up: nothing, {problem}"),
-            None => format!("wrapped_up: {}", e.text),
+        Entry::FinalSummaryFinished(e) => match &e.problem {
+            Some(problem) => format!("final_summary_finished: nothing, {problem}"),
+            None => format!("final_summary_finished: {}", e.text),
         },
         Entry::Paused(e) => format!("paused: {}", e.outcome),
         Entry::Ended(e) => format!("ended: {}", e.outcome),
@@ -635,7 +637,7 @@ pub(crate) fn short(entry: &Entry) -> String {
             let (before, after) = (e.tokens_before, e.tokens_after);
             format!("compacted ({how}) through {} ({before} → {after} tokens)", e.through)
         }
-        Entry::HooksAsked(e) => format!("hooks_asked {}", e.about.moments()[0].name()),
+        Entry::HooksAsked(e) => format!("hooks_asked {}", e.about.points()[0].name()),
         Entry::HooksDecided(e) => {
             let said = e.reports.iter().map(|report| format!("{:?}", report.decision)).collect::<Vec<_>>();
             format!("hooks_decided #{} {}", e.asked, said.join(", "))

@@ -8,8 +8,8 @@ use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 
 use super::AttachError;
-use super::place::Place;
-use super::wire::{self, FrameReader, FromClient, Hello, INPUT_BYTES_MAX, Shown, Welcome};
+use super::socket_path::SocketPath;
+use super::wire::{self, AttachUpdate, FrameReader, FromClient, Hello, INPUT_BYTES_MAX, Welcome};
 
 /// The output half of an attached terminal.
 pub struct Attached {
@@ -34,27 +34,29 @@ pub async fn attach(
     session: SessionId,
     hello: Hello,
 ) -> Result<(Welcome, Attached, AttachedInput), AttachError> {
-    let place = Place::of(folder, session);
-    let stream = connect(&place, session).await?;
+    let socket_path = SocketPath::of(folder, session);
+    let stream = connect(&socket_path, session).await?;
     let (from, mut to) = stream.into_split();
     wire::write(&mut to, &FromClient::Hello(hello)).await.map_err(failed("say who attaches"))?;
     let mut attached = Attached { frames: FrameReader::of_server(from) };
     match attached.next().await? {
-        Some(Shown::Welcome(welcome)) => Ok((welcome, attached, AttachedInput { to })),
-        Some(Shown::Refused(why)) => Err(AttachError::Refused { why }),
+        Some(AttachUpdate::Welcome(welcome)) => Ok((welcome, attached, AttachedInput { to })),
+        Some(AttachUpdate::Refused(why)) => Err(AttachError::Refused { why }),
         // The program ended at the same time.
-        Some(Shown::Gone(_)) | None => Err(AttachError::NotThere { session, path: place.path() }),
-        Some(Shown::Screen { .. } | Shown::Output(_) | Shown::State(_)) => {
+        Some(AttachUpdate::Gone(_)) | None => {
+            Err(AttachError::NotThere { session, path: socket_path.path() })
+        }
+        Some(AttachUpdate::Screen { .. } | AttachUpdate::Output(_) | AttachUpdate::State(_)) => {
             let source = io::Error::new(io::ErrorKind::InvalidData, "no welcome came first");
             Err(AttachError::Failed { attempt: "attach to the terminal", source })
         }
     }
 }
 
-async fn connect(place: &Place, session: SessionId) -> Result<UnixStream, AttachError> {
+async fn connect(socket_path: &SocketPath, session: SessionId) -> Result<UnixStream, AttachError> {
     use io::ErrorKind::{ConnectionRefused, NotFound};
-    let not_there = || AttachError::NotThere { session, path: place.path() };
-    let connected = match place.address() {
+    let not_there = || AttachError::NotThere { session, path: socket_path.path() };
+    let connected = match socket_path.address() {
         Ok(address) => UnixStream::connect(&address.path).await,
         Err(error) => Err(error),
     };
@@ -70,14 +72,14 @@ fn failed(attempt: &'static str) -> impl Fn(io::Error) -> AttachError {
 }
 
 impl Attached {
-    /// Waits for the next frame. `None` at the end, which is after [`Shown::Gone`], or when Provost is gone.
+    /// Waits for the next frame. `None` at the end, which is after [`AttachUpdate::Gone`], or when Provost is gone.
     ///
     /// # Errors
     /// When the socket fails.
     ///
     /// # Cancellation
     /// Nothing is lost.
-    pub async fn next(&mut self) -> Result<Option<Shown>, AttachError> {
+    pub async fn next(&mut self) -> Result<Option<AttachUpdate>, AttachError> {
         match self.frames.next().await {
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Ok(None),
             shown => shown.map_err(failed("read from the terminal's socket")),

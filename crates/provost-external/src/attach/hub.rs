@@ -16,10 +16,10 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
-use super::place::Place;
+use super::socket_path::SocketPath;
 use super::wire::{Hello, Role};
 use super::{AttachError, Attendance};
-use crate::driver::{Desk, Notes, Standing};
+use crate::driver::{Notes, RecorderHandle, TerminalStatus};
 
 /// Terminals attached to one program at a time.
 const GUESTS_MAX: usize = 16;
@@ -29,7 +29,7 @@ const OWNER_ONLY: u32 = 0o600;
 
 /// Accepts terminals that attach to one program. Dropping it closes the socket and disconnects them.
 pub(crate) struct Hub {
-    place: Place,
+    socket_path: SocketPath,
     booth: Arc<Booth>,
     tasks: JoinSet<()>,
 }
@@ -39,7 +39,7 @@ struct Booth {
     pty: Arc<PtySupervisor>,
     program: String,
     notes: Notes,
-    standing: watch::Receiver<Standing>,
+    standing: watch::Receiver<TerminalStatus>,
     /// The window size while no terminal is attached.
     size: WindowSize,
     roster: Mutex<Roster>,
@@ -61,12 +61,12 @@ impl Hub {
         session: SessionId,
         (program, size): (&str, WindowSize),
         pty: &Arc<PtySupervisor>,
-        desk: &Desk,
+        desk: &RecorderHandle,
     ) -> Result<Self, AttachError> {
-        let place = Place::of(folder, session);
+        let socket_path = SocketPath::of(folder, session);
         let failed = |source| AttachError::Failed { attempt: "make the terminal's socket", source };
-        let owner = place.prepare().map_err(failed)?;
-        let listener = bound(&place).map_err(failed)?;
+        let owner = socket_path.prepare().map_err(failed)?;
+        let listener = bound(&socket_path).map_err(failed)?;
         let booth = Arc::new(Booth {
             pty: pty.clone(),
             program: program.to_owned(),
@@ -80,7 +80,7 @@ impl Hub {
         });
         let mut tasks = JoinSet::new();
         tasks.spawn(stand_at_door(listener, owner, booth.clone()));
-        Ok(Self { place, booth, tasks })
+        Ok(Self { socket_path, booth, tasks })
     }
 
     pub(crate) fn attendance(&self) -> watch::Receiver<Attendance> {
@@ -97,14 +97,14 @@ impl Hub {
 
 impl Drop for Hub {
     fn drop(&mut self) {
-        if let Err(error) = self.place.clear() {
+        if let Err(error) = self.socket_path.clear() {
             tracing::debug!(%error, "a terminal's socket could not be removed");
         }
     }
 }
 
-fn bound(place: &Place) -> io::Result<UnixListener> {
-    let address = place.address()?;
+fn bound(socket_path: &SocketPath) -> io::Result<UnixListener> {
+    let address = socket_path.address()?;
     let listener = UnixListener::bind(&address.path)?;
     fs::set_permissions(&address.path, Permissions::from_mode(OWNER_ONLY))?;
     Ok(listener)
@@ -124,7 +124,7 @@ async fn stand_at_door(listener: UnixListener, owner: u32, booth: Arc<Booth>) {
                 }
                 Ok(_) => tracing::warn!("another user tried to attach to a terminal"),
                 Err(error) => {
-                    tracing::warn!(%error, "nobody can attach to a terminal any more");
+                    tracing::warn!(%error, "terminals can't be attached to any more");
                     break;
                 }
             },
@@ -146,7 +146,7 @@ fn is_of(stream: &UnixStream, owner: u32) -> bool {
 
 impl Booth {
     /// Registers a terminal; `None` if the limit is reached. Dropping the result unregisters it.
-    fn enter(self: &Arc<Self>, hello: &Hello) -> Option<Seat> {
+    fn enter(self: &Arc<Self>, hello: &Hello) -> Option<GuestSlot> {
         let id = self.with_roster(|roster| {
             if roster.guests.len() >= GUESTS_MAX {
                 return None;
@@ -155,7 +155,7 @@ impl Booth {
             roster.guests.push((roster.last, hello.role, hello.size));
             Some(roster.last)
         })?;
-        Some(Seat { booth: self.clone(), id })
+        Some(GuestSlot { booth: self.clone(), id })
     }
 
     /// Changes the list of attached terminals, and updates the window size and the attendance.
@@ -183,12 +183,12 @@ impl Booth {
 }
 
 /// The registration of an attached terminal.
-struct Seat {
+struct GuestSlot {
     booth: Arc<Booth>,
     id: u64,
 }
 
-impl Seat {
+impl GuestSlot {
     fn resize(&self, size: WindowSize) {
         self.booth.with_roster(|roster| {
             if let Some((.., own)) = roster.guests.iter_mut().find(|(id, ..)| *id == self.id) {
@@ -198,7 +198,7 @@ impl Seat {
     }
 }
 
-impl Drop for Seat {
+impl Drop for GuestSlot {
     fn drop(&mut self) {
         self.booth.with_roster(|roster| roster.guests.retain(|(id, ..)| *id != self.id));
     }

@@ -7,8 +7,8 @@ use provost_event::{Exit, SessionId, WindowSize};
 use provost_process::PtySupervisor;
 use tokio::sync::watch;
 
-use super::{AttachError, Attendance, Hello, Shown, Welcome};
-use crate::driver::Desk;
+use super::{AttachError, AttachUpdate, Attendance, Hello, Welcome};
+use crate::driver::RecorderHandle;
 
 pub(crate) struct Hub(watch::Sender<Attendance>);
 
@@ -18,7 +18,7 @@ impl Hub {
         _: SessionId,
         _: (&str, WindowSize),
         _: &Arc<PtySupervisor>,
-        _: &Desk,
+        _: &RecorderHandle,
     ) -> Result<Self, AttachError> {
         Err(AttachError::Unsupported)
     }
@@ -57,7 +57,7 @@ impl Attached {
     ///
     /// # Errors
     /// Never.
-    pub async fn next(&mut self) -> Result<Option<Shown>, AttachError> {
+    pub async fn next(&mut self) -> Result<Option<AttachUpdate>, AttachError> {
         Ok(None)
     }
 }

@@ -72,7 +72,7 @@ pub(super) enum FromClient {
 
 /// A frame to a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Shown {
+pub enum AttachUpdate {
     /// The client is attached.
     Welcome(Welcome),
     /// The whole screen with the modes in force, for a reset terminal; earlier output is stale.
@@ -123,7 +123,7 @@ impl Message for FromClient {
     }
 }
 
-impl Message for Shown {
+impl Message for AttachUpdate {
     fn encode(&self) -> io::Result<(u8, Vec<u8>)> {
         Ok(match self {
             Self::Welcome(welcome) => (b'w', json(welcome)?),
@@ -154,11 +154,11 @@ impl Message for Shown {
     }
 }
 
-fn screen(payload: &[u8]) -> io::Result<Shown> {
+fn screen(payload: &[u8]) -> io::Result<AttachUpdate> {
     match payload.split_first_chunk::<LENGTH_BYTES>() {
         Some(([a, b, c, d], bytes)) => {
             let size = WindowSize::new(u16::from_be_bytes([*a, *b]), u16::from_be_bytes([*c, *d]));
-            Ok(Shown::Screen { size, bytes: bytes.to_vec() })
+            Ok(AttachUpdate::Screen { size, bytes: bytes.to_vec() })
         }
         None => Err(io::Error::new(io::ErrorKind::InvalidData, "a screen without a size")),
     }

@@ -8,7 +8,7 @@ use provost_terminal::{Detector, ProgramKind};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::{Asked, OwnWords, TerminalDriver};
+use super::{OwnWords, PendingQuestion, TerminalDriver};
 
 /// How long an answer may take to have an effect; then it is typed once more, if the question is unchanged.
 const TAKES_EFFECT_WITHIN: Duration = Duration::from_secs(4);
@@ -32,7 +32,7 @@ impl TerminalDriver {
     pub(crate) async fn answer(&mut self, call: &CallId, cancel: &CancellationToken) -> ToolOutput {
         self.desk.take_back();
         let asked = self.asked.take();
-        let Some(Asked { ask, .. }) = asked.filter(|asked| asked.call == *call) else {
+        let Some(PendingQuestion { ask, .. }) = asked.filter(|asked| asked.call == *call) else {
             return ToolOutput::error("The program doesn't ask that any more.");
         };
         let Some((keys, choice)) = self.keys_for(&ask, OptionMeaning::ApproveOnce) else {

@@ -14,7 +14,7 @@ use provost_terminal::{Profile, ProgramKind};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::{Desk, GO_ON, OwnWords, TerminalDriver, storage};
+use super::{GO_ON, OwnWords, RecorderHandle, TerminalDriver, storage};
 use crate::attach::Hub;
 use crate::drivers::DriversOptions;
 use crate::recording;
@@ -79,9 +79,9 @@ fn driver(
 ) -> TerminalDriver {
     let pty = Arc::new(pty);
     let policy = exchange.policy;
-    let desk = Desk::open(pty.clone(), exchange.log.clone(), exchange.redactor.clone());
+    let desk = RecorderHandle::open(pty.clone(), exchange.log.clone(), exchange.redactor.clone());
     let hub = Hub::open(&options.folder, exchange.session, (&policy.program, policy.size), &pty, &desk);
-    let hub = hub.inspect_err(|error| tracing::warn!(%error, "nobody can attach to the terminal")).ok();
+    let hub = hub.inspect_err(|error| tracing::warn!(%error, "the terminal can't be attached to")).ok();
     let attendance = hub.as_ref().map_or_else(|| watch::channel(Default::default()).1, Hub::attendance);
     let goes_on = beginning == Beginning::Again
         && profile.kind == ProgramKind::Agent
@@ -144,11 +144,12 @@ fn command_of(options: &DriversOptions, exchange: &Exchange<'_>, args: &[String]
 fn recording_of(
     options: &DriversOptions,
     exchange: &Exchange<'_>,
-) -> Result<Option<recording::Place>, ModelFailure> {
+) -> Result<Option<recording::RecordingTarget>, ModelFailure> {
     if !options.records || exchange.policy.unrecorded {
         return Ok(None);
     }
-    let place = recording::Place::next(&options.folder, exchange.session, exchange.redactor.clone());
+    let place =
+        recording::RecordingTarget::next(&options.folder, exchange.session, exchange.redactor.clone());
     place.map(Some).map_err(|error| failed(format!("can't make the folder for recordings: {error}")))
 }
 

@@ -6,7 +6,7 @@ use provost_event::{Blocker, ExternalPolicy, TerminalAsk, TerminalState};
 use provost_terminal::ProgramKind;
 use tokio::time::Instant;
 
-use super::standing::Standing;
+use super::terminal_status::TerminalStatus;
 use crate::attach::Attendance;
 
 /// An agent whose composer has been ready for this long is done with its prompt, even if it didn't report that.
@@ -18,7 +18,7 @@ const PERSON_COMES_WITHIN: Duration = Duration::from_secs(3);
 
 /// The next step.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum ExchangeStep {
     /// Wait for an event, at most until this time.
     Wait(Option<Instant>),
     /// Type the pending text.
@@ -47,7 +47,7 @@ pub(super) struct Turn {
 /// The situation to decide on.
 pub(super) struct Situation<'a> {
     pub(super) now: Instant,
-    pub(super) standing: &'a Standing,
+    pub(super) standing: &'a TerminalStatus,
     pub(super) attendance: Attendance,
     pub(super) kind: ProgramKind,
     pub(super) policy: &'a ExternalPolicy,
@@ -70,9 +70,9 @@ pub(super) struct Situation<'a> {
 }
 
 /// Decides the next step.
-pub(super) fn next(s: &Situation<'_>) -> Step {
+pub(super) fn next(s: &Situation<'_>) -> ExchangeStep {
     if s.standing.exit.is_some() {
-        return Step::Ended;
+        return ExchangeStep::Ended;
     }
     if let Some(ask) = &s.standing.ask {
         return s.consent(ask);
@@ -82,7 +82,7 @@ pub(super) fn next(s: &Situation<'_>) -> Step {
         TerminalState::Blocked(Blocker::Auth) => s.somebody(|| "a login".to_owned()),
         TerminalState::Blocked(Blocker::Question) | TerminalState::WaitingForInput => s.words(),
         TerminalState::Idle => s.idle(),
-        TerminalState::Working => Step::Wait(None),
+        TerminalState::Working => ExchangeStep::Wait(None),
         TerminalState::Blocked(Blocker::Approval)
         | TerminalState::Starting
         | TerminalState::Stalled
@@ -93,21 +93,21 @@ pub(super) fn next(s: &Situation<'_>) -> Step {
 }
 
 impl Situation<'_> {
-    fn consent(&self, ask: &TerminalAsk) -> Step {
+    fn consent(&self, ask: &TerminalAsk) -> ExchangeStep {
         let comes_by = self.started + PERSON_COMES_WITHIN;
         if self.attendance.controls > 0 {
-            Step::Wait(None)
+            ExchangeStep::Wait(None)
         } else if self.refused == Some(ask.fingerprint.as_str()) {
-            Step::Deny(ask.clone())
+            ExchangeStep::Deny(ask.clone())
         } else if self.policy.attended && !self.attendance.has_been && self.now < comes_by {
-            Step::Wait(Some(comes_by))
+            ExchangeStep::Wait(Some(comes_by))
         } else {
-            Step::HandOn(ask.clone())
+            ExchangeStep::HandOn(ask.clone())
         }
     }
 
     /// It reads input.
-    fn words(&self) -> Step {
+    fn words(&self) -> ExchangeStep {
         // What an agent asks before its first prompt isn't for the prompt to answer.
         let fits = self.kind == ProgramKind::Plain || self.was_told;
         if fits && self.has_words {
@@ -117,7 +117,7 @@ impl Situation<'_> {
         let has_goal = self.policy.submits_goal && !self.policy.attended && self.kind == ProgramKind::Plain;
         if let Some(turn) = self.turn.filter(|_| has_goal && self.attendance.controls == 0) {
             let stands = self.standing.since.max(turn.since) + IDLE_STANDS;
-            return if self.now >= stands { Step::Done } else { Step::Wait(Some(stands)) };
+            return if self.now >= stands { ExchangeStep::Done } else { ExchangeStep::Wait(Some(stands)) };
         }
         self.somebody(|| match self.standing.prompt.trim() {
             "" => "an answer".to_owned(),
@@ -126,16 +126,18 @@ impl Situation<'_> {
     }
 
     /// An agent's composer is ready.
-    fn idle(&self) -> Step {
+    fn idle(&self) -> ExchangeStep {
         if self.has_words {
             return self.submit();
         }
         let nobody_asks = self.policy.attended && !self.is_verified;
         if !nobody_asks && self.is_turn_over() {
-            return Step::Done;
+            return ExchangeStep::Done;
         }
         match self.turn {
-            Some(turn) if !nobody_asks => Step::Wait(Some(self.standing.since.max(turn.since) + IDLE_STANDS)),
+            Some(turn) if !nobody_asks => {
+                ExchangeStep::Wait(Some(self.standing.since.max(turn.since) + IDLE_STANDS))
+            }
             _ => self.somebody(|| "a prompt".to_owned()),
         }
     }
@@ -159,36 +161,36 @@ impl Situation<'_> {
         }
     }
 
-    fn submit(&self) -> Step {
+    fn submit(&self) -> ExchangeStep {
         match self.attendance.last_key.map(|key| key + KEYS_PAUSE) {
-            Some(quiet) if self.now < quiet => Step::Wait(Some(quiet)),
-            _ => Step::Submit,
+            Some(quiet) if self.now < quiet => ExchangeStep::Wait(Some(quiet)),
+            _ => ExchangeStep::Submit,
         }
     }
 
     /// It continues when a person attaches.
-    fn somebody(&self, waits_for: impl FnOnce() -> String) -> Step {
+    fn somebody(&self, waits_for: impl FnOnce() -> String) -> ExchangeStep {
         if self.attendance.controls > 0 {
-            return Step::Wait(None);
+            return ExchangeStep::Wait(None);
         }
         let since = self.standing.since.max(self.began).max(self.attendance.left.unwrap_or(self.began));
         self.until(since, waits_for)
     }
 
     /// It may continue by itself; after a long silence a person should look.
-    fn sign_of_life(&self) -> Step {
+    fn sign_of_life(&self) -> ExchangeStep {
         if self.attendance.controls > 0 {
-            return Step::Wait(None);
+            return ExchangeStep::Wait(None);
         }
         let since = self.standing.since.max(self.began).max(self.wrote);
         self.until(since, || "a sign of life: nothing has come from it for long".to_owned())
     }
 
-    fn until(&self, since: Instant, waits_for: impl FnOnce() -> String) -> Step {
-        let Some(idle_ms) = self.policy.idle_ms else { return Step::Wait(None) };
+    fn until(&self, since: Instant, waits_for: impl FnOnce() -> String) -> ExchangeStep {
+        let Some(idle_ms) = self.policy.idle_ms else { return ExchangeStep::Wait(None) };
         match since.checked_add(Duration::from_millis(idle_ms)) {
-            Some(limit) if self.now >= limit => Step::Unanswered(waits_for()),
-            limit => Step::Wait(limit),
+            Some(limit) if self.now >= limit => ExchangeStep::Unanswered(waits_for()),
+            limit => ExchangeStep::Wait(limit),
         }
     }
 }

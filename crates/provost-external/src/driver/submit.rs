@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::TerminalDriver;
 use super::keys::typing_of;
 use super::said;
-use super::standing::Standing;
+use super::terminal_status::TerminalStatus;
 
 /// The pause between the text and the return: programs take both at once for a paste, in which a return is a line
 /// break.
@@ -78,7 +78,11 @@ impl TerminalDriver {
     }
 
     /// Waits for a sign that what was typed at `before` was taken.
-    async fn is_taken(&self, before: &Standing, cancel: &CancellationToken) -> Result<bool, ModelFailure> {
+    async fn is_taken(
+        &self,
+        before: &TerminalStatus,
+        cancel: &CancellationToken,
+    ) -> Result<bool, ModelFailure> {
         let mut standing = self.desk.standing();
         let deadline = Instant::now() + TAKEN_WITHIN;
         let taken = timeout_at(deadline, standing.wait_for(|now| shows_taken(before, now)));
@@ -91,7 +95,7 @@ impl TerminalDriver {
 
     /// An agent that is ready again without a sign of work took the prompt only if the screen has changed and the
     /// composer doesn't hold the prompt.
-    async fn has_left_the_composer(&self, text: &str, before: &Standing, shown: &TerminalView) -> bool {
+    async fn has_left_the_composer(&self, text: &str, before: &TerminalStatus, shown: &TerminalView) -> bool {
         let now = self.desk.look();
         if self.profile.kind == ProgramKind::Plain
             || now.works > before.works
@@ -130,7 +134,7 @@ impl TerminalDriver {
     }
 }
 
-fn shows_taken(before: &Standing, now: &Standing) -> bool {
+fn shows_taken(before: &TerminalStatus, now: &TerminalStatus) -> bool {
     let asks_anew = now.happened > before.happened
         && matches!(
             now.state,

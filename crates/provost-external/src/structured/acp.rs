@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::format::{Format, NoReply, Opening, Reply};
-use super::said::{Done, Heard, Said, Used};
+use super::stream_item::{Done, ParsedLine, StreamItem, Used};
 use super::value::{first_text, text};
 use asking::OpenAsk;
 use updates::{ToolCalls, usage};
@@ -86,83 +86,87 @@ impl Acp {
     }
 
     /// The events of a response to one of our requests; other responses have none.
-    fn answered(&mut self, id: u64, answer: &Value) -> Heard {
+    fn answered(&mut self, id: u64, answer: &Value) -> ParsedLine {
         match self.stage {
             Stage::Greeted(waits) if waits == id => self.greeted(answer),
             Stage::Opens(waits) if waits == id => self.opened(answer),
             Stage::Loads(waits) if waits == id => self.loaded(answer),
             _ if self.prompt == Some(id) => self.done(answer),
-            _ => Heard::default(),
+            _ => ParsedLine::default(),
         }
     }
 
-    fn greeted(&mut self, answer: &Value) -> Heard {
+    fn greeted(&mut self, answer: &Value) -> ParsedLine {
         if let Some(why) = failure(answer) {
-            return Said::Unfit(why).into();
+            return StreamItem::Unfit(why).into();
         }
         let version = answer.pointer("/result/protocolVersion").and_then(Value::as_u64);
         if version != Some(PROTOCOL_VERSION) {
             let theirs = version.map_or_else(|| "none".to_owned(), |version| version.to_string());
             let why = format!("it speaks version {theirs} of the Agent Client Protocol, Provost version 1");
-            return Said::Unfit(why).into();
+            return StreamItem::Unfit(why).into();
         }
         let loads = answer.pointer("/result/agentCapabilities/loadSession").and_then(Value::as_bool);
         match (self.wanted.clone(), loads == Some(true)) {
-            (None, _) => Heard { replies: vec![self.new_session()], ..Heard::default() },
+            (None, _) => ParsedLine { replies: vec![self.new_session()], ..ParsedLine::default() },
             (Some(session), true) => {
                 let params = json!({"sessionId": session, "cwd": self.folder, "mcpServers": []});
                 let (id, line) = self.call("session/load", &params);
                 self.stage = Stage::Loads(id);
-                Heard { replies: vec![line], ..Heard::default() }
+                ParsedLine { replies: vec![line], ..ParsedLine::default() }
             }
             (Some(_), false) => self.lost("it can't take up a session again".to_owned()),
         }
     }
 
-    fn lost(&mut self, why: String) -> Heard {
-        Heard { said: vec![Said::Lost(why)], replies: vec![self.new_session()], is_nonsense: false }
+    fn lost(&mut self, why: String) -> ParsedLine {
+        ParsedLine {
+            said: vec![StreamItem::Lost(why)],
+            replies: vec![self.new_session()],
+            is_nonsense: false,
+        }
     }
 
-    fn opened(&mut self, answer: &Value) -> Heard {
+    fn opened(&mut self, answer: &Value) -> ParsedLine {
         if let Some(why) = failure(answer) {
-            return Said::Unfit(why).into();
+            return StreamItem::Unfit(why).into();
         }
         let Some(session) = text(answer, "/result/sessionId") else {
-            return Said::Unfit("it opened a session without a name".to_owned()).into();
+            return StreamItem::Unfit("it opened a session without a name".to_owned()).into();
         };
         session.clone_into(&mut self.session);
         self.stage = Stage::Ready;
-        Said::Session(self.session.clone()).into()
+        StreamItem::Session(self.session.clone()).into()
     }
 
-    fn loaded(&mut self, answer: &Value) -> Heard {
+    fn loaded(&mut self, answer: &Value) -> ParsedLine {
         if let Some(why) = failure(answer) {
             return self.lost(why);
         }
         self.session = self.wanted.clone().unwrap_or_default();
         self.stage = Stage::Ready;
-        Said::Session(self.session.clone()).into()
+        StreamItem::Session(self.session.clone()).into()
     }
 
-    fn done(&mut self, answer: &Value) -> Heard {
+    fn done(&mut self, answer: &Value) -> ParsedLine {
         self.prompt = None;
         self.calls = ToolCalls::default();
         self.message = None;
         // It no longer waits for answers to its open questions.
         let asks = std::mem::take(&mut self.asks);
-        let mut said: Vec<Said> = asks.into_keys().map(Said::Withdrawn).collect();
+        let mut said: Vec<StreamItem> = asks.into_keys().map(StreamItem::Withdrawn).collect();
         if let Some(why) = failure(answer) {
-            said.push(Said::Done(Done::Failed(why)));
+            said.push(StreamItem::Done(Done::Failed(why)));
             return said.into_iter().collect();
         }
         let result = answer.get("result").unwrap_or(&Value::Null);
         let figures = ["/usage", "/_meta/usage", "/_meta/quota/token_count"];
         let used = figures.iter().find_map(|at| result.pointer(at).and_then(usage));
-        said.extend(used.map(|usage| Said::Used(Used::Prompt(usage))));
+        said.extend(used.map(|usage| StreamItem::Used(Used::Prompt(usage))));
         said.extend(
-            text(result, "/_meta/quota/model_usage/0/model").map(|model| Said::Model(model.to_owned())),
+            text(result, "/_meta/quota/model_usage/0/model").map(|model| StreamItem::Model(model.to_owned())),
         );
-        said.push(Said::Done(match text(result, "/stopReason") {
+        said.push(StreamItem::Done(match text(result, "/stopReason") {
             Some("end_turn") | None => Done::Whole,
             Some("refusal") => Done::Failed("its model refuses to go on".to_owned()),
             Some(reason) => Done::Short(reason.replace('_', " ")),
@@ -170,38 +174,38 @@ impl Acp {
         said.into_iter().collect()
     }
 
-    fn requested(&mut self, id: &Value, method: &str, params: &Value) -> Heard {
-        let refusal = |code: i64, message: &str| Heard {
+    fn requested(&mut self, id: &Value, method: &str, params: &Value) -> ParsedLine {
+        let refusal = |code: i64, message: &str| ParsedLine {
             replies: vec![
                 json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}}).to_string(),
             ],
-            ..Heard::default()
+            ..ParsedLine::default()
         };
         if method != "session/request_permission" {
             return refusal(METHOD_NOT_FOUND, "not offered");
         }
         if self.prompt.is_none() || self.asks.len() >= ASKS_MAX {
             let line = OpenAsk::new(id.clone(), &Value::Null).cancelled();
-            return Heard { replies: vec![line], ..Heard::default() };
+            return ParsedLine { replies: vec![line], ..ParsedLine::default() };
         }
         let fingerprint = format!("acp-{}-{}", self.pid, bare(id));
         let call = self.calls.merged(params.get("toolCall").unwrap_or(&Value::Null));
         let options = params.get("options").unwrap_or(&Value::Null);
         self.asks.insert(fingerprint.clone(), OpenAsk::new(id.clone(), options));
-        [Said::Begun, Said::Ask(asking::ask(fingerprint, &call, options))].into_iter().collect()
+        [StreamItem::Begun, StreamItem::Ask(asking::ask(fingerprint, &call, options))].into_iter().collect()
     }
 
-    fn notified(&mut self, method: &str, params: &Value) -> Heard {
+    fn notified(&mut self, method: &str, params: &Value) -> ParsedLine {
         // Before a prompt, updates repeat the history of an earlier process.
         if method != "session/update" || self.prompt.is_none() {
-            return Heard::default();
+            return ParsedLine::default();
         }
         let update = params.get("update").unwrap_or(&Value::Null);
         let mut heard = updates::read(update, &mut self.calls);
         let message = text(update, "/messageId");
         if message.is_some() && message != self.message.as_deref() {
             self.message = message.map(str::to_owned);
-            heard.said.insert(0, Said::Break);
+            heard.said.insert(0, StreamItem::Break);
         }
         heard
     }
@@ -223,8 +227,8 @@ impl Format for Acp {
         self.stage == Stage::Ready
     }
 
-    fn read(&mut self, line: &str) -> Heard {
-        let Ok(message) = serde_json::from_str::<Value>(line) else { return Heard::nonsense() };
+    fn read(&mut self, line: &str) -> ParsedLine {
+        let Ok(message) = serde_json::from_str::<Value>(line) else { return ParsedLine::malformed() };
         let params = message.get("params").unwrap_or(&Value::Null);
         let id = message.get("id").filter(|id| !id.is_null());
         match (text(&message, "/method"), id) {
@@ -233,7 +237,7 @@ impl Format for Acp {
             (None, Some(id)) if message.get("result").or_else(|| message.get("error")).is_some() => {
                 id.as_u64().map(|id| self.answered(id, &message)).unwrap_or_default()
             }
-            (None, _) => Heard::nonsense(),
+            (None, _) => ParsedLine::malformed(),
         }
     }
 

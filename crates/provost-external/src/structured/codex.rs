@@ -13,7 +13,7 @@ use provost_event::{Certainty, Usage};
 use serde_json::Value;
 
 use super::format::{Format, NoReply, Opening, Reply};
-use super::said::{Done, Heard, Said, Used};
+use super::stream_item::{Done, ParsedLine, StreamItem, Used};
 use super::value::{count, text};
 
 pub(super) struct CodexExec {
@@ -25,13 +25,13 @@ impl CodexExec {
         Self { wanted: opening.session.map(str::to_owned) }
     }
 
-    fn started(&self, event: &Value) -> Heard {
-        let Some(thread) = text(event, "/thread_id") else { return Heard::nonsense() };
+    fn started(&self, event: &Value) -> ParsedLine {
+        let Some(thread) = text(event, "/thread_id") else { return ParsedLine::malformed() };
         match &self.wanted {
             Some(wanted) if wanted != thread => {
-                Said::Lost(format!("it doesn't know its session {wanted} any more")).into()
+                StreamItem::Lost(format!("it doesn't know its session {wanted} any more")).into()
             }
-            _ => Said::Session(thread.to_owned()).into(),
+            _ => StreamItem::Session(thread.to_owned()).into(),
         }
     }
 }
@@ -45,20 +45,20 @@ impl Format for CodexExec {
         true
     }
 
-    fn read(&mut self, line: &str) -> Heard {
-        let Ok(event) = serde_json::from_str::<Value>(line) else { return Heard::nonsense() };
-        let Some(kind) = text(&event, "/type") else { return Heard::nonsense() };
+    fn read(&mut self, line: &str) -> ParsedLine {
+        let Ok(event) = serde_json::from_str::<Value>(line) else { return ParsedLine::malformed() };
+        let Some(kind) = text(&event, "/type") else { return ParsedLine::malformed() };
         match kind {
             "thread.started" => self.started(&event),
-            "turn.started" | "item.started" | "item.updated" => Said::Begun.into(),
+            "turn.started" | "item.started" | "item.updated" => StreamItem::Begun.into(),
             "item.completed" => item(&event),
             "turn.completed" => {
-                let used = usage(&event).map(|usage| Said::Used(Used::Session(usage)));
-                used.into_iter().chain([Said::Done(Done::Whole)]).collect()
+                let used = usage(&event).map(|usage| StreamItem::Used(Used::Session(usage)));
+                used.into_iter().chain([StreamItem::Done(Done::Whole)]).collect()
             }
-            "turn.failed" => Said::Done(Done::Failed(message(&event, "/error/message"))).into(),
-            "error" => Said::Error(message(&event, "/message")).into(),
-            _ => Heard::default(),
+            "turn.failed" => StreamItem::Done(Done::Failed(message(&event, "/error/message"))).into(),
+            "error" => StreamItem::Error(message(&event, "/message")).into(),
+            _ => ParsedLine::default(),
         }
     }
 
@@ -79,13 +79,13 @@ impl Format for CodexExec {
     }
 }
 
-fn item(event: &Value) -> Heard {
+fn item(event: &Value) -> ParsedLine {
     match (text(event, "/item/type"), text(event, "/item/text")) {
         (Some("agent_message"), Some(words)) => {
-            [Said::Begun, Said::Break, Said::Text(words.to_owned())].into_iter().collect()
+            [StreamItem::Begun, StreamItem::Break, StreamItem::Text(words.to_owned())].into_iter().collect()
         }
-        (Some("error"), _) => Said::Error(message(event, "/item/message")).into(),
-        _ => Said::Begun.into(),
+        (Some("error"), _) => StreamItem::Error(message(event, "/item/message")).into(),
+        _ => StreamItem::Begun.into(),
     }
 }
 

@@ -7,7 +7,7 @@ use provost_event::{
     Block, Blocker, CallId, CompletionScope, ErrorClass, Exit, ModelFailure, Seq, StopReason, TerminalAsk,
     TerminalEvent, TerminalNoted, TerminalState,
 };
-use provost_harness::{Exchange, HomeError, Prompt, Redactor};
+use provost_harness::{BackendError, Exchange, Prompt, Redactor};
 use provost_process::PipedEnding;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -15,8 +15,8 @@ use tokio_util::sync::CancellationToken;
 use super::StructuredDriver;
 use super::format::Life;
 use super::live::{Came, Live};
-use super::said::{Done, Said};
-use super::turn::{Asked, Told, Turn};
+use super::stream_item::{Done, StreamItem};
+use super::turn::{ForwardedQuestion, ProgramPrompt, Turn};
 use crate::consent::call_of;
 
 /// Prompt for an agent that continues earlier work when there is no other prompt.
@@ -32,7 +32,7 @@ const CUT_OFF: PipedEnding = PipedEnding { own: Duration::ZERO, grace: Duration:
 const NOTE_BYTES_MAX: usize = 16 * 1024;
 
 /// Characters of a failed program's last output that a message quotes.
-const LAST_WORDS_CHARS_MAX: usize = 2_000;
+const LAST_OUTPUT_CHARS_MAX: usize = 2_000;
 
 impl StructuredDriver {
     /// Starts the program if it isn't running, gives it the next prompt, and waits until it asks for consent or is
@@ -117,7 +117,7 @@ impl StructuredDriver {
                 live.child.close_input();
             }
         }
-        self.turn = Turn::begin(Told { text, prompt });
+        self.turn = Turn::begin(ProgramPrompt { text, prompt });
     }
 
     /// The next event of the program; `None` if there was none within `limit`.
@@ -137,34 +137,34 @@ impl StructuredDriver {
 
     async fn take_in(
         &mut self,
-        said: Said,
+        said: StreamItem,
         exchange: &mut Exchange<'_>,
     ) -> Result<Option<Answer>, ModelFailure> {
         match said {
-            Said::Session(name) if self.kept.session.as_ref() != Some(&name) => {
+            StreamItem::Session(name) if self.kept.session.as_ref() != Some(&name) => {
                 self.kept.session = Some(name);
                 self.keep().await;
             }
-            Said::Lost(why) => self.begin_anew(&why, exchange).await?,
-            Said::Unfit(why) => return Err(self.failed(&why, exchange)),
-            Said::Begun => self.begun(exchange).await?,
-            Said::Text(text) => {
+            StreamItem::Lost(why) => self.begin_anew(&why, exchange).await?,
+            StreamItem::Unfit(why) => return Err(self.failed(&why, exchange)),
+            StreamItem::Begun => self.begun(exchange).await?,
+            StreamItem::Text(text) => {
                 self.begun(exchange).await?;
                 self.turn.add(&text);
             }
-            Said::Break => self.turn.break_text(),
-            Said::Ask(ask) => return self.asked(ask, exchange).await.map(Some),
-            Said::Withdrawn(fingerprint) => {
+            StreamItem::Break => self.turn.break_text(),
+            StreamItem::Ask(ask) => return self.asked(ask, exchange).await.map(Some),
+            StreamItem::Withdrawn(fingerprint) => {
                 if let Some(live) = self.live.as_mut() {
                     live.forget(&fingerprint);
                 }
             }
-            Said::Model(model) => self.model = Some(model),
-            Said::Used(used) => self.meter.count(used),
-            Said::Cost(cost) => self.meter.pay(cost),
-            Said::Error(line) => self.note_error(&line, exchange).await?,
-            Said::Done(done) => return self.done(done, exchange).await,
-            Said::Session(_) => {}
+            StreamItem::Model(model) => self.model = Some(model),
+            StreamItem::Used(used) => self.meter.count(used),
+            StreamItem::Cost(cost) => self.meter.pay(cost),
+            StreamItem::Error(line) => self.note_error(&line, exchange).await?,
+            StreamItem::Done(done) => return self.done(done, exchange).await,
+            StreamItem::Session(_) => {}
         }
         Ok(None)
     }
@@ -197,7 +197,7 @@ impl StructuredDriver {
         self.note(TerminalEvent::ApprovalRequest(shown)).await.map_err(|error| storage(&error))?;
         let blocked = TerminalState::Blocked(Blocker::Approval);
         self.note_state(blocked).await.map_err(|error| storage(&error))?;
-        self.turn.asked = Some(Asked { call: id, ask });
+        self.turn.asked = Some(ForwardedQuestion { call: id, ask });
         let text = self.turn.take_text();
         let said = (!text.is_empty()).then_some(Block::Text(text));
         let content = said.into_iter().chain([Block::ToolCall(call)]).collect();
@@ -283,7 +283,7 @@ impl StructuredDriver {
                     self.retire(CUT_OFF, cancel).await;
                     self.note(TerminalEvent::Exited { exit }).await.map_err(|error| storage(&error))?;
                 }
-                Came::Said(Said::Error(line)) => self.note_error(&line, exchange).await?,
+                Came::Said(StreamItem::Error(line)) => self.note_error(&line, exchange).await?,
                 Came::Said(_) | Came::Stirred => {}
             }
         }
@@ -312,9 +312,9 @@ impl StructuredDriver {
                 live.tell(lines).await;
                 loop {
                     match live.next().await {
-                        Came::Said(Said::Used(used)) => meter.count(used),
-                        Came::Said(Said::Cost(cost)) => meter.pay(cost),
-                        Came::Said(Said::Done(_)) | Came::Ended(_) => break,
+                        Came::Said(StreamItem::Used(used)) => meter.count(used),
+                        Came::Said(StreamItem::Cost(cost)) => meter.pay(cost),
+                        Came::Said(StreamItem::Done(_)) | Came::Ended(_) => break,
                         Came::Said(_) | Came::Stirred => {}
                     }
                 }
@@ -335,7 +335,7 @@ impl StructuredDriver {
         exchange: &mut Exchange<'_>,
         when: &str,
     ) -> ModelFailure {
-        let words = self.last_words(exchange);
+        let words = self.last_output(exchange);
         let message = format!("`{}` has ended ({exit}) {when}{words}", exchange.policy.program);
         self.turn.end();
         self.retire(CUT_OFF, &CancellationToken::new()).await;
@@ -344,10 +344,10 @@ impl StructuredDriver {
     }
 
     /// Its last output that may explain a failure, to append to a message.
-    pub(super) fn last_words(&self, exchange: &Exchange<'_>) -> String {
-        let words = self.live.as_ref().map(Live::last_words).unwrap_or_default();
+    pub(super) fn last_output(&self, exchange: &Exchange<'_>) -> String {
+        let words = self.live.as_ref().map(Live::last_output).unwrap_or_default();
         let words = exchange.redactor.redact(&words).into_owned();
-        let over = words.chars().count().saturating_sub(LAST_WORDS_CHARS_MAX);
+        let over = words.chars().count().saturating_sub(LAST_OUTPUT_CHARS_MAX);
         let end: String = words.chars().skip(over).collect();
         if end.is_empty() { end } else { format!(": {end}") }
     }
@@ -399,6 +399,6 @@ fn aborted() -> ModelFailure {
     ModelFailure::new(ErrorClass::Aborted, "stopped before the program was done")
 }
 
-pub(super) fn storage(error: &HomeError) -> ModelFailure {
+pub(super) fn storage(error: &BackendError) -> ModelFailure {
     ModelFailure::new(ErrorClass::Storage, error.to_string())
 }

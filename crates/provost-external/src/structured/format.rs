@@ -4,7 +4,7 @@ use provost_terminal::{StreamFormat, StructuredChannel};
 
 use super::acp::Acp;
 use super::codex::CodexExec;
-use super::said::Heard;
+use super::stream_item::ParsedLine;
 use super::stream_json::StreamJson;
 
 /// The context of a reader.
@@ -27,7 +27,7 @@ pub(super) trait Format: Send + Sync {
     fn is_ready(&self) -> bool;
 
     /// Parses `line`.
-    fn read(&mut self, line: &str) -> Heard;
+    fn read(&mut self, line: &str) -> ParsedLine;
 
     /// The lines that send a prompt.
     fn prompt(&mut self, text: &str) -> Vec<String>;

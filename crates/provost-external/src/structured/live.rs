@@ -7,7 +7,7 @@ use provost_event::Exit;
 use provost_process::{PipeClosed, Piped, PipedChild};
 
 use super::format::{Format, Life};
-use super::said::Said;
+use super::stream_item::StreamItem;
 
 /// Maximum bytes of a line; a longer one is skipped.
 pub(super) const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -22,7 +22,7 @@ const SHOWN_CHARS_MAX: usize = 200;
 #[derive(Debug)]
 pub(super) enum Came {
     /// An event of the stream.
-    Said(Said),
+    Said(StreamItem),
     /// A line without an event.
     Stirred,
     /// The program has ended, and all its output was read.
@@ -34,11 +34,11 @@ pub(super) struct Live {
     pub(super) child: PipedChild,
     pub(super) reader: Box<dyn Format>,
     pub(super) life: Life,
-    heard: VecDeque<Said>,
+    heard: VecDeque<StreamItem>,
     replies: VecDeque<String>,
     exit: Option<Exit>,
-    nonsense: u64,
-    last_nonsense: String,
+    malformed: u64,
+    last_malformed: String,
 }
 
 impl Live {
@@ -50,8 +50,8 @@ impl Live {
             heard: VecDeque::new(),
             replies: VecDeque::new(),
             exit: None,
-            nonsense: 0,
-            last_nonsense: String::new(),
+            malformed: 0,
+            last_malformed: String::new(),
         }
     }
 
@@ -108,7 +108,7 @@ impl Live {
 
     /// Whether it has withdrawn this question; the withdrawal is then forgotten.
     pub(super) fn withdraws(&mut self, fingerprint: &str) -> bool {
-        let is_it = |said: &Said| matches!(said, Said::Withdrawn(name) if name == fingerprint);
+        let is_it = |said: &StreamItem| matches!(said, StreamItem::Withdrawn(name) if name == fingerprint);
         let before = self.heard.len();
         self.heard.retain(|said| !is_it(said));
         self.heard.len() < before
@@ -116,16 +116,16 @@ impl Live {
 
     /// Forgets a question that was withdrawn before it was passed on.
     pub(super) fn forget(&mut self, fingerprint: &str) {
-        self.heard.retain(|said| !matches!(said, Said::Ask(ask) if ask.fingerprint == fingerprint));
+        self.heard.retain(|said| !matches!(said, StreamItem::Ask(ask) if ask.fingerprint == fingerprint));
     }
 
     /// Its last output that may explain a failure: the end of standard error, and unknown lines.
-    pub(super) fn last_words(&self) -> String {
+    pub(super) fn last_output(&self) -> String {
         let mut words = self.child.stderr().trim().to_owned();
-        if self.nonsense > 0 {
+        if self.malformed > 0 {
             words = format!(
                 "{words}\n({} lines weren't of its format; the last: {})",
-                self.nonsense, self.last_nonsense
+                self.malformed, self.last_malformed
             );
         }
         words.trim().to_owned()
@@ -143,7 +143,7 @@ impl Live {
             }
             Piped::TooLong { bytes } => {
                 let line = format!("a line of {bytes} bytes, of which at most {LINE_BYTES_MAX} are read");
-                self.heard.push_back(Said::Error(format!("{line}; it was passed over")));
+                self.heard.push_back(StreamItem::Error(format!("{line}; it was passed over")));
                 self.wonder(line);
             }
             Piped::Ended(exit) => self.exit = Some(exit),
@@ -151,7 +151,7 @@ impl Live {
     }
 
     fn wonder(&mut self, line: String) {
-        self.nonsense = self.nonsense.saturating_add(1);
-        self.last_nonsense = line;
+        self.malformed = self.malformed.saturating_add(1);
+        self.last_malformed = line;
     }
 }

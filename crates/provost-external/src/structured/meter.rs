@@ -2,7 +2,7 @@
 
 use provost_event::{Certainty, MicroDollars, Usage};
 
-use super::said::{Cost, Used};
+use super::stream_item::{Cost, Used};
 
 /// The usage of one session: each token is charged once, whichever period the figures cover.
 #[derive(Debug, Clone, Copy, Default)]

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::format::{self, Life, Opening};
 use super::live::{Came, LINE_BYTES_MAX, Live, STDERR_BYTES_MAX};
-use super::said::Said;
+use super::stream_item::StreamItem;
 use super::{StructuredDriver, exchange};
 
 /// How long a program may take until it accepts a prompt.
@@ -49,7 +49,7 @@ impl StructuredDriver {
                         "`{}` wasn't ready for a prompt within {} s of its start{}",
                         exchange.policy.program,
                         READY_MAX.as_secs(),
-                        self.last_words(exchange)
+                        self.last_output(exchange)
                     );
                     return Err(ModelFailure::new(ErrorClass::Program, message));
                 }
@@ -112,19 +112,23 @@ impl StructuredDriver {
         all.map(|(name, value)| (name.into(), value.into())).collect()
     }
 
-    async fn take_opening(&mut self, said: Said, exchange: &mut Exchange<'_>) -> Result<(), ModelFailure> {
+    async fn take_opening(
+        &mut self,
+        said: StreamItem,
+        exchange: &mut Exchange<'_>,
+    ) -> Result<(), ModelFailure> {
         match said {
-            Said::Session(name) => {
+            StreamItem::Session(name) => {
                 self.kept.session = Some(name);
                 self.keep().await;
                 Ok(())
             }
-            Said::Lost(why) => self.lost(&why, exchange).await,
-            Said::Unfit(why) => {
+            StreamItem::Lost(why) => self.lost(&why, exchange).await,
+            StreamItem::Unfit(why) => {
                 let message = format!("`{}` can't be driven: {why}", exchange.policy.program);
                 Err(ModelFailure::new(ErrorClass::Program, message))
             }
-            Said::Error(line) => self.note_error(&line, exchange).await,
+            StreamItem::Error(line) => self.note_error(&line, exchange).await,
             _ => Ok(()),
         }
     }

@@ -11,7 +11,7 @@ use provost_event::{AskKind, AskOption, Certainty, OptionMeaning, TerminalAsk, U
 use serde_json::{Value, json};
 
 use super::format::{Format, NoReply, Reply};
-use super::said::{Cost, Done, Heard, Said, Used};
+use super::stream_item::{Cost, Done, ParsedLine, StreamItem, Used};
 use super::value::{count, dollars, first_text, text, texts};
 
 /// Maximum open questions; beyond that only the latest are kept.
@@ -35,28 +35,28 @@ impl StreamJson {
         Self::default()
     }
 
-    fn assistant(&mut self, event: &Value) -> Heard {
-        let Some(message) = event.get("message") else { return Heard::nonsense() };
-        let mut heard = Heard::from(Said::Begun);
+    fn assistant(&mut self, event: &Value) -> ParsedLine {
+        let Some(message) = event.get("message") else { return ParsedLine::malformed() };
+        let mut heard = ParsedLine::from(StreamItem::Begun);
         let id = text(message, "/id");
         if id.is_some() && id != self.counted.as_deref() {
             self.counted = id.map(str::to_owned);
-            heard.said.extend(usage(message).map(|usage| Said::Used(Used::Call(usage))));
+            heard.said.extend(usage(message).map(|usage| StreamItem::Used(Used::Call(usage))));
         }
         // Messages of subagents aren't part of the answer.
         if event.get("parent_tool_use_id").is_none_or(Value::is_null) {
             for words in texts(message.get("content").unwrap_or(&Value::Null)) {
-                heard.said.extend([Said::Break, Said::Text(words.to_owned())]);
+                heard.said.extend([StreamItem::Break, StreamItem::Text(words.to_owned())]);
                 self.has_said = true;
             }
         }
         heard
     }
 
-    fn result(&mut self, event: &Value) -> Heard {
-        let mut said: Vec<Said> =
-            usage(event).map(|usage| Said::Used(Used::Prompt(usage))).into_iter().collect();
-        said.extend(dollars(event, "/total_cost_usd").map(|money| Said::Cost(Cost::Process(money))));
+    fn result(&mut self, event: &Value) -> ParsedLine {
+        let mut said: Vec<StreamItem> =
+            usage(event).map(|usage| StreamItem::Used(Used::Prompt(usage))).into_iter().collect();
+        said.extend(dollars(event, "/total_cost_usd").map(|money| StreamItem::Cost(Cost::Process(money))));
         let words = first_text(event, &["/result"]);
         let kind = text(event, "/subtype").unwrap_or_default();
         let failed = event.get("is_error").and_then(Value::as_bool).unwrap_or(false);
@@ -64,7 +64,7 @@ impl StreamJson {
             "success" if failed => Done::Failed(words.unwrap_or("it gave no reason").to_owned()),
             "success" => {
                 if let (Some(words), false) = (words, self.has_said) {
-                    said.extend([Said::Break, Said::Text(words.to_owned())]);
+                    said.extend([StreamItem::Break, StreamItem::Text(words.to_owned())]);
                 }
                 Done::Whole
             }
@@ -77,24 +77,24 @@ impl StreamJson {
             _ => Done::Short(kind.replace('_', " ")),
         };
         (self.has_said, self.interrupts) = (false, 0);
-        said.push(Said::Done(done));
+        said.push(StreamItem::Done(done));
         said.into_iter().collect()
     }
 
-    fn request(&mut self, event: &Value) -> Heard {
-        let Some(id) = text(event, "/request_id") else { return Heard::nonsense() };
+    fn request(&mut self, event: &Value) -> ParsedLine {
+        let Some(id) = text(event, "/request_id") else { return ParsedLine::malformed() };
         if text(event, "/request/subtype") != Some("can_use_tool") {
             let refusal = json!({"type": "control_response", "response": {
                 "subtype": "error", "request_id": id, "error": "not offered",
             }});
-            return Heard { replies: vec![refusal.to_string()], ..Heard::default() };
+            return ParsedLine { replies: vec![refusal.to_string()], ..ParsedLine::default() };
         }
         let request = event.get("request").unwrap_or(&Value::Null);
         if self.asks.len() >= ASKS_MAX {
             self.asks.pop_first();
         }
         self.asks.insert(id.to_owned(), request.get("input").cloned().unwrap_or_else(|| json!({})));
-        [Said::Begun, Said::Ask(ask(id, request))].into_iter().collect()
+        [StreamItem::Begun, StreamItem::Ask(ask(id, request))].into_iter().collect()
     }
 
     fn respond(
@@ -120,23 +120,23 @@ impl Format for StreamJson {
         true
     }
 
-    fn read(&mut self, line: &str) -> Heard {
-        let Ok(event) = serde_json::from_str::<Value>(line) else { return Heard::nonsense() };
-        let Some(kind) = text(&event, "/type") else { return Heard::nonsense() };
+    fn read(&mut self, line: &str) -> ParsedLine {
+        let Ok(event) = serde_json::from_str::<Value>(line) else { return ParsedLine::malformed() };
+        let Some(kind) = text(&event, "/type") else { return ParsedLine::malformed() };
         match kind {
             "system" if text(&event, "/subtype") == Some("init") => {
-                let session = text(&event, "/session_id").map(|name| Said::Session(name.to_owned()));
-                let model = text(&event, "/model").map(|name| Said::Model(name.to_owned()));
-                session.into_iter().chain(model).chain([Said::Begun]).collect()
+                let session = text(&event, "/session_id").map(|name| StreamItem::Session(name.to_owned()));
+                let model = text(&event, "/model").map(|name| StreamItem::Model(name.to_owned()));
+                session.into_iter().chain(model).chain([StreamItem::Begun]).collect()
             }
             "assistant" => self.assistant(&event),
             "result" => self.result(&event),
             "control_request" => self.request(&event),
             "control_cancel_request" => match text(&event, "/request_id") {
-                Some(id) if self.asks.remove(id).is_some() => Said::Withdrawn(id.to_owned()).into(),
-                _ => Heard::default(),
+                Some(id) if self.asks.remove(id).is_some() => StreamItem::Withdrawn(id.to_owned()).into(),
+                _ => ParsedLine::default(),
             },
-            _ => Heard::default(),
+            _ => ParsedLine::default(),
         }
     }
 

@@ -8,7 +8,7 @@ use super::acp::Acp;
 use super::codex::CodexExec;
 use super::format::{Format, NoReply, Opening, arguments};
 use super::meter::Meter;
-use super::said::{Cost, Said, Used};
+use super::stream_item::{Cost, StreamItem, Used};
 use super::stream_json::StreamJson;
 
 const OPENING: Opening<'_> = Opening { folder: "/w", session: None, pid: 7 };
@@ -25,15 +25,15 @@ fn script(reader: &mut dyn Format, lines: &str) -> String {
             told.push_str(&format!("> {reply}\n"));
         }
         if heard.is_nonsense {
-            told.push_str("nonsense\n");
+            told.push_str("malformed\n");
         }
     }
     told
 }
 
-fn shown(said: &Said) -> String {
+fn shown(said: &StreamItem) -> String {
     match said {
-        Said::Ask(ask) => {
+        StreamItem::Ask(ask) => {
             let options: Vec<_> =
                 ask.options.iter().map(|option| format!("{}={:?}", option.label, option.meaning)).collect();
             let subject = ask.subject.as_deref().unwrap_or("-");
@@ -45,7 +45,7 @@ fn shown(said: &Said) -> String {
                 options.join(", ")
             )
         }
-        Said::Used(used) => {
+        StreamItem::Used(used) => {
             let (what, usage) = match used {
                 Used::Call(usage) => ("call", usage),
                 Used::Prompt(usage) => ("prompt", usage),
@@ -93,13 +93,13 @@ fn codex_tells_its_thread_its_messages_its_usage_and_its_end() {
             < Begun
             < Begun
             < Begun
-            nonsense
+            malformed
             < Begun
             < Break
             < Text("Created proof.txt.")
             < Used by session 140 40 50 10 5
             < Done(Whole)
-            nonsense
+            malformed
         "#]],
     );
 }
@@ -211,7 +211,7 @@ fn acp_tells_text_by_messages_and_usage_as_each_agent_counts_it() {
             < Used by call 70 20 30 0 5
             < Begun
             < Break
-            nonsense
+            malformed
             < Break
             < Begun
             < Text("Done.")
@@ -403,7 +403,7 @@ fn stream_json_tells_each_message_once_and_charges_each_call_once() {
             < Done(Failed("API Error: 400 the mock is broken"))
             < Done(Short("error max turns"))
             < Done(Failed("it broke"))
-            nonsense
+            malformed
         "#]],
     );
 }

@@ -13,7 +13,7 @@ const ERRORS_MAX: u32 = 20;
 
 /// A prompt as the program gets it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct ProgramPrompt {
     /// Its text.
     pub(super) text: String,
     /// Its origin in the log; text from Provost itself has none.
@@ -22,7 +22,7 @@ pub(super) struct Told {
 
 /// A question that was passed on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Asked {
+pub(super) struct ForwardedQuestion {
     /// The call that stands for it.
     pub(super) call: CallId,
     /// As the program asked it.
@@ -34,9 +34,9 @@ pub(super) struct Asked {
 pub(super) struct Turn {
     is_going: bool,
     /// Given to the program, without a sign yet that it was taken.
-    pub(super) told: Option<Told>,
+    pub(super) told: Option<ProgramPrompt>,
     /// The question that was passed on and isn't answered yet.
-    pub(super) asked: Option<Asked>,
+    pub(super) asked: Option<ForwardedQuestion>,
     /// Why a question was refused, if there was no text since.
     pub(super) refusal: Option<String>,
     text: String,
@@ -45,7 +45,7 @@ pub(super) struct Turn {
 }
 
 impl Turn {
-    pub(super) fn begin(told: Told) -> Self {
+    pub(super) fn begin(told: ProgramPrompt) -> Self {
         Self { is_going: true, told: Some(told), ..Self::default() }
     }
 

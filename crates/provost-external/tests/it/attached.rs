@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 use provost_event::{Entry, TerminalEvent, WindowSize};
-use provost_external::{AttachError, Attached, AttachedInput, Hello, Role, Shown, Welcome, attach};
+use provost_external::{AttachError, AttachUpdate, Attached, AttachedInput, Hello, Role, Welcome, attach};
 use tokio::time::timeout;
 
 use crate::stage::{COMPLETED, DEADLINE, Program, ROOT, Stage, yes};
@@ -32,11 +32,11 @@ impl Guest {
         let found = async {
             while !self.seen.contains(wanted) {
                 match self.shown.next().await.expect("shown") {
-                    Some(Shown::Screen { size, bytes }) => {
+                    Some(AttachUpdate::Screen { size, bytes }) => {
                         self.size = Some(size);
                         self.seen = String::from_utf8_lossy(&bytes).into_owned();
                     }
-                    Some(Shown::Output(bytes)) => self.seen.push_str(&String::from_utf8_lossy(&bytes)),
+                    Some(AttachUpdate::Output(bytes)) => self.seen.push_str(&String::from_utf8_lossy(&bytes)),
                     Some(_) => {}
                     None => return false,
                 }
@@ -51,7 +51,7 @@ impl Guest {
     async fn hears_of_the_end(mut self) -> bool {
         let told = async {
             while let Some(shown) = self.shown.next().await.expect("shown") {
-                if let Shown::Gone(exit) = shown {
+                if let AttachUpdate::Gone(exit) = shown {
                     return exit.is_some_and(provost_event::Exit::is_success);
                 }
             }

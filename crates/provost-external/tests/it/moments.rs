@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use provost_event::{
     AgentPolicy, Entry, ErrorClass, Outcome, PauseReason, Seq, TerminalEvent, TerminalState,
 };
-use provost_external::{Hello, Role, Shown, attach};
+use provost_external::{AttachUpdate, Hello, Role, attach};
 use provost_harness::hooks::{Hook, HookEvent, HookOptions, HookRegistry, PreToolCall, PreToolCallAction};
 
 use provost_terminal::CastReader;
@@ -22,7 +22,7 @@ async fn types(terminals: &Path, keys: &[&[u8]], until: &str) {
     let mut seen = String::new();
     while !seen.contains(until) {
         match shown.next().await.expect("shown") {
-            Some(Shown::Screen { bytes, .. } | Shown::Output(bytes)) => {
+            Some(AttachUpdate::Screen { bytes, .. } | AttachUpdate::Output(bytes)) => {
                 seen.push_str(&String::from_utf8_lossy(&bytes))
             }
             Some(_) => {}

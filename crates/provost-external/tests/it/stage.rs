@@ -16,9 +16,9 @@ use provost_event::{
 use provost_external::{Drivers, DriversOptions};
 use provost_harness::hooks::HookRegistryBuilder;
 use provost_harness::{
-    AgentHarness, Harness, HarnessDeps, Home as _, Models, SystemClock, Toolbox, consent_tools,
+    AgentHarness, Backend as _, Harness, HarnessDeps, Models, SystemClock, ToolRegistry, consent_tools,
 };
-use provost_store::{LocalHome, SqliteStore};
+use provost_store::{EmbeddedBackend, SqliteStore};
 use provost_terminal::Profile;
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
@@ -32,7 +32,7 @@ pub(crate) const COMPLETED: Outcome = Outcome::UNVERIFIED;
 
 pub(crate) struct Stage {
     pub(crate) folder: TempDir,
-    pub(crate) home: Arc<LocalHome>,
+    pub(crate) backend: Arc<EmbeddedBackend>,
     terminals: PathBuf,
     /// Hooks of the next harness.
     pub(crate) hooks: Mutex<Option<HookRegistryBuilder>>,
@@ -42,7 +42,7 @@ pub(crate) struct Stage {
 pub(crate) struct Running {
     work: JoinHandle<Outcome>,
     stop: CancellationToken,
-    home: Arc<LocalHome>,
+    backend: Arc<EmbeddedBackend>,
 }
 
 impl Stage {
@@ -51,9 +51,9 @@ impl Stage {
         std::fs::create_dir(folder.path().join("work")).expect("a workspace");
         std::fs::write(folder.path().join("agent.py"), include_str!("agent.py")).expect("an agent");
         let store = SqliteStore::open(folder.path().join("provost.db")).expect("a store");
-        let home = Arc::new(LocalHome::new(store, Arc::new(SystemClock)).expect("a home"));
+        let backend = Arc::new(EmbeddedBackend::new(store, Arc::new(SystemClock)).expect("a backend"));
         let terminals = folder.path().join("terminals");
-        Self { folder, home, terminals, hooks: Mutex::default() }
+        Self { folder, backend, terminals, hooks: Mutex::default() }
     }
 
     pub(crate) fn workspace(&self) -> PathBuf {
@@ -89,7 +89,7 @@ impl Stage {
         AgentHarness::new(HarnessDeps {
             external: Arc::new(drivers),
             hooks: hooks.map(|hooks| hooks.freeze().expect("hooks")).unwrap_or_default(),
-            ..HarnessDeps::new(self.home.clone(), Models::new(), Toolbox::new())
+            ..HarnessDeps::new(self.backend.clone(), Models::new(), ToolRegistry::new())
         })
     }
 
@@ -99,7 +99,7 @@ impl Stage {
         let stop = CancellationToken::new();
         let stopped = stop.clone();
         let work = tokio::spawn(async move { work(&mut run, &stopped).await });
-        Running { work, stop, home: self.home.clone() }
+        Running { work, stop, backend: self.backend.clone() }
     }
 
     pub(crate) async fn run(&self, goal: &str, policy: RunPolicy) -> Outcome {
@@ -108,7 +108,7 @@ impl Stage {
 
     /// The log of the agent so far.
     pub(crate) async fn log(&self) -> Vec<Arc<Record>> {
-        self.home.read(ROOT.into(), Seq::START, 10_000).await.expect("a log")
+        self.backend.read(ROOT.into(), Seq::START, 10_000).await.expect("a log")
     }
 
     /// The recorded events of the terminal, one per line, without states.
@@ -125,7 +125,7 @@ impl Stage {
 
     /// Waits for an entry.
     pub(crate) async fn sees(&self, wanted: impl Fn(&Entry) -> bool) -> Arc<Record> {
-        let mut records = self.home.subscribe(ROOT.into(), Seq::START);
+        let mut records = self.backend.subscribe(ROOT.into(), Seq::START);
         let found = async {
             while let Some(record) = records.next().await {
                 let record = record.expect("a record");
@@ -147,7 +147,7 @@ impl Stage {
 
     /// Answers the next question in the inbox after `after`.
     pub(crate) async fn answers(&self, after: Seq, answer: ApprovalAnswer) -> Seq {
-        let mut records = self.home.subscribe(ROOT.into(), after);
+        let mut records = self.backend.subscribe(ROOT.into(), after);
         let asked = async {
             loop {
                 let record = records.next().await.expect("a log").expect("a record");
@@ -161,12 +161,12 @@ impl Stage {
             Err(_) => panic!("nobody is asked; the log: {:#?}", self.told().await),
         };
         let event = SessionEvent::Resolve { asked, answer, by: "a person".to_owned() };
-        self.home.post(ROOT.into(), event.into(), None).await.expect("posted");
+        self.backend.post(ROOT.into(), event.into(), None).await.expect("posted");
         asked
     }
 
     pub(crate) async fn told(&self) -> Vec<String> {
-        lines(&self.home).await
+        lines(&self.backend).await
     }
 
     /// The number of processes in the workspace.
@@ -209,8 +209,8 @@ fn holds(bytes: &[u8], text: &[u8]) -> bool {
     bytes.windows(text.len()).any(|window| window == text)
 }
 
-async fn lines(home: &LocalHome) -> Vec<String> {
-    let log = home.read(ROOT.into(), Seq::START, 10_000).await.expect("a log");
+async fn lines(backend: &EmbeddedBackend) -> Vec<String> {
+    let log = backend.read(ROOT.into(), Seq::START, 10_000).await.expect("a log");
     log.iter().map(|record| format!("{} {}", record.seq, told(&record.entry))).collect()
 }
 
@@ -220,7 +220,7 @@ fn told(entry: &Entry) -> String {
         Entry::AssistantMessage(message) => format!("answer: {:?}", message.content),
         Entry::ToolFinished(finished) => format!("tool: {:?} {}", finished.status, finished.output),
         Entry::Ended(ended) => format!("ended: {:?}", ended.outcome),
-        Entry::Paused(paused) => format!("rests: {:?}", paused.outcome),
+        Entry::Paused(paused) => format!("suspended: {:?}", paused.outcome),
         other => other.kind().to_owned(),
     }
 }
@@ -233,7 +233,7 @@ impl Running {
     pub(crate) async fn outcome(self) -> Outcome {
         match timeout(DEADLINE, self.work).await {
             Ok(outcome) => outcome.expect("no panic"),
-            Err(_) => panic!("not in time; the log: {:#?}", lines(&self.home).await),
+            Err(_) => panic!("not in time; the log: {:#?}", lines(&self.backend).await),
         }
     }
 
@@ -299,7 +299,7 @@ impl Program {
         let mut agent = AgentPolicy {
             external: Some(Box::new(self.0)),
             tools: consent_tools(),
-            permissions: PermissionPolicy { otherwise: Permission::Ask, ..PermissionPolicy::default() },
+            permissions: PermissionPolicy { default: Permission::Ask, ..PermissionPolicy::default() },
             ..AgentPolicy::new(model, stage.workspace())
         };
         change(&mut agent);
@@ -338,5 +338,5 @@ pub(crate) fn prompts(told: Option<String>) -> Vec<String> {
 /// Sends this message to the agent.
 pub(crate) async fn says(stage: &Stage, text: &str) {
     let event = SessionEvent::Say { text: text.to_owned(), by: "a person".to_owned() };
-    stage.home.post(ROOT.into(), event.into(), None).await.expect("said");
+    stage.backend.post(ROOT.into(), event.into(), None).await.expect("said");
 }

@@ -132,7 +132,7 @@ async fn a_program_that_reports_a_failure_fails_its_run_in_its_words() {
 }
 
 #[tokio::test]
-async fn a_program_that_ends_before_it_is_done_fails_with_its_last_words_but_no_secret() {
+async fn a_program_that_ends_before_it_is_done_fails_with_its_final_summary_but_no_secret() {
     for speaks in ALL {
         let talk = Talk::new(speaks);
         let (class, message) = failure(talk.run("crash", talk.policy()).await);

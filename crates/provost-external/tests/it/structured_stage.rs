@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use provost_event::{AgentPolicy, Channel, Entry, ExternalPolicy, Outcome, RunPolicy, TerminalEvent, Usage};
 use provost_external::{Drivers, DriversOptions};
-use provost_harness::{AgentHarness, Harness, HarnessDeps, Models, Toolbox};
+use provost_harness::{AgentHarness, Harness, HarnessDeps, Models, ToolRegistry};
 use provost_terminal::Profile;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -88,7 +88,7 @@ impl Talk {
         });
         AgentHarness::new(HarnessDeps {
             external: Arc::new(drivers),
-            ..HarnessDeps::new(self.stage.home.clone(), Models::new(), Toolbox::new())
+            ..HarnessDeps::new(self.stage.backend.clone(), Models::new(), ToolRegistry::new())
         })
     }
 

@@ -13,8 +13,8 @@ use provost_event::{
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::HomeMaker;
-use crate::{Clock, Executor, Home, HomeError, Posted, Serving, SimulatedClock};
+use super::BackendMaker;
+use crate::{Backend, BackendError, Clock, Executor, Posted, RunLease, SimulatedClock};
 
 /// The deadline of every wait.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -22,26 +22,26 @@ const DEADLINE: Duration = Duration::from_secs(10);
 const START: Timestamp = Timestamp(100_000_000);
 
 /// One place, and a clock for all backends on it.
-pub(super) struct Bench<'a, M: HomeMaker> {
+pub(super) struct Bench<'a, M: BackendMaker> {
     maker: &'a M,
-    place: M::Place,
+    place: M::StoreLocation,
     pub(super) clock: Arc<SimulatedClock>,
 }
 
-impl<'a, M: HomeMaker> Bench<'a, M> {
+impl<'a, M: BackendMaker> Bench<'a, M> {
     pub(super) async fn new(maker: &'a M) -> Self {
         Self { maker, place: maker.place().await, clock: Arc::new(SimulatedClock::at(START)) }
     }
 
-    pub(super) async fn open(&self) -> Arc<dyn Home> {
+    pub(super) async fn open(&self) -> Arc<dyn Backend> {
         let clock: Arc<dyn Clock> = self.clock.clone();
-        soon("a home opens", self.maker.open(&self.place, clock)).await
+        soon("a backend opens", self.maker.open(&self.place, clock)).await
     }
 }
 
 /// A served run, and the effects it requests.
 pub(super) struct Served {
-    pub(super) guard: Box<dyn Serving>,
+    pub(super) guard: Box<dyn RunLease>,
     pub(super) stop: CancellationToken,
     calls: mpsc::UnboundedReceiver<Call>,
 }
@@ -70,24 +70,24 @@ impl Executor for Hands {
     }
 }
 
-pub(super) async fn try_serve(home: &Arc<dyn Home>, run: RunId) -> Result<Served, HomeError> {
+pub(super) async fn try_serve(backend: &Arc<dyn Backend>, run: RunId) -> Result<Served, BackendError> {
     let (sender, calls) = mpsc::unbounded_channel();
     let stop = CancellationToken::new();
-    let guard = soon("a claim is decided", home.serve(run, Arc::new(Hands(sender)), stop.clone())).await?;
+    let guard = soon("a claim is decided", backend.serve(run, Arc::new(Hands(sender)), stop.clone())).await?;
     assert_eq!(guard.run(), run);
     Ok(Served { guard, stop, calls })
 }
 
-pub(super) async fn serve(home: &Arc<dyn Home>, run: RunId) -> Served {
-    ok(try_serve(home, run).await)
+pub(super) async fn serve(backend: &Arc<dyn Backend>, run: RunId) -> Served {
+    ok(try_serve(backend, run).await)
 }
 
 /// Serves a run that another backend may still be releasing.
-pub(super) async fn serve_when_free(home: &Arc<dyn Home>, run: RunId) -> Served {
+pub(super) async fn serve_when_free(backend: &Arc<dyn Backend>, run: RunId) -> Served {
     let free = async {
         loop {
-            match try_serve(home, run).await {
-                Err(HomeError::Held { .. }) => tokio::time::sleep(Duration::from_millis(10)).await,
+            match try_serve(backend, run).await {
+                Err(BackendError::Held { .. }) => tokio::time::sleep(Duration::from_millis(10)).await,
                 other => return ok(other),
             }
         }
@@ -102,7 +102,7 @@ impl Served {
             call = soon("an effect is begun", self.calls.recv()) => {
                 call.unwrap_or_else(|| panic!("nobody performs effects any more"))
             }
-            error = self.guard.failed() => panic!("the home gave up: {error}"),
+            error = self.guard.failed() => panic!("the backend gave up: {error}"),
         }
     }
 
@@ -139,8 +139,8 @@ pub(super) async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
     }
 }
 
-pub(super) fn ok<T>(result: Result<T, HomeError>) -> T {
-    result.unwrap_or_else(|error| panic!("the home failed: {error}"))
+pub(super) fn ok<T>(result: Result<T, BackendError>) -> T {
+    result.unwrap_or_else(|error| panic!("the backend failed: {error}"))
 }
 
 pub(super) fn run(number: u64) -> RunId {
@@ -151,34 +151,38 @@ pub(super) fn root(number: u64) -> ActorKey {
     SessionId::root(run(number)).into()
 }
 
-pub(super) async fn post(home: &Arc<dyn Home>, key: impl Into<ActorKey>, event: impl Into<Event>) -> Posted {
-    ok(soon("a post is answered", home.post(key.into(), event.into(), None)).await)
+pub(super) async fn post(
+    backend: &Arc<dyn Backend>,
+    key: impl Into<ActorKey>,
+    event: impl Into<Event>,
+) -> Posted {
+    ok(soon("a post is answered", backend.post(key.into(), event.into(), None)).await)
 }
 
-pub(super) async fn say(home: &Arc<dyn Home>, number: u64, text: String) {
+pub(super) async fn say(backend: &Arc<dyn Backend>, number: u64, text: String) {
     let said = RunEvent::Say { agent: 0, text, by: "ann".to_owned() };
-    post(home, run(number), said).await;
+    post(backend, run(number), said).await;
 }
 
 /// All entries of `key`.
-pub(super) async fn log(home: &Arc<dyn Home>, key: impl Into<ActorKey>) -> Vec<Arc<Record>> {
+pub(super) async fn log(backend: &Arc<dyn Backend>, key: impl Into<ActorKey>) -> Vec<Arc<Record>> {
     let (key, mut all, mut after) = (key.into(), Vec::new(), Seq::START);
     loop {
-        let records = ok(soon("a log is read", home.read(key, after, 100)).await);
+        let records = ok(soon("a log is read", backend.read(key, after, 100)).await);
         let Some(last) = records.last() else { return all };
         after = last.seq;
         all.extend(records);
     }
 }
 
-pub(super) async fn kinds(home: &Arc<dyn Home>, key: impl Into<ActorKey>) -> Vec<&'static str> {
-    log(home, key).await.iter().map(|record| record.entry.kind()).collect()
+pub(super) async fn kinds(backend: &Arc<dyn Backend>, key: impl Into<ActorKey>) -> Vec<&'static str> {
+    log(backend, key).await.iter().map(|record| record.entry.kind()).collect()
 }
 
 /// Waits until the log of `key` has an entry of kind `kind`.
-pub(super) async fn entry(home: &Arc<dyn Home>, key: impl Into<ActorKey>, kind: &str) -> Arc<Record> {
+pub(super) async fn entry(backend: &Arc<dyn Backend>, key: impl Into<ActorKey>, kind: &str) -> Arc<Record> {
     use futures::StreamExt as _;
-    let mut records = home.subscribe(key.into(), Seq::START);
+    let mut records = backend.subscribe(key.into(), Seq::START);
     let found = async {
         while let Some(record) = records.next().await {
             let record = ok(record);

@@ -5,32 +5,33 @@ use std::pin::pin;
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use provost_engine::{Answer, Think, ToolResult, ToolRun};
+use provost_engine::{Answer, CallModel, ToolResult, ToolRun};
 use provost_event::{ErrorClass, Exit, ExternalPolicy, ModelFailure, SessionId};
 use tokio_util::sync::CancellationToken;
 
 use super::HarnessExecutor;
-use crate::known::Opening;
 use crate::output::cut_middle;
-use crate::{Exchange, TerminalLog, ToolOutput, Words};
+use crate::session_cache::Opening;
+use crate::{Exchange, PromptQueue, TerminalLog, ToolOutput};
 
 impl HarnessExecutor {
     pub(super) async fn exchange(
         &self,
-        think: &Think,
+        model_call: &CallModel,
         opening: &Opening,
         policy: &ExternalPolicy,
         cancel: &CancellationToken,
     ) -> Result<Answer, ModelFailure> {
-        let session = think.session;
-        let mut words = self.known.take_words(session).unwrap_or_else(|| Words::of(self.home(), session));
-        words.catch_up(think.through).await.map_err(|error| super::think::storage(&error))?;
+        let session = model_call.session;
+        let mut words =
+            self.known.take_words(session).unwrap_or_else(|| PromptQueue::of(self.backend(), session));
+        words.catch_up(model_call.through).await.map_err(|error| super::call_model::storage(&error))?;
         let exchange = Exchange {
             session,
             policy,
             workspace: &opening.workspace,
             words: &mut words,
-            log: TerminalLog::new(self.deps.home.clone(), session),
+            log: TerminalLog::new(self.deps.backend.clone(), session),
             redactor: self.deps.redactor.clone(),
             is_verified: opening.policy.goal.is_some() || !opening.policy.stop_hooks.is_empty(),
         };

@@ -9,7 +9,7 @@ use provost_event::{ErrorClass, JudgeAnswer, ModelPolicy, SupervisorError, Usage
 use tokio_util::sync::CancellationToken;
 
 use super::HarnessExecutor;
-use crate::known::Opening;
+use crate::session_cache::Opening;
 use crate::supervisor::{Sources, gather};
 use crate::{GoalSupervisor, Inquiry, Judgement};
 
@@ -28,7 +28,7 @@ impl HarnessExecutor {
 
     /// The judgement, and the workspace's fingerprint. A cancelled judge needs no fingerprint.
     async fn judged(&self, call: &JudgeCall, cancel: &CancellationToken) -> (Judgement, String) {
-        let opening = match self.known.opening(self.home(), call.session).await {
+        let opening = match self.known.opening(self.backend(), call.session).await {
             Ok(opening) => opening,
             Err(error) => return (failed(ErrorClass::Storage, error.to_string()), String::new()),
         };
@@ -49,7 +49,7 @@ impl HarnessExecutor {
             Err(error) => return failed(ErrorClass::NotFound, error.to_string()),
         };
         let redactor = &*self.deps.redactor;
-        let sources = Sources { home: self.home(), opening, redactor };
+        let sources = Sources { backend: self.backend(), opening, redactor };
         let gathered = tokio::select! {
             biased;
             () = cancel.cancelled() => return failed(ErrorClass::Aborted, "it was told to stop".to_owned()),
@@ -72,7 +72,7 @@ impl HarnessExecutor {
         };
         let asked = AssertUnwindSafe(supervisor.ask(&inquiry, cancel)).catch_unwind().await;
         asked.unwrap_or_else(|_| {
-            failed(ErrorClass::Nonsense, format!("the adapter of model `{name}` panicked"))
+            failed(ErrorClass::MalformedResponse, format!("the adapter of model `{name}` panicked"))
         })
     }
 }

@@ -8,7 +8,7 @@ use provost_engine::{Permissions, ToolRun};
 use provost_event::{Json, Permission};
 use serde_json::Value;
 
-use crate::known::Opening;
+use crate::session_cache::Opening;
 
 /// The argument with a path of a file or folder.
 const PATH: &str = "path";
@@ -41,7 +41,7 @@ fn refusal(permissions: &Permissions, tool: &str, target: &str, input: &Json) ->
     let why = format!("Not made: a link leads it to `{target}`, and {}.", ruling.why);
     match ruling.permission {
         Permission::Allow => None,
-        Permission::Ask => Some(format!("{why} Name that path itself, and somebody is asked.")),
+        Permission::Ask => Some(format!("{why} Name that path itself, so that approval can be asked for.")),
         Permission::Deny => Some(why),
     }
 }

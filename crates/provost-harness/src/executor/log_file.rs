@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use provost_event::{HookContract, HookMoment, HookPolicy, Record, Seq, SessionId};
+use provost_event::{HookContract, HookPoint, HookPolicy, Record, Seq, SessionId};
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
@@ -102,17 +102,17 @@ impl HarnessExecutor {
                 return Ok(());
             }
         }
-        Err(io::Error::other("somebody else changes it"))
+        Err(io::Error::other("another process changes it"))
     }
 
     async fn records_after(
         &self,
         session: SessionId,
         mut after: Seq,
-    ) -> Result<Vec<Arc<Record>>, crate::HomeError> {
+    ) -> Result<Vec<Arc<Record>>, crate::BackendError> {
         let mut all = Vec::new();
         loop {
-            let records = self.home().read(session.into(), after, BATCH).await?;
+            let records = self.backend().read(session.into(), after, BATCH).await?;
             let Some(last) = records.last() else { return Ok(all) };
             after = last.seq;
             all.extend(records);
@@ -150,15 +150,15 @@ impl<'a> Informed<'a> {
 
 #[async_trait]
 impl HookPrograms for Informed<'_> {
-    fn wants(&self, hook: &HookPolicy, question: &HookQuestion, moment: HookMoment) -> bool {
-        self.executor.deps.hook_programs.wants(hook, question, moment)
+    fn wants(&self, hook: &HookPolicy, question: &HookQuestion, point: HookPoint) -> bool {
+        self.executor.deps.hook_programs.wants(hook, question, point)
     }
 
     async fn ask(
         &self,
         hook: &HookPolicy,
         question: &HookQuestion,
-        moment: HookMoment,
+        point: HookPoint,
         cancel: &CancellationToken,
     ) -> HookAnswer {
         let question = HookQuestion {
@@ -166,6 +166,6 @@ impl HookPrograms for Informed<'_> {
             root_transcript_path: self.roots_path(hook.contract).await,
             ..question.clone()
         };
-        self.executor.deps.hook_programs.ask(hook, &question, moment, cancel).await
+        self.executor.deps.hook_programs.ask(hook, &question, point, cancel).await
     }
 }

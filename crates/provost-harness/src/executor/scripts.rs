@@ -5,12 +5,12 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use provost_engine::{CallDetails, Consult, ConsultDetails, ScriptNames, ToolRun, scripts_named};
-use provost_event::{HookSubject, Json, NamedScript};
+use provost_engine::{CallDetails, HookCall, HookCallDetails, ScriptNames, ToolRun, scripts_named};
+use provost_event::{HookTrigger, Json, NamedScript};
 
 use super::HarnessExecutor;
 use super::links::{cleaned, real};
-use crate::known::Opening;
+use crate::session_cache::Opening;
 
 /// Maximum bytes of a script; a longer one isn't bound, like an unreadable one.
 const SCRIPT_BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -20,15 +20,15 @@ const FOLDERS_MAX: usize = 64;
 
 impl HarnessExecutor {
     /// The current scripts of a call that needs approval; `None` if it names none.
-    pub(super) async fn scripts_of(&self, consult: &Consult) -> Option<Vec<NamedScript>> {
-        let (HookSubject::Approval { .. }, ConsultDetails::Call(details)) =
-            (&consult.about, &consult.details)
+    pub(super) async fn scripts_of(&self, hook_call: &HookCall) -> Option<Vec<NamedScript>> {
+        let (HookTrigger::Approval { .. }, HookCallDetails::Call(details)) =
+            (&hook_call.about, &hook_call.details)
         else {
             return None;
         };
         let CallDetails { tool, input, memory, .. } = details;
         let names = scripts_named(tool, input)?;
-        let opening = self.known.opening(self.home(), consult.session).await.ok()?;
+        let opening = self.known.opening(self.backend(), hook_call.session).await.ok()?;
         Some(self.look_at(tool, memory.as_ref(), names, &opening).await)
     }
 
@@ -40,7 +40,7 @@ impl HarnessExecutor {
         let what = differences(agreed, &now);
         (!what.is_empty()).then(|| {
             format!(
-                "Not run: {} since somebody was asked about this call. Make the call again, and they are asked about it \
+                "Not run: {} since approval of this call was asked for. Make the call again, and approval is asked for it \
                  as it is then.",
                 what.join(", and ")
             )

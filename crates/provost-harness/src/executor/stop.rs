@@ -9,18 +9,18 @@ use futures::FutureExt as _;
 use futures::future::{join, join_all};
 use provost_engine::{StopCheck, StopCheckResult};
 use provost_event::{
-    HookDecision, HookMoment, HookPolicy, HookReport, OnFailure, OnHookError, StopHookPolicy,
-    StopHookVerdict, StopReport,
+    HookDecision, HookPoint, HookPolicy, HookReport, OnFailure, OnHookError, StopHookPolicy, StopHookVerdict,
+    StopReport,
 };
 use tokio_util::sync::CancellationToken;
 
 use super::HarnessExecutor;
 use super::hooks::question;
 use super::log_file::Informed;
-use crate::known::Opening;
+use crate::session_cache::Opening;
 use crate::shell_hook::timed_out;
 use crate::workspace::fingerprint;
-use crate::{HookQuestionSubject, ShellStopHook, StopHookContext, StopHookHandler};
+use crate::{HookQuestionTrigger, ShellStopHook, StopHookContext, StopHookHandler};
 
 /// How long a hook may take to end after its time limit, before it is dropped: killing its processes may take 14
 /// s, and then it reports what is left.
@@ -29,7 +29,7 @@ const ENDING_MAX: Duration = Duration::from_secs(15);
 impl HarnessExecutor {
     /// Calls all hooks in parallel and waits for each within its time limit.
     pub(super) async fn check_stop(&self, check: &StopCheck, cancel: &CancellationToken) -> StopCheckResult {
-        let opening = match self.known.opening(self.home(), check.session).await {
+        let opening = match self.known.opening(self.backend(), check.session).await {
             Ok(opening) => opening,
             Err(error) => {
                 let reports = vec![report("stop hooks", StopHookVerdict::Broken(error.to_string()))];
@@ -64,7 +64,7 @@ impl HarnessExecutor {
         join_all(hooks.iter().map(|hook| self.ask(hook, &context, limit, cancel))).await
     }
 
-    /// Calls hooks of [`HookMoment::Stop`], or of a sub-agent's stop, which are programs.
+    /// Calls hooks of [`HookPoint::Stop`], or of a sub-agent's stop, which are programs.
     async fn ask_programs(
         &self,
         check: &StopCheck,
@@ -73,11 +73,11 @@ impl HarnessExecutor {
         cancel: &CancellationToken,
     ) -> Vec<StopReport> {
         let hooks = &opening.policy.hooks;
-        let moment = HookMoment::stop(opening.agent.parent);
-        if !hooks.iter().any(|hook| hook.moment == moment) {
+        let point = HookPoint::stop(opening.agent.parent);
+        if !hooks.iter().any(|hook| hook.point == point) {
             return Vec::new();
         }
-        let question = question(HookQuestionSubject::Stop(check.clone()), opening, Vec::new());
+        let question = question(HookQuestionTrigger::Stop(check.clone()), opening, Vec::new());
         let heard = self.dispatch(hooks, informed, &question, cancel).everybody().await;
         heard.into_iter().map(|(hook, report)| verdict_of(hook, report)).collect()
     }
@@ -97,7 +97,7 @@ impl HarnessExecutor {
         let started = self.deps.clock.monotonic();
         let timeout = Duration::from_millis(hook.timeout_ms);
         let verdict = match self.handler(hook, timeout, limit) {
-            Some(handler) => self.hear(&*handler, context, timeout, cancel).await,
+            Some(handler) => self.run_handler(&*handler, context, timeout, cancel).await,
             None => {
                 StopHookVerdict::Broken("the program that runs this agent doesn't have this hook".to_owned())
             }
@@ -128,7 +128,7 @@ impl HarnessExecutor {
         }
     }
 
-    async fn hear(
+    async fn run_handler(
         &self,
         handler: &dyn StopHookHandler,
         context: &StopHookContext,

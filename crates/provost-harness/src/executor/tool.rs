@@ -11,8 +11,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::HarnessExecutor;
 use super::links::leads_astray;
-use crate::known::Opening;
 use crate::output::cut_middle;
+use crate::session_cache::Opening;
 use crate::workspace::Changes;
 use crate::{ImageData, SessionLog, Tool, ToolContext, ToolOutput};
 
@@ -30,7 +30,7 @@ impl HarnessExecutor {
         cancel: &CancellationToken,
     ) -> ToolResult {
         let started = self.deps.clock.monotonic();
-        let output = match self.known.opening(self.home(), run.session).await {
+        let output = match self.known.opening(self.backend(), run.session).await {
             Ok(opening) if let Some(why) = self.no_longer_agreed(run, &opening).await => {
                 ToolOutput { status: ToolStatus::Denied, ..ToolOutput::rejected(why) }
             }
@@ -66,7 +66,7 @@ impl HarnessExecutor {
         if !run.looks_at_workspace {
             return Changes::default();
         }
-        let Ok(opening) = self.known.opening(self.home(), run.session).await else {
+        let Ok(opening) = self.known.opening(self.backend(), run.session).await else {
             return Changes::default();
         };
         let (workspace, seen) = (opening.workspace.clone(), self.known.workspace_seen(run.session));
@@ -95,7 +95,7 @@ impl HarnessExecutor {
             limit: run.limit_ms.map(Duration::from_millis),
             cancel: cancel.child_token(),
             blobs: self.deps.blobs(),
-            log: SessionLog::of(self.deps.home.clone(), id),
+            log: SessionLog::of(self.deps.backend.clone(), id),
             output_bytes_max: run.output_bytes_max,
         };
         self.within_time(&**tool, run, &context).await
@@ -137,7 +137,7 @@ impl HarnessExecutor {
     async fn keep(&self, images: &[ImageData]) -> Vec<Image> {
         let mut kept = Vec::with_capacity(images.len());
         for image in images {
-            match image.keep(self.home()).await {
+            match image.keep(self.backend()).await {
                 Ok(image) => kept.push(image),
                 Err(error) => tracing::warn!(%error, "an image can't be kept"),
             }
@@ -148,7 +148,7 @@ impl HarnessExecutor {
     /// The output for the model, and the blob with the whole output if that is only part of it.
     async fn cut(&self, text: String, bytes_max: usize) -> (String, Option<BlobId>) {
         let Some(cut) = cut_middle(&text, bytes_max) else { return (text, None) };
-        let kept = self.deps.home.put_blob(text.as_bytes().to_vec()).await;
+        let kept = self.deps.backend.put_blob(text.as_bytes().to_vec()).await;
         if let Err(error) = &kept {
             tracing::warn!(%error, "an output can't be kept whole");
         }

@@ -23,7 +23,7 @@ impl HarnessExecutor {
         cancel: &CancellationToken,
     ) -> WorktreeResult {
         let folder = order.path.parent().map(ToOwned::to_owned).unwrap_or_default();
-        self.known.swept.get_or_init(|| sweep::sweep(self.home(), folder, cancel)).await;
+        self.known.swept.get_or_init(|| sweep::sweep(self.backend(), folder, cancel)).await;
         match make::make(order, cancel).await {
             Ok(made) => {
                 // Its folder may have been looked up before it existed.

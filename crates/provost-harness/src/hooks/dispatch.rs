@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use futures::FutureExt as _;
 use futures::future::join_all;
-use provost_event::{HookContract, HookDecision, HookMoment, HookPolicy, HookReport, OnFailure};
+use provost_event::{HookContract, HookDecision, HookPoint, HookPolicy, HookReport, OnFailure};
 use tokio_util::sync::CancellationToken;
 
-use super::reminders::Asked;
+use super::reminders::HookInvocation;
 use super::{HookRegistry, REMINDERS_MAX, TaskReminders, WORDS_BYTES_MAX};
-use crate::{Clock, HookAnswer, HookPrograms, HookQuestion, HookQuestionSubject};
+use crate::{Clock, HookAnswer, HookPrograms, HookQuestion, HookQuestionTrigger};
 
 /// How much longer than its own timeout a program is waited for: it enforces the timeout itself, and reports it.
 const ENDING_MAX: Duration = Duration::from_secs(5);
@@ -38,7 +38,7 @@ pub(crate) struct Dispatch<'a> {
 }
 
 /// A hook, its position in the policy, and its report.
-struct Heard<'a> {
+struct AnsweredHook<'a> {
     place: usize,
     hook: &'a HookPolicy,
     report: HookReport,
@@ -59,15 +59,15 @@ impl<'a> Dispatch<'a> {
                     self.side_by_side(self.claude_hooks().into_iter()).await
                 }
             };
-            let stops = news.iter().any(Heard::stops);
+            let stops = news.iter().any(AnsweredHook::stops);
             heard.extend(news);
             if stops {
                 break;
             }
         }
-        let moments = moments(self.question);
-        let moment = |heard: &Heard<'_>| moments.iter().position(|moment| *moment == heard.hook.moment);
-        heard.sort_by_key(|heard| (moment(heard), heard.place));
+        let points = points(self.question);
+        let point = |heard: &AnsweredHook<'_>| points.iter().position(|point| *point == heard.hook.point);
+        heard.sort_by_key(|heard| (point(heard), heard.place));
         heard.into_iter().map(|heard| heard.report).collect()
     }
 
@@ -85,15 +85,17 @@ impl<'a> Dispatch<'a> {
     /// The hooks at the question's hook points, point by point, with their positions in the policy.
     fn meant(&self) -> impl Iterator<Item = (usize, &'a HookPolicy)> + use<'a> {
         let (question, hooks) = (self.question, self.hooks);
-        let is_asked = |hook: &HookPolicy| match &question.subject {
-            HookQuestionSubject::Consult(consult) => hook.is_asked(&consult.about, question.agent.parent),
-            HookQuestionSubject::Stop(_) => true,
+        let is_asked = |hook: &HookPolicy| match &question.trigger {
+            HookQuestionTrigger::HookCall(hook_call) => {
+                hook.is_asked(&hook_call.about, question.agent.parent)
+            }
+            HookQuestionTrigger::Stop(_) => true,
         };
-        let of = move |moment: HookMoment| {
+        let of = move |point: HookPoint| {
             let all = hooks.iter().enumerate();
-            all.filter(move |(_, hook)| hook.moment == moment && is_asked(hook))
+            all.filter(move |(_, hook)| hook.point == point && is_asked(hook))
         };
-        moments(question).iter().flat_map(move |moment| of(*moment))
+        points(question).iter().flat_map(move |point| of(*point))
     }
 
     /// The selected hooks with Claude Code's contract; by that contract the same program is called once, however
@@ -102,7 +104,7 @@ impl<'a> Dispatch<'a> {
         let mut chosen: Vec<(usize, &HookPolicy)> = Vec::new();
         for (place, hook) in self.meant().filter(|(_, hook)| hook.contract == HookContract::Claude) {
             let same = |(_, other): &(usize, &HookPolicy)| {
-                other.moment == hook.moment && other.program == hook.program && hook.program.is_some()
+                other.point == hook.point && other.program == hook.program && hook.program.is_some()
             };
             if !chosen.iter().any(same) && (hook.program.is_none() || self.wants(hook)) {
                 chosen.push((place, hook));
@@ -111,13 +113,16 @@ impl<'a> Dispatch<'a> {
         chosen
     }
 
-    async fn side_by_side(&self, hooks: impl Iterator<Item = (usize, &'a HookPolicy)>) -> Vec<Heard<'a>> {
+    async fn side_by_side(
+        &self,
+        hooks: impl Iterator<Item = (usize, &'a HookPolicy)>,
+    ) -> Vec<AnsweredHook<'a>> {
         let heard = join_all(hooks.map(|(place, hook)| self.one(place, hook))).await;
         heard.into_iter().flatten().collect()
     }
 
     /// One hook's report; `None` if it isn't selected.
-    async fn one(&self, place: usize, hook: &'a HookPolicy) -> Option<Heard<'a>> {
+    async fn one(&self, place: usize, hook: &'a HookPolicy) -> Option<AnsweredHook<'a>> {
         if hook.program.is_some() && !self.wants(hook) {
             return None;
         }
@@ -132,9 +137,9 @@ impl<'a> Dispatch<'a> {
         };
         let duration_us = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
         let HookAnswer { decision, reminders, note } = bounded(answer, hook);
-        let (name, moment) = (hook.name.clone(), hook.moment);
-        let report = HookReport { hook: name, moment, decision, reminders, note, duration_us };
-        Some(Heard { place, hook, report })
+        let (name, point) = (hook.name.clone(), hook.point);
+        let report = HookReport { hook: name, point, decision, reminders, note, duration_us };
+        Some(AnsweredHook { place, hook, report })
     }
 
     async fn typed(&self, hook: &HookPolicy) -> HookAnswer {
@@ -142,7 +147,7 @@ impl<'a> Dispatch<'a> {
             return failed("the program that runs this agent doesn't have this hook");
         };
         let reminders = hook.may_remind.then(TaskReminders::default);
-        let asked = Asked { question: self.question.clone(), reminders };
+        let asked = HookInvocation { question: self.question.clone(), reminders };
         let mut answer = pin!(AssertUnwindSafe(typed.ask(&asked)).catch_unwind());
         // Most return without waiting: those need no timer.
         let decided = match futures::poll!(answer.as_mut()) {
@@ -165,13 +170,13 @@ impl<'a> Dispatch<'a> {
 
     /// Whether a program is selected; true if that can't be determined.
     fn wants(&self, hook: &HookPolicy) -> bool {
-        let wants = || self.programs.wants(hook, self.question, hook.moment);
+        let wants = || self.programs.wants(hook, self.question, hook.point);
         catch_unwind(AssertUnwindSafe(wants)).unwrap_or(true)
     }
 
     async fn program(&self, hook: &HookPolicy) -> HookAnswer {
         let cancel = self.cancel.child_token();
-        let asked = async { self.programs.ask(hook, self.question, hook.moment, &cancel).await };
+        let asked = async { self.programs.ask(hook, self.question, hook.point, &cancel).await };
         let mut asked = pin!(AssertUnwindSafe(asked).catch_unwind());
         let time = Duration::from_millis(hook.timeout_ms).saturating_add(ENDING_MAX);
         let otherwise = tokio::select! {
@@ -197,7 +202,7 @@ impl<'a> Dispatch<'a> {
     }
 }
 
-impl Heard<'_> {
+impl AnsweredHook<'_> {
     /// Whether no later hook is called.
     fn stops(&self) -> bool {
         match self.report.decision {
@@ -209,11 +214,11 @@ impl Heard<'_> {
 }
 
 /// The hook points of a question.
-fn moments(question: &HookQuestion) -> &'static [HookMoment] {
-    match (&question.subject, question.agent.parent) {
-        (HookQuestionSubject::Consult(consult), _) => consult.about.moments(),
-        (HookQuestionSubject::Stop(_), None) => &[HookMoment::Stop],
-        (HookQuestionSubject::Stop(_), Some(_)) => &[HookMoment::SubagentStop],
+fn points(question: &HookQuestion) -> &'static [HookPoint] {
+    match (&question.trigger, question.agent.parent) {
+        (HookQuestionTrigger::HookCall(hook_call), _) => hook_call.about.points(),
+        (HookQuestionTrigger::Stop(_), None) => &[HookPoint::Stop],
+        (HookQuestionTrigger::Stop(_), Some(_)) => &[HookPoint::SubagentStop],
     }
 }
 

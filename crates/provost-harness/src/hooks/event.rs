@@ -3,7 +3,7 @@
 use std::fmt;
 
 use async_trait::async_trait;
-use provost_event::HookMoment;
+use provost_event::HookPoint;
 
 use super::action::{
     HookAction, OnApprovalAction, OnChildEndAction, OnPromptSubmitAction, OnSpawnAction, OnTurnEndAction,
@@ -28,7 +28,7 @@ pub trait HookEvent: sealed::Sealed + Send + Sync + 'static {
     type Action: HookAction + fmt::Debug + Send + 'static;
 
     /// Its hook point.
-    const MOMENT: HookMoment;
+    const POINT: HookPoint;
 }
 
 /// Decides on one kind of event.
@@ -47,7 +47,7 @@ pub trait Hook<E: HookEvent>: Send + Sync + 'static {
 macro_rules! events {
     ($(
         $(#[$doc:meta])*
-        $event:ident: $moment:ident, $input:ident => $action:ty;
+        $event:ident: $point:ident, $input:ident => $action:ty;
         may $may:literal, must_not $may_not:literal;
     )*) => {$(
         $(#[$doc])*
@@ -74,7 +74,7 @@ macro_rules! events {
         impl HookEvent for $event {
             type Input<'a> = $input<'a>;
             type Action = $action;
-            const MOMENT: HookMoment = HookMoment::$moment;
+            const POINT: HookPoint = HookPoint::$point;
         }
     )*};
 }

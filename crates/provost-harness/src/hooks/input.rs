@@ -1,21 +1,21 @@
 //! The inputs of hooks: read-only views of one question.
 
-use provost_engine::{CallDetails, Consult, ConsultDetails, WantedAgent};
+use provost_engine::{CallDetails, HookCall, HookCallDetails, WantedAgent};
 use provost_event::{
-    CallId, Entry, HookSubject, Json, Outcome, Priority, Seq, SessionId, SessionSource, ToolFinished,
+    CallId, Entry, HookTrigger, Json, Outcome, Priority, Seq, SessionId, SessionSource, ToolFinished,
 };
 
-use super::reminders::Asked;
+use super::reminders::HookInvocation;
 use super::{PREVIEW_BYTES_MAX, SUMMARY_BYTES_MAX, TaskReminders};
-use crate::HookQuestionSubject;
+use crate::HookQuestionTrigger;
 
 /// A read-only view of one question.
 pub trait HookInput<'a>: Sized {
     /// The view of `asked`; `None` if it is a question of another kind, or incomplete.
-    fn of(asked: &'a Asked) -> Option<Self>;
+    fn of(asked: &'a HookInvocation) -> Option<Self>;
 
     /// The viewed question.
-    fn asked(&self) -> &'a Asked;
+    fn asked(&self) -> &'a HookInvocation;
 }
 
 macro_rules! inputs {
@@ -26,7 +26,7 @@ macro_rules! inputs {
             /// The agent.
             pub session: SessionId,
             $($(#[$field_doc])* pub $field: $type,)*
-            pub(super) asked: &'a Asked,
+            pub(super) asked: &'a HookInvocation,
         }
     )*};
 }
@@ -159,14 +159,14 @@ inputs! {
 
 /// Implements [`HookInput`] for views; `read` creates their fields.
 macro_rules! views {
-    ($($input:ident: |$asked:ident, $consult:ident| $view:expr;)*) => {$(
+    ($($input:ident: |$asked:ident, $hook_call:ident| $view:expr;)*) => {$(
         impl<'a> HookInput<'a> for $input<'a> {
-            fn of($asked: &'a Asked) -> Option<Self> {
-                let $consult = consult($asked)?;
+            fn of($asked: &'a HookInvocation) -> Option<Self> {
+                let $hook_call = hook_call($asked)?;
                 $view
             }
 
-            fn asked(&self) -> &'a Asked {
+            fn asked(&self) -> &'a HookInvocation {
                 self.asked
             }
         }
@@ -174,37 +174,37 @@ macro_rules! views {
 }
 
 views! {
-    OnSessionStartInput: |asked, consult| match consult.about {
-        HookSubject::Session { source } => Some(Self { session: consult.session, source, asked }),
+    OnSessionStartInput: |asked, hook_call| match hook_call.about {
+        HookTrigger::Session { source } => Some(Self { session: hook_call.session, source, asked }),
         _ => None,
     };
-    OnPromptSubmitInput: |asked, consult| match &consult.about {
-        HookSubject::Prompt { text, by } => {
-            Some(Self { session: consult.session, text, turn: consult.turn, by, asked })
+    OnPromptSubmitInput: |asked, hook_call| match &hook_call.about {
+        HookTrigger::Prompt { text, by } => {
+            Some(Self { session: hook_call.session, text, turn: hook_call.turn, by, asked })
         }
         _ => None,
     };
-    PreLlmRequestInput: |asked, consult| match consult.details {
-        ConsultDetails::Request { items, input_tokens, tool_calls } => Some(Self {
-            session: consult.session,
+    PreLlmRequestInput: |asked, hook_call| match hook_call.details {
+        HookCallDetails::Request { items, input_tokens, tool_calls } => Some(Self {
+            session: hook_call.session,
             items,
             last_input_tokens: input_tokens,
-            turn: consult.turn,
+            turn: hook_call.turn,
             tool_calls,
             reminders: asked.reminders.as_ref(),
             asked,
         }),
         _ => None,
     };
-    PreToolCallInput: |asked, consult| {
-        let CallDetails { call, tool, input, .. } = call_of(consult)?;
-        Some(Self { session: consult.session, call, tool, arguments: input, asked })
+    PreToolCallInput: |asked, hook_call| {
+        let CallDetails { call, tool, input, .. } = call_of(hook_call)?;
+        Some(Self { session: hook_call.session, call, tool, arguments: input, asked })
     };
-    OnSpawnInput: |asked, consult| {
-        let call = call_of(consult)?;
+    OnSpawnInput: |asked, hook_call| {
+        let call = call_of(hook_call)?;
         let WantedAgent { agent, name, goal, priority, depth } = call.wanted.as_deref()?;
         Some(Self {
-            session: consult.session,
+            session: hook_call.session,
             call: &call.call,
             agent: agent.as_deref(),
             name,
@@ -214,11 +214,11 @@ views! {
             asked,
         })
     };
-    OnChildEndInput: |asked, consult| match (&consult.about, &consult.details) {
-        (HookSubject::ChildEnd { child, outcome, .. }, ConsultDetails::Result { call, finished }) => {
+    OnChildEndInput: |asked, hook_call| match (&hook_call.about, &hook_call.details) {
+        (HookTrigger::ChildEnd { child, outcome, .. }, HookCallDetails::Result { call, finished }) => {
             let result = result_at(asked, *finished)?;
             Some(Self {
-                session: consult.session,
+                session: hook_call.session,
                 call: &call.call,
                 agent: call.wanted.as_ref().and_then(|wanted| wanted.agent.as_deref()),
                 child: *child,
@@ -231,11 +231,11 @@ views! {
         }
         _ => None,
     };
-    PostToolCallInput: |asked, consult| match &consult.details {
-        ConsultDetails::Result { call, finished } => {
+    PostToolCallInput: |asked, hook_call| match &hook_call.details {
+        HookCallDetails::Result { call, finished } => {
             let result = result_at(asked, *finished)?;
             Some(Self {
-                session: consult.session,
+                session: hook_call.session,
                 call: &call.call,
                 tool: &call.tool,
                 is_error: result.status.is_error(),
@@ -247,9 +247,9 @@ views! {
         }
         _ => None,
     };
-    OnTurnEndInput: |asked, consult| match (&consult.about, &consult.details) {
-        (HookSubject::TurnEnd { turn }, ConsultDetails::Text { tool_calls, last_text }) => Some(Self {
-            session: consult.session,
+    OnTurnEndInput: |asked, hook_call| match (&hook_call.about, &hook_call.details) {
+        (HookTrigger::TurnEnd { turn }, HookCallDetails::Text { tool_calls, last_text }) => Some(Self {
+            session: hook_call.session,
             turn: *turn,
             tool_calls: *tool_calls,
             preview: beginning(last_text, PREVIEW_BYTES_MAX),
@@ -257,41 +257,41 @@ views! {
         }),
         _ => None,
     };
-    PreCompactInput: |asked, consult| Some(Self { session: consult.session, turn: consult.turn, asked });
-    OnApprovalInput: |asked, consult| {
-        let CallDetails { call, tool, input, why, .. } = call_of(consult)?;
-        Some(Self { session: consult.session, call, tool, arguments: input, why, asked })
+    PreCompactInput: |asked, hook_call| Some(Self { session: hook_call.session, turn: hook_call.turn, asked });
+    OnApprovalInput: |asked, hook_call| {
+        let CallDetails { call, tool, input, why, .. } = call_of(hook_call)?;
+        Some(Self { session: hook_call.session, call, tool, arguments: input, why, asked })
     };
-    OnAbortInput: |asked, consult| {
-        Some(Self { session: consult.session, outcome: outcome_of(consult)?, asked })
+    OnAbortInput: |asked, hook_call| {
+        Some(Self { session: hook_call.session, outcome: outcome_of(hook_call)?, asked })
     };
-    OnSessionEndInput: |asked, consult| {
-        Some(Self { session: consult.session, outcome: outcome_of(consult)?, asked })
+    OnSessionEndInput: |asked, hook_call| {
+        Some(Self { session: hook_call.session, outcome: outcome_of(hook_call)?, asked })
     };
 }
 
-fn consult(asked: &Asked) -> Option<&Consult> {
-    match &asked.question.subject {
-        HookQuestionSubject::Consult(consult) => Some(consult),
-        HookQuestionSubject::Stop(_) => None,
+fn hook_call(asked: &HookInvocation) -> Option<&HookCall> {
+    match &asked.question.trigger {
+        HookQuestionTrigger::HookCall(hook_call) => Some(hook_call),
+        HookQuestionTrigger::Stop(_) => None,
     }
 }
 
-const fn call_of(consult: &Consult) -> Option<&CallDetails> {
-    match &consult.details {
-        ConsultDetails::Call(call) => Some(call),
+const fn call_of(hook_call: &HookCall) -> Option<&CallDetails> {
+    match &hook_call.details {
+        HookCallDetails::Call(call) => Some(call),
         _ => None,
     }
 }
 
-const fn outcome_of(consult: &Consult) -> Option<&Outcome> {
-    match &consult.about {
-        HookSubject::Closing { outcome } => Some(outcome),
+const fn outcome_of(hook_call: &HookCall) -> Option<&Outcome> {
+    match &hook_call.about {
+        HookTrigger::Closing { outcome } => Some(outcome),
         _ => None,
     }
 }
 
-fn result_at(asked: &Asked, finished: Seq) -> Option<&ToolFinished> {
+fn result_at(asked: &HookInvocation, finished: Seq) -> Option<&ToolFinished> {
     let record = asked.question.records.iter().find(|record| record.seq == finished)?;
     match &record.entry {
         Entry::ToolFinished(result) => Some(result),

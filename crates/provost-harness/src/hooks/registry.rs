@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use provost_event::{HookContract, HookDecision, HookMoment, HookPolicy, HookReport, OnFailure};
+use provost_event::{HookContract, HookDecision, HookPoint, HookPolicy, HookReport, OnFailure};
 use tokio_util::sync::CancellationToken;
 
 use super::action::HookAction as _;
 use super::input::HookInput as _;
-use super::reminders::Asked;
+use super::reminders::HookInvocation;
 use super::{DEFAULT_TIMEOUT, Dispatch, Hook, HookEvent};
 use crate::{Clock, HookQuestion, NoHookPrograms};
 
@@ -49,10 +49,10 @@ pub enum HookRegistryError {
         owner: String,
     },
     /// A hook has no name.
-    #[error("a hook at `{}` has no name", moment.name())]
+    #[error("a hook at `{}` has no name", point.name())]
     Unnamed {
         /// Its hook point.
-        moment: HookMoment,
+        point: HookPoint,
     },
 }
 
@@ -72,7 +72,7 @@ pub struct HookRegistry(Arc<Frozen>);
 #[derive(Default)]
 struct Frozen {
     policies: Vec<HookPolicy>,
-    hooks: HashMap<String, (HookMoment, Arc<dyn AnyHook>)>,
+    hooks: HashMap<String, (HookPoint, Arc<dyn AnyHook>)>,
 }
 
 impl HookRegistryBuilder {
@@ -81,13 +81,13 @@ impl HookRegistryBuilder {
     pub fn on<E: HookEvent>(mut self, options: HookOptions, hook: impl Hook<E>) -> Self {
         let policy = HookPolicy {
             name: options.owner,
-            moment: E::MOMENT,
+            point: E::POINT,
             matcher: None,
             condition: None,
             program: None,
             contract: HookContract::Provost,
             timeout_ms: u64::try_from(options.timeout.as_millis()).unwrap_or(u64::MAX),
-            on_failure: options.on_failure.unwrap_or_else(|| OnFailure::default_at(E::MOMENT)),
+            on_failure: options.on_failure.unwrap_or_else(|| OnFailure::default_at(E::POINT)),
             may_remind: options.may_remind,
         };
         self.hooks.push((policy, Arc::new(Typed { hook, event: PhantomData })));
@@ -102,14 +102,14 @@ impl HookRegistryBuilder {
         let mut names = BTreeSet::new();
         for (policy, _) in &self.hooks {
             if policy.name.is_empty() {
-                return Err(HookRegistryError::Unnamed { moment: policy.moment });
+                return Err(HookRegistryError::Unnamed { point: policy.point });
             }
             if !names.insert(&policy.name) {
                 return Err(HookRegistryError::Doubled { owner: policy.name.clone() });
             }
         }
         let policies = self.hooks.iter().map(|(policy, _)| policy.clone()).collect();
-        let hooks = self.hooks.into_iter().map(|(policy, hook)| (policy.name, (policy.moment, hook)));
+        let hooks = self.hooks.into_iter().map(|(policy, hook)| (policy.name, (policy.point, hook)));
         Ok(HookRegistry(Arc::new(Frozen { policies, hooks: hooks.collect() })))
     }
 }
@@ -145,8 +145,8 @@ impl HookRegistry {
 
     /// The hook that `policy` names.
     pub(super) fn get(&self, policy: &HookPolicy) -> Option<&dyn AnyHook> {
-        let (moment, hook) = self.0.hooks.get(&policy.name)?;
-        (*moment == policy.moment).then_some(&**hook)
+        let (point, hook) = self.0.hooks.get(&policy.name)?;
+        (*point == policy.point).then_some(&**hook)
     }
 }
 
@@ -166,7 +166,7 @@ impl fmt::Debug for HookRegistryBuilder {
 #[async_trait]
 pub(super) trait AnyHook: Send + Sync {
     /// Its decision; `None` if the question isn't one about its event.
-    async fn ask(&self, asked: &Asked) -> Option<HookDecision>;
+    async fn ask(&self, asked: &HookInvocation) -> Option<HookDecision>;
 }
 
 struct Typed<E, H> {
@@ -176,7 +176,7 @@ struct Typed<E, H> {
 
 #[async_trait]
 impl<E: HookEvent, H: Hook<E>> AnyHook for Typed<E, H> {
-    async fn ask(&self, asked: &Asked) -> Option<HookDecision> {
+    async fn ask(&self, asked: &HookInvocation) -> Option<HookDecision> {
         let input = E::Input::of(asked)?;
         Some(self.hook.decide(input).await.decision())
     }

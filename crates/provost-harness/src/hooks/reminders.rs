@@ -7,7 +7,7 @@ use crate::HookQuestion;
 
 /// One hook's question, with the means to answer it.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct HookInvocation {
     /// The question, shared by all called hooks.
     pub(crate) question: Arc<HookQuestion>,
     /// The handle for reminders, if the hook may use them.

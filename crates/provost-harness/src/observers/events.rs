@@ -8,7 +8,7 @@ use provost_event::{
     ToolFinished, ToolStarted, ToolStatus,
 };
 
-use crate::ObservedKind as Kind;
+use crate::ObserverEventKind as Kind;
 
 /// The state of a segment of work that later entries depend on.
 #[derive(Debug, Default)]
@@ -33,7 +33,8 @@ impl EventHistory {
     fn begins(&mut self, actor: ActorKey, called: &ModelCalled) -> bool {
         match actor {
             ActorKey::Session(session)
-                if called.attempt == 1 && !matches!(called.purpose, Purpose::WrapUp | Purpose::Judge) =>
+                if called.attempt == 1
+                    && !matches!(called.purpose, Purpose::FinalSummary | Purpose::Judge) =>
             {
                 self.turns.insert(session, called.turn) != Some(called.turn)
             }
@@ -99,9 +100,9 @@ pub(super) fn kinds(record: &Record, history: &mut EventHistory) -> &'static [Ki
             &[Kind::LlmEnd]
         }
         Entry::Retry(_) => &[Kind::LlmEnd],
-        Entry::WrappedUp(wrapped) if wrapped.call.is_some() => &[Kind::LlmEnd],
+        Entry::FinalSummaryFinished(wrapped) if wrapped.call.is_some() => &[Kind::LlmEnd],
         // There was no budget for a final summary, and no model was called.
-        Entry::WrappedUp(_) => &[],
+        Entry::FinalSummaryFinished(_) => &[],
         Entry::ToolStarted(started) => {
             history.tool_started(record.actor, started);
             &[Kind::ToolStart]
@@ -126,15 +127,15 @@ pub(super) fn kinds(record: &Record, history: &mut EventHistory) -> &'static [Ki
         Entry::RunPolicyChanged(_) | Entry::AgentPolicyChanged(_) => &[],
         Entry::BudgetReserved(_) | Entry::BudgetCharged(_) | Entry::BudgetExhausted(_) => &[Kind::Budget],
         // The run itself spawns the agents of its workflow's steps.
-        Entry::ChildSpawned(spawned) if spawned.parent.is_none() => &[Kind::Handoff, Kind::StepStart],
-        Entry::ChildSpawned(_) | Entry::AgentAskedAgain(_) | Entry::ChildFinished(_) => &[Kind::Handoff],
+        Entry::AgentSpawned(spawned) if spawned.parent.is_none() => &[Kind::Handoff, Kind::StepStart],
+        Entry::AgentSpawned(_) | Entry::AgentAskedAgain(_) | Entry::AgentFinished(_) => &[Kind::Handoff],
         // The new run's start is reported.
         Entry::Forked(_) => &[],
         // Slots: the number of active agents is a budget too.
-        Entry::ChildStarted(_)
-        | Entry::ChildYields(_)
-        | Entry::ChildPaused(_)
-        | Entry::ChildResumed(_)
+        Entry::AgentStarted(_)
+        | Entry::AgentYieldRequested(_)
+        | Entry::AgentSuspended(_)
+        | Entry::AgentResumeRequested(_)
         | Entry::AgentRetryScheduled(_)
         | Entry::Reprioritized(_) => &[Kind::Budget],
         Entry::StepEnded(_) => &[Kind::StepEnd],
@@ -161,8 +162,8 @@ pub(super) fn kinds(record: &Record, history: &mut EventHistory) -> &'static [Ki
         | Entry::Paused(_)
         | Entry::Resumed(_)
         | Entry::YieldRequested(_)
-        | Entry::ChildGoesOn(_)
-        | Entry::ChildRested(_) => &[],
+        | Entry::SubAgentResumed(_)
+        | Entry::SubAgentSuspended(_) => &[],
         Entry::TerminalNoted(_) => &[Kind::Terminal],
         // The result has its own entry.
         Entry::TerminalEnding(_) => &[],

@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::{ObserverReport, ObserverState, Registered};
-use crate::Observed;
+use crate::ObserverEvent;
 
 /// How long a thread with an empty queue polls before it has to be woken: waking is the run's largest cost of an
 /// event, and a stream of events never needs it.
@@ -35,7 +35,7 @@ pub(super) struct Feed {
 }
 
 struct Queue {
-    events: VecDeque<Arc<Observed>>,
+    events: VecDeque<Arc<ObserverEvent>>,
     state: ObserverState,
     thread: Thread,
     delivered: u64,
@@ -61,7 +61,7 @@ enum Needs {
 /// The next item for an observer.
 pub(super) enum Next {
     /// An event, after this many lost ones.
-    Event { lost: u64, event: Arc<Observed> },
+    Event { lost: u64, event: Arc<ObserverEvent> },
     /// Nothing yet.
     Nothing,
     /// The end, after this many lost events.
@@ -98,7 +98,7 @@ impl Feed {
     }
 
     /// Queues `event`, dropping the oldest if the queue is full. Returns whether the observer has no thread yet.
-    pub(super) fn push(&self, event: &Arc<Observed>, now: Instant) -> bool {
+    pub(super) fn push(&self, event: &Arc<ObserverEvent>, now: Instant) -> bool {
         let (needs, oldest) = self.queue().add(event.clone(), self.registered.options.queue_max.max(1));
         // It may be the last reference to a large entry.
         drop(oldest);
@@ -242,7 +242,7 @@ impl Feed {
 }
 
 impl Queue {
-    fn add(&mut self, event: Arc<Observed>, max: usize) -> (Needs, Option<Arc<Observed>>) {
+    fn add(&mut self, event: Arc<ObserverEvent>, max: usize) -> (Needs, Option<Arc<ObserverEvent>>) {
         let needs = match self.state {
             ObserverState::Waiting => Needs::Thread,
             ObserverState::Working if self.thread == Thread::Asleep => Needs::Waking,

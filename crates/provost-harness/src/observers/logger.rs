@@ -6,13 +6,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use provost_event::{
-    AgentAskedAgain, AgentRetryScheduled, ApprovalAnswer, ApprovalResolved, AsideCall, ChildSpawned,
-    ChildYields, Compacted, CompactionKind, Entry, GoalFinding, HookDecision, HooksDecided, MicroDollars,
-    ModelCalled, Purpose, RetryCause, RunId, StopHookVerdict, StopVerdicts, ToolFinished, Usage, WrappedUp,
+    AgentAskedAgain, AgentRetryScheduled, AgentSpawned, AgentYieldRequested, ApprovalAnswer,
+    ApprovalResolved, AsideCall, Compacted, CompactionKind, Entry, FinalSummaryFinished, GoalFinding,
+    HookDecision, HooksDecided, MicroDollars, ModelCalled, Purpose, RetryCause, RunId, StopHookVerdict,
+    StopVerdicts, ToolFinished, Usage,
 };
 
 use super::per_run::PerRun;
-use crate::{Observed, ObservedBody, ObservedKind, Observer, ObserverError, Redactor};
+use crate::{ObservedBody, Observer, ObserverError, ObserverEvent, ObserverEventKind, Redactor};
 
 /// Default maximum of lines kept of a run.
 const LINES_MAX: usize = 500;
@@ -81,7 +82,7 @@ struct Writer {
 
 #[async_trait]
 impl Observer for Writer {
-    async fn observe(&mut self, event: &Arc<Observed>) -> Result<(), ObserverError> {
+    async fn observe(&mut self, event: &Arc<ObserverEvent>) -> Result<(), ObserverError> {
         if let ObservedBody::Entry(record) = &event.body {
             let (time, actor, kind) = (time_of_day(event.at.0), event.actor, event.kind.name());
             let mut line = format!("{time} {actor} {kind}");
@@ -119,11 +120,11 @@ fn printable(line: &str) -> String {
 }
 
 /// A short description of an entry as an event of `kind`.
-fn words(kind: ObservedKind, entry: &Entry) -> String {
+fn words(kind: ObserverEventKind, entry: &Entry) -> String {
     match entry {
         Entry::RunStarted(started) => started.goal.clone(),
         Entry::SessionStarted(started) => started.policy.model.name.clone(),
-        Entry::ModelCalled(called) if kind == ObservedKind::TurnStart => format!("turn {}", called.turn),
+        Entry::ModelCalled(called) if kind == ObserverEventKind::TurnStart => format!("turn {}", called.turn),
         Entry::ModelCalled(called) => asked(called),
         Entry::AssistantMessage(message) => {
             format!("{} {}", message.model, spent(message.usage, message.cost))
@@ -147,18 +148,18 @@ fn words(kind: ObservedKind, entry: &Entry) -> String {
         Entry::BudgetCharged(charged) => format!("{} {}", charged.model, spent(charged.usage, charged.cost)),
         Entry::BudgetExhausted(exhausted) => exhausted.exhausted.to_string(),
         Entry::Compacted(compacted) => match (kind, &compacted.call) {
-            (ObservedKind::LlmEnd, Some(call)) => aside(call),
+            (ObserverEventKind::LlmEnd, Some(call)) => aside(call),
             _ => shortened(compacted),
         },
-        Entry::WrappedUp(wrapped) => last_words(wrapped),
-        Entry::ChildSpawned(spawned) => handed_over(kind, spawned),
+        Entry::FinalSummaryFinished(wrapped) => final_summary(wrapped),
+        Entry::AgentSpawned(spawned) => handed_over(kind, spawned),
         Entry::StepEnded(ended) => format!("{}, attempt {}", ended.step, ended.attempt),
         Entry::AgentAskedAgain(asked) => asked_again(asked),
-        Entry::ChildFinished(finished) => format!("back from {}: {}", finished.child, finished.outcome),
-        Entry::ChildStarted(started) => format!("{} has a slot", started.child),
-        Entry::ChildYields(yields) => made_way(yields),
-        Entry::ChildPaused(paused) => format!("{} rests: {}", paused.child, paused.outcome),
-        Entry::ChildResumed(resumed) => format!("{} shall go on, says {}", resumed.child, resumed.by),
+        Entry::AgentFinished(finished) => format!("back from {}: {}", finished.child, finished.outcome),
+        Entry::AgentStarted(started) => format!("{} has a slot", started.child),
+        Entry::AgentYieldRequested(yields) => yielded(yields),
+        Entry::AgentSuspended(paused) => format!("{} is suspended: {}", paused.child, paused.outcome),
+        Entry::AgentResumeRequested(resumed) => format!("{} shall go on, says {}", resumed.child, resumed.by),
         Entry::AgentRetryScheduled(scheduled) => retry_of_agent(scheduled),
         Entry::Reprioritized(changed) => format!("{} is {} now", changed.agent, changed.priority),
         Entry::Paused(paused) => paused.outcome.to_string(),
@@ -181,8 +182,8 @@ fn words(kind: ObservedKind, entry: &Entry) -> String {
         | Entry::GoalCheckStarted(_)
         | Entry::GoalCleared(_)
         | Entry::YieldRequested(_)
-        | Entry::ChildGoesOn(_)
-        | Entry::ChildRested(_)
+        | Entry::SubAgentResumed(_)
+        | Entry::SubAgentSuspended(_)
         | Entry::WorktreeMade(_)
         | Entry::WorktreeAsked(_)
         | Entry::WorktreeFound(_)
@@ -200,7 +201,7 @@ fn asked(called: &ModelCalled) -> String {
     let purpose = match called.purpose {
         Purpose::Turn => "",
         Purpose::Summary => ", for a summary",
-        Purpose::WrapUp => ", for a final summary",
+        Purpose::FinalSummary => ", for a final summary",
         Purpose::Judge => ", by a judge",
     };
     format!("turn {}, call {}, attempt {}{purpose}", called.turn, called.call, called.attempt)
@@ -221,10 +222,10 @@ fn missing(finding: &GoalFinding) -> String {
     }
 }
 
-fn made_way(yields: &ChildYields) -> String {
+fn yielded(yields: &AgentYieldRequested) -> String {
     match yields.to {
-        Some(to) => format!("{} shall make way for {to}", yields.child),
-        None => format!("{} shall make way", yields.child),
+        Some(to) => format!("{} shall yield to {to}", yields.child),
+        None => format!("{} shall yield", yields.child),
     }
 }
 
@@ -232,16 +233,16 @@ fn asked_again(asked: &AgentAskedAgain) -> String {
     format!("from {} again to {}: {}", asked.parent, asked.child, asked.text)
 }
 
-fn result(kind: ObservedKind, finished: &ToolFinished) -> String {
-    if kind == ObservedKind::ToolStart {
+fn result(kind: ObserverEventKind, finished: &ToolFinished) -> String {
+    if kind == ObserverEventKind::ToolStart {
         return format!("{} isn't made", finished.tool);
     }
     format!("{} {:?} {} ms", finished.tool, finished.status, finished.duration_ms)
 }
 
-fn handed_over(kind: ObservedKind, spawned: &ChildSpawned) -> String {
+fn handed_over(kind: ObserverEventKind, spawned: &AgentSpawned) -> String {
     let name = &spawned.brief.name;
-    if kind == ObservedKind::StepStart {
+    if kind == ObserverEventKind::StepStart {
         return name.clone();
     }
     let from = spawned.parent.map(|parent| format!("from {parent} ")).unwrap_or_default();
@@ -258,9 +259,9 @@ fn shortened(compacted: &Compacted) -> String {
     format!("{} tokens to {}, {how}", compacted.tokens_before, compacted.tokens_after)
 }
 
-fn last_words(wrapped: &WrappedUp) -> String {
+fn final_summary(wrapped: &FinalSummaryFinished) -> String {
     let call = wrapped.call.as_ref().map(aside);
-    let problem = wrapped.problem.as_ref().map(|problem| format!("no last words: {problem}"));
+    let problem = wrapped.problem.as_ref().map(|problem| format!("no final summary: {problem}"));
     call.into_iter().chain(problem).collect::<Vec<_>>().join(", ")
 }
 
@@ -300,7 +301,7 @@ fn objections_of_hooks(decided: &HooksDecided) -> String {
             HookDecision::Abort(reason) => ("aborts", reason),
             HookDecision::Failed(reason) => ("failed", reason),
         };
-        Some(format!("{} {word} at {}: {reason}", report.hook, report.moment.name()))
+        Some(format!("{} {word} at {}: {reason}", report.hook, report.point.name()))
     });
     objections.collect::<Vec<_>>().join("; ")
 }

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use provost_event::{ChainContext, RunId, Timestamp};
 
 use self::spans::Spans;
-use crate::{Observed, ObservedBody, Observer, ObserverError, TraceBody, TraceEvent, TraceSink};
+use crate::{ObservedBody, Observer, ObserverError, ObserverEvent, TraceBody, TraceEvent, TraceSink};
 
 /// An observer that passes the events of `run` to `sink`.
 pub(super) fn observer(run: RunId, sink: Box<dyn TraceSink>) -> Box<dyn Observer> {
@@ -25,13 +25,13 @@ struct Tracer {
 }
 
 impl Tracer {
-    fn event(&mut self, event: &Observed) -> TraceEvent {
+    fn event(&mut self, event: &ObserverEvent) -> TraceEvent {
         let (span, parent_span) = self.spans.place(event);
         let body = match &event.body {
             ObservedBody::Entry(record) => TraceBody::Entry(record.clone()),
             ObservedBody::Delta(delta) => TraceBody::Delta(delta.clone()),
         };
-        let Observed { kind, at, actor, chain, .. } = *event;
+        let ObserverEvent { kind, at, actor, chain, .. } = *event;
         TraceEvent { at, name: kind.name(), actor, chain, span, parent_span, body }
     }
 
@@ -55,7 +55,7 @@ impl Tracer {
 
 #[async_trait]
 impl Observer for Tracer {
-    async fn observe(&mut self, event: &Arc<Observed>) -> Result<(), ObserverError> {
+    async fn observe(&mut self, event: &Arc<ObserverEvent>) -> Result<(), ObserverError> {
         self.last = event.at;
         let lost = self.tell_lost();
         let event = self.event(event);

@@ -3,7 +3,7 @@
 use provost_event::{Image, Seq};
 
 use super::{NAME_BYTES, Trouble, shortened};
-use crate::session_log::Shown;
+use crate::session_log::LogItem;
 use crate::{BLOB_URI, ImageData, ToolContext, ToolOutput};
 
 /// Bytes of an answer reserved for the description of the entry.
@@ -15,7 +15,7 @@ const NEIGHBOURS: u64 = 32;
 
 /// An entry and its neighbours that can be shown too.
 struct Found {
-    shown: Option<Shown>,
+    shown: Option<LogItem>,
     older: Option<Seq>,
     newer: Option<Seq>,
 }
@@ -63,8 +63,8 @@ async fn find(context: &ToolContext, entry: Seq) -> Result<Found, Trouble> {
     let read = context.cancel.run_until_cancelled(context.log.before(until)).await;
     let stretch = read.ok_or(Trouble::Stopped)??;
     let shown = stretch.shown.iter().find(|shown| shown.entry() == entry).cloned();
-    let older = stretch.shown.iter().map(Shown::entry).rfind(|seq| *seq < entry);
-    let newer = stretch.shown.iter().map(Shown::entry).find(|seq| *seq > entry);
+    let older = stretch.shown.iter().map(LogItem::entry).rfind(|seq| *seq < entry);
+    let newer = stretch.shown.iter().map(LogItem::entry).find(|seq| *seq > entry);
     Ok(Found { shown, older, newer })
 }
 
@@ -132,7 +132,7 @@ fn standing(page: &Page, bytes: usize, pictures: usize) -> String {
 }
 
 /// The id of the whole output, if the entry itself has only part of it.
-fn whole(shown: &Shown) -> String {
+fn whole(shown: &LogItem) -> String {
     let whole = shown.result().and_then(|result| result.whole.as_ref());
     let way =
         |id| format!("; at first it was cut too: read_file with path \"{BLOB_URI}{id}\" reads the whole");

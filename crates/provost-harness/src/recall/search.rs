@@ -6,7 +6,7 @@ use provost_event::{Seq, ToolStatus};
 use regex::{Regex, RegexBuilder};
 
 use super::{NAME, NAME_BYTES, Trouble, shortened};
-use crate::session_log::{Said, Shown};
+use crate::session_log::{LogItem, Utterance};
 use crate::{ToolContext, ToolOutput};
 
 /// Maximum bytes of a search text.
@@ -69,7 +69,7 @@ impl Hits {
     }
 
     /// Adds an entry, if it contains the text. Returns false if there is no room for it.
-    fn take(&mut self, shown: &Shown) -> bool {
+    fn take(&mut self, shown: &LogItem) -> bool {
         let Some(line) = hit(&self.matcher, shown) else { return true };
         let fits = self.lines.len().saturating_add(line.len()) <= self.room;
         // One match always fits, or the search would never get past it.
@@ -103,9 +103,9 @@ impl Hits {
 
 /// The line for a matching entry: its number, its author, and the text around the match. This tool's own calls and
 /// results never match: they would be found again and again.
-fn hit(matcher: &Regex, shown: &Shown) -> Option<String> {
+fn hit(matcher: &Regex, shown: &LogItem) -> Option<String> {
     let said = shown.said();
-    let is_own = |said: &Said<'_>| said.tool == Some(NAME);
+    let is_own = |said: &Utterance<'_>| said.tool == Some(NAME);
     let others = said.iter().enumerate().filter(|(_, said)| !is_own(said));
     let mut found = others.filter_map(|(place, said)| Some((place, said, matcher.find(&said.text)?.range())));
     let (place, said, range) = found.next()?;

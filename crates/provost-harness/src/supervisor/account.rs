@@ -218,7 +218,7 @@ fn shown(number: usize, action: &Action, detail: Detail) -> String {
         ToolStatus::Denied => "it was not made, for it is not allowed",
         ToolStatus::TimedOut => "it ran too long and was stopped",
         ToolStatus::Cancelled => "it was stopped",
-        ToolStatus::Unknown => "it was interrupted, and nobody knows what it did",
+        ToolStatus::Unknown => "it was interrupted, and what it did isn't known",
     };
     let tool = beginning(Label::Tool, &action.tool, NAME_BYTES);
     let input = ends(Label::Input, &action.arguments, detail.input);

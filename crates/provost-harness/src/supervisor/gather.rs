@@ -13,8 +13,8 @@ use tokio_util::sync::CancellationToken;
 use super::clean::{Clean, least};
 use super::files::{self, Began};
 use super::{Action, Evidence};
-use crate::known::Opening;
-use crate::{Home, HomeError, Redactor};
+use crate::session_cache::Opening;
+use crate::{Backend, BackendError, Redactor};
 
 /// Entries read at a time.
 const STRETCH_ENTRIES: u64 = 128;
@@ -30,7 +30,7 @@ const CALL_TOKENS: u64 = 24;
 /// The sources of evidence, and the secrets to remove.
 #[derive(Clone, Copy)]
 pub(crate) struct Sources<'a> {
-    pub(crate) home: &'a dyn Home,
+    pub(crate) backend: &'a dyn Backend,
     pub(crate) opening: &'a Opening,
     pub(crate) redactor: &'a Redactor,
 }
@@ -46,13 +46,13 @@ pub(crate) async fn gather(
     sources: Sources<'_>,
     call: &JudgeCall,
     cancel: &CancellationToken,
-) -> Result<Evidence, HomeError> {
-    let Sources { home, opening, redactor } = sources;
+) -> Result<Evidence, BackendError> {
+    let Sources { backend, opening, redactor } = sources;
     let clean = Clean::new(redactor);
     let tokens_max = opening.policy.goal.as_deref().map_or(0, |goal| goal.evidence_tokens_max);
-    let (task, began) = beginning(home, call.session).await?;
+    let (task, began) = beginning(backend, call.session).await?;
     let mut found = Found::new(clean, call, tokens_max);
-    found.look(home, call.session).await?;
+    found.look(backend, call.session).await?;
     let files = files::changed(&opening.workspace, began, &found.written, cancel).await;
     Ok(Evidence {
         trigger: call.trigger,
@@ -70,8 +70,8 @@ pub(crate) async fn gather(
 }
 
 /// The task, and the state of the workspace then.
-async fn beginning(home: &dyn Home, session: SessionId) -> Result<(String, Began), HomeError> {
-    let records = home.read(session.into(), Seq::START, BEGINNING_ENTRIES).await?;
+async fn beginning(backend: &dyn Backend, session: SessionId) -> Result<(String, Began), BackendError> {
+    let records = backend.read(session.into(), Seq::START, BEGINNING_ENTRIES).await?;
     let (mut task, mut began) = (String::new(), Began::default());
     for record in &records {
         match &record.entry {
@@ -129,28 +129,28 @@ impl<'a> Found<'a> {
         }
     }
 
-    async fn look(&mut self, home: &dyn Home, session: SessionId) -> Result<(), HomeError> {
+    async fn look(&mut self, backend: &dyn Backend, session: SessionId) -> Result<(), BackendError> {
         while self.until.0 > 1 && self.looked_at < LOOKED_AT_MAX && !self.is_full() {
-            self.look_at_stretch(home, session).await?;
+            self.look_at_stretch(backend, session).await?;
         }
         if self.until.0 > 1 && !self.knows_words() {
-            self.look_further(home, session).await?;
+            self.look_further(backend, session).await?;
         }
         Ok(())
     }
 
     /// Searches only for the agent's last message and its plan: down to the newest snapshot, which has the plan.
-    async fn look_further(&mut self, home: &dyn Home, session: SessionId) -> Result<(), HomeError> {
-        let snapshot = home.newest_snapshot(session.into()).await?;
+    async fn look_further(&mut self, backend: &dyn Backend, session: SessionId) -> Result<(), BackendError> {
+        let snapshot = backend.newest_snapshot(session.into()).await?;
         let floor = match &snapshot {
             Some(snapshot) => snapshot.seq,
             None => Seq(self.until.0.saturating_sub(LOOKED_AT_FURTHER_MAX).max(1)),
         };
         while self.until > floor && !self.knows_words() {
-            self.look_at_stretch(home, session).await?;
+            self.look_at_stretch(backend, session).await?;
         }
         if let (None, Some(snapshot)) = (&self.plan, snapshot) {
-            let first = home.read(session.into(), Seq::START, 1).await?;
+            let first = backend.read(session.into(), Seq::START, 1).await?;
             let actor = first.first().and_then(|first| Actor::restore(first, &snapshot));
             if let Some(Actor::Session(state)) = actor {
                 self.plan = state.plan().cloned();
@@ -159,9 +159,13 @@ impl<'a> Found<'a> {
         Ok(())
     }
 
-    async fn look_at_stretch(&mut self, home: &dyn Home, session: SessionId) -> Result<(), HomeError> {
+    async fn look_at_stretch(
+        &mut self,
+        backend: &dyn Backend,
+        session: SessionId,
+    ) -> Result<(), BackendError> {
         let from = Seq(self.until.0.saturating_sub(STRETCH_ENTRIES).max(1));
-        let records = stretch(home, session, from, self.until).await?;
+        let records = stretch(backend, session, from, self.until).await?;
         records.iter().rev().for_each(|record| self.take(record));
         self.looked_at += self.until.0.saturating_sub(from.0);
         self.until = from;
@@ -187,7 +191,7 @@ impl<'a> Found<'a> {
                 }
             }
             Entry::AssistantMessage(answer) => self.take_answer(answer),
-            Entry::WrappedUp(wrapped) => self.take_claim(&wrapped.text),
+            Entry::FinalSummaryFinished(wrapped) => self.take_claim(&wrapped.text),
             Entry::UserMessage(message) if self.tokens_left > 0 => {
                 let told = self.clean.text(&words(&message.content));
                 self.pay(&[&told]);
@@ -270,15 +274,15 @@ fn words(content: &[Block]) -> String {
 
 /// The entries from `from` to before `until`. A backend may return fewer at a time than requested.
 async fn stretch(
-    home: &dyn Home,
+    backend: &dyn Backend,
     session: SessionId,
     from: Seq,
     until: Seq,
-) -> Result<Vec<Arc<Record>>, HomeError> {
+) -> Result<Vec<Arc<Record>>, BackendError> {
     let (mut records, mut next) = (Vec::new(), from);
     while next < until {
         let missing = usize::try_from(until.0.saturating_sub(next.0)).unwrap_or(usize::MAX);
-        let more = home.read(session.into(), Seq(next.0.saturating_sub(1)), missing).await?;
+        let more = backend.read(session.into(), Seq(next.0.saturating_sub(1)), missing).await?;
         let Some(last) = more.last() else { break };
         next = last.seq.next();
         records.extend(more);

@@ -24,7 +24,7 @@ const JSON_SAFE: u64 = (1 << 53) - 1;
 
 /// A workspace at its last inspection: each file's size and modification time, both as hashes.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct WorkspaceSnapshot {
     files: Option<HashMap<u64, u64>>,
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct Changes {
     pub(crate) new: u32,
 }
 
-impl Seen {
+impl WorkspaceSnapshot {
     /// Inspects `workspace` and returns the changes since the last inspection; the first one returns nothing. Files
     /// ignored by git don't count. Blocking: reads each file's metadata, and the content of changed files.
     pub(crate) fn look(&mut self, workspace: &Path) -> Changes {
@@ -115,7 +115,7 @@ fn number_of(text: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Changes, Seen};
+    use super::{Changes, WorkspaceSnapshot};
 
     #[test]
     fn a_changed_file_is_told_and_a_counter_in_it_is_the_same_change() {
@@ -123,7 +123,7 @@ mod tests {
         let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).expect("written");
         write(".gitignore", "target\n");
         write("a", "one");
-        let mut seen = Seen::default();
+        let mut seen = WorkspaceSnapshot::default();
         assert_eq!(seen.look(folder.path()), Changes::default(), "the first look");
         assert_eq!(seen.look(folder.path()), Changes::default(), "nothing has changed");
         write("a", "two words");

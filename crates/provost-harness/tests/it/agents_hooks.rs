@@ -7,12 +7,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use expect_test::expect;
 use provost_event::{
-    Entry, HookContract, HookDecision, HookMoment, HookPolicy, HookProgram, OnFailure, Outcome, RunPolicy,
+    Entry, HookContract, HookDecision, HookPoint, HookPolicy, HookProgram, OnFailure, Outcome, RunPolicy,
     Seq, SessionId, ToolStatus,
 };
 use provost_harness::hooks::*;
 use provost_harness::{
-    AgentHarness, HarnessDeps, Home, HookAnswer, HookPrograms, HookQuestion, Models, Observers, Toolbox,
+    AgentHarness, Backend, HarnessDeps, HookAnswer, HookPrograms, HookQuestion, Models, Observers,
+    ToolRegistry,
 };
 use provost_llm::ScriptedModel;
 use tokio::time::timeout;
@@ -31,7 +32,7 @@ fn lines(of: &Lines) -> String {
 
 async fn run_with(harness: &AgentHarness, policy: RunPolicy) -> Outcome {
     let mut run = harness.start(RUN, "the goal", policy).await.expect("it starts");
-    timeout(DEADLINE, run.run(&CancellationToken::new())).await.expect("in time").expect("it rests")
+    timeout(DEADLINE, run.run(&CancellationToken::new())).await.expect("in time").expect("it is suspended")
 }
 
 /// Hooks that record their inputs, and return the actions of `spawn` and `child_end`.
@@ -97,7 +98,7 @@ agents:
   - {goal: work on it, answers: [{text: worked}]}
   - {goal: like me, answers: [{text: liked}]}
 ";
-    let harness = harness(&home(), script, Observers::new(), hooks);
+    let harness = harness(&backend(), script, Observers::new(), hooks);
     assert_eq!(run_with(&harness, policy()).await, DONE);
     expect![[r#"
         0 calls reviewer
@@ -124,8 +125,8 @@ async fn an_agent_that_a_hook_denies_never_is_and_the_call_says_why() {
         _ => OnSpawnAction::Continue,
     };
     let hooks = noting(&told, deny, |_| OnChildEndAction::Continue);
-    let home = home();
-    let harness = harness(&home, TWO_LEVELS, Observers::new(), hooks);
+    let backend = backend();
+    let harness = harness(&backend, TWO_LEVELS, Observers::new(), hooks);
     assert_eq!(run_with(&harness, policy()).await, DONE);
     expect![[r#"
         0 calls reviewer
@@ -136,14 +137,14 @@ async fn an_agent_that_a_hook_denies_never_is_and_the_call_says_why() {
         0 has a result of reviewer, error: false
     "#]]
     .assert_eq(&lines(&told));
-    let log = home.read(SessionId { run: RUN, agent: 1 }.into(), Seq::START, 1_000).await.expect("a log");
+    let log = backend.read(SessionId { run: RUN, agent: 1 }.into(), Seq::START, 1_000).await.expect("a log");
     let result = log.iter().find_map(|record| match &record.entry {
         Entry::ToolFinished(finished) => Some((finished.status, finished.output.as_str())),
         _ => None,
     });
     assert_eq!(result, Some((ToolStatus::Denied, "Denied by hook `spawn`: reviewers work alone")));
-    let of_run = home.read(RUN.into(), Seq::START, 1_000).await.expect("a log");
-    assert_eq!(of_run.iter().filter(|record| matches!(record.entry, Entry::ChildSpawned(_))).count(), 1);
+    let of_run = backend.read(RUN.into(), Seq::START, 1_000).await.expect("a log");
+    assert_eq!(of_run.iter().filter(|record| matches!(record.entry, Entry::AgentSpawned(_))).count(), 1);
 }
 
 #[tokio::test]
@@ -154,7 +155,7 @@ async fn a_hook_may_end_the_run_when_an_agent_is_done() {
         _ => OnChildEndAction::Continue,
     };
     let hooks = noting(&told, |_| OnSpawnAction::Continue, abort);
-    let harness = harness(&home(), TWO_LEVELS, Observers::new(), hooks);
+    let harness = harness(&backend(), TWO_LEVELS, Observers::new(), hooks);
     let outcome = run_with(&harness, policy()).await;
     assert!(matches!(&outcome, Outcome::Aborted { reason, .. } if reason == "that will do"), "{outcome}");
 }
@@ -163,7 +164,7 @@ async fn a_hook_may_end_the_run_when_an_agent_is_done() {
 async fn an_agent_that_there_is_no_room_for_has_no_end() {
     let told = Lines::default();
     let hooks = noting(&told, |_| OnSpawnAction::Continue, |_| OnChildEndAction::Continue);
-    let harness = harness(&home(), TWO_LEVELS, Observers::new(), hooks);
+    let harness = harness(&backend(), TWO_LEVELS, Observers::new(), hooks);
     let mut policy = policy();
     policy.spawn.max_agents = 1;
     assert_eq!(run_with(&harness, policy).await, DONE);
@@ -180,9 +181,9 @@ async fn spawn_hooks_stand_between_the_permissions_and_consent() {
     let told = Lines::default();
     let deny = |_: &OnSpawnInput<'_>| OnSpawnAction::Deny("nobody".to_owned());
     let script = "answers: [{tools: [{reviewer: {goal: r}}, {worker: {goal: w}}]}, {text: done}]";
-    let home = home();
+    let backend = backend();
     let hooks = noting(&told, deny, |_| OnChildEndAction::Continue);
-    let harness = harness(&home, script, Observers::new(), hooks);
+    let harness = harness(&backend, script, Observers::new(), hooks);
     let mut policy = policy();
     policy.agent.permissions.deny = vec!["reviewer".to_owned()];
     policy.agent.permissions.ask = vec!["worker".to_owned()];
@@ -190,7 +191,7 @@ async fn spawn_hooks_stand_between_the_permissions_and_consent() {
     // Calls denied by permissions reach no hook, and calls denied by a hook reach no approver.
     let wants = lines(&told).lines().filter(|line| line.contains("wants")).count();
     assert!(wants == 1 && lines(&told).contains(r#"0 wants Some("worker")"#), "{}", lines(&told));
-    let log = home.read(SessionId::root(RUN).into(), Seq::START, 1_000).await.expect("a log");
+    let log = backend.read(SessionId::root(RUN).into(), Seq::START, 1_000).await.expect("a log");
     assert!(!log.iter().any(|record| matches!(record.entry, Entry::ApprovalRequested(_))));
     let denied = log.iter().filter(|record| match &record.entry {
         Entry::ToolFinished(finished) => finished.status == ToolStatus::Denied,
@@ -204,7 +205,7 @@ struct Noting(Arc<Mutex<BTreeMap<String, Vec<String>>>>);
 
 #[async_trait]
 impl HookPrograms for Noting {
-    fn wants(&self, _: &HookPolicy, _: &HookQuestion, _: HookMoment) -> bool {
+    fn wants(&self, _: &HookPolicy, _: &HookQuestion, _: HookPoint) -> bool {
         true
     }
 
@@ -212,7 +213,7 @@ impl HookPrograms for Noting {
         &self,
         hook: &HookPolicy,
         question: &HookQuestion,
-        _: HookMoment,
+        _: HookPoint,
         _: &CancellationToken,
     ) -> HookAnswer {
         let agent = &question.agent;
@@ -223,13 +224,13 @@ impl HookPrograms for Noting {
     }
 }
 
-fn program(moment: HookMoment, contract: HookContract) -> HookPolicy {
+fn program(point: HookPoint, contract: HookContract) -> HookPolicy {
     HookPolicy {
-        name: format!("{} {contract:?}", moment.name()),
-        moment,
+        name: format!("{} {contract:?}", point.name()),
+        point,
         matcher: None,
         condition: None,
-        program: Some(HookProgram::Shell { command: format!("{} {contract:?}", moment.name()) }),
+        program: Some(HookProgram::Shell { command: format!("{} {contract:?}", point.name()) }),
         contract,
         timeout_ms: 10_000,
         on_failure: OnFailure::Continue,
@@ -239,15 +240,15 @@ fn program(moment: HookMoment, contract: HookContract) -> HookPolicy {
 
 #[tokio::test]
 async fn scripts_hear_of_a_sub_agent_as_of_a_sub_agent_and_of_the_root_as_of_a_session() {
-    use HookMoment as M;
+    use HookPoint as M;
     let notes = Arc::new(Mutex::new(BTreeMap::new()));
     let model = ScriptedModel::parse(TWO_LEVELS, "script").expect("a script");
     let models = Models::new().with("script:test", Arc::new(model));
     let deps = HarnessDeps {
         hook_programs: Arc::new(Noting(notes.clone())),
-        ..HarnessDeps::new(home(), models, Toolbox::new())
+        ..HarnessDeps::new(backend(), models, ToolRegistry::new())
     };
-    let moments = [
+    let points = [
         M::SessionStart,
         M::SubagentStart,
         M::PromptSubmit,
@@ -257,7 +258,7 @@ async fn scripts_hear_of_a_sub_agent_as_of_a_sub_agent_and_of_the_root_as_of_a_s
         M::SessionEnd,
     ];
     let both = [HookContract::Provost, HookContract::Claude];
-    let hooks = moments.into_iter().flat_map(|moment| both.map(|contract| program(moment, contract)));
+    let hooks = points.into_iter().flat_map(|point| both.map(|contract| program(point, contract)));
     let hooks = hooks.collect::<Vec<_>>();
     let mut policy = policy();
     let folder = tempfile::tempdir().expect("a folder");

@@ -10,8 +10,9 @@ use std::time::Duration;
 use expect_test::expect;
 use provost_event::{ActorKey, Budget, Entry, Outcome, RunId, SessionId};
 use provost_harness::{
-    AgentHarness, CostTracker, Harness, HarnessError, HomeError, MemoryTrace, Observed, ObservedBody,
-    ObservedKind, Observer, ObserverOptions, ObserverState, Observers, Redactor, RunLogger, observe_with,
+    AgentHarness, BackendError, CostTracker, Harness, HarnessError, MemoryTrace, ObservedBody, Observer,
+    ObserverEvent, ObserverEventKind, ObserverOptions, ObserverState, Observers, Redactor, RunLogger,
+    observe_with,
 };
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -21,7 +22,7 @@ use crate::agents_stage::*;
 const DEADLINE: Duration = Duration::from_secs(20);
 const DONE: Outcome = Outcome::UNVERIFIED;
 
-fn eyes() -> (impl Fn(RunId) -> Box<dyn Observer> + Send + Sync, Receiver<Arc<Observed>>) {
+fn eyes() -> (impl Fn(RunId) -> Box<dyn Observer> + Send + Sync, Receiver<Arc<ObserverEvent>>) {
     let (sees, seen) = channel();
     let sees = Mutex::new(sees);
     let make = move |_| {
@@ -32,7 +33,7 @@ fn eyes() -> (impl Fn(RunId) -> Box<dyn Observer> + Send + Sync, Receiver<Arc<Ob
 }
 
 async fn finish(run: &mut Harness) -> Outcome {
-    timeout(DEADLINE, run.run(&CancellationToken::new())).await.expect("in time").expect("it rests")
+    timeout(DEADLINE, run.run(&CancellationToken::new())).await.expect("in time").expect("it is suspended")
 }
 
 /// Opens the run as soon as its last holder has released it.
@@ -40,14 +41,14 @@ async fn open(harness: &AgentHarness) -> Harness {
     loop {
         match harness.open(RUN).await {
             Ok(run) => return run,
-            Err(HarnessError::Home(HomeError::Held { .. })) => tokio::task::yield_now().await,
+            Err(HarnessError::Backend(BackendError::Held { .. })) => tokio::task::yield_now().await,
             Err(error) => panic!("it can't be opened: {error}"),
         }
     }
 }
 
 /// The events of one log, a line each: kind, depth and parent, and the content of a handoff.
-fn of_log(events: &[Arc<Observed>], actor: ActorKey) -> String {
+fn of_log(events: &[Arc<ObserverEvent>], actor: ActorKey) -> String {
     let mut out = String::new();
     let entries = events.iter().filter(|event| matches!(event.body, ObservedBody::Entry(_)));
     for event in entries.filter(|event| event.actor == actor) {
@@ -56,12 +57,12 @@ fn of_log(events: &[Arc<Observed>], actor: ActorKey) -> String {
         write!(out, "{} {}<{parent}{call}", event.kind.name(), event.chain.depth).expect("text");
         if let ObservedBody::Entry(record) = &event.body {
             match &record.entry {
-                Entry::ChildSpawned(to) => {
+                Entry::AgentSpawned(to) => {
                     let parent = to.parent.expect("a parent").agent;
                     let (child, brief) = (to.child.agent, &to.brief);
                     write!(out, " {parent} -> {child} {} ({}, {})", brief.goal, brief.name, to.priority)
                 }
-                Entry::ChildFinished(from) => write!(out, " {} is done: {}", from.child.agent, from.outcome),
+                Entry::AgentFinished(from) => write!(out, " {} is done: {}", from.child.agent, from.outcome),
                 _ => Ok(()),
             }
             .expect("text");
@@ -75,7 +76,7 @@ fn of_log(events: &[Arc<Observed>], actor: ActorKey) -> String {
 async fn each_agent_s_events_come_in_the_order_of_its_log_with_its_place_in_the_chain() {
     let (make, seen) = eyes();
     let observers = Observers::new().with("eyes", ObserverOptions::default(), make);
-    let harness = harness(&home(), TWO_LEVELS, observers, no_hooks());
+    let harness = harness(&backend(), TWO_LEVELS, observers, no_hooks());
     let mut run = harness.start(RUN, "the goal", policy()).await.expect("it starts");
     assert_eq!(finish(&mut run).await, DONE);
     let events = seen.try_iter().collect::<Vec<_>>();
@@ -151,7 +152,7 @@ async fn the_shipped_observers_tell_the_agents_apart() {
         .with("costs", ObserverOptions::default(), costs.observer())
         .with("logger", ObserverOptions::default(), logger.observer())
         .with_trace("trace", ObserverOptions::default(), trace.sink());
-    let harness = harness(&home(), TWO_LEVELS, observers, no_hooks());
+    let harness = harness(&backend(), TWO_LEVELS, observers, no_hooks());
     let mut run = harness.start(RUN, "the goal", policy()).await.expect("it starts");
     assert_eq!(finish(&mut run).await, DONE);
     let totals = costs.totals();
@@ -171,7 +172,7 @@ async fn the_shipped_observers_tell_the_agents_apart() {
     let traced = trace.events();
     let handoff = traced.iter().find(|event| event.name == "HANDOFF").expect("a handing over");
     let json = handoff.to_json().expect("JSON").replace(&id, "RUN");
-    for words in [r#""type":"child_spawned""#, r#""parent":"RUN.0""#, r#""call":"#, r#""depth":1"#] {
+    for words in [r#""type":"agent_spawned""#, r#""parent":"RUN.0""#, r#""call":"#, r#""depth":1"#] {
         assert!(json.contains(words), "{words}: {json}");
     }
     let starts = traced.iter().filter(|event| event.name == "SESSION_START");
@@ -190,13 +191,13 @@ agents:
   - {goal: review it, answers: [{tools: [{worker: {goal: work on it}}]}, {text: reviewed}]}
   - {goal: work on it, answers: [{delay_ms: 60000, text: worked}]}
 ";
-    let home = home();
+    let backend = backend();
     let (make, seen) = eyes();
     let observers = Observers::new().with("eyes", ObserverOptions::default(), make);
     let mut policy = policy();
     policy.agent.limits.turns_max = 50;
     {
-        let first = harness(&home, script, observers, no_hooks());
+        let first = harness(&backend, script, observers, no_hooks());
         let mut run = first.start(RUN, "the goal", policy).await.expect("it starts");
         let cancel = CancellationToken::new();
         let stop = cancel.clone();
@@ -204,24 +205,24 @@ agents:
         let watched = tokio::task::spawn_blocking(move || {
             while let Ok(event) = seen.recv_timeout(DEADLINE) {
                 let is_worker = matches!(event.actor, ActorKey::Session(session) if session.agent == 2);
-                if is_worker && event.kind == ObservedKind::LlmStart {
+                if is_worker && event.kind == ObserverEventKind::LlmStart {
                     return stop.cancel();
                 }
             }
             panic!("no worker");
         });
-        let outcome = timeout(DEADLINE, run.run(&cancel)).await.expect("in time").expect("it rests");
+        let outcome = timeout(DEADLINE, run.run(&cancel)).await.expect("in time").expect("it is suspended");
         assert!(matches!(outcome, Outcome::Paused { .. }), "{outcome}");
         watched.await.expect("it saw");
     }
     let (make, seen) = eyes();
     let observers = Observers::new().with("eyes", ObserverOptions::default(), make);
-    let second = harness(&home, TWO_LEVELS, observers, no_hooks());
+    let second = harness(&backend, TWO_LEVELS, observers, no_hooks());
     let mut run = timeout(DEADLINE, open(&second)).await.expect("it is given up");
     run.resume("somebody", Budget::default(), None).await.expect("it goes on");
     assert_eq!(finish(&mut run).await, DONE);
     let events = seen.try_iter().collect::<Vec<_>>();
-    assert!(events.iter().all(|event| event.kind != ObservedKind::SessionStart), "they began before");
+    assert!(events.iter().all(|event| event.kind != ObserverEventKind::SessionStart), "they began before");
     for agent in [1, 2] {
         let session = SessionId { run: RUN, agent };
         let its = events.iter().filter(|event| event.actor == session.into()).collect::<Vec<_>>();
@@ -232,7 +233,7 @@ agents:
             assert!(event.call.is_some(), "{event:?}");
         }
     }
-    let ends = events.iter().filter(|event| event.kind == ObservedKind::SessionEnd).count();
+    let ends = events.iter().filter(|event| event.kind == ObserverEventKind::SessionEnd).count();
     assert_eq!(ends, 3);
 }
 
@@ -265,20 +266,20 @@ async fn an_observer_that_hangs_hurts_none_of_fifty_agents_and_no_other_observer
         .with("hangs", few, hangs)
         .with("panics", ObserverOptions::default(), |_| {
             observe_with(|event| match event.kind {
-                ObservedKind::RunStart | ObservedKind::RunEnd => {
+                ObserverEventKind::RunStart | ObserverEventKind::RunEnd => {
                     std::panic::resume_unwind(Box::new("it can't look"))
                 }
                 _ => Ok(()),
             })
         })
         .with("eyes", ObserverOptions::default(), make);
-    let harness = harness(&home(), &fifty(), observers, no_hooks());
+    let harness = harness(&backend(), &fifty(), observers, no_hooks());
     let mut run = harness.start(RUN, "the goal", policy()).await.expect("it starts");
     assert_eq!(finish(&mut run).await, DONE);
     let events = seen.try_iter().collect::<Vec<_>>();
     let of_kind = |kind| events.iter().filter(|event| event.kind == kind).collect::<Vec<_>>();
     let count = |kind| of_kind(kind).len();
-    use ObservedKind as K;
+    use ObserverEventKind as K;
     assert_eq!([K::SessionStart, K::SessionEnd, K::Handoff, K::RunEnd].map(count), [50, 50, 98, 1]);
     let depths = of_kind(K::SessionStart).iter().map(|event| event.chain.depth).collect::<Vec<_>>();
     let at = |depth| depths.iter().filter(|one| **one == depth).count();

@@ -7,9 +7,9 @@ use provost_event::{
     AgentPolicy, Budget, Isolation, ModelPolicy, Priority, RunId, RunPolicy, SpawnBudget, SubAgentPolicy,
 };
 use provost_harness::hooks::HookRegistry;
-use provost_harness::{AgentHarness, HarnessDeps, Models, Observers, SystemClock, Toolbox};
+use provost_harness::{AgentHarness, HarnessDeps, Models, Observers, SystemClock, ToolRegistry};
 use provost_llm::ScriptedModel;
-use provost_store::{LocalHome, MemoryStore};
+use provost_store::{EmbeddedBackend, MemoryStore};
 
 pub(crate) const RUN: RunId = RunId::from_entropy(21);
 
@@ -21,20 +21,21 @@ agents:
   - {goal: work on it, answers: [{text: worked}]}
 ";
 
-pub(crate) fn home() -> Arc<LocalHome> {
-    Arc::new(LocalHome::new(MemoryStore::new(), Arc::new(SystemClock)).expect("a home"))
+pub(crate) fn backend() -> Arc<EmbeddedBackend> {
+    Arc::new(EmbeddedBackend::new(MemoryStore::new(), Arc::new(SystemClock)).expect("a backend"))
 }
 
-/// A harness on `home`, as in a separate process.
+/// A harness on `backend`, as in a separate process.
 pub(crate) fn harness(
-    home: &Arc<LocalHome>,
+    backend: &Arc<EmbeddedBackend>,
     script: &str,
     observers: Observers,
     hooks: HookRegistry,
 ) -> AgentHarness {
     let model = ScriptedModel::parse(script, "script").expect("a script");
     let models = Models::new().with("script:test", Arc::new(model));
-    let deps = HarnessDeps { observers, hooks, ..HarnessDeps::new(home.clone(), models, Toolbox::new()) };
+    let deps =
+        HarnessDeps { observers, hooks, ..HarnessDeps::new(backend.clone(), models, ToolRegistry::new()) };
     AgentHarness::new(deps)
 }
 

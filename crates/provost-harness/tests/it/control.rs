@@ -7,8 +7,8 @@ use std::time::Duration;
 use provost_engine::{Event, SessionEvent};
 use provost_event::{Access, ApprovalAnswer, ApprovalScope, Entry, Seq};
 use provost_harness::hooks::*;
-use provost_harness::{Home, SystemClock};
-use provost_store::{LocalHome, SqliteStore};
+use provost_harness::{Backend, SystemClock};
+use provost_store::{EmbeddedBackend, SqliteStore};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -128,8 +128,8 @@ async fn words_that_a_hook_refuses_are_never_heard_and_others_are() {
             OnPromptSubmitAction::Continue
         }
     });
-    let rests = once::<PreLlmRequest>(|| PreLlmRequestAction::Yield, || PreLlmRequestAction::Continue);
-    let mut stage = Bench::new(ONE).on("picky", picky).on("rests", rests).start().await;
+    let suspended = once::<PreLlmRequest>(|| PreLlmRequestAction::Yield, || PreLlmRequestAction::Continue);
+    let mut stage = Bench::new(ONE).on("picky", picky).on("rests", suspended).start().await;
     assert_eq!(paused_by(&stage.goes().await), "rests");
     stage.run.say("the secret is 42", "ann").await.unwrap();
     stage.run.say("be quick", "ann").await.unwrap();
@@ -234,22 +234,25 @@ async fn a_pause_at_the_turns_end_rests_and_goes_on() {
 #[tokio::test]
 async fn a_paused_run_goes_on_in_another_process() {
     let folder = tempfile::tempdir().unwrap();
-    let home = || {
+    let backend = || {
         Arc::new(
-            LocalHome::new(SqliteStore::open(folder.path().join("log.db")).unwrap(), Arc::new(SystemClock))
-                .unwrap(),
+            EmbeddedBackend::new(
+                SqliteStore::open(folder.path().join("log.db")).unwrap(),
+                Arc::new(SystemClock),
+            )
+            .unwrap(),
         )
     };
     let pauses = || from_fn::<PreToolCall>(|_| PreToolCallAction::Pause);
-    let mut first = Bench::new(ONE).on("pauses", pauses()).start_at(home()).await;
+    let mut first = Bench::new(ONE).on("pauses", pauses()).start_at(backend()).await;
     assert_eq!(paused_by(&first.goes().await), "pauses");
     drop(first);
     // It has hooks with the same names and other actions.
     let goes = from_fn::<PreToolCall>(|_| PreToolCallAction::Continue);
-    let home = home();
-    let (harness, tape, called, _) = Bench::new(ONE).on("pauses", goes).harness(home.clone());
+    let backend = backend();
+    let (harness, tape, called, _) = Bench::new(ONE).on("pauses", goes).harness(backend.clone());
     let run = harness.open(RUN).await.unwrap();
-    let mut second = Stage { run, home, tape, called };
+    let mut second = Stage { run, backend, tape, called };
     assert_eq!(second.resumed().await, DONE);
     assert_eq!(second.called(), 1);
     second.is_lawful(&DONE).await;
@@ -258,20 +261,23 @@ async fn a_paused_run_goes_on_in_another_process() {
 #[tokio::test]
 async fn a_hook_that_the_next_process_lacks_denies_its_calls() {
     let folder = tempfile::tempdir().unwrap();
-    let home = || {
+    let backend = || {
         Arc::new(
-            LocalHome::new(SqliteStore::open(folder.path().join("log.db")).unwrap(), Arc::new(SystemClock))
-                .unwrap(),
+            EmbeddedBackend::new(
+                SqliteStore::open(folder.path().join("log.db")).unwrap(),
+                Arc::new(SystemClock),
+            )
+            .unwrap(),
         )
     };
     let pauses = from_fn::<PreToolCall>(|_| PreToolCallAction::Pause);
-    let mut first = Bench::new(ONE).on("pauses", pauses).start_at(home()).await;
+    let mut first = Bench::new(ONE).on("pauses", pauses).start_at(backend()).await;
     assert_eq!(paused_by(&first.goes().await), "pauses");
     drop(first);
-    let home = home();
-    let (harness, tape, called, _) = Bench::new(ONE).harness(home.clone());
+    let backend = backend();
+    let (harness, tape, called, _) = Bench::new(ONE).harness(backend.clone());
     let run = harness.open(RUN).await.unwrap();
-    let mut second = Stage { run, home, tape, called };
+    let mut second = Stage { run, backend, tape, called };
     assert_eq!(second.resumed().await, DONE);
     assert_eq!(second.called(), 0, "nobody checks it, so it isn't made");
 }
@@ -293,7 +299,7 @@ async fn an_undecided_hook_leaves_it_to_a_person_whose_first_answer_counts() {
     let undecided = from_fn::<OnApproval>(|_| OnApprovalAction::Undecided);
     let mut stage = Bench::new(ONE).asking().on("undecided", undecided).start().await;
     let cancel = CancellationToken::new();
-    let (home, log) = (stage.home.clone(), stage.home.clone());
+    let (backend, log) = (stage.backend.clone(), stage.backend.clone());
     let answers = async {
         let asked = loop {
             let log = log.read(SESSION.into(), Seq::START, 1_000).await.unwrap();
@@ -308,7 +314,7 @@ async fn an_undecided_hook_leaves_it_to_a_person_whose_first_answer_counts() {
             ApprovalAnswer::Allow { scope: ApprovalScope::Once, pattern: None },
         ] {
             let event = SessionEvent::Resolve { asked, answer, by: "ann".into() };
-            home.post(SESSION.into(), Event::Session(event), None).await.unwrap();
+            backend.post(SESSION.into(), Event::Session(event), None).await.unwrap();
         }
     };
     let (outcome, ()) =

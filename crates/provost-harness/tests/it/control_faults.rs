@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use provost_engine::Event;
 use provost_event::{
-    Entry, HookContract, HookDecision, HookMoment, HookPolicy, HookProgram, OnFailure, Outcome, PauseReason,
+    Entry, HookContract, HookDecision, HookPoint, HookPolicy, HookProgram, OnFailure, Outcome, PauseReason,
     Record, Seq, Timestamp,
 };
 use provost_harness::hooks::*;
-use provost_harness::{Clock, Home, HookAnswer, HookPrograms, HookQuestion, SimulatedClock};
+use provost_harness::{Backend, Clock, HookAnswer, HookPrograms, HookQuestion, SimulatedClock};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -24,7 +24,7 @@ struct Reminds;
 
 #[async_trait]
 impl HookPrograms for Reminds {
-    fn wants(&self, _: &HookPolicy, _: &HookQuestion, _: HookMoment) -> bool {
+    fn wants(&self, _: &HookPolicy, _: &HookQuestion, _: HookPoint) -> bool {
         true
     }
 
@@ -32,7 +32,7 @@ impl HookPrograms for Reminds {
         &self,
         hook: &HookPolicy,
         _: &HookQuestion,
-        _: HookMoment,
+        _: HookPoint,
         _: &CancellationToken,
     ) -> HookAnswer {
         HookAnswer {
@@ -43,10 +43,10 @@ impl HookPrograms for Reminds {
     }
 }
 
-fn program(name: &str, moment: HookMoment) -> HookPolicy {
+fn program(name: &str, point: HookPoint) -> HookPolicy {
     HookPolicy {
         name: name.into(),
-        moment,
+        point,
         matcher: None,
         condition: None,
         program: Some(HookProgram::Shell { command: "true".into() }),
@@ -69,9 +69,9 @@ async fn reminders_come_once_wrapped_once_and_behind_the_results() {
     let options = HookOptions { may_remind: true, ..HookOptions::new("typed") };
     let mut bench = Bench::new(TWO).with(options, reminds);
     bench.policies = vec![
-        program("before", HookMoment::PreToolCall),
-        program("after", HookMoment::PostToolCall),
-        program("batch", HookMoment::PostToolBatch),
+        program("before", HookPoint::PreToolCall),
+        program("after", HookPoint::PostToolCall),
+        program("batch", HookPoint::PostToolBatch),
     ];
     bench.programs = Some(Arc::new(Reminds));
     let mut stage = bench.start().await;
@@ -309,25 +309,25 @@ where
 {
     let (asked, mut is_asked) = mpsc::unbounded_channel();
     let mut stage = Bench::new(ONE).on::<E>("hangs", Hangs(asked)).start().await;
-    let (home, cancel) = (stage.home.clone(), CancellationToken::new());
+    let (backend, cancel) = (stage.backend.clone(), CancellationToken::new());
     let stop = async {
         is_asked.recv().await.unwrap();
         let event = match pause {
             Some(()) => provost_engine::RunEvent::Pause { agent: None, by: "ann".into() },
             None => provost_engine::RunEvent::Cancel { agent: None, by: "ann".into() },
         };
-        home.post(RUN.into(), Event::Run(event), None).await.unwrap();
+        backend.post(RUN.into(), Event::Run(event), None).await.unwrap();
     };
     let began = Instant::now();
     let both = async { tokio::join!(stage.run.run(&cancel), stop) };
-    let (outcome, ()) = timeout(DEADLINE, both).await.unwrap_or_else(|_| panic!("{:?} holds it", E::MOMENT));
+    let (outcome, ()) = timeout(DEADLINE, both).await.unwrap_or_else(|_| panic!("{:?} holds it", E::POINT));
     let outcome = outcome.unwrap();
     let expected = match pause {
         Some(()) => Outcome::Paused { why: PauseReason::Asked { by: "ann".into() } },
         None => Outcome::Cancelled { by: "ann".into() },
     };
-    assert_eq!(outcome, expected, "{:?}", E::MOMENT);
-    assert!(began.elapsed() < Duration::from_secs(1), "{:?} holds it for {:?}", E::MOMENT, began.elapsed());
+    assert_eq!(outcome, expected, "{:?}", E::POINT);
+    assert!(began.elapsed() < Duration::from_secs(1), "{:?} holds it for {:?}", E::POINT, began.elapsed());
     stage.is_lawful(&outcome).await;
 }
 
@@ -354,10 +354,10 @@ async fn a_pause_wins_over_every_hook_that_hangs() {
 #[tokio::test]
 async fn a_cancel_while_somebody_is_asked_withdraws_the_question() {
     let mut stage = Bench::new(TWO).asking().start().await;
-    let (home, cancel) = (stage.home.clone(), CancellationToken::new());
+    let (backend, cancel) = (stage.backend.clone(), CancellationToken::new());
     let stop = async {
         loop {
-            let log = home.read(SESSION.into(), Seq::START, 1_000).await.unwrap();
+            let log = backend.read(SESSION.into(), Seq::START, 1_000).await.unwrap();
             let asked =
                 log.iter().filter(|record| matches!(record.entry, Entry::ApprovalRequested(_))).count();
             if asked == 2 {
@@ -366,7 +366,7 @@ async fn a_cancel_while_somebody_is_asked_withdraws_the_question() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         let event = provost_engine::RunEvent::Cancel { agent: None, by: "ann".into() };
-        home.post(RUN.into(), Event::Run(event), None).await.unwrap();
+        backend.post(RUN.into(), Event::Run(event), None).await.unwrap();
     };
     let (outcome, ()) =
         timeout(DEADLINE, async { tokio::join!(stage.run.run(&cancel), stop) }).await.unwrap();
@@ -387,9 +387,9 @@ async fn a_second_cancel_does_not_wait_for_the_last_hooks() {
     let mut stage = Bench::new(script).with::<OnAbort>(options, Hangs(asked)).start().await;
     stage.until(|record| matches!(record.entry, Entry::ToolStarted(_)).then_some(())).await;
     let cancel = || provost_engine::RunEvent::Cancel { agent: None, by: "ann".into() };
-    stage.home.post(RUN.into(), Event::Run(cancel()), None).await.unwrap();
+    stage.backend.post(RUN.into(), Event::Run(cancel()), None).await.unwrap();
     is_asked.recv().await.unwrap();
-    stage.home.post(RUN.into(), Event::Run(cancel()), None).await.unwrap();
+    stage.backend.post(RUN.into(), Event::Run(cancel()), None).await.unwrap();
     let token = CancellationToken::new();
     let outcome = timeout(Duration::from_secs(1), stage.run.run(&token)).await.expect("it ends").unwrap();
     assert_eq!(outcome, Outcome::Cancelled { by: "ann".into() });

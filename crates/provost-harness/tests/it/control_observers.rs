@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use provost_event::Outcome;
 use provost_harness::{
-    Observed, Observer, ObserverError, ObserverOptions, ObserverReport, ObserverState, Observers,
+    Observer, ObserverError, ObserverEvent, ObserverOptions, ObserverReport, ObserverState, Observers,
     observe_with,
 };
 use tokio_util::sync::CancellationToken;
@@ -26,7 +26,7 @@ struct Waits;
 
 #[async_trait]
 impl Observer for Waits {
-    async fn observe(&mut self, _: &Arc<Observed>) -> Result<(), ObserverError> {
+    async fn observe(&mut self, _: &Arc<ObserverEvent>) -> Result<(), ObserverError> {
         std::future::pending().await
     }
 }
@@ -35,7 +35,7 @@ struct HangsAtTheEnd;
 
 #[async_trait]
 impl Observer for HangsAtTheEnd {
-    async fn observe(&mut self, _: &Arc<Observed>) -> Result<(), ObserverError> {
+    async fn observe(&mut self, _: &Arc<ObserverEvent>) -> Result<(), ObserverError> {
         Ok(())
     }
 
@@ -46,7 +46,7 @@ impl Observer for HangsAtTheEnd {
 
 /// Runs the long script; its duration, and the statistics of each observer.
 async fn watched(observers: Observers) -> (Duration, Vec<ObserverReport>) {
-    let (harness, _home) = harness(&long_script(), observers);
+    let (harness, _backend) = harness(&long_script(), observers);
     let mut policy = policy();
     policy.agent.limits.turns_max = 100;
     policy.agent.limits.stuck_turns = 0;

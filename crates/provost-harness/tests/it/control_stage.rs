@@ -14,11 +14,11 @@ use provost_event::{
 };
 use provost_harness::hooks::*;
 use provost_harness::{
-    AgentHarness, Clock, DeltaSink, Harness, HarnessDeps, Home, HookPrograms, Model, ModelRequest, Models,
-    Part, SystemClock, Tool, ToolContext, ToolOutput, Toolbox,
+    AgentHarness, Backend, Clock, DeltaSink, Harness, HarnessDeps, HookPrograms, Model, ModelRequest, Models,
+    Part, SystemClock, Tool, ToolContext, ToolOutput, ToolRegistry,
 };
 use provost_llm::ScriptedModel;
-use provost_store::{LocalHome, MemoryStore};
+use provost_store::{EmbeddedBackend, MemoryStore};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -113,7 +113,7 @@ pub(crate) struct Bench {
 /// A run, its model's recorded requests and its tool's number of calls.
 pub(crate) struct Stage {
     pub(crate) run: Harness,
-    pub(crate) home: Arc<LocalHome>,
+    pub(crate) backend: Arc<EmbeddedBackend>,
     pub(crate) tape: Tape,
     pub(crate) called: Arc<AtomicU32>,
 }
@@ -141,22 +141,25 @@ impl Bench {
     }
 
     pub(crate) fn asking(mut self) -> Self {
-        self.permissions.otherwise = Permission::Ask;
+        self.permissions.default = Permission::Ask;
         self
     }
 
     pub(crate) async fn start(self) -> Stage {
-        let home = Arc::new(LocalHome::new(MemoryStore::new(), self.clock.clone()).unwrap());
-        self.start_at(home).await
+        let backend = Arc::new(EmbeddedBackend::new(MemoryStore::new(), self.clock.clone()).unwrap());
+        self.start_at(backend).await
     }
 
-    pub(crate) async fn start_at(self, home: Arc<LocalHome>) -> Stage {
-        let (harness, tape, called, policy) = self.harness(home.clone());
+    pub(crate) async fn start_at(self, backend: Arc<EmbeddedBackend>) -> Stage {
+        let (harness, tape, called, policy) = self.harness(backend.clone());
         let run = harness.start(RUN, "the goal", policy).await.unwrap();
-        Stage { run, home, tape, called }
+        Stage { run, backend, tape, called }
     }
 
-    pub(crate) fn harness(self, home: Arc<LocalHome>) -> (AgentHarness, Tape, Arc<AtomicU32>, RunPolicy) {
+    pub(crate) fn harness(
+        self,
+        backend: Arc<EmbeddedBackend>,
+    ) -> (AgentHarness, Tape, Arc<AtomicU32>, RunPolicy) {
         let (tape, called) = (Tape::default(), Arc::new(AtomicU32::new(0)));
         let model =
             Tapped { model: ScriptedModel::parse(&self.script, "script").unwrap(), tape: tape.clone() };
@@ -174,9 +177,9 @@ impl Bench {
             hooks: self.hooks.freeze().unwrap(),
             clock: self.clock,
             ..HarnessDeps::new(
-                home,
+                backend,
                 Models::new().with("script:test", Arc::new(model)),
-                Toolbox::new().with(tool),
+                ToolRegistry::new().with(tool),
             )
         };
         if let Some(programs) = self.programs {
@@ -198,7 +201,7 @@ impl Stage {
     }
 
     pub(crate) async fn log(&self) -> Vec<Arc<Record>> {
-        self.home.read(SESSION.into(), Seq::START, 10_000).await.unwrap()
+        self.backend.read(SESSION.into(), Seq::START, 10_000).await.unwrap()
     }
 
     pub(crate) async fn until<T>(&self, found: impl Fn(&Record) -> Option<T>) -> T {

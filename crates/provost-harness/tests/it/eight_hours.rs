@@ -14,11 +14,11 @@ use provost_event::{
     TroubleCause,
 };
 use provost_harness::{
-    AgentHarness, Clock as _, DeltaSink, HarnessDeps, Home, Model, ModelRequest, Models, SimulatedClock,
-    SystemClock, Tool, ToolContext, ToolOutput, Toolbox, read_actor,
+    AgentHarness, Backend, Clock as _, DeltaSink, HarnessDeps, Model, ModelRequest, Models, SimulatedClock,
+    SystemClock, Tool, ToolContext, ToolOutput, ToolRegistry, read_actor,
 };
 use provost_llm::{ModelLimits, Provider, ProviderModel, ProviderOptions, WireFormat};
-use provost_store::{LocalHome, MemoryStore};
+use provost_store::{EmbeddedBackend, MemoryStore};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -219,12 +219,12 @@ async fn a_night_in_which_the_provider_fails_in_every_way_ends_with_the_work_don
     let (model, _) = provider(&clock, step, &mut tasks).await;
     let did = Arc::new(Mutex::new(Vec::new()));
     let work = Work { spec: work_spec(), clock: clock.clone(), done: did.clone() };
-    let home = Arc::new(LocalHome::new(MemoryStore::new(), clock.clone()).expect("a home"));
+    let backend = Arc::new(EmbeddedBackend::new(MemoryStore::new(), clock.clone()).expect("a backend"));
     let models = Models::new().with("anthropic/claude-test", Arc::new(model));
-    let tools = Toolbox::new().with(work);
+    let tools = ToolRegistry::new().with(work);
     let harness = AgentHarness::new(HarnessDeps {
         clock: clock.clone(),
-        ..HarnessDeps::new(home.clone(), models, tools)
+        ..HarnessDeps::new(backend.clone(), models, tools)
     });
     let mut policy = policy();
     policy.agent.tools = vec![work_spec()];
@@ -252,14 +252,14 @@ async fn a_night_in_which_the_provider_fails_in_every_way_ends_with_the_work_don
     let did = did.lock().expect("what is done").clone();
     let each_once = (0..did.len()).map(|step| format!("{{\"step\":{step}}}")).collect::<Vec<_>>();
     assert_eq!(did, each_once);
-    let Actor::Run(state) = read_actor(&*home, id.into()).await.expect("a run") else { panic!("no run") };
+    let Actor::Run(state) = read_actor(&*backend, id.into()).await.expect("a run") else { panic!("no run") };
     let worked_ms = state.active_ms();
     let steps_ms = did.len() as u64 * STEP_MS;
     assert!(
         worked_ms >= steps_ms && worked_ms < steps_ms + HOUR_MS,
         "worked {worked_ms} of {night_ms}, {steps_ms} in steps"
     );
-    let records = home.read(SessionId::root(id).into(), Seq::START, 10_000).await.expect("a log");
+    let records = backend.read(SessionId::root(id).into(), Seq::START, 10_000).await.expect("a log");
     let answers = records.iter().filter(|record| matches!(record.entry, Entry::AssistantMessage(_))).count();
     assert_eq!(answers, did.len() + 1);
     assert!(did.len() >= 8, "{did:?}");

@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use provost_event::{
-    Access, AgentPolicy, Budget, Entry, Json, ModelPolicy, Outcome, Pace, Record, RunId, RunPolicy, Seq,
-    SessionId, StopHookPolicy, StopHookVerdict, ToolFinished, ToolSpec, ToolStatus,
+    Access, AgentPolicy, Budget, Entry, Json, ModelPolicy, Outcome, Record, RunId, RunPolicy, Seq, SessionId,
+    StepMode, StopHookPolicy, StopHookVerdict, ToolFinished, ToolSpec, ToolStatus,
 };
 use provost_harness::{
-    AgentHarness, Blobs, HarnessCallback, HarnessDeps, HarnessError, Home, HomeError, Models,
-    StopHookContext, StopHookHandler, SystemClock, Tool, ToolContext, ToolOutput, Toolbox, TurnState,
+    AgentHarness, Backend, BackendError, Blobs, HarnessCallback, HarnessDeps, HarnessError, Models,
+    StopHookContext, StopHookHandler, SystemClock, Tool, ToolContext, ToolOutput, ToolRegistry, TurnState,
 };
 use provost_llm::ScriptedModel;
-use provost_store::{LocalHome, MemoryStore};
+use provost_store::{EmbeddedBackend, MemoryStore};
 use tokio::sync::Barrier;
 use tokio_util::sync::CancellationToken;
 
@@ -82,10 +82,10 @@ impl HarnessCallback for Seen {
 struct Scene {
     store: MemoryStore,
     script: String,
-    tools: Toolbox,
+    tools: ToolRegistry,
     hooks: Vec<Arc<dyn StopHookHandler>>,
     seen: Arc<Seen>,
-    pace: Pace,
+    step_mode: StepMode,
     workspace: tempfile::TempDir,
 }
 
@@ -94,10 +94,10 @@ impl Scene {
         Self {
             store: MemoryStore::new(),
             script: script.to_owned(),
-            tools: Toolbox::new(),
+            tools: ToolRegistry::new(),
             hooks: Vec::new(),
             seen: Arc::default(),
-            pace: Pace::Free,
+            step_mode: StepMode::Free,
             workspace: tempfile::tempdir().expect("a folder"),
         }
     }
@@ -108,21 +108,21 @@ impl Scene {
     }
 
     /// A harness in a separate process, as far as the store can tell.
-    fn harness(&self) -> (AgentHarness, Arc<LocalHome>) {
+    fn harness(&self) -> (AgentHarness, Arc<EmbeddedBackend>) {
         let clock = Arc::new(SystemClock);
-        let home = Arc::new(LocalHome::new(self.store.clone(), clock.clone()).expect("a home"));
+        let backend = Arc::new(EmbeddedBackend::new(self.store.clone(), clock.clone()).expect("a backend"));
         let model = ScriptedModel::parse(&self.script, "script").expect("a script");
         let harness = AgentHarness::new(HarnessDeps {
             stop_hooks: self.hooks.clone(),
             callback: self.seen.clone(),
             clock,
             ..HarnessDeps::new(
-                home.clone(),
+                backend.clone(),
                 Models::new().with("script:test", Arc::new(model)),
                 self.tools.clone(),
             )
         });
-        (harness, home)
+        (harness, backend)
     }
 
     fn policy(&self) -> RunPolicy {
@@ -138,21 +138,21 @@ impl Scene {
                 system_prompt: "be good".into(),
                 tools: self.tools.specs(),
                 stop_hooks: self.hooks.iter().map(hook).collect(),
-                pace: self.pace,
+                step_mode: self.step_mode,
                 ..AgentPolicy::new(ModelPolicy::new("script:test", 1_000), self.workspace.path().to_owned())
             })
         }
     }
 
     async fn run(&self) -> Outcome {
-        let (harness, _home) = self.harness();
+        let (harness, _backend) = self.harness();
         let mut run = harness.start(RUN, "the goal", self.policy()).await.expect("it starts");
         run.run(&CancellationToken::new()).await.expect("it ends")
     }
 
     async fn finished(&self) -> Vec<ToolFinished> {
-        let (_, home) = self.harness();
-        let records = home.read(SessionId::root(RUN).into(), Seq::START, 1_000).await.expect("a log");
+        let (_, backend) = self.harness();
+        let records = backend.read(SessionId::root(RUN).into(), Seq::START, 1_000).await.expect("a log");
         let result = |record: &Arc<Record>| match &record.entry {
             Entry::ToolFinished(finished) => Some(finished.clone()),
             _ => None,
@@ -221,8 +221,8 @@ async fn a_long_output_is_cut_in_the_middle_and_kept_whole() {
         finished.output
     );
     let whole = finished.whole.expect("it is kept");
-    let (_, home) = scene.harness();
-    let body = home.get_blob(&whole).await.expect("readable").expect("there");
+    let (_, backend) = scene.harness();
+    let body = backend.get_blob(&whole).await.expect("readable").expect("there");
     assert_eq!(body.len(), 1_008);
 }
 
@@ -257,15 +257,15 @@ async fn a_callback_sees_everything_and_cannot_hurt() {
 async fn a_stepped_run_takes_one_turn_at_a_time() {
     let mut scene = Scene::new("answers: [{tools: [{act: {n: 1}}]}, {tools: [{act: {n: 2}}]}, {text: done}]")
         .tool(made("act", Access::Reads, |_, _| async { ToolOutput::ok("x") }));
-    scene.pace = Pace::Stepped;
-    let (harness, _home) = scene.harness();
+    scene.step_mode = StepMode::Stepped;
+    let (harness, _backend) = scene.harness();
     let cancel = CancellationToken::new();
     let mut run = harness.start(RUN, "the goal", scene.policy()).await.expect("it starts");
     assert_eq!(run.run_turn(&cancel).await.expect("a turn"), TurnState::Continue);
     assert_eq!(scene.finished().await.len(), 1, "the second turn waits to be asked for");
     drop(run);
     // Another process continues where this one stopped.
-    let (harness, _home) = scene.harness();
+    let (harness, _backend) = scene.harness();
     let mut run = open_when_free(&harness, RUN).await;
     assert_eq!(run.run_turn(&cancel).await.expect("a turn"), TurnState::Continue);
     let done = TurnState::Done(Outcome::UNVERIFIED);
@@ -279,7 +279,9 @@ pub(crate) async fn open_when_free(harness: &AgentHarness, run: RunId) -> provos
     loop {
         match harness.open(run).await {
             Ok(run) => return run,
-            Err(HarnessError::Home(HomeError::Held { .. })) if tokio::time::Instant::now() < deadline => {
+            Err(HarnessError::Backend(BackendError::Held { .. }))
+                if tokio::time::Instant::now() < deadline =>
+            {
                 tokio::task::yield_now().await;
             }
             Err(error) => panic!("{error}"),
@@ -293,10 +295,10 @@ async fn a_second_worker_is_told_who_has_the_run() {
         context.cancel.cancelled().await;
         ToolOutput::ok("x")
     }));
-    let (one, _home) = scene.harness();
+    let (one, _backend) = scene.harness();
     let _run = one.start(RUN, "the goal", scene.policy()).await.expect("it starts");
-    let (two, _home) = scene.harness();
-    let Err(HarnessError::Home(HomeError::Held { run, by })) = two.open(RUN).await else {
+    let (two, _backend) = scene.harness();
+    let Err(HarnessError::Backend(BackendError::Held { run, by })) = two.open(RUN).await else {
         panic!("two have it")
     };
     assert_eq!(run, RUN);
@@ -310,16 +312,16 @@ async fn cancelling_pauses_and_resume_goes_on_in_the_same_log() {
             context.cancel.cancelled().await;
             ToolOutput::ok("x")
         }));
-    let (harness, home) = scene.harness();
+    let (harness, backend) = scene.harness();
     let mut run = harness.start(RUN, "the goal", scene.policy()).await.expect("it starts");
     let cancel = CancellationToken::new();
     cancel.cancel();
-    let outcome = run.run(&cancel).await.expect("it rests");
+    let outcome = run.run(&cancel).await.expect("it is suspended");
     assert_eq!(outcome.to_string(), "paused by the embedding program");
     run.resume("me", Budget::default(), None).await.expect("it goes on");
     let outcome = run.run(&CancellationToken::new()).await.expect("it ends");
     assert_eq!(outcome, Outcome::UNVERIFIED);
-    let records = home.read(RUN.into(), Seq::START, 100).await.expect("a log");
+    let records = backend.read(RUN.into(), Seq::START, 100).await.expect("a log");
     assert!(records.iter().any(|record| matches!(record.entry, Entry::Resumed(_))));
 }
 
@@ -360,10 +362,13 @@ async fn a_money_budget_without_a_price_is_refused() {
     let scene = Scene::new(ONE_CALL);
     let mut policy = scene.policy();
     policy.budget.money = Some(provost_event::MicroDollars(1));
-    let (harness, home) = scene.harness();
+    let (harness, backend) = scene.harness();
     let refused = harness.start(RUN, "the goal", policy).await;
     assert!(matches!(refused, Err(HarnessError::UnknownPrice { .. })));
-    assert!(home.read(RUN.into(), Seq::START, 1).await.expect("readable").is_empty(), "nothing has started");
+    assert!(
+        backend.read(RUN.into(), Seq::START, 1).await.expect("readable").is_empty(),
+        "nothing has started"
+    );
 }
 
 #[tokio::test]
@@ -373,11 +378,11 @@ async fn one_that_comes_late_does_not_take_another_s_end_for_its_own_work() {
             context.cancel.cancelled().await;
             ToolOutput::ok("x")
         }));
-    let (one, _home) = scene.harness();
+    let (one, _backend) = scene.harness();
     let mut first = one.start(RUN, "the goal", scene.policy()).await.expect("it starts");
     let cancelled = CancellationToken::new();
     cancelled.cancel();
-    first.run(&cancelled).await.expect("it rests");
+    first.run(&cancelled).await.expect("it is suspended");
     drop(first);
     let mut second = open_when_free(&one, RUN).await;
     second.resume("me", Budget::default(), None).await.expect("it goes on");
@@ -393,7 +398,7 @@ async fn one_that_comes_late_does_not_take_another_s_end_for_its_own_work() {
 #[tokio::test]
 async fn a_run_can_be_handed_to_a_task_of_its_own() {
     let scene = Scene::new("answers: [{text: done}]");
-    let (harness, _home) = scene.harness();
+    let (harness, _backend) = scene.harness();
     let mut run = harness.start(RUN, "the goal", scene.policy()).await.expect("it starts");
     let task = tokio::spawn(async move { run.run(&CancellationToken::new()).await });
     let outcome = task.await.expect("the task").expect("it ends");

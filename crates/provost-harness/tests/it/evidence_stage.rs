@@ -12,14 +12,14 @@ use futures::stream::BoxStream;
 use provost_engine::{Answer, Event, judged_spawn_tool};
 use provost_event::{
     ActorKey, AgentPolicy, BlobId, Block, CallId, GoalPolicy, Json, Limits, ModelFailure, ModelPolicy,
-    Outcome, Pace, Purpose, Record, RunId, RunPolicy, Seq, SessionId, StopHookPolicy, StopReason, ToolCall,
-    Usage,
+    Outcome, Purpose, Record, RunId, RunPolicy, Seq, SessionId, StepMode, StopHookPolicy, StopReason,
+    ToolCall, Usage,
 };
 use provost_harness::{
-    AgentHarness, Blobs, DeltaSink, Executor, HarnessDeps, Home, HomeError, Model, ModelRequest, Models,
-    Part, Posted, Redactor, RunQuery, RunSummary, Serving, SystemClock, Toolbox,
+    AgentHarness, Backend, BackendError, Blobs, DeltaSink, Executor, HarnessDeps, Model, ModelRequest,
+    Models, Part, Posted, Redactor, RunLease, RunQuery, RunSummary, SystemClock, ToolRegistry,
 };
-use provost_store::{LocalHome, MemoryStore};
+use provost_store::{EmbeddedBackend, MemoryStore};
 use provost_tools::{EditFile, Shell, UpdatePlan, WriteFile};
 use secrecy::SecretString;
 use serde_json::{Value, json};
@@ -56,7 +56,7 @@ impl<F: Fn(u32, u32) -> Line + Send + Sync> Model for Agent<F> {
     ) -> Result<Answer, ModelFailure> {
         self.read.store(0, Ordering::SeqCst);
         let (text, calls) = match request.purpose {
-            Purpose::WrapUp => ("I was not done, but the condition is met.".to_owned(), Vec::new()),
+            Purpose::FinalSummary => ("I was not done, but the condition is met.".to_owned(), Vec::new()),
             _ => (self.line)(request.session.agent, request.answers_before),
         };
         let stop = if calls.is_empty() { StopReason::EndTurn } else { StopReason::ToolUse };
@@ -105,48 +105,48 @@ impl Model for Judge {
 
 /// A backend that counts the entries read.
 struct Counted {
-    home: LocalHome,
+    backend: EmbeddedBackend,
     read: Arc<AtomicUsize>,
 }
 
 #[async_trait]
 impl Blobs for Counted {
-    async fn put_blob(&self, body: Vec<u8>) -> Result<BlobId, HomeError> {
-        self.home.put_blob(body).await
+    async fn put_blob(&self, body: Vec<u8>) -> Result<BlobId, BackendError> {
+        self.backend.put_blob(body).await
     }
 
-    async fn get_blob(&self, id: &BlobId) -> Result<Option<Vec<u8>>, HomeError> {
-        self.home.get_blob(id).await
+    async fn get_blob(&self, id: &BlobId) -> Result<Option<Vec<u8>>, BackendError> {
+        self.backend.get_blob(id).await
     }
 }
 
 #[async_trait]
-impl Home for Counted {
-    async fn post(&self, key: ActorKey, event: Event, dedup: Option<&str>) -> Result<Posted, HomeError> {
-        self.home.post(key, event, dedup).await
+impl Backend for Counted {
+    async fn post(&self, key: ActorKey, event: Event, dedup: Option<&str>) -> Result<Posted, BackendError> {
+        self.backend.post(key, event, dedup).await
     }
 
-    async fn read(&self, key: ActorKey, after: Seq, max: usize) -> Result<Vec<Arc<Record>>, HomeError> {
-        let records = self.home.read(key, after, max).await?;
+    async fn read(&self, key: ActorKey, after: Seq, max: usize) -> Result<Vec<Arc<Record>>, BackendError> {
+        let records = self.backend.read(key, after, max).await?;
         self.read.fetch_add(records.len(), Ordering::SeqCst);
         Ok(records)
     }
 
-    async fn newest_snapshot(&self, key: ActorKey) -> Result<Option<Arc<Record>>, HomeError> {
+    async fn newest_snapshot(&self, key: ActorKey) -> Result<Option<Arc<Record>>, BackendError> {
         self.read.fetch_add(1, Ordering::SeqCst);
-        self.home.newest_snapshot(key).await
+        self.backend.newest_snapshot(key).await
     }
 
-    async fn list(&self, query: RunQuery) -> Result<Vec<RunSummary>, HomeError> {
-        self.home.list(query).await
+    async fn list(&self, query: RunQuery) -> Result<Vec<RunSummary>, BackendError> {
+        self.backend.list(query).await
     }
 
-    async fn actors(&self, run: RunId) -> Result<Vec<ActorKey>, HomeError> {
-        self.home.actors(run).await
+    async fn actors(&self, run: RunId) -> Result<Vec<ActorKey>, BackendError> {
+        self.backend.actors(run).await
     }
 
-    fn subscribe(&self, key: ActorKey, after: Seq) -> BoxStream<'static, Result<Arc<Record>, HomeError>> {
-        self.home.subscribe(key, after)
+    fn subscribe(&self, key: ActorKey, after: Seq) -> BoxStream<'static, Result<Arc<Record>, BackendError>> {
+        self.backend.subscribe(key, after)
     }
 
     async fn serve(
@@ -154,8 +154,8 @@ impl Home for Counted {
         run: RunId,
         executor: Arc<dyn Executor>,
         stop: CancellationToken,
-    ) -> Result<Box<dyn Serving>, HomeError> {
-        self.home.serve(run, executor, stop).await
+    ) -> Result<Box<dyn RunLease>, BackendError> {
+        self.backend.serve(run, executor, stop).await
     }
 }
 
@@ -211,7 +211,7 @@ impl Stage {
         self
     }
 
-    fn policy(&self, tools: &Toolbox) -> RunPolicy {
+    fn policy(&self, tools: &ToolRegistry) -> RunPolicy {
         let mut tools = tools.specs();
         tools.extend(self.trees.is_some().then(judged_spawn_tool));
         RunPolicy {
@@ -222,7 +222,7 @@ impl Stage {
                 tools,
                 limits: self.limits,
                 stop_hooks: self.stop_hooks.clone(), // Messages before the agent's start are part of its first turn.
-                pace: if self.said.is_empty() { Pace::Free } else { Pace::Stepped },
+                step_mode: if self.said.is_empty() { StepMode::Free } else { StepMode::Stepped },
                 ..AgentPolicy::new(ModelPolicy::new("agent", 1_000), self.path().to_owned())
             })
         }
@@ -239,13 +239,13 @@ impl Stage {
 
     pub(crate) async fn runs(&self, line: impl Fn(u32, u32) -> Line + Send + Sync + 'static) -> Played {
         let read = Arc::new(AtomicUsize::new(0));
-        let home = LocalHome::new(MemoryStore::new(), Arc::new(SystemClock)).unwrap();
-        let home = Arc::new(Counted { home, read: read.clone() });
-        let log = home.clone();
+        let backend = EmbeddedBackend::new(MemoryStore::new(), Arc::new(SystemClock)).unwrap();
+        let backend = Arc::new(Counted { backend, read: read.clone() });
+        let log = backend.clone();
         let judge = Arc::new(Judge { read: read.clone(), ..Judge::default() });
         let agent = Arc::new(Agent { line, read });
         let models = Models::new().with("agent", agent).with("judge", judge.clone());
-        let tools = Toolbox::new()
+        let tools = ToolRegistry::new()
             .with(Shell::new())
             .with(WriteFile::new())
             .with(EditFile::new())
@@ -253,7 +253,7 @@ impl Stage {
         let policy = self.policy(&tools);
         let deps = HarnessDeps {
             redactor: Arc::new(Redactor::new(self.secrets.clone())),
-            ..HarnessDeps::new(home, models, tools)
+            ..HarnessDeps::new(backend, models, tools)
         };
         let mut run =
             AgentHarness::new(deps).start(RUN, "Make greeting.txt say hello.", policy).await.unwrap();

@@ -13,10 +13,10 @@ use provost_event::{
     SessionId, StopHookPolicy, StopReason, TerminalEvent, TerminalNoted, ToolCall, Usage, WindowSize,
 };
 use provost_harness::{
-    AgentHarness, Exchange, ExternalAgents, Harness, HarnessDeps, Home, Models, Prompt, SystemClock,
-    ToolOutput, Toolbox, consent_tools, read_actor,
+    AgentHarness, Backend, Exchange, ExternalAgents, Harness, HarnessDeps, Models, Prompt, SystemClock,
+    ToolOutput, ToolRegistry, consent_tools, read_actor,
 };
-use provost_store::{LocalHome, SqliteStore};
+use provost_store::{EmbeddedBackend, SqliteStore};
 use tempfile::TempDir;
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -166,27 +166,27 @@ impl Stage {
         let mut agent = AgentPolicy {
             external: Some(Box::new(external)),
             tools: consent_tools(),
-            permissions: PermissionPolicy { otherwise: Permission::Ask, ..PermissionPolicy::default() },
+            permissions: PermissionPolicy { default: Permission::Ask, ..PermissionPolicy::default() },
             ..AgentPolicy::new(ModelPolicy::new("external/played", 1), self.folder.path().join("work"))
         };
         change(&mut agent);
         RunPolicy::new(agent)
     }
 
-    fn home(&self) -> Arc<LocalHome> {
+    fn backend(&self) -> Arc<EmbeddedBackend> {
         let store = SqliteStore::open(self.folder.path().join("provost.db")).unwrap();
-        Arc::new(LocalHome::new(store, Arc::new(SystemClock)).unwrap())
+        Arc::new(EmbeddedBackend::new(store, Arc::new(SystemClock)).unwrap())
     }
 
-    fn harness(&self, home: &Arc<LocalHome>) -> AgentHarness {
+    fn harness(&self, backend: &Arc<EmbeddedBackend>) -> AgentHarness {
         AgentHarness::new(HarnessDeps {
             external: Arc::new(self.play.clone()),
-            ..HarnessDeps::new(home.clone(), Models::new(), Toolbox::new())
+            ..HarnessDeps::new(backend.clone(), Models::new(), ToolRegistry::new())
         })
     }
 
-    async fn start(&self, home: &Arc<LocalHome>, policy: RunPolicy) -> Harness {
-        self.harness(home).start(RUN, "make it", policy).await.unwrap()
+    async fn start(&self, backend: &Arc<EmbeddedBackend>, policy: RunPolicy) -> Harness {
+        self.harness(backend).start(RUN, "make it", policy).await.unwrap()
     }
 
     fn seen(&self) -> Vec<String> {
@@ -198,11 +198,11 @@ async fn finish(mut run: Harness) -> Outcome {
     timeout(DEADLINE, run.run(&CancellationToken::new())).await.expect("in time").unwrap()
 }
 
-async fn kinds(home: &Arc<LocalHome>) -> Vec<&'static str> {
+async fn kinds(backend: &Arc<EmbeddedBackend>) -> Vec<&'static str> {
     let mut records = Vec::new();
     let mut after = provost_event::Seq::START;
     loop {
-        let page = home.read(ROOT.into(), after, 1_000).await.unwrap();
+        let page = backend.read(ROOT.into(), after, 1_000).await.unwrap();
         let Some(last) = page.last() else { break };
         after = last.seq;
         records.extend(page.iter().map(|record| record.entry.kind()));
@@ -213,11 +213,11 @@ async fn kinds(home: &Arc<LocalHome>) -> Vec<&'static str> {
 #[tokio::test]
 async fn a_program_is_told_the_goal_and_ended_before_its_session() {
     let stage = Stage::new([Act::Says("It is made.")]);
-    let home = stage.home();
-    let outcome = finish(stage.start(&home, stage.policy(|_| {})).await).await;
+    let backend = stage.backend();
+    let outcome = finish(stage.start(&backend, stage.policy(|_| {})).await).await;
     assert_eq!(outcome, Outcome::UNVERIFIED);
     assert_eq!(stage.seen(), ["exchange", "told: make it", "closed"]);
-    let kinds = kinds(&home).await;
+    let kinds = kinds(&backend).await;
     let place = |kind: &str| kinds.iter().rposition(|one| *one == kind);
     assert!(place("terminal_ending") < place("terminal_noted") && place("terminal_noted") < place("ended"));
 }
@@ -225,7 +225,7 @@ async fn a_program_is_told_the_goal_and_ended_before_its_session() {
 #[tokio::test]
 async fn a_stop_hook_that_blocks_has_its_reasons_told_to_the_program() {
     let stage = Stage::new([Act::Says("It is made."), Act::Says("Now it is.")]);
-    let home = stage.home();
+    let backend = stage.backend();
     let command = "test -e asked || { touch asked; echo 'the tests fail'; exit 2; }";
     let hook = StopHookPolicy {
         name: "tests".into(),
@@ -234,7 +234,7 @@ async fn a_stop_hook_that_blocks_has_its_reasons_told_to_the_program() {
         on_error: provost_event::OnHookError::Ignore,
     };
     let policy = stage.policy(|agent| agent.stop_hooks.push(hook));
-    let outcome = finish(stage.start(&home, policy).await).await;
+    let outcome = finish(stage.start(&backend, policy).await).await;
     assert_eq!(outcome, Outcome::VERIFIED);
     let seen = stage.seen();
     let [first, goal, second, reasons, closed] = seen.as_slice() else { panic!("{seen:#?}") };
@@ -247,17 +247,17 @@ async fn a_stop_hook_that_blocks_has_its_reasons_told_to_the_program() {
 async fn consent_is_asked_of_whoever_answers_and_given_by_the_driver() {
     for (says_yes, wanted) in [(true, "answered: make test"), (false, "refused: ")] {
         let stage = Stage::new([Act::Asks("make test"), Act::Says("Done.")]);
-        let home = stage.home();
-        let run = stage.start(&home, stage.policy(|_| {})).await;
+        let backend = stage.backend();
+        let run = stage.start(&backend, stage.policy(|_| {})).await;
         let handle = tokio::spawn(finish(run));
-        let asked = asked(&home).await;
+        let asked = asked(&backend).await;
         let answer = if says_yes {
             ApprovalAnswer::Allow { scope: ApprovalScope::Once, pattern: None }
         } else {
             ApprovalAnswer::Deny { reason: "not today".to_owned() }
         };
         let event = provost_engine::SessionEvent::Resolve { asked, answer, by: "a person".into() };
-        home.post(ROOT.into(), event.into(), None).await.unwrap();
+        backend.post(ROOT.into(), event.into(), None).await.unwrap();
         assert_eq!(handle.await.unwrap(), Outcome::UNVERIFIED);
         let seen = stage.seen();
         assert!(seen.iter().any(|line| line.starts_with(wanted)), "{seen:#?}");
@@ -267,9 +267,9 @@ async fn consent_is_asked_of_whoever_answers_and_given_by_the_driver() {
 }
 
 /// The entry of the approval request, once it exists.
-async fn asked(home: &Arc<LocalHome>) -> provost_event::Seq {
+async fn asked(backend: &Arc<EmbeddedBackend>) -> provost_event::Seq {
     use futures::StreamExt as _;
-    let mut records = home.subscribe(ROOT.into(), provost_event::Seq::START);
+    let mut records = backend.subscribe(ROOT.into(), provost_event::Seq::START);
     let asked = async {
         while let Some(record) = records.next().await {
             let record = record.unwrap();
@@ -285,20 +285,20 @@ async fn asked(home: &Arc<LocalHome>) -> provost_event::Seq {
 #[tokio::test]
 async fn a_command_that_the_permissions_deny_is_refused_without_anybody_being_asked() {
     let stage = Stage::new([Act::Asks("rm -rf /"), Act::Says("Then not.")]);
-    let home = stage.home();
+    let backend = stage.backend();
     let policy = stage.policy(|agent| agent.permissions.deny = vec!["shell(rm *)".to_owned()]);
-    let outcome = finish(stage.start(&home, policy).await).await;
+    let outcome = finish(stage.start(&backend, policy).await).await;
     assert_eq!(outcome, Outcome::UNVERIFIED);
     let seen = stage.seen();
     assert!(seen.iter().any(|line| line.starts_with("refused: Not allowed by the permissions")), "{seen:#?}");
-    assert!(!kinds(&home).await.contains(&"approval_requested"));
+    assert!(!kinds(&backend).await.contains(&"approval_requested"));
 }
 
 #[tokio::test]
 async fn what_somebody_says_while_it_waits_is_told_at_once_and_once() {
     let stage = Stage::new([Act::Listens]);
-    let home = stage.home();
-    let run = stage.start(&home, stage.policy(|_| {})).await;
+    let backend = stage.backend();
+    let run = stage.start(&backend, stage.policy(|_| {})).await;
     let said = run.say("be quick", "a person");
     let handle = tokio::spawn(finish(run));
     stage.play.has_seen("told: make it").await;
@@ -310,8 +310,8 @@ async fn what_somebody_says_while_it_waits_is_told_at_once_and_once() {
 #[tokio::test]
 async fn a_pause_stops_the_exchange_and_ends_the_program_and_a_resume_tells_it_nothing_twice() {
     let stage = Stage::new([Act::Hangs, Act::Says("Done.")]);
-    let home = stage.home();
-    let run = stage.start(&home, stage.policy(|_| {})).await;
+    let backend = stage.backend();
+    let run = stage.start(&backend, stage.policy(|_| {})).await;
     let pause = run.pause("a person");
     let handle = tokio::spawn(finish(run));
     stage.play.has_seen("hangs").await;
@@ -320,7 +320,7 @@ async fn a_pause_stops_the_exchange_and_ends_the_program_and_a_resume_tells_it_n
     assert_eq!(stage.seen(), ["exchange", "told: make it", "hangs", "closed"]);
 
     // Another process: its only state is the log.
-    let mut run = stage.harness(&home).open(RUN).await.unwrap();
+    let mut run = stage.harness(&backend).open(RUN).await.unwrap();
     run.resume("a person", Budget::default(), None).await.unwrap();
     assert_eq!(finish(run).await, Outcome::UNVERIFIED);
     assert_eq!(stage.seen()[4..], ["exchange, begun before", "closed"]);
@@ -329,15 +329,15 @@ async fn a_pause_stops_the_exchange_and_ends_the_program_and_a_resume_tells_it_n
 #[tokio::test]
 async fn what_may_have_been_told_before_an_interruption_is_told_with_a_word_about_it() {
     let stage = Stage::new([Act::HangsFirst, Act::Says("Done.")]);
-    let home = stage.home();
-    let run = stage.start(&home, stage.policy(|_| {})).await;
+    let backend = stage.backend();
+    let run = stage.start(&backend, stage.policy(|_| {})).await;
     let pause = run.pause("a person");
     let handle = tokio::spawn(finish(run));
     stage.play.has_seen("hangs").await;
     pause.await.unwrap();
     assert!(matches!(handle.await.unwrap(), Outcome::Paused { .. }));
 
-    let mut run = stage.harness(&home).open(RUN).await.unwrap();
+    let mut run = stage.harness(&backend).open(RUN).await.unwrap();
     run.resume("a person", Budget::default(), None).await.unwrap();
     assert_eq!(finish(run).await, Outcome::UNVERIFIED);
     let seen = stage.seen();
@@ -348,8 +348,8 @@ async fn what_may_have_been_told_before_an_interruption_is_told_with_a_word_abou
 #[tokio::test]
 async fn a_program_that_fails_fails_its_run_in_its_own_words() {
     let stage = Stage::new([Act::Fails(ErrorClass::Program)]);
-    let home = stage.home();
-    let outcome = finish(stage.start(&home, stage.policy(|_| {})).await).await;
+    let backend = stage.backend();
+    let outcome = finish(stage.start(&backend, stage.policy(|_| {})).await).await;
     let message = "played exited with status 3".to_owned();
     assert_eq!(outcome, Outcome::Failed { class: ErrorClass::Program, message });
     assert_eq!(stage.seen().last().map(String::as_str), Some("closed"));
@@ -358,8 +358,8 @@ async fn a_program_that_fails_fails_its_run_in_its_own_words() {
 #[tokio::test]
 async fn a_driver_that_panics_fails_its_run_and_still_ends_the_program() {
     let stage = Stage::new([Act::Panics]);
-    let home = stage.home();
-    let outcome = finish(stage.start(&home, stage.policy(|_| {})).await).await;
+    let backend = stage.backend();
+    let outcome = finish(stage.start(&backend, stage.policy(|_| {})).await).await;
     let Outcome::Failed { class: ErrorClass::Program, message } = outcome else { panic!("{outcome:?}") };
     assert!(message.contains("panicked"), "{message}");
     assert_eq!(stage.seen().last().map(String::as_str), Some("closed"));
@@ -368,11 +368,11 @@ async fn a_driver_that_panics_fails_its_run_and_still_ends_the_program() {
 #[tokio::test]
 async fn what_it_reports_as_spent_is_charged() {
     let stage = Stage::new([Act::Asks("ls"), Act::Says("Done.")]);
-    let home = stage.home();
+    let backend = stage.backend();
     let policy = stage.policy(|agent| agent.permissions = PermissionPolicy::default());
-    let outcome = finish(stage.start(&home, policy).await).await;
+    let outcome = finish(stage.start(&backend, policy).await).await;
     assert_eq!(outcome, Outcome::UNVERIFIED);
-    let provost_engine::Actor::Run(run) = read_actor(&*home, RUN.into()).await.unwrap() else {
+    let provost_engine::Actor::Run(run) = read_actor(&*backend, RUN.into()).await.unwrap() else {
         panic!("a run")
     };
     assert_eq!(run.ledger().tokens, 20);
@@ -381,8 +381,8 @@ async fn what_it_reports_as_spent_is_charged() {
 #[tokio::test]
 async fn a_program_that_remembers_nothing_can_be_told_everything_again() {
     let stage = Stage::new([Act::Hangs, Act::StartsOver, Act::Says("Done.")]);
-    let home = stage.home();
-    let run = stage.start(&home, stage.policy(|_| {})).await;
+    let backend = stage.backend();
+    let run = stage.start(&backend, stage.policy(|_| {})).await;
     let (pause, said) = (run.pause("a person"), run.say("be quick", "a person"));
     let handle = tokio::spawn(finish(run));
     stage.play.has_seen("hangs").await;
@@ -390,7 +390,7 @@ async fn a_program_that_remembers_nothing_can_be_told_everything_again() {
     pause.await.unwrap();
     assert!(matches!(handle.await.unwrap(), Outcome::Paused { .. }));
 
-    let mut run = stage.harness(&home).open(RUN).await.unwrap();
+    let mut run = stage.harness(&backend).open(RUN).await.unwrap();
     run.resume("a person", Budget::default(), None).await.unwrap();
     assert_eq!(finish(run).await, Outcome::UNVERIFIED);
     let seen = stage.seen();

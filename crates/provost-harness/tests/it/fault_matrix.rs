@@ -6,9 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use provost_event::{Budget, Entry, Outcome, PauseReason, RunId, Seq, SessionId, Timestamp, TroubleCause};
-use provost_harness::{AgentHarness, HarnessDeps, Home, Models, SimulatedClock, SystemClock, Toolbox};
+use provost_harness::{
+    AgentHarness, Backend, HarnessDeps, Models, SimulatedClock, SystemClock, ToolRegistry,
+};
 use provost_llm::{ModelLimits, Provider, ProviderModel, ProviderOptions, WireFormat};
-use provost_store::{LocalHome, MemoryStore};
+use provost_store::{EmbeddedBackend, MemoryStore};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
@@ -158,10 +160,12 @@ async fn suspensions(fault: Fault, times: usize) -> Vec<TroubleCause> {
         clock: Arc::new(SystemClock),
     })
     .expect("a client");
-    let home = Arc::new(LocalHome::new(MemoryStore::new(), clock.clone()).expect("a home"));
+    let backend = Arc::new(EmbeddedBackend::new(MemoryStore::new(), clock.clone()).expect("a backend"));
     let models = Models::new().with("anthropic/claude-test", Arc::new(model));
-    let harness =
-        AgentHarness::new(HarnessDeps { clock, ..HarnessDeps::new(home.clone(), models, Toolbox::new()) });
+    let harness = AgentHarness::new(HarnessDeps {
+        clock,
+        ..HarnessDeps::new(backend.clone(), models, ToolRegistry::new())
+    });
     let id = RunId::from_entropy(42);
     let mut run = harness.start(id, "the goal", policy()).await.expect("it starts");
     let mut causes = Vec::new();
@@ -180,7 +184,7 @@ async fn suspensions(fault: Fault, times: usize) -> Vec<TroubleCause> {
             other => panic!("{fault:?} × {times}: {other:?}"),
         }
     }
-    let records = home.read(SessionId::root(id).into(), Seq::START, 10_000).await.expect("a log");
+    let records = backend.read(SessionId::root(id).into(), Seq::START, 10_000).await.expect("a log");
     let answers = records.iter().filter(|record| matches!(record.entry, Entry::AssistantMessage(_)));
     assert_eq!(answers.count(), 1, "nothing is done twice");
     causes

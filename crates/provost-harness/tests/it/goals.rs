@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use expect_test::{Expect, expect};
 use provost_event::{
-    Dimension, Entry, ErrorClass, Exhausted, GoalState, Outcome, Pace, PauseReason, Purpose, RunPolicy,
+    Dimension, Entry, ErrorClass, Exhausted, GoalState, Outcome, PauseReason, Purpose, RunPolicy, StepMode,
     StopHookPolicy,
 };
 use provost_harness::{CostTracker, ObserverOptions, Observers, SimulatedClock, TurnState};
@@ -186,8 +186,8 @@ async fn so_many_rejected_claims_block_the_run_with_the_last_reason_and_a_resume
 #[tokio::test]
 async fn turns_in_which_nothing_moves_pause_the_run_as_stuck() {
     // Alternating calls, so that none is a repeated call.
-    let circle = [act(1), act(2), act(3)].into_iter().cycle().take(40).collect::<Vec<_>>();
-    let stage = Stage::new().agent(circle).judge([yes()]);
+    let cycle = [act(1), act(2), act(3)].into_iter().cycle().take(40).collect::<Vec<_>>();
+    let stage = Stage::new().agent(cycle).judge([yes()]);
     let (mut playing, outcome) = play(
         stage,
         |_| {},
@@ -558,7 +558,7 @@ async fn a_goal_that_is_reached_amid_the_work_ends_it() {
 async fn a_stepped_run_is_done_only_when_its_goal_is_verified() {
     let stage = Stage::new().agent([act(1), act(2), text("It is done.")]).judge([no(), no(), yes()]);
     let stepped = |policy: &mut RunPolicy| {
-        policy.agent.pace = Pace::Stepped;
+        policy.agent.step_mode = StepMode::Stepped;
         policy.agent.goal.as_mut().unwrap().verify_every = Some(2);
     };
     let mut playing = stage.start(stepped).await;
@@ -618,7 +618,7 @@ async fn a_goal_that_is_found_reached_at_a_limit_completes_the_run() {
             the agent answers
             turn 2 ends
             stop: Turn budget of the agent used up: 2 of 2
-            last words
+            final summary
             verify: Limit, turn 2, generation 1
               ask a judge
               judge for generation 1: yes at 0.90
@@ -643,7 +643,7 @@ async fn a_limit_stays_a_limit_where_the_judge_says_no_or_nothing() {
             the agent answers
             turn 2 ends
             stop: Turn budget of the agent used up: 2 of 2
-            last words
+            final summary
             verify: Limit, turn 2, generation 1
               ask a judge
               judge for generation 1: no at 0.80
@@ -664,7 +664,7 @@ async fn a_limit_stays_a_limit_where_the_judge_says_no_or_nothing() {
             the agent answers
             turn 2 ends
             stop: Turn budget of the agent used up: 2 of 2
-            last words
+            final summary
             verify: Limit, turn 2, generation 1
               ask a judge
               judge for generation 1: failed: the provider failed: not now

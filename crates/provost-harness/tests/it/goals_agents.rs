@@ -9,8 +9,8 @@ use provost_event::{
     AgentPolicy, Budget, Entry, GoalPolicy, Isolation, ModelPolicy, Outcome, PauseReason, Priority,
     RunPolicy, Seq, SessionId, SpawnBudget, SubAgentPolicy, ToolStatus,
 };
-use provost_harness::{Clock as _, Home as _, SimulatedClock};
-use provost_store::LocalHome;
+use provost_harness::{Backend as _, Clock as _, SimulatedClock};
+use provost_store::EmbeddedBackend;
 use serde_json::json;
 use tokio::sync::Semaphore;
 
@@ -161,8 +161,8 @@ async fn what_an_agent_asks_of_another_is_judged_as_the_run_has_it() {
         matches!(&results[..], [(ToolStatus::Ok, told)] if told.starts_with("Now my part is done.")),
         "{results:?}"
     );
-    assert_eq!(goal_of(&*playing.home, CHILD).await.condition, "The part is there.");
-    assert_eq!(goal_of(&*playing.home, ROOT).await.condition, "It is there.");
+    assert_eq!(goal_of(&*playing.backend, CHILD).await.condition, "The part is there.");
+    assert_eq!(goal_of(&*playing.backend, ROOT).await.condition, "It is there.");
     assert_eq!(playing.charged().await[JUDGE].0, 3);
     let of_judges = playing.asked().into_iter().filter(|asked| asked.model == JUDGE);
     let about = of_judges.map(|asked| asked.session.agent).collect::<Vec<_>>();
@@ -187,7 +187,7 @@ async fn a_condition_that_nobody_judges_is_refused() {
 /// `amid` runs once the worker is asked to yield.
 async fn preempted(
     judge: [Say; 2],
-    amid: impl AsyncFnOnce(&LocalHome, &SimulatedClock),
+    amid: impl AsyncFnOnce(&EmbeddedBackend, &SimulatedClock),
 ) -> (Playing, String) {
     let gate = Arc::new(Semaphore::new(0));
     let task = json!({ "goal": "Make a part of it." });
@@ -204,12 +204,12 @@ async fn preempted(
             policy.spawn = SpawnBudget { max_agents: 3, allow_preempt: true, ..SpawnBudget::default() };
         })
         .await;
-    let home = playing.home.clone();
+    let backend = playing.backend.clone();
     let meanwhile = async {
         judges_asked(&stage.tape, 1).await;
         gate.add_permits(1);
-        until(&home, CHILD, 1, |entry| matches!(entry, Entry::YieldRequested(_))).await;
-        amid(&home, &clock).await;
+        until(&backend, CHILD, 1, |entry| matches!(entry, Entry::YieldRequested(_))).await;
+        amid(&backend, &clock).await;
     };
     let outcome = playing.goes_while(meanwhile).await;
     let story = told(&playing.log(CHILD).await);
@@ -221,14 +221,14 @@ async fn preempted(
 async fn an_agent_whose_judge_takes_too_long_makes_way_and_is_judged_again() {
     let gate = Arc::new(Semaphore::new(0));
     let slow = Say::Stuck(gate.clone(), Box::new(yes()));
-    let (playing, story) = preempted([slow, yes()], async |home, clock| {
-        let log = home.read(CHILD.into(), Seq::START, 1_000).await.unwrap();
+    let (playing, story) = preempted([slow, yes()], async |backend, clock| {
+        let log = backend.read(CHILD.into(), Seq::START, 1_000).await.unwrap();
         let due = log.iter().find_map(|record| match &record.entry {
             Entry::YieldRequested(wish) => wish.due,
             _ => None,
         });
         clock.advance_ms(due.unwrap().since_ms(clock.now()));
-        until(home, CHILD, 1, |entry| matches!(entry, Entry::Paused(_))).await;
+        until(backend, CHILD, 1, |entry| matches!(entry, Entry::Paused(_))).await;
         gate.add_permits(1);
     })
     .await;
@@ -236,10 +236,10 @@ async fn an_agent_whose_judge_takes_too_long_makes_way_and_is_judged_again() {
         the agent answers
         verify: Claim, turn 1, generation 1
           ask a judge
-        make way
-        make way
+        yield
+        yield
           retry: Interrupted
-        paused: makes way for agent 00000000003b.3
+        paused: yields to agent 00000000003b.3
         resumed: SlotFree
         verify: Claim, turn 1, generation 4
           ask a judge
@@ -261,7 +261,7 @@ async fn a_verdict_that_comes_while_an_agent_is_to_make_way_is_not_asked_for_aga
         the agent answers
         verify: Claim, turn 1, generation 1
           ask a judge
-        make way
+        yield
           judge for generation 1: yes at 0.90
           verdict on turn 1: achieved at 0.90
         turn 1 ends

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use expect_test::{Expect, expect};
 use provost_engine::RunEvent;
 use provost_event::{Budget, Entry, GoalState, Outcome, PauseReason, RunPolicy, Seq};
-use provost_harness::{AgentHarness, Clock as _, Harness, HarnessError, Home, HomeError};
+use provost_harness::{AgentHarness, Backend, BackendError, Clock as _, Harness, HarnessError};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -139,11 +139,11 @@ async fn a_judge_who_does_not_listen_holds_up_a_clear_only_for_a_moment() {
     let deaf = Say::Held(gate.clone(), Box::new(yes()));
     let stage = stage.agent([text("It is done.")]).judge([deaf]);
     let mut playing = stage.start(long).await;
-    let home = playing.home.clone();
+    let backend = playing.backend.clone();
     let meddle = async {
         judges_asked(&stage.tape, 1).await;
-        clear(&home, 0).await;
-        until(&home, ROOT, 1, |entry| matches!(entry, Entry::GoalCleared(_))).await;
+        clear(&backend, 0).await;
+        until(&backend, ROOT, 1, |entry| matches!(entry, Entry::GoalCleared(_))).await;
         // The grace period of the judge, not its timeout.
         clock.advance_to_sleeper_within(TIMEOUT_MS / 2).await;
     };
@@ -166,7 +166,7 @@ async fn a_goal_that_is_cleared_while_the_run_rests_binds_it_no_more() {
     let mut playing = stage.start(|policy| policy.agent.goal.as_mut().unwrap().rounds_max = 1).await;
     assert!(matches!(playing.goes().await, Outcome::Blocked { .. }));
     playing.run.clear_goal(0, "ann").await.unwrap();
-    until(&playing.home, ROOT, 1, |entry| matches!(entry, Entry::GoalCleared(_))).await;
+    until(&playing.backend, ROOT, 1, |entry| matches!(entry, Entry::GoalCleared(_))).await;
     assert_eq!(playing.resumed(None).await, Outcome::UNVERIFIED);
     assert_eq!(playing.charged().await[JUDGE].0, 1);
 }
@@ -195,7 +195,7 @@ async fn claimed(harness: &AgentHarness, stage: &Stage) -> Result<Harness, Harne
         };
         match opened {
             // The previous process is about to release it.
-            Err(HarnessError::Home(HomeError::Held { .. })) => tokio::task::yield_now().await,
+            Err(HarnessError::Backend(BackendError::Held { .. })) => tokio::task::yield_now().await,
             other => return other,
         }
     }
@@ -208,7 +208,7 @@ async fn survives(deaths: &[u32]) -> bool {
     let mut died = Vec::new();
     for dies_after in deaths.iter().map(|commits| Some(*commits)).chain([None]) {
         let store = Mortal::open(&stage.database(), Decisions::default(), dies_after);
-        let (harness, _home) = stage.process(store);
+        let (harness, _backend) = stage.process(store);
         let life = async {
             let mut run = claimed(&harness, &stage).await?;
             run.run(&CancellationToken::new()).await
@@ -224,8 +224,8 @@ async fn survives(deaths: &[u32]) -> bool {
 }
 
 /// Each claim has one verdict, the counters are right, and each answer is charged once.
-async fn is_lawful(home: &dyn Home, deaths: &[u32]) {
-    let log = home.read(ROOT.into(), Seq::START, 10_000).await.unwrap();
+async fn is_lawful(backend: &dyn Backend, deaths: &[u32]) {
+    let log = backend.read(ROOT.into(), Seq::START, 10_000).await.unwrap();
     let story = told(&log);
     let (mut verdicts, mut judged, mut answers, mut lost, mut generation) = (Vec::new(), 0, 0, 0, 0);
     for record in &log {
@@ -249,9 +249,9 @@ async fn is_lawful(home: &dyn Home, deaths: &[u32]) {
     }
     assert_eq!((verdicts.len(), judged, answers), (2, 3, 4), "{deaths:?}:\n{story}");
     assert_eq!(verdicts, [2, 4], "{deaths:?}:\n{story}");
-    let goal = goal_of(home, ROOT).await;
+    let goal = goal_of(backend, ROOT).await;
     assert_eq!((goal.state, goal.rounds, goal.failures), (GoalState::Achieved, 1, 0), "{deaths:?}:\n{story}");
-    let run = home.read(RUN.into(), Seq::START, 10_000).await.unwrap();
+    let run = backend.read(RUN.into(), Seq::START, 10_000).await.unwrap();
     let charged = charged(&run);
     assert_eq!(charged[JUDGE].1, 3 * OF_JUDGE, "{deaths:?}:\n{story}");
     assert_eq!(charged[AGENT].1, 4 * OF_AGENT, "{deaths:?}:\n{story}");

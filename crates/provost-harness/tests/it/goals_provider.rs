@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 
 use expect_test::{Expect, expect};
 use provost_event::{Entry, GoalJudged, Seq};
-use provost_harness::{Home as _, SimulatedClock, SystemClock};
+use provost_harness::{Backend as _, SimulatedClock, SystemClock};
 use provost_llm::{ModelLimits, Provider, ProviderModel, ProviderOptions, WireFormat};
-use provost_store::LocalHome;
+use provost_store::EmbeddedBackend;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
@@ -46,12 +46,12 @@ fn judge_at(listener: &TcpListener) -> Arc<ProviderModel> {
 }
 
 /// Advances the clock to the end of each wait in the log, as it begins.
-async fn wait_out(home: &LocalHome, clock: &SimulatedClock, waits: usize) {
+async fn wait_out(backend: &EmbeddedBackend, clock: &SimulatedClock, waits: usize) {
     for wait in 1..=waits {
         let waits_for =
             |entry: &Entry| matches!(entry, Entry::GoalJudged(GoalJudged { wait_ms: Some(_), .. }));
-        until(home, ROOT, wait, waits_for).await;
-        let log = home.read(ROOT.into(), Seq::START, 1_000).await.unwrap();
+        until(backend, ROOT, wait, waits_for).await;
+        let log = backend.read(ROOT.into(), Seq::START, 1_000).await.unwrap();
         let wait_ms = log.iter().rev().find_map(|record| match &record.entry {
             Entry::GoalJudged(judged) => judged.wait_ms,
             _ => None,
@@ -68,8 +68,8 @@ async fn run(answers: Vec<(String, String)>, waits: usize, expected: Expect) -> 
     let mut tasks = JoinSet::new();
     tasks.spawn(serve(listener, Arc::new(Mutex::new(answers.into()))));
     let mut playing = stage.start(|_| {}).await;
-    let home = playing.home.clone();
-    let outcome = playing.goes_while(wait_out(&home, &clock, waits)).await;
+    let backend = playing.backend.clone();
+    let outcome = playing.goes_while(wait_out(&backend, &clock, waits)).await;
     assert_eq!(outcome, DONE);
     expected.assert_eq(&playing.told().await);
     playing
@@ -166,12 +166,12 @@ async fn a_stream_that_stalls_is_given_up_after_the_judge_s_time() {
     let (begun, has_begun) = oneshot::channel();
     tasks.spawn(stall(listener, begun));
     let mut playing = stage.start(|_| {}).await;
-    let home = playing.home.clone();
+    let backend = playing.backend.clone();
     let pass = async {
         has_begun.await.unwrap();
         // The judge's timeout is the first wait.
         clock.advance_to_next_sleeper().await;
-        wait_out(&home, &clock, 1).await;
+        wait_out(&backend, &clock, 1).await;
     };
     let outcome = playing.goes_while(pass).await;
     assert_eq!(outcome, DONE);

@@ -13,10 +13,11 @@ use provost_event::{
     Seq, SessionId, StopReason, Timestamp, ToolCall, ToolSpec, Usage,
 };
 use provost_harness::{
-    AgentHarness, Clock, DeltaSink, Harness, HarnessDeps, HarnessError, Home, HomeError, Model, ModelRequest,
-    Models, Observers, Part, SimulatedClock, SystemClock, Tool, ToolContext, ToolOutput, Toolbox, read_actor,
+    AgentHarness, Backend, BackendError, Clock, DeltaSink, Harness, HarnessDeps, HarnessError, Model,
+    ModelRequest, Models, Observers, Part, SimulatedClock, SystemClock, Tool, ToolContext, ToolOutput,
+    ToolRegistry, read_actor,
 };
-use provost_store::{LocalHome, SessionStore, SqliteStore};
+use provost_store::{EmbeddedBackend, SessionStore, SqliteStore};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::{Semaphore, watch};
@@ -91,7 +92,7 @@ pub(crate) fn verdict(achieved: bool, confidence: f64) -> Say {
 
 /// A recorded request.
 #[derive(Debug, Clone)]
-pub(crate) struct Asked {
+pub(crate) struct JudgeRequest {
     pub(crate) session: SessionId,
     pub(crate) model: &'static str,
     pub(crate) purpose: Purpose,
@@ -101,7 +102,7 @@ pub(crate) struct Asked {
 }
 
 /// All requests to all models.
-pub(crate) type Tape = watch::Sender<Vec<Asked>>;
+pub(crate) type Tape = watch::Sender<Vec<JudgeRequest>>;
 
 /// Answers with its lines for each agent, the last one forever; agents without lines of their own share the
 /// root's.
@@ -122,7 +123,7 @@ impl Model for Voice {
         cancel: &CancellationToken,
     ) -> Result<Answer, ModelFailure> {
         self.tape.send_modify(|tape| {
-            tape.push(Asked {
+            tape.push(JudgeRequest {
                 session: request.session,
                 model: self.name,
                 purpose: request.purpose,
@@ -136,7 +137,7 @@ impl Model for Voice {
         });
         let say = match request.purpose {
             Purpose::Turn | Purpose::Judge => self.line(request.session.agent, request.answers_before),
-            Purpose::WrapUp => text("So far, so good."),
+            Purpose::FinalSummary => text("So far, so good."),
             Purpose::Summary => text("In short: it was worked on."),
         };
         let mut answer = speak(say, &request, cancel).await?;
@@ -337,8 +338,8 @@ impl Stage {
     }
 
     /// A separate process, as far as the store can tell.
-    pub(crate) fn process(&self, store: impl SessionStore) -> (AgentHarness, Arc<LocalHome>) {
-        let home = Arc::new(LocalHome::new(store, self.clock.clone()).unwrap());
+    pub(crate) fn process(&self, store: impl SessionStore) -> (AgentHarness, Arc<EmbeddedBackend>) {
+        let backend = Arc::new(EmbeddedBackend::new(store, self.clock.clone()).unwrap());
         let mut models = Models::new();
         for (name, lines) in &self.voices {
             let voice = Voice { name, lines: lines.clone(), tape: self.tape.clone(), counts: self.counts };
@@ -347,13 +348,13 @@ impl Stage {
         for (name, model) in &self.others {
             models = models.with(*name, model.clone());
         }
-        let tools = Toolbox::new().with(Act(act_spec()));
+        let tools = ToolRegistry::new().with(Act(act_spec()));
         let deps = HarnessDeps {
             clock: self.clock.clone(),
             observers: self.observers.clone(),
-            ..HarnessDeps::new(home.clone(), models, tools)
+            ..HarnessDeps::new(backend.clone(), models, tools)
         };
-        (AgentHarness::new(deps), home)
+        (AgentHarness::new(deps), backend)
     }
 
     pub(crate) fn store(&self) -> SqliteStore {
@@ -362,36 +363,36 @@ impl Stage {
 
     /// Starts a run whose policy is changed by `change`.
     pub(crate) async fn start(&self, change: impl FnOnce(&mut RunPolicy)) -> Playing {
-        let (harness, home) = self.process(self.store());
+        let (harness, backend) = self.process(self.store());
         let run = harness.start(RUN, "Make it.", self.policy(change)).await.unwrap();
-        Playing { run, home, tape: self.tape.clone(), _folder: self.folder.clone() }
+        Playing { run, backend, tape: self.tape.clone(), _folder: self.folder.clone() }
     }
 
     /// Continues the run in another process, as soon as the previous one has released it.
     pub(crate) async fn open(&self) -> Playing {
-        let (harness, home) = self.process(self.store());
+        let (harness, backend) = self.process(self.store());
         let claim = async {
             loop {
                 match harness.open(RUN).await {
-                    Err(HarnessError::Home(HomeError::Held { .. })) => tokio::task::yield_now().await,
+                    Err(HarnessError::Backend(BackendError::Held { .. })) => tokio::task::yield_now().await,
                     opened => return opened.unwrap(),
                 }
             }
         };
         let run = timeout(DEADLINE, claim).await.expect("the run is let go of");
-        Playing { run, home, tape: self.tape.clone(), _folder: self.folder.clone() }
+        Playing { run, backend, tape: self.tape.clone(), _folder: self.folder.clone() }
     }
 
     /// Another process, which only posts.
-    pub(crate) fn elsewhere(&self) -> Arc<LocalHome> {
-        Arc::new(LocalHome::new(self.store(), self.clock.clone()).unwrap())
+    pub(crate) fn elsewhere(&self) -> Arc<EmbeddedBackend> {
+        Arc::new(EmbeddedBackend::new(self.store(), self.clock.clone()).unwrap())
     }
 }
 
 /// A served run.
 pub(crate) struct Playing {
     pub(crate) run: Harness,
-    pub(crate) home: Arc<LocalHome>,
+    pub(crate) backend: Arc<EmbeddedBackend>,
     tape: Tape,
     /// Keeps the store's folder until the run is dropped.
     _folder: Arc<TempDir>,
@@ -422,7 +423,7 @@ impl Playing {
     }
 
     pub(crate) async fn log(&self, actor: impl Into<ActorKey>) -> Vec<Arc<Record>> {
-        self.home.read(actor.into(), Seq::START, 10_000).await.unwrap()
+        self.backend.read(actor.into(), Seq::START, 10_000).await.unwrap()
     }
 
     pub(crate) async fn told(&self) -> String {
@@ -431,14 +432,14 @@ impl Playing {
 
     async fn told_of_all(&self) -> String {
         let mut all = String::new();
-        for actor in self.home.actors(RUN).await.unwrap() {
+        for actor in self.backend.actors(RUN).await.unwrap() {
             all += &format!("{actor}\n{}", told(&self.log(actor).await));
         }
         all
     }
 
     pub(crate) async fn goal(&self) -> GoalStatus {
-        goal_of(&*self.home, ROOT).await
+        goal_of(&*self.backend, ROOT).await
     }
 
     /// Calls and tokens charged to the run, by model.
@@ -446,7 +447,7 @@ impl Playing {
         charged(&self.log(RUN).await)
     }
 
-    pub(crate) fn asked(&self) -> Vec<Asked> {
+    pub(crate) fn asked(&self) -> Vec<JudgeRequest> {
         self.tape.borrow().clone()
     }
 }
@@ -454,14 +455,15 @@ impl Playing {
 /// Waits until judges were called this many times.
 pub(crate) async fn judges_asked(tape: &Tape, times: usize) {
     let mut tape = tape.subscribe();
-    let are_asked =
-        |tape: &Vec<Asked>| tape.iter().filter(|asked| asked.purpose == Purpose::Judge).count() >= times;
+    let are_asked = |tape: &Vec<JudgeRequest>| {
+        tape.iter().filter(|asked| asked.purpose == Purpose::Judge).count() >= times
+    };
     timeout(DEADLINE, tape.wait_for(are_asked)).await.expect("a judge is asked").unwrap();
 }
 
 /// Waits until `actor`'s log has this many entries that match `wanted`.
 pub(crate) async fn until(
-    home: &LocalHome,
+    backend: &EmbeddedBackend,
     actor: impl Into<ActorKey>,
     times: usize,
     wanted: impl Fn(&Entry) -> bool,
@@ -469,7 +471,7 @@ pub(crate) async fn until(
     let actor = actor.into();
     let look = async {
         loop {
-            let log = home.read(actor, Seq::START, 10_000).await.unwrap();
+            let log = backend.read(actor, Seq::START, 10_000).await.unwrap();
             if log.iter().filter(|record| wanted(&record.entry)).count() >= times {
                 return;
             }
@@ -480,13 +482,13 @@ pub(crate) async fn until(
 }
 
 /// Clears the goal of another process's run.
-pub(crate) async fn clear(home: &LocalHome, agent: u32) {
+pub(crate) async fn clear(backend: &EmbeddedBackend, agent: u32) {
     let event = RunEvent::ClearGoal { agent, by: "ann".to_owned() };
-    home.post(RUN.into(), event.into(), None).await.unwrap();
+    backend.post(RUN.into(), event.into(), None).await.unwrap();
 }
 
-pub(crate) async fn goal_of(home: &dyn Home, session: SessionId) -> GoalStatus {
-    match read_actor(home, session.into()).await.unwrap() {
+pub(crate) async fn goal_of(backend: &dyn Backend, session: SessionId) -> GoalStatus {
+    match read_actor(backend, session.into()).await.unwrap() {
         Actor::Session(state) => state.goal().expect("it has a goal"),
         Actor::Run(_) => panic!("a session"),
     }
@@ -519,7 +521,7 @@ fn line(entry: &Entry) -> Option<String> {
     Some(match entry {
         Entry::ModelCalled(called) if called.purpose == Purpose::Judge => "  ask a judge".to_owned(),
         Entry::AssistantMessage(_) => "the agent answers".to_owned(),
-        Entry::WrappedUp(_) => "last words".to_owned(),
+        Entry::FinalSummaryFinished(_) => "final summary".to_owned(),
         Entry::StopVerdicts(_) => "  stop hooks answer".to_owned(),
         Entry::GoalCheckStarted(check) => {
             format!("verify: {:?}, turn {}, generation {}", check.trigger, check.turn, check.generation)
@@ -548,7 +550,7 @@ fn line(entry: &Entry) -> Option<String> {
         Entry::Retry(retry) => format!("  retry: {:?}", retry.cause),
         Entry::TurnEnded(ended) => format!("turn {} ends", ended.turn),
         Entry::StopRequested(stop) => format!("stop: {}", stop.outcome),
-        Entry::YieldRequested(_) => "make way".to_owned(),
+        Entry::YieldRequested(_) => "yield".to_owned(),
         Entry::Paused(paused) => format!("paused: {}", paused.outcome),
         Entry::Resumed(resumed) => format!("resumed: {:?}", resumed.cause),
         Entry::Ended(ended) => format!("ended: {}", ended.outcome),

@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use provost_engine::{CallDetails, Consult, ConsultDetails};
+use provost_engine::{CallDetails, HookCall, HookCallDetails};
 use provost_event::{
-    Elapsed, Entry, HookDecision, HookMoment, HookReport, HookSubject, Json, ModelPolicy, OnFailure, Outcome,
+    Elapsed, Entry, HookDecision, HookPoint, HookReport, HookTrigger, Json, ModelPolicy, OnFailure, Outcome,
     Record, RunId, Seq, SessionId, SessionSource, Timestamp, ToolFinished, ToolStatus,
 };
 use provost_harness::hooks::*;
-use provost_harness::{Clock, HookAgent, HookQuestion, HookQuestionSubject, SimulatedClock};
+use provost_harness::{Clock, HookAgent, HookQuestion, HookQuestionTrigger, SimulatedClock};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -19,10 +19,10 @@ const SESSION: SessionId = SessionId::root(RunId::from_entropy(5));
 /// The deadline of every wait.
 const DEADLINE: Duration = Duration::from_secs(10);
 
-fn question(about: HookSubject, details: ConsultDetails) -> Arc<HookQuestion> {
-    let consult = Consult { session: SESSION, turn: 3, about, details, limit_ms: None };
+fn question(about: HookTrigger, details: HookCallDetails) -> Arc<HookQuestion> {
+    let hook_call = HookCall { session: SESSION, turn: 3, about, details, limit_ms: None };
     Arc::new(HookQuestion {
-        subject: HookQuestionSubject::Consult(consult),
+        trigger: HookQuestionTrigger::HookCall(hook_call),
         workspace: std::path::Path::new("/somewhere").into(),
         model: ModelPolicy::new("script:test", 1_000),
         agent: HookAgent::default(),
@@ -45,17 +45,17 @@ fn call() -> CallDetails {
 }
 
 fn before_a_call() -> Arc<HookQuestion> {
-    question(HookSubject::Call { call: "c1".into() }, ConsultDetails::Call(call()))
+    question(HookTrigger::Call { call: "c1".into() }, HookCallDetails::Call(call()))
 }
 
 fn before_a_request() -> Arc<HookQuestion> {
-    let details = ConsultDetails::Request { items: 7, input_tokens: Some(900), tool_calls: 2 };
-    question(HookSubject::Request { call: 4 }, details)
+    let details = HookCallDetails::Request { items: 7, input_tokens: Some(900), tool_calls: 2 };
+    question(HookTrigger::Request { call: 4 }, details)
 }
 
-fn result_at(finished: Seq) -> (HookSubject, ConsultDetails) {
-    let about = HookSubject::Result { call: "c1".into(), is_error: true };
-    (about, ConsultDetails::Result { call: call(), finished })
+fn result_at(finished: Seq) -> (HookTrigger, HookCallDetails) {
+    let about = HookTrigger::Result { call: "c1".into(), is_error: true };
+    (about, HookCallDetails::Result { call: call(), finished })
 }
 
 fn finished(seq: Seq, output: String) -> Arc<Record> {
@@ -100,7 +100,7 @@ where
 {
     let builder = HookRegistry::builder().on(HookOptions::new("h"), from_fn::<E>(move |_| action.clone()));
     let report = ask(builder, question).await.remove(0);
-    assert_eq!((&*report.hook, report.moment), ("h", E::MOMENT));
+    assert_eq!((&*report.hook, report.point), ("h", E::POINT));
     report.decision
 }
 
@@ -109,7 +109,7 @@ async fn each_action_becomes_its_word_in_the_log() {
     use HookDecision as D;
     let why = || "why".to_owned();
 
-    let prompt = question(HookSubject::Prompt { text: "hi".into(), by: "ann".into() }, ConsultDetails::None);
+    let prompt = question(HookTrigger::Prompt { text: "hi".into(), by: "ann".into() }, HookCallDetails::None);
     assert_eq!(word_of::<OnPromptSubmit>(&prompt, OnPromptSubmitAction::Continue).await, D::Continue);
     assert_eq!(word_of::<OnPromptSubmit>(&prompt, OnPromptSubmitAction::Cancel(why())).await, D::Deny(why()));
 
@@ -124,16 +124,16 @@ async fn each_action_becomes_its_word_in_the_log() {
     assert_eq!(word_of::<PreToolCall>(&call, PreToolCallAction::Abort(why())).await, D::Abort(why()));
     assert_eq!(word_of::<PreToolCall>(&call, PreToolCallAction::Pause).await, D::Pause(String::new()));
 
-    let end = ConsultDetails::Text { tool_calls: 1, last_text: "done".into() };
-    let end = question(HookSubject::TurnEnd { turn: 3 }, end);
+    let end = HookCallDetails::Text { tool_calls: 1, last_text: "done".into() };
+    let end = question(HookTrigger::TurnEnd { turn: 3 }, end);
     assert_eq!(word_of::<OnTurnEnd>(&end, OnTurnEndAction::Finish).await, D::Continue);
     assert_eq!(word_of::<OnTurnEnd>(&end, OnTurnEndAction::Pause).await, D::Pause(String::new()));
 
-    let compact = question(HookSubject::Compaction, ConsultDetails::None);
+    let compact = question(HookTrigger::Compaction, HookCallDetails::None);
     assert_eq!(word_of::<PreCompact>(&compact, PreCompactAction::Continue).await, D::Continue);
     assert_eq!(word_of::<PreCompact>(&compact, PreCompactAction::Refuse(why())).await, D::Deny(why()));
 
-    let consent = question(HookSubject::Approval { call: "c1".into() }, ConsultDetails::Call(self::call()));
+    let consent = question(HookTrigger::Approval { call: "c1".into() }, HookCallDetails::Call(self::call()));
     assert_eq!(word_of::<OnApproval>(&consent, OnApprovalAction::Undecided).await, D::Continue);
     assert_eq!(word_of::<OnApproval>(&consent, OnApprovalAction::Allow).await, D::Allow);
     assert_eq!(word_of::<OnApproval>(&consent, OnApprovalAction::Deny(why())).await, D::Deny(why()));
@@ -144,10 +144,10 @@ async fn each_action_becomes_its_word_in_the_log() {
     assert_eq!(word_of::<PostToolCall>(&result, PostToolCallAction::Continue).await, D::Continue);
     assert_eq!(word_of::<PostToolCall>(&result, PostToolCallAction::Abort(why())).await, D::Abort(why()));
 
-    let start = question(HookSubject::Session { source: SessionSource::Resume }, ConsultDetails::None);
+    let start = question(HookTrigger::Session { source: SessionSource::Resume }, HookCallDetails::None);
     assert_eq!(word_of::<OnSessionStart>(&start, ()).await, D::Continue);
     let outcome = Outcome::Cancelled { by: "ann".into() };
-    let closing = question(HookSubject::Closing { outcome }, ConsultDetails::None);
+    let closing = question(HookTrigger::Closing { outcome }, HookCallDetails::None);
     assert_eq!(word_of::<OnAbort>(&closing, ()).await, D::Continue);
     assert_eq!(word_of::<OnSessionEnd>(&closing, ()).await, D::Continue);
 }
@@ -163,13 +163,13 @@ async fn told<E: HookEvent<Action = ()>>(
 
 #[tokio::test]
 async fn hooks_that_are_only_told_are_told_how_it_begins_and_ends() {
-    let start = question(HookSubject::Session { source: SessionSource::Resume }, ConsultDetails::None);
+    let start = question(HookTrigger::Session { source: SessionSource::Resume }, HookCallDetails::None);
     told::<OnSessionStart>(&start, |input| {
         assert_eq!((input.session, input.source), (SESSION, SessionSource::Resume));
     })
     .await;
     let outcome = Outcome::Cancelled { by: "ann".into() };
-    let closing = question(HookSubject::Closing { outcome: outcome.clone() }, ConsultDetails::None);
+    let closing = question(HookTrigger::Closing { outcome: outcome.clone() }, HookCallDetails::None);
     let same = outcome.clone();
     told::<OnAbort>(&closing, move |input| assert_eq!(input.outcome, &same)).await;
     told::<OnSessionEnd>(&closing, move |input| assert_eq!(input.outcome, &outcome)).await;
@@ -177,8 +177,8 @@ async fn hooks_that_are_only_told_are_told_how_it_begins_and_ends() {
 
 #[tokio::test]
 async fn hooks_that_decide_are_told_what_about() {
-    let consent = question(HookSubject::Approval { call: "c1".into() }, ConsultDetails::Call(call()));
-    let prompt = question(HookSubject::Prompt { text: "hi".into(), by: "ann".into() }, ConsultDetails::None);
+    let consent = question(HookTrigger::Approval { call: "c1".into() }, HookCallDetails::Call(call()));
+    let prompt = question(HookTrigger::Prompt { text: "hi".into(), by: "ann".into() }, HookCallDetails::None);
     let builder = || {
         HookRegistry::builder()
             .on(
@@ -220,7 +220,7 @@ async fn hooks_that_decide_are_told_what_about() {
 }
 
 #[tokio::test]
-async fn outputs_and_last_words_are_shown_in_part_and_cut_between_characters() {
+async fn outputs_and_final_summary_are_shown_in_part_and_cut_between_characters() {
     let (about, details) = result_at(Seq(8));
     let mut result = question(about, details);
     Arc::make_mut(&mut result).records = vec![
@@ -239,8 +239,8 @@ async fn outputs_and_last_words_are_shown_in_part_and_cut_between_characters() {
     assert_eq!(ask(builder, &result).await[0].decision, HookDecision::Abort(cut(SUMMARY_BYTES_MAX)));
 
     let last_text = format!("a{}", "é".repeat(PREVIEW_BYTES_MAX));
-    let end = ConsultDetails::Text { tool_calls: 6, last_text };
-    let end = question(HookSubject::TurnEnd { turn: 3 }, end);
+    let end = HookCallDetails::Text { tool_calls: 6, last_text };
+    let end = question(HookTrigger::TurnEnd { turn: 3 }, end);
     let builder = HookRegistry::builder().on(
         HookOptions::new("end"),
         from_fn::<OnTurnEnd>(move |input| {
@@ -522,13 +522,13 @@ fn a_registry_says_what_policies_need_to_know() {
         .freeze()
         .expect("a registry");
     let policies = registry.policies();
-    let shown = policies.iter().map(|p| (&*p.name, p.moment, p.timeout_ms, p.on_failure, p.may_remind));
+    let shown = policies.iter().map(|p| (&*p.name, p.point, p.timeout_ms, p.on_failure, p.may_remind));
     assert_eq!(
         shown.collect::<Vec<_>>(),
         [
-            ("usual", HookMoment::PreToolCall, 5_000, OnFailure::Deny, false),
-            ("own", HookMoment::PreLlmRequest, 1, OnFailure::Continue, true),
-            ("open", HookMoment::PreToolCall, 5_000, OnFailure::Continue, false),
+            ("usual", HookPoint::PreToolCall, 5_000, OnFailure::Deny, false),
+            ("own", HookPoint::PreLlmRequest, 1, OnFailure::Continue, true),
+            ("open", HookPoint::PreToolCall, 5_000, OnFailure::Continue, false),
         ]
     );
     assert!(policies.iter().all(|policy| policy.program.is_none()));

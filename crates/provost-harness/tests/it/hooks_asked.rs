@@ -9,20 +9,20 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
-use provost_engine::{CallDetails, Consult, ConsultDetails, Effect, Event, SessionEvent, StopCheck};
+use provost_engine::{CallDetails, Effect, Event, HookCall, HookCallDetails, SessionEvent, StopCheck};
 use provost_event::{
-    ActorKey, AgentPolicy, BlobId, EffectId, HookContract, HookDecision, HookMoment, HookPolicy, HookProgram,
-    HookReport, HookSubject, Json, ModelPolicy, OnFailure, Pace, Record, RunId, RunPolicy, Seq, SessionId,
-    StopHookPolicy, StopHookVerdict, Timestamp,
+    ActorKey, AgentPolicy, BlobId, EffectId, HookContract, HookDecision, HookPoint, HookPolicy, HookProgram,
+    HookReport, HookTrigger, Json, ModelPolicy, OnFailure, Record, RunId, RunPolicy, Seq, SessionId,
+    StepMode, StopHookPolicy, StopHookVerdict, Timestamp,
 };
 use provost_harness::hooks::{HookOptions, HookRegistry, PreToolCall, PreToolCallAction, from_fn};
 use provost_harness::{
-    AgentHarness, Blobs, Clock, Executor, Harness, HarnessDeps, HarnessError, Home, HomeError, HookAnswer,
-    HookPrograms, HookQuestion, HookQuestionSubject, Models, Posted, RunQuery, RunSummary, Serving,
-    SimulatedClock, SystemClock, Toolbox,
+    AgentHarness, Backend, BackendError, Blobs, Clock, Executor, Harness, HarnessDeps, HarnessError,
+    HookAnswer, HookPrograms, HookQuestion, HookQuestionTrigger, Models, Posted, RunLease, RunQuery,
+    RunSummary, SimulatedClock, SystemClock, ToolRegistry,
 };
 use provost_llm::ScriptedModel;
-use provost_store::{LocalHome, MemoryStore};
+use provost_store::{EmbeddedBackend, MemoryStore};
 use tokio::sync::{Barrier, mpsc};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -34,41 +34,41 @@ const DEADLINE: Duration = Duration::from_secs(10);
 
 /// A real backend that gives the test the executor it gets.
 struct Caught {
-    home: LocalHome,
+    backend: EmbeddedBackend,
     executor: Mutex<Option<Arc<dyn Executor>>>,
 }
 
 #[async_trait]
 impl Blobs for Caught {
-    async fn put_blob(&self, body: Vec<u8>) -> Result<BlobId, HomeError> {
-        self.home.put_blob(body).await
+    async fn put_blob(&self, body: Vec<u8>) -> Result<BlobId, BackendError> {
+        self.backend.put_blob(body).await
     }
 
-    async fn get_blob(&self, id: &BlobId) -> Result<Option<Vec<u8>>, HomeError> {
-        self.home.get_blob(id).await
+    async fn get_blob(&self, id: &BlobId) -> Result<Option<Vec<u8>>, BackendError> {
+        self.backend.get_blob(id).await
     }
 }
 
 #[async_trait]
-impl Home for Caught {
-    async fn post(&self, key: ActorKey, event: Event, dedup: Option<&str>) -> Result<Posted, HomeError> {
-        self.home.post(key, event, dedup).await
+impl Backend for Caught {
+    async fn post(&self, key: ActorKey, event: Event, dedup: Option<&str>) -> Result<Posted, BackendError> {
+        self.backend.post(key, event, dedup).await
     }
 
-    async fn read(&self, key: ActorKey, after: Seq, max: usize) -> Result<Vec<Arc<Record>>, HomeError> {
-        self.home.read(key, after, max).await
+    async fn read(&self, key: ActorKey, after: Seq, max: usize) -> Result<Vec<Arc<Record>>, BackendError> {
+        self.backend.read(key, after, max).await
     }
 
-    async fn list(&self, query: RunQuery) -> Result<Vec<RunSummary>, HomeError> {
-        self.home.list(query).await
+    async fn list(&self, query: RunQuery) -> Result<Vec<RunSummary>, BackendError> {
+        self.backend.list(query).await
     }
 
-    async fn actors(&self, run: RunId) -> Result<Vec<ActorKey>, HomeError> {
-        self.home.actors(run).await
+    async fn actors(&self, run: RunId) -> Result<Vec<ActorKey>, BackendError> {
+        self.backend.actors(run).await
     }
 
-    fn subscribe(&self, key: ActorKey, after: Seq) -> BoxStream<'static, Result<Arc<Record>, HomeError>> {
-        self.home.subscribe(key, after)
+    fn subscribe(&self, key: ActorKey, after: Seq) -> BoxStream<'static, Result<Arc<Record>, BackendError>> {
+        self.backend.subscribe(key, after)
     }
 
     async fn serve(
@@ -76,9 +76,9 @@ impl Home for Caught {
         run: RunId,
         executor: Arc<dyn Executor>,
         stop: CancellationToken,
-    ) -> Result<Box<dyn Serving>, HomeError> {
+    ) -> Result<Box<dyn RunLease>, BackendError> {
         *self.executor.lock().expect("alone") = Some(executor.clone());
-        self.home.serve(run, executor, stop).await
+        self.backend.serve(run, executor, stop).await
     }
 }
 
@@ -93,7 +93,7 @@ struct Programs {
 
 #[async_trait]
 impl HookPrograms for Programs {
-    fn wants(&self, hook: &HookPolicy, _: &HookQuestion, _: HookMoment) -> bool {
+    fn wants(&self, hook: &HookPolicy, _: &HookQuestion, _: HookPoint) -> bool {
         assert_ne!(hook.name, "unsure", "a matcher that falls over");
         !self.unwanted.contains(&&*hook.name)
     }
@@ -102,7 +102,7 @@ impl HookPrograms for Programs {
         &self,
         hook: &HookPolicy,
         question: &HookQuestion,
-        _: HookMoment,
+        _: HookPoint,
         cancel: &CancellationToken,
     ) -> HookAnswer {
         (self.does)(hook.name.clone(), question.clone(), cancel.clone()).await
@@ -144,10 +144,10 @@ fn as_named() -> Programs {
     })
 }
 
-fn program(name: &str, moment: HookMoment) -> HookPolicy {
+fn program(name: &str, point: HookPoint) -> HookPolicy {
     HookPolicy {
         name: name.to_owned(),
-        moment,
+        point,
         matcher: None,
         condition: None,
         program: Some(HookProgram::Shell { command: name.to_owned() }),
@@ -159,7 +159,7 @@ fn program(name: &str, moment: HookMoment) -> HookPolicy {
 }
 
 fn before(name: &str) -> HookPolicy {
-    program(name, HookMoment::PreToolCall)
+    program(name, HookPoint::PreToolCall)
 }
 
 fn claude(name: &str) -> HookPolicy {
@@ -178,7 +178,7 @@ struct Scene {
 /// A run that waits for its first turn, and the executor of its effects.
 struct Open {
     run: Harness,
-    home: Arc<Caught>,
+    backend: Arc<Caught>,
     executor: Arc<dyn Executor>,
 }
 
@@ -210,15 +210,15 @@ impl Scene {
             ..RunPolicy::new(AgentPolicy {
                 stop_hooks: self.stop_hooks.clone(),
                 hooks: self.hooks.clone(),
-                pace: Pace::Stepped,
+                step_mode: StepMode::Stepped,
                 ..AgentPolicy::new(ModelPolicy::new("script:test", 1_000), self.folder.path().to_owned())
             })
         }
     }
 
     async fn try_open(&self) -> Result<Open, HarnessError> {
-        let home = LocalHome::new(MemoryStore::new(), Arc::new(SystemClock)).expect("a home");
-        let home = Arc::new(Caught { home, executor: Mutex::default() });
+        let backend = EmbeddedBackend::new(MemoryStore::new(), Arc::new(SystemClock)).expect("a backend");
+        let backend = Arc::new(Caught { backend, executor: Mutex::default() });
         let model = ScriptedModel::parse("answers: [{text: done}]", "script").expect("a script");
         let harness = AgentHarness::new(HarnessDeps {
             hooks: self.registry.clone(),
@@ -226,14 +226,14 @@ impl Scene {
             clock: self.clock.clone(),
             transcripts: Some(self.folder.path().join("transcripts")),
             ..HarnessDeps::new(
-                home.clone(),
+                backend.clone(),
                 Models::new().with("script:test", Arc::new(model)),
-                Toolbox::new(),
+                ToolRegistry::new(),
             )
         });
         let run = harness.start(RUN, "the goal", self.policy()).await?;
-        let executor = home.executor.lock().expect("alone").clone().expect("it is served");
-        Ok(Open { run, home, executor })
+        let executor = backend.executor.lock().expect("alone").clone().expect("it is served");
+        Ok(Open { run, backend, executor })
     }
 
     async fn open(&self) -> Open {
@@ -253,14 +253,14 @@ impl Open {
         event
     }
 
-    async fn ask(&self, consult: Consult, cancel: CancellationToken) -> Vec<HookReport> {
-        let event = self.perform(Effect::AskHooks(consult), cancel).await;
+    async fn ask(&self, hook_call: HookCall, cancel: CancellationToken) -> Vec<HookReport> {
+        let event = self.perform(Effect::AskHooks(hook_call), cancel).await;
         let SessionEvent::HooksAnswered { seq: Seq(1_000), reports, .. } = event else { panic!("{event:?}") };
         reports
     }
 
     async fn log(&self) -> Vec<Arc<Record>> {
-        self.home.read(SESSION.into(), Seq::START, 1_000).await.expect("a log")
+        self.backend.read(SESSION.into(), Seq::START, 1_000).await.expect("a log")
     }
 
     /// A message to the agent is in its log.
@@ -292,9 +292,9 @@ fn call() -> CallDetails {
     }
 }
 
-fn before_a_call() -> Consult {
-    let about = HookSubject::Call { call: "c1".into() };
-    Consult { session: SESSION, turn: 1, about, details: ConsultDetails::Call(call()), limit_ms: None }
+fn before_a_call() -> HookCall {
+    let about = HookTrigger::Call { call: "c1".into() };
+    HookCall { session: SESSION, turn: 1, about, details: HookCallDetails::Call(call()), limit_ms: None }
 }
 
 fn said(reports: &[HookReport]) -> Vec<(&str, HookDecision)> {
@@ -352,7 +352,7 @@ async fn whoever_must_not_be_silent_stops_the_rest_by_failing() {
 #[tokio::test]
 async fn who_does_not_want_to_be_asked_gives_no_report() {
     let hooks =
-        vec![before("no-1"), before("unsure"), program("elsewhere", HookMoment::PostToolCall), before("b")];
+        vec![before("no-1"), before("unsure"), program("elsewhere", HookPoint::PostToolCall), before("b")];
     let programs = Programs { unwanted: &["no-1"], ..as_named() };
     let reports = Scene::new(programs, hooks).before_a_call().await;
     assert_eq!(names(&reports), ["unsure", "b"]);
@@ -496,12 +496,12 @@ async fn programs_are_told_of_results_and_where_the_log_is() {
         let kinds = question.records.iter().map(|record| record.entry.kind()).collect::<Vec<_>>();
         HookAnswer::only(HookDecision::Abort(format!("{kinds:?} {:?}", question.transcript_path)))
     });
-    let scene = Scene::new(programs, vec![program("h", HookMoment::PostToolCall)]);
-    let about = HookSubject::Result { call: "c1".into(), is_error: false };
+    let scene = Scene::new(programs, vec![program("h", HookPoint::PostToolCall)]);
+    let about = HookTrigger::Result { call: "c1".into(), is_error: false };
     // Any entry will do as the result in the question; the program reads it itself.
-    let details = ConsultDetails::Result { call: call(), finished: Seq(1) };
-    let consult = Consult { session: SESSION, turn: 1, about, details, limit_ms: None };
-    let reports = scene.open().await.ask(consult, CancellationToken::new()).await;
+    let details = HookCallDetails::Result { call: call(), finished: Seq(1) };
+    let hook_call = HookCall { session: SESSION, turn: 1, about, details, limit_ms: None };
+    let reports = scene.open().await.ask(hook_call, CancellationToken::new()).await;
     let path = scene.transcript();
     assert_eq!(
         said(&reports),
@@ -559,7 +559,7 @@ async fn no_log_file_is_written_for_typed_hooks() {
     assert!(!scene.transcript().exists());
 }
 
-fn wish_to_stop() -> Effect {
+fn check_stop() -> Effect {
     Effect::CheckStop(StopCheck {
         limit_ms: None,
         session: SESSION,
@@ -573,7 +573,7 @@ fn wish_to_stop() -> Effect {
 
 #[tokio::test]
 async fn programs_answer_a_wish_to_stop_after_the_stop_hooks() {
-    let stop = |name: &str| program(name, HookMoment::Stop);
+    let stop = |name: &str| program(name, HookPoint::Stop);
     let names = ["go", "allow", "deny", "ask", "pause", "abort", "failed", "no-1"];
     let mut hooks = names.map(stop).to_vec();
     hooks.push(HookPolicy { on_failure: OnFailure::Deny, ..stop("failed-closed") });
@@ -589,7 +589,7 @@ async fn programs_answer_a_wish_to_stop_after_the_stop_hooks() {
     let programs = Programs { unwanted: &["no-1"], ..as_named() };
     let scene = Scene { stop_hooks: vec![shell], ..Scene::new(programs, hooks) };
     let open = scene.open().await;
-    let event = open.perform(wish_to_stop(), CancellationToken::new()).await;
+    let event = open.perform(check_stop(), CancellationToken::new()).await;
     let SessionEvent::StopChecked { result, .. } = event else { panic!("{event:?}") };
     let verdicts = result.reports.iter().map(|report| (&*report.name, report.verdict.clone()));
     let block = |why: &str| StopHookVerdict::Block(why.to_owned());
@@ -618,12 +618,12 @@ async fn programs_answer_a_wish_to_stop_after_the_stop_hooks() {
 #[tokio::test]
 async fn programs_are_asked_about_a_wish_to_stop_as_one() {
     let programs = does(|_, question: HookQuestion, _| async move {
-        let HookQuestionSubject::Stop(check) = question.subject else { panic!("{question:?}") };
+        let HookQuestionTrigger::Stop(check) = question.trigger else { panic!("{question:?}") };
         assert!(question.transcript_path.is_some_and(|path| path.exists()));
         HookAnswer::only(HookDecision::Deny(check.final_text))
     });
-    let scene = Scene::new(programs, vec![program("h", HookMoment::Stop)]);
-    let event = scene.open().await.perform(wish_to_stop(), CancellationToken::new()).await;
+    let scene = Scene::new(programs, vec![program("h", HookPoint::Stop)]);
+    let event = scene.open().await.perform(check_stop(), CancellationToken::new()).await;
     let SessionEvent::StopChecked { result, .. } = event else { panic!("{event:?}") };
     assert_eq!(result.reports[0].verdict, StopHookVerdict::Block("done".into()));
 }

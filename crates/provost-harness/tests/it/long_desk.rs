@@ -7,7 +7,7 @@ use provost_event::{ActorKey, Elapsed, Entry, Outcome, Record, RunPolicy, Seq, T
 
 use super::long_stage::{RUN, SESSION};
 
-pub(crate) struct Desk {
+pub(crate) struct SessionFixture {
     run: Actor,
     session: Actor,
     /// The session's log.
@@ -18,7 +18,7 @@ pub(crate) struct Desk {
     now_ms: u64,
 }
 
-impl Desk {
+impl SessionFixture {
     pub(crate) fn start(goal: String, policy: RunPolicy) -> Self {
         let mut desk = Self {
             run: Actor::new(RUN.into()),

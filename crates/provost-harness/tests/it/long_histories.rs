@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use fastrand::Rng;
 use proptest::prelude::*;
-use provost_engine::{Answer, Effect, SessionEvent, Think, ToolResult, ToolRun, tokens_of};
+use provost_engine::{Answer, CallModel, Effect, SessionEvent, ToolResult, ToolRun, tokens_of};
 use provost_event::{
     BlobId, Block, CallId, CompactionKind, Entry, ErrorClass, Image, ImageKind, Json, Limits, ModelFailure,
     Outcome, Purpose, RunPolicy, Seq, StopReason, ToolCall, ToolStatus, Usage,
 };
 use provost_harness::{ImageData, Message, Part, Role, Transcript};
 
-use super::long_desk::Desk;
+use super::long_desk::SessionFixture;
 use super::long_laws::{fault_of, is_said};
 use super::long_stage::policy;
 use super::long_texts::{KINDS, filled};
@@ -155,7 +155,7 @@ fn summary() -> impl Strategy<Value = Summary> {
 /// A history being played.
 struct Play<'a> {
     history: &'a History,
-    desk: Desk,
+    desk: SessionFixture,
     kept: Transcript,
     pictures: HashMap<BlobId, ImageData>,
     /// The model's answers so far, as messages have them.
@@ -175,10 +175,10 @@ struct Play<'a> {
 type Checked = Result<(), TestCaseError>;
 
 /// Plays a history to its end. Returns its log.
-fn played(history: &History) -> Result<Desk, TestCaseError> {
+fn played(history: &History) -> Result<SessionFixture, TestCaseError> {
     let mut play = Play {
         history,
-        desk: Desk::start(GOAL.to_owned(), policy_of(history)),
+        desk: SessionFixture::start(GOAL.to_owned(), policy_of(history)),
         kept: Transcript::new(),
         pictures: HashMap::new(),
         said: Vec::new(),
@@ -191,7 +191,7 @@ fn played(history: &History) -> Result<Desk, TestCaseError> {
     };
     while let Some(open) = play.desk.next() {
         match open.effect {
-            Effect::Think(think) => play.think(open.seq, &think)?,
+            Effect::CallModel(model_call) => play.call_model(open.seq, &model_call)?,
             Effect::RunTool(run) => play.run_tool(open.seq, &run),
             Effect::Timer { .. } => play.desk.tell_session(SessionEvent::TimerFired { seq: open.seq }),
             effect => return Err(TestCaseError::fail(format!("nobody asked for {effect:?}"))),
@@ -218,29 +218,29 @@ fn policy_of(history: &History) -> RunPolicy {
 }
 
 impl Play<'_> {
-    fn think(&mut self, seq: Seq, think: &Think) -> Checked {
-        self.fold(think.through);
-        let rebuilt = self.rebuilt(think);
+    fn call_model(&mut self, seq: Seq, model_call: &CallModel) -> Checked {
+        self.fold(model_call.through);
+        let rebuilt = self.rebuilt(model_call);
         prop_assert!(
             same(self.kept.messages(), rebuilt.messages()),
             "a restart sees {}",
             differs(&self.kept, &rebuilt)
         );
-        let messages = match &think.question {
+        let messages = match &model_call.question {
             Some(question) => {
-                prop_assert_ne!(think.purpose, Purpose::Turn);
+                prop_assert_ne!(model_call.purpose, Purpose::Turn);
                 self.kept.asked(question)
             }
             None => self.kept.messages().to_vec(),
         };
         let own = self.estimated(&messages);
-        self.check(think, &messages, own)?;
+        self.check(model_call, &messages, own)?;
         let input_tokens = own * self.history.reported_percent / 100;
         let usage = Usage { input_tokens, ..Usage::default() };
-        match think.purpose {
+        match model_call.purpose {
             Purpose::Turn => self.answer(seq, usage, own),
             Purpose::Summary => self.sum_up(seq, usage),
-            Purpose::WrapUp => return Err(TestCaseError::fail("there is no limit to be reached")),
+            Purpose::FinalSummary => return Err(TestCaseError::fail("there is no limit to be reached")),
             Purpose::Judge => return Err(TestCaseError::fail("there is no goal")),
         }
         Ok(())
@@ -256,8 +256,8 @@ impl Play<'_> {
     }
 
     /// The conversation rebuilt from the log alone.
-    fn rebuilt(&self, think: &Think) -> Transcript {
-        let at = think.view.summed_up_at;
+    fn rebuilt(&self, model_call: &CallModel) -> Transcript {
+        let at = model_call.view.summed_up_at;
         let summed_up = self.desk.log.iter().find(|record| record.seq == at).map(|record| &record.entry);
         let mut transcript = match summed_up {
             Some(Entry::Compacted(compacted)) => {
@@ -270,8 +270,11 @@ impl Play<'_> {
             _ => Transcript::new(),
         };
         let images = if self.history.sees { &self.pictures } else { &HashMap::new() };
-        let seen =
-            self.desk.log.iter().filter(|record| record.seq > think.view.from && record.seq <= think.through);
+        let seen = self
+            .desk
+            .log
+            .iter()
+            .filter(|record| record.seq > model_call.view.from && record.seq <= model_call.through);
         seen.for_each(|record| transcript.fold(record, images));
         transcript
     }
@@ -293,14 +296,14 @@ impl Play<'_> {
         sum
     }
 
-    fn check(&self, think: &Think, messages: &[Arc<Message>], own: u64) -> Checked {
+    fn check(&self, model_call: &CallModel, messages: &[Arc<Message>], own: u64) -> Checked {
         prop_assert_eq!(fault_of(messages), None);
         prop_assert!(is_said(messages, GOAL), "the goal is gone");
         if let Some(plan) = &self.plan {
             prop_assert!(is_said(messages, plan), "the plan is gone");
         }
         let wished = self.desk.wished.clone().unwrap();
-        let room = self.history.window - u64::from(think.output_tokens_max);
+        let room = self.history.window - u64::from(model_call.output_tokens_max);
         prop_assert!(wished.input_tokens <= room, "{} of {room} tokens", wished.input_tokens);
         if self.history.reported_percent == 0 {
             let parts = messages.iter().map(|message| message.parts.len() as u64).sum::<u64>();

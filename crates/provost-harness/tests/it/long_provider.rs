@@ -16,7 +16,7 @@ use super::long_laws::{calls_of, fault_of, is_said, text_of};
 /// The model's answer to a summary request, and at a limit.
 pub(crate) const SUMMARY: &str =
     "The gates up to here are closed; the ones that follow are still to be seen.";
-pub(crate) const LAST_WORDS: &str = "Half of the gates are closed; the other half comes next.";
+pub(crate) const FINAL_SUMMARY: &str = "Half of the gates are closed; the other half comes next.";
 /// The model's own name.
 pub(crate) const MODEL: &str = "harbour-1";
 /// Maximum recorded faults.
@@ -50,7 +50,7 @@ pub(crate) struct Seen {
     /// Answered requests for turns; for summaries; for final summaries.
     pub(crate) turns: u32,
     pub(crate) summaries: u32,
-    pub(crate) last_words: u32,
+    pub(crate) final_summary: u32,
     /// Requests rejected as too long.
     pub(crate) refused: u32,
     /// The longest answered request, with the cap on its answer, in the provider's tokens.
@@ -78,9 +78,10 @@ pub(crate) struct Seen {
 impl Seen {
     /// The statistics on one line.
     pub(crate) fn figures(&self) -> String {
-        let Self { turns, summaries, last_words, refused, most, changed, sent, anew, shortened, .. } = self;
+        let Self { turns, summaries, final_summary, refused, most, changed, sent, anew, shortened, .. } =
+            self;
         format!(
-            "{turns} turns, {summaries} summaries, {last_words} last words, {refused} refused, {most} tokens at \
+            "{turns} turns, {summaries} summaries, {final_summary} final summaries, {refused} refused, {most} tokens at \
              most, {changed} with another beginning, {anew} tokens of {sent} anew, {shortened} with the newest \
              results shortened; faults: {:?}",
             self.faults
@@ -117,7 +118,7 @@ impl Provider {
         let words = match request.purpose {
             Purpose::Turn => return self.job.answer(request.answers_before),
             Purpose::Summary => SUMMARY,
-            Purpose::WrapUp => LAST_WORDS,
+            Purpose::FinalSummary => FINAL_SUMMARY,
             Purpose::Judge => "{}",
         };
         (vec![Block::Text(words.to_owned())], StopReason::EndTurn)
@@ -169,7 +170,7 @@ impl Model for Provider {
                 compare(&request, &counter, &mut seen);
             }
             Purpose::Summary => seen.summaries += 1,
-            Purpose::WrapUp | Purpose::Judge => seen.last_words += 1,
+            Purpose::FinalSummary | Purpose::Judge => seen.final_summary += 1,
         }
         let usage = self.reported(input, output);
         seen.reported += usage;
@@ -199,8 +200,8 @@ fn check(request: &ModelRequest<'_>, seen: &mut Seen) {
         if seen.question.as_ref().is_some_and(|question| is_said(messages, question)) {
             seen.fault(turn, "a question that is no part of the conversation is in it");
         }
-        if is_said(messages, LAST_WORDS) {
-            seen.fault(turn, "last words are in the conversation");
+        if is_said(messages, FINAL_SUMMARY) {
+            seen.fault(turn, "the final summary is in the conversation");
         }
         return;
     }

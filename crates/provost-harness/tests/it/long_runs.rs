@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use provost_event::{Budget, CompactionKind, RunPolicy};
 use provost_harness::SystemClock;
-use provost_store::{LocalHome, MemoryStore};
+use provost_store::{EmbeddedBackend, MemoryStore};
 use tokio_util::sync::CancellationToken;
 
 use super::embedding::open_when_free;
@@ -80,25 +80,25 @@ async fn a_run_that_another_process_takes_over_sends_the_same_beginning() {
     let tokenizer = tiktoken_rs::cl100k_base_singleton();
     let provider = Arc::new(Provider::new(Job::of(110), Counting::fair(WINDOW), tokenizer));
     let open = || {
-        let home = Arc::new(LocalHome::new(store.clone(), Arc::new(SystemClock)).unwrap());
-        (harness(home.clone(), provider.clone()), home)
+        let backend = Arc::new(EmbeddedBackend::new(store.clone(), Arc::new(SystemClock)).unwrap());
+        (harness(backend.clone(), provider.clone()), backend)
     };
     let mut policy = policy(Some(WINDOW), &std::env::temp_dir());
     policy.agent.limits.turns_max = 12;
-    let (harness, _home) = open();
+    let (harness, _backend) = open();
     let mut run = harness.start(RUN, GOAL, policy).await.unwrap();
     let cancel = CancellationToken::new();
     run.run(&cancel).await.unwrap();
-    drop((run, harness, _home));
+    drop((run, harness, _backend));
     let mut outcome = None;
     for turns_max in (24..).step_by(12) {
         // This one has only the log.
-        let (harness, _home) = open();
+        let (harness, _backend) = open();
         let mut run = open_when_free(&harness, RUN).await;
         run.resume("ann", Budget::default(), Some(turns_max)).await.unwrap();
-        let rests = run.run(&cancel).await.unwrap();
-        if rests.is_final() {
-            outcome = Some(rests);
+        let suspended = run.run(&cancel).await.unwrap();
+        if suspended.is_final() {
+            outcome = Some(suspended);
             break;
         }
     }

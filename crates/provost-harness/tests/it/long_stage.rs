@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use provost_event::{Access, AgentPolicy, Json, Limits, ModelPolicy, RunId, RunPolicy, SessionId, ToolSpec};
 use provost_harness::{
-    AgentHarness, HarnessDeps, Home, Model, Models, Tool, ToolContext, ToolOutput, Toolbox,
+    AgentHarness, Backend, HarnessDeps, Model, Models, Tool, ToolContext, ToolOutput, ToolRegistry,
 };
 
 use super::long_job::{Look, REMEMBERED};
@@ -41,10 +41,10 @@ impl Tool for Worker {
 }
 
 /// The tools of a long job.
-pub(crate) fn toolbox() -> Toolbox {
+pub(crate) fn tool_registry() -> ToolRegistry {
     let writes = Access::Writes { path_field: "path".to_owned() };
     let worker = |name, description, access| Worker(spec(name, description, access));
-    Toolbox::new()
+    ToolRegistry::new()
         .with(worker("look", "Looks at one thing; `n` says at which.", Access::Reads))
         .with(worker("write", "Writes `text` to the file at `path`.", writes))
         .with(worker("update_plan", "Replaces the plan by `items`.", Access::Reads))
@@ -68,7 +68,7 @@ pub(crate) fn policy(window_tokens: Option<u64>, workspace: &Path) -> RunPolicy 
         spawn: provost_event::SpawnBudget::default(),
         ..RunPolicy::new(AgentPolicy {
             system_prompt: "You guard a harbour with many gates. Work alone and keep to the plan.".to_owned(),
-            tools: toolbox().specs(),
+            tools: tool_registry().specs(),
             limits: Limits { turns_max: u32::MAX, ..Limits::default() },
             ..AgentPolicy::new(
                 ModelPolicy { window_tokens, ..ModelPolicy::new(MODEL_NAME, OUTPUT_TOKENS_MAX) },
@@ -78,12 +78,12 @@ pub(crate) fn policy(window_tokens: Option<u64>, workspace: &Path) -> RunPolicy 
     }
 }
 
-/// The dependencies of a harness on `home` with that model.
-pub(crate) fn deps(home: Arc<dyn Home>, model: Arc<dyn Model>) -> HarnessDeps {
-    HarnessDeps::new(home, Models::new().with(MODEL_NAME, model), toolbox())
+/// The dependencies of a harness on `backend` with that model.
+pub(crate) fn deps(backend: Arc<dyn Backend>, model: Arc<dyn Model>) -> HarnessDeps {
+    HarnessDeps::new(backend, Models::new().with(MODEL_NAME, model), tool_registry())
 }
 
-/// A harness on `home` with that model.
-pub(crate) fn harness(home: Arc<dyn Home>, model: Arc<dyn Model>) -> AgentHarness {
-    AgentHarness::new(deps(home, model))
+/// A harness on `backend` with that model.
+pub(crate) fn harness(backend: Arc<dyn Backend>, model: Arc<dyn Model>) -> AgentHarness {
+    AgentHarness::new(deps(backend, model))
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use provost_engine::Actor;
 use provost_event::{CompactionKind, Entry, Outcome, Record, RetryCause, RunPolicy, Seq};
-use provost_harness::{Home, SystemClock, read_actor};
-use provost_store::{LocalHome, MemoryStore};
+use provost_harness::{Backend, SystemClock, read_actor};
+use provost_store::{EmbeddedBackend, MemoryStore};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -49,14 +49,14 @@ impl Trial {
             provider = provider.interfered(interference);
         }
         let provider = Arc::new(provider);
-        let home = Arc::new(LocalHome::new(MemoryStore::new(), Arc::new(SystemClock)).unwrap());
+        let backend = Arc::new(EmbeddedBackend::new(MemoryStore::new(), Arc::new(SystemClock)).unwrap());
         let mut policy = policy(self.known, &std::env::temp_dir());
         (self.bound)(&mut policy);
-        let mut run = harness(home.clone(), provider.clone()).start(RUN, GOAL, policy).await.unwrap();
+        let mut run = harness(backend.clone(), provider.clone()).start(RUN, GOAL, policy).await.unwrap();
         let ends = timeout(DEADLINE, run.run(&CancellationToken::new())).await;
         let outcome = ends.expect("it ends").unwrap();
         let seen = std::mem::take(&mut *provider.seen.lock().unwrap());
-        Ran { outcome, seen, log: read_log(&*home).await, charged: charged(&*home).await }
+        Ran { outcome, seen, log: read_log(&*backend).await, charged: charged(&*backend).await }
     }
 }
 
@@ -97,11 +97,11 @@ impl Ran {
     }
 }
 
-pub(crate) async fn read_log(home: &dyn Home) -> Vec<Arc<Record>> {
+pub(crate) async fn read_log(backend: &dyn Backend) -> Vec<Arc<Record>> {
     let mut log = Vec::<Arc<Record>>::new();
     loop {
         let head = log.last().map_or(Seq::START, |last| last.seq);
-        let more = home.read(SESSION.into(), head, 1_000).await.unwrap();
+        let more = backend.read(SESSION.into(), head, 1_000).await.unwrap();
         if more.is_empty() {
             return log;
         }
@@ -110,8 +110,8 @@ pub(crate) async fn read_log(home: &dyn Home) -> Vec<Arc<Record>> {
 }
 
 /// Tokens charged to the run.
-pub(crate) async fn charged(home: &dyn Home) -> u64 {
-    match read_actor(home, RUN.into()).await.unwrap() {
+pub(crate) async fn charged(backend: &dyn Backend) -> u64 {
+    match read_actor(backend, RUN.into()).await.unwrap() {
         Actor::Run(run) => run.ledger().tokens,
         Actor::Session(_) => panic!("it is a run"),
     }

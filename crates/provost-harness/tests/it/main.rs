@@ -27,6 +27,8 @@ mod external;
 #[cfg(test)]
 mod fault_matrix;
 #[cfg(test)]
+mod final_summary;
+#[cfg(test)]
 mod git_deaf;
 #[cfg(test)]
 mod goals;
@@ -48,8 +50,6 @@ mod hooks_asked;
 mod injection;
 #[cfg(test)]
 mod injection_texts;
-#[cfg(test)]
-mod last_words;
 #[cfg(test)]
 mod long_counter;
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use provost_event::{Elapsed, Record, RunId, Seq, SessionId, Timestamp, TurnEnded};
 use provost_harness::{
-    Observed, ObservedBody, Observer, ObserverError, ObserverOptions, ObserverReport, ObserverState,
+    ObservedBody, Observer, ObserverError, ObserverEvent, ObserverOptions, ObserverReport, ObserverState,
     Observers, RunObservers, observe_with,
 };
 
@@ -31,7 +31,7 @@ fn tell(run: &RunObservers, seqs: std::ops::RangeInclusive<u64>) {
     seqs.for_each(|seq| run.record(&record(seq)));
 }
 
-fn seq(event: &Observed) -> u64 {
+fn seq(event: &ObserverEvent) -> u64 {
     match &event.body {
         ObservedBody::Entry(record) => record.seq.0,
         ObservedBody::Delta(_) => 0,
@@ -63,7 +63,7 @@ struct Gated {
 
 #[async_trait]
 impl Observer for Gated {
-    async fn observe(&mut self, event: &Arc<Observed>) -> Result<(), ObserverError> {
+    async fn observe(&mut self, event: &Arc<ObserverEvent>) -> Result<(), ObserverError> {
         self.told.lock().expect("told").push(seq(event).to_string());
         if let Some((there, gate)) = self.gate.take() {
             there.send(()).expect("somebody waits");
@@ -238,7 +238,7 @@ struct Asks(tokio::sync::mpsc::Sender<tokio::sync::oneshot::Sender<u64>>, Told);
 
 #[async_trait]
 impl Observer for Asks {
-    async fn observe(&mut self, event: &Arc<Observed>) -> Result<(), ObserverError> {
+    async fn observe(&mut self, event: &Arc<ObserverEvent>) -> Result<(), ObserverError> {
         let (ask, answer) = tokio::sync::oneshot::channel();
         self.0.send(ask).await?;
         let answer = answer.await?;
@@ -341,7 +341,7 @@ async fn one_that_holds_back_is_told_when_nothing_waits() {
     struct HoldsBack(Told);
     #[async_trait]
     impl Observer for HoldsBack {
-        async fn observe(&mut self, _: &Arc<Observed>) -> Result<(), ObserverError> {
+        async fn observe(&mut self, _: &Arc<ObserverEvent>) -> Result<(), ObserverError> {
             Ok(())
         }
         async fn idle(&mut self) -> Result<(), ObserverError> {

@@ -9,8 +9,8 @@ use provost_event::{
     ActorKey, ChainContext, Delta, DeltaKind, Elapsed, Entry, Record, RunId, Seq, SessionId, Timestamp,
 };
 use provost_harness::{
-    MemoryTrace, Observed, ObservedBody, ObservedKind, ObserverOptions, Observers, RunObservers, TraceBody,
-    TraceEvent, observe_with,
+    MemoryTrace, ObservedBody, ObserverEvent, ObserverEventKind, ObserverOptions, Observers, RunObservers,
+    TraceBody, TraceEvent, observe_with,
 };
 
 const RUN: RunId = RunId::from_entropy(7);
@@ -71,11 +71,11 @@ const ENTRIES: &[(&str, &str, &str)] = &[
     (
         "session",
         "model_called",
-        r#"{"turn":4,"call":7,"attempt":1,"purpose":"wrap_up","output_tokens_max":9}"#,
+        r#"{"turn":4,"call":7,"attempt":1,"purpose":"final_summary","output_tokens_max":9}"#,
     ),
-    ("session", "wrapped_up", r#"{"text":"t","call":ASIDE}"#),
-    ("session", "wrapped_up", r#"{"call":ASIDE,"problem":"p"}"#),
-    ("session", "wrapped_up", r#"{"problem":"p"}"#),
+    ("session", "final_summary_finished", r#"{"text":"t","call":ASIDE}"#),
+    ("session", "final_summary_finished", r#"{"call":ASIDE,"problem":"p"}"#),
+    ("session", "final_summary_finished", r#"{"problem":"p"}"#),
     ("session", "snapshot", r#"{"layout":1,"state":{}}"#),
     ("session", "stop_verdicts", r#"{"turn":1,"evidence":"e","reports":[VERDICT"allow"}]}"#),
     ("session", "stop_verdicts", r#"{"turn":1,"evidence":"e","reports":[VERDICT{"block":"b"}}]}"#),
@@ -108,22 +108,22 @@ const ENTRIES: &[(&str, &str, &str)] = &[
     ("run", "budget_reserved", r#"{"session":"SESSION","call":1,"tokens":9,"cost":1,"output_tokens_max":9}"#),
     ("run", "budget_charged", r#"{"session":"SESSION","call":1,"turn":1,"usage":{}}"#),
     ("run", "budget_exhausted", r#"{"session":"SESSION","dimension":"tokens","used":9,"limit":8}"#),
-    ("run", "child_spawned", r#"{"child":"SESSION","depth":1,"brief":BRIEF,"priority":"low","slot":"free"}"#),
+    ("run", "agent_spawned", r#"{"child":"SESSION","depth":1,"brief":BRIEF,"priority":"low","slot":"free"}"#),
     (
         "run",
         "agent_asked_again",
         r#"{"child":"SESSION","parent":"SESSION","call":1,"text":"t","turns_max":1,"priority":"low","slot":"free"}"#,
     ),
-    ("run", "child_started", r#"{"child":"SESSION"}"#),
-    ("run", "child_yields", r#"{"child":"SESSION"}"#),
-    ("run", "child_paused", r#"{"child":"SESSION","outcome":OUTCOME}"#),
-    ("run", "child_resumed", r#"{"child":"SESSION","by":"me"}"#),
-    ("run", "child_finished", r#"{"child":"SESSION","outcome":OUTCOME}"#),
+    ("run", "agent_started", r#"{"child":"SESSION"}"#),
+    ("run", "agent_yield_requested", r#"{"child":"SESSION"}"#),
+    ("run", "agent_suspended", r#"{"child":"SESSION","outcome":OUTCOME}"#),
+    ("run", "agent_resume_requested", r#"{"child":"SESSION","by":"me"}"#),
+    ("run", "agent_finished", r#"{"child":"SESSION","outcome":OUTCOME}"#),
     ("run", "reprioritized", r#"{"agent":"SESSION","priority":"high","by":"me"}"#),
     ("run", "step_ended", r#"{"step":"s","child":"SESSION","attempt":1,"end":{"kind":"done","text":"t"}}"#),
     ("session", "yield_requested", r#"{"due":9}"#),
-    ("session", "child_rested", r#"{"started":3,"outcome":OUTCOME}"#),
-    ("session", "child_goes_on", r#"{"started":3}"#),
+    ("session", "sub_agent_suspended", r#"{"started":3,"outcome":OUTCOME}"#),
+    ("session", "sub_agent_resumed", r#"{"started":3}"#),
     ("session", "worktree_made", r#"{"repository":"/r","commit":"c"}"#),
     ("session", "worktree_asked", r#"{"outcome":OUTCOME}"#),
     ("session", "worktree_found", r#"{"left":{"kind":"removed"}}"#),
@@ -138,12 +138,12 @@ const ENTRIES: &[(&str, &str, &str)] = &[
     (
         "run",
         "run_policy_changed",
-        r#"{"by":"a person","policy":{"budget":{},"agent":{"model":{"name":"m","output_tokens_max":1},"system_prompt":"","tools":[],"workspace":"/w","limits":{},"stop_hooks":[],"pace":"free"}}}"#,
+        r#"{"by":"a person","policy":{"budget":{},"agent":{"model":{"name":"m","output_tokens_max":1},"system_prompt":"","tools":[],"workspace":"/w","limits":{},"stop_hooks":[],"step_mode":"free"}}}"#,
     ),
     (
         "session",
         "agent_policy_changed",
-        r#"{"by":"a person","policy":{"model":{"name":"m","output_tokens_max":1},"system_prompt":"","tools":[],"workspace":"/w","limits":{},"stop_hooks":[],"pace":"free"}}"#,
+        r#"{"by":"a person","policy":{"model":{"name":"m","output_tokens_max":1},"system_prompt":"","tools":[],"workspace":"/w","limits":{},"stop_hooks":[],"step_mode":"free"}}"#,
     ),
     (
         "run",
@@ -165,14 +165,14 @@ const ENTRIES: &[(&str, &str, &str)] = &[
 ];
 
 const POLICY: &str = r#"{"model":{"name":"m","output_tokens_max":9},"system_prompt":"","tools":[],"workspace":"/",
-    "limits":LIMITS,"stop_hooks":[],"pace":"free"}"#;
+    "limits":LIMITS,"stop_hooks":[],"step_mode":"free"}"#;
 
 fn entry(kind: &str, body: &str) -> Entry {
     let limits = serde_json::to_string(&provost_event::Limits::default()).expect("JSON");
     let body = body
         .replace("POLICY", POLICY)
         .replace("LIMITS", &limits)
-        .replace("REPORT", r#"{"hook":"h","moment":"pre_tool_call","duration_us":1,"decision":"#)
+        .replace("REPORT", r#"{"hook":"h","point":"pre_tool_call","duration_us":1,"decision":"#)
         .replace("VERDICT", r#"{"name":"h","duration_ms":1,"verdict":"#)
         .replace("ASIDE", r#"{"call":5,"usage":{},"model":"m"}"#)
         .replace("BRIEF", r#"{"name":"n","goal":"g"}"#)
@@ -262,10 +262,10 @@ async fn entries_are_told_as_the_events_they_are() {
         session model_called {"turn":3,"call":5,"attempt":1,"purpose":"summary","output_tokens_max":9} → TURN_START LLM_START
         session compacted {"how":"summary","through":3,"summary":"s","call":ASIDE,"tokens_before":9,"tokens_after":1} → LLM_END COMPACTION
         session model_called {"turn":3,"call":6,"attempt":1,"output_tokens_max":9} → LLM_START
-        session model_called {"turn":4,"call":7,"attempt":1,"purpose":"wrap_up","output_tokens_max":9} → LLM_START
-        session wrapped_up {"text":"t","call":ASIDE} → LLM_END
-        session wrapped_up {"call":ASIDE,"problem":"p"} → LLM_END
-        session wrapped_up {"problem":"p"} → nobody is told
+        session model_called {"turn":4,"call":7,"attempt":1,"purpose":"final_summary","output_tokens_max":9} → LLM_START
+        session final_summary_finished {"text":"t","call":ASIDE} → LLM_END
+        session final_summary_finished {"call":ASIDE,"problem":"p"} → LLM_END
+        session final_summary_finished {"problem":"p"} → nobody is told
         session snapshot → nobody is told
         session stop_verdicts {"turn":1,"evidence":"e","reports":[VERDICT"allow"}]} → nobody is told
         session stop_verdicts {"turn":1,"evidence":"e","reports":[VERDICT{"block":"b"}}]} → GUARDRAIL_TRIP
@@ -282,18 +282,18 @@ async fn entries_are_told_as_the_events_they_are() {
         run budget_reserved → BUDGET
         run budget_charged → BUDGET
         run budget_exhausted → BUDGET
-        run child_spawned → HANDOFF STEP_START
+        run agent_spawned → HANDOFF STEP_START
         run agent_asked_again → HANDOFF
-        run child_started → BUDGET
-        run child_yields → BUDGET
-        run child_paused → BUDGET
-        run child_resumed → BUDGET
-        run child_finished → HANDOFF
+        run agent_started → BUDGET
+        run agent_yield_requested → BUDGET
+        run agent_suspended → BUDGET
+        run agent_resume_requested → BUDGET
+        run agent_finished → HANDOFF
         run reprioritized → BUDGET
         run step_ended → STEP_END
         session yield_requested → nobody is told
-        session child_rested → nobody is told
-        session child_goes_on → nobody is told
+        session sub_agent_suspended → nobody is told
+        session sub_agent_resumed → nobody is told
         session worktree_made → nobody is told
         session worktree_asked → nobody is told
         session worktree_found → nobody is told
@@ -427,7 +427,7 @@ fn place_of(actor: ActorKey, last: ChainContext) -> ChainContext {
 
 #[tokio::test]
 async fn every_kind_of_event_says_where_in_the_chain_of_agents_it_stands() {
-    let (sees, seen) = channel::<Arc<Observed>>();
+    let (sees, seen) = channel::<Arc<ObserverEvent>>();
     let sees = Mutex::new(sees);
     let make = move |_| {
         let sees = sees.lock().expect("sees").clone();
@@ -445,7 +445,7 @@ async fn every_kind_of_event_says_where_in_the_chain_of_agents_it_stands() {
         assert_eq!(event.chain, place_of(event.actor, last), "{event:?}");
     }
     let kinds = seen.iter().map(|event| event.kind).collect::<BTreeSet<_>>();
-    let silent = ObservedKind::ALL.iter().filter(|kind| !kinds.contains(kind)).collect::<Vec<_>>();
+    let silent = ObserverEventKind::ALL.iter().filter(|kind| !kinds.contains(kind)).collect::<Vec<_>>();
     assert!(silent.is_empty(), "nothing emits these: {silent:?}");
     assert_eq!(traced.len(), seen.len());
     for (event, observed) in traced.iter().zip(&seen) {

@@ -7,29 +7,29 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::StreamExt as _;
 use provost_event::{
-    Access, AgentPolicy, Budget, Entry, Json, ModelPolicy, Outcome, Pace, RunId, RunPolicy, Seq, ToolSpec,
+    Access, AgentPolicy, Budget, Entry, Json, ModelPolicy, Outcome, RunId, RunPolicy, Seq, StepMode, ToolSpec,
 };
 use provost_harness::{
-    AgentHarness, HarnessDeps, Home, Models, Observed, ObservedBody, Observer, ObserverError,
-    ObserverOptions, ObserverState, Observers, Tool, ToolContext, ToolOutput, Toolbox, TurnState,
+    AgentHarness, Backend, HarnessDeps, Models, ObservedBody, Observer, ObserverError, ObserverEvent,
+    ObserverOptions, ObserverState, Observers, Tool, ToolContext, ToolOutput, ToolRegistry, TurnState,
     observe_with,
 };
 use provost_llm::ScriptedModel;
-use provost_store::{LocalHome, MemoryStore};
+use provost_store::{EmbeddedBackend, MemoryStore};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) const RUN: RunId = RunId::from_entropy(11);
 const ANSWERS: &str = "answers: [{tools: [{nothing: {}}]}, {text: 'all is well'}]";
 
 /// A harness with these observers, and its backend.
-pub(crate) fn harness(script: &str, observers: Observers) -> (AgentHarness, Arc<LocalHome>) {
+pub(crate) fn harness(script: &str, observers: Observers) -> (AgentHarness, Arc<EmbeddedBackend>) {
     let clock = Arc::new(provost_harness::SystemClock);
-    let home = Arc::new(LocalHome::new(MemoryStore::new(), clock).expect("a home"));
+    let backend = Arc::new(EmbeddedBackend::new(MemoryStore::new(), clock).expect("a backend"));
     let model = ScriptedModel::parse(script, "script").expect("a script");
     let models = Models::new().with("script:test", Arc::new(model));
-    let tools = Toolbox::new().with(Nothing(spec()));
-    let deps = HarnessDeps { observers, ..HarnessDeps::new(home.clone(), models, tools) };
-    (AgentHarness::new(deps), home)
+    let tools = ToolRegistry::new().with(Nothing(spec()));
+    let deps = HarnessDeps { observers, ..HarnessDeps::new(backend.clone(), models, tools) };
+    (AgentHarness::new(deps), backend)
 }
 
 /// A tool that does nothing.
@@ -71,7 +71,7 @@ pub(crate) fn policy() -> RunPolicy {
 }
 
 /// An observer that forwards its events.
-fn eyes() -> (impl Fn(RunId) -> Box<dyn Observer> + Send + Sync, Receiver<Arc<Observed>>) {
+fn eyes() -> (impl Fn(RunId) -> Box<dyn Observer> + Send + Sync, Receiver<Arc<ObserverEvent>>) {
     let (sees, seen) = channel();
     let sees = Mutex::new(sees);
     let make = move |_| {
@@ -81,7 +81,7 @@ fn eyes() -> (impl Fn(RunId) -> Box<dyn Observer> + Send + Sync, Receiver<Arc<Ob
     (make, seen)
 }
 
-fn names(seen: &Receiver<Arc<Observed>>) -> Vec<&'static str> {
+fn names(seen: &Receiver<Arc<ObserverEvent>>) -> Vec<&'static str> {
     seen.try_iter().map(|event| event.kind.name()).collect()
 }
 
@@ -91,7 +91,7 @@ const DONE: Outcome = Outcome::UNVERIFIED;
 async fn an_observer_sees_a_run_from_its_start_to_its_end() {
     let (make, seen) = eyes();
     let observers = Observers::new().with("eyes", ObserverOptions::default(), make);
-    let (harness, home) = harness(ANSWERS, observers);
+    let (harness, backend) = harness(ANSWERS, observers);
     let mut run = harness.start(RUN, "the goal", policy()).await.expect("it starts");
     assert_eq!(run.run(&CancellationToken::new()).await.expect("it ends"), DONE);
     let events = seen.try_iter().collect::<Vec<_>>();
@@ -99,7 +99,7 @@ async fn an_observer_sees_a_run_from_its_start_to_its_end() {
         .iter()
         .filter(|event| matches!(event.body, ObservedBody::Entry(_)))
         .partition::<Vec<_>, _>(|event| matches!(event.actor, provost_event::ActorKey::Run(_)));
-    let names = |events: &[&Arc<Observed>]| {
+    let names = |events: &[&Arc<ObserverEvent>]| {
         events.iter().map(|event| event.kind.name()).collect::<Vec<_>>().join(" ")
     };
     assert_eq!(names(&of_run), "RUN_START BUDGET BUDGET BUDGET BUDGET RUN_END");
@@ -116,7 +116,7 @@ async fn an_observer_sees_a_run_from_its_start_to_its_end() {
     let report = &run.observer_reports()[0];
     assert_eq!((report.state, report.lost), (ObserverState::Finished, 0));
     assert_eq!(report.delivered, u64::try_from(events.len()).expect("few"));
-    let first = home.read(RUN.into(), Seq::START, 1).await.expect("a log").remove(0);
+    let first = backend.read(RUN.into(), Seq::START, 1).await.expect("a log").remove(0);
     let Entry::RunStarted(started) = &first.entry else { panic!("{first:?}") };
     assert_eq!(started.policy.observers, ["somebody else", "eyes"]);
 }
@@ -137,9 +137,9 @@ async fn a_run_does_not_wait_for_an_observer_that_hangs_and_its_end_only_so_long
         .finish_within(Duration::from_millis(50))
         .with("hangs", ObserverOptions::default(), hangs)
         .with("eyes", ObserverOptions::default(), make);
-    let (harness, _home) = harness(ANSWERS, observers);
+    let (harness, _backend) = harness(ANSWERS, observers);
     let mut policy = policy();
-    policy.agent.pace = Pace::Stepped;
+    policy.agent.step_mode = StepMode::Stepped;
     let mut run = harness.start(RUN, "the goal", policy).await.expect("it starts");
     let cancel = CancellationToken::new();
     assert_eq!(run.run_turn(&cancel).await.expect("a turn"), TurnState::Continue);
@@ -160,9 +160,9 @@ async fn a_run_does_not_wait_for_an_observer_that_hangs_and_its_end_only_so_long
 async fn nothing_is_missed_while_nobody_polls_the_run() {
     let (make, seen) = eyes();
     let observers = Observers::new().with("eyes", ObserverOptions::default(), make);
-    let (harness, home) = harness(ANSWERS, observers);
+    let (harness, backend) = harness(ANSWERS, observers);
     let mut run = harness.start(RUN, "the goal", policy()).await.expect("it starts");
-    let mut log = home.subscribe(RUN.into(), Seq::START);
+    let mut log = backend.subscribe(RUN.into(), Seq::START);
     while let Some(record) = log.next().await {
         if matches!(record.expect("readable").entry, Entry::Ended(_)) {
             break;
@@ -180,7 +180,7 @@ struct Lives(Arc<Mutex<Vec<&'static str>>>);
 
 #[async_trait]
 impl Observer for Lives {
-    async fn observe(&mut self, event: &Arc<Observed>) -> Result<(), ObserverError> {
+    async fn observe(&mut self, event: &Arc<ObserverEvent>) -> Result<(), ObserverError> {
         if event.kind.name().starts_with("RUN_") {
             self.0.lock().expect("lives").push(event.kind.name());
         }
@@ -202,12 +202,12 @@ async fn a_run_that_goes_on_after_a_rest_has_observers_that_are_new() {
         Box::new(Lives(lived.clone()))
     };
     let observers = Observers::new().with("lives", ObserverOptions::default(), make);
-    let (harness, _home) = harness(ANSWERS, observers);
+    let (harness, _backend) = harness(ANSWERS, observers);
     let mut policy = policy();
     policy.agent.limits.turns_max = 1;
     let mut run = harness.start(RUN, "the goal", policy).await.expect("it starts");
-    let rested = run.run(&CancellationToken::new()).await.expect("it rests");
-    assert!(matches!(rested, Outcome::BudgetExhausted(_)), "{rested}");
+    let suspended = run.run(&CancellationToken::new()).await.expect("it is suspended");
+    assert!(matches!(suspended, Outcome::BudgetExhausted(_)), "{suspended}");
     run.resume("me", Budget::default(), Some(5)).await.expect("it goes on");
     assert_eq!(run.run(&CancellationToken::new()).await.expect("it ends"), DONE);
     let expected = ["made", "RUN_START", "RUN_END", "finished", "made", "RUN_START", "RUN_END", "finished"];
@@ -220,9 +220,9 @@ async fn a_run_that_is_given_up_finishes_its_observers() {
     let lived = lives.clone();
     let make = move |_| -> Box<dyn Observer> { Box::new(Lives(lived.clone())) };
     let observers = Observers::new().with("lives", ObserverOptions::default(), make);
-    let (harness, _home) = harness(ANSWERS, observers);
+    let (harness, _backend) = harness(ANSWERS, observers);
     let mut policy = policy();
-    policy.agent.pace = Pace::Stepped;
+    policy.agent.step_mode = StepMode::Stepped;
     let mut run = harness.start(RUN, "the goal", policy).await.expect("it starts");
     run.run_turn(&CancellationToken::new()).await.expect("a turn");
     drop(run);

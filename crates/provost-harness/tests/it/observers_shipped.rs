@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use provost_engine::Actor;
 use provost_event::{
-    AsideCall, BudgetCharged, Certainty, Compacted, CompactionKind, Delta, DeltaKind, Elapsed, Entry, Json,
-    MicroDollars, Outcome, Price, Record, RunId, Seq, SessionId, Timestamp, ToolStarted, Usage, WrappedUp,
+    AsideCall, BudgetCharged, Certainty, Compacted, CompactionKind, Delta, DeltaKind, Elapsed, Entry,
+    FinalSummaryFinished, Json, MicroDollars, Outcome, Price, Record, RunId, Seq, SessionId, Timestamp,
+    ToolStarted, Usage,
 };
 use provost_harness::{
     CostTracker, JsonlTrace, MemoryTrace, NoTrace, ObserverOptions, Observers, Redactor, RunLogger,
@@ -77,12 +78,14 @@ async fn costs_are_those_of_the_run_s_ledger() {
     for price in [Some(PRICE), None] {
         let costs = CostTracker::new();
         let observers = Observers::new().with("costs", ObserverOptions::default(), costs.observer());
-        let (harness, home) = harness(ANSWERS, observers);
+        let (harness, backend) = harness(ANSWERS, observers);
         let mut policy = policy();
         policy.agent.model.price = price;
         let mut run = harness.start(RUN, "the goal", policy).await.expect("it starts");
         run.run(&CancellationToken::new()).await.expect("it ends");
-        let Actor::Run(state) = read_actor(&*home, RUN.into()).await.expect("a log") else { panic!("a run") };
+        let Actor::Run(state) = read_actor(&*backend, RUN.into()).await.expect("a log") else {
+            panic!("a run")
+        };
         let totals = costs.totals();
         assert_eq!(totals.all.usage.total(), state.ledger().tokens);
         assert_eq!(totals.all.known_cost, state.ledger().cost);
@@ -100,11 +103,13 @@ fn talkative() -> String {
     let text = "word ".repeat(1_600);
     let turn = |n: u32| format!("  - {{ text: '{n} {text}', tools: [nothing: {{ n: {n} }}] }}\n");
     let turns = (1..=8).map(turn).collect::<String>();
-    format!("answers:\n{turns}summaries:\n  - text: so far so good\nlast_words:\n  text: it is nearly done\n")
+    format!(
+        "answers:\n{turns}summaries:\n  - text: so far so good\nfinal_summary:\n  text: it is nearly done\n"
+    )
 }
 
 #[tokio::test]
-async fn summaries_and_last_words_are_counted_and_told_of_as_the_calls_they_are() {
+async fn summaries_and_final_summary_are_counted_and_told_of_as_the_calls_they_are() {
     let (costs, trace) = (CostTracker::new(), MemoryTrace::new());
     let logger = RunLogger::new(Arc::new(Redactor::default()));
     let options = ObserverOptions::default();
@@ -112,7 +117,7 @@ async fn summaries_and_last_words_are_counted_and_told_of_as_the_calls_they_are(
         .with("costs", options, costs.observer())
         .with("lines", options, logger.observer())
         .with_trace("trace", options, trace.sink());
-    let (harness, home) = harness(&talkative(), observers);
+    let (harness, backend) = harness(&talkative(), observers);
     let mut policy = policy();
     policy.agent.model.price = Some(PRICE);
     policy.agent.model.window_tokens = Some(10_000);
@@ -120,15 +125,15 @@ async fn summaries_and_last_words_are_counted_and_told_of_as_the_calls_they_are(
     policy.agent.limits.repeated_call_notice_at = 100;
     policy.agent.limits.repeated_call_max = 100;
     let mut run = harness.start(RUN, "the goal", policy).await.expect("it starts");
-    let outcome = run.run(&CancellationToken::new()).await.expect("it rests");
+    let outcome = run.run(&CancellationToken::new()).await.expect("it is suspended");
     assert!(matches!(outcome, Outcome::BudgetExhausted(_)), "{outcome}");
-    let Actor::Run(state) = read_actor(&*home, RUN.into()).await.expect("a log") else { panic!("a run") };
+    let Actor::Run(state) = read_actor(&*backend, RUN.into()).await.expect("a log") else { panic!("a run") };
     let (totals, ledger) = (costs.totals(), state.ledger());
     assert_eq!((totals.all.usage.total(), totals.all.cost()), (ledger.tokens, Some(ledger.cost)));
     let events = trace.events();
     let calls = |name| events.iter().filter(|event| event.name == name).collect::<Vec<_>>();
     let (begun, ended) = (calls("LLM_START"), calls("LLM_END"));
-    assert_eq!((begun.len(), ended.len()), (7, 7), "5 turns, a summary and last words");
+    assert_eq!((begun.len(), ended.len()), (7, 7), "5 turns, a summary and final summaries");
     assert_eq!(totals.all.calls, 7);
     // Each call starts and ends as the same span, and turns start as often as they end.
     let spans = |events: &[&TraceEvent]| events.iter().map(|event| event.span.clone()).collect::<Vec<_>>();
@@ -154,10 +159,10 @@ async fn lines_say_what_calls_beside_the_conversation_took_and_came_to() {
     run.record(&record(1, compacted));
     run.record(&record(2, Compacted::new(CompactionKind::Trim)));
     run.record(&record(3, Compacted::new(CompactionKind::Emergency)));
-    let said = WrappedUp { text: "nearly".into(), call: aside("m"), problem: None };
+    let said = FinalSummaryFinished { text: "nearly".into(), call: aside("m"), problem: None };
     run.record(&record(4, said));
     let problem = Some("no connection".to_owned());
-    run.record(&record(5, WrappedUp { text: String::new(), call: aside(""), problem }));
+    run.record(&record(5, FinalSummaryFinished { text: String::new(), call: aside(""), problem }));
     run.finish().await;
     let lines = logger.lines(RUN);
     let words = lines.iter().map(|line| line.rsplit_once(".0 ").expect("an actor").1);
@@ -169,7 +174,7 @@ async fn lines_say_what_calls_beside_the_conversation_took_and_came_to() {
             "COMPACTION 0 tokens to 0, by leaving out old results",
             "COMPACTION 0 tokens to 0, by rule",
             "LLM_END m 10 tokens in, 5 out, $0.0007",
-            "LLM_END failed: 10 tokens in, 5 out, $0.0007, no last words: no connection",
+            "LLM_END failed: 10 tokens in, 5 out, $0.0007, no final summary: no connection",
         ]
     );
 }
@@ -237,7 +242,7 @@ fn lines(path: &Path) -> Vec<serde_json::Value> {
 async fn a_run_s_trace_is_lines_of_json_that_know_their_place() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("trace.jsonl");
-    let (harness, _home) = harness(ANSWERS, trace(&path, &[]));
+    let (harness, _backend) = harness(ANSWERS, trace(&path, &[]));
     let mut run = harness.start(RUN, "the goal", policy()).await.expect("it starts");
     run.run(&CancellationToken::new()).await.expect("it ends");
     assert_eq!(run.observer_reports()[0].failed, 0);

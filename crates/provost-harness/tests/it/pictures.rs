@@ -5,15 +5,16 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use provost_engine::Answer;
 use provost_event::{
-    Access, AgentPolicy, Block, CallId, ImageKind, Json, ModelFailure, ModelPolicy, Outcome, Pace, RunId,
-    RunPolicy, Seq, SessionId, ToolSpec,
+    Access, AgentPolicy, Block, CallId, ImageKind, Json, ModelFailure, ModelPolicy, Outcome, RunId,
+    RunPolicy, Seq, SessionId, StepMode, ToolSpec,
 };
 use provost_harness::{
-    AgentHarness, Blobs, DeltaSink, Goal, HarnessDeps, Home, IMAGE_BYTES_MAX, ImageData, ImageError, Model,
-    ModelRequest, Models, Part, Role, SystemClock, Tool, ToolContext, ToolOutput, Toolbox, TurnState,
+    AgentHarness, Backend, Blobs, DeltaSink, Goal, HarnessDeps, IMAGE_BYTES_MAX, ImageData, ImageError,
+    Model, ModelRequest, Models, Part, Role, SystemClock, Tool, ToolContext, ToolOutput, ToolRegistry,
+    TurnState,
 };
 use provost_llm::ScriptedModel;
-use provost_store::{LocalHome, MemoryStore, export_run, import_incomplete};
+use provost_store::{EmbeddedBackend, MemoryStore, export_run, import_incomplete};
 use tokio_util::sync::CancellationToken;
 
 use super::embedding::open_when_free;
@@ -67,8 +68,8 @@ impl Tool for Look {
     }
 }
 
-fn tools() -> Toolbox {
-    Toolbox::new().with(Look(ToolSpec {
+fn tools() -> ToolRegistry {
+    ToolRegistry::new().with(Look(ToolSpec {
         name: "look".into(),
         description: String::new(),
         input_schema: Json::empty_object(),
@@ -93,8 +94,8 @@ impl Scene {
         Self { script, sees, store: MemoryStore::new(), asked: Arc::default(), workspace }
     }
 
-    fn home(&self) -> Arc<LocalHome> {
-        Arc::new(LocalHome::new(self.store.clone(), Arc::new(SystemClock)).expect("a home"))
+    fn backend(&self) -> Arc<EmbeddedBackend> {
+        Arc::new(EmbeddedBackend::new(self.store.clone(), Arc::new(SystemClock)).expect("a backend"))
     }
 
     /// A harness in a separate process, as far as the store can tell.
@@ -102,17 +103,17 @@ impl Scene {
         let script = ScriptedModel::parse(self.script, "script").expect("a script");
         let model = Watching { script, asked: self.asked.clone() };
         AgentHarness::new(HarnessDeps {
-            ..HarnessDeps::new(self.home(), Models::new().with("script:test", Arc::new(model)), tools())
+            ..HarnessDeps::new(self.backend(), Models::new().with("script:test", Arc::new(model)), tools())
         })
     }
 
-    fn policy(&self, pace: Pace) -> RunPolicy {
+    fn policy(&self, step_mode: StepMode) -> RunPolicy {
         RunPolicy {
             spawn: provost_event::SpawnBudget::default(),
             ..RunPolicy::new(AgentPolicy {
                 system_prompt: "be good".into(),
                 tools: tools().specs(),
-                pace,
+                step_mode,
                 ..AgentPolicy::new(
                     ModelPolicy { images: self.sees, ..ModelPolicy::new("script:test", 1_000) },
                     self.workspace.path().to_owned(),
@@ -124,7 +125,7 @@ impl Scene {
     /// Runs from a goal with a picture to its end; returns the model's last request.
     async fn run(&self) -> Request {
         let goal = Goal { text: "the goal".into(), images: vec![png()] };
-        let mut run = self.harness().start(RUN, goal, self.policy(Pace::Free)).await.expect("it starts");
+        let mut run = self.harness().start(RUN, goal, self.policy(StepMode::Free)).await.expect("it starts");
         let outcome = run.run(&CancellationToken::new()).await.expect("it ends");
         assert_eq!(outcome, Outcome::UNVERIFIED);
         self.last_asked()
@@ -133,7 +134,8 @@ impl Scene {
     /// Runs up to the end of the first turn, as a process that then ends.
     async fn run_a_turn(&self) {
         let goal = Goal { text: "the goal".into(), images: vec![png()] };
-        let mut run = self.harness().start(RUN, goal, self.policy(Pace::Stepped)).await.expect("it starts");
+        let mut run =
+            self.harness().start(RUN, goal, self.policy(StepMode::Stepped)).await.expect("it starts");
         let turn = run.run_turn(&CancellationToken::new()).await.expect("a turn");
         assert_eq!(turn, TurnState::Continue);
     }
@@ -184,11 +186,11 @@ async fn a_model_that_cannot_see_is_told_what_there_would_be_to_see() {
 async fn the_log_names_pictures_and_the_blobs_hold_them() {
     let scene = Scene::new(SCRIPT, true);
     scene.run().await;
-    let home = scene.home();
-    let records = home.read(SessionId::root(RUN).into(), Seq::START, 1_000).await.expect("a log");
+    let backend = scene.backend();
+    let records = backend.read(SessionId::root(RUN).into(), Seq::START, 1_000).await.expect("a log");
     let mut kept = Vec::new();
     for image in records.iter().flat_map(|record| record.entry.images()) {
-        let bytes = home.get_blob(&image.blob).await.expect("readable").expect("there");
+        let bytes = backend.get_blob(&image.blob).await.expect("readable").expect("there");
         assert_eq!(u64::try_from(bytes.len()).expect("a size"), image.bytes);
         kept.push((image.kind, bytes));
     }
@@ -212,11 +214,13 @@ async fn for_pictures_that_are_gone_there_are_lines_of_text() {
     let (scene, elsewhere) = (Scene::new(SCRIPT, true), Scene::new(SCRIPT, true));
     scene.run_a_turn().await;
     let mut exported = Vec::new();
-    export_run(&*scene.home(), RUN, &mut exported).await.expect("it is exported");
+    export_run(&*scene.backend(), RUN, &mut exported).await.expect("it is exported");
     let lines = String::from_utf8(exported).expect("text");
     let (blobs, records) = lines.lines().partition::<Vec<_>, _>(|line| line.contains(r#""type":"blob""#));
     assert_eq!(blobs.len(), 2, "{lines}");
-    import_incomplete(&elsewhere.home(), &mut records.join("\n").as_bytes()).await.expect("it is imported");
+    import_incomplete(&elsewhere.backend(), &mut records.join("\n").as_bytes())
+        .await
+        .expect("it is imported");
     let without = Scene::new(SCRIPT, false).run().await;
     assert_eq!(elsewhere.go_on().await, without);
 }
@@ -246,7 +250,7 @@ async fn a_picture_may_have_as_many_bytes_as_models_take_and_not_one_more() {
 
     let scene = Scene::new("answers: [{text: done}]", true);
     let goal = Goal { text: "the goal".into(), images: vec![most.clone()] };
-    let mut run = scene.harness().start(RUN, goal, scene.policy(Pace::Free)).await.expect("it starts");
+    let mut run = scene.harness().start(RUN, goal, scene.policy(StepMode::Free)).await.expect("it starts");
     run.run(&CancellationToken::new()).await.expect("it ends");
     assert_eq!(told(&scene.last_asked()), [text("the goal"), Part::Image(most)]);
 }

@@ -8,9 +8,11 @@ use provost_event::{
     AgentPolicy, Entry, ErrorClass, ModelPolicy, Outcome, PauseReason, RetryCause, RunId, RunPolicy, Seq,
     SessionId, Timestamp, ToolStatus,
 };
-use provost_harness::{AgentHarness, HarnessDeps, Home, Models, SimulatedClock, SystemClock, Toolbox};
+use provost_harness::{
+    AgentHarness, Backend, HarnessDeps, Models, SimulatedClock, SystemClock, ToolRegistry,
+};
 use provost_llm::{ModelLimits, Provider, ProviderModel, ProviderOptions, WireFormat};
-use provost_store::{LocalHome, MemoryStore};
+use provost_store::{EmbeddedBackend, MemoryStore};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
@@ -130,20 +132,20 @@ async fn run(answers: Vec<(String, String)>) -> Told {
         clock: Arc::new(SystemClock),
     };
     let model = ProviderModel::new(options).expect("a client");
-    let home = Arc::new(LocalHome::new(MemoryStore::new(), clock.clone()).expect("a home"));
+    let backend = Arc::new(EmbeddedBackend::new(MemoryStore::new(), clock.clone()).expect("a backend"));
     let harness = AgentHarness::new(HarnessDeps {
         clock,
         ..HarnessDeps::new(
-            home.clone(),
+            backend.clone(),
             Models::new().with("anthropic/claude-test", Arc::new(model)),
-            Toolbox::new(),
+            ToolRegistry::new(),
         )
     });
     let id = RunId::from_entropy(42);
     let mut run = harness.start(id, "the goal", policy()).await.expect("it starts");
     let outcome = run.run(&CancellationToken::new()).await.expect("it ends");
-    let records = home.read(SessionId::root(id).into(), Seq::START, 1_000).await.expect("a log");
-    let runs = home.read(id.into(), Seq::START, 1_000).await.expect("a log");
+    let records = backend.read(SessionId::root(id).into(), Seq::START, 1_000).await.expect("a log");
+    let runs = backend.read(id.into(), Seq::START, 1_000).await.expect("a log");
     let charged = runs.iter().map(|record| match &record.entry {
         Entry::BudgetCharged(charged) => charged.usage.total(),
         _ => 0,
@@ -224,7 +226,7 @@ async fn invalid_json_in_a_stream_is_made_again() {
     let body = format!("{}event: content_block_delta\ndata: {{nonsense\n\n", events(&[START]));
     let told = run(vec![(OK.to_owned(), body), good()]).await;
     assert_eq!(told.outcome, completed());
-    assert_eq!(told.retried_classes(), [ErrorClass::Nonsense]);
+    assert_eq!(told.retried_classes(), [ErrorClass::MalformedResponse]);
 }
 
 #[tokio::test]

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use async_trait::async_trait;
 use expect_test::expect;
 use proptest::prelude::*;
-use provost_event::{Access, Entry, Json, Pace, RunId, ToolSpec, ToolStatus};
+use provost_event::{Access, Entry, Json, RunId, StepMode, ToolSpec, ToolStatus};
 use provost_harness::hooks::*;
-use provost_harness::{ImageData, Recall, Tool, ToolContext, ToolOutput, Toolbox};
-use provost_store::LocalHome;
+use provost_harness::{ImageData, Recall, Tool, ToolContext, ToolOutput, ToolRegistry};
+use provost_store::EmbeddedBackend;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -45,8 +45,8 @@ fn reads_back(bytes: usize) -> impl Fn(&Seen) -> Vec<(&'static str, Value)> + Se
 #[tokio::test]
 async fn a_result_that_was_trimmed_is_recalled_to_the_byte() {
     let stage = Stage::new(reads_back(9_000));
-    let home = stage.run(RUN, "the goal").await;
-    let log = log(&*home, RUN).await;
+    let backend = stage.run(RUN, "the goal").await;
+    let log = log(&*backend, RUN).await;
     assert!(log.iter().any(|record| matches!(record.entry, Entry::Compacted(_))));
     let pages = results(&log, "recall").into_iter().map(|(_, page)| page.output).collect::<Vec<_>>();
     assert!(pages.len() > 1, "it takes several pages");
@@ -65,8 +65,8 @@ async fn a_result_that_was_cut_from_the_first_is_recalled_with_the_way_to_the_wh
             _ => reads_back(300 * 1024)(seen),
         }
     });
-    let home = stage.run(RUN, "the goal").await;
-    let log = log(&*home, RUN).await;
+    let backend = stage.run(RUN, "the goal").await;
+    let log = log(&*backend, RUN).await;
     let (entry, first) = results(&log, "fetch").remove(0);
     assert!(first.whole.is_some() && first.output.len() < 64 * 1024);
     let (_, page) = results(&log, "recall").remove(0);
@@ -77,21 +77,21 @@ async fn a_result_that_was_cut_from_the_first_is_recalled_with_the_way_to_the_wh
 }
 
 /// A run of four short results.
-async fn short_run() -> (Stage, Arc<LocalHome>) {
+async fn short_run() -> (Stage, Arc<EmbeddedBackend>) {
     let stage = Stage::new(|seen: &Seen| match seen.answers_before {
         number @ 0..4 => fetch(u64::from(number), 40),
         4 => vec![("recall", json!({ "search": "line 0" }))],
         5 => vec![("recall", json!({ "search": "LINE 0" }))],
         _ => Vec::new(),
     });
-    let home = stage.run(RUN, "find the Heron's nest\nsoon").await;
-    (stage, home)
+    let backend = stage.run(RUN, "find the Heron's nest\nsoon").await;
+    (stage, backend)
 }
 
 #[tokio::test]
 async fn a_search_tells_where_who_and_what_the_newest_first_and_never_finds_itself() {
-    let (_stage, home) = short_run().await;
-    let found = results(&log(&*home, RUN).await, "recall").remove(1).1.output;
+    let (_stage, backend) = short_run().await;
+    let found = results(&log(&*backend, RUN).await, "recall").remove(1).1.output;
     expect![[r#"
         found: LINE 0
         entry 20, result of `fetch`, byte 8: page 3, line 0: an Otter; ünïcode 🦦
@@ -100,7 +100,7 @@ async fn a_search_tells_where_who_and_what_the_newest_first_and_never_finds_itse
         entry 5, result of `fetch`, byte 8: page 0, line 0: an Otter; ünïcode 🦦
         [that is all; `entry` shows one as it was]"#]]
     .assert_eq(&found);
-    let context = context(&home, RUN, NOW);
+    let context = context(&backend, RUN, NOW);
     let found = recall(&context, json!({ "search": "\"n\":3" })).await.text;
     expect![[r#"
         found: "n":3
@@ -117,8 +117,8 @@ async fn a_search_tells_where_who_and_what_the_newest_first_and_never_finds_itse
 
 #[tokio::test]
 async fn an_entry_is_shown_with_who_said_it_and_what_stands_around_it() {
-    let (_stage, home) = short_run().await;
-    let context = context(&home, RUN, NOW);
+    let (_stage, backend) = short_run().await;
+    let context = context(&backend, RUN, NOW);
     let page = recall(&context, json!({ "entry": 1 })).await.text;
     expect![[r#"
         entry 1, the goal:
@@ -136,8 +136,8 @@ async fn an_entry_is_shown_with_who_said_it_and_what_stands_around_it() {
 
 #[tokio::test]
 async fn what_makes_no_sense_is_refused_with_what_to_do() {
-    let (_stage, home) = short_run().await;
-    let context = context(&home, RUN, NOW);
+    let (_stage, backend) = short_run().await;
+    let context = context(&backend, RUN, NOW);
     let mut said = String::new();
     for input in [
         json!({}),
@@ -186,9 +186,9 @@ async fn what_makes_no_sense_is_refused_with_what_to_do() {
 #[tokio::test]
 async fn another_sessions_log_stays_closed() {
     let (stage, _) = short_run().await;
-    let home = stage.run(OTHER, "look at the lynx").await;
+    let backend = stage.run(OTHER, "look at the lynx").await;
     for (run, own, others) in [(RUN, "heron", "lynx"), (OTHER, "lynx", "heron")] {
-        let context = context(&home, run, NOW);
+        let context = context(&backend, run, NOW);
         let own = recall(&context, json!({ "search": own })).await.text;
         assert!(own.contains("entry 1, the goal"), "{own}");
         let others = recall(&context, json!({ "search": others })).await.text;
@@ -205,21 +205,21 @@ async fn what_the_model_was_not_shown_is_neither_found_nor_shown() {
             OnPromptSubmitAction::Continue
         }
     });
-    let rested = AtomicBool::new(false);
-    let rests = from_fn::<PreLlmRequest>(move |_| match rested.swap(true, Ordering::SeqCst) {
+    let suspended = AtomicBool::new(false);
+    let suspended = from_fn::<PreLlmRequest>(move |_| match suspended.swap(true, Ordering::SeqCst) {
         false => PreLlmRequestAction::Yield,
         true => PreLlmRequestAction::Continue,
     });
     let script =
         "answers: [{thinking: 'a marten thinks', tools: [{act: {n: 1}}]}, {text: 'well'}, {text: 'yes'}]";
-    let mut stage = Bench::new(script).on("picky", picky).on("stoat", rests).start().await;
+    let mut stage = Bench::new(script).on("picky", picky).on("stoat", suspended).start().await;
     stage.goes().await;
     stage.run.say("the badger is 42", "ann").await.unwrap();
     stage.run.say("the vole is 43", "ann").await.unwrap();
     stage.resumed().await;
     let log = stage.log().await;
     let kept = log.iter().map(|record| record.to_line().unwrap()).collect::<String>();
-    let now = context(&stage.home, CONTROLLED, NOW);
+    let now = context(&stage.backend, CONTROLLED, NOW);
     for hidden in ["badger", "weasels", "stoat", "marten", "script:test", "picky"] {
         assert!(kept.contains(hidden), "the log has `{hidden}`");
         let found = recall(&now, json!({ "search": hidden })).await.text;
@@ -245,10 +245,10 @@ async fn what_the_model_was_not_shown_is_neither_found_nor_shown() {
 
 #[tokio::test]
 async fn what_came_after_the_model_was_asked_is_not_there_yet() {
-    let (_stage, home) = short_run().await;
+    let (_stage, backend) = short_run().await;
     // From a call of the second answer, whose model call is entry 7: its own answer and parallel calls aren't
     // visible.
-    let context = context(&home, RUN, 9);
+    let context = context(&backend, RUN, 9);
     assert_eq!(recall(&context, json!({ "entry": 5 })).await.status, ToolStatus::Ok);
     for entry in [8, 10] {
         let output = recall(&context, json!({ "entry": entry })).await;
@@ -268,12 +268,12 @@ async fn a_search_goes_on_where_its_answer_was_full_and_misses_none() {
     policy.agent.limits.turns_max = 100;
     policy.agent.limits.stuck_turns = 0;
     policy.agent.model.window_tokens = None;
-    let (harness, home) = stage.harness();
+    let (harness, backend) = stage.harness();
     let mut run = harness.start(RUN, "the goal", policy).await.unwrap();
     run.run(&CancellationToken::new()).await.unwrap();
-    let fetched = results(&log(&*home, RUN).await, "fetch");
+    let fetched = results(&log(&*backend, RUN).await, "fetch");
     for bytes_max in [0, 1_024, 8_192, 1_000_000] {
-        let mut context = context(&home, RUN, NOW);
+        let mut context = context(&backend, RUN, NOW);
         let mut before = NOW;
         let mut entries: Vec<u64> = Vec::new();
         loop {
@@ -310,8 +310,8 @@ fn fetches(count: u32) -> impl Fn(&Seen) -> Vec<(&'static str, Value)> + Send + 
 #[tokio::test]
 async fn what_a_summary_stands_for_is_recalled_and_so_is_the_summary() {
     let stage = Stage::new(fetches(8));
-    let home = stage.run(RUN, &format!("{}seek the heron", "a long goal; ".repeat(500))).await;
-    let log = log(&*home, RUN).await;
+    let backend = stage.run(RUN, &format!("{}seek the heron", "a long goal; ".repeat(500))).await;
+    let log = log(&*backend, RUN).await;
     let summary = log.iter().rev().find_map(|record| match &record.entry {
         Entry::Compacted(compacted) if !compacted.through.is_start() => Some((record.seq, compacted.clone())),
         _ => None,
@@ -320,7 +320,7 @@ async fn what_a_summary_stands_for_is_recalled_and_so_is_the_summary() {
     assert!(summary.summary.contains("`recall` shows what was left out"), "{}", summary.summary);
     let (first, result) = results(&log, "fetch").remove(0);
     assert!(first < summary.through);
-    let context = context(&home, RUN, NOW);
+    let context = context(&backend, RUN, NOW);
     for (entry, original) in [(first, result.output), (at, summary.summary.clone())] {
         let (mut whole, mut offset) = (String::new(), Some(0));
         while let Some(from) = offset {
@@ -338,9 +338,9 @@ async fn what_a_summary_stands_for_is_recalled_and_so_is_the_summary() {
 #[tokio::test]
 async fn an_agent_without_the_tool_is_not_told_of_it() {
     let mut stage = Stage::new(fetches(8));
-    stage.tools = Toolbox::new().with(Fetch::new());
-    let home = stage.run(RUN, &"a long goal; ".repeat(700)).await;
-    let summaries = log(&*home, RUN).await.into_iter().filter_map(|record| match &record.entry {
+    stage.tools = ToolRegistry::new().with(Fetch::new());
+    let backend = stage.run(RUN, &"a long goal; ".repeat(700)).await;
+    let summaries = log(&*backend, RUN).await.into_iter().filter_map(|record| match &record.entry {
         Entry::Compacted(compacted) if !compacted.through.is_start() => Some(compacted.summary.clone()),
         _ => None,
     });
@@ -351,25 +351,25 @@ async fn an_agent_without_the_tool_is_not_told_of_it() {
 #[tokio::test]
 async fn an_agent_recalls_after_another_process_took_over() {
     let mut stage = Stage::new(reads_back(9_000));
-    stage.pace = Pace::Stepped;
+    stage.step_mode = StepMode::Stepped;
     let cancel = CancellationToken::new();
-    let (harness, home) = stage.harness();
+    let (harness, backend) = stage.harness();
     let mut run = harness.start(RUN, "the goal", stage.policy()).await.unwrap();
     for _ in 0..4 {
         run.run_turn(&cancel).await.unwrap();
     }
-    drop((run, harness, home));
-    let (harness, home) = stage.harness();
+    drop((run, harness, backend));
+    let (harness, backend) = stage.harness();
     open_when_free(&harness, RUN).await.run(&cancel).await.unwrap();
-    let pages = results(&log(&*home, RUN).await, "recall");
+    let pages = results(&log(&*backend, RUN).await, "recall");
     let whole = pages.iter().map(|(_, page)| body(&page.output)).collect::<String>();
     assert_eq!(whole, Fetch::result(0, 9_000));
 }
 
 #[tokio::test]
 async fn a_call_that_is_cancelled_ends_at_once_and_says_where_it_stands() {
-    let (_stage, home) = short_run().await;
-    let context = context(&home, RUN, NOW);
+    let (_stage, backend) = short_run().await;
+    let context = context(&backend, RUN, NOW);
     context.cancel.cancel();
     let output = recall(&context, json!({ "search": "otter", "before": 12 })).await;
     assert_eq!(output.status, ToolStatus::Cancelled);
@@ -407,8 +407,8 @@ async fn pictures_are_recalled_one_by_one_behind_the_text() {
     });
     let spec = ToolSpec { name: "look".into(), access: Access::Reads, ..Fetch::new().spec().clone() };
     stage.tools = stage.tools.with(Look(spec));
-    let home = stage.run(RUN, "the goal").await;
-    let log = log(&*home, RUN).await;
+    let backend = stage.run(RUN, "the goal").await;
+    let log = log(&*backend, RUN).await;
     let original = results(&log, "look").remove(0).1.images;
     let pages = results(&log, "recall").into_iter().map(|(_, page)| page).collect::<Vec<_>>();
     let recalled = pages.iter().flat_map(|page| page.images.clone()).collect::<Vec<_>>();
@@ -443,12 +443,12 @@ fn the_schema_has_the_fields_that_are_read() {
 fn an_answer_is_never_longer_than_it_may_be() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let stage = Stage::new(fetches(8));
-    let home = runtime.block_on(stage.run(RUN, &"long ünïcode 🦦 ".repeat(200)));
+    let backend = runtime.block_on(stage.run(RUN, &"long ünïcode 🦦 ".repeat(200)));
     let asked = |context: &ToolContext, input| runtime.block_on(recall(context, input)).text.len();
     let config = ProptestConfig { cases: 64, ..ProptestConfig::default() };
     let given = (1_u64..40, 0_u64..12_000, 0_usize..10_000, 1_000_usize..10_000);
     proptest!(config, |((entry, offset, bytes_max, output_bytes_max) in given)| {
-        let context = ToolContext { output_bytes_max, ..context(&home, RUN, NOW) };
+        let context = ToolContext { output_bytes_max, ..context(&backend, RUN, NOW) };
         let most = output_bytes_max.min(bytes_max.clamp(1_024, 8_192));
         let page = asked(&context, json!({ "entry": entry, "offset": offset, "bytes_max": bytes_max }));
         prop_assert!(page <= most, "{page} of {most} bytes");

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use provost_engine::Answer;
 use provost_event::{
-    Access, AgentPolicy, Block, CallId, EffectId, Entry, Json, ModelFailure, ModelPolicy, Outcome, Pace,
-    Record, RunId, RunPolicy, Seq, SessionId, StopReason, ToolCall, ToolFinished, ToolSpec, Usage,
+    Access, AgentPolicy, Block, CallId, EffectId, Entry, Json, ModelFailure, ModelPolicy, Outcome, Record,
+    RunId, RunPolicy, Seq, SessionId, StepMode, StopReason, ToolCall, ToolFinished, ToolSpec, Usage,
 };
 use provost_harness::{
-    AgentHarness, DeltaSink, HarnessDeps, Home, Model, ModelRequest, Models, Part, Recall, SessionLog,
-    SystemClock, Tool, ToolContext, ToolOutput, Toolbox,
+    AgentHarness, Backend, DeltaSink, HarnessDeps, Model, ModelRequest, Models, Part, Recall, SessionLog,
+    SystemClock, Tool, ToolContext, ToolOutput, ToolRegistry,
 };
-use provost_store::{LocalHome, MemoryStore};
+use provost_store::{EmbeddedBackend, MemoryStore};
 use provost_tools::ReadFile;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -117,8 +117,8 @@ pub(crate) fn fetch(n: u64, bytes: usize) -> Vec<(&'static str, Value)> {
 pub(crate) struct Stage {
     pub(crate) store: MemoryStore,
     pub(crate) model: Arc<dyn Model>,
-    pub(crate) tools: Toolbox,
-    pub(crate) pace: Pace,
+    pub(crate) tools: ToolRegistry,
+    pub(crate) step_mode: StepMode,
     workspace: tempfile::TempDir,
 }
 
@@ -130,17 +130,17 @@ impl Stage {
         Self {
             store: MemoryStore::new(),
             model: Arc::new(Deciding(decide)),
-            tools: Toolbox::new().with(Fetch::new()).with(Recall::new()).with(ReadFile::new()),
-            pace: Pace::Free,
+            tools: ToolRegistry::new().with(Fetch::new()).with(Recall::new()).with(ReadFile::new()),
+            step_mode: StepMode::Free,
             workspace: tempfile::tempdir().unwrap(),
         }
     }
 
     /// A backend and a harness of another process.
-    pub(crate) fn harness(&self) -> (AgentHarness, Arc<LocalHome>) {
-        let home = Arc::new(LocalHome::new(self.store.clone(), Arc::new(SystemClock)).unwrap());
+    pub(crate) fn harness(&self) -> (AgentHarness, Arc<EmbeddedBackend>) {
+        let backend = Arc::new(EmbeddedBackend::new(self.store.clone(), Arc::new(SystemClock)).unwrap());
         let models = Models::new().with("deciding", self.model.clone());
-        (AgentHarness::new(HarnessDeps::new(home.clone(), models, self.tools.clone())), home)
+        (AgentHarness::new(HarnessDeps::new(backend.clone(), models, self.tools.clone())), backend)
     }
 
     pub(crate) fn policy(&self) -> RunPolicy {
@@ -149,7 +149,7 @@ impl Stage {
             ..RunPolicy::new(AgentPolicy {
                 system_prompt: "a walrus prompts".into(),
                 tools: self.tools.specs(),
-                pace: self.pace,
+                step_mode: self.step_mode,
                 ..AgentPolicy::new(
                     ModelPolicy {
                         window_tokens: Some(8_000),
@@ -162,17 +162,17 @@ impl Stage {
         }
     }
 
-    pub(crate) async fn run(&self, run: RunId, goal: &str) -> Arc<LocalHome> {
-        let (harness, home) = self.harness();
+    pub(crate) async fn run(&self, run: RunId, goal: &str) -> Arc<EmbeddedBackend> {
+        let (harness, backend) = self.harness();
         let mut harness = harness.start(run, goal, self.policy()).await.unwrap();
         let outcome = harness.run(&CancellationToken::new()).await.unwrap();
         assert_eq!(outcome, Outcome::UNVERIFIED);
-        home
+        backend
     }
 }
 
-pub(crate) async fn log(home: &dyn Home, run: RunId) -> Vec<Arc<Record>> {
-    home.read(SessionId::root(run).into(), Seq::START, 100_000).await.unwrap()
+pub(crate) async fn log(backend: &dyn Backend, run: RunId) -> Vec<Arc<Record>> {
+    backend.read(SessionId::root(run).into(), Seq::START, 100_000).await.unwrap()
 }
 
 /// The results of `tool`, with their entries.
@@ -185,7 +185,7 @@ pub(crate) fn results(log: &[Arc<Record>], tool: &str) -> Vec<(Seq, ToolFinished
 }
 
 /// The context of a `recall` call whose own entry would be `at`.
-pub(crate) fn context(home: &Arc<LocalHome>, run: RunId, at: u64) -> ToolContext {
+pub(crate) fn context(backend: &Arc<EmbeddedBackend>, run: RunId, at: u64) -> ToolContext {
     let effect = EffectId { actor: SessionId::root(run).into(), seq: Seq(at) };
     ToolContext {
         effect,
@@ -194,8 +194,8 @@ pub(crate) fn context(home: &Arc<LocalHome>, run: RunId, at: u64) -> ToolContext
         limit: None,
         timeout: std::time::Duration::from_secs(30),
         cancel: CancellationToken::new(),
-        blobs: home.clone(),
-        log: SessionLog::of(home.clone(), effect),
+        blobs: backend.clone(),
+        log: SessionLog::of(backend.clone(), effect),
         output_bytes_max: Recall::new().spec().output_bytes_max,
     }
 }

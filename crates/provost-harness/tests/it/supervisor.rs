@@ -341,8 +341,8 @@ async fn a_call_that_fails_says_how_and_is_not_asked_again() {
         (refuses("529 Overloaded", "overloaded_error", "full"), ErrorClass::Overloaded),
         (refuses("401 Unauthorized", "authentication_error", "invalid x-api-key"), ErrorClass::Unauthorized),
         (refuses("400 Bad Request", "invalid_request_error", "no such thing"), ErrorClass::InvalidRequest),
-        (Reply::Full("200 OK".to_owned(), YES.to_owned()), ErrorClass::Nonsense),
-        (nonsense, ErrorClass::Nonsense),
+        (Reply::Full("200 OK".to_owned(), YES.to_owned()), ErrorClass::MalformedResponse),
+        (nonsense, ErrorClass::MalformedResponse),
         (cut, ErrorClass::Cut),
     ] {
         let court = Court::with([reply, says(YES)]).await;

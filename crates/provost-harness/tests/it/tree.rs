@@ -11,9 +11,9 @@ use fastrand::Rng;
 use futures::StreamExt as _;
 use provost_engine::{Event, RunEvent};
 use provost_event::{Budget, Entry, Outcome, Priority, Record, Seq, SpawnBudget};
-use provost_harness::{AgentHarness, Harness, HarnessError, Home, HomeError};
+use provost_harness::{AgentHarness, Backend, BackendError, Harness, HarnessError};
 use provost_llm::ScriptedModel;
-use provost_store::LocalHome;
+use provost_store::EmbeddedBackend;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -39,7 +39,7 @@ struct Seed {
 
 /// How one process left the run.
 enum Left {
-    Rests(Outcome),
+    Stopped(Outcome),
     Died,
 }
 
@@ -67,19 +67,19 @@ async fn round(seed: u64) -> (Counted, u32) {
     while outcome.is_none() {
         let dies_after = (deaths < DEATHS_MAX).then(|| seed.random.u32(10..200));
         let store = Mortal::open(&path, decisions.clone(), dies_after);
-        let (harness, home) = harness(store, &model, &at_work);
-        let life = timeout(DEADLINE, live(&harness, &home, &policy, &mut seed)).await;
+        let (harness, backend) = harness(store, &model, &at_work);
+        let life = timeout(DEADLINE, live(&harness, &backend, &policy, &mut seed)).await;
         let Ok(life) = life else {
-            panic!("it hangs in its life {deaths}:\n{}", last_entries(&logs(&*home, RUN).await))
+            panic!("it hangs in its life {deaths}:\n{}", last_entries(&logs(&*backend, RUN).await))
         };
         match life {
-            Left::Rests(rest) => outcome = Some(rest),
+            Left::Stopped(rest) => outcome = Some(rest),
             Left::Died => deaths += 1,
         }
     }
     let store = Mortal::open(&path, decisions.clone(), None);
-    let (_, home) = harness(store, &model, &at_work);
-    let logs = logs(&*home, RUN).await;
+    let (_, backend) = harness(store, &model, &at_work);
+    let logs = logs(&*backend, RUN).await;
     let counted = check(RUN, &logs, &decisions.lock().unwrap());
     let expected = if seed.cancelled_at.is_some() { "cancelled" } else { "completed" };
     assert_eq!(outcome.unwrap().word(), expected);
@@ -94,7 +94,7 @@ async fn round(seed: u64) -> (Counted, u32) {
 /// One process serves the run until the run is suspended or ends, or the process dies.
 async fn live(
     harness: &AgentHarness,
-    home: &Arc<LocalHome>,
+    backend: &Arc<EmbeddedBackend>,
     policy: &provost_event::RunPolicy,
     seed: &mut Seed,
 ) -> Left {
@@ -106,18 +106,18 @@ async fn live(
     loop {
         let outcome = tokio::select! {
             outcome = run.run(&cancel) => outcome,
-            () = meddle(home, seed) => return Left::Died,
+            () = meddle(backend, seed) => return Left::Died,
         };
         match outcome {
             Err(_) => return Left::Died,
-            Ok(outcome) if outcome.is_final() => return Left::Rests(outcome),
+            Ok(outcome) if outcome.is_final() => return Left::Stopped(outcome),
             Ok(Outcome::BudgetExhausted(_)) => {
                 let more = Budget { tokens: Some(2_000_000), ..Budget::default() };
                 if run.resume("ann", more, None).await.is_err() {
                     return Left::Died;
                 }
             }
-            Ok(other) => panic!("it rests at {other}"),
+            Ok(other) => panic!("it is suspended at {other}"),
         }
     }
 }
@@ -130,7 +130,7 @@ async fn claimed(harness: &AgentHarness, policy: &provost_event::RunPolicy) -> R
             opened => opened,
         };
         match opened {
-            Err(HarnessError::Home(HomeError::Held { .. })) => {
+            Err(HarnessError::Backend(BackendError::Held { .. })) => {
                 tokio::time::sleep(Duration::from_millis(1)).await
             }
             other => return other,
@@ -139,21 +139,21 @@ async fn claimed(harness: &AgentHarness, policy: &provost_event::RunPolicy) -> R
 }
 
 /// Follows the run's log and intervenes at intervals; returns when the process is to be dropped during its work.
-async fn meddle(home: &Arc<LocalHome>, seed: &mut Seed) {
-    let before = home.read(RUN.into(), Seq::START, 100_000).await.unwrap_or_default();
+async fn meddle(backend: &Arc<EmbeddedBackend>, seed: &mut Seed) {
+    let before = backend.read(RUN.into(), Seq::START, 100_000).await.unwrap_or_default();
     let number = |record: &Arc<Record>| match &record.entry {
-        Entry::ChildSpawned(spawned) => Some(spawned.child.agent),
+        Entry::AgentSpawned(spawned) => Some(spawned.child.agent),
         _ => None,
     };
     let mut spawned = before.iter().rev().find_map(number).unwrap_or_default();
-    let mut log = home.subscribe(RUN.into(), before.last().map_or(Seq::START, |record| record.seq));
+    let mut log = backend.subscribe(RUN.into(), before.last().map_or(Seq::START, |record| record.seq));
     let mut next = seed.random.u32(1..80);
     let mut cancel_at = seed.cancelled_at;
     while let Some(Ok(record)) = log.next().await {
         spawned = number(&record).unwrap_or(spawned);
         if cancel_at.take_if(|at| spawned >= *at).is_some() {
             let event = RunEvent::Cancel { agent: None, by: "ann".to_owned() };
-            let _ = home.post(RUN.into(), Event::Run(event), None).await;
+            let _ = backend.post(RUN.into(), Event::Run(event), None).await;
         }
         next -= 1;
         if next > 0 {
@@ -171,7 +171,7 @@ async fn meddle(home: &Arc<LocalHome>, seed: &mut Seed) {
             }
             _ => continue,
         };
-        let _ = home.post(RUN.into(), Event::Run(event), None).await;
+        let _ = backend.post(RUN.into(), Event::Run(event), None).await;
     }
     std::future::pending().await
 }

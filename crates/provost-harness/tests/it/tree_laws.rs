@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use provost_event::{
-    ActorKey, Block, Budget, CallId, ChildSpawned, Entry, Outcome, PauseReason, Record, ResumeCause, RunId,
+    ActorKey, AgentSpawned, Block, Budget, CallId, Entry, Outcome, PauseReason, Record, ResumeCause, RunId,
     Seq,
 };
-use provost_harness::Home;
+use provost_harness::Backend;
 
 use crate::tree_script::last_text;
 
@@ -17,13 +17,13 @@ const ROOT: u32 = 0;
 pub(crate) type Logs = BTreeMap<ActorKey, Vec<Arc<Record>>>;
 
 /// Every log of `run`, whole.
-pub(crate) async fn logs(home: &dyn Home, run: RunId) -> Logs {
+pub(crate) async fn logs(backend: &dyn Backend, run: RunId) -> Logs {
     let mut logs = Logs::new();
-    for actor in home.actors(run).await.unwrap() {
+    for actor in backend.actors(run).await.unwrap() {
         let log: &mut Vec<Arc<Record>> = logs.entry(actor).or_default();
         loop {
             let after = log.last().map_or(Seq::START, |record| record.seq);
-            let more = home.read(actor, after, 1_000).await.unwrap();
+            let more = backend.read(actor, after, 1_000).await.unwrap();
             if more.is_empty() {
                 break;
             }
@@ -73,7 +73,7 @@ struct Agent {
     goal: String,
     budget: Budget,
     has_begun: bool,
-    rests: Option<Outcome>,
+    suspended: Option<Outcome>,
     /// A resume was requested.
     is_awake: bool,
     finished: Option<Outcome>,
@@ -145,48 +145,52 @@ impl<'a> Tree<'a> {
     fn take(&mut self, record: &Record) {
         let seq = record.seq;
         match &record.entry {
-            Entry::ChildSpawned(spawned) => self.spawned(spawned, seq),
-            Entry::ChildStarted(started) => {
+            Entry::AgentSpawned(spawned) => self.spawned(spawned, seq),
+            Entry::AgentStarted(started) => {
                 let agent = self.agent(started.child.agent, seq);
                 assert!(agent.finished.is_none(), "{seq}: {} starts after its end", agent.goal);
                 assert!(!agent.is_at_work(), "{seq}: {} is at work already", agent.goal);
-                let was_preempted = agent.rests.as_ref().is_some_and(is_preempted);
-                (agent.has_begun, agent.rests, agent.is_awake) = (true, None, false);
+                let was_preempted = agent.suspended.as_ref().is_some_and(is_preempted);
+                (agent.has_begun, agent.suspended, agent.is_awake) = (true, None, false);
                 self.counted.resumed += usize::from(was_preempted);
                 let at_work = self.at_work();
                 assert!(at_work <= self.slots, "{seq}: {at_work} at work");
                 self.counted.at_work_most = self.counted.at_work_most.max(at_work);
             }
-            Entry::ChildYields(yields) => {
+            Entry::AgentYieldRequested(yields) => {
                 let agent = self.agent(yields.child.agent, seq);
-                assert!(agent.is_at_work(), "{seq}: {} holds no slot and shall make way", agent.goal);
-                assert_ne!(yields.child.agent, ROOT, "{seq}: the root never makes way");
+                assert!(agent.is_at_work(), "{seq}: {} holds no slot and shall yield", agent.goal);
+                assert_ne!(yields.child.agent, ROOT, "{seq}: the root never yields");
             }
-            Entry::ChildPaused(paused) => {
+            Entry::AgentSuspended(paused) => {
                 let agent = self.agent(paused.child.agent, seq);
-                assert!(agent.is_at_work(), "{seq}: {} rests, and did before", agent.goal);
-                agent.rests = Some(paused.outcome.clone());
+                assert!(agent.is_at_work(), "{seq}: {} is suspended, and did before", agent.goal);
+                agent.suspended = Some(paused.outcome.clone());
                 // A call that was never made uses nothing.
                 agent.reserved.clear();
                 agent.is_awake = is_preempted(&paused.outcome);
                 self.counted.preempted += usize::from(is_preempted(&paused.outcome));
             }
-            Entry::ChildResumed(resumed) => self.agent(resumed.child.agent, seq).is_awake = true,
-            Entry::ChildFinished(finished) => {
+            Entry::AgentResumeRequested(resumed) => self.agent(resumed.child.agent, seq).is_awake = true,
+            Entry::AgentFinished(finished) => {
                 let agent = self.agent(finished.child.agent, seq);
                 assert!(agent.finished.is_none(), "{seq}: {} is finished twice", agent.goal);
                 agent.finished = Some(finished.outcome.clone());
                 agent.reserved.clear();
                 let is_cancelled = matches!(finished.outcome, Outcome::Cancelled { .. });
-                assert!(is_cancelled || agent.is_working(), "{seq}: {} ends while it rests", agent.goal);
-                let was_preempted = agent.rests.as_ref().is_some_and(is_preempted);
+                assert!(
+                    is_cancelled || agent.is_working(),
+                    "{seq}: {} ends while it is suspended",
+                    agent.goal
+                );
+                let was_preempted = agent.suspended.as_ref().is_some_and(is_preempted);
                 self.counted.cut_off += usize::from(was_preempted);
                 self.is_stopping |= finished.child.agent == ROOT;
             }
             Entry::StopRequested(stop) => self.is_stopping |= stop.agent.is_none(),
             Entry::Paused(paused) => {
                 let root = self.agent(ROOT, seq);
-                root.rests = Some(paused.outcome.clone());
+                root.suspended = Some(paused.outcome.clone());
                 root.reserved.clear();
             }
             Entry::Resumed(resumed) => self.resumed(resumed),
@@ -201,14 +205,14 @@ impl<'a> Tree<'a> {
         }
     }
 
-    fn spawned(&mut self, spawned: &ChildSpawned, seq: Seq) {
+    fn spawned(&mut self, spawned: &AgentSpawned, seq: Seq) {
         let parent = spawned.parent.map(|parent| parent.agent);
         let above = parent.map(|parent| self.agent(parent, seq));
         assert!(above.is_none_or(|above| above.is_at_work()), "{seq}: whoever asks is at work");
         let brief = &spawned.brief;
         let agent = Agent::new(parent, &brief.name, &brief.goal, brief.budget, false);
         assert!(self.agents.insert(spawned.child.agent, agent).is_none(), "{seq}: asked for twice");
-        self.counted.waited += usize::from(spawned.slot != provost_event::SlotWish::Free);
+        self.counted.waited += usize::from(spawned.slot != provost_event::SlotAssignment::Free);
         self.counted.agents += 1;
     }
 
@@ -216,10 +220,10 @@ impl<'a> Tree<'a> {
         self.budget = self.budget.changed_by(resumed.budget);
         self.is_stopping = false;
         if matches!(resumed.cause, ResumeCause::Asked { .. }) {
-            let resting = self.agents.values_mut().filter(|agent| agent.rests.is_some());
-            resting.for_each(|agent| agent.is_awake = true);
+            let suspended = self.agents.values_mut().filter(|agent| agent.suspended.is_some());
+            suspended.for_each(|agent| agent.is_awake = true);
         }
-        self.agents.entry(ROOT).and_modify(|root| root.rests = None);
+        self.agents.entry(ROOT).and_modify(|root| root.suspended = None);
     }
 
     /// The agents whose limits bind `number`: it and those above it.
@@ -270,8 +274,8 @@ impl<'a> Tree<'a> {
 
     /// While a slot is free, no eligible agent is queued.
     fn nobody_waits_for_nothing(&self, seq: Seq) {
-        let is_at_rest = self.agents[&ROOT].rests.is_some();
-        if self.is_stopping || is_at_rest || self.at_work() >= self.slots {
+        let is_suspended = self.agents[&ROOT].suspended.is_some();
+        if self.is_stopping || is_suspended || self.at_work() >= self.slots {
             return;
         }
         for (number, agent) in self.agents.iter().filter(|(number, _)| **number != ROOT) {
@@ -304,7 +308,7 @@ impl Agent {
             goal: goal.to_owned(),
             budget,
             has_begun,
-            rests: None,
+            suspended: None,
             is_awake: false,
             finished: None,
             spent: 0,
@@ -314,7 +318,7 @@ impl Agent {
     }
 
     fn is_working(&self) -> bool {
-        self.has_begun && self.rests.is_none()
+        self.has_begun && self.suspended.is_none()
     }
 
     fn is_at_work(&self) -> bool {
@@ -331,13 +335,13 @@ fn is_preempted(outcome: &Outcome) -> bool {
 #[track_caller]
 fn session_is_lawful(number: u32, log: &[Arc<Record>], agents: &BTreeMap<u32, Agent>, is_final: bool) {
     let mut open: HashMap<CallId, String> = HashMap::new();
-    let (mut ends, mut rests) = (0, None);
+    let (mut ends, mut suspended) = (0, None);
     for record in log {
         let place = format!("agent {number} at {}", record.seq);
         assert_eq!(ends, 0, "{place}: {} behind the end", record.entry.kind());
         match &record.entry {
             Entry::AssistantMessage(message) => {
-                assert!(rests.is_none(), "{place}: it speaks while it rests");
+                assert!(suspended.is_none(), "{place}: it speaks while it is suspended");
                 for block in &message.content {
                     if let Block::ToolCall(call) = block {
                         let twice = open.insert(call.id.clone(), call.input.text().to_owned());
@@ -345,18 +349,18 @@ fn session_is_lawful(number: u32, log: &[Arc<Record>], agents: &BTreeMap<u32, Ag
                     }
                 }
             }
-            Entry::ToolStarted(_) => assert!(rests.is_none(), "{place}: it acts while it rests"),
+            Entry::ToolStarted(_) => assert!(suspended.is_none(), "{place}: it acts while it is suspended"),
             Entry::ToolFinished(finished) => {
                 let input = open.remove(&finished.call);
                 let input = input.unwrap_or_else(|| panic!("{place}: a second result of {}", finished.call));
                 result_is_true(number, &input, &finished.output, agents);
             }
-            Entry::Paused(paused) => rests = Some(paused.outcome.clone()),
+            Entry::Paused(paused) => suspended = Some(paused.outcome.clone()),
             Entry::Resumed(resumed) => {
                 if resumed.cause == ResumeCause::SlotFree {
-                    assert!(rests.as_ref().is_some_and(is_preempted), "{place}: it had not made way");
+                    assert!(suspended.as_ref().is_some_and(is_preempted), "{place}: it had not yielded");
                 }
-                rests = None;
+                suspended = None;
             }
             Entry::Ended(_) => ends += 1,
             _ => {}

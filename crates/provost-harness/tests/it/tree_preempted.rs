@@ -10,11 +10,11 @@ use provost_event::{
     ToolSpec,
 };
 use provost_harness::{
-    AgentHarness, Clock, Harness, HarnessDeps, Home, Models, SimulatedClock, SystemClock, Tool, ToolContext,
-    ToolOutput, Toolbox,
+    AgentHarness, Backend, Clock, Harness, HarnessDeps, Models, SimulatedClock, SystemClock, Tool,
+    ToolContext, ToolOutput, ToolRegistry,
 };
 use provost_llm::ScriptedModel;
-use provost_store::{LocalHome, SqliteStore};
+use provost_store::{EmbeddedBackend, SqliteStore};
 use tempfile::TempDir;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
@@ -88,7 +88,7 @@ impl Tool for Gate {
 }
 
 struct Stage {
-    home: Arc<LocalHome>,
+    backend: Arc<EmbeddedBackend>,
     gates: [Arc<Semaphore>; 3],
     run: Harness,
     _folder: TempDir,
@@ -98,16 +98,16 @@ impl Stage {
     async fn start(script: &str, allow_preempt: bool, clock: Arc<dyn Clock>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = SqliteStore::open(folder.path().join("provost.db")).unwrap();
-        let home = Arc::new(LocalHome::new(store, clock.clone()).unwrap());
+        let backend = Arc::new(EmbeddedBackend::new(store, clock.clone()).unwrap());
         let gates = std::array::from_fn(|_| Arc::new(Semaphore::new(0)));
         let model = ScriptedModel::parse(script, "tree").unwrap().with_clock(clock.clone());
-        let tools = Toolbox::new().with(Gate(act(), gates.clone()));
+        let tools = ToolRegistry::new().with(Gate(act(), gates.clone()));
         let models = Models::new().with(MODEL, Arc::new(model));
-        let deps = HarnessDeps { clock, ..HarnessDeps::new(home.clone(), models, tools) };
+        let deps = HarnessDeps { clock, ..HarnessDeps::new(backend.clone(), models, tools) };
         let spawn = SpawnBudget { max_agents: 3, allow_preempt, ..SpawnBudget::default() };
         let policy: RunPolicy = policy(spawn, |_| Budget::default());
         let run = AgentHarness::new(deps).start(RUN, "all of it", policy).await.unwrap();
-        Self { home, gates, run, _folder: folder }
+        Self { backend, gates, run, _folder: folder }
     }
 
     fn open(&self, agent: SessionId) {
@@ -115,7 +115,7 @@ impl Stage {
     }
 
     async fn log(&self, actor: impl Into<ActorKey>) -> Vec<Arc<Record>> {
-        self.home.read(actor.into(), Seq::START, 10_000).await.unwrap()
+        self.backend.read(actor.into(), Seq::START, 10_000).await.unwrap()
     }
 
     /// Waits until `actor`'s log has this many entries of `kind`.
@@ -165,13 +165,13 @@ fn said(log: &[Arc<Record>]) -> Vec<String> {
 /// The events of slots until the preempted agent continues; after that no agent is queued.
 fn slots(run: &[Arc<Record>]) -> Vec<String> {
     let line = |record: &Arc<Record>| match &record.entry {
-        Entry::ChildSpawned(spawned) => {
+        Entry::AgentSpawned(spawned) => {
             Some(format!("{} is asked for: {:?}", spawned.child.agent, spawned.slot))
         }
-        Entry::ChildStarted(started) => Some(format!("{} works", started.child.agent)),
-        Entry::ChildYields(yields) => Some(format!("{} shall make way", yields.child.agent)),
-        Entry::ChildPaused(paused) => Some(format!("{} has made way", paused.child.agent)),
-        Entry::ChildFinished(finished) => Some(format!("{} is done", finished.child.agent)),
+        Entry::AgentStarted(started) => Some(format!("{} works", started.child.agent)),
+        Entry::AgentYieldRequested(yields) => Some(format!("{} shall yield", yields.child.agent)),
+        Entry::AgentSuspended(paused) => Some(format!("{} has yielded", paused.child.agent)),
+        Entry::AgentFinished(finished) => Some(format!("{} is done", finished.child.agent)),
         _ => None,
     };
     let mut slots = run.iter().filter_map(line).collect::<Vec<_>>();
@@ -220,7 +220,7 @@ async fn an_agent_that_makes_way_amid_a_tool_rests_behind_it_and_comes_to_the_sa
             tool_finished
             tool_finished
             turn_ended
-            paused: makes way for agent 000000000022.3
+            paused: yields to agent 000000000022.3
             resumed: SlotFree
             model_called
             assistant_message
@@ -232,8 +232,8 @@ async fn an_agent_that_makes_way_amid_a_tool_rests_behind_it_and_comes_to_the_sa
             2 is asked for: Free
             2 works
             3 is asked for: After(000000000022.1)
-            1 shall make way
-            1 has made way
+            1 shall yield
+            1 has yielded
             3 works
             3 is done
             1 works
@@ -292,7 +292,7 @@ async fn an_agent_that_waits_for_its_model_is_given_half_a_minute_and_then_asks_
             yield_requested for Some(3)
             yield_requested for Some(3)
             retry: Interrupted
-            paused: makes way for agent 000000000022.3
+            paused: yields to agent 000000000022.3
             resumed: SlotFree
             model_called
             assistant_message
@@ -304,8 +304,8 @@ async fn an_agent_that_waits_for_its_model_is_given_half_a_minute_and_then_asks_
             2 is asked for: Free
             2 works
             3 is asked for: After(000000000022.1)
-            1 shall make way
-            1 has made way
+            1 shall yield
+            1 has yielded
             3 works
             3 is done
             1 works

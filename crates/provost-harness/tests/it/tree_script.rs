@@ -68,7 +68,7 @@ impl Tree {
         let (delay, usage) = (self.random.u32(0..4), self.usage());
         let text = last_text(&goal);
         self.script.push_str(&format!("      - {{ text: {text}, delay_ms: {delay}, usage: {usage} }}\n"));
-        self.script.push_str("    last_words: { text: so far, usage: { input: 40, output: 3 } }\n");
+        self.script.push_str("    final_summary: { text: so far, usage: { input: 40, output: 3 } }\n");
     }
 
     /// An answer that spawns this many agents, or calls a tool.

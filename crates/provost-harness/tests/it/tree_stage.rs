@@ -12,12 +12,12 @@ use provost_event::{
     Priority, Record, RunId, RunPolicy, Seq, SessionId, SpawnBudget, SubAgentPolicy, ToolSpec,
 };
 use provost_harness::{
-    AgentHarness, Clock, DeltaSink, HarnessDeps, HomeError, Model, ModelRequest, Models, SystemClock, Tool,
-    ToolContext, ToolOutput, Toolbox,
+    AgentHarness, BackendError, Clock, DeltaSink, HarnessDeps, Model, ModelRequest, Models, SystemClock,
+    Tool, ToolContext, ToolOutput, ToolRegistry,
 };
 use provost_llm::ScriptedModel;
 use provost_store::{
-    Claims, LocalHome, NewEntry, OpenEffect, SessionStore, SqliteStore, StoreReader, StoredRun,
+    EmbeddedBackend, NewEntry, OpenEffect, RunLeases, SessionStore, SqliteStore, StoreReader, StoredRun,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -46,12 +46,12 @@ impl Mortal {
         Self { store, decisions, now: Vec::new(), left: dies_after, keeps_last }
     }
 
-    fn died() -> HomeError {
-        HomeError::Storage { attempt: "go on", message: "the process died".into(), hint: None }
+    fn died() -> BackendError {
+        BackendError::Storage { attempt: "go on", message: "the process died".into(), hint: None }
     }
 }
 
-type Done<T> = Result<T, HomeError>;
+type Done<T> = Result<T, BackendError>;
 
 impl StoreReader for Mortal {
     fn read(&mut self, actor: ActorKey, after: Seq, max: usize) -> Done<Vec<Arc<Record>>> {
@@ -107,8 +107,8 @@ impl SessionStore for Mortal {
     fn reader(&mut self) -> Done<Box<dyn StoreReader>> {
         self.store.reader()
     }
-    fn claims(&self) -> Arc<dyn Claims> {
-        self.store.claims()
+    fn leases(&self) -> Arc<dyn RunLeases> {
+        self.store.leases()
     }
     fn change_marker(&mut self) -> Done<u64> {
         self.store.change_marker()
@@ -240,12 +240,12 @@ pub(crate) fn harness(
     store: impl SessionStore,
     model: &Arc<ScriptedModel>,
     at_work: &AtWork,
-) -> (AgentHarness, Arc<LocalHome>) {
+) -> (AgentHarness, Arc<EmbeddedBackend>) {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let home = Arc::new(LocalHome::new(store, clock).unwrap());
+    let backend = Arc::new(EmbeddedBackend::new(store, clock).unwrap());
     let models = Models::new().with(MODEL, Arc::new(Seen(Arc::clone(model), at_work.clone())));
-    let tools = Toolbox::new().with(Act(act(), at_work.clone()));
-    (AgentHarness::new(HarnessDeps::new(home.clone(), models, tools)), home)
+    let tools = ToolRegistry::new().with(Act(act(), at_work.clone()));
+    (AgentHarness::new(HarnessDeps::new(backend.clone(), models, tools)), backend)
 }
 
 /// Agents that have `act` and a tool for a sub-agent of each priority, with this `budget`.

@@ -13,9 +13,9 @@ use provost_event::{
     Seq, SessionId, StopReason, ToolCall, ToolStatus, Usage, WorktreeLeft,
 };
 use provost_harness::{
-    AgentHarness, DeltaSink, Harness, HarnessDeps, Home as _, Model, ModelRequest, Models, SystemClock,
+    AgentHarness, Backend as _, DeltaSink, Harness, HarnessDeps, Model, ModelRequest, Models, SystemClock,
 };
-use provost_store::{LocalHome, SqliteStore};
+use provost_store::{EmbeddedBackend, SqliteStore};
 use serde_json::json;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -109,12 +109,12 @@ fn git(folder: &Path, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("text").trim().to_owned()
 }
 
-struct Place {
+struct GitFixture {
     folder: tempfile::TempDir,
     cast: Cast,
 }
 
-impl Place {
+impl GitFixture {
     /// A folder that is no repository yet.
     fn bare(cast: Cast) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
@@ -165,11 +165,11 @@ impl Place {
         }
     }
 
-    fn harness(&self) -> (AgentHarness, Arc<LocalHome>) {
+    fn harness(&self) -> (AgentHarness, Arc<EmbeddedBackend>) {
         let store = SqliteStore::open(self.folder.path().join("log.db")).expect("a store");
-        let home = Arc::new(LocalHome::new(store, Arc::new(SystemClock)).expect("a home"));
+        let backend = Arc::new(EmbeddedBackend::new(store, Arc::new(SystemClock)).expect("a backend"));
         let models = Models::new().with(MODEL, Arc::new(self.cast.clone()));
-        (AgentHarness::new(HarnessDeps::new(home.clone(), models, provost_tools::builtin())), home)
+        (AgentHarness::new(HarnessDeps::new(backend.clone(), models, provost_tools::builtin())), backend)
     }
 
     async fn start(&self) -> Stage {
@@ -177,9 +177,9 @@ impl Place {
     }
 
     async fn start_with(&self, policy: RunPolicy) -> Stage {
-        let (harness, home) = self.harness();
+        let (harness, backend) = self.harness();
         let run = harness.start(RUN, "the goal", policy).await.expect("it starts");
-        Stage { run, home }
+        Stage { run, backend }
     }
 
     /// Plays a run to its end; the results of the root's calls.
@@ -192,7 +192,7 @@ impl Place {
 
 struct Stage {
     run: Harness,
-    home: Arc<LocalHome>,
+    backend: Arc<EmbeddedBackend>,
 }
 
 impl Stage {
@@ -203,7 +203,7 @@ impl Stage {
 
     async fn entries(&self, agent: u32) -> Vec<Entry> {
         let session = SessionId { run: self.run.run_id(), agent };
-        let log = self.home.read(session.into(), Seq::START, 10_000).await.expect("a log");
+        let log = self.backend.read(session.into(), Seq::START, 10_000).await.expect("a log");
         log.iter().map(|record| record.entry.clone()).collect()
     }
 
@@ -249,7 +249,7 @@ struct Slow {
 }
 
 impl Slow {
-    fn checkout(place: &Place) -> Self {
+    fn checkout(place: &GitFixture) -> Self {
         let project = place.project();
         let id = git(&project, &["rev-parse", "HEAD:a.txt"]);
         let object = project.join(".git/objects").join(&id[..2]).join(&id[2..]);
@@ -264,7 +264,7 @@ impl Slow {
     }
 }
 
-async fn refused(place: &Place) -> String {
+async fn refused(place: &GitFixture) -> String {
     let results = place.plays().await;
     assert_eq!(results[0].0, ToolStatus::Error, "{results:?}");
     assert!(results[0].1.contains("the agent's workspace can't be made: "), "{}", results[0].1);
@@ -277,7 +277,7 @@ async fn refused(place: &Place) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_an_agent_commits_is_on_its_branch_and_nowhere_else() {
     let cast = Cast::default().asks_for(0, 1).writes(1, "b.txt", "two\n").sh(1, COMMIT);
-    let place = Place::new(cast);
+    let place = GitFixture::new(cast);
     let results = place.plays().await;
     assert_eq!(results[0].0, ToolStatus::Ok);
     let path = place.tree(1);
@@ -299,7 +299,7 @@ async fn agents_side_by_side_dont_see_each_other() {
     for agent in 1..=6 {
         cast = cast.writes(agent, "a.txt", &format!("{agent}\n")).sh(agent, "cat a.txt").sh(agent, COMMIT);
     }
-    let place = Place::new(cast);
+    let place = GitFixture::new(cast);
     let mut stage = place.start().await;
     assert!(matches!(stage.goes().await, Outcome::Completed { .. }));
     for agent in 1..=6 {
@@ -317,7 +317,7 @@ async fn agents_side_by_side_dont_see_each_other() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_that_nothing_was_done_in_is_removed() {
-    let place = Place::new(Cast::default().asks_for(0, 1).sh(1, "cat a.txt"));
+    let place = GitFixture::new(Cast::default().asks_for(0, 1).sh(1, "cat a.txt"));
     std::fs::write(place.project().join(".gitignore"), "out\n").expect("written");
     let results = place.plays().await;
     assert!(
@@ -333,7 +333,7 @@ async fn one_that_nothing_was_done_in_is_removed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_isnt_committed_is_kept_too() {
-    let place = Place::new(Cast::default().asks_for(0, 1).writes(1, "new.txt", "n\n"));
+    let place = GitFixture::new(Cast::default().asks_for(0, 1).writes(1, "new.txt", "n\n"));
     let results = place.plays().await;
     assert!(
         results[0].1.contains("Commits: 0 (no file differs); files with changes that aren't committed: 1."),
@@ -345,7 +345,7 @@ async fn what_isnt_committed_is_kept_too() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_file_tools_stay_in_the_worktree() {
-    let place = Place::new(Cast::default());
+    let place = GitFixture::new(Cast::default());
     let outside = place.project().join("a.txt");
     let cast = place.cast.clone().asks_for(0, 1);
     let cast = cast.does(1, &[("write_file", json!({"path": outside, "content": "x"}))]);
@@ -362,7 +362,7 @@ async fn an_agents_own_agent_begins_with_what_it_has_committed() {
     let cast = Cast::default().asks_for(0, 1).writes(1, "b.txt", "two\n").sh(1, COMMIT).asks_for(1, 1);
     let cast = cast.sh(2, "cat b.txt").writes(2, "c.txt", "three\n").sh(2, COMMIT);
     let merge = format!("git merge -q provost/{RUN}-2 && ls");
-    let place = Place::new(cast.sh(1, &merge));
+    let place = GitFixture::new(cast.sh(1, &merge));
     let mut stage = place.start().await;
     assert!(matches!(stage.goes().await, Outcome::Completed { .. }));
     assert!(stage.results(2).await[0].1.contains("two"));
@@ -372,7 +372,7 @@ async fn an_agents_own_agent_begins_with_what_it_has_committed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn hooks_of_the_repository_dont_run() {
-    let place = Place::new(Cast::default().asks_for(0, 1));
+    let place = GitFixture::new(Cast::default().asks_for(0, 1));
     let (hook, ran) = (place.project().join(".git/hooks/post-checkout"), place.folder.path().join("ran"));
     std::fs::write(&hook, format!("#!/bin/sh\ntouch '{}'\n", ran.display())).expect("written");
     let _ = Command::new("chmod").arg("+x").arg(&hook).status();
@@ -387,13 +387,13 @@ async fn hooks_of_the_repository_dont_run() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_repository_it_says_so() {
-    let said = refused(&Place::bare(Cast::default().asks_for(0, 1))).await;
+    let said = refused(&GitFixture::bare(Cast::default().asks_for(0, 1))).await;
     assert!(said.contains("is no git work tree") && said.contains("`git init`"), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_commit_it_says_so() {
-    let place = Place::bare(Cast::default().asks_for(0, 1));
+    let place = GitFixture::bare(Cast::default().asks_for(0, 1));
     git(&place.project(), &["init", "-q"]);
     let said = refused(&place).await;
     assert!(said.contains("no commit yet") && said.contains("commit something first"), "{said}");
@@ -401,7 +401,7 @@ async fn without_a_commit_it_says_so() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn in_a_folder_inside_of_a_repository_it_says_so() {
-    let place = Place::new(Cast::default().asks_for(0, 1));
+    let place = GitFixture::new(Cast::default().asks_for(0, 1));
     let mut policy = place.policy();
     policy.agent.workspace = place.project().join("sub");
     std::fs::create_dir(&policy.agent.workspace).expect("made");
@@ -413,7 +413,7 @@ async fn in_a_folder_inside_of_a_repository_it_says_so() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn none_is_made_inside_of_the_project() {
-    let place = Place::new(Cast::default().asks_for(0, 1));
+    let place = GitFixture::new(Cast::default().asks_for(0, 1));
     let policy = RunPolicy { worktrees: Some(place.project().join("trees")), ..place.policy() };
     let mut stage = place.start_with(policy).await;
     stage.goes().await;
@@ -424,7 +424,7 @@ async fn none_is_made_inside_of_the_project() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn where_the_folder_cant_be_made_it_says_so() {
-    let place = Place::new(Cast::default().asks_for(0, 1));
+    let place = GitFixture::new(Cast::default().asks_for(0, 1));
     std::fs::write(place.trees(), "a file").expect("written");
     let said = refused(&place).await;
     assert!(said.contains("can't be made: "), "{said}");
@@ -433,7 +433,7 @@ async fn where_the_folder_cant_be_made_it_says_so() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_a_checkout_that_fails_nothing_is_left() {
-    let place = Place::new(Cast::default().asks_for(0, 1));
+    let place = GitFixture::new(Cast::default().asks_for(0, 1));
     let project = place.project();
     let id = git(&project, &["rev-parse", "HEAD:a.txt"]);
     std::fs::remove_file(project.join(".git/objects").join(&id[..2]).join(&id[2..])).expect("removed");
@@ -445,7 +445,7 @@ async fn of_a_checkout_that_fails_nothing_is_left() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_branch_of_that_name_with_commits_of_its_own_stays_as_it_is() {
-    let place = Place::new(Cast::default().asks_for(0, 1));
+    let place = GitFixture::new(Cast::default().asks_for(0, 1));
     let (project, branch) = (place.project(), format!("provost/{RUN}-1"));
     git(&project, &["checkout", "-q", "-b", &branch]);
     git(&project, &["commit", "-q", "--allow-empty", "-m", "theirs"]);
@@ -468,7 +468,7 @@ fn without_git_it_says_so() {
         return;
     }
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-    let place = Place::bare(Cast::default().asks_for(0, 1));
+    let place = GitFixture::bare(Cast::default().asks_for(0, 1));
     // What a folder needs to be a repository for git.
     for folder in ["objects", "refs"] {
         std::fs::create_dir_all(place.project().join(".git").join(folder)).expect("made");
@@ -482,7 +482,7 @@ fn without_git_it_says_so() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn cancelled_in_the_middle_it_stops_and_nothing_is_left() {
-    let place = Place::new(Cast::default().asks_for(0, 1));
+    let place = GitFixture::new(Cast::default().asks_for(0, 1));
     let slow = Slow::checkout(&place);
     let mut stage = place.start().await;
     until(|| slow.began.exists()).await;
@@ -496,14 +496,15 @@ async fn cancelled_in_the_middle_it_stops_and_nothing_is_left() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_process_that_dies_in_the_middle_is_followed_by_one_that_makes_it_whole() {
-    let place = Place::new(Cast::default().asks_for(0, 1).sh(1, "cat a.txt").writes(1, "b.txt", "two\n"));
+    let place =
+        GitFixture::new(Cast::default().asks_for(0, 1).sh(1, "cat a.txt").writes(1, "b.txt", "two\n"));
     let slow = Slow::checkout(&place);
     let stage = place.start().await;
     until(|| slow.began.exists()).await;
     drop(stage);
     slow.go();
-    let (harness, home) = place.harness();
-    let mut stage = Stage { run: harness.open(RUN).await.expect("it is free"), home };
+    let (harness, backend) = place.harness();
+    let mut stage = Stage { run: harness.open(RUN).await.expect("it is free"), backend };
     assert!(matches!(stage.goes().await, Outcome::Completed { .. }));
     assert!(stage.results(1).await[0].1.contains("one"));
     let made = stage.entries(1).await.into_iter().filter(|entry| matches!(entry, Entry::WorktreeMade(_)));
@@ -513,7 +514,7 @@ async fn a_process_that_dies_in_the_middle_is_followed_by_one_that_makes_it_whol
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_that_an_attempt_before_has_made_is_taken_as_it_is() {
-    let place = Place::new(Cast::default().asks_for(0, 1));
+    let place = GitFixture::new(Cast::default().asks_for(0, 1));
     std::fs::create_dir(place.trees()).expect("made");
     let path = place.tree(1);
     let branch = format!("provost/{RUN}-1");
@@ -527,7 +528,7 @@ async fn one_that_an_attempt_before_has_made_is_taken_as_it_is() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_that_is_half_made_is_made_anew() {
-    let place = Place::new(Cast::default().asks_for(0, 1).sh(1, "cat a.txt"));
+    let place = GitFixture::new(Cast::default().asks_for(0, 1).sh(1, "cat a.txt"));
     std::fs::create_dir(place.trees()).expect("made");
     let path = place.tree(1);
     let branch = format!("provost/{RUN}-1");
@@ -544,7 +545,7 @@ async fn one_that_is_half_made_is_made_anew() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_that_is_gone_already_counts_as_removed() {
-    let place = Place::new(Cast::default());
+    let place = GitFixture::new(Cast::default());
     let path = place.tree(1);
     let remove = format!("cd / && rm -rf '{}'", path.display());
     let _ = place.cast.clone().asks_for(0, 1).sh(1, &remove);
@@ -557,7 +558,7 @@ async fn one_that_is_gone_already_counts_as_removed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_that_belongs_to_nobody_any_more_goes_when_the_next_is_made() {
-    let place = Place::new(Cast::default().asks_for(0, 2).writes(2, "b.txt", "two\n"));
+    let place = GitFixture::new(Cast::default().asks_for(0, 2).writes(2, "b.txt", "two\n"));
     {
         let mut all = place.cast.0.lock().unwrap();
         let stay = vec![Block::Text("stay".to_owned())];
@@ -576,9 +577,9 @@ async fn one_that_belongs_to_nobody_any_more_goes_when_the_next_is_made() {
     assert!(one.exists(), "nobody has looked");
     drop(stage);
     let _ = place.cast.clone().asks_for(0, 1);
-    let (harness, home) = place.harness();
+    let (harness, backend) = place.harness();
     let run = harness.start(LATER, "another goal", place.policy()).await.expect("it starts");
-    let mut stage = Stage { run, home };
+    let mut stage = Stage { run, backend };
     assert!(matches!(stage.goes().await, Outcome::Completed { .. }));
     assert!(!one.exists(), "nothing was done in it");
     assert!(two.exists(), "somebody may want that");
@@ -586,8 +587,8 @@ async fn one_that_belongs_to_nobody_any_more_goes_when_the_next_is_made() {
 }
 
 /// A suspended agent with one commit in its worktree and one uncommitted change; its process is gone.
-async fn rested() -> Place {
-    let place = Place::new(
+async fn suspended() -> GitFixture {
+    let place = GitFixture::new(
         Cast::default()
             .asks_for(0, 1)
             .writes(1, "b.txt", "two\n")
@@ -608,7 +609,7 @@ async fn rested() -> Place {
 #[tokio::test(flavor = "multi_thread")]
 async fn one_that_is_gone_is_made_again_with_what_was_committed_and_the_agent_is_told() {
     for branch_is_gone in [false, true] {
-        let place = rested().await;
+        let place = suspended().await;
         let path = place.tree(1);
         std::fs::remove_dir_all(&path).expect("removed");
         if branch_is_gone {
@@ -616,8 +617,8 @@ async fn one_that_is_gone_is_made_again_with_what_was_committed_and_the_agent_is
             git(&place.project(), &["branch", "-D", &format!("provost/{RUN}-1")]);
         }
         let _ = place.cast.clone().sh(1, "cat a.txt b.txt; ls");
-        let (harness, home) = place.harness();
-        let mut stage = Stage { run: harness.open(RUN).await.expect("it is free"), home };
+        let (harness, backend) = place.harness();
+        let mut stage = Stage { run: harness.open(RUN).await.expect("it is free"), backend };
         let remade = stage.run.remade_worktrees();
         assert_eq!(remade.iter().map(|one| (one.agent, &one.path)).collect::<Vec<_>>(), [(1, &path)]);
         stage.run.resume("ann", Budget::default(), None).await.expect("posted");
@@ -635,18 +636,18 @@ async fn one_that_is_gone_is_made_again_with_what_was_committed_and_the_agent_is
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_that_is_gone_for_good_is_refused_by_name_and_nothing_goes_on() {
-    let place = rested().await;
+    let place = suspended().await;
     let path = place.tree(1);
     std::fs::remove_dir_all(&path).expect("removed");
     let elsewhere = place.folder.path().join("elsewhere");
     std::fs::rename(place.project(), &elsewhere).expect("moved");
-    let (harness, home) = place.harness();
-    let before = home.read(RUN.into(), Seq::START, 10_000).await.expect("a log").len();
+    let (harness, backend) = place.harness();
+    let before = backend.read(RUN.into(), Seq::START, 10_000).await.expect("a log").len();
     let Err(error) = harness.open(RUN).await else { panic!("its worktree is gone") };
     let words = error.to_string();
     let begin = format!("the worktree {} of agent 1 is gone and can't be made again: ", path.display());
     assert!(words.starts_with(&begin) && words.ends_with("put it back, or cancel the agent"), "{words}");
-    assert_eq!(home.read(RUN.into(), Seq::START, 10_000).await.expect("a log").len(), before);
+    assert_eq!(backend.read(RUN.into(), Seq::START, 10_000).await.expect("a log").len(), before);
     std::fs::rename(&elsewhere, place.project()).expect("moved");
     assert!(harness.open(RUN).await.is_ok(), "the remedy helps");
 }
@@ -655,7 +656,7 @@ async fn one_that_is_gone_for_good_is_refused_by_name_and_nothing_goes_on() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worktree_is_made_looked_at_and_removed_without_starting_what_the_repository_names() {
-    let place = Place::new(Cast::default().asks_for(0, 2).writes(2, "b.txt", "two\n"));
+    let place = GitFixture::new(Cast::default().asks_for(0, 2).writes(2, "b.txt", "two\n"));
     let project = place.project();
     let canary = crate::git_deaf::Canary::new(place.folder.path());
     canary.set_everywhere(&project);
@@ -673,7 +674,7 @@ async fn a_worktree_is_made_looked_at_and_removed_without_starting_what_the_repo
 
 #[tokio::test(flavor = "multi_thread")]
 async fn files_that_a_filter_would_make_are_as_they_are_stored_and_the_agent_is_told() {
-    let place = Place::new(Cast::default().asks_for(0, 1).sh(1, "cat large.bin; ls -A"));
+    let place = GitFixture::new(Cast::default().asks_for(0, 1).sh(1, "cat large.bin; ls -A"));
     let project = place.project();
     let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 5\n";
     std::fs::write(project.join("large.bin"), pointer).expect("written");

@@ -1,10 +1,10 @@
 //! One handler of a settings file, as a hook's policy.
 
-use provost_event::{HookContract, HookMoment, HookPolicy, HookProgram, OnFailure};
+use provost_event::{HookContract, HookPoint, HookPolicy, HookProgram, OnFailure};
 use serde_json::Value;
 
 use super::name::name_of;
-use crate::moment::is_about_a_call;
+use crate::point::is_about_a_call;
 use crate::{condition, http};
 
 const TIMEOUT_MS: u64 = 600_000;
@@ -20,7 +20,7 @@ const NOT_SAID: u64 = 0;
 /// A handler and its place.
 pub(super) struct Handler<'a> {
     pub(super) event: &'a str,
-    pub(super) moment: HookMoment,
+    pub(super) point: HookPoint,
     /// Its number among the event's handlers, from 1.
     pub(super) number: usize,
     pub(super) value: &'a Value,
@@ -51,7 +51,7 @@ impl Handler<'_> {
         }
         Ok(HookPolicy {
             name: name_of(self.event, self.number, &program),
-            moment: self.moment,
+            point: self.point,
             matcher,
             condition: self.condition()?,
             program: Some(program),
@@ -95,7 +95,7 @@ impl Handler<'_> {
     }
 
     fn http(&self) -> Result<HookProgram, String> {
-        if self.moment == HookMoment::SessionStart {
+        if self.point == HookPoint::SessionStart {
             return Err("this event takes no http hooks".to_owned());
         }
         let url = self.text("url")?.ok_or("it has no `url`")?;
@@ -119,7 +119,7 @@ impl Handler<'_> {
 
     fn condition(&self) -> Result<Option<String>, String> {
         let Some(condition) = self.text("if")? else { return Ok(None) };
-        if !is_about_a_call(self.moment) {
+        if !is_about_a_call(self.point) {
             return Err("a hook with `if` never runs at an event that isn't about one tool call".to_owned());
         }
         condition::read(condition)?;
@@ -129,9 +129,9 @@ impl Handler<'_> {
     fn timeout_ms(&self) -> Result<u64, String> {
         let secs = match self.value.get("timeout") {
             None | Some(Value::Null) => {
-                return Ok(match self.moment {
-                    HookMoment::PromptSubmit => PROMPT_TIMEOUT_MS,
-                    HookMoment::SessionEnd => NOT_SAID,
+                return Ok(match self.point {
+                    HookPoint::PromptSubmit => PROMPT_TIMEOUT_MS,
+                    HookPoint::SessionEnd => NOT_SAID,
                     _ => TIMEOUT_MS,
                 });
             }

@@ -289,7 +289,7 @@ fn matchers_are_held_against_the_kind_of_agent() {
 #[tokio::test]
 async fn each_event_has_its_own_refusal() {
     let cases = [
-        ("SubagentStart", "echo no >&2; exit 2", "continue | note: it can't refuse at this moment: no"),
+        ("SubagentStart", "echo no >&2; exit 2", "continue | note: it can't refuse at this point: no"),
         ("SubagentStart", "echo plain", "continue"),
         (
             "SubagentStart",

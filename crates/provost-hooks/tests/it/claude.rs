@@ -28,15 +28,15 @@ async fn exit_statuses_decide_as_scripts_expect() {
         ("PostToolUse", "echo 'lint: x' >&2; exit 2", "continue | remind: lint: x"),
         ("PostToolUseFailure", "echo 'try y' >&2; exit 2", "continue | remind: try y"),
         ("PostToolBatch", "echo 'look first' >&2; exit 2", "pause: look first"),
-        ("PermissionRequest", "echo no >&2; exit 2", "continue | note: it can't refuse at this moment: no"),
-        ("SessionStart", "echo no >&2; exit 2", "continue | note: it can't refuse at this moment: no"),
-        ("Notification", "echo no >&2; exit 2", "continue | note: it can't refuse at this moment: no"),
-        ("PostCompact", "echo no >&2; exit 2", "continue | note: it can't refuse at this moment: no"),
-        ("SessionEnd", "echo no >&2; exit 2", "continue | note: it can't refuse at this moment: no"),
-        ("StopFailure", "echo no >&2; exit 2", "continue | note: it can't refuse at this moment: no"),
+        ("PermissionRequest", "echo no >&2; exit 2", "continue | note: it can't refuse at this point: no"),
+        ("SessionStart", "echo no >&2; exit 2", "continue | note: it can't refuse at this point: no"),
+        ("Notification", "echo no >&2; exit 2", "continue | note: it can't refuse at this point: no"),
+        ("PostCompact", "echo no >&2; exit 2", "continue | note: it can't refuse at this point: no"),
+        ("SessionEnd", "echo no >&2; exit 2", "continue | note: it can't refuse at this point: no"),
+        ("StopFailure", "echo no >&2; exit 2", "continue | note: it can't refuse at this point: no"),
         ("pre_llm_request", "echo enough >&2; exit 2", "abort: enough"),
         ("turn_end", "echo wait >&2; exit 2", "pause: wait"),
-        ("abort", "echo no >&2; exit 2", "continue | note: it can't refuse at this moment: no"),
+        ("abort", "echo no >&2; exit 2", "continue | note: it can't refuse at this point: no"),
     ];
     check(&cases, claude).await;
 }
@@ -98,7 +98,7 @@ async fn permission_decisions_become_provosts() {
         (r#""permissionDecision":"deny""#, "deny: it gave no reason"),
         (
             r#""permissionDecision":"defer""#,
-            "pause: deferred | note: it defers the call: the run rests, and the call is asked about again when it goes on",
+            "pause: deferred | note: it defers the call: the run is suspended, and the call is asked about again when it goes on",
         ),
         (r#""additionalContext":"mind the tests""#, "continue | remind: mind the tests"),
         (
@@ -136,13 +136,13 @@ async fn fields_at_the_top_do_what_they_do_for_every_event() {
         (
             "PreCompact",
             r#"echo '{"continue":false,"systemMessage":"x"}'"#,
-            "continue | note: its `continue: false` isn't taken at this moment",
+            "continue | note: its `continue: false` isn't taken at this point",
         ),
         ("UserPromptSubmit", r#"echo '{"decision":"block","reason":"secret"}'"#, "deny: secret"),
         (
             "UserPromptSubmit",
             r#"echo '{"decision":"approve"}'"#,
-            "continue | note: its `decision: approve` isn't taken at this moment",
+            "continue | note: its `decision: approve` isn't taken at this point",
         ),
         (
             "PostToolUse",
@@ -158,7 +158,7 @@ async fn fields_at_the_top_do_what_they_do_for_every_event() {
         (
             "SessionEnd",
             r#"echo '{"decision":"block","reason":"no"}'"#,
-            "continue | note: it can't refuse at this moment: no",
+            "continue | note: it can't refuse at this point: no",
         ),
     ];
     check(&cases, claude).await;
@@ -195,7 +195,7 @@ async fn what_stands_where_it_does_not_count_is_said_loudly() {
         (
             "Notification",
             r#"echo '{"hookSpecificOutput":{"hookEventName":"Notification","additionalContext":"c"}}'"#,
-            "continue | note: its `additionalContext` isn't taken at this moment",
+            "continue | note: its `additionalContext` isn't taken at this point",
         ),
     ];
     check(&cases, claude).await;

@@ -179,8 +179,8 @@ async fn cancelling_lets_go_of_a_server_at_once() {
     let (url, told) = serve(Vec::new()).await;
     let (stage, cancel) = (Stage::new(), CancellationToken::new());
     let hook = hook(&url);
-    let question = stage.question(hook.moment, false);
-    let asked = stage.hooks.ask(&hook, &question, hook.moment, &cancel);
+    let question = stage.question(hook.point, false);
+    let asked = stage.hooks.ask(&hook, &question, hook.point, &cancel);
     let stop = async {
         told.await.expect("a request");
         cancel.cancel();

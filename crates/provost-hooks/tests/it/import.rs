@@ -18,8 +18,8 @@ fn shown(imported: &Imported) -> String {
             }
             None => "nothing".to_owned(),
         };
-        let moment = hook.moment.name();
-        let _ = write!(out, "{} @ {moment} {} ms: {program}", hook.name, hook.timeout_ms);
+        let point = hook.point.name();
+        let _ = write!(out, "{} @ {point} {} ms: {program}", hook.name, hook.timeout_ms);
         if let Some(matcher) = &hook.matcher {
             let _ = write!(out, " matcher={matcher}");
         }

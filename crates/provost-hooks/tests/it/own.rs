@@ -29,7 +29,7 @@ async fn zero_goes_on_two_refuses_three_ends_and_the_rest_is_no_answer() {
         ("pre_llm_request", "echo enough; exit 2", "abort: enough"),
         ("turn_end", "echo wait; exit 2", "pause: wait"),
         ("post_tool_call", "echo lint; exit 2", "continue | remind: lint | note: lint"),
-        ("notification", "echo no; exit 2", "continue | note: it can't refuse at this moment: no"),
+        ("notification", "echo no; exit 2", "continue | note: it can't refuse at this point: no"),
     ];
     check(&cases, own).await;
 }

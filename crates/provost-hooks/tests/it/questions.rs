@@ -164,7 +164,7 @@ async fn sessions_prompts_and_ends_come_with_their_fields() {
 }
 
 #[tokio::test]
-async fn stops_and_failures_come_with_the_last_words() {
+async fn stops_and_failures_come_with_the_final_summary() {
     let stage = Stage::new();
     check(
         &stage,

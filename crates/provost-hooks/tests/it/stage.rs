@@ -5,16 +5,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use provost_engine::{CallDetails, Consult, ConsultDetails, StopCheck, WantedAgent};
+use provost_engine::{CallDetails, HookCall, HookCallDetails, StopCheck, WantedAgent};
 use provost_event::{
-    Effort, Entry, ErrorClass, HookContract, HookDecision, HookMoment, HookPolicy, HookProgram, HookSubject,
+    Effort, Entry, ErrorClass, HookContract, HookDecision, HookPoint, HookPolicy, HookProgram, HookTrigger,
     Json, ModelPolicy, OnFailure, Outcome, Record, RunId, Seq, SessionId, SessionSource, Timestamp,
     ToolFinished, ToolStatus,
 };
 use provost_harness::{
-    Clock, HookAgent, HookAnswer, HookPrograms as _, HookQuestion, HookQuestionSubject, SystemClock,
+    Clock, HookAgent, HookAnswer, HookPrograms as _, HookQuestion, HookQuestionTrigger, SystemClock,
 };
-use provost_hooks::{ProgramHooks, ProgramHooksOptions, moment_of};
+use provost_hooks::{ProgramHooks, ProgramHooksOptions, hook_point_of};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -139,9 +139,9 @@ impl Stage {
         })
     }
 
-    /// A question to hooks of `moment`; `failed` is for results.
-    pub(crate) fn question(&self, moment: HookMoment, failed: bool) -> HookQuestion {
-        let (subject, records) = if matches!(moment, HookMoment::Stop | HookMoment::SubagentStop) {
+    /// A question to hooks of `point`; `failed` is for results.
+    pub(crate) fn question(&self, point: HookPoint, failed: bool) -> HookQuestion {
+        let (trigger, records) = if matches!(point, HookPoint::Stop | HookPoint::SubagentStop) {
             let check = StopCheck {
                 limit_ms: None,
                 session: self.session(),
@@ -151,17 +151,17 @@ impl Stage {
                 blocked_before: true,
                 trigger: provost_event::GoalTrigger::Claim,
             };
-            (HookQuestionSubject::Stop(check), Vec::new())
+            (HookQuestionTrigger::Stop(check), Vec::new())
         } else {
             let status = if failed { ToolStatus::Error } else { ToolStatus::Ok };
-            let (about, details) = self.subject(moment, failed);
-            let consult = Consult { session: self.session(), turn: 3, about, details, limit_ms: None };
-            (HookQuestionSubject::Consult(consult), vec![self.record(status)])
+            let (about, details) = self.trigger(point, failed);
+            let hook_call = HookCall { session: self.session(), turn: 3, about, details, limit_ms: None };
+            (HookQuestionTrigger::HookCall(hook_call), vec![self.record(status)])
         };
         let mut model = ModelPolicy::new("anthropic/claude-sonnet-4-5", 4_096);
         model.effort = self.effort;
         HookQuestion {
-            subject,
+            trigger,
             workspace: Arc::from(self.work()),
             model,
             agent: self.agent.clone(),
@@ -171,53 +171,53 @@ impl Stage {
         }
     }
 
-    fn subject(&self, moment: HookMoment, failed: bool) -> (HookSubject, ConsultDetails) {
-        use HookMoment as M;
+    fn trigger(&self, point: HookPoint, failed: bool) -> (HookTrigger, HookCallDetails) {
+        use HookPoint as M;
         let call = || "call-1".into();
-        let text = || ConsultDetails::Text { tool_calls: 5, last_text: "All done.".to_owned() };
+        let text = || HookCallDetails::Text { tool_calls: 5, last_text: "All done.".to_owned() };
         let failure = Outcome::Failed { class: ErrorClass::Overloaded, message: "no room".to_owned() };
-        match moment {
+        match point {
             M::SessionStart => {
-                (HookSubject::Session { source: SessionSource::Startup }, ConsultDetails::None)
+                (HookTrigger::Session { source: SessionSource::Startup }, HookCallDetails::None)
             }
-            M::SubagentStart => (HookSubject::Subagent, ConsultDetails::None),
-            M::Spawn => (HookSubject::Spawn { call: call() }, ConsultDetails::Call(self.call())),
+            M::SubagentStart => (HookTrigger::Subagent, HookCallDetails::None),
+            M::Spawn => (HookTrigger::Spawn { call: call() }, HookCallDetails::Call(self.call())),
             M::ChildEnd => {
                 let (child, outcome) = (Self::child(), Outcome::UNVERIFIED);
-                let details = ConsultDetails::Result { call: self.call(), finished: FINISHED };
-                (HookSubject::ChildEnd { call: call(), is_error: failed, child, outcome }, details)
+                let details = HookCallDetails::Result { call: self.call(), finished: FINISHED };
+                (HookTrigger::ChildEnd { call: call(), is_error: failed, child, outcome }, details)
             }
             M::PromptSubmit => {
-                let prompt = HookSubject::Prompt { text: "do it".to_owned(), by: "user".to_owned() };
-                (prompt, ConsultDetails::None)
+                let prompt = HookTrigger::Prompt { text: "do it".to_owned(), by: "user".to_owned() };
+                (prompt, HookCallDetails::None)
             }
             M::PreLlmRequest => {
-                let details = ConsultDetails::Request { items: 4, input_tokens: Some(99), tool_calls: 1 };
-                (HookSubject::Request { call: 2 }, details)
+                let details = HookCallDetails::Request { items: 4, input_tokens: Some(99), tool_calls: 1 };
+                (HookTrigger::Request { call: 2 }, details)
             }
-            M::PreToolCall => (HookSubject::Call { call: call() }, ConsultDetails::Call(self.call())),
+            M::PreToolCall => (HookTrigger::Call { call: call() }, HookCallDetails::Call(self.call())),
             M::Approval | M::Notification => {
                 let why = "rule ask shell".to_owned();
-                let details = ConsultDetails::Call(CallDetails { why, ..self.call() });
-                (HookSubject::Approval { call: call() }, details)
+                let details = HookCallDetails::Call(CallDetails { why, ..self.call() });
+                (HookTrigger::Approval { call: call() }, details)
             }
             M::PostToolCall | M::PostToolSuccess | M::PostToolFailure => {
-                let is_error = failed || moment == M::PostToolFailure;
-                let details = ConsultDetails::Result { call: self.call(), finished: FINISHED };
-                (HookSubject::Result { call: call(), is_error }, details)
+                let is_error = failed || point == M::PostToolFailure;
+                let details = HookCallDetails::Result { call: self.call(), finished: FINISHED };
+                (HookTrigger::Result { call: call(), is_error }, details)
             }
             M::PostToolBatch => {
                 let calls = vec![(self.call(), FINISHED)];
-                (HookSubject::Batch { turn: 3 }, ConsultDetails::Batch { calls })
+                (HookTrigger::Batch { turn: 3 }, HookCallDetails::Batch { calls })
             }
-            M::TurnEnd => (HookSubject::TurnEnd { turn: 3 }, text()),
-            M::PreCompact => (HookSubject::Compaction, ConsultDetails::None),
+            M::TurnEnd => (HookTrigger::TurnEnd { turn: 3 }, text()),
+            M::PreCompact => (HookTrigger::Compaction, HookCallDetails::None),
             M::PostCompact => {
-                (HookSubject::Compacted, ConsultDetails::Compacted { summary: "short".to_owned() })
+                (HookTrigger::Compacted, HookCallDetails::Compacted { summary: "short".to_owned() })
             }
-            M::Abort | M::StopFailure => (HookSubject::Closing { outcome: failure }, text()),
+            M::Abort | M::StopFailure => (HookTrigger::Closing { outcome: failure }, text()),
             M::SessionEnd | M::Stop | M::SubagentStop => {
-                (HookSubject::Closing { outcome: Outcome::UNVERIFIED }, text())
+                (HookTrigger::Closing { outcome: Outcome::UNVERIFIED }, text())
             }
         }
     }
@@ -227,14 +227,14 @@ impl Stage {
     }
 
     pub(crate) async fn ask_about(&self, hook: &HookPolicy, failed: bool) -> HookAnswer {
-        let question = self.question(hook.moment, failed);
+        let question = self.question(hook.point, failed);
         let cancel = CancellationToken::new();
-        let asked = self.hooks.ask(hook, &question, hook.moment, &cancel);
+        let asked = self.hooks.ask(hook, &question, hook.point, &cancel);
         tokio::time::timeout(DEADLINE, asked).await.expect("it answers in time")
     }
 
     pub(crate) fn wants(&self, hook: &HookPolicy) -> bool {
-        self.hooks.wants(hook, &self.question(hook.moment, false), hook.moment)
+        self.hooks.wants(hook, &self.question(hook.point, false), hook.point)
     }
 
     /// The JSON that a hook of `event` reads.
@@ -260,7 +260,7 @@ fn is_in(process: &Path, folder: &Path) -> bool {
 pub(crate) fn claude(event: &str, command: &str) -> HookPolicy {
     HookPolicy {
         name: "the hook".to_owned(),
-        moment: moment_of(event).expect("an event"),
+        point: hook_point_of(event).expect("an event"),
         matcher: None,
         condition: None,
         program: Some(HookProgram::Shell { command: command.to_owned() }),

@@ -85,8 +85,8 @@ async fn cancelling_ends_it_soon() {
     let stage = Stage::new();
     let cancel = CancellationToken::new();
     let hook = claude("PreToolUse", "touch up; exec sleep 600");
-    let question = stage.question(hook.moment, false);
-    let asked = stage.hooks.ask(&hook, &question, hook.moment, &cancel);
+    let question = stage.question(hook.point, false);
+    let asked = stage.hooks.ask(&hook, &question, hook.point, &cancel);
     let up = async {
         while !stage.work().join("up").exists() {
             tokio::time::sleep(Duration::from_millis(2)).await;

@@ -7,7 +7,7 @@ use provost_harness::DeltaSink;
 use super::WIRE;
 use super::event::{WireBlockStart, WireDelta, WireEvent, WireStopDetails, parse};
 use crate::piece::{Facts, Piece, assemble};
-use crate::stream::nonsense;
+use crate::stream::malformed;
 use crate::wire::{Progress, Reader};
 
 struct Slot {
@@ -16,7 +16,7 @@ struct Slot {
 }
 
 /// An unfinished answer.
-pub(super) struct Reading<'a> {
+pub(super) struct AnthropicReader<'a> {
     deltas: &'a dyn DeltaSink,
     model: Option<String>,
     usage: Usage,
@@ -27,7 +27,7 @@ pub(super) struct Reading<'a> {
     answers_before: u32,
 }
 
-impl Reader for Reading<'_> {
+impl Reader for AnthropicReader<'_> {
     fn take(&mut self, data: &str) -> Result<Progress, ModelFailure> {
         let Some(event) = parse(data)? else { return Ok(Progress::Nothing) };
         match event.r#type.as_ref() {
@@ -66,7 +66,7 @@ impl Reader for Reading<'_> {
     }
 
     fn finish(&mut self, asked: &str) -> Result<Answer, ModelFailure> {
-        let said = self.stop.as_deref().ok_or_else(|| nonsense("the answer doesn't say why it stopped"))?;
+        let said = self.stop.as_deref().ok_or_else(|| malformed("the answer doesn't say why it stopped"))?;
         let facts = Facts {
             wire: WIRE,
             usage: self.usage,
@@ -82,7 +82,7 @@ impl Reader for Reading<'_> {
     }
 }
 
-impl<'a> Reading<'a> {
+impl<'a> AnthropicReader<'a> {
     pub(super) fn new(deltas: &'a dyn DeltaSink, answers_before: u32) -> Self {
         Self {
             deltas,
@@ -100,10 +100,10 @@ impl<'a> Reading<'a> {
             return Err(incomplete("content_block_start"));
         };
         if self.slots.iter().any(|slot| slot.index == index) {
-            return Err(nonsense(format!("block {index} begins twice")));
+            return Err(malformed(format!("block {index} begins twice")));
         }
         let start: WireBlockStart<'_> = serde_json::from_str(block.get())
-            .map_err(|error| nonsense(format!("block {index} can't be read: {error}")))?;
+            .map_err(|error| malformed(format!("block {index} can't be read: {error}")))?;
         let piece = match start.r#type.as_ref() {
             "text" => Piece::Text(start.text.unwrap_or_default()),
             "thinking" => Piece::Thinking {
@@ -133,7 +133,7 @@ impl<'a> Reading<'a> {
         };
         let slot = self.slots.iter_mut().rfind(|slot| slot.index == index);
         let piece =
-            &mut slot.ok_or_else(|| nonsense(format!("block {index} goes on without a beginning")))?.piece;
+            &mut slot.ok_or_else(|| malformed(format!("block {index} goes on without a beginning")))?.piece;
         let WireDelta { r#type, text, thinking, signature, partial_json, .. } = delta;
         match (piece, r#type.as_deref().unwrap_or_default()) {
             (Piece::Text(all), "text_delta") => {
@@ -153,7 +153,7 @@ impl<'a> Reading<'a> {
                 written.push_str(&partial_json.unwrap_or_default());
             }
             (_, "text_delta" | "thinking_delta" | "signature_delta") => {
-                return Err(nonsense(format!("block {index} goes on as something else")));
+                return Err(malformed(format!("block {index} goes on as something else")));
             }
             // Citations, and unknown types: none of them has to be sent back.
             _ => {}
@@ -180,7 +180,7 @@ fn stop_reason(said: &str) -> StopReason {
 }
 
 fn incomplete(what: &str) -> ModelFailure {
-    nonsense(format!("an event of the stream lacks a part of its {what}"))
+    malformed(format!("an event of the stream lacks a part of its {what}"))
 }
 
 fn failure(event: WireEvent<'_>) -> ModelFailure {

@@ -7,8 +7,8 @@ use provost_event::{ErrorClass, ModelFailure, Usage};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::failure::{Said, says_quota_used_up, says_too_long};
-use crate::stream::nonsense;
+use crate::failure::{ErrorDetails, says_quota_used_up, says_too_long};
+use crate::stream::malformed;
 
 /// The event types that are parsed.
 const KNOWN: [&str; 7] = [
@@ -110,7 +110,7 @@ pub(super) struct WireError {
 
 impl WireError {
     /// The error in the common format.
-    pub(super) fn said(self, request_id: Option<String>) -> Said {
+    pub(super) fn said(self, request_id: Option<String>) -> ErrorDetails {
         let kind = self.r#type.unwrap_or_default();
         let message =
             self.message.filter(|message| !message.trim().is_empty()).unwrap_or_else(|| kind.clone());
@@ -128,7 +128,7 @@ impl WireError {
             "api_error" | "timeout_error" => Some(ErrorClass::Server),
             _ => None,
         };
-        Said { class, message, request_id, ..Said::default() }
+        ErrorDetails { class, message, request_id, ..ErrorDetails::default() }
     }
 }
 
@@ -143,13 +143,13 @@ pub(super) fn parse(data: &str) -> Result<Option<WireEvent<'_>>, ModelFailure> {
         Ok(event) => Ok(Some(event).filter(|event| KNOWN.contains(&event.r#type.as_ref()))),
         Err(error) => match serde_json::from_str::<Head<'_>>(data) {
             Ok(head) if !KNOWN.contains(&head.r#type.as_ref()) => Ok(None),
-            _ => Err(nonsense(format!("an event of the stream can't be read: {error}"))),
+            _ => Err(malformed(format!("an event of the stream can't be read: {error}"))),
         },
     }
 }
 
 /// Parses an error's body.
-pub(super) fn read_error(body: &str) -> Option<Said> {
+pub(super) fn read_error(body: &str) -> Option<ErrorDetails> {
     #[derive(Deserialize)]
     struct Body {
         error: WireError,

@@ -10,7 +10,7 @@ use super::event::{WireCall, WireCandidate, WireFeedback, WirePart, parse, part}
 use super::usage::WireUsage;
 use super::{UNNAMED, WIRE};
 use crate::piece::{Facts, Piece, assemble};
-use crate::stream::nonsense;
+use crate::stream::malformed;
 use crate::wire::{Progress, Reader};
 
 /// The end of some gateways' streams.
@@ -34,7 +34,7 @@ struct Bare<'a> {
 }
 
 /// An unfinished answer.
-pub(super) struct Reading<'a> {
+pub(super) struct GeminiReader<'a> {
     deltas: &'a dyn DeltaSink,
     model: Option<String>,
     counts: WireUsage,
@@ -48,7 +48,7 @@ pub(super) struct Reading<'a> {
     answers_before: u32,
 }
 
-impl Reader for Reading<'_> {
+impl Reader for GeminiReader<'_> {
     fn take(&mut self, data: &str) -> Result<Progress, ModelFailure> {
         if data.trim() == END {
             return Ok(if self.stop.is_some() { Progress::Done } else { Progress::Nothing });
@@ -85,11 +85,11 @@ impl Reader for Reading<'_> {
 
     fn finish(&mut self, asked: &str) -> Result<Answer, ModelFailure> {
         let stop = match self.stop.take() {
-            None => return Err(nonsense("the answer doesn't say why it stopped")),
+            None => return Err(malformed("the answer doesn't say why it stopped")),
             Some(Stop::Told(stop)) => stop,
             // The engine handles an empty answer: it asks again, with a notice.
             Some(Stop::Failed(_)) if !self.says_something() => StopReason::EndTurn,
-            Some(Stop::Failed(why)) => return Err(nonsense(why)),
+            Some(Stop::Failed(why)) => return Err(malformed(why)),
         };
         if let Some(seal) = self.loose.take() {
             self.seal(seal);
@@ -105,7 +105,7 @@ impl Reader for Reading<'_> {
     }
 }
 
-impl<'a> Reading<'a> {
+impl<'a> GeminiReader<'a> {
     pub(super) fn new(deltas: &'a dyn DeltaSink, answers_before: u32) -> Self {
         Self {
             deltas,
@@ -195,7 +195,7 @@ impl<'a> Reading<'a> {
 
     fn call(&mut self, call: WireCall<'_>, seal: Option<String>) -> Result<(), ModelFailure> {
         let name = call.name.filter(|name| !name.is_empty());
-        let name = name.ok_or_else(|| nonsense("a tool call lacks the tool's name"))?;
+        let name = name.ok_or_else(|| malformed("a tool call lacks the tool's name"))?;
         self.keep_loose();
         self.goes_on = false;
         if let Some(seal) = seal {

@@ -6,14 +6,14 @@ use std::time::Duration;
 use provost_event::{ErrorClass, ModelFailure};
 use serde_json::Value;
 
-use crate::failure::{Said, class_of, says_too_long};
-use crate::stream::nonsense;
+use crate::failure::{ErrorDetails, class_of, says_too_long};
+use crate::stream::malformed;
 
 /// The beginnings of errors about a key, which the provider reports as invalid arguments.
 const KEY_WORDS: [&str; 3] = ["api key not valid", "api key not found", "api key expired"];
 
 /// Parses an error's body.
-pub(super) fn read_error(body: &str) -> Option<Said> {
+pub(super) fn read_error(body: &str) -> Option<ErrorDetails> {
     let body = serde_json::from_str::<Value>(body).ok()?;
     let body = match &body {
         Value::Array(all) => all.first()?,
@@ -25,13 +25,13 @@ pub(super) fn read_error(body: &str) -> Option<Said> {
     let message = short.or_else(|| text(error, "message")).or(status)?.to_owned();
     let class = status.and_then(|status| named(status, error, &message));
     let class = class.or_else(|| code.and_then(|code| numbered(code, &message)));
-    Some(Said { class, message, request_id: None, retry_after_ms: retry_after_ms(error) })
+    Some(ErrorDetails { class, message, request_id: None, retry_after_ms: retry_after_ms(error) })
 }
 
 /// The failure in an event of the stream.
 pub(super) fn failure_of(event: &str) -> ModelFailure {
     let Some(said) = read_error(event) else {
-        return nonsense("an error in the stream says nothing");
+        return malformed("an error in the stream says nothing");
     };
     let mut failure = ModelFailure::new(said.class.unwrap_or(ErrorClass::Server), said.message);
     failure.retry_after_ms = said.retry_after_ms;

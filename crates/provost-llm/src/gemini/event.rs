@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use super::error::failure_of;
 use super::usage::WireUsage;
-use crate::stream::nonsense;
+use crate::stream::malformed;
 
 /// One chunk of the answer.
 #[derive(Deserialize)]
@@ -76,19 +76,19 @@ impl<'a> WireChunk<'a> {
 /// Parses a chunk.
 ///
 /// # Errors
-/// The provider's error, if the chunk is one; `Nonsense` if it can't be parsed.
+/// The provider's error, if the chunk is one; `MalformedResponse` if it can't be parsed.
 pub(super) fn parse(data: &str) -> Result<WireChunk<'_>, ModelFailure> {
     match serde_json::from_str::<WireChunk<'_>>(data) {
         Ok(WireChunk { error: Some(_), .. }) => Err(failure_of(data)),
         Ok(chunk) => Ok(chunk),
         // As in a body, an error may be the only element of a list.
         Err(_) if data.trim_start().starts_with('[') => Err(failure_of(data)),
-        Err(error) => Err(nonsense(format!("a chunk of the stream can't be read: {error}"))),
+        Err(error) => Err(malformed(format!("a chunk of the stream can't be read: {error}"))),
     }
 }
 
 /// Parses a part.
 pub(super) fn part(raw: &RawValue) -> Result<WirePart<'_>, ModelFailure> {
     serde_json::from_str(raw.get())
-        .map_err(|error| nonsense(format!("a part of the answer can't be read: {error}")))
+        .map_err(|error| malformed(format!("a part of the answer can't be read: {error}")))
 }

@@ -12,7 +12,7 @@ use super::error::{failed_call, failure_of};
 use super::event::{WireChoice, WireDelta, parse, says_something, text};
 use super::usage::Counts;
 use crate::piece::{Facts, Piece, assemble};
-use crate::stream::nonsense;
+use crate::stream::malformed;
 use crate::wire::{Progress, Reader};
 
 /// The end marker of the stream, if it has one.
@@ -26,7 +26,7 @@ enum Part {
 }
 
 /// An unfinished answer.
-pub(super) struct Reading<'a> {
+pub(super) struct ChatReader<'a> {
     deltas: &'a dyn DeltaSink,
     model: Option<String>,
     counts: Counts,
@@ -40,7 +40,7 @@ pub(super) struct Reading<'a> {
     answers_before: u32,
 }
 
-impl Reader for Reading<'_> {
+impl Reader for ChatReader<'_> {
     fn take(&mut self, data: &str) -> Result<Progress, ModelFailure> {
         if data.trim() == END {
             return self.end();
@@ -86,10 +86,10 @@ impl Reader for Reading<'_> {
     }
 
     fn finish(&mut self, asked: &str) -> Result<Answer, ModelFailure> {
-        let said = self.stop.as_deref().ok_or_else(|| nonsense("the answer doesn't say why it stopped"))?;
+        let said = self.stop.as_deref().ok_or_else(|| malformed("the answer doesn't say why it stopped"))?;
         let stop = if self.is_refused { StopReason::Refusal } else { stop_reason(said) };
         if self.parts.iter().any(|part| matches!(part, Part::Call(call) if call.is_nameless())) {
-            return Err(nonsense("a tool call names no tool"));
+            return Err(malformed("a tool call names no tool"));
         }
         let facts = Facts {
             wire: WIRE,
@@ -108,7 +108,7 @@ impl Reader for Reading<'_> {
     }
 }
 
-impl<'a> Reading<'a> {
+impl<'a> ChatReader<'a> {
     pub(super) fn new(deltas: &'a dyn DeltaSink, answers_before: u32) -> Self {
         Self {
             deltas,
@@ -126,7 +126,7 @@ impl<'a> Reading<'a> {
     /// The stream has ended. Some servers never send a stop reason.
     fn end(&mut self) -> Result<Progress, ModelFailure> {
         if self.events == 0 && self.stop.is_none() {
-            return Err(nonsense("the stream ended without an answer"));
+            return Err(malformed("the stream ended without an answer"));
         }
         self.stop.get_or_insert_with(|| "stop".to_owned());
         Ok(Progress::Done)

@@ -6,15 +6,19 @@ use provost_event::{ErrorClass, ModelFailure};
 use serde_json::Value;
 
 use super::event::says_something;
-use crate::failure::{Said, class_of, says_too_long};
-use crate::stream::nonsense;
+use crate::failure::{ErrorDetails, class_of, says_too_long};
+use crate::stream::malformed;
 
 /// Parses an error's body.
-pub(super) fn read_error(body: &str) -> Option<Said> {
+pub(super) fn read_error(body: &str) -> Option<ErrorDetails> {
     let body = serde_json::from_str::<Value>(body).ok()?;
     if body.get("choices").is_some_and(Value::is_array) && !body.get("error").is_some_and(says_something) {
         let message = "the server answered as a whole although a stream was asked for".to_owned();
-        return Some(Said { class: Some(ErrorClass::InvalidRequest), message, ..Said::default() });
+        return Some(ErrorDetails {
+            class: Some(ErrorClass::InvalidRequest),
+            message,
+            ..ErrorDetails::default()
+        });
     }
     said(&body)
 }
@@ -27,7 +31,7 @@ pub(super) fn failure_of(event: &str) -> ModelFailure {
     let has_own = body.get("error").is_some_and(says_something);
     let inner = if has_own { None } else { groq.or(choice) };
     let Some(said) = said(inner.unwrap_or(&body)) else {
-        return nonsense("an error in the stream says nothing");
+        return malformed("an error in the stream says nothing");
     };
     let mut failure = ModelFailure::new(said.class.unwrap_or(ErrorClass::Server), said.message);
     failure.request_id = said.request_id;
@@ -46,7 +50,7 @@ pub(super) fn failed_call(body: &str) -> Option<String> {
     Some(written.and_then(Value::as_str).unwrap_or_default().to_owned())
 }
 
-fn said(body: &Value) -> Option<Said> {
+fn said(body: &Value) -> Option<ErrorDetails> {
     let body = match body {
         // Gemini's compatible endpoint.
         Value::Array(all) => all.first()?,
@@ -69,11 +73,16 @@ fn said(body: &Value) -> Option<Said> {
     };
     let request_id = [error, body].iter().find_map(|place| place.get("request_id")?.as_str());
     let message = told(message, &kinds);
-    Some(Said { class, message, request_id: request_id.map(str::to_owned), ..Said::default() })
+    Some(ErrorDetails {
+        class,
+        message,
+        request_id: request_id.map(str::to_owned),
+        ..ErrorDetails::default()
+    })
 }
 
 /// The message of the error.
-fn message(body: &Value, error: &Value, upstream: Option<&Said>) -> Option<String> {
+fn message(body: &Value, error: &Value, upstream: Option<&ErrorDetails>) -> Option<String> {
     let own = match (error, body.get("message")) {
         (Value::String(short), Some(Value::String(long))) => format!("{short}: {long}"),
         _ => words(error),
@@ -110,11 +119,14 @@ fn step(step: &Value) -> String {
 }
 
 /// The upstream provider's error from OpenRouter: JSON, a text that is JSON, or a text.
-fn upstream(error: &Value) -> Option<Said> {
+fn upstream(error: &Value) -> Option<ErrorDetails> {
     let raw = error.pointer("/metadata/raw").filter(|raw| says_something(raw))?;
     let Value::String(text) = raw else { return said(raw) };
     let parsed = serde_json::from_str::<Value>(text).ok();
-    parsed.as_ref().and_then(said).or_else(|| Some(Said { message: text.clone(), ..Said::default() }))
+    parsed
+        .as_ref()
+        .and_then(said)
+        .or_else(|| Some(ErrorDetails { message: text.clone(), ..ErrorDetails::default() }))
 }
 
 /// The names of the kind of error, the more specific ones first.

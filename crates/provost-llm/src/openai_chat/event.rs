@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::stream::nonsense;
+use crate::stream::malformed;
 
 /// An event: a piece of the answer, its usage, or an error.
 #[derive(Deserialize)]
@@ -80,7 +80,7 @@ pub(super) struct WireFunction<'a> {
 /// Parses an event.
 pub(super) fn parse(data: &str) -> Result<WireChunk<'_>, ModelFailure> {
     serde_json::from_str(data)
-        .map_err(|error| nonsense(format!("an event of the stream can't be read: {error}")))
+        .map_err(|error| malformed(format!("an event of the stream can't be read: {error}")))
 }
 
 /// The text in `value`; empty if it isn't a text.

@@ -12,13 +12,13 @@ use serde_json::value::RawValue;
 use super::WIRE;
 use super::error::WireError;
 use super::event::{WireEvent, WireResponse, parse, read};
-use super::item::{Body, CALL, Item, MESSAGE, PartKind, REASONING, Told};
+use super::item::{Body, CALL, Item, MESSAGE, PartKind, REASONING, ReceivedItem};
 use crate::piece::{Facts, assemble};
-use crate::stream::nonsense;
+use crate::stream::malformed;
 use crate::wire::{Progress, Reader};
 
 /// An unfinished answer.
-pub(super) struct Reading<'a> {
+pub(super) struct ResponsesReader<'a> {
     deltas: &'a dyn DeltaSink,
     model: Option<String>,
     usage: Usage,
@@ -27,7 +27,7 @@ pub(super) struct Reading<'a> {
     answers_before: u32,
 }
 
-impl Reader for Reading<'_> {
+impl Reader for ResponsesReader<'_> {
     fn take(&mut self, data: &str) -> Result<Progress, ModelFailure> {
         let Some(event) = parse(data)? else { return Ok(Progress::Nothing) };
         match event.r#type.as_ref() {
@@ -54,7 +54,7 @@ impl Reader for Reading<'_> {
             // A gateway's error has no type.
             "error" => return Err(failure_in(data, event.error)),
             _ if event.error.is_some() => return Err(failure_in(data, event.error)),
-            _ => return Err(nonsense("an event of the stream has no type")),
+            _ => return Err(malformed("an event of the stream has no type")),
         }
         Ok(Progress::Token)
     }
@@ -68,10 +68,10 @@ impl Reader for Reading<'_> {
     }
 
     fn finish(&mut self, asked: &str) -> Result<Answer, ModelFailure> {
-        let stop = self.stop.ok_or_else(|| nonsense("the answer doesn't say that it is over"))?;
+        let stop = self.stop.ok_or_else(|| malformed("the answer doesn't say that it is over"))?;
         let items = std::mem::take(&mut self.items);
         if items.iter().any(|item| matches!(&item.body, Body::Call { name, .. } if name.is_empty())) {
-            return Err(nonsense("a tool call doesn't name its tool"));
+            return Err(malformed("a tool call doesn't name its tool"));
         }
         let declines = items.iter().any(Item::declines);
         let facts = Facts {
@@ -85,7 +85,7 @@ impl Reader for Reading<'_> {
     }
 }
 
-impl<'a> Reading<'a> {
+impl<'a> ResponsesReader<'a> {
     pub(super) fn new(deltas: &'a dyn DeltaSink, answers_before: u32) -> Self {
         Self { deltas, model: None, usage: Usage::default(), items: Vec::new(), stop: None, answers_before }
     }
@@ -96,7 +96,7 @@ impl<'a> Reading<'a> {
         let is_named = |item: &Item| is_same(item.id.as_deref(), id) && is_same(item.index, index);
         let of_kind = |item: &Item| item.kind() == told.kind && item.is_open;
         if self.items.iter().any(|item| of_kind(item) && item.is_announced && is_named(item)) {
-            return Err(nonsense(format!("item {} begins twice", id.unwrap_or_default())));
+            return Err(malformed(format!("item {} begins twice", id.unwrap_or_default())));
         }
         // Its first piece may have arrived before its announcement.
         let is_early = |item: &Item| {
@@ -208,7 +208,7 @@ impl<'a> Reading<'a> {
     fn list(&mut self, output: Vec<&RawValue>) -> Result<(), ModelFailure> {
         let (deltas, mut next) = (self.deltas, 0);
         for raw in output {
-            let told = Told::read(raw)?;
+            let told = ReceivedItem::read(raw)?;
             let call = told.call_id();
             let same = |item: &Item| {
                 item.kind() == told.kind && !item.is_listed && !item.is_other_call(call.as_deref())
@@ -235,8 +235,8 @@ impl<'a> Reading<'a> {
     }
 }
 
-fn told<'a>(event: &WireEvent<'a>) -> Result<Told<'a>, ModelFailure> {
-    Told::read(event.item.ok_or_else(|| nonsense(format!("{} lacks its item", event.r#type)))?)
+fn told<'a>(event: &WireEvent<'a>) -> Result<ReceivedItem<'a>, ModelFailure> {
+    ReceivedItem::read(event.item.ok_or_else(|| malformed(format!("{} lacks its item", event.r#type)))?)
 }
 
 /// Whether both are known and equal.

@@ -3,7 +3,7 @@
 use provost_event::{ErrorClass, ModelFailure};
 use serde::Deserialize;
 
-use crate::failure::{Said, class_of, says_too_long};
+use crate::failure::{ErrorDetails, class_of, says_too_long};
 
 /// An error: its fields, or only a message.
 #[derive(Deserialize)]
@@ -23,7 +23,7 @@ pub(super) enum Code {
 
 impl WireError {
     /// The error in the common format.
-    pub(super) fn said(self) -> Said {
+    pub(super) fn said(self) -> ErrorDetails {
         let (kind, code, message) = match self {
             Self::Fields { r#type, code, message } => (r#type.unwrap_or_default(), code, message),
             Self::Words(message) => (String::new(), None, Some(message)),
@@ -45,12 +45,12 @@ impl WireError {
         };
         let may_wait = class.is_none_or(ErrorClass::may_retry);
         let retry_after_ms = if may_wait { wait_ms(&message) } else { None };
-        Said { class, message, request_id: None, retry_after_ms }
+        ErrorDetails { class, message, request_id: None, retry_after_ms }
     }
 
     /// The failure of an answer that had begun.
     pub(super) fn failure(self) -> ModelFailure {
-        let Said { class, message, retry_after_ms, .. } = self.said();
+        let ErrorDetails { class, message, retry_after_ms, .. } = self.said();
         let class = class.unwrap_or(ErrorClass::Server);
         let message =
             if message.is_empty() { "the provider failed and doesn't say why".to_owned() } else { message };
@@ -120,7 +120,7 @@ pub(super) fn flat(data: &str) -> WireError {
 }
 
 /// Parses an error's body: `{"error": …}`, the error alone, or a web framework's `{"detail": …}`.
-pub(super) fn read_error(body: &str) -> Option<Said> {
+pub(super) fn read_error(body: &str) -> Option<ErrorDetails> {
     #[derive(Deserialize)]
     struct Body {
         error: Option<WireError>,

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::error::WireError;
-use crate::stream::nonsense;
+use crate::stream::malformed;
 
 /// The event types that are parsed. Types that only repeat others (`response.output_text.done` and similar) are
 /// left out, and so are keep-alives (`response.in_progress`, `keepalive`).
@@ -168,12 +168,12 @@ pub(super) fn parse(data: &str) -> Result<Option<WireEvent<'_>>, ModelFailure> {
         Ok(event) => Ok(Some(event).filter(|event| KNOWN.contains(&event.r#type.as_ref()))),
         Err(error) => match serde_json::from_str::<Head<'_>>(data) {
             Ok(head) if !KNOWN.contains(&head.r#type.as_ref()) => Ok(None),
-            _ => Err(nonsense(format!("an event of the stream can't be read: {error}"))),
+            _ => Err(malformed(format!("an event of the stream can't be read: {error}"))),
         },
     }
 }
 
 /// Parses the content of an event.
 pub(super) fn read<'a, T: Deserialize<'a>>(what: &str, raw: &'a RawValue) -> Result<T, ModelFailure> {
-    serde_json::from_str(raw.get()).map_err(|error| nonsense(format!("{what} can't be read: {error}")))
+    serde_json::from_str(raw.get()).map_err(|error| malformed(format!("{what} can't be read: {error}")))
 }

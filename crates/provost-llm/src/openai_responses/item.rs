@@ -78,13 +78,13 @@ pub(super) struct Item {
 }
 
 /// An item in an event, with its JSON.
-pub(super) struct Told<'a> {
+pub(super) struct ReceivedItem<'a> {
     pub(super) kind: Cow<'a, str>,
     pub(super) id: Option<String>,
     raw: &'a RawValue,
 }
 
-impl<'a> Told<'a> {
+impl<'a> ReceivedItem<'a> {
     pub(super) fn read(raw: &'a RawValue) -> Result<Self, ModelFailure> {
         let WireItemHead { r#type, id } = read("an item of the answer", raw)?;
         Ok(Self { kind: r#type, id: id.filter(|id| !id.is_empty()), raw })
@@ -166,7 +166,7 @@ impl Item {
     }
 
     /// Applies the item's first event, except its text, which is repeated later.
-    pub(super) fn announce(&mut self, told: &Told<'_>) -> Result<(), ModelFailure> {
+    pub(super) fn announce(&mut self, told: &ReceivedItem<'_>) -> Result<(), ModelFailure> {
         self.is_announced = true;
         match &mut self.body {
             Body::Message { phase, .. } => {
@@ -187,7 +187,7 @@ impl Item {
     /// stays.
     pub(super) fn settle(
         &mut self,
-        told: &Told<'_>,
+        told: &ReceivedItem<'_>,
         tell: &dyn Fn(DeltaKind, &str),
     ) -> Result<(), ModelFailure> {
         let is_open = self.is_open;

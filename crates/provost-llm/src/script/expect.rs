@@ -49,7 +49,7 @@ impl Expect {
             }
         }
         has_all("the system prompt", request.system, &self.system)?;
-        let parts = last_words(request);
+        let parts = last_message(request);
         let text = text_of(parts);
         has_all("the last message", &text, &self.contains)?;
         has_none("the last message", &text, &self.not_contains)?;
@@ -89,7 +89,7 @@ impl ExpectResult {
 }
 
 /// The last parts that aren't from the model itself.
-fn last_words<'a>(request: &ModelRequest<'a>) -> &'a [Part] {
+fn last_message<'a>(request: &ModelRequest<'a>) -> &'a [Part] {
     let last = request.messages.iter().rfind(|message| message.role == Role::User);
     last.map_or(&[], |message| message.parts.as_slice())
 }

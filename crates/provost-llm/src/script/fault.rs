@@ -6,10 +6,14 @@ use serde_saphyr::Spanned;
 use super::complaint::Complaint;
 use super::expect::Expect;
 use super::format::{RawEntry, RawFault, RawUsage};
-use super::load::{Fault, Pace, Reply, checked_delay, expectations, pieces};
+use super::load::{Fault, Reply, ReplyDelays, checked_delay, expectations, pieces};
 
 /// A fault; `entry` is the rest of its entry.
-pub(super) fn fault(given: Spanned<RawFault>, entry: RawEntry, pace: Pace) -> Result<Fault, Complaint> {
+pub(super) fn fault(
+    given: Spanned<RawFault>,
+    entry: RawEntry,
+    delays: ReplyDelays,
+) -> Result<Fault, Complaint> {
     let at = given.referenced;
     let RawEntry { expect, fault: _, text, thinking, tools, usage, delay_ms, chunk_delay_ms, stop } = entry;
     let answers = text.is_some() || thinking.is_some() || tools.is_some() || stop.is_some();
@@ -44,8 +48,10 @@ pub(super) fn fault(given: Spanned<RawFault>, entry: RawEntry, pace: Pace) -> Re
         text: pieces(fields.text),
         calls: Vec::new(),
         usage,
-        delay_ms: fields.delay_ms.map_or(Ok(pace.delay_ms), |ms| checked_delay(ms, at))?,
-        chunk_delay_ms: fields.chunk_delay_ms.map_or(Ok(pace.chunk_delay_ms), |ms| checked_delay(ms, at))?,
+        delay_ms: fields.delay_ms.map_or(Ok(delays.delay_ms), |ms| checked_delay(ms, at))?,
+        chunk_delay_ms: fields
+            .chunk_delay_ms
+            .map_or(Ok(delays.chunk_delay_ms), |ms| checked_delay(ms, at))?,
         stop: StopReason::EndTurn,
     };
     Ok(Fault { line: at.line(), expect: expectations(expect, at)?, reply, failure })

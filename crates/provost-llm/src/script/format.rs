@@ -20,7 +20,7 @@ pub(super) struct RawScript {
     pub(super) chunk_delay_ms: Option<Spanned<u64>>,
     pub(super) answers: Option<Vec<Spanned<RawEntry>>>,
     pub(super) summaries: Option<Vec<Spanned<RawEntry>>>,
-    pub(super) last_words: Option<Spanned<RawEntry>>,
+    pub(super) final_summary: Option<Spanned<RawEntry>>,
     pub(super) verdicts: Option<Vec<Spanned<RawVerdict>>>,
     pub(super) agents: Option<Vec<Spanned<RawAgent>>>,
 }
@@ -32,7 +32,7 @@ pub(super) struct RawAgent {
     pub(super) goal: Spanned<String>,
     pub(super) answers: Option<Vec<Spanned<RawEntry>>>,
     pub(super) summaries: Option<Vec<Spanned<RawEntry>>>,
-    pub(super) last_words: Option<Spanned<RawEntry>>,
+    pub(super) final_summary: Option<Spanned<RawEntry>>,
     pub(super) verdicts: Option<Vec<Spanned<RawVerdict>>>,
 }
 
@@ -136,7 +136,7 @@ pub(super) enum FaultClass {
     QuotaUsedUp,
     Overloaded,
     Server,
-    Nonsense,
+    MalformedResponse,
     InvalidRequest,
     Unauthorized,
     Forbidden,
@@ -157,7 +157,7 @@ impl FaultClass {
             Self::RateLimited => (Some(ErrorClass::RateLimited), Some(429)),
             Self::Overloaded => (Some(ErrorClass::Overloaded), Some(529)),
             Self::Server => (Some(ErrorClass::Server), Some(500)),
-            Self::Nonsense => (Some(ErrorClass::Nonsense), None),
+            Self::MalformedResponse => (Some(ErrorClass::MalformedResponse), None),
             Self::InvalidRequest => (Some(ErrorClass::InvalidRequest), Some(400)),
             Self::Unauthorized => (Some(ErrorClass::Unauthorized), Some(401)),
             Self::Forbidden => (Some(ErrorClass::Forbidden), Some(403)),

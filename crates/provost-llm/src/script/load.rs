@@ -41,7 +41,7 @@ pub(super) struct Lines {
     pub(super) answers: Vec<Slot>,
     pub(super) summaries: Vec<Slot>,
     /// Without it the model has no final summary.
-    pub(super) last_words: Option<Slot>,
+    pub(super) final_summary: Option<Slot>,
     /// Its verdicts as a judge; a fault is an entry of its own.
     pub(super) verdicts: Vec<Slot>,
 }
@@ -99,9 +99,10 @@ pub(super) fn parse(text: &str, name: &str) -> Result<Script, ScriptError> {
 
 fn script(raw: RawScript, name: &str) -> Result<Script, Complaint> {
     let (window_tokens, output_tokens_max) = sizes(&raw)?;
-    let pace = Pace { delay_ms: delay(raw.delay_ms, 0)?, chunk_delay_ms: delay(raw.chunk_delay_ms, 0)? };
-    let RawScript { model, answers, summaries, last_words, verdicts, agents: raw_agents, .. } = raw;
-    let own = lines(RawLines { answers, summaries, last_words, verdicts }, pace)?.ok_or_else(|| {
+    let delays =
+        ReplyDelays { delay_ms: delay(raw.delay_ms, 0)?, chunk_delay_ms: delay(raw.chunk_delay_ms, 0)? };
+    let RawScript { model, answers, summaries, final_summary, verdicts, agents: raw_agents, .. } = raw;
+    let own = lines(RawLines { answers, summaries, final_summary, verdicts }, delays)?.ok_or_else(|| {
         let remedy = "write a list of answers under `answers:`, or a judge's under `verdicts:`";
         Complaint::new(Location::UNKNOWN, "the script has no answers", remedy)
     })?;
@@ -111,42 +112,42 @@ fn script(raw: RawScript, name: &str) -> Result<Script, Complaint> {
         window_tokens,
         output_tokens_max,
         own,
-        agents: agents(raw_agents.unwrap_or_default(), pace)?,
+        agents: agents(raw_agents.unwrap_or_default(), delays)?,
     })
 }
 
 struct RawLines {
     answers: Option<Vec<Spanned<RawEntry>>>,
     summaries: Option<Vec<Spanned<RawEntry>>>,
-    last_words: Option<Spanned<RawEntry>>,
+    final_summary: Option<Spanned<RawEntry>>,
     verdicts: Option<Vec<Spanned<RawVerdict>>>,
 }
 
 /// An agent's lines and the verdicts about it; `None` without either.
-fn lines(raw: RawLines, pace: Pace) -> Result<Option<Lines>, Complaint> {
-    let answers = slots(raw.answers.unwrap_or_default(), pace, |_| true)?;
+fn lines(raw: RawLines, delays: ReplyDelays) -> Result<Option<Lines>, Complaint> {
+    let answers = slots(raw.answers.unwrap_or_default(), delays, |_| true)?;
     // A summary that can't be retried is skipped: the next one is for the next compaction.
     let is_asked_again =
         |fault: &Fault| fault.failure.as_ref().is_some_and(|failure| failure.class.may_retry());
-    let summaries = slots(raw.summaries.unwrap_or_default(), pace, is_asked_again)?;
+    let summaries = slots(raw.summaries.unwrap_or_default(), delays, is_asked_again)?;
     // There is no retry of a final summary.
-    let last_words = slots(raw.last_words.into_iter().collect(), pace, |_| false)?.pop();
+    let final_summary = slots(raw.final_summary.into_iter().collect(), delays, |_| false)?.pop();
     let verdicts = raw.verdicts.unwrap_or_default().into_iter().map(verdict::entry);
     // Each call of a judge counts, even if it fails.
-    let verdicts = slots(verdicts.collect::<Result<_, _>>()?, pace, |_| false)?;
+    let verdicts = slots(verdicts.collect::<Result<_, _>>()?, delays, |_| false)?;
     let says_nothing = answers.is_empty() && verdicts.is_empty();
-    Ok((!says_nothing).then_some(Lines { answers, summaries, last_words, verdicts }))
+    Ok((!says_nothing).then_some(Lines { answers, summaries, final_summary, verdicts }))
 }
 
 /// The lines of sub-agents, each with the text in their goal.
-fn agents(raw: Vec<Spanned<RawAgent>>, pace: Pace) -> Result<Vec<(String, Lines)>, Complaint> {
+fn agents(raw: Vec<Spanned<RawAgent>>, delays: ReplyDelays) -> Result<Vec<(String, Lines)>, Complaint> {
     let mut agents: Vec<(String, Lines)> = Vec::new();
     for Spanned { value: agent, referenced: at, .. } in raw {
         let RawAgent {
             goal: Spanned { value: goal, referenced: goal_at, .. },
             answers,
             summaries,
-            last_words,
+            final_summary,
             verdicts,
         } = agent;
         if goal.trim().is_empty() {
@@ -154,10 +155,10 @@ fn agents(raw: Vec<Spanned<RawAgent>>, pace: Pace) -> Result<Vec<(String, Lines)
             return Err(Complaint::new(goal_at, "an empty goal fits every agent", remedy));
         }
         if let Some((earlier, _)) = agents.iter().find(|(earlier, _)| goal.contains(earlier.as_str())) {
-            let problem = format!("nobody gets here: `{earlier}` above is in every goal that has `{goal}`");
+            let problem = format!("unreachable: `{earlier}` above is in every goal that has `{goal}`");
             return Err(Complaint::new(goal_at, problem, "put the longer one first"));
         }
-        let lines = lines(RawLines { answers, summaries, last_words, verdicts }, pace)?;
+        let lines = lines(RawLines { answers, summaries, final_summary, verdicts }, delays)?;
         let remedy = "write a list of answers under its `answers:`, or a judge's under its `verdicts:`";
         let lines = lines.ok_or_else(|| Complaint::new(at, "the agent has no answers", remedy))?;
         agents.push((goal, lines));
@@ -189,7 +190,7 @@ fn sizes(raw: &RawScript) -> Result<(u64, u32), Complaint> {
 
 /// The default delays of entries.
 #[derive(Clone, Copy)]
-pub(super) struct Pace {
+pub(super) struct ReplyDelays {
     pub(super) delay_ms: u64,
     pub(super) chunk_delay_ms: u64,
 }
@@ -198,7 +199,7 @@ pub(super) struct Pace {
 /// its own.
 fn slots(
     entries: Vec<Spanned<RawEntry>>,
-    pace: Pace,
+    delays: ReplyDelays,
     is_asked_again: impl Fn(&Fault) -> bool,
 ) -> Result<Vec<Slot>, Complaint> {
     let mut slots = Vec::new();
@@ -206,13 +207,13 @@ fn slots(
     for Spanned { value: mut entry, referenced: at, .. } in entries {
         let is_complete = match entry.fault.take() {
             Some(given) => {
-                let fault = fault(given, entry, pace)?;
+                let fault = fault(given, entry, delays)?;
                 let is_last = !is_asked_again(&fault);
                 open.faults.push(fault);
                 is_last
             }
             None => {
-                open.answer = Some(answer(entry, at, pace)?);
+                open.answer = Some(answer(entry, at, delays)?);
                 true
             }
         };
@@ -226,7 +227,7 @@ fn slots(
     Ok(slots)
 }
 
-fn answer(entry: RawEntry, at: Location, pace: Pace) -> Result<Reply, Complaint> {
+fn answer(entry: RawEntry, at: Location, delays: ReplyDelays) -> Result<Reply, Complaint> {
     let calls = entry.tools.unwrap_or_default().into_iter().map(call).collect::<Result<Vec<_>, _>>()?;
     let (thinking, text) = (pieces(entry.thinking), pieces(entry.text));
     let stop = entry.stop.as_ref().map(|stop| stop.value);
@@ -246,8 +247,8 @@ fn answer(entry: RawEntry, at: Location, pace: Pace) -> Result<Reply, Complaint>
         stop: stop_of(stop, !calls.is_empty()),
         calls: unique(calls, at)?,
         usage: entry.usage.unwrap_or_default(),
-        delay_ms: delay(entry.delay_ms, pace.delay_ms)?,
-        chunk_delay_ms: delay(entry.chunk_delay_ms, pace.chunk_delay_ms)?,
+        delay_ms: delay(entry.delay_ms, delays.delay_ms)?,
+        chunk_delay_ms: delay(entry.chunk_delay_ms, delays.chunk_delay_ms)?,
     })
 }
 

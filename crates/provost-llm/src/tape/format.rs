@@ -76,7 +76,7 @@ pub(super) struct Call {
 }
 
 /// The key of a call: the session's number, the purpose, and the number of earlier calls for that purpose.
-pub(super) type Place = (u32, Purpose, u32);
+pub(super) type TapeKey = (u32, Purpose, u32);
 
 impl Call {
     /// Whether the session continues with it; after any other outcome the call is repeated. A judge's failed call
@@ -85,13 +85,13 @@ impl Call {
         self.purpose == Purpose::Judge || self.outcome.is_final()
     }
 
-    pub(super) const fn place(&self) -> Place {
+    pub(super) const fn place(&self) -> TapeKey {
         (self.session, self.purpose, position(self.purpose, self.answers_before, self.summaries_before))
     }
 }
 
 /// The key of `request`'s answer.
-pub(super) const fn place_of(request: &ModelRequest<'_>) -> Place {
+pub(super) const fn place_of(request: &ModelRequest<'_>) -> TapeKey {
     let ModelRequest { session, purpose, answers_before, summaries_before, .. } = *request;
     (session.agent, purpose, position(purpose, answers_before, summaries_before))
 }
@@ -99,7 +99,7 @@ pub(super) const fn place_of(request: &ModelRequest<'_>) -> Place {
 const fn position(purpose: Purpose, answers_before: u32, summaries_before: u32) -> u32 {
     match purpose {
         Purpose::Summary => summaries_before,
-        Purpose::Turn | Purpose::WrapUp | Purpose::Judge => answers_before,
+        Purpose::Turn | Purpose::FinalSummary | Purpose::Judge => answers_before,
     }
 }
 

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::TapeError;
 use super::conversation::digest;
-use super::format::{Call, FILE_BYTES_MAX, Header, LINE_BYTES_MAX, NoHeader, Outcome, Place, place_of};
+use super::format::{Call, FILE_BYTES_MAX, Header, LINE_BYTES_MAX, NoHeader, Outcome, TapeKey, place_of};
 
 /// A model that repeats the answers in a recording of [`RecordingModel`](super::RecordingModel); it needs neither
 /// key nor network.
@@ -31,7 +31,7 @@ pub struct ReplayModel {
     file: String,
     header: Header,
     /// In recorded order.
-    calls: HashMap<Place, Vec<Call>>,
+    calls: HashMap<TapeKey, Vec<Call>>,
     /// How many of the calls with a key each session has had, per purpose.
     had: Mutex<HashMap<(SessionId, Purpose), (u32, usize)>>,
 }
@@ -173,7 +173,7 @@ fn wanted(request: &ModelRequest<'_>) -> String {
         Purpose::Turn => format!("answer {number} of session {agent}"),
         Purpose::Judge => format!("verdict {number} about session {agent}"),
         Purpose::Summary => format!("summary {number} of session {agent}"),
-        Purpose::WrapUp => format!("last words of session {agent} after {position} answers"),
+        Purpose::FinalSummary => format!("final summary of session {agent} after {position} answers"),
     }
 }
 

@@ -6,19 +6,19 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use provost_event::{
-    Access, AgentPolicy, Block, Json, Limits, ModelPolicy, Outcome, Pace, RunId, RunPolicy, ToolSpec,
+    Access, AgentPolicy, Block, Json, Limits, ModelPolicy, Outcome, RunId, RunPolicy, StepMode, ToolSpec,
 };
 use provost_harness::{
-    AgentHarness, HarnessDeps, HarnessError, HomeError, Message, Models, Part, Role, Tool, ToolContext,
-    ToolOutput, Toolbox, TurnState,
+    AgentHarness, BackendError, HarnessDeps, HarnessError, Message, Models, Part, Role, Tool, ToolContext,
+    ToolOutput, ToolRegistry, TurnState,
 };
 use provost_llm::{ProviderModel, ProviderOptions};
-use provost_store::{LocalHome, MemoryStore};
+use provost_store::{EmbeddedBackend, MemoryStore};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::anthropic_support::*;
-use crate::server::{Asked, Reply, Server, plain, streamed};
+use crate::server::{ReceivedRequest, Reply, Server, plain, streamed};
 use crate::support::{Conversation, result, still_clock, tool};
 
 /// The provider's check, and its results.
@@ -75,7 +75,7 @@ impl Checker {
         Ok(thoughts)
     }
 
-    fn answer(&self, asked: &Asked, turns: u32) -> Vec<u8> {
+    fn answer(&self, asked: &ReceivedRequest, turns: u32) -> Vec<u8> {
         let body = asked.json();
         match self.check(&body) {
             Ok(thoughts) => self.accepted.lock().unwrap().push(thoughts),
@@ -130,13 +130,13 @@ impl Tool for Talks {
     }
 }
 
-fn policy(tools: &Toolbox) -> RunPolicy {
+fn policy(tools: &ToolRegistry) -> RunPolicy {
     let model = ModelPolicy { window_tokens: Some(9_000), ..ModelPolicy::new("a/model", 1_000) };
     let agent = AgentPolicy {
         system_prompt: "You are careful.".to_owned(),
         tools: tools.specs(),
         limits: Limits { turns_max: 300, stuck_turns: 0, ..Limits::default() },
-        pace: Pace::Stepped,
+        step_mode: StepMode::Stepped,
         ..AgentPolicy::new(model, std::env::temp_dir())
     };
     RunPolicy::new(agent)
@@ -146,15 +146,15 @@ fn policy(tools: &Toolbox) -> RunPolicy {
 async fn sixty_turns(server: &Server) -> Outcome {
     let (_, clock) = still_clock();
     let store = MemoryStore::new();
-    let tools = Toolbox::new().with(Talks(ToolSpec { access: Access::Reads, ..tool("search") }));
+    let tools = ToolRegistry::new().with(Talks(ToolSpec { access: Access::Reads, ..tool("search") }));
     let run = RunId::from_entropy(60);
     let mut is_new = true;
     loop {
-        let home = Arc::new(LocalHome::new(store.clone(), Arc::clone(&clock)).unwrap());
+        let backend = Arc::new(EmbeddedBackend::new(store.clone(), Arc::clone(&clock)).unwrap());
         let model = Arc::new(bound_model(server));
         let harness = AgentHarness::new(HarnessDeps {
             clock: Arc::clone(&clock),
-            ..HarnessDeps::new(home, Models::new().with("a/model", model), tools.clone())
+            ..HarnessDeps::new(backend, Models::new().with("a/model", model), tools.clone())
         });
         let mut working = if std::mem::take(&mut is_new) {
             harness.start(run, "Look at everything.", policy(&tools)).await.unwrap()
@@ -162,7 +162,7 @@ async fn sixty_turns(server: &Server) -> Outcome {
             // Dropping the last one gives up the run in the background.
             loop {
                 match harness.open(run).await {
-                    Err(HarnessError::Home(HomeError::Held { .. })) => tokio::task::yield_now().await,
+                    Err(HarnessError::Backend(BackendError::Held { .. })) => tokio::task::yield_now().await,
                     opened => break opened.unwrap(),
                 }
             }

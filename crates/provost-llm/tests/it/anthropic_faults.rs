@@ -66,7 +66,7 @@ async fn an_answer_that_makes_no_sense_is_nonsense() {
         (same_ids, "two tool calls have the same id"),
     ] {
         let failure = failure_of(Reply::Whole(streamed([stream.as_bytes()]))).await;
-        assert_eq!(failure.class, ErrorClass::Nonsense, "{words}");
+        assert_eq!(failure.class, ErrorClass::MalformedResponse, "{words}");
         assert!(failure.message.contains(words), "{}", failure.message);
     }
 }

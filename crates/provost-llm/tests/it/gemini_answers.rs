@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::gemini_support::*;
 use crate::server::{Reply, Server, streamed};
-use crate::support::{Conversation, Heard};
+use crate::support::{Conversation, DeltaRecorder};
 
 #[tokio::test]
 async fn thoughts_and_text_are_heard_as_they_come() {
@@ -19,7 +19,7 @@ async fn thoughts_and_text_are_heard_as_they_come() {
         last(r#"{"text": ""}"#, "STOP"),
     ]);
     let server = Server::start([Reply::Whole(streamed([stream.as_bytes()]))]).await;
-    let (heard, conversation) = (Heard::default(), Conversation::new("go"));
+    let (heard, conversation) = (DeltaRecorder::default(), Conversation::new("go"));
     let model = named(&server, FLASH_2, None);
     let answer = model.answer(conversation.request(), &heard, &CancellationToken::new()).await.unwrap();
     assert_eq!(answer.content[1..], [Block::Text("Hello, wörld".to_owned())]);
@@ -210,7 +210,7 @@ async fn a_call_that_the_model_failed_at_behind_words_is_a_failure_that_may_be_t
     let chunk =
         r#"{"candidates": [{"finishReason": "MALFORMED_FUNCTION_CALL","finishMessage": "print(x)"}]}"#;
     let failure = outcome(&[parts(r#"{"text": "Let me look."}"#), chunk.to_owned()]).await.unwrap_err();
-    assert_eq!(failure.class, ErrorClass::Nonsense);
+    assert_eq!(failure.class, ErrorClass::MalformedResponse);
     assert_eq!(failure.message, "the model's answer broke off (MALFORMED_FUNCTION_CALL): print(x)");
     assert_eq!(failure.usage.output_tokens, 4);
 }
@@ -267,7 +267,7 @@ async fn what_cant_be_an_answer_is_nonsense_that_names_it() {
         ("[]", "an error in the stream says nothing"),
     ] {
         let failure = outcome(&[chunk.to_owned()]).await.unwrap_err();
-        assert_eq!((failure.class, failure.message.as_str()), (ErrorClass::Nonsense, expected));
+        assert_eq!((failure.class, failure.message.as_str()), (ErrorClass::MalformedResponse, expected));
     }
     let twice =
         r#"{"functionCall": {"name": "list","id": "a"}}, {"functionCall": {"name": "list","id": "a"}}"#;

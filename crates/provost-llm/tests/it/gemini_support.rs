@@ -6,7 +6,7 @@ use provost_event::ModelFailure;
 use provost_harness::ImageData;
 use provost_llm::{ProviderModel, ProviderOptions, Reasoning, WireFormat};
 
-use crate::server::{Asked, HEAD, Reply, Server, chunk, streamed};
+use crate::server::{HEAD, ReceivedRequest, Reply, Server, chunk, streamed};
 use crate::support::{self, Conversation};
 
 pub(crate) const FLASH_2: &str = "gemini-2.5-flash";
@@ -57,7 +57,11 @@ pub(crate) async fn check(chunks: &[String], expected: Expect) {
 }
 
 /// The request to the model of this name.
-pub(crate) async fn asked(conversation: &Conversation, name: &str, reasoning: Option<Reasoning>) -> Asked {
+pub(crate) async fn asked(
+    conversation: &Conversation,
+    name: &str,
+    reasoning: Option<Reasoning>,
+) -> ReceivedRequest {
     let stream = sse(&[last(r#"{"text": "a"}"#, "STOP")]);
     let server = Server::start([Reply::Whole(streamed([stream.as_bytes()]))]).await;
     conversation.ask(&named(&server, name, reasoning)).await.unwrap();

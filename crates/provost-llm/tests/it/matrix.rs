@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::server::{Reply, Server, chunk};
 use crate::speaker::{Event, Neutral, Speaker, stream};
-use crate::support::{self, Conversation, Heard, in_time};
+use crate::support::{self, Conversation, DeltaRecorder, in_time};
 
 /// Turns each function into a test for each provider.
 macro_rules! for_every_provider {
@@ -112,7 +112,7 @@ impl Scene {
     /// Sends the request and receives the answer; can be cancelled.
     pub(crate) async fn hear(
         &self,
-        heard: &Heard,
+        heard: &DeltaRecorder,
         cancel: &CancellationToken,
     ) -> Result<Answer, ModelFailure> {
         in_time(self.model.answer(self.conversation.request(), heard, cancel)).await

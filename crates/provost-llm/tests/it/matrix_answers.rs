@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use crate::matrix::*;
 use crate::server::Reply;
 use crate::speaker::*;
-use crate::support::Heard;
+use crate::support::DeltaRecorder;
 
 for_every_provider! {
     text_comes_in_pieces_and_as_a_whole,
@@ -34,7 +34,7 @@ async fn check(speaker: &dyn Speaker, spoken: &Spoken) -> provost_engine::Answer
 async fn text_comes_in_pieces_and_as_a_whole(speaker: &dyn Speaker) {
     let spoken = Spoken::text(&["Hel", "lo, ", "wörld"]);
     let scene = Scene::new(speaker, [whole(speaker, &speaker.events(&spoken))]).await;
-    let heard = Heard::default();
+    let heard = DeltaRecorder::default();
     let answer = scene.hear(&heard, &CancellationToken::new()).await.unwrap();
     assert_eq!(said(&answer), [Neutral::Text("Hello, wörld".to_owned())]);
     assert_eq!(answer.model, SPEAKING);
@@ -45,7 +45,7 @@ async fn text_comes_in_pieces_and_as_a_whole(speaker: &dyn Speaker) {
 async fn a_bit_of_everything_is_understood(speaker: &dyn Speaker) {
     let spoken = Spoken::everything();
     let scene = Scene::new(speaker, [whole(speaker, &speaker.events(&spoken))]).await;
-    let heard = Heard::default();
+    let heard = DeltaRecorder::default();
     let answer = scene.hear(&heard, &CancellationToken::new()).await.unwrap();
     assert_eq!(said(&answer), spoken.blocks());
     assert_eq!(heard.text(DeltaKind::Thinking), "Hm… \"so\"\n");

@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 use crate::matrix::*;
 use crate::server::{Reply, chunk, plain};
 use crate::speaker::*;
-use crate::support::{Heard, in_time};
+use crate::support::{DeltaRecorder, in_time};
 
 for_every_provider! {
     turns_go_over_one_connection_also_after_errors,
@@ -59,7 +59,7 @@ async fn cancel_closes_the_connection_at_once_and_tells_what_was_taken(speaker: 
     let events = speaker.events(&Spoken::text(&["Hello", "you"]));
     let first = &events[..=speaker.before_text()];
     let scene = Scene::new(speaker, [Reply::Hold(begun(speaker, stream(first)))]).await;
-    let (heard, cancel) = (Heard::default(), CancellationToken::new());
+    let (heard, cancel) = (DeltaRecorder::default(), CancellationToken::new());
     let (outcome, ()) = tokio::join!(scene.hear(&heard, &cancel), async {
         in_time(heard.until_first()).await;
         assert_eq!(scene.server.seen().closed, 0);
@@ -74,7 +74,7 @@ async fn cancel_closes_the_connection_at_once_and_tells_what_was_taken(speaker: 
 async fn cancel_works_before_the_server_says_anything(speaker: &dyn Speaker) {
     for bytes in [Vec::new(), head(speaker)] {
         let scene = Scene::new(speaker, [Reply::Hold(bytes)]).await;
-        let (heard, cancel) = (Heard::default(), CancellationToken::new());
+        let (heard, cancel) = (DeltaRecorder::default(), CancellationToken::new());
         let (outcome, ()) = tokio::join!(scene.hear(&heard, &cancel), async {
             scene.server.until(|seen| seen.asked.len() == 1).await;
             cancel.cancel();
@@ -88,7 +88,7 @@ async fn a_cancelled_call_doesnt_even_connect(speaker: &dyn Speaker) {
     let scene = Scene::new(speaker, [Reply::Reset]).await;
     let cancel = CancellationToken::new();
     cancel.cancel();
-    let failure = scene.hear(&Heard::default(), &cancel).await.unwrap_err();
+    let failure = scene.hear(&DeltaRecorder::default(), &cancel).await.unwrap_err();
     assert_eq!((failure.class, scene.server.seen().accepted), (ErrorClass::Aborted, 0));
 }
 

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::matrix::*;
 use crate::server::{Reply, chunk, plain};
 use crate::speaker::*;
-use crate::support::{Conversation, Heard, in_time};
+use crate::support::{Conversation, DeltaRecorder, in_time};
 
 for_every_provider! {
     a_host_that_isnt_there_is_no_connection,
@@ -76,7 +76,7 @@ async fn an_answer_that_is_no_stream_is_nonsense(speaker: &dyn Speaker) {
     for body in ["", "<html>hello</html>", "{\"hello\": 1}"] {
         let reply = Reply::Whole(plain(200, &request_id_line(speaker), body));
         let failure = Scene::new(speaker, [reply]).await.ask().await.unwrap_err();
-        assert_eq!((failure.class, failure.status), (ErrorClass::Nonsense, Some(200)), "{body}");
+        assert_eq!((failure.class, failure.status), (ErrorClass::MalformedResponse, Some(200)), "{body}");
         assert_eq!(failure.request_id, request_id(speaker));
     }
 }
@@ -180,7 +180,7 @@ async fn a_stream_that_stops_coming_is_a_stall_that_keeps_what_was_taken(speaker
     let events = speaker.events(&Spoken::text(&["Hello", "you"]));
     let first = &events[..=speaker.before_text()];
     let (scene, clock) = Scene::timed(speaker, Reply::Hold(begun(speaker, stream(first)))).await;
-    let (heard, cancel) = (Heard::default(), CancellationToken::new());
+    let (heard, cancel) = (DeltaRecorder::default(), CancellationToken::new());
     let began = clock.still.now();
     let (outcome, at) = tokio::join!(scene.hear(&heard, &cancel), async {
         in_time(heard.until_first()).await;
@@ -202,21 +202,21 @@ fn starts(speaker: &dyn Speaker) -> [Vec<Event>; 2] {
 
 async fn an_event_that_makes_no_sense_is_nonsense(speaker: &dyn Speaker) {
     for first in starts(speaker) {
-        for (nonsense, words) in [
+        for (malformed, words) in [
             (b"data: {\"type\":\n\n".as_slice(), "can't be read"),
-            (b"data: {nonsense}\n\n", "can't be read"),
+            (b"data: {malformed}\n\n", "can't be read"),
             (b"data: [1]\n\n", "stream"),
             (b"data: <html>\n\n", "can't be read"),
             (b"data: \xff\xfe\n\n", "the stream isn't UTF-8"),
         ] {
             let mut bytes = begun(speaker, stream(&first));
-            bytes.extend(chunk(nonsense));
+            bytes.extend(chunk(malformed));
             let scene = Scene::new(speaker, [Reply::Hold(bytes)]).await;
             let failure = scene.fails_and_closes().await;
-            let shown = String::from_utf8_lossy(nonsense);
+            let shown = String::from_utf8_lossy(malformed);
             assert_eq!(
                 (failure.class, failure.request_id),
-                (ErrorClass::Nonsense, request_id(speaker)),
+                (ErrorClass::MalformedResponse, request_id(speaker)),
                 "{shown}"
             );
             assert!(failure.message.contains(words), "{shown}: {}", failure.message);

@@ -6,9 +6,9 @@ use provost_event::{
     ActorKey, AgentPolicy, Confidence, Effort, Entry, ErrorClass, GoalFinding, GoalJudged, GoalPolicy,
     JudgeAnswer, ModelPolicy, Outcome, RunId, RunPolicy, Seq, SessionId, SupervisorError,
 };
-use provost_harness::{AgentHarness, GoalSupervisor, HarnessDeps, Home as _, Models, Toolbox};
+use provost_harness::{AgentHarness, Backend as _, GoalSupervisor, HarnessDeps, Models, ToolRegistry};
 use provost_llm::ProviderModel;
-use provost_store::{LocalHome, MemoryStore};
+use provost_store::{EmbeddedBackend, MemoryStore};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -92,9 +92,9 @@ async fn a_run_is_completed_by_a_judge_of_this_provider(speaker: &dyn Speaker) {
     let (server, workspace) = (Server::start(story(speaker)).await, TempDir::new().unwrap());
     let model = ProviderModel::new(options(speaker, &server.url())).unwrap();
     let (_, clock) = still_clock();
-    let home = Arc::new(LocalHome::new(MemoryStore::new(), Arc::clone(&clock)).unwrap());
+    let backend = Arc::new(EmbeddedBackend::new(MemoryStore::new(), Arc::clone(&clock)).unwrap());
     let models = Models::new().with("a/model", Arc::new(model));
-    let deps = HarnessDeps { clock, ..HarnessDeps::new(home.clone(), models, Toolbox::new()) };
+    let deps = HarnessDeps { clock, ..HarnessDeps::new(backend.clone(), models, ToolRegistry::new()) };
     let mut run = AgentHarness::new(deps).start(RUN, "make everything", policy(&workspace)).await.unwrap();
     let outcome = in_time(run.run(&CancellationToken::new())).await.unwrap();
     assert_eq!(outcome, Outcome::VERIFIED);
@@ -110,7 +110,7 @@ async fn a_run_is_completed_by_a_judge_of_this_provider(speaker: &dyn Speaker) {
     let frame = frame(speaker, &asked[2].body);
     assert!(!frame.contains("tool") && !frame.contains("function"), "{frame}");
 
-    let log = home.read(ActorKey::from(SessionId::root(RUN)), Seq(0), 1_000).await.unwrap();
+    let log = backend.read(ActorKey::from(SessionId::root(RUN)), Seq(0), 1_000).await.unwrap();
     let judged = log.iter().find_map(|record| match &record.entry {
         Entry::GoalJudged(judged) => Some(judged.clone()),
         _ => None,

@@ -42,7 +42,7 @@ async fn an_answer_of_a_hundred_megabytes_is_given_up_at_its_limit(speaker: &dyn
     let reply = flood(begun(speaker, stream(&first(speaker))), &speaker.more_text(&text), 0);
     let scene = Scene::new(speaker, [reply]).await;
     let failure = scene.fails_and_closes().await;
-    assert_eq!((failure.class, failure.request_id), (ErrorClass::Nonsense, request_id(speaker)));
+    assert_eq!((failure.class, failure.request_id), (ErrorClass::MalformedResponse, request_id(speaker)));
     let limit = ModelLimits::default().answer_bytes_max;
     assert_eq!(failure.message, format!("the answer is longer than {limit} bytes"));
     let expected = limit.div_ceil(3) as u64;
@@ -61,7 +61,7 @@ async fn an_event_without_an_end_is_given_up_at_its_limit(speaker: &dyn Speaker)
     let failure = scene.fails_and_closes().await;
     let limit = ModelLimits::default().event_bytes_max;
     assert_eq!(failure.message, format!("an event of the stream is longer than {limit} bytes"));
-    assert_eq!(failure.class, ErrorClass::Nonsense);
+    assert_eq!(failure.class, ErrorClass::MalformedResponse);
     assert_eq!(failure.usage, taken(first(speaker).last(), &scene.conversation));
 }
 

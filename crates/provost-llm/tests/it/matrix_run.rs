@@ -8,9 +8,11 @@ use provost_event::{
     Access, ActorKey, AgentPolicy, Json, Limits, ModelPolicy, Outcome, Record, RunId, RunPolicy, Seq,
     SessionId, ToolSpec,
 };
-use provost_harness::{AgentHarness, HarnessDeps, Home as _, Models, Tool, ToolContext, ToolOutput, Toolbox};
+use provost_harness::{
+    AgentHarness, Backend as _, HarnessDeps, Models, Tool, ToolContext, ToolOutput, ToolRegistry,
+};
 use provost_llm::ProviderModel;
-use provost_store::{LocalHome, MemoryStore};
+use provost_store::{EmbeddedBackend, MemoryStore};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -70,7 +72,7 @@ fn turn(n: usize, speaker: &dyn Speaker) -> Spoken {
     }
 }
 
-fn policy(tools: &Toolbox) -> RunPolicy {
+fn policy(tools: &ToolRegistry) -> RunPolicy {
     let agent = AgentPolicy {
         system_prompt: "You are careful.".to_owned(),
         tools: tools.specs(),
@@ -92,12 +94,12 @@ async fn run(speaker: &dyn Speaker) -> Left {
     let server = Server::start(replies.collect::<Vec<_>>()).await;
     let model = ProviderModel::new(options(speaker, &server.url())).unwrap();
     let (_, clock) = still_clock();
-    let home = Arc::new(LocalHome::new(MemoryStore::new(), Arc::clone(&clock)).unwrap());
+    let backend = Arc::new(EmbeddedBackend::new(MemoryStore::new(), Arc::clone(&clock)).unwrap());
     let echo = |name: &str| Echo(ToolSpec { access: Access::Anything, ..tool(name) });
-    let tools = Toolbox::new().with(echo("search")).with(echo("shell"));
+    let tools = ToolRegistry::new().with(echo("search")).with(echo("shell"));
     let harness = AgentHarness::new(HarnessDeps {
         clock,
-        ..HarnessDeps::new(home.clone(), Models::new().with("a/model", Arc::new(model)), tools.clone())
+        ..HarnessDeps::new(backend.clone(), Models::new().with("a/model", Arc::new(model)), tools.clone())
     });
     let mut run = harness.start(RUN, "the goal", policy(&tools)).await.unwrap();
     let outcome = run.run(&CancellationToken::new()).await.unwrap();
@@ -112,7 +114,7 @@ async fn run(speaker: &dyn Speaker) -> Left {
         let mut records: Vec<Arc<Record>> = Vec::new();
         loop {
             let from = Seq(records.len() as u64);
-            let more = home.read(actor, from, 1_000).await.unwrap();
+            let more = backend.read(actor, from, 1_000).await.unwrap();
             if more.is_empty() {
                 return neutral(&records);
             }

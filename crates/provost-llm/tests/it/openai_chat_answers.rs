@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::openai_chat_support::*;
 use crate::server::{Reply, Server, plain, streamed};
-use crate::support::{Conversation, Heard};
+use crate::support::{Conversation, DeltaRecorder};
 
 #[tokio::test]
 async fn text_comes_in_pieces_and_as_a_whole() {
@@ -21,7 +21,7 @@ async fn text_comes_in_pieces_and_as_a_whole() {
         "stop",
     );
     let server = Server::start([Reply::Whole(streamed([stream.as_bytes()]))]).await;
-    let (heard, conversation) = (Heard::default(), Conversation::new("go"));
+    let (heard, conversation) = (DeltaRecorder::default(), Conversation::new("go"));
     let answer =
         model(&server).answer(conversation.request(), &heard, &CancellationToken::new()).await.unwrap();
     assert_eq!(answer.content, [Block::Text("Hello, wörld".to_owned())]);
@@ -239,7 +239,7 @@ async fn an_answer_may_end_without_the_streams_end_and_with_nothing_else() {
     let nothing = failure_in("data: [DONE]\n\n").await;
     assert_eq!(
         (nothing.class, nothing.message.as_str()),
-        (ErrorClass::Nonsense, "the stream ended without an answer")
+        (ErrorClass::MalformedResponse, "the stream ended without an answer")
     );
 }
 
@@ -300,7 +300,7 @@ async fn a_server_that_doesnt_stream_is_told_from_a_broken_one() {
 async fn what_cant_be_read_is_nonsense() {
     for event in ["{\"choices\":", "[]", "7", "null", r#"{"choices":{}}"#, r#"{"choices":[{"delta":7}]}"#] {
         let failure = failure_in(&sse(&[event])).await;
-        assert_eq!(failure.class, ErrorClass::Nonsense, "{event}");
+        assert_eq!(failure.class, ErrorClass::MalformedResponse, "{event}");
         assert!(failure.message.starts_with("an event of the stream can't be read"), "{}", failure.message);
     }
 }

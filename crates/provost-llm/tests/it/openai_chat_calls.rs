@@ -306,7 +306,7 @@ async fn calls_that_contradict_themselves_are_nonsense() {
         [(nameless, "a tool call names no tool"), (twice, "two tool calls have the same id")]
     {
         let failure = failure_in(&stream).await;
-        assert_eq!((failure.class, failure.message.as_str()), (ErrorClass::Nonsense, words));
+        assert_eq!((failure.class, failure.message.as_str()), (ErrorClass::MalformedResponse, words));
     }
 }
 

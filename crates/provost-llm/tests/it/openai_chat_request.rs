@@ -9,10 +9,10 @@ use provost_llm::{
 };
 
 use crate::openai_chat_support::*;
-use crate::server::{Asked, Reply, Server, streamed};
+use crate::server::{ReceivedRequest, Reply, Server, streamed};
 use crate::support::{self, Conversation, KEY, image, result};
 
-async fn asked(conversation: &Conversation, model: impl FnOnce(&Server) -> ProviderModel) -> Asked {
+async fn asked(conversation: &Conversation, model: impl FnOnce(&Server) -> ProviderModel) -> ReceivedRequest {
     let server = Server::start([Reply::Whole(streamed([text("a").as_bytes()]))]).await;
     // The answer doesn't matter.
     let _ = conversation.ask(&model(&server)).await;

@@ -8,12 +8,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::openai_responses_support::*;
 use crate::server::{Reply, Server, streamed};
-use crate::support::{Conversation, Heard};
+use crate::support::{Conversation, DeltaRecorder};
 
 /// Shows the deltas of an answer, its blocks, and its stop reason.
 async fn check(stream: &str, expected: Expect) {
     let server = Server::start([Reply::Whole(streamed([stream.as_bytes()]))]).await;
-    let (heard, conversation) = (Heard::default(), Conversation::new("go"));
+    let (heard, conversation) = (DeltaRecorder::default(), Conversation::new("go"));
     let answer = model(&server).answer(conversation.request(), &heard, &CancellationToken::new()).await;
     let answer = answer.unwrap();
     let mut shown = String::new();
@@ -399,7 +399,11 @@ async fn a_contradiction_is_nonsense_that_names_what() {
         ),
     ] {
         let failure = ask(&stream).await.unwrap_err();
-        assert_eq!((failure.class, failure.message.as_str()), (ErrorClass::Nonsense, expected), "{stream}");
+        assert_eq!(
+            (failure.class, failure.message.as_str()),
+            (ErrorClass::MalformedResponse, expected),
+            "{stream}"
+        );
     }
 }
 

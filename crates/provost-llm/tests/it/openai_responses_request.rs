@@ -6,14 +6,14 @@ use provost_harness::{Part, Role, ToolChoice};
 use provost_llm::{Provider, ProviderModel, ProviderOptions, WireFormat};
 
 use crate::openai_responses_support::*;
-use crate::server::{Asked, Reply, Server, streamed};
+use crate::server::{ReceivedRequest, Reply, Server, streamed};
 use crate::support::{self, Conversation, KEY, image, result};
 
 fn answers(streams: &[String]) -> Vec<Reply> {
     streams.iter().map(|stream| Reply::Whole(streamed([stream.as_bytes()]))).collect()
 }
 
-async fn asked(conversation: &Conversation, model: impl FnOnce(&Server) -> ProviderModel) -> Asked {
+async fn asked(conversation: &Conversation, model: impl FnOnce(&Server) -> ProviderModel) -> ReceivedRequest {
     let server = Server::start(answers(&[stream(&[])])).await;
     conversation.ask(&model(&server)).await.unwrap();
     server.seen().asked[0].clone()

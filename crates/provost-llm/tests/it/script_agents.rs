@@ -19,7 +19,7 @@ agents:
       - fault: overloaded
       - text: one begins
       - text: one goes on
-    last_words: { text: the last of one }
+    final_summary: { text: the last of one }
   - goal: chapter
     answers:
       - { expect: { turn: 1 }, text: another begins }
@@ -91,20 +91,20 @@ async fn the_root_has_the_scripts_own_whatever_it_is_told() {
 }
 
 #[tokio::test]
-async fn summaries_and_last_words_are_the_agents_own() {
+async fn summaries_and_final_summary_are_the_agents_own() {
     let asked = |number, goal, purpose| Conversation { purpose, ..agent(number, goal, 1) };
     check(
         &[
-            asked(1, "Read chapter 1.", Purpose::WrapUp),
+            asked(1, "Read chapter 1.", Purpose::FinalSummary),
             asked(1, "Read chapter 1.", Purpose::Summary),
-            asked(2, "Read chapter 2.", Purpose::WrapUp),
+            asked(2, "Read chapter 2.", Purpose::FinalSummary),
             asked(2, "Read chapter 2.", Purpose::Summary),
             asked(3, "Read it.", Purpose::Summary),
         ],
         expect![[r#"
-            1 WrapUp: {"text":"the last of one"}
+            1 FinalSummary: {"text":"the last of one"}
             1 Summary: ScriptMismatch: demo.yaml has no summary 1 for `chapter 1`; add it under `summaries:`
-            2 WrapUp: 
+            2 FinalSummary: 
             2 Summary: {"text":"another sums up"}
             3 Summary: {"text":"the root sums up"}
         "#]],

@@ -20,7 +20,7 @@ summaries:
   - tools: [search]
   - expect: { contains: sum up }
     text: the fifth
-last_words: { text: how far it is, usage: { input: 7, output: 3 } }
+final_summary: { text: how far it is, usage: { input: 7, output: 3 } }
 ";
 
 fn asked_for(purpose: Purpose, summaries_before: u32) -> Conversation {
@@ -91,27 +91,27 @@ async fn a_script_without_summaries_has_none() {
 }
 
 #[tokio::test]
-async fn last_words_are_the_same_at_each_limit() {
+async fn final_summary_are_the_same_at_each_limit() {
     let model = script(SCRIPT);
     for _ in 0..2 {
-        let answer = asked_for(Purpose::WrapUp, 2).ask(&model).await.unwrap();
+        let answer = asked_for(Purpose::FinalSummary, 2).ask(&model).await.unwrap();
         assert_eq!(answer.content, [Block::Text("how far it is".to_owned())]);
         assert_eq!((answer.usage.input_tokens, answer.usage.output_tokens), (7, 3));
     }
-    let failing = script("answers: [{text: a}]\nlast_words: {fault: overloaded}");
+    let failing = script("answers: [{text: a}]\nfinal_summary: {fault: overloaded}");
     for _ in 0..2 {
-        let failure = asked_for(Purpose::WrapUp, 0).ask(&failing).await.unwrap_err();
+        let failure = asked_for(Purpose::FinalSummary, 0).ask(&failing).await.unwrap_err();
         assert_eq!(failure.class, ErrorClass::Overloaded);
     }
-    let expecting = script("answers: [{text: a}]\nlast_words:\n  expect: {contains: limit}\n  text: b");
-    let failure = asked_for(Purpose::WrapUp, 0).ask(&expecting).await.unwrap_err();
-    expect!["demo.yaml:3: last_words expects the last message to contain `limit`, but it is: `go`"]
+    let expecting = script("answers: [{text: a}]\nfinal_summary:\n  expect: {contains: limit}\n  text: b");
+    let failure = asked_for(Purpose::FinalSummary, 0).ask(&expecting).await.unwrap_err();
+    expect!["demo.yaml:3: final_summary expects the last message to contain `limit`, but it is: `go`"]
         .assert_eq(&failure.message);
 }
 
 #[tokio::test]
-async fn a_script_without_last_words_says_nothing_which_takes_nothing() {
-    let answer = asked_for(Purpose::WrapUp, 0).ask(&script("answers: [{text: a}]")).await.unwrap();
+async fn a_script_without_final_summary_says_nothing_which_takes_nothing() {
+    let answer = asked_for(Purpose::FinalSummary, 0).ask(&script("answers: [{text: a}]")).await.unwrap();
     assert_eq!(
         (answer.content.len(), answer.usage, answer.model.as_str()),
         (0, Usage::default(), "scripted")

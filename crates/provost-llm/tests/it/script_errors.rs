@@ -29,7 +29,7 @@ fn wrong_keys() {
             "model: a\n",
         ],
         expect![[r#"
-            demo.yaml:1:1: there is no key `answer` here; did you mean `answers`? The names are `model`, `window_tokens`, `output_tokens_max`, `delay_ms`, `chunk_delay_ms`, `answers`, `summaries`, `last_words`, `verdicts`, `agents`
+            demo.yaml:1:1: there is no key `answer` here; did you mean `answers`? The names are `model`, `window_tokens`, `output_tokens_max`, `delay_ms`, `chunk_delay_ms`, `answers`, `summaries`, `final_summary`, `verdicts`, `agents`
             demo.yaml:3:5: there is no key `tols` here; did you mean `tools`? The names are `expect`, `fault`, `text`, `thinking`, `tools`, `usage`, `delay_ms`, `chunk_delay_ms`, `stop`
             demo.yaml:3:15: there is no key `containing` here; write one of `turn`, `messages`, `contains`, `not_contains`, `system`, `offers`, `tool_result`
             demo.yaml:3:30: there is no key `name` here; write one of `tool`, `is_error`, `contains`, `not_contains`
@@ -145,8 +145,8 @@ fn wrong_faults() {
             "answers:\n  - fault: 5\n",
         ],
         expect![[r#"
-            demo.yaml:2:5: `overload` isn't known here; did you mean `overloaded`? The names are `transport`, `cut`, `stalled`, `silent`, `rate_limited`, `quota_used_up`, `overloaded`, `server`, `nonsense`, `invalid_request`, `unauthorized`, `forbidden`, `not_found`, `context_too_long`, `empty`
-            demo.yaml:2:21: `aborted` isn't known here; write one of `transport`, `cut`, `stalled`, `silent`, `rate_limited`, `quota_used_up`, `overloaded`, `server`, `nonsense`, `invalid_request`, `unauthorized`, `forbidden`, `not_found`, `context_too_long`, `empty`
+            demo.yaml:2:5: `overload` isn't known here; did you mean `overloaded`? The names are `transport`, `cut`, `stalled`, `silent`, `rate_limited`, `quota_used_up`, `overloaded`, `server`, `malformed_response`, `invalid_request`, `unauthorized`, `forbidden`, `not_found`, `context_too_long`, `empty`
+            demo.yaml:2:21: `aborted` isn't known here; write one of `transport`, `cut`, `stalled`, `silent`, `rate_limited`, `quota_used_up`, `overloaded`, `server`, `malformed_response`, `invalid_request`, `unauthorized`, `forbidden`, `not_found`, `context_too_long`, `empty`
             demo.yaml:2:14: the key `class` is missing; add it
             demo.yaml:2:29: there is no key `retry` here; write one of `class`, `status`, `message`, `request_id`, `retry_after_ms`, `usage`, `text`, `delay_ms`, `chunk_delay_ms`
             demo.yaml:2:12: that isn't an HTTP status; write one from 100 to 599
@@ -169,7 +169,7 @@ fn wrong_agents() {
         "  - goal: ' '\n    answers: [{text: a}]\n",
         "  - goal: a\n    answer: [{text: a}]\n",
         "  - goal: a\n    answers:\n      - text: ''\n",
-        "  - goal: a\n    answers: [{text: a}]\n    last_words: { texts: a }\n",
+        "  - goal: a\n    answers: [{text: a}]\n    final_summary: { texts: a }\n",
         "  - goal: a\n    answers: [{text: a}]\n    model: b\n",
         "  - goal: read\n    answers: [{text: a}]\n  - goal: read it\n    answers: [{text: a}]\n",
         "  - read\n",
@@ -182,11 +182,11 @@ fn wrong_agents() {
             demo.yaml:3:5: the agent has no answers; write a list of answers under its `answers:`, or a judge's under its `verdicts:`
             demo.yaml:3:5: the agent has no answers; write a list of answers under its `answers:`, or a judge's under its `verdicts:`
             demo.yaml:3:11: an empty goal fits every agent; write a text that is in the goals of the agents it is for
-            demo.yaml:4:5: there is no key `answer` here; did you mean `answers`? The names are `goal`, `answers`, `summaries`, `last_words`, `verdicts`
+            demo.yaml:4:5: there is no key `answer` here; did you mean `answers`? The names are `goal`, `answers`, `summaries`, `final_summary`, `verdicts`
             demo.yaml:5:9: the answer says nothing; give it `text` or `tools`, or write `fault: empty` for an empty answer
-            demo.yaml:5:19: there is no key `texts` here; did you mean `text`? The names are `expect`, `fault`, `text`, `thinking`, `tools`, `usage`, `delay_ms`, `chunk_delay_ms`, `stop`
-            demo.yaml:5:5: there is no key `model` here; write one of `goal`, `answers`, `summaries`, `last_words`, `verdicts`
-            demo.yaml:5:11: nobody gets here: `read` above is in every goal that has `read it`; put the longer one first
+            demo.yaml:5:22: there is no key `texts` here; did you mean `text`? The names are `expect`, `fault`, `text`, `thinking`, `tools`, `usage`, `delay_ms`, `chunk_delay_ms`, `stop`
+            demo.yaml:5:5: there is no key `model` here; write one of `goal`, `answers`, `summaries`, `final_summary`, `verdicts`
+            demo.yaml:5:11: unreachable: `read` above is in every goal that has `read it`; put the longer one first
             demo.yaml:3:5: something else stands where a mapping belongs; docs/script.md describes the format
         "#]],
     );

@@ -213,7 +213,8 @@ async fn a_goal_is_judged_by_a_script_as_by_a_provider() {
     ] {
         assert_eq!(verified(&format!("verdicts: {script}"), clock.clone()).await, expected, "{script}");
     }
-    for class in ["transport", "cut", "stalled", "nonsense", "overloaded", "server", "unauthorized"] {
+    for class in ["transport", "cut", "stalled", "malformed_response", "overloaded", "server", "unauthorized"]
+    {
         let failed = verified(&format!("verdicts: [{{fault: {class}}}, {yes}]"), clock.clone()).await;
         let Err(SupervisorError::Llm { class: found, .. }) = failed else { panic!("{class}: {failed:?}") };
         assert_eq!(serde_json::to_value(found).unwrap(), class);

@@ -62,14 +62,14 @@ async fn why_it_stops_follows_from_the_answer_or_is_said() {
 #[tokio::test]
 async fn text_is_streamed_in_the_scripts_pieces_or_in_short_ones() {
     let model = script("answers: [{thinking: Hm., text: [One., ' Two.']}]");
-    let (heard, conversation) = (Heard::default(), Conversation::new("go"));
+    let (heard, conversation) = (DeltaRecorder::default(), Conversation::new("go"));
     let answer = model.answer(conversation.request(), &heard, &CancellationToken::new()).await.unwrap();
     let text = |text: &str| (DeltaKind::Text, text.to_owned());
     assert_eq!(heard.pieces(), [(DeltaKind::Thinking, "Hm.".to_owned()), text("One."), text(" Two.")]);
     assert_eq!(answer.content[1], Block::Text("One. Two.".to_owned()));
 
     let long = "Grüße an alle, die diesen langen Satz in Stücken hören. 🦀";
-    let (model, heard) = (script(&format!("answers: [{{text: \"{long}\"}}]")), Heard::default());
+    let (model, heard) = (script(&format!("answers: [{{text: \"{long}\"}}]")), DeltaRecorder::default());
     model.answer(conversation.request(), &heard, &CancellationToken::new()).await.unwrap();
     assert_eq!(heard.pieces().len(), 3);
     assert_eq!(heard.text(DeltaKind::Text), long);
@@ -165,7 +165,7 @@ async fn every_short_fault_has_class_status_and_words() {
         ("rate_limited", ErrorClass::RateLimited, Some(429)),
         ("overloaded", ErrorClass::Overloaded, Some(529)),
         ("server", ErrorClass::Server, Some(500)),
-        ("nonsense", ErrorClass::Nonsense, None),
+        ("malformed_response", ErrorClass::MalformedResponse, None),
         ("invalid_request", ErrorClass::InvalidRequest, Some(400)),
         ("unauthorized", ErrorClass::Unauthorized, Some(401)),
         ("forbidden", ErrorClass::Forbidden, Some(403)),
@@ -195,7 +195,7 @@ answers:
       text: [Let me, ' st']
 ",
     );
-    let (heard, conversation) = (Heard::default(), Conversation::new("go"));
+    let (heard, conversation) = (DeltaRecorder::default(), Conversation::new("go"));
     let failure = model.answer(conversation.request(), &heard, &CancellationToken::new()).await.unwrap_err();
     assert_eq!(
         (failure.class, failure.status, failure.retry_after_ms),
@@ -263,7 +263,7 @@ async fn delays_are_by_the_clock_and_the_entrys_own_wins() {
 #[tokio::test]
 async fn cancel_ends_a_delay_at_once() {
     let model = script("answers: [{text: [a, b], chunk_delay_ms: 86400000}]");
-    let (cancel, heard) = (CancellationToken::new(), Heard::default());
+    let (cancel, heard) = (CancellationToken::new(), DeltaRecorder::default());
     let conversation = Conversation::new("go");
     let asking = model.answer(conversation.request(), &heard, &cancel);
     let cancelling = async {

@@ -13,7 +13,7 @@ const FLOOD_BYTES_MAX: usize = 100_000_000;
 pub(crate) const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\nrequest-id: req_head\r\ntransfer-encoding: chunked\r\n\r\n";
 
 /// Makes a response for a request.
-pub(crate) type Answers = Arc<dyn Fn(&Asked) -> Vec<u8> + Send + Sync>;
+pub(crate) type Answers = Arc<dyn Fn(&ReceivedRequest) -> Vec<u8> + Send + Sync>;
 
 /// The server's action after it has read a request.
 #[derive(Clone)]
@@ -45,12 +45,12 @@ pub(crate) struct Flood {
 
 /// A request.
 #[derive(Debug, Clone)]
-pub(crate) struct Asked {
+pub(crate) struct ReceivedRequest {
     pub(crate) head: String,
     pub(crate) body: Vec<u8>,
 }
 
-impl Asked {
+impl ReceivedRequest {
     pub(crate) fn json(&self) -> serde_json::Value {
         serde_json::from_slice(&self.body).unwrap()
     }
@@ -60,7 +60,7 @@ impl Asked {
 pub(crate) struct Seen {
     pub(crate) accepted: usize,
     pub(crate) closed: usize,
-    pub(crate) asked: Vec<Asked>,
+    pub(crate) asked: Vec<ReceivedRequest>,
     /// Bytes sent in floods.
     pub(crate) flooded: usize,
 }
@@ -160,7 +160,7 @@ fn resetting(stream: TcpStream) -> TcpStream {
     stream
 }
 
-async fn read_request(stream: &mut TcpStream) -> Option<Asked> {
+async fn read_request(stream: &mut TcpStream) -> Option<ReceivedRequest> {
     let mut bytes = Vec::new();
     let end = loop {
         if let Some(at) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {
@@ -177,7 +177,7 @@ async fn read_request(stream: &mut TcpStream) -> Option<Asked> {
     while bytes.len() < end + length {
         assert!(stream.read_buf(&mut bytes).await.ok()? > 0, "the whole body");
     }
-    Some(Asked { head, body: bytes.split_off(end) })
+    Some(ReceivedRequest { head, body: bytes.split_off(end) })
 }
 
 /// `bytes` as one chunk of a chunked body.

@@ -109,7 +109,7 @@ impl Conversation {
     }
 
     pub(crate) async fn ask(&self, model: &dyn Model) -> Result<Answer, ModelFailure> {
-        in_time(model.answer(self.request(), &Heard::default(), &CancellationToken::new())).await
+        in_time(model.answer(self.request(), &DeltaRecorder::default(), &CancellationToken::new())).await
     }
 }
 
@@ -150,19 +150,19 @@ pub(crate) fn tool(name: &str) -> ToolSpec {
 
 /// Records the deltas.
 #[derive(Default)]
-pub(crate) struct Heard {
+pub(crate) struct DeltaRecorder {
     pieces: Mutex<Vec<(DeltaKind, String)>>,
     news: Notify,
 }
 
-impl DeltaSink for Heard {
+impl DeltaSink for DeltaRecorder {
     fn delta(&self, kind: DeltaKind, text: &str) {
         self.pieces.lock().unwrap().push((kind, text.to_owned()));
         self.news.notify_one();
     }
 }
 
-impl Heard {
+impl DeltaRecorder {
     pub(crate) fn pieces(&self) -> Vec<(DeltaKind, String)> {
         self.pieces.lock().unwrap().clone()
     }

@@ -234,12 +234,13 @@ async fn a_cancelled_call_is_not_recorded_and_not_asked() {
     let cancelled = CancellationToken::new();
     cancelled.cancel();
     let (recording, conversation) = (tapes.script(THREE), Conversation::new("go"));
-    let failure = recording.answer(conversation.request(), &Heard::default(), &cancelled).await.unwrap_err();
+    let failure =
+        recording.answer(conversation.request(), &DeltaRecorder::default(), &cancelled).await.unwrap_err();
     assert_eq!(failure.class, ErrorClass::Aborted);
     assert!(!tapes.file().exists());
 
     let slow = tapes.script("answers: [{text: [a, b], chunk_delay_ms: 86400000}]");
-    let (cancel, heard) = (CancellationToken::new(), Heard::default());
+    let (cancel, heard) = (CancellationToken::new(), DeltaRecorder::default());
     let cancelling = async {
         heard.until_first().await;
         cancel.cancel();
@@ -250,7 +251,8 @@ async fn a_cancelled_call_is_not_recorded_and_not_asked() {
 
     conversation.ask(&recording).await.unwrap();
     let replay = tapes.replay();
-    let failure = replay.answer(conversation.request(), &Heard::default(), &cancelled).await.unwrap_err();
+    let failure =
+        replay.answer(conversation.request(), &DeltaRecorder::default(), &cancelled).await.unwrap_err();
     assert_eq!(failure.class, ErrorClass::Aborted);
     conversation.ask(&replay).await.unwrap();
 }
@@ -280,12 +282,14 @@ async fn a_recording_outlives_unknown_fields_and_an_absent_window() {
 
 /// Summaries and final summaries are requested between two answers, with the same number of answers before.
 #[tokio::test]
-async fn summaries_and_last_words_have_places_of_their_own() {
+async fn summaries_and_final_summary_have_places_of_their_own() {
     let tapes = Tapes::new();
-    let text = "answers: [{text: an answer}]\nsummaries: [{text: one}, {text: two}]\nlast_words: {text: bye}";
+    let text =
+        "answers: [{text: an answer}]\nsummaries: [{text: one}, {text: two}]\nfinal_summary: {text: bye}";
     let said = async |model: &dyn Model| {
         let mut said = Vec::new();
-        let order = [(Purpose::Summary, 0), (Purpose::Summary, 1), (Purpose::Turn, 2), (Purpose::WrapUp, 2)];
+        let order =
+            [(Purpose::Summary, 0), (Purpose::Summary, 1), (Purpose::Turn, 2), (Purpose::FinalSummary, 2)];
         for (purpose, summaries_before) in order {
             let conversation = Conversation { purpose, summaries_before, ..Conversation::new("go") };
             said.push(hear(&conversation, model).await.1);

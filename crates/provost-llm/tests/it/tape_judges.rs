@@ -7,8 +7,8 @@ use provost_event::{
     ActorKey, AgentPolicy, Block, Entry, ErrorClass, GoalPolicy, ModelPolicy, Outcome, RunId, RunPolicy, Seq,
     SessionId,
 };
-use provost_harness::{AgentHarness, HarnessDeps, Home as _, Model, Models, Toolbox};
-use provost_store::{LocalHome, MemoryStore};
+use provost_harness::{AgentHarness, Backend as _, HarnessDeps, Model, Models, ToolRegistry};
+use provost_store::{EmbeddedBackend, MemoryStore};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -78,7 +78,7 @@ async fn a_judge_that_failed_fails_as_often_as_it_is_asked_there() {
 
 /// A judge's call that is cancelled during the answer.
 async fn cancelled(model: &dyn Model, asked_before: u32) {
-    let (cancel, heard) = (CancellationToken::new(), Heard::default());
+    let (cancel, heard) = (CancellationToken::new(), DeltaRecorder::default());
     let asked = Conversation::to_judge("is it done?", asked_before);
     let cancelling = async {
         heard.until_first().await;
@@ -142,13 +142,13 @@ fn policy(workspace: &TempDir) -> RunPolicy {
 async fn run(model: impl Model + 'static) -> String {
     let workspace = TempDir::new().unwrap();
     let (_, clock) = still_clock();
-    let home = Arc::new(LocalHome::new(MemoryStore::new(), Arc::clone(&clock)).unwrap());
+    let backend = Arc::new(EmbeddedBackend::new(MemoryStore::new(), Arc::clone(&clock)).unwrap());
     let models = Models::new().with("demo", Arc::new(model));
-    let deps = HarnessDeps { clock, ..HarnessDeps::new(home.clone(), models, Toolbox::new()) };
+    let deps = HarnessDeps { clock, ..HarnessDeps::new(backend.clone(), models, ToolRegistry::new()) };
     let mut run = AgentHarness::new(deps).start(RUN, "do it", policy(&workspace)).await.unwrap();
     let outcome = in_time(run.run(&CancellationToken::new())).await.unwrap();
     assert_eq!(outcome, Outcome::VERIFIED);
-    let log = home.read(ActorKey::from(SessionId::root(RUN)), Seq(0), 1_000).await.unwrap();
+    let log = backend.read(ActorKey::from(SessionId::root(RUN)), Seq(0), 1_000).await.unwrap();
     let line = |entry: &Entry| match entry {
         Entry::AssistantMessage(message) => Some(serde_json::to_string(&message.content).unwrap()),
         Entry::GoalJudged(judged) => {

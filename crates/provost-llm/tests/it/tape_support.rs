@@ -68,7 +68,7 @@ impl Tapes {
 pub(crate) type Told = (String, String, Result<Answer, ModelFailure>);
 
 pub(crate) async fn hear(conversation: &Conversation, model: &dyn Model) -> Told {
-    let heard = Heard::default();
+    let heard = DeltaRecorder::default();
     let outcome = model.answer(conversation.request(), &heard, &CancellationToken::new()).await;
     (heard.text(DeltaKind::Thinking), heard.text(DeltaKind::Text), outcome)
 }

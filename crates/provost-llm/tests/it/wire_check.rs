@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::gemini_support::png;
 use crate::matrix::whole;
-use crate::server::{Asked, Reply, Server};
+use crate::server::{ReceivedRequest, Reply, Server};
 use crate::speaker::{
     Anthropic, Called, Gemini, OpenaiChat, OpenaiResponses, SPEAKERS, Speaker, Spoken, Thought,
 };
@@ -111,7 +111,7 @@ impl Target {
     }
 
     /// The request for `conversation`, and the answer, which is `spoken`.
-    async fn asked(&self, conversation: &Conversation, spoken: &Spoken) -> (Asked, Answer) {
+    async fn asked(&self, conversation: &Conversation, spoken: &Spoken) -> (ReceivedRequest, Answer) {
         let server = Server::start([whole(self.speaker, &self.speaker.events(spoken))]).await;
         let answer = conversation.ask(&self.model(&server.url())).await.unwrap();
         (server.seen().asked.remove(0), answer)
@@ -135,10 +135,10 @@ fn calling(n: usize, calls: usize) -> Spoken {
 }
 
 /// All kinds of requests for one model, each with its name.
-async fn kinds(target: &Target) -> Vec<(String, Asked)> {
+async fn kinds(target: &Target) -> Vec<(String, ReceivedRequest)> {
     let first = Conversation::new("go");
     let mut kinds = vec![("first turn".to_owned(), target.asked(&first, &calling(0, 1)).await.0)];
-    let mut add = |kind: &str, asked: Asked| kinds.push((kind.to_owned(), asked));
+    let mut add = |kind: &str, asked: ReceivedRequest| kinds.push((kind.to_owned(), asked));
     let ends = Spoken::text(&["Done."]);
     let (long, asked) = many_turns(target).await;
     add("14 turns", asked);
@@ -174,7 +174,7 @@ async fn kinds(target: &Target) -> Vec<(String, Asked)> {
 }
 
 /// A conversation with its last request.
-async fn many_turns(target: &Target) -> (Conversation, Asked) {
+async fn many_turns(target: &Target) -> (Conversation, ReceivedRequest) {
     let mut conversation = Conversation::new("go");
     for n in 1..TURNS {
         let (_, answer) = target.asked(&conversation, &calling(n, n % 3)).await;
@@ -238,7 +238,7 @@ fn asides(long: Conversation) -> [(&'static str, Conversation); 4] {
     let judge = Conversation { effort: Some(Effort::Low), ..Conversation::to_judge("is it done?", 0) };
     [
         ("compaction", question("Sum up.", Purpose::Summary)),
-        ("final summary", question("You have reached a limit.", Purpose::WrapUp)),
+        ("final summary", question("You have reached a limit.", Purpose::FinalSummary)),
         ("sub-agent", sub_agent),
         ("judge", judge),
     ]

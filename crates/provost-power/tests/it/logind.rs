@@ -24,7 +24,7 @@ pub(crate) enum Manner {
 
 /// A requested lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct LockRequest {
     /// Who, what for, what and how.
     pub(crate) words: String,
     pub(crate) is_held: bool,
@@ -32,7 +32,7 @@ pub(crate) struct Asked {
 
 #[derive(Default)]
 struct Book {
-    asked: Mutex<Vec<Asked>>,
+    asked: Mutex<Vec<LockRequest>>,
     changed: Condvar,
 }
 
@@ -87,7 +87,7 @@ impl Logind {
     }
 
     #[track_caller]
-    fn wait_until(&self, what: &str, is_so: impl Fn(&[Asked]) -> bool) {
+    fn wait_until(&self, what: &str, is_so: impl Fn(&[LockRequest]) -> bool) {
         let asked = self.book.asked.lock().unwrap();
         let (asked, wait) =
             self.book.changed.wait_timeout_while(asked, DEADLINE, |asked| !is_so(asked)).unwrap();
@@ -95,7 +95,7 @@ impl Logind {
     }
 }
 
-fn held(asked: &[Asked]) -> Vec<String> {
+fn held(asked: &[LockRequest]) -> Vec<String> {
     let mut held =
         asked.iter().filter(|asked| asked.is_held).map(|asked| asked.words.clone()).collect::<Vec<_>>();
     held.sort();
@@ -116,7 +116,7 @@ impl Manager {
         let words = format!("{who}, {why}: {what}, {mode}");
         let place = {
             let mut asked = self.book.asked.lock().unwrap();
-            asked.push(Asked { words, is_held: is_granted });
+            asked.push(LockRequest { words, is_held: is_granted });
             asked.len() - 1
         };
         self.book.changed.notify_all();

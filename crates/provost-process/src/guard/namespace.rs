@@ -19,7 +19,7 @@ use std::os::unix::net::UnixStream;
 
 use libc::{c_int, pid_t};
 
-use super::watch::{Heard, heard};
+use super::watch::{ControlMessage, heard};
 use super::{Order, StandardInput, become_child, sys};
 
 /// The first process has set up its namespace, and the child exists.
@@ -144,14 +144,14 @@ fn watch(control: &UnixStream, line: &UnixStream, first: pid_t) -> ! {
             continue;
         }
         match heard(control) {
-            Heard::Nothing => {}
-            Heard::Signal(signal, group) if !is_reaped => signal_group(child, signal, group),
-            Heard::Signal(..) => {}
-            Heard::Order(Order::Kill) => {
+            ControlMessage::Nothing => {}
+            ControlMessage::Signal(signal, group) if !is_reaped => signal_group(child, signal, group),
+            ControlMessage::Signal(..) => {}
+            ControlMessage::Order(Order::Kill) => {
                 is_killed = true;
                 sys::kill_one(first, libc::SIGKILL);
             }
-            Heard::Order(order) => {
+            ControlMessage::Order(order) => {
                 let _ = line.write_all(&[order.byte()]);
             }
         }

@@ -24,7 +24,7 @@ struct Watch<'a> {
     /// The child was reaped: its process id may be reused.
     is_reaped: bool,
     ordered: Option<Order>,
-    asked: Asked,
+    asked: SignalledGroups,
 }
 
 /// Guards `child`, which starts after a byte on `go`, until it and all its descendants are gone.
@@ -33,7 +33,7 @@ pub(super) fn watch(control: &UnixStream, go: &UnixStream, child: pid_t) -> ! {
     sys::close_all_but([control.as_raw_fd(), go.as_raw_fd()]);
     sys::take_own_name();
     sys::leave_folder();
-    let asked = Asked { groups: [0; ASKED_MAX], count: 0 };
+    let asked = SignalledGroups { groups: [0; ASKED_MAX], count: 0 };
     let child_signals = sys::child_signals();
     let mut watch = Watch { control, child_signals, child, is_reaped: false, ordered: None, asked };
     // This write and that of the status fail only when the reader is gone.
@@ -53,7 +53,7 @@ pub(super) fn watch(control: &UnixStream, go: &UnixStream, child: pid_t) -> ! {
 }
 
 /// A message on the control channel.
-pub(super) enum Heard {
+pub(super) enum ControlMessage {
     Nothing,
     /// A signal for a group.
     Signal(c_int, pid_t),
@@ -61,24 +61,24 @@ pub(super) enum Heard {
 }
 
 /// Reads one message. The end of the channel, or an invalid message, means "kill all".
-pub(super) fn heard(mut control: &UnixStream) -> Heard {
+pub(super) fn heard(mut control: &UnixStream) -> ControlMessage {
     let mut byte = [0];
     match control.read(&mut byte) {
-        Ok(0) => Heard::Order(Order::Kill),
+        Ok(0) => ControlMessage::Order(Order::Kill),
         Ok(_) => match super::signal_of(u8::from_ne_bytes(byte)) {
             Some(signal) => {
                 let mut group = [0; 4];
                 match control.read_exact(&mut group) {
-                    Ok(()) => Heard::Signal(signal, pid_t::from_ne_bytes(group)),
-                    Err(_) => Heard::Order(Order::Kill),
+                    Ok(()) => ControlMessage::Signal(signal, pid_t::from_ne_bytes(group)),
+                    Err(_) => ControlMessage::Order(Order::Kill),
                 }
             }
-            None => Heard::Order(Order::from_byte(u8::from_ne_bytes(byte))),
+            None => ControlMessage::Order(Order::from_byte(u8::from_ne_bytes(byte))),
         },
         Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => {
-            Heard::Nothing
+            ControlMessage::Nothing
         }
-        Err(_) => Heard::Order(Order::Kill),
+        Err(_) => ControlMessage::Order(Order::Kill),
     }
 }
 
@@ -115,9 +115,9 @@ impl Watch<'_> {
 
     fn obey(&mut self) {
         match heard(self.control) {
-            Heard::Nothing => {}
-            Heard::Signal(signal, group) => self.signal(signal, group),
-            Heard::Order(order) => self.ordered = self.ordered.max(Some(order)),
+            ControlMessage::Nothing => {}
+            ControlMessage::Signal(signal, group) => self.signal(signal, group),
+            ControlMessage::Order(order) => self.ordered = self.ordered.max(Some(order)),
         }
     }
 
@@ -175,12 +175,12 @@ fn each_group(child: pid_t, mut visit: impl FnMut(pid_t)) {
 }
 
 /// The groups that were asked to end: some programs take a second request as "at once".
-struct Asked {
+struct SignalledGroups {
     groups: [pid_t; ASKED_MAX],
     count: usize,
 }
 
-impl Asked {
+impl SignalledGroups {
     fn is_first_time(&mut self, group: pid_t) -> bool {
         if self.groups.iter().take(self.count).any(|asked| *asked == group) {
             return false;

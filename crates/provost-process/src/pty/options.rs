@@ -57,9 +57,9 @@ pub struct PtyOptions {
     /// program.
     pub recorder: Option<Box<dyn Recorder>>,
     /// Whether output is kept for [`PtySupervisor::read_output`](crate::PtySupervisor::read_output).
-    pub hears_output: OutputWish,
+    pub hears_output: OutputSubscription,
     /// Whether events are kept for [`PtySupervisor::next_event`](crate::PtySupervisor::next_event).
-    pub hears_events: EventWish,
+    pub hears_events: EventSubscription,
     /// The time between SIGTERM and SIGKILL for processes that are left when the program has ended by itself.
     pub grace: Duration,
     /// The folder that lists running processes for [`end_leftovers`](crate::end_leftovers); made if absent.
@@ -74,8 +74,8 @@ impl PtyOptions {
         Self {
             profile,
             recorder: None,
-            hears_output: OutputWish::Unwanted,
-            hears_events: EventWish::Wanted,
+            hears_output: OutputSubscription::Unwanted,
+            hears_events: EventSubscription::Wanted,
             grace: Duration::from_secs(5),
             ledger: None,
         }
@@ -84,7 +84,7 @@ impl PtyOptions {
 
 /// Whether the program's output is kept as text, besides the screen, the recording and the watchers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OutputWish {
+pub enum OutputSubscription {
     /// It is kept until it is read, up to [`OUTPUT_BYTES_MAX`](crate::OUTPUT_BYTES_MAX); then the program waits.
     Wanted,
     /// It isn't kept.
@@ -93,7 +93,7 @@ pub enum OutputWish {
 
 /// Whether events are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EventWish {
+pub enum EventSubscription {
     /// They are kept until they are taken, up to [`EVENTS_MAX`](crate::EVENTS_MAX); then the program waits.
     Wanted,
     /// They only go to the recording.

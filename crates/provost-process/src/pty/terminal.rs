@@ -12,9 +12,9 @@ use provost_terminal::Detector;
 use super::device::Device;
 use super::ending::Ending;
 use super::live::LiveOutput;
-use super::options::{EventWish, OutputWish, PtyOptions, Recorder};
+use super::options::{EventSubscription, OutputSubscription, PtyOptions, Recorder};
 use super::shared::{Inbox, Shared};
-use super::typing::{Desk, Typing};
+use super::typing::{Typing, TypingObserver};
 use super::watcher::WatcherQueue;
 
 /// Bytes to read before other work.
@@ -41,8 +41,8 @@ pub(super) struct Terminal<D> {
     size: WindowSize,
     detector: Detector,
     recorder: Option<Box<dyn Recorder>>,
-    hears_output: OutputWish,
-    hears_events: EventWish,
+    hears_output: OutputSubscription,
+    hears_events: EventSubscription,
     grace: Duration,
     typing: Typing,
     ending: Ending,
@@ -93,8 +93,8 @@ impl<D: Device> Terminal<D> {
 
     /// Whether to read the terminal: neither the output's reader nor the receiver of events is behind.
     pub(super) fn reads(&self) -> bool {
-        let output_is_full = self.hears_output == OutputWish::Wanted && self.shared.output.is_full();
-        let events_are_full = self.hears_events == EventWish::Wanted && self.shared.events.is_full();
+        let output_is_full = self.hears_output == OutputSubscription::Wanted && self.shared.output.is_full();
+        let events_are_full = self.hears_events == EventSubscription::Wanted && self.shared.events.is_full();
         !(output_is_full || events_are_full)
     }
 
@@ -148,7 +148,7 @@ impl<D: Device> Terminal<D> {
             self.typing.reply(&replies);
             self.go_on_typing();
         }
-        if self.hears_output == OutputWish::Wanted {
+        if self.hears_output == OutputSubscription::Wanted {
             self.shared.output.add(bytes);
         }
         self.show(bytes);
@@ -262,7 +262,7 @@ impl<D: Device> Terminal<D> {
         for detected in self.detector.take() {
             let noted: &TerminalNoted = &detected.noted;
             self.record(|recorder| recorder.event(detected.at, noted));
-            if self.hears_events == EventWish::Wanted {
+            if self.hears_events == EventSubscription::Wanted {
                 self.shared.events.add(detected);
             }
         }
@@ -334,7 +334,7 @@ struct AtDesk<'a> {
     error: Option<std::io::Error>,
 }
 
-impl Desk for AtDesk<'_> {
+impl TypingObserver for AtDesk<'_> {
     fn begun(&mut self, label: &'static str) {
         if let Some(recorder) = self.recorder
             && let Err(error) = recorder.input_marker(self.began.elapsed(), label)

@@ -30,7 +30,7 @@ const REPLIES_BYTES_MAX: usize = 64 * 1024;
 const RETURN: u8 = b'\r';
 
 /// The terminal's owner, as the typing needs it.
-pub(super) trait Desk {
+pub(super) trait TypingObserver {
     /// Input begins: the label for the recording.
     fn begun(&mut self, label: &'static str);
 
@@ -53,7 +53,7 @@ pub(super) struct Typing {
 }
 
 /// The result of one attempt.
-enum Step {
+enum TypingStep {
     Sent,
     Blocked,
     Idle,
@@ -81,15 +81,15 @@ impl Typing {
     }
 
     /// Types as much as the terminal takes.
-    pub(super) fn go_on(&mut self, device: &mut impl Device, desk: &mut impl Desk) {
+    pub(super) fn go_on(&mut self, device: &mut impl Device, desk: &mut impl TypingObserver) {
         loop {
             match self.step(device, desk) {
-                Step::Sent => {}
-                Step::Blocked => {
+                TypingStep::Sent => {}
+                TypingStep::Blocked => {
                     self.is_blocked = true;
                     return;
                 }
-                Step::Idle => {
+                TypingStep::Idle => {
                     self.is_blocked = false;
                     return;
                 }
@@ -107,15 +107,15 @@ impl Typing {
         self.is_blocked = false;
     }
 
-    fn step(&mut self, device: &mut impl Device, desk: &mut impl Desk) -> Step {
+    fn step(&mut self, device: &mut impl Device, desk: &mut impl TypingObserver) -> TypingStep {
         if self.sent_bytes == 0 && !self.replies.is_empty() {
             return self.send_reply(device);
         }
-        let Some(first) = self.queue.front_mut() else { return Step::Idle };
+        let Some(first) = self.queue.front_mut() else { return TypingStep::Idle };
         let is_dropped = first.is_dropped.load(Ordering::Acquire);
         if is_dropped || first.check.take().is_some_and(|check| !check(desk.detector())) {
             self.finish(Ok(false));
-            return Step::Sent;
+            return TypingStep::Sent;
         }
         let length = first.keys.len();
         let sent = if self.sent_bytes >= length {
@@ -131,12 +131,12 @@ impl Typing {
                 if self.sent_bytes >= length {
                     self.finish(Ok(true));
                 }
-                Step::Sent
+                TypingStep::Sent
             }
-            Err(Refusal::NoRoom) => Step::Blocked,
+            Err(Refusal::NoRoom) => TypingStep::Blocked,
             Err(Refusal::Error(error)) => {
                 self.finish(Err(error));
-                Step::Sent
+                TypingStep::Sent
             }
         }
     }
@@ -149,24 +149,28 @@ impl Typing {
         self.sent_bytes = 0;
     }
 
-    fn send_reply(&mut self, device: &mut impl Device) -> Step {
+    fn send_reply(&mut self, device: &mut impl Device) -> TypingStep {
         let (piece, _) = self.replies.as_slices();
         match device.write(piece) {
             Ok(count) => {
                 self.line_bytes += count;
                 self.replies.drain(..count.min(self.replies.len()));
-                Step::Sent
+                TypingStep::Sent
             }
-            Err(error) if is_no_room(&error) => Step::Blocked,
+            Err(error) if is_no_room(&error) => TypingStep::Blocked,
             Err(error) => {
                 tracing::debug!(%error, "a terminal's answers were not taken");
                 self.replies.clear();
-                Step::Sent
+                TypingStep::Sent
             }
         }
     }
 
-    fn send_piece(&mut self, device: &mut impl Device, desk: &mut impl Desk) -> Result<usize, Refusal> {
+    fn send_piece(
+        &mut self,
+        device: &mut impl Device,
+        desk: &mut impl TypingObserver,
+    ) -> Result<usize, Refusal> {
         let Some(Typed { keys: Keys::Input(bytes) | Keys::Raw(bytes), .. }) = self.queue.front() else {
             return Ok(0);
         };
@@ -196,7 +200,11 @@ impl Typing {
     }
 
     /// In one piece with the return, right after a check of the echo.
-    fn send_secret(&mut self, device: &mut impl Device, desk: &mut impl Desk) -> Result<usize, Refusal> {
+    fn send_secret(
+        &mut self,
+        device: &mut impl Device,
+        desk: &mut impl TypingObserver,
+    ) -> Result<usize, Refusal> {
         let Some(Typed { keys: Keys::Secret(secret), .. }) = self.queue.front() else { return Ok(0) };
         let secret = secret.expose_secret().as_bytes();
         if secret.len() > SECRET_BYTES_MAX {

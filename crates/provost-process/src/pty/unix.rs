@@ -145,23 +145,23 @@ impl Running {
     }
 
     /// Reads the guard's message.
-    fn hear(&mut self) -> Heard {
-        let Some(control) = &mut self.control else { return Heard::Nothing };
+    fn hear(&mut self) -> GuardMessage {
+        let Some(control) = &mut self.control else { return GuardMessage::Nothing };
         let mut bytes = [0; 16];
         match control.read(&mut bytes) {
-            Ok(0) => Heard::Gone,
+            Ok(0) => GuardMessage::Gone,
             Ok(count) => {
                 let had = self.status.len();
                 self.status.extend_from_slice(bytes.get(..count).unwrap_or_default());
                 match self.status.first_chunk() {
-                    Some(status) if had < status.len() => Heard::Exit(exit_of(*status)),
-                    _ => Heard::Nothing,
+                    Some(status) if had < status.len() => GuardMessage::Exit(exit_of(*status)),
+                    _ => GuardMessage::Nothing,
                 }
             }
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
-                Heard::Nothing
+                GuardMessage::Nothing
             }
-            Err(_) => Heard::Gone,
+            Err(_) => GuardMessage::Gone,
         }
     }
 
@@ -202,7 +202,7 @@ impl Drop for Running {
     }
 }
 
-enum Heard {
+enum GuardMessage {
     Nothing,
     Exit(Exit),
     Gone,
@@ -335,12 +335,12 @@ fn look_after(mut terminal: Terminal<Running>, wake: UnixStream) {
 
 fn hear(terminal: &mut Terminal<Running>) {
     match terminal.device.hear() {
-        Heard::Nothing => {}
-        Heard::Exit(exit) => {
+        GuardMessage::Nothing => {}
+        GuardMessage::Exit(exit) => {
             drain(terminal);
             terminal.exited(exit);
         }
-        Heard::Gone => {
+        GuardMessage::Gone => {
             // The guard has closed its channel by ending, or was killed.
             let is_all_ended = terminal.device.bury();
             drain(terminal);

@@ -70,7 +70,7 @@ async fn cancelled_before_the_start_nothing_is_started() {
 }
 
 #[tokio::test]
-async fn cancelling_lets_the_child_clean_up_and_keeps_its_last_words() {
+async fn cancelling_lets_the_child_clean_up_and_keeps_its_final_summary() {
     let shell = Shell::new();
     let (running, cancel) = shell
         .in_background(shell.spec("trap 'echo bye; exit 0' TERM; touch ready; while :; do sleep 0.01; done"));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use provost_event::{Exit, WindowSize};
-use provost_process::{OutputWish, PtyCommand, PtyOptions, PtySupervisor, QuitPlan};
+use provost_process::{OutputSubscription, PtyCommand, PtyOptions, PtySupervisor, QuitPlan};
 use provost_terminal::Profile;
 use tokio::time::timeout;
 
@@ -34,7 +34,7 @@ pub(crate) fn command(shell: &Shell, script: &str) -> PtyCommand {
 
 pub(crate) fn options() -> PtyOptions {
     let mut options = PtyOptions::new(Arc::new(Profile::named("generic").unwrap()));
-    options.hears_output = OutputWish::Wanted;
+    options.hears_output = OutputSubscription::Wanted;
     options.grace = FAR_AWAY;
     options
 }

@@ -29,7 +29,7 @@ async fn a_megabyte_written_just_before_the_end_is_read_to_its_last_byte() {
 }
 
 #[tokio::test]
-async fn the_last_words_of_a_program_are_read_before_its_exit_is_told() {
+async fn the_final_summary_of_a_program_are_read_before_its_exit_is_told() {
     let shell = Shell::new();
     for _ in 0..8 {
         let terminal = start(&shell, "stty -opost; head -c 3000 /dev/zero | tr '\\0' x; printf END").await;
@@ -66,7 +66,7 @@ async fn somebody_who_goes_on_writing_does_not_hold_up_the_exit() {
     let shell = Shell::new();
     let script = "(trap '' HUP TERM; touch up; exec yes) & until [ -e up ]; do sleep 0.01; done; exit 3";
     let mut options = options();
-    options.hears_output = provost_process::OutputWish::Unwanted;
+    options.hears_output = provost_process::OutputSubscription::Unwanted;
     let terminal = start_with(&shell, script, options).await;
     assert_eq!(in_time("the exit", terminal.wait()).await, Exit::Code(3));
     in_time("the end", terminal.end(quit(Duration::ZERO))).await;

@@ -57,7 +57,7 @@ for n in range(3000):
 async fn whenever_one_joins_it_sees_what_the_program_shows() {
     let shell = Shell::new();
     let mut options = options();
-    options.hears_output = provost_process::OutputWish::Unwanted;
+    options.hears_output = provost_process::OutputSubscription::Unwanted;
     let terminal = start_with(&shell, COUNTER, options).await;
     let mut lookers = Vec::new();
     let mut changes = terminal.changes();
@@ -90,7 +90,7 @@ async fn a_slow_one_gets_a_new_snapshot_and_slows_nobody() {
     let shell = Shell::new();
     let script = "echo ready; read x; head -c 3000000 /dev/zero | tr '\\0' x; printf '\\033[2J\\033[Hlast\\r\\n'; read x; echo more";
     let mut options = options();
-    options.hears_output = provost_process::OutputWish::Unwanted;
+    options.hears_output = provost_process::OutputSubscription::Unwanted;
     let terminal = start_with(&shell, script, options).await;
     let mut looker = Looker::new(terminal.watch().await.unwrap());
     while looker.screen.rows()[0] != "ready" {

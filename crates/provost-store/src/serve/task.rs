@@ -6,21 +6,21 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use provost_engine::{Effect, Event, RunEvent, SessionEvent};
 use provost_event::{ActorKey, EffectId, Elapsed, Seq};
-use provost_harness::{Executor, Home as _, HomeError};
+use provost_harness::{Backend as _, BackendError, Executor};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use crate::LocalHome;
+use crate::EmbeddedBackend;
 use crate::job::{Order, Orders};
 use crate::store::OpenEffect;
 
 pub(super) struct Task {
-    home: LocalHome,
+    backend: EmbeddedBackend,
     executor: Arc<dyn Executor>,
     orders: mpsc::Receiver<Orders>,
-    failure: watch::Receiver<Option<HomeError>>,
-    tasks: JoinSet<Result<Done, HomeError>>,
+    failure: watch::Receiver<Option<BackendError>>,
+    tasks: JoinSet<Result<Done, BackendError>>,
     /// Every started effect, until the log has closed it: none is started twice.
     begun: HashMap<EffectId, Begun>,
     /// Timers with their ends by the process's monotonic clock.
@@ -42,13 +42,13 @@ enum Done {
 
 impl Task {
     pub(super) fn new(
-        home: LocalHome,
+        backend: EmbeddedBackend,
         executor: Arc<dyn Executor>,
         orders: mpsc::Receiver<Orders>,
-        failure: watch::Receiver<Option<HomeError>>,
+        failure: watch::Receiver<Option<BackendError>>,
     ) -> Self {
         Self {
-            home,
+            backend,
             executor,
             orders,
             failure,
@@ -61,7 +61,7 @@ impl Task {
     }
 
     /// Works until `stop` fires, or until a failure, which it returns.
-    pub(super) async fn work(&mut self, stop: &CancellationToken) -> Option<HomeError> {
+    pub(super) async fn work(&mut self, stop: &CancellationToken) -> Option<BackendError> {
         loop {
             self.set_alarm();
             tokio::select! {
@@ -116,10 +116,10 @@ impl Task {
             return self.begin_timer(id, now.plus_ms(remaining_ms));
         }
         let cancel = CancellationToken::new();
-        let (home, executor, token) = (self.home.clone(), Arc::clone(&self.executor), cancel.clone());
+        let (backend, executor, token) = (self.backend.clone(), Arc::clone(&self.executor), cancel.clone());
         let task = self.tasks.spawn(async move {
             let event = executor.run(id, effect, token).await;
-            home.post(id.actor, event, None).await.map(|_| Done::Effect)
+            backend.post(id.actor, event, None).await.map(|_| Done::Effect)
         });
         self.begun.insert(id, Begun::Running { cancel, task });
     }
@@ -149,7 +149,7 @@ impl Task {
         }
     }
 
-    fn finish(&mut self, done: Result<Result<Done, HomeError>, JoinError>) -> Result<(), HomeError> {
+    fn finish(&mut self, done: Result<Result<Done, BackendError>, JoinError>) -> Result<(), BackendError> {
         match done {
             Ok(Ok(Done::Effect)) => Ok(()),
             Ok(Ok(Done::Timers)) => {
@@ -157,7 +157,7 @@ impl Task {
                 Ok(())
             }
             Ok(Err(error)) => Err(error),
-            Err(error) if error.is_panic() => Err(HomeError::Storage {
+            Err(error) if error.is_panic() => Err(BackendError::Storage {
                 attempt: "perform an effect",
                 message: "its task panicked".to_owned(),
                 hint: Some("this is a bug in Provost or in the program that embeds it"),
@@ -172,7 +172,7 @@ impl Task {
             return;
         }
         self.alarm = next.map(|due| {
-            let clock = self.home.clock();
+            let clock = self.backend.clock();
             let wait: BoxFuture<'static, ()> = Box::pin(async move { clock.sleep_until(due).await });
             (due, wait)
         });
@@ -180,17 +180,17 @@ impl Task {
 
     fn fire(&mut self) {
         self.alarm = None;
-        let now = self.home.clock().monotonic();
+        let now = self.backend.clock().monotonic();
         let mut due = Vec::new();
         while let Some((_, id)) = self.timers.first().filter(|(due, _)| *due <= now).copied() {
             self.timers.pop_first();
             due.push(id);
         }
         self.firing = true;
-        let home = self.home.clone();
+        let backend = self.backend.clone();
         self.tasks.spawn(async move {
             for id in due {
-                home.post(id.actor, timer_fired(id), None).await?;
+                backend.post(id.actor, timer_fired(id), None).await?;
             }
             Ok(Done::Timers)
         });
@@ -214,7 +214,7 @@ async fn ring(alarm: &mut Option<(Elapsed, BoxFuture<'static, ()>)>) {
 }
 
 /// Waits until a failure is known.
-pub(super) async fn failed(failure: &mut watch::Receiver<Option<HomeError>>) -> HomeError {
+pub(super) async fn failed(failure: &mut watch::Receiver<Option<BackendError>>) -> BackendError {
     if let Ok(known) = failure.wait_for(Option::is_some).await
         && let Some(error) = &*known
     {

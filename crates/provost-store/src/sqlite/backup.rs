@@ -3,7 +3,7 @@
 use std::fs::{File, OpenOptions};
 use std::path::Path;
 
-use provost_harness::HomeError;
+use provost_harness::BackendError;
 use rusqlite::params;
 
 use super::inspect::{Inspection, inspect};
@@ -17,9 +17,9 @@ const ATTEMPT: &str = "make the backup";
 /// does. Returns its content.
 ///
 /// # Errors
-/// [`HomeError::Storage`], with a hint: when the file exists, there is no store, the file can't be written, or the
+/// [`BackendError::Storage`], with a hint: when the file exists, there is no store, the file can't be written, or the
 /// copy is damaged. Then no file is left.
-pub fn back_up(path: &Path, file: &Path) -> Result<Inspection, HomeError> {
+pub fn back_up(path: &Path, file: &Path) -> Result<Inspection, BackendError> {
     let connection = open::as_it_is(path)?;
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
@@ -33,17 +33,21 @@ pub fn back_up(path: &Path, file: &Path) -> Result<Inspection, HomeError> {
     copied
 }
 
-fn cant_make(file: &Path, error: &std::io::Error) -> HomeError {
+fn cant_make(file: &Path, error: &std::io::Error) -> BackendError {
     let hint = match error.kind() {
         std::io::ErrorKind::AlreadyExists => {
             "a backup is never written over another file: name one that isn't there"
         }
         _ => "name a file in a folder that is there and yours",
     };
-    HomeError::Storage { attempt: ATTEMPT, message: format!("{}: {error}", file.display()), hint: Some(hint) }
+    BackendError::Storage {
+        attempt: ATTEMPT,
+        message: format!("{}: {error}", file.display()),
+        hint: Some(hint),
+    }
 }
 
-fn copy(connection: &rusqlite::Connection, file: &Path) -> Result<(), HomeError> {
+fn copy(connection: &rusqlite::Connection, file: &Path) -> Result<(), BackendError> {
     let io = |error: std::io::Error| cant_make(file, &error);
     connection
         .execute("VACUUM INTO ?1", params![file.to_string_lossy()])
@@ -57,11 +61,11 @@ fn copy(connection: &rusqlite::Connection, file: &Path) -> Result<(), HomeError>
     Ok(())
 }
 
-fn checked(file: &Path) -> Result<Inspection, HomeError> {
+fn checked(file: &Path) -> Result<Inspection, BackendError> {
     let inspection = inspect(file)?;
     match inspection.problems.iter().find(|problem| problem.is_loss()) {
         None => Ok(inspection),
-        Some(problem) => Err(HomeError::Storage {
+        Some(problem) => Err(BackendError::Storage {
             attempt: ATTEMPT,
             message: format!("what was copied is damaged: {problem}"),
             hint: Some("`provost doctor --store --salvage DIR` saves what can be read"),

@@ -10,7 +10,7 @@ use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
 use provost_event::{ActorKey, Seq};
-use provost_harness::HomeError;
+use provost_harness::BackendError;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::error::Attempt;
@@ -128,7 +128,7 @@ pub(super) fn given(connection: &Connection) -> rusqlite::Result<i64> {
 }
 
 /// An unacknowledged loss: one found earlier, or a new one.
-pub(super) fn loss(connection: &Connection, database: &Path) -> Result<Option<Loss>, HomeError> {
+pub(super) fn loss(connection: &Connection, database: &Path) -> Result<Option<Loss>, BackendError> {
     if let Some(loss) = missing(connection, database)? {
         return Ok(Some(loss));
     }
@@ -140,7 +140,7 @@ pub(super) fn loss(connection: &Connection, database: &Path) -> Result<Option<Lo
 }
 
 /// The entries that were counted and are missing from the database.
-fn missing(connection: &Connection, database: &Path) -> Result<Option<Loss>, HomeError> {
+fn missing(connection: &Connection, database: &Path) -> Result<Option<Loss>, BackendError> {
     // The counter first: a commit in between gives the database more entries than that, and never fewer.
     let Some(counted) = Counted::read(database) else { return Ok(None) };
     let found = unsigned(given(connection).attempt(ATTEMPT)?);
@@ -149,7 +149,7 @@ fn missing(connection: &Connection, database: &Path) -> Result<Option<Loss>, Hom
 }
 
 /// Records the loss, so that it stays known when other entries are written in its place.
-pub(super) fn note_loss(connection: &mut Connection, database: &Path) -> Result<(), HomeError> {
+pub(super) fn note_loss(connection: &mut Connection, database: &Path) -> Result<(), BackendError> {
     if missing(connection, database)?.is_none() {
         return Ok(());
     }

@@ -1,14 +1,14 @@
 //! SQLite's errors, with remedies.
 
-use provost_harness::HomeError;
+use provost_harness::BackendError;
 use rusqlite::ErrorCode;
 
 /// The remedy for a damaged database.
 pub(super) const DAMAGED: &str = "`provost doctor --store` says what is damaged, and saves the rest";
 
 /// The error of what was attempted.
-pub(super) fn storage(attempt: &'static str, error: &rusqlite::Error) -> HomeError {
-    HomeError::Storage { attempt, message: error.to_string(), hint: hint(error) }
+pub(super) fn storage(attempt: &'static str, error: &rusqlite::Error) -> BackendError {
+    BackendError::Storage { attempt, message: error.to_string(), hint: hint(error) }
 }
 
 /// Whether an error is caused by the database's content, and not by the system or by other processes.
@@ -30,11 +30,11 @@ pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
 
 /// Converts an error of SQLite into one of the backend.
 pub(super) trait Attempt<T> {
-    fn attempt(self, what: &'static str) -> Result<T, HomeError>;
+    fn attempt(self, what: &'static str) -> Result<T, BackendError>;
 }
 
 impl<T> Attempt<T> for Result<T, rusqlite::Error> {
-    fn attempt(self, what: &'static str) -> Result<T, HomeError> {
+    fn attempt(self, what: &'static str) -> Result<T, BackendError> {
         self.map_err(|error| storage(what, &error))
     }
 }

@@ -5,12 +5,12 @@ use std::fmt;
 use std::path::Path;
 
 use provost_event::{ActorKey, BlobId, Record, RunId, Seq};
-use provost_harness::HomeError;
+use provost_harness::BackendError;
 use rusqlite::Connection;
 
 use super::error::{Attempt, is_damage, storage};
 use super::{Loss, count, log, open, read, runs, sums, unsigned};
-use crate::home::blob_id;
+use crate::embedded::blob_id;
 use crate::prune::outputs_of;
 
 const ATTEMPT: &str = "check the store";
@@ -110,8 +110,8 @@ impl Inspection {
 /// Checks all of the database at `path`, even while other processes use it. Reads everything once or twice.
 ///
 /// # Errors
-/// [`HomeError::Storage`] if it can't be opened: then nothing of it can be read.
-pub fn inspect(path: &Path) -> Result<Inspection, HomeError> {
+/// [`BackendError::Storage`] if it can't be opened: then nothing of it can be read.
+pub fn inspect(path: &Path) -> Result<Inspection, BackendError> {
     let connection = open::as_it_is(path)?;
     let loss = count::loss(&connection, path)?;
     // All reads see the same state.
@@ -158,7 +158,7 @@ struct Inspecting<'a> {
 }
 
 impl Inspecting<'_> {
-    fn structure(&mut self) -> Result<(), HomeError> {
+    fn structure(&mut self) -> Result<(), BackendError> {
         let ask = || {
             let mut statement =
                 self.connection.prepare(&format!("PRAGMA integrity_check({STRUCTURE_PROBLEMS_MAX})"))?;
@@ -175,16 +175,16 @@ impl Inspecting<'_> {
         Ok(())
     }
 
-    fn runs(&mut self) -> Result<Vec<RunId>, HomeError> {
+    fn runs(&mut self) -> Result<Vec<RunId>, BackendError> {
         let mut all = runs::with_logs(self.connection)?;
         all.extend(runs::newest(self.connection, usize::MAX)?.into_iter().map(|run| run.run));
         Ok(all.into_iter().collect())
     }
 
-    fn run(&mut self, run: RunId) -> Result<(), HomeError> {
+    fn run(&mut self, run: RunId) -> Result<(), BackendError> {
         let actors = match read::actors(self.connection, run) {
             Ok(actors) => actors,
-            Err(HomeError::Storage { message, .. }) => {
+            Err(BackendError::Storage { message, .. }) => {
                 self.problems.push(StoreProblem::Entries { actor: run.into(), seq: Seq(1), why: message });
                 return Ok(());
             }
@@ -197,7 +197,7 @@ impl Inspecting<'_> {
     }
 
     /// A log from its first entry on.
-    fn log(&mut self, actor: ActorKey) -> Result<(), HomeError> {
+    fn log(&mut self, actor: ActorKey) -> Result<(), BackendError> {
         let Some(found) = log::find(self.connection, actor)? else { return Ok(()) };
         let mut after = Seq::START;
         let problem = loop {
@@ -234,7 +234,7 @@ impl Inspecting<'_> {
     }
 
     /// Whether the row of a run matches its log.
-    fn row(&mut self, run: RunId) -> Result<(), HomeError> {
+    fn row(&mut self, run: RunId) -> Result<(), BackendError> {
         let row = runs::one(self.connection, run)?;
         let made = runs::from_log(self.connection, run)?;
         // Reservations change the time of the last entry, and don't update the row.
@@ -249,7 +249,7 @@ impl Inspecting<'_> {
     }
 
     /// Whether the open effects of a run are as stored.
-    fn effects(&self, run: RunId) -> Result<bool, HomeError> {
+    fn effects(&self, run: RunId) -> Result<bool, BackendError> {
         let Some(found) = log::find(self.connection, run.into())? else { return Ok(true) };
         let sql = "SELECT actors.key, effects.seq, effects.kind, effects.sum \
                    FROM effects LEFT JOIN actors ON actors.id = effects.actor WHERE effects.run = ?1";
@@ -267,7 +267,7 @@ impl Inspecting<'_> {
 
     /// The outputs beside the logs: the existing ones, and the referenced ones. Returns the number of existing
     /// ones.
-    fn blobs(&mut self) -> Result<u64, HomeError> {
+    fn blobs(&mut self) -> Result<u64, BackendError> {
         let mut missing = std::mem::take(&mut self.outputs);
         let mut there = 0_u64;
         let mut statement = self.connection.prepare("SELECT hash, body FROM blobs").attempt(ATTEMPT)?;

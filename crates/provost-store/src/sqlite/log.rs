@@ -5,7 +5,7 @@ use std::sync::Arc;
 use provost_event::{
     ActorKey, Elapsed, Entry, FORMAT_VERSION, Json, Record, RecordHead, Seq, Snapshot, Timestamp,
 };
-use provost_harness::{ChainLink, EntryChain, HomeError};
+use provost_harness::{BackendError, ChainLink, EntryChain};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::error::{Attempt, is_damage, storage};
@@ -28,7 +28,7 @@ pub(super) struct Log {
 }
 
 /// The log of `actor`; `None` if there is none. A known log without entries ends at [`Seq::START`].
-pub(super) fn find(connection: &Connection, actor: ActorKey) -> Result<Option<Log>, HomeError> {
+pub(super) fn find(connection: &Connection, actor: ActorKey) -> Result<Option<Log>, BackendError> {
     let key = actor.to_string();
     if let Some(log) = recorded(connection, &key)? {
         return Ok(Some(log));
@@ -52,7 +52,7 @@ pub(super) fn find(connection: &Connection, actor: ActorKey) -> Result<Option<Lo
 }
 
 /// The recorded end of a log; `None` if that is missing or damaged.
-fn recorded(connection: &Connection, key: &str) -> Result<Option<Log>, HomeError> {
+fn recorded(connection: &Connection, key: &str) -> Result<Option<Log>, BackendError> {
     let read = |row: &Row<'_>| {
         let (id, head) = (row.get::<_, i64>(0)?, Seq(unsigned(row.get(1)?)));
         let Some(chain) = chain(row, 2)? else { return Ok(None) };
@@ -77,13 +77,13 @@ fn chain(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<EntryChain>> {
 /// first.
 ///
 /// # Errors
-/// [`HomeError::Unreadable`] if the next entry is damaged or missing.
+/// [`BackendError::Unreadable`] if the next entry is damaged or missing.
 pub(super) fn records(
     connection: &Connection,
     actor: ActorKey,
     after: Seq,
     max: usize,
-) -> Result<Vec<Arc<Record>>, HomeError> {
+) -> Result<Vec<Arc<Record>>, BackendError> {
     // The end first: a concurrent append makes the log longer than that, and never shorter.
     let Some(log) = find(connection, actor)? else { return Ok(Vec::new()) };
     let page = page(connection, actor, log.id, (after, max))?;
@@ -105,11 +105,11 @@ pub(super) fn records(
     // The entry before it, whose hash was trusted, may be the damaged one.
     let first = if after.is_start() { None } else { first_problem(connection, actor, log.id)? };
     let Problem { seq, message } = first.unwrap_or(problem);
-    Err(HomeError::Unreadable { actor, seq, message })
+    Err(BackendError::Unreadable { actor, seq, message })
 }
 
 /// The first damaged entry of a log.
-fn first_problem(connection: &Connection, actor: ActorKey, id: i64) -> Result<Option<Problem>, HomeError> {
+fn first_problem(connection: &Connection, actor: ActorKey, id: i64) -> Result<Option<Problem>, BackendError> {
     let mut after = Seq::START;
     loop {
         let page = page(connection, actor, id, (after, LOOKED_AT_ONCE))?;
@@ -145,7 +145,7 @@ pub(super) fn page(
     actor: ActorKey,
     id: i64,
     (after, max): (Seq, usize),
-) -> Result<Page, HomeError> {
+) -> Result<Page, BackendError> {
     let mut statement = connection
         .prepare_cached(
             "SELECT seq, v, at, elapsed, kind, body, chain, state FROM entries \
@@ -154,7 +154,7 @@ pub(super) fn page(
         .attempt(ATTEMPT)?;
     let limit = i64::try_from(max).unwrap_or(i64::MAX).saturating_add(1);
     let mut rows = statement.query(params![id, int(after.0), limit]).attempt(ATTEMPT)?;
-    let mut reading = Reading {
+    let mut reading = LogPageReader {
         actor,
         name: actor.to_string(),
         page: Page { records: Vec::new(), last: after, chain: None, problem: None, passed_over: Vec::new() },
@@ -182,13 +182,13 @@ pub(super) fn page(
     Ok(reading.page)
 }
 
-struct Reading {
+struct LogPageReader {
     actor: ActorKey,
     name: String,
     page: Page,
 }
 
-impl Reading {
+impl LogPageReader {
     /// Adds a row; returns its problem, if any.
     fn row(&mut self, row: &Row<'_>) -> rusqlite::Result<Option<Problem>> {
         let seq = Seq(unsigned(row.get(0)?));
@@ -265,7 +265,7 @@ fn is_whole(row: &Row<'_>, chain: &EntryChain, link: &ChainLink<'_>) -> rusqlite
 pub(super) fn newest_snapshot(
     connection: &Connection,
     actor: ActorKey,
-) -> Result<Option<Arc<Record>>, HomeError> {
+) -> Result<Option<Arc<Record>>, BackendError> {
     const ATTEMPT: &str = "look for a snapshot";
     let Some(log) = find(connection, actor)? else { return Ok(None) };
     // Always by its own index: without snapshots, the logs' index would be searched to its beginning.
@@ -276,7 +276,7 @@ pub(super) fn newest_snapshot(
         .and_then(|mut statement| statement.query_row([log.id], |row| snapshot(actor, row)).optional());
     match found {
         Ok(Some(Ok(record))) => Ok(Some(Arc::new(record))),
-        Ok(Some(Err((seq, message)))) => Err(HomeError::Unreadable { actor, seq, message }),
+        Ok(Some(Err((seq, message)))) => Err(BackendError::Unreadable { actor, seq, message }),
         Ok(None) => Ok(None),
         // The caller reads the whole log instead, and finds the damage there.
         Err(error) if is_damage(&error) => Ok(None),

@@ -4,7 +4,7 @@ use std::fs::OpenOptions;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use provost_harness::HomeError;
+use provost_harness::BackendError;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 use super::count;
@@ -28,7 +28,7 @@ const LOG_BYTES_KEPT: i64 = 32 << 20;
 const CACHE_KIB: i64 = 48 << 10;
 const STATEMENTS_CACHED: usize = 48;
 
-pub(super) fn for_writing(path: &Path) -> Result<Connection, HomeError> {
+pub(super) fn for_writing(path: &Path) -> Result<Connection, BackendError> {
     make_file(path).map_err(|error| cant_make(path, &error))?;
     let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     set_up(&connection).attempt(ATTEMPT)?;
@@ -38,12 +38,12 @@ pub(super) fn for_writing(path: &Path) -> Result<Connection, HomeError> {
     Ok(connection)
 }
 
-pub(super) fn for_reading(path: &Path) -> Result<Connection, HomeError> {
+pub(super) fn for_reading(path: &Path) -> Result<Connection, BackendError> {
     connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)
 }
 
 /// Unchanged: nothing is created, switched or migrated.
-pub(super) fn as_it_is(path: &Path) -> Result<Connection, HomeError> {
+pub(super) fn as_it_is(path: &Path) -> Result<Connection, BackendError> {
     let connection =
         match for_reading(path).and_then(|connection| known_version(&connection).map(|_| connection)) {
             Ok(connection) => connection,
@@ -56,7 +56,11 @@ pub(super) fn as_it_is(path: &Path) -> Result<Connection, HomeError> {
         compare_tables(&connection)?;
         return Ok(connection);
     }
-    Err(HomeError::Storage { attempt: ATTEMPT, message: "there is nothing in it yet".to_owned(), hint: None })
+    Err(BackendError::Storage {
+        attempt: ATTEMPT,
+        message: "there is nothing in it yet".to_owned(),
+        hint: None,
+    })
 }
 
 fn has_log(path: &Path) -> bool {
@@ -65,13 +69,13 @@ fn has_log(path: &Path) -> bool {
     std::fs::metadata(log).is_ok_and(|facts| facts.len() > 0)
 }
 
-fn unchanging(path: &Path) -> Result<Connection, HomeError> {
+fn unchanging(path: &Path) -> Result<Connection, BackendError> {
     let encoded = path.display().to_string().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
     let uri = format!("file:{encoded}?immutable=1");
     connect(Path::new(&uri), OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI)
 }
 
-fn cant_make(path: &Path, error: &std::io::Error) -> HomeError {
+fn cant_make(path: &Path, error: &std::io::Error) -> BackendError {
     let path = path.display();
     let (message, hint) = match error.kind() {
         std::io::ErrorKind::ReadOnlyFilesystem => (
@@ -80,7 +84,7 @@ fn cant_make(path: &Path, error: &std::io::Error) -> HomeError {
         ),
         _ => (format!("{path}: {error}"), "check that the state folder is yours and can be written"),
     };
-    HomeError::Storage { attempt: ATTEMPT, message, hint: Some(hint) }
+    BackendError::Storage { attempt: ATTEMPT, message, hint: Some(hint) }
 }
 
 fn make_file(path: &Path) -> std::io::Result<()> {
@@ -94,7 +98,7 @@ fn make_file(path: &Path) -> std::io::Result<()> {
     options.open(path).map(drop)
 }
 
-fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, HomeError> {
+fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, BackendError> {
     let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).attempt(ATTEMPT)?;
     connection.busy_timeout(BUSY_TIMEOUT).attempt(ATTEMPT)?;
@@ -133,7 +137,7 @@ fn write_ahead(connection: &Connection) -> rusqlite::Result<String> {
     }
 }
 
-fn make_tables(connection: &mut Connection) -> Result<(), HomeError> {
+fn make_tables(connection: &mut Connection) -> Result<(), BackendError> {
     if known_version(connection)? == SCHEMA_VERSION {
         return Ok(());
     }
@@ -149,7 +153,7 @@ fn make_tables(connection: &mut Connection) -> Result<(), HomeError> {
 }
 
 /// Checks that the database's table definitions match this program's: otherwise it would be read by other rules.
-fn compare_tables(connection: &Connection) -> Result<(), HomeError> {
+fn compare_tables(connection: &Connection) -> Result<(), BackendError> {
     let expected = Connection::open_in_memory()
         .and_then(|fresh| {
             fresh.execute_batch(SCHEMA)?;
@@ -159,7 +163,7 @@ fn compare_tables(connection: &Connection) -> Result<(), HomeError> {
     if tables(connection).attempt(ATTEMPT)? == expected {
         return Ok(());
     }
-    Err(HomeError::Storage {
+    Err(BackendError::Storage {
         attempt: ATTEMPT,
         message: "what it says of its own tables is damaged".to_owned(),
         hint: Some(super::error::DAMAGED),
@@ -173,16 +177,16 @@ fn tables(connection: &Connection) -> rusqlite::Result<Vec<[Option<String>; 4]>>
     rows.collect()
 }
 
-fn known_version(connection: &Connection) -> Result<i64, HomeError> {
+fn known_version(connection: &Connection) -> Result<i64, BackendError> {
     let version = connection.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0));
     match version.map_err(|error| storage(ATTEMPT, &error))? {
         version @ (0 | SCHEMA_VERSION) => Ok(version),
-        newer if newer > SCHEMA_VERSION => Err(HomeError::Storage {
+        newer if newer > SCHEMA_VERSION => Err(BackendError::Storage {
             attempt: ATTEMPT,
             message: format!("its version is {newer}; this Provost knows version {SCHEMA_VERSION}"),
             hint: Some("use a newer Provost"),
         }),
-        older => Err(HomeError::Storage {
+        older => Err(BackendError::Storage {
             attempt: ATTEMPT,
             message: format!("its version is {older}; this Provost knows version {SCHEMA_VERSION}"),
             hint: Some("move it away: a new one is made, and the Provost that made it still reads it"),

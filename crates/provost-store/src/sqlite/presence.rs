@@ -6,7 +6,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use provost_harness::HomeError;
+use provost_harness::BackendError;
 
 /// A database's file and its write-ahead log.
 pub(super) struct Presence {
@@ -29,8 +29,8 @@ impl Presence {
     /// Checks that the written data is still reachable by its path.
     ///
     /// # Errors
-    /// [`HomeError::Storage`] when it isn't.
-    pub(super) fn check(&self) -> Result<(), HomeError> {
+    /// [`BackendError::Storage`] when it isn't.
+    pub(super) fn check(&self) -> Result<(), BackendError> {
         if cfg!(not(unix)) || (identity(&self.path) == self.identity && self.log.exists()) {
             return Ok(());
         }
@@ -39,7 +39,7 @@ impl Presence {
         } else {
             "is gone: it was deleted, moved, or its file system unmounted"
         };
-        Err(HomeError::Storage {
+        Err(BackendError::Storage {
             attempt: "write to the log",
             message: format!("{} {message}", self.path.display()),
             hint: Some("put it back where it was, then `provost resume`; what was deleted is lost"),

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use provost_event::{ActorKey, BlobId, Record, RunId, Seq};
-use provost_harness::HomeError;
+use provost_harness::BackendError;
 use rusqlite::{Connection, OptionalExtension as _};
 
 use super::error::Attempt;
 use super::{SqliteReader, SqliteStore, log, runs};
-use crate::home::blob_id;
+use crate::embedded::blob_id;
 use crate::{StoreReader, StoredRun};
 
 impl SqliteReader {
@@ -18,67 +18,67 @@ impl SqliteReader {
 }
 
 impl StoreReader for SqliteReader {
-    fn read(&mut self, actor: ActorKey, after: Seq, max: usize) -> Result<Vec<Arc<Record>>, HomeError> {
+    fn read(&mut self, actor: ActorKey, after: Seq, max: usize) -> Result<Vec<Arc<Record>>, BackendError> {
         log::records(&self.connection, actor, after, max)
     }
 
-    fn head(&mut self, actor: ActorKey) -> Result<Seq, HomeError> {
+    fn head(&mut self, actor: ActorKey) -> Result<Seq, BackendError> {
         Ok(log::find(&self.connection, actor)?.map_or(Seq::START, |log| log.head))
     }
 
-    fn newest_snapshot(&mut self, actor: ActorKey) -> Result<Option<Arc<Record>>, HomeError> {
+    fn newest_snapshot(&mut self, actor: ActorKey) -> Result<Option<Arc<Record>>, BackendError> {
         log::newest_snapshot(&self.connection, actor)
     }
 
-    fn actors(&mut self, run: RunId) -> Result<Vec<ActorKey>, HomeError> {
+    fn actors(&mut self, run: RunId) -> Result<Vec<ActorKey>, BackendError> {
         actors(&self.connection, run)
     }
 
-    fn runs(&mut self, max: usize) -> Result<Vec<StoredRun>, HomeError> {
+    fn runs(&mut self, max: usize) -> Result<Vec<StoredRun>, BackendError> {
         runs::newest(&self.connection, max)
     }
 
-    fn blobs(&mut self) -> Result<Vec<BlobId>, HomeError> {
+    fn blobs(&mut self) -> Result<Vec<BlobId>, BackendError> {
         blobs(&self.connection)
     }
 
-    fn get_blob(&mut self, id: &BlobId) -> Result<Option<Vec<u8>>, HomeError> {
+    fn get_blob(&mut self, id: &BlobId) -> Result<Option<Vec<u8>>, BackendError> {
         blob(&self.connection, id)
     }
 }
 
 impl StoreReader for SqliteStore {
-    fn read(&mut self, actor: ActorKey, after: Seq, max: usize) -> Result<Vec<Arc<Record>>, HomeError> {
+    fn read(&mut self, actor: ActorKey, after: Seq, max: usize) -> Result<Vec<Arc<Record>>, BackendError> {
         log::records(&self.connection, actor, after, max)
     }
 
-    fn head(&mut self, actor: ActorKey) -> Result<Seq, HomeError> {
+    fn head(&mut self, actor: ActorKey) -> Result<Seq, BackendError> {
         Ok(self.find(actor)?.map_or(Seq::START, |known| known.head))
     }
 
-    fn newest_snapshot(&mut self, actor: ActorKey) -> Result<Option<Arc<Record>>, HomeError> {
+    fn newest_snapshot(&mut self, actor: ActorKey) -> Result<Option<Arc<Record>>, BackendError> {
         log::newest_snapshot(&self.connection, actor)
     }
 
-    fn actors(&mut self, run: RunId) -> Result<Vec<ActorKey>, HomeError> {
+    fn actors(&mut self, run: RunId) -> Result<Vec<ActorKey>, BackendError> {
         actors(&self.connection, run)
     }
 
-    fn runs(&mut self, max: usize) -> Result<Vec<StoredRun>, HomeError> {
+    fn runs(&mut self, max: usize) -> Result<Vec<StoredRun>, BackendError> {
         runs::newest(&self.connection, max)
     }
 
-    fn blobs(&mut self) -> Result<Vec<BlobId>, HomeError> {
+    fn blobs(&mut self) -> Result<Vec<BlobId>, BackendError> {
         blobs(&self.connection)
     }
 
-    fn get_blob(&mut self, id: &BlobId) -> Result<Option<Vec<u8>>, HomeError> {
+    fn get_blob(&mut self, id: &BlobId) -> Result<Option<Vec<u8>>, BackendError> {
         blob(&self.connection, id)
     }
 }
 
 /// The logs of a run that have an entry, from both tables with logs.
-pub(super) fn actors(connection: &Connection, run: RunId) -> Result<Vec<ActorKey>, HomeError> {
+pub(super) fn actors(connection: &Connection, run: RunId) -> Result<Vec<ActorKey>, BackendError> {
     const ATTEMPT: &str = "read a run's logs";
     // Sessions are named `RUN.NUMBER`; `/` follows `.` in character order.
     let sql = "SELECT key FROM heads WHERE (key = ?1 OR (key > ?1 || '.' AND key < ?1 || '/')) \
@@ -92,14 +92,14 @@ pub(super) fn actors(connection: &Connection, run: RunId) -> Result<Vec<ActorKey
     Ok(actors)
 }
 
-fn blob(connection: &Connection, id: &BlobId) -> Result<Option<Vec<u8>>, HomeError> {
+fn blob(connection: &Connection, id: &BlobId) -> Result<Option<Vec<u8>>, BackendError> {
     const ATTEMPT: &str = "read a kept output";
     let body = connection
         .prepare_cached("SELECT body FROM blobs WHERE hash = ?1")
         .and_then(|mut statement| statement.query_row([&*id.0], |row| row.get::<_, Vec<u8>>(0)).optional())
         .attempt(ATTEMPT)?;
     match body {
-        Some(body) if blob_id(&body) != *id => Err(HomeError::Storage {
+        Some(body) if blob_id(&body) != *id => Err(BackendError::Storage {
             attempt: ATTEMPT,
             message: format!("output {} is damaged: its hash is another", id.0),
             hint: Some(super::error::DAMAGED),
@@ -108,7 +108,7 @@ fn blob(connection: &Connection, id: &BlobId) -> Result<Option<Vec<u8>>, HomeErr
     }
 }
 
-fn blobs(connection: &Connection) -> Result<Vec<BlobId>, HomeError> {
+fn blobs(connection: &Connection) -> Result<Vec<BlobId>, BackendError> {
     const ATTEMPT: &str = "list the kept outputs";
     let mut statement = connection.prepare_cached("SELECT hash FROM blobs").attempt(ATTEMPT)?;
     let names = statement.query_map([], |row| row.get::<_, String>(0)).attempt(ATTEMPT)?;

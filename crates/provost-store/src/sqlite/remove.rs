@@ -1,7 +1,7 @@
 //! Removing runs.
 
 use provost_event::{BlobId, RunId};
-use provost_harness::HomeError;
+use provost_harness::BackendError;
 use rusqlite::params;
 
 use super::SqliteStore;
@@ -12,7 +12,7 @@ const ATTEMPT: &str = "remove a run";
 const OF_RUN: &str = "(key = ?1 OR (key > ?1 || '.' AND key < ?1 || '/'))";
 
 impl SqliteStore {
-    pub(super) fn remove_all_of(&mut self, run: RunId) -> Result<(), HomeError> {
+    pub(super) fn remove_all_of(&mut self, run: RunId) -> Result<(), BackendError> {
         let name = run.to_string();
         // No entry number is reused: otherwise a loss would go unnoticed.
         self.connection
@@ -39,7 +39,7 @@ impl SqliteStore {
         Ok(())
     }
 
-    pub(super) fn remove_bodies(&mut self, names: &[BlobId]) -> Result<(), HomeError> {
+    pub(super) fn remove_bodies(&mut self, names: &[BlobId]) -> Result<(), BackendError> {
         let mut statement =
             self.connection.prepare_cached("DELETE FROM blobs WHERE hash = ?1").attempt("remove outputs")?;
         for name in names {
@@ -48,7 +48,7 @@ impl SqliteStore {
         Ok(())
     }
 
-    pub(super) fn give_back(&self) -> Result<(), HomeError> {
+    pub(super) fn give_back(&self) -> Result<(), BackendError> {
         self.connection.execute_batch("VACUUM").attempt("give space back to the system")
     }
 }

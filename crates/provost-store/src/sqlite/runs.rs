@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use provost_engine::{Actor, Uncertain};
 use provost_event::{ActorKey, Elapsed, MicroDollars, RunId, Seq, Timestamp};
-use provost_harness::HomeError;
+use provost_harness::BackendError;
 use rusqlite::{Connection, OptionalExtension as _, Row};
 
 use super::error::{Attempt, is_damage, storage};
@@ -20,7 +20,7 @@ const READ_MAX: usize = 1_000;
 type Start = (i64, String);
 
 /// At most `max` runs, the newest first.
-pub(super) fn newest(connection: &Connection, max: usize) -> Result<Vec<StoredRun>, HomeError> {
+pub(super) fn newest(connection: &Connection, max: usize) -> Result<Vec<StoredRun>, BackendError> {
     let by_table = starts(connection, "SELECT started_at, run FROM runs NOT INDEXED");
     let by_index = starts(connection, "SELECT started_at, run FROM runs INDEXED BY runs_by_start");
     let (by_table, by_index) = (by_table?, by_index?);
@@ -38,7 +38,7 @@ pub(super) fn newest(connection: &Connection, max: usize) -> Result<Vec<StoredRu
 }
 
 /// All runs from one of the two indexes, the oldest first; `None` if that is damaged.
-fn starts(connection: &Connection, sql: &str) -> Result<Option<Vec<Start>>, HomeError> {
+fn starts(connection: &Connection, sql: &str) -> Result<Option<Vec<Start>>, BackendError> {
     let read = || {
         let mut statement = connection.prepare_cached(sql)?;
         let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
@@ -59,7 +59,7 @@ fn from_logs(
     connection: &Connection,
     names: impl Iterator<Item = String>,
     max: usize,
-) -> Result<Vec<StoredRun>, HomeError> {
+) -> Result<Vec<StoredRun>, BackendError> {
     let listed = names.filter_map(|name| name.parse::<RunId>().ok());
     let runs = listed.chain(with_logs(connection)?).collect::<BTreeSet<_>>();
     let rows = runs.into_iter().map(|run| one(connection, run));
@@ -70,7 +70,7 @@ fn from_logs(
 }
 
 /// The runs that have a log, from both tables with logs.
-pub(super) fn with_logs(connection: &Connection) -> Result<BTreeSet<RunId>, HomeError> {
+pub(super) fn with_logs(connection: &Connection) -> Result<BTreeSet<RunId>, BackendError> {
     let mut runs = BTreeSet::new();
     for sql in ["SELECT key FROM heads", "SELECT key FROM actors NOT INDEXED"] {
         let mut statement = connection.prepare(sql).attempt(ATTEMPT)?;
@@ -105,7 +105,7 @@ fn row(connection: &Connection, run: RunId) -> rusqlite::Result<Option<Option<St
 }
 
 /// The row of a run, rebuilt if it is damaged or missing.
-pub(super) fn one(connection: &Connection, run: RunId) -> Result<StoredRun, HomeError> {
+pub(super) fn one(connection: &Connection, run: RunId) -> Result<StoredRun, BackendError> {
     match row(connection, run) {
         Ok(Some(Some(row))) => Ok(row),
         Ok(_) => from_log(connection, run),
@@ -115,7 +115,7 @@ pub(super) fn one(connection: &Connection, run: RunId) -> Result<StoredRun, Home
 }
 
 /// The row of a run from its log, as far as that can be read.
-pub(super) fn from_log(connection: &Connection, run: RunId) -> Result<StoredRun, HomeError> {
+pub(super) fn from_log(connection: &Connection, run: RunId) -> Result<StoredRun, BackendError> {
     let mut actor = Actor::new(run.into());
     let damage = loop {
         match log::records(connection, run.into(), actor.head(), READ_MAX) {
@@ -125,7 +125,9 @@ pub(super) fn from_log(connection: &Connection, run: RunId) -> Result<StoredRun,
                     break Some(error.to_string());
                 }
             }
-            Err(HomeError::Unreadable { seq, message, .. }) => break Some(format!("entry {seq}: {message}")),
+            Err(BackendError::Unreadable { seq, message, .. }) => {
+                break Some(format!("entry {seq}: {message}"));
+            }
             Err(error) => return Err(error),
         }
     };

@@ -5,23 +5,23 @@ use std::time::Duration;
 
 use provost_engine::Effect;
 use provost_event::{ActorKey, BlobId, EffectId, Entry, FORMAT_VERSION, RunId, Seq};
-use provost_harness::{ChainLink, EntryChain, HomeError};
+use provost_harness::{BackendError, ChainLink, EntryChain};
 use rusqlite::{ErrorCode, OptionalExtension as _, Params, Row, params};
 
 use super::error::{Attempt, is_damage, storage};
 use super::open::BUSY_TIMEOUT;
-use super::{KNOWN_ACTORS_MAX, Known, SqliteReader, SqliteStore, count, int, log, sums, unsigned};
+use super::{CachedHead, KNOWN_ACTORS_MAX, SqliteReader, SqliteStore, count, int, log, sums, unsigned};
 use crate::store::log_begins;
-use crate::{Claims, NewEntry, OpenEffect, SessionStore, StoreReader, StoredRun};
+use crate::{NewEntry, OpenEffect, RunLeases, SessionStore, StoreReader, StoredRun};
 
 impl SqliteStore {
     /// The data of an actor that has a number.
-    pub(super) fn find(&mut self, actor: ActorKey) -> Result<Option<Known>, HomeError> {
+    pub(super) fn find(&mut self, actor: ActorKey) -> Result<Option<CachedHead>, BackendError> {
         if let Some(known) = self.known.get(&actor) {
             return Ok(Some(*known));
         }
         let found = log::find(&self.connection, actor)?;
-        let found = found.map(|log| Known { id: log.id, head: log.head, chain: log.chain });
+        let found = found.map(|log| CachedHead { id: log.id, head: log.head, chain: log.chain });
         if let Some(known) = found {
             self.remember(actor, known);
         }
@@ -29,25 +29,25 @@ impl SqliteStore {
     }
 
     /// The data of an actor; one without a number gets one.
-    fn find_or_add(&mut self, actor: ActorKey) -> Result<Known, HomeError> {
+    fn find_or_add(&mut self, actor: ActorKey) -> Result<CachedHead, BackendError> {
         if let Some(known) = self.find(actor)? {
             return Ok(known);
         }
         self.run("INSERT INTO actors (key) VALUES (?1)", [actor.to_string()], "add a log")?;
         let id = self.connection.last_insert_rowid();
-        let known = Known { id, head: Seq::START, chain: EntryChain::new() };
+        let known = CachedHead { id, head: Seq::START, chain: EntryChain::new() };
         self.remember(actor, known);
         Ok(known)
     }
 
-    fn remember(&mut self, actor: ActorKey, known: Known) {
+    fn remember(&mut self, actor: ActorKey, known: CachedHead) {
         if self.known.len() >= KNOWN_ACTORS_MAX {
             self.known.clear();
         }
         self.known.insert(actor, known);
     }
 
-    fn run(&self, sql: &str, params: impl Params, attempt: &'static str) -> Result<usize, HomeError> {
+    fn run(&self, sql: &str, params: impl Params, attempt: &'static str) -> Result<usize, BackendError> {
         self.connection
             .prepare_cached(sql)
             .and_then(|mut statement| statement.execute(params))
@@ -55,7 +55,7 @@ impl SqliteStore {
     }
 
     /// The key of an effect's row: the numbers of its run, its actor and itself.
-    fn place(&mut self, id: EffectId) -> Result<(i64, i64, i64), HomeError> {
+    fn place(&mut self, id: EffectId) -> Result<(i64, i64, i64), BackendError> {
         let run = self.find_or_add(ActorKey::Run(id.actor.run()))?.id;
         Ok((run, self.find_or_add(id.actor)?.id, int(id.seq.0)))
     }
@@ -94,8 +94,8 @@ impl SqliteStore {
         }
     }
 
-    fn put_head(&self, actor: &str, known: Known) -> Result<(), HomeError> {
-        let Known { id, head, chain } = known;
+    fn put_head(&self, actor: &str, known: CachedHead) -> Result<(), BackendError> {
+        let CachedHead { id, head, chain } = known;
         let sum = sums::of_head(actor, id, head, &chain);
         self.run(
             "INSERT INTO heads (key, actor, head, chain, sum) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (key) \
@@ -106,7 +106,7 @@ impl SqliteStore {
         .map(drop)
     }
 
-    fn update_run(&self, run: &StoredRun, outcome: Option<&str>, sum: i64) -> Result<bool, HomeError> {
+    fn update_run(&self, run: &StoredRun, outcome: Option<&str>, sum: i64) -> Result<bool, BackendError> {
         let changed = self.run(
             "UPDATE runs SET updated_at = ?2, turns = ?3, tokens = ?4, cost = ?5, outcome = ?6, model = ?7, goal = ?8, \
              uncertain_tokens = ?9, uncertain_cost = ?10, elapsed = ?11, sum = ?12 WHERE run = ?1",
@@ -144,20 +144,20 @@ const PUT_RUN: &str = "update the list of runs";
 const OPEN_EFFECTS: &str = "read what is to be done";
 
 impl SessionStore for SqliteStore {
-    fn reader(&mut self) -> Result<Box<dyn StoreReader>, HomeError> {
+    fn reader(&mut self) -> Result<Box<dyn StoreReader>, BackendError> {
         Ok(Box::new(SqliteReader::over((self.for_reading)(&self.path)?)))
     }
 
-    fn claims(&self) -> Arc<dyn Claims> {
-        self.file_claims()
+    fn leases(&self) -> Arc<dyn RunLeases> {
+        self.file_leases()
     }
 
-    fn begin(&mut self) -> Result<(), HomeError> {
+    fn begin(&mut self) -> Result<(), BackendError> {
         self.run("BEGIN IMMEDIATE", [], "begin to write")?;
         self.change_marker().map(drop)
     }
 
-    fn commit(&mut self) -> Result<(), HomeError> {
+    fn commit(&mut self) -> Result<(), BackendError> {
         self.run("COMMIT", [], "write to the log")?;
         if let (Some(last), Some(next)) = (self.appended.take(), self.next_entry) {
             self.count.write(next.saturating_sub(1), last);
@@ -178,7 +178,7 @@ impl SessionStore for SqliteStore {
     }
 
     /// Copies the write-ahead log to the database file, which is then a complete backup by itself.
-    fn settle(&mut self) -> Result<(), HomeError> {
+    fn settle(&mut self) -> Result<(), BackendError> {
         const ATTEMPT: &str = "carry the log of writes over to the database";
         // If another process reads or writes at this moment, it is done later.
         self.connection.busy_timeout(Duration::ZERO).attempt(ATTEMPT)?;
@@ -190,7 +190,7 @@ impl SessionStore for SqliteStore {
         }
     }
 
-    fn change_marker(&mut self) -> Result<u64, HomeError> {
+    fn change_marker(&mut self) -> Result<u64, BackendError> {
         let marker = self
             .connection
             .prepare_cached("PRAGMA data_version")
@@ -204,11 +204,11 @@ impl SessionStore for SqliteStore {
         Ok(marker)
     }
 
-    fn append(&mut self, actor: ActorKey, expected: Seq, entries: &[NewEntry]) -> Result<(), HomeError> {
+    fn append(&mut self, actor: ActorKey, expected: Seq, entries: &[NewEntry]) -> Result<(), BackendError> {
         let known = self.find_or_add(actor)?;
         let before = if known.head.is_start() { log_begins(entries) } else { known.head };
         if before != expected {
-            return Err(HomeError::Conflict { actor });
+            return Err(BackendError::Conflict { actor });
         }
         let (Some(first), Some(last)) = (entries.first(), entries.last()) else { return Ok(()) };
         let name = actor.to_string();
@@ -228,14 +228,14 @@ impl SessionStore for SqliteStore {
             let numbered = NumberedEntry { log: known.id, entry, link, chain };
             self.insert_entry(numbered).attempt("append to a log")?;
         }
-        let known = Known { head: last.record.seq, chain, ..known };
+        let known = CachedHead { head: last.record.seq, chain, ..known };
         self.put_head(&name, known)?;
         self.remember(actor, known);
         self.appended = Some((actor, known.head));
         Ok(())
     }
 
-    fn put_effect(&mut self, open: &OpenEffect) -> Result<(), HomeError> {
+    fn put_effect(&mut self, open: &OpenEffect) -> Result<(), BackendError> {
         const ATTEMPT: &str = "write down what is to be done";
         let (run, actor, seq) = self.place(open.id)?;
         let kind = to_json(ATTEMPT, &open.effect)?;
@@ -253,20 +253,20 @@ impl SessionStore for SqliteStore {
         .map(drop)
     }
 
-    fn close_effect(&mut self, id: EffectId) -> Result<(), HomeError> {
+    fn close_effect(&mut self, id: EffectId) -> Result<(), BackendError> {
         let place = self.place(id)?;
         let sql = "DELETE FROM effects WHERE run = ?1 AND actor = ?2 AND seq = ?3";
         self.run(sql, place, "write down what is done").map(drop)
     }
 
-    fn request_abort(&mut self, id: EffectId) -> Result<(), HomeError> {
+    fn request_abort(&mut self, id: EffectId) -> Result<(), BackendError> {
         let place = self.place(id)?;
         let sql = "UPDATE effects SET abort = 1 WHERE run = ?1 AND actor = ?2 AND seq = ?3";
         self.run(sql, place, "write down what shall stop").map(drop)
     }
 
-    fn open_effects(&mut self, run: RunId) -> Result<Vec<OpenEffect>, HomeError> {
-        let Some(Known { id, .. }) = self.find(ActorKey::Run(run))? else { return Ok(Vec::new()) };
+    fn open_effects(&mut self, run: RunId) -> Result<Vec<OpenEffect>, BackendError> {
+        let Some(CachedHead { id, .. }) = self.find(ActorKey::Run(run))? else { return Ok(Vec::new()) };
         let sql = "SELECT actors.key, effects.seq, effects.epoch, effects.abort, effects.kind, effects.sum \
                    FROM effects JOIN actors ON actors.id = effects.actor WHERE effects.run = ?1";
         let mut statement = self.connection.prepare_cached(sql).attempt(OPEN_EFFECTS)?;
@@ -288,21 +288,21 @@ impl SessionStore for SqliteStore {
         Ok(effects)
     }
 
-    fn has_post(&mut self, actor: ActorKey, dedup: &str) -> Result<bool, HomeError> {
-        let Some(Known { id, .. }) = self.find(actor)? else { return Ok(false) };
+    fn has_post(&mut self, actor: ActorKey, dedup: &str) -> Result<bool, BackendError> {
+        let Some(CachedHead { id, .. }) = self.find(actor)? else { return Ok(false) };
         self.connection
             .prepare_cached("SELECT 1 FROM posts WHERE actor = ?1 AND dedup = ?2")
             .and_then(|mut statement| statement.exists(params![id, dedup]))
             .attempt("look for a doubled post")
     }
 
-    fn mark_post(&mut self, actor: ActorKey, dedup: &str) -> Result<(), HomeError> {
-        let Known { id, .. } = self.find_or_add(actor)?;
+    fn mark_post(&mut self, actor: ActorKey, dedup: &str) -> Result<(), BackendError> {
+        let CachedHead { id, .. } = self.find_or_add(actor)?;
         let sql = "INSERT OR IGNORE INTO posts (actor, dedup) VALUES (?1, ?2)";
         self.run(sql, params![id, dedup], "mark a post").map(drop)
     }
 
-    fn put_run(&mut self, run: &StoredRun) -> Result<(), HomeError> {
+    fn put_run(&mut self, run: &StoredRun) -> Result<(), BackendError> {
         let outcome = run.outcome.as_ref().map(|outcome| to_json(PUT_RUN, outcome)).transpose()?;
         let sum = sums::of_run(run, outcome.as_deref());
         if self.update_run(run, outcome.as_deref(), sum)? {
@@ -333,24 +333,24 @@ impl SessionStore for SqliteStore {
         .map(drop)
     }
 
-    fn put_blob(&mut self, id: &BlobId, body: &[u8]) -> Result<(), HomeError> {
+    fn put_blob(&mut self, id: &BlobId, body: &[u8]) -> Result<(), BackendError> {
         let sql = "INSERT OR IGNORE INTO blobs (hash, body) VALUES (?1, ?2)";
         self.run(sql, params![&*id.0, body], "keep an output").map(drop)
     }
 
-    fn remove_run(&mut self, run: RunId) -> Result<(), HomeError> {
+    fn remove_run(&mut self, run: RunId) -> Result<(), BackendError> {
         self.remove_all_of(run)
     }
 
-    fn remove_blobs(&mut self, names: &[BlobId]) -> Result<(), HomeError> {
+    fn remove_blobs(&mut self, names: &[BlobId]) -> Result<(), BackendError> {
         self.remove_bodies(names)
     }
 
-    fn shrink(&mut self) -> Result<(), HomeError> {
+    fn shrink(&mut self) -> Result<(), BackendError> {
         self.give_back()
     }
 
-    fn owner_epoch(&mut self, run: RunId) -> Result<u64, HomeError> {
+    fn owner_epoch(&mut self, run: RunId) -> Result<u64, BackendError> {
         self.connection
             .prepare_cached("SELECT epoch FROM owners WHERE run = ?1")
             .and_then(|mut statement| statement.query_row([run.to_string()], |row| row.get(0)).optional())
@@ -358,7 +358,7 @@ impl SessionStore for SqliteStore {
             .attempt("read a run's owner")
     }
 
-    fn bump_owner_epoch(&mut self, run: RunId) -> Result<u64, HomeError> {
+    fn bump_owner_epoch(&mut self, run: RunId) -> Result<u64, BackendError> {
         let sql = "INSERT INTO owners (run, epoch) VALUES (?1, 1) \
                    ON CONFLICT (run) DO UPDATE SET epoch = epoch + 1";
         self.run(sql, [run.to_string()], "take a run over")?;
@@ -386,8 +386,8 @@ fn open_effect(row: &Row<'_>) -> rusqlite::Result<Option<OpenEffect>> {
     }))
 }
 
-fn to_json(attempt: &'static str, value: &impl serde::Serialize) -> Result<String, HomeError> {
-    serde_json::to_string(value).map_err(|error| HomeError::Storage {
+fn to_json(attempt: &'static str, value: &impl serde::Serialize) -> Result<String, BackendError> {
+    serde_json::to_string(value).map_err(|error| BackendError::Storage {
         attempt,
         message: error.to_string(),
         hint: None,

@@ -1,10 +1,10 @@
 //! Importing runs into the store, and merging them with existing ones.
 
 use provost_event::{ActorKey, Entry, Record, RunId, Seq};
-use provost_harness::HomeError;
+use provost_harness::BackendError;
 
 use super::{Batch, Writer};
-use crate::Claim;
+use crate::HeldLease;
 use crate::job::{Import, ImportRun, Reply, Unfit, answer, send};
 use crate::store::log_begins;
 use crate::transfer::{ImportChange, Imported};
@@ -19,7 +19,7 @@ impl Writer {
         import: Import,
         reply: Reply<Result<Vec<Imported>, Unfit>>,
         batch: &mut Batch,
-    ) -> Result<(), HomeError> {
+    ) -> Result<(), BackendError> {
         let planned = match self.plan(&import) {
             Ok(Ok(planned)) => planned,
             Ok(Err(unfit)) => {
@@ -44,18 +44,18 @@ impl Writer {
         Ok(())
     }
 
-    fn plan(&mut self, import: &Import) -> Result<Result<Vec<Planned>, Unfit>, HomeError> {
+    fn plan(&mut self, import: &Import) -> Result<Result<Vec<Planned>, Unfit>, BackendError> {
         let mut planned = Vec::with_capacity(import.runs.len());
         for run in &import.runs {
             match self.compare(run)? {
                 Ok(change) => {
                     let run = run.run.run;
                     // A process that serves it would continue from its old state.
-                    let claim = match change {
-                        ImportChange::Extended(_) => Some(self.store.claims().claim(run)?),
+                    let lease = match change {
+                        ImportChange::Extended(_) => Some(self.store.leases().claim(run)?),
                         ImportChange::New | ImportChange::Known => None,
                     };
-                    planned.push(Planned { imported: Imported { run, change }, _claim: claim });
+                    planned.push(Planned { imported: Imported { run, change }, _lease: lease });
                 }
                 Err(unfit) => return Ok(Err(unfit)),
             }
@@ -72,7 +72,7 @@ impl Writer {
     }
 
     /// The entries of a run that only the file has.
-    fn compare(&mut self, run: &ImportRun) -> Result<Result<ImportChange, Unfit>, HomeError> {
+    fn compare(&mut self, run: &ImportRun) -> Result<Result<ImportChange, Unfit>, BackendError> {
         let known = self.store.actors(run.run.run)?;
         if known.is_empty() {
             return Ok(Ok(ImportChange::New));
@@ -109,7 +109,7 @@ impl Writer {
     }
 
     /// Adds the missing entries. The run's open effects are over: the entries contain their results.
-    fn add(&mut self, run: ImportRun, batch: &mut Batch) -> Result<(), HomeError> {
+    fn add(&mut self, run: ImportRun, batch: &mut Batch) -> Result<(), BackendError> {
         self.close_all(run.run.run)?;
         for (actor, mut entries) in run.logs {
             self.cache.forget(actor);
@@ -122,7 +122,7 @@ impl Writer {
         self.store.put_run(&run.run)
     }
 
-    fn close_all(&mut self, run: RunId) -> Result<(), HomeError> {
+    fn close_all(&mut self, run: RunId) -> Result<(), BackendError> {
         let open = self.store.open_effects(run)?;
         open.into_iter().try_for_each(|open| self.store.close_effect(open.id))
     }
@@ -132,7 +132,7 @@ impl Writer {
 struct Planned {
     imported: Imported,
     /// Held while entries are added to it.
-    _claim: Option<Claim>,
+    _lease: Option<HeldLease>,
 }
 
 /// Whether two records are equal. A snapshot only repeats the others.

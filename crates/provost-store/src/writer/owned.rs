@@ -2,7 +2,7 @@
 
 use provost_engine::{Effect, RunEvent};
 use provost_event::{ActorKey, RunId, Timestamp};
-use provost_harness::HomeError;
+use provost_harness::BackendError;
 use tokio::sync::mpsc::error::TrySendError;
 
 use super::{Batch, HeldTime, Owned, Writer};
@@ -27,18 +27,18 @@ impl Writer {
     }
 
     /// The fence: a run that another process took over isn't touched any more.
-    pub(super) fn verify_owner(&mut self, run: RunId) -> Result<(), HomeError> {
+    pub(super) fn verify_owner(&mut self, run: RunId) -> Result<(), BackendError> {
         let Some(owned) = self.owned.get_mut(&run).filter(|owned| !owned.verified) else { return Ok(()) };
         if self.store.owner_epoch(run)? == owned.epoch {
             owned.verified = true;
             return Ok(());
         }
-        Err(HomeError::Conflict { actor: run.into() })
+        Err(BackendError::Conflict { actor: run.into() })
     }
 
     /// Stops serving a run whose log can't be read or written: its state may contain what the log doesn't. The
     /// next process that takes it over recovers it.
-    pub(super) fn fail_owner(&mut self, run: RunId, error: &HomeError) {
+    pub(super) fn fail_owner(&mut self, run: RunId, error: &BackendError) {
         if let Some(owned) = self.owned.get(&run) {
             owned.server.failure.send_replace(Some(error.clone()));
             self.disown(run);
@@ -64,7 +64,7 @@ impl Writer {
         server: Server,
         reply: Reply<u64>,
         batch: &mut Batch,
-    ) -> Result<(), HomeError> {
+    ) -> Result<(), BackendError> {
         let epoch = match self.store.bump_owner_epoch(run) {
             Ok(epoch) => epoch,
             Err(error) => {
@@ -95,7 +95,7 @@ impl Writer {
     }
 
     /// Recovers the run's actor if its last process left it in the middle.
-    pub(super) fn recover(&mut self, run: RunId) -> Result<Vec<Change>, HomeError> {
+    pub(super) fn recover(&mut self, run: RunId) -> Result<Vec<Change>, BackendError> {
         let open = self.store.open_effects(run)?;
         let left_undone = open.iter().any(|open| !matches!(open.effect, Effect::Timer { .. }));
         let state = self.cache.get(ActorKey::Run(run), &mut *self.store)?;
@@ -110,7 +110,7 @@ impl Writer {
 
     /// The open effects that this process performs: timers, effects it started, and unstarted ones. Effects that
     /// another process started are left to the actors, which know whether they may be repeated.
-    pub(super) fn what_is_ours(&mut self, run: RunId) -> Result<Vec<OpenEffect>, HomeError> {
+    pub(super) fn what_is_ours(&mut self, run: RunId) -> Result<Vec<OpenEffect>, BackendError> {
         let ours = self.owned.get(&run).map(|owned| owned.epoch);
         let mut open = self.store.open_effects(run)?;
         open.retain(|open| {
@@ -122,7 +122,7 @@ impl Writer {
 
     /// The open effects that this process performs, each marked as started in our epoch: should we be gone before
     /// its result is stored, it isn't taken for an unstarted one.
-    fn begun_here(&mut self, run: RunId, epoch: u64) -> Result<Vec<OpenEffect>, HomeError> {
+    fn begun_here(&mut self, run: RunId, epoch: u64) -> Result<Vec<OpenEffect>, BackendError> {
         let mut open = self.what_is_ours(run)?;
         for open in open.iter_mut().filter(|open| is_unbegun(open)) {
             open.epoch = Some(epoch);
@@ -132,7 +132,7 @@ impl Writer {
     }
 
     /// The same without a transaction under way.
-    fn begin_what_is_ours(&mut self, run: RunId) -> Result<Vec<OpenEffect>, HomeError> {
+    fn begin_what_is_ours(&mut self, run: RunId) -> Result<Vec<OpenEffect>, BackendError> {
         let open = self.what_is_ours(run)?;
         let Some(epoch) = self.owned.get(&run).map(|owned| owned.epoch) else { return Ok(open) };
         if !open.iter().any(is_unbegun) {
@@ -178,7 +178,7 @@ impl Writer {
         for run in std::mem::take(&mut self.behind) {
             match self.begin_what_is_ours(run) {
                 Ok(open) => self.order(run, Orders::Open(open, self.clock.monotonic())),
-                Err(error @ HomeError::Conflict { .. }) => self.fail_owner(run, &error),
+                Err(error @ BackendError::Conflict { .. }) => self.fail_owner(run, &error),
                 Err(error) => {
                     tracing::warn!(%error, %run, "can't look for what is to be done");
                     self.behind.insert(run);

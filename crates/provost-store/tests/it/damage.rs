@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use provost_event::{ActorKey, Budget, Entry, RunId, Seq, SessionId};
-use provost_harness::{Blobs as _, Home, HomeError, RunQuery, RunSummary, SystemClock, read_actor};
-use provost_store::{LocalHome, SqliteStore, export_run};
+use provost_harness::{Backend, BackendError, Blobs as _, RunQuery, RunSummary, SystemClock, read_actor};
+use provost_store::{EmbeddedBackend, SqliteStore, export_run};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -25,8 +25,8 @@ pub(crate) fn is_long() -> bool {
     std::env::var("PROVOST_TEST_DAMAGE").is_ok_and(|value| value == "long")
 }
 
-fn home(folder: &Path) -> Result<LocalHome, HomeError> {
-    LocalHome::new(SqliteStore::open(folder.join(DATABASE))?, Arc::new(SystemClock))
+fn backend(folder: &Path) -> Result<EmbeddedBackend, BackendError> {
+    EmbeddedBackend::new(SqliteStore::open(folder.join(DATABASE))?, Arc::new(SystemClock))
 }
 
 /// The data read from a store.
@@ -39,12 +39,12 @@ struct Whole {
 
 /// A run with messages, long enough for snapshots in the long version, and runs with tool calls and outputs beside
 /// their logs; the last is in the middle of its work.
-async fn fill(home: &LocalHome) {
-    talked_to(home, if is_long() { 1_200 } else { 30 }).await;
+async fn fill(backend: &EmbeddedBackend) {
+    talked_to(backend, if is_long() { 1_200 } else { 30 }).await;
     for number in 2..=RUNS {
         let (hands, mut calls) = Hands::new();
-        let guard = home.serve(run(number), hands, CancellationToken::new()).await.unwrap();
-        home.post(run(number).into(), start(policy(Budget::default(), 50)).into(), None).await.unwrap();
+        let guard = backend.serve(run(number), hands, CancellationToken::new()).await.unwrap();
+        backend.post(run(number).into(), start(policy(Budget::default(), 50)).into(), None).await.unwrap();
         let call = soon(calls.recv()).await.unwrap();
         let seq = call.id.seq;
         let tools = 2 * usize::try_from(number).unwrap();
@@ -52,7 +52,7 @@ async fn fill(home: &LocalHome) {
         for tool in 0..tools {
             let call = soon(calls.recv()).await.unwrap();
             let body = format!("output {tool} of {number}\n").repeat(200).into_bytes();
-            let whole = home.put_blob(body).await.unwrap();
+            let whole = backend.put_blob(body).await.unwrap();
             let seq = call.id.seq;
             call.answer(tool_done(seq, Some(whole)));
         }
@@ -60,25 +60,25 @@ async fn fill(home: &LocalHome) {
         if number < RUNS {
             let seq = call.id.seq;
             call.answer(done(seq));
-            soon(ended(home, run(number))).await;
+            soon(ended(backend, run(number))).await;
         }
         guard.release().await;
     }
 }
 
-async fn export(home: &LocalHome, run: RunId) -> Result<(String, bool), String> {
+async fn export(backend: &EmbeddedBackend, run: RunId) -> Result<(String, bool), String> {
     let mut out = Vec::new();
-    let exported = export_run(home, run, &mut out).await.map_err(|error| error.to_string())?;
+    let exported = export_run(backend, run, &mut out).await.map_err(|error| error.to_string())?;
     Ok((String::from_utf8(out).unwrap(), exported.lost.is_empty()))
 }
 
-async fn whole(home: &LocalHome) -> Whole {
-    let listed = home.list(RunQuery { max: usize::MAX }).await.unwrap();
+async fn whole(backend: &EmbeddedBackend) -> Whole {
+    let listed = backend.list(RunQuery { max: usize::MAX }).await.unwrap();
     let mut whole = Whole { listed, exports: BTreeMap::new(), states: BTreeMap::new() };
     for number in 1..=RUNS {
-        whole.exports.insert(run(number), export(home, run(number)).await.unwrap().0);
-        for key in home.actors(run(number)).await.unwrap() {
-            whole.states.insert(key, format!("{:?}", read_actor(home, key).await.unwrap()));
+        whole.exports.insert(run(number), export(backend, run(number)).await.unwrap().0);
+        for key in backend.actors(run(number)).await.unwrap() {
+            whole.states.insert(key, format!("{:?}", read_actor(backend, key).await.unwrap()));
         }
     }
     whole
@@ -94,9 +94,9 @@ impl Image {
     /// With everything in the database, or with as much as possible still in its log.
     async fn new(is_checkpointed: bool) -> Self {
         let folder = TempDir::new().unwrap();
-        let home = home(folder.path()).unwrap();
-        fill(&home).await;
-        let whole = whole(&home).await;
+        let backend = backend(folder.path()).unwrap();
+        fill(&backend).await;
+        let whole = whole(&backend).await;
         if is_checkpointed {
             let connection = rusqlite::Connection::open(folder.path().join(DATABASE)).unwrap();
             connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
@@ -121,11 +121,11 @@ impl Image {
             Err(error) => return Outcome::Refused(error.to_string()),
         };
         let has_loss = store.loss().unwrap().is_some();
-        let home = LocalHome::new(store, Arc::new(SystemClock)).unwrap();
+        let backend = EmbeddedBackend::new(store, Arc::new(SystemClock)).unwrap();
         let mut damaged = Vec::new();
-        self.compare_list(&home, has_loss, &mut damaged).await;
+        self.compare_list(&backend, has_loss, &mut damaged).await;
         for number in 1..=RUNS {
-            self.compare_run(&home, run(number), has_loss, &mut damaged).await;
+            self.compare_run(&backend, run(number), has_loss, &mut damaged).await;
         }
         damaged.sort_unstable();
         damaged.dedup();
@@ -136,8 +136,8 @@ impl Image {
         }
     }
 
-    async fn compare_list(&self, home: &LocalHome, has_loss: bool, damaged: &mut Vec<RunId>) {
-        let Ok(listed) = home.list(RunQuery { max: usize::MAX }).await else {
+    async fn compare_list(&self, backend: &EmbeddedBackend, has_loss: bool, damaged: &mut Vec<RunId>) {
+        let Ok(listed) = backend.list(RunQuery { max: usize::MAX }).await else {
             return damaged.extend(self.whole.exports.keys());
         };
         if has_loss {
@@ -156,9 +156,15 @@ impl Image {
         assert_eq!(listed.len(), self.whole.listed.len());
     }
 
-    async fn compare_run(&self, home: &LocalHome, run: RunId, has_loss: bool, damaged: &mut Vec<RunId>) {
+    async fn compare_run(
+        &self,
+        backend: &EmbeddedBackend,
+        run: RunId,
+        has_loss: bool,
+        damaged: &mut Vec<RunId>,
+    ) {
         let expected = &self.whole.exports[&run];
-        match export(home, run).await {
+        match export(backend, run).await {
             Err(_) => damaged.push(run),
             Ok((text, true)) if has_loss => assert!(is_of(&text, expected), "of {run}"),
             Ok((text, true)) => assert!(lines(&text) == lines(expected), "all of {run} is what was written"),
@@ -168,7 +174,7 @@ impl Image {
             }
         }
         for (key, expected) in self.whole.states.iter().filter(|(key, _)| key.run() == run) {
-            match read_actor(home, *key).await {
+            match read_actor(backend, *key).await {
                 Ok(state) if has_loss => drop(state),
                 Ok(state) => assert!(format!("{state:?}") == *expected, "{key} stands as it stood"),
                 Err(_) => damaged.push(run),
@@ -251,30 +257,30 @@ async fn a_bit_flipped_in_the_count_is_harmless() {
 #[tokio::test]
 async fn what_stands_before_a_damaged_entry_is_served_and_the_entry_named() {
     let folder = TempDir::new().unwrap();
-    fill(&home(folder.path()).unwrap()).await;
+    fill(&backend(folder.path()).unwrap()).await;
     let session = ActorKey::from(SessionId::root(run(2)));
     let damage = "UPDATE entries SET body = replace(body, 'seen', 'sene') WHERE kind = 'tool_finished' AND actor = \
                   (SELECT id FROM actors WHERE key = ?1)";
     let connection = rusqlite::Connection::open(folder.path().join(DATABASE)).unwrap();
     assert!(connection.execute(damage, [session.to_string()]).unwrap() > 0);
-    let home = home(folder.path()).unwrap();
-    let before = home.read(session, Seq::START, 1_000).await.unwrap();
+    let backend = backend(folder.path()).unwrap();
+    let before = backend.read(session, Seq::START, 1_000).await.unwrap();
     assert!(before.iter().all(|record| !matches!(record.entry, Entry::ToolFinished(_))));
     let next = before.last().unwrap().seq.next();
     for after in [before.last().unwrap().seq, next] {
-        let error = home.read(session, after, 1_000).await.unwrap_err();
+        let error = backend.read(session, after, 1_000).await.unwrap_err();
         let expected = format!(
             "the log of {session} can't be read at entry {next}: it is damaged: its hash isn't that of what it says"
         );
         assert_eq!(error.to_string(), expected, "also where reading begins behind it");
     }
     let (hands, _calls) = Hands::new();
-    let served = home.serve(run(2), hands, CancellationToken::new()).await.map(drop);
-    let resumed = home
+    let served = backend.serve(run(2), hands, CancellationToken::new()).await.map(drop);
+    let resumed = backend
         .post(session, provost_engine::SessionEvent::Say { text: "x".into(), by: "ann".into() }.into(), None)
         .await;
     assert!(
-        matches!(resumed, Err(HomeError::Unreadable { seq, .. }) if seq == next),
+        matches!(resumed, Err(BackendError::Unreadable { seq, .. }) if seq == next),
         "{served:?} {resumed:?}"
     );
 }
@@ -282,21 +288,21 @@ async fn what_stands_before_a_damaged_entry_is_served_and_the_entry_named() {
 #[tokio::test]
 async fn entries_that_an_index_no_longer_leads_to_are_missed() {
     let folder = TempDir::new().unwrap();
-    fill(&home(folder.path()).unwrap()).await;
+    fill(&backend(folder.path()).unwrap()).await;
     let session = ActorKey::from(SessionId::root(run(2)));
     let connection = rusqlite::Connection::open(folder.path().join(DATABASE)).unwrap();
     let last = "DELETE FROM entries WHERE actor = (SELECT id FROM actors WHERE key = ?1) AND seq >= 12";
     assert!(connection.execute(last, [session.to_string()]).unwrap() > 0);
-    let home = home(folder.path()).unwrap();
-    assert_eq!(home.read(session, Seq::START, 1_000).await.unwrap().len(), 11);
-    let error = home.read(session, Seq(11), 1_000).await.unwrap_err();
-    assert!(matches!(error, HomeError::Unreadable { seq: Seq(12), .. }), "{error}");
+    let backend = backend(folder.path()).unwrap();
+    assert_eq!(backend.read(session, Seq::START, 1_000).await.unwrap().len(), 11);
+    let error = backend.read(session, Seq(11), 1_000).await.unwrap_err();
+    assert!(matches!(error, BackendError::Unreadable { seq: Seq(12), .. }), "{error}");
     let middle = "DELETE FROM entries WHERE actor = (SELECT id FROM actors WHERE key = ?1) AND seq = 5";
     assert_eq!(connection.execute(middle, [session.to_string()]).unwrap(), 1);
-    let error = home.read(session, Seq(7), 1_000).await.map(|records| records.len());
+    let error = backend.read(session, Seq(7), 1_000).await.map(|records| records.len());
     assert_eq!(error.unwrap(), 4, "what is asked for is whole");
-    let error = home.read(session, Seq(4), 1_000).await.unwrap_err();
-    assert!(matches!(error, HomeError::Unreadable { seq: Seq(5), .. }), "{error}");
+    let error = backend.read(session, Seq(4), 1_000).await.unwrap_err();
+    assert!(matches!(error, BackendError::Unreadable { seq: Seq(5), .. }), "{error}");
 }
 
 #[tokio::test]
@@ -309,7 +315,7 @@ async fn a_log_of_writes_that_is_gone_is_told_until_it_is_taken_note_of() {
     let loss = || SqliteStore::open(folder.path().join(DATABASE)).unwrap().loss().unwrap();
     let first = loss().expect("it is missed");
     assert!(first.expected > first.found && first.last.starts_with(&run(RUNS).to_string()), "{first:?}");
-    let again = home(folder.path()).unwrap();
+    let again = backend(folder.path()).unwrap();
     again.post(run(9).into(), start(policy(Budget::default(), 50)).into(), None).await.unwrap();
     drop(again);
     assert_eq!(loss(), Some(first), "also where others stand in its place");

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use provost_event::{ActorKey, BlobId, EffectId, Record, RunId, Seq};
-use provost_harness::HomeError;
+use provost_harness::BackendError;
 use provost_store::conformance::{check_shared_store, check_store};
-use provost_store::{Claims, MemoryStore, NewEntry, OpenEffect, SessionStore, StoreReader, StoredRun};
+use provost_store::{MemoryStore, NewEntry, OpenEffect, RunLeases, SessionStore, StoreReader, StoredRun};
 
 /// Commits fail while it is full.
 #[derive(Clone)]
@@ -29,91 +29,91 @@ fn a_store_of_somebody_elses_is_a_store() {
 }
 
 impl StoreReader for Failing {
-    fn read(&mut self, actor: ActorKey, after: Seq, max: usize) -> Result<Vec<Arc<Record>>, HomeError> {
+    fn read(&mut self, actor: ActorKey, after: Seq, max: usize) -> Result<Vec<Arc<Record>>, BackendError> {
         let records = self.inner.read(actor, after, max)?;
         self.records_read.fetch_add(records.len(), Ordering::SeqCst);
         Ok(records)
     }
-    fn head(&mut self, actor: ActorKey) -> Result<Seq, HomeError> {
+    fn head(&mut self, actor: ActorKey) -> Result<Seq, BackendError> {
         self.inner.head(actor)
     }
-    fn newest_snapshot(&mut self, actor: ActorKey) -> Result<Option<Arc<Record>>, HomeError> {
+    fn newest_snapshot(&mut self, actor: ActorKey) -> Result<Option<Arc<Record>>, BackendError> {
         self.inner.newest_snapshot(actor)
     }
-    fn actors(&mut self, run: RunId) -> Result<Vec<ActorKey>, HomeError> {
+    fn actors(&mut self, run: RunId) -> Result<Vec<ActorKey>, BackendError> {
         self.inner.actors(run)
     }
-    fn runs(&mut self, max: usize) -> Result<Vec<StoredRun>, HomeError> {
+    fn runs(&mut self, max: usize) -> Result<Vec<StoredRun>, BackendError> {
         self.inner.runs(max)
     }
-    fn blobs(&mut self) -> Result<Vec<BlobId>, HomeError> {
+    fn blobs(&mut self) -> Result<Vec<BlobId>, BackendError> {
         self.inner.blobs()
     }
-    fn get_blob(&mut self, id: &BlobId) -> Result<Option<Vec<u8>>, HomeError> {
+    fn get_blob(&mut self, id: &BlobId) -> Result<Option<Vec<u8>>, BackendError> {
         self.inner.get_blob(id)
     }
 }
 
 impl SessionStore for Failing {
-    fn reader(&mut self) -> Result<Box<dyn StoreReader>, HomeError> {
+    fn reader(&mut self) -> Result<Box<dyn StoreReader>, BackendError> {
         Ok(Box::new(self.clone()))
     }
-    fn claims(&self) -> Arc<dyn Claims> {
-        self.inner.claims()
+    fn leases(&self) -> Arc<dyn RunLeases> {
+        self.inner.leases()
     }
-    fn begin(&mut self) -> Result<(), HomeError> {
+    fn begin(&mut self) -> Result<(), BackendError> {
         self.inner.begin()
     }
-    fn commit(&mut self) -> Result<(), HomeError> {
+    fn commit(&mut self) -> Result<(), BackendError> {
         if self.full.load(Ordering::SeqCst) {
             let message = "no space left".to_owned();
-            return Err(HomeError::Storage { attempt: "write to the log", message, hint: None });
+            return Err(BackendError::Storage { attempt: "write to the log", message, hint: None });
         }
         self.inner.commit()
     }
     fn rollback(&mut self) {
         self.inner.rollback();
     }
-    fn change_marker(&mut self) -> Result<u64, HomeError> {
+    fn change_marker(&mut self) -> Result<u64, BackendError> {
         self.inner.change_marker()
     }
-    fn append(&mut self, actor: ActorKey, expected: Seq, entries: &[NewEntry]) -> Result<(), HomeError> {
+    fn append(&mut self, actor: ActorKey, expected: Seq, entries: &[NewEntry]) -> Result<(), BackendError> {
         self.inner.append(actor, expected, entries)
     }
-    fn put_effect(&mut self, effect: &OpenEffect) -> Result<(), HomeError> {
+    fn put_effect(&mut self, effect: &OpenEffect) -> Result<(), BackendError> {
         self.inner.put_effect(effect)
     }
-    fn close_effect(&mut self, id: EffectId) -> Result<(), HomeError> {
+    fn close_effect(&mut self, id: EffectId) -> Result<(), BackendError> {
         self.inner.close_effect(id)
     }
-    fn request_abort(&mut self, id: EffectId) -> Result<(), HomeError> {
+    fn request_abort(&mut self, id: EffectId) -> Result<(), BackendError> {
         self.inner.request_abort(id)
     }
-    fn open_effects(&mut self, run: RunId) -> Result<Vec<OpenEffect>, HomeError> {
+    fn open_effects(&mut self, run: RunId) -> Result<Vec<OpenEffect>, BackendError> {
         self.inner.open_effects(run)
     }
-    fn has_post(&mut self, actor: ActorKey, dedup: &str) -> Result<bool, HomeError> {
+    fn has_post(&mut self, actor: ActorKey, dedup: &str) -> Result<bool, BackendError> {
         self.inner.has_post(actor, dedup)
     }
-    fn mark_post(&mut self, actor: ActorKey, dedup: &str) -> Result<(), HomeError> {
+    fn mark_post(&mut self, actor: ActorKey, dedup: &str) -> Result<(), BackendError> {
         self.inner.mark_post(actor, dedup)
     }
-    fn put_run(&mut self, run: &StoredRun) -> Result<(), HomeError> {
+    fn put_run(&mut self, run: &StoredRun) -> Result<(), BackendError> {
         self.inner.put_run(run)
     }
-    fn put_blob(&mut self, id: &BlobId, body: &[u8]) -> Result<(), HomeError> {
+    fn put_blob(&mut self, id: &BlobId, body: &[u8]) -> Result<(), BackendError> {
         self.inner.put_blob(id, body)
     }
-    fn remove_run(&mut self, run: RunId) -> Result<(), HomeError> {
+    fn remove_run(&mut self, run: RunId) -> Result<(), BackendError> {
         self.inner.remove_run(run)
     }
-    fn remove_blobs(&mut self, names: &[BlobId]) -> Result<(), HomeError> {
+    fn remove_blobs(&mut self, names: &[BlobId]) -> Result<(), BackendError> {
         self.inner.remove_blobs(names)
     }
-    fn owner_epoch(&mut self, run: RunId) -> Result<u64, HomeError> {
+    fn owner_epoch(&mut self, run: RunId) -> Result<u64, BackendError> {
         self.inner.owner_epoch(run)
     }
-    fn bump_owner_epoch(&mut self, run: RunId) -> Result<u64, HomeError> {
+    fn bump_owner_epoch(&mut self, run: RunId) -> Result<u64, BackendError> {
         self.inner.bump_owner_epoch(run)
     }
 }

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use provost_event::{ActorKey, Budget, Seq, SessionId};
-use provost_harness::{Blobs as _, Home, HomeError, RunQuery, SystemClock};
+use provost_harness::{Backend, BackendError, Blobs as _, RunQuery, SystemClock};
 use provost_store::{
-    KeptBecause, LocalHome, PruneRequest, SqliteStore, StoreProblem, back_up, export_run, inspect,
+    EmbeddedBackend, KeptBecause, PruneRequest, SqliteStore, StoreProblem, back_up, export_run, inspect,
     plan_prune, prune,
 };
 use tempfile::TempDir;
@@ -20,19 +20,19 @@ fn database(folder: &TempDir) -> PathBuf {
     folder.path().join("provost.db")
 }
 
-fn home(path: &Path) -> LocalHome {
-    LocalHome::new(SqliteStore::open(path).unwrap(), Arc::new(SystemClock)).unwrap()
+fn backend(path: &Path) -> EmbeddedBackend {
+    EmbeddedBackend::new(SqliteStore::open(path).unwrap(), Arc::new(SystemClock)).unwrap()
 }
 
 /// A run with one tool call, whose whole output is stored beside its log.
-async fn work(home: &LocalHome, number: u64, output: &[u8], to_the_end: bool) {
+async fn work(backend: &EmbeddedBackend, number: u64, output: &[u8], to_the_end: bool) {
     let (hands, mut calls) = Hands::new();
-    let guard = home.serve(run(number), hands, CancellationToken::new()).await.unwrap();
-    home.post(run(number).into(), start(policy(Budget::default(), 10)).into(), None).await.unwrap();
+    let guard = backend.serve(run(number), hands, CancellationToken::new()).await.unwrap();
+    backend.post(run(number).into(), start(policy(Budget::default(), 10)).into(), None).await.unwrap();
     let call = soon(calls.recv()).await.unwrap();
     let seq = call.id.seq;
     call.answer(asks_for_tools(seq, 1));
-    let whole = home.put_blob(output.to_vec()).await.unwrap();
+    let whole = backend.put_blob(output.to_vec()).await.unwrap();
     let call = soon(calls.recv()).await.unwrap();
     let seq = call.id.seq;
     call.answer(tool_done(seq, Some(whole)));
@@ -40,34 +40,34 @@ async fn work(home: &LocalHome, number: u64, output: &[u8], to_the_end: bool) {
     if to_the_end {
         let seq = call.id.seq;
         call.answer(done(seq));
-        soon(ended(home, run(number))).await;
+        soon(ended(backend, run(number))).await;
     }
     guard.release().await;
 }
 
-async fn export(home: &LocalHome, number: u64) -> String {
+async fn export(backend: &EmbeddedBackend, number: u64) -> String {
     let mut out = Vec::new();
-    assert_eq!(export_run(home, run(number), &mut out).await.unwrap().lost, []);
+    assert_eq!(export_run(backend, run(number), &mut out).await.unwrap().lost, []);
     String::from_utf8(out).unwrap()
 }
 
 #[tokio::test]
 async fn a_settled_store_is_whole_in_its_database_file_alone() {
     let folder = TempDir::new().unwrap();
-    let first = home(&database(&folder));
+    let first = backend(&database(&folder));
     work(&first, 1, b"all of it", true).await;
     let text = export(&first, 1).await;
     first.settle().await.unwrap();
     let copy = TempDir::new().unwrap();
     std::fs::copy(database(&folder), database(&copy)).unwrap();
-    assert_eq!(export(&home(&database(&copy)), 1).await, text);
+    assert_eq!(export(&backend(&database(&copy)), 1).await, text);
     assert!(inspect(&database(&copy)).unwrap().is_whole());
 }
 
 #[tokio::test]
 async fn a_backup_made_while_a_run_is_worked_on_reads_as_the_same_elsewhere() {
     let folder = TempDir::new().unwrap();
-    let first = home(&database(&folder));
+    let first = backend(&database(&folder));
     work(&first, 1, b"all of it", true).await;
     let (hands, mut calls) = Hands::new();
     let _guard = first.serve(run(2), hands, CancellationToken::new()).await.unwrap();
@@ -86,7 +86,7 @@ async fn a_backup_made_while_a_run_is_worked_on_reads_as_the_same_elsewhere() {
     assert!(error.contains("never written over another file"), "{error}");
     let restored = TempDir::new().unwrap();
     std::fs::copy(&file, database(&restored)).unwrap();
-    let other = home(&database(&restored));
+    let other = backend(&database(&restored));
     assert_eq!([export(&other, 1).await, export(&other, 2).await], before);
     let (hands, mut again) = Hands::new();
     let _other_guard = other.serve(run(2), hands, CancellationToken::new()).await.unwrap();
@@ -99,7 +99,7 @@ async fn a_backup_made_while_a_run_is_worked_on_reads_as_the_same_elsewhere() {
 #[tokio::test]
 async fn a_backup_of_a_damaged_store_is_refused_and_leaves_no_file() {
     let folder = TempDir::new().unwrap();
-    work(&home(&database(&folder)), 1, b"all of it", true).await;
+    work(&backend(&database(&folder)), 1, b"all of it", true).await;
     rusqlite::Connection::open(database(&folder))
         .unwrap()
         .execute("UPDATE entries SET at = at + 1 WHERE seq = 3", [])
@@ -113,7 +113,7 @@ async fn a_backup_of_a_damaged_store_is_refused_and_leaves_no_file() {
 #[tokio::test]
 async fn all_that_is_damaged_is_named_and_what_is_derived_is_no_loss() {
     let folder = TempDir::new().unwrap();
-    let first = home(&database(&folder));
+    let first = backend(&database(&folder));
     for number in 1..=3 {
         work(&first, number, format!("output {number}").as_bytes(), true).await;
     }
@@ -125,7 +125,7 @@ async fn all_that_is_damaged_is_named_and_what_is_derived_is_no_loss() {
     change("UPDATE heads SET head = head + 1 WHERE key = (SELECT min(key) FROM heads)");
     let found = inspect(&database(&folder)).unwrap();
     assert!(found.is_whole() && found.problems.len() == 2, "{:?}", found.problems);
-    let again = home(&database(&folder));
+    let again = backend(&database(&folder));
     let time = |mut list: Vec<provost_harness::RunSummary>| {
         list.iter_mut().for_each(|run| run.updated_at = provost_event::Timestamp(0));
         list
@@ -154,7 +154,7 @@ async fn all_that_is_damaged_is_named_and_what_is_derived_is_no_loss() {
 #[tokio::test]
 async fn pruned_runs_are_gone_with_their_outputs_and_the_others_stay_as_they_were() {
     let folder = TempDir::new().unwrap();
-    let first = home(&database(&folder));
+    let first = backend(&database(&folder));
     let large = |number: u64| format!("output {number}\n").repeat(20_000).into_bytes();
     for number in 1..=4 {
         work(&first, number, &large(number.min(3)), number != 2).await;
@@ -187,7 +187,7 @@ async fn pruned_runs_are_gone_with_their_outputs_and_the_others_stay_as_they_wer
 #[tokio::test]
 async fn a_run_that_is_worked_on_is_never_pruned() {
     let folder = TempDir::new().unwrap();
-    let (worker, other) = (home(&database(&folder)), home(&database(&folder)));
+    let (worker, other) = (backend(&database(&folder)), backend(&database(&folder)));
     work(&worker, 1, b"all of it", true).await;
     let plan = plan_prune(&other, ALL).await.unwrap();
     assert_eq!(plan.remove.len(), 1);
@@ -203,7 +203,7 @@ async fn a_run_that_is_worked_on_is_never_pruned() {
     let say = provost_engine::RunEvent::Say { agent: 0, text: "x".into(), by: "ann".into() };
     let said = worker.post(run(1).into(), say.into(), None).await;
     assert!(
-        !matches!(said, Ok(posted) if posted.changed) || matches!(said, Err(HomeError::Unknown { .. })),
+        !matches!(said, Ok(posted) if posted.changed) || matches!(said, Err(BackendError::Unknown { .. })),
         "{said:?}"
     );
 }

@@ -13,8 +13,8 @@ use provost_event::{
     Block, Budget, EffectId, ErrorClass, Json, Limits, ModelFailure, Purpose, RunPolicy, Seq, StopReason,
     ToolCall, ToolStatus, Usage,
 };
-use provost_harness::{Executor, Home, SystemClock};
-use provost_store::{LocalHome, SqliteStore};
+use provost_harness::{Backend, Executor, SystemClock};
+use provost_store::{EmbeddedBackend, SqliteStore};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -36,14 +36,14 @@ impl Executor for Eventful {
     async fn run(&self, id: EffectId, effect: Effect, _: CancellationToken) -> Event {
         let (seq, mut random) = (id.seq, self.random.lock().unwrap().fork());
         match effect {
-            Effect::Think(_) if random.u8(..) < 8 => {
+            Effect::CallModel(_) if random.u8(..) < 8 => {
                 let failure = ModelFailure::new(ErrorClass::Overloaded, "busy");
                 let failure = ModelFailure { retry_after_ms: Some(1), ..failure };
                 SessionEvent::ModelFailed { seq, failure }.into()
             }
-            Effect::Think(think) => {
+            Effect::CallModel(model_call) => {
                 let _ = self.called.send(());
-                SessionEvent::Answered { seq, answer: answer(think.purpose, seq, &mut random) }.into()
+                SessionEvent::Answered { seq, answer: answer(model_call.purpose, seq, &mut random) }.into()
             }
             Effect::RunTool(call) => {
                 let failed = random.u8(..) < 25;
@@ -75,7 +75,7 @@ fn answer(purpose: Purpose, seq: Seq, random: &mut fastrand::Rng) -> Answer {
     };
     let (content, stop) = match purpose {
         Purpose::Turn => ((0..20).map(call).collect(), StopReason::ToolUse),
-        Purpose::Summary | Purpose::WrapUp | Purpose::Judge => {
+        Purpose::Summary | Purpose::FinalSummary | Purpose::Judge => {
             (vec![Block::Text(format!("Up to {seq} I looked."))], StopReason::EndTurn)
         }
     };
@@ -90,8 +90,8 @@ fn narrow() -> RunPolicy {
     policy
 }
 
-fn open(path: &Path) -> LocalHome {
-    LocalHome::new(SqliteStore::open(path).unwrap(), Arc::new(SystemClock)).unwrap()
+fn open(path: &Path) -> EmbeddedBackend {
+    EmbeddedBackend::new(SqliteStore::open(path).unwrap(), Arc::new(SystemClock)).unwrap()
 }
 
 /// Not a test: the process that the next test kills.
@@ -99,18 +99,18 @@ fn open(path: &Path) -> LocalHome {
 #[ignore = "started by another test"]
 async fn process_that_works_for_long() {
     let Some(path) = std::env::var_os("PROVOST_TEST_DATABASE") else { return };
-    let home = open(Path::new(&path));
+    let backend = open(Path::new(&path));
     let (called, mut calls) = mpsc::unbounded_channel();
     let executor = Eventful { random: Mutex::new(fastrand::Rng::new()), called };
-    let _guard = home.serve(run(1), Arc::new(executor), CancellationToken::new()).await.unwrap();
-    home.post(run(1).into(), start(narrow()).into(), Some("start")).await.unwrap();
+    let _guard = backend.serve(run(1), Arc::new(executor), CancellationToken::new()).await.unwrap();
+    backend.post(run(1).into(), start(narrow()).into(), Some("start")).await.unwrap();
     let mut random = fastrand::Rng::new();
     while calls.recv().await.is_some() {
         println!("called");
         std::io::stdout().flush().unwrap();
         if random.u8(..) < 50 {
             let say = RunEvent::Say { agent: 0, text: "And the others?".to_owned(), by: "ann".to_owned() };
-            home.post(run(1).into(), say.into(), None).await.unwrap();
+            backend.post(run(1).into(), say.into(), None).await.unwrap();
         }
     }
 }
@@ -139,16 +139,16 @@ async fn a_long_run_whose_process_is_killed_anywhere_stands_as_its_whole_log() {
     let (mut head, mut kills) = (Seq::START, 0);
     while head < ENTRIES || kills < KILLS {
         work_and_be_killed(&path, fastrand::usize(3..32));
-        let home = open(&path);
-        let after = check(&home, root()).await;
+        let backend = open(&path);
+        let after = check(&backend, root()).await;
         assert!(after > head, "it went on");
-        check(&home, run(1).into()).await;
+        check(&backend, run(1).into()).await;
         (head, kills) = (after, kills + 1);
     }
-    let home = open(&path);
-    assert!(check_snapshots(&home, root()).await >= 4);
-    check_snapshots(&home, run(1).into()).await;
-    let records = home.read(root(), Seq::START, usize::MAX).await.unwrap();
+    let backend = open(&path);
+    assert!(check_snapshots(&backend, root()).await >= 4);
+    check_snapshots(&backend, run(1).into()).await;
+    let records = backend.read(root(), Seq::START, usize::MAX).await.unwrap();
     let kinds = records.iter().map(|record| record.entry.kind()).collect::<BTreeSet<_>>();
     for kind in ["compacted", "retry", "resumed", "snapshot", "user_message"] {
         assert!(kinds.contains(kind), "there is no {kind} in it");

@@ -1,6 +1,8 @@
 //! Tests of the embedded backend, through its public API.
 
 #[cfg(test)]
+mod backends;
+#[cfg(test)]
 mod damage;
 #[cfg(test)]
 mod failing;
@@ -8,8 +10,6 @@ mod failing;
 mod failures;
 #[cfg(test)]
 mod forks;
-#[cfg(test)]
-mod homes;
 #[cfg(test)]
 mod kept;
 #[cfg(test)]

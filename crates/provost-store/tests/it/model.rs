@@ -8,7 +8,7 @@ use provost_event::{
     ActorKey, Block, EffectId, Elapsed, Entry, Json, MicroDollars, Record, Seq, SessionId, Snapshot,
     Timestamp, UserMessage,
 };
-use provost_harness::HomeError;
+use provost_harness::BackendError;
 use provost_store::{MemoryStore, NewEntry, OpenEffect, SessionStore, SqliteStore, StoredRun};
 use tempfile::TempDir;
 
@@ -145,7 +145,7 @@ fn apply(write: &Write, model: &mut Model, store: &mut dyn SessionStore) {
                     model.logs.insert(actor, head + u64::from(count));
                 }
             } else {
-                assert!(matches!(appended, Err(HomeError::Conflict { .. })), "{appended:?}");
+                assert!(matches!(appended, Err(BackendError::Conflict { .. })), "{appended:?}");
             }
         }
         Write::Put { actor, seq, epoch } => {

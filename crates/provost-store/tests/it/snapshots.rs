@@ -10,9 +10,9 @@ use provost_event::{
     ActorKey, Budget, Elapsed, Entry, ErrorClass, Json, ModelFailure, Record, Seq, SessionId, Snapshot,
     Timestamp,
 };
-use provost_harness::{AgentHarness, HarnessDeps, Home, Models, SystemClock, Toolbox, read_actor};
+use provost_harness::{AgentHarness, Backend, HarnessDeps, Models, SystemClock, ToolRegistry, read_actor};
 use provost_store::{
-    LocalHome, MemoryStore, NewEntry, SessionStore, SqliteStore, StoreReader as _, export_run,
+    EmbeddedBackend, MemoryStore, NewEntry, SessionStore, SqliteStore, StoreReader as _, export_run,
     import_incomplete, import_run,
 };
 use tempfile::TempDir;
@@ -34,8 +34,8 @@ pub(crate) fn root() -> ActorKey {
     SessionId::root(run(1)).into()
 }
 
-fn home(store: impl SessionStore) -> LocalHome {
-    LocalHome::new(store, Arc::new(SystemClock)).unwrap()
+fn backend(store: impl SessionStore) -> EmbeddedBackend {
+    EmbeddedBackend::new(store, Arc::new(SystemClock)).unwrap()
 }
 
 /// All of it, field by field: equality leaves out what no decision needs.
@@ -49,11 +49,11 @@ fn replayed<'a>(key: ActorKey, records: impl IntoIterator<Item = &'a Record>) ->
     actor
 }
 
-async fn log(home: &dyn Home, key: ActorKey) -> Vec<Arc<Record>> {
+async fn log(backend: &dyn Backend, key: ActorKey) -> Vec<Arc<Record>> {
     let mut all = Vec::new();
     loop {
         let after = all.last().map_or(Seq::START, |record: &Arc<Record>| record.seq);
-        let records = home.read(key, after, 1_000).await.unwrap();
+        let records = backend.read(key, after, 1_000).await.unwrap();
         if records.is_empty() {
             return all;
         }
@@ -61,21 +61,21 @@ async fn log(home: &dyn Home, key: ActorKey) -> Vec<Arc<Record>> {
     }
 }
 
-async fn folded(home: &dyn Home, key: ActorKey) -> Actor {
-    replayed(key, log(home, key).await.iter().map(|record| &**record))
+async fn folded(backend: &dyn Backend, key: ActorKey) -> Actor {
+    replayed(key, log(backend, key).await.iter().map(|record| &**record))
 }
 
 /// Checks that the state of `key` equals the fold of its whole log.
-pub(crate) async fn check(home: &dyn Home, key: ActorKey) -> Seq {
-    let (read, folded) = (read_actor(home, key).await.unwrap(), folded(home, key).await);
+pub(crate) async fn check(backend: &dyn Backend, key: ActorKey) -> Seq {
+    let (read, folded) = (read_actor(backend, key).await.unwrap(), folded(backend, key).await);
     assert_eq!(all_of(&read), all_of(&folded), "{key}");
     folded.head()
 }
 
 /// Checks that each snapshot in the log of `key` equals the log's state there. Returns their number.
-pub(crate) async fn check_snapshots(home: &dyn Home, key: ActorKey) -> usize {
+pub(crate) async fn check_snapshots(backend: &dyn Backend, key: ActorKey) -> usize {
     let (mut actor, mut snapshots) = (Actor::new(key), 0);
-    let log = log(home, key).await;
+    let log = log(backend, key).await;
     for record in &log {
         actor.replay(record).unwrap();
         if let Entry::Snapshot(_) = &record.entry {
@@ -88,22 +88,24 @@ pub(crate) async fn check_snapshots(home: &dyn Home, key: ActorKey) -> usize {
 }
 
 /// A run whose root got this many messages during a model call, and which was then paused.
-pub(crate) async fn talked_to(home: &LocalHome, messages: u64) {
+pub(crate) async fn talked_to(backend: &EmbeddedBackend, messages: u64) {
     let (hands, mut calls) = Hands::new();
-    let guard = home.serve(run(1), hands, CancellationToken::new()).await.unwrap();
-    home.post(run(1).into(), start(policy(Budget::default(), 10)).into(), None).await.unwrap();
+    let guard = backend.serve(run(1), hands, CancellationToken::new()).await.unwrap();
+    backend.post(run(1).into(), start(policy(Budget::default(), 10)).into(), None).await.unwrap();
     let call = soon(calls.recv()).await.unwrap();
     let say = |number: u64| RunEvent::Say { agent: 0, text: format!("word {number}"), by: "ann".to_owned() };
-    join_all((0..messages).map(|number| home.post(run(1).into(), say(number).into(), None))).await;
-    home.post(run(1).into(), RunEvent::Pause { agent: None, by: "ann".to_owned() }.into(), None)
+    join_all((0..messages).map(|number| backend.post(run(1).into(), say(number).into(), None))).await;
+    backend
+        .post(run(1).into(), RunEvent::Pause { agent: None, by: "ann".to_owned() }.into(), None)
         .await
         .unwrap();
     let failure = ModelFailure::new(ErrorClass::Aborted, "cancelled");
     let seq = call.id.seq;
     call.answer(SessionEvent::ModelFailed { seq, failure }.into());
-    let mut records = home.subscribe(run(1).into(), Seq::START);
-    let rests = async { while !matches!(records.next().await.unwrap().unwrap().entry, Entry::Paused(_)) {} };
-    soon(rests).await;
+    let mut records = backend.subscribe(run(1).into(), Seq::START);
+    let suspended =
+        async { while !matches!(records.next().await.unwrap().unwrap().entry, Entry::Paused(_)) {} };
+    soon(suspended).await;
     guard.release().await;
 }
 
@@ -168,8 +170,8 @@ fn a_snapshot_at_any_point_of_an_eventful_log_gives_all_of_the_state_back() {
 #[tokio::test]
 async fn opening_a_long_run_reads_no_more_than_what_follows_its_snapshots() {
     let store = Failing::new();
-    talked_to(&home(store.clone()), 4 * EVERY).await;
-    let again = Arc::new(home(store.clone()));
+    talked_to(&backend(store.clone()), 4 * EVERY).await;
+    let again = Arc::new(backend(store.clone()));
     assert!(check(&*again, root()).await > Seq(4 * EVERY));
     let read = || store.records_read.swap(0, std::sync::atomic::Ordering::SeqCst) as u64;
     read();
@@ -177,7 +179,7 @@ async fn opening_a_long_run_reads_no_more_than_what_follows_its_snapshots() {
     let bound = EVERY + 10;
     let of_one = read();
     assert!(of_one <= bound, "{of_one} records for reading one actor");
-    let deps = HarnessDeps::new(again.clone(), Models::new(), Toolbox::new());
+    let deps = HarnessDeps::new(again.clone(), Models::new(), ToolRegistry::new());
     let harness = AgentHarness::new(deps).open(run(1)).await.unwrap();
     let opening = read();
     // The harness reads both of its actors and checks for later entries; the backend reads the run's.
@@ -190,7 +192,7 @@ async fn opening_a_long_run_reads_no_more_than_what_follows_its_snapshots() {
 #[tokio::test]
 async fn a_snapshot_that_is_no_good_is_passed_over_for_the_whole_log() {
     let messages = 20;
-    let genuine = home(MemoryStore::new());
+    let genuine = backend(MemoryStore::new());
     talked_to(&genuine, messages).await;
     let session = log(&genuine, root()).await;
     let before = replayed(root(), session[..session.len() - 1].iter().map(|record| &**record));
@@ -215,40 +217,40 @@ async fn a_snapshot_that_is_no_good_is_passed_over_for_the_whole_log() {
     ];
     for (name, entry) in cases {
         let mut store = MemoryStore::new();
-        talked_to(&home(store.clone()), messages).await;
+        talked_to(&backend(store.clone()), messages).await;
         let seq = store.head(root()).unwrap();
         let bad = Record { entry, ..good.clone() };
         store.begin().unwrap();
         store.append(root(), seq, &[NewEntry::new(bad).unwrap()]).unwrap();
         store.commit().unwrap();
-        let home = home(store.clone());
-        assert_eq!(home.newest_snapshot(root()).await.unwrap().map(|record| record.seq), Some(seq.next()));
-        check_named(&home, name).await;
+        let backend = backend(store.clone());
+        assert_eq!(backend.newest_snapshot(root()).await.unwrap().map(|record| record.seq), Some(seq.next()));
+        check_named(&backend, name).await;
         let say = SessionEvent::Say { text: "go on".to_owned(), by: "ann".to_owned() };
-        let posted = home.post(root(), say.into(), None).await;
+        let posted = backend.post(root(), say.into(), None).await;
         assert_eq!(posted.map(|posted| posted.head).ok(), Some(Seq(seq.0 + 2)), "{name}");
-        check_named(&home, name).await;
+        check_named(&backend, name).await;
     }
 }
 
-async fn check_named(home: &LocalHome, name: &str) {
-    let (read, folded) = (read_actor(home, root()).await.unwrap(), folded(home, root()).await);
+async fn check_named(backend: &EmbeddedBackend, name: &str) {
+    let (read, folded) = (read_actor(backend, root()).await.unwrap(), folded(backend, root()).await);
     assert_eq!(all_of(&read), all_of(&folded), "{name}");
 }
 
-async fn export(home: &LocalHome) -> String {
+async fn export(backend: &EmbeddedBackend) -> String {
     let mut file = Vec::new();
-    export_run(home, run(1), &mut file).await.unwrap();
+    export_run(backend, run(1), &mut file).await.unwrap();
     String::from_utf8(file).unwrap()
 }
 
 #[tokio::test]
 async fn an_imported_run_has_its_snapshots_and_uses_them() {
-    let original = home(MemoryStore::new());
+    let original = backend(MemoryStore::new());
     talked_to(&original, 2 * EVERY).await;
     let text = export(&original).await;
     let store = Failing::new();
-    let copy = home(store.clone());
+    let copy = backend(store.clone());
     import_run(&copy, &mut text.as_bytes()).await.unwrap();
     assert_eq!(export(&copy).await, text);
     assert_eq!(check_snapshots(&copy, root()).await, 2);
@@ -260,7 +262,7 @@ async fn an_imported_run_has_its_snapshots_and_uses_them() {
 
 #[tokio::test]
 async fn an_imported_snapshot_that_lies_about_its_log_is_emptied() {
-    let original = home(MemoryStore::new());
+    let original = backend(MemoryStore::new());
     talked_to(&original, EVERY).await;
     let text = export(&original).await;
     let lie = |line: &str| line.replacen("\"turns_max\":10", "\"turns_max\":99", 1);
@@ -268,7 +270,7 @@ async fn an_imported_snapshot_that_lies_about_its_log_is_emptied() {
     assert_eq!(text.lines().filter(is_snapshot).filter(|line| lie(line) != *line).count(), 1);
     let changed = |line| if is_snapshot(&line) { lie(line) } else { line.to_owned() };
     let changed = text.lines().map(|line| changed(line) + "\n").collect::<String>();
-    let copy = home(MemoryStore::new());
+    let copy = backend(MemoryStore::new());
     import_incomplete(&copy, &mut changed.as_bytes()).await.unwrap();
     let honest = read_actor(&original, root()).await.unwrap();
     assert!(read_actor(&copy, root()).await.unwrap() == honest, "the log is what counts");
@@ -285,22 +287,22 @@ async fn a_log_from_before_there_were_snapshots_opens_and_goes_on() {
     // Up to a point where its agent was active.
     let lines = OLD_LOGS[1].lines().filter(|line| !line.contains("\"type\":\"ended\""));
     let text = lines.map(|line| format!("{line}\n")).collect::<String>();
-    let store = home(SqliteStore::open(&path).unwrap());
+    let store = backend(SqliteStore::open(&path).unwrap());
     let id = import_incomplete(&store, &mut text.as_bytes()).await.unwrap().runs[0].run;
     drop(store);
-    let home = home(SqliteStore::open(&path).unwrap());
+    let backend = backend(SqliteStore::open(&path).unwrap());
     let key = ActorKey::from(SessionId::root(id));
-    assert_eq!(home.newest_snapshot(key).await.unwrap(), None);
-    let before = check(&home, key).await;
+    assert_eq!(backend.newest_snapshot(key).await.unwrap(), None);
+    let before = check(&backend, key).await;
     let (hands, _calls) = Hands::new();
-    let _guard = home.serve(id, hands, CancellationToken::new()).await.unwrap();
-    assert!(check(&home, key).await > before, "it goes on");
+    let _guard = backend.serve(id, hands, CancellationToken::new()).await.unwrap();
+    assert!(check(&backend, key).await > before, "it goes on");
 }
 
 #[tokio::test]
 async fn a_long_log_without_snapshots_gets_one_with_its_next_entry() {
     let store = MemoryStore::new();
-    let first = home(store.clone());
+    let first = backend(store.clone());
     talked_to(&first, 3 * EVERY).await;
     let text = export(&first).await;
     let mut seqs = BTreeMap::<String, u64>::new();
@@ -316,11 +318,11 @@ async fn a_long_log_without_snapshots_gets_one_with_its_next_entry() {
             format!("{value}\n")
         });
     let without = without.collect::<String>();
-    let home = home(MemoryStore::new());
-    import_incomplete(&home, &mut without.as_bytes()).await.unwrap();
-    assert_eq!(home.newest_snapshot(root()).await.unwrap(), None);
+    let backend = backend(MemoryStore::new());
+    import_incomplete(&backend, &mut without.as_bytes()).await.unwrap();
+    assert_eq!(backend.newest_snapshot(root()).await.unwrap(), None);
     let (hands, _calls) = Hands::new();
-    let _guard = home.serve(run(1), hands, CancellationToken::new()).await.unwrap();
+    let _guard = backend.serve(run(1), hands, CancellationToken::new()).await.unwrap();
     let resume = RunEvent::Resume {
         agent: None,
         by: "ann".to_owned(),
@@ -328,7 +330,7 @@ async fn a_long_log_without_snapshots_gets_one_with_its_next_entry() {
         turns_max: None,
         text: None,
     };
-    home.post(run(1).into(), resume.into(), None).await.unwrap();
-    assert!(home.newest_snapshot(root()).await.unwrap().is_some(), "it has one from here on");
-    check(&home, root()).await;
+    backend.post(run(1).into(), resume.into(), None).await.unwrap();
+    assert!(backend.newest_snapshot(root()).await.unwrap().is_some(), "it has one from here on");
+    check(&backend, root()).await;
 }

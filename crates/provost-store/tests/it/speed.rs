@@ -12,8 +12,8 @@ use provost_event::{
     Seq, SessionId, SessionStarted, StopReason, Timestamp, ToolCall, ToolFinished, ToolStarted, ToolStatus,
     TurnEnded, Usage,
 };
-use provost_harness::{Executor, Home, SystemClock};
-use provost_store::{LocalHome, MemoryStore, NewEntry, SessionStore, SqliteStore};
+use provost_harness::{Backend, Executor, SystemClock};
+use provost_store::{EmbeddedBackend, MemoryStore, NewEntry, SessionStore, SqliteStore};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -44,9 +44,9 @@ impl Executor for Instantly {
     async fn run(&self, id: EffectId, effect: Effect, _cancel: CancellationToken) -> Event {
         let seq = id.seq;
         match effect {
-            Effect::Think(think) => {
-                let (block, stop) = if think.turn < self.turns {
-                    (tool_call(u64::from(think.turn)), StopReason::ToolUse)
+            Effect::CallModel(model_call) => {
+                let (block, stop) = if model_call.turn < self.turns {
+                    (tool_call(u64::from(model_call.turn)), StopReason::ToolUse)
                 } else {
                     (Block::Text("Done.".to_owned()), StopReason::EndTurn)
                 };
@@ -79,25 +79,25 @@ fn cpu() -> [Duration; 2] {
     [11, 12].map(|field| Duration::from_millis(fields[field].parse::<u64>().unwrap() * 10))
 }
 
-async fn agent(home: Arc<dyn Home>, run: RunId, turns: u32) {
+async fn agent(backend: Arc<dyn Backend>, run: RunId, turns: u32) {
     use futures::StreamExt as _;
     let watcher = {
-        let mut records = home.subscribe(SessionId::root(run).into(), Seq::START);
+        let mut records = backend.subscribe(SessionId::root(run).into(), Seq::START);
         tokio::spawn(async move {
             while !matches!(records.next().await.unwrap().unwrap().entry, Entry::Ended(_)) {}
         })
     };
-    let guard = home.serve(run, Arc::new(Instantly { turns }), CancellationToken::new()).await.unwrap();
-    home.post(run.into(), start(policy(Budget::default(), turns + 1)).into(), None).await.unwrap();
-    ended(&*home, run).await;
+    let guard = backend.serve(run, Arc::new(Instantly { turns }), CancellationToken::new()).await.unwrap();
+    backend.post(run.into(), start(policy(Budget::default(), turns + 1)).into(), None).await.unwrap();
+    ended(&*backend, run).await;
     watcher.await.unwrap();
     guard.release().await;
 }
 
 async fn turns(name: &str, store: impl SessionStore, agents: u32, turns: u32) {
-    let home: Arc<dyn Home> = Arc::new(LocalHome::new(store, Arc::new(SystemClock)).unwrap());
+    let backend: Arc<dyn Backend> = Arc::new(EmbeddedBackend::new(store, Arc::new(SystemClock)).unwrap());
     let (began, before) = (Instant::now(), cpu());
-    join_all((0..agents).map(|number| agent(home.clone(), run(number.into()), turns))).await;
+    join_all((0..agents).map(|number| agent(backend.clone(), run(number.into()), turns))).await;
     let (took, after) = (began.elapsed(), cpu());
     let all = f64::from(agents * turns);
     let per_turn = |index: usize| (after[index] - before[index]).as_secs_f64() * 1e6 / all;
@@ -218,10 +218,10 @@ async fn speed_of_folding() {
         for number in [1, 1, sessions.div_ceil(2)] {
             let session = SessionId::root(run(number));
             let store = SqliteStore::open(&path).unwrap();
-            let home = LocalHome::new(store, Arc::new(SystemClock)).unwrap();
+            let backend = EmbeddedBackend::new(store, Arc::new(SystemClock)).unwrap();
             let began = Instant::now();
             let proceed = SessionEvent::Proceed { turn: 0 };
-            let posted = home.post(session.into(), proceed.into(), None).await.unwrap();
+            let posted = backend.post(session.into(), proceed.into(), None).await.unwrap();
             println!("{} entries of 1 of {sessions} logs folded in {:?}", posted.head, began.elapsed());
         }
     }

@@ -1,8 +1,8 @@
 //! Stores by themselves.
 
-use provost_harness::HomeError;
+use provost_harness::BackendError;
 use provost_store::conformance::{check_shared_store, check_store};
-use provost_store::{Claims as _, FileClaims, MemoryStore, SqliteStore};
+use provost_store::{FileLeases, MemoryStore, RunLeases as _, SqliteStore};
 use tempfile::TempDir;
 
 #[test]
@@ -85,7 +85,8 @@ fn two_processes_may_make_the_database_at_once() {
         std::thread::spawn(move || SqliteStore::open(path).map(drop))
     });
     let opened = opening.collect::<Vec<_>>().into_iter().map(|thread| thread.join().unwrap());
-    let failed = opened.filter_map(Result::err).map(|error: HomeError| error.to_string()).collect::<Vec<_>>();
+    let failed =
+        opened.filter_map(Result::err).map(|error: BackendError| error.to_string()).collect::<Vec<_>>();
     assert_eq!(failed, Vec::<String>::new());
 }
 
@@ -93,18 +94,18 @@ fn two_processes_may_make_the_database_at_once() {
 fn many_who_claim_and_look_never_both_have_it() {
     use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
     let folder = TempDir::new().unwrap();
-    let claims = FileClaims::new(folder.path().join("locks"));
+    let leases = FileLeases::new(folder.path().join("locks"));
     let (held, claimed) = (AtomicBool::new(false), AtomicU32::new(0));
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
                 while claimed.load(Ordering::SeqCst) < 300 {
-                    claims.is_claimed(crate::support::run(1)).unwrap();
-                    if let Ok(claim) = claims.claim(crate::support::run(1)) {
+                    leases.is_claimed(crate::support::run(1)).unwrap();
+                    if let Ok(lease) = leases.claim(crate::support::run(1)) {
                         assert!(!held.swap(true, Ordering::SeqCst), "two have it");
                         claimed.fetch_add(1, Ordering::SeqCst);
                         held.store(false, Ordering::SeqCst);
-                        drop(claim);
+                        drop(lease);
                     }
                 }
             });

@@ -11,7 +11,7 @@ use provost_event::{
     Access, AgentPolicy, BlobId, Block, Budget, EffectId, Entry, Json, Limits, ModelPolicy, Outcome, RunId,
     RunPolicy, Seq, StopReason, ToolCall, ToolSpec, ToolStatus, Usage,
 };
-use provost_harness::{Executor, Home};
+use provost_harness::{Backend, Executor};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -48,8 +48,8 @@ pub(crate) async fn soon<T>(future: impl Future<Output = T>) -> T {
 }
 
 /// Waits for the end of `run`.
-pub(crate) async fn ended(home: &dyn Home, run: RunId) -> Outcome {
-    let mut records = home.subscribe(run.into(), Seq::START);
+pub(crate) async fn ended(backend: &dyn Backend, run: RunId) -> Outcome {
+    let mut records = backend.subscribe(run.into(), Seq::START);
     while let Some(record) = records.next().await {
         if let Entry::Ended(ended) = &record.unwrap().entry {
             return ended.outcome.clone();

@@ -4,29 +4,29 @@ use std::error::Error as _;
 use std::sync::Arc;
 
 use provost_event::{Budget, FORMAT_VERSION, Seq, SessionId};
-use provost_harness::{Blobs as _, Home, RunQuery, RunStatus, SystemClock};
+use provost_harness::{Backend, Blobs as _, RunQuery, RunStatus, SystemClock};
 use provost_store::{
-    ImportChange, LocalHome, MemoryStore, TransferError, export_run, import_incomplete, import_run,
+    EmbeddedBackend, ImportChange, MemoryStore, TransferError, export_run, import_incomplete, import_run,
 };
 use tokio_util::sync::CancellationToken;
 
 use crate::support::{Hands, asks_for_tools, ended, policy, run, soon, start, tool_done};
 
-fn home() -> LocalHome {
-    LocalHome::new(MemoryStore::new(), Arc::new(SystemClock)).unwrap()
+fn backend() -> EmbeddedBackend {
+    EmbeddedBackend::new(MemoryStore::new(), Arc::new(SystemClock)).unwrap()
 }
 
 /// A run with two tool calls, whose whole outputs are stored; then its process went away, or it ended.
 async fn exported(to_the_end: bool) -> String {
-    let home = home();
+    let backend = backend();
     let (hands, mut calls) = Hands::new();
-    let guard = home.serve(run(1), hands, CancellationToken::new()).await.unwrap();
-    home.post(run(1).into(), start(policy(Budget::default(), 10)).into(), None).await.unwrap();
+    let guard = backend.serve(run(1), hands, CancellationToken::new()).await.unwrap();
+    backend.post(run(1).into(), start(policy(Budget::default(), 10)).into(), None).await.unwrap();
     let call = soon(calls.recv()).await.unwrap();
     let seq = call.id.seq;
     call.answer(asks_for_tools(seq, 2));
     for body in [b"all of it\n".to_vec(), vec![0xff, 0xfe]] {
-        let whole = home.put_blob(body).await.unwrap();
+        let whole = backend.put_blob(body).await.unwrap();
         let call = soon(calls.recv()).await.unwrap();
         let seq = call.id.seq;
         call.answer(tool_done(seq, Some(whole)));
@@ -34,22 +34,22 @@ async fn exported(to_the_end: bool) -> String {
     let call = soon(calls.recv()).await.unwrap();
     if to_the_end {
         call.done();
-        soon(ended(&home, run(1))).await;
+        soon(ended(&backend, run(1))).await;
     }
     guard.release().await;
-    export(&home).await
+    export(&backend).await
 }
 
-async fn export(home: &LocalHome) -> String {
+async fn export(backend: &EmbeddedBackend) -> String {
     let mut file = Vec::new();
-    let exported = export_run(home, run(1), &mut file).await.unwrap();
+    let exported = export_run(backend, run(1), &mut file).await.unwrap();
     let text = String::from_utf8(file).unwrap();
     assert_eq!((text.lines().count(), exported.lost), (exported.lines, Vec::new()));
     text
 }
 
-async fn import(home: &LocalHome, text: &str) -> Result<ImportChange, String> {
-    let imported = import_run(home, &mut text.as_bytes()).await;
+async fn import(backend: &EmbeddedBackend, text: &str) -> Result<ImportChange, String> {
+    let imported = import_run(backend, &mut text.as_bytes()).await;
     imported.map(|imported| imported[0].change).map_err(|error| {
         let mut words = error.to_string();
         let mut source = error.source();
@@ -64,26 +64,26 @@ async fn import(home: &LocalHome, text: &str) -> Result<ImportChange, String> {
 #[tokio::test]
 async fn an_imported_run_is_the_exported_one() {
     let text = exported(true).await;
-    let home = home();
-    assert_eq!(import(&home, &text).await, Ok(ImportChange::New));
-    assert_eq!(export(&home).await, text);
-    let listed = home.list(RunQuery { max: 9 }).await.unwrap();
-    assert!(matches!(listed[0].status, RunStatus::Rests(_)), "{listed:?}");
+    let backend = backend();
+    assert_eq!(import(&backend, &text).await, Ok(ImportChange::New));
+    assert_eq!(export(&backend).await, text);
+    let listed = backend.list(RunQuery { max: 9 }).await.unwrap();
+    assert!(matches!(listed[0].status, RunStatus::Stopped(_)), "{listed:?}");
     assert_eq!((listed[0].turns, listed[0].goal.as_str()), (2, "a goal"));
-    assert_eq!(import(&home, &text).await, Ok(ImportChange::Known));
-    assert_eq!(export(&home).await, text);
+    assert_eq!(import(&backend, &text).await, Ok(ImportChange::Known));
+    assert_eq!(export(&backend).await, text);
 }
 
 #[tokio::test]
 async fn an_imported_run_that_was_not_at_rest_goes_on_when_served() {
     let text = exported(false).await;
-    let home = home();
-    import(&home, &text).await.unwrap();
-    assert_eq!(home.list(RunQuery { max: 9 }).await.unwrap()[0].status, RunStatus::Interrupted);
+    let backend = backend();
+    import(&backend, &text).await.unwrap();
+    assert_eq!(backend.list(RunQuery { max: 9 }).await.unwrap()[0].status, RunStatus::Interrupted);
     let (hands, mut calls) = Hands::new();
-    let _guard = home.serve(run(1), hands, CancellationToken::new()).await.unwrap();
+    let _guard = backend.serve(run(1), hands, CancellationToken::new()).await.unwrap();
     soon(calls.recv()).await.unwrap().done();
-    soon(ended(&home, run(1))).await;
+    soon(ended(&backend, run(1))).await;
 }
 
 #[tokio::test]
@@ -127,38 +127,38 @@ async fn a_damaged_file_is_refused_with_its_line_and_leaves_nothing() {
         ("doubled", format!("{}\n{0}\n", lines[0]), "line 2: entry 1 of"),
         ("more", format!("{text}{}\n", lines[0]), "follows what was the last line"),
     ];
-    let home = home();
+    let backend = backend();
     for (name, text, expected) in cases {
-        let error = import(&home, &text).await.expect_err(name);
+        let error = import(&backend, &text).await.expect_err(name);
         assert!(error.contains(expected), "{name}: {error}");
-        assert!(home.actors(run(1)).await.unwrap().is_empty(), "{name}");
+        assert!(backend.actors(run(1)).await.unwrap().is_empty(), "{name}");
     }
-    import(&home, &text).await.unwrap();
+    import(&backend, &text).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_run_that_is_not_there_is_not_exported() {
-    let error = export_run(&home(), run(7), &mut Vec::new()).await.unwrap_err();
-    assert!(matches!(error, TransferError::Home(_)));
+    let error = export_run(&backend(), run(7), &mut Vec::new()).await.unwrap_err();
+    assert!(matches!(error, TransferError::Backend(_)));
     assert_eq!(error.to_string(), format!("there is no run {}", run(7)));
-    assert!(home().read(run(7).into(), Seq::START, 1).await.unwrap().is_empty());
+    assert!(backend().read(run(7).into(), Seq::START, 1).await.unwrap().is_empty());
 }
 
 #[tokio::test]
 async fn an_export_cut_anywhere_is_not_taken_for_whole() {
     let text = exported(true).await;
-    let home = home();
+    let backend = backend();
     let whole = text.trim_end().len();
     for kept in 0..whole {
-        let error = import(&home, &text[..text.floor_char_boundary(kept)]).await.expect_err("it is cut");
+        let error = import(&backend, &text[..text.floor_char_boundary(kept)]).await.expect_err("it is cut");
         let lines = text[..kept].lines().count();
         let is_named = error.starts_with("the file is cut: it ends after entry ")
             || (lines <= 1 && error == "there is no run in it");
         assert!(is_named, "{kept} bytes: {error}");
     }
-    assert!(home.actors(run(1)).await.unwrap().is_empty());
+    assert!(backend.actors(run(1)).await.unwrap().is_empty());
     assert_eq!(
-        import(&home, &text[..whole]).await,
+        import(&backend, &text[..whole]).await,
         Ok(ImportChange::New),
         "all but the end of the last line"
     );
@@ -167,32 +167,32 @@ async fn an_export_cut_anywhere_is_not_taken_for_whole() {
 #[tokio::test]
 async fn an_export_with_a_changed_byte_is_refused_and_the_line_named_where_it_is_an_entrys() {
     let text = exported(true).await;
-    let home = home();
+    let backend = backend();
     let mut named = 0;
     let positions = (0..text.len()).step_by(if crate::damage::is_long() { 1 } else { 7 });
     let tried = positions.clone().count();
     for position in positions {
         let mut bytes = text.clone().into_bytes();
         bytes[position] ^= 1 << (position % 7);
-        let error = import_run(&home, &mut bytes.as_slice()).await.expect_err("it is changed");
+        let error = import_run(&backend, &mut bytes.as_slice()).await.expect_err("it is changed");
         named += usize::from(matches!(error, TransferError::Line { .. }));
     }
     assert!(named * 2 > tried, "{named} of {tried}");
-    assert!(home.actors(run(1)).await.unwrap().is_empty());
+    assert!(backend.actors(run(1)).await.unwrap().is_empty());
 }
 
 #[tokio::test]
 async fn what_there_is_in_a_cut_export_is_taken_in_where_that_is_asked_for() {
     let text = exported(true).await;
-    let home = home();
+    let backend = backend();
     let kept = text.find("\"type\":\"assistant_message\"").unwrap();
-    let salvaged = import_incomplete(&home, &mut &text.as_bytes()[..kept]).await.unwrap();
+    let salvaged = import_incomplete(&backend, &mut &text.as_bytes()[..kept]).await.unwrap();
     assert_eq!(salvaged.runs.len(), 1);
     assert!(salvaged.lost[0].starts_with("the file is cut: it ends after entry "), "{:?}", salvaged.lost);
-    let there = home.read(SessionId::root(run(1)).into(), Seq::START, 100).await.unwrap();
+    let there = backend.read(SessionId::root(run(1)).into(), Seq::START, 100).await.unwrap();
     assert!(!there.is_empty() && there.len() < text.lines().count());
     // A missing line in the middle ends its log; the other logs are complete.
-    let other = self::home();
+    let other = self::backend();
     let lines = text.lines().collect::<Vec<_>>();
     let session = lines.iter().position(|line| line.contains("assistant_message")).unwrap();
     let without = lines.iter().enumerate().filter(|(number, _)| *number != session);

@@ -21,7 +21,7 @@ pub(crate) enum Manner {
     /// With this status first, then correctly.
     StatusOnce(u16),
     /// With success and bytes that aren't a message.
-    Nonsense,
+    Malformed,
     /// With success and a page.
     Page,
     /// Never.
@@ -101,7 +101,7 @@ fn serve(mut stream: TcpStream, manner: Manner, keep: &Mutex<Vec<Got>>) {
         Manner::StatusOnce(status) if earlier == 0 => (format!("{status} No"), b"secret words"),
         Manner::StatusOnce(_) => (ok.to_owned(), b""),
         Manner::Status(status) => (format!("{status} No"), b"secret words"),
-        Manner::Nonsense => (ok.to_owned(), b"\xff\xff\xff\xff"),
+        Manner::Malformed => (ok.to_owned(), b"\xff\xff\xff\xff"),
         Manner::Page => ("200 OK\r\ncontent-type: text/html; charset=utf-8".to_owned(), b"<html>"),
         Manner::Redirects => ("307 There\r\nlocation: http://elsewhere.invalid/".to_owned(), b""),
         Manner::Stalls => {

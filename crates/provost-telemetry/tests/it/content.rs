@@ -49,9 +49,10 @@ fn nothing_that_was_said_is_sent_unless_asked_for() {
 }
 
 #[test]
-fn summaries_and_last_words_are_sent_where_asked_for_and_only_there() {
+fn summaries_and_final_summary_are_sent_where_asked_for_and_only_there() {
     let call = Some(aside(4, "roofer-1"));
-    let said = || WrappedUp { text: "half is mended".to_owned(), call: call.clone(), problem: None };
+    let said =
+        || FinalSummaryFinished { text: "half is mended".to_owned(), call: call.clone(), problem: None };
     let (_, closed) = sent(long_run(said()), |_| {});
     for word in ["roofs and tiles", "cellars", "half is mended", "slippery"] {
         assert!(!closed.contains(word), "{word}");
@@ -69,7 +70,7 @@ fn summaries_and_last_words_are_sent_where_asked_for_and_only_there() {
         . gen_ai.output.messages=[{"parts":[{"content":"half is mended","type":"text"}],"role":"assistant"}]
     "#]].assert_eq(&lines.map(|line| format!("{}\n", line.trim_start())).collect::<String>());
     let problem = Some("no connection".to_owned());
-    let failed = WrappedUp { text: String::new(), call, problem };
+    let failed = FinalSummaryFinished { text: String::new(), call, problem };
     let (_, open) = sent(long_run(failed.clone()), |options| options.content = Content::On);
     let (_, closed) = sent(long_run(failed), |_| {});
     assert!(open.contains("no connection") && !closed.contains("no connection"));

@@ -268,7 +268,7 @@ pub(crate) fn aside(call: u32, model: &str) -> AsideCall {
 }
 
 /// A run with a summary that is used, one that isn't, and a suspension at a limit with this final summary.
-pub(crate) fn long_run(wrapped: WrappedUp) -> Vec<Record> {
+pub(crate) fn long_run(wrapped: FinalSummaryFinished) -> Vec<Record> {
     let mut log = Log::default();
     begin(&mut log);
     let summed_up = Compacted {
@@ -298,7 +298,7 @@ pub(crate) fn long_run(wrapped: WrappedUp) -> Vec<Record> {
         .run(4_500, charged(3, turn, 2_500))
         .root(5_000, StopRequested { agent: None, outcome: outcome.clone(), for_child: false });
     if let Some(call) = &wrapped.call {
-        log.root(5_001, called_aside(4, Purpose::WrapUp)).run(5_500, charged(4, call.usage, 4_000));
+        log.root(5_001, called_aside(4, Purpose::FinalSummary)).run(5_500, charged(4, call.usage, 4_000));
     }
     log.root(5_500, wrapped).root(5_501, Paused { outcome: outcome.clone() }).run(5_501, Paused { outcome });
     log.take()

@@ -243,7 +243,7 @@ fn an_agent_is_below_the_one_that_asked_for_it() {
 }
 
 /// An agent that the second entry of the root's log starts.
-fn holder() -> (ChildSpawned, SessionStarted) {
+fn holder() -> (AgentSpawned, SessionStarted) {
     let goal = "hold the ladder".to_owned();
     let child = SessionId { run: run(), agent: 1 };
     let brief = Brief {
@@ -259,14 +259,14 @@ fn holder() -> (ChildSpawned, SessionStarted) {
         isolation: Isolation::Shared,
     };
     let call = Some(Seq(2));
-    let spawned = ChildSpawned {
+    let spawned = AgentSpawned {
         child,
         parent: Some(root()),
         call,
         depth: 1,
         brief,
         priority: Priority::High,
-        slot: SlotWish::Free,
+        slot: SlotAssignment::Free,
     };
     let started = SessionStarted {
         goal,
@@ -300,7 +300,7 @@ fn an_agent_s_span_is_below_the_call_that_asked_for_it_also_after_a_rest_and_in_
         .agent(1, 1_050, resumed(ResumeCause::SlotFree))
         .agent(1, 1_055, called(1, 1))
         .agent(1, 1_060, completed())
-        .run(1_061, ChildFinished { child, outcome: completed().outcome, restarts: 0 })
+        .run(1_061, AgentFinished { child, outcome: completed().outcome, restarts: 0 })
         .root(1_062, tool_finished("c1", "holder", ToolStatus::Ok))
         .root(1_070, resumed(ResumeCause::SlotFree))
         .root(1_100, completed())
@@ -335,27 +335,29 @@ fn an_agent_s_span_is_below_the_call_that_asked_for_it_also_after_a_rest_and_in_
 #[test]
 fn calls_beside_the_conversation_are_told_with_their_purpose_and_what_they_took() {
     let call = Some(aside(4, "roofer-1-20260101"));
-    let said = WrappedUp { text: "half of it is mended".to_owned(), call, problem: None };
+    let said = FinalSummaryFinished { text: "half of it is mended".to_owned(), call, problem: None };
     let collector = traced(long_run(said));
     expect_file!["long_run.txt"].assert_eq(&tree(&collector.spans()));
 }
 
 #[test]
-fn nothing_is_left_open_when_last_words_fail() {
+fn nothing_is_left_open_when_final_summary_fail() {
     let problem = Some("no connection to the provider: nobody is there".to_owned());
     for (model, call, error) in [("", true, "_OTHER"), ("roofer-1", true, "empty_answer"), ("", false, "")] {
         let call = call.then(|| aside(4, model));
         let calls = if call.is_some() { 4 } else { 3 };
         let spans =
-            traced(long_run(WrappedUp { text: String::new(), call, problem: problem.clone() })).spans();
+            traced(long_run(FinalSummaryFinished { text: String::new(), call, problem: problem.clone() }))
+                .spans();
         let chats = spans.iter().filter(|span| span.name == "chat roofer-1").collect::<Vec<_>>();
         assert_eq!(chats.len(), calls);
-        let last = chats.iter().find(|span| attribute(span, "provost.purpose").as_deref() == Some("wrap_up"));
+        let last =
+            chats.iter().find(|span| attribute(span, "provost.purpose").as_deref() == Some("final_summary"));
         assert_eq!(last.and_then(|span| attribute(span, "error.type")).unwrap_or_default(), error);
         let agent = spans.iter().find(|span| span.name == "invoke_agent root").expect("the agent");
         let mut events = agent.events.iter();
         let words =
-            events.find(|event| event.name == "provost.last_words").map(|event| event.attributes.len());
+            events.find(|event| event.name == "provost.final_summary").map(|event| event.attributes.len());
         // Without a budget for them there was no call, and the run's span has the limit that was reached.
         assert_eq!(words, (calls == 4).then_some(1));
         for span in &spans {
@@ -366,7 +368,9 @@ fn nothing_is_left_open_when_last_words_fail() {
 
 #[test]
 fn an_agent_and_its_run_took_what_their_calls_took() {
-    for records in [whole_run(), long_run(WrappedUp { text: String::new(), call: None, problem: None })] {
+    for records in
+        [whole_run(), long_run(FinalSummaryFinished { text: String::new(), call: None, problem: None })]
+    {
         let spans = traced(records).spans();
         for key in ["provost.cost_usd", "gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens"] {
             let of = |name: &str| {
@@ -382,7 +386,8 @@ fn an_agent_and_its_run_took_what_their_calls_took() {
 
 #[test]
 fn a_run_s_log_may_be_told_ahead_of_its_agent_s() {
-    let said = WrappedUp { text: "half".to_owned(), call: Some(aside(4, "roofer-1")), problem: None };
+    let said =
+        FinalSummaryFinished { text: "half".to_owned(), call: Some(aside(4, "roofer-1")), problem: None };
     for records in [whole_run(), long_run(said)] {
         let expected = tree(&traced(records.clone()).spans());
         let (of_run, of_agent) =

@@ -29,7 +29,7 @@ pub struct CastHeader {
 
 /// The format's fields; players know others besides.
 #[derive(Serialize, Deserialize)]
-struct Line {
+struct CastHeaderLine {
     version: u8,
     width: u16,
     height: u16,
@@ -54,7 +54,7 @@ impl CastHeader {
             .filter(|(_, value)| value.is_some())
             .map(|(name, value)| (name.to_owned(), value.clone()))
             .collect();
-        serde_json::to_string(&Line {
+        serde_json::to_string(&CastHeaderLine {
             version: VERSION,
             width: self.size.cols,
             height: self.size.rows,
@@ -66,7 +66,7 @@ impl CastHeader {
     }
 
     pub(super) fn from_line(line: &str) -> serde_json::Result<Self> {
-        let line: Line = serde_json::from_str(line)?;
+        let line: CastHeaderLine = serde_json::from_str(line)?;
         let mut env = line.env.unwrap_or_default();
         Ok(Self {
             size: WindowSize::new(line.height, line.width),

@@ -136,13 +136,13 @@ impl<R: BufRead> Iterator for CastReader<R> {
     }
 }
 
-struct Line {
+struct CastLine {
     text: String,
     /// Whether it ends with a line end.
     is_whole: bool,
 }
 
-fn read_line(input: &mut impl BufRead, line: u64) -> Result<Option<Line>, CastError> {
+fn read_line(input: &mut impl BufRead, line: u64) -> Result<Option<CastLine>, CastError> {
     let mut bytes = Vec::new();
     let read = input.take(LINE_BYTES_MAX).read_until(b'\n', &mut bytes);
     read.map_err(|source| CastError::Read { line, source })?;
@@ -155,7 +155,7 @@ fn read_line(input: &mut impl BufRead, line: u64) -> Result<Option<Line>, CastEr
     }
     // The cut may be within a character.
     let text = String::from_utf8_lossy(&bytes).into_owned();
-    Ok((!bytes.is_empty()).then_some(Line { text, is_whole }))
+    Ok((!bytes.is_empty()).then_some(CastLine { text, is_whole }))
 }
 
 /// A recording of version 1 is one JSON object, which may span many lines.

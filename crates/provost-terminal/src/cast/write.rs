@@ -6,7 +6,7 @@ use std::time::Duration;
 use provost_event::WindowSize;
 
 use super::header::CastHeader;
-use super::veil::{Released, Veil};
+use super::redacting::{RedactingBuffer, Released};
 use crate::Mask;
 
 /// How long text that may still become a secret is held.
@@ -41,7 +41,7 @@ pub enum Typed<'a> {
 pub struct CastWriter<W> {
     out: W,
     gathered: Vec<u8>,
-    veil: Veil,
+    veil: RedactingBuffer,
     partial: Vec<u8>,
     mask: Option<Mask>,
     now: Duration,
@@ -57,7 +57,7 @@ impl<W: io::Write> CastWriter<W> {
     pub fn new(out: W, header: &CastHeader, mask: Option<Mask>) -> io::Result<Self> {
         let mut line = header.to_line(mask.as_ref())?.into_bytes();
         line.push(b'\n');
-        let veil = Veil::new(mask.clone());
+        let veil = RedactingBuffer::new(mask.clone());
         let mut writer = Self {
             out,
             gathered: line,

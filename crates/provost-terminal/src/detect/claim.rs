@@ -8,15 +8,15 @@ use super::{Detector, evidence};
 
 /// The last claim.
 #[derive(Debug, Clone)]
-pub(super) struct Claim {
+pub(super) struct ActivityReport {
     pub(super) at: Duration,
-    pub(super) state: Claimed,
+    pub(super) state: ReportedActivity,
     /// `state=blocked kind=permission`
     pub(super) words: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Claimed {
+pub(super) enum ReportedActivity {
     Working,
     Blocked,
     Idle,
@@ -33,9 +33,9 @@ impl Detector {
         let words: Vec<String> = fields.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let words = format!("OSC 7501 {}", words.join(" "));
         let claimed = match state {
-            Some("working") => Claimed::Working,
-            Some("blocked") => Claimed::Blocked,
-            Some("idle" | "done") => Claimed::Idle,
+            Some("working") => ReportedActivity::Working,
+            Some("blocked") => ReportedActivity::Blocked,
+            Some("idle" | "done") => ReportedActivity::Idle,
             Some("error") => {
                 let why = evidence(EvidenceSource::Signal, words.clone());
                 return self.note(at, TerminalEvent::Error { line: words }, 70, why);
@@ -45,11 +45,11 @@ impl Detector {
                 return;
             }
         };
-        self.claim = Some(Claim { at, state: claimed, words });
+        self.claim = Some(ActivityReport { at, state: claimed, words });
     }
 
     /// The claim of this state since the last answer, if any.
-    pub(super) fn claim_of(&self, state: Claimed) -> Option<&Claim> {
+    pub(super) fn claim_of(&self, state: ReportedActivity) -> Option<&ActivityReport> {
         let since = self.answered.as_ref().map_or(Duration::ZERO, |answered| answered.at);
         self.claim.as_ref().filter(|claim| claim.state == state && claim.at >= since)
     }

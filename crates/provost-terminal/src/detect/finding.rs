@@ -109,7 +109,7 @@ pub(super) struct Candidate {
 }
 
 /// The last reported finding that still holds.
-pub(super) struct Standing {
+pub(super) struct ReportedState {
     pub(super) kind: Kind,
     pub(super) key: String,
     pub(super) words: String,
@@ -121,7 +121,7 @@ pub(super) struct Standing {
     pub(super) ask: Option<TerminalAsk>,
 }
 
-impl Standing {
+impl ReportedState {
     /// Whether it is the same question wrapped differently after a resize: found by the same rule, with the same
     /// first words, and with the same subject if both have one.
     pub(super) fn is_like(&self, finding: &Finding) -> bool {

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use provost_event::{AskOption, EvidenceSource, TerminalEvidence};
 
-use super::claim::Claimed;
+use super::claim::ReportedActivity;
 use super::finding::{Finding, Kind, Takes};
 use super::{Detector, Frame};
-use crate::kernel::Reading;
+use crate::kernel::KernelReading;
 use crate::profile::{Gate, Match, ProgramKind, Region, Rule, RuleEvent};
 
 /// How long a read of the terminal must last without other events to count by itself: with text at the cursor that
@@ -28,7 +28,7 @@ const SAMPLE_WAIT: Duration = Duration::from_millis(500);
 /// The rows above a composer that must not change.
 const TRANSCRIPT_ROWS: usize = 12;
 /// How long a claim of working overrides a composer that looks ready.
-const CLAIM_HOLDS: Duration = Duration::from_secs(10);
+const LEASE_HOLDS: Duration = Duration::from_secs(10);
 
 /// The result of reading a frame.
 pub(super) enum Read {
@@ -51,47 +51,50 @@ impl Detector {
     }
 
     /// The kernel reading since the last event. `None`: there is no sample yet.
-    fn reading(&self, at: Duration) -> Option<Reading> {
+    fn reading(&self, at: Duration) -> Option<KernelReading> {
         let active = self.clock.active();
         match self.kernel {
             Some((sampled, sample)) if sampled >= active => Some(sample.reading()),
             Some(_) if self.profile.kind == ProgramKind::Plain && at < active + SAMPLE_WAIT => None,
-            _ => Some(Reading::Unknown),
+            _ => Some(KernelReading::Unknown),
         }
     }
 
-    fn read_agent(&self, at: Duration, frame: &Frame, reading: Reading) -> Option<Finding> {
-        if reading == Reading::Secret {
+    fn read_agent(&self, at: Duration, frame: &Frame, reading: KernelReading) -> Option<Finding> {
+        if reading == KernelReading::Secret {
             return Some(self.secret(frame, None));
         }
         // In line mode an agent isn't at its screen: the screen shows what it has left.
         if !self.is_raw() {
             let asks = self.blocked(frame, reading, |rule| rule.region == Region::Cursor);
-            return asks.or_else(|| (reading == Reading::Blocked).then(|| self.kernel_wait(frame, NO_WORDS)));
+            return asks
+                .or_else(|| (reading == KernelReading::Blocked).then(|| self.kernel_wait(frame, NO_WORDS)));
         }
         self.blocked(frame, reading, |rule| !rule.is_inherited)
             .or_else(|| self.claims_blocked(frame))
-            .or_else(|| (reading == Reading::Blocked).then(|| self.kernel_wait(frame, NO_WORDS)))
+            .or_else(|| (reading == KernelReading::Blocked).then(|| self.kernel_wait(frame, NO_WORDS)))
             .or_else(|| self.rule(frame, reading, |rule| rule.event == RuleEvent::Working))
             .or_else(|| self.ready(at, frame, reading))
             .or_else(|| self.blocked(frame, reading, |rule| rule.is_inherited))
     }
 
-    fn read_plain(&self, frame: &Frame, reading: Reading) -> Option<Finding> {
+    fn read_plain(&self, frame: &Frame, reading: KernelReading) -> Option<Finding> {
         let rule = self.blocked(frame, reading, |_| true);
         match reading {
-            Reading::Secret => Some(self.secret(frame, rule)),
-            Reading::Blocked => Some(rule.unwrap_or_else(|| self.kernel_wait(frame, by_words(frame)))),
-            Reading::Keys => rule.or_else(|| self.claims_blocked(frame)).or_else(|| self.keys_wait(frame)),
-            Reading::Nothing => None,
+            KernelReading::Secret => Some(self.secret(frame, rule)),
+            KernelReading::Blocked => Some(rule.unwrap_or_else(|| self.kernel_wait(frame, by_words(frame)))),
+            KernelReading::Keys => {
+                rule.or_else(|| self.claims_blocked(frame)).or_else(|| self.keys_wait(frame))
+            }
+            KernelReading::Nothing => None,
             // A process that polls while the terminal is in line mode seldom waits for a person: only a prompt
             // that a program shows when it is idle counts.
-            Reading::Unknown
+            KernelReading::Unknown
                 if !self.is_raw() && rule.as_ref().is_some_and(|finding| finding.kind != Kind::Waiting) =>
             {
                 None
             }
-            Reading::Unknown => rule.map(|mut finding| {
+            KernelReading::Unknown => rule.map(|mut finding| {
                 finding.stable = finding.stable.max(NO_KERNEL);
                 finding.confidence = finding.confidence.saturating_sub(25);
                 finding
@@ -100,20 +103,30 @@ impl Detector {
     }
 
     /// The first rule of the profile that matches and needs a person.
-    fn blocked(&self, frame: &Frame, reading: Reading, is_wanted: impl Fn(&Rule) -> bool) -> Option<Finding> {
+    fn blocked(
+        &self,
+        frame: &Frame,
+        reading: KernelReading,
+        is_wanted: impl Fn(&Rule) -> bool,
+    ) -> Option<Finding> {
         self.rule(frame, reading, |rule| {
             !matches!(rule.event, RuleEvent::Working | RuleEvent::Idle | RuleEvent::Error) && is_wanted(rule)
         })
     }
 
-    fn rule(&self, frame: &Frame, reading: Reading, is_wanted: impl Fn(&Rule) -> bool) -> Option<Finding> {
+    fn rule(
+        &self,
+        frame: &Frame,
+        reading: KernelReading,
+        is_wanted: impl Fn(&Rule) -> bool,
+    ) -> Option<Finding> {
         let mut rules = self.profile.rules.iter().filter(|rule| is_wanted(rule));
         rules.find_map(|rule| {
             self.passes(rule, reading).then_some(())?;
             // A line editor shows its cursor; a hidden one belongs to a progress display.
             let is_hidden =
                 rule.region == Region::Cursor && !frame.is_cursor_shown && rule.event == RuleEvent::Waiting;
-            (!is_hidden || reading == Reading::Blocked).then_some(())?;
+            (!is_hidden || reading == KernelReading::Blocked).then_some(())?;
             let found = rule.find(frame)?;
             // A dialog that was left on the screen, with the cursor below it; a form whose cursor is in a field
             // above the one for a secret.
@@ -124,14 +137,14 @@ impl Detector {
         })
     }
 
-    fn passes(&self, rule: &Rule, reading: Reading) -> bool {
-        let reads = matches!(reading, Reading::Blocked | Reading::Secret);
-        let may_read = reads || matches!(reading, Reading::Keys | Reading::Unknown);
+    fn passes(&self, rule: &Rule, reading: KernelReading) -> bool {
+        let reads = matches!(reading, KernelReading::Blocked | KernelReading::Secret);
+        let may_read = reads || matches!(reading, KernelReading::Keys | KernelReading::Unknown);
         match rule.gate {
             Gate::None => !self.is_left_over(rule),
             Gate::Keys => may_read || self.profile.kind == ProgramKind::Agent,
             Gate::Read => reads,
-            Gate::Raw => (reads || reading == Reading::Keys || self.kernel.is_none()) && self.is_raw(),
+            Gate::Raw => (reads || reading == KernelReading::Keys || self.kernel.is_none()) && self.is_raw(),
             Gate::Drawn => may_read && self.is_raw(),
             Gate::Hidden => may_read && self.kernel.is_some_and(|(_, sample)| sample.echo == Some(false)),
         }
@@ -150,7 +163,7 @@ impl Detector {
 
     fn finding(&self, rule: &Rule, frame: &Frame, mut found: Match) -> Finding {
         // A program that reads a single key would take the return as an answer to its next question.
-        if self.is_raw() && self.reading.1 == Some(Reading::Blocked) && rule.region == Region::Cursor {
+        if self.is_raw() && self.reading.1 == Some(KernelReading::Blocked) && rule.region == Region::Cursor {
             found.options.iter_mut().for_each(bare_key);
         }
         let kind = Kind::of(rule.event);
@@ -215,7 +228,7 @@ impl Detector {
     fn keys_wait(&self, frame: &Frame) -> Option<Finding> {
         let is_relayed =
             frame.last_rows(1).any(|row| self.profile.relays.iter().any(|bar| bar.is_match(frame.row(row))));
-        if self.claim_of(Claimed::Working).is_some() {
+        if self.claim_of(ReportedActivity::Working).is_some() {
             return None;
         }
         if frame.is_alternate && !is_relayed {
@@ -246,9 +259,9 @@ impl Detector {
 
     /// The program claims to be blocked, and the screen doesn't contradict.
     fn claims_blocked(&self, frame: &Frame) -> Option<Finding> {
-        let claim = self.claim_of(Claimed::Blocked)?;
+        let claim = self.claim_of(ReportedActivity::Blocked)?;
         let is_contradicted =
-            self.rule(frame, Reading::Unknown, |rule| rule.event == RuleEvent::Idle).is_some();
+            self.rule(frame, KernelReading::Unknown, |rule| rule.event == RuleEvent::Idle).is_some();
         let question = frame.last_rows(1).next().map(|row| frame.row(row).to_owned()).unwrap_or_default();
         (!is_contradicted && !frame.is_blank()).then(|| Finding {
             stable: NO_WORDS,
@@ -261,13 +274,13 @@ impl Detector {
     }
 
     /// The composer is ready, unless the program claims to work.
-    fn ready(&self, at: Duration, frame: &Frame, reading: Reading) -> Option<Finding> {
+    fn ready(&self, at: Duration, frame: &Frame, reading: KernelReading) -> Option<Finding> {
         if self.holds_prompt(frame) {
             return None;
         }
         let mut finding = self.rule(frame, reading, |rule| rule.event == RuleEvent::Idle)?;
-        if let Some(claim) = self.claim_of(Claimed::Working)
-            && at < claim.at + CLAIM_HOLDS
+        if let Some(claim) = self.claim_of(ReportedActivity::Working)
+            && at < claim.at + LEASE_HOLDS
         {
             let evidence =
                 vec![TerminalEvidence { source: EvidenceSource::Signal, what: claim.words.clone() }];
@@ -277,7 +290,7 @@ impl Detector {
                 ..Finding::plain(Kind::Working, String::new())
             });
         }
-        if let Some(claim) = self.claim_of(Claimed::Idle) {
+        if let Some(claim) = self.claim_of(ReportedActivity::Idle) {
             finding.stable = self.settle();
             finding.confidence = finding.confidence.saturating_add(8).min(97);
             finding
@@ -291,7 +304,7 @@ impl Detector {
     /// says otherwise.
     fn takes(&self, rule: &Rule, kind: Kind) -> Takes {
         let is_key = rule.id.contains("pager") || rule.id.contains("any-key");
-        let reads_keys = self.is_raw() && self.reading.1 == Some(Reading::Blocked);
+        let reads_keys = self.is_raw() && self.reading.1 == Some(KernelReading::Blocked);
         match (kind, rule.region) {
             (Kind::Idle, _) => Takes::Lines,
             (_, Region::Cursor) if is_key || reads_keys => Takes::EveryKey,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use provost_event::{EvidenceSource, OptionMeaning, TerminalState};
 
-use super::finding::{Answered, Kind, Standing, Takes};
+use super::finding::{Answered, Kind, ReportedState, Takes};
 use super::{Detector, evidence};
 use crate::profile::bare;
 
@@ -101,7 +101,7 @@ impl Detector {
     }
 
     /// Whether the input refuses the question, or interrupts.
-    fn stops(&self, standing: Option<&Standing>, bytes: &[u8]) -> bool {
+    fn stops(&self, standing: Option<&ReportedState>, bytes: &[u8]) -> bool {
         let keys = &self.profile.keys;
         let refusal = standing.and_then(|standing| standing.ask.as_ref());
         let refusal =

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use provost_event::{CompletionScope, EvidenceSource, TerminalAsk, TerminalEvent, TerminalState};
 
-use super::claim::Claimed;
-use super::finding::{Candidate, Finding, Kind, Standing, Takes};
+use super::claim::ReportedActivity;
+use super::finding::{Candidate, Finding, Kind, ReportedState, Takes};
 use super::read::Read;
 use super::{Detector, Frame, evidence};
-use crate::kernel::Reading;
+use crate::kernel::KernelReading;
 use crate::profile::{ProgramKind, Region};
 
 /// A question that stays on the screen after its answer counts as repeated only after this long: an agent takes a
@@ -79,7 +79,7 @@ impl Detector {
 
     /// How long a finding has to last.
     fn must_stand(&self, finding: &Finding) -> Duration {
-        let is_said = self.claim_of(Claimed::Idle).is_some();
+        let is_said = self.claim_of(ReportedActivity::Idle).is_some();
         if finding.kind != Kind::Idle || finding.is_prompt || is_said || self.turn.worked {
             return finding.stable;
         }
@@ -101,7 +101,9 @@ impl Detector {
         match (finding.kind, self.profile.kind) {
             (Kind::Working, _) => Duration::ZERO,
             (Kind::Idle, _) if finding.is_prompt => Duration::ZERO,
-            (Kind::Idle, _) if self.turn.worked || self.claim_of(Claimed::Idle).is_some() => Duration::ZERO,
+            (Kind::Idle, _) if self.turn.worked || self.claim_of(ReportedActivity::Idle).is_some() => {
+                Duration::ZERO
+            }
             // The prompt's echo and more text: the turn has begun, though no rule shows that.
             (Kind::Idle, _) if self.turn.growths >= TURN_GROWTHS => Duration::ZERO,
             (Kind::Idle, _) if self.turn.submitted && !self.turn.is_stopped && !self.turn.is_command => {
@@ -132,7 +134,7 @@ impl Detector {
     /// Whether letters follow the prompt's text: the prompt is the same, whatever the line looks like now.
     fn is_being_typed(&self, frame: &Frame) -> bool {
         let Some(standing) = &self.standing else { return false };
-        let reads = self.kernel.is_none_or(|(_, sample)| sample.reading() != Reading::Nothing);
+        let reads = self.kernel.is_none_or(|(_, sample)| sample.reading() != KernelReading::Nothing);
         let is_longer =
             standing.words.len() < frame.line.len() && frame.line.starts_with(standing.words.as_str());
         standing.is_typed_at
@@ -212,7 +214,7 @@ impl Detector {
     }
 
     fn stand(&mut self, finding: &Finding, ask: Option<TerminalAsk>) {
-        self.standing = Some(Standing {
+        self.standing = Some(ReportedState {
             kind: finding.kind,
             key: finding.key.clone(),
             words: finding.words.clone(),
@@ -293,6 +295,6 @@ impl Detector {
 
     fn kernel_says_busy(&self) -> bool {
         let is_plain = self.profile.kind == ProgramKind::Plain;
-        is_plain && self.kernel.is_some_and(|(_, sample)| sample.reading() == Reading::Nothing)
+        is_plain && self.kernel.is_some_and(|(_, sample)| sample.reading() == KernelReading::Nothing)
     }
 }

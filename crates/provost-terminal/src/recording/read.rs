@@ -9,7 +9,7 @@ use provost_event::{Exit, WindowSize};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::{Recording, RecordingError, Step};
+use super::{Recording, RecordingError, RecordingStep};
 use crate::{KernelSample, Label, is_shell};
 
 const RAW: &str = ".raw.jsonl";
@@ -76,7 +76,8 @@ impl Recording {
         let about: About =
             if with(&base, ABOUT).exists() { whole(&with(&base, ABOUT))? } else { About::default() };
         let steps = raw.iter().enumerate().map(|(index, line)| step(&base, index, line));
-        let steps: Vec<(Duration, Step)> = steps.filter_map(Result::transpose).collect::<Result<_, _>>()?;
+        let steps: Vec<(Duration, RecordingStep)> =
+            steps.filter_map(Result::transpose).collect::<Result<_, _>>()?;
         let ended = about.t_exit.map(seconds).or_else(|| steps.last().map(|(at, _)| *at)).unwrap_or_default();
         let default = WindowSize::default();
         Ok(Self {
@@ -142,14 +143,18 @@ fn malformed(path: &Path, line: usize, message: &str) -> RecordingError {
     RecordingError::Malformed { path: path.to_owned(), line, message: message.to_owned() }
 }
 
-fn step(base: &Path, index: usize, line: &RawLine) -> Result<Option<(Duration, Step)>, RecordingError> {
+fn step(
+    base: &Path,
+    index: usize,
+    line: &RawLine,
+) -> Result<Option<(Duration, RecordingStep)>, RecordingError> {
     let wrong = |message: String| malformed(&with(base, RAW), index + 1, &message);
     let bytes = STANDARD.decode(&line.b64).map_err(|error| wrong(error.to_string()))?;
     let step = match line.d.as_str() {
-        "o" => Step::Output(bytes),
+        "o" => RecordingStep::Output(bytes),
         "i" if line.src.as_deref() == Some("term") => return Ok(None),
-        "i" => Step::Input(bytes),
-        "r" => Step::Resize(size(&bytes).ok_or_else(|| wrong("a size is COLSxROWS".to_owned()))?),
+        "i" => RecordingStep::Input(bytes),
+        "r" => RecordingStep::Resize(size(&bytes).ok_or_else(|| wrong("a size is COLSxROWS".to_owned()))?),
         _ => return Ok(None),
     };
     Ok(Some((seconds(line.t), step)))

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Recording, Step};
+use super::{Recording, RecordingStep};
 use crate::{Detected, Detector, KernelSample, Profile, Reports};
 
 /// How a recording is replayed.
@@ -22,9 +22,9 @@ pub fn replay(recording: &Recording, profile: Arc<Profile>, options: ReplayOptio
     for (at, step) in recording.steps.iter().filter(|(at, _)| *at <= ended) {
         player.pass(*at);
         match step {
-            Step::Output(bytes) => player.detector.output(*at, bytes),
-            Step::Input(bytes) => player.detector.input(*at, bytes),
-            Step::Resize(size) => player.detector.resize(*at, *size),
+            RecordingStep::Output(bytes) => player.detector.output(*at, bytes),
+            RecordingStep::Input(bytes) => player.detector.input(*at, bytes),
+            RecordingStep::Resize(size) => player.detector.resize(*at, *size),
         }
     }
     player.pass(ended);

@@ -8,7 +8,7 @@ use unicode_width::UnicodeWidthChar as _;
 use super::charset::drawn;
 use super::csi::Csi;
 use super::flood::without_what_scrolls_off;
-use super::heard::Heard;
+use super::heard::SignalQueue;
 use super::modes::{Grid, Kept};
 use super::scan::{BACKSPACE, Piece, Terminator};
 use super::state::cursor_style;
@@ -24,7 +24,7 @@ const TAB_COLS: u16 = 8;
 const WIDENER: char = '\u{fe0f}';
 
 pub(crate) struct Emulator {
-    pub(crate) parser: vt100::Parser<Heard>,
+    pub(crate) parser: vt100::Parser<SignalQueue>,
     pub(crate) kept: Kept,
     pub(crate) title: String,
     titles: Vec<String>,
@@ -38,7 +38,7 @@ impl Emulator {
     pub(crate) fn new(size: WindowSize) -> Self {
         let (rows, cols) = super::cells(size);
         Self {
-            parser: vt100::Parser::new_with_callbacks(rows, cols, 0, Heard::default()),
+            parser: vt100::Parser::new_with_callbacks(rows, cols, 0, SignalQueue::default()),
             kept: Kept::default(),
             title: String::new(),
             titles: Vec::new(),

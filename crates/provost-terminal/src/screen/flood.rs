@@ -11,14 +11,14 @@ const ESCAPE: u8 = 0x1b;
 
 /// The part of a piece to paint: colours, then text.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Rest<'a> {
+pub(super) struct ScrolledRest<'a> {
     pub(super) colours: Vec<u8>,
     pub(super) text: &'a [u8],
 }
 
 /// Leaves out what scrolls off a screen of `rows` rows that scrolls as a whole; `None` if that is little, or if
 /// the piece has anything but lines of text and their colours.
-pub(super) fn without_what_scrolls_off(piece: &[u8], rows: u16) -> Option<Rest<'_>> {
+pub(super) fn without_what_scrolls_off(piece: &[u8], rows: u16) -> Option<ScrolledRest<'_>> {
     if piece.len() < PIECE_BYTES_MIN {
         return None;
     }
@@ -28,7 +28,7 @@ pub(super) fn without_what_scrolls_off(piece: &[u8], rows: u16) -> Option<Rest<'
     if before.len() < piece.len() / 4 || colours_of(text).is_none() {
         return None;
     }
-    Some(Rest { colours: colours_of(before)?, text })
+    Some(ScrolledRest { colours: colours_of(before)?, text })
 }
 
 /// Where the last `lines` lines begin: after a return and a line feed.

@@ -9,11 +9,11 @@ const SIGNALS_MAX: usize = 256;
 
 /// Reports in order, including those of the library.
 #[derive(Debug, Default)]
-pub(crate) struct Heard {
+pub(crate) struct SignalQueue {
     signals: VecDeque<Signal>,
 }
 
-impl Heard {
+impl SignalQueue {
     /// Adjacent bells count as one.
     pub(crate) fn push(&mut self, signal: Signal) {
         if signal == Signal::Bell && self.signals.back() == Some(&Signal::Bell) {
@@ -30,7 +30,7 @@ impl Heard {
     }
 }
 
-impl vt100::Callbacks for Heard {
+impl vt100::Callbacks for SignalQueue {
     fn audible_bell(&mut self, _: &mut vt100::Screen) {
         self.push(Signal::Bell);
     }

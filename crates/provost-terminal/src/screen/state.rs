@@ -5,7 +5,7 @@ use provost_event::WindowSize;
 use super::csi::Csi;
 use super::emulator::Emulator;
 use super::modes::{Modes, Mouse};
-use crate::query::{Asked, Dec, answer_csi};
+use crate::query::{Dec, QueryState, answer_csi};
 
 impl Emulator {
     /// Replies to a query; passes any other sequence to the library.
@@ -14,7 +14,7 @@ impl Emulator {
         let (row, col) = self.screen().cursor_position();
         let grid = self.kept.grid(self.is_alternate());
         let top = grid.region.filter(|_| grid.origin).map_or(0, |region| region.0);
-        let asked = Asked {
+        let asked = QueryState {
             size: WindowSize::new(rows, cols),
             cursor: (row.saturating_sub(top) + 1, (col + 1).min(cols)),
             keyboard_flags: self.kept.keyboard_flags(self.is_alternate()),

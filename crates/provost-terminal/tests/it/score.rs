@@ -6,7 +6,8 @@ use std::time::Duration;
 use expect_test::expect;
 use provost_event::{Exit, WindowSize};
 use provost_terminal::{
-    EventKind, KernelSample, Label, Prediction, Profile, Recording, ReplayOptions, Score, Step, replay,
+    EventKind, KernelSample, Label, Prediction, Profile, Recording, RecordingStep, ReplayOptions, Score,
+    replay,
 };
 
 fn label(kind: EventKind, t: f64, t_end: f64) -> Label {
@@ -76,9 +77,16 @@ fn a_recording_is_read_with_what_is_there() {
     std::fs::write(&path, raw).expect("written");
     let bare = Recording::read(&path).expect("read");
     assert_eq!((bare.name.as_str(), bare.argv.len(), bare.size), ("tape", 0, WindowSize::default()));
-    let steps: Vec<Step> = bare.steps.iter().map(|(_, step)| step.clone()).collect();
+    let steps: Vec<RecordingStep> = bare.steps.iter().map(|(_, step)| step.clone()).collect();
     let size = WindowSize::new(36, 100);
-    assert_eq!(steps, [Step::Output(b"hi".to_vec()), Step::Input(b"x".to_vec()), Step::Resize(size)]);
+    assert_eq!(
+        steps,
+        [
+            RecordingStep::Output(b"hi".to_vec()),
+            RecordingStep::Input(b"x".to_vec()),
+            RecordingStep::Resize(size)
+        ]
+    );
     assert!(bare.labels.is_none() && bare.samples.is_empty());
 
     let about = r#"{"argv": ["rm", "-i"], "rows": 20, "cols": 70, "t_exit": 2.5, "exit_status": -9, "other": [1],
@@ -113,7 +121,10 @@ fn steps_that_were_written_in_another_order_than_they_happened_are_played_to_the
         name: "tape".to_owned(),
         argv: Vec::new(),
         size: WindowSize::default(),
-        steps: vec![(at(1005), Step::Input(b"x".to_vec())), (at(900), Step::Output(b"$ ".to_vec()))],
+        steps: vec![
+            (at(1005), RecordingStep::Input(b"x".to_vec())),
+            (at(900), RecordingStep::Output(b"$ ".to_vec())),
+        ],
         samples: vec![(at(10), raw)],
         exit: (at(5000), Exit::Code(0)),
         labels: None,

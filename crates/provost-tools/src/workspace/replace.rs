@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use cap_std::fs::{Dir, OpenOptions, Permissions};
 
-use super::{Place, Workspace};
+use super::{Workspace, WorkspacePath};
 use crate::failure::Failure;
 use crate::job::Job;
 
@@ -26,7 +26,12 @@ pub(crate) enum Replaced {
 impl Workspace {
     /// Writes `content` to `place`, and makes missing parent folders. Until all of it is on disk, the old content
     /// stays. Owner and extended attributes of an old file aren't kept.
-    pub(crate) fn replace(&self, place: &Place, content: &[u8], job: &Job) -> Result<Replaced, Failure> {
+    pub(crate) fn replace(
+        &self,
+        place: &WorkspacePath,
+        content: &[u8],
+        job: &Job,
+    ) -> Result<Replaced, Failure> {
         let Some(name) = place.relative.file_name() else {
             return Err(Failure::IsFolder { path: place.asked.clone(), hint: "" });
         };
@@ -51,7 +56,7 @@ impl Workspace {
     }
 
     /// The folder of `place`, made if it is missing.
-    fn folder_of(&self, place: &Place) -> Result<Dir, Failure> {
+    fn folder_of(&self, place: &WorkspacePath) -> Result<Dir, Failure> {
         let parent = place.relative.parent().filter(|parent| !parent.as_os_str().is_empty());
         let path = parent.unwrap_or(Path::new("."));
         let failed = |error| Failure::io("make the folder of", &place.asked, error);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use expect_test::Expect;
 use provost_event::{ActorKey, BlobId, EffectId, Json, RunId, Seq, SessionId};
-use provost_harness::{Blobs, HomeError, SessionLog, ToolContext, ToolOutput};
+use provost_harness::{BackendError, Blobs, SessionLog, ToolContext, ToolOutput};
 use provost_tools::builtin;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -19,11 +19,11 @@ pub(crate) struct Kept(pub(crate) BTreeMap<BlobId, Vec<u8>>);
 
 #[async_trait]
 impl Blobs for Kept {
-    async fn put_blob(&self, _: Vec<u8>) -> Result<BlobId, HomeError> {
+    async fn put_blob(&self, _: Vec<u8>) -> Result<BlobId, BackendError> {
         unreachable!("tools only read")
     }
 
-    async fn get_blob(&self, id: &BlobId) -> Result<Option<Vec<u8>>, HomeError> {
+    async fn get_blob(&self, id: &BlobId) -> Result<Option<Vec<u8>>, BackendError> {
         Ok(self.0.get(id).cloned())
     }
 }
@@ -109,8 +109,8 @@ impl Fixture {
 }
 
 pub(crate) async fn call_in(context: &ToolContext, tool: &str, input: serde_json::Value) -> ToolOutput {
-    let toolbox = builtin();
-    toolbox.get(tool).unwrap().call(&Json::of(&input).unwrap(), context).await
+    let tool_registry = builtin();
+    tool_registry.get(tool).unwrap().call(&Json::of(&input).unwrap(), context).await
 }
 
 #[cfg(unix)]

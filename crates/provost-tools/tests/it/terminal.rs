@@ -11,13 +11,13 @@ use tokio_util::sync::CancellationToken;
 use crate::fixture::Fixture;
 
 /// A tool, and the session that calls it.
-struct Desk {
+struct TerminalFixture {
     fixture: Fixture,
     tool: Terminal,
     context: ToolContext,
 }
 
-impl Desk {
+impl TerminalFixture {
     fn new() -> Self {
         let fixture = Fixture::new();
         let context = fixture.context();
@@ -62,7 +62,7 @@ impl Desk {
 
 #[tokio::test]
 async fn an_interpreter_is_started_used_over_several_calls_and_ends() {
-    let desk = Desk::new();
+    let desk = TerminalFixture::new();
     let started = desk.ok(json!({"action": "start", "command": "python3 -q", "rows": 12, "cols": 60})).await;
     assert!(started.starts_with("[`python3 -q`: waiting for input") && started.ends_with(">>>"), "{started}");
     let sum = desk.ok(json!({"action": "send", "text": "x = 20 + 22"})).await;
@@ -84,7 +84,7 @@ async fn an_interpreter_is_started_used_over_several_calls_and_ends() {
 
 #[tokio::test]
 async fn a_question_is_told_and_answered() {
-    let desk = Desk::new();
+    let desk = TerminalFixture::new();
     let script = "read -p 'Delete everything? [y/N] ' answer; echo; echo \"you said $answer\"; read -r more";
     let asked = desk.ok(json!({"action": "start", "command": script})).await;
     assert!(
@@ -97,7 +97,7 @@ async fn a_question_is_told_and_answered() {
 
 #[tokio::test]
 async fn nothing_is_typed_into_a_prompt_for_a_password() {
-    let desk = Desk::new();
+    let desk = TerminalFixture::new();
     let script = "read -rs -p 'Password: ' secret; echo; echo \"got ${#secret} letters\"; read -r more";
     let asked = desk.ok(json!({"action": "start", "command": script})).await;
     assert!(asked.contains("asks for a password"), "{asked}");
@@ -119,7 +119,7 @@ async fn nothing_is_typed_into_a_prompt_for_a_password() {
 
 #[tokio::test]
 async fn keys_reach_a_full_screen_program_as_its_keyboard_sends_them() {
-    let desk = Desk::new();
+    let desk = TerminalFixture::new();
     let script = "printf '\\033[?1h'; stty raw -echo; touch ready; dd bs=1 count=11 2>/dev/null | od -An -c; stty sane; read -r more";
     desk.ok(json!({"action": "start", "command": script})).await;
     let keys = json!(["Up", "Enter", "Ctrl-X", "Alt-b", "PageDown", "q"]);
@@ -131,7 +131,7 @@ async fn keys_reach_a_full_screen_program_as_its_keyboard_sends_them() {
 
 #[tokio::test]
 async fn a_program_that_is_busy_is_waited_for_no_longer_than_was_said() {
-    let desk = Desk::new();
+    let desk = TerminalFixture::new();
     let began = std::time::Instant::now();
     desk.ok(json!({"action": "start", "command": "while :; do echo x; done >/dev/null", "wait_ms": 200}))
         .await;
@@ -142,7 +142,7 @@ async fn a_program_that_is_busy_is_waited_for_no_longer_than_was_said() {
 
 #[tokio::test]
 async fn there_are_at_most_four_and_each_has_its_name() {
-    let desk = Desk::new();
+    let desk = TerminalFixture::new();
     for id in ["a", "b", "c", "d"] {
         desk.ok(json!({"action": "start", "command": "cat", "id": id, "wait_ms": 0})).await;
     }
@@ -159,7 +159,7 @@ async fn there_are_at_most_four_and_each_has_its_name() {
 
 #[tokio::test]
 async fn they_end_with_their_session_and_no_other_session_reaches_them() {
-    let desk = Desk::new();
+    let desk = TerminalFixture::new();
     let command = "setsid sleep 1000 & cat";
     desk.ok(json!({"action": "start", "command": command, "wait_ms": 0})).await;
     let mut other = desk.fixture.context();
@@ -176,7 +176,7 @@ async fn they_end_with_their_session_and_no_other_session_reaches_them() {
 
 #[tokio::test]
 async fn a_cancelled_start_leaves_nothing() {
-    let mut desk = Desk::new();
+    let mut desk = TerminalFixture::new();
     let cancel = CancellationToken::new();
     desk.context.cancel = cancel.clone();
     let input = json!({"action": "start", "command": "touch ready; while :; do :; done", "wait_ms": 60_000});
@@ -193,7 +193,7 @@ async fn a_cancelled_start_leaves_nothing() {
 
 #[tokio::test]
 async fn it_starts_in_the_workspace_or_below_with_the_environment_that_shells_get() {
-    let desk = Desk::new();
+    let desk = TerminalFixture::new();
     std::fs::create_dir(desk.fixture.path("sub")).unwrap();
     let script = "basename \"$PWD\"; echo \"$TERM [$SECRET_FOR_TESTS]\"; stty size";
     let shown =

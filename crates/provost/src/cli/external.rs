@@ -127,7 +127,7 @@ pub(crate) struct AttachArgs {
     pub(crate) read_only: bool,
 }
 
-const ATTACH_HELP: &str = "Ctrl-\\ detaches (exec.detach_key), and the program goes on. While somebody is attached who \
+const ATTACH_HELP: &str = "Ctrl-\\ detaches (exec.detach_key), and the program goes on. While a person is attached who \
 may type, Provost answers none of the program's questions by itself.";
 
 #[derive(Debug, Args)]

@@ -11,18 +11,18 @@ use std::time::Duration;
 use anyhow::Context as _;
 use async_trait::async_trait;
 use futures::StreamExt as _;
-use provost_engine::{AgentStanding, Effect, Event, RunEvent, RunState, SessionEvent};
+use provost_engine::{AgentState, Effect, Event, RunEvent, RunState, SessionEvent};
 use provost_event::{EffectId, Ended, Entry, Outcome, Paused, RunId, Seq, SessionId, WorktreeLeft};
-use provost_harness::{Executor, Home as _, HomeError, RunQuery, RunStatus, read_actor};
-use provost_store::LocalHome;
+use provost_harness::{Backend as _, BackendError, Executor, RunQuery, RunStatus, read_actor};
+use provost_store::EmbeddedBackend;
 use tokio_util::sync::CancellationToken;
 
-use self::agent::{Desk, Wish};
+use self::agent::{AgentCommand, AgentControl};
 pub(super) use self::clear::clear_goal;
 use self::say::Passed;
-pub(crate) use self::say::Said;
+pub(crate) use self::say::SentMessage;
 use super::target::{Target, agent_of, those_there};
-use super::{home, print, resume};
+use super::{backend, print, resume};
 use crate::cli::{ActArgs, ReprioritizeArgs, ResumeArgs, SayArgs};
 use crate::drive::run_state;
 use crate::exit::{Exit, Refusal};
@@ -34,26 +34,26 @@ const WAIT_MAX: Duration = Duration::from_secs(10);
 const TEXT_WIDTH: usize = 100;
 
 pub(super) async fn pause(args: ActArgs) -> anyhow::Result<Exit> {
-    let Found { home, run, status, agent } = found(&args.run).await?;
+    let Found { backend, run, status, agent } = found(&args.run).await?;
     let by = somebody("provost pause");
     if let Some(agent) = agent {
-        return Desk { home, run, status, agent }.act(Wish::Pause, by).await;
+        return AgentControl { backend, run, status, agent }.act(AgentCommand::Pause, by).await;
     }
-    if let RunStatus::Rests(outcome) = &status {
-        print(&safe(&format!("run {run} rests already: {outcome}\n")))?;
+    if let RunStatus::Stopped(outcome) = &status {
+        print(&safe(&format!("run {run} is suspended already: {outcome}\n")))?;
         return Ok(Exit::Done);
     }
-    let outcome = Stop { home, run, status }.post(RunEvent::Pause { agent: None, by }).await?;
+    let outcome = Stop { backend, run, status }.post(RunEvent::Pause { agent: None, by }).await?;
     say_what_came(run, outcome)
 }
 
 pub(super) async fn cancel(args: ActArgs) -> anyhow::Result<Exit> {
-    let Found { home, run, status, agent } = found(&args.run).await?;
+    let Found { backend, run, status, agent } = found(&args.run).await?;
     let by = somebody("provost cancel");
     if let Some(agent) = agent {
-        return Desk { home, run, status, agent }.act(Wish::Cancel, by).await;
+        return AgentControl { backend, run, status, agent }.act(AgentCommand::Cancel, by).await;
     }
-    let outcome = Stop { home, run, status }.post(RunEvent::Cancel { agent: None, by }).await?;
+    let outcome = Stop { backend, run, status }.post(RunEvent::Cancel { agent: None, by }).await?;
     say_what_came(run, outcome)
 }
 
@@ -62,14 +62,16 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     if !args.run.contains('.') {
         return resume::resume(args).await;
     }
-    let MeantAgent { home, run, agent } = meant(&args.run).await?;
+    let MeantAgent { backend, run, agent } = meant(&args.run).await?;
     let Some(agent) = agent else {
         return resume::resume(ResumeArgs { run: run.to_string(), ..args }).await;
     };
-    let status = not_ended(&home, run).await?;
+    let status = not_ended(&backend, run).await?;
     if let Some((flag, _)) = args.budget.given().first() {
         let what = format!("{flag} is a limit of the whole run, and `{}` names one of its agents", args.run);
-        return Err(Refusal::new(what, format!("provost resume {run} {flag} …, once the run rests")).into());
+        return Err(
+            Refusal::new(what, format!("provost resume {run} {flag} …, once the run is suspended")).into()
+        );
     }
     if let Some(flag) = args.changes().first() {
         let what = format!("{flag} is for the whole run, and `{}` names one of its agents", args.run);
@@ -85,45 +87,45 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
         );
         return Err(Refusal::new(what, hint).into());
     }
-    Desk { home, run, status, agent }.act(Wish::Resume, somebody("provost resume")).await
+    AgentControl { backend, run, status, agent }.act(AgentCommand::Resume, somebody("provost resume")).await
 }
 
 pub(super) async fn reprioritize(args: ReprioritizeArgs) -> anyhow::Result<Exit> {
-    let home = home()?;
-    let Target { run, agent } = Target::find(&home, &args.run).await?;
+    let backend = backend()?;
+    let Target { run, agent } = Target::find(&backend, &args.run).await?;
     let Some(agent) = agent else {
         let what = format!("`{}` names a run, and a priority is an agent's", args.run);
         let hint = format!("e.g. provost reprioritize {run}.1 {}", args.priority);
         return Err(Refusal::new(what, hint).into());
     };
-    is_there(&home, SessionId { run, agent }).await?;
-    let status = not_ended(&home, run).await?;
-    let desk = Desk { home, run, status, agent };
-    desk.act(Wish::Reprioritize(args.priority), somebody("provost reprioritize")).await
+    is_there(&backend, SessionId { run, agent }).await?;
+    let status = not_ended(&backend, run).await?;
+    let desk = AgentControl { backend, run, status, agent };
+    desk.act(AgentCommand::Reprioritize(args.priority), somebody("provost reprioritize")).await
 }
 
 pub(super) async fn say(args: SayArgs) -> anyhow::Result<Exit> {
-    let Found { home, run, status, agent } = found(&args.run).await?;
+    let Found { backend, run, status, agent } = found(&args.run).await?;
     let text = args.text.join(" ").trim().to_owned();
     if text.is_empty() {
         return Err(Refusal::new("there is nothing to say", "e.g. provost say last \"Skip the docs\"").into());
     }
     let by = somebody("provost say");
     if let Some(agent) = agent {
-        return Desk { home, run, status, agent }.act(Wish::Say(text), by).await;
+        return AgentControl { backend, run, status, agent }.act(AgentCommand::Say(text), by).await;
     }
-    if let Some(state) = run_state(&home, run).await?.filter(|state| state.flow().is_some()) {
+    if let Some(state) = run_state(&backend, run).await?.filter(|state| state.flow().is_some()) {
         return Err(nobody_hears(&state, run).into());
     }
     let shown = one_line(&text, TEXT_WIDTH);
     let (to, event) = (SessionId::root(run), RunEvent::Say { agent: 0, text: text.clone(), by: by.clone() });
-    let before = read_actor(&*home, to.into()).await?.head();
-    if !home.post(run.into(), event.into(), None).await?.changed {
-        return Err(ended(&home, run).await?.into());
+    let before = read_actor(&*backend, to.into()).await?.head();
+    if !backend.post(run.into(), event.into(), None).await?.changed {
+        return Err(ended(&backend, run).await?.into());
     }
-    let said = Said { to, text: &text, by: &by, before };
-    let hears = hears(&status, &resuming(&home, run, &status).await?);
-    let words = after_hooks(&home, &said, &status, &format!("run {run}"), hears).await?;
+    let said = SentMessage { to, text: &text, by: &by, before };
+    let hears = hears(&status, &resuming(&backend, run, &status).await?);
+    let words = after_hooks(&backend, &said, &status, &format!("run {run}"), hears).await?;
     print(&safe(&format!("said to run {run}: {shown}\n{words}\n")))?;
     Ok(Exit::Done)
 }
@@ -134,14 +136,14 @@ pub(super) async fn say(args: SayArgs) -> anyhow::Result<Exit> {
 /// # Errors
 /// When a hook refused it.
 async fn after_hooks(
-    home: &LocalHome,
-    said: &Said<'_>,
+    backend: &EmbeddedBackend,
+    said: &SentMessage<'_>,
     status: &RunStatus,
     who: &str,
     otherwise: String,
 ) -> anyhow::Result<String> {
     let is_worked_on = *status == RunStatus::Running;
-    match said.passed(home, is_worked_on).await? {
+    match said.passed(backend, is_worked_on).await? {
         Passed::Heard => Ok(otherwise),
         Passed::Refused { hook, why } => {
             anyhow::bail!(say::unheard(who, &hook, &why))
@@ -157,7 +159,7 @@ async fn after_hooks(
 /// A workflow has no agent that stands for all of it.
 fn nobody_hears(state: &RunState, run: RunId) -> Refusal {
     let what = format!("run {run} is a flow, and no one agent stands for it; {}", those_there(state));
-    let live = state.agents().find(|agent| !matches!(agent.standing, AgentStanding::Finished(_)));
+    let live = state.agents().find(|agent| !matches!(agent.standing, AgentState::Finished(_)));
     let hint = match live {
         Some(agent) => format!("provost say {} \"…\"", agent.session),
         None => format!("`provost show {run}` shows how its steps stand"),
@@ -169,24 +171,24 @@ fn nobody_hears(state: &RunState, run: RunId) -> Refusal {
 fn hears(status: &RunStatus, command: &str) -> String {
     match status {
         RunStatus::Running => "the agent hears it before it thinks the next time".to_owned(),
-        RunStatus::Rests(_) => format!("the run rests; the agent hears it with: {command}"),
-        RunStatus::Interrupted => format!("nobody works on the run; the agent hears it with: {command}"),
+        RunStatus::Stopped(_) => format!("the run is suspended; the agent hears it with: {command}"),
+        RunStatus::Interrupted => format!("no process holds the run; the agent gets it with: {command}"),
     }
 }
 
 /// The command that resumes a run, with more of a limit that is used up.
-async fn resuming(home: &LocalHome, run: RunId, status: &RunStatus) -> anyhow::Result<String> {
-    let state = run_state(home, run).await?;
+async fn resuming(backend: &EmbeddedBackend, run: RunId, status: &RunStatus) -> anyhow::Result<String> {
+    let state = run_state(backend, run).await?;
     let command = match (status, &state) {
-        (RunStatus::Rests(outcome), Some(state)) => go_on_with(run, state, outcome),
+        (RunStatus::Stopped(outcome), Some(state)) => go_on_with(run, state, outcome),
         _ => None,
     };
     Ok(command.unwrap_or_else(|| format!("provost resume {run}")))
 }
 
 /// The status of a run.
-pub(super) async fn status(home: &LocalHome, run: RunId) -> anyhow::Result<RunStatus> {
-    let runs = home.list(RunQuery { max: usize::MAX }).await?;
+pub(super) async fn status(backend: &EmbeddedBackend, run: RunId) -> anyhow::Result<RunStatus> {
+    let runs = backend.list(RunQuery { max: usize::MAX }).await?;
     let summary = runs.into_iter().find(|summary| summary.run == run);
     Ok(summary.with_context(|| format!("there is no run {run}"))?.status)
 }
@@ -194,21 +196,21 @@ pub(super) async fn status(home: &LocalHome, run: RunId) -> anyhow::Result<RunSt
 /// A run that hasn't ended, its status, and the agent that is meant, unless that is the first one: acting on that
 /// is acting on the run.
 struct Found {
-    home: Arc<LocalHome>,
+    backend: Arc<EmbeddedBackend>,
     run: RunId,
     status: RunStatus,
     agent: Option<u32>,
 }
 
 async fn found(word: &str) -> anyhow::Result<Found> {
-    let MeantAgent { home, run, agent } = meant(word).await?;
-    let status = not_ended(&home, run).await?;
-    Ok(Found { home, run, status, agent })
+    let MeantAgent { backend, run, agent } = meant(word).await?;
+    let status = not_ended(&backend, run).await?;
+    Ok(Found { backend, run, status, agent })
 }
 
 /// A run, and the agent that is meant, unless that is the first one.
 struct MeantAgent {
-    home: Arc<LocalHome>,
+    backend: Arc<EmbeddedBackend>,
     run: RunId,
     agent: Option<u32>,
 }
@@ -216,32 +218,32 @@ struct MeantAgent {
 /// # Errors
 /// [`Refusal`] when there is no such run, or it has no such agent.
 async fn meant(word: &str) -> anyhow::Result<MeantAgent> {
-    let home = home()?;
-    let Target { run, agent } = Target::find(&home, word).await?;
+    let backend = backend()?;
+    let Target { run, agent } = Target::find(&backend, word).await?;
     if let Some(agent) = agent {
-        is_there(&home, SessionId { run, agent }).await?;
+        is_there(&backend, SessionId { run, agent }).await?;
     }
-    Ok(MeantAgent { home, run, agent: agent.filter(|agent| *agent != 0) })
+    Ok(MeantAgent { backend, run, agent: agent.filter(|agent| *agent != 0) })
 }
 
 /// Refuses an agent that its run doesn't have, also where the run has ended.
-async fn is_there(home: &LocalHome, session: SessionId) -> anyhow::Result<()> {
+async fn is_there(backend: &EmbeddedBackend, session: SessionId) -> anyhow::Result<()> {
     let run = session.run;
-    let state = run_state(home, run).await?.with_context(|| format!("the log of run {run} is empty"))?;
+    let state = run_state(backend, run).await?.with_context(|| format!("the log of run {run} is empty"))?;
     agent_of(&state, session)?;
     Ok(())
 }
 
 /// The status of a run; one that has ended is refused.
-async fn not_ended(home: &LocalHome, run: RunId) -> anyhow::Result<RunStatus> {
-    match status(home, run).await? {
-        RunStatus::Rests(outcome) if outcome.is_final() => Err(refusal(run, &outcome).into()),
+async fn not_ended(backend: &EmbeddedBackend, run: RunId) -> anyhow::Result<RunStatus> {
+    match status(backend, run).await? {
+        RunStatus::Stopped(outcome) if outcome.is_final() => Err(refusal(run, &outcome).into()),
         status => Ok(status),
     }
 }
 
-async fn ended(home: &LocalHome, run: RunId) -> anyhow::Result<Refusal> {
-    let state = run_state(home, run).await?.with_context(|| format!("the log of run {run} is empty"))?;
+async fn ended(backend: &EmbeddedBackend, run: RunId) -> anyhow::Result<Refusal> {
+    let state = run_state(backend, run).await?.with_context(|| format!("the log of run {run} is empty"))?;
     Ok(match state.outcome() {
         Some(outcome) => refusal(run, outcome),
         None => Refusal::new(format!("run {run} takes nothing now"), "`provost ps` says how it stands"),
@@ -259,7 +261,10 @@ fn say_what_came(run: RunId, outcome: Option<Outcome>) -> anyhow::Result<Exit> {
             format!("run {run} has ended: {}\n", outcome_in_words(&outcome))
         }
         Some(outcome) => {
-            format!("run {run} rests: {}\ngo on with: provost resume {run}\n", outcome_in_words(&outcome))
+            format!(
+                "run {run} is suspended: {}\ngo on with: provost resume {run}\n",
+                outcome_in_words(&outcome)
+            )
         }
         None => format!(
             "run {run} has been asked to stop, and what it does at this moment has not ended yet\n\
@@ -272,7 +277,7 @@ fn say_what_came(run: RunId, outcome: Option<Outcome>) -> anyhow::Result<Exit> {
 
 /// A run to be suspended or ended.
 struct Stop {
-    home: Arc<LocalHome>,
+    backend: Arc<EmbeddedBackend>,
     run: RunId,
     status: RunStatus,
 }
@@ -281,35 +286,35 @@ impl Stop {
     /// Posts the request, and returns the run's outcome; `None` while that is pending. A request is recorded
     /// first, so it isn't lost if this process dies. If no process holds the run, this process takes it over
     /// briefly, so that it is suspended without doing any work.
-    async fn post(self, wish: RunEvent) -> anyhow::Result<Option<Outcome>> {
-        let before = run_state(&self.home, self.run).await?.map_or(Seq::START, |state| state.head());
-        if !self.home.post(self.run.into(), wish.into(), None).await?.changed {
-            let refused = ended(&self.home, self.run).await?;
+    async fn post(self, command: RunEvent) -> anyhow::Result<Option<Outcome>> {
+        let before = run_state(&self.backend, self.run).await?.map_or(Seq::START, |state| state.head());
+        if !self.backend.post(self.run.into(), command.into(), None).await?.changed {
+            let refused = ended(&self.backend, self.run).await?;
             // Requested before: that is as good as requested now.
-            if run_state(&self.home, self.run).await?.is_some_and(|state| state.outcome().is_some()) {
+            if run_state(&self.backend, self.run).await?.is_some_and(|state| state.outcome().is_some()) {
                 return Err(refused.into());
             }
         }
         let serving = match self.status {
             RunStatus::Interrupted => {
-                match self.home.serve(self.run, Arc::new(DoesNothing), CancellationToken::new()).await {
+                match self.backend.serve(self.run, Arc::new(DoesNothing), CancellationToken::new()).await {
                     Ok(serving) => Some(serving),
                     // Another process has just resumed the run, and gets the request.
-                    Err(HomeError::Held { .. }) => None,
+                    Err(BackendError::Held { .. }) => None,
                     Err(error) => return Err(error.into()),
                 }
             }
-            RunStatus::Running | RunStatus::Rests(_) => None,
+            RunStatus::Running | RunStatus::Stopped(_) => None,
         };
-        let came = self.rest_after(before).await;
+        let came = self.outcome_after(before).await;
         if let Some(serving) = serving {
             serving.release().await;
         }
         came
     }
 
-    async fn rest_after(&self, before: Seq) -> anyhow::Result<Option<Outcome>> {
-        let mut records = self.home.subscribe(self.run.into(), before);
+    async fn outcome_after(&self, before: Seq) -> anyhow::Result<Option<Outcome>> {
+        let mut records = self.backend.subscribe(self.run.into(), before);
         let rest = async {
             while let Some(record) = records.next().await {
                 if let Entry::Paused(Paused { outcome }) | Entry::Ended(Ended { outcome }) = &record?.entry {
@@ -333,7 +338,7 @@ impl Executor for DoesNothing {
             return SessionEvent::HooksAnswered { seq: id.seq, reports: Vec::new(), scripts: None }.into();
         }
         if let Effect::CheckWorktree(_) = effect {
-            let why = "nobody worked on the run when it was ended".to_owned();
+            let why = "no process held the run when it was ended".to_owned();
             let left = WorktreeLeft::Unknown { why };
             return SessionEvent::WorktreeChecked { seq: id.seq, left }.into();
         }

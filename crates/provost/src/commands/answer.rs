@@ -9,8 +9,8 @@ use provost_event::{
     ActorKey, ApprovalAnswer, ApprovalResolved, ApprovalScope, Permission, PermissionPolicy, RunId, Seq,
     SessionId, Timestamp,
 };
-use provost_harness::{Clock as _, Home as _, RunStatus, SystemClock};
-use provost_store::LocalHome;
+use provost_harness::{Backend as _, Clock as _, RunStatus, SystemClock};
+use provost_store::EmbeddedBackend;
 
 use super::act::status;
 use super::find::find;
@@ -24,7 +24,7 @@ use crate::output::{tell, tell_raw};
 use crate::questions::{self, Question, everywhere, open_in, somebody};
 use crate::render::{age, answer_in_words, call_in_words, one_line, safe};
 use crate::settings::{Request, Scope, load};
-use crate::wiring::{Place, variables};
+use crate::wiring::{StateDir, variables};
 
 /// Questions shown when it isn't clear which is meant.
 const SHOWN_MAX: usize = 10;
@@ -40,7 +40,7 @@ pub(super) async fn approve(args: ApproveArgs) -> anyhow::Result<Exit> {
         let what = "--pattern says which calls are allowed from now on, and nothing says for how long";
         return Err(Refusal::new(what, "give --for-run or --always too").into());
     }
-    let desk = Desk::open()?;
+    let desk = ApprovalControl::open()?;
     let question = desk.question(args.question.as_deref()).await?;
     if scope != ApprovalScope::Once
         && let Some(why) = question.why_once()
@@ -57,39 +57,39 @@ pub(super) async fn approve(args: ApproveArgs) -> anyhow::Result<Exit> {
 }
 
 pub(super) async fn deny(args: DenyArgs) -> anyhow::Result<Exit> {
-    let desk = Desk::open()?;
+    let desk = ApprovalControl::open()?;
     let question = desk.question(args.question.as_deref()).await?;
     let reason = args.reason.join(" ").trim().to_owned();
     desk.answer(&question, ApprovalAnswer::Deny { reason }, "provost deny").await
 }
 
 /// The runs, and where the user's own settings are.
-struct Desk {
-    home: Arc<LocalHome>,
+struct ApprovalControl {
+    backend: Arc<EmbeddedBackend>,
     user_file: PathBuf,
 }
 
-impl Desk {
+impl ApprovalControl {
     fn open() -> anyhow::Result<Self> {
         let (folder, variables) = (current_dir()?, variables());
         let (scope, folder) = (Scope::User, folder.as_path());
         let request = Request { scope, folder, file: None, variables: &variables, flags: &[] };
         let (loading, folders) = load(&request)?;
-        let home = Place::new(&loading.settled()?.settings, &folders).open()?;
-        Ok(Self { home, user_file: folders.user_file })
+        let backend = StateDir::new(&loading.settled()?.settings, &folders).open()?;
+        Ok(Self { backend, user_file: folders.user_file })
     }
 
     /// The question that is meant: the only one there is, the only one of a run, or the one with this name,
     /// whether it is open or not.
     async fn question(&self, word: Option<&str>) -> anyhow::Result<Question> {
         let Some(word) = word else {
-            let all = everywhere(&self.home).await?.waiting;
+            let all = everywhere(&self.backend).await?.waiting;
             let all = all.into_iter().flat_map(|(_, open)| open).collect();
             return Ok(only(all, "nothing waits for approval", "wait for approval")?);
         };
         let Some((before, number)) = word.split_once('#') else {
-            let run = find(&self.home, word).await?;
-            let open = open_in(&self.home, run).await?;
+            let run = find(&self.backend, word).await?;
+            let open = open_in(&self.backend, run).await?;
             return Ok(only(
                 open,
                 &format!("nothing of run {run} waits for approval"),
@@ -107,22 +107,22 @@ impl Desk {
             Some((run, agent)) => (run, Some(agent.parse().map_err(|_| unclear())?)),
             None => (before, None),
         };
-        self.named(find(&self.home, run).await?, agent, seq).await
+        self.named(find(&self.backend, run).await?, agent, seq).await
     }
 
     /// The question that entry `seq` asked, of the agent with this number or of whichever asked one there.
     async fn named(&self, run: RunId, agent: Option<u32>, seq: Seq) -> anyhow::Result<Question> {
         let mut found = Vec::new();
-        for actor in self.home.actors(run).await? {
+        for actor in self.backend.actors(run).await? {
             let ActorKey::Session(session) = actor else { continue };
             if agent.is_some_and(|agent| session != SessionId { run, agent }) {
                 continue;
             }
-            let record = questions::record(&self.home, session, seq).await?;
+            let record = questions::record(&self.backend, session, seq).await?;
             found.extend(record.and_then(|record| Question::of(&record)));
         }
         if found.is_empty() {
-            let open = open_in(&self.home, run).await?;
+            let open = open_in(&self.backend, run).await?;
             let what = format!("entry {seq} of run {run} asks nothing");
             return Err(Refusal::new(with_list(what, &open), "`provost approvals` lists what waits").into());
         }
@@ -133,11 +133,11 @@ impl Desk {
     /// shown.
     async fn covering(&self, pattern: String, question: &Question) -> anyhow::Result<String> {
         let run = question.session.run;
-        let state = run_state(&self.home, run).await?.with_context(|| format!("there is no run {run}"))?;
+        let state = run_state(&self.backend, run).await?.with_context(|| format!("there is no run {run}"))?;
         let workspace = state.policy().map(|policy| policy.agent.workspace.clone()).unwrap_or_default();
         let alone = PermissionPolicy {
             approved: vec![pattern.clone()],
-            otherwise: Permission::Ask,
+            default: Permission::Ask,
             ..PermissionPolicy::default()
         };
         let hint = format!("the narrowest that covers it is `{}`", question.pattern);
@@ -159,7 +159,7 @@ impl Desk {
     ) -> anyhow::Result<Exit> {
         let words = answer_in_words(&answer);
         let by = somebody(command);
-        let given = give(&self.home, question, (answer, by), &self.user_file).await?;
+        let given = give(&self.backend, question, (answer, by), &self.user_file).await?;
         let (name, call) = (question.name(), call_in_words(&question.tool, &question.input));
         match given {
             Given::Counts(kept) => {
@@ -190,11 +190,11 @@ impl Desk {
 
     /// The call is not made while no process holds the run.
     async fn print_how_to_go_on(&self, run: RunId) -> anyhow::Result<()> {
-        match status(&self.home, run).await? {
-            RunStatus::Rests(outcome) if outcome.is_final() => Ok(()),
+        match status(&self.backend, run).await? {
+            RunStatus::Stopped(outcome) if outcome.is_final() => Ok(()),
             RunStatus::Running => Ok(()),
-            RunStatus::Rests(_) | RunStatus::Interrupted => {
-                print(&format!("nobody works on run {run} now; it goes on with: provost resume {run}\n"))
+            RunStatus::Stopped(_) | RunStatus::Interrupted => {
+                print(&format!("no process holds run {run} now; it goes on with: provost resume {run}\n"))
             }
         }
     }

@@ -7,7 +7,7 @@ use provost_harness::{Clock as _, RunStatus, RunSummary, SystemClock};
 use serde::Serialize;
 
 use super::status::{at_terminal, status};
-use super::{home_to_read, print};
+use super::{backend_to_read, print};
 use crate::cli::ApprovalsArgs;
 use crate::exit::Exit;
 use crate::output::tell;
@@ -19,13 +19,13 @@ const WIDTH: usize = 100;
 const GOAL_WIDTH: usize = 80;
 
 pub(super) async fn approvals(args: ApprovalsArgs) -> anyhow::Result<Exit> {
-    let home = home_to_read()?;
-    let Everywhere { waiting: all, untold } = everywhere(&home).await?;
+    let backend = backend_to_read()?;
+    let Everywhere { waiting: all, untold } = everywhere(&backend).await?;
     if args.json {
         for (run, open) in &all {
-            let status = status(run, open, at_terminal(&home, run).await);
+            let status = status(run, open, at_terminal(&backend, run).await);
             for question in open {
-                print(&format!("{}\n", serde_json::to_string(&Line::of(run, question, &status))?))?;
+                print(&format!("{}\n", serde_json::to_string(&ApprovalJson::of(run, question, &status))?))?;
             }
         }
     } else if all.is_empty() {
@@ -92,7 +92,7 @@ fn block(run: &RunSummary, question: &Question, width: usize, now: Timestamp) ->
 pub(super) fn left(run: &RunSummary, question: &Question, now: Timestamp) -> String {
     match &run.status {
         RunStatus::Running => question.wait().left_in_words(now, true),
-        RunStatus::Rests(_) => "any time: the run rests".to_owned(),
+        RunStatus::Stopped(_) => "any time: the run is suspended".to_owned(),
         RunStatus::Interrupted => {
             format!("{}; the run is interrupted", question.wait().left_in_words(now, false))
         }
@@ -101,7 +101,7 @@ pub(super) fn left(run: &RunSummary, question: &Question, now: Timestamp) -> Str
 
 /// A question for programs.
 #[derive(Serialize)]
-pub(super) struct Line<'a> {
+pub(super) struct ApprovalJson<'a> {
     id: String,
     run: RunId,
     session: SessionId,
@@ -131,7 +131,7 @@ pub(super) struct Line<'a> {
     due_ms: Timestamp,
 }
 
-impl<'a> Line<'a> {
+impl<'a> ApprovalJson<'a> {
     pub(super) fn of(run: &'a RunSummary, question: &'a Question, status: &'a str) -> Self {
         Self {
             id: question.id().to_string(),

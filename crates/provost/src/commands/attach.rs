@@ -4,7 +4,7 @@ use provost_engine::{Actor, SessionState};
 use provost_event::{Exit as ProgramExit, SessionId, TerminalState};
 use provost_external::{AttachError, Role};
 use provost_harness::{RunStatus, read_actor};
-use provost_store::LocalHome;
+use provost_store::EmbeddedBackend;
 use tokio::time::{Duration, sleep};
 
 use super::act::status;
@@ -17,7 +17,7 @@ use crate::exit::{Exit, Refusal};
 use crate::output::tell;
 use crate::settings::{Request, Scope, load};
 use crate::signals::Signals;
-use crate::wiring::{Place, variables};
+use crate::wiring::{StateDir, variables};
 
 /// How long the hint on how to detach is shown, before the program's screen is.
 const WORDS_STAND: Duration = Duration::from_millis(700);
@@ -29,9 +29,9 @@ pub(super) async fn attach(args: AttachArgs) -> anyhow::Result<Exit> {
         Request { scope: Scope::User, folder: &folder, file: None, variables: &variables, flags: &[] };
     let (loading, folders) = load(&request)?;
     let settled = loading.settled()?;
-    let place = Place::new(&settled.settings, &folders);
-    let home = place.open()?;
-    let (session, program) = which(&home, &args).await?;
+    let place = StateDir::new(&settled.settings, &folders);
+    let backend = place.open()?;
+    let (session, program) = which(&backend, &args).await?;
     let key = settled.settings.exec.detach_key;
     let (role, what) = match args.read_only {
         true => (Role::Watch, "watching"),
@@ -60,17 +60,17 @@ fn after(left: Left, session: SessionId, name: &str) -> String {
         Left::Gone(_) => "the program has ended".to_owned(),
         Left::Lost => {
             let run = session.run;
-            format!("nobody drives the program any more; `provost show {run}` shows how the run stands")
+            format!("the program is no longer driven; `provost show {run}` shows how the run stands")
         }
     }
 }
 
 /// The agent that is meant, and its program.
-async fn which(home: &LocalHome, args: &AttachArgs) -> anyhow::Result<(SessionId, String)> {
-    let Target { run, agent } = Target::find(home, &args.run).await?;
+async fn which(backend: &EmbeddedBackend, args: &AttachArgs) -> anyhow::Result<(SessionId, String)> {
+    let Target { run, agent } = Target::find(backend, &args.run).await?;
     let session = SessionId { run, agent: args.agent.or(agent).unwrap_or_default() };
     let refuse = |what: String, hint: String| anyhow::Error::from(Refusal::new(what, hint));
-    if let Some(state) = run_state(home, run).await? {
+    if let Some(state) = run_state(backend, run).await? {
         let agent = agent_of(&state, session)?;
         if let Some(outcome) = state.outcome() {
             let (what, hint) = match outcome.is_final() {
@@ -78,22 +78,23 @@ async fn which(home: &LocalHome, args: &AttachArgs) -> anyhow::Result<(SessionId
                     format!("run {run} has ended: {outcome}"),
                     format!("`provost replay {run}` plays what it showed"),
                 ),
-                false => {
-                    (format!("run {run} rests: {outcome}"), format!("go on with it: provost resume {run}"))
-                }
+                false => (
+                    format!("run {run} is suspended: {outcome}"),
+                    format!("go on with it: provost resume {run}"),
+                ),
             };
             return Err(refuse(what, hint));
         }
-        let actor = read_actor(home, session.into()).await?;
+        let actor = read_actor(backend, session.into()).await?;
         let Some(program) = program(&actor) else {
-            let what = format!("{} of run {run} is no program of somebody else's", named(&agent));
+            let what = format!("{} of run {run} is no external agent", named(&agent));
             return Err(refuse(
                 what,
                 format!("`provost logs -f {run}` follows it; `provost say` talks to it"),
             ));
         };
-        if status(home, run).await? == RunStatus::Interrupted {
-            let what = format!("nobody works on run {run}: it was interrupted");
+        if status(backend, run).await? == RunStatus::Interrupted {
+            let what = format!("no process holds run {run}: it was interrupted");
             return Err(refuse(what, format!("go on with it: provost resume {run}")));
         }
         let ended = matches!(terminal(&actor), Some(TerminalState::Exited));

@@ -16,9 +16,9 @@ use crate::settings::{
     Agent, External, Folders, Given, Loading, Placed, Problem, Problems, Project, Request, Scope, Settled,
     keys, load, named_keys, runs, schema,
 };
-use crate::trust::{Standing, standing};
+use crate::trust::{TrustState, standing};
 use crate::wiring::{
-    Choosing, Place, UNPRICED_REMEDY, Variables, doubts, misplaced, note_once, programs_problems,
+    Choosing, StateDir, UNPRICED_REMEDY, Variables, doubts, misplaced, note_once, programs_problems,
     unaffordable, unpriced_beside_priced, unpriced_in_words, variables, wanted,
 };
 
@@ -47,12 +47,12 @@ fn shown_value(given: &Given) -> String {
 }
 
 fn hook_in_words(hook: &Placed) -> String {
-    let HookPolicy { name, moment, matcher, condition, program, .. } = &hook.policy;
+    let HookPolicy { name, point, matcher, condition, program, .. } = &hook.policy;
     let matcher = matcher.as_ref().map(|matcher| format!(" {matcher}")).unwrap_or_default();
     let condition = condition.as_ref().map(|text| format!(" if {text}")).unwrap_or_default();
     let runs = program.as_ref().map(runs).unwrap_or_default();
     let runs = one_line(&runs, VALUE_WIDTH);
-    format!("hook {name}  {}{matcher}{condition}  {runs}  ({})", moment.name(), hook.place)
+    format!("hook {name}  {}{matcher}{condition}  {runs}  ({})", point.name(), hook.place)
 }
 
 /// Its own settings; the others are those of the run's agent.
@@ -121,7 +121,7 @@ struct Found {
     delegates: bool,
     skipped: Vec<String>,
     project: Project,
-    trust: Option<Standing>,
+    trust: Option<TrustState>,
     problems: Vec<Problem>,
     warnings: Vec<String>,
     /// What is valid elsewhere and unavailable here.
@@ -206,7 +206,7 @@ impl Found {
     /// Missing trust is no fault of the settings either.
     fn check_trust(&mut self, folders: &Folders) -> anyhow::Result<()> {
         let Some(settled) = &self.settled else { return Ok(()) };
-        self.trust = Some(standing(&Place::new(&settled.settings, folders).trust(), &self.project)?);
+        self.trust = Some(standing(&StateDir::new(&settled.settings, folders).trust(), &self.project)?);
         Ok(())
     }
 
@@ -276,16 +276,16 @@ impl Found {
     }
 
     fn lacks_trust(&self) -> bool {
-        matches!(self.trust, Some(Standing::Needed(_)))
+        matches!(self.trust, Some(TrustState::Needed(_)))
     }
 
     fn trust_in_words(&self) -> String {
         let folder = shown(&self.project.folder);
         match &self.trust {
             None => String::new(),
-            Some(Standing::NotNeeded) => "trust: not needed\n".to_owned(),
-            Some(Standing::Trusted { .. }) => format!("trust: you trust what stands in {folder}\n"),
-            Some(Standing::Needed(needed)) => format!(
+            Some(TrustState::NotNeeded) => "trust: not needed\n".to_owned(),
+            Some(TrustState::Trusted { .. }) => format!("trust: you trust what stands in {folder}\n"),
+            Some(TrustState::Needed(needed)) => format!(
                 "trust: you haven't agreed to this yet; `provost trust` asks you, `provost run` refuses until then\n{}",
                 needed.listed()
             ),
@@ -295,14 +295,14 @@ impl Found {
     fn trust_as_json(&self) -> Value {
         let standing = match &self.trust {
             None => "unknown",
-            Some(Standing::NotNeeded) => "not_needed",
-            Some(Standing::Trusted { .. }) => "trusted",
-            Some(Standing::Needed(_)) => "needed",
+            Some(TrustState::NotNeeded) => "not_needed",
+            Some(TrustState::Trusted { .. }) => "trusted",
+            Some(TrustState::Needed(_)) => "needed",
         };
-        let wishes = self.project.wishes.iter().map(
-            |wish| json!({ "source": wish.place, "what": wish.what, "body": wish.body, "file": wish.file }),
+        let requests = self.project.requests.iter().map(
+            |request| json!({ "source": request.place, "what": request.what, "body": request.body, "file": request.file }),
         );
-        json!({ "standing": standing, "folder": shown(&self.project.folder), "wishes": wishes.collect::<Vec<_>>() })
+        json!({ "standing": standing, "folder": shown(&self.project.folder), "requests": requests.collect::<Vec<_>>() })
     }
 
     fn json(&self) -> String {

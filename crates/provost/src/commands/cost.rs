@@ -12,15 +12,15 @@ use std::collections::HashMap;
 use anyhow::Context as _;
 use jiff::tz::TimeZone;
 use provost_event::{Entry, MicroDollars, RunId, Seq, SessionId, Timestamp};
-use provost_harness::{Clock as _, Home as _, HomeError, RunQuery, RunStatus, RunSummary, SystemClock};
-use provost_store::LocalHome;
+use provost_harness::{Backend as _, BackendError, Clock as _, RunQuery, RunStatus, RunSummary, SystemClock};
+use provost_store::EmbeddedBackend;
 
 use self::page::Page;
 use self::since::moment_of;
 use self::sums::{Paid, Sums};
 use super::ps::NO_RUNS;
 use super::target::{Target, agent_of};
-use super::{home_to_read, print};
+use super::{backend_to_read, print};
 use crate::cli::{CostArgs, CostGroup};
 use crate::drive::run_state;
 use crate::exit::Exit;
@@ -34,20 +34,20 @@ const READ_MAX: usize = 1_000;
 pub(super) async fn cost(args: CostArgs) -> anyhow::Result<Exit> {
     let zone = TimeZone::try_system().unwrap_or(TimeZone::UTC);
     let since = args.since.as_deref().map(|when| moment_of(when, SystemClock.now(), &zone)).transpose()?;
-    let home = home_to_read()?;
+    let backend = backend_to_read()?;
     let target = match args.run.as_deref() {
-        Some(word) => Some(Target::find(&home, word).await?),
+        Some(word) => Some(Target::find(&backend, word).await?),
         None => None,
     };
-    let runs = chosen(&home, target).await?;
+    let runs = chosen(&backend, target).await?;
     if runs.is_empty() && !args.json {
         print(NO_RUNS)?;
         return Ok(Exit::Done);
     }
     let only = target.and_then(|target| target.agent);
     let sums = Sums::by(groups(&args), zone);
-    let mut reading = Reading {
-        home: &home,
+    let mut reading = CostReader {
+        backend: &backend,
         since,
         only,
         sums,
@@ -58,9 +58,10 @@ pub(super) async fn cost(args: CostArgs) -> anyhow::Result<Exit> {
     for run in &runs {
         reading.run(run).await?;
     }
-    let Reading { sums, names, open, unread, .. } = reading;
+    let CostReader { sums, names, open, unread, .. } = reading;
     if let (Some(Target { run, agent: Some(agent) }), 0) = (target, sums.total().calls) {
-        let state = run_state(&home, run).await?.with_context(|| format!("the log of run {run} is empty"))?;
+        let state =
+            run_state(&backend, run).await?.with_context(|| format!("the log of run {run} is empty"))?;
         agent_of(&state, SessionId { run, agent })?;
     }
     let page = Page { sums: &sums, runs: &runs, names: &names, one_run: args.run.is_some(), since, open };
@@ -71,8 +72,8 @@ pub(super) async fn cost(args: CostArgs) -> anyhow::Result<Exit> {
     Ok(if unread.is_empty() { Exit::Done } else { Exit::Failed })
 }
 
-async fn chosen(home: &LocalHome, only: Option<Target>) -> anyhow::Result<Vec<RunSummary>> {
-    let mut runs = home.list(RunQuery { max: usize::MAX }).await?;
+async fn chosen(backend: &EmbeddedBackend, only: Option<Target>) -> anyhow::Result<Vec<RunSummary>> {
+    let mut runs = backend.list(RunQuery { max: usize::MAX }).await?;
     runs.retain(|run| only.is_none_or(|only| run.run == only.run));
     Ok(runs)
 }
@@ -98,8 +99,8 @@ struct OpenCalls {
     cost: MicroDollars,
 }
 
-struct Reading<'a> {
-    home: &'a LocalHome,
+struct CostReader<'a> {
+    backend: &'a EmbeddedBackend,
     since: Option<Timestamp>,
     /// The only agent whose calls count, if not all.
     only: Option<u32>,
@@ -109,16 +110,16 @@ struct Reading<'a> {
     /// What is reserved for calls without a report yet.
     open: OpenCalls,
     /// Logs that are damaged; the others are still summed up.
-    unread: Vec<HomeError>,
+    unread: Vec<BackendError>,
 }
 
-impl Reading<'_> {
-    async fn run(&mut self, run: &RunSummary) -> Result<(), HomeError> {
+impl CostReader<'_> {
+    async fn run(&mut self, run: &RunSummary) -> Result<(), BackendError> {
         if self.since.is_some_and(|since| run.updated_at < since) {
             return Ok(());
         }
         match self.log(run).await {
-            Err(error @ HomeError::Unreadable { .. }) => {
+            Err(error @ BackendError::Unreadable { .. }) => {
                 self.unread.push(error);
                 Ok(())
             }
@@ -126,17 +127,17 @@ impl Reading<'_> {
         }
     }
 
-    async fn log(&mut self, run: &RunSummary) -> Result<(), HomeError> {
+    async fn log(&mut self, run: &RunSummary) -> Result<(), BackendError> {
         let mut after = Seq::START;
         let mut purposes = HashMap::new();
         let mut segments = SegmentCounter::new();
         loop {
-            let records = self.home.read(run.run.into(), after, READ_MAX).await?;
+            let records = self.backend.read(run.run.into(), after, READ_MAX).await?;
             let Some(last) = records.last() else { return self.open_calls(run).await };
             after = last.seq;
             for record in &records {
                 segments.see(&record.entry);
-                if let Entry::ChildSpawned(_) = &record.entry {
+                if let Entry::AgentSpawned(_) = &record.entry {
                     self.names.entry(run.run).or_default().learn(record);
                 }
                 if let Entry::BudgetReserved(reserved) = &record.entry {
@@ -155,12 +156,12 @@ impl Reading<'_> {
     }
 
     /// Counts what is reserved for calls of `run` that are in flight, or were when its process was killed.
-    async fn open_calls(&mut self, run: &RunSummary) -> Result<(), HomeError> {
-        if matches!(run.status, RunStatus::Rests(_)) || self.only.is_some() {
+    async fn open_calls(&mut self, run: &RunSummary) -> Result<(), BackendError> {
+        if matches!(run.status, RunStatus::Stopped(_)) || self.only.is_some() {
             return Ok(());
         }
         // A log that can't be read is reported where it is summed up.
-        if let Some(state) = run_state(self.home, run.run).await.unwrap_or_default() {
+        if let Some(state) = run_state(self.backend, run.run).await.unwrap_or_default() {
             let ledger = state.ledger();
             self.open.tokens = self.open.tokens.saturating_add(ledger.run().tokens_set_aside);
             self.open.cost += ledger.run().cost_set_aside;

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use provost_event::RunId;
-use provost_store::{Inspection, LocalHome, Lost, SqliteStore, export_run, inspect};
+use provost_store::{EmbeddedBackend, Inspection, Lost, SqliteStore, export_run, inspect};
 use serde_json::{Value, json};
 
-use super::{home_to_read, place, print, shown};
+use super::{backend_to_read, place, print, shown};
 use crate::cli::DoctorArgs;
 use crate::exit::Exit;
 use crate::render::{plural, safe, size};
@@ -21,7 +21,7 @@ pub(super) async fn doctor(args: DoctorArgs) -> anyhow::Result<Exit> {
         format!("can't check {} ({hint})", database.display())
     })?;
     let salvaged = match &args.salvage {
-        Some(folder) => salvage(&*home_to_read()?, &found, folder).await?,
+        Some(folder) => salvage(&*backend_to_read()?, &found, folder).await?,
         None => Vec::new(),
     };
     if args.acknowledge {
@@ -45,7 +45,11 @@ struct Salvaged {
 }
 
 /// Exports each damaged run as far as it can be read.
-async fn salvage(home: &LocalHome, found: &Inspection, folder: &Path) -> anyhow::Result<Vec<Salvaged>> {
+async fn salvage(
+    backend: &EmbeddedBackend,
+    found: &Inspection,
+    folder: &Path,
+) -> anyhow::Result<Vec<Salvaged>> {
     std::fs::create_dir_all(folder).with_context(|| format!("can't make {}", folder.display()))?;
     let mut salvaged = Vec::new();
     // Damage that isn't of one run's log may be of any: then all of them are saved.
@@ -55,7 +59,7 @@ async fn salvage(home: &LocalHome, found: &Inspection, folder: &Path) -> anyhow:
         let file = folder.join(format!("{run}.jsonl"));
         let out = File::create_new(&file).with_context(|| format!("can't write {}", file.display()))?;
         let mut out = BufWriter::new(out);
-        let exported = export_run(home, run, &mut out).await;
+        let exported = export_run(backend, run, &mut out).await;
         let (file, lost) = match exported {
             Ok(exported) => (Ok(file), exported.lost),
             Err(error) => {

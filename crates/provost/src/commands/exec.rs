@@ -21,8 +21,7 @@ use crate::wiring::{Manner, Team, Variables, WantedProgram, external_policy, pro
 const STDIN: &str = "-";
 const EXAMPLE: &str =
     "e.g. provost exec -- codex; or provost exec --unattended --prompt \"Make the tests pass\" -- codex";
-const UNATTENDED: &str =
-    "--unattended runs it while nobody looks, e.g. provost exec --unattended --prompt \"…\" -- codex";
+const UNATTENDED: &str = "--unattended runs it without a person at the terminal, e.g. provost exec --unattended --prompt \"…\" -- codex";
 
 pub(super) async fn exec(args: ExecArgs) -> anyhow::Result<Exit> {
     if !args.unattended {

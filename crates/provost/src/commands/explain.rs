@@ -25,8 +25,8 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use provost_engine::{Actor, RunState};
 use provost_event::{ActorKey, Entry, Record, RunId, Seq, SessionId, Timestamp};
-use provost_harness::{Home as _, HomeError, RunQuery, RunSummary, read_actor};
-use provost_store::LocalHome;
+use provost_harness::{Backend as _, BackendError, RunQuery, RunSummary, read_actor};
+use provost_store::EmbeddedBackend;
 use serde::{Serialize, Serializer};
 
 use self::agent::{Agent, AgentSums};
@@ -50,12 +50,12 @@ const AGENTS_MAX: usize = 12;
 
 pub(super) async fn explain(args: ExplainArgs) -> anyhow::Result<Exit> {
     let place = place()?;
-    let home = place.open_to_read()?;
-    let Target { run, agent } = Target::find(&home, &args.run).await?;
-    let runs = home.list(RunQuery { max: usize::MAX }).await?;
+    let backend = place.open_to_read()?;
+    let Target { run, agent } = Target::find(&backend, &args.run).await?;
+    let runs = backend.list(RunQuery { max: usize::MAX }).await?;
     let summary = runs.into_iter().find(|summary| summary.run == run);
     let summary = summary.with_context(|| format!("there is no run {run}"))?;
-    let mut sums = Sums::read(&home, run).await?;
+    let mut sums = Sums::read(&backend, run).await?;
     let left_out = match agent {
         Some(agent) => sums.keep_only(SessionId { run, agent })?,
         None if args.json => 0,
@@ -63,8 +63,8 @@ pub(super) async fn explain(args: ExplainArgs) -> anyhow::Result<Exit> {
     };
     let names = sums.state.policy().map(|policy| policy.observers.as_slice()).unwrap_or_default();
     let observers = observers(&place.observers(), run, &summary.status, names)?;
-    let changes = segments_of(&home, run).await?.into_iter().flat_map(|segment| segment.changes).collect();
-    let (status, suspension) = status_of(&home, (&summary, &sums.state)).await;
+    let changes = segments_of(&backend, run).await?.into_iter().flat_map(|segment| segment.changes).collect();
+    let (status, suspension) = status_of(&backend, (&summary, &sums.state)).await;
     let explained = Explained {
         agents_left_out: left_out,
         changes,
@@ -128,19 +128,19 @@ struct Sums {
 }
 
 impl Sums {
-    async fn read(home: &LocalHome, run: RunId) -> anyhow::Result<Self> {
+    async fn read(backend: &EmbeddedBackend, run: RunId) -> anyhow::Result<Self> {
         let mut agents = Vec::new();
-        for key in home.actors(run).await? {
-            agents.extend(opening(home, key).await?);
+        for key in backend.actors(run).await? {
+            agents.extend(opening(backend, key).await?);
         }
         for agent in &mut agents {
-            each(home, agent.session().into(), |record| agent.add(record)).await?;
+            each(backend, agent.session().into(), |record| agent.add(record)).await?;
         }
         let mut budget = BudgetSums::of(&agents);
         let mut actor = Actor::new(run.into());
         let mut at = Timestamp::default();
         let mut replayed = Ok(());
-        each(home, run.into(), |record| {
+        each(backend, run.into(), |record| {
             budget.add(&record.entry);
             at = record.at;
             if replayed.is_ok() {
@@ -211,14 +211,14 @@ impl Sums {
 }
 
 /// The sums of a session before its log; `None` for what is no session, or has no entry yet.
-async fn opening(home: &LocalHome, key: ActorKey) -> Result<Option<AgentSums>, HomeError> {
+async fn opening(backend: &EmbeddedBackend, key: ActorKey) -> Result<Option<AgentSums>, BackendError> {
     let ActorKey::Session(session) = key else { return Ok(None) };
-    let first = home.read(key, Seq::START, 1).await?;
+    let first = backend.read(key, Seq::START, 1).await?;
     let Some(Entry::SessionStarted(started)) = first.first().map(|record| &record.entry) else {
         return Ok(None);
     };
     // The policy in force; entries about what it no longer contains don't count.
-    let now = match read_actor(home, key).await? {
+    let now = match read_actor(backend, key).await? {
         Actor::Session(state) => state.policy().cloned(),
         Actor::Run(_) => None,
     };
@@ -228,10 +228,14 @@ async fn opening(home: &LocalHome, key: ActorKey) -> Result<Option<AgentSums>, H
 }
 
 /// Calls `see` with each entry of a log.
-async fn each(home: &LocalHome, key: ActorKey, mut see: impl FnMut(&Record)) -> Result<(), HomeError> {
+async fn each(
+    backend: &EmbeddedBackend,
+    key: ActorKey,
+    mut see: impl FnMut(&Record),
+) -> Result<(), BackendError> {
     let mut after = Seq::START;
     loop {
-        let records: Vec<Arc<Record>> = home.read(key, after, READ_MAX).await?;
+        let records: Vec<Arc<Record>> = backend.read(key, after, READ_MAX).await?;
         let Some(last) = records.last() else { return Ok(()) };
         after = last.seq;
         records.iter().for_each(|record| see(record));

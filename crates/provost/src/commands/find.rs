@@ -1,8 +1,8 @@
 //! Finds the run that the user names.
 
 use provost_event::RunId;
-use provost_harness::{Home as _, RunQuery, RunSummary};
-use provost_store::LocalHome;
+use provost_harness::{Backend as _, RunQuery, RunSummary};
+use provost_store::EmbeddedBackend;
 
 use crate::exit::Refusal;
 use crate::render::one_line;
@@ -17,9 +17,9 @@ const GOAL_WIDTH: usize = 50;
 ///
 /// # Errors
 /// [`Refusal`] when there is none, or more than one.
-pub(super) async fn find(home: &LocalHome, word: &str) -> anyhow::Result<RunId> {
+pub(super) async fn find(backend: &EmbeddedBackend, word: &str) -> anyhow::Result<RunId> {
     let max = if word == LAST { 1 } else { usize::MAX };
-    let runs = home.list(RunQuery { max }).await?;
+    let runs = backend.list(RunQuery { max }).await?;
     if word == LAST {
         let newest = runs.first().map(|run| run.run);
         return Ok(

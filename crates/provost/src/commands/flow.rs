@@ -12,8 +12,8 @@ use crate::exit::{Exit, Refusal};
 use crate::input::tell_of_unread;
 use crate::render::{plural, safe};
 use crate::settings::{FlowFile, Request, Scope, Settled, load};
-use crate::trust::{Standing, require_by, standing};
-use crate::wiring::{Place, Team, policy, retiring, variables};
+use crate::trust::{TrustState, require_by, standing};
+use crate::wiring::{StateDir, Team, policy, retiring, variables};
 
 pub(super) async fn run(args: FlowRunArgs) -> anyhow::Result<Exit> {
     tell_of_unread("");
@@ -51,13 +51,13 @@ pub(super) fn check(args: &FlowCheckArgs) -> anyhow::Result<Exit> {
     let settled = loading.settled()?.with_flow(&file, &args.file);
     file.policy(&settled.settings)?;
     Team::choose(&settled, &settled.settings.agents, &folder, &variables)?;
-    let standing = standing(&Place::new(&settled.settings, &folders).trust(), &settled.project)?;
+    let standing = standing(&StateDir::new(&settled.settings, &folders).trust(), &settled.project)?;
     print(&safe(&page(&file, &settled, &standing, &args.file)))?;
     tell(&goal_of_nobody(&settled).into_iter().collect::<Vec<_>>());
     Ok(Exit::Done)
 }
 
-fn page(file: &FlowFile, settled: &Settled, standing: &Standing, path: &Path) -> String {
+fn page(file: &FlowFile, settled: &Settled, standing: &TrustState, path: &Path) -> String {
     let steps = file.outline();
     let width = steps.iter().map(|(name, _)| name.chars().count()).max().unwrap_or_default();
     let slots = settled.settings.spawn.max_agents;
@@ -67,7 +67,7 @@ fn page(file: &FlowFile, settled: &Settled, standing: &Standing, path: &Path) ->
     for (name, words) in &steps {
         page.push_str(&format!("  {name:width$}  {words}\n"));
     }
-    if let Standing::Needed(needed) = standing {
+    if let TrustState::Needed(needed) = standing {
         let (listed, command) = (needed.listed(), trusting(path));
         page.push_str(&format!("\nit needs your trust first; `{command}` asks you:\n{listed}"));
     }

@@ -6,22 +6,25 @@ use std::sync::Arc;
 use futures::StreamExt as _;
 use futures::stream::{BoxStream, SelectAll};
 use provost_event::{ActorKey, Entry, Record, RunId, Seq};
-use provost_harness::{Home as _, HomeError};
-use provost_store::LocalHome;
+use provost_harness::{Backend as _, BackendError};
+use provost_store::EmbeddedBackend;
 
 const READ_MAX: usize = 1_000;
 
 /// Follows a run, whichever process holds it.
 pub(super) struct Following<'a> {
-    home: &'a LocalHome,
+    backend: &'a EmbeddedBackend,
     heads: HashMap<ActorKey, Seq>,
-    records: SelectAll<BoxStream<'static, Result<Arc<Record>, HomeError>>>,
+    records: SelectAll<BoxStream<'static, Result<Arc<Record>, BackendError>>>,
 }
 
 impl<'a> Following<'a> {
     /// Follows these logs from behind these entries.
-    pub(super) fn new(home: &'a LocalHome, heads: impl IntoIterator<Item = (ActorKey, Seq)>) -> Self {
-        let mut following = Self { home, heads: HashMap::new(), records: SelectAll::new() };
+    pub(super) fn new(
+        backend: &'a EmbeddedBackend,
+        heads: impl IntoIterator<Item = (ActorKey, Seq)>,
+    ) -> Self {
+        let mut following = Self { backend, heads: HashMap::new(), records: SelectAll::new() };
         heads.into_iter().for_each(|(actor, head)| following.follow(actor, head));
         following
     }
@@ -29,7 +32,7 @@ impl<'a> Following<'a> {
     fn follow(&mut self, actor: ActorKey, head: Seq) {
         if let std::collections::hash_map::Entry::Vacant(place) = self.heads.entry(actor) {
             place.insert(head);
-            self.records.push(self.home.subscribe(actor, head));
+            self.records.push(self.backend.subscribe(actor, head));
         }
     }
 
@@ -40,10 +43,10 @@ impl<'a> Following<'a> {
     ///
     /// # Cancellation
     /// Safe.
-    pub(super) async fn next(&mut self) -> Result<Arc<Record>, HomeError> {
-        let record = self.records.next().await.unwrap_or(Err(HomeError::Closed))?;
+    pub(super) async fn next(&mut self) -> Result<Arc<Record>, BackendError> {
+        let record = self.records.next().await.unwrap_or(Err(BackendError::Closed))?;
         self.heads.insert(record.actor, record.seq);
-        if let (ActorKey::Run(_), Entry::ChildStarted(started)) = (record.actor, &record.entry) {
+        if let (ActorKey::Run(_), Entry::AgentStarted(started)) = (record.actor, &record.entry) {
             self.follow(started.child.into(), Seq::START);
         }
         Ok(record)
@@ -54,12 +57,12 @@ impl<'a> Following<'a> {
     ///
     /// # Errors
     /// When they can't be read.
-    pub(super) async fn rest(&mut self, run: RunId) -> Result<Vec<Arc<Record>>, HomeError> {
+    pub(super) async fn rest(&mut self, run: RunId) -> Result<Vec<Arc<Record>>, BackendError> {
         let mut all = Vec::new();
         let sessions = self.heads.iter_mut().filter(|(actor, _)| **actor != ActorKey::Run(run));
         for (actor, head) in sessions {
             loop {
-                let records = self.home.read(*actor, *head, READ_MAX).await?;
+                let records = self.backend.read(*actor, *head, READ_MAX).await?;
                 let Some(last) = records.last() else { break };
                 *head = last.seq;
                 all.extend(records);

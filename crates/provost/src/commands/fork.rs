@@ -9,8 +9,8 @@ use provost_engine::{RunState, told_of_goal};
 use provost_event::{
     AgentPolicy, GivenFlag, ModelPolicy, PolicyDifference, RunId, RunPolicy, Seq, SessionId, Worktree,
 };
-use provost_harness::{ForkError, ForkPoint, ForkRequest, Home as _, Models, RunQuery};
-use provost_store::LocalHome;
+use provost_harness::{Backend as _, ForkError, ForkPoint, ForkRequest, Models, RunQuery};
+use provost_store::EmbeddedBackend;
 
 use super::mark;
 use super::resume::change::differences;
@@ -19,7 +19,7 @@ use super::run::{folder, others_at_work, tell};
 use super::target::{Target, agent_of};
 use crate::asking::{Asking, who_asks};
 use crate::cli::ForkArgs;
-use crate::drive::{Wish, Work, run_state};
+use crate::drive::{PendingStop, Work, run_state};
 use crate::exit::{Exit, Refusal};
 use crate::input::tell_of_unread;
 use crate::observers::observers;
@@ -31,7 +31,7 @@ use crate::signals::Signals;
 use crate::trust::{TrustStore, require};
 use crate::watcher::Watcher;
 use crate::wiring::{
-    Around, Before, Chosen, Judges, Place, Programs, Today, Variables, choose_again, default_limit,
+    Before, Chosen, Judges, Programs, RunContext, StateDir, Today, Variables, choose_again, default_limit,
     frozen_models, today, variables, with_flag,
 };
 
@@ -56,7 +56,7 @@ pub(super) async fn fork(args: ForkArgs) -> anyhow::Result<Exit> {
     let (loading, folders) = load(&request)?;
     let settled = loading.settled()?;
     let settings = &settled.settings;
-    let place = Place::new(settings, &folders);
+    let place = StateDir::new(settings, &folders);
     let works_in = match &worktree {
         Some(_) => place.worktrees().join(format!("{id}-0")),
         None => here.clone(),
@@ -68,16 +68,16 @@ pub(super) async fn fork(args: ForkArgs) -> anyhow::Result<Exit> {
     unlimited.iter().for_each(|note| output::tell(note));
     let observers = observers(&settled, &here, &variables)?;
     let programs = Programs::of(&policy, &settled, &variables)?;
-    let home = place.open()?;
-    let runs = home.list(RunQuery { max: usize::MAX }).await?;
+    let backend = place.open()?;
+    let runs = backend.list(RunQuery { max: usize::MAX }).await?;
     tell(&others_at_work(&runs, &here, None));
     let signals = Signals::listen().context("can't listen for Ctrl-C")?;
     let progress = Progress::choose(args.shown);
     let asks = who_asks(progress);
     let view = reporting(progress.view(None), settings, None);
     let watcher = Arc::new(Watcher::new(view, asks, HashMap::new()));
-    let around = Around::new(settings, &variables, (watcher.clone(), observers), programs);
-    let harness = place.harness(home.clone(), models, around);
+    let around = RunContext::new(settings, &variables, (watcher.clone(), observers), programs);
+    let harness = place.harness(backend.clone(), models, around);
     mark(Some(id));
     if !args.shown.quiet && !args.shown.json {
         output::tell(&came_from.in_words());
@@ -85,10 +85,11 @@ pub(super) async fn fork(args: ForkArgs) -> anyhow::Result<Exit> {
     let request = came_from.into_request(policy, worktree, text);
     let harness = harness.fork(id, request).await;
     let harness = harness.inspect_err(|_| watcher.close()).context("can't fork the run")?;
-    let asking = Asking { home: home.clone(), watcher: watcher.clone(), asks, user_file: folders.user_file };
-    let wish = Wish::None;
+    let asking =
+        Asking { backend: backend.clone(), watcher: watcher.clone(), asks, user_file: folders.user_file };
+    let pending_stop = PendingStop::None;
     let observed = place.observers();
-    Work { home, harness, observed, watcher, asking, signals, shown: args.shown, progress, wish }
+    Work { backend, harness, observed, watcher, asking, signals, shown: args.shown, progress, pending_stop }
         .finish()
         .await
 }
@@ -127,9 +128,9 @@ struct CameFrom {
 
 impl CameFrom {
     async fn find(args: &ForkArgs) -> anyhow::Result<Self> {
-        let home = super::home_to_read()?;
-        let Target { run, agent } = Target::find(&home, &args.run).await?;
-        let state = read_state(&home, run).await?;
+        let backend = super::backend_to_read()?;
+        let Target { run, agent } = Target::find(&backend, &args.run).await?;
+        let state = read_state(&backend, run).await?;
         if agent.is_none() && state.flow().is_some() {
             let what = format!("run {run} is a workflow, and no one agent stands for it");
             return Err(
@@ -140,10 +141,10 @@ impl CameFrom {
         if session.agent != 0 {
             agent_of(&state, session)?;
         }
-        let point = ForkPoint::find(&*home, session, args.at.map(Seq)).await;
+        let point = ForkPoint::find(&*backend, session, args.at.map(Seq)).await;
         let point = point.map_err(|error| refused(error, session))?;
         let state =
-            if point.session.run == run { state } else { read_state(&home, point.session.run).await? };
+            if point.session.run == run { state } else { read_state(&backend, point.session.run).await? };
         Ok(Self { point, state })
     }
 
@@ -213,7 +214,7 @@ impl CameFrom {
         &self,
         Rules { of_run, mut agent }: Rules,
         args: &ForkArgs,
-        place: &Place,
+        place: &StateDir,
         (settings, variables): (&Settings, &Variables),
     ) -> anyhow::Result<(RunPolicy, Models)> {
         agent.limits.turns_max = settings.limits.turns_max;
@@ -287,8 +288,8 @@ impl CameFrom {
     }
 }
 
-async fn read_state(home: &LocalHome, run: RunId) -> anyhow::Result<RunState> {
-    Ok(*run_state(home, run).await?.with_context(|| format!("the log of run {run} is empty"))?)
+async fn read_state(backend: &EmbeddedBackend, run: RunId) -> anyhow::Result<RunState> {
+    Ok(*run_state(backend, run).await?.with_context(|| format!("the log of run {run} is empty"))?)
 }
 
 fn refused(error: ForkError, session: SessionId) -> anyhow::Error {
@@ -302,7 +303,7 @@ fn refused(error: ForkError, session: SessionId) -> anyhow::Error {
             format!("--at {before} is the last before it that is")
         }
         ForkError::NoPartOfIt { before: None, .. } => logs,
-        ForkError::Home(_) => return error.into(),
+        ForkError::Backend(_) => return error.into(),
     };
     Refusal::new(
         format!("{}{error}", if matches!(error, ForkError::NoPartOfIt { .. }) { "--at: " } else { "" }),

@@ -4,12 +4,12 @@ mod page;
 mod show;
 
 use provost_event::SessionId;
-use provost_store::LocalHome;
+use provost_store::EmbeddedBackend;
 
 pub(super) use self::page::{standing, verdict_lines};
-pub(super) use self::show::Line;
+pub(super) use self::show::GoalJson;
 use super::target::{Target, agent_of, named};
-use super::{act, home};
+use super::{act, backend};
 use crate::cli::GoalCommand;
 use crate::drive::run_state;
 use crate::exit::{Exit, Refusal};
@@ -32,34 +32,34 @@ pub(super) async fn goal(command: GoalCommand) -> anyhow::Result<Exit> {
 
 /// Refuses a run or an agent without a goal.
 async fn has_one(word: &str) -> anyhow::Result<()> {
-    let home = home()?;
-    let Target { run, agent } = Target::find(&home, word).await?;
-    bound(&home, SessionId { run, agent: agent.unwrap_or(0) }).await.map(drop)
+    let backend = backend()?;
+    let Target { run, agent } = Target::find(&backend, word).await?;
+    bound(&backend, SessionId { run, agent: agent.unwrap_or(0) }).await.map(drop)
 }
 
 /// The goal that binds an agent.
 ///
 /// # Errors
 /// [`Refusal`] when there is no such agent, it has no goal, or that was cleared.
-pub(super) async fn bound(home: &LocalHome, session: SessionId) -> anyhow::Result<AgentGoal> {
+pub(super) async fn bound(backend: &EmbeddedBackend, session: SessionId) -> anyhow::Result<AgentGoal> {
     let run = session.run;
-    match AgentGoal::read(home, session).await? {
+    match AgentGoal::read(backend, session).await? {
         Some(goal) if !goal.is_cleared() => Ok(goal),
         Some(goal) => {
             let by = goal.cleared_by.unwrap_or_default();
-            let what = format!("the goal of {} was cleared already, by {by}", whose(home, session).await?);
+            let what = format!("the goal of {} was cleared already, by {by}", whose(backend, session).await?);
             Err(Refusal::new(what, format!("`provost resume {run}` goes on without it")).into())
         }
-        None => Err(no_goal(home, session).await?.into()),
+        None => Err(no_goal(backend, session).await?.into()),
     }
 }
 
 /// Says that an agent has no goal, and which others of its run do.
-async fn no_goal(home: &LocalHome, session: SessionId) -> anyhow::Result<Refusal> {
+async fn no_goal(backend: &EmbeddedBackend, session: SessionId) -> anyhow::Result<Refusal> {
     let run = session.run;
-    let what = format!("{} has no goal that judges verify", whose(home, session).await?);
-    let others = match run_state(home, run).await? {
-        Some(state) => AgentGoal::all(home, &state).await?,
+    let what = format!("{} has no goal that judges verify", whose(backend, session).await?);
+    let others = match run_state(backend, run).await? {
+        Some(state) => AgentGoal::all(backend, &state).await?,
         None => Vec::new(),
     };
     let hint = match others.first() {
@@ -74,9 +74,9 @@ async fn no_goal(home: &LocalHome, session: SessionId) -> anyhow::Result<Refusal
 }
 
 /// `run RUN`, `agent 3 (reviewer) of run RUN`.
-async fn whose(home: &LocalHome, session: SessionId) -> anyhow::Result<String> {
+async fn whose(backend: &EmbeddedBackend, session: SessionId) -> anyhow::Result<String> {
     let run = session.run;
-    let state = run_state(home, run).await?;
+    let state = run_state(backend, run).await?;
     match state {
         Some(state) if session.agent > 0 => {
             Ok(format!("{} of run {run}", named(&agent_of(&state, session)?)))

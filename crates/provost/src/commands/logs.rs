@@ -10,14 +10,14 @@ use std::sync::Arc;
 
 use console::{Alignment, Style, pad_str};
 use provost_event::{ActorKey, Elapsed, Entry, Record, RunId, Seq, SessionId};
-use provost_harness::Home as _;
-use provost_store::LocalHome;
+use provost_harness::Backend as _;
+use provost_store::EmbeddedBackend;
 
-use self::seen::Seen;
+use self::seen::CompactionView;
 use super::follow::Following;
-use super::show::moment;
+use super::show::date_and_time;
 use super::target::Target;
-use super::{home_to_show, print};
+use super::{backend_to_show, print};
 use crate::cli::{LogsArgs, Whose};
 use crate::drive::run_state;
 use crate::exit::{Exit, Refusal};
@@ -37,28 +37,28 @@ const DAY_WIDTH: usize = "2026-01-01 ".len();
 const UNDER: &str = "    ";
 
 pub(super) async fn logs(args: LogsArgs) -> anyhow::Result<Exit> {
-    let home = home_to_show()?;
-    let target = Target::find(&home, &args.run).await?;
+    let backend = backend_to_show()?;
+    let target = Target::find(&backend, &args.run).await?;
     let (run, whose) = (target.run, whose(target, &args)?);
-    let keys = home.actors(run).await?;
+    let keys = backend.actors(run).await?;
     if let Some(number) = args.entry {
         let key = key_of(run, whose.unwrap_or(Whose::Agent(0)), &keys)?;
-        entry::print_entry(&home, key, Seq(number), args.json).await?;
+        entry::print_entry(&backend, key, Seq(number), args.json).await?;
         return Ok(Exit::Done);
     }
     if args.view {
         let key = key_of(run, whose.unwrap_or(Whose::Agent(0)), &keys)?;
-        view::print_view(&home, key, args.json).await?;
+        view::print_view(&backend, key, args.json).await?;
         return Ok(Exit::Done);
     }
     let only = whose.map(|whose| key_of(run, whose, &keys)).transpose()?;
     let narrow = terminal_width().filter(|width| *width < NARROW);
-    let names = run_state(&home, run).await?.map(|state| Names::of(&state)).unwrap_or_default();
+    let names = run_state(&backend, run).await?.map(|state| Names::of(&state)).unwrap_or_default();
     let sayer = Sayer::knowing(names);
     let mut printer = Printer { json: args.json, only, narrow, sayer, seen: HashMap::new() };
-    let there = print_there(&home, keys, &mut printer).await?;
-    if args.follow && !there.rests {
-        follow(&home, run, there.heads, &mut printer).await?;
+    let there = print_there(&backend, keys, &mut printer).await?;
+    if args.follow && !there.suspended {
+        follow(&backend, run, there.heads, &mut printer).await?;
     }
     Ok(Exit::Done)
 }
@@ -112,10 +112,14 @@ fn who(key: ActorKey) -> String {
 }
 
 /// Calls `see` with all entries of a log; returns the last one's number.
-async fn each(home: &LocalHome, key: ActorKey, mut see: impl FnMut(Arc<Record>)) -> anyhow::Result<Seq> {
+async fn each(
+    backend: &EmbeddedBackend,
+    key: ActorKey,
+    mut see: impl FnMut(Arc<Record>),
+) -> anyhow::Result<Seq> {
     let mut head = Seq::START;
     loop {
-        let records = home.read(key, head, READ_MAX).await?;
+        let records = backend.read(key, head, READ_MAX).await?;
         let Some(last) = records.last() else { return Ok(head) };
         head = last.seq;
         records.into_iter().for_each(&mut see);
@@ -127,19 +131,23 @@ struct There {
     heads: Vec<(ActorKey, Seq)>,
     /// Whether the run's own log ends with its suspension or end, as printed: any other source may be older or
     /// newer.
-    rests: bool,
+    suspended: bool,
 }
 
 /// Prints what is there now.
-async fn print_there(home: &LocalHome, keys: Vec<ActorKey>, printer: &mut Printer) -> anyhow::Result<There> {
-    let (mut all, mut heads, mut rests) = (Vec::new(), Vec::new(), false);
+async fn print_there(
+    backend: &EmbeddedBackend,
+    keys: Vec<ActorKey>,
+    printer: &mut Printer,
+) -> anyhow::Result<There> {
+    let (mut all, mut heads, mut suspended) = (Vec::new(), Vec::new(), false);
     for key in keys {
-        let mut seen = Seen::default();
+        let mut seen = CompactionView::default();
         let mut moments = Moments::default();
-        let head = each(home, key, |record| {
+        let head = each(backend, key, |record| {
             seen.note(&record);
             if matches!(key, ActorKey::Run(_)) {
-                rests = place(&record) == 2;
+                suspended = place(&record) == 2;
             }
             all.push((moments.of(&record), record));
         })
@@ -149,13 +157,13 @@ async fn print_there(home: &LocalHome, keys: Vec<ActorKey>, printer: &mut Printe
     }
     // Agents that began after the logs were listed: their beginning is read already, their logs are not.
     let begun = all.iter().filter_map(|(_, record)| match &record.entry {
-        Entry::ChildStarted(started) => Some(ActorKey::from(started.child)),
+        Entry::AgentStarted(started) => Some(ActorKey::from(started.child)),
         _ => None,
     });
     heads.extend(begun.filter(|key| !printer.seen.contains_key(key)).map(|key| (key, Seq::START)));
     all.sort_by_key(|(moment, _)| *moment);
     all.iter().try_for_each(|(_, record)| printer.print(record))?;
-    Ok(There { heads, rests })
+    Ok(There { heads, suspended })
 }
 
 /// When entries of one log happened, by the run's elapsed time, which doesn't pass between two segments.
@@ -191,12 +199,12 @@ const fn place(record: &Record) -> u8 {
 
 /// Prints what comes, until the run is suspended or ends; also of agents that begin meanwhile.
 async fn follow(
-    home: &LocalHome,
+    backend: &EmbeddedBackend,
     run: RunId,
     heads: Vec<(ActorKey, Seq)>,
     printer: &mut Printer,
 ) -> anyhow::Result<()> {
-    let mut following = Following::new(home, heads);
+    let mut following = Following::new(backend, heads);
     let last = loop {
         let record = following.next().await?;
         if place(&record) == 2 {
@@ -218,7 +226,7 @@ struct Printer {
     narrow: Option<usize>,
     sayer: Sayer,
     /// What agents still see of what was there at the beginning.
-    seen: HashMap<ActorKey, Seen>,
+    seen: HashMap<ActorKey, CompactionView>,
 }
 
 impl Printer {
@@ -238,7 +246,7 @@ impl Printer {
 
     /// An entry in a line of a table; where there are but few columns, in one or more lines without the day.
     fn line(&self, record: &Record, said: &str) -> String {
-        let (at, seq, kind) = (moment(record.at), record.seq, record.entry.kind());
+        let (at, seq, kind) = (date_and_time(record.at), record.seq, record.entry.kind());
         let names = self.sayer.names();
         let who = names.prefix(record.actor).unwrap_or_else(|| who(record.actor));
         match self.narrow {

@@ -33,15 +33,15 @@ mod target;
 mod transfer;
 mod trust;
 
-pub(crate) use self::act::Said;
+pub(crate) use self::act::SentMessage;
 pub(crate) use self::exec::in_shell_words;
-pub(crate) use self::show::moment;
+pub(crate) use self::show::date_and_time;
 
 use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use provost_store::LocalHome;
+use provost_store::EmbeddedBackend;
 use tracing_subscriber::EnvFilter;
 
 use self::descent::Act;
@@ -53,7 +53,7 @@ use crate::input::tell_of_unread;
 use crate::output;
 use crate::render::visible_json;
 use crate::settings::{Request, Scope, load};
-use crate::wiring::{Place, leave_store, variables};
+use crate::wiring::{StateDir, leave_store, variables};
 
 /// Runs the command.
 ///
@@ -134,28 +134,28 @@ fn trace() -> anyhow::Result<()> {
 }
 
 /// Opens the backend that the user's settings name.
-fn home() -> anyhow::Result<Arc<LocalHome>> {
+fn backend() -> anyhow::Result<Arc<EmbeddedBackend>> {
     place()?.open()
 }
 
 /// The same, to show logs: of a damaged one the part before the damage.
-fn home_to_show() -> anyhow::Result<Arc<LocalHome>> {
+fn backend_to_show() -> anyhow::Result<Arc<EmbeddedBackend>> {
     place()?.open_to_show()
 }
 
 /// Opens the backend to read only, also where it can't be written.
-fn home_to_read() -> anyhow::Result<Arc<LocalHome>> {
+fn backend_to_read() -> anyhow::Result<Arc<EmbeddedBackend>> {
     place()?.open_to_read()
 }
 
 /// Where runs are kept, by the user's settings.
-fn place() -> anyhow::Result<Place> {
+fn place() -> anyhow::Result<StateDir> {
     let variables = variables();
     let folder = current_dir()?;
     let request =
         Request { scope: Scope::User, folder: &folder, file: None, variables: &variables, flags: &[] };
     let (loading, folders) = load(&request)?;
-    Ok(Place::new(&loading.settled()?.settings, &folders))
+    Ok(StateDir::new(&loading.settled()?.settings, &folders))
 }
 
 fn current_dir() -> anyhow::Result<std::path::PathBuf> {

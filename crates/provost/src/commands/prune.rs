@@ -18,7 +18,7 @@ const GOAL_WIDTH: usize = 60;
 
 pub(super) async fn prune(args: PruneArgs) -> anyhow::Result<Exit> {
     let place = place()?;
-    let home = place.open()?;
+    let backend = place.open()?;
     let now = SystemClock.now();
     let request = PruneRequest {
         idle_since: args.older.map(|older| {
@@ -27,7 +27,7 @@ pub(super) async fn prune(args: PruneArgs) -> anyhow::Result<Exit> {
         keep: args.keep,
         suspended: args.suspended,
     };
-    let plan = plan_prune(&home, request).await?;
+    let plan = plan_prune(&backend, request).await?;
     if !args.json {
         print(&planned(&plan, now, args.dry_run))?;
     }
@@ -40,10 +40,10 @@ pub(super) async fn prune(args: PruneArgs) -> anyhow::Result<Exit> {
         }
         return Ok(if is_wanted { Exit::Done } else { Exit::Usage });
     }
-    home.settle().await?;
+    backend.settle().await?;
     let before = place.bytes();
-    let pruned = remove(&home, plan.clone()).await.context("can't remove all of it")?;
-    home.settle().await?;
+    let pruned = remove(&backend, plan.clone()).await.context("can't remove all of it")?;
+    backend.settle().await?;
     let files = pruned.runs.iter().map(|run| place.remove_files_of(*run)).sum::<u64>();
     let sizes = Sizes { before, after: place.bytes(), files };
     let text = if args.json {
@@ -72,7 +72,7 @@ impl Sizes {
 fn asked() -> anyhow::Result<bool> {
     if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
         let hint = "`--yes` removes what is listed above, unasked; `--dry-run` only lists it";
-        return Err(Refusal::new("nobody can be asked: this is no terminal", hint).into());
+        return Err(Refusal::new("this is no terminal, so that you can't be asked", hint).into());
     }
     print("They can't be brought back. Remove them? [y/N] ")?;
     let mut answer = String::new();

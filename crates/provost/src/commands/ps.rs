@@ -1,13 +1,13 @@
 //! `provost ps`: the runs.
 
 use provost_event::{MicroDollars, Outcome, PauseReason, RunId, Timestamp, Verdict, Verification};
-use provost_harness::{Clock as _, Home as _, RunQuery, RunStatus, RunSummary, SystemClock};
+use provost_harness::{Backend as _, Clock as _, RunQuery, RunStatus, RunSummary, SystemClock};
 use provost_process::Descent;
-use provost_store::LocalHome;
+use provost_store::EmbeddedBackend;
 use serde::Serialize;
 
 use super::status::{ProviderLine, Suspension, at_terminal, status};
-use super::{home_to_read, print};
+use super::{backend_to_read, print};
 use crate::cli::PsArgs;
 use crate::drive::run_state;
 use crate::exit::Exit;
@@ -19,7 +19,7 @@ pub(super) const GOAL_WIDTH: usize = 200;
 
 /// What is shown of a run besides what the list of runs has.
 #[derive(Default)]
-struct Told {
+struct RunExtras {
     open: Vec<Question>,
     /// Its status with these questions.
     status: String,
@@ -29,16 +29,16 @@ struct Told {
     uncertain: UncertaintyMarks,
 }
 
-impl Told {
+impl RunExtras {
     /// A log that can't be read doesn't keep a run out of the list; `show` reports what is wrong with it.
-    async fn read(home: &LocalHome, run: &RunSummary) -> Self {
-        let open = of_summary(home, run).await.unwrap_or_default();
-        let status = status(run, &open, at_terminal(home, run).await);
+    async fn read(backend: &EmbeddedBackend, run: &RunSummary) -> Self {
+        let open = of_summary(backend, run).await.unwrap_or_default();
+        let status = status(run, &open, at_terminal(backend, run).await);
         let uncertain = UncertaintyMarks::of(run.uncertain);
-        let has_ended = matches!(&run.status, RunStatus::Rests(outcome) if outcome.is_final());
-        let state = if has_ended { None } else { run_state(home, run.run).await.unwrap_or_default() };
+        let has_ended = matches!(&run.status, RunStatus::Stopped(outcome) if outcome.is_final());
+        let state = if has_ended { None } else { run_state(backend, run.run).await.unwrap_or_default() };
         let Some(state) = state else { return Self { open, status, suspension: None, uncertain } };
-        let suspension = Suspension::read(home, (run, &state), &open).await;
+        let suspension = Suspension::read(backend, (run, &state), &open).await;
         Self { open, status, suspension, uncertain: UncertaintyMarks::of_run(&state) }
     }
 }
@@ -65,16 +65,16 @@ fn no_runs() -> String {
 
 pub(super) async fn ps(args: PsArgs) -> anyhow::Result<Exit> {
     let max = if args.all { usize::MAX } else { args.max };
-    let home = home_to_read()?;
-    let runs = home.list(RunQuery { max }).await?;
+    let backend = backend_to_read()?;
+    let runs = backend.list(RunQuery { max }).await?;
     let now = SystemClock.now();
     let mut told = Vec::with_capacity(runs.len());
     for run in &runs {
-        told.push(Told::read(&home, run).await);
+        told.push(RunExtras::read(&backend, run).await);
     }
     if args.json {
         for (run, told) in runs.iter().zip(&told) {
-            let line = Line::of(run, &told.open, (&told.status, told.suspension.as_ref()));
+            let line = RunJson::of(run, &told.open, (&told.status, told.suspension.as_ref()));
             print(&format!("{}\n", serde_json::to_string(&line)?))?;
         }
     } else if runs.is_empty() {
@@ -90,21 +90,21 @@ pub(super) async fn ps(args: PsArgs) -> anyhow::Result<Exit> {
 fn shown(run: &RunSummary, status: &str) -> String {
     match &run.status {
         _ if run.damage.is_some() => status.to_owned(),
-        RunStatus::Rests(
+        RunStatus::Stopped(
             outcome @ Outcome::Completed { verdict: Some(Verdict::Fail | Verdict::Partial), .. },
         ) => outcome.to_string(),
-        RunStatus::Rests(Outcome::Paused { why: PauseReason::Model(trouble) }) => {
+        RunStatus::Stopped(Outcome::Paused { why: PauseReason::Model(trouble) }) => {
             format!("{status}: {}", trouble.cause().words())
         }
-        RunStatus::Rests(Outcome::Completed { verification: Verification::Passed, .. }) => {
+        RunStatus::Stopped(Outcome::Completed { verification: Verification::Passed, .. }) => {
             format!("{status}, verified")
         }
-        RunStatus::Rests(Outcome::Completed { .. }) => format!("{status}, not verified"),
-        RunStatus::Rests(_) | RunStatus::Running | RunStatus::Interrupted => status.to_owned(),
+        RunStatus::Stopped(Outcome::Completed { .. }) => format!("{status}, not verified"),
+        RunStatus::Stopped(_) | RunStatus::Running | RunStatus::Interrupted => status.to_owned(),
     }
 }
 
-fn table(runs: &[RunSummary], told: &[Told], now: Timestamp) -> Table {
+fn table(runs: &[RunSummary], told: &[RunExtras], now: Timestamp) -> Table {
     let mut table = Table::new(&[
         ("RUN", Cells::Text),
         ("STATUS", Cells::Text),
@@ -130,7 +130,7 @@ fn table(runs: &[RunSummary], told: &[Told], now: Timestamp) -> Table {
 
 /// A run for programs.
 #[derive(Serialize)]
-pub(super) struct Line<'a> {
+pub(super) struct RunJson<'a> {
     run: RunId,
     /// In the word that the table has too.
     status: &'a str,
@@ -156,14 +156,14 @@ pub(super) struct Line<'a> {
     approvals: Vec<String>,
 }
 
-impl<'a> Line<'a> {
+impl<'a> RunJson<'a> {
     pub(super) fn of(
         run: &'a RunSummary,
         open: &[Question],
         (status, suspension): (&'a str, Option<&Suspension>),
     ) -> Self {
         let outcome = match &run.status {
-            RunStatus::Rests(outcome) => Some(outcome),
+            RunStatus::Stopped(outcome) => Some(outcome),
             RunStatus::Running | RunStatus::Interrupted => None,
         };
         Self {

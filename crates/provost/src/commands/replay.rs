@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use provost_event::{Entry, Seq, SessionId, TerminalEvent};
-use provost_harness::Home as _;
-use provost_store::LocalHome;
+use provost_harness::Backend as _;
+use provost_store::EmbeddedBackend;
 use provost_terminal::{CastReader, Happened, PlayOptions, Player};
 use tokio::time::{Duration, sleep};
 
 use super::target::{Target, agent_of};
-use super::{home_to_read, print};
+use super::{backend_to_read, print};
 use crate::attached::{reset, size};
 use crate::cli::ReplayArgs;
 use crate::drive::run_state;
@@ -91,15 +91,15 @@ async fn files(args: &ReplayArgs) -> anyhow::Result<Vec<PathBuf>> {
     if args.what.contains('/') || path.extension().is_some_and(|ending| ending == ENDING) {
         return Err(Refusal::new(format!("there is no recording {}", path.display()), "").into());
     }
-    let home = home_to_read()?;
-    let Target { run, agent } = Target::find(&home, &args.what).await?;
+    let backend = backend_to_read()?;
+    let Target { run, agent } = Target::find(&backend, &args.what).await?;
     let session = SessionId { run, agent: args.agent.or(agent).unwrap_or_default() };
-    let Some(state) = run_state(&home, run).await? else { anyhow::bail!("the log of run {run} is empty") };
+    let Some(state) = run_state(&backend, run).await? else { anyhow::bail!("the log of run {run} is empty") };
     agent_of(&state, session)?;
-    let (is_program, files) = recorded(&home, session).await?;
+    let (is_program, files) = recorded(&backend, session).await?;
     let refuse = |what: String, hint: String| Err(Refusal::new(what, hint).into());
     if !is_program {
-        let what = format!("agent {} of run {run} is no program of somebody else's", session.agent);
+        let what = format!("agent {} of run {run} is no external agent", session.agent);
         return refuse(what, format!("`provost logs {run}` shows what it did"));
     }
     let there = files.iter().filter(|file| file.is_file()).cloned().collect::<Vec<_>>();
@@ -113,10 +113,10 @@ async fn files(args: &ReplayArgs) -> anyhow::Result<Vec<PathBuf>> {
 }
 
 /// Whether an agent is a program, and where its recordings are.
-async fn recorded(home: &LocalHome, session: SessionId) -> anyhow::Result<(bool, Vec<PathBuf>)> {
+async fn recorded(backend: &EmbeddedBackend, session: SessionId) -> anyhow::Result<(bool, Vec<PathBuf>)> {
     let (mut after, mut is_program, mut files) = (Seq::START, false, Vec::new());
     loop {
-        let records = home.read(session.into(), after, READ_MAX).await?;
+        let records = backend.read(session.into(), after, READ_MAX).await?;
         let Some(last) = records.last() else { return Ok((is_program, files)) };
         after = last.seq;
         for record in &records {

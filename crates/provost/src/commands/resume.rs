@@ -8,20 +8,20 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use provost_engine::{Actor, RunEvent, RunState, Standing};
+use provost_engine::{Actor, RunEvent, RunState, SessionStatus};
 use provost_event::{ActorKey, GoalState, Outcome, SessionId};
-use provost_harness::{Harness, Home as _, Models, RemadeWorktree, ResumeRequest, RunQuery, read_actor};
+use provost_harness::{Backend as _, Harness, Models, RemadeWorktree, ResumeRequest, RunQuery, read_actor};
 use provost_llm::resolve;
-use provost_store::LocalHome;
+use provost_store::EmbeddedBackend;
 
 use self::change::Change;
 use self::limits::{Given, More};
 use super::find::find;
 use super::run::{others_at_work, tell};
-use super::{Said, current_dir, mark};
+use super::{SentMessage, current_dir, mark};
 use crate::asking::{Asking, who_asks};
 use crate::cli::ResumeArgs;
-use crate::drive::{BY, Wish, Work, run_state};
+use crate::drive::{BY, PendingStop, Work, run_state};
 use crate::exit::{Exit, Refusal};
 use crate::input::tell_of_unread;
 use crate::observers::observers;
@@ -32,7 +32,7 @@ use crate::settings::{Request, Scope, Settings, load};
 use crate::signals::Signals;
 use crate::watcher::Watcher;
 use crate::wiring::{
-    Around, Chosen, Judges, Place, Programs, Variables, choose_again, frozen_models, models_of,
+    Chosen, Judges, Programs, RunContext, StateDir, Variables, choose_again, frozen_models, models_of,
     outage_max_ms, programs_of, providers, variables, words,
 };
 
@@ -46,13 +46,13 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     let settings = &settled.settings;
     let observers = observers(&settled, &folder, &variables)?;
     let given = Given::read(&Request { flags: &flags, ..request }, &args)?;
-    let place = Place::new(settings, &folders);
-    let home = place.open()?;
-    let run = find(&home, &args.run).await?;
+    let place = StateDir::new(settings, &folders);
+    let backend = place.open()?;
+    let run = find(&backend, &args.run).await?;
     mark(Some(run));
     tell_of_unread("");
-    let state = run_state(&home, run).await?.with_context(|| format!("the log of run {run} is empty"))?;
-    let root = read_actor(&*home, ActorKey::from(SessionId::root(run))).await?;
+    let state = run_state(&backend, run).await?.with_context(|| format!("the log of run {run} is empty"))?;
+    let root = read_actor(&*backend, ActorKey::from(SessionId::root(run))).await?;
     let change = Change::of(&args, (run, &state, &root), &place.trust(), &variables)?;
     let folder = change.policy.agent.workspace.clone();
     let more = given.added_to(run, (&state, &change.policy), &root)?;
@@ -60,47 +60,48 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     let judges = if change.gives_goal() { Judges::Needed } else { judges(&root) };
     let models = models(&change, judges, &given, (settings, &variables), &tuning)?;
     let programs = Programs::of(&change.policy, &settled, &variables)?;
-    let wish = if state.outcome().is_none() { Wish::Outlived } else { Wish::None };
+    let pending_stop = if state.outcome().is_none() { PendingStop::Outlived } else { PendingStop::None };
     let signals = Signals::listen().context("can't listen for Ctrl-C")?;
     let progress = Progress::choose(args.shown);
     let heads = HashMap::from([(run.into(), state.head()), (SessionId::root(run).into(), root.head())]);
     let asks = who_asks(progress);
     let view = reporting(progress.view(Some(&state)), settings, None);
     let watcher = Arc::new(Watcher::new(view, asks, heads));
-    let around = Around::new(settings, &variables, (watcher.clone(), observers), programs);
-    let opened = place.harness(home.clone(), models, around).open(run).await;
+    let around = RunContext::new(settings, &variables, (watcher.clone(), observers), programs);
+    let opened = place.harness(backend.clone(), models, around).open(run).await;
     let mut harness = opened.inspect_err(|_| watcher.close())?;
     let was_completed = matches!(state.outcome(), Some(Outcome::Completed { .. }));
     let (was_suspended, mut more) = (state.outcome().is_some(), more);
     if was_suspended {
         // Another process may have resumed it before it was opened.
-        let now = run_state(&home, run).await?.unwrap_or(state);
+        let now = run_state(&backend, run).await?.unwrap_or(state);
         more = given.added_to(run, (&now, &change.policy), &root).inspect_err(|_| watcher.close())?;
     }
     if matches!(progress, Progress::Plain | Progress::Attended | Progress::Live) && !args.shown.quiet {
         change.said.iter().chain(&more.said).for_each(|line| crate::output::tell(line));
     }
-    let runs = home.list(RunQuery { max: usize::MAX }).await?;
+    let runs = backend.list(RunQuery { max: usize::MAX }).await?;
     tell(&others_at_work(&runs, &folder, Some(run)));
     tell_of_remade(harness.remade_worktrees());
     if let Some(changed) = change.entry {
         harness.change_policy(changed).await?;
     }
     tuning.tell(&harness).await?;
-    begin(&mut harness, &home, was_suspended, (more, given.text.clone())).await?;
+    begin(&mut harness, &backend, was_suspended, (more, given.text.clone())).await?;
     // By now the suspension is over, and with it the time that was left before.
-    for question in open_in(&home, run).await? {
+    for question in open_in(&backend, run).await? {
         watcher.opened(question);
     }
-    let asking = Asking { home: home.clone(), watcher: watcher.clone(), asks, user_file: folders.user_file };
+    let asking =
+        Asking { backend: backend.clone(), watcher: watcher.clone(), asks, user_file: folders.user_file };
     let observed = place.observers();
-    let said = given.text.as_deref().map(|text| Said {
+    let said = given.text.as_deref().map(|text| SentMessage {
         to: SessionId::root(run),
         text,
         by: BY,
         before: root.head(),
     });
-    Work { home, harness, observed, watcher, asking, signals, shown: args.shown, progress, wish }
+    Work { backend, harness, observed, watcher, asking, signals, shown: args.shown, progress, pending_stop }
         .finish_after(said.as_ref(), was_completed)
         .await
 }
@@ -108,7 +109,7 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
 /// Resumes a suspended run. An interrupted one resumes by itself as soon as it is opened.
 async fn begin(
     harness: &mut Harness,
-    home: &LocalHome,
+    backend: &EmbeddedBackend,
     was_suspended: bool,
     (more, text): (More, Option<String>),
 ) -> anyhow::Result<()> {
@@ -118,7 +119,7 @@ async fn begin(
         harness.resume_with(ResumeRequest { by, budget, turns_max, text }).await?;
     } else if let Some(text) = text {
         let say = RunEvent::Say { agent: 0, text, by };
-        home.post(harness.run_id().into(), say.into(), None).await?;
+        backend.post(harness.run_id().into(), say.into(), None).await?;
     }
     Ok(())
 }
@@ -216,7 +217,10 @@ fn judges(root: &Actor) -> Judges {
     };
     let was_stopped = match root {
         Actor::Session(session) => {
-            matches!(session.standing(), Standing::Rests(Outcome::Cancelled { .. } | Outcome::Aborted { .. }))
+            matches!(
+                session.standing(),
+                SessionStatus::Stopped(Outcome::Cancelled { .. } | Outcome::Aborted { .. })
+            )
         }
         Actor::Run(_) => false,
     };

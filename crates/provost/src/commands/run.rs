@@ -8,15 +8,15 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use provost_event::{ModelPolicy, RunId, RunPolicy};
 use provost_harness::{
-    Goal, Home as _, IMAGE_BYTES_MAX, ImageData, ImageError, Models, RunQuery, RunStatus, RunSummary,
+    Backend as _, Goal, IMAGE_BYTES_MAX, ImageData, ImageError, Models, RunQuery, RunStatus, RunSummary,
 };
-use provost_store::LocalHome;
+use provost_store::EmbeddedBackend;
 
 use super::{current_dir, mark};
 use crate::asking::{Asking, who_asks};
 use crate::attached::Asides;
 use crate::cli::{RunArgs, ShownArgs, WorkArgs};
-use crate::drive::{Wish, Work};
+use crate::drive::{PendingStop, Work};
 use crate::exit::{Exit, Refusal};
 use crate::input::tell_of_unread;
 use crate::observers::observers;
@@ -28,7 +28,7 @@ use crate::signals::Signals;
 use crate::trust::require;
 use crate::watcher::Watcher;
 use crate::wiring::{
-    Around, Place, Programs, Team, Variables, default_limit, doubts, given_flags, policy, retiring,
+    Programs, RunContext, StateDir, Team, Variables, default_limit, doubts, given_flags, policy, retiring,
     variables, with_file,
 };
 
@@ -76,7 +76,7 @@ pub(super) struct Ready {
     pub(super) settled: Settled,
     pub(super) folder: PathBuf,
     pub(super) variables: Variables,
-    pub(super) place: Place,
+    pub(super) place: StateDir,
     folders: Folders,
     shown: ShownArgs,
     flags: Vec<Flag>,
@@ -97,7 +97,7 @@ impl Ready {
             Request { scope: Scope::Project, folder: &folder, file, variables: &variables, flags: &flags };
         let (loading, folders) = load(&request)?;
         let settled = loading.settled()?;
-        let place = Place::new(&settled.settings, &folders);
+        let place = StateDir::new(&settled.settings, &folders);
         let file = args.config.clone();
         Ok(Self { settled, folder, variables, place, folders, shown: args.shown, flags, file })
     }
@@ -132,33 +132,33 @@ impl Ready {
         let programs = Programs::of(&policy, &settled, &variables)?;
         tell(&settled.settings.not_known_yet());
         settled.skipped.iter().for_each(|skipped| output::tell(&format!("warning: skipped {skipped}")));
-        let home = place.open()?;
-        tell(&before_it_begins(&home, &folder, (&settled.settings, shown), &policy).await?);
+        let backend = place.open()?;
+        tell(&before_it_begins(&backend, &folder, (&settled.settings, shown), &policy).await?);
         let signals = Signals::listen().context("can't listen for Ctrl-C")?;
         let asks = who_asks(progress);
         let view = reporting(progress.view(None), &settled.settings, asides);
         let watcher = Arc::new(Watcher::new(view, asks, HashMap::new()));
-        let around = Around::new(&settled.settings, &variables, (watcher.clone(), observers), programs);
-        let harness = place.harness(home.clone(), models, around);
+        let around = RunContext::new(&settled.settings, &variables, (watcher.clone(), observers), programs);
+        let harness = place.harness(backend.clone(), models, around);
         let id = RunId::from_entropy(fastrand::u64(..));
         mark(Some(id));
         let harness = harness.start(id, goal, policy).await;
         let harness = harness.inspect_err(|_| watcher.close()).context("can't start the run")?;
         let user_file = folders.user_file;
-        let asking = Asking { home: home.clone(), watcher: watcher.clone(), asks, user_file };
-        let (wish, observed) = (Wish::None, place.observers());
-        Ok(Work { home, harness, observed, watcher, asking, signals, shown, progress, wish })
+        let asking = Asking { backend: backend.clone(), watcher: watcher.clone(), asks, user_file };
+        let (pending_stop, observed) = (PendingStop::None, place.observers());
+        Ok(Work { backend, harness, observed, watcher, asking, signals, shown, progress, pending_stop })
     }
 }
 
 /// What is worth to know of a folder before a run begins in it.
 async fn before_it_begins(
-    home: &LocalHome,
+    backend: &EmbeddedBackend,
     folder: &Path,
     (settings, shown): (&Settings, ShownArgs),
     policy: &RunPolicy,
 ) -> anyhow::Result<Vec<String>> {
-    let runs = home.list(RunQuery { max: usize::MAX }).await?;
+    let runs = backend.list(RunQuery { max: usize::MAX }).await?;
     let mut notes = others_at_work(&runs, folder, None);
     let is_first = runs.iter().all(|run| run.workspace != folder);
     let wants_words = !shown.quiet && !shown.json;

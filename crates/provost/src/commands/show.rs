@@ -12,24 +12,24 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use provost_engine::{Actor, ProgressReport, RunState};
 use provost_event::{
-    Budget, Channel, CompactionKind, Entry, Exit as ProgramExit, ExternalPolicy, Forked, Image, Limits,
-    MicroDollars, Outcome, PlanItem, Retry, RetryCause, RunId, Seq, SessionId, StopReport, TerminalEvent,
-    TerminalState, ToolStatus, WrappedUp,
+    Budget, Channel, CompactionKind, Entry, Exit as ProgramExit, ExternalPolicy, FinalSummaryFinished,
+    Forked, Image, Limits, MicroDollars, Outcome, PlanItem, Retry, RetryCause, RunId, Seq, SessionId,
+    StopReport, TerminalEvent, TerminalState, ToolStatus,
 };
 use provost_harness::{
-    Clock as _, Home as _, RunQuery, RunStatus, RunSummary, SystemClock, final_text, read_actor,
+    Backend as _, Clock as _, RunQuery, RunStatus, RunSummary, SystemClock, final_text, read_actor,
 };
-use provost_store::LocalHome;
+use provost_store::EmbeddedBackend;
 use serde::Serialize;
 
-use self::agents::{Around, Openings, Slots, Which, nodes, openings};
+use self::agents::{AgentContext, Openings, Slots, Which, nodes, openings};
 use self::page::{page, waiting};
 use self::steps::steps;
 use self::tree::{Branches, Crew, Drawing, Extent};
-use super::ps::Line;
+use super::ps::RunJson;
 use super::status::{Suspension, at_terminal, status};
 use super::target::Target;
-use super::{approvals, goal, home_to_show, print};
+use super::{approvals, backend_to_show, goal, print};
 use crate::cli::ShowArgs;
 use crate::drive::run_state;
 use crate::exit::Exit;
@@ -39,33 +39,33 @@ use crate::questions::{Question, of_summary};
 use crate::render::terminal_width;
 use crate::segments::{Segment, segments_of};
 
-pub(crate) use self::page::moment;
+pub(crate) use self::page::date_and_time;
 
 const READ_MAX: usize = 1_000;
 
 pub(super) async fn show(args: ShowArgs) -> anyhow::Result<Exit> {
-    let home = home_to_show()?;
-    let run = Target::whole_run(&home, &args.run, "show").await?;
+    let backend = backend_to_show()?;
+    let run = Target::whole_run(&backend, &args.run, "show").await?;
     let extent = if args.all { Extent::Whole } else { Extent::SummedUp };
     let drawing = Drawing { branches: Branches::choose(), extent, width: terminal_width() };
-    let summary = summary(&home, run).await?;
+    let summary = summary(&backend, run).await?;
     if args.follow {
-        return live::follow(&home, summary, drawing, args.json).await;
+        return live::follow(&backend, summary, drawing, args.json).await;
     }
-    let state = run_state(&home, run).await?.with_context(|| format!("the log of run {run} is empty"))?;
-    let facts = Facts { turns_max: turns_max(&state), ..Facts::read(&home, run, &state).await? };
-    let open = of_summary(&home, &summary).await?;
-    let status = status(&summary, &open, at_terminal(&home, &summary).await);
-    let suspension = Suspension::read(&home, (&summary, &state), &open).await;
+    let state = run_state(&backend, run).await?.with_context(|| format!("the log of run {run} is empty"))?;
+    let facts = Facts { turns_max: turns_max(&state), ..Facts::read(&backend, run, &state).await? };
+    let open = of_summary(&backend, &summary).await?;
+    let status = status(&summary, &open, at_terminal(&backend, &summary).await);
+    let suspension = Suspension::read(&backend, (&summary, &state), &open).await;
     let which = if args.all || args.json { Which::All } else { Which::Shown };
-    let openings = openings(&home, &state, which).await?;
+    let openings = openings(&backend, &state, which).await?;
     let crew = crew(&state, &summary, &openings, &open);
-    let segments = segments_of(&home, run).await?;
+    let segments = segments_of(&backend, run).await?;
     if args.json {
         let with_goals = crew.agents.iter().filter(|agent| agent.goal_state.is_some());
-        let goals = AgentGoal::of(&home, with_goals.map(|agent| agent.session)).await?;
+        let goals = AgentGoal::of(&backend, with_goals.map(|agent| agent.session)).await?;
         let names = Names::of(&state);
-        let goals = goals.iter().map(|goal| goal::Line::of(goal, &names)).collect();
+        let goals = goals.iter().map(|goal| goal::GoalJson::of(goal, &names)).collect();
         let whole = Whole {
             facts: Some(&facts),
             goals,
@@ -74,8 +74,8 @@ pub(super) async fn show(args: ShowArgs) -> anyhow::Result<Exit> {
         };
         print(&format!("{}\n", serde_json::to_string(&whole)?))?;
     } else {
-        let goal = AgentGoal::read(&home, SessionId::root(run)).await?;
-        let seen = page::Seen {
+        let goal = AgentGoal::read(&backend, SessionId::root(run)).await?;
+        let seen = page::RunPage {
             summary: &summary,
             status: &status,
             state: &state,
@@ -91,8 +91,8 @@ pub(super) async fn show(args: ShowArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-pub(super) async fn summary(home: &LocalHome, run: RunId) -> anyhow::Result<RunSummary> {
-    let runs = home.list(RunQuery { max: usize::MAX }).await?;
+pub(super) async fn summary(backend: &EmbeddedBackend, run: RunId) -> anyhow::Result<RunSummary> {
+    let runs = backend.list(RunQuery { max: usize::MAX }).await?;
     let summary = runs.into_iter().find(|summary| summary.run == run);
     summary.with_context(|| format!("there is no run {run}"))
 }
@@ -100,7 +100,7 @@ pub(super) async fn summary(home: &LocalHome, run: RunId) -> anyhow::Result<RunS
 /// The agents of the run, and the steps that they do.
 fn crew(state: &RunState, summary: &RunSummary, openings: &Openings, open: &[Question]) -> Crew {
     let is_interrupted = summary.status == RunStatus::Interrupted;
-    let agents = nodes(state, &Around { openings, open, is_interrupted });
+    let agents = nodes(state, &AgentContext { openings, open, is_interrupted });
     let now = matches!(summary.status, RunStatus::Running).then(|| SystemClock.now());
     let steps = steps(state, &agents, now);
     Crew { agents, steps }
@@ -133,7 +133,7 @@ struct Facts {
     /// Why the agent couldn't be asked for a final summary at the limit that suspended it; absent where it was, or
     /// no limit did.
     #[serde(skip_serializing_if = "Option::is_none")]
-    no_last_words: Option<String>,
+    no_final_summary: Option<String>,
     /// The program, if the agent is external.
     #[serde(skip_serializing_if = "Option::is_none")]
     program: Option<ProgramFacts>,
@@ -185,38 +185,38 @@ struct Compactions {
 }
 
 impl Facts {
-    async fn read(home: &LocalHome, run: RunId, state: &RunState) -> anyhow::Result<Self> {
+    async fn read(backend: &EmbeddedBackend, run: RunId, state: &RunState) -> anyhow::Result<Self> {
         if state.flow().is_some() {
-            return Self::of_flow(home, run, state).await;
+            return Self::of_flow(backend, run, state).await;
         }
         let root = SessionId::root(run);
         let mut facts = Self::default();
-        if let Actor::Session(session) = read_actor(home, root.into()).await? {
+        if let Actor::Session(session) = read_actor(backend, root.into()).await? {
             session.last_text().clone_into(&mut facts.last_text);
             facts.progress = session.progress();
             facts.plan = session.plan().map(|plan| plan.items.clone()).unwrap_or_default();
         }
-        facts.see(home, root, Self::take).await?;
+        facts.see(backend, root, Self::take).await?;
         Ok(facts)
     }
 
-    async fn of_flow(home: &LocalHome, run: RunId, state: &RunState) -> anyhow::Result<Self> {
-        let mut facts = Self { last_text: final_text(home, run).await?, ..Self::default() };
+    async fn of_flow(backend: &EmbeddedBackend, run: RunId, state: &RunState) -> anyhow::Result<Self> {
+        let mut facts = Self { last_text: final_text(backend, run).await?, ..Self::default() };
         for agent in state.agents() {
-            facts.see(home, agent.session, Self::count).await?;
+            facts.see(backend, agent.session, Self::count).await?;
         }
         Ok(facts)
     }
 
     async fn see(
         &mut self,
-        home: &LocalHome,
+        backend: &EmbeddedBackend,
         agent: SessionId,
         take: fn(&mut Self, &Entry),
     ) -> anyhow::Result<()> {
         let mut after = Seq::START;
         loop {
-            let records = home.read(agent.into(), after, READ_MAX).await?;
+            let records = backend.read(agent.into(), after, READ_MAX).await?;
             let Some(last) = records.last() else { return Ok(()) };
             after = last.seq;
             records.iter().for_each(|record| take(self, &record.entry));
@@ -233,8 +233,8 @@ impl Facts {
             Entry::TerminalNoted(noted) => {
                 self.program.iter_mut().for_each(|program| program.take(&noted.event));
             }
-            Entry::WrappedUp(wrapped) => self.no_last_words = why_none(wrapped),
-            Entry::Resumed(_) => self.no_last_words = None,
+            Entry::FinalSummaryFinished(wrapped) => self.no_final_summary = why_none(wrapped),
+            Entry::Resumed(_) => self.no_final_summary = None,
             Entry::StopVerdicts(verdicts) => self.stop_hooks.clone_from(&verdicts.reports),
             counted => self.count(counted),
         }
@@ -270,7 +270,7 @@ impl Facts {
 
 /// Why an agent that was asked for a final summary has given none. If none fits the very limit it is about, the
 /// outcome says so.
-fn why_none(wrapped: &WrappedUp) -> Option<String> {
+fn why_none(wrapped: &FinalSummaryFinished) -> Option<String> {
     wrapped.problem.clone().filter(|_| wrapped.call.is_some())
 }
 
@@ -278,16 +278,16 @@ fn why_none(wrapped: &WrappedUp) -> Option<String> {
 #[derive(Serialize)]
 struct Whole<'a> {
     #[serde(flatten)]
-    line: Line<'a>,
+    line: RunJson<'a>,
     outcome_text: Option<String>,
     verdict: Option<provost_event::Verdict>,
     budget: Budget,
     active_ms: u64,
     spent_micro_usd: MicroDollars,
     /// What is asked, in full.
-    waits_for: Vec<approvals::Line<'a>>,
+    waits_for: Vec<approvals::ApprovalJson<'a>>,
     slots: Slots,
-    agents: Vec<agents::Line<'a>>,
+    agents: Vec<agents::AgentJson<'a>>,
     /// From a start or resume to its outcome each, with what was spent in it.
     #[serde(skip_serializing_if = "<[Segment]>::is_empty")]
     segments: &'a [Segment],
@@ -299,10 +299,10 @@ struct Whole<'a> {
     forks: &'a [Forked],
     /// The steps of its workflow; absent where it has none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    steps: Vec<steps::Line<'a>>,
+    steps: Vec<steps::StepJson<'a>>,
     /// What judges verify, of all agents that have a goal; absent where none has.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    goals: Vec<goal::Line<'a>>,
+    goals: Vec<goal::GoalJson<'a>>,
     #[serde(flatten)]
     facts: Option<&'a Facts>,
 }
@@ -318,8 +318,11 @@ impl<'a> Whole<'a> {
         crew: &'a Crew,
     ) -> Self {
         Self {
-            line: Line::of(summary, open, (status, suspension)),
-            waits_for: open.iter().map(|question| approvals::Line::of(summary, question, status)).collect(),
+            line: RunJson::of(summary, open, (status, suspension)),
+            waits_for: open
+                .iter()
+                .map(|question| approvals::ApprovalJson::of(summary, question, status))
+                .collect(),
             outcome_text: state.outcome().map(Outcome::to_string),
             verdict: match state.outcome() {
                 Some(Outcome::Completed { verdict, .. }) => *verdict,
@@ -329,11 +332,11 @@ impl<'a> Whole<'a> {
             active_ms: state.active_ms(),
             spent_micro_usd: state.ledger().cost,
             slots: Slots::of(state),
-            agents: crew.agents.iter().map(agents::Line::of).collect(),
+            agents: crew.agents.iter().map(agents::AgentJson::of).collect(),
             segments: &[],
             forked_from: state.forked_from(),
             forks: state.forks(),
-            steps: crew.steps.iter().map(steps::Line::of).collect(),
+            steps: crew.steps.iter().map(steps::StepJson::of).collect(),
             goals: Vec::new(),
             facts: None,
         }

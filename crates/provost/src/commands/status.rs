@@ -5,8 +5,8 @@ use provost_event::{
     Blocker, Entry, ModelTrouble, Outcome, PauseReason, ProviderAwaited, Seq, SessionId, TerminalState,
     TroubleCause,
 };
-use provost_harness::{Clock as _, Home as _, RunStatus, RunSummary, SystemClock, read_actor};
-use provost_store::LocalHome;
+use provost_harness::{Backend as _, Clock as _, RunStatus, RunSummary, SystemClock, read_actor};
+use provost_store::EmbeddedBackend;
 use serde::Serialize;
 
 use crate::questions::{Question, of_summary};
@@ -27,38 +27,38 @@ pub(super) fn status(run: &RunSummary, open: &[Question], at_terminal: Option<&s
         _ if run.damage.is_some() => "damaged",
         RunStatus::Running => "running",
         RunStatus::Interrupted => "interrupted",
-        RunStatus::Rests(outcome) => outcome.word(),
+        RunStatus::Stopped(outcome) => outcome.word(),
     };
     match &run.status {
         _ if open.is_empty() => at_terminal.unwrap_or(alone).to_owned(),
-        RunStatus::Running | RunStatus::Rests(Outcome::Paused { why: PauseReason::Approval { .. } }) => {
+        RunStatus::Running | RunStatus::Stopped(Outcome::Paused { why: PauseReason::Approval { .. } }) => {
             NEEDS_APPROVAL.to_owned()
         }
         // The answer alone doesn't let it go on.
-        RunStatus::Interrupted | RunStatus::Rests(_) => format!("{alone}, {NEEDS_APPROVAL}"),
+        RunStatus::Interrupted | RunStatus::Stopped(_) => format!("{alone}, {NEEDS_APPROVAL}"),
     }
 }
 
 /// The same, read from its logs, and what its provider keeps it from. A log that can't be read hides nothing else.
 pub(super) async fn status_of(
-    home: &LocalHome,
+    backend: &EmbeddedBackend,
     (run, state): (&RunSummary, &RunState),
 ) -> (String, Option<Suspension>) {
-    let open = of_summary(home, run).await.unwrap_or_default();
-    let suspension = Suspension::read(home, (run, state), &open).await;
+    let open = of_summary(backend, run).await.unwrap_or_default();
+    let suspension = Suspension::read(backend, (run, state), &open).await;
     let status = match &suspension {
         Some(suspension) => suspension.word().to_owned(),
-        None => status(run, &open, at_terminal(home, run).await),
+        None => status(run, &open, at_terminal(backend, run).await),
     };
     (status, suspension)
 }
 
 /// What a run's first agent waits for at its terminal, if it is an external one that is at work.
-pub(super) async fn at_terminal(home: &LocalHome, run: &RunSummary) -> Option<&'static str> {
+pub(super) async fn at_terminal(backend: &EmbeddedBackend, run: &RunSummary) -> Option<&'static str> {
     if run.status != RunStatus::Running || !is_program(&run.model) {
         return None;
     }
-    let Ok(Actor::Session(session)) = read_actor(home, SessionId::root(run.run).into()).await else {
+    let Ok(Actor::Session(session)) = read_actor(backend, SessionId::root(run.run).into()).await else {
         return None;
     };
     match session.terminal()? {
@@ -80,14 +80,14 @@ pub(super) async fn at_terminal(home: &LocalHome, run: &RunSummary) -> Option<&'
 ///
 /// # Errors
 /// When the log can't be read.
-async fn provider_wait(home: &LocalHome, state: &RunState) -> anyhow::Result<Option<Wait>> {
+async fn provider_wait(backend: &EmbeddedBackend, state: &RunState) -> anyhow::Result<Option<Wait>> {
     let Some(awaited) = state.awaits_provider() else { return Ok(None) };
     let run = awaited.session.run;
     for after in [Seq(state.head().0.saturating_sub(AWAITED_WITHIN)), Seq::START] {
         let mut after = after;
         let mut found = None;
         loop {
-            let records = home.read(run.into(), after, READ_MAX).await?;
+            let records = backend.read(run.into(), after, READ_MAX).await?;
             let Some(last) = records.last() else { break };
             after = last.seq;
             let said = records
@@ -114,7 +114,7 @@ impl Suspension {
     /// Reads it from the run's log; `None` where the run waits for no provider, has an outcome, or has questions
     /// `open`, which matter more. A log that can't be read hides nothing else.
     pub(super) async fn read(
-        home: &LocalHome,
+        backend: &EmbeddedBackend,
         (run, state): (&RunSummary, &RunState),
         open: &[Question],
     ) -> Option<Self> {
@@ -122,13 +122,13 @@ impl Suspension {
             _ if run.damage.is_some() || !open.is_empty() => return None,
             RunStatus::Running => true,
             RunStatus::Interrupted => false,
-            RunStatus::Rests(_) => return None,
+            RunStatus::Stopped(_) => return None,
         };
         let awaited = state.awaits_provider()?.clone();
         if !is_held {
             return Some(Self { awaited, wait: None });
         }
-        let wait = provider_wait(home, state).await.unwrap_or_default();
+        let wait = provider_wait(backend, state).await.unwrap_or_default();
         Some(Self { awaited, wait: Some(wait.map(|wait| wait.left(SystemClock.now(), true))) })
     }
 

@@ -1,8 +1,8 @@
 //! A run or one of its agents, as the user names it: `RUN`, `RUN.3`, `last`, `last.3`.
 
-use provost_engine::{AgentStanding, AgentStatus, RunState};
+use provost_engine::{AgentState, AgentStatus, RunState};
 use provost_event::{RunId, SessionId};
-use provost_store::LocalHome;
+use provost_store::EmbeddedBackend;
 
 use super::find::find;
 use crate::exit::Refusal;
@@ -26,11 +26,11 @@ impl Target {
     ///
     /// # Errors
     /// [`Refusal`] when there is no such run, several, or what stands behind the dot is no number.
-    pub(super) async fn find(home: &LocalHome, word: &str) -> anyhow::Result<Self> {
+    pub(super) async fn find(backend: &EmbeddedBackend, word: &str) -> anyhow::Result<Self> {
         let Some((run, agent)) = word.rsplit_once('.') else {
-            return Ok(Self { run: find(home, word).await?, agent: None });
+            return Ok(Self { run: find(backend, word).await?, agent: None });
         };
-        let run = find(home, run).await?;
+        let run = find(backend, run).await?;
         let Ok(agent) = agent.parse() else {
             let what = format!("`{word}` names no agent: `{agent}` is no number");
             return Err(Refusal::new(what, format!("e.g. {run}.1; `provost show {run}` draws them")).into());
@@ -39,8 +39,12 @@ impl Target {
     }
 
     /// The same, and refuses an agent: for what a run does only as a whole.
-    pub(super) async fn whole_run(home: &LocalHome, word: &str, command: &str) -> anyhow::Result<RunId> {
-        let Self { run, agent } = Self::find(home, word).await?;
+    pub(super) async fn whole_run(
+        backend: &EmbeddedBackend,
+        word: &str,
+        command: &str,
+    ) -> anyhow::Result<RunId> {
+        let Self { run, agent } = Self::find(backend, word).await?;
         match agent {
             None => Ok(run),
             Some(_) => {
@@ -67,7 +71,7 @@ pub(super) fn agent_of(state: &RunState, session: SessionId) -> Result<AgentStat
 
 /// Which agents there are to act on.
 pub(super) fn those_there(state: &RunState) -> String {
-    let live = state.agents().filter(|agent| !matches!(agent.standing, AgentStanding::Finished(_)));
+    let live = state.agents().filter(|agent| !matches!(agent.standing, AgentState::Finished(_)));
     let labels = live.map(|agent| labelled(agent.session.agent, &shown_name(&agent))).collect::<Vec<_>>();
     let last = state.agents().map(|agent| agent.session.agent).max().unwrap_or_default();
     let more = labels.len().saturating_sub(SHOWN_MAX);

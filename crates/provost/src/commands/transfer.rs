@@ -7,25 +7,25 @@ use std::path::Path;
 use anyhow::Context as _;
 use provost_event::RunId;
 use provost_store::{
-    Exported, ImportChange, Imported, LocalHome, Salvaged, export_run, import_incomplete, import_run,
+    EmbeddedBackend, Exported, ImportChange, Imported, Salvaged, export_run, import_incomplete, import_run,
 };
 
 use super::find::find;
-use super::{home, home_to_read, print};
+use super::{backend, backend_to_read, print};
 use crate::cli::{ExportArgs, ImportArgs};
 use crate::exit::Exit;
 use crate::output::{Stdout, tell};
 use crate::render::{plural, visible_json};
 
 pub(super) async fn export(args: ExportArgs) -> anyhow::Result<Exit> {
-    let home = home_to_read()?;
-    let run = find(&home, &args.run).await?;
+    let backend = backend_to_read()?;
+    let run = find(&backend, &args.run).await?;
     let exported = match &args.output {
-        Some(file) => to_file(&home, run, file).await?,
+        Some(file) => to_file(&backend, run, file).await?,
         None if io::stdout().is_terminal() => {
-            to_stdout(&home, run, &mut Visible { out: BufWriter::new(Stdout), line: Vec::new() }).await?
+            to_stdout(&backend, run, &mut Visible { out: BufWriter::new(Stdout), line: Vec::new() }).await?
         }
-        None => to_stdout(&home, run, &mut BufWriter::new(Stdout)).await?,
+        None => to_stdout(&backend, run, &mut BufWriter::new(Stdout)).await?,
     };
     if exported.lost.is_empty() {
         return Ok(Exit::Done);
@@ -35,8 +35,12 @@ pub(super) async fn export(args: ExportArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Failed)
 }
 
-async fn to_stdout<W: Write + Send>(home: &LocalHome, run: RunId, out: &mut W) -> anyhow::Result<Exported> {
-    let exported = export_run(home, run, out).await?;
+async fn to_stdout<W: Write + Send>(
+    backend: &EmbeddedBackend,
+    run: RunId,
+    out: &mut W,
+) -> anyhow::Result<Exported> {
+    let exported = export_run(backend, run, out).await?;
     out.flush().context("can't write to standard output")?;
     Ok(exported)
 }
@@ -87,9 +91,9 @@ fn in_words(imported: &Imported) -> Option<String> {
 }
 
 /// Whole or not at all: an export that breaks off leaves what was there.
-async fn to_file(home: &LocalHome, run: RunId, file: &Path) -> anyhow::Result<Exported> {
+async fn to_file(backend: &EmbeddedBackend, run: RunId, file: &Path) -> anyhow::Result<Exported> {
     let draft = file.with_added_extension("new");
-    let written = write_draft(home, run, &draft).await.and_then(|exported| {
+    let written = write_draft(backend, run, &draft).await.and_then(|exported| {
         std::fs::rename(&draft, file)?;
         Ok(exported)
     });
@@ -100,9 +104,9 @@ async fn to_file(home: &LocalHome, run: RunId, file: &Path) -> anyhow::Result<Ex
     Ok(exported)
 }
 
-async fn write_draft(home: &LocalHome, run: RunId, draft: &Path) -> anyhow::Result<Exported> {
+async fn write_draft(backend: &EmbeddedBackend, run: RunId, draft: &Path) -> anyhow::Result<Exported> {
     let mut out = BufWriter::new(new_file(draft)?);
-    let exported = export_run(home, run, &mut out).await?;
+    let exported = export_run(backend, run, &mut out).await?;
     out.into_inner()?.sync_all()?;
     Ok(exported)
 }
@@ -122,7 +126,7 @@ fn new_file(path: &Path) -> io::Result<File> {
 }
 
 pub(super) async fn import(args: ImportArgs) -> anyhow::Result<Exit> {
-    let home = home()?;
+    let backend = backend()?;
     let cant = || format!("can't import {}", args.file.display());
     let mut input: Box<dyn BufRead + Send> = if args.file == Path::new("-") {
         Box::new(BufReader::new(std::io::stdin()))
@@ -130,11 +134,11 @@ pub(super) async fn import(args: ImportArgs) -> anyhow::Result<Exit> {
         Box::new(BufReader::new(File::open(&args.file).with_context(cant)?))
     };
     let imported = if args.incomplete {
-        let Salvaged { runs, lost } = import_incomplete(&home, &mut input).await.with_context(cant)?;
+        let Salvaged { runs, lost } = import_incomplete(&backend, &mut input).await.with_context(cant)?;
         lost.iter().for_each(|lost| tell(&format!("warning: not imported: {lost}")));
         runs
     } else {
-        import_run(&home, &mut input).await.with_context(cant)?
+        import_run(&backend, &mut input).await.with_context(cant)?
     };
     imported.iter().filter_map(in_words).for_each(|line| tell(&line));
     let run = imported.first().context("there is no run in it")?.run;

@@ -12,8 +12,8 @@ use crate::cli::TrustArgs;
 use crate::exit::{Exit, Refusal};
 use crate::render::{Cells, Table, age, safe, terminal_width};
 use crate::settings::{FlowFile, Request, Scope, load};
-use crate::trust::{Standing, TrustStore, Trusted, grant, standing};
-use crate::wiring::{Place, variables};
+use crate::trust::{TrustState, TrustStore, Trusted, grant, standing};
+use crate::wiring::{StateDir, variables};
 
 pub(super) fn trust(args: &TrustArgs) -> anyhow::Result<Exit> {
     let folder = folder(args.dir.as_deref())?;
@@ -31,11 +31,11 @@ pub(super) fn trust(args: &TrustArgs) -> anyhow::Result<Exit> {
     if let Some(file) = &args.flow {
         settled = settled.with_flow(&FlowFile::read(file)?, file);
     }
-    let store = Place::new(&settled.settings, &folders).trust();
+    let store = StateDir::new(&settled.settings, &folders).trust();
     let needed = match standing(&store, &settled.project)? {
-        Standing::NotNeeded => return said("nothing here needs your trust\n"),
-        Standing::Trusted { .. } => return said("you trust this already\n"),
-        Standing::Needed(needed) => needed,
+        TrustState::NotNeeded => return said("nothing here needs your trust\n"),
+        TrustState::Trusted { .. } => return said("you trust this already\n"),
+        TrustState::Needed(needed) => needed,
     };
     let whose = safe(&shown(&settled.project.folder));
     print(&format!("The files of {whose} want this:\n\n{}\n", needed.listed()))?;
@@ -57,7 +57,7 @@ fn said(text: &str) -> anyhow::Result<Exit> {
 fn asked() -> anyhow::Result<bool> {
     if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
         return Err(Refusal::new(
-            "nobody can be asked: this is no terminal",
+            "this is no terminal, so that you can't be asked",
             "`provost trust --yes` agrees to what is listed above, unasked",
         )
         .into());
@@ -81,7 +81,7 @@ fn store(folder: &Path) -> anyhow::Result<TrustStore> {
     let variables = variables();
     let request = Request { scope: Scope::User, folder, file: None, variables: &variables, flags: &[] };
     let (loading, folders) = load(&request)?;
-    Ok(Place::new(&loading.settled()?.settings, &folders).trust())
+    Ok(StateDir::new(&loading.settled()?.settings, &folders).trust())
 }
 
 fn list(store: &TrustStore) -> anyhow::Result<Exit> {

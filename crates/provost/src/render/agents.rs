@@ -1,9 +1,9 @@
 //! What happens among the agents of a run, in words.
 
 use provost_event::{
-    AgentAskedAgain, AgentRetryScheduled, ChildFinished, ChildPaused, ChildRested, ChildResumed,
-    ChildSpawned, ChildStarted, ChildYields, Outcome, PauseReason, Priority, Reprioritized, SessionId,
-    SlotWish, Verification, YieldRequested,
+    AgentAskedAgain, AgentFinished, AgentResumeRequested, AgentRetryScheduled, AgentSpawned, AgentStarted,
+    AgentSuspended, AgentYieldRequested, Outcome, PauseReason, Priority, Reprioritized, SessionId,
+    SlotAssignment, SubAgentSuspended, Verification, YieldRequested,
 };
 
 use super::context::outcome_in_words;
@@ -14,7 +14,7 @@ use crate::names::Names;
 /// Columns of a goal.
 const GOAL_WIDTH: usize = 100;
 
-pub(super) fn spawned(entry: &ChildSpawned, names: &Names) -> Saying {
+pub(super) fn spawned(entry: &AgentSpawned, names: &Names) -> Saying {
     let comes = comes(entry.slot, "begins", names);
     let whom = for_whom(entry.parent, names);
     let line = format!("{} {comes}{whom}{}", names.in_words(entry.child), priority(entry.priority));
@@ -28,11 +28,13 @@ pub(super) fn asked_again(entry: &AgentAskedAgain, names: &Names) -> Saying {
     Saying::kept(Tag::Run, line).with([one_line(&entry.text, GOAL_WIDTH)])
 }
 
-fn comes(slot: SlotWish, begins: &str, names: &Names) -> String {
+fn comes(slot: SlotAssignment, begins: &str, names: &Names) -> String {
     match slot {
-        SlotWish::Free => begins.to_owned(),
-        SlotWish::After(victim) => format!("{begins} when {} has yielded its slot", names.in_words(victim)),
-        SlotWish::InLine => format!("{begins} when a slot is free"),
+        SlotAssignment::Free => begins.to_owned(),
+        SlotAssignment::After(victim) => {
+            format!("{begins} when {} has yielded its slot", names.in_words(victim))
+        }
+        SlotAssignment::Queued => format!("{begins} when a slot is free"),
     }
 }
 
@@ -49,30 +51,30 @@ fn for_whom(parent: Option<SessionId>, names: &Names) -> String {
 }
 
 /// An agent that begins at once was already shown when it was requested.
-pub(super) fn started(entry: &ChildStarted, names: &Names, has_waited: bool) -> Saying {
+pub(super) fn started(entry: &AgentStarted, names: &Names, has_waited: bool) -> Saying {
     let line = format!("{} has a slot and works", names.in_words(entry.child));
     if has_waited { Saying::kept(Tag::Run, line) } else { Saying::detail(line) }
 }
 
-pub(super) fn yields(entry: &ChildYields, names: &Names) -> Saying {
-    let line = format!("{} shall make way for {}", names.in_words(entry.child), whom(entry.to, names));
+pub(super) fn yields(entry: &AgentYieldRequested, names: &Names) -> Saying {
+    let line = format!("{} shall yield to {}", names.in_words(entry.child), whom(entry.to, names));
     Saying::kept(Tag::Run, line)
 }
 
-pub(super) fn paused(entry: &ChildPaused, names: &Names) -> Saying {
+pub(super) fn paused(entry: &AgentSuspended, names: &Names) -> Saying {
     let who = names.in_words(entry.child);
     Saying::kept(
         Tag::Run,
         match &entry.outcome {
             Outcome::Paused { why: PauseReason::Preempted { by } } => {
-                format!("{who} has made way for {}", whom(*by, names))
+                format!("{who} has yielded to {}", whom(*by, names))
             }
-            other => format!("{who} rests: {}", outcome_in_words(other)),
+            other => format!("{who} is suspended: {}", outcome_in_words(other)),
         },
     )
 }
 
-pub(super) fn resumed(entry: &ChildResumed, names: &Names) -> Saying {
+pub(super) fn resumed(entry: &AgentResumeRequested, names: &Names) -> Saying {
     let line = format!("{} shall go on, asked by {}", names.in_words(entry.child), entry.by);
     Saying::kept(Tag::Run, line)
 }
@@ -88,7 +90,7 @@ pub(super) fn retry_scheduled(entry: &AgentRetryScheduled, names: &Names) -> Say
     Saying::kept(Tag::Failed, line)
 }
 
-pub(super) fn finished(entry: &ChildFinished, names: &Names) -> Saying {
+pub(super) fn finished(entry: &AgentFinished, names: &Names) -> Saying {
     let who = match entry.restarts {
         0 => names.in_words(entry.child),
         restarts => format!("{} (attempt {})", names.in_words(entry.child), restarts.saturating_add(1)),
@@ -118,13 +120,13 @@ pub(super) fn reprioritized(entry: &Reprioritized, names: &Names) -> Saying {
 pub(super) fn yield_requested(entry: &YieldRequested, names: &Names) -> Saying {
     let whom = whom(entry.to, names);
     Saying::detail(match entry.due {
-        Some(_) => format!("shall make way for {whom}"),
-        None => format!("waits for its model no longer, to make way for {whom}"),
+        Some(_) => format!("shall yield to {whom}"),
+        None => format!("waits for its model no longer, to yield to {whom}"),
     })
 }
 
-pub(super) fn rested(entry: &ChildRested) -> Saying {
-    Saying::detail(format!("the agent it waits for rests: {}", outcome_in_words(&entry.outcome)))
+pub(super) fn suspended(entry: &SubAgentSuspended) -> Saying {
+    Saying::detail(format!("the agent it waits for is suspended: {}", outcome_in_words(&entry.outcome)))
 }
 
 fn whom(session: Option<SessionId>, names: &Names) -> String {

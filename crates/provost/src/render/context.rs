@@ -1,6 +1,8 @@
 //! What a model no longer sees of its conversation, and its final summary at a limit, in words.
 
-use provost_event::{Compacted, CompactionKind, Dimension, Exhausted, Outcome, Snapshot, WrappedUp};
+use provost_event::{
+    Compacted, CompactionKind, Dimension, Exhausted, FinalSummaryFinished, Outcome, Snapshot,
+};
 
 use super::saying::{Saying, Tag};
 use super::words::{excerpt, one_line, plural, size, tokens, tokens_in_short};
@@ -50,7 +52,7 @@ pub(crate) fn freed(entry: &Compacted) -> String {
 }
 
 /// The agent's final summary at a limit, or why there is none, which is repeated when the run is suspended.
-pub(super) fn wrapped_up(entry: &WrappedUp) -> Saying {
+pub(super) fn final_summary_finished(entry: &FinalSummaryFinished) -> Saying {
     let Some(problem) = &entry.problem else { return Saying::kept(Tag::Agent, entry.text.trim()) };
     Saying::detail(format!("no final summary: {}", one_line(problem, WIDTH_MAX)))
 }

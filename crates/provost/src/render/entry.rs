@@ -3,15 +3,15 @@
 use std::collections::{HashMap, HashSet};
 
 use provost_event::{
-    ActorKey, ApprovalRequested, AssistantMessage, Block, BudgetCharged, BudgetExhausted, BudgetReserved,
-    CallId, Certainty, ChildSpawned, Dimension, Ended, Entry, Forked, ItemKind, ModelCalled, ModelChange,
+    ActorKey, AgentSpawned, ApprovalRequested, AssistantMessage, Block, BudgetCharged, BudgetExhausted,
+    BudgetReserved, CallId, Certainty, Dimension, Ended, Entry, Forked, ItemKind, ModelCalled, ModelChange,
     ModelChanged, Origin, OutageWaitChanged, Outcome, Paused, ProviderAwaited, Purpose, Record, ResumeCause,
-    Resumed, Retry, RetryCause, RunStarted, SessionStarted, SlotWish, StopCheckCutShort, StopHookVerdict,
-    StopReason, StopReport, StopRequested, StopVerdicts, SystemItem, ToolFinished, ToolStarted, ToolStatus,
-    TurnEnded, UserMessage,
+    Resumed, Retry, RetryCause, RunStarted, SessionStarted, SlotAssignment, StopCheckCutShort,
+    StopHookVerdict, StopReason, StopReport, StopRequested, StopVerdicts, SystemItem, ToolFinished,
+    ToolStarted, ToolStatus, TurnEnded, UserMessage,
 };
 
-use super::context::{compacted, exhausted_in_words, outcome_in_words, snapshot, wrapped_up};
+use super::context::{compacted, exhausted_in_words, final_summary_finished, outcome_in_words, snapshot};
 use super::gate::{approval_requested, approval_resolved, hooks_asked, hooks_decided, permission_decided};
 use super::saying::{Saying, Tag};
 use super::words::{amount, duration, one_line, pictures, plural};
@@ -82,7 +82,7 @@ impl Sayer {
             Entry::ToolFinished(entry) => self.tool_finished(actor, entry),
             Entry::TurnEnded(entry) => turn_ended(entry),
             Entry::Compacted(entry) => compacted(entry),
-            Entry::WrappedUp(entry) => wrapped_up(entry),
+            Entry::FinalSummaryFinished(entry) => final_summary_finished(entry),
             Entry::Snapshot(entry) => snapshot(entry),
             Entry::StopVerdicts(entry) => stop_verdicts(entry),
             Entry::StopCheckCutShort(entry) => stop_check_cut_short(entry),
@@ -94,30 +94,30 @@ impl Sayer {
             Entry::BudgetReserved(entry) => budget_reserved(entry),
             Entry::BudgetCharged(entry) => budget_charged(entry),
             Entry::BudgetExhausted(entry) => self.budget_exhausted(entry),
-            Entry::ChildSpawned(entry) => self.child_spawned(entry),
+            Entry::AgentSpawned(entry) => self.agent_spawned(entry),
             Entry::AgentAskedAgain(entry) => {
-                if entry.slot != SlotWish::Free {
+                if entry.slot != SlotAssignment::Free {
                     self.waiting.insert(entry.child.agent);
                 }
                 agents::asked_again(entry, &self.names)
             }
-            Entry::ChildStarted(entry) => {
+            Entry::AgentStarted(entry) => {
                 let has_waited = self.waiting.remove(&entry.child.agent);
                 agents::started(entry, &self.names, has_waited)
             }
-            Entry::ChildYields(entry) => agents::yields(entry, &self.names),
-            Entry::ChildPaused(entry) => {
+            Entry::AgentYieldRequested(entry) => agents::yields(entry, &self.names),
+            Entry::AgentSuspended(entry) => {
                 self.waiting.insert(entry.child.agent);
                 agents::paused(entry, &self.names)
             }
-            Entry::ChildResumed(entry) => agents::resumed(entry, &self.names),
+            Entry::AgentResumeRequested(entry) => agents::resumed(entry, &self.names),
             Entry::AgentRetryScheduled(entry) => agents::retry_scheduled(entry, &self.names),
-            Entry::ChildFinished(entry) => agents::finished(entry, &self.names),
+            Entry::AgentFinished(entry) => agents::finished(entry, &self.names),
             Entry::Reprioritized(entry) => agents::reprioritized(entry, &self.names),
             Entry::StepEnded(entry) => flow::step_ended(entry),
             Entry::YieldRequested(entry) => agents::yield_requested(entry, &self.names),
-            Entry::ChildGoesOn(_) => agents::goes_on(),
-            Entry::ChildRested(entry) => agents::rested(entry),
+            Entry::SubAgentResumed(_) => agents::goes_on(),
+            Entry::SubAgentSuspended(entry) => agents::suspended(entry),
             Entry::WorktreeMade(entry) => worktree::made(entry),
             Entry::WorktreeAsked(_) => worktree::asked(),
             Entry::WorktreeFound(entry) => worktree::found(entry),
@@ -130,8 +130,8 @@ impl Sayer {
         }
     }
 
-    fn child_spawned(&mut self, entry: &ChildSpawned) -> Saying {
-        if entry.slot != SlotWish::Free {
+    fn agent_spawned(&mut self, entry: &AgentSpawned) -> Saying {
+        if entry.slot != SlotAssignment::Free {
             self.waiting.insert(entry.child.agent);
         }
         agents::spawned(entry, &self.names)
@@ -285,7 +285,7 @@ const fn purpose_in_words(purpose: Purpose) -> &'static str {
     match purpose {
         Purpose::Turn => "",
         Purpose::Summary => ", for a summary",
-        Purpose::WrapUp => ", for a final summary",
+        Purpose::FinalSummary => ", for a final summary",
         Purpose::Judge => ", to a judge",
     }
 }

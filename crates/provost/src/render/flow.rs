@@ -21,7 +21,7 @@ pub(super) fn step_ended(entry: &StepEnded) -> Saying {
                 OnStepFailure::Abort => "the flow is given up".to_owned(),
                 OnStepFailure::Skip if skipped.is_empty() => "the others go on".to_owned(),
                 OnStepFailure::Skip => format!("skipped with it: {}", skipped.join(", ")),
-                OnStepFailure::Ask => "somebody must say how to go on".to_owned(),
+                OnStepFailure::Ask => "a person must say how to go on".to_owned(),
             };
             let line = format!("step {step} has failed: {}; {then}", outcome_in_words(outcome));
             Saying::kept(Tag::Failed, line)

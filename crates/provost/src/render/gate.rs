@@ -1,8 +1,8 @@
 //! Decisions before an action, in words: hooks, permissions, approvals.
 
 use provost_event::{
-    ApprovalAnswer, ApprovalRequested, ApprovalResolved, ApprovalScope, HookDecision, HookMoment, HookReport,
-    HookSubject, HooksAsked, HooksDecided, Permission, PermissionDecided,
+    ApprovalAnswer, ApprovalRequested, ApprovalResolved, ApprovalScope, HookDecision, HookPoint, HookReport,
+    HookTrigger, HooksAsked, HooksDecided, Permission, PermissionDecided,
 };
 
 use super::arguments;
@@ -15,11 +15,11 @@ const WIDTH_MAX: usize = 100;
 
 pub(super) fn hooks_asked(entry: &HooksAsked) -> Saying {
     match &entry.about {
-        HookSubject::Prompt { text, by } => {
+        HookTrigger::Prompt { text, by } => {
             Saying::kept(Tag::User, format!("{by}: {} (hooks are asked)", one_line(text, WIDTH_MAX)))
         }
         about => {
-            Saying::detail(about.moments().iter().map(|moment| moment.name()).collect::<Vec<_>>().join(", "))
+            Saying::detail(about.points().iter().map(|point| point.name()).collect::<Vec<_>>().join(", "))
         }
     }
 }
@@ -45,23 +45,23 @@ pub(super) fn hooks_decided(entry: &HooksDecided) -> Saying {
 /// What a user who watches should see of a hook's report; nothing of one that lets pass.
 fn report(report: &HookReport) -> Option<String> {
     let (name, took) = (&report.hook, duration(report.duration_us / 1_000));
-    let moment = report.moment.name();
+    let point = report.point.name();
     let because = |reason: &str| match reason.trim() {
         "" => String::new(),
         reason => format!(": {}", one_line(reason, WIDTH_MAX)),
     };
     let said = match &report.decision {
         HookDecision::Continue => None,
-        HookDecision::Allow if report.moment == HookMoment::Approval => {
+        HookDecision::Allow if report.point == HookPoint::Approval => {
             Some(format!("hook {name} agrees to it"))
         }
         HookDecision::Allow => None,
-        HookDecision::Ask(reason) => Some(format!("hook {name} wants somebody asked{}", because(reason))),
+        HookDecision::Ask(reason) => Some(format!("hook {name} requires approval{}", because(reason))),
         HookDecision::Deny(reason) => Some(format!("hook {name} says no{}", because(reason))),
         HookDecision::Pause(reason) => Some(format!("hook {name} pauses the run{}", because(reason))),
         HookDecision::Abort(reason) => Some(format!("hook {name} ends the run{}", because(reason))),
         HookDecision::Failed(reason) => {
-            Some(format!("hook {name} gave no answer at {moment} ({took}){}", because(reason)))
+            Some(format!("hook {name} gave no answer at {point} ({took}){}", because(reason)))
         }
     };
     let note = report.note.as_ref().map(|note| one_line(note, WIDTH_MAX));
@@ -116,9 +116,9 @@ fn named(pattern: Option<&str>) -> String {
 }
 
 /// What an agent waits for while hooks of a hook point are asked.
-pub(super) fn waits_for(about: &HookSubject) -> &'static str {
-    match about.moments().first() {
-        Some(HookMoment::PreToolCall) => "asking the hooks about a tool call",
+pub(super) fn waits_for(about: &HookTrigger) -> &'static str {
+    match about.points().first() {
+        Some(HookPoint::PreToolCall) => "asking the hooks about a tool call",
         _ => "asking the hooks",
     }
 }

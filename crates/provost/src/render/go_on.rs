@@ -138,7 +138,7 @@ fn of_failure(class: ErrorClass) -> Difference {
         | ErrorClass::RateLimited
         | ErrorClass::Overloaded
         | ErrorClass::Server
-        | ErrorClass::Nonsense => Difference::why("once the provider works; or --model NAME"),
+        | ErrorClass::MalformedResponse => Difference::why("once the provider works; or --model NAME"),
         ErrorClass::Workspace => Difference::why("once the folder can be made"),
         ErrorClass::StepFailed => Difference::why("tries the steps again that failed or were skipped"),
         ErrorClass::ScriptMismatch => Difference::why("once the script is right; or --model NAME"),

@@ -17,7 +17,7 @@ const LINES_MAX: usize = 12;
 pub(super) fn check_started(entry: &GoalCheckStarted) -> Saying {
     let why = match entry.trigger {
         GoalTrigger::Claim => "the agent says that it is done",
-        GoalTrigger::Interval => "so many turns have gone by",
+        GoalTrigger::Interval => "the interval has passed",
         GoalTrigger::Limit => "a limit ends the work",
     };
     Saying::passing(Tag::Goal, format!("verifying the goal: {why}"))
@@ -114,7 +114,7 @@ pub(crate) fn goal_at_end(outcome: &Outcome, goal: &AgentGoal) -> Option<String>
             Some(format!("verified: the goal {}", goal.finding().map(finding_in_words)?))
         }
         Outcome::Completed { .. } => {
-            goal.cleared_by.as_ref().map(|by| format!("the goal was cleared by {by}; nobody verified it"))
+            goal.cleared_by.as_ref().map(|by| format!("the goal was cleared by {by}; it wasn't verified"))
         }
         Outcome::BudgetExhausted(_) if goal.is_cleared() => None,
         Outcome::BudgetExhausted(_) => Some(at_limit(goal.finding())),
@@ -128,7 +128,7 @@ pub(crate) fn goal_at_end(outcome: &Outcome, goal: &AgentGoal) -> Option<String>
 
 fn at_limit(finding: Option<&GoalFinding>) -> String {
     let Some(finding) = finding else {
-        return "the goal wasn't verified: nobody has judged what was done last".to_owned();
+        return "the goal wasn't verified: the last work wasn't judged".to_owned();
     };
     let why = reasons(finding).into_iter().next().map(|why| format!(": {}", one_line(&why, WIDTH_MAX)));
     format!("the goal {}{}", finding_in_words(finding), why.unwrap_or_default())

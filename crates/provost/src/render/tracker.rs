@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::time::{Duration, Instant};
 
-use provost_engine::{AgentStanding, RunState, StepStanding, StepTracker};
+use provost_engine::{AgentState, RunState, StepStatus, StepTracker};
 use provost_event::{
     ActorKey, Block, CallId, Delta, DeltaKind, Entry, GoalJudged, GoalTrigger, GoalVerdict, Limits,
     MicroDollars, Purpose, Record, RunPolicy, Seq, StepEnd, StepEnded, TerminalEvent, TerminalState,
@@ -27,7 +27,7 @@ enum Doing {
     Thinking,
     Writing,
     SummingUp,
-    LastWords,
+    FinalSummary,
     Judging,
     /// A judge is asked again then.
     WaitingForJudge(Instant),
@@ -96,10 +96,9 @@ impl Tracker {
             tracker.tokens = state.ledger().tokens;
             tracker.cost = tracker.cost.map(|_| state.ledger().cost);
             let steps = state.flow().into_iter().flat_map(StepTracker::iter);
-            tracker.steps_done = steps.filter(|(_, standing)| **standing == StepStanding::Done).count();
-            let works = |standing: &AgentStanding| {
-                matches!(standing, AgentStanding::Working | AgentStanding::Yielding { .. })
-            };
+            tracker.steps_done = steps.filter(|(_, standing)| **standing == StepStatus::Done).count();
+            let works =
+                |standing: &AgentState| matches!(standing, AgentState::Working | AgentState::Yielding { .. });
             let at_work = state.agents().filter(|agent| works(&agent.standing));
             tracker.doing.extend(at_work.map(|agent| (agent.session.agent, Doing::Starting)));
         }
@@ -159,7 +158,7 @@ impl Tracker {
                 self.cost = self.cost.map(|cost| cost + entry.cost.unwrap_or_default());
             }
             Entry::Resumed(entry) => self.turns_max = entry.turns_max.unwrap_or(self.turns_max),
-            Entry::ChildSpawned(entry) => {
+            Entry::AgentSpawned(entry) => {
                 if let (Some(parent), Some(call)) = (entry.parent, entry.call) {
                     self.delegated.insert((parent.agent, call));
                     self.doing.entry(parent.agent).or_default().ends(|running| running.started == call);
@@ -175,12 +174,12 @@ impl Tracker {
             Entry::StepEnded(StepEnded { end: StepEnd::Done { .. }, .. }) => {
                 self.steps_done = self.steps_done.saturating_add(1);
             }
-            Entry::ChildStarted(entry) => drop(self.doing.entry(entry.child.agent).or_default()),
-            Entry::ChildPaused(entry) if entry.child.agent != ROOT => {
+            Entry::AgentStarted(entry) => drop(self.doing.entry(entry.child.agent).or_default()),
+            Entry::AgentSuspended(entry) if entry.child.agent != ROOT => {
                 self.doing.remove(&entry.child.agent);
             }
             Entry::AgentRetryScheduled(entry) => drop(self.doing.remove(&entry.agent.agent)),
-            Entry::ChildFinished(entry) if entry.child.agent != ROOT => {
+            Entry::AgentFinished(entry) if entry.child.agent != ROOT => {
                 self.doing.remove(&entry.child.agent);
             }
             _ => {}
@@ -190,7 +189,7 @@ impl Tracker {
     /// Takes in that an answer has begun.
     pub(super) fn hear(&mut self, delta: &Delta) {
         let doing = self.doing.entry(delta.session.agent).or_default();
-        if matches!(doing, Doing::SummingUp | Doing::LastWords | Doing::Judging) {
+        if matches!(doing, Doing::SummingUp | Doing::FinalSummary | Doing::Judging) {
             return;
         }
         doing.now(match delta.kind {
@@ -266,7 +265,7 @@ impl Doing {
                 Purpose::Summary => self.now(Self::SummingUp),
                 // These are what a stop waits for.
                 Purpose::Judge => *self = Self::Judging,
-                Purpose::WrapUp => *self = Self::LastWords,
+                Purpose::FinalSummary => *self = Self::FinalSummary,
             },
             Entry::AssistantMessage(entry) => {
                 let asks = entry.content.iter().any(|block| matches!(block, Block::ToolCall(_)));
@@ -285,7 +284,7 @@ impl Doing {
                 self.begins(Running { started, call, words, since: Instant::now() });
             }
             Entry::ToolFinished(entry) => self.ends(|running| running.call == entry.call),
-            Entry::StopRequested(_) | Entry::WrappedUp(_) => *self = Self::Stopping,
+            Entry::StopRequested(_) | Entry::FinalSummaryFinished(_) => *self = Self::Stopping,
             Entry::Resumed(_) => *self = Self::Starting,
             Entry::Compacted(_) => self.gated(Self::Starting),
             Entry::StopVerdicts(_) => self.now(Self::Starting),
@@ -345,7 +344,7 @@ impl Doing {
             Self::Thinking => "thinking".to_owned(),
             Self::Writing => "writing".to_owned(),
             Self::SummingUp => "summing up".to_owned(),
-            Self::LastWords => "saying how far it is".to_owned(),
+            Self::FinalSummary => "saying how far it is".to_owned(),
             Self::Judging => "verifying the goal".to_owned(),
             Self::Tools(all) => running(&all.iter().collect::<Vec<_>>()),
             Self::Waiting(until) => format!("waiting {}", left(*until)),

@@ -11,7 +11,9 @@ pub(super) fn made(entry: &WorktreeMade) -> Saying {
     let commit = entry.commit.chars().take(COMMIT_CHARS).collect::<String>();
     let missing = match entry.uncommitted {
         0 => String::new(),
-        files => format!("; not in it: uncommitted changes to files of whoever asked for it ({files})"),
+        files => {
+            format!("; not in it: uncommitted changes to files of the agent that asked for it ({files})")
+        }
     };
     let unfiltered = match entry.unfiltered {
         0 => String::new(),
@@ -26,7 +28,7 @@ pub(super) fn asked() -> Saying {
 
 pub(super) fn found(entry: &WorktreeFound) -> Saying {
     match &entry.left {
-        WorktreeLeft::Untouched => Saying::detail("its git worktree is as it was made"),
+        WorktreeLeft::Clean => Saying::detail("its git worktree is as it was made"),
         WorktreeLeft::Removed => Saying::detail("its git worktree is as it was made, and removed"),
         WorktreeLeft::Changed { branch, commits, summary, uncommitted } => {
             let branch = branch.as_deref().unwrap_or("no branch");

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use provost_event::{Budget, Effort, Isolation, Permission, PermissionPolicy, Priority, RetryPolicy};
 
 use super::Settings;
-use super::declare::{Kind, Otherwise, Setting};
+use super::declare::{Kind, Setting, SettingDefault};
 use super::errors::Source;
 use super::hook::pattern;
 use super::item::{Item, Objection};
@@ -121,7 +121,7 @@ impl Agent {
             allow: allow.clone(),
             ask: ask.clone(),
             deny: deny.clone(),
-            otherwise: default.unwrap_or(unset),
+            default: default.unwrap_or(unset),
             ..run
         }
     }
@@ -193,7 +193,7 @@ pub(super) const AGENT: &[Setting<Agent>] = &[
             agent.name = tool_name(name)?;
             Ok(())
         }),
-        otherwise: Otherwise::Required,
+        default: SettingDefault::Required,
         example: r#""researcher""#,
         words: "Its name, and that of the tool that asks for it: letters, digits, _ and -, at most 64. Unique, and not the \
                 name of a tool.",
@@ -201,7 +201,7 @@ pub(super) const AGENT: &[Setting<Agent>] = &[
     },
     Setting {
         kind: Kind::Text(|agent, text| agent.description = text),
-        otherwise: Otherwise::Required,
+        default: SettingDefault::Required,
         example: r#""Finds out how something works in this code, and answers with files and lines.""#,
         words: "What it is good for, and what it should be told: this is what other agents know of it.",
         ..field("", "description")
@@ -216,14 +216,14 @@ pub(super) const AGENT: &[Setting<Agent>] = &[
     external::ENV,
     Setting {
         kind: Kind::Text(|agent, text| agent.instructions = Some(text)),
-        otherwise: Otherwise::Unset("as agent.instructions"),
+        default: SettingDefault::Unset("as agent.instructions"),
         example: r#""Read only. Name the file and the line of everything that you say.""#,
         words: "Your own words at the end of its system prompt.",
         ..field("", "instructions")
     },
     Setting {
         kind: Kind::Line(|agent, model| agent.model = Some(model)),
-        otherwise: Otherwise::Unset("the run's, agent.model"),
+        default: SettingDefault::Unset("the run's, agent.model"),
         example: r#""openai/gpt-6.1-terra""#,
         words: "Its model, written as agent.model is.",
         ..field("", "model")
@@ -233,7 +233,7 @@ pub(super) const AGENT: &[Setting<Agent>] = &[
             agent.fallback_models.get_or_insert_default().push(model);
             Ok(())
         }),
-        otherwise: Otherwise::Unset("as agent.fallback_models, where it has no model of its own"),
+        default: SettingDefault::Unset("as agent.fallback_models, where it has no model of its own"),
         example: r#"["anthropic/claude-haiku-4-5"]"#,
         words: "Models that stand in when its own gives no answer.",
         ..field("", "fallback_models")
@@ -243,7 +243,7 @@ pub(super) const AGENT: &[Setting<Agent>] = &[
             of: &["minimal", "low", "medium", "high"],
             put: |agent, word| agent.effort = Some(effort(word)),
         },
-        otherwise: Otherwise::Unset("as agent.effort"),
+        default: SettingDefault::Unset("as agent.effort"),
         example: r#""low""#,
         words: "How much its model thinks before it answers.",
         ..field("", "effort")
@@ -254,7 +254,7 @@ pub(super) const AGENT: &[Setting<Agent>] = &[
             max: 1_000_000,
             put: |agent, n| agent.output_tokens_max = Some(small(n)),
         },
-        otherwise: Otherwise::Unset("what its model allows, and no more than agent.output_tokens_max"),
+        default: SettingDefault::Unset("what its model allows, and no more than agent.output_tokens_max"),
         example: "4096",
         words: "Tokens that one of its answers may have.",
         ..field("", "output_tokens_max")
@@ -264,22 +264,22 @@ pub(super) const AGENT: &[Setting<Agent>] = &[
             agent.tools.get_or_insert_default().push(name);
             Ok(())
         }),
-        otherwise: Otherwise::Unset("all but those that have another agent work"),
+        default: SettingDefault::Unset("all but those that have another agent work"),
         example: r#"["read_file", "search", "list_dir"]"#,
         words: "Its tools. Those that have another agent work, spawn_agent and the names of agents, it has only if they \
-                are named here. It never gets one that whoever asks for it doesn't have.",
+                are named here. It never gets one that the agent that asks for it doesn't have.",
         ..field("", "tools")
     },
     Setting {
         kind: Kind::Count { min: 1, max: TURNS_MAX, put: |agent, n| agent.max_turns = Some(small(n)) },
-        otherwise: Otherwise::Unset("as agent.max_turns"),
+        default: SettingDefault::Unset("as agent.max_turns"),
         example: "15",
-        words: "Turns it may take. When they are used up it says how far it has come, and whoever asked goes on with that.",
+        words: "Turns it may take. When they are used up it says how far it has come, and the agent that asked goes on with that.",
         ..field("", "max_turns")
     },
     Setting {
         kind: Kind::Count { min: 0, max: COUNT_MAX, put: |agent, n| agent.max_retries = Some(small(n)) },
-        otherwise: Otherwise::Unset("as retry.attempts"),
+        default: SettingDefault::Unset("as retry.attempts"),
         example: "1",
         words: "Restarts in a row when it fails. Each goes on where it stopped, and the caller gets the result of the last.",
         ..field("", "max_retries")
@@ -289,7 +289,7 @@ pub(super) const AGENT: &[Setting<Agent>] = &[
             of: &["background", "low", "normal", "high", "critical"],
             put: |agent, word| agent.priority = word.parse().unwrap_or_default(),
         },
-        otherwise: Otherwise::Is(r#""normal""#),
+        default: SettingDefault::Is(r#""normal""#),
         example: r#""high""#,
         words: "How urgent its work is. When all slots are taken (spawn.max_agents), a high or critical one gets that of the \
                 lowest below it, which goes on later; the others are refused.",
@@ -297,9 +297,9 @@ pub(super) const AGENT: &[Setting<Agent>] = &[
     },
     Setting {
         kind: Kind::Time(|agent, ms| agent.ask_timeout_ms = Some(ms)),
-        otherwise: Otherwise::Unset("for ever"),
+        default: SettingDefault::Unset("for ever"),
         example: r#""10m""#,
-        words: "How long whoever asked waits for it, counted while it has a slot; then it is cancelled.",
+        words: "How long the agent that asked waits for it, counted while it has a slot; then it is cancelled.",
         ..field("", "ask_timeout")
     },
     Setting {
@@ -309,9 +309,9 @@ pub(super) const AGENT: &[Setting<Agent>] = &[
                 agent.isolation = if word == "worktree" { Isolation::Worktree } else { Isolation::Shared };
             },
         },
-        otherwise: Otherwise::Is(r#""shared""#),
+        default: SettingDefault::Is(r#""shared""#),
         example: r#""worktree""#,
-        words: "Where it works: in the folder of whoever asked, or in a git worktree of its own, on a branch of its own. \
+        words: "Where it works: in the folder of the agent that asked, or in a git worktree of its own, on a branch of its own. \
                 Where none can be made, it fails.",
         ..field("", "isolation")
     },
@@ -320,42 +320,42 @@ pub(super) const AGENT: &[Setting<Agent>] = &[
             agent.stop_hooks.push(name);
             Ok(())
         }),
-        otherwise: Otherwise::Unset("none"),
+        default: SettingDefault::Unset("none"),
         example: r#"["lint-check"]"#,
         words: "The names of [[stop_hooks]] that must agree before it may stop.",
         ..field("", "stop_hooks")
     },
     Setting {
         kind: Kind::Words(|agent, words| agent.condition = Some(words)),
-        otherwise: Otherwise::Unset("none"),
+        default: SettingDefault::Unset("none"),
         example: r#""every claim names a file and a line that says so""#,
         words: "What must be confirmed before it is done, as goal.condition is for the run's agent.",
         ..field("goal", "condition")
     },
     Setting {
         kind: Kind::Line(|agent, model| agent.judge = Some(model)),
-        otherwise: Otherwise::Unset("as goal.judge and goal.judges, else its own model"),
+        default: SettingDefault::Unset("as goal.judge and goal.judges, else its own model"),
         example: r#""openai/gpt-6.1-terra""#,
         words: "The model that judges that. Everything else is as [goal] has it.",
         ..field("goal", "judge")
     },
     Setting {
         kind: Kind::Count { min: 1, max: u64::MAX, put: |agent, n| agent.budget.tokens = Some(n) },
-        otherwise: Otherwise::Unset("no limit but the run's"),
+        default: SettingDefault::Unset("no limit but the run's"),
         example: "200_000",
         words: "Tokens of all kinds that it and those below it may take, each time it is asked.",
         ..field("budget", "tokens")
     },
     Setting {
         kind: Kind::Money(|agent, money| agent.budget.money = Some(money)),
-        otherwise: Otherwise::Unset("no limit but the run's"),
+        default: SettingDefault::Unset("no limit but the run's"),
         example: "0.50",
         words: "Money in US dollars, likewise.",
         ..field("budget", "usd")
     },
     Setting {
         kind: Kind::Time(|agent, ms| agent.budget.wall_time_ms = Some(ms)),
-        otherwise: Otherwise::Unset("no limit but the run's"),
+        default: SettingDefault::Unset("no limit but the run's"),
         example: r#""20m""#,
         words: "Time that it may work, counted while it has a slot.",
         ..field("budget", "wall_time")
@@ -365,7 +365,7 @@ pub(super) const AGENT: &[Setting<Agent>] = &[
             agent.permissions.allow.push(pattern(text)?);
             Ok(())
         }),
-        otherwise: Otherwise::Unset("what the run's permissions let pass"),
+        default: SettingDefault::Unset("what the run's permissions let pass"),
         example: r#"["read_file", "shell(cargo *)"]"#,
         words: "Calls that it may make. Permissions of its own only narrow: of them and those of the run, the more \
                 restrictive counts.",
@@ -376,9 +376,9 @@ pub(super) const AGENT: &[Setting<Agent>] = &[
             agent.permissions.ask.push(pattern(text)?);
             Ok(())
         }),
-        otherwise: Otherwise::Unset("none besides the run's"),
+        default: SettingDefault::Unset("none besides the run's"),
         example: r#"["shell(git *)"]"#,
-        words: "Calls of its that somebody must agree to.",
+        words: "Its calls that need approval.",
         ..field("permissions", "ask")
     },
     Setting {
@@ -386,7 +386,7 @@ pub(super) const AGENT: &[Setting<Agent>] = &[
             agent.permissions.deny.push(pattern(text)?);
             Ok(())
         }),
-        otherwise: Otherwise::Unset("none besides the run's"),
+        default: SettingDefault::Unset("none besides the run's"),
         example: r#"["write_file", "edit_file"]"#,
         words: "Calls that it never makes.",
         ..field("permissions", "deny")
@@ -396,7 +396,7 @@ pub(super) const AGENT: &[Setting<Agent>] = &[
             of: &["allow", "ask", "deny"],
             put: |agent, word| agent.permissions.default = Some(permission(word)),
         },
-        otherwise: Otherwise::Unset("ask where anything is listed in its allow, else allow"),
+        default: SettingDefault::Unset("ask where anything is listed in its allow, else allow"),
         example: r#""deny""#,
         words: "What becomes of its calls that none of its own patterns speaks of.",
         ..field("permissions", "default")

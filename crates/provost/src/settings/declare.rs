@@ -14,7 +14,7 @@ pub(crate) struct Setting<T: 'static> {
     /// What it may be, and where it goes.
     pub(crate) kind: Kind<T>,
     /// Its value when it isn't set.
-    pub(crate) otherwise: Otherwise,
+    pub(crate) default: SettingDefault,
     /// A value that makes sense, as TOML.
     pub(crate) example: &'static str,
     /// One or two sentences.
@@ -85,7 +85,7 @@ pub(crate) enum Kind<T> {
 
 /// The value of a setting that isn't set.
 #[derive(Clone, Copy)]
-pub(crate) enum Otherwise {
+pub(crate) enum SettingDefault {
     /// This, as TOML.
     Is(&'static str),
     /// Nothing, which means this.
@@ -110,7 +110,7 @@ impl<T> Setting<T> {
             section,
             name,
             kind: Kind::Text(|_, _| {}),
-            otherwise: Otherwise::Required,
+            default: SettingDefault::Required,
             example: "",
             words: "",
             flag: None,

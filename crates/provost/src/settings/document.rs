@@ -8,12 +8,12 @@ mod schema;
 pub(crate) use init::init_file;
 pub(crate) use schema::schema;
 
-use super::declare::{Otherwise, Setting};
+use super::declare::{Setting, SettingDefault};
 
-fn otherwise<T>(setting: &Setting<T>) -> String {
-    match setting.otherwise {
-        Otherwise::Is(value) => format!("Default: {value}."),
-        Otherwise::Unset(words) => format!("Default: {words}."),
-        Otherwise::Required => "Must be there.".to_owned(),
+fn default_text<T>(setting: &Setting<T>) -> String {
+    match setting.default {
+        SettingDefault::Is(value) => format!("Default: {value}."),
+        SettingDefault::Unset(words) => format!("Default: {words}."),
+        SettingDefault::Required => "Must be there.".to_owned(),
     }
 }

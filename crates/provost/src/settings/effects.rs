@@ -8,7 +8,7 @@ use provost_harness::Models;
 use provost_terminal::Profile;
 
 use super::agent::{AGENT, OF_PROGRAMS};
-use super::declare::{From, Kind, Otherwise, Setting};
+use super::declare::{From, Kind, Setting, SettingDefault};
 use super::file::File;
 use super::hook::HOOK;
 use super::named::{MODEL, PROVIDER};
@@ -17,7 +17,7 @@ use super::table::settings;
 use super::{Folders, Loading, imported};
 use crate::observers::{observers, telemetry};
 use crate::wiring::{
-    Manner, Place, Team, Variables, WantedProgram, external_policy, policy, power, providers,
+    Manner, StateDir, Team, Variables, WantedProgram, external_policy, policy, power, providers,
 };
 
 /// All that a run gets of its settings, as text.
@@ -57,7 +57,7 @@ fn comes_of(toml: &str, folder: &Path) -> String {
         external_policy(&settled, &team, folder, alone),
         (exec.records, exec.detach_key, settled.settings.terminal_reports),
         policy(&settled.settings, &team, folder, &folder.join("worktrees")),
-        Place::new(&settled.settings, &folders).observers(),
+        StateDir::new(&settled.settings, &folders).observers(),
         observers(&settled, folder, &variables).unwrap(),
         telemetry(&settled, &variables).unwrap(),
         power(&settled.settings),
@@ -69,7 +69,7 @@ fn comes_of(toml: &str, folder: &Path) -> String {
 
 /// A value that isn't the one without which the setting is compared.
 fn value<T>(setting: &Setting<T>, folder: &Path) -> String {
-    let is_default = matches!(setting.otherwise, Otherwise::Is(default) if default == setting.example);
+    let is_default = matches!(setting.default, SettingDefault::Is(default) if default == setting.example);
     match (setting.name, &setting.kind) {
         ("model", _) => "\"openai/gpt-6.1-terra\"".to_owned(),
         ("wire", _) => "\"gemini\"".to_owned(),

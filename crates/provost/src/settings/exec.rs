@@ -4,7 +4,7 @@
 use provost_event::WindowSize;
 
 use super::Settings;
-use super::declare::{From, Kind, Otherwise, Setting};
+use super::declare::{From, Kind, Setting, SettingDefault};
 use super::value::variable_name;
 
 /// What `[exec]` is for.
@@ -105,24 +105,24 @@ pub(super) const EXEC: &[Setting<Settings>] = &[
             s.exec.size = window(&text)?;
             Ok(())
         }),
-        otherwise: Otherwise::Is(r#""40x120""#),
+        default: SettingDefault::Is(r#""40x120""#),
         example: r#""50x160""#,
-        words: "The rows and columns of a program's window, when nobody is attached to it.",
+        words: "The rows and columns of a program's window, when no person is attached to it.",
         flag: Some("--size"),
         ..exec("size")
     },
     Setting {
         kind: Kind::Time(|s, ms| s.exec.idle_ms = ms),
-        otherwise: Otherwise::Is(r#""30m""#),
+        default: SettingDefault::Is(r#""30m""#),
         example: r#""10m""#,
-        words: "How long a program may wait for somebody, for words, a password, or an answer of its own kind, until its run \
-                rests. Where a person works at it, nobody is waited for in this way unless it is set.",
+        words: "How long a program may wait for a person: for words, a password, or an answer of its own kind, until its run \
+                is suspended. Where a person is attached, this doesn't apply unless it is set.",
         flag: Some("--idle-time"),
         ..exec("idle_time")
     },
     Setting {
         kind: Kind::Truth(|s, truth| s.exec.records = truth),
-        otherwise: Otherwise::Is("true"),
+        default: SettingDefault::Is("true"),
         example: "false",
         words: "Whether what a program shows is recorded, as asciicast in the folder of the runs; `provost replay` plays it.",
         flag: Some("--no-record"),
@@ -133,7 +133,7 @@ pub(super) const EXEC: &[Setting<Settings>] = &[
             s.exec.detach_key = text.parse()?;
             Ok(())
         }),
-        otherwise: Otherwise::Is(r#"'ctrl-\'"#),
+        default: SettingDefault::Is(r#"'ctrl-\'"#),
         example: r#""ctrl-]""#,
         words: "The key that detaches your terminal from a program, which goes on: ctrl- and a letter or one of \\ ] ^ _.",
         from: From::User,
@@ -144,7 +144,7 @@ pub(super) const EXEC: &[Setting<Settings>] = &[
             s.exec.passes.push(variable_name(name)?);
             Ok(())
         }),
-        otherwise: Otherwise::Unset("none besides those that any child gets"),
+        default: SettingDefault::Unset("none besides those that any child gets"),
         example: r#"["OPENAI_API_KEY"]"#,
         words: "Variables that programs get besides, by name: a key that one needs. The lists of all files add up; a \
                 project's file that names one must be trusted first.",
@@ -152,7 +152,7 @@ pub(super) const EXEC: &[Setting<Settings>] = &[
     },
     Setting {
         kind: Kind::Choice { of: &["on", "off"], put: |s, word| s.terminal_reports = word == "on" },
-        otherwise: Otherwise::Is(r#""on""#),
+        default: SettingDefault::Is(r#""on""#),
         example: r#""off""#,
         words: "Whether `run`, `flow run`, `exec` and `resume` report how they stand to the terminal that they run in: \
                 program status (OSC 7501), progress (OSC 9;4), title.",

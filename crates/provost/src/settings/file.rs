@@ -9,7 +9,7 @@ use toml::de::{DeArray, DeTable, DeValue};
 
 use super::Loading;
 use super::agent::Agent;
-use super::declare::{From, Otherwise, Setting};
+use super::declare::{From, Setting, SettingDefault};
 use super::errors::{Problem, Source, Spot};
 use super::hook::Hook;
 use super::item::{Item, Objection};
@@ -162,7 +162,7 @@ impl File<'_> {
             }
         }
         for field in T::FIELDS {
-            if matches!(field.otherwise, Otherwise::Required) && table.get(field.name).is_none() {
+            if matches!(field.default, SettingDefault::Required) && table.get(field.name).is_none() {
                 let what = format!("`{}` is missing", field.name);
                 let remedy = example_within(field);
                 loading.problems.push(Problem { remedy, ..self.problem(span, T::LIST, what) });

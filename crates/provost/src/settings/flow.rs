@@ -12,7 +12,7 @@ use provost_event::{Budget, FlowPolicy, OnStepFailure, Priority, StepPolicy, Sto
 
 use super::errors::{Problem, Problems, Source};
 use super::nearest::nearest;
-use super::project::Wish;
+use super::project::ProjectRequest;
 use super::stop_hook::StopHook;
 use super::{Project, Settings, Settled, layers};
 use read::Reader;
@@ -22,7 +22,7 @@ use read::Reader;
 pub(crate) struct FlowFile {
     /// The workflow's name.
     pub(crate) name: String,
-    steps: Vec<Step>,
+    steps: Vec<StepSettings>,
     /// Where it begins.
     source: Source,
     text: String,
@@ -30,7 +30,7 @@ pub(crate) struct FlowFile {
 
 /// A step as the file has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Step {
+struct StepSettings {
     name: String,
     needs: Vec<(String, Source)>,
     agent: Option<String>,
@@ -95,9 +95,7 @@ impl FlowFile {
             FlowProblem::DoubledStep { step, .. } | FlowProblem::Nameless { step } => (Some(*step), "name"),
             FlowProblem::NoGoal { step, .. } => (Some(*step), "goal"),
             FlowProblem::NoAttempts { step, .. } => (Some(*step), "retry"),
-            FlowProblem::UnknownNeed { step, .. } | FlowProblem::Circle { step, .. } => {
-                (Some(*step), "needs")
-            }
+            FlowProblem::UnknownNeed { step, .. } | FlowProblem::Cycle { step, .. } => (Some(*step), "needs"),
             FlowProblem::UnknownAgent { step, .. } => (Some(*step), "agent"),
         };
         let step = step.and_then(|step| self.steps.get(step));
@@ -132,31 +130,31 @@ impl FlowFile {
             FlowProblem::UnknownAgent { agent, .. } => {
                 meant(agent, agents.iter().map(|agent| (*agent).to_owned()), "the configured [[agents]] are")
             }
-            FlowProblem::Circle { .. } => "one of them must do without the other".to_owned(),
+            FlowProblem::Cycle { .. } => "one of them must do without the other".to_owned(),
         }
     }
 
     /// Adds to what comes from a project's folder what the file would run, which needs the user's consent.
-    pub(crate) fn wish(&self, path: &Path, project: &mut Project) {
+    pub(crate) fn request(&self, path: &Path, project: &mut Project) {
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let file = path.strip_prefix(&project.folder).unwrap_or(&path).display().to_string();
-        let wishes = self.steps.iter().flat_map(|step| {
+        let requests = self.steps.iter().flat_map(|step| {
             let inline = step.stop_hooks.iter().filter_map(|hook| match hook {
                 StepHook::Inline(hook) => Some(hook),
                 StepHook::Named(..) => None,
             });
             let file = file.clone();
-            inline.map(move |hook| Wish {
+            inline.map(move |hook| ProjectRequest {
                 file: file.clone(),
                 place: hook.source.to_string(),
-                what: format!("runs when step {} wishes to stop (stop hook {})", step.name, hook.name),
+                what: format!("runs when step {} wants to stop (stop hook {})", step.name, hook.name),
                 body: hook.command.clone(),
             })
         });
-        let wishes = wishes.collect::<Vec<_>>();
-        if !wishes.is_empty() {
+        let requests = requests.collect::<Vec<_>>();
+        if !requests.is_empty() {
             project.has_read(&file, &self.text);
-            project.wishes.extend(wishes);
+            project.requests.extend(requests);
         }
     }
 
@@ -165,8 +163,9 @@ impl FlowFile {
         let mut left = self.steps.iter().collect::<Vec<_>>();
         let mut lines = Vec::<(String, String)>::new();
         while !left.is_empty() {
-            let is_next =
-                |step: &&Step| step.needs.iter().all(|(need, _)| lines.iter().any(|(name, _)| name == need));
+            let is_next = |step: &&StepSettings| {
+                step.needs.iter().all(|(need, _)| lines.iter().any(|(name, _)| name == need))
+            };
             let Some(place) = left.iter().position(is_next) else { break };
             let step = left.remove(place);
             lines.push((step.name.clone(), step.outline()));
@@ -175,7 +174,7 @@ impl FlowFile {
     }
 }
 
-impl Step {
+impl StepSettings {
     fn source_of(&self, field: &str) -> Source {
         self.places.get(field).unwrap_or(&self.source).clone()
     }
@@ -319,7 +318,7 @@ fn meant(wrong: &str, all: impl Iterator<Item = String>, words: &str) -> String 
 impl Settled {
     /// Adds what a workflow's file would run to what comes from the project's folder.
     pub(crate) fn with_flow(mut self, flow: &FlowFile, path: &Path) -> Self {
-        flow.wish(path, &mut self.project);
+        flow.request(path, &mut self.project);
         self
     }
 }

@@ -5,7 +5,7 @@ mod checks;
 use provost_event::{Confidence, Effort};
 
 use super::Settings;
-use super::declare::{Kind, Otherwise, Setting};
+use super::declare::{Kind, Setting, SettingDefault};
 use super::table::{COUNT_MAX, TURNS_MAX, effort, small};
 
 pub(super) use checks::check;
@@ -97,7 +97,7 @@ impl Default for GoalSettings {
 pub(super) const GOAL: &[Setting<Settings>] = &[
     Setting {
         kind: Kind::Words(|s, words| s.goal.condition = Some(words)),
-        otherwise: Otherwise::Unset("an agent is done when it says so and stop hooks agree"),
+        default: SettingDefault::Unset("an agent is done when it says so and stop hooks agree"),
         example: r#""cargo test passes and the README describes the new flag""#,
         words: "What must be true before the agent is done, in words that can be checked against what it did. It is told \
                 them too.",
@@ -106,7 +106,7 @@ pub(super) const GOAL: &[Setting<Settings>] = &[
     },
     Setting {
         kind: Kind::Line(|s, model| put_judges(s, "judge", vec![model])),
-        otherwise: Otherwise::Unset("the agent's own model, unless goal.judges names others"),
+        default: SettingDefault::Unset("the agent's own model, unless goal.judges names others"),
         example: r#""openai/gpt-6.1-terra""#,
         words: "The model that judges, written as agent.model is. One of another provider doesn't confirm its own mistakes. \
                 goal.judges names several.",
@@ -114,7 +114,7 @@ pub(super) const GOAL: &[Setting<Settings>] = &[
     },
     Setting {
         kind: Kind::Names { max: JUDGES_MAX, put: |s, models| put_judges(s, "judges", models) },
-        otherwise: Otherwise::Unset("the one of goal.judge"),
+        default: SettingDefault::Unset("the one of goal.judge"),
         example: r#"["openai/gpt-6.1-terra", "anthropic/claude-haiku-5-5"]"#,
         words: "Several judges instead of one. They are asked one after the other, and no more of them than it takes to \
                 know; each is paid for. A model that is named twice is asked twice. What is named last counts, be it one \
@@ -124,51 +124,51 @@ pub(super) const GOAL: &[Setting<Settings>] = &[
     },
     Setting {
         kind: Kind::Count { min: 1, max: JUDGES_MAX, put: |s, n| s.goal.agree = Some(small(n)) },
-        otherwise: Otherwise::Unset("more than half of the judges"),
+        default: SettingDefault::Unset("more than half of the judges"),
         example: "2",
-        words: "So many judges must find the goal reached.",
+        words: "The quorum: how many judges must find the goal reached.",
         ..goal("agree")
     },
     Setting {
         kind: Kind::Fraction(|s, fraction| s.goal.threshold = Confidence::of(fraction)),
-        otherwise: Otherwise::Is("0.7"),
+        default: SettingDefault::Is("0.7"),
         example: "0.9",
         words: "How sure a judge must be, from 0 to 1; a verdict below it counts as not reached.",
         ..goal("threshold")
     },
     Setting {
         kind: Kind::Count { min: 1, max: COUNT_MAX, put: |s, n| s.goal.rounds_max = small(n) },
-        otherwise: Otherwise::Is("10"),
+        default: SettingDefault::Is("10"),
         example: "10",
-        words: "So many times that the agent says it is done and the judges disagree: the run rests as blocked.",
+        words: "So many times that the agent says it is done and the judges disagree: the run is suspended as blocked.",
         ..goal("max_rounds")
     },
     Setting {
         kind: Kind::Count { min: 1, max: COUNT_MAX, put: |s, n| s.goal.failures_max = small(n) },
-        otherwise: Otherwise::Is("3"),
+        default: SettingDefault::Is("3"),
         example: "3",
-        words: "So many times in a row that the judges can't be asked or give no verdict: the run pauses. It never counts \
+        words: "Failures in a row to get a verdict of the judges, after which the run is suspended. It never counts \
                 as done because of that.",
         ..goal("max_failures")
     },
     Setting {
         kind: Kind::Count { min: 1, max: TURNS_MAX, put: |s, n| s.goal.stuck_turns = small(n) },
-        otherwise: Otherwise::Is("5"),
+        default: SettingDefault::Is("5"),
         example: "5",
-        words: "So many turns in a row without progress that can be measured (a file, another result of a check, a step \
+        words: "Turns in a row without measurable progress (a file, another result of a check, a step \
                 of the plan, a call that wasn't made before): the run pauses.",
         ..goal("stuck_turns")
     },
     Setting {
         kind: Kind::Count { min: 1, max: TURNS_MAX, put: |s, n| s.goal.verify_every = Some(small(n)) },
-        otherwise: Otherwise::Unset("only when the agent says it is done, and at limits"),
+        default: SettingDefault::Unset("only when the agent says it is done, and at limits"),
         example: "5",
-        words: "Also verify after so many turns each, so that a goal that is reached early ends the run early.",
+        words: "Also verify at this interval of turns, so that a goal that is reached early ends the run early.",
         ..goal("verify_every")
     },
     Setting {
         kind: Kind::Time(|s, ms| s.goal.timeout_ms = ms),
-        otherwise: Otherwise::Is(r#""60s""#),
+        default: SettingDefault::Is(r#""60s""#),
         example: r#""2m""#,
         words: "Time that a judge may take for a verdict.",
         ..goal("timeout")
@@ -179,14 +179,16 @@ pub(super) const GOAL: &[Setting<Settings>] = &[
             max: 1_000_000,
             put: |s, n| s.goal.evidence_tokens_max = small(n),
         },
-        otherwise: Otherwise::Is("8_000"),
+        default: SettingDefault::Is("8_000"),
         example: "20_000",
         words: "Tokens of evidence that a judge is shown, about; the newest comes first.",
         ..goal("evidence_tokens")
     },
     Setting {
         kind: Kind::Count { min: 256, max: 1_000_000, put: |s, n| s.goal.verdict_tokens = Some(small(n)) },
-        otherwise: Otherwise::Unset("2048, more where the judge reasons, or what it allows if that is less"),
+        default: SettingDefault::Unset(
+            "2048, more where the judge reasons, or what it allows if that is less",
+        ),
         example: "4096",
         words: "Tokens that a verdict may have, with what the judge thinks before it.",
         ..goal("verdict_tokens")
@@ -196,7 +198,7 @@ pub(super) const GOAL: &[Setting<Settings>] = &[
             of: &["minimal", "low", "medium", "high"],
             put: |s, word| s.goal.judge_effort = Some(effort(word)),
         },
-        otherwise: Otherwise::Unset("as its provider has it"),
+        default: SettingDefault::Unset("as its provider has it"),
         example: r#""low""#,
         words: "How much a judge thinks before it answers.",
         ..goal("judge_effort")
@@ -207,7 +209,7 @@ pub(super) const GOAL: &[Setting<Settings>] = &[
             max: 100,
             put: |s, n| s.goal.budget_percent = u8::try_from(n).unwrap_or(100),
         },
-        otherwise: Otherwise::Is("20"),
+        default: SettingDefault::Is("20"),
         example: "10",
         words: "Hundredths of the run's limits of tokens and money that all judges together may take. What a last verdict \
                 takes is kept back from it, so that a run that a budget ends is still verified.",

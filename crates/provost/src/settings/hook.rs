@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use provost_engine::Pattern;
-use provost_event::{HookContract, HookMoment, HookPolicy, HookProgram, OnFailure};
+use provost_event::{HookContract, HookPoint, HookPolicy, HookProgram, OnFailure};
 use provost_hooks::UnknownEvent;
 
 use super::Settings;
-use super::declare::{Kind, Otherwise, Setting};
+use super::declare::{Kind, Setting, SettingDefault};
 use super::errors::Source;
 use super::item::{Item, Objection};
 use super::stop_hook::HOOK_SECS_MAX;
@@ -26,7 +26,7 @@ const NAME_MAX: usize = 48;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Hook {
     name: Option<String>,
-    moment: Option<HookMoment>,
+    point: Option<HookPoint>,
     matcher: Option<String>,
     condition: Option<String>,
     command: Option<String>,
@@ -50,9 +50,9 @@ impl Hook {
     /// Its name: the given one, or one made of its hook point and its program.
     pub(crate) fn name(&self) -> String {
         self.name.clone().unwrap_or_else(|| {
-            let moment = self.moment.map_or("", HookMoment::name);
+            let point = self.point.map_or("", HookPoint::name);
             let runs = self.program().map(|program| runs(&program)).unwrap_or_default();
-            format!("{moment}: {}", crate::render::one_line(&runs, NAME_MAX))
+            format!("{point}: {}", crate::render::one_line(&runs, NAME_MAX))
         })
     }
 
@@ -101,12 +101,12 @@ impl Hook {
 
     /// The hook as a run's policy has it; `None` for one that isn't complete, which is an error elsewhere.
     pub(crate) fn policy(&self) -> Option<HookPolicy> {
-        let moment = self.moment?;
+        let point = self.point?;
         let is_claudes = self.contract == HookContract::Claude;
-        let on_failure = if is_claudes { OnFailure::Continue } else { OnFailure::default_at(moment) };
+        let on_failure = if is_claudes { OnFailure::Continue } else { OnFailure::default_at(point) };
         Some(HookPolicy {
             name: self.name(),
-            moment,
+            point,
             matcher: self.matcher.clone(),
             condition: self.condition.clone(),
             program: Some(self.program()?),
@@ -152,31 +152,30 @@ impl Hook {
         lonely.map(objection).collect()
     }
 
-    fn objections_at(&self, moment: HookMoment) -> Vec<Objection> {
+    fn objections_at(&self, point: HookPoint) -> Vec<Objection> {
         let mut found = Vec::new();
-        if let Some(Err(what)) = self.matcher.as_ref().map(|text| provost_hooks::check_matcher(moment, text))
-        {
+        if let Some(Err(what)) = self.matcher.as_ref().map(|text| provost_hooks::check_matcher(point, text)) {
             found.push(Objection::new("matcher", what, ""));
         }
-        if self.condition.is_some() && !is_about_a_call(moment) {
-            let what = format!("{} is about no tool call", moment.name());
+        if self.condition.is_some() && !is_about_a_call(point) {
+            let what = format!("{} is about no tool call", point.name());
             found.push(Objection::new("if", what, "`if` is for pre_tool_call, approval and post_tool_…"));
         }
         found
     }
 }
 
-/// Whether hooks of `moment` are asked about one tool call.
+/// Whether hooks of `point` are asked about one tool call.
 /// Whether what a matcher is held against is a tool's name.
-pub(super) const fn is_about_a_tool(moment: HookMoment) -> bool {
-    use HookMoment as M;
-    is_about_a_call(moment) && !matches!(moment, M::Spawn | M::ChildEnd)
+pub(super) const fn is_about_a_tool(point: HookPoint) -> bool {
+    use HookPoint as M;
+    is_about_a_call(point) && !matches!(point, M::Spawn | M::ChildEnd)
 }
 
-const fn is_about_a_call(moment: HookMoment) -> bool {
-    use HookMoment as M;
+const fn is_about_a_call(point: HookPoint) -> bool {
+    use HookPoint as M;
     matches!(
-        moment,
+        point,
         M::PreToolCall
             | M::Spawn
             | M::Approval
@@ -196,7 +195,7 @@ impl Item for Hook {
     fn at(source: Source) -> Self {
         let mut hook = Self {
             name: None,
-            moment: None,
+            point: None,
             matcher: None,
             condition: None,
             command: None,
@@ -227,10 +226,10 @@ impl Item for Hook {
         if self.is_import {
             return self.objection_to_import().into_iter().collect();
         }
-        let Some(moment) = self.moment else {
+        let Some(point) = self.point else {
             return vec![Objection::new("", "`event` is missing", "e.g. event = \"pre_tool_call\"")];
         };
-        let mut all = self.objections_at(moment);
+        let mut all = self.objections_at(point);
         all.extend(self.objection_to_program());
         all.extend(self.lonely_fields());
         all
@@ -261,10 +260,10 @@ pub(crate) fn runs(program: &HookProgram) -> String {
 pub(super) const HOOK: &[Setting<Hook>] = &[
     Setting {
         kind: Kind::Checked(|hook, event| {
-            hook.moment = Some(provost_hooks::moment_of(&event).map_err(|error| no_event(&error))?);
+            hook.point = Some(provost_hooks::hook_point_of(&event).map_err(|error| no_event(&error))?);
             Ok(())
         }),
-        otherwise: Otherwise::Unset("must be there, but for an import"),
+        default: SettingDefault::Unset("must be there, but for an import"),
         example: r#""pre_tool_call""#,
         words: "When it is asked: session_start, subagent_start, prompt_submit, pre_llm_request, pre_tool_call, spawn, \
                 approval, notification, child_end, post_tool_call, post_tool_success, post_tool_failure, \
@@ -274,7 +273,7 @@ pub(super) const HOOK: &[Setting<Hook>] = &[
     },
     Setting {
         kind: Kind::Line(|hook, text| hook.matcher = Some(text)),
-        otherwise: Otherwise::Unset("everything"),
+        default: SettingDefault::Unset("everything"),
         example: r#""shell|write_file""#,
         words: "Which tools it is asked about, by exact names with | between them, or by a regular expression: its \
                 own names and Claude Code's (Bash, Edit) both count. At the session's begin and end, which source or \
@@ -286,21 +285,21 @@ pub(super) const HOOK: &[Setting<Hook>] = &[
             hook.condition = Some(pattern(text)?);
             Ok(())
         }),
-        otherwise: Otherwise::Unset("every call that the matcher lets through"),
+        default: SettingDefault::Unset("every call that the matcher lets through"),
         example: r#""shell(git push *)""#,
         words: "A pattern as in [permissions] that the tool call must meet besides.",
         ..field("if")
     },
     Setting {
         kind: Kind::Words(|hook, text| hook.command = Some(text)),
-        otherwise: Otherwise::Unset("there is a program or url"),
+        default: SettingDefault::Unset("there is a program or url"),
         example: r#""./scripts/no-force-push.sh""#,
         words: "A command for `sh -c`, run in the workspace.",
         ..field("command")
     },
     Setting {
         kind: Kind::Line(|hook, text| hook.program = Some(text)),
-        otherwise: Otherwise::Unset("there is a command or url"),
+        default: SettingDefault::Unset("there is a command or url"),
         example: r#""/usr/local/bin/guard""#,
         words: "A program that is run without a shell.",
         ..field("program")
@@ -310,21 +309,21 @@ pub(super) const HOOK: &[Setting<Hook>] = &[
             hook.args.push(text);
             Ok(())
         }),
-        otherwise: Otherwise::Unset("none"),
+        default: SettingDefault::Unset("none"),
         example: r#"["--strict"]"#,
         words: "The program's arguments.",
         ..field("args")
     },
     Setting {
         kind: Kind::Address(|hook, url| hook.url = Some(url)),
-        otherwise: Otherwise::Unset("there is a command or program"),
+        default: SettingDefault::Unset("there is a command or program"),
         example: r#""http://127.0.0.1:8080/hook""#,
         words: "An address that the question is posted to.",
         ..field("url")
     },
     Setting {
         kind: Kind::Texts(|hook, name, value| hook.headers.push((name, value))),
-        otherwise: Otherwise::Unset("none"),
+        default: SettingDefault::Unset("none"),
         example: r#"{ Authorization = "Bearer $HOOK_TOKEN" }"#,
         words: "Headers of that request. They may name variables as $NAME or ${NAME}; a secret belongs into a \
                 variable, since everything else here stands in the run's log.",
@@ -335,21 +334,21 @@ pub(super) const HOOK: &[Setting<Hook>] = &[
             hook.allowed_env.push(super::value::variable_name(name)?);
             Ok(())
         }),
-        otherwise: Otherwise::Unset("none"),
+        default: SettingDefault::Unset("none"),
         example: r#"["HOOK_TOKEN"]"#,
         words: "The variables that the headers may name; others are empty there.",
         ..field("allowed_env")
     },
     Setting {
         kind: Kind::Line(|hook, name| hook.name = Some(name)),
-        otherwise: Otherwise::Unset("made from its event and what it runs"),
+        default: SettingDefault::Unset("made from its event and what it runs"),
         example: r#""no-force-push""#,
         words: "Its name in the log, unique among all hooks.",
         ..field("name")
     },
     Setting {
         kind: Kind::Count { min: 1, max: HOOK_SECS_MAX, put: |hook, n| hook.timeout_secs = n },
-        otherwise: Otherwise::Is("60"),
+        default: SettingDefault::Is("60"),
         example: "10",
         words: "Seconds it may take; at most what the run may (budget.wall_time), to which the default is shortened. Then it is ended and has given no \
                 answer.",
@@ -362,7 +361,7 @@ pub(super) const HOOK: &[Setting<Hook>] = &[
                 hook.contract = if word == "claude" { HookContract::Claude } else { HookContract::Provost };
             },
         },
-        otherwise: Otherwise::Is(r#""provost""#),
+        default: SettingDefault::Is(r#""provost""#),
         example: r#""claude""#,
         words: "How it is asked and how its answer is read. provost: exit status 0 lets it pass, 2 says no with standard \
                 output as the reason, 3 ends the run, everything else is no answer. claude: as Claude Code has it.",
@@ -376,21 +375,21 @@ pub(super) const HOOK: &[Setting<Hook>] = &[
                     Some(if word == "continue" { OnFailure::Continue } else { OnFailure::Deny });
             },
         },
-        otherwise: Otherwise::Unset("deny at pre_tool_call unless its contract is claude, else continue"),
+        default: SettingDefault::Unset("deny at pre_tool_call unless its contract is claude, else continue"),
         example: r#""deny""#,
         words: "What it means when it gives no answer: as if it had said no, or as if it had said nothing.",
         ..field("on_failure")
     },
     Setting {
         kind: Kind::Truth(|hook, truth| hook.reminders = Some(truth)),
-        otherwise: Otherwise::Unset("true if its contract is claude, else false"),
+        default: SettingDefault::Unset("true if its contract is claude, else false"),
         example: "true",
         words: "Whether it may have the model reminded of something.",
         ..field("reminders")
     },
     Setting {
         kind: Kind::Choice { of: &["claude"], put: |hook, _| hook.is_import = true },
-        otherwise: Otherwise::Unset("nothing is imported"),
+        default: SettingDefault::Unset("nothing is imported"),
         example: r#""claude""#,
         words: "In a [[hooks]] of its own: takes the hooks of the project's .claude/settings.json and \
                 .claude/settings.local.json, after all others. The same as import = [\"claude\"] in a table [hooks].",

@@ -80,7 +80,7 @@ pub(super) fn withheld(program: Option<&HookProgram>, keys: &BTreeMap<String, St
 
 fn is_double(one: &HookPolicy, other: &HookPolicy) -> bool {
     let what =
-        |hook: &HookPolicy| (hook.moment, hook.matcher.clone(), hook.condition.clone(), hook.program.clone());
+        |hook: &HookPolicy| (hook.point, hook.matcher.clone(), hook.condition.clone(), hook.program.clone());
     what(one) == what(other)
 }
 

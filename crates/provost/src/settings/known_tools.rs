@@ -1,7 +1,7 @@
 //! Tools that settings name: a rule about a tool that doesn't exist would never match a call.
 
 use provost_engine::{Pattern, agent_names, names_of};
-use provost_event::{HookContract, HookMoment, HookPolicy};
+use provost_event::{HookContract, HookPoint, HookPolicy};
 
 use super::errors::Problem;
 use super::hook::Hook;
@@ -23,7 +23,7 @@ const SOURCES: [&str; 2] = ["startup", "resume"];
 
 /// Notes every rule and hook that names a tool which doesn't exist.
 pub(super) fn check(loading: &Loading) -> Vec<Problem> {
-    let known = Known::of(&loading.settings);
+    let known = KnownTools::of(&loading.settings);
     let rules = loading.items.iter().filter(|(key, _)| LISTS.contains(&key.as_str()));
     let rules = rules.filter_map(|(key, given)| {
         let (what, remedy) = known.objection_to_pattern(&given.shown)?;
@@ -34,7 +34,7 @@ pub(super) fn check(loading: &Loading) -> Vec<Problem> {
     rules.chain(agents).chain(hooks).collect()
 }
 
-fn of_agent(agent: &Agent, known: &Known) -> Vec<Problem> {
+fn of_agent(agent: &Agent, known: &KnownTools) -> Vec<Problem> {
     let rules =
         agent.rules().into_iter().flat_map(|(list, rules)| rules.iter().map(move |rule| (list, rule)));
     let problem = |(list, rule): (&str, &String)| {
@@ -53,7 +53,7 @@ impl Settings {
         let of_agents =
             self.agents.iter().flat_map(|agent| agent.rules().into_iter().flat_map(|(_, rules)| rules));
         let policies = self.hooks.iter().filter_map(Hook::policy);
-        let policies = policies.filter(|policy| super::hook::is_about_a_tool(policy.moment));
+        let policies = policies.filter(|policy| super::hook::is_about_a_tool(policy.point));
         let of_hooks = policies
             .flat_map(|policy| policy.matcher.into_iter().chain(policy.condition))
             .collect::<Vec<_>>();
@@ -73,7 +73,7 @@ fn note<'a>(whose: &str, texts: impl Iterator<Item = &'a String>) -> Option<Stri
     })
 }
 
-fn of_hook(hook: &Hook, known: &Known, loading: &Loading) -> Vec<Problem> {
+fn of_hook(hook: &Hook, known: &KnownTools, loading: &Loading) -> Vec<Problem> {
     let Some(policy) = hook.policy().filter(|policy| policy.contract == HookContract::Provost) else {
         return Vec::new();
     };
@@ -84,7 +84,7 @@ fn of_hook(hook: &Hook, known: &Known, loading: &Loading) -> Vec<Problem> {
         remedy,
     };
     let mut problems = Vec::new();
-    if super::hook::is_about_a_tool(policy.moment) {
+    if super::hook::is_about_a_tool(policy.point) {
         let names = known.0.iter().flat_map(|name| names_of(name)).collect::<Vec<_>>();
         let lost = lost(&policy, &names).filter(|name| !name.starts_with(OF_MCP));
         problems.extend(lost.map(|name| problem("matcher", known.objection_to(&name))));
@@ -103,7 +103,7 @@ fn of_hook(hook: &Hook, known: &Known, loading: &Loading) -> Vec<Problem> {
 /// The parts of the hook's matcher that match none of `names`.
 fn lost(policy: &HookPolicy, names: &[&str]) -> impl Iterator<Item = String> {
     let lost = policy.matcher.iter();
-    lost.flat_map(|matcher| provost_hooks::matches_nothing(policy.moment, matcher, names))
+    lost.flat_map(|matcher| provost_hooks::matches_nothing(policy.point, matcher, names))
         .collect::<Vec<_>>()
         .into_iter()
 }
@@ -111,16 +111,16 @@ fn lost(policy: &HookPolicy, names: &[&str]) -> impl Iterator<Item = String> {
 /// What of a matcher of agents or of sources matches nothing, and what would be right.
 fn lost_elsewhere(hook: &Hook, policy: &HookPolicy, loading: &Loading) -> Vec<(String, String)> {
     let agents = loading.settings.agents.iter().map(|agent| agent.name.as_str());
-    let (kind, names) = match policy.moment {
+    let (kind, names) = match policy.point {
         // In the user's own file it may be about agents of another folder.
-        HookMoment::Spawn | HookMoment::ChildEnd if !hook.source.is_in(&loading.user_file) => {
+        HookPoint::Spawn | HookPoint::ChildEnd if !hook.source.is_in(&loading.user_file) => {
             let of_all = agent_names(None).into_iter().chain(names_of(SPAWN));
             (
                 "agent",
                 agents.clone().flat_map(|name| agent_names(Some(name))).chain(of_all).collect::<Vec<_>>(),
             )
         }
-        HookMoment::SessionStart => ("source of a session", SOURCES.to_vec()),
+        HookPoint::SessionStart => ("source of a session", SOURCES.to_vec()),
         _ => return Vec::new(),
     };
     let objection = |name: String| {
@@ -136,9 +136,9 @@ fn lost_elsewhere(hook: &Hook, policy: &HookPolicy, loading: &Loading) -> Vec<(S
 }
 
 /// The tools there are, by their own names.
-struct Known(Vec<String>);
+struct KnownTools(Vec<String>);
 
-impl Known {
+impl KnownTools {
     fn of(settings: &Settings) -> Self {
         let agents = settings.agents.iter().map(|agent| agent.name.clone());
         let of_programs = OF_PROGRAMS.into_iter().map(str::to_owned);
@@ -168,7 +168,7 @@ impl Known {
     /// That the hook's condition and its matcher are about different tools, if so.
     fn exclusion(&self, policy: &HookPolicy, loading: &Loading) -> Option<(String, String)> {
         let (matcher, text) = (policy.matcher.as_ref()?, policy.condition.as_ref()?);
-        if !super::hook::is_about_a_tool(policy.moment)
+        if !super::hook::is_about_a_tool(policy.point)
             || matcher.contains("mcp")
             || text.trim().starts_with(OF_MCP)
         {
@@ -179,7 +179,7 @@ impl Known {
         let is_asked = |name: &String| {
             let mut names = names_of(name);
             names.extend(is_agent(name).then(|| names_of(SPAWN)).into_iter().flatten());
-            pattern.names(name) && provost_hooks::matches_any(policy.moment, matcher, &names)
+            pattern.names(name) && provost_hooks::matches_any(policy.point, matcher, &names)
         };
         (!self.0.iter().any(is_asked)).then(|| {
             let what = format!(

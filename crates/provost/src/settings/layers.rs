@@ -79,7 +79,7 @@ pub(crate) fn load(request: &Request<'_>) -> anyhow::Result<(Loading, Folders)> 
         Ok(updated) => loading.settings.named.updated = updated.models,
         Err(problem) => loading.problems.push(problem),
     }
-    let without = loading.settings.permissions.otherwise();
+    let without = loading.settings.permissions.default_permission();
     match request.file {
         Some(file) if !file.exists() => loading.problems.push(unreadable(file, "there is no such file")),
         Some(file) => load_file(&mut loading, file, From::User, &folders, request.folder),
@@ -94,7 +94,7 @@ pub(crate) fn load(request: &Request<'_>) -> anyhow::Result<(Loading, Folders)> 
     if request.scope == Scope::Project {
         imported::import(&mut loading);
     }
-    loading.project.wishes = project::wishes(&loading, without);
+    loading.project.requests = project::requests(&loading, without);
     contradictions::check(&mut loading);
     Ok((loading, folders))
 }

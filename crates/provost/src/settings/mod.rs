@@ -43,14 +43,14 @@ pub(crate) use imported::Placed;
 pub(crate) use named::Named;
 pub(crate) use nearest::nearest;
 pub(crate) use permissions::Permissions;
-pub(crate) use project::{Project, Wish};
+pub(crate) use project::{Project, ProjectRequest};
 pub(crate) use stop_hook::StopHook;
 pub(crate) use table::effort;
 pub(crate) use updated_models::UpdatedModels;
 
 use crate::profiles::Profiles;
 
-use declare::{Otherwise, Setting};
+use declare::{Setting, SettingDefault};
 use named::Table;
 use value::Raw;
 
@@ -277,9 +277,9 @@ fn behind_a_flag(example: &str) -> String {
 
 /// All keys in the order of their declaration, each with what it means when it isn't set.
 pub(crate) fn keys() -> impl Iterator<Item = (String, &'static str)> {
-    table::settings().map(|setting| match setting.otherwise {
-        Otherwise::Unset(words) => (setting.key(), words),
-        Otherwise::Is(_) | Otherwise::Required => (setting.key(), ""),
+    table::settings().map(|setting| match setting.default {
+        SettingDefault::Unset(words) => (setting.key(), words),
+        SettingDefault::Is(_) | SettingDefault::Required => (setting.key(), ""),
     })
 }
 
@@ -366,7 +366,7 @@ mod tests {
         let loading = Loading::defaults("/".into());
         assert_eq!(loading.settings.limits, Limits::default());
         for setting in table::settings() {
-            let has_default = matches!(setting.otherwise, super::Otherwise::Is(_));
+            let has_default = matches!(setting.default, super::SettingDefault::Is(_));
             assert_eq!(loading.given.contains_key(&setting.key()), has_default, "{}", setting.key());
             assert!(!setting.words.is_empty() && !setting.example.is_empty(), "{}", setting.key());
             assert!(

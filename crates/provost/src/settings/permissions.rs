@@ -24,7 +24,7 @@ pub(crate) struct Permissions {
 impl Permissions {
     /// The rule for a call that no pattern matches. Unless it is set, other calls need approval if there is a list
     /// of allowed ones.
-    pub(crate) fn otherwise(&self) -> Permission {
+    pub(crate) fn default_permission(&self) -> Permission {
         let unset = if self.allow.is_empty() { Permission::Allow } else { Permission::Ask };
         self.default.unwrap_or(unset)
     }
@@ -41,7 +41,7 @@ impl Permissions {
             ask: self.ask.clone(),
             deny: self.deny.clone(),
             approved: self.approved.clone(),
-            otherwise: self.otherwise(),
+            default: self.default_permission(),
             approval_timeout_ms: self.approval_timeout_ms,
             unanswered: self.unanswered,
         }

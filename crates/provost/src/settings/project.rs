@@ -16,7 +16,7 @@ pub(crate) struct Project {
     /// The files.
     pub(crate) files: Vec<ProjectFile>,
     /// What is done because of them that needs the user's consent.
-    pub(crate) wishes: Vec<Wish>,
+    pub(crate) requests: Vec<ProjectRequest>,
 }
 
 /// A file of the project's folder.
@@ -30,7 +30,7 @@ pub(crate) struct ProjectFile {
 
 /// Something that a project may not have without consent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Wish {
+pub(crate) struct ProjectRequest {
     /// The file that requests it.
     pub(crate) file: String,
     /// The place.
@@ -44,7 +44,7 @@ pub(crate) struct Wish {
 impl Project {
     pub(super) fn new(folder: PathBuf) -> Self {
         let folder = folder.canonicalize().unwrap_or(folder);
-        Self { folder, files: Vec::new(), wishes: Vec::new() }
+        Self { folder, files: Vec::new(), requests: Vec::new() }
     }
 
     /// Notes that the file called `name` was read with this `text`.
@@ -57,7 +57,7 @@ impl Project {
 /// What the project's files request that needs consent: to run programs, to send data somewhere, to let an agent
 /// do what it couldn't do without them. `without` is the rule for calls that no pattern matched before the
 /// project's file was read.
-pub(super) fn wishes(loading: &Loading, without: Permission) -> Vec<Wish> {
+pub(super) fn requests(loading: &Loading, without: Permission) -> Vec<ProjectRequest> {
     let mut all = stop_hooks(loading);
     all.extend(hooks(loading));
     all.extend(patterns(loading, without));
@@ -68,58 +68,58 @@ pub(super) fn wishes(loading: &Loading, without: Permission) -> Vec<Wish> {
 }
 
 /// Variables for programs, which may hold keys.
-fn variables(loading: &Loading) -> Vec<Wish> {
+fn variables(loading: &Loading) -> Vec<ProjectRequest> {
     let its = loading.items.iter().filter(|(key, given)| key == "exec.env" && given.source.is_projects());
-    let wish = |(_, given): &(String, Given)| Wish {
+    let request = |(_, given): &(String, Given)| ProjectRequest {
         file: FILE_NAME.to_owned(),
         place: given.source.to_string(),
         what: "is handed to programs that work as agents (exec.env)".to_owned(),
         body: given.shown.clone(),
     };
-    its.map(wish).collect()
+    its.map(request).collect()
 }
 
 /// The programs of external agents.
-fn programs(loading: &Loading) -> Vec<Wish> {
+fn programs(loading: &Loading) -> Vec<ProjectRequest> {
     let its = loading.settings.agents.iter().filter(|agent| agent.source.is_projects());
-    let wish = |agent: &super::Agent| {
+    let request = |agent: &super::Agent| {
         let external = agent.external()?;
         let mut body = external.command().join(" ");
         if !external.passes.is_empty() {
             body.push_str(&format!("\nwith the values of {}", external.passes.join(", ")));
         }
-        Some(Wish {
+        Some(ProjectRequest {
             file: FILE_NAME.to_owned(),
             place: agent.source.to_string(),
             what: format!("runs when the agent {} is asked for", agent.name),
             body,
         })
     };
-    its.filter_map(wish).collect()
+    its.filter_map(request).collect()
 }
 
-fn stop_hooks(loading: &Loading) -> Vec<Wish> {
+fn stop_hooks(loading: &Loading) -> Vec<ProjectRequest> {
     let its = loading.settings.stop_hooks.iter().filter(|hook| hook.source.is_projects());
-    let wish = |hook: &super::StopHook| Wish {
+    let request = |hook: &super::StopHook| ProjectRequest {
         file: FILE_NAME.to_owned(),
         place: hook.source.to_string(),
-        what: format!("runs when the agent wishes to stop (stop hook {})", hook.name),
+        what: format!("runs when the agent wants to stop (stop hook {})", hook.name),
         body: hook.command.clone(),
     };
-    its.map(wish).collect()
+    its.map(request).collect()
 }
 
-fn hooks(loading: &Loading) -> Vec<Wish> {
-    let wish = |hook: super::Placed| {
+fn hooks(loading: &Loading) -> Vec<ProjectRequest> {
+    let request = |hook: super::Placed| {
         let policy = &hook.policy;
         let matcher = policy.matcher.as_ref().map(|matcher| format!(" {matcher}")).unwrap_or_default();
         let condition = policy.condition.as_ref().map(|text| format!(" if {text}")).unwrap_or_default();
         let program = policy.program.as_ref();
-        Some(Wish {
+        Some(ProjectRequest {
             what: format!(
                 "{} {}{matcher}{condition} (hook {})",
                 does(program),
-                policy.moment.name(),
+                policy.point.name(),
                 policy.name
             ),
             body: program.map(whole).unwrap_or_default(),
@@ -127,7 +127,7 @@ fn hooks(loading: &Loading) -> Vec<Wish> {
             file: hook.file?,
         })
     };
-    loading.settings.all_hooks().into_iter().filter_map(wish).collect()
+    loading.settings.all_hooks().into_iter().filter_map(request).collect()
 }
 
 fn does(program: Option<&HookProgram>) -> &'static str {
@@ -150,21 +150,21 @@ fn whole(program: &HookProgram) -> String {
 }
 
 /// Where everything else is refused, asking grants more.
-fn patterns(loading: &Loading, without: Permission) -> Vec<Wish> {
+fn patterns(loading: &Loading, without: Permission) -> Vec<ProjectRequest> {
     let loosens = |key: &str| match key {
         "permissions.allow" => Some("lets the agent do without asking"),
         "permissions.ask" if without == Permission::Deny => Some("lets the agent ask whether it may do"),
         _ => None,
     };
     let its = loading.items.iter().filter(|(_, given)| given.source.is_projects());
-    let wish =
+    let request =
         |(key, given): &(String, Given)| Some(permission(loosens(key)?, &given.source, given.shown.clone()));
-    its.filter_map(wish).collect()
+    its.filter_map(request).collect()
 }
 
-fn default(loading: &Loading, without: Permission) -> Option<Wish> {
+fn default(loading: &Loading, without: Permission) -> Option<ProjectRequest> {
     let given = loading.given.get("permissions.default").filter(|given| given.source.is_projects())?;
-    let now = loading.settings.permissions.otherwise();
+    let now = loading.settings.permissions.default_permission();
     let loosens = now == Permission::Allow || now < without;
     let what = match now {
         Permission::Allow => "lets the agent do what no pattern speaks of",
@@ -175,6 +175,6 @@ fn default(loading: &Loading, without: Permission) -> Option<Wish> {
     loosens.then(|| permission(what, &given.source, format!("default = \"{}\"", given.shown)))
 }
 
-fn permission(what: &str, source: &Source, body: String) -> Wish {
-    Wish { file: FILE_NAME.to_owned(), place: source.to_string(), what: what.to_owned(), body }
+fn permission(what: &str, source: &Source, body: String) -> ProjectRequest {
+    ProjectRequest { file: FILE_NAME.to_owned(), place: source.to_string(), what: what.to_owned(), body }
 }

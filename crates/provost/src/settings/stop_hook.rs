@@ -3,7 +3,7 @@
 use provost_event::{OnHookError, StopHookPolicy};
 
 use super::Settings;
-use super::declare::{Kind, Otherwise, Setting};
+use super::declare::{Kind, Setting, SettingDefault};
 use super::errors::Source;
 use super::item::{Item, Objection};
 
@@ -92,21 +92,21 @@ impl Item for StopHook {
 pub(super) const STOP_HOOK: &[Setting<StopHook>] = &[
     Setting {
         kind: Kind::Line(|hook, name| hook.name = name),
-        otherwise: Otherwise::Required,
+        default: SettingDefault::Required,
         example: r#""lint-check""#,
         words: "Its name, unique among all stop hooks.",
         ..Setting::declared("", "name")
     },
     Setting {
         kind: Kind::Words(|hook, command| hook.command = command),
-        otherwise: Otherwise::Required,
+        default: SettingDefault::Required,
         example: r#""cargo clippy -- -D warnings""#,
         words: "The command, for `sh -c`.",
         ..Setting::declared("", "command")
     },
     Setting {
         kind: Kind::Count { min: 1, max: HOOK_SECS_MAX, put: |hook, n| hook.timeout_secs = n },
-        otherwise: Otherwise::Is("600"),
+        default: SettingDefault::Is("600"),
         example: "60",
         words: "Seconds it may take; a hook that takes longer is ended. Where `budget.wall_time` is shorter than the default, so is \
                 this.",
@@ -119,10 +119,10 @@ pub(super) const STOP_HOOK: &[Setting<StopHook>] = &[
                 hook.on_error = if word == "ignore" { OnHookError::Ignore } else { OnHookError::Block };
             },
         },
-        otherwise: Otherwise::Is(r#""block""#),
+        default: SettingDefault::Is(r#""block""#),
         example: r#""ignore""#,
         words: "What it means that it fails with a status that is no answer, can't be run, or takes too long. `block`: the \
-                agent may not stop. `ignore`: it holds nobody back but with status 2 or 3, and the outcome says that \
+                agent may not stop. `ignore`: it holds the agent back only with status 2 or 3, and the outcome says that \
                 it was ignored. Under a goal nothing is ignored.",
         ..Setting::declared("", "on_error")
     },

@@ -2,7 +2,7 @@
 
 use provost_event::{Budget, Effort, Limits, Permission, SpawnBudget, Unanswered};
 
-use super::declare::{From, Kind, Otherwise, Setting};
+use super::declare::{From, Kind, Setting, SettingDefault};
 use super::exec::{EXEC, EXEC_WORDS, ExecSettings, TERMINAL_WORDS};
 use super::goal::{GOAL, GOAL_WORDS, GoalSettings};
 use super::hook::pattern;
@@ -14,7 +14,7 @@ pub(crate) const SECTIONS: &[(&str, &str)] = &[
     ("agent", "Who works."),
     (
         "budget",
-        "What a run may spend at most, over all its interruptions and resumes. At a limit it rests, once the agent has \
+        "What a run may spend at most, over all its interruptions and resumes. At a limit it is suspended, once the agent has \
          said how far it has come. That is within the limit too: the last part of each is kept for it.",
     ),
     (
@@ -32,7 +32,7 @@ pub(crate) const SECTIONS: &[(&str, &str)] = &[
     ("limits", "When an agent is stopped or told that it gets nowhere."),
     (
         "permissions",
-        "Which tool calls an agent may make: freely, after somebody has agreed, or never. A pattern is a tool's name, \
+        "Which tool calls an agent may make: freely, after approval, or never. A pattern is a tool's name, \
          alone or with what the call must look like in parentheses. Of those that a call meets, deny counts before ask, \
          and ask before allow. The lists of all files add up.",
     ),
@@ -60,7 +60,7 @@ pub(crate) fn settings() -> impl Iterator<Item = &'static Setting<Settings>> + C
 const WORK: &[Setting<Settings>] = &[
     Setting {
         kind: Kind::Line(|s, model| s.model = model),
-        otherwise: Otherwise::Is(r#""anthropic/claude-sonnet-5-5""#),
+        default: SettingDefault::Is(r#""anthropic/claude-sonnet-5-5""#),
         example: r#""anthropic/claude-sonnet-5-5""#,
         words: "The model: `provider/model` (`provost models` lists them); `script:FILE` for answers that stand in a \
                 file; `record:FILE=MODEL` to keep a model's answers in a file, and `replay:FILE` to have them given \
@@ -70,22 +70,22 @@ const WORK: &[Setting<Settings>] = &[
     },
     Setting {
         kind: Kind::Count { min: 1, max: TURNS_MAX, put: |s, n| s.limits.turns_max = small(n) },
-        otherwise: Otherwise::Unset("300; no limit where [budget] limits tokens, money, time or turns"),
+        default: SettingDefault::Unset("300; no limit where [budget] limits tokens, money, time or turns"),
         example: "300",
         words: "Turns each agent may take: model calls, each with the tool calls it asks for. When they are used up it says \
-                how far it has come, which is no turn, and rests. `budget.turns` limits all agents of a run together.",
+                how far it has come, which is no turn, and is suspended. `budget.turns` limits all agents of a run together.",
         ..agent("max_turns")
     },
     Setting {
         kind: Kind::Text(|s, text| s.instructions = text),
-        otherwise: Otherwise::Is(r#""""#),
+        default: SettingDefault::Is(r#""""#),
         example: r#""Write British English. Run `cargo test` before you say that something works.""#,
         words: "Your own words at the end of the system prompt.",
         ..agent("instructions")
     },
     Setting {
         kind: Kind::Count { min: 256, max: 1_000_000, put: |s, n| s.output_tokens_max = Some(small(n)) },
-        otherwise: Otherwise::Unset("what the model allows"),
+        default: SettingDefault::Unset("what the model allows"),
         example: "8192",
         words: "Tokens one answer may have; never more than half of the model's window.",
         ..agent("output_tokens_max")
@@ -95,7 +95,7 @@ const WORK: &[Setting<Settings>] = &[
             s.fallback_models.push(model);
             Ok(())
         }),
-        otherwise: Otherwise::Unset("none"),
+        default: SettingDefault::Unset("none"),
         example: r#"["openai/gpt-5"]"#,
         words: "Models that stand in, in this order, when the one before gives no answer: its provider can't be reached for \
                 longer than limits.model_patience, or refuses the key, the quota or the request.",
@@ -106,14 +106,14 @@ const WORK: &[Setting<Settings>] = &[
             of: &["minimal", "low", "medium", "high"],
             put: |s, word| s.effort = Some(effort(word)),
         },
-        otherwise: Otherwise::Unset("as its provider has it"),
+        default: SettingDefault::Unset("as its provider has it"),
         example: r#""medium""#,
         words: "How much the model thinks before it answers.",
         ..agent("effort")
     },
     Setting {
         kind: Kind::Count { min: 0, max: TURNS_MAX, put: |s, n| s.limits.stuck_turns = small(n) },
-        otherwise: Otherwise::Is("20"),
+        default: SettingDefault::Is("20"),
         example: "20",
         words: "Turns in a row without measurable progress at which an agent without a goal is suspended as stuck; it is \
                 told before. Turns that only wait don't count. 0 turns it off. With a goal, `goal.stuck_turns` counts.",
@@ -121,23 +121,23 @@ const WORK: &[Setting<Settings>] = &[
     },
     Setting {
         kind: Kind::Truth(|s, truth| s.keep_awake = truth),
-        otherwise: Otherwise::Is("true"),
+        default: SettingDefault::Is("true"),
         example: "false",
         words: "Whether the machine is kept from falling asleep while an agent works: thinks, runs a tool, is checked by \
-                hooks. While somebody's consent is waited for, it may sleep.",
+                hooks. While an approval is waited for, it may sleep.",
         ..agent("keep_awake")
     },
     Setting {
         kind: Kind::Truth(|s, truth| s.block_sleep = truth),
-        otherwise: Otherwise::Is("false"),
+        default: SettingDefault::Is("false"),
         example: "true",
-        words: "Whether `keep_awake` also holds off sleep that somebody asks for: a closed lid, `systemctl suspend`, a \
+        words: "Whether `keep_awake` also holds off sleep that is asked for: a closed lid, `systemctl suspend`, a \
                 desktop's timer. Linux only.",
         ..agent("block_sleep")
     },
     Setting {
         kind: Kind::Count { min: 1, max: u64::MAX, put: |s, n| s.budget.tokens = Some(n) },
-        otherwise: Otherwise::Unset("no limit"),
+        default: SettingDefault::Unset("no limit"),
         example: "2_000_000",
         words: "Tokens of all kinds.",
         flag: Some("--tokens"),
@@ -145,7 +145,7 @@ const WORK: &[Setting<Settings>] = &[
     },
     Setting {
         kind: Kind::Money(|s, money| s.budget.money = Some(money)),
-        otherwise: Otherwise::Unset(
+        default: SettingDefault::Unset(
             "no limit; 20.00 where [budget] limits nothing and a model's price is known",
         ),
         example: "5.00",
@@ -155,7 +155,7 @@ const WORK: &[Setting<Settings>] = &[
     },
     Setting {
         kind: Kind::Truth(|s, truth| s.allow_unpriced = truth),
-        otherwise: Otherwise::Is("false"),
+        default: SettingDefault::Is("false"),
         example: "true",
         words: "Lets a model whose price isn't known work although money is limited: the limit doesn't bind it then.",
         flag: Some("--allow-unpriced"),
@@ -163,7 +163,7 @@ const WORK: &[Setting<Settings>] = &[
     },
     Setting {
         kind: Kind::Time(|s, ms| s.budget.wall_time_ms = Some(ms)),
-        otherwise: Otherwise::Unset("no limit"),
+        default: SettingDefault::Unset("no limit"),
         example: r#""2h""#,
         words: "Time worked on it, by a clock that can't be set; time between interruption and resume doesn't count, nor while the machine is suspended. The last tenth of it, at most a minute, \
                 is kept for the agent's final summary: work ends before.",
@@ -172,7 +172,7 @@ const WORK: &[Setting<Settings>] = &[
     },
     Setting {
         kind: Kind::Count { min: 1, max: TURNS_MAX, put: |s, n| s.budget.turns = Some(small(n)) },
-        otherwise: Otherwise::Unset("no limit"),
+        default: SettingDefault::Unset("no limit"),
         example: "100",
         words: "Turns of all agents together, sub-agents included. Waiting takes none: for consent, a provider, a sub-agent. \
                 Nor do summaries, judges and the final summary.",
@@ -181,7 +181,7 @@ const WORK: &[Setting<Settings>] = &[
     },
     Setting {
         kind: Kind::Count { min: 1, max: AGENTS_MAX, put: |s, n| s.spawn.max_agents = small(n) },
-        otherwise: Otherwise::Is("8"),
+        default: SettingDefault::Is("8"),
         example: "8",
         words: "Agents of a run that may work at the same time, the first one included.",
         flag: Some("--max-agents"),
@@ -189,17 +189,17 @@ const WORK: &[Setting<Settings>] = &[
     },
     Setting {
         kind: Kind::Truth(|s, truth| s.spawn.allow_preempt = truth),
-        otherwise: Otherwise::Is("true"),
+        default: SettingDefault::Is("true"),
         example: "false",
         words: "Whether an agent of high or critical priority gets the slot of one below it when all are taken. That one \
-                makes way at its next check and goes on when a slot comes free; it loses nothing.",
+                yields at its next check and goes on when a slot comes free; it loses nothing.",
         ..spawn("allow_preempt")
     },
     Setting {
         kind: Kind::Count { min: 0, max: DEPTH_MAX, put: |s, n| s.spawn.max_depth = small(n) },
-        otherwise: Otherwise::Is("4"),
+        default: SettingDefault::Is("4"),
         example: "1",
-        words: "Agents that may stand above an agent. 1: only the first one may ask for others.",
+        words: "Maximum nesting depth of agents. 1: only the first one may ask for others.",
         ..spawn("max_depth")
     },
 ];
@@ -208,7 +208,7 @@ const WORK: &[Setting<Settings>] = &[
 const RETRIES: &[Setting<Settings>] = &[
     Setting {
         kind: Kind::Count { min: 0, max: COUNT_MAX, put: |s, n| s.limits.retry.attempts_max = small(n) },
-        otherwise: Otherwise::Is("3"),
+        default: SettingDefault::Is("3"),
         example: "1",
         words: "Restarts in a row of an agent that fails. 0: the first failure counts. `max_retries` of an agent and `retry` \
                 of a step say otherwise for theirs.",
@@ -216,7 +216,7 @@ const RETRIES: &[Setting<Settings>] = &[
     },
     Setting {
         kind: Kind::Time(|s, ms| s.limits.retry.backoff_base_ms = ms),
-        otherwise: Otherwise::Is(r#""1s""#),
+        default: SettingDefault::Is(r#""1s""#),
         example: r#""5s""#,
         words: "The longest wait before the first restart; it doubles with each restart in a row. The wait itself is drawn at \
                 random, from nothing up to that.",
@@ -224,7 +224,7 @@ const RETRIES: &[Setting<Settings>] = &[
     },
     Setting {
         kind: Kind::Time(|s, ms| s.limits.retry.backoff_max_ms = ms),
-        otherwise: Otherwise::Is(r#""1m""#),
+        default: SettingDefault::Is(r#""1m""#),
         example: r#""10m""#,
         words: "No wait before a restart is longer.",
         ..retry("backoff_max")
@@ -235,7 +235,7 @@ const RETRIES: &[Setting<Settings>] = &[
 const BOUNDS: &[Setting<Settings>] = &[
     Setting {
         kind: Kind::Time(|s, ms| s.limits.model_patience_ms = ms),
-        otherwise: Otherwise::Is(r#""15m""#),
+        default: SettingDefault::Is(r#""15m""#),
         example: r#""1h""#,
         words: "How long a model is tried again that gives no answer; then the next of agent.fallback_models is asked, and \
                 after the last the run is suspended.",
@@ -243,93 +243,93 @@ const BOUNDS: &[Setting<Settings>] = &[
     },
     Setting {
         kind: Kind::Time(|s, ms| s.outage_max_ms = ms),
-        otherwise: Otherwise::Is(r#""8h""#),
+        default: SettingDefault::Is(r#""8h""#),
         example: r#""2h""#,
-        words: "How long a suspended run waits for its provider where nobody sits at the terminal, and tries it every 5 \
+        words: "How long a suspended run waits for its provider where no person is at the terminal, and tries it every 5 \
                 minutes or when the provider says; then it exits with status 4. At a terminal it exits at once.",
         ..limit("outage_max")
     },
     Setting {
         kind: Kind::Count { min: 0, max: COUNT_MAX, put: |s, n| s.limits.empty_answers_max = small(n) },
-        otherwise: Otherwise::Is("2"),
+        default: SettingDefault::Is("2"),
         example: "2",
         words: "Times in a row that an empty answer is asked for again; then the run is suspended.",
         ..limit("empty_answers")
     },
     Setting {
         kind: Kind::Count { min: 0, max: COUNT_MAX, put: |s, n| s.limits.continuations_max = small(n) },
-        otherwise: Otherwise::Is("3"),
+        default: SettingDefault::Is("3"),
         example: "3",
         words: "Times in a row that an answer cut off at its cap is continued; then what there is counts.",
         ..limit("continuations")
     },
     Setting {
         kind: Kind::Count { min: 2, max: COUNT_MAX, put: |s, n| s.limits.repeated_call_notice_at = small(n) },
-        otherwise: Otherwise::Is("3"),
+        default: SettingDefault::Is("3"),
         example: "3",
-        words: "The same call with the same result in so many turns in a row: the model is told. Polls and waits don't count.",
+        words: "Turns in a row with the same call and result after which the model is told. Reads of a terminal and commands that sleep for a second or more don't count.",
         ..limit("repeated_call_notice")
     },
     Setting {
         kind: Kind::Count { min: 2, max: COUNT_MAX, put: |s, n| s.limits.repeated_call_max = small(n) },
-        otherwise: Otherwise::Is("10"),
+        default: SettingDefault::Is("10"),
         example: "10",
-        words: "The same call with the same result in so many turns in a row: the run is suspended. Polls and waits don't count.",
+        words: "Turns in a row with the same call and result after which the run is suspended. Reads of a terminal and commands that sleep for a second or more don't count.",
         ..limit("repeated_call")
     },
     Setting {
         kind: Kind::Count { min: 1, max: COUNT_MAX, put: |s, n| s.limits.failed_turns_notice_at = small(n) },
-        otherwise: Otherwise::Is("5"),
+        default: SettingDefault::Is("5"),
         example: "5",
-        words: "So many turns in a row whose every call was rejected, denied or failed as a tool: the model is told. The exit \
+        words: "Turns in a row whose every call was rejected, denied or failed as a tool, after which the model is told. The exit \
                 status of a command is output, not a failure.",
         ..limit("failed_turns_notice")
     },
     Setting {
         kind: Kind::Count { min: 1, max: COUNT_MAX, put: |s, n| s.limits.failed_turns_max = small(n) },
-        otherwise: Otherwise::Is("12"),
+        default: SettingDefault::Is("12"),
         example: "12",
-        words: "So many turns in a row whose every call was rejected, denied or failed as a tool: the run is suspended.",
+        words: "Turns in a row whose every call was rejected, denied or failed as a tool, after which the run is suspended.",
         ..limit("failed_turns")
     },
     Setting {
         kind: Kind::Count { min: 1, max: COUNT_MAX, put: |s, n| s.limits.interruptions_max = small(n) },
-        otherwise: Otherwise::Is("3"),
+        default: SettingDefault::Is("3"),
         example: "3",
-        words: "So many interruptions of one turn (a crash, a power cut): the run pauses.",
+        words: "Interruptions of one turn (a crash, a power cut) after which the run is suspended.",
         ..limit("interruptions")
     },
     Setting {
         kind: Kind::Count { min: 1, max: COUNT_MAX, put: |s, n| s.limits.stop_blocks_max = small(n) },
-        otherwise: Otherwise::Is("8"),
+        default: SettingDefault::Is("8"),
         example: "8",
-        words: "Times in all that stop hooks may send an agent back; then the run rests as blocked.",
+        words: "Times in all that stop hooks may send an agent back; then the run is suspended as blocked.",
         ..limit("stop_blocks")
     },
     Setting {
         kind: Kind::List(|s, text| add(&mut s.permissions.allow, text)),
-        otherwise: Otherwise::Unset("none"),
+        default: SettingDefault::Unset("none"),
         example: r#"["read_file", "search", "shell(cargo *)"]"#,
         words: "Calls that may be made. A project's file that allows something must be trusted first.",
         ..permissions("allow")
     },
     Setting {
         kind: Kind::List(|s, text| add(&mut s.permissions.ask, text)),
-        otherwise: Otherwise::Unset("none"),
+        default: SettingDefault::Unset("none"),
         example: r#"["shell(git push *)"]"#,
-        words: "Calls that somebody must agree to.",
+        words: "Calls that need approval.",
         ..permissions("ask")
     },
     Setting {
         kind: Kind::List(|s, text| add(&mut s.permissions.deny, text)),
-        otherwise: Otherwise::Unset("none"),
+        default: SettingDefault::Unset("none"),
         example: r#"["shell(rm -rf *)", "write_file(.env)"]"#,
         words: "Calls that are never made.",
         ..permissions("deny")
     },
     Setting {
         kind: Kind::List(|s, text| add(&mut s.permissions.approved, text)),
-        otherwise: Otherwise::Unset("none"),
+        default: SettingDefault::Unset("none"),
         example: r#"["shell(git push origin main)"]"#,
         words: "Calls that you have agreed to for always: `provost approve` writes them here.",
         from: From::User,
@@ -340,16 +340,16 @@ const BOUNDS: &[Setting<Settings>] = &[
             of: &["allow", "ask", "deny"],
             put: |s, word| s.permissions.default = Some(permission(word)),
         },
-        otherwise: Otherwise::Unset("ask where anything is listed in allow, else allow"),
+        default: SettingDefault::Unset("ask where anything is listed in allow, else allow"),
         example: r#""ask""#,
         words: "What becomes of a call that no pattern speaks of.",
         ..permissions("default")
     },
     Setting {
         kind: Kind::Time(|s, ms| s.permissions.approval_timeout_ms = ms),
-        otherwise: Otherwise::Is(r#""1h""#),
+        default: SettingDefault::Is(r#""1h""#),
         example: r#""15m""#,
-        words: "How long somebody is waited for who must agree to a call.",
+        words: "How long an approval is waited for.",
         ..permissions("approval_timeout")
     },
     Setting {
@@ -359,10 +359,10 @@ const BOUNDS: &[Setting<Settings>] = &[
                 s.permissions.unanswered = if word == "pause" { Unanswered::Pause } else { Unanswered::Deny };
             },
         },
-        otherwise: Otherwise::Is(r#""deny""#),
+        default: SettingDefault::Is(r#""deny""#),
         example: r#""pause""#,
-        words: "What becomes of a call that nobody has answered for in that time: it isn't made and the agent goes on, or \
-                the run rests until somebody does.",
+        words: "What becomes of a call that isn't answered in that time: it isn't made and the agent goes on, or \
+                the run is suspended until somebody does.",
         ..permissions("unanswered")
     },
 ];
@@ -377,7 +377,7 @@ const AROUND: &[Setting<Settings>] = &[
             }
             other => Err(format!("must be one of claude (is `{other}`)")),
         }),
-        otherwise: Otherwise::Unset("nothing is imported"),
+        default: SettingDefault::Unset("nothing is imported"),
         example: r#"["claude"]"#,
         words: "claude: the hooks of the project's .claude/settings.json and .claude/settings.local.json, after all \
                 others. What of them can't be taken is told.",
@@ -385,7 +385,7 @@ const AROUND: &[Setting<Settings>] = &[
     },
     Setting {
         kind: Kind::Folder(|s, path| s.state_dir = Some(path)),
-        otherwise: Otherwise::Unset("`provost` in the platform's folder for state"),
+        default: SettingDefault::Unset("`provost` in the platform's folder for state"),
         example: r#""/var/lib/provost""#,
         words: "The folder for the runs' logs. A project's file may not set it.",
         variables: &["PROVOST_STATE_DIR"],
@@ -394,7 +394,7 @@ const AROUND: &[Setting<Settings>] = &[
     },
     Setting {
         kind: Kind::Line(|s, file| s.trace.file = Some(file)),
-        otherwise: Otherwise::Unset("none is written"),
+        default: SettingDefault::Unset("none is written"),
         example: r#""trace.jsonl""#,
         words: "A file to which all that happens in a run is added, a line of JSON each. Relative to the file that names \
                 it, or to the current folder.",
@@ -402,21 +402,21 @@ const AROUND: &[Setting<Settings>] = &[
     },
     Setting {
         kind: Kind::Address(|s, address| s.trace.otlp_endpoint = Some(address)),
-        otherwise: Otherwise::Unset("nothing is sent"),
+        default: SettingDefault::Unset("nothing is sent"),
         example: r#""http://127.0.0.1:4318""#,
         words: "A collector of OpenTelemetry that spans are sent to, by OTLP over HTTP.",
         ..trace("otlp_endpoint")
     },
     Setting {
         kind: Kind::Variable(|s, name| s.trace.otlp_headers_env = Some(name)),
-        otherwise: Otherwise::Unset("no headers"),
+        default: SettingDefault::Unset("no headers"),
         example: r#""OTLP_HEADERS""#,
         words: "The environment variable that holds headers for the collector, such as `x-api-key=…,tenant=…`.",
         ..trace("otlp_headers_env")
     },
     Setting {
         kind: Kind::Truth(|s, truth| s.trace.otlp_content = truth),
-        otherwise: Otherwise::Is("false"),
+        default: SettingDefault::Is("false"),
         example: "true",
         words: "Whether the collector gets to see what was said, and what tools were given and gave.",
         ..trace("otlp_content")

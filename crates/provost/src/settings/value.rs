@@ -6,7 +6,7 @@ use std::time::Duration;
 use provost_event::MicroDollars;
 use toml::de::DeValue;
 
-use super::declare::{Kind, Otherwise, Setting};
+use super::declare::{Kind, Setting, SettingDefault};
 
 /// A year: what an unattended run may take at most.
 const TIME_MAX: Duration = Duration::from_secs(365 * 24 * 60 * 60);
@@ -304,7 +304,7 @@ fn folder(raw: Raw<'_>) -> Result<String, String> {
 impl<T> Setting<T> {
     /// Takes the default, if there is one, and returns it in readable form.
     pub(super) fn take_default(&self, target: &mut T) -> Option<String> {
-        let Otherwise::Is(default) = self.otherwise else { return None };
+        let SettingDefault::Is(default) = self.default else { return None };
         // A test takes every default: none is wrong.
         let value = DeValue::parse(default).ok()?;
         self.take(target, Raw::Toml(value.get_ref())).ok()?;

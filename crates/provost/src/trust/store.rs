@@ -35,7 +35,7 @@ pub(crate) struct TrustedFile {
     /// The BLAKE3 of its bytes, in hexadecimal digits.
     pub(crate) blake3: String,
     /// What it requested: each what and how.
-    pub(crate) wishes: Vec<(String, String)>,
+    pub(crate) requests: Vec<(String, String)>,
 }
 
 /// Where trust is kept.

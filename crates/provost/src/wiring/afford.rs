@@ -64,15 +64,15 @@ pub(super) fn problems(settled: &Settled, agents: &[Agent], goals: &Goals<Box<Go
 }
 
 /// What is wrong, and what would be right.
-struct Words(String, String);
+struct AffordProblem(String, String);
 
-impl Words {
+impl AffordProblem {
     fn at(self, (source, key): (crate::settings::Source, String)) -> Problem {
         Problem { source, key, what: self.0, remedy: self.1 }
     }
 }
 
-fn tokens(limit: Option<u64>, percent: u8, need: Need) -> Option<Words> {
+fn tokens(limit: Option<u64>, percent: u8, need: Need) -> Option<AffordProblem> {
     let (share, least) = short(limit?, percent, need.tokens)?;
     let what = format!(
         "leaves judges {}{}, and confirming a goal takes about {}",
@@ -81,16 +81,16 @@ fn tokens(limit: Option<u64>, percent: u8, need: Need) -> Option<Words> {
         grouped(need.tokens)
     );
     let least = least.div_ceil(ROUND_TOKENS).saturating_mul(ROUND_TOKENS);
-    Some(Words(what, format!("e.g. tokens = {least}; or lower goal.evidence_tokens")))
+    Some(AffordProblem(what, format!("e.g. tokens = {least}; or lower goal.evidence_tokens")))
 }
 
-fn money(limit: Option<MicroDollars>, percent: u8, need: Need) -> Option<Words> {
+fn money(limit: Option<MicroDollars>, percent: u8, need: Need) -> Option<AffordProblem> {
     let (share, least) = short(limit?.0, percent, need.money)?;
     let (share, needed) = (MicroDollars(share), MicroDollars(need.money));
     let what = format!("leaves judges {share}{}, and confirming a goal takes about {needed}", of(percent));
     let cents = least.div_ceil(CENT);
     let remedy = format!("e.g. usd = {}.{:02}; or lower goal.evidence_tokens", cents / 100, cents % 100);
-    Some(Words(what, remedy))
+    Some(AffordProblem(what, remedy))
 }
 
 fn of(percent: u8) -> String {

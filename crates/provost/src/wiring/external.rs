@@ -262,13 +262,13 @@ fn program_policy(settings: &Settings, workspace: &Path, external: ExternalPolic
 /// The permissions of a program: a call that no pattern matches needs approval, unless a default is set, and one
 /// that couldn't be read always does.
 pub(super) fn permissions_of_program(given: PermissionPolicy, has_default: bool) -> PermissionPolicy {
-    let otherwise =
-        if has_default || given.otherwise == Permission::Deny { given.otherwise } else { Permission::Ask };
+    let default =
+        if has_default || given.default == Permission::Deny { given.default } else { Permission::Ask };
     let mut ask = given.ask;
     if !ask.iter().any(|pattern| pattern == UNREADABLE) {
         ask.push(UNREADABLE.to_owned());
     }
-    PermissionPolicy { otherwise, ask, ..given }
+    PermissionPolicy { default, ask, ..given }
 }
 
 /// A program's arguments when it is unattended: its profile's own come first, unless one of them was given.

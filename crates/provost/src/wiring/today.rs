@@ -7,7 +7,7 @@ use provost_harness::{Redactor, system_prompt};
 
 use super::external::permissions_of_program;
 use super::team::{Team, bare_policy, policy};
-use super::{Place, Variables, all_secrets, default_limit, with_absolute_paths};
+use super::{StateDir, Variables, all_secrets, default_limit, with_absolute_paths};
 use crate::settings::{Request, Scope, Settled, Source, load};
 
 /// The flags of `run` and `exec` that are settings.
@@ -136,7 +136,7 @@ pub(crate) fn today_in_part(
 struct ByFlags {
     settled: Settled,
     given: Vec<GivenFlag>,
-    place: Place,
+    place: StateDir,
 }
 
 fn by_flags(
@@ -160,7 +160,7 @@ fn by_flags(
     let request = Request { scope: Scope::Project, folder, file, variables, flags: &flags };
     let (loading, folders) = load(&request)?;
     let settled = loading.settled()?;
-    let place = Place::new(&settled.settings, &folders);
+    let place = StateDir::new(&settled.settings, &folders);
     Ok(ByFlags { settled, given: with_file(given, file), place })
 }
 
@@ -180,7 +180,7 @@ fn finished(
 fn of_agent(
     before: &Before<'_>,
     settled: &Settled,
-    place: &Place,
+    place: &StateDir,
     variables: &Variables,
 ) -> anyhow::Result<RunPolicy> {
     let settings = &settled.settings;

@@ -26,11 +26,11 @@ fn check(scene: &Scene, args: &[&str], status: i32, words: &str) {
 fn pause_brings_another_processs_run_to_rest() {
     let scene = Scene::scripted(SLEEPS);
     let (running, child) = at_work(&scene);
-    let words = "run RUN rests: paused by provost pause\ngo on with: provost resume RUN\n";
+    let words = "run RUN is suspended: paused by provost pause\ngo on with: provost resume RUN\n";
     check(&scene, &["pause", "last"], 0, words);
     assert_eq!(running.end().status, 4);
     gone(&child);
-    check(&scene, &["pause", "last"], 0, "run RUN rests already: paused by provost pause\n");
+    check(&scene, &["pause", "last"], 0, "run RUN is suspended already: paused by provost pause\n");
     assert_eq!(scene.provost(&["resume", "last"]).stdout, "done\n");
 }
 
@@ -56,7 +56,7 @@ fn an_interrupted_run_rests_or_ends_without_anybody_working_on_it() {
         gone(&child);
         std::fs::remove_file(scene.path("work/child")).unwrap();
     }
-    let words = "run RUN rests: paused by provost pause\ngo on with: provost resume RUN\n";
+    let words = "run RUN is suspended: paused by provost pause\ngo on with: provost resume RUN\n";
     check(&scene, &["pause", "last"], 0, words);
     check(&scene, &["cancel", "last"], 0, "run RUN has ended: cancelled by provost cancel\n");
     let log = scene.provost(&["logs", "last", "--json"]).stdout;
@@ -109,8 +109,7 @@ fn what_is_said_to_a_resting_run_is_heard_when_it_goes_on() {
         "answers: [{ text: looking, tools: [list_dir] }, { expect: { contains: hurry }, text: done }]";
     let scene = Scene::scripted(script);
     assert_eq!(scene.provost(&["run", "look", "--max-turns", "1"]).status, 3);
-    let words =
-        "said to run RUN: hurry\nthe run rests; the agent hears it with: provost resume RUN --max-turns 1\n";
+    let words = "said to run RUN: hurry\nthe run is suspended; the agent hears it with: provost resume RUN --max-turns 1\n";
     check(&scene, &["say", "last", "hurry"], 0, words);
     assert_eq!(scene.provost(&["resume", "last", "--max-turns", "5"]).stdout, "done\n");
 }

@@ -40,7 +40,7 @@ fn two_agents_of_their_own_models_give_back_what_they_said() {
     assert_eq!((ran.status, ran.stdout.as_str()), (0, "All is done.\n"), "{ran:?}");
     assert_eq!(fs::read_to_string(scene.path("work/out.txt")).unwrap(), "hello");
     let records = records(&scene);
-    let spawned = of_kind(&records, "child_spawned");
+    let spawned = of_kind(&records, "agent_spawned");
     assert_eq!(spawned.len(), 2, "{spawned:?}");
     let results = of_kind(&records, "tool_finished");
     let of_call = |text: &str| results.iter().any(|result| result.to_string().contains(text));
@@ -110,7 +110,7 @@ fn a_budget_of_its_own_ends_an_agent_and_the_run_goes_on() {
     let turns = (1..=9).map(turn).collect::<String>();
     let scene = two_agents(
         &format!(
-            "output_tokens_max: 300\nanswers:\n{turns}  - text: Never said.\nlast_words: {{ text: As far as I got. }}\n"
+            "output_tokens_max: 300\nanswers:\n{turns}  - text: Never said.\nfinal_summary: {{ text: As far as I got. }}\n"
         ),
         "answers: [{ text: Written. }]\n",
     );
@@ -135,8 +135,8 @@ fn an_agent_that_is_asked_again_goes_on_with_what_it_knows() {
     assert_eq!((ran.status, ran.stdout.as_str()), (0, "All is done.\n"), "{ran:?}");
     assert!(ran.stderr.contains("agent 1 (researcher) goes on, asked again"), "{ran:?}");
     let records = records(&scene);
-    assert_eq!(of_kind(&records, "child_spawned").len(), 1);
-    assert_eq!(of_kind(&records, "child_finished").len(), 2, "it has delivered twice");
+    assert_eq!(of_kind(&records, "agent_spawned").len(), 1);
+    assert_eq!(of_kind(&records, "agent_finished").len(), 2, "it has delivered twice");
     let results = of_kind(&records, "tool_finished");
     let said = results.iter().filter_map(|result| result["output"].as_str()).collect::<Vec<_>>();
     assert!(said.iter().any(|output| output.starts_with("In src.")), "{said:?}");

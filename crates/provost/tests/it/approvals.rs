@@ -78,7 +78,7 @@ fn without_a_terminal_the_run_waits_says_how_to_answer_and_goes_on() {
     expect![[r"
         RUN#5  shell
           │ echo published >> effects
-          why     `ask shell` wants somebody to agree to it
+          why     `ask shell` requires approval
           pattern shell(echo published >> effects)
           goal    publish it
         
@@ -204,10 +204,10 @@ fn a_question_that_nobody_answered_is_asked_again_after_an_interruption() {
 fn what_nobody_answers_in_time_is_denied() {
     let scene = asks(PUBLISH).with_settings("approval_timeout = \"1s\"\n");
     let ran = scene.provost(&["run", "publish it"]);
-    check(&ran, 0, "hooks: denied by nobody (timeout)");
+    check(&ran, 0, "hooks: denied by timeout");
     assert_eq!(effects(&scene), "");
     let late = scene.provost(&["approve", "last#5"]);
-    check(&late, 1, "#5 has its answer: denied (nobody answered in time) by nobody (timeout), ");
+    check(&late, 1, "#5 has its answer: denied (no answer in time) by timeout, ");
 }
 
 #[test]
@@ -222,7 +222,7 @@ fn or_the_run_rests_until_somebody_does() {
     );
     assert!(ran.stderr.ends_with(&hint), "{}", ran.stderr);
     assert!(scene.provost(&["ps"]).stdout.contains("  needs approval"));
-    check(&scene.provost(&["approvals"]), 0, "any time: the run rests");
+    check(&scene.provost(&["approvals"]), 0, "any time: the run is suspended");
     check(&scene.provost(&["approve"]), 0, &format!("it goes on with: provost resume {run}\n"));
     check(&scene.provost(&["resume", &run]), 0, "done\n");
     assert_eq!(effects(&scene), "published\n");
@@ -319,7 +319,7 @@ fn on_a_terminal_it_is_asked_there() {
     let ran = on_terminal(&scene, &["run", "publish it"], &[(PROMPT, "sure\n"), (PROMPT, "y\n")]);
     check(&ran, 0, "? may it? shell\n    │ echo published >> effects\n    why   `ask shell`");
     check(&ran, 0, "a letter and Enter, please");
-    check(&ran, 0, "◆ approved by somebody at the terminal\n");
+    check(&ran, 0, "◆ approved by a person at the terminal\n");
     assert_eq!(effects(&scene), "published\n");
 }
 
@@ -328,7 +328,7 @@ fn on_a_terminal_a_no_has_its_reason() {
     let scene = asks(PUBLISH);
     let steps = [(PROMPT, "n\n"), ("Enter for nothing) ›", "not today\n")];
     let ran = on_terminal(&scene, &["run", "publish it"], &steps);
-    check(&ran, 0, "◆ denied by somebody at the terminal: not today\n");
+    check(&ran, 0, "◆ denied by a person at the terminal: not today\n");
     assert_eq!(effects(&scene), "");
 }
 
@@ -364,7 +364,7 @@ answers:
         (PROMPT, "n\n"),
         ("nothing) ›", "\n"),
     ];
-    check(&on_terminal(&scene, &["run", "publish it"], &steps), 0, "denied by somebody at the terminal");
+    check(&on_terminal(&scene, &["run", "publish it"], &steps), 0, "denied by a person at the terminal");
     assert_eq!(effects(&scene), "");
 }
 
@@ -397,7 +397,7 @@ answers:
 ";
     let scene = asks(script);
     let steps = [("list_dir (", "y\n"), (PROMPT, "n\n"), ("nothing) ›", "\n")];
-    check(&on_terminal(&scene, &["run", "publish it"], &steps), 0, "denied by somebody at the terminal\n");
+    check(&on_terminal(&scene, &["run", "publish it"], &steps), 0, "denied by a person at the terminal\n");
     assert_eq!(effects(&scene), "");
 }
 

@@ -98,7 +98,7 @@ fn a_native_agent_has_no_terminal_to_attach_to() {
     until("it works", || scene.path("work/began").exists().then_some(()));
     let mut person = AtTerminal::provost(&scene, &["attach", "last"]);
     assert_eq!(person.end(), Exit::Code(2), "{:?}", person.heard);
-    assert!(person.heard.contains("is no program of somebody else's"), "{:?}", person.heard);
+    assert!(person.heard.contains("is no external agent"), "{:?}", person.heard);
     running.kill();
 }
 

@@ -8,11 +8,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use provost_event::{Access, AgentPolicy, Json, ModelPolicy, RunId, RunPolicy, ToolSpec};
 use provost_harness::{
-    AgentHarness, HarnessDeps, Models, SystemClock, Tool, ToolContext, ToolOutput, Toolbox, TurnState,
+    AgentHarness, HarnessDeps, Models, SystemClock, Tool, ToolContext, ToolOutput, ToolRegistry, TurnState,
 };
 use provost_llm::ScriptedModel;
 use provost_power::{KeepAwake, KeepAwakeOptions};
-use provost_store::{LocalHome, MemoryStore};
+use provost_store::{EmbeddedBackend, MemoryStore};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -69,7 +69,7 @@ async fn work(script: &str, panic: Arc<Notify>, cancel: CancellationToken) -> Ag
         timeout_ms: 60_000,
         output_bytes_max: 1_000,
     };
-    let tools = Toolbox::new().with(Steered { spec, panic });
+    let tools = ToolRegistry::new().with(Steered { spec, panic });
     let policy = RunPolicy {
         spawn: provost_event::SpawnBudget::default(),
         ..RunPolicy::new(AgentPolicy {
@@ -77,12 +77,12 @@ async fn work(script: &str, panic: Arc<Notify>, cancel: CancellationToken) -> Ag
             ..AgentPolicy::new(ModelPolicy::new("demo/scripted", 1_000), std::env::current_dir().unwrap())
         })
     };
-    let home = Arc::new(LocalHome::new(MemoryStore::new(), Arc::new(SystemClock)).unwrap());
+    let backend = Arc::new(EmbeddedBackend::new(MemoryStore::new(), Arc::new(SystemClock)).unwrap());
     let model = Arc::new(ScriptedModel::parse(script, "SCRIPT").unwrap());
     let options = KeepAwakeOptions { linger: Duration::ZERO, ..KeepAwakeOptions::default() };
     let harness = AgentHarness::new(HarnessDeps {
         power: Arc::new(KeepAwake::new(options)),
-        ..HarnessDeps::new(home, Models::new().with("demo/scripted", model), tools)
+        ..HarnessDeps::new(backend, Models::new().with("demo/scripted", model), tools)
     });
     let mut run = harness.start(RunId::from_entropy(1), "go", policy).await.unwrap();
     let outcome = loop {

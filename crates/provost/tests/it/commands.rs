@@ -75,7 +75,7 @@ fn show_tells_all_of_one_run() {
           [x] look
           [>] repair
 
-        last words
+        final answer
           I have looked.
 
           VERDICT: PASS

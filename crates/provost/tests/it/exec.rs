@@ -52,7 +52,7 @@ pub(crate) fn holding(folder: &Path, text: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_programs_last_words_are_the_runs_and_show_tells_of_the_program() {
+fn a_programs_final_summary_are_the_runs_and_show_tells_of_the_program() {
     let scene = Scene::new();
     let ran = scene.exec(&["--", "sh", "-c", "echo hello"]);
     assert_eq!((ran.status, ran.stdout.as_str()), (0, "hello\n"), "{ran:?}");

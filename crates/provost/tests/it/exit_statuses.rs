@@ -50,8 +50,8 @@ fn a_spent_budget_is_3() {
 
 #[test]
 fn waiting_is_4() {
-    let circles = format!("answers: [{}]", ["{ tools: [list_dir] }"; 10].join(", "));
-    check(&Scene::scripted(&circles), &[], 4, "repeated call");
+    let repeated = format!("answers: [{}]", ["{ tools: [list_dir] }"; 10].join(", "));
+    check(&Scene::scripted(&repeated), &[], 4, "repeated call");
     let blocked = Scene::scripted("answers: [{ text: done }, { text: done }]").with_settings(
         "[limits]\nstop_blocks = 1\n[[stop_hooks]]\nname = \"no\"\ncommand = \"echo not yet; exit 2\"\n",
     );

@@ -4,8 +4,8 @@ use expect_test::{Expect, expect};
 use provost_event::{
     Access, ActorKey, AgentPolicy, ApprovalAnswer, ApprovalRequested, ApprovalResolved, ApprovalScope,
     AssistantMessage, Block, Budget, BudgetCharged, BudgetExhausted, BudgetReserved, CallId, Dimension,
-    Elapsed, Ended, Entry, ErrorClass, Exhausted, HookContract, HookDecision, HookMoment, HookPolicy,
-    HookProgram, HookReport, HookSubject, HooksAsked, HooksDecided, ItemKind, Json, Limits, MicroDollars,
+    Elapsed, Ended, Entry, ErrorClass, Exhausted, HookContract, HookDecision, HookPoint, HookPolicy,
+    HookProgram, HookReport, HookTrigger, HooksAsked, HooksDecided, ItemKind, Json, Limits, MicroDollars,
     ModelCalled, ModelPolicy, ModelTrouble, OnFailure, Origin, Outcome, PauseReason, Paused, Permission,
     PermissionDecided, PermissionPolicy, Price, Purpose, Record, ResumeCause, Resumed, Retry, RetryCause,
     RunId, RunPolicy, RunStarted, Seq, SessionId, SessionStarted, StopHookPolicy, StopHookVerdict,
@@ -30,16 +30,16 @@ fn tool(name: &str) -> ToolSpec {
     }
 }
 
-fn hook(name: &str, moment: HookMoment) -> HookPolicy {
+fn hook(name: &str, point: HookPoint) -> HookPolicy {
     HookPolicy {
         name: name.to_owned(),
-        moment,
+        point,
         matcher: None,
         condition: None,
         program: Some(HookProgram::Shell { command: "true".to_owned() }),
         contract: HookContract::Provost,
         timeout_ms: 1_000,
-        on_failure: OnFailure::default_at(moment),
+        on_failure: OnFailure::default_at(point),
         may_remind: false,
     }
 }
@@ -177,15 +177,15 @@ impl Log {
         self.says(turn, StopReason::ToolUse, calls.iter().map(call).collect());
     }
 
-    fn wishes_to_stop(&mut self, turn: u32) {
+    fn wants_to_stop(&mut self, turn: u32) {
         self.says(turn, StopReason::EndTurn, vec![Block::Text("done".to_owned())]);
     }
 
-    fn hooks(&mut self, about: HookSubject, reports: &[(&str, HookMoment, HookDecision)]) {
+    fn hooks(&mut self, about: HookTrigger, reports: &[(&str, HookPoint, HookDecision)]) {
         let asked = self.agent(HooksAsked { about });
-        let report = |(hook, moment, decision): &(&str, HookMoment, HookDecision)| HookReport {
+        let report = |(hook, point, decision): &(&str, HookPoint, HookDecision)| HookReport {
             hook: (*hook).to_owned(),
-            moment: *moment,
+            point: *point,
             decision: decision.clone(),
             reminders: Vec::new(),
             note: None,
@@ -245,7 +245,7 @@ impl Log {
         self.agent(TurnEnded { turn, tool_calls });
     }
 
-    fn rests(&mut self, outcome: &Outcome) {
+    fn suspended(&mut self, outcome: &Outcome) {
         self.agent(Paused { outcome: outcome.clone() });
         self.run(Paused { outcome: outcome.clone() });
     }
@@ -317,7 +317,7 @@ fn asked_by_somebody() -> ResumeCause {
 
 /// A policy with something of everything.
 fn rich_policy() -> RunPolicy {
-    use HookMoment as M;
+    use HookPoint as M;
     let mut policy = plain();
     policy.budget =
         Budget { tokens: Some(1_500), money: Some(MicroDollars(5_000_000)), wall_time_ms: None, turns: None };
@@ -352,13 +352,13 @@ fn rich_policy() -> RunPolicy {
 
 /// A run under it.
 fn rich() -> Log {
-    use HookMoment as M;
+    use HookPoint as M;
     let mut log = Log::new(rich_policy());
     log.asks_for(
         1,
         &[("c1", "shell", r#"{"command":"git push"}"#), ("c2", "shell", r#"{"command":"rm -r x"}"#)],
     );
-    let about = |call: &str| HookSubject::Call { call: CallId::from(call) };
+    let about = |call: &str| HookTrigger::Call { call: CallId::from(call) };
     log.hooks(about("c1"), &[("no-force-push", M::PreToolCall, HookDecision::Continue)]);
     log.permission("c1", Permission::Ask, Some("ask shell(git push *)"), "why");
     let asked = log.agent(ApprovalRequested {
@@ -384,11 +384,11 @@ fn rich() -> Log {
         log.hooks(about(call), &[("no-force-push", M::PreToolCall, HookDecision::Continue)]);
     }
     log.permission("c3", Permission::Deny, Some("deny shell(rm *)"), "why");
-    log.permission("c4", Permission::Allow, None, "calls that no pattern speaks of may be made");
+    log.permission("c4", Permission::Allow, None, "calls that match no pattern are allowed");
     log.finished("c3", "shell", ToolStatus::Denied);
     log.ran("c4", "shell", ToolStatus::Ok);
     log.turn_ended(2, 2);
-    log.wishes_to_stop(3);
+    log.wants_to_stop(3);
     log.verdicts(
         3,
         &[
@@ -400,14 +400,14 @@ fn rich() -> Log {
     let exhausted = Exhausted::new(Dimension::Tokens, 300, 1_500);
     let session = log.session();
     log.run(BudgetExhausted { session, of: None, exhausted });
-    log.rests(&Outcome::BudgetExhausted(exhausted));
+    log.suspended(&Outcome::BudgetExhausted(exhausted));
     log.resumed(&asked_by_somebody(), Budget { tokens: Some(9_000), ..Budget::default() }, None);
-    log.wishes_to_stop(4);
+    log.wants_to_stop(4);
     log.verdicts(4, &[("tests", StopHookVerdict::Allow, 3_000), ("lint", StopHookVerdict::Allow, 1_000)]);
     log.turn_ended(4, 0);
     log.agent(StopRequested { agent: None, outcome: COMPLETED, for_child: false });
     log.hooks(
-        HookSubject::Closing { outcome: COMPLETED },
+        HookTrigger::Closing { outcome: COMPLETED },
         &[("farewell", M::SessionEnd, HookDecision::Continue)],
     );
     log.ends(&COMPLETED);
@@ -504,18 +504,18 @@ fn json_has_the_exact_numbers() {
     ]]
     .assert_eq(&row(&agent["limits"], "turns").to_string());
     expect![[r#"{"allowed":1,"blocked":0,"broken":0,"consulted":2,"errors":1,"halted":0,"longest_us":9000000,"name":"lint","say":"consulted","timed_out":0,"total_us":10000000}"#]].assert_eq(&row(&agent["stop_hooks"], "lint").to_string());
-    expect![[r#"{"aborted":0,"allowed":0,"asked":0,"consulted":4,"continued":3,"decided_before":0,"denied":0,"dropped":0,"failed":1,"longest_us":1500,"matcher":"shell","moment":"pre_tool_call","name":"no-force-push","not_meant":0,"paused":0,"reminders":0,"say":"consulted","total_us":6000}"#]].assert_eq(&row(&agent["hooks"], "no-force-push").to_string());
+    expect![[r#"{"aborted":0,"allowed":0,"asked":0,"consulted":4,"continued":3,"decided_before":0,"denied":0,"dropped":0,"failed":1,"longest_us":1500,"matcher":"shell","name":"no-force-push","not_meant":0,"paused":0,"point":"pre_tool_call","reminders":0,"say":"consulted","total_us":6000}"#]].assert_eq(&row(&agent["hooks"], "no-force-push").to_string());
     expect![[r#"{"allowed":0,"asked":0,"consulted":3,"decided":1,"denied":1,"kind":"deny","pattern":"shell(rm *)","say":"consulted"}"#]].assert_eq(&row(&agent["permissions"]["patterns"], "shell(rm *)").to_string());
     expect![[r#"[{"by":"ann at a terminal","decided":0,"pattern":"shell(git push)","scope":"run"}]"#]]
         .assert_eq(&agent["permissions"]["grants"].to_string());
-    expect![[r#"{"allowed_always":0,"allowed_for_run":1,"allowed_once":0,"allowed_with_another":0,"asked":1,"by":{"ann at a terminal":1},"denied":0,"longest_us":12000000,"open":0,"rests":0,"timed_out":0,"total_us":12000000,"withdrawn":0}"#]].assert_eq(&agent["approvals"].to_string());
+    expect![[r#"{"allowed_always":0,"allowed_for_run":1,"allowed_once":0,"allowed_with_another":0,"asked":1,"by":{"ann at a terminal":1},"denied":0,"longest_us":12000000,"open":0,"suspended":0,"timed_out":0,"total_us":12000000,"withdrawn":0}"#]].assert_eq(&agent["approvals"].to_string());
     expect![[r#"{"delivered":0,"failed":0,"hung":0,"lost":0,"name":"trace.file","panicked":0,"say":"not_reported","stretches":0,"why":"not reported: the process was killed, or worked on another machine"}"#]].assert_eq(&whole["observers"][0].to_string());
 }
 
 #[test]
 fn a_run_that_has_just_begun_tells_that_nothing_was_consulted_yet() {
     let mut policy = plain();
-    policy.agent.hooks = vec![hook("greet", HookMoment::SessionStart)];
+    policy.agent.hooks = vec![hook("greet", HookPoint::SessionStart)];
     Log::new(policy).check(expect![[r#"
         run     00000000000a
         status  interrupted
@@ -544,7 +544,7 @@ fn a_run_that_has_just_begun_tells_that_nothing_was_consulted_yet() {
 
         hooks
            HOOK   MOMENT         CONSULTED  SKIPPED  TIME  LONGEST
-        -  greet  session_start          0        0                 the run never came to this moment
+        -  greet  session_start          0        0                 the run never came to this point
 
         permissions
            everything is allowed without asking
@@ -593,10 +593,10 @@ fn each_counter_tells_how_far_it_went_and_when_it_decided() {
     item(&mut log, ItemKind::RepeatedCallNotice);
     log.turn_ended(2, 3);
     log.resumed(&ResumeCause::Interrupted, Budget::default(), None);
-    log.wishes_to_stop(3);
+    log.wants_to_stop(3);
     log.turn_ended(3, 0);
     let exhausted = Exhausted::new(Dimension::Turns, 3, 3);
-    log.rests(&Outcome::BudgetExhausted(exhausted));
+    log.suspended(&Outcome::BudgetExhausted(exhausted));
     log.resumed(&asked_by_somebody(), Budget::default(), Some(10));
     log.called(4, 1, 1_000);
     retry(&mut log, RetryCause::EmptyAnswer);
@@ -604,7 +604,7 @@ fn each_counter_tells_how_far_it_went_and_when_it_decided() {
     let message = "the model gave an empty answer 2 times in a row".to_owned();
     let trouble =
         ModelTrouble { model: "m".to_owned(), class: ErrorClass::NoAnswer, message, hint: String::new() };
-    log.rests(&Outcome::Paused { why: PauseReason::Model(Box::new(trouble)) });
+    log.suspended(&Outcome::Paused { why: PauseReason::Model(Box::new(trouble)) });
     let whole = log.json();
     let told = |row: &Value| {
         let (name, first) = (row["name"].as_str().unwrap(), &row["set_to_at_first"]);
@@ -662,7 +662,7 @@ fn money_of_a_model_without_a_price_cant_be_reached() {
 
 #[test]
 fn a_hook_that_wasnt_asked_tells_why() {
-    use HookMoment as M;
+    use HookPoint as M;
     let mut policy = plain();
     let conditional =
         |pattern: &str, hook: HookPolicy| HookPolicy { condition: Some(pattern.to_owned()), ..hook };
@@ -687,10 +687,10 @@ fn a_hook_that_wasnt_asked_tells_why() {
     let mut log = Log::new(policy);
     log.asks_for(1, &[("c1", "shell", "{}"), ("c2", "shell", "{}")]);
     let denies = [("first", M::PreToolCall, HookDecision::Deny("no".to_owned()))];
-    log.hooks(HookSubject::Call { call: CallId::from("c1") }, &denies);
+    log.hooks(HookTrigger::Call { call: CallId::from("c1") }, &denies);
     log.finished("c1", "shell", ToolStatus::Denied);
     log.ran("c2", "shell", ToolStatus::Ok);
-    let about = HookSubject::Result { call: CallId::from("c2"), is_error: false };
+    let about = HookTrigger::Result { call: CallId::from("c2"), is_error: false };
     log.hooks(about, &[("success", M::PostToolSuccess, HookDecision::Continue)]);
     let whole = log.json();
     let rows = &whole["agents"][0]["hooks"];
@@ -708,13 +708,13 @@ fn a_hook_that_wasnt_asked_tells_why() {
         failure: 0 0 0 never: no tool call that was run failed
         success: 1 0 0 consulted: 
         consent: 0 0 0 never: no tool call needed consent
-        wish: 0 0 0 never: the agent never wished to stop
-        stop: 0 0 0 never: the agent never wished to stop
+        wish: 0 0 0 never: the agent never wanted to stop
+        stop: 0 0 0 never: the agent never wanted to stop
         compacted: 0 0 0 never: the conversation was never shortened
         abort: 0 0 0 never: nothing stopped the agent before its work was done
         failed: 0 0 0 never: the agent didn't fail
         end: 0 0 0 never: the agent hasn't come to its end
-        session: 0 0 0 never: the run never came to this moment
+        session: 0 0 0 never: the run never came to this point
     "#]]
     .assert_eq(&rows.as_array().unwrap().iter().map(told).collect::<String>());
 }
@@ -722,10 +722,10 @@ fn a_hook_that_wasnt_asked_tells_why() {
 #[test]
 fn questions_that_an_interruption_dropped_are_no_fault_of_a_matcher() {
     let mut policy = plain();
-    policy.agent.hooks = vec![for_tools("shell", hook("guard", HookMoment::PreToolCall))];
+    policy.agent.hooks = vec![for_tools("shell", hook("guard", HookPoint::PreToolCall))];
     let mut log = Log::new(policy);
     log.asks_for(1, &[("c1", "shell", "{}")]);
-    let asked = log.agent(HooksAsked { about: HookSubject::Call { call: CallId::from("c1") } });
+    let asked = log.agent(HooksAsked { about: HookTrigger::Call { call: CallId::from("c1") } });
     assert_eq!(why(&log.json()["agents"][0]["hooks"], "guard"), "never: it is being asked");
     log.agent(StopRequested { agent: None, outcome: COMPLETED, for_child: false });
     log.resumed(&ResumeCause::Interrupted, Budget::default(), None);
@@ -738,17 +738,17 @@ fn questions_that_an_interruption_dropped_are_no_fault_of_a_matcher() {
 
 #[test]
 fn hooks_with_claude_codes_contract_are_asked_together() {
-    let claude = |name| HookPolicy { contract: HookContract::Claude, ..hook(name, HookMoment::PreToolCall) };
+    let claude = |name| HookPolicy { contract: HookContract::Claude, ..hook(name, HookPoint::PreToolCall) };
     let mut policy = plain();
     policy.agent.hooks = vec![
         claude("first"),
-        hook("between", HookMoment::PreToolCall),
+        hook("between", HookPoint::PreToolCall),
         for_tools("write_file", claude("last")),
     ];
     let mut log = Log::new(policy);
     log.asks_for(1, &[("c1", "shell", "{}")]);
-    let denies = [("first", HookMoment::PreToolCall, HookDecision::Deny("no".to_owned()))];
-    log.hooks(HookSubject::Call { call: CallId::from("c1") }, &denies);
+    let denies = [("first", HookPoint::PreToolCall, HookDecision::Deny("no".to_owned()))];
+    log.hooks(HookTrigger::Call { call: CallId::from("c1") }, &denies);
     let whole = log.json();
     let rows = &whole["agents"][0]["hooks"];
     assert_eq!(
@@ -767,9 +767,9 @@ fn a_hook_at_the_wish_to_stop_stands_among_hooks_even_if_a_stop_hook_has_its_nam
         timeout_ms: 1_000,
         on_error: provost_event::OnHookError::Ignore,
     }];
-    policy.agent.hooks = vec![hook("tests", HookMoment::Stop)];
+    policy.agent.hooks = vec![hook("tests", HookPoint::Stop)];
     let mut log = Log::new(policy);
-    log.wishes_to_stop(1);
+    log.wants_to_stop(1);
     log.verdicts(
         1,
         &[("tests", StopHookVerdict::Allow, 1), ("tests", StopHookVerdict::Halt("enough".to_owned()), 7)],
@@ -825,7 +825,7 @@ fn answers_to_questions_are_told_by_who_gave_them() {
         (ApprovalAnswer::Allow { scope: ApprovalScope::Once, pattern: None }, "ann"),
         (ApprovalAnswer::Allow { scope: ApprovalScope::Once, pattern: None }, "ann (with #7)"),
         (ApprovalAnswer::Deny { reason: String::new() }, "bob"),
-        (ApprovalAnswer::Deny { reason: "nobody answered in time".to_owned() }, "nobody (timeout)"),
+        (ApprovalAnswer::Deny { reason: "no answer in time".to_owned() }, "timeout"),
         (ApprovalAnswer::Deny { reason: String::new() }, "Provost"),
     ];
     let ask = |log: &mut Log| {
@@ -845,14 +845,14 @@ fn answers_to_questions_are_told_by_who_gave_them() {
         log.agent(ApprovalResolved { asked, answer, by: by.to_owned() });
     }
     ask(&mut log);
-    expect![[r#"{"allowed_always":0,"allowed_for_run":0,"allowed_once":2,"allowed_with_another":1,"asked":6,"by":{"ann":2,"bob":1},"denied":1,"longest_us":1000000,"open":1,"rests":0,"timed_out":1,"total_us":3000000,"withdrawn":1}"#]].assert_eq(&log.json()["agents"][0]["approvals"].to_string());
+    expect![[r#"{"allowed_always":0,"allowed_for_run":0,"allowed_once":2,"allowed_with_another":1,"asked":6,"by":{"ann":2,"bob":1},"denied":1,"longest_us":1000000,"open":1,"suspended":0,"timed_out":1,"total_us":3000000,"withdrawn":1}"#]].assert_eq(&log.json()["agents"][0]["approvals"].to_string());
 }
 
 #[test]
 fn long_logs_are_read_to_their_end() {
     let mut log = Log::new(plain());
     for turn in 1..=1_300 {
-        log.wishes_to_stop(turn);
+        log.wants_to_stop(turn);
         log.turn_ended(turn, 0);
     }
     assert_eq!(row(&log.json()["agents"][0]["limits"], "turns")["consulted"], 1_300);

@@ -148,7 +148,7 @@ fn what_a_flows_file_runs_must_be_trusted_first() {
     assert_eq!((refused.status, refused.stdout.as_str()), (2, ""));
     expect![[r#"
         error: the project's files want what you haven't agreed to
-            flow.toml:7:15: runs when step b wishes to stop (stop hook check-1)
+            flow.toml:7:15: runs when step b wants to stop (stop hook check-1)
                 touch ran
         hint: nothing of this was done; `provost trust --flow flow.toml` in /FOLDER/work shows it and asks you
     "#]]

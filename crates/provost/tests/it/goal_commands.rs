@@ -216,7 +216,7 @@ fn pages_logs_and_spending_tell_of_judges() {
               turn 1, claim: isn't reached (confidence 0.90): Nothing was written.
               turn 3, claim: is reached (confidence 0.95): out says yes.
 
-            last words
+            final answer
               Now it is done.
         "#]],
     );
@@ -339,7 +339,7 @@ fn a_goal_is_cleared_while_its_judge_is_asked_and_the_run_goes_on_without_it() {
         &["goal", "clear", "last"],
         0,
         expect![[r#"
-        run RUN has no goal any more, and rests
+        run RUN has no goal any more, and is suspended
         go on without it: provost resume RUN
     "#]],
     );
@@ -374,7 +374,7 @@ fn a_goal_is_cleared_while_its_judge_is_asked_and_the_run_goes_on_without_it() {
             Done.
             run: RUN goes on, asked by provost resume
             completed, not verified · 1 turn · 110 tokens · $0.00 · TIME
-            the goal was cleared by provost goal clear; nobody verified it
+            the goal was cleared by provost goal clear; it wasn't verified
             go on with: provost resume RUN "and now …"
         "#]],
     );
@@ -440,7 +440,7 @@ fn a_goal_is_cleared_at_rest() {
         &["goal", "clear", "last"],
         0,
         expect![[r#"
-            run RUN has no goal any more, and still rests: Turn budget of the run used up: 1 of 1
+            run RUN has no goal any more, and is still suspended: Turn budget of the run used up: 1 of 1
             go on without it: provost resume RUN
         "#]],
     );
@@ -454,7 +454,7 @@ fn a_goal_is_cleared_at_rest() {
             run: RUN goes on, asked by provost resume
             agent: Done.
             completed, not verified · 2 turns · 850 tokens · $0.00 · TIME
-            the goal was cleared by provost goal clear; nobody verified it
+            the goal was cleared by provost goal clear; it wasn't verified
             go on with: provost resume RUN "and now …"
         "#]],
     );
@@ -469,7 +469,7 @@ fn a_goal_is_cleared_when_the_process_that_verified_it_is_gone() {
         &["goal", "clear", "last"],
         0,
         expect![[r#"
-        run RUN has no goal any more, and rests
+        run RUN has no goal any more, and is suspended
         go on without it: provost resume RUN
     "#]],
     );
@@ -481,7 +481,7 @@ fn a_goal_is_cleared_when_the_process_that_verified_it_is_gone() {
             Done.
             run: RUN goes on, asked by provost resume
             completed, not verified · 1 turn · ~11.6k tokens · $0.00 · TIME
-            the goal was cleared by provost goal clear; nobody verified it
+            the goal was cleared by provost goal clear; it wasn't verified
             go on with: provost resume RUN "and now …"
         "#]],
     );
@@ -496,7 +496,7 @@ fn a_goal_is_paused_while_its_judge_is_asked_and_verified_when_it_goes_on() {
         &["goal", "pause", "last"],
         0,
         expect![[r#"
-        run RUN rests: paused by provost pause
+        run RUN is suspended: paused by provost pause
         go on with: provost resume RUN
     "#]],
     );
@@ -805,7 +805,7 @@ agents:
     assert!(tree.contains("1 writer  goal: verifying"), "{tree}");
     // Whether the run is suspended by now is a race.
     let cleared = stable(&scene, &scene.provost(&["goal", "clear", "last.1"]).stdout);
-    let words = "agent 1 (writer) of run RUN has no goal any more, and rests: the goal was cleared by";
+    let words = "agent 1 (writer) of run RUN has no goal any more, and is suspended: the goal was cleared by";
     assert!(cleared.starts_with(words), "{cleared}");
     assert!(cleared.contains("\ngo on without it: provost resume RUN"), "{cleared}");
     assert_eq!(scene.provost(&["goal", "clear", "last.1"]).status, 2);
@@ -816,7 +816,7 @@ agents:
         |line| line.contains("writer") || line.contains("outcome"),
         expect![[r#"
             outcome  the goal was cleared by provost goal clear; resume goes on without it
-            └ 1 writer  rests: the goal was cleared by provo…  normal  1/300  110  $0.00  TIME  write it
+            └ 1 writer  suspended: the goal was cleared by provo…  normal  1/300  110  $0.00  TIME  write it
         "#]],
     );
     assert_eq!(ended.status, 4, "{ended:?}");

@@ -108,6 +108,6 @@ fn a_hook_of_ours_denies_an_agent_and_the_one_that_asked_goes_on() {
     let spawn = told(&scene, "spawn.json").remove(0);
     assert_eq!((&spawn["spawn"]["goal"], &spawn["spawn"]["name"]), (&"dig for it".into(), &"digger".into()));
     let log = scene.provost(&["logs", &scene.last_run(), "--json"]).stdout;
-    assert!(log.contains("dig by yourself") && !log.contains("child_spawned"), "{log}");
+    assert!(log.contains("dig by yourself") && !log.contains("agent_spawned"), "{log}");
     assert!(!scene.path("work/child-ended").exists());
 }

@@ -191,16 +191,16 @@ fn one_agents_log_or_the_runs_own_can_be_had_alone() {
     assert!(agent.iter().all(|line| line[22..].starts_with("0 ")), "{agent:?}");
 }
 
-const LAST_WORDS: &str = "last_words: { text: \"It isn't done yet.\\n\\nNext: the rest.\" }\n";
+const FINAL_SUMMARY: &str = "final_summary: { text: \"It isn't done yet.\\n\\nNext: the rest.\" }\n";
 
 #[test]
-fn at_a_limit_the_last_words_are_the_runs_text() {
+fn at_a_limit_the_final_summary_are_the_runs_text() {
     let limits = [&["--max-turns", "3"][..], &["--tokens", "18000"], &["--wall-time", "10s"]];
     for limit in limits {
-        let scene = chapters(20, LAST_WORDS);
+        let scene = chapters(20, FINAL_SUMMARY);
         if limit[0] == "--wall-time" {
             let slow = "answers:\n  - tools: [{ shell: { command: 'sleep 600' } }]\n";
-            scene.write("work/agent.yaml", &format!("{slow}{LAST_WORDS}"));
+            scene.write("work/agent.yaml", &format!("{slow}{FINAL_SUMMARY}"));
         }
         let limit = if limit[0] == "--wall-time" { &["--wall-time", "1s"][..] } else { limit };
         let ran = scene.provost(&[&["run", "Write"], limit].concat());
@@ -209,7 +209,7 @@ fn at_a_limit_the_last_words_are_the_runs_text() {
             (3, "It isn't done yet.\n\nNext: the rest.\n"),
             "{ran:?}"
         );
-        let words = entries(&scene, "wrapped_up");
+        let words = entries(&scene, "final_summary_finished");
         assert_eq!(words.len(), 1, "{limit:?}");
         assert_eq!(words[0]["text"], "It isn't done yet.\n\nNext: the rest.");
         let run = json(&scene.provost(&["show", "last", "--json"]).stdout);
@@ -218,7 +218,7 @@ fn at_a_limit_the_last_words_are_the_runs_text() {
             scene
                 .provost(&["show", "last"])
                 .stdout
-                .ends_with("last words\n  It isn't done yet.\n\n  Next: the rest.\n")
+                .ends_with("final answer\n  It isn't done yet.\n\n  Next: the rest.\n")
         );
         let spent = run["tokens"].as_u64().unwrap();
         assert!(limit[0] != "--tokens" || spent <= 18_000, "{spent}");
@@ -226,10 +226,10 @@ fn at_a_limit_the_last_words_are_the_runs_text() {
 }
 
 #[test]
-fn json_tells_the_last_words_too_and_quiet_says_nothing_else() {
-    let scene = chapters(5, LAST_WORDS);
+fn json_tells_the_final_summary_too_and_quiet_says_nothing_else() {
+    let scene = chapters(5, FINAL_SUMMARY);
     let ran = scene.provost(&["run", "Write", "--max-turns", "2", "--json"]);
-    let words = ran.stdout.lines().map(json).filter(|entry| entry["type"] == "wrapped_up");
+    let words = ran.stdout.lines().map(json).filter(|entry| entry["type"] == "final_summary_finished");
     assert_eq!(words.count(), 1);
     let ran = scene.provost(&["run", "Write", "--max-turns", "2", "--quiet"]);
     assert_eq!(ran.stdout, "It isn't done yet.\n\nNext: the rest.\n");
@@ -238,8 +238,8 @@ fn json_tells_the_last_words_too_and_quiet_says_nothing_else() {
 
 /// A resumed agent doesn't see the final summary, which doesn't count as a turn.
 #[test]
-fn last_words_are_no_turn() {
-    let scene = chapters(5, LAST_WORDS);
+fn final_summary_are_no_turn() {
+    let scene = chapters(5, FINAL_SUMMARY);
     assert_eq!(scene.provost(&["run", "Write", "--max-turns", "3"]).status, 3);
     let run = json(&scene.provost(&["show", "last", "--json"]).stdout);
     assert_eq!((&run["turns"], &run["turns_max"]), (&3.into(), &3.into()));
@@ -269,7 +269,7 @@ fn summaries_are_counted_as_what_they_are() {
 
 /// Without a final summary the reason is shown.
 #[test]
-fn a_script_without_last_words_has_none_and_a_failure_is_told() {
+fn a_script_without_final_summary_has_none_and_a_failure_is_told() {
     let scene = chapters(5, "");
     check(
         &scene,
@@ -285,7 +285,7 @@ fn a_script_without_last_words_has_none_and_a_failure_is_told() {
     );
     let shown = scene.provost(&["show", "last"]).stdout;
     assert!(shown.contains("\nno final summary at the limit: the model's answer was empty\n"), "{shown}");
-    let scene = chapters(5, "last_words: { fault: unauthorized }\n");
+    let scene = chapters(5, "final_summary: { fault: unauthorized }\n");
     check(
         &scene,
         &["run", "Write", "--max-turns", "2"],
@@ -295,7 +295,7 @@ fn a_script_without_last_words_has_none_and_a_failure_is_told() {
         "#]],
     );
     let shown = scene.provost(&["show", "last"]).stdout;
-    assert!(shown.contains("last words\n  Chapter 2.\n\nno final summary at the limit: "), "{shown}");
+    assert!(shown.contains("final answer\n  Chapter 2.\n\nno final summary at the limit: "), "{shown}");
 }
 
 #[test]
@@ -327,7 +327,7 @@ fn what_an_agent_no_longer_sees_is_dim_on_a_terminal_with_colours() {
 #[test]
 fn the_status_line_says_that_it_sums_up_and_how_far_it_is() {
     let slow = "summaries: [{ text: Chapters are written., delay_ms: 400 }]\n";
-    let words = "last_words: { text: Not yet., delay_ms: 400 }\n";
+    let words = "final_summary: { text: Not yet., delay_ms: 400 }\n";
     let scene = chapters(9, &format!("{slow}{words}"));
     let shown = on_terminal(&scene, &["run", "Write", "--max-turns", "7"], &[]).stdout;
     for words in ["summing up · turn ", "· summed up by the agent: ", "saying how far it is · turn 7/7"] {

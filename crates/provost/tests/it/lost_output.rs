@@ -99,7 +99,7 @@ fn nothing_depends_on_standard_error() {
             ("check", 0),
             ("run", 2),
             ("show nothing", 2),
-            ("nonsense", 2),
+            ("malformed_response", 2),
         ] {
             let ran = in_shell(&scene, args, streams);
             assert_eq!((ran.status, ran.stderr.as_str()), (status, ""), "{args} {streams}: {ran:?}");

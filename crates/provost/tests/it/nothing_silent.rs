@@ -150,11 +150,11 @@ fn resuming_beside_another_run_is_told_too() {
     let scene = Scene::scripted(WAITS);
     scene.write("work/two.yaml", "answers: [{ tools: [list_dir] }, { text: done }]");
     assert_eq!(scene.provost(&["run", "x", "--model", "script:two.yaml", "--max-turns", "1"]).status, 3);
-    let resting = scene.last_run();
+    let suspended = scene.last_run();
     let first = scene.start(&["run", "the first"]);
     until("the first works", || scene.path("work/started").exists().then_some(()));
     let run = scene.last_run();
-    let resumed = scene.provost(&["resume", &resting, "--max-turns", "3"]);
+    let resumed = scene.provost(&["resume", &suspended, "--max-turns", "3"]);
     assert_eq!(resumed.status, 0, "{resumed:?}");
     assert!(resumed.stderr.contains(&format!("note: run {run} works in ")), "{resumed:?}");
     scene.write("work/go", "");

@@ -26,7 +26,7 @@ fn what_cant_be_played_is_told() {
     for (args, status, part) in [
         (&["replay", "nothere"][..], 2, "no run"),
         (&["replay", "nothere.cast"], 2, "there is no recording nothere.cast"),
-        (&["replay", "last"], 2, "is no program of somebody else's"),
+        (&["replay", "last"], 2, "is no external agent"),
         (&["replay", "last.7"], 2, "has no agent 7"),
         (&["replay", "last", "--speed", "0"], 2, "--speed must be more than 0"),
         (&["replay", "last", "--max-idle", "soon"], 2, "--max-idle"),

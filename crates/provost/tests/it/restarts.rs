@@ -56,7 +56,7 @@ fn an_agent_that_fails_is_restarted_and_everything_that_shows_runs_says_so() {
 }
 
 fn result_agent(records: &[Value]) -> Value {
-    of_kind(records, "child_spawned")[0]["child"].clone()
+    of_kind(records, "agent_spawned")[0]["child"].clone()
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn a_kill_while_an_agent_waits_for_its_restart_loses_and_doubles_nothing() {
     assert_eq!((resumed.status, resumed.stdout.as_str()), (0, "All is done.\n"), "{resumed:?}");
     let records = records(&scene);
     assert_eq!(of_kind(&records, "agent_retry_scheduled").len(), 1);
-    assert_eq!(of_kind(&records, "child_finished").len(), 1);
+    assert_eq!(of_kind(&records, "agent_finished").len(), 1);
     assert_eq!(of_kind(&records, "tool_finished").len(), 1);
 }
 

@@ -5,7 +5,7 @@ use crate::support::{Scene, json, line_in};
 const TWO_TURNS: &str = "answers: [{ text: looking, tools: [list_dir] }, { text: done }]";
 
 /// A scene with a run that is suspended because its turns are used up.
-fn rested() -> (Scene, String) {
+fn suspended() -> (Scene, String) {
     let scene = Scene::scripted(TWO_TURNS);
     assert_eq!(scene.provost(&["run", "look", "--max-turns", "1"]).status, 3);
     let run = scene.last_run();
@@ -23,8 +23,8 @@ fn refused(scene: &Scene, args: &[&str], status: i32, words: &str) {
 
 #[test]
 fn a_run_is_found_by_its_id_by_a_beginning_and_as_the_last() {
-    for word in ["last".to_owned(), rested().1] {
-        let (scene, run) = rested();
+    for word in ["last".to_owned(), suspended().1] {
+        let (scene, run) = suspended();
         let word = if word == "last" { word } else { run[..8].to_owned() };
         let resumed = scene.provost(&["resume", &word, "--max-turns", "5"]);
         assert_eq!((resumed.status, resumed.stdout.as_str()), (0, "done\n"), "{resumed:?}");
@@ -94,7 +94,7 @@ fn after_a_failure_and_after_a_cancel_it_goes_on_too() {
     let view = view(&scene);
     assert!(view.contains("Your work had ended (") && view.contains("try again"), "{view}");
 
-    let (scene, _) = rested();
+    let (scene, _) = suspended();
     assert_eq!(scene.provost(&["cancel", "last"]).status, 0);
     let resumed = scene.provost(&["resume", "last", "--max-turns", "3", "go on"]);
     assert_eq!((resumed.status, resumed.stdout.as_str()), (0, "done\n"), "{resumed:?}");
@@ -180,7 +180,7 @@ fn an_ended_run_is_exported_and_imported_with_all_its_segments() {
 
 #[test]
 fn amounts_are_added_and_nothing_left_is_told() {
-    let (scene, _) = rested();
+    let (scene, _) = suspended();
     let words = "error: run RUN has 0 turns left: limit 1 turn, used 1 turn\n\
                  hint: provost resume RUN --max-turns 1\n";
     refused(&scene, &["last"], 2, words);
@@ -279,7 +279,7 @@ fn limits_of_an_interrupted_run_cant_be_changed_silently() {
 
 #[test]
 fn the_model_stays_the_one_of_the_start() {
-    let (scene, _) = rested();
+    let (scene, _) = suspended();
     scene.write("work/provost.toml", "[agent]\nmodel = \"nobody/else\"\n");
     let elsewhere =
         scene.command(&["resume", "last", "--max-turns", "5"]).current_dir(scene.path("home")).output();
@@ -289,7 +289,7 @@ fn the_model_stays_the_one_of_the_start() {
 
 #[test]
 fn a_model_that_is_gone_is_told_before_anything_changes() {
-    let (scene, _) = rested();
+    let (scene, _) = suspended();
     std::fs::remove_file(scene.path("work/agent.yaml")).unwrap();
     let resumed = scene.provost(&["resume", "last", "--max-turns", "5"]);
     assert_eq!(resumed.status, 2, "{resumed:?}");

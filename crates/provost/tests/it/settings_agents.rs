@@ -321,7 +321,7 @@ fn an_agent_is_as_the_run_where_it_says_nothing() {
     assert_eq!(own["agent"]["limits"]["turns_max"], 2);
     assert_eq!(own["agent"]["model"]["output_tokens_max"], 2000);
     assert_eq!(own["agent"]["permissions"]["allow"], json(r#"["read_file"]"#));
-    assert_eq!(own["agent"]["permissions"]["otherwise"], "deny");
+    assert_eq!(own["agent"]["permissions"]["default"], "deny");
     assert_eq!(own["priority"], "high");
     assert_eq!(own["ask_timeout_ms"], 90_000);
     assert_eq!(own["budget"], json(r#"{"tokens":5000,"wall_time_ms":60000}"#));

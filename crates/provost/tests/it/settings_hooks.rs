@@ -199,17 +199,17 @@ fn a_hook_reaches_the_policy_with_its_defaults() {
     );
     let expected = value!([
         {
-            "name": "pre_tool_call: exit 0", "moment": "pre_tool_call", "matcher": "shell", "if": "shell(git *)",
+            "name": "pre_tool_call: exit 0", "point": "pre_tool_call", "matcher": "shell", "if": "shell(git *)",
             "program": { "shell": { "command": "exit 0" } }, "contract": "provost", "timeout_ms": 60_000,
             "on_failure": "deny",
         },
         {
-            "name": "all", "moment": "session_end",
+            "name": "all", "point": "session_end",
             "program": { "exec": { "program": "/bin/true", "args": [] } }, "contract": "claude",
             "timeout_ms": 5_000, "on_failure": "deny", "may_remind": true,
         },
         {
-            "name": "pre_tool_call: exit 0 (2)", "moment": "pre_tool_call", "matcher": "shell",
+            "name": "pre_tool_call: exit 0 (2)", "point": "pre_tool_call", "matcher": "shell",
             "program": { "shell": { "command": "exit 0" } }, "contract": "claude", "timeout_ms": 60_000,
             "on_failure": "continue",
         },
@@ -233,7 +233,7 @@ fn imported_hooks_come_last_and_what_is_skipped_is_told() {
     let ran = scene.provost(&["run", "x", "--json"]);
     let hooks = &json(ran.stdout.lines().next().unwrap())["policy"]["agent"]["hooks"];
     assert_eq!(hooks.as_array().unwrap().len(), 2, "the same in both files is one: {hooks}");
-    assert_eq!(hooks[0]["moment"], "stop");
+    assert_eq!(hooks[0]["point"], "stop");
     assert_eq!(hooks[1]["program"]["shell"]["command"], "exit 0");
     assert_eq!(hooks[1]["contract"], "claude");
     assert_eq!(hooks[1]["timeout_ms"], 120_000, "no hook outlasts the run");

@@ -67,12 +67,12 @@ fn the_lists_of_all_files_add_up() {
     );
     let expected = value!({
         "allow": ["read_file"], "ask": ["shell"], "deny": ["shell(rm *)", "write_file(.env)"],
-        "approved": ["shell(git push)"], "otherwise": "ask", "approval_timeout_ms": 3_600_000, "unanswered": "pause",
+        "approved": ["shell(git push)"], "default": "ask", "approval_timeout_ms": 3_600_000, "unanswered": "pause",
     });
     assert_eq!(permissions_of(&scene, &[]), expected);
     let variables = [("PROVOST_PERMISSIONS_DEFAULT", "deny"), ("PROVOST_PERMISSIONS_APPROVAL_TIMEOUT", "5m")];
     let changed = permissions_of(&scene, &variables);
-    assert_eq!((&changed["otherwise"], &changed["approval_timeout_ms"]), (&value!("deny"), &value!(300_000)));
+    assert_eq!((&changed["default"], &changed["approval_timeout_ms"]), (&value!("deny"), &value!(300_000)));
     let lists = scene.command(&["check"]).env("PROVOST_PERMISSIONS_ALLOW", "shell").output().unwrap();
     assert_eq!(lists.status.code(), Some(2), "a list is no variable's");
 }

@@ -74,7 +74,7 @@ fn plain_lines_have_stable_prefixes_and_no_control_codes() {
 }
 
 #[test]
-fn quiet_says_nothing_but_the_last_words() {
+fn quiet_says_nothing_but_the_final_summary() {
     let scene = rich();
     let ran = scene.provost(&["run", "Repair it", "--quiet"]);
     assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("Really done.\n\nVERDICT: PASS\n", ""));

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use provost_event::{Exit, WindowSize};
-use provost_process::{OutputWish, PtyCommand, PtyOptions, PtySupervisor};
+use provost_process::{OutputSubscription, PtyCommand, PtyOptions, PtySupervisor};
 use provost_terminal::Profile;
 use tokio::runtime::Runtime;
 
@@ -50,8 +50,8 @@ impl AtTerminal {
             size: WindowSize::new(30, 100),
         };
         let mut options = PtyOptions::new(std::sync::Arc::new(Profile::named("generic").unwrap()));
-        options.hears_output = OutputWish::Wanted;
-        options.hears_events = provost_process::EventWish::Unwanted;
+        options.hears_output = OutputSubscription::Wanted;
+        options.hears_events = provost_process::EventSubscription::Unwanted;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let pty = runtime.block_on(PtySupervisor::spawn(command, options)).unwrap();
         Self { runtime, pty, heard: String::new() }

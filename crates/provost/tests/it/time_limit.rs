@@ -6,7 +6,7 @@ use crate::support::{Scene, json, sealed};
 /// Ignores the request to end, and so do its children.
 const STUBBORN: &str = r#"
 answers: [{ tools: [{ shell: { command: "trap '' TERM; while :; do sleep 1; done" } }] }, { text: done }]
-last_words: { text: so far }
+final_summary: { text: so far }
 "#;
 const LIMIT_MS: u64 = 20_000;
 
@@ -24,7 +24,7 @@ fn a_tool_that_ignores_sigterm_is_ended_within_the_limit() {
     let finished = &entries(&log, "tool_finished")[0];
     assert_eq!(finished["status"], "cancelled", "{finished}");
     assert!(elapsed_ms(finished) < LIMIT_MS, "{finished}");
-    let summary = &entries(&log, "wrapped_up")[0];
+    let summary = &entries(&log, "final_summary_finished")[0];
     assert_eq!(summary["text"], "so far", "there is time left for the final summary");
 }
 

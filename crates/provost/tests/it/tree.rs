@@ -71,7 +71,7 @@ fn a_cancel_from_another_process_leaves_nothing_of_eight_agents_commands() {
     let log = log(&scene);
     lawful(&log);
     assert_eq!(entries(&log, "ended").len(), 1 + 1 + AGENTS, "the run, its root, and each agent");
-    let finished = entries(&log, "child_finished").into_iter().map(|entry| entry["child"].as_str().unwrap());
+    let finished = entries(&log, "agent_finished").into_iter().map(|entry| entry["child"].as_str().unwrap());
     assert_eq!(finished.filter(|agent| !agent.ends_with(".0")).count(), AGENTS);
 }
 

@@ -65,9 +65,12 @@ fn an_agent_and_those_below_it_rest_and_go_on_while_the_others_work() {
     let lead = of_last(&scene, "lead");
     let done = scene.provost(&["pause", &lead]);
     assert_eq!(done.status, 0, "{done:?}");
-    assert!(done.stdout.contains("(lead) of run") && done.stdout.contains("rests: paused by"), "{done:?}");
+    assert!(
+        done.stdout.contains("(lead) of run") && done.stdout.contains("suspended: paused by"),
+        "{done:?}"
+    );
     gone(&below);
-    assert_eq!(agent(&scene, "below")["state"], "resting");
+    assert_eq!(agent(&scene, "below")["state"], "suspended");
     assert_eq!(agent(&scene, "beside")["state"], "working");
     fs::remove_file(scene.path("work/below.pid")).unwrap();
     assert!(is_empty(&scene));
@@ -169,7 +172,7 @@ fn an_agent_in_the_line_is_told_of_and_can_be_taken_out() {
     let scene = Scene::scripted(CROWD).with_settings("[spawn]\nmax_agents = 2\n");
     let running = scene.start(&["run", "crowd"]);
     line_in(&scene.path("work/first.pid"));
-    until("somebody waits", || (agent(&scene, "second")["state"] == "in line").then_some(()));
+    until("somebody waits", || (agent(&scene, "second")["state"] == "queued").then_some(()));
     let said = scene.provost(&["say", "last.2", "hello"]);
     assert!(said.status == 2 && said.stderr.contains("hasn't begun"), "{said:?}");
     let resumed = scene.provost(&["resume", "last.2"]);
@@ -221,14 +224,14 @@ fn a_cancel_outlives_the_process_that_was_to_hear_it() {
 fn a_pause_outlives_it_too() {
     let scene = Scene::scripted(TEAM);
     let done = killed_behind(&scene, "pause", "beside", &[]);
-    assert!(done.stdout.contains("is to rest\nnobody works on the run now"), "{done:?}");
+    assert!(done.stdout.contains("is to be suspended\nnobody works on the run now"), "{done:?}");
     let_go(&scene);
-    let rests = scene.provost(&["resume", "last"]);
-    assert_eq!(rests.status, 4, "it rests when nothing else is left to do: {rests:?}");
+    let suspended = scene.provost(&["resume", "last"]);
+    assert_eq!(suspended.status, 4, "it is suspended when nothing else is left to do: {suspended:?}");
     assert_eq!(agent(&scene, "beside")["outcome_text"], "paused by provost pause");
     assert_eq!(agent(&scene, "lead")["state"], "done");
     let alone = scene.provost(&["resume", &of_last(&scene, "beside")]);
-    assert!(alone.status == 2 && alone.stderr.contains("rests with the whole run"), "{alone:?}");
+    assert!(alone.status == 2 && alone.stderr.contains("is suspended with the whole run"), "{alone:?}");
     assert_eq!(scene.provost(&["resume", "last"]).stdout, "all are back\n");
 }
 
@@ -256,7 +259,7 @@ fn on_an_interrupted_run_a_wish_is_recorded_and_acknowledged_as_such() {
     assert!(done.stdout.contains("it does so with: provost resume"), "{done:?}");
     let said = scene.provost(&["say", "last.1", "hello"]);
     assert!(
-        said.stdout.contains("nobody works on the run; the agent hears it with: provost resume"),
+        said.stdout.contains("no process holds the run; the agent gets it with: provost resume"),
         "{said:?}"
     );
     scene.write("work/go-below", "");

@@ -81,7 +81,7 @@ fn last_texts(log: &[Value]) -> BTreeMap<String, String> {
 fn tree_is_lawful(log: &[Value]) -> usize {
     let root = log.iter().find(|entry| entry["type"] == "session_started").unwrap()["actor"].clone();
     let (mut at_work, mut waits) = (BTreeSet::from([root.to_string()]), BTreeSet::new());
-    let (mut made_way, mut finished, mut at) = (0, BTreeSet::new(), Value::Null);
+    let (mut yielded, mut finished, mut at) = (0, BTreeSet::new(), Value::Null);
     let run = log.iter().filter(|entry| !entry["actor"].as_str().unwrap().contains('.'));
     for entry in run {
         // Entries of one decision have the same time.
@@ -94,17 +94,17 @@ fn tree_is_lawful(log: &[Value]) -> usize {
         at = entry["at_ms"].clone();
         let child = entry["child"].to_string();
         match entry["type"].as_str().unwrap() {
-            "child_spawned" => assert!(waits.insert(child), "{entry}"),
-            "child_started" => {
+            "agent_spawned" => assert!(waits.insert(child), "{entry}"),
+            "agent_started" => {
                 assert!(waits.remove(&child) && at_work.insert(child), "{entry}");
                 assert!(at_work.len() <= SLOTS, "{entry}: {at_work:?}");
             }
-            "child_paused" => {
+            "agent_suspended" => {
                 assert!(entry["outcome"]["why"]["preempted"].is_object(), "{entry}");
                 assert!(at_work.remove(&child) && waits.insert(child), "{entry}");
-                made_way += 1;
+                yielded += 1;
             }
-            "child_finished" => {
+            "agent_finished" => {
                 assert_eq!(entry["outcome"]["kind"], "completed", "{entry}");
                 assert!(at_work.remove(&child) && finished.insert(child), "{entry}");
             }
@@ -112,8 +112,8 @@ fn tree_is_lawful(log: &[Value]) -> usize {
         }
     }
     assert!(waits.is_empty(), "never went on: {waits:?}");
-    assert_eq!(finished.len(), entries(log, "child_spawned").len());
-    made_way
+    assert_eq!(finished.len(), entries(log, "agent_spawned").len());
+    yielded
 }
 
 /// A run whose worker is killed as soon as there are this many effects; each time another one continues.
@@ -150,7 +150,7 @@ fn a_tree_whose_worker_is_killed_comes_to_the_same_end() {
     assert_eq!(scene.provost(&["run", "x"]).status, 0);
     let log = log(&scene);
     lawful(&log);
-    assert!(tree_is_lawful(&log) > 0, "somebody makes way");
+    assert!(tree_is_lawful(&log) > 0, "somebody yields");
     assert_eq!(effects(&scene).len(), EFFECTS);
     let undisturbed = last_texts(&log);
     assert_eq!(undisturbed.len(), 7, "{undisturbed:?}");

@@ -218,9 +218,9 @@ fn a_run_that_rests_with_its_sub_agents_question_says_so_and_goes_on_with_the_an
     let running = scene.start(&["run", "x"]);
     until("it asks", || scene.provost(&["ps"]).stdout.contains("needs approval").then_some(()));
     assert_eq!(scene.provost(&["pause", "last"]).status, 0);
-    let rests = running.end();
-    assert_eq!(rests.status, 4, "{rests:?}");
-    assert!(rests.stderr.contains("1 tidy waits for approval: shell echo swept"), "{rests:?}");
+    let suspended = running.end();
+    assert_eq!(suspended.status, 4, "{suspended:?}");
+    assert!(suspended.stderr.contains("1 tidy waits for approval: shell echo swept"), "{suspended:?}");
     assert_eq!(scene.provost(&["approve"]).status, 0);
     assert_eq!(scene.provost(&["resume", "last"]).stdout, "tidied\n");
 }

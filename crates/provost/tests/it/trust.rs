@@ -19,7 +19,7 @@ fn wishes(user: &str, project: &str, expected: Expect) {
     let scene = scene(project);
     scene.write(USER_FILE, user);
     let trust = &json(&scene.provost(&["check", "--json"]).stdout)["trust"];
-    let lines = trust["wishes"]
+    let lines = trust["requests"]
         .as_array()
         .unwrap()
         .iter()
@@ -37,7 +37,7 @@ fn nothing_runs_before_the_user_has_agreed() {
     assert_eq!((refused.status, refused.stdout.as_str()), (2, ""));
     expect![[r#"
         error: the project's files want what you haven't agreed to
-            provost.toml:3:1: runs when the agent wishes to stop (stop hook mark)
+            provost.toml:3:1: runs when the agent wants to stop (stop hook mark)
                 touch ran
         hint: nothing of this was done; `provost trust` in /FOLDER/work shows it and asks you
     "#]]
@@ -56,10 +56,10 @@ fn without_a_terminal_only_yes_agrees() {
     expect![[r#"
         The files of /FOLDER/work want this:
 
-          provost.toml:3:1: runs when the agent wishes to stop (stop hook mark)
+          provost.toml:3:1: runs when the agent wants to stop (stop hook mark)
               touch ran
 
-        error: nobody can be asked: this is no terminal
+        error: this is no terminal, so that you can't be asked
         hint: `provost trust --yes` agrees to what is listed above, unasked
     "#]]
     .assert_eq(&scene.stable(&(refused.stdout + &refused.stderr)));
@@ -84,7 +84,7 @@ fn a_changed_byte_needs_trust_again_and_what_is_new_is_marked() {
     assert_eq!(refused.status, 2);
     expect![[r#"
         error: the project's files want what you haven't agreed to
-            provost.toml:3:1: runs when the agent wishes to stop (stop hook mark)
+            provost.toml:3:1: runs when the agent wants to stop (stop hook mark)
                 touch ran
             provost.toml:7:1: new: runs at stop (hook stop: echo new)
                 echo new
@@ -98,7 +98,7 @@ fn a_changed_byte_needs_trust_again_and_what_is_new_is_marked() {
         "[agent]\nmodel = \"script:agent.yaml\"\n[[hooks]]\nevent = \"stop\"\ncommand = \"true\"\n",
     );
     let asked = scene.provost(&["trust"]).stdout;
-    assert!(asked.contains("no longer: runs when the agent wishes to stop (stop hook mark)"), "{asked}");
+    assert!(asked.contains("no longer: runs when the agent wants to stop (stop hook mark)"), "{asked}");
 }
 
 #[test]

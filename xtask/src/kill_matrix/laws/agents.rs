@@ -47,7 +47,7 @@ pub(super) fn check(seen: &Evidence, found: &mut Breaches) {
 
 fn take(entry: &Entry, agents: &mut BTreeMap<SessionId, Agent>, found: &mut Breaches) {
     match entry {
-        Entry::ChildSpawned(spawned) => {
+        Entry::AgentSpawned(spawned) => {
             let agent = Agent { parent: spawned.parent, wants_slot: true, ..Agent::default() };
             if agents.insert(spawned.child, agent).is_some() {
                 found.doubled(format!("{} was asked for twice", spawned.child));
@@ -60,29 +60,29 @@ fn take(entry: &Entry, agents: &mut BTreeMap<SessionId, Agent>, found: &mut Brea
             }
             (agent.ends, agent.wants_slot) = (0, true);
         }
-        Entry::ChildStarted(started) => {
+        Entry::AgentStarted(started) => {
             let agent = agents.entry(started.child).or_default();
             if agent.is_at_work || agent.ends > 0 {
                 found.doubled(format!("the start of {}", started.child));
             }
             (agent.is_at_work, agent.wants_slot) = (true, false);
         }
-        Entry::ChildPaused(paused) => {
+        Entry::AgentSuspended(paused) => {
             let agent = agents.entry(paused.child).or_default();
             (agent.is_at_work, agent.wants_slot) = (false, paused.outcome.is_preempted());
         }
         Entry::AgentRetryScheduled(scheduled) => {
             let agent = agents.entry(scheduled.agent).or_default();
             if !agent.is_at_work {
-                found.wrong(format!("{} fails while it rests", scheduled.agent));
+                found.wrong(format!("{} fails while it is suspended", scheduled.agent));
             }
             (agent.is_at_work, agent.wants_slot) = (false, false);
         }
-        Entry::ChildFinished(finished) => {
+        Entry::AgentFinished(finished) => {
             let agent = agents.entry(finished.child).or_default();
             let is_odd = !agent.is_at_work && !matches!(finished.outcome, Outcome::Cancelled { .. });
             if is_odd {
-                found.wrong(format!("{} ends while it rests", finished.child));
+                found.wrong(format!("{} ends while it is suspended", finished.child));
             }
             (agent.is_at_work, agent.wants_slot, agent.ends) = (false, false, agent.ends + 1);
         }

@@ -29,7 +29,7 @@ fn check_one(seen: &Evidence, session: SessionId, heard: &mut BTreeMap<String, u
             Entry::HooksDecided(decided) => {
                 *hooks.entry(decided.asked).or_default() += 1;
                 for report in &decided.reports {
-                    *heard.entry(report.moment.name().to_owned()).or_default() += 1;
+                    *heard.entry(report.point.name().to_owned()).or_default() += 1;
                     if let HookDecision::Failed(why) = &report.decision {
                         found.wrong(format!("hook {} gave no answer: {why}", report.hook));
                     }
@@ -37,8 +37,8 @@ fn check_one(seen: &Evidence, session: SessionId, heard: &mut BTreeMap<String, u
             }
             Entry::StopVerdicts(verdicts) => {
                 for report in &verdicts.reports {
-                    let moment = if report.name == STOP_HOOK { STOP_HOOK } else { "stop" };
-                    *heard.entry(moment.to_owned()).or_default() += 1;
+                    let point = if report.name == STOP_HOOK { STOP_HOOK } else { "stop" };
+                    *heard.entry(point.to_owned()).or_default() += 1;
                     if let Some(why) = report.verdict.error() {
                         found.wrong(format!("stop hook {} gave no answer: {why}", report.name));
                     }
@@ -60,15 +60,15 @@ fn check_one(seen: &Evidence, session: SessionId, heard: &mut BTreeMap<String, u
 /// Each answer in the log was given, and no hook was asked more often than it was interrupted.
 fn were_asked(seen: &Evidence, heard: &BTreeMap<String, usize>, found: &mut Breaches) {
     let asked = seen.counted(&seen.files.hooks());
-    for (moment, times) in heard {
-        if asked.get(moment).copied().unwrap_or_default() < *times {
-            found.lost(format!("the log has {times} answers of {moment} hooks, who were asked less often"));
+    for (point, times) in heard {
+        if asked.get(point).copied().unwrap_or_default() < *times {
+            found.lost(format!("the log has {times} answers of {point} hooks, who were asked less often"));
         }
     }
-    for (moment, times) in asked {
-        let most = heard.get(&moment).copied().unwrap_or_default() + seen.kills * SIDE_BY_SIDE;
+    for (point, times) in asked {
+        let most = heard.get(&point).copied().unwrap_or_default() + seen.kills * SIDE_BY_SIDE;
         if times > most {
-            found.doubled(format!("{moment} hooks were asked {times} times, at most {most} are due"));
+            found.doubled(format!("{point} hooks were asked {times} times, at most {most} are due"));
         }
     }
 }

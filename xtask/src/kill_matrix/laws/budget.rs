@@ -57,7 +57,7 @@ fn usage_in(seen: &Evidence, session: SessionId) -> Usage {
             Entry::Compacted(compacted) => {
                 used += compacted.call.as_ref().map(|call| call.usage).unwrap_or_default();
             }
-            Entry::WrappedUp(wrapped) => {
+            Entry::FinalSummaryFinished(wrapped) => {
                 used += wrapped.call.as_ref().map(|call| call.usage).unwrap_or_default();
             }
             _ => {}

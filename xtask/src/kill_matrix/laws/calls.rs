@@ -160,7 +160,7 @@ fn every_model_call_has_its_end(seen: &Evidence, session: SessionId, found: &mut
             Entry::Retry(retry) => Some(retry.call),
             Entry::GoalJudged(judged) => Some(judged.call.call),
             Entry::Compacted(compacted) => compacted.call.as_ref().map(|call| call.call),
-            Entry::WrappedUp(wrapped) => wrapped.call.as_ref().map(|call| call.call),
+            Entry::FinalSummaryFinished(wrapped) => wrapped.call.as_ref().map(|call| call.call),
             _ => None,
         };
         if let Some(call) = ended

@@ -17,7 +17,7 @@ type About = (&'static str, u32);
 
 /// A goal by its log.
 #[derive(Default)]
-struct Told {
+struct GoalRecord {
     generation: u32,
     /// The running verification.
     about: Option<About>,
@@ -55,7 +55,7 @@ fn goal_of(seen: &Evidence, session: SessionId) -> Option<GoalStatus> {
 
 /// Returns the number of judges' answers.
 fn check_one(seen: &Evidence, session: SessionId, goal: &GoalStatus, found: &mut Breaches) -> usize {
-    let mut told = Told::default();
+    let mut told = GoalRecord::default();
     let mut outcome = None;
     for (_, entry) in seen.session(session) {
         if let Entry::Ended(ended) = entry {
@@ -86,7 +86,7 @@ fn check_one(seen: &Evidence, session: SessionId, goal: &GoalStatus, found: &mut
     told.answers
 }
 
-impl Told {
+impl GoalRecord {
     fn take(&mut self, session: SessionId, entry: &Entry, found: &mut Breaches) {
         match entry {
             Entry::GoalCheckStarted(check) => {

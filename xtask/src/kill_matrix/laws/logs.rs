@@ -18,7 +18,7 @@ pub(super) fn check(seen: &Evidence, found: &mut Breaches) {
         reads_the_same_from_snapshots(*actor, log, found);
     }
     let begun = seen.run().filter_map(|(_, entry)| match entry {
-        Entry::ChildStarted(started) => Some(started.child),
+        Entry::AgentStarted(started) => Some(started.child),
         _ => None,
     });
     let expected = begun.collect::<HashSet<_>>().len() + 2;
@@ -27,7 +27,7 @@ pub(super) fn check(seen: &Evidence, found: &mut Breaches) {
     }
     was_truly_shown(seen, found);
     for effect in &seen.open {
-        found.wrong(format!("at rest the store still has the open effect {}", effect.id));
+        found.wrong(format!("suspended the store still has the open effect {}", effect.id));
     }
     let listed = seen.row.as_ref().and_then(|row| row.outcome.clone());
     if listed.as_ref() != Some(&seen.rest.outcome) {

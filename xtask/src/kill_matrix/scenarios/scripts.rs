@@ -4,7 +4,7 @@ pub(super) mod agents;
 pub(super) mod goals;
 pub(super) mod programs;
 
-use provost_event::{HookMoment, Permission, RunPolicy, Unanswered};
+use provost_event::{HookPoint, Permission, RunPolicy, Unanswered};
 use serde_json::{Value, json};
 
 use crate::kill_matrix::scenario::{Say, filler, hook, stop_hook};
@@ -85,13 +85,12 @@ pub(super) fn small_window(policy: &mut RunPolicy) {
 
 pub(super) fn compaction_hooks(policy: &mut RunPolicy) {
     small_window(policy);
-    policy.agent.hooks =
-        vec![hook(HookMoment::PreCompact, "exit 0"), hook(HookMoment::PostCompact, "exit 0")];
+    policy.agent.hooks = vec![hook(HookPoint::PreCompact, "exit 0"), hook(HookPoint::PostCompact, "exit 0")];
 }
 
 pub(super) fn compaction_refused(policy: &mut RunPolicy) {
     small_window(policy);
-    policy.agent.hooks = vec![hook(HookMoment::PreCompact, "echo 'keep it all'; exit 2")];
+    policy.agent.hooks = vec![hook(HookPoint::PreCompact, "echo 'keep it all'; exit 2")];
 }
 
 pub(super) fn endless(answers: u32) -> Say {
@@ -126,17 +125,17 @@ pub(super) fn all_hooks(policy: &mut RunPolicy) {
     let remind =
         r#"echo '{"hookSpecificOutput":{"hookEventName":"PostToolUse","additionalContext":"mind the gap"}}'"#;
     let agree = r#"echo '{"hookSpecificOutput":{"hookEventName":"PermissionRequest","decision":{"behavior":"allow"}}}'"#;
-    let command = |moment: HookMoment| match moment {
-        HookMoment::PreToolCall => no.to_owned(),
-        HookMoment::PostToolSuccess => remind.to_owned(),
-        HookMoment::Approval => agree.to_owned(),
+    let command = |point: HookPoint| match point {
+        HookPoint::PreToolCall => no.to_owned(),
+        HookPoint::PostToolSuccess => remind.to_owned(),
+        HookPoint::Approval => agree.to_owned(),
         _ => "exit 0".to_owned(),
     };
-    policy.agent.hooks = HookMoment::ALL.iter().map(|moment| hook(*moment, &command(*moment))).collect();
+    policy.agent.hooks = HookPoint::ALL.iter().map(|point| hook(*point, &command(*point))).collect();
 }
 
 pub(super) fn consent(policy: &mut RunPolicy) {
-    policy.agent.permissions.otherwise = Permission::Ask;
+    policy.agent.permissions.default = Permission::Ask;
 }
 
 pub(super) fn late_consent(policy: &mut RunPolicy) {

@@ -65,7 +65,7 @@ pub enum FlowProblem {
     },
     /// The dependencies form a cycle.
     #[error("the steps need each other: {}", names.join(" → "))]
-    Circle {
+    Cycle {
         /// The first of them.
         step: StepNumber,
         /// Each step, followed by the one that it depends on; the first is repeated at the end.
@@ -115,13 +115,13 @@ pub fn check_flow(flow: &FlowPolicy, agents: &[&str]) -> Vec<FlowProblem> {
         }));
     }
     if problems.is_empty() {
-        problems.extend(circle(flow, &names));
+        problems.extend(cycle(flow, &names));
     }
     problems
 }
 
 /// The first cycle in the dependencies.
-fn circle(flow: &FlowPolicy, names: &BTreeMap<String, StepNumber>) -> Option<FlowProblem> {
+fn cycle(flow: &FlowPolicy, names: &BTreeMap<String, StepNumber>) -> Option<FlowProblem> {
     let needs = |step: StepNumber| {
         let needs = flow.steps.get(step).map(|step| step.needs.as_slice()).unwrap_or_default();
         needs.iter().filter_map(|need| names.get(need).copied())
@@ -137,9 +137,9 @@ fn circle(flow: &FlowPolicy, names: &BTreeMap<String, StepNumber>) -> Option<Flo
                 continue;
             };
             if let Some(begin) = way.iter().position(|(step, _)| *step == need) {
-                let circle = way.iter().skip(begin).map(|(step, _)| *step).chain([need]);
+                let cycle = way.iter().skip(begin).map(|(step, _)| *step).chain([need]);
                 let name = |step: StepNumber| flow.steps.get(step).map(|step| step.name.clone());
-                return Some(FlowProblem::Circle { step: need, names: circle.filter_map(name).collect() });
+                return Some(FlowProblem::Cycle { step: need, names: cycle.filter_map(name).collect() });
             }
             if !is_clear.contains(&need) {
                 way.push((need, needs(need).collect()));

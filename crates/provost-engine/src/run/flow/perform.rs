@@ -1,8 +1,8 @@
 //! How a run performs its workflow: begins steps, records how they end, and stops without a root agent.
 
 use provost_event::{
-    AgentPolicy, Brief, Budget, ChildSpawned, ErrorClass, Outcome, PauseReason, Paused, Priority, SessionId,
-    SlotWish, StepEnd, StepEnded, StepPolicy, StopRequested,
+    AgentPolicy, AgentSpawned, Brief, Budget, ErrorClass, Outcome, PauseReason, Paused, Priority, SessionId,
+    SlotAssignment, StepEnd, StepEnded, StepPolicy, StopRequested,
 };
 
 use super::{Attempt, StepNumber, cut};
@@ -17,17 +17,17 @@ impl Deciding<'_> {
     /// Begins all steps that can be: each is queued for a slot, unless another agent yields to it.
     pub(in crate::run) fn begin_steps(&mut self) {
         while self.state.outcome.is_none()
-            && !self.state.comes_to_rest()
+            && !self.state.is_stopping()
             && let Some(step) = self.state.flow.as_ref().and_then(|flow| flow.next(self.step.now().elapsed))
             && let Some((brief, priority)) = self.state.brief_of(step)
         {
             let child = self.state.agents.session(self.state.agents.next());
             let slot = match self.state.agents.slots.would_acquire(priority) {
-                Acquired::Granted => SlotWish::Free,
-                Acquired::After(victim) => SlotWish::After(self.state.agents.session(victim)),
-                Acquired::Exhausted => SlotWish::InLine,
+                Acquired::Granted => SlotAssignment::Free,
+                Acquired::After(victim) => SlotAssignment::After(self.state.agents.session(victim)),
+                Acquired::Exhausted => SlotAssignment::Queued,
             };
-            self.admit(ChildSpawned { child, parent: None, call: None, depth: 0, brief, priority, slot });
+            self.admit(AgentSpawned { child, parent: None, call: None, depth: 0, brief, priority, slot });
         }
     }
 
@@ -86,7 +86,7 @@ impl Deciding<'_> {
     }
 
     /// After each event: a run without a root is suspended or ends when no step can continue.
-    pub(in crate::run) fn rest_without_root(&mut self) {
+    pub(in crate::run) fn finish_without_root(&mut self) {
         let Some(flow) = &self.state.flow else { return };
         if self.state.has_ended() {
             return;
@@ -103,7 +103,7 @@ impl Deciding<'_> {
         if self.state.outcome.is_some() || self.state.agents.at_work() > 0 {
             return;
         }
-        match self.state.rest_of_flow() {
+        match self.state.outcome_of_flow() {
             Some(outcome) if outcome.is_final() => self.end(outcome),
             Some(outcome) => self.commit(Paused { outcome }),
             None => {}
@@ -118,14 +118,14 @@ impl RunState {
     }
 
     /// The outcome of a run without working agents; `None` if a step is still to begin.
-    fn rest_of_flow(&self) -> Option<Outcome> {
+    fn outcome_of_flow(&self) -> Option<Outcome> {
         if let Some(stopping) = &self.stopping {
             return (!stopping.is_final()).then(|| stopping.clone());
         }
-        let rests = self.agents.iter().filter(|(_, agent)| agent.is_live());
-        let rests = rests.filter_map(|(_, agent)| agent.rests.as_ref());
-        let rests = rests.filter(|outcome| !outcome.is_preempted()).collect::<Vec<_>>();
-        let spent = rests.iter().find(|outcome| matches!(outcome, Outcome::BudgetExhausted(_)));
+        let suspended = self.agents.iter().filter(|(_, agent)| agent.is_live());
+        let suspended = suspended.filter_map(|(_, agent)| agent.suspended.as_ref());
+        let suspended = suspended.filter(|outcome| !outcome.is_preempted()).collect::<Vec<_>>();
+        let spent = suspended.iter().find(|outcome| matches!(outcome, Outcome::BudgetExhausted(_)));
         if self.clock.winds_down {
             let spent = spent.map(|outcome| (*outcome).clone());
             return spent.or_else(|| self.clock.used(self.elapsed).map(Outcome::BudgetExhausted));
@@ -134,7 +134,7 @@ impl RunState {
         if flow.first_due().is_some() || self.agents.any_awaits_restart() {
             return None;
         }
-        if let Some(outcome) = spent.or_else(|| rests.first()) {
+        if let Some(outcome) = spent.or_else(|| suspended.first()) {
             return Some((*outcome).clone());
         }
         if let Some((step, outcome)) = flow.asks() {
@@ -146,7 +146,7 @@ impl RunState {
 
     /// When the next step is due to be retried, while steps are begun at all.
     pub(in crate::run) fn step_due(&self) -> Option<provost_event::Elapsed> {
-        self.flow.as_ref().filter(|_| !self.comes_to_rest())?.first_due()
+        self.flow.as_ref().filter(|_| !self.is_stopping())?.first_due()
     }
 
     /// The step that an agent works on, if any.

@@ -3,7 +3,7 @@
 use provost_event::{Budget, Dimension, Exhausted, LimitOwner, MicroDollars, Price, Purpose, Shortfall};
 use serde::{Deserialize, Serialize};
 
-use super::{LAST_WORDS_TOKENS, part, worst_cost};
+use super::{FINAL_SUMMARY_TOKENS, part, worst_cost};
 use crate::{LimitUse, ReserveRequest};
 
 /// The minimum useful length of an answer: with less room the budget counts as used up.
@@ -134,7 +134,7 @@ impl ExecutionTracker {
             return Some(price.output_tokens_for(MicroDollars(left)));
         }
         let left = left.checked_sub(kept_for_judges(request.kept_cost.0, limit.0, request))?;
-        let left = left.checked_sub(worst_cost(request, last_words_tokens(request)).0)?;
+        let left = left.checked_sub(worst_cost(request, final_summary_tokens(request)).0)?;
         Some(price.output_tokens_for(MicroDollars(left)) / 2)
     }
 
@@ -167,7 +167,7 @@ impl ExecutionTracker {
         let shortfall = Shortfall {
             needs: worst_cost(request, floor).0,
             reserved: self.cost_set_aside.0,
-            summary: keeps(worst_cost(request, last_words_tokens(request)).0.saturating_add(answer)),
+            summary: keeps(worst_cost(request, final_summary_tokens(request)).0.saturating_add(answer)),
             judges: keeps(kept_for_judges(request.kept_cost.0, limit.0, request)),
         };
         Exhausted { shortfall: Some(shortfall), ..Exhausted::new(Dimension::Money, self.cost.0, limit.0) }
@@ -198,13 +198,13 @@ pub(super) const fn opens_turn(purpose: Purpose, turn: u32, counted: u32) -> boo
 }
 
 /// Maximum tokens of the final summary, including the thinking before it.
-const fn last_words_tokens(request: &ReserveRequest) -> u32 {
-    LAST_WORDS_TOKENS.saturating_add(request.thinking_tokens)
+const fn final_summary_tokens(request: &ReserveRequest) -> u32 {
+    FINAL_SUMMARY_TOKENS.saturating_add(request.thinking_tokens)
 }
 
 /// The final summary needs this call's request, its answer, and room for itself.
 fn summary_tokens(request: &ReserveRequest) -> u64 {
-    request.input_tokens.saturating_add(u64::from(last_words_tokens(request)))
+    request.input_tokens.saturating_add(u64::from(final_summary_tokens(request)))
 }
 
 /// The reserve for judges, at most their part of the limit.

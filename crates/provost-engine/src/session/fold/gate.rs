@@ -1,42 +1,42 @@
 //! How decisions of hooks, permissions and people change a session.
 
 use provost_event::{
-    ApprovalAnswer, ApprovalRequested, ApprovalResolved, CallId, HookSubject, HooksDecided,
+    ApprovalAnswer, ApprovalRequested, ApprovalResolved, CallId, HookTrigger, HooksDecided,
     PermissionDecided, Timestamp,
 };
 
 use super::super::compact::Leave;
-use super::super::hear::Heard;
+use super::super::hook_decisions::CombinedDecision;
 use super::super::{Call, Consent, PendingApproval, Phase, SessionState, Stage, Word};
 
 impl SessionState {
-    pub(super) fn asked(&mut self, about: &HookSubject) {
+    pub(super) fn asked(&mut self, about: &HookTrigger) {
         let head = self.head;
         let is_goal = self.is_goal(about);
         match about {
-            HookSubject::Session { .. } | HookSubject::Subagent => self.told.session = true,
-            HookSubject::Request { call } => self.told.request = *call,
-            HookSubject::Compacted => self.told.compaction_untold = false,
-            HookSubject::Prompt { .. } => self.told.goal = self.told.goal || is_goal,
-            HookSubject::Compaction => {
+            HookTrigger::Session { .. } | HookTrigger::Subagent => self.told.session = true,
+            HookTrigger::Request { call } => self.told.request = *call,
+            HookTrigger::Compacted => self.told.compaction_untold = false,
+            HookTrigger::Prompt { .. } => self.told.goal = self.told.goal || is_goal,
+            HookTrigger::Compaction => {
                 self.compactions.is_last_question = self.must_shorten();
                 self.phase = Phase::Compacting(head);
             }
-            HookSubject::TurnEnd { .. } => self.phase = Phase::Wishing(head),
-            HookSubject::Call { call } | HookSubject::Spawn { call } | HookSubject::Approval { call } => {
+            HookTrigger::TurnEnd { .. } => self.phase = Phase::CheckingStop(head),
+            HookTrigger::Call { call } | HookTrigger::Spawn { call } | HookTrigger::Approval { call } => {
                 self.stage(call, Stage::Asking(head));
             }
-            HookSubject::Result { call, .. } | HookSubject::ChildEnd { call, .. } => {
+            HookTrigger::Result { call, .. } | HookTrigger::ChildEnd { call, .. } => {
                 self.stage(call, Stage::Reviewing(head));
             }
-            HookSubject::Batch { .. } | HookSubject::Closing { .. } => {}
+            HookTrigger::Batch { .. } | HookTrigger::Closing { .. } => {}
         }
         let prepares = match about {
-            HookSubject::Session { .. }
-            | HookSubject::Subagent
-            | HookSubject::Request { .. }
-            | HookSubject::Compacted => true,
-            HookSubject::Prompt { .. } => is_goal,
+            HookTrigger::Session { .. }
+            | HookTrigger::Subagent
+            | HookTrigger::Request { .. }
+            | HookTrigger::Compacted => true,
+            HookTrigger::Prompt { .. } => is_goal,
             _ => false,
         };
         if prepares {
@@ -59,35 +59,37 @@ impl SessionState {
         let prepared =
             matches!(self.phase, Phase::Preparing(seq) | Phase::Compacting(seq) if seq == decided.asked);
         match about {
-            HookSubject::Prompt { .. } if prepared => self.told.goal = counts,
-            HookSubject::Request { call } if !counts => self.told.request = call.saturating_sub(1),
-            HookSubject::TurnEnd { .. } => {
+            HookTrigger::Prompt { .. } if prepared => self.told.goal = counts,
+            HookTrigger::Request { call } if !counts => self.told.request = call.saturating_sub(1),
+            HookTrigger::TurnEnd { .. } => {
                 self.told.turn_end = counts;
-                self.phase = Phase::Wishing(self.head);
+                self.phase = Phase::CheckingStop(self.head);
             }
-            HookSubject::Batch { .. } => self.told.batch = counts,
-            HookSubject::Call { call } => self.word(&call, decided, |call| &mut call.word),
-            HookSubject::Spawn { call } => self.word(&call, decided, |call| &mut call.spawn),
-            HookSubject::Approval { call } => self.hooks_consented(&call, decided),
-            HookSubject::Result { call, .. } | HookSubject::ChildEnd { call, .. } => {
+            HookTrigger::Batch { .. } => self.told.batch = counts,
+            HookTrigger::Call { call } => self.word(&call, decided, |call| &mut call.word),
+            HookTrigger::Spawn { call } => self.word(&call, decided, |call| &mut call.spawn),
+            HookTrigger::Approval { call } => self.hooks_consented(&call, decided),
+            HookTrigger::Result { call, .. } | HookTrigger::ChildEnd { call, .. } => {
                 self.stage(&call, Stage::Done);
             }
-            HookSubject::Compaction if counts => {
+            HookTrigger::Compaction if counts => {
                 self.compactions.leave = match self.heard(&decided.reports) {
-                    Heard::Deny { hook, reason } => {
+                    CombinedDecision::Deny { hook, reason } => {
                         Leave::Refused { hook, reason, is_last: self.compactions.is_last_question }
                     }
-                    Heard::Pause { .. } | Heard::Abort { .. } => Leave::Unasked,
-                    Heard::Free | Heard::Allow | Heard::Ask(_) => Leave::Given,
+                    CombinedDecision::Pause { .. } | CombinedDecision::Abort { .. } => Leave::Unasked,
+                    CombinedDecision::Free | CombinedDecision::Allow | CombinedDecision::Ask(_) => {
+                        Leave::Given
+                    }
                 };
             }
-            HookSubject::Session { .. }
-            | HookSubject::Subagent
-            | HookSubject::Prompt { .. }
-            | HookSubject::Request { .. }
-            | HookSubject::Compaction
-            | HookSubject::Compacted
-            | HookSubject::Closing { .. } => {}
+            HookTrigger::Session { .. }
+            | HookTrigger::Subagent
+            | HookTrigger::Prompt { .. }
+            | HookTrigger::Request { .. }
+            | HookTrigger::Compaction
+            | HookTrigger::Compacted
+            | HookTrigger::Closing { .. } => {}
         }
         if prepared {
             self.phase = Phase::Ready;
@@ -104,12 +106,12 @@ impl SessionState {
             return;
         }
         match heard {
-            Heard::Free => *of(call) = Word::Free,
-            Heard::Allow => *of(call) = Word::Allow,
-            Heard::Ask(reason) => *of(call) = Word::Ask(reason),
-            Heard::Deny { hook, reason } => *of(call) = Word::Deny(denied_by_hook(&hook, &reason)),
-            Heard::Pause { .. } => call.paused = true,
-            Heard::Abort { .. } => {}
+            CombinedDecision::Free => *of(call) = Word::Free,
+            CombinedDecision::Allow => *of(call) = Word::Allow,
+            CombinedDecision::Ask(reason) => *of(call) = Word::Ask(reason),
+            CombinedDecision::Deny { hook, reason } => *of(call) = Word::Deny(denied_by_hook(&hook, &reason)),
+            CombinedDecision::Pause { .. } => call.paused = true,
+            CombinedDecision::Abort { .. } => {}
         }
     }
 
@@ -124,11 +126,13 @@ impl SessionState {
         }
         call.scripts.clone_from(&decided.scripts);
         match heard {
-            Heard::Allow => call.consent = Consent::Given,
-            Heard::Deny { hook, reason } => call.consent = Consent::Refused(denied_by_hook(&hook, &reason)),
-            Heard::Pause { .. } => call.paused = true,
-            Heard::Free | Heard::Ask(_) => call.consent = Consent::LeftOpen,
-            Heard::Abort { .. } => {}
+            CombinedDecision::Allow => call.consent = Consent::Given,
+            CombinedDecision::Deny { hook, reason } => {
+                call.consent = Consent::Refused(denied_by_hook(&hook, &reason))
+            }
+            CombinedDecision::Pause { .. } => call.paused = true,
+            CombinedDecision::Free | CombinedDecision::Ask(_) => call.consent = Consent::LeftOpen,
+            CombinedDecision::Abort { .. } => {}
         }
     }
 

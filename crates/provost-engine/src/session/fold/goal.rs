@@ -11,12 +11,12 @@ use super::super::{Phase, SessionState};
 impl SessionState {
     pub(super) fn goal_check_started(&mut self, started: &GoalCheckStarted) {
         let asks_hooks = self.has_stop_hooks();
-        let (head, phase) = (self.head, self.phase.at_rest());
+        let (head, phase) = (self.head, self.phase.when_suspended());
         let ended = self.counters.turns_ended;
         let Some(policy) = self.policy.as_ref().and_then(|policy| policy.goal.as_deref()) else { return };
         let Some(track) = &mut self.goal_track else { return };
         let back = match started.trigger {
-            GoalTrigger::Claim => Phase::Wishing(head),
+            GoalTrigger::Claim => Phase::CheckingStop(head),
             // The event that lets a stepped session take the next turn came earlier.
             GoalTrigger::Interval => Phase::Ready,
             // A check that was abandoned for the limit has its own phase to return to.
@@ -30,7 +30,7 @@ impl SessionState {
         }
         track.generation = started.generation;
         track.check = Some(Check::new(started.trigger, started.generation, back, policy));
-        self.phase = if asks_hooks { Phase::Wishing(head) } else { Phase::Verifying };
+        self.phase = if asks_hooks { Phase::CheckingStop(head) } else { Phase::Verifying };
     }
 
     /// The stop hooks' answers during the verification of a goal. Returns whether they count as answers to an
@@ -117,7 +117,7 @@ impl SessionState {
         }
     }
 
-    pub(super) fn goal_rests(&mut self) {
+    pub(super) fn goal_stops(&mut self) {
         let Some(track) = &mut self.goal_track else { return };
         track.generation = track.generation.saturating_add(1);
         if let Some(check) = track.check.take() {

@@ -35,7 +35,7 @@ pub(in crate::session) struct Check {
 
 /// The joint result of the votes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::session) enum Standing {
+pub(in crate::session) enum QuorumState {
     /// This judge is to be called.
     Open(usize),
     /// It is decided.
@@ -86,7 +86,7 @@ impl Check {
             *open = vote;
         }
         (self.again, self.waited) = (false, false);
-        let is_undecided = matches!(self.standing(policy), Standing::Undecided(_));
+        let is_undecided = matches!(self.standing(policy), QuorumState::Undecided(_));
         if is_undecided && wait_ms.is_some() {
             // Judges that failed are called again.
             let failed = self.votes.iter_mut().filter(|vote| matches!(vote, Vote::Failed(_)));
@@ -95,7 +95,7 @@ impl Check {
         (self, is_undecided)
     }
 
-    pub(in crate::session) fn standing(&self, policy: &GoalPolicy) -> Standing {
+    pub(in crate::session) fn standing(&self, policy: &GoalPolicy) -> QuorumState {
         let is_for = |verdict: &SupervisorVerdict| verdict.achieved && verdict.confidence >= policy.threshold;
         let (mut agree, mut open, mut failed) = (0, 0, 0);
         for vote in &self.votes {
@@ -107,20 +107,20 @@ impl Check {
             }
         }
         if self.votes.is_empty() {
-            return Standing::Undecided(SupervisorError::Parse("there is no judge to ask".to_owned()));
+            return QuorumState::Undecided(SupervisorError::Parse("there is no judge to ask".to_owned()));
         }
         let needed = usize::try_from(policy.agree).unwrap_or(usize::MAX).clamp(1, self.votes.len());
         if agree >= needed {
-            return Standing::Known(self.achieved(policy, is_for));
+            return QuorumState::Known(self.achieved(policy, is_for));
         }
         if agree + open + failed < needed {
-            return Standing::Known(self.not_achieved(policy, is_for));
+            return QuorumState::Known(self.not_achieved(policy, is_for));
         }
         match (self.next_judge(), self.last_error()) {
-            (Some(judge), _) => Standing::Open(judge),
-            (None, Some(error)) => Standing::Undecided(error.clone()),
+            (Some(judge), _) => QuorumState::Open(judge),
+            (None, Some(error)) => QuorumState::Undecided(error.clone()),
             // All have a verdict, and no judge failed.
-            (None, None) => Standing::Known(self.not_achieved(policy, is_for)),
+            (None, None) => QuorumState::Known(self.not_achieved(policy, is_for)),
         }
     }
 

@@ -6,11 +6,11 @@ use provost_event::{
     SupervisorError, Usage,
 };
 
-use super::check::Standing;
+use super::check::QuorumState;
 use crate::Effect;
 use crate::event::JudgeReport;
 use crate::session::outage::PROBE_MS;
-use crate::session::{Deciding, SessionState};
+use crate::session::{Deciding, Phase, SessionState};
 use crate::step::JudgeCall;
 use crate::tokens::tokens_of;
 
@@ -29,20 +29,20 @@ impl Deciding<'_> {
         let times = self.state.counters.interruptions;
         let is_lost = check.trigger == GoalTrigger::Limit && times >= self.state.limits().interruptions_max;
         match self.state.check_standing() {
-            Standing::Known(finding) => self.conclude(finding, None),
-            Standing::Undecided(error) => self.undecided(error.to_string()),
-            Standing::Open(_) if is_lost => {
+            QuorumState::Known(finding) => self.conclude(finding, None),
+            QuorumState::Undecided(error) => self.undecided(error.to_string()),
+            QuorumState::Open(_) if is_lost => {
                 let why = format!("it was interrupted {times} times");
                 self.conclude(GoalFinding::Unverified { why }, None);
             }
-            Standing::Open(_) if self.made_way() => {}
-            Standing::Open(_) => self.reserve(Purpose::Judge),
+            QuorumState::Open(_) if self.yielded() => {}
+            QuorumState::Open(_) => self.reserve(Purpose::Judge),
         }
     }
 
     /// Budget for the call is reserved.
     pub(in crate::session) fn judge(&mut self, output_tokens_max: u32) {
-        let (Some(track), Standing::Open(judge)) = (&self.state.goal_track, self.state.check_standing())
+        let (Some(track), QuorumState::Open(judge)) = (&self.state.goal_track, self.state.check_standing())
         else {
             return;
         };
@@ -76,6 +76,9 @@ impl Deciding<'_> {
     }
 
     pub(in crate::session) fn judged(&mut self, seq: Seq, report: JudgeReport) {
+        if self.state.phase != Phase::Judging(seq) {
+            return;
+        }
         self.step.close(seq);
         self.settle(report.usage);
         let is_aborted = matches!(
@@ -109,7 +112,7 @@ impl Deciding<'_> {
         });
         if let Some(message) = mismatch {
             // A wrong script won't change.
-            return self.rest(Outcome::Failed { class: ErrorClass::ScriptMismatch, message });
+            return self.finish_segment(Outcome::Failed { class: ErrorClass::ScriptMismatch, message });
         }
         match wait_ms {
             _ if !is_live => self.go_on_stopping(),
@@ -119,7 +122,7 @@ impl Deciding<'_> {
                     self.tell_of_outage(trouble, now.at.plus_ms(wait_ms), lasts_ms, suspended);
                 }
                 // No agent waits for the slot until the provider is available.
-                self.made_way();
+                self.yielded();
             }
             None => self.ask_judge(),
         }

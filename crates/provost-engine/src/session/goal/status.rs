@@ -7,7 +7,7 @@ use provost_event::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::check::{Check, Standing};
+use super::check::{Check, QuorumState};
 use crate::session::{Phase, SessionState};
 
 /// The state of a goal; the fold of its entries.
@@ -112,10 +112,10 @@ impl SessionState {
         self.goal_track.as_ref()?.check.as_ref().filter(|check| !check.is_stale)
     }
 
-    pub(in crate::session) fn check_standing(&self) -> Standing {
+    pub(in crate::session) fn check_standing(&self) -> QuorumState {
         match (self.goal_policy(), self.live_check()) {
             (Some(policy), Some(check)) => check.standing(policy),
-            _ => Standing::Undecided(SupervisorError::Parse(String::new())),
+            _ => QuorumState::Undecided(SupervisorError::Parse(String::new())),
         }
     }
 
@@ -140,14 +140,14 @@ impl SessionState {
     /// Whether the session returns to `phase` after the final summary, or after the last check of the goal.
     pub(in crate::session) fn stands_aside_of(&self, phase: Phase) -> bool {
         let check = self.goal_track.as_ref().and_then(|track| track.check.as_ref());
-        self.before_last_words == Some(phase) || check.is_some_and(|check| check.back == phase)
+        self.before_final_summary == Some(phase) || check.is_some_and(|check| check.back == phase)
     }
 
     /// The open effect at a limit before the session stops: the final summary, or the last check of the goal.
     pub(in crate::session) fn ending_at_limit(&self) -> Option<Seq> {
         let at_limit = self.live_check().is_some_and(|check| check.trigger == GoalTrigger::Limit);
         match self.phase {
-            Phase::Judging(seq) | Phase::Wishing(seq) if at_limit => Some(seq),
+            Phase::Judging(seq) | Phase::CheckingStop(seq) if at_limit => Some(seq),
             _ => self.wrapping_up(),
         }
     }

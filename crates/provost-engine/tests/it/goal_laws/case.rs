@@ -1,10 +1,10 @@
 //! One random case: a policy, the events, and a well-behaved world at the end in which all agents must stop.
 
 use proptest::prelude::*;
-use provost_engine::{Actor, Effect, JudgeReport, RunEvent, SessionEvent, Standing};
+use provost_engine::{Actor, Effect, JudgeReport, RunEvent, SessionEvent, SessionStatus};
 use provost_event::{
     Budget, Confidence, EffectId, Entry, ErrorClass, GoalPolicy, JudgeAnswer, MicroDollars, ModelPolicy,
-    OnHookError, Outcome, Pace, PauseReason, Price, Purpose, Record, RunPolicy, Seq, SupervisorError,
+    OnHookError, Outcome, PauseReason, Price, Purpose, Record, RunPolicy, Seq, StepMode, SupervisorError,
     Unanswered, Usage,
 };
 
@@ -35,7 +35,7 @@ enum Op {
     Repeat(u16),
     /// A judge's answer to an effect that isn't a judge's, or another answer to one that is.
     Stray(u8, u8),
-    MakeWay(u8),
+    YieldSlot(u8),
     SlotFree,
     /// This number of messages between the actors arrive.
     Deliver(u8),
@@ -61,7 +61,7 @@ fn op() -> impl Strategy<Value = Op> {
         1 => any::<bool>().prop_map(Op::Snapshot),
         3 => any::<u16>().prop_map(Op::Repeat),
         2 => pair().prop_map(|(a, b)| Op::Stray(a, b)),
-        1 => any::<u8>().prop_map(Op::MakeWay),
+        1 => any::<u8>().prop_map(Op::YieldSlot),
         2 => Just(Op::SlotFree),
         20 => (1..4_u8).prop_map(Op::Deliver),
     ]
@@ -168,7 +168,7 @@ impl Case {
             agent.permissions.unanswered = Unanswered::Pause;
         }
         if self.is_stepped {
-            agent.pace = Pace::Stepped;
+            agent.step_mode = StepMode::Stepped;
         }
         let limits = &mut agent.limits;
         (limits.turns_max, limits.interruptions_max) = (self.turns_max, self.interruptions_max);
@@ -243,9 +243,9 @@ impl Driver {
                 }
             }
             Op::Hear(which, kind) => {
-                let open = self.world.consults();
-                if let Some((seq, consult)) = open.get(usize::from(*which) % open.len().max(1)) {
-                    let reports = said(consult.about.moments()[0], *kind);
+                let open = self.world.hook_calls();
+                if let Some((seq, hook_call)) = open.get(usize::from(*which) % open.len().max(1)) {
+                    let reports = said(hook_call.about.points()[0], *kind);
                     self.send(SessionEvent::HooksAnswered { seq: *seq, reports, scripts: None });
                 }
             }
@@ -256,9 +256,9 @@ impl Driver {
             }
             Op::Repeat(which) => self.repeat(usize::from(*which)),
             Op::Stray(seq, kind) => self.stray(Seq(u64::from(*seq)), *kind),
-            Op::MakeWay(ms) => {
+            Op::YieldSlot(ms) => {
                 let grace_ms = u64::from(*ms) * 200;
-                self.world.session_event(SessionEvent::MakeWay { to: None, grace_ms });
+                self.world.session_event(SessionEvent::YieldSlot { to: None, grace_ms });
             }
             Op::SlotFree => self.world.session_event(SessionEvent::SlotFree),
             Op::Deliver(times) => {
@@ -313,7 +313,7 @@ impl Driver {
     fn next(&mut self, kind: u8, salt: u8) {
         let serial = self.world.session_log().len();
         if let Some(seq) = self.world.thinking() {
-            let kind = if self.world.thinks_for(Purpose::WrapUp) { kind % 8 } else { kind };
+            let kind = if self.world.calls_model_for(Purpose::FinalSummary) { kind % 8 } else { kind };
             self.send(SessionEvent::Answered { seq, answer: answer(kind, salt, serial) });
         } else if self.world.judging().is_some() {
             self.judge(judgement(kind, salt), salt);
@@ -321,7 +321,7 @@ impl Driver {
             self.apply(&Op::ToolDone(salt, kind));
         } else if self.world.checking().is_some() {
             self.apply(&Op::Hooks(kind));
-        } else if !self.world.consults().is_empty() {
+        } else if !self.world.hook_calls().is_empty() {
             // Rarely a refusal.
             self.apply(&Op::Hear(salt, if kind < 30 { salt } else { 8 }));
         } else if let Some(open) = self.world.approvals().first().cloned() {
@@ -361,7 +361,7 @@ impl Driver {
 
     fn proceed(&mut self) -> bool {
         let Some(Actor::Session(state)) = self.world.actors.get(&ROOT.into()) else { return false };
-        let Standing::BetweenTurns { next } = state.standing() else { return false };
+        let SessionStatus::BetweenTurns { next } = state.standing() else { return false };
         self.send(SessionEvent::Proceed { turn: next });
         true
     }
@@ -415,7 +415,7 @@ impl Driver {
                 Some(outcome) if outcome.is_final() || (resumes > 2 && !is_affordable) => return,
                 Some(outcome) => {
                     resumes += 1;
-                    assert!(resumes < 20, "it rests again and again: {outcome:?}");
+                    assert!(resumes < 20, "it is suspended again and again: {outcome:?}");
                     self.resume(Some(10_000_000 * (resumes + 1)));
                 }
             }
@@ -434,7 +434,7 @@ impl Driver {
             self.send(SessionEvent::ToolDone { seq, result: tool_result(kind) });
         } else if self.world.checking().is_some() {
             self.apply(&Op::Hooks(0));
-        } else if !self.world.consults().is_empty() {
+        } else if !self.world.hook_calls().is_empty() {
             self.apply(&Op::Hear(0, 8));
         } else if let Some(open) = self.world.approvals().first().cloned() {
             let answer = approval(0, &open.pattern);
@@ -445,7 +445,7 @@ impl Driver {
     }
 
     fn check_end(&self, percent: u64) {
-        let outcome = self.world.outcome().expect("it rests");
+        let outcome = self.world.outcome().expect("it is suspended");
         let last = self.world.run_log().iter().rfind(|record| !matches!(record.entry, Entry::Snapshot(_)));
         match &last.expect("entries").entry {
             Entry::Ended(end) => assert_eq!(end.outcome, outcome),
@@ -459,12 +459,12 @@ impl Driver {
         let paid = count(self.world.run_log(), |entry| matches!(entry, Entry::BudgetCharged(_)));
         assert_eq!(asked, paid, "model calls, and those that were paid");
         assert!(self.world.open.is_empty(), "effects are left open");
-        let is_furlough = |record: &Record| match &record.entry {
+        let is_preempted_record = |record: &Record| match &record.entry {
             Entry::Paused(rest) => rest.outcome.is_preempted(),
             _ => false,
         };
         // This run doesn't record that the session yields, and so keeps the reservation for it.
-        if !self.world.session_log().iter().any(is_furlough) {
+        if !self.world.session_log().iter().any(is_preempted_record) {
             budget::check(self.world.session_log(), self.world.run_log(), percent);
         }
     }
@@ -479,9 +479,9 @@ impl Seen {
         let mut has_goal = true;
         for record in world.session_log() {
             match &record.entry {
-                Entry::Paused(rest) => self.count(format!("rests: {}", word(&rest.outcome)), 1),
+                Entry::Paused(rest) => self.count(format!("suspended: {}", word(&rest.outcome)), 1),
                 Entry::Ended(end) => {
-                    self.count(format!("rests: {}", word(&end.outcome)), 1);
+                    self.count(format!("suspended: {}", word(&end.outcome)), 1);
                     let is_done = matches!(end.outcome, Outcome::Completed { .. });
                     self.count("completed without a goal", u32::from(is_done && !has_goal));
                 }

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use provost_engine::GoalStatus;
 use provost_event::{
-    Elapsed, Entry, GoalFinding, GoalJudged, GoalPolicy, GoalState, GoalTrigger, HookMoment, HookSubject,
-    ItemKind, Outcome, Pace, PauseReason, Purpose, Record, ResumeCause, Resumed, Seq, SessionStarted,
+    Elapsed, Entry, GoalFinding, GoalJudged, GoalPolicy, GoalState, GoalTrigger, HookPoint, HookTrigger,
+    ItemKind, Outcome, PauseReason, Purpose, Record, ResumeCause, Resumed, Seq, SessionStarted, StepMode,
 };
 
 use super::measure::Measure;
@@ -145,7 +145,7 @@ impl GoalLaws {
                 assert!(item.item != ItemKind::GoalNotReached || self.must_tell, "nobody has said so");
                 self.must_tell = false;
             }
-            Entry::HooksAsked(asked) if matches!(asked.about, HookSubject::Prompt { .. }) => {
+            Entry::HooksAsked(asked) if matches!(asked.about, HookTrigger::Prompt { .. }) => {
                 self.prompts.insert(record.seq);
             }
             Entry::HooksDecided(decided) => {
@@ -169,8 +169,8 @@ impl GoalLaws {
                 self.stopping = Some(stop.outcome.clone());
                 self.stops_for_child = stop.for_child;
             }
-            Entry::Paused(paused) => self.rests(&paused.outcome),
-            Entry::Ended(ended) => self.rests(&ended.outcome),
+            Entry::Paused(paused) => self.suspended(&paused.outcome),
+            Entry::Ended(ended) => self.suspended(&ended.outcome),
             Entry::Resumed(resumed) => self.resumed(resumed),
             _ => {}
         }
@@ -179,10 +179,10 @@ impl GoalLaws {
     fn started(&mut self, started: &SessionStarted) {
         let policy = &started.policy;
         self.policy = policy.goal.as_deref().cloned();
-        let moment = HookMoment::stop(started.parent);
+        let point = HookPoint::stop(started.parent);
         self.asks_stop_hooks =
-            !policy.stop_hooks.is_empty() || policy.hooks.iter().any(|hook| hook.moment == moment);
-        self.is_stepped = policy.pace == Pace::Stepped;
+            !policy.stop_hooks.is_empty() || policy.hooks.iter().any(|hook| hook.point == point);
+        self.is_stepped = policy.step_mode == StepMode::Stepped;
         self.interruptions_max = policy.limits.interruptions_max;
         self.stop_blocks_max = policy.limits.stop_blocks_max;
     }
@@ -250,8 +250,8 @@ impl GoalLaws {
             && every.is_some_and(|every| self.turns.is_multiple_of(every));
     }
 
-    fn rests(&mut self, outcome: &Outcome) {
-        assert_eq!(self.call, None, "it rests while a judge is asked");
+    fn suspended(&mut self, outcome: &Outcome) {
+        assert_eq!(self.call, None, "it is suspended while a judge is asked");
         match outcome {
             // The outcome of a suspended sub-agent.
             _ if self.stops_for_child => {}
@@ -291,11 +291,11 @@ impl GoalLaws {
     }
 
     fn resumed(&mut self, resumed: &Resumed) {
-        let was_at_rest = self.outcome.take().is_some();
+        let was_suspended = self.outcome.take().is_some();
         match resumed.cause {
             ResumeCause::SlotFree | ResumeCause::ToEnd => {}
             ResumeCause::Interrupted => {
-                self.interruptions += u32::from(!was_at_rest);
+                self.interruptions += u32::from(!was_suspended);
                 self.is_interrupted = true;
             }
             ResumeCause::Asked { .. } | ResumeCause::Retry { .. } => {

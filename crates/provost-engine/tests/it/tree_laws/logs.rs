@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use provost_engine::RunState;
 use provost_event::{
-    ActorKey, AgentAskedAgain, AgentRetryScheduled, Block, Budget, BudgetCharged, BudgetReserved, CallId,
-    ChildPaused, ChildSpawned, Dimension, Entry, MicroDollars, Outcome, PauseReason, Paused, Priority,
-    Purpose, Record, ResumeCause, Resumed, RunPolicy, Seq, SessionId, SlotWish, SpawnBudget,
+    ActorKey, AgentAskedAgain, AgentRetryScheduled, AgentSpawned, AgentSuspended, Block, Budget,
+    BudgetCharged, BudgetReserved, CallId, Dimension, Entry, MicroDollars, Outcome, PauseReason, Paused,
+    Priority, Purpose, Record, ResumeCause, Resumed, RunPolicy, Seq, SessionId, SlotAssignment, SpawnBudget,
 };
 
 use crate::goal_laws::GoalLaws;
@@ -22,9 +22,9 @@ enum At {
     Line,
     Works,
     Yields,
-    Furloughed,
+    Preempted,
     /// It needs a person's request; `wanted` once that was made.
-    Rests {
+    Suspended {
         wanted: bool,
     },
     Finished,
@@ -32,7 +32,7 @@ enum At {
 
 /// The precedence of a queued agent, the highest last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Claim {
+enum QueueRank {
     None,
     /// Its priority was raised while it was paused.
     Risen,
@@ -48,7 +48,7 @@ struct One {
     at: At,
     /// When it was queued.
     since: u64,
-    claim: Claim,
+    claim: QueueRank,
     has_begun: bool,
     /// Its sub-agents.
     children: u32,
@@ -93,7 +93,7 @@ pub(crate) struct RunLaws {
     judges_percent: u64,
     /// It is being stopped, or has stopped.
     is_stopping: bool,
-    rests: bool,
+    suspended: bool,
     events: u64,
     segments: SegmentLaw,
     pub(crate) preempted: u32,
@@ -104,8 +104,8 @@ pub(crate) struct RunLaws {
 }
 
 impl RunLaws {
-    /// `rests_for_child` returns whether an agent is suspended only because its sub-agents are.
-    pub(crate) fn see(&mut self, record: &Record, rests_for_child: impl Fn(u32) -> bool) {
+    /// `suspended_for_child` returns whether an agent is suspended only because its sub-agents are.
+    pub(crate) fn see(&mut self, record: &Record, suspended_for_child: impl Fn(u32) -> bool) {
         self.events += 1;
         self.segments.see(record);
         match &record.entry {
@@ -113,32 +113,32 @@ impl RunLaws {
                 self.bound_by(&started.policy);
                 self.agents.insert(ROOT, One::new(None, 0, Priority::Normal, At::Works, 0));
             }
-            Entry::ChildSpawned(spawned) => self.spawned(spawned),
+            Entry::AgentSpawned(spawned) => self.spawned(spawned),
             Entry::AgentAskedAgain(asked) => self.asked_again(asked),
-            Entry::ChildStarted(started) => self.started(started.child.agent),
-            Entry::ChildYields(yields) => {
+            Entry::AgentStarted(started) => self.started(started.child.agent),
+            Entry::AgentYieldRequested(yields) => {
                 let to = yields.to.map(|to| to.agent);
                 self.yields(yields.child.agent, to);
             }
-            Entry::ChildPaused(paused) => self.paused(paused),
+            Entry::AgentSuspended(paused) => self.paused(paused),
             Entry::AgentRetryScheduled(scheduled) => self.retry_scheduled(scheduled),
-            Entry::ChildResumed(resumed) => self.child_resumed(resumed.child.agent),
-            Entry::ChildFinished(finished) => {
+            Entry::AgentResumeRequested(resumed) => self.agent_resume_requested(resumed.child.agent),
+            Entry::AgentFinished(finished) => {
                 let agent = finished.child.agent;
                 assert_eq!(finished.restarts, self.one(agent).restarts, "restarts of {agent}");
                 let parent = self.one(agent).parent;
-                self.finished(agent, parent.is_some_and(&rests_for_child));
+                self.finished(agent, parent.is_some_and(&suspended_for_child));
             }
             Entry::Reprioritized(changed) => {
                 let one = self.one(changed.agent.agent);
                 assert!(one.at != At::Finished, "one that is done has a new priority");
                 let is_paused =
-                    matches!(one.at, At::Yields | At::Furloughed | At::Rests { .. }) && one.has_begun;
+                    matches!(one.at, At::Yields | At::Preempted | At::Suspended { .. }) && one.has_begun;
                 let (rises, is_low) = (changed.priority > one.priority, changed.priority < Priority::Normal);
                 one.claim = match one.claim {
-                    Claim::Heir => Claim::Heir,
-                    _ if is_low => Claim::None,
-                    Claim::None if rises && is_paused => Claim::Risen,
+                    QueueRank::Heir => QueueRank::Heir,
+                    _ if is_low => QueueRank::None,
+                    QueueRank::None if rises && is_paused => QueueRank::Risen,
                     claim => claim,
                 };
                 one.priority = changed.priority;
@@ -154,15 +154,15 @@ impl RunLaws {
                 None => self.is_stopping = true,
             },
             Entry::Paused(paused) => {
-                assert!(!paused.outcome.is_final(), "a rest is no end");
+                assert!(!paused.outcome.is_final(), "a suspension is no end");
                 self.give_back(ROOT);
-                (self.is_stopping, self.rests) = (true, true);
+                (self.is_stopping, self.suspended) = (true, true);
                 let at_work = self.at_work().filter(|agent| *agent != ROOT).collect::<Vec<_>>();
-                assert!(at_work.is_empty(), "the run rests while {at_work:?} work");
+                assert!(at_work.is_empty(), "the run is suspended while {at_work:?} work");
             }
             Entry::Ended(ended) => {
-                assert!(ended.outcome.is_final(), "an end is no rest");
-                (self.is_stopping, self.rests) = (true, true);
+                assert!(ended.outcome.is_final(), "an end is no suspension");
+                (self.is_stopping, self.suspended) = (true, true);
                 let live =
                     self.agents.iter().filter(|(agent, one)| **agent != ROOT && one.at != At::Finished);
                 let live = live.map(|(agent, _)| *agent).collect::<Vec<_>>();
@@ -184,17 +184,17 @@ impl RunLaws {
     }
 
     /// When no event is pending, no agent waits while a slot is free.
-    pub(crate) fn at_quiet(&mut self, run: &RunState, rests_for_child: impl Fn(u32) -> bool) {
+    pub(crate) fn at_quiet(&mut self, run: &RunState, suspended_for_child: impl Fn(u32) -> bool) {
         let waiting = self.waiting();
         self.waited += u32::from(!waiting.is_empty());
         if !self.is_stopping && self.at_work().count() < self.spawn.slots() {
             assert!(waiting.is_empty(), "{waiting:?} wait while a slot is free");
         }
         for (agent, one) in &self.agents {
-            let rests = one.is_timed || one.is_held || one.children > 0 || !rests_for_child(*agent);
+            let suspended = one.is_timed || one.is_held || one.children > 0 || !suspended_for_child(*agent);
             assert!(
-                self.is_stopping || rests || one.at != (At::Rests { wanted: false }),
-                "{agent} rests for nobody"
+                self.is_stopping || suspended || one.at != (At::Suspended { wanted: false }),
+                "{agent} is suspended for nobody"
             );
             let spent = run.ledger().spent(*agent);
             let known = spent.map_or((0, 0), |spent| (spent.tokens_set_aside, spent.tokens));
@@ -203,11 +203,11 @@ impl RunLaws {
         }
     }
 
-    fn child_resumed(&mut self, agent: u32) {
+    fn agent_resume_requested(&mut self, agent: u32) {
         let one = self.one(agent);
         one.is_timed = false;
         one.in_a_row = if one.awaits_restart { one.in_a_row } else { 0 };
-        assert!(matches!(one.at, At::Rests { .. }), "{:?} is resumed", one.at);
+        assert!(matches!(one.at, At::Suspended { .. }), "{:?} is resumed", one.at);
         self.want(agent);
         self.grant(agent);
     }
@@ -223,7 +223,7 @@ impl RunLaws {
         one.in_a_row += 1;
         assert_eq!(scheduled.attempt, one.in_a_row, "restarts of {agent} in a row");
         assert!(scheduled.attempt <= scheduled.attempts_max, "{agent} is restarted too often");
-        (one.at, one.since, one.is_granted) = (At::Rests { wanted: false }, events, false);
+        (one.at, one.since, one.is_granted) = (At::Suspended { wanted: false }, events, false);
         (one.awaits_restart, one.is_timed) = (true, true);
         self.give_back(agent);
     }
@@ -241,8 +241,8 @@ impl RunLaws {
     fn waiting(&self) -> Vec<u32> {
         let waits = |one: &One| match one.at {
             At::Line => true,
-            At::Furloughed | At::Rests { wanted: true } => one.children == 0,
-            At::Works | At::Yields | At::Rests { wanted: false } | At::Finished => false,
+            At::Preempted | At::Suspended { wanted: true } => one.children == 0,
+            At::Works | At::Yields | At::Suspended { wanted: false } | At::Finished => false,
         };
         self.agents
             .iter()
@@ -255,7 +255,7 @@ impl RunLaws {
         self.at_work().count() >= self.spawn.slots()
     }
 
-    fn spawned(&mut self, spawned: &ChildSpawned) {
+    fn spawned(&mut self, spawned: &AgentSpawned) {
         let (child, parent) = (spawned.child.agent, spawned.parent.expect("somebody asked").agent);
         assert!(!self.is_stopping, "an agent for a run that stops");
         let above = self.one(parent);
@@ -267,22 +267,23 @@ impl RunLaws {
         assert!(depth <= self.spawn.max_depth, "too deep");
         self.slot_is_due(spawned.slot, spawned.priority, siblings);
         assert!(!self.agents.contains_key(&child), "a number twice");
-        let claim = if matches!(spawned.slot, SlotWish::After(_)) { Claim::Heir } else { Claim::None };
+        let claim =
+            if matches!(spawned.slot, SlotAssignment::After(_)) { QueueRank::Heir } else { QueueRank::None };
         let one = One::new(Some(parent), depth, spawned.priority, At::Line, self.events);
         self.agents.insert(child, One { budget: spawned.brief.budget, claim, ..one });
     }
 
     /// A slot is assigned by the state of the pool.
-    fn slot_is_due(&self, slot: SlotWish, priority: Priority, siblings: u32) {
+    fn slot_is_due(&self, slot: SlotAssignment, priority: Priority, siblings: u32) {
         match slot {
-            SlotWish::Free => assert!(!self.is_full(), "there is no free slot"),
-            SlotWish::After(victim) => {
+            SlotAssignment::Free => assert!(!self.is_full(), "there is no free slot"),
+            SlotAssignment::After(victim) => {
                 assert!(self.is_full(), "an agent yields though a slot is free");
                 assert!(priority > Priority::Normal && self.spawn.allow_preempt, "it may not");
                 let found = self.victim_of(priority);
                 assert_eq!(found, Some(victim.agent), "the lowest below, of several the youngest");
             }
-            SlotWish::InLine => assert!(self.is_full() && siblings > 0, "it waits in line"),
+            SlotAssignment::Queued => assert!(self.is_full() && siblings > 0, "it is queued"),
         }
     }
 
@@ -302,7 +303,8 @@ impl RunLaws {
         assert!(one.has_begun, "{child} has no session to go on with");
         (one.at, one.since, one.priority) = (At::Line, events, asked.priority);
         one.spent_before = one.spent;
-        one.claim = if matches!(asked.slot, SlotWish::After(_)) { Claim::Heir } else { Claim::None };
+        one.claim =
+            if matches!(asked.slot, SlotAssignment::After(_)) { QueueRank::Heir } else { QueueRank::None };
         (one.is_held, one.is_timed, one.awaits_restart, one.in_a_row) = (false, false, false, 0);
         (one.awaits_request, one.restarts) = (true, 0);
         self.again += 1;
@@ -323,8 +325,8 @@ impl RunLaws {
         let one = self.agents[&agent].clone();
         let may = match one.at {
             At::Line => true,
-            At::Furloughed => one.children == 0,
-            At::Rests { wanted } => one.children == 0 && wanted,
+            At::Preempted => one.children == 0,
+            At::Suspended { wanted } => one.children == 0 && wanted,
             At::Works | At::Yields | At::Finished => false,
         };
         assert!(may, "{agent} begins as {:?} with {} children", one.at, one.children);
@@ -333,7 +335,7 @@ impl RunLaws {
         let before = before.collect::<Vec<_>>();
         assert!(before.is_empty(), "{before:?} were before {agent}");
         let one = self.one(agent);
-        (one.at, one.has_begun, one.claim) = (At::Works, true, Claim::None);
+        (one.at, one.has_begun, one.claim) = (At::Works, true, QueueRank::None);
         (one.is_granted, one.is_held) = (false, false);
         one.restarts += u32::from(std::mem::take(&mut one.awaits_restart));
         (one.is_timed, one.awaits_request) = (false, false);
@@ -349,10 +351,10 @@ impl RunLaws {
     }
 
     fn yields(&mut self, agent: u32, to: Option<u32>) {
-        assert_ne!(agent, ROOT, "the root never makes way");
+        assert_ne!(agent, ROOT, "the root never yields");
         let waits = !self.waiting().is_empty();
         let one = self.one(agent);
-        assert_eq!(one.at, At::Works, "{agent} is told to make way");
+        assert_eq!(one.at, At::Works, "{agent} is told to yield");
         match to {
             Some(to) => assert_eq!(self.agents[&to].at, At::Line, "for one that waits"),
             None => assert!(one.priority < Priority::Normal && waits, "it has not fallen behind anybody"),
@@ -360,27 +362,27 @@ impl RunLaws {
         self.one(agent).at = At::Yields;
     }
 
-    fn paused(&mut self, paused: &ChildPaused) {
+    fn paused(&mut self, paused: &AgentSuspended) {
         let (events, agent) = (self.events, paused.child.agent);
-        assert!(!paused.outcome.is_final(), "a rest is no end");
+        assert!(!paused.outcome.is_final(), "a suspension is no end");
         let one = self.one(agent);
         // An agent that waits for a slot may be suspended by request.
         let may = match one.at {
             At::Works | At::Yields => true,
-            At::Line | At::Furloughed => is_asked(&paused.outcome),
-            At::Rests { .. } => one.awaits_restart && is_asked(&paused.outcome),
+            At::Line | At::Preempted => is_asked(&paused.outcome),
+            At::Suspended { .. } => one.awaits_restart && is_asked(&paused.outcome),
             At::Finished => false,
         };
-        assert!(may, "{agent} rests as {:?}: {}", one.at, paused.outcome);
+        assert!(may, "{agent} is suspended as {:?}: {}", one.at, paused.outcome);
         one.is_granted = false;
         one.since = events;
         one.is_timed = false;
         if paused.outcome.is_preempted() {
-            assert_eq!(one.at, At::Yields, "nobody told {agent} to make way");
-            one.at = At::Furloughed;
+            assert_eq!(one.at, At::Yields, "nobody told {agent} to yield");
+            one.at = At::Preempted;
             self.preempted += 1;
         } else {
-            one.at = At::Rests { wanted: false };
+            one.at = At::Suspended { wanted: false };
         }
         self.give_back(agent);
     }
@@ -399,30 +401,31 @@ impl RunLaws {
     fn resumed(&mut self, resumed: &Resumed) {
         self.budget = self.budget.changed_by(resumed.budget);
         if let ResumeCause::Asked { .. } = resumed.cause {
-            (self.is_stopping, self.rests) = (false, false);
+            (self.is_stopping, self.suspended) = (false, false);
             self.one(ROOT).at = At::Works;
             let has_worked = self.agents.values_mut().filter(|one| !one.awaits_restart);
             has_worked.for_each(|one| one.in_a_row = 0);
             // A wait for a restart continues.
-            let resting = self.agents.iter();
-            let resting = resting.filter(|(_, one)| matches!(one.at, At::Rests { .. }) && !one.is_timed);
-            let resting = resting.map(|(agent, _)| *agent).collect::<Vec<_>>();
-            resting.into_iter().for_each(|agent| self.want(agent));
+            let suspended = self.agents.iter();
+            let suspended =
+                suspended.filter(|(_, one)| matches!(one.at, At::Suspended { .. }) && !one.is_timed);
+            let suspended = suspended.map(|(agent, _)| *agent).collect::<Vec<_>>();
+            suspended.into_iter().for_each(|agent| self.want(agent));
         }
     }
 
     fn want(&mut self, agent: u32) {
         let events = self.events;
         let one = self.one(agent);
-        if one.children == 0 && one.at != (At::Rests { wanted: true }) {
+        if one.children == 0 && one.at != (At::Suspended { wanted: true }) {
             one.since = events;
         }
         one.is_held = false;
         // The root has its slot.
-        one.at = if agent == ROOT { At::Works } else { At::Rests { wanted: true } };
+        one.at = if agent == ROOT { At::Works } else { At::Suspended { wanted: true } };
     }
 
-    fn finished(&mut self, agent: u32, parent_rests_for_it: bool) {
+    fn finished(&mut self, agent: u32, parent_is_suspended_for_it: bool) {
         let events = self.events;
         let one = self.one(agent);
         assert!(one.at != At::Finished, "{agent} is done twice");
@@ -431,14 +434,14 @@ impl RunLaws {
         let Some(parent) = self.one(agent).parent else { return };
         let above = self.one(parent);
         above.children -= 1;
-        if above.children == 0 && matches!(above.at, At::Furloughed | At::Rests { .. }) {
+        if above.children == 0 && matches!(above.at, At::Preempted | At::Suspended { .. }) {
             above.since = events;
-            if above.at == (At::Rests { wanted: false })
-                && parent_rests_for_it
+            if above.at == (At::Suspended { wanted: false })
+                && parent_is_suspended_for_it
                 && !above.is_held
                 && parent != ROOT
             {
-                above.at = At::Rests { wanted: true };
+                above.at = At::Suspended { wanted: true };
             }
         }
     }
@@ -541,7 +544,7 @@ impl One {
             priority,
             at,
             since,
-            claim: Claim::None,
+            claim: QueueRank::None,
             has_begun: parent.is_none(),
             children: 0,
             is_held: false,
@@ -561,7 +564,7 @@ impl One {
     }
 
     /// The order of the queue, the lowest first.
-    fn rank(&self) -> (Reverse<Claim>, Reverse<Priority>, u64) {
+    fn rank(&self) -> (Reverse<QueueRank>, Reverse<Priority>, u64) {
         (Reverse(self.claim), Reverse(self.priority), self.since)
     }
 }
@@ -581,7 +584,7 @@ pub(crate) struct SessionLaws {
     is_told_to_stop: bool,
     yields: bool,
     segments: SegmentLaw,
-    rests_for_child: bool,
+    suspended_for_child: bool,
     has_ended: bool,
     pub(crate) model_calls: BTreeSet<u32>,
     pub(crate) goal: GoalLaws,
@@ -624,18 +627,14 @@ impl SessionLaws {
                 if matches!(called.purpose, Purpose::Turn | Purpose::Summary) {
                     self.results_are_complete(record, "a model call");
                 }
-                if called.purpose != Purpose::WrapUp {
+                if called.purpose != Purpose::FinalSummary {
                     let may = !self.yields || self.is_stopping;
-                    assert!(may, "{} was told to make way and calls its model", record.actor);
+                    assert!(may, "{} was told to yield and calls its model", record.actor);
                 }
             }
             Entry::ToolStarted(start) => {
                 assert!(self.started.insert(start.call.clone()) || start.again, "started twice unsaid");
-                assert!(
-                    !self.yields || start.again,
-                    "{} was told to make way and begins a call",
-                    record.actor
-                );
+                assert!(!self.yields || start.again, "{} was told to yield and begins a call", record.actor);
                 if self.delegates.contains(&start.tool) {
                     self.delegated.insert(start.call.clone(), false);
                     self.by_entry.insert(record.seq, start.call.clone());
@@ -646,11 +645,11 @@ impl SessionLaws {
                 assert!(self.finished.insert(end.call.clone()), "one result each");
                 self.delegated.remove(&end.call);
             }
-            Entry::ChildRested(rested) => {
-                let call = &self.by_entry[&rested.started];
+            Entry::SubAgentSuspended(suspended) => {
+                let call = &self.by_entry[&suspended.started];
                 *self.delegated.get_mut(call).expect("it is waited for") = true;
             }
-            Entry::ChildGoesOn(on) => {
+            Entry::SubAgentResumed(on) => {
                 let call = &self.by_entry[&on.started];
                 *self.delegated.get_mut(call).expect("it is waited for") = false;
             }
@@ -659,7 +658,7 @@ impl SessionLaws {
             }
             Entry::YieldRequested(requested) => {
                 // The second request says that the grace period is over.
-                assert_eq!(self.yields, requested.due.is_none(), "told to make way, or that it is late");
+                assert_eq!(self.yields, requested.due.is_none(), "told to yield, or that it is late");
                 self.yields = true;
             }
             Entry::StopRequested(stop) => {
@@ -674,7 +673,7 @@ impl SessionLaws {
     }
 
     fn ended(&mut self, record: &Record, outcome: &provost_event::Outcome) {
-        assert!(outcome.is_final(), "an end is no rest");
+        assert!(outcome.is_final(), "an end is no suspension");
         self.results_are_complete(record, "an end");
         self.delegated.clear();
         (self.is_stopping, self.is_told_to_stop, self.yields) = (false, false, false);
@@ -682,17 +681,17 @@ impl SessionLaws {
     }
 
     fn resumed(&mut self, resumed: &Resumed) {
-        self.rests_for_child = false;
+        self.suspended_for_child = false;
         if resumed.cause != ResumeCause::Interrupted {
-            self.delegated.values_mut().for_each(|rests| *rests = false);
+            self.delegated.values_mut().for_each(|suspended| *suspended = false);
         }
     }
 
     fn paused(&mut self, record: &Record, paused: &Paused) {
         let is_preempted = paused.outcome.is_preempted();
-        assert!(!is_preempted || self.yields, "nobody told {} to make way", record.actor);
-        let waits = !self.delegated.is_empty() && self.delegated.values().all(|rests| *rests);
-        self.rests_for_child = waits && !self.is_told_to_stop && !is_preempted;
+        assert!(!is_preempted || self.yields, "nobody told {} to yield", record.actor);
+        let waits = !self.delegated.is_empty() && self.delegated.values().all(|suspended| *suspended);
+        self.suspended_for_child = waits && !self.is_told_to_stop && !is_preempted;
         (self.is_stopping, self.is_told_to_stop, self.yields) = (false, false, false);
     }
 
@@ -706,7 +705,7 @@ impl SessionLaws {
     }
 
     /// Whether it is suspended only because its sub-agents are.
-    pub(crate) const fn rests_for_child(&self) -> bool {
-        self.rests_for_child
+    pub(crate) const fn suspended_for_child(&self) -> bool {
+        self.suspended_for_child
     }
 }

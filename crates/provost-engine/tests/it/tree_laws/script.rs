@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use provost_engine::{JudgeCall, Think};
+use provost_engine::{CallModel, JudgeCall};
 use provost_event::{
     Block, CallId, Confidence, Entry, ErrorClass, GoalTrigger, Json, JudgeAnswer, Outcome, Priority, Purpose,
     Record, Seq, StopReason, SupervisorError, SupervisorVerdict, ToolCall, ToolStatus,
@@ -56,17 +56,17 @@ impl Script {
     }
 
     /// An agent's answer, given its log.
-    pub(super) fn answer(&self, log: &[Record], think: &Think) -> (Vec<Block>, StopReason) {
-        if think.purpose == Purpose::WrapUp {
+    pub(super) fn answer(&self, log: &[Record], model_call: &CallModel) -> (Vec<Block>, StopReason) {
+        if model_call.purpose == Purpose::FinalSummary {
             return (vec![Block::Text("last words".to_owned())], StopReason::EndTurn);
         }
         let Some(Entry::SessionStarted(started)) = log.first().map(|record| &record.entry) else {
             panic!("an agent without a beginning thinks")
         };
         let number = number_of(&started.goal);
-        let turn = u8::try_from(think.answers_before).unwrap_or(u8::MAX);
+        let turn = u8::try_from(model_call.answers_before).unwrap_or(u8::MAX);
         if turn >= self.nodes[number].turns {
-            let log = log.iter().take_while(|record| record.seq <= think.through);
+            let log = log.iter().take_while(|record| record.seq <= model_call.through);
             return (vec![Block::Text(self.text(number, log))], StopReason::EndTurn);
         }
         let calls = self.calls(number, turn).into_iter().enumerate();
@@ -150,7 +150,7 @@ impl Script {
     pub(super) fn expected(&self, tree: &Tree, agent: u32) -> Option<String> {
         let log = tree.log(key(agent));
         let disturbs = |record: &Record| matches!(record.entry, Entry::StopRequested(_));
-        if log.iter().any(disturbs) || !matches!(tree.rests(agent), Some(Outcome::Completed { .. })) {
+        if log.iter().any(disturbs) || !matches!(tree.suspended(agent), Some(Outcome::Completed { .. })) {
             return None;
         }
         let number = number_of(&goal(tree, session(agent)));
@@ -183,7 +183,7 @@ fn child_of(tree: &Tree, parent: u32, call: &CallId) -> Option<u32> {
     let started = tree.log(key(parent)).iter().find_map(started)?;
     let is_by = |found: Option<Seq>| found == Some(started);
     tree.log(RUN.into()).iter().find_map(|record| match &record.entry {
-        Entry::ChildSpawned(spawned) if spawned.parent == Some(session(parent)) && is_by(spawned.call) => {
+        Entry::AgentSpawned(spawned) if spawned.parent == Some(session(parent)) && is_by(spawned.call) => {
             Some(spawned.child.agent)
         }
         Entry::AgentAskedAgain(asked) if asked.parent == session(parent) && asked.call == started => {

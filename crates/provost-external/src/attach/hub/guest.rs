@@ -12,8 +12,8 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::timeout;
 
-use super::super::wire::{self, FrameReader, FromClient, Hello, Role, Shown, VERSION, Welcome};
-use super::{Booth, GUESTS_MAX, Seat};
+use super::super::wire::{self, AttachUpdate, FrameReader, FromClient, Hello, Role, VERSION, Welcome};
+use super::{Booth, GUESTS_MAX, GuestSlot};
 
 /// How long a client may take to send its hello.
 const HELLO_MAX: Duration = Duration::from_secs(5);
@@ -34,19 +34,19 @@ pub(super) async fn serve(stream: UnixStream, booth: Arc<Booth>) {
     } else {
         Some(format!("it speaks version {}, and the running Provost version {VERSION}", hello.version))
     };
-    let seat = if refusal.is_none() { booth.enter(&hello) } else { None };
-    let Some(seat) = seat else {
+    let guest_slot = if refusal.is_none() { booth.enter(&hello) } else { None };
+    let Some(guest_slot) = guest_slot else {
         let why = refusal.unwrap_or_else(|| format!("{GUESTS_MAX} terminals are attached already"));
         // A refused client may already be gone.
-        let _ = wire::write(&mut to, &Shown::Refused(why)).await;
+        let _ = wire::write(&mut to, &AttachUpdate::Refused(why)).await;
         return;
     };
     let by = name_of(&hello);
     booth.notes.note(TerminalEvent::Attached { by: by.clone() }).await;
-    if let Err(error) = attend(&booth, &seat, hello.role, frames, to).await {
+    if let Err(error) = attend(&booth, &guest_slot, hello.role, frames, to).await {
         tracing::debug!(%error, "an attached terminal was cut off");
     }
-    drop(seat);
+    drop(guest_slot);
     booth.notes.note(TerminalEvent::Detached { by }).await;
 }
 
@@ -60,14 +60,14 @@ fn name_of(hello: &Hello) -> String {
 
 async fn attend(
     booth: &Booth,
-    seat: &Seat,
+    guest_slot: &GuestSlot,
     role: Role,
     frames: FrameReader<OwnedReadHalf>,
     to: OwnedWriteHalf,
 ) -> io::Result<()> {
     let (keys, typed) = mpsc::channel(INPUTS_MAX);
     let repaint = Notify::new();
-    let ear = Ear { seat, role, keys, repaint: &repaint };
+    let ear = Ear { guest_slot, role, keys, repaint: &repaint };
     let mut typing = pin!(hand_on(booth, typed));
     tokio::select! {
         shown = show(booth, to, &repaint) => shown,
@@ -85,7 +85,7 @@ async fn attend(
 async fn show(booth: &Booth, mut to: OwnedWriteHalf, repaint: &Notify) -> io::Result<()> {
     let (mut standing, mut gone) = (booth.standing.clone(), booth.gone.subscribe());
     let mut state = standing.borrow_and_update().state;
-    wire::write(&mut to, &Shown::Welcome(Welcome { program: booth.program.clone(), state })).await?;
+    wire::write(&mut to, &AttachUpdate::Welcome(Welcome { program: booth.program.clone(), state })).await?;
     let mut watcher = booth.pty.watch().await.ok();
     loop {
         let next = async {
@@ -103,19 +103,19 @@ async fn show(booth: &Booth, mut to: OwnedWriteHalf, repaint: &Notify) -> io::Re
             Ok(()) = standing.changed() => {
                 let now = standing.borrow_and_update().state;
                 if std::mem::replace(&mut state, now) != now {
-                    wire::write(&mut to, &Shown::State(now)).await?;
+                    wire::write(&mut to, &AttachUpdate::State(now)).await?;
                 }
             }
             () = repaint.notified() => watcher = booth.pty.watch().await.ok(),
-            exit = is_gone(&mut gone) => return wire::write(&mut to, &Shown::Gone(exit)).await,
+            exit = is_gone(&mut gone) => return wire::write(&mut to, &AttachUpdate::Gone(exit)).await,
         }
     }
 }
 
-fn shown(painted: Painted) -> Shown {
+fn shown(painted: Painted) -> AttachUpdate {
     match painted {
-        Painted::Snapshot { size, bytes } => Shown::Screen { size, bytes },
-        Painted::Output(bytes) => Shown::Output(bytes),
+        Painted::Snapshot { size, bytes } => AttachUpdate::Screen { size, bytes },
+        Painted::Output(bytes) => AttachUpdate::Output(bytes),
     }
 }
 
@@ -137,7 +137,7 @@ async fn hand_on(booth: &Booth, mut typed: mpsc::Receiver<Vec<u8>>) {
 
 /// Receives a client's frames.
 struct Ear<'a> {
-    seat: &'a Seat,
+    guest_slot: &'a GuestSlot,
     role: Role,
     keys: mpsc::Sender<Vec<u8>>,
     repaint: &'a Notify,
@@ -153,7 +153,7 @@ impl Ear<'_> {
                     let _ = self.keys.try_send(bytes);
                 }
                 FromClient::Input(_) | FromClient::Hello(_) => {}
-                FromClient::Resize(size) => self.seat.resize(size),
+                FromClient::Resize(size) => self.guest_slot.resize(size),
                 FromClient::Repaint => self.repaint.notify_one(),
                 FromClient::Detach => break,
             }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use provost_event::{Certainty, Usage};
 use serde_json::{Map, Value};
 
-use super::super::said::{Cost, Heard, Said, Used};
+use super::super::stream_item::{Cost, ParsedLine, StreamItem, Used};
 use super::super::value::{count, dollars, text};
 
 /// Calls whose details are kept; a question about a further call has only its own details.
@@ -54,27 +54,27 @@ fn told(call: &Value) -> impl Iterator<Item = (String, Value)> {
     })
 }
 
-pub(super) fn read(update: &Value, calls: &mut ToolCalls) -> Heard {
+pub(super) fn read(update: &Value, calls: &mut ToolCalls) -> ParsedLine {
     match text(update, "/sessionUpdate") {
         Some("agent_message_chunk") => {
             let words = text(update, "/content/text").filter(|words| !words.is_empty());
             let used = update.pointer("/_meta/usage").and_then(usage);
-            let used = used.map(|usage| Said::Used(Used::Call(usage)));
-            let words = words.map(|words| Said::Text(words.to_owned()));
-            std::iter::once(Said::Begun).chain(words).chain(used).collect()
+            let used = used.map(|usage| StreamItem::Used(Used::Call(usage)));
+            let words = words.map(|words| StreamItem::Text(words.to_owned()));
+            std::iter::once(StreamItem::Begun).chain(words).chain(used).collect()
         }
         Some("tool_call" | "tool_call_update") => {
             calls.note(update);
-            [Said::Begun, Said::Break].into_iter().collect()
+            [StreamItem::Begun, StreamItem::Break].into_iter().collect()
         }
         Some("usage_update") if text(update, "/cost/currency") == Some("USD") => {
             dollars(update, "/cost/amount")
-                .map(|money| Said::Cost(Cost::Session(money)))
+                .map(|money| StreamItem::Cost(Cost::Session(money)))
                 .into_iter()
                 .collect()
         }
-        Some("agent_thought_chunk" | "plan") => Said::Begun.into(),
-        _ => Heard::default(),
+        Some("agent_thought_chunk" | "plan") => StreamItem::Begun.into(),
+        _ => ParsedLine::default(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Inspecting the changes in a worktree.
 
-use provost_engine::{Untouched, WorktreeCheck};
+use provost_engine::{CleanWorktree, WorktreeCheck};
 use provost_event::WorktreeLeft;
 use tokio_util::sync::CancellationToken;
 
@@ -26,10 +26,10 @@ async fn look(check: &WorktreeCheck, cancel: &CancellationToken) -> Result<Workt
     let uncommitted = changed_files(&git).await?;
     let tip = tip(check, cancel).await?;
     let branch = git.find(["symbolic-ref", "--quiet", "--short", "HEAD"]).await?;
-    let is_untouched = uncommitted == 0 && head == check.commit && tip.is_none_or(|tip| tip == check.commit);
-    match (is_untouched, check.untouched) {
-        (true, Untouched::Stays) => Ok(WorktreeLeft::Untouched),
-        (true, Untouched::Goes) => Ok(remove(check, cancel).await),
+    let is_clean = uncommitted == 0 && head == check.commit && tip.is_none_or(|tip| tip == check.commit);
+    match (is_clean, check.when_clean) {
+        (true, CleanWorktree::Stays) => Ok(WorktreeLeft::Clean),
+        (true, CleanWorktree::Goes) => Ok(remove(check, cancel).await),
         (false, _) => {
             let (commits, summary) = differs(&git, &check.commit, &head).await?;
             Ok(WorktreeLeft::Changed { branch, commits, summary, uncommitted })
@@ -71,7 +71,7 @@ async fn remove(check: &WorktreeCheck, cancel: &CancellationToken) -> WorktreeLe
     };
     if let Err(error) = removed {
         tracing::warn!(%error, path = %check.path.display(), "a worktree that nothing was done to stays");
-        return WorktreeLeft::Untouched;
+        return WorktreeLeft::Clean;
     }
     drop_branch(&check.repository, &check.branch, &check.commit, cancel).await;
     WorktreeLeft::Removed

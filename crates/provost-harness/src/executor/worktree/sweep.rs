@@ -3,14 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use provost_engine::{Untouched, WorktreeCheck};
+use provost_engine::{CleanWorktree, WorktreeCheck};
 use provost_event::{Entry, Record, RunId, Seq, SessionId, SessionStarted, WorktreeLeft, WorktreeMade};
 use tokio_util::sync::CancellationToken;
 
 use super::check::check;
 use super::make::clear;
 use crate::git::Git;
-use crate::{Home, HomeError};
+use crate::{Backend, BackendError};
 
 /// Worktrees inspected in one sweep.
 const WORKTREES_MAX: usize = 100;
@@ -18,13 +18,13 @@ const WORKTREES_MAX: usize = 100;
 const READ_MAX: usize = 1_000;
 
 /// Removes the unchanged worktrees in `folder` whose sessions have ended. All others stay: those of sessions that
-/// continue or may continue, those recorded as changed, and those unknown to `home`.
-pub(super) async fn sweep(home: &dyn Home, folder: PathBuf, cancel: &CancellationToken) {
+/// continue or may continue, those recorded as changed, and those unknown to `backend`.
+pub(super) async fn sweep(backend: &dyn Backend, folder: PathBuf, cancel: &CancellationToken) {
     for (path, session) in worktrees(folder).await {
         if cancel.is_cancelled() {
             return;
         }
-        match story(home, session).await {
+        match story(backend, session).await {
             Ok(Some(story)) => tidy(&path, session, story, cancel).await,
             Ok(None) => {}
             Err(error) => tracing::debug!(%error, %session, "a worktree stays"),
@@ -58,11 +58,11 @@ struct Story {
 }
 
 /// `None` if there is nothing to do: the session hasn't ended, or its worktree has been inspected.
-async fn story(home: &dyn Home, session: SessionId) -> Result<Option<Story>, HomeError> {
+async fn story(backend: &dyn Backend, session: SessionId) -> Result<Option<Story>, BackendError> {
     let (mut story, mut is_over, mut is_seen_to) = (None, false, false);
     let mut head = Seq::START;
     loop {
-        let records: Vec<Arc<Record>> = home.read(session.into(), head, READ_MAX).await?;
+        let records: Vec<Arc<Record>> = backend.read(session.into(), head, READ_MAX).await?;
         let Some(last) = records.last() else { break };
         head = last.seq;
         for record in &records {
@@ -89,9 +89,9 @@ async fn tidy(path: &Path, session: SessionId, story: Story, cancel: &Cancellati
     match story.made {
         Some(WorktreeMade { repository, commit, .. }) => {
             let path = path.to_path_buf();
-            let untouched = Untouched::Goes;
+            let when_clean = CleanWorktree::Goes;
             let asked =
-                WorktreeCheck { session, path, branch: worktree.branch, repository, commit, untouched };
+                WorktreeCheck { session, path, branch: worktree.branch, repository, commit, when_clean };
             let left = check(&asked, cancel).await;
             tracing::debug!(%session, ?left, "a worktree that nobody had looked at");
         }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use provost_event::{ActorKey, Entry, RunId, SessionId};
 
-use crate::{Observed, ObservedBody};
+use crate::{ObservedBody, ObserverEvent};
 
 /// The progress of the agents of a run.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ impl Spans {
 
     /// The span of `event`, and its parent span. A span's name is its parent's name, a slash, and its own; runs
     /// and agents have their own ids.
-    pub(super) fn place(&mut self, event: &Observed) -> (String, Option<String>) {
+    pub(super) fn place(&mut self, event: &ObserverEvent) -> (String, Option<String>) {
         let ActorKey::Session(session) = event.actor else { return (self.run.to_string(), None) };
         let agent = self.agent(session, &event.body);
         let turn = format!("{session}/turn-{}", agent.turn);
@@ -62,8 +62,8 @@ enum Part {
     Tool(String),
 }
 
-fn part(event: &Observed) -> Part {
-    use crate::ObservedKind as Kind;
+fn part(event: &ObserverEvent) -> Part {
+    use crate::ObserverEventKind as Kind;
     let entry = match &event.body {
         ObservedBody::Delta(_) => return Part::Call,
         ObservedBody::Entry(record) => &record.entry,

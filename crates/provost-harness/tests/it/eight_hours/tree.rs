@@ -114,8 +114,8 @@ async fn completed(harness: &AgentHarness, id: RunId, policy: RunPolicy, clock: 
 }
 
 /// Calls and tokens charged to a run, by certainty.
-async fn charged(home: &LocalHome, run: RunId) -> BTreeMap<Certainty, (u64, u64)> {
-    let records = home.read(run.into(), Seq::START, 100_000).await.expect("a log");
+async fn charged(backend: &EmbeddedBackend, run: RunId) -> BTreeMap<Certainty, (u64, u64)> {
+    let records = backend.read(run.into(), Seq::START, 100_000).await.expect("a log");
     let mut charged = BTreeMap::<Certainty, (u64, u64)>::new();
     for record in records {
         let Entry::BudgetCharged(charge) = &record.entry else { continue };
@@ -135,11 +135,11 @@ async fn a_tree_with_a_goal_and_a_workflow_beside_it_are_done_once_and_every_ans
     let (model, sent) = provider(&clock, said, &mut tasks).await;
     let did = Arc::new(Mutex::new(Vec::new()));
     let work = Work { spec: work_spec(), clock: clock.clone(), done: did.clone() };
-    let home = Arc::new(LocalHome::new(MemoryStore::new(), clock.clone()).expect("a home"));
+    let backend = Arc::new(EmbeddedBackend::new(MemoryStore::new(), clock.clone()).expect("a backend"));
     let models = Models::new().with("anthropic/claude-test", Arc::new(model));
     let harness = AgentHarness::new(HarnessDeps {
         clock: clock.clone(),
-        ..HarnessDeps::new(home.clone(), models, Toolbox::new().with(work))
+        ..HarnessDeps::new(backend.clone(), models, ToolRegistry::new().with(work))
     });
     let tree = RunId::from_entropy(81);
     let flow = RunId::from_entropy(82);
@@ -162,7 +162,7 @@ async fn a_tree_with_a_goal_and_a_workflow_beside_it_are_done_once_and_every_ans
     }
     let mut reported = (0, 0);
     for run in [tree, flow] {
-        for (certainty, (calls, tokens)) in charged(&home, run).await {
+        for (certainty, (calls, tokens)) in charged(&backend, run).await {
             assert_ne!(certainty, Certainty::Unconfirmed);
             if certainty == Certainty::Reported {
                 reported = (reported.0 + calls, reported.1 + tokens);

@@ -2,9 +2,9 @@
 
 use provost_engine::RunEvent;
 use provost_event::{Outcome, RunId, SessionId};
-use provost_harness::{Home as _, RunStatus};
+use provost_harness::{Backend as _, RunStatus};
 
-use super::agent::{Desk, Wish};
+use super::agent::{AgentCommand, AgentControl};
 use super::{MeantAgent, Stop, ended, meant, not_ended, status};
 use crate::cli::ActArgs;
 use crate::commands::goal::bound;
@@ -16,11 +16,11 @@ use crate::render::{outcome_in_words, safe};
 /// # Errors
 /// [`Refusal`] when there is no such goal, or the run has ended.
 pub(in crate::commands) async fn clear_goal(args: ActArgs) -> anyhow::Result<Exit> {
-    let MeantAgent { home, run, agent } = meant(&args.run).await?;
+    let MeantAgent { backend, run, agent } = meant(&args.run).await?;
     let session = SessionId { run, agent: agent.unwrap_or(0) };
-    bound(&home, session).await?;
-    let status = match status(&home, run).await? {
-        RunStatus::Rests(outcome) if outcome.is_final() && agent.is_none() => {
+    bound(&backend, session).await?;
+    let status = match status(&backend, run).await? {
+        RunStatus::Stopped(outcome) if outcome.is_final() && agent.is_none() => {
             let what = format!(
                 "run {run} has ended, and keeps its goal until it goes on: {}",
                 outcome_in_words(&outcome)
@@ -29,22 +29,22 @@ pub(in crate::commands) async fn clear_goal(args: ActArgs) -> anyhow::Result<Exi
                 Refusal::new(what, format!("`provost resume {run} --no-goal` goes on without it")).into()
             );
         }
-        _ => not_ended(&home, run).await?,
+        _ => not_ended(&backend, run).await?,
     };
     let by = somebody("provost goal clear");
     if let Some(agent) = agent {
-        return Desk { home, run, status, agent }.act(Wish::ClearGoal, by).await;
+        return AgentControl { backend, run, status, agent }.act(AgentCommand::ClearGoal, by).await;
     }
-    let wish = RunEvent::ClearGoal { agent: session.agent, by };
+    let command = RunEvent::ClearGoal { agent: session.agent, by };
     let words = match status {
-        RunStatus::Rests(outcome) => {
-            if !home.post(run.into(), wish.into(), None).await?.changed {
-                return Err(ended(&home, run).await?.into());
+        RunStatus::Stopped(outcome) => {
+            if !backend.post(run.into(), command.into(), None).await?.changed {
+                return Err(ended(&backend, run).await?.into());
             }
-            at_rest(run, &outcome)
+            when_suspended(run, &outcome)
         }
         RunStatus::Running | RunStatus::Interrupted => {
-            let came = Stop { home, run, status }.post(wish).await?;
+            let came = Stop { backend, run, status }.post(command).await?;
             in_words(run, came.as_ref())
         }
     };
@@ -52,10 +52,10 @@ pub(in crate::commands) async fn clear_goal(args: ActArgs) -> anyhow::Result<Exi
     Ok(Exit::Done)
 }
 
-fn at_rest(run: RunId, outcome: &Outcome) -> String {
+fn when_suspended(run: RunId, outcome: &Outcome) -> String {
     let rest = outcome_in_words(outcome);
     format!(
-        "run {run} has no goal any more, and still rests: {rest}\ngo on without it: provost resume {run}\n"
+        "run {run} has no goal any more, and is still suspended: {rest}\ngo on without it: provost resume {run}\n"
     )
 }
 
@@ -65,9 +65,11 @@ fn in_words(run: RunId, came: Option<&Outcome>) -> String {
             format!("run {run} has no goal any more, and has ended: {}\n", outcome_in_words(outcome))
         }
         Some(Outcome::Paused { .. }) => {
-            format!("run {run} has no goal any more, and rests\ngo on without it: provost resume {run}\n")
+            format!(
+                "run {run} has no goal any more, and is suspended\ngo on without it: provost resume {run}\n"
+            )
         }
-        Some(outcome) => at_rest(run, outcome),
+        Some(outcome) => when_suspended(run, outcome),
         None => format!(
             "run {run} has no goal any more, and what it does at this moment has not ended yet\n\
              follow it with: provost logs {run} -f\n"

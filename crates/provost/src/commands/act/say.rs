@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use futures::StreamExt as _;
 use provost_event::{
-    Block, Entry, HookDecision, HookReport, HookSubject, HooksDecided, Record, Seq, SessionId, UserMessage,
+    Block, Entry, HookDecision, HookReport, HookTrigger, HooksDecided, Record, Seq, SessionId, UserMessage,
 };
-use provost_harness::{Home as _, HomeError};
-use provost_store::LocalHome;
+use provost_harness::{Backend as _, BackendError};
+use provost_store::EmbeddedBackend;
 use tokio::time::Instant;
 
 use super::WAIT_MAX;
@@ -16,7 +16,7 @@ use super::WAIT_MAX;
 const READ_MAX: usize = 1_000;
 
 /// A message to an agent.
-pub(crate) struct Said<'a> {
+pub(crate) struct SentMessage<'a> {
     pub(crate) to: SessionId,
     pub(crate) text: &'a str,
     pub(crate) by: &'a str,
@@ -35,25 +35,29 @@ pub(super) enum Passed {
     Refused { hook: String, why: String },
 }
 
-impl Said<'_> {
+impl SentMessage<'_> {
     /// Reads what the hooks decide, and waits for that while `is_worked_on`, for as long as a run is watched.
     ///
     /// # Errors
     /// When the log can't be read.
-    pub(super) async fn passed(&self, home: &LocalHome, is_worked_on: bool) -> Result<Passed, HomeError> {
-        let records = home.read(self.to.into(), self.before, READ_MAX).await?;
+    pub(super) async fn passed(
+        &self,
+        backend: &EmbeddedBackend,
+        is_worked_on: bool,
+    ) -> Result<Passed, BackendError> {
+        let records = backend.read(self.to.into(), self.before, READ_MAX).await?;
         let Some(asked) = records.iter().find(|record| self.is_asked_in(record)).map(|record| record.seq)
         else {
             return Ok(Passed::Heard);
         };
         let answered = async {
-            let mut records = home.subscribe(self.to.into(), asked);
+            let mut records = backend.subscribe(self.to.into(), asked);
             while let Some(record) = records.next().await {
                 let record = record?;
                 let Entry::HooksDecided(decided) = &record.entry else { continue };
                 if decided.asked == asked {
                     // Its consequences are committed with it.
-                    let next = home.read(self.to.into(), record.seq, 1).await?;
+                    let next = backend.read(self.to.into(), record.seq, 1).await?;
                     let is_heard = next.first().is_some_and(|record| self.is_heard_in(record));
                     return Ok(if is_heard { Passed::Heard } else { refused(decided) });
                 }
@@ -71,8 +75,8 @@ impl Said<'_> {
     ///
     /// # Errors
     /// When the log can't be read.
-    pub(crate) async fn refusal(&self, home: &LocalHome) -> Result<Option<String>, HomeError> {
-        let records = home.read(self.to.into(), self.before, READ_MAX).await?;
+    pub(crate) async fn refusal(&self, backend: &EmbeddedBackend) -> Result<Option<String>, BackendError> {
+        let records = backend.read(self.to.into(), self.before, READ_MAX).await?;
         let asked = records.iter().find(|record| self.is_asked_in(record)).map(|record| record.seq);
         let answer = records.iter().enumerate().find_map(|(place, record)| match &record.entry {
             Entry::HooksDecided(decided) if Some(decided.asked) == asked => Some((place, decided)),
@@ -91,7 +95,7 @@ impl Said<'_> {
     fn is_asked_in(&self, record: &Arc<Record>) -> bool {
         matches!(&record.entry, Entry::HooksAsked(asked) if matches!(
             &asked.about,
-            HookSubject::Prompt { text, by } if text == self.text && by == self.by
+            HookTrigger::Prompt { text, by } if text == self.text && by == self.by
         ))
     }
 

@@ -90,7 +90,7 @@ const fn word(purpose: Purpose) -> &'static str {
     match purpose {
         Purpose::Turn => "turn",
         Purpose::Summary => "summary",
-        Purpose::WrapUp => "wrap_up",
+        Purpose::FinalSummary => "final_summary",
         Purpose::Judge => "judge",
     }
 }

@@ -9,8 +9,8 @@ use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use provost_event::{Entry, Record, RunId, RunPolicy, Seq, SessionId, TerminalEvent};
 use provost_external::Role;
-use provost_harness::{Goal, Home as _, HomeError, Models};
-use provost_store::LocalHome;
+use provost_harness::{Backend as _, BackendError, Goal, Models};
+use provost_store::EmbeddedBackend;
 
 use crate::attached::{Asides, Attaching, Left, is_not_there};
 use crate::commands::run::{Ready, Shape};
@@ -36,8 +36,8 @@ pub(super) async fn work(
     let shape = Shape { progress: Progress::Attended, asides: Some(asides.clone()) };
     tell(&format!("{key} detaches this terminal from the program; it goes on"));
     let work = ready.begin(goal, policy, models, shape).await?;
-    let (home, run, watcher) = (work.home.clone(), work.harness.run_id(), work.watcher.clone());
-    let person = Person { folder, key, asides, home, run, watcher };
+    let (backend, run, watcher) = (work.backend.clone(), work.harness.run_id(), work.watcher.clone());
+    let person = Person { folder, key, asides, backend, run, watcher };
     work.finish_beside(person.work()).await
 }
 
@@ -46,7 +46,7 @@ struct Person {
     folder: PathBuf,
     key: DetachKey,
     asides: Asides,
-    home: Arc<LocalHome>,
+    backend: Arc<EmbeddedBackend>,
     run: RunId,
     watcher: Arc<Watcher>,
 }
@@ -55,7 +55,7 @@ impl Person {
     /// Connects the terminal with the program each time that it is started, until it is detached.
     async fn work(self) -> anyhow::Result<Infallible> {
         let session = SessionId::root(self.run);
-        let mut records = self.home.subscribe(session.into(), Seq::START);
+        let mut records = self.backend.subscribe(session.into(), Seq::START);
         loop {
             started(&mut records).await?;
             let left = self.attach(session).await;
@@ -97,7 +97,9 @@ impl Person {
 }
 
 /// Waits until a program was started.
-async fn started(records: &mut BoxStream<'static, Result<Arc<Record>, HomeError>>) -> Result<(), HomeError> {
+async fn started(
+    records: &mut BoxStream<'static, Result<Arc<Record>, BackendError>>,
+) -> Result<(), BackendError> {
     while let Some(record) = records.next().await {
         if let Entry::TerminalNoted(noted) = &record?.entry
             && matches!(noted.event, TerminalEvent::Started { .. })
@@ -105,5 +107,5 @@ async fn started(records: &mut BoxStream<'static, Result<Arc<Record>, HomeError>
             return Ok(());
         }
     }
-    Err(HomeError::Closed)
+    Err(BackendError::Closed)
 }

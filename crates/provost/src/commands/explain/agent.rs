@@ -1,8 +1,6 @@
 //! One agent's part: the sums of its session's log, and their evaluation.
 
-use provost_event::{
-    AgentPolicy, Entry, HookMoment, HookPolicy, Permission, Purpose, Record, Seq, SessionId,
-};
+use provost_event::{AgentPolicy, Entry, HookPoint, HookPolicy, Permission, Purpose, Record, Seq, SessionId};
 use serde::Serialize;
 
 use super::approvals::ApprovalSums;
@@ -11,11 +9,11 @@ use super::counters::CounterSums;
 use super::goal::{Goal, GoalSums};
 use super::hooks::{HookCounts, HookSums};
 use super::limits::Limit;
-use super::rules::{Grant, Otherwise, Rule, RuleSums, Rulings};
-use super::say::{Group, Standing};
+use super::rules::{DefaultRule, Grant, Rule, RuleSums, Rulings};
+use super::say::{Group, RuleUse};
 use super::stop_hooks::{StopHook, StopHookSums, Verdicts};
 use super::terminal::{Terminal, TerminalSums};
-use super::why_not::Asked;
+use super::why_not::HookFacts;
 
 /// The sums of a session's log. Their size depends on the policy and on what is open, not on the log's length.
 pub(super) struct AgentSums {
@@ -61,7 +59,7 @@ pub(super) struct Agent<'a> {
 #[derive(Serialize)]
 pub(super) struct Hook<'a> {
     pub(super) name: &'a str,
-    pub(super) moment: HookMoment,
+    pub(super) point: HookPoint,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) matcher: Option<&'a str>,
     #[serde(rename = "if", skip_serializing_if = "Option::is_none")]
@@ -69,7 +67,7 @@ pub(super) struct Hook<'a> {
     #[serde(flatten)]
     pub(super) counts: HookCounts,
     #[serde(flatten)]
-    pub(super) standing: Standing,
+    pub(super) standing: RuleUse,
 }
 
 /// The permissions of an agent, and how they fared.
@@ -78,7 +76,7 @@ pub(super) struct Permissions<'a> {
     /// Whether everything is allowed unchecked.
     pub(super) open: bool,
     pub(super) patterns: Vec<Rule<'a>>,
-    pub(super) otherwise: Option<Otherwise>,
+    pub(super) default: Option<DefaultRule>,
     /// Calls whose text doesn't show what they do, and which therefore need approval.
     pub(super) unclear: Rulings,
     pub(super) grants: &'a [Grant],
@@ -141,7 +139,7 @@ impl AgentSums {
             entry: self.head,
             limits: self.limits(),
             goal: self.goal.as_ref().map(GoalSums::goal),
-            stop_hooks: self.stop_hooks.hooks(&self.policy, self.counters.wishes()),
+            stop_hooks: self.stop_hooks.hooks(&self.policy, self.counters.stop_requests()),
             hooks: self.hooks(),
             unknown_hooks_answers: match self.is_changed {
                 true => 0,
@@ -164,7 +162,7 @@ impl AgentSums {
         Permissions {
             open: policy.is_open(),
             patterns: self.rules.rules(policy, &self.calls),
-            otherwise: self.rules.otherwise(policy, &self.calls),
+            default: self.rules.default(policy, &self.calls),
             unclear: self.rules.unclear(),
             grants: self.rules.grants(),
         }
@@ -174,7 +172,7 @@ impl AgentSums {
         let mut stops = 0;
         let hooks = self.policy.hooks.iter().zip(self.hooks.counts());
         let hooks = hooks.map(|(hook, counts)| {
-            let counts = if hook.moment == HookMoment::Stop {
+            let counts = if hook.point == HookPoint::Stop {
                 let verdicts = self.stop_hooks.of_hook(stops, &self.policy);
                 stops += 1;
                 self.at_stop(verdicts)
@@ -186,7 +184,7 @@ impl AgentSums {
         hooks.collect()
     }
 
-    /// A hook of [`HookMoment::Stop`]: its answers are among those of the stop hooks.
+    /// A hook of [`HookPoint::Stop`]: its answers are among those of the stop hooks.
     const fn at_stop(&self, verdicts: Verdicts) -> HookCounts {
         HookCounts {
             consulted: verdicts.asked(),
@@ -206,17 +204,17 @@ impl AgentSums {
     }
 
     fn hook<'a>(&'a self, hook: &'a HookPolicy, counts: HookCounts) -> Hook<'a> {
-        let asked = Asked {
+        let asked = HookFacts {
             hook,
             policy: &self.policy,
             counts,
             calls: &self.calls,
-            wishes: self.counters.wishes(),
-            is_asking: self.hooks.is_asking(hook.moment),
+            stop_requests: self.counters.stop_requests(),
+            is_asking: self.hooks.is_asking(hook.point),
         };
         Hook {
             name: &hook.name,
-            moment: hook.moment,
+            point: hook.point,
             matcher: hook.matcher.as_deref(),
             condition: hook.condition.as_deref(),
             counts,
@@ -227,16 +225,16 @@ impl AgentSums {
 
 impl Agent<'_> {
     /// The standing of all that is configured for it, by group.
-    pub(super) fn standings(&self) -> [(Group, Vec<&Standing>); 5] {
+    pub(super) fn standings(&self) -> [(Group, Vec<&RuleUse>); 5] {
         let judges = self.goal.iter().flat_map(|goal| &goal.judges);
         let patterns = self.permissions.patterns.iter().map(|rule| &rule.standing);
-        let otherwise = self.permissions.otherwise.iter().map(|otherwise| &otherwise.standing);
+        let default = self.permissions.default.iter().map(|default| &default.standing);
         [
             (Group::Limits, self.limits.iter().map(|limit| &limit.standing).collect()),
             (Group::Judges, judges.map(|judge| &judge.standing).collect()),
             (Group::StopHooks, self.stop_hooks.iter().map(|hook| &hook.standing).collect()),
             (Group::Hooks, self.hooks.iter().map(|hook| &hook.standing).collect()),
-            (Group::Permissions, patterns.chain(otherwise).collect()),
+            (Group::Permissions, patterns.chain(default).collect()),
         ]
     }
 }

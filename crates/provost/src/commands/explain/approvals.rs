@@ -27,7 +27,7 @@ pub(super) struct ApprovalSums {
     /// Questions that were withdrawn by the agent's end.
     pub(super) withdrawn: u64,
     /// Suspensions because no answer came in time.
-    pub(super) rests: u64,
+    pub(super) suspended: u64,
     /// Questions without an answer so far.
     pub(super) open: u64,
     /// From the question to the approver's answer, suspensions between included.
@@ -50,7 +50,7 @@ impl ApprovalSums {
             Entry::ApprovalResolved(resolved) => self.resolved(at, resolved),
             Entry::Paused(paused) => {
                 let is_late = matches!(paused.outcome, Outcome::Paused { why: PauseReason::Approval { .. } });
-                self.rests += u64::from(is_late);
+                self.suspended += u64::from(is_late);
             }
             _ => {}
         }

@@ -2,7 +2,7 @@
 
 use console::{Alignment, measure_text_width, pad_str};
 
-use super::say::{Say, Standing};
+use super::say::{RuleUse, Say};
 use crate::render::{Cells, Table, one_line};
 
 const GAP: &str = "  ";
@@ -29,7 +29,7 @@ impl Block {
     }
 
     /// Adds a row; empty `notes` are left out.
-    pub(super) fn row(&mut self, standing: &Standing, mut cells: Vec<String>, notes: Vec<String>) {
+    pub(super) fn row(&mut self, standing: &RuleUse, mut cells: Vec<String>, notes: Vec<String>) {
         cells.insert(0, mark(standing.say).to_owned());
         self.table.row(cells);
         let notes = standing.why.iter().cloned().chain(notes).filter(|note| !note.is_empty());
@@ -98,9 +98,9 @@ mod tests {
     fn check(width: Option<usize>, expected: Expect) {
         let mut block = Block::new("things", &[("NAME", Cells::CutAtEnd), ("CONSULTED", Cells::Numbers)]);
         let cells = |name: &str, count: u64| vec![name.to_owned(), count.to_string()];
-        block.row(&Standing::of(1, String::new), cells("first", 1), Vec::new());
-        let why = || "nobody came by in all that time".to_owned();
-        block.row(&Standing::of(0, why), cells("the second one", 0), vec![String::new()]);
+        block.row(&RuleUse::of(1, String::new), cells("first", 1), Vec::new());
+        let why = || "no answer came in all that time".to_owned();
+        block.row(&RuleUse::of(0, why), cells("the second one", 0), vec![String::new()]);
         expected.assert_eq(&block.text(width));
     }
 
@@ -113,7 +113,7 @@ mod tests {
             things
                NAME            CONSULTED
                first                   1
-            -  the second one          0  nobody came by in all that time
+            -  the second one          0  no answer came in all that time
         "#]],
         );
         check(
@@ -123,7 +123,7 @@ mod tests {
             things
                NAME            CONSULTED
                first                   1
-            -  the second one          0  nobody came by in all that time
+            -  the second one          0  no answer came in all that time
         "#]],
         );
         check(
@@ -134,7 +134,7 @@ mod tests {
                NAME            CONSULTED
                first                   1
             -  the second one          0
-                 nobody came by in all that time
+                 no answer came in all that time
         "#]],
         );
         check(
@@ -145,7 +145,7 @@ mod tests {
                NAME          CONSULTED
                first                 1
             -  the second …          0
-                 nobody came by in all
+                 no answer came in all
                  that time
         "#]],
         );

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use provost_engine::LAST_WORDS_TOKENS;
+use provost_engine::FINAL_SUMMARY_TOKENS;
 use provost_engine::RunState;
 use provost_event::{
     Budget, BudgetCharged, BudgetExhausted, BudgetReserved, Dimension, Effort, Entry, MicroDollars,
@@ -11,7 +11,7 @@ use provost_event::{
 
 use super::agent::AgentSums;
 use super::limits::{Count, Limit, Reserved, Unit};
-use super::say::Standing;
+use super::say::RuleUse;
 
 /// The sums of a run's log.
 #[derive(Default)]
@@ -132,14 +132,14 @@ impl BudgetSums {
         let taken = self.tokens.used.saturating_add(self.tokens.reserved).saturating_add(input);
         let left = limit.saturating_sub(taken);
         left == output
-            || left.saturating_sub(input).saturating_sub(self.last_words_tokens(entry.session.agent)) / 2
+            || left.saturating_sub(input).saturating_sub(self.final_summary_tokens(entry.session.agent)) / 2
                 == output
     }
 
     /// What is kept back for an agent's final summary.
-    fn last_words_tokens(&self, agent: u32) -> u64 {
+    fn final_summary_tokens(&self, agent: u32) -> u64 {
         let thinks = self.models.get(&agent).map_or(0, |model| model.thinking_tokens(Some(Effort::Minimal)));
-        u64::from(LAST_WORDS_TOKENS.saturating_add(thinks))
+        u64::from(FINAL_SUMMARY_TOKENS.saturating_add(thinks))
     }
 
     fn charged(&mut self, entry: &BudgetCharged) {
@@ -191,7 +191,7 @@ impl BudgetSums {
             consulted: self.wall_time.consulted,
             decided: self.wall_time.decided,
             reserved: None,
-            standing: Standing::NOT_SET,
+            standing: RuleUse::NOT_SET,
         }
     }
 
@@ -208,17 +208,17 @@ impl BudgetSums {
             consulted: self.turns.consulted,
             decided: self.turns.decided,
             reserved: None,
-            standing: Standing::NOT_SET,
+            standing: RuleUse::NOT_SET,
         }
     }
 
     fn with_standing(&self, limit: Limit) -> Limit {
         let standing = match limit.set_to {
-            None => Standing::NOT_SET,
+            None => RuleUse::NOT_SET,
             Some(_) if limit.unit == Unit::MicroUsd && self.has_no_price() => {
-                Standing::unreachable("the price of the model isn't known")
+                RuleUse::unreachable("the price of the model isn't known")
             }
-            Some(_) => Standing::of(limit.consulted, || "no model was called".to_owned()),
+            Some(_) => RuleUse::of(limit.consulted, || "no model was called".to_owned()),
         };
         Limit { standing, ..limit }
     }
@@ -239,7 +239,7 @@ impl Account {
             consulted: self.reservations,
             decided: self.sums.lowered + self.sums.refused,
             reserved: Some(self.sums),
-            standing: Standing::NOT_SET,
+            standing: RuleUse::NOT_SET,
         }
     }
 }

@@ -4,13 +4,13 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use provost_event::{
     AgentPolicy, AssistantMessage, Block, CompactionKind, Dimension, Entry, ErrorClass, GoalTrigger,
-    HookMoment, ItemKind, Limits, ModelCalled, Outcome, PauseReason, Purpose, ResumeCause, Resumed,
+    HookPoint, ItemKind, Limits, ModelCalled, Outcome, PauseReason, Purpose, ResumeCause, Resumed,
     RetryCause, StopReason, ToolFinished, ToolStatus,
 };
 
 use super::calls::Calls;
 use super::limits::{Count, Limit};
-use super::say::Standing;
+use super::say::RuleUse;
 
 /// The sums of a session's log, and where each counter stands.
 pub(super) struct CounterSums {
@@ -29,7 +29,7 @@ pub(super) struct CounterSums {
     stop_blocks: Count,
     restarts: Count,
     /// Times that the agent appeared to be done.
-    wishes: u64,
+    stop_requests: u64,
 }
 
 /// Where the counters stand.
@@ -79,13 +79,13 @@ impl CounterSums {
             interruptions: Count::default(),
             stop_blocks: Count::default(),
             restarts: Count::default(),
-            wishes: 0,
+            stop_requests: 0,
         }
     }
 
     /// How often the agent tried to stop.
-    pub(super) const fn wishes(&self) -> u64 {
-        self.wishes
+    pub(super) const fn stop_requests(&self) -> u64 {
+        self.stop_requests
     }
 
     pub(super) fn add(&mut self, entry: &Entry, calls: &Calls) {
@@ -94,7 +94,7 @@ impl CounterSums {
             Entry::Compacted(compacted) if compacted.how == CompactionKind::Summary => {
                 self.now.failed_attempts = 0;
             }
-            Entry::WrappedUp(_) => self.now.failed_attempts = 0,
+            Entry::FinalSummaryFinished(_) => self.now.failed_attempts = 0,
             Entry::AssistantMessage(answer) => self.answered(answer),
             Entry::Retry(retry) => self.retried(&retry.cause),
             Entry::SystemItem(item) => self.told(item.item),
@@ -105,8 +105,8 @@ impl CounterSums {
             }
             Entry::GoalVerdict(_) => self.now.is_looked_at = false,
             Entry::StopRequested(_) => self.now.is_stopping = true,
-            Entry::Paused(paused) => self.rests(&paused.outcome),
-            Entry::Ended(ended) => self.rests(&ended.outcome),
+            Entry::Paused(paused) => self.suspended(&paused.outcome),
+            Entry::Ended(ended) => self.suspended(&ended.outcome),
             Entry::Resumed(resumed) => self.resumed(resumed),
             _ => {}
         }
@@ -133,9 +133,9 @@ impl CounterSums {
             StopReason::OutputCap => {
                 let is_over = self.now.continuations >= self.limits.continuations_max;
                 self.continuations.asked_and(is_over);
-                self.wishes += u64::from(is_over);
+                self.stop_requests += u64::from(is_over);
             }
-            StopReason::EndTurn | StopReason::ToolUse => self.wishes += 1,
+            StopReason::EndTurn | StopReason::ToolUse => self.stop_requests += 1,
         }
     }
 
@@ -241,7 +241,7 @@ impl CounterSums {
         self.stop_blocks.reaches(self.now.stop_blocks);
     }
 
-    fn rests(&mut self, outcome: &Outcome) {
+    fn suspended(&mut self, outcome: &Outcome) {
         (self.now.is_stopping, self.now.is_looked_at) = (false, false);
         match outcome {
             Outcome::BudgetExhausted(exhausted) if exhausted.dimension == Dimension::Turns => {
@@ -292,7 +292,7 @@ impl CounterSums {
     pub(super) fn limits(&self, policy: &AgentPolicy) -> Vec<Limit> {
         let set = &self.limits;
         let of = |count: Count, name, set_to, why: &str| {
-            count.limit(name, set_to, Standing::of(count.consulted, || why.to_owned()))
+            count.limit(name, set_to, RuleUse::of(count.consulted, || why.to_owned()))
         };
         let no_calls = "no tool call was made";
         let mut turns = of(self.turns, "turns", self.turns_max, "no model was called");
@@ -303,10 +303,10 @@ impl CounterSums {
         let mut notice =
             of(self.repeated_call_notice, "repeated_call_notice", set.repeated_call_notice_at, no_calls);
         if set.repeated_call_notice_at >= set.repeated_call_max {
-            notice.standing = Standing::unreachable("repeated_call comes first");
+            notice.standing = RuleUse::unreachable("repeated_call comes first");
         }
         let has_stop_hooks =
-            !policy.stop_hooks.is_empty() || policy.hooks.iter().any(|hook| hook.moment == HookMoment::Stop);
+            !policy.stop_hooks.is_empty() || policy.hooks.iter().any(|hook| hook.point == HookPoint::Stop);
         let no_block = if has_stop_hooks { "no stop hook said no" } else { "there is no stop hook" };
         let restarts = of(self.restarts, "restarts", set.retry.attempts_max, "");
         let mut limits = vec![

@@ -8,7 +8,7 @@ use provost_event::{
 use serde::Serialize;
 
 use super::limits::{Count, Limit};
-use super::say::{Standing, Times};
+use super::say::{RuleUse, Times};
 use crate::goals::Judging;
 
 /// The sums of a session's log. Counters are the engine's own: the log is folded beside them.
@@ -87,7 +87,7 @@ pub(super) struct JudgeRow<'a> {
     #[serde(flatten)]
     pub(super) judge: &'a Judge,
     #[serde(flatten)]
-    pub(super) standing: Standing,
+    pub(super) standing: RuleUse,
 }
 
 impl GoalSums {
@@ -127,8 +127,8 @@ impl GoalSums {
             Entry::GoalCleared(_) => self.cleared = true,
             Entry::StopVerdicts(verdicts) if !self.cleared => self.stop_hooks_said(verdicts),
             Entry::TurnEnded(_) if !self.cleared => self.turn_ended(now.as_ref()),
-            Entry::Paused(paused) => self.rests(&paused.outcome, before.as_ref()),
-            Entry::Ended(ended) => self.rests(&ended.outcome, before.as_ref()),
+            Entry::Paused(paused) => self.suspended(&paused.outcome, before.as_ref()),
+            Entry::Ended(ended) => self.suspended(&ended.outcome, before.as_ref()),
             _ => {}
         }
     }
@@ -192,7 +192,7 @@ impl GoalSums {
         }
     }
 
-    fn rests(&mut self, outcome: &Outcome, before: Option<&GoalStatus>) {
+    fn suspended(&mut self, outcome: &Outcome, before: Option<&GoalStatus>) {
         match outcome {
             Outcome::Paused { why: PauseReason::Stuck { .. } } => self.stuck.decided += 1,
             // Without a failure it was the judges' part of the budget.
@@ -210,7 +210,7 @@ impl GoalSums {
 
     pub(super) fn limits(&self) -> Vec<Limit> {
         let of = |count: Count, name, set_to, why: &str| {
-            count.limit(name, set_to, Standing::of(count.consulted, || why.to_owned()))
+            count.limit(name, set_to, RuleUse::of(count.consulted, || why.to_owned()))
         };
         let policy = &self.policy;
         let no_claim = match self.checks.claims {
@@ -223,7 +223,7 @@ impl GoalSums {
         };
         let mut every = of(self.interval, "verify_every", policy.verify_every.unwrap_or(0), "no turn ended");
         if policy.verify_every.is_none() {
-            (every.set_to, every.standing) = (None, Standing::NOT_SET);
+            (every.set_to, every.standing) = (None, RuleUse::NOT_SET);
         }
         vec![
             of(self.rounds, "goal_rounds", policy.rounds_max, no_claim),
@@ -248,8 +248,8 @@ impl GoalSums {
         }
     }
 
-    fn standing(&self, judge: &Judge) -> Standing {
-        Standing::of(judge.consulted, || match (self.checks.begun(), self.judging.calls) {
+    fn standing(&self, judge: &Judge) -> RuleUse {
+        RuleUse::of(judge.consulted, || match (self.checks.begun(), self.judging.calls) {
             (0, _) => "the goal was never verified".to_owned(),
             (_, 0) => "the stop hooks, or a stop, came before any judge".to_owned(),
             (..) => "what the judges before it said was enough".to_owned(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use provost_event::{
-    AgentPolicy, Entry, HookContract, HookDecision, HookMoment, HookPolicy, HookReport, HookSubject,
+    AgentPolicy, Entry, HookContract, HookDecision, HookPoint, HookPolicy, HookReport, HookTrigger,
     HooksDecided, OnFailure, ResumeCause, Seq,
 };
 use serde::Serialize;
@@ -65,7 +65,7 @@ impl HookCounts {
 pub(super) struct HookSums {
     counts: Vec<HookCounts>,
     /// The hook points of open questions, and whether the answer is awaited even when the session stops.
-    open: BTreeMap<Seq, (&'static [HookMoment], bool)>,
+    open: BTreeMap<Seq, (&'static [HookPoint], bool)>,
     /// The session has been interrupted, and its questions are being taken up again.
     recovers: bool,
     is_stopping: bool,
@@ -81,8 +81,8 @@ impl HookSums {
     pub(super) fn add(&mut self, seq: Seq, entry: &Entry, hooks: &[HookPolicy]) {
         match entry {
             Entry::HooksAsked(asked) => {
-                let waits = matches!(asked.about, HookSubject::Closing { .. } | HookSubject::Prompt { .. });
-                self.open.insert(seq, (asked.about.moments(), waits));
+                let waits = matches!(asked.about, HookTrigger::Closing { .. } | HookTrigger::Prompt { .. });
+                self.open.insert(seq, (asked.about.points(), waits));
             }
             Entry::HooksDecided(decided) => return self.decided(decided, hooks),
             Entry::Resumed(resumed) => {
@@ -100,10 +100,10 @@ impl HookSums {
     }
 
     fn decided(&mut self, decided: &HooksDecided, hooks: &[HookPolicy]) {
-        let Some((moments, waits)) = self.open.remove(&decided.asked) else { return };
+        let Some((points, waits)) = self.open.remove(&decided.asked) else { return };
         let is_dropped = self.recovers && self.is_stopping && !waits && decided.reports.is_empty();
-        let meant = |hook: &HookPolicy| moments.contains(&hook.moment);
-        let turn = Turn::of(hooks, moments);
+        let meant = |hook: &HookPolicy| points.contains(&hook.point);
+        let turn = Turn::of(hooks, points);
         let stopped_at = decided.reports.iter().filter_map(|report| turn.stops(report)).min();
         for (place, (hook, counts)) in hooks.iter().zip(&mut self.counts).enumerate() {
             if !meant(hook) {
@@ -132,13 +132,13 @@ impl HookSums {
     }
 
     /// Whether hooks of this hook point are being asked.
-    pub(super) fn is_asking(&self, moment: HookMoment) -> bool {
-        self.open.values().any(|(moments, _)| moments.contains(&moment))
+    pub(super) fn is_asking(&self, point: HookPoint) -> bool {
+        self.open.values().any(|(points, _)| points.contains(&point))
     }
 }
 
 fn is_of(report: &HookReport, hook: &HookPolicy) -> bool {
-    report.hook == hook.name && report.moment == hook.moment
+    report.hook == hook.name && report.point == hook.point
 }
 
 /// When each hook is asked in a question: in its place, except hooks with Claude Code's contract, which are all
@@ -149,9 +149,9 @@ struct Turn<'a> {
 }
 
 impl<'a> Turn<'a> {
-    fn of(hooks: &'a [HookPolicy], moments: &[HookMoment]) -> Self {
+    fn of(hooks: &'a [HookPolicy], points: &[HookPoint]) -> Self {
         let is_first =
-            |hook: &HookPolicy| hook.contract == HookContract::Claude && moments.contains(&hook.moment);
+            |hook: &HookPolicy| hook.contract == HookContract::Claude && points.contains(&hook.point);
         Self { hooks, claude: hooks.iter().position(is_first) }
     }
 

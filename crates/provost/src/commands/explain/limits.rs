@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::say::Standing;
+use super::say::RuleUse;
 
 /// What a limit counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -32,7 +32,7 @@ pub(super) struct Limit {
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub(super) reserved: Option<Reserved>,
     #[serde(flatten)]
-    pub(super) standing: Standing,
+    pub(super) standing: RuleUse,
 }
 
 /// How a limit of spending was enforced: before each model call, its worst case is reserved.
@@ -69,7 +69,7 @@ impl Count {
     }
 
     /// As a limit on how often something may happen.
-    pub(super) fn limit(self, name: &'static str, set_to: u32, standing: Standing) -> Limit {
+    pub(super) fn limit(self, name: &'static str, set_to: u32, standing: RuleUse) -> Limit {
         Limit {
             name,
             unit: Unit::Times,

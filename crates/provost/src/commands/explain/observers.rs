@@ -9,7 +9,7 @@ use provost_event::RunId;
 use provost_harness::RunStatus;
 use serde::{Deserialize, Serialize};
 
-use super::say::Standing;
+use super::say::RuleUse;
 
 /// An observer, and how it fared.
 #[derive(Debug, Serialize)]
@@ -25,12 +25,12 @@ pub(super) struct Observer {
     pub(super) panicked: u64,
     pub(super) hung: u64,
     #[serde(flatten)]
-    pub(super) standing: Standing,
+    pub(super) standing: RuleUse,
 }
 
 /// The result of one segment of work for one observer.
 #[derive(Deserialize)]
-struct Line {
+struct ObserverLine {
     observer: String,
     delivered: u64,
     lost: u64,
@@ -60,7 +60,7 @@ pub(super) fn observers(
         Ok(file) => {
             for line in BufReader::new(file).split(b'\n') {
                 let line = line.with_context(|| format!("can't read {}", path.display()))?;
-                let Ok(line) = serde_json::from_slice::<Line>(&line) else { continue };
+                let Ok(line) = serde_json::from_slice::<ObserverLine>(&line) else { continue };
                 if let Some(observer) = all.iter_mut().find(|one| one.name == line.observer) {
                     observer.add(&line);
                 }
@@ -83,11 +83,11 @@ impl Observer {
             failed: 0,
             panicked: 0,
             hung: 0,
-            standing: Standing::NOT_SET,
+            standing: RuleUse::NOT_SET,
         }
     }
 
-    const fn add(&mut self, line: &Line) {
+    const fn add(&mut self, line: &ObserverLine) {
         self.stretches += 1;
         self.delivered = self.delivered.saturating_add(line.delivered);
         self.lost = self.lost.saturating_add(line.lost).saturating_add(line.waiting);
@@ -96,16 +96,16 @@ impl Observer {
         self.hung = self.hung.saturating_add(line.hung);
     }
 
-    fn stands(&self, status: &RunStatus) -> Standing {
+    fn stands(&self, status: &RunStatus) -> RuleUse {
         match (self.stretches, status) {
-            (0, RunStatus::Running) => Standing::not_reported("the run is being worked on"),
+            (0, RunStatus::Running) => RuleUse::not_reported("the run is being worked on"),
             (0, RunStatus::Interrupted) => {
-                Standing::not_reported("whoever worked on the run is gone, or did so on another machine")
+                RuleUse::not_reported("the process that held the run is gone, or was on another machine")
             }
-            (0, RunStatus::Rests(_)) => {
-                Standing::not_reported("the process was killed, or worked on another machine")
+            (0, RunStatus::Stopped(_)) => {
+                RuleUse::not_reported("the process was killed, or worked on another machine")
             }
-            _ => Standing::of(self.delivered, || "no event reached it".to_owned()),
+            _ => RuleUse::of(self.delivered, || "no event reached it".to_owned()),
         }
     }
 }

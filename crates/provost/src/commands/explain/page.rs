@@ -15,7 +15,7 @@ use super::rules::Rule;
 use super::say::{Group, Tallies, Tally, Times};
 use super::stop_hooks::StopHook;
 use crate::commands::ps::GOAL_WIDTH;
-use crate::commands::show::moment;
+use crate::commands::show::date_and_time;
 use crate::render::{Cells, amount, duration, one_line, plural};
 use crate::segments::Change;
 
@@ -57,7 +57,7 @@ fn head(explained: &Explained<'_>) -> String {
         "entry {} of the run{} · {}",
         amount(explained.entry.0),
         entries.collect::<String>(),
-        moment(explained.at_ms)
+        date_and_time(explained.at_ms)
     );
     let rows = [
         ("run", explained.run.to_string()),
@@ -174,7 +174,7 @@ fn hooks(title: &str, hooks: &[Hook<'_>]) -> Block {
         let counts = hook.counts;
         let mut cells = vec![
             name(hook.name),
-            hook.moment.name().to_owned(),
+            hook.point.name().to_owned(),
             amount(counts.consulted),
             amount(counts.skipped()),
         ];
@@ -229,14 +229,14 @@ fn permissions(permissions: &Permissions<'_>, whose: &str, width: Option<usize>)
         ];
         block.row(&rule.standing, cells, vec![rulings(rule)]);
     }
-    if let Some(otherwise) = &permissions.otherwise {
+    if let Some(default) = &permissions.default {
         let cells = vec![
-            word(otherwise.permission).to_owned(),
+            word(default.permission).to_owned(),
             "all other calls".to_owned(),
-            amount(otherwise.consulted),
-            amount(otherwise.decided),
+            amount(default.consulted),
+            amount(default.decided),
         ];
-        block.row(&otherwise.standing, cells, Vec::new());
+        block.row(&default.standing, cells, Vec::new());
     }
     let unclear = permissions.unclear.all();
     let mut text = block.text(width);
@@ -286,7 +286,7 @@ fn approvals(sums: &ApprovalSums, whose: &str) -> String {
         ("not answered in time", sums.timed_out),
         ("no longer needed", sums.withdrawn),
         ("still open", sums.open),
-        ("rests since nobody answered", sums.rests),
+        ("suspended since nobody answered", sums.suspended),
     ]);
     let answers = allowed.into_iter().chain(others).collect::<Vec<_>>();
     let mut text = format!("\napprovals{whose}\n   asked {}: {}\n", amount(sums.asked), answers.join(", "));

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::calls::Calls;
 use super::reach::{means_all_calls, pattern_means};
-use super::say::Standing;
+use super::say::RuleUse;
 
 /// The kind of a pattern; the word that stands before it in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -84,17 +84,17 @@ pub(super) struct Rule<'a> {
     #[serde(flatten)]
     pub(super) rulings: Rulings,
     #[serde(flatten)]
-    pub(super) standing: Standing,
+    pub(super) standing: RuleUse,
 }
 
 /// The rule for calls that no pattern matches, and how it fared.
 #[derive(Debug, Serialize)]
-pub(super) struct Otherwise {
+pub(super) struct DefaultRule {
     pub(super) permission: Permission,
     pub(super) consulted: u64,
     pub(super) decided: u64,
     #[serde(flatten)]
-    pub(super) standing: Standing,
+    pub(super) standing: RuleUse,
 }
 
 impl RuleSums {
@@ -150,8 +150,8 @@ impl RuleSums {
             let meant = |tool: &str| pattern_means(pattern, tool);
             let consulted = calls.of(meant).ruled;
             let standing = match unreachable(*kind, pattern, policy, calls) {
-                Some(why) if rulings.all() == 0 => Standing::unreachable(why),
-                _ => Standing::of(consulted, || no_ruling(calls, meant)),
+                Some(why) if rulings.all() == 0 => RuleUse::unreachable(why),
+                _ => RuleUse::of(consulted, || no_ruling(calls, meant)),
             };
             Rule { kind: *kind, pattern, consulted, decided: rulings.all(), rulings: *rulings, standing }
         };
@@ -159,12 +159,12 @@ impl RuleSums {
     }
 
     /// The rule for calls that no pattern matches; `None` where everything is allowed unchecked.
-    pub(super) fn otherwise(&self, policy: &PermissionPolicy, calls: &Calls) -> Option<Otherwise> {
+    pub(super) fn default(&self, policy: &PermissionPolicy, calls: &Calls) -> Option<DefaultRule> {
         let consulted = calls.of(|_| true).ruled;
-        let standing = Standing::of(consulted, || no_ruling(calls, |_| true));
+        let standing = RuleUse::of(consulted, || no_ruling(calls, |_| true));
         let decided = self.by_default.all();
-        let permission = policy.otherwise;
-        (!policy.is_open()).then_some(Otherwise { permission, consulted, decided, standing })
+        let permission = policy.default;
+        (!policy.is_open()).then_some(DefaultRule { permission, consulted, decided, standing })
     }
 }
 

@@ -24,13 +24,13 @@ pub(super) enum Say {
 
 /// The same, with the reason, if any.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct Standing {
+pub(super) struct RuleUse {
     pub(super) say: Say,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) why: Option<String>,
 }
 
-impl Standing {
+impl RuleUse {
     pub(super) const NOT_SET: Self = Self { say: Say::NotSet, why: None };
 
     /// For an item that was consulted this often; `why` says why it never was.
@@ -63,7 +63,7 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    pub(super) fn add(&mut self, standing: &Standing) {
+    pub(super) fn add(&mut self, standing: &RuleUse) {
         self.configured += u64::from(standing.say != Say::NotSet);
         self.never_consulted += u64::from(matches!(standing.say, Say::Never | Say::Unreachable));
         self.unreachable += u64::from(standing.say == Say::Unreachable);
@@ -105,7 +105,7 @@ pub(super) struct Tallies {
 }
 
 impl Tallies {
-    pub(super) fn add<'a>(&mut self, group: Group, standings: impl IntoIterator<Item = &'a Standing>) {
+    pub(super) fn add<'a>(&mut self, group: Group, standings: impl IntoIterator<Item = &'a RuleUse>) {
         let of_group = self.groups.entry(group).or_default();
         for standing in standings {
             self.all.add(standing);

@@ -1,9 +1,9 @@
 //! How stop hooks fared: those that can only be stop hooks, and hooks of that moment.
 
-use provost_event::{AgentPolicy, HookMoment, StopHookPolicy, StopHookVerdict, StopReport, StopVerdicts};
+use provost_event::{AgentPolicy, HookPoint, StopHookPolicy, StopHookVerdict, StopReport, StopVerdicts};
 use serde::Serialize;
 
-use super::say::{Standing, Times};
+use super::say::{RuleUse, Times};
 
 /// A hook's answers when the agent tried to stop.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -61,13 +61,13 @@ pub(super) struct StopHook<'a> {
     #[serde(flatten)]
     pub(super) verdicts: Verdicts,
     #[serde(flatten)]
-    pub(super) standing: Standing,
+    pub(super) standing: RuleUse,
 }
 
 impl StopHookSums {
     pub(super) fn new(policy: &AgentPolicy) -> Self {
         let own = policy.stop_hooks.iter().map(|hook| hook.name.clone());
-        let of_moment = policy.hooks.iter().filter(|hook| hook.moment == HookMoment::Stop);
+        let of_moment = policy.hooks.iter().filter(|hook| hook.point == HookPoint::Stop);
         let names = own.chain(of_moment.map(|hook| hook.name.clone())).collect::<Vec<_>>();
         Self { verdicts: vec![Verdicts::default(); names.len()], names, answered: 0, strangers: 0 }
     }
@@ -96,26 +96,26 @@ impl StopHookSums {
         self.strangers
     }
 
-    /// The answers of the hook at this place among the hooks of [`HookMoment::Stop`].
+    /// The answers of the hook at this place among the hooks of [`HookPoint::Stop`].
     pub(super) fn of_hook(&self, place: usize, policy: &AgentPolicy) -> Verdicts {
         self.verdicts.get(policy.stop_hooks.len() + place).copied().unwrap_or_default()
     }
 
-    pub(super) fn hooks<'a>(&self, policy: &'a AgentPolicy, wishes: u64) -> Vec<StopHook<'a>> {
+    pub(super) fn hooks<'a>(&self, policy: &'a AgentPolicy, stop_requests: u64) -> Vec<StopHook<'a>> {
         let hook = |(hook, verdicts): (&'a StopHookPolicy, &Verdicts)| StopHook {
             name: &hook.name,
             consulted: verdicts.asked(),
             verdicts: *verdicts,
-            standing: Standing::of(verdicts.asked(), || no_wish(wishes)),
+            standing: RuleUse::of(verdicts.asked(), || no_stop_request(stop_requests)),
         };
         policy.stop_hooks.iter().zip(&self.verdicts).map(hook).collect()
     }
 }
 
 /// Why no hook was asked whether the agent may stop.
-pub(super) fn no_wish(wishes: u64) -> String {
-    match wishes {
-        0 => "the agent never wished to stop".to_owned(),
-        _ => "the agent wished to stop, but this hook's answer never came".to_owned(),
+pub(super) fn no_stop_request(stop_requests: u64) -> String {
+    match stop_requests {
+        0 => "the agent never wanted to stop".to_owned(),
+        _ => "the agent wanted to stop, but this hook's answer never came".to_owned(),
     }
 }

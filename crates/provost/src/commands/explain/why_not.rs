@@ -1,30 +1,30 @@
 //! Why a hook wasn't asked, as far as the run's log and its policy show.
 
-use provost_event::{AgentPolicy, HookMoment, HookPolicy};
+use provost_event::{AgentPolicy, HookPoint, HookPolicy};
 
 use super::calls::{Calls, Counts};
 use super::hooks::HookCounts;
 use super::reach::{matcher_means, pattern_means};
-use super::say::Standing;
-use super::stop_hooks::no_wish;
+use super::say::RuleUse;
+use super::stop_hooks::no_stop_request;
 
 /// What is known of a hook.
-pub(super) struct Asked<'a> {
+pub(super) struct HookFacts<'a> {
     pub(super) hook: &'a HookPolicy,
     pub(super) policy: &'a AgentPolicy,
     pub(super) counts: HookCounts,
     pub(super) calls: &'a Calls,
     /// How often the agent tried to stop.
-    pub(super) wishes: u64,
+    pub(super) stop_requests: u64,
     /// Whether hooks of its hook point are being asked at the end of the log.
     pub(super) is_asking: bool,
 }
 
-impl Asked<'_> {
-    pub(super) fn standing(&self) -> Standing {
+impl HookFacts<'_> {
+    pub(super) fn standing(&self) -> RuleUse {
         match self.unreachable() {
-            Some(why) if self.counts.consulted == 0 => Standing::unreachable(why),
-            _ => Standing::of(self.counts.consulted, || self.why_not()),
+            Some(why) if self.counts.consulted == 0 => RuleUse::unreachable(why),
+            _ => RuleUse::of(self.counts.consulted, || self.why_not()),
         }
     }
 
@@ -32,7 +32,7 @@ impl Asked<'_> {
     /// matchers say.
     fn unreachable(&self) -> Option<String> {
         let Self { hook, policy, .. } = self;
-        if !is_about_calls(hook.moment) || hook.program.is_none() {
+        if !is_about_calls(hook.point) || hook.program.is_none() {
             return None;
         }
         if self.calls.tools(|_| true).is_empty() {
@@ -47,8 +47,8 @@ impl Asked<'_> {
         if !has(&|tool| pattern_means(condition, tool)) {
             return Some(format!("the agent has no tool that `{condition}` speaks of"));
         }
-        let asks = policy.hooks.iter().any(|hook| hook.moment == HookMoment::PreToolCall);
-        let is_idle = hook.moment == HookMoment::Approval && policy.permissions.is_open() && !asks;
+        let asks = policy.hooks.iter().any(|hook| hook.point == HookPoint::PreToolCall);
+        let is_idle = hook.point == HookPoint::Approval && policy.permissions.is_open() && !asks;
         is_idle.then(|| "nothing asks for consent".to_owned())
     }
 
@@ -59,7 +59,7 @@ impl Asked<'_> {
         let counts = self.counts;
         match counts.questions() {
             0 => self.never_came(),
-            _ if is_about_calls(self.hook.moment) && self.called().made == 0 => self.no_call("made"),
+            _ if is_about_calls(self.hook.point) && self.called().made == 0 => self.no_call("made"),
             all if counts.decided_before == all => "a hook before it decided each time".to_owned(),
             all if counts.dropped == all => "the run was interrupted before it could be asked".to_owned(),
             _ if counts.not_meant == 0 => "the run was interrupted, or a hook before it decided".to_owned(),
@@ -74,8 +74,8 @@ impl Asked<'_> {
             (None, Some(_)) => "its `if`",
             (Some(_) | None, None) => "its matcher",
         };
-        let thing = match self.hook.moment {
-            moment if is_about_calls(moment) => "tool call",
+        let thing = match self.hook.point {
+            point if is_about_calls(point) => "tool call",
             _ => "such question",
         };
         match not_meant {
@@ -102,9 +102,9 @@ impl Asked<'_> {
 
     /// Why there was no such question.
     fn never_came(&self) -> String {
-        use HookMoment as M;
+        use HookPoint as M;
         let called = self.called();
-        let words = match self.hook.moment {
+        let words = match self.hook.point {
             M::PreToolCall | M::PostToolBatch if called.made == 0 => return self.no_call("made"),
             M::PreToolCall | M::PostToolBatch => return self.missed(),
             M::PostToolCall | M::PostToolSuccess | M::PostToolFailure if called.run == 0 => {
@@ -114,17 +114,17 @@ impl Asked<'_> {
             M::PostToolFailure if called.failed == 0 => "no tool call that was run failed",
             M::PostToolCall | M::PostToolSuccess | M::PostToolFailure => return self.missed(),
             M::Approval => "no tool call needed consent",
-            M::Notification => "nobody was waited for, and the agent hasn't come to its end",
-            M::Stop | M::SubagentStop => return no_wish(self.wishes),
+            M::Notification => "nothing waited for a person, and the agent hasn't ended",
+            M::Stop | M::SubagentStop => return no_stop_request(self.stop_requests),
             M::Spawn | M::ChildEnd => "it asked for no other agent",
             M::SubagentStart => "it isn't a sub-agent",
-            M::TurnEnd if self.wishes == 0 => "the agent never wished to stop",
+            M::TurnEnd if self.stop_requests == 0 => "the agent never wanted to stop",
             M::PreCompact | M::PostCompact => "the conversation was never shortened",
             M::Abort => "nothing stopped the agent before its work was done",
             M::StopFailure => "the agent didn't fail",
             M::SessionEnd => "the agent hasn't come to its end",
             M::SessionStart | M::PromptSubmit | M::PreLlmRequest | M::TurnEnd => {
-                "the run never came to this moment"
+                "the run never came to this point"
             }
         };
         words.to_owned()
@@ -133,13 +133,13 @@ impl Asked<'_> {
     fn missed(&self) -> String {
         match self.hook.matcher {
             Some(_) => "its matcher met no tool call".to_owned(),
-            None => "the run was stopped before it came to this moment".to_owned(),
+            None => "the run was stopped before it came to this point".to_owned(),
         }
     }
 }
 
-/// Whether hooks of `moment` are asked about one tool call.
-const fn is_about_calls(moment: HookMoment) -> bool {
-    use HookMoment as M;
-    matches!(moment, M::PreToolCall | M::Approval | M::PostToolCall | M::PostToolSuccess | M::PostToolFailure)
+/// Whether hooks of `point` are asked about one tool call.
+const fn is_about_calls(point: HookPoint) -> bool {
+    use HookPoint as M;
+    matches!(point, M::PreToolCall | M::Approval | M::PostToolCall | M::PostToolSuccess | M::PostToolFailure)
 }

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 
 use provost_event::{GoalFinding, GoalState, JudgeAnswer, MicroDollars, OnHookError};
 
-use super::show::{Judge, Shown, judges};
+use super::show::{GoalsView, Judge, judges};
 use crate::commands::ps::GOAL_WIDTH;
-use crate::commands::show::moment;
+use crate::commands::show::date_and_time;
 use crate::goals::{AgentGoal, Answer, Judging, Verification};
 use crate::render::{
     amount, duration, failure_in_words, finding_in_words, one_line, outcome_in_words, plural, reasons,
@@ -21,7 +21,7 @@ const LINE_WIDTH_MIN: usize = 30;
 const INDENT: &str = "            ";
 
 /// All of it.
-pub(super) fn page(shown: &Shown<'_>, goals: &[AgentGoal], width: Option<usize>) -> String {
+pub(super) fn page(shown: &GoalsView<'_>, goals: &[AgentGoal], width: Option<usize>) -> String {
     let mut out = String::new();
     let mut head = vec![("run", shown.run.to_string()), ("status", shown.status.to_owned())];
     head.extend(shown.outcome.map(|outcome| ("outcome", outcome_in_words(outcome))));
@@ -147,7 +147,7 @@ fn push_verdicts(out: &mut String, goal: &AgentGoal, width: Option<usize>) {
     let told = told(goal).collect::<Vec<_>>();
     out.push_str(if told.is_empty() { "\nno verdict so far\n" } else { "\nverdicts\n" });
     for verification in told {
-        let (head, at) = (head(verification), moment(verification.at_ms));
+        let (head, at) = (head(verification), date_and_time(verification.at_ms));
         let head = format!("{head} ({at}, entry {})", amount(verification.entry.0));
         push_set(out, &head, ("  ", "  "), width);
         let lines = verification.finding.as_ref().map(reasons).unwrap_or_default();

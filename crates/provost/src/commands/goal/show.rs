@@ -7,7 +7,7 @@ use provost_engine::{GoalStatus, RunState};
 use provost_event::{
     Confidence, GoalPolicy, JudgeAnswer, MicroDollars, OnHookError, Outcome, RunId, SessionId, Usage,
 };
-use provost_store::LocalHome;
+use provost_store::EmbeddedBackend;
 use serde::Serialize;
 
 use super::page::page;
@@ -16,7 +16,7 @@ use crate::cli::GoalShowArgs;
 use crate::commands::show::summary;
 use crate::commands::status::status_of;
 use crate::commands::target::agent_of;
-use crate::commands::{home_to_read, print};
+use crate::commands::{backend_to_read, print};
 use crate::drive::run_state;
 use crate::exit::Exit;
 use crate::goals::{AgentGoal, Judging, Verification};
@@ -24,42 +24,42 @@ use crate::names::Names;
 use crate::render::{safe, terminal_width};
 
 pub(super) async fn show(args: GoalShowArgs) -> anyhow::Result<Exit> {
-    let home = home_to_read()?;
-    let Target { run, agent } = Target::find(&home, &args.run).await?;
-    let state = run_state(&home, run).await?.with_context(|| format!("the log of run {run} is empty"))?;
-    let goals = chosen(&home, run, &state, agent).await?;
+    let backend = backend_to_read()?;
+    let Target { run, agent } = Target::find(&backend, &args.run).await?;
+    let state = run_state(&backend, run).await?.with_context(|| format!("the log of run {run} is empty"))?;
+    let goals = chosen(&backend, run, &state, agent).await?;
     if goals.is_empty() {
         let session = SessionId { run, agent: agent.unwrap_or(0) };
-        return Err(no_goal(&home, session).await?.into());
+        return Err(no_goal(&backend, session).await?.into());
     }
-    let (names, summary) = (Names::of(&state), summary(&home, run).await?);
-    let (status, _) = status_of(&home, (&summary, &state)).await;
+    let (names, summary) = (Names::of(&state), summary(&backend, run).await?);
+    let (status, _) = status_of(&backend, (&summary, &state)).await;
     let outcome = state.outcome();
     if args.json {
-        let goals = goals.iter().map(|goal| Line::of(goal, &names)).collect();
+        let goals = goals.iter().map(|goal| GoalJson::of(goal, &names)).collect();
         let whole = Whole { run, status: &status, outcome, goals };
         print(&format!("{}\n", serde_json::to_string(&whole)?))?;
     } else {
-        let shown = Shown { run, status: &status, outcome, task: &summary.goal, names: &names };
+        let shown = GoalsView { run, status: &status, outcome, task: &summary.goal, names: &names };
         print(&safe(&page(&shown, &goals, terminal_width())))?;
     }
     Ok(Exit::Done)
 }
 
 async fn chosen(
-    home: &LocalHome,
+    backend: &EmbeddedBackend,
     run: RunId,
     state: &RunState,
     agent: Option<u32>,
 ) -> anyhow::Result<Vec<AgentGoal>> {
-    let Some(agent) = agent else { return AgentGoal::all(home, state).await };
+    let Some(agent) = agent else { return AgentGoal::all(backend, state).await };
     let session = SessionId { run, agent };
     agent_of(state, session)?;
-    Ok(AgentGoal::read(home, session).await?.into_iter().collect())
+    Ok(AgentGoal::read(backend, session).await?.into_iter().collect())
 }
 
 /// The run that goals are shown of.
-pub(super) struct Shown<'a> {
+pub(super) struct GoalsView<'a> {
     pub(super) run: RunId,
     pub(super) status: &'a str,
     pub(super) outcome: Option<&'a Outcome>,
@@ -74,12 +74,12 @@ struct Whole<'a> {
     run: RunId,
     status: &'a str,
     outcome: Option<&'a Outcome>,
-    goals: Vec<Line<'a>>,
+    goals: Vec<GoalJson<'a>>,
 }
 
 /// A goal, for programs.
 #[derive(Serialize)]
-pub(in crate::commands) struct Line<'a> {
+pub(in crate::commands) struct GoalJson<'a> {
     agent: u32,
     session: SessionId,
     name: String,
@@ -104,7 +104,7 @@ pub(in crate::commands) struct Line<'a> {
     verifications: &'a [Verification],
 }
 
-impl<'a> Line<'a> {
+impl<'a> GoalJson<'a> {
     pub(in crate::commands) fn of(goal: &'a AgentGoal, names: &Names) -> Self {
         let AgentGoal { session, policy, status, verifications, .. } = goal;
         Self {

@@ -5,40 +5,45 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use provost_event::{
-    ActorKey, AssistantMessage, Block, Compacted, Entry, Record, Seq, SystemItem, ToolFinished, ToolStatus,
-    UserMessage, WrappedUp,
+    ActorKey, AssistantMessage, Block, Compacted, Entry, FinalSummaryFinished, Record, Seq, SystemItem,
+    ToolFinished, ToolStatus, UserMessage,
 };
-use provost_harness::{Blobs as _, Home as _, read_conversation};
-use provost_store::LocalHome;
+use provost_harness::{Backend as _, Blobs as _, read_conversation};
+use provost_store::EmbeddedBackend;
 use serde_json::Value;
 
-use super::seen::{Form, Seen};
+use super::seen::{CompactionView, Form};
 use super::{READ_MAX, each, who};
 use crate::commands::print;
-use crate::commands::show::moment;
+use crate::commands::show::date_and_time;
 use crate::exit::Refusal;
 use crate::render::{compaction_in_words, duration, freed, pictures, safe};
 
 /// Prints the entry `seq` of the log of `key`.
-pub(super) async fn print_entry(home: &LocalHome, key: ActorKey, seq: Seq, json: bool) -> anyhow::Result<()> {
+pub(super) async fn print_entry(
+    backend: &EmbeddedBackend,
+    key: ActorKey,
+    seq: Seq,
+    json: bool,
+) -> anyhow::Result<()> {
     let before = Seq(seq.0.saturating_sub(1));
     let record = match key {
-        ActorKey::Session(session) => read_conversation(home, session, before, 1).await?,
-        ActorKey::Run(_) => home.read(key, before, 1).await?,
+        ActorKey::Session(session) => read_conversation(backend, session, before, 1).await?,
+        ActorKey::Run(_) => backend.read(key, before, 1).await?,
     };
     let Some(record) = record.into_iter().find(|record| record.seq == seq) else {
-        return Err(missing(home, key, seq).await?.into());
+        return Err(missing(backend, key, seq).await?.into());
     };
     if json {
         return print(&format!("{}\n", record.to_line()?));
     }
-    let form = form_now(home, key, &record).await?;
-    let whole = whole(home, &record).await?;
+    let form = form_now(backend, key, &record).await?;
+    let whole = whole(backend, &record).await?;
     print(&safe(&page(&record, form, whole.as_deref())?))
 }
 
-async fn missing(home: &LocalHome, key: ActorKey, seq: Seq) -> anyhow::Result<Refusal> {
-    let head = each(home, key, |_| ()).await?;
+async fn missing(backend: &EmbeddedBackend, key: ActorKey, seq: Seq) -> anyhow::Result<Refusal> {
+    let head = each(backend, key, |_| ()).await?;
     let whose = match key {
         ActorKey::Run(run) => format!("the log of run {run} itself"),
         ActorKey::Session(session) => format!("the log of agent {} of run {}", session.agent, session.run),
@@ -48,12 +53,12 @@ async fn missing(home: &LocalHome, key: ActorKey, seq: Seq) -> anyhow::Result<Re
 }
 
 /// How its agent sees it now.
-async fn form_now(home: &LocalHome, key: ActorKey, record: &Record) -> anyhow::Result<Form> {
-    let (mut seen, mut after) = (Seen::default(), record.seq);
+async fn form_now(backend: &EmbeddedBackend, key: ActorKey, record: &Record) -> anyhow::Result<Form> {
+    let (mut seen, mut after) = (CompactionView::default(), record.seq);
     loop {
         let records: Vec<Arc<Record>> = match key {
-            ActorKey::Session(session) => read_conversation(home, session, after, READ_MAX).await?,
-            ActorKey::Run(_) => home.read(key, after, READ_MAX).await?,
+            ActorKey::Session(session) => read_conversation(backend, session, after, READ_MAX).await?,
+            ActorKey::Run(_) => backend.read(key, after, READ_MAX).await?,
         };
         let Some(last) = records.last() else { return Ok(seen.form(record)) };
         after = last.seq;
@@ -62,9 +67,9 @@ async fn form_now(home: &LocalHome, key: ActorKey, record: &Record) -> anyhow::R
 }
 
 /// All of an output of which the entry has only a part.
-async fn whole(home: &LocalHome, record: &Record) -> anyhow::Result<Option<String>> {
+async fn whole(backend: &EmbeddedBackend, record: &Record) -> anyhow::Result<Option<String>> {
     let Entry::ToolFinished(ToolFinished { whole: Some(id), .. }) = &record.entry else { return Ok(None) };
-    let body = home.get_blob(id).await?;
+    let body = backend.get_blob(id).await?;
     Ok(body.map(|body| String::from_utf8_lossy(&body).into_owned()))
 }
 
@@ -74,7 +79,7 @@ fn page(record: &Record, form: Form, whole: Option<&str>) -> anyhow::Result<Stri
         ActorKey::Session(_) => format!("agent {}", who(record.actor)),
     };
     let mut out =
-        format!("entry {} of {whose} · {} · {}\n", record.seq, record.entry.kind(), moment(record.at));
+        format!("entry {} of {whose} · {} · {}\n", record.seq, record.entry.kind(), date_and_time(record.at));
     // Writing to a String can't fail, here and below.
     if let Some(words) = form.in_words(&record.entry) {
         let _ = writeln!(out, "{words}");
@@ -93,8 +98,8 @@ fn body(entry: &Entry, whole: Option<&str>) -> anyhow::Result<String> {
         Entry::SystemItem(SystemItem { body, .. }) => body.clone(),
         Entry::ToolFinished(finished) => finished_in_full(finished, whole),
         Entry::Compacted(compacted) => compacted_in_full(compacted),
-        Entry::WrappedUp(WrappedUp { text, problem, .. }) => match problem {
-            Some(problem) => format!("no last words: {problem}"),
+        Entry::FinalSummaryFinished(FinalSummaryFinished { text, problem, .. }) => match problem {
+            Some(problem) => format!("no final summary: {problem}"),
             None => text.clone(),
         },
         other => pretty(&other.body().context("can't show the entry")?)?,

@@ -47,7 +47,7 @@ const fn is_for_the_agent(entry: &Entry) -> bool {
 
 /// What the compactions of a log have left.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct CompactionView {
     through: Seq,
     summed_up_at: Seq,
     lines_through: Seq,
@@ -55,7 +55,7 @@ pub(super) struct Seen {
     cut_through: Seq,
 }
 
-impl Seen {
+impl CompactionView {
     /// Takes in the next entry of the log.
     pub(super) fn note(&mut self, record: &Record) {
         let Entry::Compacted(Compacted { through, lines_through, superseded, cut_through, .. }) =
@@ -133,11 +133,11 @@ mod tests {
 
     #[test]
     fn long_results_become_lines_and_whatever_was_summed_up_is_gone() {
-        let mut seen = Seen::default();
+        let mut seen = CompactionView::default();
         let rule = Compacted::new(CompactionKind::Emergency);
         seen.note(&record(9, Compacted { lines_through: Seq(4), superseded: vec![Seq(6)], ..rule.clone() }));
         seen.note(&record(10, Compacted { cut_through: Seq(7), ..rule.clone() }));
-        let form = |seen: &Seen, seq, bytes| seen.form(&record(seq, result(bytes)));
+        let form = |seen: &CompactionView, seq, bytes| seen.form(&record(seq, result(bytes)));
         assert_eq!([4, 5, 6, 7, 8].map(|seq| form(&seen, seq, 5_000)), {
             use Form::{Cut, Line, Whole};
             [Line, Cut, Line, Cut, Whole]

@@ -11,7 +11,7 @@ use provost_event::{
     Timestamp,
 };
 use provost_harness::{Blobs as _, ImageData, Message, Part, Role, Transcript, read_conversation};
-use provost_store::LocalHome;
+use provost_store::EmbeddedBackend;
 use serde_json::{Value, json};
 
 use super::READ_MAX;
@@ -21,12 +21,12 @@ use crate::exit::Refusal;
 use crate::render::{plural, safe, size, tokens};
 
 /// Prints what the agent of the log `key` sees.
-pub(super) async fn print_view(home: &LocalHome, key: ActorKey, json: bool) -> anyhow::Result<()> {
+pub(super) async fn print_view(backend: &EmbeddedBackend, key: ActorKey, json: bool) -> anyhow::Result<()> {
     let ActorKey::Session(session) = key else {
         let what = "the run itself has no conversation";
         return Err(Refusal::new(what, "leave --agent out, or give it an agent's number").into());
     };
-    let Some(view) = View::read(home, session).await? else {
+    let Some(view) = View::read(backend, session).await? else {
         let what = format!("agent {} of run {} hasn't begun", session.agent, session.run);
         return Err(Refusal::new(what, "").into());
     };
@@ -45,15 +45,15 @@ struct View {
 
 impl View {
     /// `None` before the agent's first entry.
-    async fn read(home: &LocalHome, session: SessionId) -> anyhow::Result<Option<Self>> {
+    async fn read(backend: &EmbeddedBackend, session: SessionId) -> anyhow::Result<Option<Self>> {
         let mut transcript = Transcript::new();
         let (mut head, mut policy, mut summary) = (Seq::START, None, None);
         loop {
-            let records = read_conversation(home, session, head, READ_MAX).await?;
+            let records = read_conversation(backend, session, head, READ_MAX).await?;
             let Some(last) = records.last() else { break };
             head = last.seq;
             let shows = policy.as_ref().is_none_or(|policy: &AgentPolicy| policy.model.images);
-            let images = if shows { images(home, &records).await? } else { HashMap::new() };
+            let images = if shows { images(backend, &records).await? } else { HashMap::new() };
             for record in &records {
                 transcript.fold(record, &images);
                 match &record.entry {
@@ -189,10 +189,13 @@ fn part_as_json(part: &Part) -> Value {
 }
 
 /// The pictures that `records` refer to, as far as they are kept.
-async fn images(home: &LocalHome, records: &[Arc<Record>]) -> anyhow::Result<HashMap<BlobId, ImageData>> {
+async fn images(
+    backend: &EmbeddedBackend,
+    records: &[Arc<Record>],
+) -> anyhow::Result<HashMap<BlobId, ImageData>> {
     let mut images = HashMap::new();
     for image in records.iter().flat_map(|record| record.entry.images()) {
-        let body = home.get_blob(&image.blob).await?;
+        let body = backend.get_blob(&image.blob).await?;
         if let Some(data) = body.and_then(|body| ImageData::new(body).ok()) {
             images.insert(image.blob.clone(), data);
         }

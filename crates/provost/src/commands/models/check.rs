@@ -41,7 +41,7 @@ pub(super) async fn check(
     let name = chosen.policy.name.clone();
     let provider = name.split_once('/').and_then(|(of, _)| all.providers.get(of));
     let Some(provider) = provider else {
-        return Err(Refusal::new(format!("{name} is a file's: there is nobody to ask"), "").into());
+        return Err(Refusal::new(format!("{name} is a file's: there is no provider to ask"), "").into());
     };
     let started = Instant::now();
     let outcome = ask(&chosen).await;
@@ -163,7 +163,7 @@ fn advice(failure: &ModelFailure, provider: &Provider, key: KeyState) -> String 
         ErrorClass::Stalled | ErrorClass::Cut => {
             "a model that is being loaded may need longer: try again".to_owned()
         }
-        ErrorClass::Nonsense => {
+        ErrorClass::MalformedResponse => {
             format!("look whether [providers.{}] wire is what that server speaks", provider.name)
         }
         ErrorClass::Redirected => {

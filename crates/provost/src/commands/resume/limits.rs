@@ -1,6 +1,6 @@
 //! The limits of the next segment: what is left of those that the run has, and what is added to them.
 
-use provost_engine::{Actor, RunState, StepStanding};
+use provost_engine::{Actor, RunState, StepStatus};
 use provost_event::{
     Budget, Dimension, Exhausted, LimitOwner, MicroDollars, Outcome, RunId, RunPolicy, Shortfall,
 };
@@ -77,7 +77,7 @@ impl Given {
                 ))
             };
         };
-        if state.flow().is_some_and(|flow| flow.iter().all(|(_, standing)| *standing == StepStanding::Done)) {
+        if state.flow().is_some_and(|flow| flow.iter().all(|(_, standing)| *standing == StepStatus::Done)) {
             let what = format!("all steps of run {run} are done");
             return Err(Refusal::new(what, format!("`provost show {run}` shows them")));
         }

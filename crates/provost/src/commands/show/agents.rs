@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 
-use provost_engine::{Actor, AgentStanding, AgentStatus, RunState};
+use provost_engine::{Actor, AgentState, AgentStatus, RunState};
 use provost_event::{
     Budget, Entry, GoalState, Limits, MicroDollars, Outcome, Priority, Record, Seq, SessionId, SpawnBudget,
     Timestamp,
 };
-use provost_harness::{Home as _, HomeError, read_actor};
-use provost_store::LocalHome;
+use provost_harness::{Backend as _, BackendError, read_actor};
+use provost_store::EmbeddedBackend;
 use serde::Serialize;
 
 use crate::questions::Question;
@@ -39,11 +39,11 @@ impl Opening {
     }
 
     /// With its goal as it stands now.
-    async fn up_to_date(self, home: &LocalHome, session: SessionId) -> Result<Self, HomeError> {
+    async fn up_to_date(self, backend: &EmbeddedBackend, session: SessionId) -> Result<Self, BackendError> {
         if self.goal_state.is_none() {
             return Ok(self);
         }
-        let goal_state = goal_state(&read_actor(home, session.into()).await?);
+        let goal_state = goal_state(&read_actor(backend, session.into()).await?);
         Ok(Self { goal_state, ..self })
     }
 }
@@ -72,22 +72,22 @@ pub(super) enum Which {
 /// # Errors
 /// When a log can't be read.
 pub(super) async fn openings(
-    home: &LocalHome,
+    backend: &EmbeddedBackend,
     state: &RunState,
     which: Which,
-) -> Result<Openings, HomeError> {
+) -> Result<Openings, BackendError> {
     let has_all = which == Which::All || state.agents().count() <= READ_MAX;
     let mut found = Openings::new();
     for agent in state.agents() {
         let wanted = match agent.standing {
-            AgentStanding::InLine => false,
-            AgentStanding::Finished(_) => has_all,
+            AgentState::Queued => false,
+            AgentState::Finished(_) => has_all,
             _ => true,
         };
         if wanted {
-            let first = home.read(agent.session.into(), Seq::START, 1).await?;
+            let first = backend.read(agent.session.into(), Seq::START, 1).await?;
             if let Some(opening) = first.first().and_then(|record| Opening::of(record)) {
-                found.insert(agent.session.agent, opening.up_to_date(home, agent.session).await?);
+                found.insert(agent.session.agent, opening.up_to_date(backend, agent.session).await?);
             }
         }
     }
@@ -97,21 +97,21 @@ pub(super) async fn openings(
 /// The status of an agent, for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum State {
-    InLine,
+    Queued,
     Working,
     /// It was at work when the run's process was killed; none holds the run now.
     Interrupted,
     /// One of its calls needs approval.
     Asks,
     Yields(Option<u32>),
-    Furloughed(Option<u32>),
+    Preempted(Option<u32>),
     /// It has failed, and is restarted.
     Restarts {
         attempt: u32,
         attempts_max: u32,
         failed: Outcome,
     },
-    Rests(Outcome),
+    Suspended(Outcome),
     Done(Outcome),
 }
 
@@ -119,14 +119,14 @@ impl State {
     /// In one word, for programs and for counting.
     pub(super) const fn word(&self) -> &'static str {
         match self {
-            Self::InLine => "in line",
+            Self::Queued => "queued",
             Self::Working => "working",
             Self::Interrupted => "interrupted",
             Self::Asks => "needs approval",
-            Self::Yields(_) => "making way",
-            Self::Furloughed(_) => "furloughed",
+            Self::Yields(_) => "yielding",
+            Self::Preempted(_) => "preempted",
             Self::Restarts { .. } => "waiting to restart",
-            Self::Rests(_) => "resting",
+            Self::Suspended(_) => "suspended",
             Self::Done(_) => "done",
         }
     }
@@ -134,28 +134,28 @@ impl State {
     /// The agent that it yields its slot to, or has yielded it to.
     pub(super) const fn to(&self) -> Option<u32> {
         match self {
-            Self::Yields(to) | Self::Furloughed(to) => *to,
-            Self::InLine
+            Self::Yields(to) | Self::Preempted(to) => *to,
+            Self::Queued
             | Self::Working
             | Self::Interrupted
             | Self::Asks
             | Self::Restarts { .. }
-            | Self::Rests(_)
+            | Self::Suspended(_)
             | Self::Done(_) => None,
         }
     }
 
     pub(super) const fn outcome(&self) -> Option<&Outcome> {
         match self {
-            Self::Restarts { failed: outcome, .. } | Self::Rests(outcome) | Self::Done(outcome) => {
+            Self::Restarts { failed: outcome, .. } | Self::Suspended(outcome) | Self::Done(outcome) => {
                 Some(outcome)
             }
-            Self::InLine
+            Self::Queued
             | Self::Working
             | Self::Interrupted
             | Self::Asks
             | Self::Yields(_)
-            | Self::Furloughed(_) => None,
+            | Self::Preempted(_) => None,
         }
     }
 }
@@ -198,7 +198,7 @@ impl Node {
 }
 
 /// What is known besides the run's own log.
-pub(super) struct Around<'a> {
+pub(super) struct AgentContext<'a> {
     pub(super) openings: &'a Openings,
     pub(super) open: &'a [Question],
     /// Whether the run has no outcome and no process holds it.
@@ -206,11 +206,11 @@ pub(super) struct Around<'a> {
 }
 
 /// The agents of a run, by number.
-pub(super) fn nodes(state: &RunState, around: &Around<'_>) -> Vec<Node> {
+pub(super) fn nodes(state: &RunState, around: &AgentContext<'_>) -> Vec<Node> {
     state.agents().map(|agent| node(state, &agent, around)).collect()
 }
 
-fn node(run: &RunState, agent: &AgentStatus<'_>, around: &Around<'_>) -> Node {
+fn node(run: &RunState, agent: &AgentStatus<'_>, around: &AgentContext<'_>) -> Node {
     let number = agent.session.agent;
     let is_root = number == 0 && agent.parent.is_none();
     let opening = around.openings.get(&number);
@@ -248,19 +248,19 @@ fn node(run: &RunState, agent: &AgentStatus<'_>, around: &Around<'_>) -> Node {
     }
 }
 
-fn stands(standing: &AgentStanding, asks: bool) -> State {
+fn stands(standing: &AgentState, asks: bool) -> State {
     let number = |to: &Option<SessionId>| to.map(|to| to.agent);
     match standing {
-        AgentStanding::InLine => State::InLine,
-        AgentStanding::Working if asks => State::Asks,
-        AgentStanding::Working => State::Working,
-        AgentStanding::Yielding { to } => State::Yields(number(to)),
-        AgentStanding::Furloughed { to } => State::Furloughed(number(to)),
-        AgentStanding::AwaitsRestart { attempt, attempts_max, failed, .. } => {
+        AgentState::Queued => State::Queued,
+        AgentState::Working if asks => State::Asks,
+        AgentState::Working => State::Working,
+        AgentState::Yielding { to } => State::Yields(number(to)),
+        AgentState::Preempted { to } => State::Preempted(number(to)),
+        AgentState::AwaitsRestart { attempt, attempts_max, failed, .. } => {
             State::Restarts { attempt: *attempt, attempts_max: *attempts_max, failed: failed.clone() }
         }
-        AgentStanding::Rests(outcome) => State::Rests(outcome.clone()),
-        AgentStanding::Finished(outcome) => State::Done(outcome.clone()),
+        AgentState::Suspended(outcome) => State::Suspended(outcome.clone()),
+        AgentState::Finished(outcome) => State::Done(outcome.clone()),
     }
 }
 
@@ -281,7 +281,7 @@ impl Slots {
 
 /// An agent for programs.
 #[derive(Serialize)]
-pub(super) struct Line<'a> {
+pub(super) struct AgentJson<'a> {
     agent: u32,
     session: SessionId,
     parent: Option<u32>,
@@ -314,7 +314,7 @@ pub(super) struct Line<'a> {
     approvals: &'a [String],
 }
 
-impl<'a> Line<'a> {
+impl<'a> AgentJson<'a> {
     pub(super) fn of(node: &'a Node) -> Self {
         Self {
             agent: node.number(),

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use console::truncate_str;
-use provost_engine::{Actor, AgentStanding, RunState};
+use provost_engine::{Actor, AgentState, RunState};
 use provost_event::{ActorKey, Entry, Record, Seq, SessionId, Timestamp};
 use provost_harness::{RunStatus, RunSummary, read_actor};
-use provost_store::LocalHome;
+use provost_store::EmbeddedBackend;
 use tokio::time::Instant;
 
 use super::agents::{Opening, Openings, Which, goal_state, openings};
-use super::page::{Seen, moment, tree_below, used};
+use super::page::{RunPage, date_and_time, tree_below, used};
 use super::screen::Screen;
 use super::tree::{Crew, Drawing};
 use super::{Whole, crew, print, summary as summary_of};
@@ -37,17 +37,17 @@ const QUESTIONS_MAX: usize = 5;
 const ROWS_KEPT: usize = 1;
 
 pub(super) async fn follow(
-    home: &LocalHome,
+    backend: &EmbeddedBackend,
     summary: RunSummary,
     drawing: Drawing,
     json: bool,
 ) -> anyhow::Result<Exit> {
-    let (mut board, heads) = Board::read(home, summary, drawing).await?;
-    let mut following = Following::new(home, heads);
+    let (mut board, heads) = Board::read(backend, summary, drawing).await?;
+    let mut following = Following::new(backend, heads);
     let mut shown = match Screen::of_stdout().filter(|_| !json) {
-        _ if json => Shown::Json,
-        Some(screen) => Shown::Screen(screen),
-        None => Shown::Lines(Sayer::knowing(Names::of(board.state()?))),
+        _ if json => ShowOutput::Json,
+        Some(screen) => ShowOutput::Screen(screen),
+        None => ShowOutput::Lines(Sayer::knowing(Names::of(board.state()?))),
     };
     shown.first(&board)?;
     while board.state()?.outcome().is_none() {
@@ -68,15 +68,15 @@ pub(super) async fn follow(
                 () = tokio::time::sleep_until(gathered_until) => break,
             }
         }
-        board.look(home).await?;
+        board.look(backend).await?;
         shown.draw(&board)?;
     }
     for record in following.rest(board.summary.run).await? {
         board.take(&record)?;
     }
-    board.look(home).await?;
-    board.goal = AgentGoal::read(home, SessionId::root(board.summary.run)).await?;
-    board.no_final_summary = why_no_final_summary(home, board.summary.run).await?;
+    board.look(backend).await?;
+    board.goal = AgentGoal::read(backend, SessionId::root(board.summary.run)).await?;
+    board.no_final_summary = why_no_final_summary(backend, board.summary.run).await?;
     shown.last(&board)?;
     Ok(Exit::Done)
 }
@@ -103,14 +103,14 @@ struct Board {
 impl Board {
     /// The run as it stands, and up to where that was read.
     async fn read(
-        home: &LocalHome,
+        backend: &EmbeddedBackend,
         summary: RunSummary,
         drawing: Drawing,
     ) -> anyhow::Result<(Self, HashMap<ActorKey, Seq>)> {
         let key = ActorKey::Run(summary.run);
-        let run = read_actor(home, key).await?;
+        let run = read_actor(backend, key).await?;
         let mut board = Self {
-            at_terminal: at_terminal(home, &summary).await,
+            at_terminal: at_terminal(backend, &summary).await,
             suspension: None,
             summary,
             run,
@@ -122,11 +122,11 @@ impl Board {
             no_final_summary: None,
         };
         let state = board.state()?;
-        let openings = openings(home, state, Which::Shown).await?;
+        let openings = openings(backend, state, Which::Shown).await?;
         let mut heads = HashMap::from([(key, state.head())]);
         let (mut open, mut with_goals) = (Vec::new(), HashMap::new());
         for session in with_logs(state) {
-            let actor = read_actor(home, session.into()).await?;
+            let actor = read_actor(backend, session.into()).await?;
             open.extend(open_of(session, &actor));
             heads.insert(session.into(), actor.head());
             if goal_state(&actor).is_some() {
@@ -134,20 +134,20 @@ impl Board {
             }
         }
         (board.openings, board.open, board.with_goals) = (openings, open, with_goals);
-        board.suspension = board.suspension(home).await?;
+        board.suspension = board.suspension(backend).await?;
         Ok((board, heads))
     }
 
     /// Reads the run's present status.
-    async fn look(&mut self, home: &LocalHome) -> anyhow::Result<()> {
-        self.summary = summary_of(home, self.summary.run).await?;
-        self.at_terminal = at_terminal(home, &self.summary).await;
-        self.suspension = self.suspension(home).await?;
+    async fn look(&mut self, backend: &EmbeddedBackend) -> anyhow::Result<()> {
+        self.summary = summary_of(backend, self.summary.run).await?;
+        self.at_terminal = at_terminal(backend, &self.summary).await;
+        self.suspension = self.suspension(backend).await?;
         Ok(())
     }
 
-    async fn suspension(&self, home: &LocalHome) -> anyhow::Result<Option<Suspension>> {
-        Ok(Suspension::read(home, (&self.summary, self.state()?), &self.open).await)
+    async fn suspension(&self, backend: &EmbeddedBackend) -> anyhow::Result<Option<Suspension>> {
+        Ok(Suspension::read(backend, (&self.summary, self.state()?), &self.open).await)
     }
 
     /// The status, in a word or two.
@@ -211,7 +211,7 @@ impl Board {
         let crew = self.crew(state);
         let drawing = Drawing { width: Some(columns), ..self.drawing };
         let status = self.status();
-        let seen = Seen {
+        let seen = RunPage {
             summary: &self.summary,
             status: &status,
             state,
@@ -286,8 +286,7 @@ impl Board {
 
 /// The agents that have a log which may still grow.
 fn with_logs(state: &RunState) -> Vec<SessionId> {
-    let grows =
-        |standing: &AgentStanding| !matches!(standing, AgentStanding::InLine | AgentStanding::Finished(_));
+    let grows = |standing: &AgentState| !matches!(standing, AgentState::Queued | AgentState::Finished(_));
     state.agents().filter(|agent| grows(&agent.standing)).map(|agent| agent.session).collect()
 }
 
@@ -314,7 +313,7 @@ fn fitted(mut lines: Vec<String>, room: usize) -> Vec<String> {
 }
 
 /// How what happens is shown.
-enum Shown {
+enum ShowOutput {
     /// Drawn anew.
     Screen(Screen),
     /// A line for each change.
@@ -323,7 +322,7 @@ enum Shown {
     Json,
 }
 
-impl Shown {
+impl ShowOutput {
     fn first(&mut self, board: &Board) -> anyhow::Result<()> {
         match self {
             Self::Screen(_) | Self::Json => self.draw(board),
@@ -376,5 +375,5 @@ impl Shown {
 
 /// The time of a moment, without its day.
 fn clock(at: Timestamp) -> String {
-    moment(at).split_once(' ').map(|(_, time)| time.to_owned()).unwrap_or_default()
+    date_and_time(at).split_once(' ').map(|(_, time)| time.to_owned()).unwrap_or_default()
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use provost_engine::{Ledger, ProgressReport, RunState};
 use provost_event::{
-    Channel, Forked, HookMoment, Limits, MicroDollars, Outcome, PlanItem, PlanStatus, SessionId,
+    Channel, Forked, HookPoint, Limits, MicroDollars, Outcome, PlanItem, PlanStatus, SessionId,
     StopHookVerdict, TerminalState, Timestamp,
 };
 use provost_harness::{Clock as _, RunStatus, RunSummary, SystemClock};
@@ -32,7 +32,7 @@ const VERDICTS_MAX: usize = 5;
 const WAITING_WIDTH: usize = 100;
 
 /// A run, and what is drawn of it.
-pub(super) struct Seen<'a> {
+pub(super) struct RunPage<'a> {
     pub(super) summary: &'a RunSummary,
     /// The status, in a word or two.
     pub(super) status: &'a str,
@@ -47,7 +47,7 @@ pub(super) struct Seen<'a> {
     pub(super) segments: &'a [Segment],
 }
 
-impl Seen<'_> {
+impl RunPage<'_> {
     /// Whether there is more than the one agent that a run begins with.
     pub(super) fn has_tree(&self) -> bool {
         self.has_flow() || self.crew.agents.iter().any(|agent| agent.number() > 0)
@@ -59,15 +59,15 @@ impl Seen<'_> {
 }
 
 /// Everything but the open questions.
-pub(super) fn page(seen: &Seen<'_>, facts: &Facts) -> String {
+pub(super) fn page(seen: &RunPage<'_>, facts: &Facts) -> String {
     let (tree, drawn) = (seen.has_tree(), tree_below(seen));
     let above = safe(&rows(seen, facts));
-    let below = safe(&last_words(seen, facts));
+    let below = safe(&final_text(seen, facts));
     if tree { format!("{above}{drawn}{below}") } else { format!("{above}{below}") }
 }
 
 /// The number of agents by state, and their tree. Styled, and made of safe text.
-pub(super) fn tree_below(seen: &Seen<'_>) -> String {
+pub(super) fn tree_below(seen: &RunPage<'_>) -> String {
     let budget = seen.state.policy().map(|policy| policy.spawn).unwrap_or_default();
     let held = (seen.summary.status == RunStatus::Running).then(|| seen.state.slots_held());
     let head = tree::head(&seen.crew.agents, held, budget.slots(), seen.drawing);
@@ -82,8 +82,8 @@ pub(super) fn tree_below(seen: &Seen<'_>) -> String {
     out
 }
 
-fn rows(seen: &Seen<'_>, facts: &Facts) -> String {
-    let Seen { summary, state, .. } = *seen;
+fn rows(seen: &RunPage<'_>, facts: &Facts) -> String {
+    let RunPage { summary, state, .. } = *seen;
     let mut out = String::new();
     let mut row = |name: &str, value: &str| {
         let _ = writeln!(out, "{name:<11} {value}");
@@ -127,8 +127,8 @@ fn rows(seen: &Seen<'_>, facts: &Facts) -> String {
     }
     row("workspace", &shown(&summary.workspace));
     lineage(state).iter().for_each(|(name, value)| row(name, value));
-    row("started", &moment(summary.started_at));
-    row("updated", &moment(summary.updated_at));
+    row("started", &date_and_time(summary.started_at));
+    row("updated", &date_and_time(summary.updated_at));
     for (name, value) in used(seen) {
         row(name, &value);
     }
@@ -220,15 +220,15 @@ fn program_rows(program: &ProgramFacts) -> Vec<(&'static str, String)> {
     rows
 }
 
-fn last_words(seen: &Seen<'_>, facts: &Facts) -> String {
+fn final_text(seen: &RunPage<'_>, facts: &Facts) -> String {
     // What must be true differs by step; `explain` shows it for each.
     let mut out = if seen.has_flow() { String::new() } else { hooks(seen.state, facts) };
     out.push_str(&verdicts(seen));
     out.push_str(&plan(&facts.plan));
     if !facts.last_text.is_empty() {
-        let _ = write!(out, "\nlast words\n  {}\n", hanging(facts.last_text.trim(), "  "));
+        let _ = write!(out, "\nfinal answer\n  {}\n", hanging(facts.last_text.trim(), "  "));
     }
-    if let Some(problem) = &facts.no_last_words {
+    if let Some(problem) = &facts.no_final_summary {
         let _ = write!(out, "\nno final summary at the limit: {}\n", one_line(problem, REASON_WIDTH));
     }
     out
@@ -259,13 +259,13 @@ fn whose(question: &Question, agents: &[Node]) -> String {
 }
 
 /// A moment in universal time.
-pub(crate) fn moment(at: Timestamp) -> String {
+pub(crate) fn date_and_time(at: Timestamp) -> String {
     let moment = i64::try_from(at.0).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
     moment.map(|moment| moment.strftime("%F %TZ").to_string()).unwrap_or_default()
 }
 
 /// What the run used, of what it may use.
-pub(super) fn used(seen: &Seen<'_>) -> [(&'static str, String); 4] {
+pub(super) fn used(seen: &RunPage<'_>) -> [(&'static str, String); 4] {
     let state = seen.state;
     let (ledger, budget) = (state.ledger(), state.budget());
     let own = Some(state.turns_max()).filter(|most| *most != Limits::TURNS_UNLIMITED);
@@ -323,7 +323,7 @@ fn calls(facts: &Facts) -> String {
 
 fn hooks(state: &RunState, facts: &Facts) -> String {
     let Some(policy) = state.policy() else { return String::new() };
-    let at_stop = policy.agent.hooks.iter().filter(|hook| hook.moment == HookMoment::Stop);
+    let at_stop = policy.agent.hooks.iter().filter(|hook| hook.point == HookPoint::Stop);
     let names = policy.agent.stop_hooks.iter().map(|hook| &hook.name).chain(at_stop.map(|hook| &hook.name));
     let configured = names.collect::<Vec<_>>();
     if configured.is_empty() {
@@ -356,7 +356,7 @@ fn hooks(state: &RunState, facts: &Facts) -> String {
     out
 }
 
-fn verdicts(seen: &Seen<'_>) -> String {
+fn verdicts(seen: &RunPage<'_>) -> String {
     let Some(goal) = seen.goal else { return String::new() };
     let lines = verdict_lines(goal, VERDICTS_MAX, seen.drawing.width);
     let lines = lines.iter().map(|line| format!("  {line}\n")).collect::<String>();

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use provost_engine::{RunState, StepStanding};
+use provost_engine::{RunState, StepStatus};
 use provost_event::{Budget, Elapsed, FlowPolicy, MicroDollars, Outcome, Priority, StepPolicy, Timestamp};
 use serde::Serialize;
 
@@ -10,7 +10,7 @@ use super::agents::{Node, State};
 
 /// The status of a step, for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum StepState {
     /// These must be done before it.
     Waits(Vec<String>),
     Ready,
@@ -28,7 +28,7 @@ pub(super) enum Standing {
     NeverBegun,
 }
 
-impl Standing {
+impl StepState {
     /// In one word, for programs.
     pub(super) const fn word(&self) -> &'static str {
         match self {
@@ -61,7 +61,7 @@ pub(super) struct FlowStep {
     pub(super) name: String,
     pub(super) goal: String,
     pub(super) needs: Vec<String>,
-    pub(super) standing: Standing,
+    pub(super) standing: StepState,
     /// The agents that have tried it, the last one last.
     pub(super) agents: Vec<u32>,
     /// The attempt that is made, or made next, or was the last; counted anew when the user had the run go on.
@@ -110,7 +110,7 @@ pub(super) fn steps(run: &RunState, agents: &[Node], now: Option<Timestamp>) -> 
 
 /// The state of the workflow that a step is seen in.
 struct All<'a> {
-    standings: BTreeMap<&'a str, &'a StepStanding>,
+    standings: BTreeMap<&'a str, &'a StepStatus>,
     flow: &'a FlowPolicy,
     now: Option<Timestamp>,
     elapsed: Elapsed,
@@ -121,7 +121,7 @@ impl All<'_> {
     fn step(&self, policy: &StepPolicy, tried: &[&Node], attempts: u32) -> FlowStep {
         let last = tried.last();
         let standing = self.standing(policy, last.map(|agent| &agent.state));
-        let is_open = matches!(standing, Standing::Waits(_) | Standing::Ready | Standing::Again(_));
+        let is_open = matches!(standing, StepState::Waits(_) | StepState::Ready | StepState::Again(_));
         let own = policy.budget;
         let agents_own = last.map(|agent| agent.budget).unwrap_or_default();
         FlowStep {
@@ -129,7 +129,7 @@ impl All<'_> {
             goal: policy.goal.clone(),
             needs: policy.needs.clone(),
             agents: tried.iter().map(|agent| agent.number()).collect(),
-            attempt: attempts.saturating_add(u32::from(matches!(standing, Standing::Again(_)))).max(1),
+            attempt: attempts.saturating_add(u32::from(matches!(standing, StepState::Again(_)))).max(1),
             attempts_max: policy.attempts_max,
             priority: if is_open { Some(policy.priority) } else { last.and_then(|agent| agent.priority) },
             turns: tried.iter().map(|agent| agent.turns).fold(0, u32::saturating_add),
@@ -142,35 +142,33 @@ impl All<'_> {
         }
     }
 
-    fn standing(&self, policy: &StepPolicy, agent: Option<&State>) -> Standing {
+    fn standing(&self, policy: &StepPolicy, agent: Option<&State>) -> StepState {
         match self.of(&policy.name) {
-            Some(StepStanding::AtWork(_)) => Standing::AtWork(agent.cloned().unwrap_or(State::InLine)),
-            Some(StepStanding::Done) => Standing::Done,
-            Some(StepStanding::Failed(outcome)) => Standing::Failed(outcome.clone()),
-            Some(StepStanding::Skipped) => Standing::Skipped(self.failed_above(policy)),
+            Some(StepStatus::AtWork(_)) => StepState::AtWork(agent.cloned().unwrap_or(State::Queued)),
+            Some(StepStatus::Done) => StepState::Done,
+            Some(StepStatus::Failed(outcome)) => StepState::Failed(outcome.clone()),
+            Some(StepStatus::Skipped) => StepState::Skipped(self.failed_above(policy)),
             // The run has ended: no step waits or is retried any more.
-            Some(StepStanding::Asks(outcome)) if self.has_ended => Standing::Failed(outcome.clone()),
-            Some(StepStanding::Later(_)) if self.has_ended => match agent.and_then(State::outcome) {
-                Some(outcome) => Standing::Failed(outcome.clone()),
-                None => Standing::NeverBegun,
+            Some(StepStatus::Asks(outcome)) if self.has_ended => StepState::Failed(outcome.clone()),
+            Some(StepStatus::Later(_)) if self.has_ended => match agent.and_then(State::outcome) {
+                Some(outcome) => StepState::Failed(outcome.clone()),
+                None => StepState::NeverBegun,
             },
-            Some(StepStanding::Waiting | StepStanding::Ready) | None if self.has_ended => {
-                Standing::NeverBegun
-            }
-            Some(StepStanding::Asks(outcome)) => Standing::Asks(outcome.clone()),
-            Some(StepStanding::Later(wait)) => Standing::Again(self.now.map(|now| {
+            Some(StepStatus::Waiting | StepStatus::Ready) | None if self.has_ended => StepState::NeverBegun,
+            Some(StepStatus::Asks(outcome)) => StepState::Asks(outcome.clone()),
+            Some(StepStatus::Later(wait)) => StepState::Again(self.now.map(|now| {
                 // What a process had measured when it last wrote something is the most that can be left.
                 wait.due.since_ms(now).min(wait.ready.since_ms(self.elapsed))
             })),
-            Some(StepStanding::Ready) => Standing::Ready,
-            Some(StepStanding::Waiting) | None => {
-                let missing = |need: &&String| self.of(need) != Some(&StepStanding::Done);
-                Standing::Waits(policy.needs.iter().filter(missing).cloned().collect())
+            Some(StepStatus::Ready) => StepState::Ready,
+            Some(StepStatus::Waiting) | None => {
+                let missing = |need: &&String| self.of(need) != Some(&StepStatus::Done);
+                StepState::Waits(policy.needs.iter().filter(missing).cloned().collect())
             }
         }
     }
 
-    fn of(&self, step: &str) -> Option<&StepStanding> {
+    fn of(&self, step: &str) -> Option<&StepStatus> {
         self.standings.get(step).copied()
     }
 
@@ -179,8 +177,8 @@ impl All<'_> {
         let (mut seen, mut next) = (BTreeSet::new(), policy.needs.iter().collect::<Vec<_>>());
         while let Some(need) = next.pop() {
             match self.of(need) {
-                Some(StepStanding::Failed(_)) => return Some(need.clone()),
-                Some(StepStanding::Skipped) if seen.insert(need) => {
+                Some(StepStatus::Failed(_)) => return Some(need.clone()),
+                Some(StepStatus::Skipped) if seen.insert(need) => {
                     let above = self.flow.steps.iter().filter(|step| step.name == *need);
                     next.extend(above.flat_map(|step| &step.needs));
                 }
@@ -193,7 +191,7 @@ impl All<'_> {
 
 /// A step for programs.
 #[derive(Serialize)]
-pub(super) struct Line<'a> {
+pub(super) struct StepJson<'a> {
     step: &'a str,
     goal: &'a str,
     needs: &'a [String],
@@ -215,7 +213,7 @@ pub(super) struct Line<'a> {
     worked_ms: u64,
 }
 
-impl<'a> Line<'a> {
+impl<'a> StepJson<'a> {
     pub(super) fn of(step: &'a FlowStep) -> Self {
         Self {
             step: &step.name,

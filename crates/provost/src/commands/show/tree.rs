@@ -148,11 +148,11 @@ pub(super) fn head(nodes: &[Node], held: Option<usize>, slots: usize, drawing: D
         "working",
         "interrupted",
         "needs approval",
-        "making way",
-        "furloughed",
-        "in line",
+        "yielding",
+        "preempted",
+        "queued",
         "waiting to restart",
-        "resting",
+        "suspended",
         "done",
     ];
     let counted = words.into_iter().map(|word| (count(word), word)).filter(|(count, _)| *count > 0);
@@ -166,7 +166,7 @@ pub(super) fn head(nodes: &[Node], held: Option<usize>, slots: usize, drawing: D
     let mut lines = vec![format!("{slots}{dot}{}", counted.collect::<Vec<_>>().join(", "))];
     let ways = nodes.iter().filter_map(|node| {
         let to = node.state.to()?;
-        let verb = if matches!(node.state, State::Yields(_)) { "makes way" } else { "has made way" };
+        let verb = if matches!(node.state, State::Yields(_)) { "yields" } else { "has yielded" };
         Some(format!("{} {verb} for {to}", node.number()))
     });
     let ways = ways.collect::<Vec<_>>();

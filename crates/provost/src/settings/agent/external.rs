@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use provost_event::{Channel, WindowSize};
 
 use super::{Agent, field};
-use crate::settings::declare::{Kind, Otherwise, Setting};
+use crate::settings::declare::{Kind, Setting, SettingDefault};
 use crate::settings::errors::Source;
 use crate::settings::exec::window;
 use crate::settings::item::Objection;
@@ -72,15 +72,15 @@ pub(super) const KIND: Setting<Agent> = Setting {
         of: &["native", "external"],
         put: |agent, word| agent.is_external = word == "external",
     },
-    otherwise: Otherwise::Is(r#""native""#),
+    default: SettingDefault::Is(r#""native""#),
     example: r#""external""#,
-    words: "Whether it thinks with a model of Provost's, or is somebody else's program (docs/external.md).",
+    words: "Whether a model of Provost's answers for it, or an external agent's program (docs/external.md).",
     ..field("", "kind")
 };
 
 pub(super) const PROGRAM: Setting<Agent> = Setting {
     kind: Kind::Line(|agent, program| agent.external.program = program),
-    otherwise: Otherwise::Unset("an external agent must name one"),
+    default: SettingDefault::Unset("an external agent must name one"),
     example: r#""codex""#,
     words: "The program of an external agent, as it is found in PATH, or its path. A project's file that names one must be \
             trusted first.",
@@ -92,7 +92,7 @@ pub(super) const ARGS: Setting<Agent> = Setting {
         agent.external.args.push(arg);
         Ok(())
     }),
-    otherwise: Otherwise::Unset("none"),
+    default: SettingDefault::Unset("none"),
     example: r#"["--sandbox", "workspace-write"]"#,
     words: "The program's arguments.",
     ..field("", "args")
@@ -100,7 +100,7 @@ pub(super) const ARGS: Setting<Agent> = Setting {
 
 pub(super) const PROFILE: Setting<Agent> = Setting {
     kind: Kind::Line(|agent, name| agent.external.profile = Some(name)),
-    otherwise: Otherwise::Unset("the one that knows the program, else generic"),
+    default: SettingDefault::Unset("the one that knows the program, else generic"),
     example: r#""codex""#,
     words: "The profile that says what the program's screens mean; `provost profile list` lists them.",
     ..field("", "profile")
@@ -111,7 +111,7 @@ pub(super) const CHANNEL: Setting<Agent> = Setting {
         of: &["auto", "terminal", "structured"],
         put: |agent, word| agent.external.channel = channel(word),
     },
-    otherwise: Otherwise::Is(r#""auto""#),
+    default: SettingDefault::Is(r#""auto""#),
     example: r#""terminal""#,
     words: "By what the program is spoken to: its structured stream, the terminal, or auto: the stream where the profile \
             names one.",
@@ -123,7 +123,7 @@ pub(super) const SIZE: Setting<Agent> = Setting {
         agent.external.size = Some(window(&text)?);
         Ok(())
     }),
-    otherwise: Otherwise::Unset("as exec.size"),
+    default: SettingDefault::Unset("as exec.size"),
     example: r#""50x160""#,
     words: "The rows and columns of the program's window.",
     ..field("", "size")
@@ -131,9 +131,9 @@ pub(super) const SIZE: Setting<Agent> = Setting {
 
 pub(super) const IDLE_TIME: Setting<Agent> = Setting {
     kind: Kind::Time(|agent, ms| agent.external.idle_ms = Some(ms)),
-    otherwise: Otherwise::Unset("as exec.idle_time"),
+    default: SettingDefault::Unset("as exec.idle_time"),
     example: r#""10m""#,
-    words: "How long the program may wait for somebody until the agent rests.",
+    words: "How long the program may wait for somebody until the agent is suspended.",
     ..field("", "idle_time")
 };
 
@@ -142,7 +142,7 @@ pub(super) const ENV: Setting<Agent> = Setting {
         agent.external.passes.push(variable_name(name)?);
         Ok(())
     }),
-    otherwise: Otherwise::Unset("none besides those of exec.env"),
+    default: SettingDefault::Unset("none besides those of exec.env"),
     example: r#"["OPENAI_API_KEY"]"#,
     words: "Variables that the program gets besides, by name.",
     ..field("", "env")

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::otherwise;
+use super::default_text;
 use crate::settings::Settings;
 use crate::settings::agent::{AGENT, AGENTS_WORDS, OF_PROGRAMS};
 use crate::settings::declare::{From, Setting};
@@ -84,7 +84,7 @@ const HOOKS: &str = r#"# [[hooks]]
 fn named<T>(out: &mut String, words: &str, head: &str, fields: &[Setting<T>]) {
     let _ = write!(out, "\n{}# {head}\n", comment(words));
     for field in fields {
-        out.push_str(&comment(&format!("{} {}", field.words, otherwise(field))));
+        out.push_str(&comment(&format!("{} {}", field.words, default_text(field))));
         let _ = writeln!(out, "# {} = {}", field.name, field.example);
     }
 }
@@ -92,7 +92,7 @@ fn named<T>(out: &mut String, words: &str, head: &str, fields: &[Setting<T>]) {
 fn block(setting: &Setting<Settings>) -> String {
     format!(
         "{}# {} = {}\n",
-        comment(&format!("{} {}", setting.words, otherwise(setting))),
+        comment(&format!("{} {}", setting.words, default_text(setting))),
         setting.name,
         setting.example
     )

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 
 use expect_test::expect_file;
 
-use super::{init_file, otherwise, schema};
+use super::{default_text, init_file, schema};
 use crate::settings::agent::{AGENT, AGENTS_WORDS};
-use crate::settings::declare::{Kind, Otherwise, Setting};
+use crate::settings::declare::{Kind, Setting, SettingDefault};
 use crate::settings::hook::{HOOK, HOOKS_WORDS};
 use crate::settings::named::{MODEL, MODELS_WORDS, PROVIDER, PROVIDERS_WORDS};
 use crate::settings::stop_hook::{STOP_HOOK, STOP_HOOKS_WORDS};
@@ -79,9 +79,9 @@ fn entry_named<T>(name: &str, setting: &Setting<T>, more: &str) -> String {
 }
 
 fn otherwise_in_code<T>(setting: &Setting<T>) -> String {
-    match setting.otherwise {
-        Otherwise::Is(value) => format!("Default: `{value}`."),
-        Otherwise::Unset(_) | Otherwise::Required => otherwise(setting),
+    match setting.default {
+        SettingDefault::Is(value) => format!("Default: `{value}`."),
+        SettingDefault::Unset(_) | SettingDefault::Required => default_text(setting),
     }
 }
 

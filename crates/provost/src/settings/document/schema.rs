@@ -3,9 +3,9 @@
 
 use serde_json::{Value, json};
 
-use super::otherwise;
+use super::default_text;
 use crate::settings::agent::{AGENTS_WORDS, Agent};
-use crate::settings::declare::{Kind, Otherwise, Setting};
+use crate::settings::declare::{Kind, Setting, SettingDefault};
 use crate::settings::hook::{HOOKS_WORDS, Hook};
 use crate::settings::item::Item;
 use crate::settings::named::{MODEL, MODELS, MODELS_WORDS, PROVIDER, PROVIDERS, PROVIDERS_WORDS};
@@ -67,7 +67,7 @@ fn list_schema<T: Item>(words: &str) -> Value {
         };
         table["properties"][field.name] = setting_schema(field);
     }
-    let required = T::FIELDS.iter().filter(|field| matches!(field.otherwise, Otherwise::Required));
+    let required = T::FIELDS.iter().filter(|field| matches!(field.default, SettingDefault::Required));
     item["required"] = required.map(|field| field.name).collect();
     json!({ "type": "array", "description": words, "items": item })
 }
@@ -95,8 +95,8 @@ fn setting_schema<T>(setting: &Setting<T>) -> Value {
         }
         Kind::Texts(_) => json!({ "type": "object", "additionalProperties": { "type": "string" } }),
     };
-    schema["description"] = json!(format!("{} {}", setting.words, otherwise(setting)));
-    if let Otherwise::Is(default) = setting.otherwise
+    schema["description"] = json!(format!("{} {}", setting.words, default_text(setting)));
+    if let SettingDefault::Is(default) = setting.default
         && let Ok(default) = default.parse::<toml::Value>()
     {
         schema["default"] = json!(default);

@@ -2,8 +2,8 @@
 
 use provost_event::Budget;
 
-use super::{Step, Then};
-use crate::settings::declare::{Kind, Otherwise, Setting};
+use super::{StepSettings, Then};
+use crate::settings::declare::{Kind, Setting, SettingDefault};
 use crate::settings::errors::Source;
 
 /// Characters of a step's name.
@@ -11,7 +11,7 @@ const NAME_CHARS_MAX: usize = 64;
 /// Times that a step may be tried again.
 const RETRIES_MAX: u64 = 100;
 
-impl Step {
+impl StepSettings {
     /// A step that begins at `source`, with nothing of it read.
     pub(super) fn at(source: Source) -> Self {
         Self {
@@ -31,27 +31,27 @@ impl Step {
 }
 
 /// The fields of a `[[flow.steps]]` but for its lists.
-pub(super) const STEP: &[Setting<Step>] = &[
+pub(super) const STEP: &[Setting<StepSettings>] = &[
     Setting {
         kind: Kind::Checked(|step, name| {
             step.name = step_name(name)?;
             Ok(())
         }),
-        otherwise: Otherwise::Required,
+        default: SettingDefault::Required,
         example: r#""plan""#,
         words: "Its name, unique in the flow.",
         ..Setting::declared("", "name")
     },
     Setting {
         kind: Kind::Line(|step, agent| step.agent = Some(agent)),
-        otherwise: Otherwise::Unset("one like the run's own"),
+        default: SettingDefault::Unset("one like the run's own"),
         example: r#""reviewer""#,
         words: "The configured agent that does it.",
         ..Setting::declared("", "agent")
     },
     Setting {
         kind: Kind::Text(|step, goal| step.goal = goal.trim().to_owned()),
-        otherwise: Otherwise::Required,
+        default: SettingDefault::Required,
         example: r#""Write down in PLAN.md what is to be done.""#,
         words: "What it is to reach.",
         ..Setting::declared("", "goal")
@@ -62,7 +62,7 @@ pub(super) const STEP: &[Setting<Step>] = &[
             max: RETRIES_MAX,
             put: |step, n| step.retry = Some(u32::try_from(n).unwrap_or(u32::MAX)),
         },
-        otherwise: Otherwise::Unset(
+        default: SettingDefault::Unset(
             "retry.attempts for agents that fail, else 0; 3 for both with on_failure = \"retry\"",
         ),
         example: "2",
@@ -82,7 +82,7 @@ pub(super) const STEP: &[Setting<Step>] = &[
                 };
             },
         },
-        otherwise: Otherwise::Is(r#""abort""#),
+        default: SettingDefault::Is(r#""abort""#),
         example: r#""ask""#,
         words: "What becomes of the flow when the last attempt has failed.",
         ..Setting::declared("", "on_failure")
@@ -92,28 +92,28 @@ pub(super) const STEP: &[Setting<Step>] = &[
             of: &["background", "low", "normal", "high", "critical"],
             put: |step, word| step.priority = word.parse().ok(),
         },
-        otherwise: Otherwise::Unset("that of its agent"),
+        default: SettingDefault::Unset("that of its agent"),
         example: r#""high""#,
         words: "How urgent it is.",
         ..Setting::declared("", "priority")
     },
     Setting {
         kind: Kind::Count { min: 1, max: u64::MAX, put: |step, n| step.budget.tokens = Some(n) },
-        otherwise: Otherwise::Unset("no limit but the run's"),
+        default: SettingDefault::Unset("no limit but the run's"),
         example: "200_000",
         words: "Tokens that all attempts at it may take together.",
         ..Setting::declared("budget", "tokens")
     },
     Setting {
         kind: Kind::Money(|step, money| step.budget.money = Some(money)),
-        otherwise: Otherwise::Unset("no limit but the run's"),
+        default: SettingDefault::Unset("no limit but the run's"),
         example: "1.50",
         words: "Money that they may cost.",
         ..Setting::declared("budget", "usd")
     },
     Setting {
         kind: Kind::Time(|step, ms| step.budget.wall_time_ms = Some(ms)),
-        otherwise: Otherwise::Unset("no limit but the run's"),
+        default: SettingDefault::Unset("no limit but the run's"),
         example: r#""20m""#,
         words: "Time that they may work.",
         ..Setting::declared("budget", "wall_time")

@@ -7,8 +7,8 @@ use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
 use super::fields::STEP;
-use super::{FlowFile, Step, StepHook, sorted};
-use crate::settings::declare::{Otherwise, Setting};
+use super::{FlowFile, StepHook, StepSettings, sorted};
+use crate::settings::declare::{Setting, SettingDefault};
 use crate::settings::errors::{Problem, Problems, Source, Spot};
 use crate::settings::item::Item as _;
 use crate::settings::nearest::nearest;
@@ -122,8 +122,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn step(&mut self, span: &Range<usize>, fields: &DeTable<'_>) -> Step {
-        let mut step = Step::at(self.source(span));
+    fn step(&mut self, span: &Range<usize>, fields: &DeTable<'_>) -> StepSettings {
+        let mut step = StepSettings::at(self.source(span));
         for field in fields {
             match (field.0.get_ref().as_ref(), field.1.get_ref()) {
                 ("budget", DeValue::Table(limits)) => {
@@ -145,7 +145,7 @@ impl<'a> Reader<'a> {
             let place = self.source(&field.0.span());
             step.places.insert(field.0.get_ref().to_string(), place);
         }
-        for field in STEP.iter().filter(|field| matches!(field.otherwise, Otherwise::Required)) {
+        for field in STEP.iter().filter(|field| matches!(field.default, SettingDefault::Required)) {
             if fields.get(field.name).is_none() {
                 self.wrong(span, STEPS, format!("`{}` is missing", field.name), example(field));
             }
@@ -153,7 +153,7 @@ impl<'a> Reader<'a> {
         step
     }
 
-    fn field(&mut self, step: &mut Step, within: &str, (name, value): Field<'_>) {
+    fn field(&mut self, step: &mut StepSettings, within: &str, (name, value): Field<'_>) {
         let own = format!("{within}{}", name.get_ref());
         let (span, key) = (name.span(), format!("{STEPS}.{own}"));
         let Some(field) = STEP.iter().find(|field| field.key() == own) else {
@@ -166,7 +166,7 @@ impl<'a> Reader<'a> {
         step.places.insert(own, self.source(&span));
     }
 
-    fn needs(&mut self, step: &mut Step, needs: &DeArray<'_>) {
+    fn needs(&mut self, step: &mut StepSettings, needs: &DeArray<'_>) {
         for need in needs {
             match need.get_ref() {
                 DeValue::String(name) => step.needs.push((name.trim().to_owned(), self.source(&need.span()))),
@@ -178,7 +178,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn stop_hooks(&mut self, step: &mut Step, hooks: &DeArray<'_>) {
+    fn stop_hooks(&mut self, step: &mut StepSettings, hooks: &DeArray<'_>) {
         for (place, hook) in hooks.iter().enumerate() {
             match hook.get_ref() {
                 DeValue::String(name) => {
@@ -194,7 +194,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn inline(&mut self, step: &mut Step, place: usize, span: &Range<usize>, fields: &DeTable<'_>) {
+    fn inline(&mut self, step: &mut StepSettings, place: usize, span: &Range<usize>, fields: &DeTable<'_>) {
         let mut hook = StopHook::at(self.source(span));
         for (name, value) in fields {
             let (span, key) = (name.span(), format!("{HOOKS}.{}", name.get_ref()));

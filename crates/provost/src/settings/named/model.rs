@@ -6,7 +6,7 @@ use provost_event::{MicroDollars, Price, counted, grouped};
 use provost_llm::{ModelFacts, Reasoning};
 
 use super::{MODELS, Named, Table, field};
-use crate::settings::declare::{Kind, Otherwise, Setting};
+use crate::settings::declare::{Kind, Setting, SettingDefault};
 
 /// What the models' tables are for.
 pub(in crate::settings) const MODELS_WORDS: &str = "What you know of models, by their full name in quotes; it stands over what \
@@ -46,7 +46,7 @@ impl Table for ModelTable {
 pub(in crate::settings) const MODEL: &[Setting<ModelTable>] = &[
     Setting {
         kind: Kind::Count { min: 1_000, max: TOKENS_MAX, put: |table, n| table.window_tokens = Some(n) },
-        otherwise: Otherwise::Unset("as built in, else unknown"),
+        default: SettingDefault::Unset("as built in, else unknown"),
         example: "128_000",
         words: "Tokens that fit a request and its answer. A conversation is kept within it: at 70 % of what an answer leaves \
                 of it old results become a line each, at 85 % the model sums up, and a rule shortens what is still too \
@@ -59,42 +59,42 @@ pub(in crate::settings) const MODEL: &[Setting<ModelTable>] = &[
             max: 1_000_000,
             put: |table, n| table.output_tokens_max = u32::try_from(n).ok(),
         },
-        otherwise: Otherwise::Unset("as built in, else 8192, at most a quarter of the window"),
+        default: SettingDefault::Unset("as built in, else 8192, at most a quarter of the window"),
         example: "16_384",
         words: "Tokens that an answer may have; never more than half of the window.",
         ..field("output_tokens_max")
     },
     Setting {
         kind: Kind::Price(|table, price| table.input = Some(price)),
-        otherwise: Otherwise::Unset("as built in, else unknown"),
+        default: SettingDefault::Unset("as built in, else unknown"),
         example: "0.25",
         words: "US dollars for a million tokens of input.",
         ..field("input_usd")
     },
     Setting {
         kind: Kind::Price(|table, price| table.output = Some(price)),
-        otherwise: Otherwise::Unset("as built in, else unknown"),
+        default: SettingDefault::Unset("as built in, else unknown"),
         example: "2.00",
         words: "US dollars for a million tokens of output, reasoning included.",
         ..field("output_usd")
     },
     Setting {
         kind: Kind::Price(|table, price| table.cache_read = Some(price)),
-        otherwise: Otherwise::Unset("input_usd"),
+        default: SettingDefault::Unset("input_usd"),
         example: "0.025",
         words: "US dollars for a million tokens of input read from the provider's cache.",
         ..field("cache_read_usd")
     },
     Setting {
         kind: Kind::Price(|table, price| table.cache_write = Some(price)),
-        otherwise: Otherwise::Unset("input_usd"),
+        default: SettingDefault::Unset("input_usd"),
         example: "0.25",
         words: "US dollars for a million tokens of input written to the provider's cache.",
         ..field("cache_write_usd")
     },
     Setting {
         kind: Kind::Truth(|table, truth| table.images = Some(truth)),
-        otherwise: Otherwise::Unset("as built in, else false"),
+        default: SettingDefault::Unset("as built in, else false"),
         example: "true",
         words: "Whether it can be shown pictures.",
         ..field("images")
@@ -110,7 +110,7 @@ pub(in crate::settings) const MODEL: &[Setting<ModelTable>] = &[
                 });
             },
         },
-        otherwise: Otherwise::Unset("as built in, else unknown"),
+        default: SettingDefault::Unset("as built in, else unknown"),
         example: r#""effort""#,
         words: "Whether it thinks before it answers, and how it is told how much: by a word, by a number of tokens, or not at all.",
         ..field("reasoning")

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use provost_llm::{EffortField, LeastEffort, OutputCapField, Provider, Providers, ReasoningBack, WireFormat};
 
 use super::{Named, PROVIDERS, Table, field, upper};
-use crate::settings::declare::{Kind, Otherwise, Setting};
+use crate::settings::declare::{Kind, Setting, SettingDefault};
 
 /// What the providers' tables are for.
 pub(in crate::settings) const PROVIDERS_WORDS: &str = "Where models are reached, by the provider's name: one that is built in \
@@ -54,21 +54,21 @@ pub(in crate::settings) const PROVIDER: &[Setting<ProviderTable>] = &[
             of: &["anthropic", "openai-responses", "openai-chat", "gemini"],
             put: |table, name| table.wire = WireFormat::ALL.into_iter().find(|wire| wire.name() == name),
         },
-        otherwise: Otherwise::Unset("as built in, else openai-chat"),
+        default: SettingDefault::Unset("as built in, else openai-chat"),
         example: r#""openai-chat""#,
         words: "The format it speaks.",
         ..field("wire")
     },
     Setting {
         kind: Kind::Address(|table, url| table.base_url = Some(url)),
-        otherwise: Otherwise::Unset("as built in"),
+        default: SettingDefault::Unset("as built in"),
         example: r#""http://127.0.0.1:8080/v1""#,
         words: "Its address.",
         ..field("base_url")
     },
     Setting {
         kind: Kind::Variable(|table, name| table.key_env = Some(name)),
-        otherwise: Otherwise::Unset("as built in, else NAME_API_KEY"),
+        default: SettingDefault::Unset("as built in, else NAME_API_KEY"),
         example: r#""MY_API_KEY""#,
         words: "The environment variable that holds the key. A provider for which one is named here needs the key: without \
                 it, its models are an error.",
@@ -76,14 +76,14 @@ pub(in crate::settings) const PROVIDER: &[Setting<ProviderTable>] = &[
     },
     Setting {
         kind: Kind::Folder(|table, path| table.key_file = Some(path)),
-        otherwise: Otherwise::Unset("the key is in the environment"),
+        default: SettingDefault::Unset("the key is in the environment"),
         example: r#""/run/secrets/my-api-key""#,
         words: "A file that holds the key and nothing else; the variable stands over it.",
         ..field("api_key_file")
     },
     Setting {
         kind: Kind::Truth(|table, truth| table.free = Some(truth)),
-        otherwise: Otherwise::Unset("as built in, else false"),
+        default: SettingDefault::Unset("as built in, else false"),
         example: "true",
         words: "Whether its models cost nothing, such as those on your own machine.",
         ..field("free")
@@ -94,7 +94,7 @@ pub(in crate::settings) const PROVIDER: &[Setting<ProviderTable>] = &[
             max: FIRST_TOKEN_SECS_MAX,
             put: |table, n| table.first_token_secs = Some(n),
         },
-        otherwise: Otherwise::Unset("60"),
+        default: SettingDefault::Unset("60"),
         example: "300",
         words: "Seconds that a model may take to begin its answer: one that is loaded first, or thinks in silence, may \
                 need more.",
@@ -110,7 +110,7 @@ pub(in crate::settings) const PROVIDER: &[Setting<ProviderTable>] = &[
                 });
             },
         },
-        otherwise: Otherwise::Unset("as built in, else max_tokens"),
+        default: SettingDefault::Unset("as built in, else max_tokens"),
         example: r#""max_completion_tokens""#,
         words: "How Chat Completions call the cap on the answer there.",
         ..field("output_cap")
@@ -128,7 +128,7 @@ pub(in crate::settings) const PROVIDER: &[Setting<ProviderTable>] = &[
                 });
             },
         },
-        otherwise: Otherwise::Unset("as built in, else reasoning_effort"),
+        default: SettingDefault::Unset("as built in, else reasoning_effort"),
         example: r#""reasoning_effort""#,
         words: "Where Chat Completions are told there how much to think.",
         ..field("effort_field")
@@ -144,7 +144,7 @@ pub(in crate::settings) const PROVIDER: &[Setting<ProviderTable>] = &[
                 });
             },
         },
-        otherwise: Otherwise::Unset("as built in, else low"),
+        default: SettingDefault::Unset("as built in, else low"),
         example: r#""minimal""#,
         words: "What Chat Completions call the least effort there.",
         ..field("least_effort")
@@ -161,14 +161,14 @@ pub(in crate::settings) const PROVIDER: &[Setting<ProviderTable>] = &[
                 });
             },
         },
-        otherwise: Otherwise::Unset("as built in, else none"),
+        default: SettingDefault::Unset("as built in, else none"),
         example: r#""reasoning_content""#,
         words: "The field in which Chat Completions want the model's reasoning back there.",
         ..field("reasoning_back")
     },
     Setting {
         kind: Kind::Truth(|table, truth| table.stream_options = Some(truth)),
-        otherwise: Otherwise::Unset("as built in, else true"),
+        default: SettingDefault::Unset("as built in, else true"),
         example: "false",
         words: "Whether Chat Completions take `stream_options` there.",
         ..field("stream_options")

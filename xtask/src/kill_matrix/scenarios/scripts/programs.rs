@@ -20,7 +20,7 @@ pub(in crate::kill_matrix) fn notary(policy: &mut RunPolicy) {
     let agent = &mut policy.agent;
     agent.model = ModelPolicy::new("external/sh", 1);
     agent.tools = consent_tools();
-    agent.permissions.otherwise = Permission::Ask;
+    agent.permissions.default = Permission::Ask;
     agent.permissions.allow = vec!["consent".to_owned()];
     agent.external = Some(Box::new(ExternalPolicy {
         program: "/bin/sh".to_owned(),

@@ -235,17 +235,17 @@ fn starts(arguments: &[Word], from: usize, runner: &Runner) -> Vec<usize> {
                 _ => break,
             }
             match step(word, runner) {
-                Step::End => {
+                WrapperStep::End => {
                     at += 1;
                     break;
                 }
-                Step::One => at += 1,
-                Step::Two => at += 2,
-                Step::Either => {
+                WrapperStep::One => at += 1,
+                WrapperStep::Two => at += 2,
+                WrapperStep::Either => {
                     ahead.push(at + 2);
                     at += 1;
                 }
-                Step::Starts => break,
+                WrapperStep::Starts => break,
             }
         }
         let mut start = at + runner.operands;
@@ -260,7 +260,7 @@ fn starts(arguments: &[Word], from: usize, runner: &Runner) -> Vec<usize> {
     starts
 }
 
-enum Step {
+enum WrapperStep {
     /// The options end here.
     End,
     One,
@@ -270,30 +270,34 @@ enum Step {
     Starts,
 }
 
-fn step(word: &Word, runner: &Runner) -> Step {
+fn step(word: &Word, runner: &Runner) -> WrapperStep {
     let value = word.value.as_str();
     if value == "--" {
-        return Step::End;
+        return WrapperStep::End;
     }
     if let Some(long) = value.strip_prefix("--") {
         return match () {
-            () if long.contains('=') || runner.long_flags.contains(&long) => Step::One,
-            () if runner.long_valued.contains(&long) => Step::Two,
-            () => Step::Either,
+            () if long.contains('=') || runner.long_flags.contains(&long) => WrapperStep::One,
+            () if runner.long_valued.contains(&long) => WrapperStep::Two,
+            () => WrapperStep::Either,
         };
     }
     let Some(letters) = value.strip_prefix('-') else {
-        return if is_setting(value) { Step::One } else { Step::Starts };
+        return if is_setting(value) { WrapperStep::One } else { WrapperStep::Starts };
     };
     for (index, letter) in letters.char_indices() {
         if runner.valued.contains(letter) {
-            return if index + letter.len_utf8() == letters.len() { Step::Two } else { Step::One };
+            return if index + letter.len_utf8() == letters.len() {
+                WrapperStep::Two
+            } else {
+                WrapperStep::One
+            };
         }
         if !runner.flags.contains(letter) {
-            return Step::Either;
+            return WrapperStep::Either;
         }
     }
-    Step::One
+    WrapperStep::One
 }
 
 /// Whether it is a `NAME=value` as `env` and `sudo` take them.

@@ -10,7 +10,7 @@ use crate::commands::show::steps::FlowStep;
 /// Of more siblings that are done than these, only the sum is shown.
 const DONE_MAX: usize = 3;
 /// Of more siblings that have yet to begin than these, only the first are shown.
-const IN_LINE_MAX: usize = 5;
+const QUEUED_MAX: usize = 5;
 /// Levels that are drawn; those above are left out.
 const LEVELS_MAX: usize = 12;
 
@@ -40,11 +40,11 @@ impl<'a> Forest<'a> {
         let mut rows = Vec::new();
         // A tree may be deeper than the stack; what is to be drawn next is on top.
         let mut open = self.top();
-        while let Some(Shown { guides, place, what }) = open.pop() {
+        while let Some(TreeRow { guides, place, what }) = open.pop() {
             let branch = match place {
-                Place::Top => "",
-                Place::Last => self.drawing.branches.last,
-                Place::Amid => self.drawing.branches.fork,
+                RowPosition::Top => "",
+                RowPosition::Last => self.drawing.branches.last,
+                RowPosition::Amid => self.drawing.branches.fork,
             };
             let stem = self.stem(&guides, branch);
             match what {
@@ -56,9 +56,9 @@ impl<'a> Forest<'a> {
                     rows.push(agent_row(&stem, node, self.numbers()));
                     let mut below = guides;
                     match place {
-                        Place::Top => {}
-                        Place::Last => below.push(false),
-                        Place::Amid => below.push(true),
+                        RowPosition::Top => {}
+                        RowPosition::Last => below.push(false),
+                        RowPosition::Amid => below.push(true),
                     }
                     let children = self.summed_up(self.children(Some(node.number())));
                     open.extend(shown(children, Level::Below, &below));
@@ -70,7 +70,7 @@ impl<'a> Forest<'a> {
     }
 
     /// All steps of a workflow; else the agents without a parent.
-    fn top(&self) -> Vec<Shown<'a>> {
+    fn top(&self) -> Vec<TreeRow<'a>> {
         let top = match self.steps {
             [] => self.summed_up(self.children(None)),
             steps => steps.iter().map(What::Step).collect(),
@@ -104,14 +104,14 @@ impl<'a> Forest<'a> {
     fn summed_up(&self, children: &[&'a Node]) -> Vec<What<'a>> {
         let sums_up = self.drawing.extent == Extent::SummedUp;
         let sums_done = sums_up && children.iter().filter(|node| self.is_over(node)).count() > DONE_MAX;
-        let in_line = children.iter().filter(|node| node.state == State::InLine).count();
-        let mut room_in_line = if sums_up && in_line > IN_LINE_MAX { IN_LINE_MAX - 1 } else { usize::MAX };
+        let queued = children.iter().filter(|node| node.state == State::Queued).count();
+        let mut room_in_queue = if sums_up && queued > QUEUED_MAX { QUEUED_MAX - 1 } else { usize::MAX };
         let (mut all, mut later, mut done) = (Vec::new(), Vec::new(), Vec::new());
         for node in children {
-            if node.state == State::InLine {
-                match room_in_line.checked_sub(1) {
+            if node.state == State::Queued {
+                match room_in_queue.checked_sub(1) {
                     Some(left) => {
-                        room_in_line = left;
+                        room_in_queue = left;
                         all.push(What::Agent(node));
                     }
                     None => later.push(*node),
@@ -133,15 +133,15 @@ impl<'a> Forest<'a> {
 }
 
 /// What is drawn of siblings, the last first.
-fn shown<'a>(siblings: Vec<What<'a>>, level: Level, guides: &[bool]) -> Vec<Shown<'a>> {
+fn shown<'a>(siblings: Vec<What<'a>>, level: Level, guides: &[bool]) -> Vec<TreeRow<'a>> {
     let last = siblings.len().saturating_sub(1);
     let place = |at: usize| match level {
-        Level::Top => Place::Top,
-        Level::Below if at == last => Place::Last,
-        Level::Below => Place::Amid,
+        Level::Top => RowPosition::Top,
+        Level::Below if at == last => RowPosition::Last,
+        Level::Below => RowPosition::Amid,
     };
     let shown = siblings.into_iter().enumerate();
-    let shown = shown.map(|(at, what)| Shown { guides: guides.to_vec(), place: place(at), what });
+    let shown = shown.map(|(at, what)| TreeRow { guides: guides.to_vec(), place: place(at), what });
     let mut shown = shown.collect::<Vec<_>>();
     shown.reverse();
     shown
@@ -164,16 +164,16 @@ pub(super) enum Numbers {
 }
 
 /// A row to be drawn.
-struct Shown<'a> {
+struct TreeRow<'a> {
     /// Whether the line of each level above goes on below this row.
     guides: Vec<bool>,
-    place: Place,
+    place: RowPosition,
     what: What<'a>,
 }
 
 /// Where a row stands among its siblings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum RowPosition {
     /// It has no parent.
     Top,
     Amid,

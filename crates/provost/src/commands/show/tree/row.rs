@@ -8,7 +8,7 @@ use provost_event::{Budget, GoalState, MicroDollars, Outcome, Verification};
 use super::Branches;
 use super::forest::Numbers;
 use crate::commands::show::agents::{Node, State};
-use crate::commands::show::steps::{FlowStep, Standing, in_time};
+use crate::commands::show::steps::{FlowStep, StepState, in_time};
 use crate::names::labelled;
 use crate::render::{checked, duration, one_line, outcome_in_words, tokens, visible};
 
@@ -124,21 +124,21 @@ fn style(state: &State) -> Style {
     let plain = Style::new();
     match state {
         State::Working => plain,
-        State::Asks | State::Interrupted | State::Rests(_) => plain.yellow(),
-        State::InLine | State::Yields(_) | State::Furloughed(_) | State::Restarts { .. } => plain.cyan(),
+        State::Asks | State::Interrupted | State::Suspended(_) => plain.yellow(),
+        State::Queued | State::Yields(_) | State::Preempted(_) | State::Restarts { .. } => plain.cyan(),
         State::Done(Outcome::Completed { .. }) => plain.dim(),
         State::Done(_) => plain.red(),
     }
 }
 
-fn step_style(standing: &Standing) -> Style {
+fn step_style(standing: &StepState) -> Style {
     let plain = Style::new();
     match standing {
-        Standing::AtWork(state) => style(state),
-        Standing::Waits(_) | Standing::Ready => plain.cyan(),
-        Standing::Again(_) | Standing::Asks(_) | Standing::Skipped(_) => plain.yellow(),
-        Standing::Done | Standing::NeverBegun => plain.dim(),
-        Standing::Failed(_) => plain.red(),
+        StepState::AtWork(state) => style(state),
+        StepState::Waits(_) | StepState::Ready => plain.cyan(),
+        StepState::Again(_) | StepState::Asks(_) | StepState::Skipped(_) => plain.yellow(),
+        StepState::Done | StepState::NeverBegun => plain.dim(),
+        StepState::Failed(_) => plain.red(),
     }
 }
 
@@ -149,22 +149,22 @@ pub(in crate::commands::show) fn step_in_words(step: &FlowStep) -> String {
         attempt => format!("attempt {attempt} of {}", step.attempts_max),
     };
     match &step.standing {
-        Standing::Waits(needs) => one_line(&format!("waits for {}", needs.join(", ")), WAITS_WIDTH),
-        Standing::Ready => "ready".to_owned(),
-        Standing::AtWork(state) => {
+        StepState::Waits(needs) => one_line(&format!("waits for {}", needs.join(", ")), WAITS_WIDTH),
+        StepState::Ready => "ready".to_owned(),
+        StepState::AtWork(state) => {
             let words = match state {
                 State::Working => "at work".to_owned(),
                 other => state_in_words(other),
             };
             [words, attempt].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
         }
-        Standing::Again(wait_ms) => format!("{} ({attempt})", in_time(*wait_ms)),
-        Standing::Done => "done".to_owned(),
-        Standing::Asks(outcome) => format!("failed, asks: {}", why(outcome)),
-        Standing::Failed(outcome) => format!("failed: {}", why(outcome)),
-        Standing::Skipped(Some(failed)) => format!("skipped because of {}", one_line(failed, NAME_WIDTH)),
-        Standing::Skipped(None) => "skipped".to_owned(),
-        Standing::NeverBegun => "never begun".to_owned(),
+        StepState::Again(wait_ms) => format!("{} ({attempt})", in_time(*wait_ms)),
+        StepState::Done => "done".to_owned(),
+        StepState::Asks(outcome) => format!("failed, asks: {}", why(outcome)),
+        StepState::Failed(outcome) => format!("failed: {}", why(outcome)),
+        StepState::Skipped(Some(failed)) => format!("skipped because of {}", one_line(failed, NAME_WIDTH)),
+        StepState::Skipped(None) => "skipped".to_owned(),
+        StepState::NeverBegun => "never begun".to_owned(),
     }
 }
 
@@ -194,13 +194,13 @@ fn standing(node: &Node) -> String {
 fn state_in_words(state: &State) -> String {
     let way = |to: &Option<u32>| to.map(|to| format!(" for {to}")).unwrap_or_default();
     match state {
-        State::InLine | State::Working | State::Interrupted | State::Asks => state.word().to_owned(),
-        State::Yields(to) => format!("makes way{}", way(to)),
-        State::Furloughed(to) => format!("furloughed{}", way(to)),
+        State::Queued | State::Working | State::Interrupted | State::Asks => state.word().to_owned(),
+        State::Yields(to) => format!("yields{}", way(to)),
+        State::Preempted(to) => format!("preempted{}", way(to)),
         State::Restarts { attempt, attempts_max, failed } => {
             format!("failed, retry {attempt} of {attempts_max}: {}", in_short(failed))
         }
-        State::Rests(outcome) => format!("rests: {}", in_short(outcome)),
+        State::Suspended(outcome) => format!("suspended: {}", in_short(outcome)),
         State::Done(Outcome::Completed { verdict, verification }) => {
             let verdict = verdict.map(|verdict| format!(", verdict {verdict}")).unwrap_or_default();
             format!("done{verdict}{}", checked(verification))
@@ -214,7 +214,7 @@ fn in_short(outcome: &Outcome) -> String {
 }
 
 pub(super) fn sum_row(stem: &str, nodes: &[&Node], branches: Branches) -> Row {
-    let in_line = nodes.iter().all(|node| node.state == State::InLine);
+    let queued = nodes.iter().all(|node| node.state == State::Queued);
     let mut outcomes: BTreeMap<&str, usize> = BTreeMap::new();
     for outcome in nodes.iter().filter_map(|node| node.state.outcome()) {
         *outcomes.entry(outcome.word()).or_default() += 1;
@@ -224,12 +224,12 @@ pub(super) fn sum_row(stem: &str, nodes: &[&Node], branches: Branches) -> Row {
     let sum = |of: fn(&Node) -> u64| nodes.iter().map(|node| of(node)).fold(0, u64::saturating_add);
     let add = |sum: MicroDollars, node: &&Node| node.cost.map(|cost| sum + cost);
     let cost = nodes.iter().try_fold(MicroDollars(0), add);
-    let (what, style) = match (in_line, completed) {
-        (true, _) => ("more in line", Style::new().cyan()),
+    let (what, style) = match (queued, completed) {
+        (true, _) => ("more queued", Style::new().cyan()),
         (false, true) => ("done", Style::new().dim()),
         (false, false) => ("done", Style::new().red()),
     };
-    let shown = |text: String| if in_line { String::new() } else { text };
+    let shown = |text: String| if queued { String::new() } else { text };
     Row {
         label: format!("{stem}{} {} {what}", branches.more, nodes.len()),
         agent: String::new(),

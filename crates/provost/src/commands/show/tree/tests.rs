@@ -6,7 +6,7 @@ use provost_event::{Budget, PauseReason, Priority, RunId, SessionId, Timestamp, 
 use provost_event::{MicroDollars, Outcome};
 
 use super::*;
-use crate::commands::show::steps::Standing;
+use crate::commands::show::steps::StepState;
 
 fn node(number: u32, parent: Option<u32>, name: &str, state: State) -> Node {
     Node {
@@ -68,11 +68,11 @@ fn team() -> Vec<Node> {
     vec![
         node(0, None, "root", State::Working),
         limited,
-        node(2, Some(1), "one", State::Furloughed(Some(5))),
-        node(3, Some(1), "two", State::Rests(Outcome::Paused { why: asked })),
+        node(2, Some(1), "one", State::Preempted(Some(5))),
+        node(3, Some(1), "two", State::Suspended(Outcome::Paused { why: asked })),
         node(4, Some(3), "deep", State::Asks),
         node(5, Some(0), "urgent", State::Yields(None)),
-        node(6, Some(0), "later", State::InLine),
+        node(6, Some(0), "later", State::Queued),
         node(7, Some(0), "gone", State::Done(Outcome::Cancelled { by: "bob".to_owned() })),
         node(
             8,
@@ -92,16 +92,16 @@ fn a_tree_shows_who_works_for_whom_and_how_each_stands() {
         &team(),
         drawing(None),
         expect![[r#"
-            AGENT         STATE                 PRIORITY  TURNS       TOKENS           COST          TIME  GOAL
-            0 root        working               normal     3/40        12.4k        $0.0200         1m20s  find out what is slow and why it is
-            ├ 1 lead      working               normal     3/40  12.4k/50.0k  $0.0200/$0.50  1m20s/10m00s  find out what is slow and why it is
-            │ ├ 2 one     furloughed for 5      normal     3/40        12.4k        $0.0200         1m20s  find out what is slow and why it is
-            │ └ 3 two     rests: paused by ann  normal     3/40        12.4k        $0.0200         1m20s  find out what is slow and why it is
-            │   └ 4 deep  needs approval        normal     3/40        12.4k        $0.0200         1m20s  find out what is slow and why it is
-            ├ 5 urgent    makes way             normal     3/40        12.4k        $0.0200         1m20s  find out what is slow and why it is
-            ├ 6 later     in line               normal     3/40        12.4k        $0.0200         1m20s  find out what is slow and why it is
-            ├ 7 gone      cancelled by bob                 3/40        12.4k        $0.0200         1m20s  find out what is slow and why it is
-            └ 8 fine      done, verdict PASS               3/40        12.4k        $0.0200         1m20s  find out what is slow and why it is
+            AGENT         STATE                     PRIORITY  TURNS       TOKENS           COST          TIME  GOAL
+            0 root        working                   normal     3/40        12.4k        $0.0200         1m20s  find out what is slow and why it is
+            ├ 1 lead      working                   normal     3/40  12.4k/50.0k  $0.0200/$0.50  1m20s/10m00s  find out what is slow and why it is
+            │ ├ 2 one     preempted for 5           normal     3/40        12.4k        $0.0200         1m20s  find out what is slow and why it is
+            │ └ 3 two     suspended: paused by ann  normal     3/40        12.4k        $0.0200         1m20s  find out what is slow and why it is
+            │   └ 4 deep  needs approval            normal     3/40        12.4k        $0.0200         1m20s  find out what is slow and why it is
+            ├ 5 urgent    yields                    normal     3/40        12.4k        $0.0200         1m20s  find out what is slow and why it is
+            ├ 6 later     queued                    normal     3/40        12.4k        $0.0200         1m20s  find out what is slow and why it is
+            ├ 7 gone      cancelled by bob                     3/40        12.4k        $0.0200         1m20s  find out what is slow and why it is
+            └ 8 fine      done, verdict PASS                   3/40        12.4k        $0.0200         1m20s  find out what is slow and why it is
         "#]],
     );
 }
@@ -112,32 +112,32 @@ fn on_a_narrow_terminal_goals_are_cut_and_then_columns_give_way() {
         &team(),
         drawing(Some(100)),
         expect![[r#"
-            AGENT         STATE                 PRIORITY  TURNS       TOKENS           COST          TIME
-            0 root        working               normal     3/40        12.4k        $0.0200         1m20s
-            ├ 1 lead      working               normal     3/40  12.4k/50.0k  $0.0200/$0.50  1m20s/10m00s
-            │ ├ 2 one     furloughed for 5      normal     3/40        12.4k        $0.0200         1m20s
-            │ └ 3 two     rests: paused by ann  normal     3/40        12.4k        $0.0200         1m20s
-            │   └ 4 deep  needs approval        normal     3/40        12.4k        $0.0200         1m20s
-            ├ 5 urgent    makes way             normal     3/40        12.4k        $0.0200         1m20s
-            ├ 6 later     in line               normal     3/40        12.4k        $0.0200         1m20s
-            ├ 7 gone      cancelled by bob                 3/40        12.4k        $0.0200         1m20s
-            └ 8 fine      done, verdict PASS               3/40        12.4k        $0.0200         1m20s
+            AGENT         STATE                     PRIORITY  TURNS       TOKENS           COST          TIME
+            0 root        working                   normal     3/40        12.4k        $0.0200         1m20s
+            ├ 1 lead      working                   normal     3/40  12.4k/50.0k  $0.0200/$0.50  1m20s/10m00s
+            │ ├ 2 one     preempted for 5           normal     3/40        12.4k        $0.0200         1m20s
+            │ └ 3 two     suspended: paused by ann  normal     3/40        12.4k        $0.0200         1m20s
+            │   └ 4 deep  needs approval            normal     3/40        12.4k        $0.0200         1m20s
+            ├ 5 urgent    yields                    normal     3/40        12.4k        $0.0200         1m20s
+            ├ 6 later     queued                    normal     3/40        12.4k        $0.0200         1m20s
+            ├ 7 gone      cancelled by bob                     3/40        12.4k        $0.0200         1m20s
+            └ 8 fine      done, verdict PASS                   3/40        12.4k        $0.0200         1m20s
         "#]],
     );
     check(
         &team(),
         drawing(Some(60)),
         expect![[r#"
-            AGENT         STATE                 TURNS       TOKENS
-            0 root        working                3/40        12.4k
-            ├ 1 lead      working                3/40  12.4k/50.0k
-            │ ├ 2 one     furloughed for 5       3/40        12.4k
-            │ └ 3 two     rests: paused by ann   3/40        12.4k
-            │   └ 4 deep  needs approval         3/40        12.4k
-            ├ 5 urgent    makes way              3/40        12.4k
-            ├ 6 later     in line                3/40        12.4k
-            ├ 7 gone      cancelled by bob       3/40        12.4k
-            └ 8 fine      done, verdict PASS     3/40        12.4k
+            AGENT         STATE                     TURNS       TOKENS
+            0 root        working                    3/40        12.4k
+            ├ 1 lead      working                    3/40  12.4k/50.0k
+            │ ├ 2 one     preempted for 5            3/40        12.4k
+            │ └ 3 two     suspended: paused by ann   3/40        12.4k
+            │   └ 4 deep  needs approval             3/40        12.4k
+            ├ 5 urgent    yields                     3/40        12.4k
+            ├ 6 later     queued                     3/40        12.4k
+            ├ 7 gone      cancelled by bob           3/40        12.4k
+            └ 8 fine      done, verdict PASS         3/40        12.4k
         "#]],
     );
     check(
@@ -147,11 +147,11 @@ fn on_a_narrow_terminal_goals_are_cut_and_then_columns_give_way() {
             AGENT         STATE
             0 root        working
             ├ 1 lead      working
-            │ ├ 2 one     furloughed for 5
-            │ └ 3 two     rests: paused b…
+            │ ├ 2 one     preempted for 5
+            │ └ 3 two     suspended: paus…
             │   └ 4 deep  needs approval
-            ├ 5 urgent    makes way
-            ├ 6 later     in line
+            ├ 5 urgent    yields
+            ├ 6 later     queued
             ├ 7 gone      cancelled by bob
             └ 8 fine      done, verdict P…
         "#]],
@@ -167,8 +167,8 @@ fn a_terminal_that_knows_only_ascii_gets_that() {
             AGENT      STATE           TURNS       TOKENS           COST
             0 root     working          3/40        12.4k        $0.0200
             `-1 lead   working          3/40  12.4k/50.0k  $0.0200/$0.50
-              |-2 one  furloughed fo~   3/40        12.4k        $0.0200
-              `-3 two  rests: paused~   3/40        12.4k        $0.0200
+              |-2 one  preempted for~   3/40        12.4k        $0.0200
+              `-3 two  suspended: pa~   3/40        12.4k        $0.0200
         "#]],
     );
 }
@@ -178,7 +178,7 @@ fn wide() -> Vec<Node> {
     nodes.extend((1..=40).map(|number| node(number, Some(0), "done", DONE)));
     let failed = State::Done(Outcome::Cancelled { by: "bob".to_owned() });
     nodes.extend((41..=43).map(|number| node(number, Some(0), "failed", failed.clone())));
-    nodes.extend((44..=60).map(|number| node(number, Some(0), "later", State::InLine)));
+    nodes.extend((44..=60).map(|number| node(number, Some(0), "later", State::Queued)));
     nodes.push(node(61, Some(0), "last", State::Working));
     // Its own is still at work, as it may be for a moment.
     nodes.push(node(62, Some(0), "over", DONE));
@@ -192,17 +192,17 @@ fn many_that_are_done_or_wait_in_the_line_are_summed_up() {
         &wide(),
         drawing(Some(80)),
         expect![[r#"
-            AGENT                STATE                      TURNS  TOKENS     COST    TIME
-            0 root               working                     3/40   12.4k  $0.0200   1m20s
-            ├ 44 later           in line                     3/40   12.4k  $0.0200   1m20s
-            ├ 45 later           in line                     3/40   12.4k  $0.0200   1m20s
-            ├ 46 later           in line                     3/40   12.4k  $0.0200   1m20s
-            ├ 47 later           in line                     3/40   12.4k  $0.0200   1m20s
-            ├ 61 last            working                     3/40   12.4k  $0.0200   1m20s
-            ├ 62 over            done                        3/40   12.4k  $0.0200   1m20s
-            │ └ 63 below         working                     3/40   12.4k  $0.0200   1m20s
-            ├ … 13 more in line
-            └ … 43 done          3 cancelled, 40 completed    129  533.2k    $0.86  57m20s
+            AGENT               STATE                      TURNS  TOKENS     COST    TIME
+            0 root              working                     3/40   12.4k  $0.0200   1m20s
+            ├ 44 later          queued                      3/40   12.4k  $0.0200   1m20s
+            ├ 45 later          queued                      3/40   12.4k  $0.0200   1m20s
+            ├ 46 later          queued                      3/40   12.4k  $0.0200   1m20s
+            ├ 47 later          queued                      3/40   12.4k  $0.0200   1m20s
+            ├ 61 last           working                     3/40   12.4k  $0.0200   1m20s
+            ├ 62 over           done                        3/40   12.4k  $0.0200   1m20s
+            │ └ 63 below        working                     3/40   12.4k  $0.0200   1m20s
+            ├ … 13 more queued
+            └ … 43 done         3 cancelled, 40 completed    129  533.2k    $0.86  57m20s
         "#]],
     );
     let all = lines(&crew(wide()), Drawing { extent: Extent::Whole, ..drawing(None) });
@@ -227,12 +227,12 @@ fn a_deep_tree_keeps_its_numbers_in_sight() {
 fn the_head_counts_agents_and_says_who_makes_way_for_whom() {
     let head = head(&team(), Some(4), 4, drawing(None)).join("\n");
     expect![[r#"
-        4 of 4 slots · 2 working, 1 needs approval, 1 making way, 1 furloughed, 1 in line, 1 resting, 2 done
-        2 has made way for 5"#]]
+        4 of 4 slots · 2 working, 1 needs approval, 1 yielding, 1 preempted, 1 queued, 1 suspended, 2 done
+        2 has yielded for 5"#]]
     .assert_eq(&head);
 }
 
-fn step(name: &str, standing: Standing, agents: &[u32]) -> FlowStep {
+fn step(name: &str, standing: StepState, agents: &[u32]) -> FlowStep {
     FlowStep {
         name: name.to_owned(),
         goal: format!("have {name} done"),
@@ -255,18 +255,18 @@ fn flow() -> Crew {
     let failed =
         Outcome::Completed { verdict: Some(Verdict::Fail), verification: provost_event::Verification::None };
     let steps = vec![
-        step("plan", Standing::Done, &[1]),
-        step("build", Standing::AtWork(State::Working), &[2, 4]),
-        step("asks", Standing::AtWork(State::Asks), &[3]),
-        step("line", Standing::AtWork(State::InLine), &[5]),
-        FlowStep { attempt: 2, ..step("again", Standing::Again(Some(2_100)), &[6]) },
-        FlowStep { attempt: 2, ..step("later", Standing::Again(None), &[7]) },
-        step("ready", Standing::Ready, &[]),
-        step("ship", Standing::Waits(vec!["build".to_owned(), "asks".to_owned()]), &[]),
-        step("bad", Standing::Failed(failed.clone()), &[8]),
-        step("stuck", Standing::Asks(failed.clone()), &[9]),
-        step("off", Standing::Skipped(Some("bad".to_owned())), &[]),
-        step("never", Standing::NeverBegun, &[]),
+        step("plan", StepState::Done, &[1]),
+        step("build", StepState::AtWork(State::Working), &[2, 4]),
+        step("asks", StepState::AtWork(State::Asks), &[3]),
+        step("line", StepState::AtWork(State::Queued), &[5]),
+        FlowStep { attempt: 2, ..step("again", StepState::Again(Some(2_100)), &[6]) },
+        FlowStep { attempt: 2, ..step("later", StepState::Again(None), &[7]) },
+        step("ready", StepState::Ready, &[]),
+        step("ship", StepState::Waits(vec!["build".to_owned(), "asks".to_owned()]), &[]),
+        step("bad", StepState::Failed(failed.clone()), &[8]),
+        step("stuck", StepState::Asks(failed.clone()), &[9]),
+        step("off", StepState::Skipped(Some("bad".to_owned())), &[]),
+        step("never", StepState::NeverBegun, &[]),
     ];
     let mut agents = (1..=9).map(|number| node(number, None, "x", DONE)).collect::<Vec<_>>();
     agents[1] = node(2, None, "build", State::Done(failed));
@@ -288,7 +288,7 @@ fn a_flow_has_a_line_for_each_step_and_below_it_who_works_for_its_agent() {
         ├ helper       11  working                              normal     3/40   12.4k  $0.0200  1m20s
         └ … 5 done         5 completed                                       15   62.0k    $0.10  6m40s
         asks            3  needs approval                       normal     6/40   24.8k  $0.0400  2m40s
-        line            5  in line                              normal     6/40   24.8k  $0.0400  2m40s
+        line            5  queued                               normal     6/40   24.8k  $0.0400  2m40s
         again           6  tried again in 3 s (attempt 2 of 3)  normal     6/40   24.8k  $0.0400  2m40s
         later           7  tried again (attempt 2 of 3)         normal     6/40   24.8k  $0.0400  2m40s
         ready              ready                                normal
@@ -309,7 +309,7 @@ fn a_flow_has_a_line_for_each_step_and_below_it_who_works_for_its_agent() {
         ├ helper       11  working                       3/40   12.4k  $0.0200
         └ … 5 done         5 completed                     15   62.0k    $0.10
         asks            3  needs approval                6/40   24.8k  $0.0400
-        line            5  in line                       6/40   24.8k  $0.0400
+        line            5  queued                        6/40   24.8k  $0.0400
         again           6  tried again in 3 s (attemp…   6/40   24.8k  $0.0400
         later           7  tried again (attempt 2 of …   6/40   24.8k  $0.0400
         ready              ready

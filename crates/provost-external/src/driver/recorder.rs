@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
 use super::masked::masked;
-use super::standing::{Standing, shows_work};
+use super::terminal_status::{TerminalStatus, shows_work};
 
 /// A state counts once it has lasted this long, or another event follows it; a shorter one says nothing.
 const STATE_STANDS: Duration = Duration::from_millis(150);
@@ -39,20 +39,20 @@ impl Notes {
 }
 
 /// The task that records one terminal; stops when dropped.
-pub(crate) struct Desk {
-    standing: watch::Receiver<Standing>,
+pub(crate) struct RecorderHandle {
+    standing: watch::Receiver<TerminalStatus>,
     notes: Notes,
     handed: Arc<Handed>,
     _clerk: JoinSet<()>,
 }
 
-impl Desk {
+impl RecorderHandle {
     /// Records what happens at `pty` from now on.
     pub(crate) fn open(pty: Arc<PtySupervisor>, log: TerminalLog, redactor: Arc<Redactor>) -> Self {
-        let (sender, standing) = watch::channel(Standing::new(Instant::now()));
+        let (sender, standing) = watch::channel(TerminalStatus::new(Instant::now()));
         let (notes, inbox) = mpsc::channel(NOTES_MAX);
         let handed = Arc::<Handed>::default();
-        let clerk = Clerk {
+        let clerk = EventRecorder {
             handed: handed.clone(),
             withdraws_at: None,
             log,
@@ -68,12 +68,12 @@ impl Desk {
     }
 
     /// The terminal's status, to read and to wait on.
-    pub(crate) fn standing(&self) -> watch::Receiver<Standing> {
+    pub(crate) fn standing(&self) -> watch::Receiver<TerminalStatus> {
         self.standing.clone()
     }
 
     /// The terminal's present status.
-    pub(crate) fn look(&self) -> Standing {
+    pub(crate) fn look(&self) -> TerminalStatus {
         self.standing.borrow().clone()
     }
 
@@ -111,13 +111,13 @@ impl Handed {
     }
 }
 
-struct Clerk {
+struct EventRecorder {
     handed: Arc<Handed>,
     /// When the withdrawal of the question is reported (again).
     withdraws_at: Option<Instant>,
     log: TerminalLog,
     redactor: Arc<Redactor>,
-    standing: watch::Sender<Standing>,
+    standing: watch::Sender<TerminalStatus>,
     /// A state that may pass, and when it is recorded.
     held: Option<(TerminalNoted, Instant)>,
     /// The last recorded event.
@@ -125,7 +125,7 @@ struct Clerk {
     trifles: Trifles,
 }
 
-impl Clerk {
+impl EventRecorder {
     async fn run(
         mut self,
         pty: Arc<PtySupervisor>,

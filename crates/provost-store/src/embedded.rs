@@ -8,7 +8,7 @@ use futures::stream::BoxStream;
 use provost_engine::Event;
 use provost_event::{ActorKey, BlobId, Record, RunId, Seq};
 use provost_harness::{
-    Blobs, Clock, Executor, Home, HomeError, Posted, RunQuery, RunStatus, RunSummary, Serving,
+    Backend, BackendError, Blobs, Clock, Executor, Posted, RunLease, RunQuery, RunStatus, RunSummary,
 };
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -19,7 +19,7 @@ use crate::queue::{Queue, queue};
 use crate::reader::Reader;
 use crate::transfer::Imported;
 use crate::writer::Writer;
-use crate::{Claims, SessionStore, StoredRun, serve, subscribe};
+use crate::{RunLeases, SessionStore, StoredRun, serve, subscribe};
 
 /// The backend of one machine: decides in this process and stores the results in a [`SessionStore`].
 ///
@@ -27,7 +27,7 @@ use crate::{Claims, SessionStore, StoredRun, serve, subscribe};
 /// backends, in one process or many, may share one store: each sees within a quarter of a second what another
 /// wrote to the logs that it serves or has subscribed to, and at once in all others.
 #[derive(Clone)]
-pub struct LocalHome {
+pub struct EmbeddedBackend {
     inner: Arc<Inner>,
     /// Damage found while reading, if damage ends a log instead of failing the read.
     noted: Option<Arc<Mutex<BTreeMap<ActorKey, Damage>>>>,
@@ -48,22 +48,22 @@ struct Inner {
     jobs: Queue<Job>,
     reader: Reader,
     feed: Arc<Feed>,
-    claims: Arc<dyn Claims>,
+    leases: Arc<dyn RunLeases>,
     clock: Arc<dyn Clock>,
 }
 
-impl LocalHome {
+impl EmbeddedBackend {
     /// A backend on top of `store`, with the time by `clock`.
     ///
     /// # Errors
-    /// [`HomeError::Storage`] when the store gives no reader or the system no thread.
-    pub fn new(mut store: impl SessionStore, clock: Arc<dyn Clock>) -> Result<Self, HomeError> {
+    /// [`BackendError::Storage`] when the store gives no reader or the system no thread.
+    pub fn new(mut store: impl SessionStore, clock: Arc<dyn Clock>) -> Result<Self, BackendError> {
         let reader = Reader::start(store.reader()?)?;
-        let (claims, feed) = (store.claims(), Arc::<Feed>::default());
+        let (leases, feed) = (store.leases(), Arc::<Feed>::default());
         let (jobs, waiting) = queue();
         let writer = Writer::new(Box::new(store), Arc::clone(&clock), Arc::clone(&feed));
         crate::start_thread("provost-writer", move || writer.work(&waiting))?;
-        let inner = Inner { jobs, reader, feed, claims, clock };
+        let inner = Inner { jobs, reader, feed, leases, clock };
         Ok(Self { inner: Arc::new(inner), noted: None })
     }
 
@@ -88,13 +88,13 @@ impl LocalHome {
     ///
     /// # Errors
     /// When the store can't be written.
-    pub async fn settle(&self) -> Result<(), HomeError> {
+    pub async fn settle(&self) -> Result<(), BackendError> {
         self.ask(|reply| Job::Settle { reply }).await
     }
 
     /// Whether reading ended with damage that is only noted.
-    fn note(&self, error: &HomeError) -> bool {
-        let (Some(noted), HomeError::Unreadable { actor, seq, message }) = (&self.noted, error) else {
+    fn note(&self, error: &BackendError) -> bool {
+        let (Some(noted), BackendError::Unreadable { actor, seq, message }) = (&self.noted, error) else {
             return false;
         };
         let damage = Damage { actor: *actor, seq: *seq, message: message.clone() };
@@ -103,10 +103,10 @@ impl LocalHome {
     }
 
     /// Sends the writer the job that `job` makes of the reply channel.
-    pub(crate) async fn ask<T>(&self, job: impl FnOnce(Reply<T>) -> Job) -> Result<T, HomeError> {
+    pub(crate) async fn ask<T>(&self, job: impl FnOnce(Reply<T>) -> Job) -> Result<T, BackendError> {
         let (reply, answer) = oneshot::channel();
         self.inner.jobs.send(job(reply)).await?;
-        answer.await.map_err(|_| HomeError::Closed)?
+        answer.await.map_err(|_| BackendError::Closed)?
     }
 
     /// Has the writer check for commits of other processes.
@@ -115,12 +115,12 @@ impl LocalHome {
     }
 
     /// Imports runs.
-    pub(crate) async fn import(&self, import: Import) -> Result<Result<Vec<Imported>, Unfit>, HomeError> {
+    pub(crate) async fn import(&self, import: Import) -> Result<Result<Vec<Imported>, Unfit>, BackendError> {
         self.ask(|reply| Job::Import { import: Box::new(import), reply }).await
     }
 
     /// The ids of all bodies.
-    pub(crate) async fn blobs(&self) -> Result<Vec<BlobId>, HomeError> {
+    pub(crate) async fn blobs(&self) -> Result<Vec<BlobId>, BackendError> {
         self.inner.reader.ask(|store| store.blobs()).await
     }
 
@@ -128,8 +128,8 @@ impl LocalHome {
         &self.inner.feed
     }
 
-    pub(crate) fn claims(&self) -> Arc<dyn Claims> {
-        Arc::clone(&self.inner.claims)
+    pub(crate) fn leases(&self) -> Arc<dyn RunLeases> {
+        Arc::clone(&self.inner.leases)
     }
 
     pub(crate) fn clock(&self) -> Arc<dyn Clock> {
@@ -143,28 +143,28 @@ pub(crate) fn blob_id(body: &[u8]) -> BlobId {
 }
 
 #[async_trait]
-impl Blobs for LocalHome {
-    async fn put_blob(&self, body: Vec<u8>) -> Result<BlobId, HomeError> {
+impl Blobs for EmbeddedBackend {
+    async fn put_blob(&self, body: Vec<u8>) -> Result<BlobId, BackendError> {
         let id = blob_id(&body);
         let kept = id.clone();
         self.ask(|reply| Job::PutBlob { id, body, reply }).await?;
         Ok(kept)
     }
 
-    async fn get_blob(&self, id: &BlobId) -> Result<Option<Vec<u8>>, HomeError> {
+    async fn get_blob(&self, id: &BlobId) -> Result<Option<Vec<u8>>, BackendError> {
         let id = id.clone();
         self.inner.reader.ask(move |store| store.get_blob(&id)).await
     }
 }
 
 #[async_trait]
-impl Home for LocalHome {
-    async fn post(&self, key: ActorKey, event: Event, dedup: Option<&str>) -> Result<Posted, HomeError> {
+impl Backend for EmbeddedBackend {
+    async fn post(&self, key: ActorKey, event: Event, dedup: Option<&str>) -> Result<Posted, BackendError> {
         let dedup = dedup.map(str::to_owned);
         self.ask(|reply| Job::Post { key, event, dedup, reply }).await
     }
 
-    async fn read(&self, key: ActorKey, after: Seq, max: usize) -> Result<Vec<Arc<Record>>, HomeError> {
+    async fn read(&self, key: ActorKey, after: Seq, max: usize) -> Result<Vec<Arc<Record>>, BackendError> {
         let live = self.inner.feed.after(key, after, max);
         if !live.is_empty() {
             return Ok(live);
@@ -175,16 +175,16 @@ impl Home for LocalHome {
         }
     }
 
-    async fn newest_snapshot(&self, key: ActorKey) -> Result<Option<Arc<Record>>, HomeError> {
+    async fn newest_snapshot(&self, key: ActorKey) -> Result<Option<Arc<Record>>, BackendError> {
         self.inner.reader.ask(move |store| store.newest_snapshot(key)).await
     }
 
-    async fn list(&self, query: RunQuery) -> Result<Vec<RunSummary>, HomeError> {
-        let (claims, feed) = (self.claims(), Arc::clone(&self.inner.feed));
+    async fn list(&self, query: RunQuery) -> Result<Vec<RunSummary>, BackendError> {
+        let (leases, feed) = (self.leases(), Arc::clone(&self.inner.feed));
         let list = move |store: &mut dyn crate::StoreReader| {
             let runs = store.runs(query.max)?.into_iter();
             runs.map(|run| {
-                let worked_on = |run| Ok(feed.is_served(run) || claims.is_claimed(run)?);
+                let worked_on = |run| Ok(feed.is_served(run) || leases.is_claimed(run)?);
                 summary(run, worked_on)
             })
             .collect()
@@ -192,11 +192,11 @@ impl Home for LocalHome {
         self.inner.reader.ask(list).await
     }
 
-    async fn actors(&self, run: RunId) -> Result<Vec<ActorKey>, HomeError> {
+    async fn actors(&self, run: RunId) -> Result<Vec<ActorKey>, BackendError> {
         self.inner.reader.ask(move |store| store.actors(run)).await
     }
 
-    fn subscribe(&self, key: ActorKey, after: Seq) -> BoxStream<'static, Result<Arc<Record>, HomeError>> {
+    fn subscribe(&self, key: ActorKey, after: Seq) -> BoxStream<'static, Result<Arc<Record>, BackendError>> {
         subscribe::subscribe(self.clone(), key, after)
     }
 
@@ -205,17 +205,17 @@ impl Home for LocalHome {
         run: RunId,
         executor: Arc<dyn Executor>,
         stop: CancellationToken,
-    ) -> Result<Box<dyn Serving>, HomeError> {
+    ) -> Result<Box<dyn RunLease>, BackendError> {
         serve::serve(self.clone(), run, executor, stop).await
     }
 }
 
 fn summary(
     run: StoredRun,
-    worked_on: impl Fn(RunId) -> Result<bool, HomeError>,
-) -> Result<RunSummary, HomeError> {
+    worked_on: impl Fn(RunId) -> Result<bool, BackendError>,
+) -> Result<RunSummary, BackendError> {
     let status = match run.outcome {
-        Some(outcome) => RunStatus::Rests(outcome),
+        Some(outcome) => RunStatus::Stopped(outcome),
         None if worked_on(run.run)? => RunStatus::Running,
         None => RunStatus::Interrupted,
     };

@@ -9,7 +9,7 @@ use provost_event::{
 };
 
 use crate::transcript::untagged;
-use crate::{Home, HomeError};
+use crate::{Backend, BackendError};
 
 /// The note before messages that may have been typed in already.
 const MAYBE_TOLD: &str =
@@ -35,8 +35,8 @@ impl Prompt {
 }
 
 /// The pending messages in a session's log. It follows the log, also during an exchange.
-pub struct Words {
-    records: BoxStream<'static, Result<std::sync::Arc<Record>, HomeError>>,
+pub struct PromptQueue {
+    records: BoxStream<'static, Result<std::sync::Arc<Record>, BackendError>>,
     head: Seq,
     pending: VecDeque<(Seq, String)>,
     told: Vec<(Seq, String)>,
@@ -47,11 +47,11 @@ pub struct Words {
     is_uncertain: bool,
 }
 
-impl Words {
+impl PromptQueue {
     /// The messages in the log of `session`, from its first entry on.
-    pub(crate) fn of(home: &dyn Home, session: SessionId) -> Self {
+    pub(crate) fn of(backend: &dyn Backend, session: SessionId) -> Self {
         Self {
-            records: home.subscribe(session.into(), Seq::START),
+            records: backend.subscribe(session.into(), Seq::START),
             head: Seq::START,
             pending: VecDeque::new(),
             told: Vec::new(),
@@ -63,7 +63,7 @@ impl Words {
     }
 
     /// Reads the log through entry `through`.
-    pub(crate) async fn catch_up(&mut self, through: Seq) -> Result<(), HomeError> {
+    pub(crate) async fn catch_up(&mut self, through: Seq) -> Result<(), BackendError> {
         while self.head < through {
             self.next().await?;
         }
@@ -77,7 +77,7 @@ impl Words {
     ///
     /// # Cancellation
     /// Safe.
-    pub async fn wait(&mut self) -> Result<(), HomeError> {
+    pub async fn wait(&mut self) -> Result<(), BackendError> {
         while self.pending.is_empty() {
             self.next().await?;
         }
@@ -111,14 +111,14 @@ impl Words {
         self.refusal.as_deref()
     }
 
-    async fn next(&mut self) -> Result<(), HomeError> {
+    async fn next(&mut self) -> Result<(), BackendError> {
         match self.records.next().await {
             Some(record) => {
                 let record = record?;
                 self.fold(&record);
                 Ok(())
             }
-            None => Err(HomeError::Closed),
+            None => Err(BackendError::Closed),
         }
     }
 

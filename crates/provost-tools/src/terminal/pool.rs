@@ -22,18 +22,18 @@ pub(super) struct Held {
 
 /// The terminals of all sessions, by name. The entry of a program that is being started is empty.
 #[derive(Default)]
-pub(super) struct Shelf(Mutex<HashMap<SessionId, Terminals>>);
+pub(super) struct TerminalPool(Mutex<HashMap<SessionId, Terminals>>);
 
 type Terminals = BTreeMap<String, Option<Arc<Held>>>;
 
 /// An entry reserved for a program that is being started; dropping this releases it.
 pub(super) struct Reserved<'s> {
-    shelf: &'s Shelf,
+    shelf: &'s TerminalPool,
     session: SessionId,
     name: Option<String>,
 }
 
-impl Shelf {
+impl TerminalPool {
     /// Reserves an entry with this name, replacing one whose program has ended.
     pub(super) fn reserve(&self, session: SessionId, name: &str) -> Result<Reserved<'_>, ToolOutput> {
         if name.is_empty() || name.chars().count() > NAME_CHARS_MAX {

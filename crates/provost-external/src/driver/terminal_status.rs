@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 /// The status, as far as it is in the log.
 #[derive(Debug, Clone)]
-pub(crate) struct Standing {
+pub(crate) struct TerminalStatus {
     /// What the program does, and since when.
     pub(crate) state: TerminalState,
     pub(crate) since: Instant,
@@ -29,7 +29,7 @@ pub(crate) struct Standing {
     pub(crate) failure: Option<String>,
 }
 
-impl Standing {
+impl TerminalStatus {
     pub(crate) fn new(now: Instant) -> Self {
         Self {
             state: TerminalState::Starting,

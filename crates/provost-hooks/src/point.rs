@@ -2,25 +2,25 @@
 
 use std::fmt;
 
-use provost_event::HookMoment;
+use provost_event::HookPoint;
 
 /// Claude Code's events that Provost supports, with their hook points.
-const CLAUDE: &[(&str, HookMoment)] = &[
-    ("SessionStart", HookMoment::SessionStart),
-    ("UserPromptSubmit", HookMoment::PromptSubmit),
-    ("PreToolUse", HookMoment::PreToolCall),
-    ("PermissionRequest", HookMoment::Approval),
-    ("PostToolUse", HookMoment::PostToolSuccess),
-    ("PostToolUseFailure", HookMoment::PostToolFailure),
-    ("PostToolBatch", HookMoment::PostToolBatch),
-    ("Notification", HookMoment::Notification),
-    ("SubagentStart", HookMoment::SubagentStart),
-    ("SubagentStop", HookMoment::SubagentStop),
-    ("Stop", HookMoment::Stop),
-    ("StopFailure", HookMoment::StopFailure),
-    ("PreCompact", HookMoment::PreCompact),
-    ("PostCompact", HookMoment::PostCompact),
-    ("SessionEnd", HookMoment::SessionEnd),
+const CLAUDE: &[(&str, HookPoint)] = &[
+    ("SessionStart", HookPoint::SessionStart),
+    ("UserPromptSubmit", HookPoint::PromptSubmit),
+    ("PreToolUse", HookPoint::PreToolCall),
+    ("PermissionRequest", HookPoint::Approval),
+    ("PostToolUse", HookPoint::PostToolSuccess),
+    ("PostToolUseFailure", HookPoint::PostToolFailure),
+    ("PostToolBatch", HookPoint::PostToolBatch),
+    ("Notification", HookPoint::Notification),
+    ("SubagentStart", HookPoint::SubagentStart),
+    ("SubagentStop", HookPoint::SubagentStop),
+    ("Stop", HookPoint::Stop),
+    ("StopFailure", HookPoint::StopFailure),
+    ("PreCompact", HookPoint::PreCompact),
+    ("PostCompact", HookPoint::PostCompact),
+    ("SessionEnd", HookPoint::SessionEnd),
 ];
 
 const NO_TEAMS: &str = "Provost has no teams of agents with shared tasks";
@@ -81,11 +81,11 @@ impl std::error::Error for UnknownEvent {}
 ///
 /// # Errors
 /// When it is no event, or one that Provost doesn't support.
-pub fn moment_of(event: &str) -> Result<HookMoment, UnknownEvent> {
-    let own = HookMoment::ALL.iter().find(|moment| moment.name() == event).copied();
-    let claude = || CLAUDE.iter().find(|(name, _)| *name == event).map(|(_, moment)| *moment);
-    if let Some(moment) = own.or_else(claude) {
-        return Ok(moment);
+pub fn hook_point_of(event: &str) -> Result<HookPoint, UnknownEvent> {
+    let own = HookPoint::ALL.iter().find(|point| point.name() == event).copied();
+    let claude = || CLAUDE.iter().find(|(name, _)| *name == event).map(|(_, point)| *point);
+    if let Some(point) = own.or_else(claude) {
+        return Ok(point);
     }
     match NOT_IMPLEMENTED.iter().find(|(name, _)| *name == event) {
         Some((_, why)) => Err(UnknownEvent::NotImplemented(why)),
@@ -94,7 +94,7 @@ pub fn moment_of(event: &str) -> Result<HookMoment, UnknownEvent> {
 }
 
 fn nearest(event: &str) -> Option<&'static str> {
-    let own = HookMoment::ALL.iter().map(|moment| moment.name());
+    let own = HookPoint::ALL.iter().map(|point| point.name());
     let names = own.chain(CLAUDE.iter().map(|(name, _)| *name));
     let lower = event.to_lowercase();
     // The names of the typed events of embedding programs.
@@ -111,25 +111,25 @@ fn by_nearness(a: &(f64, &str), b: &(f64, &str)) -> std::cmp::Ordering {
     a.0.total_cmp(&b.0)
 }
 
-/// The event name of `moment` in a hook's input, for a result that is or isn't an error.
-pub(crate) fn event_name(moment: HookMoment, failed: bool) -> &'static str {
-    match moment {
-        HookMoment::PostToolCall if failed => "PostToolUseFailure",
-        HookMoment::PostToolCall => "PostToolUse",
-        HookMoment::PreLlmRequest => "PreLlmRequest",
-        HookMoment::Spawn => "Spawn",
-        HookMoment::ChildEnd => "ChildEnd",
-        HookMoment::TurnEnd => "TurnEnd",
-        HookMoment::Abort => "Abort",
-        other => CLAUDE.iter().find(|(_, moment)| *moment == other).map_or("", |(name, _)| *name),
+/// The event name of `point` in a hook's input, for a result that is or isn't an error.
+pub(crate) fn event_name(point: HookPoint, failed: bool) -> &'static str {
+    match point {
+        HookPoint::PostToolCall if failed => "PostToolUseFailure",
+        HookPoint::PostToolCall => "PostToolUse",
+        HookPoint::PreLlmRequest => "PreLlmRequest",
+        HookPoint::Spawn => "Spawn",
+        HookPoint::ChildEnd => "ChildEnd",
+        HookPoint::TurnEnd => "TurnEnd",
+        HookPoint::Abort => "Abort",
+        other => CLAUDE.iter().find(|(_, point)| *point == other).map_or("", |(name, _)| *name),
     }
 }
 
-/// Whether `moment` is about one tool call.
-pub(crate) const fn is_about_a_call(moment: HookMoment) -> bool {
-    use HookMoment as M;
+/// Whether `point` is about one tool call.
+pub(crate) const fn is_about_a_call(point: HookPoint) -> bool {
+    use HookPoint as M;
     matches!(
-        moment,
+        point,
         M::PreToolCall
             | M::Spawn
             | M::Approval
@@ -142,27 +142,30 @@ pub(crate) const fn is_about_a_call(moment: HookMoment) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use provost_event::HookMoment;
+    use provost_event::HookPoint;
 
-    use super::{UnknownEvent, event_name, moment_of};
+    use super::{UnknownEvent, event_name, hook_point_of};
 
     #[test]
     fn every_moment_has_a_name_that_leads_back_to_it() {
-        for moment in HookMoment::ALL {
-            assert_eq!(moment_of(moment.name()), Ok(*moment));
-            let told = event_name(*moment, false);
-            assert!(!told.is_empty(), "{moment:?}");
+        for point in HookPoint::ALL {
+            assert_eq!(hook_point_of(point.name()), Ok(*point));
+            let told = event_name(*point, false);
+            assert!(!told.is_empty(), "{point:?}");
             let own = matches!(told, "PreLlmRequest" | "Spawn" | "ChildEnd" | "TurnEnd" | "Abort");
-            assert_eq!(moment_of(told).is_err(), own, "{told}");
+            assert_eq!(hook_point_of(told).is_err(), own, "{told}");
         }
     }
 
     #[test]
     fn other_names_are_told_with_a_reason_or_with_what_was_meant() {
-        assert!(matches!(moment_of("WorktreeCreate"), Err(UnknownEvent::NotImplemented(_))));
-        assert_eq!(moment_of("pretooluse"), Err(UnknownEvent::Unknown { nearest: Some("PreToolUse") }));
-        assert_eq!(moment_of("pre_tool_cal"), Err(UnknownEvent::Unknown { nearest: Some("pre_tool_call") }));
-        assert_eq!(moment_of("on_spawn"), Err(UnknownEvent::Unknown { nearest: Some("spawn") }));
-        assert_eq!(moment_of("zzz"), Err(UnknownEvent::Unknown { nearest: None }));
+        assert!(matches!(hook_point_of("WorktreeCreate"), Err(UnknownEvent::NotImplemented(_))));
+        assert_eq!(hook_point_of("pretooluse"), Err(UnknownEvent::Unknown { nearest: Some("PreToolUse") }));
+        assert_eq!(
+            hook_point_of("pre_tool_cal"),
+            Err(UnknownEvent::Unknown { nearest: Some("pre_tool_call") })
+        );
+        assert_eq!(hook_point_of("on_spawn"), Err(UnknownEvent::Unknown { nearest: Some("spawn") }));
+        assert_eq!(hook_point_of("zzz"), Err(UnknownEvent::Unknown { nearest: None }));
     }
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use provost_engine::{Effect, Event};
 use provost_event::{Budget, EffectId, Seq};
-use provost_harness::conformance::{HomeMaker, check_home};
-use provost_harness::{Clock, Home};
-use provost_store::{LocalHome, MemoryStore, SqliteStore};
+use provost_harness::conformance::{BackendMaker, check_backend};
+use provost_harness::{Backend, Clock};
+use provost_store::{EmbeddedBackend, MemoryStore, SqliteStore};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -16,15 +16,15 @@ use crate::support::{asks_for_tools, policy, run, soon, start, tool_done};
 struct InMemory;
 
 #[async_trait]
-impl HomeMaker for InMemory {
-    type Place = MemoryStoreAt;
+impl BackendMaker for InMemory {
+    type StoreLocation = MemoryStoreAt;
 
     async fn place(&self) -> MemoryStoreAt {
         MemoryStoreAt(std::sync::Mutex::new(MemoryStore::new()))
     }
 
-    async fn open(&self, place: &MemoryStoreAt, clock: Arc<dyn Clock>) -> Arc<dyn Home> {
-        Arc::new(LocalHome::new(place.0.lock().unwrap().clone(), clock).unwrap())
+    async fn open(&self, place: &MemoryStoreAt, clock: Arc<dyn Clock>) -> Arc<dyn Backend> {
+        Arc::new(EmbeddedBackend::new(place.0.lock().unwrap().clone(), clock).unwrap())
     }
 }
 
@@ -33,32 +33,32 @@ struct MemoryStoreAt(std::sync::Mutex<MemoryStore>);
 struct OnDisk;
 
 #[async_trait]
-impl HomeMaker for OnDisk {
-    type Place = TempDir;
+impl BackendMaker for OnDisk {
+    type StoreLocation = TempDir;
 
     async fn place(&self) -> TempDir {
         TempDir::new().unwrap()
     }
 
-    async fn open(&self, folder: &TempDir, clock: Arc<dyn Clock>) -> Arc<dyn Home> {
+    async fn open(&self, folder: &TempDir, clock: Arc<dyn Clock>) -> Arc<dyn Backend> {
         let store = SqliteStore::open(folder.path().join("provost.db")).unwrap();
-        Arc::new(LocalHome::new(store, clock).unwrap())
+        Arc::new(EmbeddedBackend::new(store, clock).unwrap())
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_home_in_memory_is_a_home() {
-    check_home(&InMemory).await;
+async fn a_backend_in_memory_passes_the_conformance_suite() {
+    check_backend(&InMemory).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_home_on_disk_is_a_home() {
-    check_home(&OnDisk).await;
+async fn a_backend_on_disk_passes_the_conformance_suite() {
+    check_backend(&OnDisk).await;
 }
 
 #[tokio::test]
-async fn a_home_on_a_single_threaded_runtime_is_a_home() {
-    check_home(&OnDisk).await;
+async fn a_backend_on_a_single_threaded_runtime_passes_the_conformance_suite() {
+    check_backend(&OnDisk).await;
 }
 
 /// Blocks the thread of its runtime at the first tool until it is released.
@@ -83,29 +83,29 @@ impl provost_harness::Executor for Stubborn {
 fn a_server_that_falls_behind_loses_no_effect() {
     const TOOLS: u64 = 200;
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let home = LocalHome::new(MemoryStore::new(), Arc::new(provost_harness::SystemClock)).unwrap();
+    let backend = EmbeddedBackend::new(MemoryStore::new(), Arc::new(provost_harness::SystemClock)).unwrap();
     let (sender, go_on) = std::sync::mpsc::channel();
     let (begun, mut begins) = tokio::sync::mpsc::unbounded_channel();
     let stubborn = Arc::new(Stubborn { go_on: go_on.into(), begun });
-    let serving_home = home.clone();
+    let serving_backend = backend.clone();
     let stop = CancellationToken::new();
     let stopped = stop.clone();
     let server = std::thread::spawn(move || {
         runtime().block_on(async {
-            let guard = serving_home.serve(run(1), stubborn, CancellationToken::new()).await.unwrap();
+            let guard = serving_backend.serve(run(1), stubborn, CancellationToken::new()).await.unwrap();
             let event = start(policy(Budget::default(), 10));
-            serving_home.post(run(1).into(), event.into(), None).await.unwrap();
+            serving_backend.post(run(1).into(), event.into(), None).await.unwrap();
             stopped.cancelled().await;
             guard.release().await;
         });
     });
     runtime().block_on(async {
-        let think = soon(begins.recv()).await.unwrap();
-        home.post(think.actor, asks_for_tools(think.seq, 200), None).await.unwrap();
+        let model_call = soon(begins.recv()).await.unwrap();
+        backend.post(model_call.actor, asks_for_tools(model_call.seq, 200), None).await.unwrap();
         let first = soon(begins.recv()).await.unwrap();
         for seq in 0..TOOLS {
             let seq = Seq(first.seq.0 + seq);
-            assert!(home.post(think.actor, tool_done(seq, None), None).await.unwrap().changed);
+            assert!(backend.post(model_call.actor, tool_done(seq, None), None).await.unwrap().changed);
         }
         (0..TOOLS).for_each(|_| sender.send(()).unwrap());
         let next = async {

@@ -13,7 +13,7 @@ const OWNER_ONLY: u32 = 0o700;
 const PATH_BYTES_MAX: usize = 103;
 
 /// The folder and name of a session's socket.
-pub(super) struct Place {
+pub(super) struct SocketPath {
     folder: PathBuf,
     name: String,
 }
@@ -24,7 +24,7 @@ pub(super) struct Address {
     _folder: Option<File>,
 }
 
-impl Place {
+impl SocketPath {
     pub(super) fn of(folder: &Path, session: SessionId) -> Self {
         Self { folder: folder.join(FOLDER), name: format!("{}-{}", session.run, session.agent) }
     }

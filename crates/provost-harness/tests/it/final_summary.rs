@@ -6,19 +6,19 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use provost_engine::{Actor, Answer};
 use provost_event::{
-    Block, Budget, Dimension, Entry, ErrorClass, MicroDollars, ModelFailure, Outcome, Price, Purpose, Record,
-    RunPolicy, StopReason, Timestamp, Usage, WrappedUp,
+    Block, Budget, Dimension, Entry, ErrorClass, FinalSummaryFinished, MicroDollars, ModelFailure, Outcome,
+    Price, Purpose, Record, RunPolicy, StopReason, Timestamp, Usage,
 };
 use provost_harness::{
     AgentHarness, Clock, DeltaSink, Harness, HarnessDeps, Model, ModelRequest, SimulatedClock, SystemClock,
     ToolChoice, read_actor,
 };
-use provost_store::{LocalHome, MemoryStore};
+use provost_store::{EmbeddedBackend, MemoryStore};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::long_job::{GOAL, Job};
-use super::long_provider::{Counting, Interference, LAST_WORDS, MODEL, Provider};
+use super::long_provider::{Counting, FINAL_SUMMARY, Interference, MODEL, Provider};
 use super::long_stage::{RUN, SESSION, deps, policy};
 use super::long_trial::{DEADLINE, DONE, read_log};
 
@@ -57,7 +57,7 @@ impl Model for Slow {
     ) -> Result<Answer, ModelFailure> {
         let passes_ms = match request.purpose {
             Purpose::Turn if request.answers_before == self.late_at => TIME_FOR_WORK_MS,
-            Purpose::WrapUp if self.is_mute => TIME_MS - TIME_FOR_WORK_MS,
+            Purpose::FinalSummary if self.is_mute => TIME_MS - TIME_FOR_WORK_MS,
             _ => return self.provider.answer(request, deltas, cancel).await,
         };
         self.clock.advance_ms(passes_ms);
@@ -69,7 +69,7 @@ impl Model for Slow {
 /// A run with a limit, and its provider.
 struct Scene {
     run: Harness,
-    home: Arc<LocalHome>,
+    backend: Arc<EmbeddedBackend>,
     provider: Arc<Provider>,
 }
 
@@ -94,19 +94,19 @@ async fn begin(
     provider: Arc<Provider>,
     clock: Arc<dyn Clock>,
 ) -> Scene {
-    let home = Arc::new(LocalHome::new(MemoryStore::new(), clock.clone()).unwrap());
+    let backend = Arc::new(EmbeddedBackend::new(MemoryStore::new(), clock.clone()).unwrap());
     let mut policy = policy(Some(WINDOW), &std::env::temp_dir());
     policy.agent.model.price = Some(PRICE);
     policy.agent.tools.iter_mut().for_each(|tool| tool.output_bytes_max = 60);
     bound(&mut policy);
-    let harness = AgentHarness::new(HarnessDeps { clock, ..deps(home.clone(), model) });
+    let harness = AgentHarness::new(HarnessDeps { clock, ..deps(backend.clone(), model) });
     let run = harness.start(RUN, GOAL, policy).await.unwrap();
-    Scene { run, home, provider }
+    Scene { run, backend, provider }
 }
 
 impl Scene {
     async fn goes(&mut self) -> Outcome {
-        timeout(DEADLINE, self.run.run(&CancellationToken::new())).await.expect("it rests").unwrap()
+        timeout(DEADLINE, self.run.run(&CancellationToken::new())).await.expect("it is suspended").unwrap()
     }
 
     async fn resumed(&mut self, budget: Budget, turns_max: Option<u32>) -> Outcome {
@@ -116,7 +116,7 @@ impl Scene {
 
     /// The run's text.
     async fn text(&self) -> String {
-        match read_actor(&*self.home, SESSION.into()).await.unwrap() {
+        match read_actor(&*self.backend, SESSION.into()).await.unwrap() {
             Actor::Session(session) => session.last_text().to_owned(),
             Actor::Run(_) => panic!("it is a session"),
         }
@@ -124,21 +124,21 @@ impl Scene {
 
     /// Tokens and money charged.
     async fn charged(&self) -> (u64, u64) {
-        match read_actor(&*self.home, RUN.into()).await.unwrap() {
+        match read_actor(&*self.backend, RUN.into()).await.unwrap() {
             Actor::Run(run) => (run.ledger().tokens, run.ledger().cost.0),
             Actor::Session(_) => panic!("it is a run"),
         }
     }
 
     async fn log(&self) -> Vec<Arc<Record>> {
-        read_log(&*self.home).await
+        read_log(&*self.backend).await
     }
 
     /// The final summaries in the log.
-    async fn wrapped_up(&self) -> Vec<WrappedUp> {
+    async fn final_summary_finished(&self) -> Vec<FinalSummaryFinished> {
         let log = self.log().await;
         let words = log.iter().filter_map(|record| match &record.entry {
-            Entry::WrappedUp(wrapped) => Some(wrapped.clone()),
+            Entry::FinalSummaryFinished(wrapped) => Some(wrapped.clone()),
             _ => None,
         });
         words.collect()
@@ -146,11 +146,11 @@ impl Scene {
 
     /// There is one final summary, every invariant holds, and all of it is charged.
     async fn has_spoken(&self) {
-        assert_eq!(self.text().await, LAST_WORDS, "{:?}", self.wrapped_up().await);
+        assert_eq!(self.text().await, FINAL_SUMMARY, "{:?}", self.final_summary_finished().await);
         let reported = {
             let seen = self.provider.seen.lock().unwrap();
             assert_eq!(seen.faults, [""; 0]);
-            assert_eq!(seen.last_words, 1, "{}", seen.figures());
+            assert_eq!(seen.final_summary, 1, "{}", seen.figures());
             seen.reported.total()
         };
         assert_eq!(self.charged().await, (reported, reported));
@@ -172,7 +172,7 @@ async fn when_the_turns_are_used_up_the_agent_has_the_last_word() {
 
     assert_eq!(scene.resumed(Budget::default(), Some(100)).await, DONE);
     assert_eq!(scene.provider.seen.lock().unwrap().faults, [""; 0]);
-    assert_ne!(scene.text().await, LAST_WORDS);
+    assert_ne!(scene.text().await, FINAL_SUMMARY);
 }
 
 #[tokio::test]
@@ -222,28 +222,28 @@ async fn when_the_time_is_used_up_the_agent_has_the_last_word_within_it() {
 }
 
 #[tokio::test]
-async fn an_agent_that_has_no_last_words_in_time_rests_without() {
+async fn an_agent_that_has_no_final_summary_in_time_rests_without() {
     let (mut scene, clock) = late(true).await;
     is_used_up(&scene.goes().await, Dimension::WallTime);
     assert_eq!(clock.now(), BEGIN.plus_ms(TIME_MS));
-    let wrapped = scene.wrapped_up().await;
+    let wrapped = scene.final_summary_finished().await;
     assert_eq!(wrapped.len(), 1);
     assert!(wrapped[0].text.is_empty() && wrapped[0].problem.is_some(), "{wrapped:?}");
 }
 
 #[tokio::test]
-async fn last_words_that_fail_change_nothing_but_the_text() {
+async fn final_summary_that_fail_change_nothing_but_the_text() {
     let usage = Usage { input_tokens: 70, output_tokens: 7, ..Usage::default() };
     for class in
         [ErrorClass::Server, ErrorClass::RateLimited, ErrorClass::ContextTooLong, ErrorClass::Unauthorized]
     {
         let interference: Interference = Box::new(move |_, request| {
             let failure = ModelFailure { usage, ..ModelFailure::new(class, "not today") };
-            (request.purpose == Purpose::WrapUp).then_some(Err(failure))
+            (request.purpose == Purpose::FinalSummary).then_some(Err(failure))
         });
         let mut scene = scene(|policy| policy.agent.limits.turns_max = 4, Some(interference)).await;
         is_used_up(&scene.goes().await, Dimension::Turns);
-        let wrapped = scene.wrapped_up().await;
+        let wrapped = scene.final_summary_finished().await;
         assert_eq!(wrapped.len(), 1);
         assert!(
             wrapped[0].problem.as_ref().is_some_and(|problem| problem.contains("not today")),
@@ -256,19 +256,19 @@ async fn last_words_that_fail_change_nothing_but_the_text() {
 }
 
 #[tokio::test]
-async fn tools_that_last_words_ask_for_are_not_called() {
+async fn tools_that_final_summary_ask_for_are_not_called() {
     let interference: Interference = Box::new(|_, request| {
-        if request.purpose != Purpose::WrapUp {
+        if request.purpose != Purpose::FinalSummary {
             return None;
         }
         assert_eq!(request.tool_choice, ToolChoice::None);
         let (mut content, stop) = Job::of(3).answer(1);
-        content.push(Block::Text(LAST_WORDS.to_owned()));
+        content.push(Block::Text(FINAL_SUMMARY.to_owned()));
         Some(Ok(Answer { cost: None, content, usage: Usage::default(), model: MODEL.to_owned(), stop }))
     });
     let mut scene = scene(|policy| policy.agent.limits.turns_max = 4, Some(interference)).await;
     is_used_up(&scene.goes().await, Dimension::Turns);
-    assert!(scene.text().await.ends_with(LAST_WORDS));
+    assert!(scene.text().await.ends_with(FINAL_SUMMARY));
     let made = |scene: Vec<Arc<Record>>| {
         scene.iter().filter(|record| matches!(record.entry, Entry::ToolStarted(_))).count()
     };
@@ -292,11 +292,11 @@ async fn who_has_just_said_that_all_is_done_is_not_asked_again() {
     let mut scene = scene(|policy| policy.agent.limits.turns_max = 4, Some(interference)).await;
     assert_eq!(scene.goes().await, DONE);
     assert_eq!(scene.text().await, "That was all.");
-    assert_eq!(scene.wrapped_up().await, []);
+    assert_eq!(scene.final_summary_finished().await, []);
 }
 
 #[tokio::test]
-async fn a_run_that_is_cancelled_or_paused_has_no_last_words() {
+async fn a_run_that_is_cancelled_or_paused_has_no_final_summary() {
     for is_cancelled in [true, false] {
         let interference: Interference = Box::new(|_, request| {
             let failure = ModelFailure::new(ErrorClass::Server, "later");
@@ -314,6 +314,6 @@ async fn a_run_that_is_cancelled_or_paused_has_no_last_words() {
         }
         let outcome = scene.goes().await;
         assert!(matches!(outcome, Outcome::Cancelled { .. } | Outcome::Paused { .. }), "{outcome}");
-        assert_eq!(scene.wrapped_up().await, []);
+        assert_eq!(scene.final_summary_finished().await, []);
     }
 }

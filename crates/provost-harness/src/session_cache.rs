@@ -10,15 +10,15 @@ use std::sync::{Arc, PoisonError};
 #[cfg(not(test))]
 use std::sync::{Mutex, MutexGuard};
 
-use provost_engine::{Actor, Permissions, Think, View};
+use provost_engine::{Actor, CallModel, Permissions, View};
 use provost_event::{AgentPolicy, BlobId, Entry, Record, Seq, SessionId, ToolSpec};
 #[cfg(test)]
 use shuttle::sync::{Mutex, MutexGuard};
 
 use crate::executor::LogFile;
 use crate::lineage::read_conversation;
-use crate::workspace::Seen;
-use crate::{Home, HomeError, HookAgent, ImageData, Transcript, Words, read_actor};
+use crate::workspace::WorkspaceSnapshot;
+use crate::{Backend, BackendError, HookAgent, ImageData, PromptQueue, Transcript, read_actor};
 
 /// Entries read at a time.
 const READ_MAX: usize = 1_000;
@@ -55,8 +55,8 @@ struct Remembered {
     opening: Option<Arc<Opening>>,
     transcript: Option<Transcript>,
     log_file: Option<Arc<LogFile>>,
-    words: Option<Words>,
-    workspace: Option<Arc<std::sync::Mutex<Seen>>>,
+    words: Option<PromptQueue>,
+    workspace: Option<Arc<std::sync::Mutex<WorkspaceSnapshot>>>,
 }
 
 impl Sessions {
@@ -90,13 +90,13 @@ impl Sessions {
 }
 
 #[derive(Default)]
-pub(crate) struct Known {
+pub(crate) struct SessionCache {
     sessions: Mutex<Sessions>,
     /// Set once forgotten worktrees have been looked for.
     pub(crate) swept: tokio::sync::OnceCell<()>,
 }
 
-impl Known {
+impl SessionCache {
     fn sessions(&self) -> MutexGuard<'_, Sessions> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -104,19 +104,19 @@ impl Known {
     /// The policy and workspace of `session`.
     pub(crate) async fn opening(
         &self,
-        home: &dyn Home,
+        backend: &dyn Backend,
         session: SessionId,
-    ) -> Result<Arc<Opening>, HomeError> {
+    ) -> Result<Arc<Opening>, BackendError> {
         let known = self.sessions().known.get(&session).and_then(|known| known.opening.clone());
         if let Some(opening) = known {
             return Ok(opening);
         }
-        let first = home.read(session.into(), Seq::START, 1).await?;
+        let first = backend.read(session.into(), Seq::START, 1).await?;
         let Some(Entry::SessionStarted(started)) = first.first().map(|record| &record.entry) else {
-            return Err(HomeError::Unknown { what: format!("session {session}") });
+            return Err(BackendError::Unknown { what: format!("session {session}") });
         };
         // The policy may have been changed since.
-        let policy = match read_actor(home, session.into()).await? {
+        let policy = match read_actor(backend, session.into()).await? {
             Actor::Session(state) => state.policy().cloned(),
             Actor::Run(_) => None,
         };
@@ -138,24 +138,24 @@ impl Known {
     /// given back. Only new entries are read, or all that the model still sees if nothing is cached.
     pub(crate) async fn take_transcript(
         &self,
-        home: &dyn Home,
-        think: &Think,
+        backend: &dyn Backend,
+        model_call: &CallModel,
         sees: bool,
-    ) -> Result<Transcript, HomeError> {
-        let (session, through) = (think.session, think.through);
+    ) -> Result<Transcript, BackendError> {
+        let (session, through) = (model_call.session, model_call.through);
         let kept = self.sessions().of(session).transcript.take();
         let mut transcript = match kept.filter(|kept| kept.head() <= through) {
             Some(kept) => kept,
-            None => beginning(home, session, think.view).await?,
+            None => beginning(backend, session, model_call.view).await?,
         };
         while transcript.head() < through {
             let missing = through.0.saturating_sub(transcript.head().0);
             let max = usize::try_from(missing).unwrap_or(READ_MAX).min(READ_MAX);
-            let records = read_conversation(home, session, transcript.head(), max).await?;
+            let records = read_conversation(backend, session, transcript.head(), max).await?;
             if records.is_empty() {
-                return Err(HomeError::Unknown { what: format!("entry {} of {session}", through) });
+                return Err(BackendError::Unknown { what: format!("entry {} of {session}", through) });
             }
-            let images = if sees { images(home, &records).await? } else { HashMap::new() };
+            let images = if sees { images(backend, &records).await? } else { HashMap::new() };
             records.iter().for_each(|record| transcript.fold(record, &images));
         }
         Ok(transcript)
@@ -168,12 +168,12 @@ impl Known {
 
     /// The pending messages of an external agent, as far as the log was read. The caller owns them until they are
     /// given back.
-    pub(crate) fn take_words(&self, session: SessionId) -> Option<Words> {
+    pub(crate) fn take_words(&self, session: SessionId) -> Option<PromptQueue> {
         self.sessions().of(session).words.take()
     }
 
     /// Stores them for the next exchange.
-    pub(crate) fn give_words_back(&self, session: SessionId, words: Words) {
+    pub(crate) fn give_words_back(&self, session: SessionId, words: PromptQueue) {
         self.sessions().of(session).words = Some(words);
     }
 
@@ -183,7 +183,7 @@ impl Known {
     }
 
     /// The workspace of `session` as of the last search for changed files.
-    pub(crate) fn workspace_seen(&self, session: SessionId) -> Arc<std::sync::Mutex<Seen>> {
+    pub(crate) fn workspace_seen(&self, session: SessionId) -> Arc<std::sync::Mutex<WorkspaceSnapshot>> {
         self.sessions().of(session).workspace.get_or_insert_default().clone()
     }
 
@@ -202,30 +202,39 @@ impl Known {
 }
 
 /// The conversation before the first entry that the model still sees.
-async fn beginning(home: &dyn Home, session: SessionId, view: View) -> Result<Transcript, HomeError> {
+async fn beginning(
+    backend: &dyn Backend,
+    session: SessionId,
+    view: View,
+) -> Result<Transcript, BackendError> {
     if view.summed_up_at.is_start() {
         return Ok(Transcript::new());
     }
     let before = Seq(view.summed_up_at.0.saturating_sub(1));
-    let records = read_conversation(home, session, before, 1).await?;
+    let records = read_conversation(backend, session, before, 1).await?;
     match records.first().map(|record| (record.seq, &record.entry)) {
         Some((at, Entry::Compacted(compacted))) if at == view.summed_up_at => {
-            let first = read_conversation(home, session, Seq::START, 1).await?;
+            let first = read_conversation(backend, session, Seq::START, 1).await?;
             let reminder_id = match first.first().map(|record| &record.entry) {
                 Some(Entry::SessionStarted(started)) => started.reminder_id.clone(),
                 _ => String::new(),
             };
             Ok(Transcript::from_summary(at, compacted, &reminder_id))
         }
-        _ => Err(HomeError::Unknown { what: format!("summary in entry {} of {session}", view.summed_up_at) }),
+        _ => Err(BackendError::Unknown {
+            what: format!("summary in entry {} of {session}", view.summed_up_at),
+        }),
     }
 }
 
 /// The images in `records` that are still stored.
-async fn images(home: &dyn Home, records: &[Arc<Record>]) -> Result<HashMap<BlobId, ImageData>, HomeError> {
+async fn images(
+    backend: &dyn Backend,
+    records: &[Arc<Record>],
+) -> Result<HashMap<BlobId, ImageData>, BackendError> {
     let mut images = HashMap::new();
     for image in records.iter().flat_map(|record| record.entry.images()) {
-        if let Some(data) = ImageData::read(home, &image.blob).await? {
+        if let Some(data) = ImageData::read(backend, &image.blob).await? {
             images.insert(image.blob.clone(), data);
         }
     }

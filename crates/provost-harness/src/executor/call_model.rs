@@ -4,25 +4,25 @@ use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use futures::FutureExt as _;
-use provost_engine::{Answer, Think};
+use provost_engine::{Answer, CallModel};
 use provost_event::{Block, CallId, Delta, DeltaKind, ErrorClass, Json, ModelFailure, SessionId};
 use tokio_util::sync::CancellationToken;
 
 use super::HarnessExecutor;
-use crate::{DeltaSink, HarnessDeps, HomeError, ModelRequest, Redactor, RunObservers, ToolChoice};
+use crate::{BackendError, DeltaSink, HarnessDeps, ModelRequest, Redactor, RunObservers, ToolChoice};
 
 impl HarnessExecutor {
-    pub(super) async fn think(
+    pub(super) async fn call_model(
         &self,
-        think: &Think,
+        model_call: &CallModel,
         cancel: &CancellationToken,
     ) -> Result<Answer, ModelFailure> {
-        let session = think.session;
-        let opening = self.known.opening(self.home(), session).await.map_err(|e| storage(&e))?;
+        let session = model_call.session;
+        let opening = self.known.opening(self.backend(), session).await.map_err(|e| storage(&e))?;
         if let Some(external) = &opening.policy.external {
-            return self.exchange(think, &opening, external, cancel).await;
+            return self.exchange(model_call, &opening, external, cancel).await;
         }
-        let name = if think.model.is_empty() { &opening.policy.model.name } else { &think.model };
+        let name = if model_call.model.is_empty() { &opening.policy.model.name } else { &model_call.model };
         let model = self
             .deps
             .models
@@ -30,29 +30,32 @@ impl HarnessExecutor {
             .map_err(|error| ModelFailure::new(ErrorClass::NotFound, error.to_string()))?;
         let transcript = self
             .known
-            .take_transcript(self.home(), think, opening.policy.model.images)
+            .take_transcript(self.backend(), model_call, opening.policy.model.images)
             .await
             .map_err(|error| storage(&error))?;
-        let asked = think.question.as_ref().map(|question| transcript.asked(question));
+        let asked = model_call.question.as_ref().map(|question| transcript.asked(question));
         let request = ModelRequest {
             session,
-            turn: think.turn,
-            purpose: think.purpose,
-            answers_before: think.answers_before,
-            summaries_before: think.summaries_before,
+            turn: model_call.turn,
+            purpose: model_call.purpose,
+            answers_before: model_call.answers_before,
+            summaries_before: model_call.summaries_before,
             system: &opening.policy.system_prompt,
             tools: &opening.tools,
             messages: asked.as_deref().unwrap_or_else(|| transcript.messages()),
-            output_tokens_max: think.output_tokens_max,
-            effort: think.effort,
-            patience: think.patience,
-            tool_choice: if think.question.is_some() { ToolChoice::None } else { ToolChoice::Auto },
+            output_tokens_max: model_call.output_tokens_max,
+            effort: model_call.effort,
+            patience: model_call.patience,
+            tool_choice: if model_call.question.is_some() { ToolChoice::None } else { ToolChoice::Auto },
         };
         let deltas = ToWatchers { session, deps: &self.deps, observers: &self.observers };
         let answer = AssertUnwindSafe(model.answer(request, &deltas, cancel)).catch_unwind().await;
         self.known.give_back(session, transcript);
         let answer = answer.unwrap_or_else(|_| {
-            Err(ModelFailure::new(ErrorClass::Nonsense, format!("the adapter of model `{name}` panicked")))
+            Err(ModelFailure::new(
+                ErrorClass::MalformedResponse,
+                format!("the adapter of model `{name}` panicked"),
+            ))
         });
         answer.map(|answer| without_keys(answer, &self.deps.redactor))
     }
@@ -88,7 +91,7 @@ fn without_keys(mut answer: Answer, redactor: &Redactor) -> Answer {
     answer
 }
 
-pub(super) fn storage(error: &HomeError) -> ModelFailure {
+pub(super) fn storage(error: &BackendError) -> ModelFailure {
     ModelFailure::new(ErrorClass::Storage, error.to_string())
 }
 

@@ -12,21 +12,21 @@ use super::AgentNumber;
 /// An agent's state with regard to slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Seat {
+pub(super) enum SlotState {
     /// It holds a slot.
     Working,
     /// It holds a slot, and gives it up as soon as it can: it was asked to yield.
-    Leaving,
+    Yielding,
     /// It holds none and needs one. `since` orders the queue by arrival.
     Waiting { since: u64 },
     /// It holds none and needs none.
-    Sleeping,
+    Idle,
 }
 
 /// The precedence of a queued agent, which outranks priority.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Claim {
+pub(super) enum QueuePrecedence {
     #[default]
     None,
     /// Its priority was raised while it was paused.
@@ -42,59 +42,59 @@ pub(super) struct Agent {
     pub(super) priority: Priority,
     /// Orders agents by arrival; the youngest yields first.
     pub(super) came: u64,
-    pub(super) seat: Seat,
+    pub(super) slot_state: SlotState,
     /// It has held a slot.
     pub(super) has_worked: bool,
-    pub(super) claim: Claim,
+    pub(super) claim: QueuePrecedence,
 }
 
 /// An agent without its fields' names: a snapshot may have many.
-type Packed = (Priority, u64, Seat, bool, Claim);
+type Packed = (Priority, u64, SlotState, bool, QueuePrecedence);
 
 impl From<Packed> for Agent {
-    fn from((priority, came, seat, has_worked, claim): Packed) -> Self {
-        Self { priority, came, seat, has_worked, claim }
+    fn from((priority, came, slot_state, has_worked, claim): Packed) -> Self {
+        Self { priority, came, slot_state, has_worked, claim }
     }
 }
 
 impl From<Agent> for Packed {
     fn from(agent: Agent) -> Self {
-        (agent.priority, agent.came, agent.seat, agent.has_worked, agent.claim)
+        (agent.priority, agent.came, agent.slot_state, agent.has_worked, agent.claim)
     }
 }
 
 /// The order of yielding, the lowest first.
 type Youth = (Priority, Reverse<u64>, AgentNumber);
 /// The order of the queue, the lowest first.
-type Rank = (Reverse<Claim>, Reverse<Priority>, u64, AgentNumber);
+type Rank = (Reverse<QueuePrecedence>, Reverse<Priority>, u64, AgentNumber);
 
 /// The agents by number, and the orders that follow from their states. Only the agents are serialized.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(from = "BTreeMap<AgentNumber, Agent>")]
-pub(super) struct Seats {
+pub(super) struct SlotTable {
     agents: BTreeMap<AgentNumber, Agent>,
     working: BTreeSet<Youth>,
     line: BTreeSet<Rank>,
     held: usize,
 }
 
-impl From<BTreeMap<AgentNumber, Agent>> for Seats {
+impl From<BTreeMap<AgentNumber, Agent>> for SlotTable {
     fn from(agents: BTreeMap<AgentNumber, Agent>) -> Self {
-        let mut seats = Self::default();
+        let mut slot_table = Self::default();
         for (number, agent) in agents {
-            seats.put(number, agent);
+            slot_table.put(number, agent);
         }
-        seats
+        slot_table
     }
 }
 
-impl Serialize for Seats {
+impl Serialize for SlotTable {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.agents.serialize(serializer)
     }
 }
 
-impl Seats {
+impl SlotTable {
     pub(super) fn get(&self, number: AgentNumber) -> Option<Agent> {
         self.agents.get(&number).copied()
     }
@@ -115,7 +115,7 @@ impl Seats {
     }
 
     /// The agent that gets the next free slot.
-    pub(super) fn next_in_line(&self) -> Option<(AgentNumber, Agent)> {
+    pub(super) fn next_in_queue(&self) -> Option<(AgentNumber, Agent)> {
         let (.., number) = self.line.first()?;
         Some((*number, self.get(*number)?))
     }
@@ -125,16 +125,16 @@ impl Seats {
         if let Some(before) = self.agents.insert(number, agent) {
             self.forget(number, before);
         }
-        match agent.seat {
-            Seat::Working => {
+        match agent.slot_state {
+            SlotState::Working => {
                 self.working.insert(youth(number, agent));
             }
-            Seat::Waiting { since } => {
+            SlotState::Waiting { since } => {
                 self.line.insert(rank(number, agent, since));
             }
-            Seat::Leaving | Seat::Sleeping => {}
+            SlotState::Yielding | SlotState::Idle => {}
         }
-        self.held += usize::from(agent.seat.holds_slot());
+        self.held += usize::from(agent.slot_state.holds_slot());
     }
 
     /// Removes an agent.
@@ -145,16 +145,16 @@ impl Seats {
     }
 
     fn forget(&mut self, number: AgentNumber, before: Agent) {
-        match before.seat {
-            Seat::Working => {
+        match before.slot_state {
+            SlotState::Working => {
                 self.working.remove(&youth(number, before));
             }
-            Seat::Waiting { since } => {
+            SlotState::Waiting { since } => {
                 self.line.remove(&rank(number, before, since));
             }
-            Seat::Leaving | Seat::Sleeping => {}
+            SlotState::Yielding | SlotState::Idle => {}
         }
-        self.held -= usize::from(before.seat.holds_slot());
+        self.held -= usize::from(before.slot_state.holds_slot());
     }
 }
 
@@ -169,12 +169,12 @@ const fn rank(number: AgentNumber, agent: Agent, since: u64) -> Rank {
 impl Agent {
     /// It must pause for now.
     pub(super) const fn is_paused(self) -> bool {
-        self.has_worked && !matches!(self.seat, Seat::Working)
+        self.has_worked && !matches!(self.slot_state, SlotState::Working)
     }
 }
 
-impl Seat {
+impl SlotState {
     pub(super) const fn holds_slot(self) -> bool {
-        matches!(self, Self::Working | Self::Leaving)
+        matches!(self, Self::Working | Self::Yielding)
     }
 }

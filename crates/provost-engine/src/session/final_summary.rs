@@ -2,8 +2,8 @@
 //! a statement of its progress.
 
 use provost_event::{
-    AsideCall, Block, Dimension, Exhausted, MicroDollars, ModelFailure, Outcome, Purpose, Seq, StopRequested,
-    Usage, WrappedUp,
+    AsideCall, Block, Dimension, Exhausted, FinalSummaryFinished, MicroDollars, ModelFailure, Outcome,
+    Purpose, Seq, StopRequested, Usage,
 };
 
 use super::{Deciding, Phase, SessionState};
@@ -15,8 +15,8 @@ const WRAP_UP_TOKENS_MAX: u32 = 1_024;
 impl Deciding<'_> {
     /// Asks the agent for a final summary before it stops with `outcome`, if that is possible. Returns whether it
     /// is asked.
-    pub(super) fn wrap_up(&mut self, outcome: &Outcome) -> bool {
-        if !self.state.may_wrap_up(outcome) {
+    pub(super) fn ask_final_summary(&mut self, outcome: &Outcome) -> bool {
+        if !self.state.may_ask_final_summary(outcome) {
             return false;
         }
         if let Phase::Waiting(timer) = self.state.phase {
@@ -27,14 +27,14 @@ impl Deciding<'_> {
         }
         if !self.make_room_for_last_words() {
             let problem = Some("the conversation leaves no room for them in the model's window".to_owned());
-            self.commit(WrappedUp { text: String::new(), call: None, problem });
+            self.commit(FinalSummaryFinished { text: String::new(), call: None, problem });
             return false;
         }
-        self.reserve(Purpose::WrapUp);
+        self.reserve(Purpose::FinalSummary);
         true
     }
 
-    pub(super) fn wrapped_up(&mut self, answer: Answer) {
+    pub(super) fn final_summary_finished(&mut self, answer: Answer) {
         let texts = answer.content.iter().filter_map(|block| match block {
             Block::Text(text) => Some(text.trim()),
             _ => None,
@@ -48,52 +48,52 @@ impl Deciding<'_> {
             false => "the model's answer was empty".to_owned(),
         });
         let call = Some(self.state.aside_call(answer.usage, answer.model));
-        self.commit(WrappedUp { text, call, problem });
-        self.rest_as_asked();
+        self.commit(FinalSummaryFinished { text, call, problem });
+        self.finish_as_asked();
     }
 
-    pub(super) fn wrap_up_failed(&mut self, failure: &ModelFailure) {
+    pub(super) fn final_summary_failed(&mut self, failure: &ModelFailure) {
         let problem = format!("{}: {}", failure.class.words(), failure.message);
         let call = Some(self.state.aside_call(failure.usage, String::new()));
-        self.commit(WrappedUp { text: String::new(), call, problem: Some(problem) });
-        self.rest_as_asked();
+        self.commit(FinalSummaryFinished { text: String::new(), call, problem: Some(problem) });
+        self.finish_as_asked();
     }
 
     /// There is no budget for the final summary, or only for one of a shorter conversation.
-    pub(super) fn wrap_up_refused(&mut self, exhausted: Exhausted) {
+    pub(super) fn final_summary_refused(&mut self, exhausted: Exhausted) {
         if self.shorten_for_budget(self.state.affordable(exhausted)) {
-            return self.reserve(Purpose::WrapUp);
+            return self.reserve(Purpose::FinalSummary);
         }
         let problem = Some(exhausted.to_string());
-        self.commit(WrappedUp { text: String::new(), call: None, problem });
+        self.commit(FinalSummaryFinished { text: String::new(), call: None, problem });
         if let Some(Outcome::BudgetExhausted(first)) = self.state.stopping.clone() {
-            return self.rest(Outcome::BudgetExhausted(Exhausted { unsummarized: true, ..first }));
+            return self.finish_segment(Outcome::BudgetExhausted(Exhausted { unsummarized: true, ..first }));
         }
-        self.rest_as_asked();
+        self.finish_as_asked();
     }
 
-    fn rest_as_asked(&mut self) {
+    fn finish_as_asked(&mut self) {
         if let Some(outcome) = self.state.stopping.clone() {
-            self.rest(outcome);
+            self.finish_segment(outcome);
         }
     }
 }
 
 impl SessionState {
     /// Whether the next model call is for the final summary.
-    pub(super) fn wants_last_words(&self) -> bool {
-        self.stopping.as_ref().is_some_and(|outcome| self.may_wrap_up(outcome))
+    pub(super) fn wants_final_summary(&self) -> bool {
+        self.stopping.as_ref().is_some_and(|outcome| self.may_ask_final_summary(outcome))
     }
 
     /// An agent that has just claimed to be done needs no final summary.
-    fn may_wrap_up(&self, outcome: &Outcome) -> bool {
+    fn may_ask_final_summary(&self, outcome: &Outcome) -> bool {
         let is_done = matches!(
             self.phase,
-            Phase::New | Phase::Wishing(_) | Phase::Verifying | Phase::Judging(_) | Phase::JudgeWaits(_)
+            Phase::New | Phase::CheckingStop(_) | Phase::Verifying | Phase::Judging(_) | Phase::JudgeWaits(_)
         );
         matches!(outcome, Outcome::BudgetExhausted(_))
             && !self.is_external()
-            && !self.told.wrapped_up
+            && !self.told.final_summary_finished
             && !is_done
             && self.counters.answers > 0
             && self.running().next().is_none()
@@ -110,7 +110,7 @@ impl SessionState {
             (Dimension::Money, Some(price)) => price.output_tokens_for(MicroDollars(left)),
             (Dimension::Money, None) | (Dimension::Turns | Dimension::WallTime, _) => 0,
         };
-        self.room_for_budget(tokens.saturating_sub(u64::from(self.wrap_up_tokens_max())))
+        self.room_for_budget(tokens.saturating_sub(u64::from(self.final_summary_tokens_max())))
     }
 
     /// A model call whose answer is no part of the conversation.
@@ -120,12 +120,12 @@ impl SessionState {
         AsideCall { call: self.counters.calls, usage, cost, model }
     }
 
-    pub(super) fn wrap_up_tokens_max(&self) -> u32 {
+    pub(super) fn final_summary_tokens_max(&self) -> u32 {
         self.answer_tokens_max().min(WRAP_UP_TOKENS_MAX.saturating_add(self.aside_thinking_tokens()))
     }
 
     /// The question to the agent at a limit.
-    pub(super) fn wrap_up_question(&self) -> String {
+    pub(super) fn final_summary_question(&self) -> String {
         let why = self.stopping.as_ref().map(ToString::to_string).unwrap_or_default();
         format!(
             "You have reached a limit ({why}) and can't go on. Calls that have no result yet are not made. Call no \
@@ -137,7 +137,7 @@ impl SessionState {
     /// The model call in flight, if it is for the final summary.
     pub(super) fn wrapping_up(&self) -> Option<Seq> {
         match self.phase {
-            Phase::Thinking(seq) if self.purpose == Purpose::WrapUp => Some(seq),
+            Phase::Thinking(seq) if self.purpose == Purpose::FinalSummary => Some(seq),
             _ => None,
         }
     }

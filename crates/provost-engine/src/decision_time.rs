@@ -7,14 +7,14 @@ use crate::Effect;
 
 /// The time of a decision.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Moment {
+pub(crate) struct DecisionTime {
     /// The wall-clock time: only shown.
     pub(crate) at: Timestamp,
     /// The time by the clock that can't be set: work, waits and limits are measured with it.
     pub(crate) elapsed: Elapsed,
 }
 
-impl Moment {
+impl DecisionTime {
     /// When `record` was decided.
     pub(crate) const fn of(record: &Record) -> Self {
         Self { at: record.at, elapsed: record.elapsed }
@@ -29,7 +29,7 @@ impl Moment {
     ///
     /// After a time in which no process held the run, only the wall clock shows how much of the wait has passed.
     /// Setting that clock back doesn't lengthen the wait.
-    pub(crate) fn rest_of_wait(self, due: Timestamp, ready: Elapsed) -> Elapsed {
+    pub(crate) fn remaining_wait(self, due: Timestamp, ready: Elapsed) -> Elapsed {
         self.elapsed.plus_ms(due.since_ms(self.at)).min(ready)
     }
 }

@@ -1,8 +1,8 @@
 //! The plain interface of the harness, for programs that embed it: start or open a run, take turns until it is
 //! done.
 
+mod control;
 mod fork;
-mod wishes;
 mod worktrees;
 
 pub use fork::ForkRequest;
@@ -15,22 +15,22 @@ use std::sync::Arc;
 
 use futures::StreamExt as _;
 use futures::stream::{BoxStream, SelectAll};
-use provost_engine::{Actor, AgentStanding, Event, RunEvent, SessionEvent, Standing, check_flow};
+use provost_engine::{Actor, AgentState, Event, RunEvent, SessionEvent, SessionStatus, check_flow};
 use provost_event::{
-    ActorKey, AgentPolicy, Budget, Ended, Entry, Outcome, Pace, Paused, Record, RunId, RunPolicy, Seq,
-    SessionId,
+    ActorKey, AgentPolicy, Budget, Ended, Entry, Outcome, Paused, Record, RunId, RunPolicy, Seq, SessionId,
+    StepMode,
 };
 use tokio_util::sync::CancellationToken;
 
 use crate::executor::HarnessExecutor;
-use crate::known::Known;
 use crate::read_back::{catch_up, read_actor};
-use crate::{Goal, HarnessDeps, HarnessError, HomeError, ObserverReport, RunObservers, Serving};
+use crate::session_cache::SessionCache;
+use crate::{BackendError, Goal, HarnessDeps, HarnessError, ObserverReport, RunLease, RunObservers};
 
 /// Starts and opens runs. Cheap to share; one serves any number of runs at a time.
 pub struct AgentHarness {
     deps: Arc<HarnessDeps>,
-    known: Arc<Known>,
+    known: Arc<SessionCache>,
 }
 
 /// The result of one turn.
@@ -62,8 +62,8 @@ impl AgentHarness {
         Self { deps: Arc::new(deps), known: Arc::default() }
     }
 
-    /// Starts a run named `run` on `goal` and serves it in this process. With [`Pace::Stepped`] it waits for
-    /// [`Harness::run_turn`] before each turn; with [`Pace::Free`] it continues by itself.
+    /// Starts a run named `run` on `goal` and serves it in this process. With [`StepMode::Stepped`] it waits for
+    /// [`Harness::run_turn`] before each turn; with [`StepMode::Free`] it continues by itself.
     ///
     /// The goal's images are stored beside the log, and every request includes them after the goal's text, until a
     /// compaction leaves them out. If the policy's model doesn't accept images ([`ModelPolicy::images`] is false),
@@ -102,15 +102,15 @@ impl AgentHarness {
                 policy.observers.push(name.to_owned());
             }
         }
-        let mut harness = self.claim(run, Seen::from([(run.into(), Seq::START)])).await?;
-        harness.pace = pace_of(&policy);
+        let mut harness = self.claim(run, LogPositions::from([(run.into(), Seq::START)])).await?;
+        harness.step_mode = step_mode_of(&policy);
         let Goal { text, images } = goal.into();
         let mut kept = Vec::with_capacity(images.len());
         for image in &images {
-            kept.push(image.keep(&*self.deps.home).await?);
+            kept.push(image.keep(&*self.deps.backend).await?);
         }
         let start = RunEvent::Start { goal: text, images: kept, policy: Box::new(policy) };
-        self.deps.home.post(run.into(), start.into(), Some("start")).await?;
+        self.deps.backend.post(run.into(), start.into(), Some("start")).await?;
         Ok(harness)
     }
 
@@ -118,20 +118,20 @@ impl AgentHarness {
     /// ended one waits for [`Harness::resume`].
     ///
     /// # Errors
-    /// [`HomeError::Held`] while another process serves it; [`HarnessError::UnknownRun`];
+    /// [`BackendError::Held`] while another process serves it; [`HarnessError::UnknownRun`];
     /// [`HarnessError::WorktreeGone`] if the worktree of an agent that is to continue is gone and can't be created
     /// again.
     pub async fn open(&self, run: RunId) -> Result<Harness, HarnessError> {
-        let (home, root) = (&*self.deps.home, SessionId::root(run));
-        let mut run_actor = read_actor(home, run.into()).await?;
-        let mut root_actor = read_actor(home, root.into()).await?;
+        let (backend, root) = (&*self.deps.backend, SessionId::root(run));
+        let mut run_actor = read_actor(backend, run.into()).await?;
+        let mut root_actor = read_actor(backend, root.into()).await?;
         if run_actor.head() == Seq::START {
             return Err(HarnessError::UnknownRun(run));
         }
-        let mut seen = Seen::from([(run.into(), run_actor.head()), (root.into(), root_actor.head())]);
+        let mut seen = LogPositions::from([(run.into(), run_actor.head()), (root.into(), root_actor.head())]);
         let mut live = Vec::new();
         for session in live_below_root(&run_actor) {
-            let actor = read_actor(home, session.into()).await?;
+            let actor = read_actor(backend, session.into()).await?;
             seen.insert(session.into(), actor.head());
             live.push(actor);
         }
@@ -144,24 +144,24 @@ impl AgentHarness {
         if run_actor.status().is_some_and(|status| status.outcome.is_some()) {
             // Until the lease is acquired, another process may have continued it. An interrupted run is recovered
             // with the lease, and the resulting entries arrive as usual.
-            catch_up(home, run.into(), &mut run_actor).await?;
-            catch_up(home, root.into(), &mut root_actor).await?;
+            catch_up(backend, run.into(), &mut run_actor).await?;
+            catch_up(backend, root.into(), &mut root_actor).await?;
         }
         harness.stands_as(&run_actor, &root_actor);
         Ok(harness)
     }
 
     /// Acquires the lease on `run` for this process, continuing after the `seen` entries of its logs.
-    async fn claim(&self, run: RunId, mut seen: Seen) -> Result<Harness, HarnessError> {
-        let home = &self.deps.home;
+    async fn claim(&self, run: RunId, mut seen: LogPositions) -> Result<Harness, HarnessError> {
+        let backend = &self.deps.backend;
         let observers = Arc::new(self.deps.observers.of_run(run));
         seen.entry(SessionId::root(run).into()).or_insert(Seq::START);
         let mut records = SelectAll::new();
         for (actor, head) in &seen {
-            records.push(until_over(home.subscribe(*actor, *head)));
+            records.push(until_over(backend.subscribe(*actor, *head)));
             // An agent's position is in its first entry, which may have been reported long ago.
             if !head.is_start() && !observers.is_empty() {
-                home.read(*actor, Seq::START, 1).await?.iter().for_each(|first| observers.learn(first));
+                backend.read(*actor, Seq::START, 1).await?.iter().for_each(|first| observers.learn(first));
             }
         }
         let stop = CancellationToken::new();
@@ -170,13 +170,13 @@ impl AgentHarness {
             known: self.known.clone(),
             observers: observers.clone(),
         };
-        let serving = home.serve(run, Arc::new(executor), stop.clone()).await?;
+        let serving = backend.serve(run, Arc::new(executor), stop.clone()).await?;
         Ok(Harness {
             deps: self.deps.clone(),
             sessions: self.known.clone(),
             observers: Watched(observers),
             run,
-            pace: Pace::Free,
+            step_mode: StepMode::Free,
             next_turn: 1,
             outcome: None,
             seen,
@@ -190,10 +190,10 @@ impl AgentHarness {
 }
 
 /// How far each log of a run was reported here; suspensions up to there are over.
-type Seen = HashMap<ActorKey, Seq>;
+type LogPositions = HashMap<ActorKey, Seq>;
 
 /// A subscribed log.
-type Records = BoxStream<'static, Result<Arc<Record>, HomeError>>;
+type Records = BoxStream<'static, Result<Arc<Record>, BackendError>>;
 
 /// Entries read at a time.
 const READ_MAX: usize = 1_000;
@@ -201,19 +201,19 @@ const READ_MAX: usize = 1_000;
 /// A run served by this process. Dropping it releases the run as it is, to be opened again later.
 pub struct Harness {
     deps: Arc<HarnessDeps>,
-    sessions: Arc<Known>,
+    sessions: Arc<SessionCache>,
     observers: Watched,
     run: RunId,
-    pace: Pace,
+    step_mode: StepMode,
     next_turn: u32,
     outcome: Option<Outcome>,
-    seen: Seen,
+    seen: LogPositions,
     /// The agents whose whole logs were reported.
     over: HashSet<SessionId>,
     /// The worktrees that were created again when it was opened.
     remade: Vec<RemadeWorktree>,
     records: SelectAll<Records>,
-    serving: Box<dyn Serving>,
+    serving: Box<dyn RunLease>,
     _stop: tokio_util::sync::DropGuard,
 }
 
@@ -233,10 +233,10 @@ impl Harness {
         }
         if let Actor::Run(state) = run {
             self.outcome = state.outcome().cloned();
-            self.pace = state.policy().map_or(Pace::Free, pace_of);
+            self.step_mode = state.policy().map_or(StepMode::Free, step_mode_of);
         }
         if let Actor::Session(state) = session
-            && let Standing::BetweenTurns { next } = state.standing()
+            && let SessionStatus::BetweenTurns { next } = state.standing()
         {
             self.next_turn = next;
         }
@@ -272,7 +272,7 @@ impl Harness {
         if let Some(outcome) = &self.outcome {
             return Ok(TurnState::Done(outcome.clone()));
         }
-        if self.pace == Pace::Stepped {
+        if self.step_mode == StepMode::Stepped {
             self.to_root(SessionEvent::Proceed { turn: self.next_turn }).await?;
         }
         let mut asked_to_pause = false;
@@ -286,7 +286,7 @@ impl Harness {
                     continue;
                 }
             };
-            let record = record.unwrap_or(Err(HomeError::Closed))?;
+            let record = record.unwrap_or(Err(BackendError::Closed))?;
             if let Some(turn) = self.take_in(&record).await? {
                 return Ok(turn);
             }
@@ -304,7 +304,7 @@ impl Harness {
         self.tell_callback(record);
         self.observers.0.record(record);
         match (record.actor, &record.entry) {
-            (ActorKey::Run(_), Entry::ChildStarted(started)) => {
+            (ActorKey::Run(_), Entry::AgentStarted(started)) => {
                 self.follow(started.child);
                 Ok(None)
             }
@@ -318,7 +318,7 @@ impl Harness {
             }
             (ActorKey::Session(session), Entry::TurnEnded(ended)) if session.agent == 0 => {
                 self.next_turn = ended.turn.saturating_add(1);
-                let next = self.deps.home.read(session.into(), record.seq, 1).await?;
+                let next = self.deps.backend.read(session.into(), record.seq, 1).await?;
                 let is_last = matches!(
                     next.first().map(|record| &record.entry),
                     Some(Entry::Paused(_) | Entry::Ended(_) | Entry::StopRequested(_))
@@ -333,7 +333,7 @@ impl Harness {
     fn follow(&mut self, session: SessionId) {
         if let hash_map::Entry::Vacant(seen) = self.seen.entry(session.into()) {
             seen.insert(Seq::START);
-            self.records.push(until_over(self.deps.home.subscribe(session.into(), Seq::START)));
+            self.records.push(until_over(self.deps.backend.subscribe(session.into(), Seq::START)));
         }
     }
 
@@ -345,7 +345,7 @@ impl Harness {
                     break;
                 }
                 let seen = self.seen.get(&actor).copied().unwrap_or_default();
-                let records = self.deps.home.read(actor, seen, READ_MAX).await?;
+                let records = self.deps.backend.read(actor, seen, READ_MAX).await?;
                 if records.is_empty() {
                     self.forget(session);
                     break;
@@ -422,7 +422,7 @@ impl Harness {
         let root = SessionId::root(self.run);
         if self.over.remove(&root) {
             let seen = self.seen.get(&root.into()).copied().unwrap_or_default();
-            self.records.push(until_over(self.deps.home.subscribe(root.into(), seen)));
+            self.records.push(until_over(self.deps.backend.subscribe(root.into(), seen)));
         }
         self.observers.0.begin();
         let ResumeRequest { by, budget, turns_max, text } = request;
@@ -443,9 +443,9 @@ impl Harness {
         key: ActorKey,
         event: Event,
     ) -> impl Future<Output = Result<(), HarnessError>> + Send + use<> {
-        let home = Arc::clone(&self.deps.home);
+        let backend = Arc::clone(&self.deps.backend);
         async move {
-            home.post(key, event, None).await?;
+            backend.post(key, event, None).await?;
             Ok(())
         }
     }
@@ -468,15 +468,14 @@ fn until_over(records: Records) -> Records {
 /// The unfinished agents with a log, except for the root.
 fn live_below_root(run: &Actor) -> Vec<SessionId> {
     let Actor::Run(state) = run else { return Vec::new() };
-    let has_log =
-        |standing: &AgentStanding| !matches!(standing, AgentStanding::Finished(_) | AgentStanding::InLine);
+    let has_log = |standing: &AgentState| !matches!(standing, AgentState::Finished(_) | AgentState::Queued);
     let live = state.agents().filter(|agent| agent.session.agent != 0 && has_log(&agent.standing));
     live.map(|agent| agent.session).collect()
 }
 
 /// Only a root agent supports waiting turn by turn.
-fn pace_of(policy: &RunPolicy) -> Pace {
-    if policy.flow.is_some() { Pace::Free } else { policy.agent.pace }
+fn step_mode_of(policy: &RunPolicy) -> StepMode {
+    if policy.flow.is_some() { StepMode::Free } else { policy.agent.step_mode }
 }
 
 fn unique_hooks(policy: &AgentPolicy) -> Result<(), HarnessError> {

@@ -4,7 +4,7 @@ use provost_event::{MicroDollars, TerminalAsk, Usage};
 
 /// An event of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Said {
+pub(super) enum StreamItem {
     /// The program's id of its session, to resume it by.
     Session(String),
     /// The session to resume doesn't exist; a new one has begun. The reason.
@@ -66,29 +66,29 @@ pub(super) enum Done {
 
 /// The result of parsing a line.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Heard {
+pub(super) struct ParsedLine {
     /// Its events, in order.
-    pub(super) said: Vec<Said>,
+    pub(super) said: Vec<StreamItem>,
     /// The lines to reply with.
     pub(super) replies: Vec<String>,
     /// The line isn't of this format.
     pub(super) is_nonsense: bool,
 }
 
-impl Heard {
-    pub(super) fn nonsense() -> Self {
+impl ParsedLine {
+    pub(super) fn malformed() -> Self {
         Self { is_nonsense: true, ..Self::default() }
     }
 }
 
-impl FromIterator<Said> for Heard {
-    fn from_iter<I: IntoIterator<Item = Said>>(said: I) -> Self {
+impl FromIterator<StreamItem> for ParsedLine {
+    fn from_iter<I: IntoIterator<Item = StreamItem>>(said: I) -> Self {
         Self { said: said.into_iter().collect(), ..Self::default() }
     }
 }
 
-impl From<Said> for Heard {
-    fn from(said: Said) -> Self {
+impl From<StreamItem> for ParsedLine {
+    fn from(said: StreamItem) -> Self {
         std::iter::once(said).collect()
     }
 }

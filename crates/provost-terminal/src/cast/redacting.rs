@@ -44,7 +44,7 @@ enum Part {
 }
 
 #[derive(Default)]
-pub(super) struct Veil {
+pub(super) struct RedactingBuffer {
     mask: Option<Mask>,
     scanner: Scanner,
     parts: Vec<Part>,
@@ -56,7 +56,7 @@ pub(super) struct Veil {
     released: Vec<Released>,
 }
 
-impl Veil {
+impl RedactingBuffer {
     pub(super) fn new(mask: Option<Mask>) -> Self {
         Self { mask, ..Self::default() }
     }

@@ -21,7 +21,7 @@ pub struct Posted {
 
 /// Why a backend couldn't do its work.
 #[derive(Debug, Clone, thiserror::Error)]
-pub enum HomeError {
+pub enum BackendError {
     /// The store failed; nothing of the attempt is stored.
     #[error("can't {attempt}: {message}{}", hint.map(|h| format!(" ({h})")).unwrap_or_default())]
     Storage {
@@ -82,7 +82,7 @@ pub enum RunStatus {
     /// No process serves it, though it isn't suspended or ended: its process is gone.
     Interrupted,
     /// It is suspended or has ended.
-    Rests(Outcome),
+    Stopped(Outcome),
 }
 
 /// A run in a list.
@@ -118,7 +118,7 @@ pub struct RunSummary {
 
 /// A run served by this process; dropping it releases the run.
 #[async_trait]
-pub trait Serving: Send + Sync {
+pub trait RunLease: Send + Sync {
     /// The run.
     fn run(&self) -> RunId;
 
@@ -127,7 +127,7 @@ pub trait Serving: Send + Sync {
     ///
     /// # Cancellation
     /// Safe.
-    async fn failed(&self) -> HomeError;
+    async fn failed(&self) -> BackendError;
 
     /// Releases the run; when it returns, none of its effects run here any more and another process may acquire
     /// the lease.
@@ -142,28 +142,28 @@ pub trait Serving: Send + Sync {
 /// Posts to one actor are serial. The result of a decision is durable before `post` returns and before any of its
 /// effects is performed; it is stored completely or not at all.
 #[async_trait]
-pub trait Home: Blobs {
+pub trait Backend: Blobs {
     /// Has the actor `key` decide on `event`. A second post with the same `dedup` has no effect.
     ///
     /// # Errors
-    /// [`HomeError::Storage`] when it couldn't be made durable: nothing happened then.
+    /// [`BackendError::Storage`] when it couldn't be made durable: nothing happened then.
     ///
     /// # Cancellation
     /// Dropping the future doesn't revoke the post.
-    async fn post(&self, key: ActorKey, event: Event, dedup: Option<&str>) -> Result<Posted, HomeError>;
+    async fn post(&self, key: ActorKey, event: Event, dedup: Option<&str>) -> Result<Posted, BackendError>;
 
     /// Entries of `key` after `after`, at most `max` of them, in order. Empty when there are none (yet).
     ///
     /// # Errors
     /// When they can't be read.
-    async fn read(&self, key: ActorKey, after: Seq, max: usize) -> Result<Vec<Arc<Record>>, HomeError>;
+    async fn read(&self, key: ActorKey, after: Seq, max: usize) -> Result<Vec<Arc<Record>>, BackendError>;
 
     /// The newest snapshot entry of `key`; `None` if there is none, or if this backend can't find it without
     /// reading the log, as by default: the caller then reads the whole log.
     ///
     /// # Errors
     /// When it can't be read.
-    async fn newest_snapshot(&self, key: ActorKey) -> Result<Option<Arc<Record>>, HomeError> {
+    async fn newest_snapshot(&self, key: ActorKey) -> Result<Option<Arc<Record>>, BackendError> {
         let _ = key;
         Ok(None)
     }
@@ -172,16 +172,16 @@ pub trait Home: Blobs {
     ///
     /// # Errors
     /// When they can't be read.
-    async fn list(&self, query: RunQuery) -> Result<Vec<RunSummary>, HomeError>;
+    async fn list(&self, query: RunQuery) -> Result<Vec<RunSummary>, BackendError>;
 
     /// The actors of `run` that have a log: the run's own, then its sessions' by number.
     ///
     /// # Errors
     /// When they can't be read.
-    async fn actors(&self, run: RunId) -> Result<Vec<ActorKey>, HomeError>;
+    async fn actors(&self, run: RunId) -> Result<Vec<ActorKey>, BackendError>;
 
     /// Entries of `key` after `after` as they are written by any process, without a gap or a repeat, without end.
-    fn subscribe(&self, key: ActorKey, after: Seq) -> BoxStream<'static, Result<Arc<Record>, HomeError>>;
+    fn subscribe(&self, key: ActorKey, after: Seq) -> BoxStream<'static, Result<Arc<Record>, BackendError>>;
 
     /// Acquires the lease on `run` for this process: until the returned guard is dropped, its effects are
     /// performed by `executor` here and nowhere else. Effects left open by a process that is gone are recovered
@@ -190,11 +190,11 @@ pub trait Home: Blobs {
     /// When `stop` fires, nothing more is started, and what is in flight is dropped.
     ///
     /// # Errors
-    /// [`HomeError::Held`] while another process holds it.
+    /// [`BackendError::Held`] while another process holds it.
     async fn serve(
         &self,
         run: RunId,
         executor: Arc<dyn Executor>,
         stop: CancellationToken,
-    ) -> Result<Box<dyn Serving>, HomeError>;
+    ) -> Result<Box<dyn RunLease>, BackendError>;
 }

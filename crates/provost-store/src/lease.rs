@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use provost_event::RunId;
-use provost_harness::HomeError;
+use provost_harness::BackendError;
 
 use crate::folder;
 
@@ -17,11 +17,11 @@ const LOOKED_AT_TRIES: u32 = 5;
 const LOOKED_AT_WAIT: Duration = Duration::from_millis(10);
 
 /// A lease on a run; dropping it releases the run.
-pub struct Claim {
+pub struct HeldLease {
     _held: Box<dyn Send + Sync>,
 }
 
-impl Claim {
+impl HeldLease {
     /// A lease that lasts until `held` is dropped.
     pub fn new(held: impl Send + Sync + 'static) -> Self {
         Self { _held: Box::new(held) }
@@ -32,27 +32,27 @@ impl Claim {
 ///
 /// A lease keeps two processes from serving one run; the log itself is protected by the fence of
 /// [`append`](crate::SessionStore::append) and the owner's epoch.
-pub trait Claims: Send + Sync {
+pub trait RunLeases: Send + Sync {
     /// Acquires the lease on `run`. May block for some tens of milliseconds.
     ///
     /// # Errors
-    /// [`HomeError::Held`] while another lease is held.
-    fn claim(&self, run: RunId) -> Result<Claim, HomeError>;
+    /// [`BackendError::Held`] while another lease is held.
+    fn claim(&self, run: RunId) -> Result<HeldLease, BackendError>;
 
     /// Whether a process holds the lease on `run`.
     ///
     /// # Errors
     /// When that can't be determined.
-    fn is_claimed(&self, run: RunId) -> Result<bool, HomeError>;
+    fn is_claimed(&self, run: RunId) -> Result<bool, BackendError>;
 }
 
 /// Leases within one process.
 #[derive(Debug, Clone, Default)]
-pub struct LocalClaims {
+pub struct LocalLeases {
     held: Arc<Mutex<HashMap<RunId, String>>>,
 }
 
-impl LocalClaims {
+impl LocalLeases {
     /// Leases shared only with clones of this value.
     #[must_use]
     pub fn new() -> Self {
@@ -60,39 +60,39 @@ impl LocalClaims {
     }
 }
 
-struct LocalClaim {
-    claims: LocalClaims,
+struct LocalLease {
+    leases: LocalLeases,
     run: RunId,
 }
 
-impl Drop for LocalClaim {
+impl Drop for LocalLease {
     fn drop(&mut self) {
-        self.claims.held.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.run);
+        self.leases.held.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.run);
     }
 }
 
-impl Claims for LocalClaims {
-    fn claim(&self, run: RunId) -> Result<Claim, HomeError> {
+impl RunLeases for LocalLeases {
+    fn claim(&self, run: RunId) -> Result<HeldLease, BackendError> {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(by) = held.get(&run) {
-            return Err(HomeError::Held { run, by: by.clone() });
+            return Err(BackendError::Held { run, by: by.clone() });
         }
         held.insert(run, me());
-        Ok(Claim::new(LocalClaim { claims: self.clone(), run }))
+        Ok(HeldLease::new(LocalLease { leases: self.clone(), run }))
     }
 
-    fn is_claimed(&self, run: RunId) -> Result<bool, HomeError> {
+    fn is_claimed(&self, run: RunId) -> Result<bool, BackendError> {
         Ok(self.held.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&run))
     }
 }
 
 /// Leases as file locks, one per run; the system releases them when their process is gone, for whatever cause.
 #[derive(Debug, Clone)]
-pub struct FileClaims {
+pub struct FileLeases {
     folder: PathBuf,
 }
 
-impl FileClaims {
+impl FileLeases {
     /// Leases in `folder`, which is created on first use.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into() }
@@ -103,7 +103,7 @@ impl FileClaims {
     }
 
     /// Tries once. `Ok(None)` if the last owner removed the file in between.
-    fn try_claim(&self, run: RunId) -> Result<Option<FileClaim>, Denied> {
+    fn try_claim(&self, run: RunId) -> Result<Option<FileLease>, Denied> {
         let path = self.path(run);
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
@@ -113,7 +113,7 @@ impl FileClaims {
     }
 }
 
-fn lock(mut file: File, path: PathBuf) -> Result<Option<FileClaim>, Denied> {
+fn lock(mut file: File, path: PathBuf) -> Result<Option<FileLease>, Denied> {
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => return Err(Denied::Locked(file)),
@@ -124,7 +124,7 @@ fn lock(mut file: File, path: PathBuf) -> Result<Option<FileClaim>, Denied> {
     }
     // The file's text is for people; the lock is the lease.
     let _ = file.set_len(0).and_then(|()| file.write_all(me().as_bytes()));
-    Ok(Some(FileClaim { path, _file: file }))
+    Ok(Some(FileLease { path, _file: file }))
 }
 
 enum Denied {
@@ -132,12 +132,12 @@ enum Denied {
     Failed(std::io::Error),
 }
 
-struct FileClaim {
+struct FileLease {
     path: PathBuf,
     _file: File,
 }
 
-impl Drop for FileClaim {
+impl Drop for FileLease {
     fn drop(&mut self) {
         // Before the lock is released: a process that opened the file by then sees that it is no longer at its
         // path.
@@ -147,8 +147,8 @@ impl Drop for FileClaim {
     }
 }
 
-impl Claims for FileClaims {
-    fn claim(&self, run: RunId) -> Result<Claim, HomeError> {
+impl RunLeases for FileLeases {
+    fn claim(&self, run: RunId) -> Result<HeldLease, BackendError> {
         folder::create(&self.folder).map_err(|error| failed(&error))?;
         let mut by = String::new();
         for attempt in 0..LOOKED_AT_TRIES {
@@ -156,16 +156,16 @@ impl Claims for FileClaims {
                 std::thread::sleep(LOOKED_AT_WAIT);
             }
             match self.try_claim(run) {
-                Ok(Some(claim)) => return Ok(Claim::new(claim)),
+                Ok(Some(lease)) => return Ok(HeldLease::new(lease)),
                 Ok(None) => {}
                 Err(Denied::Locked(file)) => by = holder(file),
                 Err(Denied::Failed(error)) => return Err(failed(&error)),
             }
         }
-        Err(HomeError::Held { run, by })
+        Err(BackendError::Held { run, by })
     }
 
-    fn is_claimed(&self, run: RunId) -> Result<bool, HomeError> {
+    fn is_claimed(&self, run: RunId) -> Result<bool, BackendError> {
         let file = match File::open(self.path(run)) {
             Ok(file) => file,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
@@ -180,8 +180,8 @@ impl Claims for FileClaims {
     }
 }
 
-fn failed(error: &std::io::Error) -> HomeError {
-    HomeError::Storage {
+fn failed(error: &std::io::Error) -> BackendError {
+    BackendError::Storage {
         attempt: "claim the run",
         message: error.to_string(),
         hint: Some("check that the state folder is yours and can be written"),
@@ -222,12 +222,12 @@ mod tests {
     #[test]
     fn a_lock_on_a_file_that_is_no_longer_there_is_no_claim() {
         let folder = tempfile::tempdir().unwrap();
-        let claims = FileClaims::new(folder.path());
+        let leases = FileLeases::new(folder.path());
         let run = RunId::from_entropy(1);
-        let first = claims.claim(run).unwrap();
-        let opened_by_another = File::open(claims.path(run)).unwrap();
+        let first = leases.claim(run).unwrap();
+        let opened_by_another = File::open(leases.path(run)).unwrap();
         drop(first);
-        let _third = claims.claim(run).unwrap();
-        assert!(matches!(lock(opened_by_another, claims.path(run)), Ok(None)));
+        let _third = leases.claim(run).unwrap();
+        assert!(matches!(lock(opened_by_another, leases.path(run)), Ok(None)));
     }
 }

@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
-use provost_engine::{Event, Think, View};
+use provost_engine::{CallModel, Event, View};
 use provost_event::{
     ActorKey, AgentPolicy, BlobId, Block, Elapsed, Entry, ModelCalled, ModelPolicy, Purpose, Record, RunId,
     Seq, SessionId, SessionStarted, Timestamp, UserMessage,
 };
 use tokio_util::sync::CancellationToken;
 
-use super::Known;
-use crate::{Blobs, Executor, Home, HomeError, Posted, RunQuery, RunSummary, Serving};
+use super::SessionCache;
+use crate::{Backend, BackendError, Blobs, Executor, Posted, RunLease, RunQuery, RunSummary};
 
 /// Number of tried orders.
 const ORDERS: usize = 150;
@@ -24,9 +24,9 @@ const AGENTS: u32 = 3;
 const ENTRIES: u64 = 8;
 
 /// Existing logs; each read lets other threads run.
-struct Shelf(HashMap<ActorKey, Vec<Arc<Record>>>);
+struct LogFixture(HashMap<ActorKey, Vec<Arc<Record>>>);
 
-impl Shelf {
+impl LogFixture {
     fn full() -> Self {
         let log = |agent| (session(agent).into(), (1..=ENTRIES).map(|seq| record(agent, Seq(seq))).collect());
         Self((0..AGENTS).map(log).collect())
@@ -87,33 +87,33 @@ fn policy(agent: u32) -> AgentPolicy {
 }
 
 #[async_trait]
-impl Blobs for Shelf {
-    async fn put_blob(&self, _: Vec<u8>) -> Result<BlobId, HomeError> {
-        Err(HomeError::Closed)
+impl Blobs for LogFixture {
+    async fn put_blob(&self, _: Vec<u8>) -> Result<BlobId, BackendError> {
+        Err(BackendError::Closed)
     }
-    async fn get_blob(&self, _: &BlobId) -> Result<Option<Vec<u8>>, HomeError> {
-        Err(HomeError::Closed)
+    async fn get_blob(&self, _: &BlobId) -> Result<Option<Vec<u8>>, BackendError> {
+        Err(BackendError::Closed)
     }
 }
 
 #[async_trait]
-impl Home for Shelf {
-    async fn post(&self, _: ActorKey, _: Event, _: Option<&str>) -> Result<Posted, HomeError> {
-        Err(HomeError::Closed)
+impl Backend for LogFixture {
+    async fn post(&self, _: ActorKey, _: Event, _: Option<&str>) -> Result<Posted, BackendError> {
+        Err(BackendError::Closed)
     }
-    async fn read(&self, key: ActorKey, after: Seq, max: usize) -> Result<Vec<Arc<Record>>, HomeError> {
+    async fn read(&self, key: ActorKey, after: Seq, max: usize) -> Result<Vec<Arc<Record>>, BackendError> {
         shuttle::future::yield_now().await;
         let log = self.0.get(&key).into_iter().flatten();
         // Never more than two at once, so that one conversation takes several reads.
         Ok(log.filter(|record| record.seq > after).take(max.min(2)).cloned().collect())
     }
-    async fn list(&self, _: RunQuery) -> Result<Vec<RunSummary>, HomeError> {
-        Err(HomeError::Closed)
+    async fn list(&self, _: RunQuery) -> Result<Vec<RunSummary>, BackendError> {
+        Err(BackendError::Closed)
     }
-    async fn actors(&self, _: RunId) -> Result<Vec<ActorKey>, HomeError> {
-        Err(HomeError::Closed)
+    async fn actors(&self, _: RunId) -> Result<Vec<ActorKey>, BackendError> {
+        Err(BackendError::Closed)
     }
-    fn subscribe(&self, _: ActorKey, _: Seq) -> BoxStream<'static, Result<Arc<Record>, HomeError>> {
+    fn subscribe(&self, _: ActorKey, _: Seq) -> BoxStream<'static, Result<Arc<Record>, BackendError>> {
         Box::pin(futures::stream::empty())
     }
     async fn serve(
@@ -121,13 +121,13 @@ impl Home for Shelf {
         _: RunId,
         _: Arc<dyn Executor>,
         _: CancellationToken,
-    ) -> Result<Box<dyn Serving>, HomeError> {
-        Err(HomeError::Closed)
+    ) -> Result<Box<dyn RunLease>, BackendError> {
+        Err(BackendError::Closed)
     }
 }
 
-fn think(agent: u32, through: Seq) -> Think {
-    Think {
+fn model_call(agent: u32, through: Seq) -> CallModel {
+    CallModel {
         session: session(agent),
         turn: 1,
         through,
@@ -144,11 +144,11 @@ fn think(agent: u32, through: Seq) -> Think {
 }
 
 /// An agent's model calls in sequence: each sees its own log up to the call, completely.
-async fn thinks(known: Arc<Known>, home: Arc<Shelf>, agent: u32) {
+async fn takes_transcript(known: Arc<SessionCache>, backend: Arc<LogFixture>, agent: u32) {
     for through in [2, 6, ENTRIES].map(Seq) {
-        let opening = known.opening(&*home, session(agent)).await.unwrap();
+        let opening = known.opening(&*backend, session(agent)).await.unwrap();
         assert_eq!(*opening.policy, policy(agent));
-        let transcript = known.take_transcript(&*home, &think(agent, through), false).await.unwrap();
+        let transcript = known.take_transcript(&*backend, &model_call(agent, through), false).await.unwrap();
         assert_eq!(transcript.head(), through);
         let shown = format!("{:?}", transcript.messages());
         let mut expected = (1..through.0).step_by(2).map(|seq| words(agent, Seq(seq)));
@@ -164,8 +164,8 @@ async fn thinks(known: Arc<Known>, home: Arc<Shelf>, agent: u32) {
 }
 
 /// Its hooks and tools, which use the cache concurrently.
-async fn acts(known: Arc<Known>, home: Arc<Shelf>, agent: u32) {
-    let opening = known.opening(&*home, session(agent)).await.unwrap();
+async fn acts(known: Arc<SessionCache>, backend: Arc<LogFixture>, agent: u32) {
+    let opening = known.opening(&*backend, session(agent)).await.unwrap();
     assert_eq!((opening.agent.depth, &*opening.policy), (agent, &policy(agent)));
     let file = known.log_file(session(agent));
     shuttle::future::yield_now().await;
@@ -173,7 +173,7 @@ async fn acts(known: Arc<Known>, home: Arc<Shelf>, agent: u32) {
 }
 
 /// Each cached session has exactly one position in the order, and vice versa.
-fn is_whole(known: &Known) {
+fn is_whole(known: &SessionCache) {
     let sessions = known.sessions();
     assert_eq!(sessions.known.len(), sessions.order.len());
     for (number, session) in &sessions.order {
@@ -183,11 +183,11 @@ fn is_whole(known: &Known) {
 
 fn agents_side_by_side() {
     shuttle::future::block_on(async {
-        let (known, home) = (Arc::new(Known::default()), Arc::new(Shelf::full()));
+        let (known, backend) = (Arc::new(SessionCache::default()), Arc::new(LogFixture::full()));
         let mut tasks = Vec::new();
         for agent in 0..AGENTS {
-            tasks.push(shuttle::future::spawn(thinks(known.clone(), home.clone(), agent)));
-            tasks.push(shuttle::future::spawn(acts(known.clone(), home.clone(), agent)));
+            tasks.push(shuttle::future::spawn(takes_transcript(known.clone(), backend.clone(), agent)));
+            tasks.push(shuttle::future::spawn(acts(known.clone(), backend.clone(), agent)));
         }
         // One of them is dropped concurrently, as happens when there are too many.
         let others = known.clone();

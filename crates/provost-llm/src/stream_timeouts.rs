@@ -6,7 +6,7 @@ use crate::ModelLimits;
 
 /// When a call counts as stalled, given what has arrived so far.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Patience {
+pub(crate) struct StreamTimeouts {
     limits: ModelLimits,
     /// The factor on the usual time without events.
     times: u32,
@@ -17,7 +17,7 @@ pub(crate) struct Patience {
     said_at: Option<Elapsed>,
 }
 
-impl Patience {
+impl StreamTimeouts {
     pub(crate) const fn since(asked_at: Elapsed, limits: ModelLimits, times: u32) -> Self {
         Self { limits, times, asked_at, first_at: None, bytes_at: None, token_at: None, said_at: None }
     }
@@ -68,12 +68,12 @@ pub(crate) type Stall = (ErrorClass, &'static str, u64);
 mod tests {
     use provost_event::{Elapsed, ErrorClass};
 
-    use super::Patience;
+    use super::StreamTimeouts;
     use crate::ModelLimits;
 
-    fn patience(times: u32) -> Patience {
+    fn patience(times: u32) -> StreamTimeouts {
         let limits = ModelLimits { first_event_ms: 60, gap_ms: 50, quiet_ms: 600, ..ModelLimits::default() };
-        Patience::since(Elapsed(1000), limits, times)
+        StreamTimeouts::since(Elapsed(1000), limits, times)
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! Starting a run with another agent's conversation.
 
-use provost_engine::{ForkWish, RunEvent};
+use provost_engine::{RunEvent, RunForkRequest};
 use provost_event::{RunId, RunPolicy, Seq, Worktree};
 
-use super::{AgentHarness, Harness, Seen, pace_of};
+use super::{AgentHarness, Harness, LogPositions, step_mode_of};
 use crate::lineage::ForkPoint;
-use crate::{HarnessError, HomeError};
+use crate::{BackendError, HarnessError};
 
 /// A run that continues another agent's conversation.
 #[derive(Debug, Clone)]
@@ -44,13 +44,13 @@ impl AgentHarness {
                 policy.observers.push(name.to_owned());
             }
         }
-        let mut harness = self.claim(run, Seen::from([(run.into(), Seq::START)])).await?;
-        harness.pace = pace_of(&policy);
+        let mut harness = self.claim(run, LogPositions::from([(run.into(), Seq::START)])).await?;
+        harness.step_mode = step_mode_of(&policy);
         let agent_goal = point.goal.clone();
         let fork = Box::new(point.into_fork());
-        let wish = ForkWish { goal, agent_goal, policy, fork, worktree, text, by };
+        let wish = RunForkRequest { goal, agent_goal, policy, fork, worktree, text, by };
         let posted =
-            self.deps.home.post(run.into(), RunEvent::Fork(Box::new(wish)).into(), Some("start")).await?;
-        if posted.changed { Ok(harness) } else { Err(HomeError::Conflict { actor: run.into() }.into()) }
+            self.deps.backend.post(run.into(), RunEvent::Fork(Box::new(wish)).into(), Some("start")).await?;
+        if posted.changed { Ok(harness) } else { Err(BackendError::Conflict { actor: run.into() }.into()) }
     }
 }
