@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{ActorKey, Elapsed, Entry, Seq, SessionId, Timestamp};
 
-/// The version of the serialized form. It is raised when a kind of entry is added or changes its meaning; every
-/// older version stays readable.
-pub const FORMAT_VERSION: u32 = 3;
+/// The version of the serialized form. From the first release on it is raised when a kind of entry is added or changes
+/// its meaning, and every older version stays readable; until then it changes in place.
+pub const FORMAT_VERSION: u32 = 1;
 
 /// One committed entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +36,12 @@ pub enum FormatError {
     Newer {
         /// The version that can read it.
         needs: u32,
+    },
+    /// There is no such version.
+    #[error("format {found} doesn't exist: the first is 1")]
+    NoSuchVersion {
+        /// The version that the line names.
+        found: u32,
     },
     /// The line's version has no such kind.
     #[error("there is no entry of type `{kind}`")]
@@ -93,7 +99,7 @@ impl Record {
     /// [`FormatError::Newer`] for a line of a later version, whatever else it contains; otherwise what is invalid.
     pub fn from_line(line: &str) -> Result<Self, FormatError> {
         let head: Head = serde_json::from_str(line).map_err(FormatError::Malformed)?;
-        refuse_newer(head.v)?;
+        FormatError::check_version(head.v)?;
         let missing = |name: &'static str| {
             FormatError::Malformed(<serde_json::Error as serde::de::Error>::missing_field(name))
         };
@@ -112,7 +118,7 @@ impl Record {
     /// # Errors
     /// As [`Record::from_line`].
     pub fn from_parts(head: RecordHead, kind: &str, body: &str) -> Result<Self, FormatError> {
-        refuse_newer(head.v)?;
+        FormatError::check_version(head.v)?;
         let RecordHead { actor, seq, at, elapsed, .. } = head;
         Ok(Self { actor, seq, at, elapsed, entry: read_body(kind, body)? })
     }
@@ -133,8 +139,18 @@ pub struct RecordHead {
     pub elapsed: Elapsed,
 }
 
-const fn refuse_newer(v: u32) -> Result<(), FormatError> {
-    if v > FORMAT_VERSION { Err(FormatError::Newer { needs: v }) } else { Ok(()) }
+impl FormatError {
+    /// Checks the version that a line names.
+    ///
+    /// # Errors
+    /// When this Provost can't read it.
+    pub const fn check_version(found: u32) -> Result<(), Self> {
+        match found {
+            0 => Err(Self::NoSuchVersion { found }),
+            needs if needs > FORMAT_VERSION => Err(Self::Newer { needs }),
+            _ => Ok(()),
+        }
+    }
 }
 
 fn read_body(kind: &str, body: &str) -> Result<Entry, FormatError> {

@@ -5,8 +5,8 @@ use std::io::BufRead;
 
 use provost_engine::Actor;
 use provost_event::{
-    ActorKey, BlobId, Entry, FORMAT_VERSION, ForkBase, FormatError, Json, Outcome, Record, RunId, Seq,
-    SessionId, SessionStarted, Snapshot,
+    ActorKey, BlobId, Entry, ForkBase, FormatError, Json, Outcome, Record, RunId, Seq, SessionId,
+    SessionStarted, Snapshot,
 };
 use provost_harness::EntryChain;
 use serde::Deserialize;
@@ -198,9 +198,7 @@ impl ImportReader {
     fn line(&mut self, bytes: &[u8]) -> Result<Option<EndLine>, LineProblem> {
         let text = std::str::from_utf8(bytes).map_err(LineProblem::Text)?;
         let head = serde_json::from_str::<Head>(text).map_err(FormatError::Malformed)?;
-        if head.v > FORMAT_VERSION {
-            return Err(FormatError::Newer { needs: head.v }.into());
-        }
+        FormatError::check_version(head.v)?;
         match head.r#type.as_deref() {
             Some(END) => Ok(Some(serde_json::from_str(text).map_err(FormatError::Malformed)?)),
             Some(BLOB) => {

@@ -14,7 +14,7 @@ use provost_event::{ApprovalAnswer, ApprovalScope, EffectId};
 use provost_store::EmbeddedBackend;
 
 use crate::answering::{Given, give};
-use crate::questions::{Question, somebody};
+use crate::questions::{Question, user_name};
 use crate::render::{Extent, Progress};
 use crate::watcher::{Asks, Watcher};
 
@@ -154,7 +154,7 @@ impl Asking {
 
     /// Records the answer; false if it couldn't be kept in the settings, and the question stays open.
     async fn give(&self, question: &Question, answer: ApprovalAnswer) -> anyhow::Result<bool> {
-        let by = somebody("a person at the terminal");
+        let by = user_name("a person at the terminal");
         match give(&self.backend, question, (answer, by), &self.user_file).await {
             // The records that follow show the result, also where another answer was first.
             Ok(Given::Counts(_) | Given::Late(..) | Given::Moot) => Ok(true),

@@ -26,7 +26,7 @@ use self::raw_elsewhere::{Keyboard, RawTerminal, Resizes, is_there};
 pub(crate) use self::raw_elsewhere::{reset, size};
 pub(crate) use self::report::Asides;
 use crate::exit::Refusal;
-use crate::questions::somebody;
+use crate::questions::user_name;
 use crate::settings::DetachKey;
 
 /// Refuses unless standard input and output are a terminal.
@@ -75,7 +75,7 @@ impl Attaching<'_> {
     /// # Cancellation
     /// The terminal is restored.
     pub(crate) async fn converse(&self) -> anyhow::Result<Left> {
-        let name = somebody("somebody");
+        let name = user_name("a person");
         let hello = Hello::new(self.role, self.window(), name);
         let (_, shown, input) = attach(self.folder, self.session, hello).await?;
         let _held = self.asides.hold();

@@ -271,8 +271,8 @@ pub(crate) async fn answer_to(
     }
 }
 
-/// The user at this terminal, by the name for the log; `otherwise` where the system doesn't know it.
-pub(crate) fn somebody(otherwise: &str) -> String {
+/// The user at this terminal, by the name for the log; `default` where the system doesn't know it.
+pub(crate) fn user_name(default: &str) -> String {
     let name = ["USER", "LOGNAME", "USERNAME"].into_iter().find_map(|name| std::env::var(name).ok());
-    name.filter(|name| !name.trim().is_empty()).unwrap_or_else(|| otherwise.to_owned())
+    name.filter(|name| !name.trim().is_empty()).unwrap_or_else(|| default.to_owned())
 }

@@ -312,23 +312,23 @@ fn formats() -> PathBuf {
 /// instead.
 #[test]
 fn today_s_format_is_the_stored_one() {
-    expect_file!["../../../provost-event/formats/v3/eventful-run.jsonl"]
+    expect_file!["../../../provost-event/formats/v1/eventful-run.jsonl"]
         .assert_eq(&lines_of(&eventful_run()));
-    expect_file!["../../../provost-event/formats/v3/pictured-run.jsonl"]
+    expect_file!["../../../provost-event/formats/v1/pictured-run.jsonl"]
         .assert_eq(&lines_of(&pictured_run()));
-    expect_file!["../../../provost-event/formats/v3/gated-run.jsonl"].assert_eq(&lines_of(&gated_run()));
-    expect_file!["../../../provost-event/formats/v3/long-run.jsonl"].assert_eq(&lines_of(&long_run()));
+    expect_file!["../../../provost-event/formats/v1/gated-run.jsonl"].assert_eq(&lines_of(&gated_run()));
+    expect_file!["../../../provost-event/formats/v1/long-run.jsonl"].assert_eq(&lines_of(&long_run()));
     let tree = lines(tree_run().logs.values().flatten());
-    expect_file!["../../../provost-event/formats/v3/tree-run.jsonl"].assert_eq(&tree);
+    expect_file!["../../../provost-event/formats/v1/tree-run.jsonl"].assert_eq(&tree);
     let goal = lines(goal_run().logs.values().flatten());
-    expect_file!["../../../provost-event/formats/v3/goal-run.jsonl"].assert_eq(&goal);
-    expect_file!["../../../provost-event/formats/v3/external-run.jsonl"]
+    expect_file!["../../../provost-event/formats/v1/goal-run.jsonl"].assert_eq(&goal);
+    expect_file!["../../../provost-event/formats/v1/external-run.jsonl"]
         .assert_eq(&lines_of(&external::eventful()));
-    expect_file!["../../../provost-event/formats/v3/outage-run.jsonl"].assert_eq(&lines_of(&outage_run()));
+    expect_file!["../../../provost-event/formats/v1/outage-run.jsonl"].assert_eq(&lines_of(&outage_run()));
     let flow = lines(&flow::eventful());
-    expect_file!["../../../provost-event/formats/v3/flow-run.jsonl"].assert_eq(&flow);
+    expect_file!["../../../provost-event/formats/v1/flow-run.jsonl"].assert_eq(&flow);
     let forked = lines(&forks::eventful());
-    expect_file!["../../../provost-event/formats/v3/fork-run.jsonl"].assert_eq(&forked);
+    expect_file!["../../../provost-event/formats/v1/fork-run.jsonl"].assert_eq(&forked);
 }
 
 #[test]

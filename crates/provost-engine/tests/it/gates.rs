@@ -534,7 +534,7 @@ fn whoever_was_asked_before_a_crash_has_the_whole_time_again() {
     assert!(world.approvals()[0].due > first);
     assert_eq!(world.timers().len(), 1);
     world.tick();
-    assert!(world.news().contains("by nobody"));
+    assert!(world.news().contains("by timeout"));
 }
 
 #[test]

@@ -3,10 +3,10 @@
 use provost_event::{Entry, FormatError, Record};
 
 const V3: [&str; 4] = [
-    include_str!("../../formats/v3/eventful-run.jsonl"),
-    include_str!("../../formats/v3/gated-run.jsonl"),
-    include_str!("../../formats/v3/long-run.jsonl"),
-    include_str!("../../formats/v3/pictured-run.jsonl"),
+    include_str!("../../formats/v1/eventful-run.jsonl"),
+    include_str!("../../formats/v1/gated-run.jsonl"),
+    include_str!("../../formats/v1/long-run.jsonl"),
+    include_str!("../../formats/v1/pictured-run.jsonl"),
 ];
 
 #[test]
@@ -22,7 +22,9 @@ fn a_line_of_a_newer_version_is_refused_with_the_version_it_needs() {
     let line = r#"{"v":7,"actor":"000000000001","seq":1,"at_ms":1,"type":"something_new","x":1}"#;
     let error = Record::from_line(line).expect_err("newer");
     assert!(matches!(error, FormatError::Newer { needs: 7 }));
-    assert_eq!(error.to_string(), "written in format 7; this Provost reads up to 3: use a newer one");
+    assert_eq!(error.to_string(), "written in format 7; this Provost reads up to 1: use a newer one");
+    let error = Record::from_line(&line.replace("\"v\":7", "\"v\":0")).expect_err("there is none");
+    assert_eq!(error.to_string(), "format 0 doesn't exist: the first is 1");
 }
 
 #[test]

@@ -168,13 +168,13 @@ async fn a_run_with_two_judges_is_replayed_word_for_word() {
     assert_eq!(run(tapes.replay()).await, live);
     expect![[r#"
         [{"text":"I am done."}]
-        [{"verdict":{"achieved":true,"reasoning":"It looks so.","confidence":0.8}},{"input_tokens":819,"output_tokens":20,"cache_read_tokens":0,"cache_write_tokens":0}]
-        [{"verdict":{"achieved":false,"reasoning":"Nothing was done.","confidence":0.9,"suggestions":["Begin."]}},{"input_tokens":819,"output_tokens":23,"cache_read_tokens":0,"cache_write_tokens":0}]
+        [{"verdict":{"achieved":true,"reasoning":"It looks so.","confidence":0.8}},{"input_tokens":818,"output_tokens":20,"cache_read_tokens":0,"cache_write_tokens":0}]
+        [{"verdict":{"achieved":false,"reasoning":"Nothing was done.","confidence":0.9,"suggestions":["Begin."]}},{"input_tokens":818,"output_tokens":23,"cache_read_tokens":0,"cache_write_tokens":0}]
         {"not_achieved":{"reasoning":"demo: Nothing was done.","suggestions":["Begin."],"confidence":0.9}}
         [{"text":"Now I am done."}]
-        [{"failed":{"parse":"I can't say."}},{"input_tokens":820,"output_tokens":3,"cache_read_tokens":0,"cache_write_tokens":0}]
-        [{"verdict":{"achieved":true,"reasoning":"The first agrees.","confidence":0.9}},{"input_tokens":839,"output_tokens":21,"cache_read_tokens":0,"cache_write_tokens":0}]
-        [{"verdict":{"achieved":true,"reasoning":"The second agrees.","confidence":0.75}},{"input_tokens":820,"output_tokens":22,"cache_read_tokens":0,"cache_write_tokens":0}]
+        [{"failed":{"parse":"I can't say."}},{"input_tokens":819,"output_tokens":3,"cache_read_tokens":0,"cache_write_tokens":0}]
+        [{"verdict":{"achieved":true,"reasoning":"The first agrees.","confidence":0.9}},{"input_tokens":838,"output_tokens":21,"cache_read_tokens":0,"cache_write_tokens":0}]
+        [{"verdict":{"achieved":true,"reasoning":"The second agrees.","confidence":0.75}},{"input_tokens":819,"output_tokens":22,"cache_read_tokens":0,"cache_write_tokens":0}]
         {"achieved":{"confidence":0.75,"reasoning":"demo: The first agrees.\n\ndemo: The second agrees."}}"#]].assert_eq(&live);
     let places = tapes.lines().into_iter().skip(1);
     let places = places.map(|line| format!("{} {}", line["purpose"], line["answers_before"]));

@@ -25,9 +25,9 @@ use crate::support::{Hands, policy, run, soon, start};
 const EVERY: u64 = 1_000;
 
 const OLD_LOGS: [&str; 3] = [
-    include_str!("../../../provost-event/formats/v3/eventful-run.jsonl"),
-    include_str!("../../../provost-event/formats/v3/gated-run.jsonl"),
-    include_str!("../../../provost-event/formats/v3/pictured-run.jsonl"),
+    include_str!("../../../provost-event/formats/v1/eventful-run.jsonl"),
+    include_str!("../../../provost-event/formats/v1/gated-run.jsonl"),
+    include_str!("../../../provost-event/formats/v1/pictured-run.jsonl"),
 ];
 
 pub(crate) fn root() -> ActorKey {

@@ -26,7 +26,7 @@ use super::{backend, print, resume};
 use crate::cli::{ActArgs, ReprioritizeArgs, ResumeArgs, SayArgs};
 use crate::drive::run_state;
 use crate::exit::{Exit, Refusal};
-use crate::questions::somebody;
+use crate::questions::user_name;
 use crate::render::{go_on_with, one_line, outcome_in_words, safe};
 
 /// How long a command waits for a run to be suspended before it only reports the request.
@@ -35,7 +35,7 @@ const TEXT_WIDTH: usize = 100;
 
 pub(super) async fn pause(args: ActArgs) -> anyhow::Result<Exit> {
     let Found { backend, run, status, agent } = found(&args.run).await?;
-    let by = somebody("provost pause");
+    let by = user_name("provost pause");
     if let Some(agent) = agent {
         return AgentControl { backend, run, status, agent }.act(AgentCommand::Pause, by).await;
     }
@@ -49,7 +49,7 @@ pub(super) async fn pause(args: ActArgs) -> anyhow::Result<Exit> {
 
 pub(super) async fn cancel(args: ActArgs) -> anyhow::Result<Exit> {
     let Found { backend, run, status, agent } = found(&args.run).await?;
-    let by = somebody("provost cancel");
+    let by = user_name("provost cancel");
     if let Some(agent) = agent {
         return AgentControl { backend, run, status, agent }.act(AgentCommand::Cancel, by).await;
     }
@@ -87,7 +87,7 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
         );
         return Err(Refusal::new(what, hint).into());
     }
-    AgentControl { backend, run, status, agent }.act(AgentCommand::Resume, somebody("provost resume")).await
+    AgentControl { backend, run, status, agent }.act(AgentCommand::Resume, user_name("provost resume")).await
 }
 
 pub(super) async fn reprioritize(args: ReprioritizeArgs) -> anyhow::Result<Exit> {
@@ -101,7 +101,7 @@ pub(super) async fn reprioritize(args: ReprioritizeArgs) -> anyhow::Result<Exit>
     is_there(&backend, SessionId { run, agent }).await?;
     let status = not_ended(&backend, run).await?;
     let desk = AgentControl { backend, run, status, agent };
-    desk.act(AgentCommand::Reprioritize(args.priority), somebody("provost reprioritize")).await
+    desk.act(AgentCommand::Reprioritize(args.priority), user_name("provost reprioritize")).await
 }
 
 pub(super) async fn say(args: SayArgs) -> anyhow::Result<Exit> {
@@ -110,7 +110,7 @@ pub(super) async fn say(args: SayArgs) -> anyhow::Result<Exit> {
     if text.is_empty() {
         return Err(Refusal::new("there is nothing to say", "e.g. provost say last \"Skip the docs\"").into());
     }
-    let by = somebody("provost say");
+    let by = user_name("provost say");
     if let Some(agent) = agent {
         return AgentControl { backend, run, status, agent }.act(AgentCommand::Say(text), by).await;
     }

@@ -21,7 +21,7 @@ use crate::cli::{ApproveArgs, DenyArgs};
 use crate::drive::run_state;
 use crate::exit::{Exit, Refusal};
 use crate::output::{tell, tell_raw};
-use crate::questions::{self, Question, everywhere, open_in, somebody};
+use crate::questions::{self, Question, everywhere, open_in, user_name};
 use crate::render::{age, answer_in_words, call_in_words, one_line, safe};
 use crate::settings::{Request, Scope, load};
 use crate::wiring::{StateDir, variables};
@@ -158,7 +158,7 @@ impl ApprovalControl {
         command: &str,
     ) -> anyhow::Result<Exit> {
         let words = answer_in_words(&answer);
-        let by = somebody(command);
+        let by = user_name(command);
         let given = give(&self.backend, question, (answer, by), &self.user_file).await?;
         let (name, call) = (question.name(), call_in_words(&question.tool, &question.input));
         match given {

@@ -140,7 +140,7 @@ pub(super) const GOAL: &[Setting<Settings>] = &[
         kind: Kind::Count { min: 1, max: COUNT_MAX, put: |s, n| s.goal.rounds_max = small(n) },
         default: SettingDefault::Is("10"),
         example: "10",
-        words: "So many times that the agent says it is done and the judges disagree: the run is suspended as blocked.",
+        words: "Rounds in which the agent says that it is done and the judges disagree, after which the run is suspended as blocked.",
         ..goal("max_rounds")
     },
     Setting {

@@ -362,7 +362,7 @@ const BOUNDS: &[Setting<Settings>] = &[
         default: SettingDefault::Is(r#""deny""#),
         example: r#""pause""#,
         words: "What becomes of a call that isn't answered in that time: it isn't made and the agent goes on, or \
-                the run is suspended until somebody does.",
+                the run is suspended until it is answered.",
         ..permissions("unanswered")
     },
 ];

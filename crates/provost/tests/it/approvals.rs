@@ -94,8 +94,8 @@ fn without_a_terminal_the_run_waits_says_how_to_answer_and_goes_on() {
     check(&ended, 0, "hooks: approved by provost approve\n");
     let said = ended.stderr.lines().filter(|line| !line.contains("left: ")).collect::<Vec<_>>().join("\n");
     let asked = format!(
-        "approval: may it? shell\n  │ echo published >> effects\n  why: `ask shell` wants \
-         somebody to agree to it\n  provost approve {run}#5\n  provost deny {run}#5\n"
+        "approval: may it? shell\n  │ echo published >> effects\n  why: `ask shell` requires \
+         approval\n  provost approve {run}#5\n  provost deny {run}#5\n"
     );
     assert!(said.contains(&asked), "{said}");
     assert_eq!(effects(&scene), "published\n");
@@ -383,7 +383,11 @@ fn ctrl_c_at_a_question_pauses_the_run_and_the_question_stays() {
     let ran = on_terminal(&scene, &["run", "publish it"], &[(PROMPT, "\u{3}")]);
     check(&ran, 130, "paused by Ctrl-C");
     check(&ran, 130, "answer with: provost approve ");
-    check(&on_terminal(&scene, &["resume", "last"], &[(PROMPT, "y\n")]), 0, "approved by somebody");
+    check(
+        &on_terminal(&scene, &["resume", "last"], &[(PROMPT, "y\n")]),
+        0,
+        "approved by a person at the terminal",
+    );
     assert_eq!(effects(&scene), "published\n");
 }
 

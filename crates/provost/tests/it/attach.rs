@@ -70,7 +70,7 @@ fn a_killed_run_gives_an_attached_terminal_back() {
     let mut person = AtTerminal::shell(&scene, &format!("'{provost}' attach last; echo status $?; stty -a"));
     person.sees("who?");
     running.kill();
-    person.hears("nobody drives the program any more");
+    person.hears("the program is no longer driven");
     person.hears("status 0");
     person.hears("isig icanon");
     person.end();

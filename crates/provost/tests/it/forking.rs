@@ -127,7 +127,7 @@ fn a_fork_without_a_text_is_asked_to_go_on_only_where_nothing_is_left_to_answer(
     let forked = scene.provost(&["fork", &run]);
     assert_eq!(forked.status, 0, "{forked:?}");
     let after = messages(&scene, &scene.last_run());
-    assert!(after[4].to_string().contains("asked you to go on from here"), "{after:?}");
+    assert!(after[4].to_string().contains("been asked to go on from here"), "{after:?}");
 }
 
 #[test]

@@ -250,5 +250,5 @@ pub(crate) fn sealed(text: &str) -> String {
         lines.push_str(&format!("{}}}\n", &line[..chain]));
     }
     let (count, hash) = (lines.lines().count(), blake3::hash(lines.as_bytes()).to_hex());
-    format!("{lines}{{\"v\":3,\"type\":\"end\",\"lines\":{count},\"hash\":\"{hash}\"}}\n")
+    format!("{lines}{{\"v\":1,\"type\":\"end\",\"lines\":{count},\"hash\":\"{hash}\"}}\n")
 }

@@ -10,7 +10,7 @@ use crate::cli::ActArgs;
 use crate::commands::goal::bound;
 use crate::commands::print;
 use crate::exit::{Exit, Refusal};
-use crate::questions::somebody;
+use crate::questions::user_name;
 use crate::render::{outcome_in_words, safe};
 
 /// # Errors
@@ -31,7 +31,7 @@ pub(in crate::commands) async fn clear_goal(args: ActArgs) -> anyhow::Result<Exi
         }
         _ => not_ended(&backend, run).await?,
     };
-    let by = somebody("provost goal clear");
+    let by = user_name("provost goal clear");
     if let Some(agent) = agent {
         return AgentControl { backend, run, status, agent }.act(AgentCommand::ClearGoal, by).await;
     }

@@ -286,7 +286,7 @@ fn approvals(sums: &ApprovalSums, whose: &str) -> String {
         ("not answered in time", sums.timed_out),
         ("no longer needed", sums.withdrawn),
         ("still open", sums.open),
-        ("suspended since nobody answered", sums.suspended),
+        ("suspended without an answer", sums.suspended),
     ]);
     let answers = allowed.into_iter().chain(others).collect::<Vec<_>>();
     let mut text = format!("\napprovals{whose}\n   asked {}: {}\n", amount(sums.asked), answers.join(", "));

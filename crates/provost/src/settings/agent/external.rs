@@ -133,7 +133,7 @@ pub(super) const IDLE_TIME: Setting<Agent> = Setting {
     kind: Kind::Time(|agent, ms| agent.external.idle_ms = Some(ms)),
     default: SettingDefault::Unset("as exec.idle_time"),
     example: r#""10m""#,
-    words: "How long the program may wait for somebody until the agent is suspended.",
+    words: "How long the program may wait for a person before the agent is suspended.",
     ..field("", "idle_time")
 };
 
