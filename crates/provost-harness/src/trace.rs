@@ -60,7 +60,7 @@ impl TraceSink for NoTrace {
 pub struct TraceEvent {
     /// Its time.
     pub at: Timestamp,
-    /// The event's name by [`ObserverEventKind::name`](crate::ObservedKind::name); `LOST` for missing events.
+    /// The event's name by [`ObserverEventKind::name`](crate::ObserverEventKind::name); `LOST` for missing events.
     pub name: &'static str,
     /// The actor it happened to.
     pub actor: ActorKey,
