@@ -277,7 +277,7 @@ impl fmt::Display for PauseReason {
                 }
                 let often = if *times == 1 { "one failure" } else { "failures in a row" };
                 let times = if *times == 1 { String::new() } else { format!("{times} ") };
-                write!(f, "the judge can't be reached: {times}{often}, the last: {error}")
+                write!(f, "the judge gives no verdict: {times}{often}, the last: {error}")
             }
             Self::GoalCleared { by } => write!(f, "the goal was cleared by {by}; resume goes on without it"),
             Self::Model(trouble) => trouble.fmt(f),

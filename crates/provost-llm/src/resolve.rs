@@ -15,6 +15,9 @@ use crate::{
     ReplayModel, ScriptError, ScriptedModel, TapeError,
 };
 
+/// The least wait for the first event of a provider whose models cost nothing.
+const LOCAL_FIRST_EVENT_MS: u64 = 600_000;
+
 const SCRIPT: &str = "script:";
 const RECORD: &str = "record:";
 const REPLAY: &str = "replay:";
@@ -227,6 +230,14 @@ fn replayed(
     Ok((Arc::new(model), policy))
 }
 
+/// How long the first event of `provider` may take: models that cost nothing are mostly served by the user's own machine,
+/// which may have to load them first.
+fn first_event_ms(provider: &Provider, limits: &ModelLimits) -> u64 {
+    let usual = limits.first_event_ms;
+    let default = if provider.free { usual.max(LOCAL_FIRST_EVENT_MS) } else { usual };
+    provider.first_token_ms.unwrap_or(default)
+}
+
 fn provided(
     name: &str,
     model: &str,
@@ -239,10 +250,8 @@ fn provided(
         let key_env = provider.key_env.clone().unwrap_or_default();
         return Err(ResolveError::MissingKey { name: name.to_owned(), key_env });
     }
-    let limits = ModelLimits {
-        first_event_ms: provider.first_token_ms.unwrap_or(settings.limits.first_event_ms),
-        ..settings.limits
-    };
+    let limits =
+        ModelLimits { first_event_ms: first_event_ms(provider, &settings.limits), ..settings.limits };
     ProviderModel::new(ProviderOptions {
         provider: provider.clone(),
         model: model.to_owned(),
@@ -273,5 +282,22 @@ fn hint(name: &str, settings: &ProviderSettings) -> String {
             format!("did you mean `{SCRIPT}{name}`? Else {known}")
         }
         None => known,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::first_event_ms;
+    use crate::{ModelLimits, Provider, Providers};
+
+    #[test]
+    fn local_models_have_ten_minutes_to_load_unless_settings_say_otherwise() {
+        let limits = ModelLimits::default();
+        let all = Providers::built_in();
+        let provider = |name: &str| all.get(name).expect("it is built in").clone();
+        let ms = |name: &str| first_event_ms(&provider(name), &limits);
+        assert_eq!((ms("openai"), ms("ollama")), (120_000, 600_000));
+        let set = Provider { first_token_ms: Some(5_000), ..provider("ollama") };
+        assert_eq!(first_event_ms(&set, &limits), 5_000);
     }
 }

@@ -150,7 +150,7 @@ fn a_failure_with_no_time_left_to_ask_again_leaves_it_paused_and_unverified() {
     expect![[r#"
         goal_judged judge generation 1: no verdict within 60 s
         goal_verdict Claim turn 1 generation 1: unverified, no verdict within 60 s
-        paused: the judge can't be reached: one failure, the last: no verdict within 60 s
+        paused: the judge gives no verdict: one failure, the last: no verdict within 60 s
     "#]]
     .assert_eq(&story);
 }
@@ -307,6 +307,6 @@ fn a_single_failure_pauses_it_where_none_is_allowed() {
     assert_eq!(ending(&world), "it goes on");
     wait_over(&mut world);
     world.judge(timeout());
-    expect!["the judge can't be reached: one failure, the last: no verdict within 60 s"]
+    expect!["the judge gives no verdict: one failure, the last: no verdict within 60 s"]
         .assert_eq(&ending(&world));
 }

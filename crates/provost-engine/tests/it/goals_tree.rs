@@ -171,9 +171,9 @@ fn a_parent_rests_with_a_sub_agent_that_nobody_could_judge() {
     say_of(&mut tree, 1, timeout());
     assert_eq!((status(&tree, 1).state, tree.results(0).len()), (GoalState::Paused, 0));
     expect![[r#"
-        1 is suspended: the judge can't be reached: one failure, the last: no verdict within 60 s
-        0 is suspended: the judge can't be reached: one failure, the last: no verdict within 60 s
-        suspended: the judge can't be reached: one failure, the last: no verdict within 60 s
+        1 is suspended: the judge gives no verdict: one failure, the last: no verdict within 60 s
+        0 is suspended: the judge gives no verdict: one failure, the last: no verdict within 60 s
+        suspended: the judge gives no verdict: one failure, the last: no verdict within 60 s
     "#]]
     .assert_eq(&tree.news());
     assert!(tree.outcome().is_some_and(|outcome| !outcome.is_final()));

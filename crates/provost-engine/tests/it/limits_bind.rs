@@ -207,7 +207,7 @@ fn the_model_hears_once_of_half_of_four_fifths_and_of_nearly_all_of_a_limit() {
     work_on(&mut tree, 100);
     let kinds = notices(&tree, 0).into_iter().map(|(kind, _)| kind).collect::<Vec<_>>();
     let notice = |percent| ItemKind::LimitNotice { dimension: Dimension::Tokens, percent };
-    assert_eq!(kinds, [notice(50)], "the rest is kept for the final summary");
+    assert_eq!(kinds, [notice(50)], "the rest is kept to end what runs, and for a final summary");
 }
 
 #[test]

@@ -270,7 +270,7 @@ async fn a_judge_who_is_limited_for_good_is_waited_for_135_seconds_and_then_the_
           ask a judge
           judge for generation 1: failed: rate limited
           verdict on turn 1: unverified: rate limited
-        paused: the judge can't be reached: 3 failures in a row, the last: rate limited
+        paused: the judge gives no verdict: 3 failures in a row, the last: rate limited
     "#]],
     )
     .await;
@@ -301,7 +301,7 @@ async fn a_judge_who_is_down_for_good_is_waited_for_15_seconds_and_then_the_run_
           ask a judge
           judge for generation 1: failed: the provider failed: not now
           verdict on turn 1: unverified: the provider failed: not now
-        paused: the judge can't be reached: 3 failures in a row, the last: the provider failed: not now
+        paused: the judge gives no verdict: 3 failures in a row, the last: the provider failed: not now
     "#]],
     )
     .await;

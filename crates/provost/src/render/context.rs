@@ -67,7 +67,7 @@ pub(super) fn snapshot(entry: &Snapshot) -> Saying {
 pub(crate) fn exhausted_in_words(exhausted: &Exhausted) -> String {
     let Exhausted { dimension, used, limit, .. } = *exhausted;
     let is_early = dimension == Dimension::WallTime && used > 0 && used < limit;
-    let why = if is_early { " (the rest is kept for the final summary)" } else { "" };
+    let why = if is_early { " (the rest is kept to end what runs, and for a final summary)" } else { "" };
     format!("{exhausted}{why}")
 }
 
@@ -138,7 +138,7 @@ mod tests {
         let time = |used| Exhausted::new(Dimension::WallTime, used, 10_000);
         assert_eq!(
             exhausted_in_words(&time(9_000)),
-            "Time budget used up: 9.0 s of 10.0 s (the rest is kept for the final summary)"
+            "Time budget used up: 9.0 s of 10.0 s (the rest is kept to end what runs, and for a final summary)"
         );
         assert_eq!(exhausted_in_words(&time(10_000)), "Time budget used up: 10.0 s of 10.0 s");
         let tokens = |used| Exhausted::new(Dimension::Tokens, used, 900);

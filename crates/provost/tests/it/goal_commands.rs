@@ -664,7 +664,7 @@ verdicts:
             goal: verifying the goal: the agent says that it is done
             goal: script:/FOLDER/work/judge.yaml: no verdict: the provider refused the key: no such key (TIME)
             goal: the goal couldn't be verified: the provider refused the key: no such key
-            the judge can't be reached: one failure, the last: the provider refused the key: no such key · 1 turn · 110 tokens · $0.00 · TIME
+            the judge gives no verdict: one failure, the last: the provider refused the key: no such key · 1 turn · 110 tokens · $0.00 · TIME
             go on with: provost resume RUN
         "#]],
     );

@@ -304,7 +304,8 @@ fn a_limit_that_ends_work_early_says_why() {
     let scene = Scene::scripted(script);
     let ran = scene.provost(&["run", "x", "--wall-time", "1s"]);
     assert_eq!(ran.status, 3);
-    let says = "Time budget used up: 0.9 s of 1.0 s (the rest is kept for the final summary) · ";
+    let says =
+        "Time budget used up: 0.9 s of 1.0 s (the rest is kept to end what runs, and for a final summary) · ";
     assert!(ran.stderr.lines().any(|line| line.starts_with(says)), "{ran:?}");
 }
 

@@ -94,7 +94,7 @@ pub(in crate::settings) const PROVIDER: &[Setting<ProviderTable>] = &[
             max: FIRST_TOKEN_SECS_MAX,
             put: |table, n| table.first_token_secs = Some(n),
         },
-        default: SettingDefault::Unset("60"),
+        default: SettingDefault::Unset("120; 600 where models cost nothing"),
         example: "300",
         words: "Seconds that a model may take to begin its answer: one that is loaded first, or thinks in silence, may \
                 need more.",
