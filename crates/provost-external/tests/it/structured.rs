@@ -183,6 +183,7 @@ async fn one_that_is_told_to_stop_is_interrupted_and_gone() {
 async fn dies_at_work(talk: &Talk, goal: &str) {
     let run = talk.start(goal, talk.policy()).await;
     talk.is_told().await;
+    talk.hangs().await;
     run.run.abort();
     assert!(run.run.await.is_err());
 }

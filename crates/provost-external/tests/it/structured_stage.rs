@@ -150,7 +150,18 @@ impl Talk {
         answers.collect()
     }
 
-    /// Waits until the script has taken a prompt.
+    /// Waits until the script works on a prompt that has it hang.
+    pub(crate) async fn hangs(&self) {
+        let mark = self.stage.workspace().join("hung");
+        let is_there = async {
+            while !mark.exists() {
+                tokio::task::yield_now().await;
+            }
+        };
+        timeout(DEADLINE, is_there).await.expect("it hangs in time");
+    }
+
+    /// Waits until a prompt has been given to the script.
     pub(crate) async fn is_told(&self) {
         self.stage.sees_event(|event| matches!(event, TerminalEvent::Submitted { .. })).await;
     }
