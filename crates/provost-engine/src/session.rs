@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use provost_event::{
-    AgentPolicy, CallId, Dimension, Elapsed, Entry, HookTrigger, Json, Outcome, Plan, Purpose, Seq,
-    SessionId, SessionSource, ToolSpec,
+    AgentPolicy, CallId, Dimension, Elapsed, Entry, HookTrigger, Json, LifecycleEntry, Outcome, Plan,
+    Purpose, Seq, SessionId, SessionSource, ToolSpec,
 };
 
 use serde::{Deserialize, Serialize};
@@ -488,7 +488,7 @@ impl SessionState {
 
     /// Restores from the log's first entry what a snapshot leaves out.
     pub(crate) fn complete(&mut self, first: &Entry) -> bool {
-        let Entry::SessionStarted(started) = first else { return false };
+        let Entry::Lifecycle(LifecycleEntry::SessionStarted(started)) = first else { return false };
         self.goal.clone_from(&started.goal);
         (self.parent, self.depth) = (started.parent, started.depth);
         self.is_bound_by(self.changed_policy.as_deref().unwrap_or(&started.policy).clone());

@@ -4,10 +4,11 @@ mod gate;
 mod goal;
 
 use provost_event::{
-    Access, AssistantMessage, Block as Content, Compacted, CompactionKind, Elapsed, Entry,
-    FinalSummaryFinished, ItemKind, Json, Limits, ModelCalled, Outcome, Purpose, ResumeCause, Resumed, Retry,
-    RetryCause, SessionSource, SessionStarted, StepMode, StopRequested, StopVerdicts, Timestamp,
-    ToolFinished, ToolStarted, ToolStatus, UserMessage,
+    Access, AgentEntry, AssistantMessage, Block as Content, Compacted, CompactionKind, ConversationEntry,
+    Elapsed, Entry, FinalSummaryFinished, GateEntry, GoalEntry, ItemKind, Json, LifecycleEntry, Limits,
+    ModelCalled, ModelEntry, Outcome, Purpose, ResumeCause, Resumed, Retry, RetryCause, SessionSource,
+    SessionStarted, StepMode, StopRequested, StopVerdicts, TerminalEntry, Timestamp, ToolEntry, ToolFinished,
+    ToolStarted, ToolStatus, UserMessage, WorktreeEntry,
 };
 
 use super::progress::MeasuredCall;
@@ -26,70 +27,114 @@ impl SessionState {
         self.elapsed = now.elapsed;
         self.context.add(self.head, entry, self.reads(entry));
         match entry {
-            Entry::SessionStarted(started) => self.started(started),
-            Entry::UserMessage(message) => self.spoken_to(message),
-            Entry::SystemItem(item) => self.told(item.item),
-            Entry::ModelCalled(called) => {
-                self.asked.called(now.elapsed);
-                self.called(called, now.elapsed);
-            }
-            Entry::AssistantMessage(answer) => {
+            Entry::Conversation(entry) => self.conversation_entry(entry),
+            Entry::Model(entry) => self.model_entry(entry, now),
+            Entry::Tool(entry) => self.tool_entry(entry),
+            Entry::Gate(entry) => self.gate_entry(entry, now),
+            Entry::Goal(entry) => self.goal_entry(entry, now),
+            Entry::Agent(entry) => self.agent_entry(entry),
+            Entry::Terminal(entry) => self.terminal_entry(entry),
+            Entry::Worktree(entry) => self.worktree_entry(entry),
+            Entry::Lifecycle(entry) => self.lifecycle_entry(entry, now),
+            Entry::Budget(_) => {}
+        }
+    }
+
+    fn conversation_entry(&mut self, entry: &ConversationEntry) {
+        match entry {
+            ConversationEntry::UserMessage(message) => self.spoken_to(message),
+            ConversationEntry::SystemItem(item) => self.told(item.item),
+            ConversationEntry::AssistantMessage(answer) => {
                 self.asked.answered();
                 self.answered(answer);
             }
-            Entry::Retry(retry) => self.retried(retry),
-            Entry::ModelChanged(changed) => self.model_changed(changed, now.elapsed),
-            Entry::AgentPolicyChanged(changed) => self.policy_changed(changed),
-            Entry::OutageWaitChanged(changed) => self.asked.outage_max_ms = Some(changed.outage_max_ms),
-            Entry::ToolStarted(started) => self.tool_started(started),
-            Entry::ToolFinished(finished) => self.tool_finished(finished),
-            Entry::TurnEnded(_) => self.turn_ended(),
-            Entry::Compacted(compacted) => self.compacted(compacted),
-            Entry::FinalSummaryFinished(wrapped) => self.final_summary_finished(wrapped),
-            Entry::StopVerdicts(verdicts) => self.stop_checked(verdicts),
-            Entry::GoalCheckStarted(started) => self.goal_check_started(started),
-            Entry::GoalJudged(judged) => self.goal_judged(judged, now.elapsed),
-            Entry::GoalVerdict(verdict) => self.goal_verdict(verdict),
-            Entry::GoalCleared(_) => self.goal_cleared(),
-            Entry::StopRequested(requested) => self.stop_requested(requested),
-            Entry::Paused(paused) => self.segment_ended(&paused.outcome),
-            Entry::Ended(ended) => self.segment_ended(&ended.outcome),
-            Entry::Resumed(resumed) => self.resumed(resumed, now.at),
-            Entry::HooksAsked(asked) => self.asked(&asked.about),
-            Entry::HooksDecided(decided) => self.decided(decided),
-            Entry::PermissionDecided(decided) => self.ruled(decided),
-            Entry::ApprovalRequested(request) => self.approval_requested(request, now.at),
-            Entry::ApprovalResolved(resolved) => self.approval_resolved(resolved),
-            Entry::Snapshot(_) => self.snapshot = self.head,
-            Entry::YieldRequested(requested) => {
+            ConversationEntry::TurnEnded(_) => self.turn_ended(),
+            ConversationEntry::Compacted(compacted) => self.compacted(compacted),
+            ConversationEntry::FinalSummary(wrapped) => self.final_summary_finished(wrapped),
+        }
+    }
+
+    fn model_entry(&mut self, entry: &ModelEntry, now: DecisionTime) {
+        match entry {
+            ModelEntry::Called(called) => {
+                self.asked.called(now.elapsed);
+                self.called(called, now.elapsed);
+            }
+            ModelEntry::Retried(retry) => self.retried(retry),
+            ModelEntry::Changed(changed) => self.model_changed(changed, now.elapsed),
+            ModelEntry::OutageWaitChanged(changed) => self.asked.outage_max_ms = Some(changed.outage_max_ms),
+            ModelEntry::ProviderAwaited(_) => {}
+        }
+    }
+
+    fn tool_entry(&mut self, entry: &ToolEntry) {
+        match entry {
+            ToolEntry::Started(started) => self.tool_started(started),
+            ToolEntry::Finished(finished) => self.tool_finished(finished),
+        }
+    }
+
+    fn gate_entry(&mut self, entry: &GateEntry, now: DecisionTime) {
+        match entry {
+            GateEntry::StopChecked(verdicts) => self.stop_checked(verdicts),
+            GateEntry::HooksAsked(asked) => self.asked(&asked.about),
+            GateEntry::HooksDecided(decided) => self.decided(decided),
+            GateEntry::PermissionDecided(decided) => self.ruled(decided),
+            GateEntry::ApprovalRequested(request) => self.approval_requested(request, now.at),
+            GateEntry::ApprovalResolved(resolved) => self.approval_resolved(resolved),
+            GateEntry::StopCheckCutShort(_) => {}
+        }
+    }
+
+    fn goal_entry(&mut self, entry: &GoalEntry, now: DecisionTime) {
+        match entry {
+            GoalEntry::CheckStarted(started) => self.goal_check_started(started),
+            GoalEntry::Judged(judged) => self.goal_judged(judged, now.elapsed),
+            GoalEntry::Verdict(verdict) => self.goal_verdict(verdict),
+            GoalEntry::Cleared(_) => self.goal_cleared(),
+        }
+    }
+
+    fn agent_entry(&mut self, entry: &AgentEntry) {
+        match entry {
+            AgentEntry::MustYield(requested) => {
                 self.yielding = Some(Yielding { timer: requested.due.map(|_| self.head), to: requested.to });
             }
-            Entry::SubAgentSuspended(suspended) => self.note_sub_agent_suspended(suspended),
-            Entry::SubAgentResumed(goes_on) => self.note_sub_agent_resumed(goes_on.started),
-            Entry::TerminalNoted(noted) => self.noted(noted),
-            Entry::TerminalEnding(ending) => self.terminal_ends(ending),
-            Entry::WorktreeMade(made) => self.has_worktree(made),
-            Entry::WorktreeAsked(asked) => self.worktree_asked(asked),
-            Entry::WorktreeFound(found) => self.worktree_found(found),
-            Entry::RunStarted(_)
-            | Entry::RunPolicyChanged(_)
-            | Entry::ProviderAwaited(_)
-            | Entry::Forked(_)
-            | Entry::StopCheckCutShort(_)
-            | Entry::ProcessesLeft(_)
-            | Entry::BudgetReserved(_)
-            | Entry::BudgetCharged(_)
-            | Entry::BudgetExhausted(_)
-            | Entry::AgentSpawned(_)
-            | Entry::AgentAskedAgain(_)
-            | Entry::AgentStarted(_)
-            | Entry::AgentYieldRequested(_)
-            | Entry::AgentSuspended(_)
-            | Entry::AgentResumeRequested(_)
-            | Entry::AgentRetryScheduled(_)
-            | Entry::AgentFinished(_)
-            | Entry::Reprioritized(_)
-            | Entry::StepEnded(_) => {}
+            AgentEntry::SubAgentSuspended(suspended) => self.note_sub_agent_suspended(suspended),
+            AgentEntry::SubAgentResumed(goes_on) => self.note_sub_agent_resumed(goes_on.started),
+            // The run's entries.
+            _ => {}
+        }
+    }
+
+    fn terminal_entry(&mut self, entry: &TerminalEntry) {
+        match entry {
+            TerminalEntry::Noted(noted) => self.noted(noted),
+            TerminalEntry::Ending(ending) => self.terminal_ends(ending),
+        }
+    }
+
+    fn worktree_entry(&mut self, entry: &WorktreeEntry) {
+        match entry {
+            WorktreeEntry::Made(made) => self.has_worktree(made),
+            WorktreeEntry::Asked(asked) => self.worktree_asked(asked),
+            WorktreeEntry::Found(found) => self.worktree_found(found),
+        }
+    }
+
+    fn lifecycle_entry(&mut self, entry: &LifecycleEntry, now: DecisionTime) {
+        match entry {
+            LifecycleEntry::SessionStarted(started) => self.started(started),
+            LifecycleEntry::AgentPolicyChanged(changed) => self.policy_changed(changed),
+            LifecycleEntry::StopRequested(requested) => self.stop_requested(requested),
+            LifecycleEntry::Paused(paused) => self.segment_ended(&paused.outcome),
+            LifecycleEntry::Ended(ended) => self.segment_ended(&ended.outcome),
+            LifecycleEntry::Resumed(resumed) => self.resumed(resumed, now.at),
+            LifecycleEntry::Snapshot(_) => self.snapshot = self.head,
+            LifecycleEntry::RunStarted(_)
+            | LifecycleEntry::RunPolicyChanged(_)
+            | LifecycleEntry::Forked(_)
+            | LifecycleEntry::ProcessesLeft(_) => {}
         }
     }
 
@@ -224,7 +269,7 @@ impl SessionState {
 
     /// The fingerprint of the call that `entry` is the result of, if that succeeded and only reads.
     fn reads(&self, entry: &Entry) -> Option<u64> {
-        let Entry::ToolFinished(finished) = entry else { return None };
+        let Entry::Tool(ToolEntry::Finished(finished)) = entry else { return None };
         let call = self.call(&finished.call).filter(|_| finished.status == ToolStatus::Ok)?;
         if self.tool(&call.tool)?.access != Access::Reads {
             return None;
