@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use provost_event::{
     AgentPolicy, CallId, Dimension, Elapsed, Entry, HookTrigger, Json, Outcome, Plan, Purpose, Seq,
-    SessionId, SessionSource, ToolSpec,
+    SessionId, SessionSource,
 };
 
 use serde::{Deserialize, Serialize};
@@ -24,6 +24,7 @@ mod announce;
 mod answer;
 mod approve;
 mod ask;
+mod assignment;
 mod call;
 mod change;
 mod compact;
@@ -44,6 +45,7 @@ mod stop;
 mod terminal;
 mod worktree;
 
+use assignment::Assignment;
 use call::{Call, Consent, Stage, Word};
 use compact::Compactions;
 use context::Context;
@@ -51,8 +53,8 @@ use goal::GoalTrack;
 use outage::ModelSelection;
 use progress::Progress;
 use repeats::{CallsOfTurn, Repeats};
-use terminal::TerminalTrack;
-use worktree::OwnTree;
+use terminal::Terminal;
+use worktree::OwnWorktree;
 
 pub use call::PendingApproval;
 pub use goal::{GoalStatus, JUDGE_TOKENS};
@@ -211,18 +213,7 @@ const ITEMS_AN_ENTRY: u64 = 2;
 pub struct SessionState {
     session: SessionId,
     head: Seq,
-    #[serde(skip)]
-    goal: String,
-    #[serde(skip)]
-    policy: Option<AgentPolicy>,
-    /// The policy and the goal in place of its first entry's, if they were changed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    changed_policy: Option<Box<AgentPolicy>>,
-    /// The agent that requested it.
-    #[serde(skip)]
-    parent: Option<SessionId>,
-    #[serde(skip)]
-    depth: u32,
+    assignment: Assignment,
     turns_max: u32,
     /// Turns that had ended when its parent last asked it again: its limit counts from there.
     #[serde(default)]
@@ -248,12 +239,8 @@ pub struct SessionState {
     /// The agent's plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     plan: Option<Box<Plan>>,
-    /// Its worktree, if it has its own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    tree: Option<OwnTree>,
-    /// The state of its terminal, if it is an external agent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    terminal: Option<Box<TerminalTrack>>,
+    worktree: OwnWorktree,
+    terminal: Terminal,
     /// The end of the time limit on its work, as of the last call.
     ends: Option<WorkEnds>,
     elapsed: Elapsed,
@@ -309,11 +296,7 @@ impl SessionState {
         Self {
             session,
             head: Seq::START,
-            goal: String::new(),
-            policy: None,
-            changed_policy: None,
-            parent: None,
-            depth: 0,
+            assignment: Assignment::default(),
             turns_max: 0,
             turns_before: 0,
             lost_goal: false,
@@ -326,8 +309,8 @@ impl SessionState {
             sub_agent_outcome: None,
             goal_track: None,
             plan: None,
-            tree: None,
-            terminal: None,
+            worktree: OwnWorktree::default(),
+            terminal: Terminal::default(),
             ends: None,
             elapsed: Elapsed::default(),
             asked: ModelSelection::default(),
@@ -383,7 +366,7 @@ impl SessionState {
     /// Its first entry's data; absent before that entry.
     #[must_use]
     pub const fn policy(&self) -> Option<&AgentPolicy> {
-        self.policy.as_ref()
+        self.assignment.policy()
     }
 
     /// The agent's last text: the final summary at a limit, or else the text of the turn that it is in or stopped
@@ -432,8 +415,8 @@ impl SessionState {
         }
         let mut open = self.questions.keys().copied().collect::<BTreeSet<_>>();
         open.extend(self.yielding.and_then(|yielding| yielding.timer));
-        open.extend(self.worktree_question());
-        open.extend(self.terminal_question());
+        open.extend(self.worktree.question());
+        open.extend(self.terminal.question());
         if self.stands_aside_of(Phase::Acting) {
             open.extend(self.approval_timers());
         }
@@ -489,9 +472,8 @@ impl SessionState {
     /// Restores from the log's first entry what a snapshot leaves out.
     pub(crate) fn complete(&mut self, first: &Entry) -> bool {
         let Entry::SessionStarted(started) = first else { return false };
-        self.goal.clone_from(&started.goal);
-        (self.parent, self.depth) = (started.parent, started.depth);
-        self.is_bound_by(self.changed_policy.as_deref().unwrap_or(&started.policy).clone());
+        self.assignment.started(started);
+        self.grant_permissions();
         true
     }
 
@@ -513,10 +495,6 @@ impl SessionState {
 
     fn call(&self, id: &CallId) -> Option<&Call> {
         self.calls.iter().find(|call| &call.id == id)
-    }
-
-    fn tool(&self, name: &str) -> Option<&ToolSpec> {
-        self.policy.as_ref()?.tools.iter().find(|spec| spec.name == name)
     }
 }
 

@@ -56,7 +56,7 @@ impl Deciding<'_> {
     }
 
     fn may_continue(&self) -> bool {
-        self.state.counters.continuations < self.state.limits().continuations_max
+        self.state.counters.continuations < self.state.assignment.limits().continuations_max
     }
 
     fn go_on_writing(&mut self, has_text: bool) {
@@ -75,7 +75,7 @@ impl Deciding<'_> {
 
     fn empty_answer(&mut self, usage: Usage) {
         let call = self.state.counters.calls;
-        if self.state.counters.empty_answers >= self.state.limits().empty_answers_max {
+        if self.state.counters.empty_answers >= self.state.assignment.limits().empty_answers_max {
             let times = self.state.counters.empty_answers.saturating_add(1);
             let message = format!("the model gave an empty answer {times} times in a row");
             return self.suspend(ErrorClass::NoAnswer, message);

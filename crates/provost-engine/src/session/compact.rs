@@ -153,7 +153,8 @@ impl Deciding<'_> {
     pub(super) fn make_room_for_last_words(&mut self) -> bool {
         while self.state.is_over(EMERGENCY_AT) || !self.state.has_room_for(Purpose::FinalSummary) {
             let compactions = &self.state.compactions;
-            let asks_none = compactions.leave == Leave::Given || !self.state.has_hook(HookPoint::PreCompact);
+            let asks_none =
+                compactions.leave == Leave::Given || !self.state.assignment.has_hook(HookPoint::PreCompact);
             let may = asks_none && !compactions.made;
             let shorter = self.state.trim().or_else(|| self.state.emergency().filter(|_| may));
             let Some(compacted) = shorter else { return false };
@@ -166,7 +167,8 @@ impl Deciding<'_> {
     /// possible.
     pub(super) fn shorten_for_budget(&mut self, room: u64) -> bool {
         let compactions = &self.state.compactions;
-        let asks_none = compactions.leave == Leave::Given || !self.state.has_hook(HookPoint::PreCompact);
+        let asks_none =
+            compactions.leave == Leave::Given || !self.state.assignment.has_hook(HookPoint::PreCompact);
         let shorter = if asks_none && !compactions.made { self.state.emergency_within(room) } else { None };
         let is_shorter = shorter.is_some();
         shorter.into_iter().for_each(|compacted| self.commit(compacted));
@@ -242,7 +244,7 @@ impl SessionState {
         if purpose == Purpose::Judge {
             return self.judge_request_tokens();
         }
-        if self.is_external() {
+        if self.assignment.is_external() {
             // The requests that an external program will make aren't known in advance.
             return 0;
         }
@@ -252,7 +254,7 @@ impl SessionState {
 
     /// Tokens of a request including the extra question, for budgets: at most, and by estimate alone.
     pub(super) fn reserved_tokens(&self, purpose: Purpose) -> (u64, u64) {
-        if purpose == Purpose::Judge || self.is_external() {
+        if purpose == Purpose::Judge || self.assignment.is_external() {
             let tokens = self.request_tokens(purpose);
             return (tokens, tokens);
         }
@@ -288,7 +290,7 @@ impl SessionState {
     }
 
     pub(super) fn due(&self) -> Option<Due> {
-        if self.is_external() {
+        if self.assignment.is_external() {
             // An external program manages its own context.
             return None;
         }
@@ -326,7 +328,7 @@ impl SessionState {
             Leave::Refused { is_last, .. } => due == Due::Emergency && !is_last,
             Leave::Given => false,
         };
-        unsaid && self.has_hook(HookPoint::PreCompact)
+        unsaid && self.assignment.has_hook(HookPoint::PreCompact)
     }
 
     /// Whether the next model call is for a summary.

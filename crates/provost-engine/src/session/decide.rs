@@ -63,7 +63,7 @@ impl Deciding<'_> {
             SessionEvent::TerminalClosed { seq, exit } => self.terminal_closed(seq, exit),
             SessionEvent::Resolve { asked, answer, by } => self.resolve(asked, answer, by),
             SessionEvent::TimerFired { seq } => self.timer_fired(seq),
-            SessionEvent::Say { text, by } if self.state.has_hook(HookPoint::PromptSubmit) => {
+            SessionEvent::Say { text, by } if self.state.assignment.has_hook(HookPoint::PromptSubmit) => {
                 self.ask(HookTrigger::Prompt { text, by });
             }
             SessionEvent::Say { text, by } => {
@@ -441,7 +441,7 @@ impl Deciding<'_> {
         self.tell_of_changed_goal();
         match text {
             // Open questions are asked as soon as the session is resumed.
-            Some(text) if self.state.has_hook(HookPoint::PromptSubmit) => {
+            Some(text) if self.state.assignment.has_hook(HookPoint::PromptSubmit) => {
                 self.commit(HooksAsked { about: HookTrigger::Prompt { text, by } });
             }
             Some(text) => self.commit(UserMessage { content: vec![Block::Text(text)], by }),

@@ -92,12 +92,12 @@ impl SessionState {
             Phase::New | Phase::CheckingStop(_) | Phase::Verifying | Phase::Judging(_) | Phase::JudgeWaits(_)
         );
         matches!(outcome, Outcome::BudgetExhausted(_))
-            && !self.is_external()
+            && !self.assignment.is_external()
             && !self.told.final_summary_finished
             && !is_done
             && self.counters.answers > 0
             && self.running().next().is_none()
-            && self.counters.interruptions < self.limits().interruptions_max
+            && self.counters.interruptions < self.assignment.limits().interruptions_max
     }
 
     /// Tokens of a conversation for which the budget covers a final summary, by a conservative estimate.

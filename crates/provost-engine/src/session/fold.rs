@@ -5,16 +5,16 @@ mod goal;
 
 use provost_event::{
     Access, AssistantMessage, Block as Content, Compacted, CompactionKind, Elapsed, Entry,
-    FinalSummaryFinished, ItemKind, Json, Limits, ModelCalled, Outcome, Purpose, ResumeCause, Resumed, Retry,
-    RetryCause, SessionSource, SessionStarted, StepMode, StopRequested, StopVerdicts, Timestamp,
-    ToolFinished, ToolStarted, ToolStatus, UserMessage,
+    FinalSummaryFinished, ItemKind, Json, ModelCalled, Outcome, Purpose, ResumeCause, Resumed, Retry,
+    RetryCause, SessionSource, SessionStarted, StopRequested, StopVerdicts, TerminalEnding, TerminalEvent,
+    TerminalNoted, Timestamp, ToolFinished, ToolStarted, ToolStatus, UserMessage, WorktreeAsked,
+    WorktreeMade,
 };
 
 use super::progress::MeasuredCall;
 use super::repeats::{CallsOfTurn, Repeats};
-use super::{Block, Call, OwnTree, Phase, SessionState, Stage, WorkEnds, Yielding};
+use super::{Block, Call, Phase, SessionState, Stage, WorkEnds, Yielding};
 use crate::decision_time::DecisionTime;
-use crate::permission::Permissions;
 
 /// How many of the last messages of people, and of the last files written, are kept for summaries.
 const SAID_MAX: usize = 100;
@@ -68,9 +68,9 @@ impl SessionState {
             Entry::SubAgentResumed(goes_on) => self.note_sub_agent_resumed(goes_on.started),
             Entry::TerminalNoted(noted) => self.noted(noted),
             Entry::TerminalEnding(ending) => self.terminal_ends(ending),
-            Entry::WorktreeMade(made) => self.has_worktree(made),
+            Entry::WorktreeMade(made) => self.worktree_made_by(made),
             Entry::WorktreeAsked(asked) => self.worktree_asked(asked),
-            Entry::WorktreeFound(found) => self.worktree_found(found),
+            Entry::WorktreeFound(found) => self.worktree.found(found),
             Entry::RunStarted(_)
             | Entry::RunPolicyChanged(_)
             | Entry::ProviderAwaited(_)
@@ -93,6 +93,30 @@ impl SessionState {
         }
     }
 
+    fn noted(&mut self, noted: &TerminalNoted) {
+        if let TerminalEvent::Submitted { through, .. } = noted.event
+            && through >= self.last_said
+        {
+            self.unheard = false;
+        }
+        self.terminal.noted(noted);
+    }
+
+    fn terminal_ends(&mut self, ending: &TerminalEnding) {
+        self.terminal.ending(self.head);
+        self.stopping = Some(ending.outcome.clone());
+    }
+
+    fn worktree_made_by(&mut self, made: &WorktreeMade) {
+        self.worktree.made(made);
+        self.phase = self.between_turns();
+    }
+
+    fn worktree_asked(&mut self, asked: &WorktreeAsked) {
+        self.worktree.asked(asked, self.head);
+        self.stopping = Some(asked.outcome.clone());
+    }
+
     fn spoken_to(&mut self, message: &UserMessage) {
         self.done_before = None;
         self.unheard = true;
@@ -107,24 +131,18 @@ impl SessionState {
         self.stops_for_child = requested.for_child;
     }
 
-    pub(super) fn limits(&self) -> Limits {
-        self.policy.as_ref().map(|policy| policy.limits).unwrap_or_default()
-    }
-
     fn started(&mut self, started: &SessionStarted) {
         if let Some(fork) = &started.fork {
             self.begins_as_fork(started, fork);
         }
-        self.goal.clone_from(&started.goal);
-        (self.parent, self.depth) = (started.parent, started.depth);
+        self.assignment.started(started);
         self.turns_max = started.policy.limits.turns_max;
         let policy = &started.policy;
-        self.permissions = Some(Permissions::of_agent(policy, &policy.workspace));
         self.goal_track = policy.goal.as_ref().map(|_| Box::default());
-        self.policy = Some(policy.clone());
+        self.grant_permissions();
         self.phase = match &started.worktree {
             Some(worktree) => {
-                self.tree = Some(OwnTree::new(worktree.clone()));
+                self.worktree.ordered(worktree);
                 Phase::MakingWorktree(self.head)
             }
             None => self.between_turns(),
@@ -132,10 +150,7 @@ impl SessionState {
     }
 
     pub(super) fn between_turns(&self) -> Phase {
-        match self.policy.as_ref().map(|policy| policy.step_mode) {
-            Some(StepMode::Stepped) => Phase::Between,
-            Some(StepMode::Free) | None => Phase::Ready,
-        }
+        if self.assignment.is_stepped() { Phase::Between } else { Phase::Ready }
     }
 
     fn told(&mut self, item: ItemKind) {
@@ -226,7 +241,7 @@ impl SessionState {
     fn reads(&self, entry: &Entry) -> Option<u64> {
         let Entry::ToolFinished(finished) = entry else { return None };
         let call = self.call(&finished.call).filter(|_| finished.status == ToolStatus::Ok)?;
-        if self.tool(&call.tool)?.access != Access::Reads {
+        if !self.assignment.only_reads(&call.tool) {
             return None;
         }
         Some(fingerprint([call.tool.as_str(), call.input.text()]))
@@ -285,7 +300,7 @@ impl SessionState {
     /// A call for an agent is no effect: its result comes from the run.
     fn tool_started(&mut self, started: &ToolStarted) {
         let seq = self.head;
-        if self.tool(&started.tool).is_some_and(|spec| spec.access == Access::Delegates) {
+        if self.assignment.tool(&started.tool).is_some_and(|spec| spec.access == Access::Delegates) {
             return self.delegated(&started.call, seq);
         }
         if let Some(call) = self.calls.iter_mut().find(|call| call.id == started.call) {
@@ -314,7 +329,7 @@ impl SessionState {
         match &finished.plan {
             Some(plan) => self.progress.planned(plan),
             None => {
-                let reads = self.tool(&tool).is_some_and(|spec| spec.access == Access::Reads);
+                let reads = self.assignment.only_reads(&tool);
                 let call =
                     MeasuredCall { tool: &tool, input: written.text(), writes: path.as_deref(), reads };
                 self.progress.called(&call, finished.status, &finished.output, &finished.facts);
@@ -327,7 +342,7 @@ impl SessionState {
 
     /// The file that a call writes, if its tool writes one.
     fn writes(&self, tool: &str, input: &Json) -> Option<String> {
-        let Access::Writes { path_field } = &self.tool(tool)?.access else { return None };
+        let Access::Writes { path_field } = &self.assignment.tool(tool)?.access else { return None };
         text_at(input, path_field)
     }
 
@@ -434,13 +449,17 @@ impl SessionState {
                 self.block = None;
                 self.unanswered.clear();
                 self.turns_max = resumed.turns_max.unwrap_or(self.turns_max);
-                if self.parent.is_some() && resumed.turns_max.is_some() {
+                if self.assignment.parent().is_some() && resumed.turns_max.is_some() {
                     self.turns_before = self.counters.turns_ended;
                 }
             }
         }
         self.ask_for_approval_anew(at);
-        self.worktree_resumed();
+        let is_removed = self.worktree.resumed();
+        // A worktree that isn't ready is ordered under a new id.
+        if is_removed || matches!(self.phase, Phase::MakingWorktree(_)) {
+            self.phase = Phase::MakingWorktree(self.head);
+        }
         // The stop hooks are called anew, under a new id: a late answer to the old question doesn't count.
         if let Phase::CheckingStop(seq) = self.phase
             && !self.questions.contains_key(&seq)
@@ -451,7 +470,7 @@ impl SessionState {
 
     /// A question that is still open after a suspension or an interruption gets the full time again.
     fn ask_for_approval_anew(&mut self, at: Timestamp) {
-        let timeout_ms = self.approval_timeout_ms();
+        let timeout_ms = self.assignment.approval_timeout_ms();
         self.approvals.values_mut().for_each(|open| open.due = at.plus_ms(timeout_ms));
         let head = self.head;
         for call in &mut self.calls {

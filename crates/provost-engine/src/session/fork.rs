@@ -24,8 +24,8 @@ impl Deciding<'_> {
         }
         self.make_worktree();
         if workspace != came_from {
-            let tree = self.state.tree.as_ref().map_or_else(String::new, |tree| {
-                format!(", a git worktree of your own on the branch {}", tree.branch())
+            let tree = self.state.worktree.branch().map_or_else(String::new, |branch| {
+                format!(", a git worktree of your own on the branch {branch}")
             });
             let body = format!(
                 "This conversation goes on in another folder than before. You work in {}{tree} now, and not in {} any \
@@ -53,7 +53,7 @@ impl SessionState {
     /// The policy for a fork of the session, with the model that was set since it began.
     #[must_use]
     pub fn fork_policy(&self) -> Option<AgentPolicy> {
-        let mut policy = self.policy.clone()?;
+        let mut policy = self.assignment.policy().cloned()?;
         if let Some(named) = self.asked.named() {
             policy.model = named.clone();
         }

@@ -112,7 +112,7 @@ impl Deciding<'_> {
         let since = asked.outage.map_or(asked.called_at, |outage| outage.since);
         let due = now.plus_ms(delay_ms);
         let is_late = self.state.ends.is_some_and(|ends| due > ends.work);
-        let is_over = due.since_ms(since) > self.state.limits().model_patience_ms;
+        let is_over = due.since_ms(since) > self.state.assignment.limits().model_patience_ms;
         if is_late || is_over || asked.suspended_at().is_some() {
             return self.give_up(failure);
         }
@@ -185,7 +185,7 @@ impl Deciding<'_> {
 
     pub(super) fn retune(&mut self, model: Option<Box<ModelPolicy>>, outage_max_ms: Option<u64>, by: &str) {
         let by = by.to_owned();
-        if let Some(to) = model.filter(|_| !self.state.is_external()) {
+        if let Some(to) = model.filter(|_| !self.state.assignment.is_external()) {
             let from = self.state.model().map(|model| model.name.clone()).unwrap_or_default();
             self.commit(ModelChanged { from, to, why: ModelChange::Asked { by: by.clone() } });
         }
@@ -205,7 +205,7 @@ impl SessionState {
     }
 
     fn first_model(&self) -> Option<&ModelPolicy> {
-        self.asked.named.as_deref().or_else(|| self.policy.as_ref().map(|policy| &policy.model))
+        self.asked.named.as_deref().or_else(|| self.assignment.policy().map(|policy| &policy.model))
     }
 
     /// The next fallback, with its number from 1.
@@ -226,7 +226,7 @@ impl SessionState {
     }
 
     pub(super) fn outage_max_ms(&self) -> u64 {
-        self.asked.outage_max_ms.unwrap_or(self.limits().outage_max_ms)
+        self.asked.outage_max_ms.unwrap_or(self.assignment.limits().outage_max_ms)
     }
 
     /// Milliseconds after which a suspended session retries its model; `None` if it doesn't.

@@ -52,12 +52,13 @@ impl SessionState {
     /// and the files that were written.
     fn kept_text(&self, through: provost_event::Seq) -> String {
         let (turns, calls) = (self.counters.turns_ended, self.counters.tool_calls);
-        let look = if self.tool("recall").is_some() { " `recall` shows what was left out." } else { "" };
+        let look =
+            if self.assignment.tool("recall").is_some() { " `recall` shows what was left out." } else { "" };
         let mut text = format!(
             "The older part of this conversation, up to entry {through} of its log, is left out here ({turns} turns \
              and {calls} tool calls so far; files and results of that work are as they were left).{look}\n\n\
              The goal, as it was given:\n{}\n",
-            self.goal
+            self.assignment.goal()
         );
         let said = self.said.iter().map(|words| shortened(words, self.part(SAID_ONCE)));
         let said = newest(said.collect(), self.part(SAID), "[… earlier words are left out …]");
