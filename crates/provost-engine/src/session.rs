@@ -3,7 +3,7 @@
 //! A turn goes `Ready` → (hooks) → (budget) → `Thinking` → `Acting` or `CheckingStop` → `Ready`. Every phase follows
 //! from the entries alone, so that a state that is read back from the log continues in the same phase.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 use provost_event::{
     AgentPolicy, CallId, Dimension, Elapsed, Entry, HookTrigger, Json, Outcome, Plan, Purpose, Seq,
@@ -27,8 +27,7 @@ mod ask;
 mod assignment;
 mod call;
 mod change;
-mod compact;
-mod context;
+mod conversation;
 mod decide;
 mod delegate;
 mod final_summary;
@@ -37,7 +36,7 @@ mod fork;
 mod gate;
 mod goal;
 mod hook_decisions;
-mod outage;
+mod models;
 mod progress;
 mod recover;
 mod repeats;
@@ -47,10 +46,9 @@ mod worktree;
 
 use assignment::Assignment;
 use call::{Call, Consent, Stage, Word};
-use compact::Compactions;
-use context::Context;
+use conversation::{Conversation, RequestTokens, Window, WindowFacts};
 use goal::GoalTrack;
-use outage::ModelSelection;
+use models::Models;
 use progress::Progress;
 use repeats::{CallsOfTurn, Repeats};
 use terminal::Terminal;
@@ -117,9 +115,6 @@ struct Counters {
     tool_calls: u32,
     /// How many of them were made when a turn last ended without any.
     tool_calls_at_stop: u32,
-    /// Failed attempts at the current answer.
-    failed_attempts: u32,
-    empty_answers: u32,
     continuations: u32,
     /// Interruptions of the current turn.
     interruptions: u32,
@@ -236,17 +231,12 @@ pub struct SessionState {
     /// The state of its goal, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     goal_track: Option<Box<GoalTrack>>,
-    /// The agent's plan.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    plan: Option<Box<Plan>>,
     worktree: OwnWorktree,
     terminal: Terminal,
     /// The end of the time limit on its work, as of the last call.
     ends: Option<WorkEnds>,
     elapsed: Elapsed,
-    /// The model that is called, and its failures.
-    #[serde(default)]
-    asked: ModelSelection,
+    models: Models,
     calls: Vec<Call>,
     counters: Counters,
     repeats: Repeats,
@@ -256,12 +246,7 @@ pub struct SessionState {
     /// For each stop hook whose failure counts, how many times in a row it gave no answer.
     #[serde(default)]
     unanswered: BTreeMap<String, u32>,
-    context: Context,
-    compactions: Compactions,
-    /// The messages of people, verbatim.
-    said: VecDeque<String>,
-    /// The files that were written last.
-    written: VecDeque<String>,
+    conversation: Conversation,
     /// The purpose of the model call in flight.
     purpose: Purpose,
     /// The phase to return to after the final summary at a limit.
@@ -308,12 +293,11 @@ impl SessionState {
             stops_for_child: false,
             sub_agent_outcome: None,
             goal_track: None,
-            plan: None,
             worktree: OwnWorktree::default(),
             terminal: Terminal::default(),
             ends: None,
             elapsed: Elapsed::default(),
-            asked: ModelSelection::default(),
+            models: Models::default(),
             calls: Vec::new(),
             counters: Counters::default(),
             repeats: Repeats::default(),
@@ -321,10 +305,7 @@ impl SessionState {
             progress: Box::default(),
             block: None,
             unanswered: BTreeMap::new(),
-            context: Context::default(),
-            compactions: Compactions::default(),
-            said: VecDeque::new(),
-            written: VecDeque::new(),
+            conversation: Conversation::default(),
             purpose: Purpose::Turn,
             before_final_summary: None,
             final_summary: None,
@@ -379,7 +360,7 @@ impl SessionState {
     /// The agent's plan as last stated; absent while it has none.
     #[must_use]
     pub fn plan(&self) -> Option<&Plan> {
-        self.plan.as_deref()
+        self.conversation.plan()
     }
 
     /// Tokens of its next request for `purpose`, for the model's window: corrected by the provider's reports,
@@ -477,6 +458,41 @@ impl SessionState {
         true
     }
 
+    /// The conversation against the model's window.
+    fn window(&self) -> Window<'_> {
+        Window::new(
+            &self.conversation,
+            WindowFacts {
+                assignment: &self.assignment,
+                model: self.model(),
+                head: self.head,
+                calls_are_done: self.calls.iter().all(|call| call.stage == Stage::Done),
+                turns: self.counters.turns_ended,
+                tool_calls: self.counters.tool_calls,
+                memories: &self.memories,
+            },
+        )
+    }
+
+    /// Tokens of the next request for `purpose`, including the extra question.
+    fn request_tokens(&self, purpose: Purpose) -> u64 {
+        match purpose {
+            Purpose::Judge => self.judge_request_tokens(),
+            _ => self.window().request_tokens(self.question(purpose).as_deref()),
+        }
+    }
+
+    /// The same for budgets.
+    fn reserved_tokens(&self, purpose: Purpose) -> RequestTokens {
+        match purpose {
+            Purpose::Judge => {
+                let tokens = self.judge_request_tokens();
+                RequestTokens { most: tokens, estimated: tokens }
+            }
+            _ => self.window().reserved_tokens(self.question(purpose).as_deref()),
+        }
+    }
+
     const fn next_turn(&self) -> u32 {
         self.counters.turns_ended.saturating_add(1)
     }
@@ -501,7 +517,7 @@ impl SessionState {
 impl Snapshots for SessionState {
     /// A long conversation makes a large state, which is written less often.
     fn is_due(&self) -> bool {
-        let size = u64::from(self.context.items()) / ITEMS_AN_ENTRY;
+        let size = u64::from(self.conversation.items()) / ITEMS_AN_ENTRY;
         self.head.0.saturating_sub(self.snapshot.0) >= size.max(snapshot::EVERY)
     }
 

@@ -44,12 +44,12 @@ impl SessionState {
         let new = &changed.policy;
         if let Some(old) = self.assignment.policy().cloned() {
             if old.model != new.model {
-                self.asked.forget_model();
+                self.models.policy_changed();
             }
             if old.limits.turns_max != new.limits.turns_max {
                 self.turns_max = new.limits.turns_max;
             }
-            self.context.policy_changed(&old, new);
+            self.conversation.policy_changed(&old, new);
             let condition = |policy: &AgentPolicy| policy.goal.as_ref().map(|goal| goal.condition.clone());
             let before = condition(&old);
             let after = condition(new);
@@ -62,7 +62,6 @@ impl SessionState {
             }
             self.lost_goal = (self.lost_goal || before.is_some()) && after.is_none();
         }
-        self.compactions.forget_refusals();
         self.assignment.policy_changed(changed);
         self.grant_permissions();
     }

@@ -5,8 +5,8 @@ mod goal;
 
 use provost_event::{
     Access, AssistantMessage, Block as Content, Compacted, CompactionKind, Elapsed, Entry,
-    FinalSummaryFinished, ItemKind, Json, ModelCalled, Outcome, Purpose, ResumeCause, Resumed, Retry,
-    RetryCause, SessionSource, SessionStarted, StopRequested, StopVerdicts, TerminalEnding, TerminalEvent,
+    FinalSummaryFinished, ItemKind, Json, ModelCalled, ModelChanged, Outcome, Purpose, ResumeCause, Resumed,
+    Retry, SessionSource, SessionStarted, StopRequested, StopVerdicts, TerminalEnding, TerminalEvent,
     TerminalNoted, Timestamp, ToolFinished, ToolStarted, ToolStatus, UserMessage, WorktreeAsked,
     WorktreeMade,
 };
@@ -16,31 +16,27 @@ use super::repeats::{CallsOfTurn, Repeats};
 use super::{Block, Call, Phase, SessionState, Stage, WorkEnds, Yielding};
 use crate::decision_time::DecisionTime;
 
-/// How many of the last messages of people, and of the last files written, are kept for summaries.
-const SAID_MAX: usize = 100;
-const WRITTEN_MAX: usize = 50;
-
 impl SessionState {
     pub(crate) fn apply(&mut self, entry: &Entry, now: DecisionTime) {
         self.head = self.head.next();
         self.elapsed = now.elapsed;
-        self.context.add(self.head, entry, self.reads(entry));
+        self.conversation.add(self.head, entry, self.reads(entry));
         match entry {
             Entry::SessionStarted(started) => self.started(started),
             Entry::UserMessage(message) => self.spoken_to(message),
             Entry::SystemItem(item) => self.told(item.item),
             Entry::ModelCalled(called) => {
-                self.asked.called(now.elapsed);
+                self.models.called(now.elapsed);
                 self.called(called, now.elapsed);
             }
             Entry::AssistantMessage(answer) => {
-                self.asked.answered();
+                self.models.answered();
                 self.answered(answer);
             }
             Entry::Retry(retry) => self.retried(retry),
             Entry::ModelChanged(changed) => self.model_changed(changed, now.elapsed),
             Entry::AgentPolicyChanged(changed) => self.policy_changed(changed),
-            Entry::OutageWaitChanged(changed) => self.asked.outage_max_ms = Some(changed.outage_max_ms),
+            Entry::OutageWaitChanged(changed) => self.models.outage_wait_changed(changed),
             Entry::ToolStarted(started) => self.tool_started(started),
             Entry::ToolFinished(finished) => self.tool_finished(finished),
             Entry::TurnEnded(_) => self.turn_ended(),
@@ -117,12 +113,17 @@ impl SessionState {
         self.stopping = Some(asked.outcome.clone());
     }
 
+    fn model_changed(&mut self, changed: &ModelChanged, now: Elapsed) {
+        self.models.changed(changed, now);
+        self.conversation.forget_refusals();
+    }
+
     fn spoken_to(&mut self, message: &UserMessage) {
         self.done_before = None;
         self.unheard = true;
         self.last_said = self.head;
         self.progress.begin_anew();
-        self.said(message);
+        self.conversation.said(message);
     }
 
     fn stop_requested(&mut self, requested: &StopRequested) {
@@ -206,35 +207,18 @@ impl SessionState {
     }
 
     fn compacted(&mut self, compacted: &Compacted) {
-        // Hooks are notified of one compaction for each answer: their reminders may in turn require another.
-        if compacted.how != CompactionKind::Trim && !self.compactions.made {
-            self.told.compaction_untold = true;
-        }
-        self.compactions.made(compacted);
+        self.told.compaction_untold |= self.conversation.compacted(compacted);
         if compacted.how == CompactionKind::Summary {
-            self.asked.answered();
-            self.counters.failed_attempts = 0;
+            self.models.aside_answered();
             self.phase = Phase::Ready;
         }
     }
 
     fn final_summary_finished(&mut self, wrapped: &FinalSummaryFinished) {
         self.told.final_summary_finished = true;
-        self.asked.answered();
-        self.counters.failed_attempts = 0;
+        self.models.aside_answered();
         self.final_summary = Some(wrapped.text.clone()).filter(|text| !text.is_empty());
         self.phase = self.before_final_summary.take().unwrap_or(self.phase);
-    }
-
-    fn said(&mut self, message: &UserMessage) {
-        for block in &message.content {
-            if let Content::Text(text) = block {
-                self.said.push_back(text.clone());
-            }
-        }
-        while self.said.len() > SAID_MAX {
-            self.said.pop_front();
-        }
     }
 
     /// The fingerprint of the call that `entry` is the result of, if that succeeded and only reads.
@@ -249,9 +233,7 @@ impl SessionState {
 
     fn answered(&mut self, answer: &AssistantMessage) {
         self.counters.answers = self.counters.answers.saturating_add(1);
-        self.counters.failed_attempts = 0;
-        self.counters.empty_answers = 0;
-        self.compactions.answered();
+        self.conversation.answered();
         self.told.batch = false;
         self.calls.clear();
         for block in &answer.content {
@@ -265,27 +247,8 @@ impl SessionState {
     }
 
     fn retried(&mut self, retry: &Retry) {
-        self.asked.retried(retry);
-        match retry.cause {
-            RetryCause::Failed { .. } => {
-                self.counters.failed_attempts = self.counters.failed_attempts.saturating_add(1);
-            }
-            RetryCause::EmptyAnswer => {
-                self.counters.empty_answers = self.counters.empty_answers.saturating_add(1);
-            }
-            RetryCause::Compacted => {
-                self.compactions.overflow = true;
-                let refused = self.context.tokens();
-                let smallest = self.compactions.refused_at.map_or(refused, |known| known.min(refused));
-                self.compactions.refused_at = Some(smallest);
-                self.compactions.refused |= self.purpose == Purpose::Turn;
-            }
-            RetryCause::UselessSummary { .. } => {
-                self.counters.failed_attempts = 0;
-                self.compactions.useless = true;
-            }
-            RetryCause::Interrupted => {}
-        }
+        self.models.retried(retry);
+        self.conversation.retried(&retry.cause, self.purpose);
         if matches!(self.phase, Phase::Judging(_)) {
             self.phase = Phase::Verifying;
             return;
@@ -318,7 +281,7 @@ impl SessionState {
         self.calls_of_turn.add(fingerprint(said.into_iter().chain(images)), finished);
         self.counters.tool_calls = self.counters.tool_calls.saturating_add(1);
         if let Some(plan) = &finished.plan {
-            self.plan = Some(plan.clone());
+            self.conversation.planned(plan);
         }
         if let Some(memory) = &finished.memory {
             self.memories.insert(finished.tool.clone(), memory.clone());
@@ -336,7 +299,7 @@ impl SessionState {
             }
         }
         if let Some(path) = path.filter(|_| finished.status == ToolStatus::Ok) {
-            self.wrote(path);
+            self.conversation.wrote(path);
         }
     }
 
@@ -344,15 +307,6 @@ impl SessionState {
     fn writes(&self, tool: &str, input: &Json) -> Option<String> {
         let Access::Writes { path_field } = &self.assignment.tool(tool)?.access else { return None };
         text_at(input, path_field)
-    }
-
-    /// Records a file that a call has written; only the last ones are kept.
-    fn wrote(&mut self, path: String) {
-        self.written.retain(|known| *known != path);
-        self.written.push_back(path);
-        if self.written.len() > WRITTEN_MAX {
-            self.written.pop_front();
-        }
     }
 
     fn turn_ended(&mut self) {
@@ -434,14 +388,12 @@ impl SessionState {
                 self.sub_agent_outcome = None;
                 self.goal_resumed();
                 self.calls.iter_mut().for_each(|call| call.stage = call.stage.resumed());
-                self.asked.resumed();
-                self.compactions.forget_refusals();
+                self.models.resumed();
+                self.conversation.forget_refusals();
                 self.told.final_summary_finished = false;
                 self.told.limits = [0; 4];
                 self.final_summary = None;
                 self.counters.interruptions = 0;
-                self.counters.failed_attempts = 0;
-                self.counters.empty_answers = 0;
                 self.counters.failed_turns = 0;
                 self.counters.stop_blocks = 0;
                 self.repeats = Repeats::default();

@@ -9,7 +9,7 @@ use provost_event::{
 use super::check::QuorumState;
 use crate::Effect;
 use crate::event::JudgeReport;
-use crate::session::outage::PROBE_MS;
+use crate::session::models::PROBE_MS;
 use crate::session::{Deciding, Phase, SessionState};
 use crate::step::JudgeCall;
 use crate::tokens::tokens_of;
@@ -209,8 +209,9 @@ impl SessionState {
         let (waited_ms, patience_ms) = (now.since_ms(since), self.assignment.limits().model_patience_ms);
         let pause = if waited_ms < patience_ms { own } else { PROBE_MS };
         let wait = asked_for.unwrap_or(pause).max(1);
-        let left_ms = patience_ms.saturating_add(self.outage_max_ms()).saturating_sub(waited_ms);
-        let waits = self.outage_max_ms() > 0 && left_ms > 0 && wait <= left_ms.max(PROBE_MS);
+        let outage_max_ms = self.models.outage_max_ms(&self.assignment);
+        let left_ms = patience_ms.saturating_add(outage_max_ms).saturating_sub(waited_ms);
+        let waits = outage_max_ms > 0 && left_ms > 0 && wait <= left_ms.max(PROBE_MS);
         waits.then(|| wait.min(left_ms))
     }
 
