@@ -7,7 +7,7 @@ use crate::permission::Permissions;
 
 impl Deciding<'_> {
     pub(super) fn change_policy(&mut self, changed: AgentPolicyChanged) {
-        let is_news = changed.goal.is_some() || self.state.policy.as_ref() != Some(&changed.policy);
+        let is_news = changed.goal.is_some() || self.state.assignment.policy() != Some(&changed.policy);
         if self.state.outcome.is_some() && is_news {
             self.commit(changed);
         }
@@ -21,7 +21,8 @@ impl Deciding<'_> {
         }
         let Some(goal) = self.state.goal_track.as_ref().filter(|track| track.is_untold) else { return };
         let again = if goal.had_another { "another goal, in place of the one before" } else { "a goal" };
-        let condition = self.state.goal_policy().map(|goal| goal.condition.as_str()).unwrap_or_default();
+        let condition =
+            self.state.assignment.goal_policy().map(|goal| goal.condition.as_str()).unwrap_or_default();
         let body = format!(
             "You are given {again}. You are done once this is true, and independent judges verify it against the \
              evidence:\n\n{condition}"
@@ -31,24 +32,24 @@ impl Deciding<'_> {
 }
 
 impl SessionState {
-    /// Applies `policy`, with the approvals of the run added.
-    pub(super) fn is_bound_by(&mut self, policy: AgentPolicy) {
-        let mut permissions = Permissions::of_agent(&policy, &policy.workspace);
+    /// Applies the permissions of the policy, with the approvals of the run added.
+    pub(super) fn grant_permissions(&mut self) {
+        let Some(policy) = self.assignment.policy() else { return };
+        let mut permissions = Permissions::of_agent(policy, &policy.workspace);
         self.approved.iter().for_each(|pattern| permissions.approve(pattern));
         self.permissions = Some(permissions);
-        self.policy = Some(policy);
     }
 
     pub(super) fn policy_changed(&mut self, changed: &AgentPolicyChanged) {
         let new = &changed.policy;
-        if let Some(old) = self.policy.take() {
+        if let Some(old) = self.assignment.policy().cloned() {
             if old.model != new.model {
-                self.asked.forget_model();
+                self.models.policy_changed();
             }
             if old.limits.turns_max != new.limits.turns_max {
                 self.turns_max = new.limits.turns_max;
             }
-            self.context.policy_changed(&old, new);
+            self.conversation.policy_changed(&old, new);
             let condition = |policy: &AgentPolicy| policy.goal.as_ref().map(|goal| goal.condition.clone());
             let before = condition(&old);
             let after = condition(new);
@@ -61,9 +62,8 @@ impl SessionState {
             }
             self.lost_goal = (self.lost_goal || before.is_some()) && after.is_none();
         }
-        self.compactions.forget_refusals();
-        self.is_bound_by(new.clone());
-        self.changed_policy = Some(Box::new(new.clone()));
+        self.assignment.policy_changed(changed);
+        self.grant_permissions();
     }
 
     /// The judges begin anew with a goal that the agent doesn't know yet; findings on another goal don't count.

@@ -5,27 +5,23 @@ mod goal;
 
 use provost_event::{
     Access, AgentEntry, AssistantMessage, Block as Content, Compacted, CompactionKind, ConversationEntry,
-    Elapsed, Entry, FinalSummaryFinished, GateEntry, GoalEntry, ItemKind, Json, LifecycleEntry, Limits,
-    ModelCalled, ModelEntry, Outcome, Purpose, ResumeCause, Resumed, Retry, RetryCause, SessionSource,
-    SessionStarted, StepMode, StopRequested, StopVerdicts, TerminalEntry, Timestamp, ToolEntry, ToolFinished,
-    ToolStarted, ToolStatus, UserMessage, WorktreeEntry,
+    Elapsed, Entry, FinalSummaryFinished, GateEntry, GoalEntry, ItemKind, Json, LifecycleEntry, ModelCalled,
+    ModelChanged, ModelEntry, Outcome, Purpose, ResumeCause, Resumed, Retry, SessionSource, SessionStarted,
+    StopRequested, StopVerdicts, TerminalEnding, TerminalEntry, TerminalEvent, TerminalNoted, Timestamp,
+    ToolEntry, ToolFinished, ToolStarted, ToolStatus, UserMessage, WorktreeAsked, WorktreeEntry,
+    WorktreeMade,
 };
 
 use super::progress::MeasuredCall;
 use super::repeats::{CallsOfTurn, Repeats};
-use super::{Block, Call, OwnTree, Phase, SessionState, Stage, WorkEnds, Yielding};
+use super::{Block, Call, Phase, SessionState, Stage, WorkEnds, Yielding};
 use crate::decision_time::DecisionTime;
-use crate::permission::Permissions;
-
-/// How many of the last messages of people, and of the last files written, are kept for summaries.
-const SAID_MAX: usize = 100;
-const WRITTEN_MAX: usize = 50;
 
 impl SessionState {
     pub(crate) fn apply(&mut self, entry: &Entry, now: DecisionTime) {
         self.head = self.head.next();
         self.elapsed = now.elapsed;
-        self.context.add(self.head, entry, self.reads(entry));
+        self.conversation.add(self.head, entry, self.reads(entry));
         match entry {
             Entry::Conversation(entry) => self.conversation_entry(entry),
             Entry::Model(entry) => self.model_entry(entry, now),
@@ -45,7 +41,7 @@ impl SessionState {
             ConversationEntry::UserMessage(message) => self.spoken_to(message),
             ConversationEntry::SystemItem(item) => self.told(item.item),
             ConversationEntry::AssistantMessage(answer) => {
-                self.asked.answered();
+                self.models.answered();
                 self.answered(answer);
             }
             ConversationEntry::TurnEnded(_) => self.turn_ended(),
@@ -57,12 +53,12 @@ impl SessionState {
     fn model_entry(&mut self, entry: &ModelEntry, now: DecisionTime) {
         match entry {
             ModelEntry::Called(called) => {
-                self.asked.called(now.elapsed);
+                self.models.called(now.elapsed);
                 self.called(called, now.elapsed);
             }
             ModelEntry::Retried(retry) => self.retried(retry),
             ModelEntry::Changed(changed) => self.model_changed(changed, now.elapsed),
-            ModelEntry::OutageWaitChanged(changed) => self.asked.outage_max_ms = Some(changed.outage_max_ms),
+            ModelEntry::OutageWaitChanged(changed) => self.models.outage_wait_changed(changed),
             ModelEntry::ProviderAwaited(_) => {}
         }
     }
@@ -116,9 +112,9 @@ impl SessionState {
 
     fn worktree_entry(&mut self, entry: &WorktreeEntry) {
         match entry {
-            WorktreeEntry::Made(made) => self.has_worktree(made),
+            WorktreeEntry::Made(made) => self.worktree_made_by(made),
             WorktreeEntry::Asked(asked) => self.worktree_asked(asked),
-            WorktreeEntry::Found(found) => self.worktree_found(found),
+            WorktreeEntry::Found(found) => self.worktree.found(found),
         }
     }
 
@@ -138,12 +134,41 @@ impl SessionState {
         }
     }
 
+    fn noted(&mut self, noted: &TerminalNoted) {
+        if let TerminalEvent::Submitted { through, .. } = noted.event
+            && through >= self.last_said
+        {
+            self.unheard = false;
+        }
+        self.terminal.noted(noted);
+    }
+
+    fn terminal_ends(&mut self, ending: &TerminalEnding) {
+        self.terminal.ending(self.head);
+        self.stopping = Some(ending.outcome.clone());
+    }
+
+    fn worktree_made_by(&mut self, made: &WorktreeMade) {
+        self.worktree.made(made);
+        self.phase = self.between_turns();
+    }
+
+    fn worktree_asked(&mut self, asked: &WorktreeAsked) {
+        self.worktree.asked(asked, self.head);
+        self.stopping = Some(asked.outcome.clone());
+    }
+
+    fn model_changed(&mut self, changed: &ModelChanged, now: Elapsed) {
+        self.models.changed(changed, now);
+        self.conversation.forget_refusals();
+    }
+
     fn spoken_to(&mut self, message: &UserMessage) {
         self.done_before = None;
         self.unheard = true;
         self.last_said = self.head;
         self.progress.begin_anew();
-        self.said(message);
+        self.conversation.said(message);
     }
 
     fn stop_requested(&mut self, requested: &StopRequested) {
@@ -152,24 +177,18 @@ impl SessionState {
         self.stops_for_child = requested.for_child;
     }
 
-    pub(super) fn limits(&self) -> Limits {
-        self.policy.as_ref().map(|policy| policy.limits).unwrap_or_default()
-    }
-
     fn started(&mut self, started: &SessionStarted) {
         if let Some(fork) = &started.fork {
             self.begins_as_fork(started, fork);
         }
-        self.goal.clone_from(&started.goal);
-        (self.parent, self.depth) = (started.parent, started.depth);
+        self.assignment.started(started);
         self.turns_max = started.policy.limits.turns_max;
         let policy = &started.policy;
-        self.permissions = Some(Permissions::of_agent(policy, &policy.workspace));
         self.goal_track = policy.goal.as_ref().map(|_| Box::default());
-        self.policy = Some(policy.clone());
+        self.grant_permissions();
         self.phase = match &started.worktree {
             Some(worktree) => {
-                self.tree = Some(OwnTree::new(worktree.clone()));
+                self.worktree.ordered(worktree);
                 Phase::MakingWorktree(self.head)
             }
             None => self.between_turns(),
@@ -177,10 +196,7 @@ impl SessionState {
     }
 
     pub(super) fn between_turns(&self) -> Phase {
-        match self.policy.as_ref().map(|policy| policy.step_mode) {
-            Some(StepMode::Stepped) => Phase::Between,
-            Some(StepMode::Free) | None => Phase::Ready,
-        }
+        if self.assignment.is_stepped() { Phase::Between } else { Phase::Ready }
     }
 
     fn told(&mut self, item: ItemKind) {
@@ -236,42 +252,25 @@ impl SessionState {
     }
 
     fn compacted(&mut self, compacted: &Compacted) {
-        // Hooks are notified of one compaction for each answer: their reminders may in turn require another.
-        if compacted.how != CompactionKind::Trim && !self.compactions.made {
-            self.told.compaction_untold = true;
-        }
-        self.compactions.made(compacted);
+        self.told.compaction_untold |= self.conversation.compacted(compacted);
         if compacted.how == CompactionKind::Summary {
-            self.asked.answered();
-            self.counters.failed_attempts = 0;
+            self.models.aside_answered();
             self.phase = Phase::Ready;
         }
     }
 
     fn final_summary_finished(&mut self, wrapped: &FinalSummaryFinished) {
         self.told.final_summary_finished = true;
-        self.asked.answered();
-        self.counters.failed_attempts = 0;
+        self.models.aside_answered();
         self.final_summary = Some(wrapped.text.clone()).filter(|text| !text.is_empty());
         self.phase = self.before_final_summary.take().unwrap_or(self.phase);
-    }
-
-    fn said(&mut self, message: &UserMessage) {
-        for block in &message.content {
-            if let Content::Text(text) = block {
-                self.said.push_back(text.clone());
-            }
-        }
-        while self.said.len() > SAID_MAX {
-            self.said.pop_front();
-        }
     }
 
     /// The fingerprint of the call that `entry` is the result of, if that succeeded and only reads.
     fn reads(&self, entry: &Entry) -> Option<u64> {
         let Entry::Tool(ToolEntry::Finished(finished)) = entry else { return None };
         let call = self.call(&finished.call).filter(|_| finished.status == ToolStatus::Ok)?;
-        if self.tool(&call.tool)?.access != Access::Reads {
+        if !self.assignment.only_reads(&call.tool) {
             return None;
         }
         Some(fingerprint([call.tool.as_str(), call.input.text()]))
@@ -279,9 +278,7 @@ impl SessionState {
 
     fn answered(&mut self, answer: &AssistantMessage) {
         self.counters.answers = self.counters.answers.saturating_add(1);
-        self.counters.failed_attempts = 0;
-        self.counters.empty_answers = 0;
-        self.compactions.answered();
+        self.conversation.answered();
         self.told.batch = false;
         self.calls.clear();
         for block in &answer.content {
@@ -295,27 +292,8 @@ impl SessionState {
     }
 
     fn retried(&mut self, retry: &Retry) {
-        self.asked.retried(retry);
-        match retry.cause {
-            RetryCause::Failed { .. } => {
-                self.counters.failed_attempts = self.counters.failed_attempts.saturating_add(1);
-            }
-            RetryCause::EmptyAnswer => {
-                self.counters.empty_answers = self.counters.empty_answers.saturating_add(1);
-            }
-            RetryCause::Compacted => {
-                self.compactions.overflow = true;
-                let refused = self.context.tokens();
-                let smallest = self.compactions.refused_at.map_or(refused, |known| known.min(refused));
-                self.compactions.refused_at = Some(smallest);
-                self.compactions.refused |= self.purpose == Purpose::Turn;
-            }
-            RetryCause::UselessSummary { .. } => {
-                self.counters.failed_attempts = 0;
-                self.compactions.useless = true;
-            }
-            RetryCause::Interrupted => {}
-        }
+        self.models.retried(retry);
+        self.conversation.retried(&retry.cause, self.purpose);
         if matches!(self.phase, Phase::Judging(_)) {
             self.phase = Phase::Verifying;
             return;
@@ -330,7 +308,7 @@ impl SessionState {
     /// A call for an agent is no effect: its result comes from the run.
     fn tool_started(&mut self, started: &ToolStarted) {
         let seq = self.head;
-        if self.tool(&started.tool).is_some_and(|spec| spec.access == Access::Delegates) {
+        if self.assignment.tool(&started.tool).is_some_and(|spec| spec.access == Access::Delegates) {
             return self.delegated(&started.call, seq);
         }
         if let Some(call) = self.calls.iter_mut().find(|call| call.id == started.call) {
@@ -348,7 +326,7 @@ impl SessionState {
         self.calls_of_turn.add(fingerprint(said.into_iter().chain(images)), finished);
         self.counters.tool_calls = self.counters.tool_calls.saturating_add(1);
         if let Some(plan) = &finished.plan {
-            self.plan = Some(plan.clone());
+            self.conversation.planned(plan);
         }
         if let Some(memory) = &finished.memory {
             self.memories.insert(finished.tool.clone(), memory.clone());
@@ -359,30 +337,21 @@ impl SessionState {
         match &finished.plan {
             Some(plan) => self.progress.planned(plan),
             None => {
-                let reads = self.tool(&tool).is_some_and(|spec| spec.access == Access::Reads);
+                let reads = self.assignment.only_reads(&tool);
                 let call =
                     MeasuredCall { tool: &tool, input: written.text(), writes: path.as_deref(), reads };
                 self.progress.called(&call, finished.status, &finished.output, &finished.facts);
             }
         }
         if let Some(path) = path.filter(|_| finished.status == ToolStatus::Ok) {
-            self.wrote(path);
+            self.conversation.wrote(path);
         }
     }
 
     /// The file that a call writes, if its tool writes one.
     fn writes(&self, tool: &str, input: &Json) -> Option<String> {
-        let Access::Writes { path_field } = &self.tool(tool)?.access else { return None };
+        let Access::Writes { path_field } = &self.assignment.tool(tool)?.access else { return None };
         text_at(input, path_field)
-    }
-
-    /// Records a file that a call has written; only the last ones are kept.
-    fn wrote(&mut self, path: String) {
-        self.written.retain(|known| *known != path);
-        self.written.push_back(path);
-        if self.written.len() > WRITTEN_MAX {
-            self.written.pop_front();
-        }
     }
 
     fn turn_ended(&mut self) {
@@ -464,14 +433,12 @@ impl SessionState {
                 self.sub_agent_outcome = None;
                 self.goal_resumed();
                 self.calls.iter_mut().for_each(|call| call.stage = call.stage.resumed());
-                self.asked.resumed();
-                self.compactions.forget_refusals();
+                self.models.resumed();
+                self.conversation.forget_refusals();
                 self.told.final_summary_finished = false;
                 self.told.limits = [0; 4];
                 self.final_summary = None;
                 self.counters.interruptions = 0;
-                self.counters.failed_attempts = 0;
-                self.counters.empty_answers = 0;
                 self.counters.failed_turns = 0;
                 self.counters.stop_blocks = 0;
                 self.repeats = Repeats::default();
@@ -479,13 +446,17 @@ impl SessionState {
                 self.block = None;
                 self.unanswered.clear();
                 self.turns_max = resumed.turns_max.unwrap_or(self.turns_max);
-                if self.parent.is_some() && resumed.turns_max.is_some() {
+                if self.assignment.parent().is_some() && resumed.turns_max.is_some() {
                     self.turns_before = self.counters.turns_ended;
                 }
             }
         }
         self.ask_for_approval_anew(at);
-        self.worktree_resumed();
+        let is_removed = self.worktree.resumed();
+        // A worktree that isn't ready is ordered under a new id.
+        if is_removed || matches!(self.phase, Phase::MakingWorktree(_)) {
+            self.phase = Phase::MakingWorktree(self.head);
+        }
         // The stop hooks are called anew, under a new id: a late answer to the old question doesn't count.
         if let Phase::CheckingStop(seq) = self.phase
             && !self.questions.contains_key(&seq)
@@ -496,7 +467,7 @@ impl SessionState {
 
     /// A question that is still open after a suspension or an interruption gets the full time again.
     fn ask_for_approval_anew(&mut self, at: Timestamp) {
-        let timeout_ms = self.approval_timeout_ms();
+        let timeout_ms = self.assignment.approval_timeout_ms();
         self.approvals.values_mut().for_each(|open| open.due = at.plus_ms(timeout_ms));
         let head = self.head;
         for call in &mut self.calls {

@@ -87,8 +87,8 @@ impl SessionState {
         match self.bound_by() {
             Some((policy, _)) => policy.stuck_turns,
             // What an external program does internally isn't known.
-            None if self.is_external() => 0,
-            None => self.limits().stuck_turns,
+            None if self.assignment.is_external() => 0,
+            None => self.assignment.limits().stuck_turns,
         }
     }
 }
@@ -96,7 +96,7 @@ impl SessionState {
 impl Deciding<'_> {
     /// Notifies the model of repeated calls and of turns in which all calls fail, before the turn ends.
     pub(super) fn notices_of_calls(&mut self) {
-        let limits = self.state.limits();
+        let limits = self.state.assignment.limits();
         let times = self.state.repeats_with_turn().times;
         if times >= limits.repeated_call_notice_at && times < limits.repeated_call_max {
             let tool = self.state.calls.last().map(|call| call.tool.clone()).unwrap_or_default();
@@ -121,7 +121,7 @@ impl Deciding<'_> {
 
     /// Why the session is suspended for its calls, if it is.
     pub(super) fn suspended_for_calls(&self, tool: String) -> Option<Outcome> {
-        let limits = self.state.limits();
+        let limits = self.state.assignment.limits();
         let (times, turns) = (self.state.repeats.times, self.state.counters.failed_turns);
         let why = if times >= limits.repeated_call_max {
             PauseReason::RepeatedCall { tool, times }
@@ -146,7 +146,7 @@ impl Deciding<'_> {
         }
         // Three fifths of them, and at least one.
         let told_at = most.saturating_mul(3).div_ceil(5).max(1);
-        if idle >= told_at && !self.state.progress.is_told && !self.state.is_external() {
+        if idle >= told_at && !self.state.progress.is_told && !self.state.assignment.is_external() {
             let left = most.saturating_sub(idle);
             let turns =
                 if left == 1 { "one more such turn".to_owned() } else { format!("{left} more such turns") };

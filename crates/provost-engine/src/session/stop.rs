@@ -20,7 +20,7 @@ const BROKEN: &str = "this check itself couldn't be run, which says nothing of y
 impl Deciding<'_> {
     /// The answer has no tool calls: the agent considers its work done.
     pub(super) fn check_stop(&mut self) {
-        if self.state.has_hook(HookPoint::TurnEnd) && !self.state.told.turn_end {
+        if self.state.assignment.has_hook(HookPoint::TurnEnd) && !self.state.told.turn_end {
             return self.ask(HookTrigger::TurnEnd { turn: self.state.next_turn() });
         }
         self.ask_stop_hooks();
@@ -37,7 +37,7 @@ impl Deciding<'_> {
 
     /// Calls the stop hooks, if there are any.
     pub(super) fn put_stop_question(&mut self) {
-        if !self.state.has_stop_hooks() {
+        if !self.state.assignment.has_stop_hooks() {
             return self.may_stop(Verification::None);
         }
         let check = StopCheck {
@@ -89,7 +89,7 @@ impl Deciding<'_> {
         let given_up = self.state.given_up_checks(&names, &reasons);
         let suspends = repeated
             || !given_up.is_empty()
-            || self.state.counters.stop_blocks >= self.state.limits().stop_blocks_max;
+            || self.state.counters.stop_blocks >= self.state.assignment.limits().stop_blocks_max;
         let body = format!("You can't stop yet. What stands against it:\n\n{}", reasons.join("\n\n"));
         let origin = Origin::StopHooks(names);
         let item = if suspends { ItemKind::StopSuspended } else { ItemKind::StopBlocked };
@@ -111,7 +111,7 @@ impl Deciding<'_> {
         let verdict = Verdict::find(&self.state.turn_text);
         let unheard = self.state.unheard || self.state.has_open_prompts();
         self.end_turn(0);
-        if unheard || self.state.works_for_a_person() {
+        if unheard || (self.state.assignment.is_attended() && self.state.terminal.is_open()) {
             self.next_turn();
         } else {
             self.finish_segment(Outcome::Completed { verdict, verification });
@@ -120,11 +120,6 @@ impl Deciding<'_> {
 }
 
 impl SessionState {
-    pub(super) fn has_stop_hooks(&self) -> bool {
-        let has_own = self.policy.as_ref().is_some_and(|policy| !policy.stop_hooks.is_empty());
-        has_own || self.has_hook(HookPoint::stop(self.parent))
-    }
-
     /// The objections to a stop: the hook's name, and its reason with that name, in configured order.
     pub(super) fn stop_reasons(&self, verdicts: &StopVerdicts) -> Vec<(String, String)> {
         let reason = |place: usize, report: &StopReport| match &report.verdict {
@@ -148,13 +143,7 @@ impl SessionState {
         if let Some((goal, _)) = self.bound_by() {
             return goal.stop_hook_errors;
         }
-        let Some(policy) = &self.policy else { return OnHookError::Block };
-        match policy.stop_hooks.get(place).filter(|hook| hook.name == report.name) {
-            Some(hook) => hook.on_error,
-            // Hooks with the contract of another agent program: there, a missing answer doesn't prevent a stop.
-            None if policy.hooks.iter().any(|hook| hook.name == report.name) => OnHookError::Ignore,
-            None => OnHookError::Block,
-        }
+        self.assignment.on_stop_hook_error(place, report)
     }
 
     /// Counts for each stop hook, of those whose failure counts, how many times in a row it gave no answer when

@@ -10,10 +10,10 @@ use super::super::{Phase, SessionState};
 
 impl SessionState {
     pub(super) fn goal_check_started(&mut self, started: &GoalCheckStarted) {
-        let asks_hooks = self.has_stop_hooks();
+        let asks_hooks = self.assignment.has_stop_hooks();
         let (head, phase) = (self.head, self.phase.when_suspended());
         let ended = self.counters.turns_ended;
-        let Some(policy) = self.policy.as_ref().and_then(|policy| policy.goal.as_deref()) else { return };
+        let Some(policy) = self.assignment.goal_policy() else { return };
         let Some(track) = &mut self.goal_track else { return };
         let back = match started.trigger {
             GoalTrigger::Claim => Phase::CheckingStop(head),
@@ -56,7 +56,7 @@ impl SessionState {
 
     pub(super) fn goal_judged(&mut self, judged: &GoalJudged, now: Elapsed) {
         let head = self.head;
-        let Some(policy) = self.policy.as_ref().and_then(|policy| policy.goal.as_deref()) else { return };
+        let Some(policy) = self.assignment.goal_policy() else { return };
         let Some(track) = &mut self.goal_track else { return };
         let asked = track.asked.entry(judged.judge.clone()).or_default();
         *asked = asked.saturating_add(1);

@@ -9,7 +9,7 @@ use provost_event::{
 use super::check::QuorumState;
 use crate::Effect;
 use crate::event::JudgeReport;
-use crate::session::outage::PROBE_MS;
+use crate::session::models::PROBE_MS;
 use crate::session::{Deciding, Phase, SessionState};
 use crate::step::JudgeCall;
 use crate::tokens::tokens_of;
@@ -27,7 +27,8 @@ impl Deciding<'_> {
     pub(in crate::session) fn ask_judge(&mut self) {
         let Some(check) = self.state.live_check() else { return };
         let times = self.state.counters.interruptions;
-        let is_lost = check.trigger == GoalTrigger::Limit && times >= self.state.limits().interruptions_max;
+        let is_lost =
+            check.trigger == GoalTrigger::Limit && times >= self.state.assignment.limits().interruptions_max;
         match self.state.check_standing() {
             QuorumState::Known(finding) => self.conclude(finding, None),
             QuorumState::Undecided(error) => self.undecided(error.to_string()),
@@ -153,7 +154,7 @@ impl SessionState {
     /// The judge that is called now or next.
     pub(in crate::session) fn judge_in_turn(&self) -> Option<&ModelPolicy> {
         let check = self.goal_track.as_ref()?.check.as_ref()?;
-        self.goal_policy()?.judges.get(check.next_judge()?)
+        self.assignment.goal_policy()?.judges.get(check.next_judge()?)
     }
 
     fn judge_call(&self, usage: provost_event::Usage, model: String) -> AsideCall {
@@ -163,7 +164,7 @@ impl SessionState {
 
     /// Maximum tokens of a judge's request.
     pub(in crate::session) fn judge_request_tokens(&self) -> u64 {
-        let Some(policy) = self.goal_policy() else { return 0 };
+        let Some(policy) = self.assignment.goal_policy() else { return 0 };
         let condition = tokens_of(&policy.condition);
         u64::from(policy.evidence_tokens_max).saturating_add(condition).saturating_add(JUDGE_TOKENS)
     }
@@ -205,11 +206,12 @@ impl SessionState {
             SupervisorError::Llm { .. } | SupervisorError::Timeout(_) | SupervisorError::Parse(_) => None,
         };
         let since = self.goal_track.as_ref().and_then(|track| track.outage_since).unwrap_or(now);
-        let (waited_ms, patience_ms) = (now.since_ms(since), self.limits().model_patience_ms);
+        let (waited_ms, patience_ms) = (now.since_ms(since), self.assignment.limits().model_patience_ms);
         let pause = if waited_ms < patience_ms { own } else { PROBE_MS };
         let wait = asked_for.unwrap_or(pause).max(1);
-        let left_ms = patience_ms.saturating_add(self.outage_max_ms()).saturating_sub(waited_ms);
-        let waits = self.outage_max_ms() > 0 && left_ms > 0 && wait <= left_ms.max(PROBE_MS);
+        let outage_max_ms = self.models.outage_max_ms(&self.assignment);
+        let left_ms = patience_ms.saturating_add(outage_max_ms).saturating_sub(waited_ms);
+        let waits = outage_max_ms > 0 && left_ms > 0 && wait <= left_ms.max(PROBE_MS);
         waits.then(|| wait.min(left_ms))
     }
 
@@ -226,11 +228,11 @@ impl SessionState {
         let lasts_ms = now.since_ms(since);
         let model = self.judge_in_turn().map(|judge| judge.name.clone()).unwrap_or_default();
         let trouble = ModelTrouble { model, class, message: error.to_string(), hint: String::new() };
-        Some((trouble, lasts_ms, lasts_ms >= self.limits().model_patience_ms))
+        Some((trouble, lasts_ms, lasts_ms >= self.assignment.limits().model_patience_ms))
     }
 
     pub(in crate::session) fn judges_percent(&self) -> u8 {
-        self.goal_policy().map_or(100, |policy| policy.budget_percent)
+        self.assignment.goal_policy().map_or(100, |policy| policy.budget_percent)
     }
 
     /// The budget that must be left besides a call and the final summary, to verify the goal at a limit.

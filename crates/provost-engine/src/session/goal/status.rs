@@ -67,7 +67,7 @@ impl SessionState {
     /// The status of the agent's goal; `None` if it has none.
     #[must_use]
     pub fn goal(&self) -> Option<GoalStatus> {
-        let (policy, track) = (self.goal_policy()?, self.goal_track.as_ref()?);
+        let (policy, track) = (self.assignment.goal_policy()?, self.goal_track.as_ref()?);
         Some(GoalStatus {
             condition: policy.condition.clone(),
             state: self.goal_state(track),
@@ -93,14 +93,10 @@ impl SessionState {
         }
     }
 
-    pub(in crate::session) fn goal_policy(&self) -> Option<&GoalPolicy> {
-        self.policy.as_ref()?.goal.as_deref()
-    }
-
     /// The goal that applies to the agent: one is set and hasn't been cleared.
     pub(in crate::session) fn bound_by(&self) -> Option<(&GoalPolicy, &GoalTrack)> {
         let track = self.goal_track.as_deref().filter(|track| !track.is_cleared)?;
-        Some((self.goal_policy()?, track))
+        Some((self.assignment.goal_policy()?, track))
     }
 
     pub(in crate::session) fn has_goal(&self) -> bool {
@@ -113,7 +109,7 @@ impl SessionState {
     }
 
     pub(in crate::session) fn check_standing(&self) -> QuorumState {
-        match (self.goal_policy(), self.live_check()) {
+        match (self.assignment.goal_policy(), self.live_check()) {
             (Some(policy), Some(check)) => check.standing(policy),
             _ => QuorumState::Undecided(SupervisorError::Parse(String::new())),
         }
@@ -179,6 +175,6 @@ impl SessionState {
             && track.answers_at_verdict != self.counters.answers
             && !matches!(self.phase, Phase::New | Phase::MakingWorktree(_))
             && self.running().next().is_none()
-            && self.counters.interruptions < self.limits().interruptions_max
+            && self.counters.interruptions < self.assignment.limits().interruptions_max
     }
 }
