@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use provost_event::{
-    AgentPolicy, CallId, Dimension, Elapsed, Entry, HookTrigger, Json, LifecycleEntry, Outcome, Plan,
-    Purpose, Seq, SessionId, SessionSource,
+    AgentPolicy, CallId, Dimension, Elapsed, Entry, GoalTrigger, HookTrigger, Json, LifecycleEntry,
+    ModelPolicy, Outcome, Plan, Purpose, Seq, SessionId, SessionSource,
 };
 
 use serde::{Deserialize, Serialize};
@@ -47,10 +47,11 @@ mod worktree;
 use assignment::Assignment;
 use call::{Call, Consent, Stage, Word};
 use conversation::{Conversation, RequestTokens, Window, WindowFacts};
-use goal::GoalTrack;
+use goal::{Goal, GoalFacts};
 use models::Models;
 use progress::Progress;
 use repeats::{CallsOfTurn, Repeats};
+use stop::StopObjections;
 use terminal::Terminal;
 use worktree::OwnWorktree;
 
@@ -120,7 +121,6 @@ struct Counters {
     interruptions: u32,
     /// Turns in a row in which no call succeeded.
     failed_turns: u32,
-    stop_blocks: u32,
 }
 
 /// A request to yield the slot.
@@ -130,16 +130,6 @@ struct Yielding {
     timer: Option<Seq>,
     /// The agent that gets the slot, if any.
     to: Option<SessionId>,
-}
-
-/// The last objection of the stop hooks.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Block {
-    reasons: Vec<String>,
-    evidence: String,
-    tool_calls: u32,
-    /// How many times in a row it came with the same evidence.
-    times: u32,
 }
 
 /// The questions that hooks have already answered, and the notices that the model has already got.
@@ -213,9 +203,6 @@ pub struct SessionState {
     /// Turns that had ended when its parent last asked it again: its limit counts from there.
     #[serde(default)]
     turns_before: u32,
-    /// Its goal was cleared, and it has yet to be notified.
-    #[serde(default)]
-    lost_goal: bool,
     phase: Phase,
     outcome: Option<Outcome>,
     /// Its outcome when it completed, until the agent gets another message.
@@ -228,9 +215,7 @@ pub struct SessionState {
     stops_for_child: bool,
     /// The outcome of a suspended sub-agent that it waits for, if any.
     sub_agent_outcome: Option<Outcome>,
-    /// The state of its goal, if it has one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    goal_track: Option<Box<GoalTrack>>,
+    goal: Goal,
     worktree: OwnWorktree,
     terminal: Terminal,
     /// The end of the time limit on its work, as of the last call.
@@ -242,10 +227,7 @@ pub struct SessionState {
     repeats: Repeats,
     calls_of_turn: CallsOfTurn,
     progress: Box<Progress>,
-    block: Option<Block>,
-    /// For each stop hook whose failure counts, how many times in a row it gave no answer.
-    #[serde(default)]
-    unanswered: BTreeMap<String, u32>,
+    objections: StopObjections,
     conversation: Conversation,
     /// The purpose of the model call in flight.
     purpose: Purpose,
@@ -284,7 +266,6 @@ impl SessionState {
             assignment: Assignment::default(),
             turns_max: 0,
             turns_before: 0,
-            lost_goal: false,
             phase: Phase::New,
             outcome: None,
             done_before: None,
@@ -292,7 +273,7 @@ impl SessionState {
             yielding: None,
             stops_for_child: false,
             sub_agent_outcome: None,
-            goal_track: None,
+            goal: Goal::default(),
             worktree: OwnWorktree::default(),
             terminal: Terminal::default(),
             ends: None,
@@ -303,8 +284,7 @@ impl SessionState {
             repeats: Repeats::default(),
             calls_of_turn: CallsOfTurn::default(),
             progress: Box::default(),
-            block: None,
-            unanswered: BTreeMap::new(),
+            objections: StopObjections::default(),
             conversation: Conversation::default(),
             purpose: Purpose::Turn,
             before_final_summary: None,
@@ -458,6 +438,56 @@ impl SessionState {
         true
     }
 
+    const fn goal_facts(&self) -> GoalFacts<'_> {
+        GoalFacts {
+            assignment: &self.assignment,
+            head: self.head,
+            phase: self.phase,
+            turns_ended: self.counters.turns_ended,
+            answers: self.counters.answers,
+        }
+    }
+
+    /// The judge that is called now or next.
+    fn judge_in_turn(&self) -> Option<&ModelPolicy> {
+        self.goal.judge_in_turn(&self.assignment)
+    }
+
+    /// The turn of a verification.
+    fn turn_checked(&self, trigger: GoalTrigger) -> u32 {
+        match trigger {
+            GoalTrigger::Claim => self.next_turn(),
+            GoalTrigger::Interval | GoalTrigger::Limit => self.counters.turns_ended.max(1),
+        }
+    }
+
+    /// Whether the next model call is a judge's.
+    fn wants_judge(&self) -> bool {
+        matches!(self.phase, Phase::Verifying | Phase::JudgeWaits(_)) && self.goal.is_verified()
+    }
+
+    /// Whether the session returns to `phase` after the final summary, or after the last check of the goal.
+    fn stands_aside_of(&self, phase: Phase) -> bool {
+        self.before_final_summary == Some(phase) || self.goal.returns_to() == Some(phase)
+    }
+
+    /// The open effect at a limit before the session stops: the final summary, or the last check of the goal.
+    fn ending_at_limit(&self) -> Option<Seq> {
+        let at_limit = self.goal.live_trigger() == Some(GoalTrigger::Limit);
+        match self.phase {
+            Phase::Judging(seq) | Phase::CheckingStop(seq) if at_limit => Some(seq),
+            _ => self.wrapping_up(),
+        }
+    }
+
+    /// Whether the goal may be reached at a limit: the agent has worked since the last verdict, and nothing is in
+    /// flight.
+    fn may_check_at_limit(&self, outcome: &Outcome) -> bool {
+        self.goal.may_be_reached_at_limit(outcome, self.goal_facts())
+            && self.running().next().is_none()
+            && self.counters.interruptions < self.assignment.limits().interruptions_max
+    }
+
     /// The conversation against the model's window.
     fn window(&self) -> Window<'_> {
         Window::new(
@@ -477,7 +507,7 @@ impl SessionState {
     /// Tokens of the next request for `purpose`, including the extra question.
     fn request_tokens(&self, purpose: Purpose) -> u64 {
         match purpose {
-            Purpose::Judge => self.judge_request_tokens(),
+            Purpose::Judge => goal::judge_request_tokens(&self.assignment),
             _ => self.window().request_tokens(self.question(purpose).as_deref()),
         }
     }
@@ -486,7 +516,7 @@ impl SessionState {
     fn reserved_tokens(&self, purpose: Purpose) -> RequestTokens {
         match purpose {
             Purpose::Judge => {
-                let tokens = self.judge_request_tokens();
+                let tokens = goal::judge_request_tokens(&self.assignment);
                 RequestTokens { most: tokens, estimated: tokens }
             }
             _ => self.window().reserved_tokens(self.question(purpose).as_deref()),

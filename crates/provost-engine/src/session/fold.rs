@@ -1,7 +1,6 @@
 //! How each entry changes a session. The only place where its state changes.
 
 mod gate;
-mod goal;
 
 use provost_event::{
     Access, AgentEntry, AssistantMessage, Block as Content, Compacted, CompactionKind, ConversationEntry,
@@ -12,9 +11,11 @@ use provost_event::{
     WorktreeMade,
 };
 
+use super::goal::GoalFacts;
 use super::progress::MeasuredCall;
 use super::repeats::{CallsOfTurn, Repeats};
-use super::{Block, Call, Phase, SessionState, Stage, WorkEnds, Yielding};
+use super::stop::StopHookLaw;
+use super::{Call, Phase, SessionState, Stage, WorkEnds, Yielding};
 use crate::decision_time::DecisionTime;
 
 impl SessionState {
@@ -27,7 +28,7 @@ impl SessionState {
             Entry::Model(entry) => self.model_entry(entry, now),
             Entry::Tool(entry) => self.tool_entry(entry),
             Entry::Gate(entry) => self.gate_entry(entry, now),
-            Entry::Goal(entry) => self.goal_entry(entry, now),
+            Entry::Goal(_) => self.goal_changed(entry, now.elapsed),
             Entry::Agent(entry) => self.agent_entry(entry),
             Entry::Terminal(entry) => self.terminal_entry(entry),
             Entry::Worktree(entry) => self.worktree_entry(entry),
@@ -79,15 +80,6 @@ impl SessionState {
             GateEntry::ApprovalRequested(request) => self.approval_requested(request, now.at),
             GateEntry::ApprovalResolved(resolved) => self.approval_resolved(resolved),
             GateEntry::StopCheckCutShort(_) => {}
-        }
-    }
-
-    fn goal_entry(&mut self, entry: &GoalEntry, now: DecisionTime) {
-        match entry {
-            GoalEntry::CheckStarted(started) => self.goal_check_started(started),
-            GoalEntry::Judged(judged) => self.goal_judged(judged, now.elapsed),
-            GoalEntry::Verdict(verdict) => self.goal_verdict(verdict),
-            GoalEntry::Cleared(_) => self.goal_cleared(),
         }
     }
 
@@ -163,6 +155,28 @@ impl SessionState {
         self.conversation.forget_refusals();
     }
 
+    /// Changes the phase, if there is another one.
+    const fn go_to(&mut self, phase: Option<Phase>) {
+        if let Some(phase) = phase {
+            self.phase = phase;
+        }
+    }
+
+    fn goal_changed(&mut self, entry: &Entry, now: Elapsed) {
+        let facts = GoalFacts {
+            assignment: &self.assignment,
+            head: self.head,
+            phase: self.phase,
+            turns_ended: self.counters.turns_ended,
+            answers: self.counters.answers,
+        };
+        let phase = self.goal.apply(entry, now, facts);
+        self.go_to(phase);
+        if let Entry::Goal(GoalEntry::Judged(judged)) = entry {
+            self.progress.saw_workspace(&judged.evidence);
+        }
+    }
+
     fn spoken_to(&mut self, message: &UserMessage) {
         self.done_before = None;
         self.unheard = true;
@@ -172,7 +186,7 @@ impl SessionState {
     }
 
     fn stop_requested(&mut self, requested: &StopRequested) {
-        self.goal_check_is_void();
+        self.goal.void_check();
         self.stopping = Some(requested.outcome.clone());
         self.stops_for_child = requested.for_child;
     }
@@ -184,7 +198,7 @@ impl SessionState {
         self.assignment.started(started);
         self.turns_max = started.policy.limits.turns_max;
         let policy = &started.policy;
-        self.goal_track = policy.goal.as_ref().map(|_| Box::default());
+        self.goal.started(policy);
         self.grant_permissions();
         self.phase = match &started.worktree {
             Some(worktree) => {
@@ -208,13 +222,8 @@ impl SessionState {
             }
             ItemKind::LastTurn => self.told.last_turn = self.next_turn(),
             ItemKind::LimitNotice { dimension, percent } => self.told.told_of(dimension, percent),
-            ItemKind::NoProgressNotice => self.progress.is_told = true,
-            ItemKind::GoalGiven => {
-                self.lost_goal = false;
-                if let Some(track) = &mut self.goal_track {
-                    track.is_untold = false;
-                }
-            }
+            ItemKind::NoProgressNotice => self.progress.told(),
+            ItemKind::GoalGiven => self.goal.told(),
             ItemKind::AnswerAgain
             | ItemKind::Resumed
             | ItemKind::RepeatedCallNotice
@@ -374,22 +383,14 @@ impl SessionState {
     fn stop_checked(&mut self, verdicts: &StopVerdicts) {
         self.progress.stop_hooks_said(&verdicts.reports);
         self.progress.saw_workspace(&verdicts.evidence);
-        let reasons = self.stop_reasons(verdicts).into_iter().map(|(_, reason)| reason).collect::<Vec<_>>();
-        if !self.goal_stop_hooks_said(verdicts, reasons.is_empty()) {
-            return;
+        let by_goal = self.goal.in_force(&self.assignment).map(|goal| goal.stop_hook_errors);
+        let law = StopHookLaw { assignment: &self.assignment, by_goal };
+        let objections = law.objections(verdicts);
+        let outcome = self.goal.stop_hooks_answered(verdicts, !objections.is_empty());
+        if outcome.count {
+            self.objections.answered(verdicts, objections, law, self.counters.tool_calls);
         }
-        self.count_unanswered(verdicts);
-        if reasons.is_empty() {
-            self.block = None;
-            return;
-        }
-        self.counters.stop_blocks = self.counters.stop_blocks.saturating_add(1);
-        let tool_calls = self.counters.tool_calls;
-        let same = |block: &&Block| {
-            block.reasons == reasons && block.evidence == verdicts.evidence && block.tool_calls == tool_calls
-        };
-        let times = self.block.as_ref().filter(same).map_or(1, |block| block.times.saturating_add(1));
-        self.block = Some(Block { reasons, evidence: verdicts.evidence.clone(), tool_calls, times });
+        self.go_to(outcome.phase);
     }
 
     fn segment_ended(&mut self, outcome: &Outcome) {
@@ -397,7 +398,8 @@ impl SessionState {
         self.stopping = None;
         self.yielding = None;
         self.stops_for_child = false;
-        self.goal_stops();
+        let phase = self.goal.segment_ended();
+        self.go_to(phase);
         if outcome.is_final()
             && let Some(phase) = self.before_final_summary.take()
         {
@@ -413,9 +415,7 @@ impl SessionState {
             // The stop hooks' answers to that attempt to stop don't count any more: the turn continues.
             self.text_is_of_last_turn = true;
             self.phase = self.between_turns();
-            if let Some(track) = &mut self.goal_track {
-                track.turns_at_interval = self.counters.turns_ended;
-            }
+            self.goal.interval_passed(self.counters.turns_ended);
         }
         if resumed.cause != ResumeCause::SlotFree {
             self.told.session = false;
@@ -423,7 +423,7 @@ impl SessionState {
         }
         match resumed.cause {
             // It continues as if there had been no interruption.
-            ResumeCause::SlotFree | ResumeCause::ToEnd => self.goal_goes_on(),
+            ResumeCause::SlotFree | ResumeCause::ToEnd => self.goal.goes_on(),
             // Interruptions of the sub-agents are counted in their own sessions.
             ResumeCause::Interrupted if self.only_waits() => {}
             ResumeCause::Interrupted => {
@@ -431,7 +431,7 @@ impl SessionState {
             }
             ResumeCause::Asked { .. } | ResumeCause::Retry { .. } => {
                 self.sub_agent_outcome = None;
-                self.goal_resumed();
+                self.goal.resumed();
                 self.calls.iter_mut().for_each(|call| call.stage = call.stage.resumed());
                 self.models.resumed();
                 self.conversation.forget_refusals();
@@ -440,11 +440,9 @@ impl SessionState {
                 self.final_summary = None;
                 self.counters.interruptions = 0;
                 self.counters.failed_turns = 0;
-                self.counters.stop_blocks = 0;
                 self.repeats = Repeats::default();
                 self.progress.begin_anew();
-                self.block = None;
-                self.unanswered.clear();
+                self.objections.resumed();
                 self.turns_max = resumed.turns_max.unwrap_or(self.turns_max);
                 if self.assignment.parent().is_some() && resumed.turns_max.is_some() {
                     self.turns_before = self.counters.turns_ended;
@@ -480,7 +478,7 @@ impl SessionState {
 
 impl Phase {
     /// The phase from which a suspended session continues: nothing is in flight then.
-    const fn when_suspended(self) -> Self {
+    pub(super) const fn when_suspended(self) -> Self {
         match self {
             Self::Thinking(_)
             | Self::Waiting(_)
