@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use provost_event::{Access, AgentPolicy, Json, Limits, ModelPolicy, RunId, RunPolicy, ToolSpec};
+use provost_event::{Access, AgentPolicy, Json, Limits, ModelPolicy, RunId, RunPolicy, ToolSpec, ToolSubject};
 use provost_harness::{
     AgentHarness, Backend, HarnessCallback, HarnessDeps, Model, Models, SystemClock, Tool, ToolContext,
     ToolOutput, ToolRegistry, system_prompt,
@@ -104,7 +104,7 @@ fn noop_spec() -> anyhow::Result<ToolSpec> {
         name: TOOL.to_owned(),
         description: TOOL_DESCRIPTION.to_owned(),
         input_schema: Json::parse(TOOL_SCHEMA.to_owned())?,
-        access: Access::Reads,
+        access: Access::Reads, subject: ToolSubject::Opaque, aliases: Vec::new(), summary_field: None,
         idempotent: true,
         timeout_ms: 60_000,
         output_bytes_max: 32 << 10,

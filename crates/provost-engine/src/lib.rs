@@ -27,17 +27,16 @@ pub use event::{
     SessionEvent, SettleNote, StopCheckResult, SubAgentReport, ToolResult, WorktreeResult,
 };
 pub use permission::{
-    Pattern, PatternError, Permissions, Ruling, ScriptNames, agent_names, names_of, narrowest_pattern,
-    scripts_named,
+    Pattern, PatternError, Permissions, Ruling, ScriptNames, agent_names, narrowest_pattern, scripts_named,
 };
 pub use provost_event::RetryPolicy;
 pub use reminder::reminder_announcement;
 pub use retry::{RetryTracker, restart_delay_ms, retry_delay_ms};
 pub use run::{
     Acquired, AgentNumber, AgentState, AgentStatus, Attempt, ExecutionTracker, FINAL_SUMMARY_TOKENS,
-    FlowProblem, Ledger, Refusal, RunState, SPAWN_TOOL, SlotMove, SpawnTracker, StepNumber, StepStatus,
-    StepTracker, StepWait, Then, USEFUL_OUTPUT_TOKENS, Uncertain, agent_tool, check_flow, judged_spawn_tool,
-    spawn_tool, told_of_goal,
+    FlowProblem, Ledger, Refusal, RunState, SPAWN_ALIASES, SPAWN_TOOL, SlotMove, SpawnTracker, StepNumber,
+    StepStatus, StepTracker, StepWait, Then, USEFUL_OUTPUT_TOKENS, Uncertain, agent_tool, check_flow,
+    judged_spawn_tool, spawn_tool, told_of_goal,
 };
 pub use session::{
     GoalStatus, JUDGE_TOKENS, PendingApproval, ProgressReport, ProgressState, SessionState, SessionStatus,

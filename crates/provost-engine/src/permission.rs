@@ -11,15 +11,16 @@ mod path;
 mod pattern;
 mod shell;
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 
-use provost_event::{AgentPolicy, Json, Permission, PermissionPolicy};
+use provost_event::{AgentPolicy, Json, Permission, PermissionPolicy, ToolIdentity, ToolSpec};
 
 use call::{Call, Subject};
 use pattern::Touch;
 
-pub use names::{agent_names, names_of};
+pub use names::agent_names;
 pub use pattern::{Pattern, PatternError};
 pub use shell::ScriptNames;
 
@@ -35,13 +36,15 @@ pub use shell::ScriptNames;
 /// least approval where there are `ask` or `deny` patterns with arguments for the shell. Where such a `deny` may
 /// match, only a person's answer to that call lifts the question.
 ///
-/// A command line that is started or typed at a `terminal` is read like one for the shell: an `ask` or `deny` for
-/// the shell also counts for it, an `allow` or `approved` doesn't.
+/// An `ask` or `deny` for `shell` also counts for the command lines of every other tool that runs some or types at a
+/// terminal; an `allow` or `approved` doesn't.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Permissions {
     rules: Vec<Rule>,
     default: Permission,
     workspace: PathBuf,
+    /// The agent's tools. A tool that isn't among them is known by its name only.
+    tools: Vec<ToolIdentity>,
     /// The permissions of the agents above, which also apply.
     bounds: Vec<Self>,
 }
@@ -76,35 +79,44 @@ pub struct Ruling {
 }
 
 impl Permissions {
-    /// Reads the patterns of `policy`; relative paths in them are relative to `workspace`, an absolute path.
+    /// Reads the patterns of `policy`, for an agent with these `tools`; relative paths in them are relative to
+    /// `workspace`, an absolute path.
     ///
     /// # Errors
     /// The first pattern that can't be read. Also an `allow` or `approved` one that begins with `~/`: the user's
     /// backend directory isn't known here.
-    pub fn new(policy: &PermissionPolicy, workspace: &Path) -> Result<Self, PatternError> {
+    pub fn new(
+        policy: &PermissionPolicy,
+        workspace: &Path,
+        tools: &[ToolSpec],
+    ) -> Result<Self, PatternError> {
         for (kind, text) in patterns(policy) {
             let pattern = Pattern::parse(text)?;
-            if matches!(kind, Kind::Allow | Kind::Approved) && pattern.is_of_home() && !names_shell(text) {
+            if matches!(kind, Kind::Allow | Kind::Approved)
+                && pattern.is_of_home()
+                && !pattern.names_command_lines_only()
+            {
                 let complaint = "begins with `~/`, which isn't known here: write the absolute path";
                 return Err(PatternError { pattern: text.to_owned(), complaint });
             }
         }
-        Ok(Self::of_policy(policy, workspace))
+        Ok(Self::of_policy(policy, workspace, tools))
     }
 
     /// The same for a policy that already applies and may have patterns that can't be read: an `allow` or
     /// `approved` one allows nothing, an `ask` or `deny` one counts for every call of its tool, or of all tools.
     #[must_use]
-    pub fn of_policy(policy: &PermissionPolicy, workspace: &Path) -> Self {
+    pub fn of_policy(policy: &PermissionPolicy, workspace: &Path, tools: &[ToolSpec]) -> Self {
         let rules = patterns(policy).filter_map(|(kind, text)| Rule::new(kind, text)).collect();
-        Self { rules, default: policy.default, workspace: workspace.to_owned(), bounds: Vec::new() }
+        let tools = tools.iter().map(ToolSpec::identity).collect();
+        Self { rules, default: policy.default, workspace: workspace.to_owned(), tools, bounds: Vec::new() }
     }
 
     /// The permissions of an agent that works in `workspace`, restricted by those of the agents above.
     #[must_use]
     pub fn of_agent(policy: &AgentPolicy, workspace: &Path) -> Self {
-        let bounds = policy.bounds.iter().map(|bound| Self::of_policy(bound, workspace)).collect();
-        Self { bounds, ..Self::of_policy(&policy.permissions, workspace) }
+        let bounds = policy.bounds.iter().map(|bound| Self::of_policy(bound, workspace, &[])).collect();
+        Self { bounds, ..Self::of_policy(&policy.permissions, workspace, &policy.tools) }
     }
 
     /// Adds a pattern that was approved for the rest of the run; one that can't be read adds nothing.
@@ -125,12 +137,14 @@ impl Permissions {
     /// of the agents above; among equal ones the first.
     #[must_use]
     pub fn judge(&self, tool: &str, input: &Json) -> Ruling {
-        let own = self.judge_alone(tool, input);
-        let bounds = self.bounds.iter().map(|bound| bound.judge_alone(tool, input));
+        let known = self.tools.iter().find(|known| known.name == tool);
+        let tool = known.map_or_else(|| Cow::Owned(ToolIdentity::unknown(tool)), Cow::Borrowed);
+        let own = self.judge_alone(&tool, input);
+        let bounds = self.bounds.iter().map(|bound| bound.judge_alone(&tool, input));
         bounds.fold(own, |first, next| if next.permission > first.permission { next } else { first })
     }
 
-    fn judge_alone(&self, tool: &str, input: &Json) -> Ruling {
+    fn judge_alone(&self, tool: &ToolIdentity, input: &Json) -> Ruling {
         if self.rules.is_empty() {
             return self.by_default();
         }
@@ -249,8 +263,8 @@ impl Rule {
 
     fn speaks_of(&self, call: &Call<'_>) -> bool {
         let restricts = matches!(self.kind, Kind::Ask | Kind::Deny);
-        self.pattern.speaks_of(call)
-            || (restricts && call.runs_as_shell_does() && self.pattern.speaks_of_tool("shell"))
+        self.pattern.names(call.tool)
+            || (restricts && call.runs_command_line() && self.pattern.names_command_lines())
     }
 
     fn ruling(&self, permission: Permission, meaning: &str) -> Ruling {
@@ -281,11 +295,6 @@ fn patterns(policy: &PermissionPolicy) -> impl Iterator<Item = (Kind, &String)> 
     kinds.into_iter().flat_map(|(kind, texts)| texts.iter().map(move |text| (kind, text)))
 }
 
-/// Whether a pattern is for the shell alone, where `~/` is the beginning of a command.
-fn names_shell(text: &str) -> bool {
-    names_of(text.split('(').next().unwrap_or_default().trim()).first() == Some(&"shell")
-}
-
 fn touching<'r>(rules: &[&'r Rule], call: &Call<'_>, kind: Kind, touch: Touch) -> Option<&'r Rule> {
     most_specific(rules.iter().copied().filter(|rule| rule.kind == kind && rule.pattern.touch(call) == touch))
 }
@@ -305,25 +314,25 @@ fn most_specific<'r>(rules: impl Iterator<Item = &'r Rule>) -> Option<&'r Rule> 
 /// that it runs, is returned as written, and needs approval again. If a tool's arguments can't be read, the
 /// pattern covers nothing.
 #[must_use]
-pub fn narrowest_pattern(tool: &str, input: &Json, workspace: &Path) -> String {
+pub fn narrowest_pattern(tool: &ToolIdentity, input: &Json, workspace: &Path) -> String {
     let argument = match Call::read(tool, input, workspace).subject {
         Subject::Shell(script) if script.whole.is_empty() => " ".to_owned(),
         Subject::Shell(script) => script.whole,
         Subject::Path { place, .. } => place.shown(),
-        Subject::Json(json) => json,
+        Subject::Text(text) => text,
         Subject::Unreadable => " ".to_owned(),
     };
-    format!("{}({})", glob::escaped(tool), glob::escaped(&argument))
+    format!("{}({})", glob::escaped(&tool.name), glob::escaped(&argument))
 }
 
 /// The files that a call of the shell, or a line for a terminal, names as scripts to run; `None` if there are
 /// none.
 #[must_use]
-pub fn scripts_named(tool: &str, input: &Json) -> Option<ScriptNames> {
+pub fn scripts_named(tool: &ToolIdentity, input: &Json) -> Option<ScriptNames> {
     match Call::read(tool, input, Path::new("/")).subject {
         Subject::Shell(script) => {
             Some(script.scripts).filter(|names| names.unnamed || !names.files.is_empty())
         }
-        Subject::Path { .. } | Subject::Json(_) | Subject::Unreadable => None,
+        Subject::Path { .. } | Subject::Text(_) | Subject::Unreadable => None,
     }
 }

@@ -26,7 +26,7 @@ use provost_event::{
 use serde::{Deserialize, Serialize};
 
 pub use agent::AgentState;
-pub use brief::{SPAWN_TOOL, agent_tool, judged_spawn_tool, spawn_tool, told_of_goal};
+pub use brief::{SPAWN_ALIASES, SPAWN_TOOL, agent_tool, judged_spawn_tool, spawn_tool, told_of_goal};
 pub use flow::{Attempt, FlowProblem, StepNumber, StepStatus, StepTracker, StepWait, check_flow};
 pub use ledger::{ExecutionTracker, FINAL_SUMMARY_TOKENS, Ledger, Refusal, USEFUL_OUTPUT_TOKENS, Uncertain};
 pub(crate) use orchestrate::DELIVERED;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use provost_event::{
     ActorKey, CallId, Effort, Entry, GoalTrigger, HookTrigger, Json, NamedScript, Priority, Purpose, Seq,
-    SessionId, Timestamp,
+    SessionId, Timestamp, ToolIdentity,
 };
 use serde::{Deserialize, Serialize};
 
@@ -319,7 +319,7 @@ pub struct CallDetails {
     /// Its id.
     pub call: CallId,
     /// Its tool.
-    pub tool: String,
+    pub tool: Box<ToolIdentity>,
     /// Its arguments.
     pub input: Json,
     /// The state from the tool's last call.

@@ -30,6 +30,7 @@ mod skip;
 mod spawn;
 mod stop;
 mod terminal;
+mod tool;
 mod tool_call;
 mod tree;
 mod trouble;
@@ -73,8 +74,8 @@ pub use permission::{
 };
 pub use plan::{Plan, PlanItem, PlanStatus};
 pub use policy::{
-    Access, AgentPolicy, Budget, Effort, GivenFlag, Limits, ModelPolicy, RetryPolicy, RunPolicy, StepMode,
-    StopHookPolicy, ToolSpec,
+    AgentPolicy, Budget, Effort, GivenFlag, Limits, ModelPolicy, RetryPolicy, RunPolicy, StepMode,
+    StopHookPolicy,
 };
 pub use record::{Delta, DeltaKind, FORMAT_VERSION, FormatError, Record, RecordHead};
 pub use spawn::{Priority, PriorityError, SpawnBudget};
@@ -84,6 +85,7 @@ pub use terminal::{
     OptionMeaning, TerminalAsk, TerminalEnding, TerminalEvent, TerminalEvidence, TerminalNoted,
     TerminalState, WindowSize,
 };
+pub use tool::{Access, ToolIdentity, ToolSpec, ToolSubject};
 pub use tool_call::{CallFacts, ToolFinished, ToolStarted, ToolStatus};
 pub use tree::{
     AgentAskedAgain, AgentFinished, AgentResumeRequested, AgentRetryScheduled, AgentSpawned, AgentStarted,

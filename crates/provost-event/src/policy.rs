@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::skip::is_default;
 use crate::{
-    ExternalPolicy, FlowPolicy, GoalPolicy, HookPolicy, Json, MicroDollars, OnHookError, PermissionPolicy,
-    Price, SpawnBudget, SubAgentPolicy,
+    ExternalPolicy, FlowPolicy, GoalPolicy, HookPolicy, MicroDollars, OnHookError, PermissionPolicy, Price,
+    SpawnBudget, SubAgentPolicy, ToolSpec,
 };
 
 /// The policy of a whole run.
@@ -378,43 +378,4 @@ pub enum StepMode {
     Free,
     /// Each turn waits for a request.
     Stepped,
-}
-
-/// A tool, as the model and the engine see it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ToolSpec {
-    /// Its name, unique within the policy.
-    pub name: String,
-    /// Its description for the model.
-    pub description: String,
-    /// The JSON Schema of its arguments.
-    pub input_schema: Json,
-    /// What it accesses; decides which calls run in parallel.
-    pub access: Access,
-    /// Whether an interrupted call may be repeated.
-    pub idempotent: bool,
-    /// Time limit of a call, in milliseconds.
-    pub timeout_ms: u64,
-    /// Maximum bytes of output for the model; the middle of a longer output is left out.
-    pub output_bytes_max: usize,
-}
-
-/// What a tool accesses.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Access {
-    /// Read-only: runs in parallel with other read-only calls.
-    Reads,
-    /// It changes the path in this argument: runs in parallel with calls on other paths.
-    Writes {
-        /// The argument's name.
-        path_field: String,
-    },
-    /// It may access anything: runs alone.
-    Anything,
-    /// It stands for a question that an external agent's program asks: runs alone.
-    Consents,
-    /// It has another agent work and isn't run by the executor: runs in parallel with its kind and with read-only
-    /// calls.
-    Delegates,
 }

@@ -2,22 +2,17 @@
 
 use provost_engine::Answer;
 use provost_event::{AskKind, Block, CallId, Json, StopReason, TerminalAsk, ToolCall, Usage};
+use provost_harness::ConsentTool;
 use serde_json::json;
 
 /// The question as a call with this id, of one of the tools in [`provost_harness::consent_tools`].
 pub(crate) fn call_of(ask: &TerminalAsk, id: CallId) -> ToolCall {
-    let (name, field) = match (ask.kind, &ask.subject) {
-        // A question that couldn't be parsed is asked as a generic consent.
-        (AskKind::Other, _) | (_, None) => ("consent", None),
-        (AskKind::Command, Some(_)) => ("shell", Some("command")),
-        (AskKind::Edit, Some(_)) => ("edit_file", Some("path")),
-        (AskKind::Read, Some(_)) => ("read_file", Some("path")),
-        (AskKind::Network, Some(_)) => ("fetch", Some("url")),
-        (AskKind::Tool, Some(_)) => ("call_tool", Some("name")),
-        (AskKind::Trust, Some(_)) => ("trust_folder", Some("path")),
-    };
-    let input = match (field, &ask.subject) {
-        (Some(field), Some(subject)) => json!({ field: subject, "question": ask.question }),
+    // A question that couldn't be parsed is asked as a generic consent.
+    let kind = if ask.subject.is_some() { ask.kind } else { AskKind::Other };
+    let tool = ConsentTool::ALL.into_iter().find(|tool| tool.kind == kind);
+    let name = tool.map_or("consent", |tool| tool.name);
+    let input = match (tool.filter(|tool| tool.kind != AskKind::Other), &ask.subject) {
+        (Some(tool), Some(subject)) => json!({ tool.field: subject, "question": ask.question }),
         _ => json!({ "question": ask.question }),
     };
     ToolCall {

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use provost_engine::{Answer, Event, SessionEvent};
 use provost_event::{
-    Access, CallId, ErrorClass, Exit, ExternalPolicy, Json, ModelFailure, SessionId, TerminalNoted, ToolSpec,
+    Access, AskKind, CallId, ErrorClass, Exit, ExternalPolicy, Json, ModelFailure, SessionId, TerminalNoted,
+    ToolSpec, ToolSubject,
 };
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -112,36 +113,91 @@ impl TerminalLog {
     }
 }
 
-/// The kinds of consent that an external agent's program can ask for, for its policy. The names are those of
-/// Provost's own tools where they mean the same, so that the same permissions and hooks apply to both.
+/// A kind of consent that an external agent's program can ask for: the call that stands for it.
+#[derive(Debug, Clone, Copy)]
+pub struct ConsentTool {
+    /// What the program asks about.
+    pub kind: AskKind,
+    /// The tool of the call. It is the name of Provost's own tool where that does the same, so that the same
+    /// permissions and hooks apply to both.
+    pub name: &'static str,
+    /// The argument with the subject of the question.
+    pub field: &'static str,
+    description: &'static str,
+}
+
+impl ConsentTool {
+    /// All kinds.
+    pub const ALL: [Self; 7] = [
+        Self::new(AskKind::Command, "shell", "command", "The program wants to run a command."),
+        Self::new(AskKind::Read, "read_file", "path", "The program wants to read a file."),
+        Self::new(AskKind::Edit, "edit_file", "path", "The program wants to change a file."),
+        Self::new(AskKind::Network, "fetch", "url", "The program wants to fetch something from the network."),
+        Self::new(AskKind::Tool, "call_tool", "name", "The program wants to call a tool of its own."),
+        Self::new(
+            AskKind::Trust,
+            "trust_folder",
+            "path",
+            "The program asks whether the folder is to be trusted.",
+        ),
+        Self::new(AskKind::Other, "consent", "question", "The program asks for consent to something else."),
+    ];
+
+    const fn new(kind: AskKind, name: &'static str, field: &'static str, description: &'static str) -> Self {
+        Self { kind, name, field, description }
+    }
+
+    fn subject(&self) -> ToolSubject {
+        let field = self.field.to_owned();
+        match self.kind {
+            AskKind::Command => ToolSubject::Command { field },
+            AskKind::Read => ToolSubject::read_path(self.field),
+            AskKind::Edit => ToolSubject::written_path(self.field),
+            AskKind::Network => ToolSubject::Url { field },
+            AskKind::Tool | AskKind::Trust | AskKind::Other => ToolSubject::Opaque,
+        }
+    }
+
+    fn aliases(&self) -> &'static [&'static str] {
+        match self.kind {
+            AskKind::Command => &["Bash"],
+            AskKind::Read => &["Read"],
+            AskKind::Edit => &["Edit", "MultiEdit"],
+            AskKind::Network => &["WebFetch"],
+            AskKind::Tool | AskKind::Trust | AskKind::Other => &[],
+        }
+    }
+
+    fn spec(&self) -> ToolSpec {
+        let field = self.field;
+        let schema = json!({
+            "type": "object",
+            "properties": {field: {"type": "string"}, "question": {"type": "string"}},
+            "required": [field],
+        });
+        let access = match self.kind {
+            AskKind::Command | AskKind::Read | AskKind::Edit => Access::Anything,
+            AskKind::Network | AskKind::Tool | AskKind::Trust | AskKind::Other => Access::Consents,
+        };
+        ToolSpec {
+            name: self.name.to_owned(),
+            description: self.description.to_owned(),
+            input_schema: Json::parse(schema.to_string()).unwrap_or_else(|_| Json::empty_object()),
+            access,
+            subject: self.subject(),
+            aliases: self.aliases().iter().map(|&alias| alias.to_owned()).collect(),
+            summary_field: Some(field.to_owned()),
+            idempotent: false,
+            timeout_ms: 60_000,
+            output_bytes_max: ANSWER_BYTES_MAX,
+        }
+    }
+}
+
+/// The tools of an external agent's policy: one for each kind of consent that its program can ask for.
 #[must_use]
 pub fn consent_tools() -> Vec<ToolSpec> {
-    let of = |name: &str, field: &str, access: Access, description: &str| ToolSpec {
-        name: name.to_owned(),
-        description: description.to_owned(),
-        input_schema: Json::parse(
-            json!({
-                "type": "object",
-                "properties": {field: {"type": "string"}, "question": {"type": "string"}},
-                "required": [field],
-            })
-            .to_string(),
-        )
-        .unwrap_or_else(|_| Json::empty_object()),
-        access,
-        idempotent: false,
-        timeout_ms: 60_000,
-        output_bytes_max: ANSWER_BYTES_MAX,
-    };
-    vec![
-        of("shell", "command", Access::Anything, "The program wants to run a command."),
-        of("read_file", "path", Access::Anything, "The program wants to read a file."),
-        of("edit_file", "path", Access::Anything, "The program wants to change a file."),
-        of("fetch", "url", Access::Consents, "The program wants to fetch something from the network."),
-        of("call_tool", "name", Access::Consents, "The program wants to call a tool of its own."),
-        of("trust_folder", "path", Access::Consents, "The program asks whether the folder is to be trusted."),
-        of("consent", "question", Access::Consents, "The program asks for consent to something else."),
-    ]
+    ConsentTool::ALL.iter().map(ConsentTool::spec).collect()
 }
 
 /// Drives nothing.

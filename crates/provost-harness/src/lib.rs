@@ -46,7 +46,7 @@ pub use clock::{Clock, SimulatedClock, SystemClock};
 pub use deps::{HarnessDeps, HarnessError};
 pub use entry_chain::{ChainLink, EntryChain};
 pub use executor::Executor;
-pub use external::{Exchange, ExternalAgents, NoExternalAgents, TerminalLog, consent_tools};
+pub use external::{ConsentTool, Exchange, ExternalAgents, NoExternalAgents, TerminalLog, consent_tools};
 pub use final_text::final_text;
 pub use harness::{AgentHarness, ForkRequest, Harness, RemadeWorktree, ResumeRequest, TurnState};
 pub use hook_program::{

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use provost_event::{Access, Json, Seq, ToolSpec, ToolStatus};
+use provost_event::{Access, Json, Seq, ToolSpec, ToolStatus, ToolSubject};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -81,6 +81,9 @@ impl Recall {
             description: DESCRIPTION.to_owned(),
             input_schema: schema(),
             access: Access::Reads,
+            subject: ToolSubject::Opaque,
+            aliases: Vec::new(),
+            summary_field: Some("search".to_owned()),
             idempotent: true,
             timeout_ms: u64::try_from(TIMEOUT.as_millis()).unwrap_or(u64::MAX),
             output_bytes_max: ANSWER_BYTES_MAX,

@@ -12,7 +12,8 @@ use std::sync::{Mutex, MutexGuard};
 
 use provost_engine::{Actor, CallModel, Permissions, View};
 use provost_event::{
-    AgentPolicy, BlobId, ConversationEntry, Entry, LifecycleEntry, Record, Seq, SessionId, ToolSpec,
+    AgentPolicy, BlobId, ConversationEntry, Entry, LifecycleEntry, Record, Seq, SessionId, ToolIdentity,
+    ToolSpec,
 };
 #[cfg(test)]
 use shuttle::sync::{Mutex, MutexGuard};
@@ -39,6 +40,14 @@ pub(crate) struct Opening {
     pub(crate) workspace: Arc<Path>,
     pub(crate) permissions: Permissions,
     pub(crate) agent: HookAgent,
+}
+
+impl Opening {
+    /// The names of one of the agent's tools, and what its calls are about.
+    pub(crate) fn tool_identity(&self, name: &str) -> ToolIdentity {
+        let spec = self.tools.iter().find(|spec| spec.name == name);
+        spec.map_or_else(|| ToolIdentity::unknown(name), ToolSpec::identity)
+    }
 }
 
 #[derive(Default)]

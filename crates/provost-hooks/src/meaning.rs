@@ -211,7 +211,7 @@ fn with_input(said: Meaning, asked: HookQuery<'_>, wanted: Option<Value>) -> Mea
     };
     let words = format!(
         "this call was not made: a hook wants `{}` called with other arguments. Call it with exactly these instead: {wanted}",
-        call.tool
+        call.tool.name
     );
     said.decide(HookDecision::Deny(words))
         .note("it would change the call's arguments: the call is denied, and the model told of the arguments")

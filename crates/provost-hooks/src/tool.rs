@@ -6,18 +6,16 @@ mod response;
 
 use std::path::Path;
 
-use provost_engine::names_of;
-use provost_event::HookContract;
+use provost_event::{HookContract, ToolIdentity, ToolSubject};
 use serde_json::{Map, Value, json};
 
 pub(crate) use agent::{call_changed, call_input, call_name, call_names, kind, kind_names};
 use path::{absolute, relative};
 pub(crate) use response::{error_text, response};
 
-/// The names of one of Provost's tools in scripts.
+/// How the arguments of a tool differ in scripts. It applies to every tool with that alias.
 struct Mapping {
-    own: &'static str,
-    /// The name in scripts.
+    /// The tool's name in scripts.
     name: &'static str,
     fields: &'static [Field],
     /// Fields that Provost's tool doesn't have, with their constant values.
@@ -61,9 +59,11 @@ const fn field(own: &'static str, claude: &'static str, form: Form) -> Field {
     Field { own, claude, form }
 }
 
+/// Scripts' nearest tool to a listing of a folder.
+const FILES_BY_PATTERN: &str = "Glob";
+
 const MAPPINGS: &[Mapping] = &[
     Mapping {
-        own: "shell",
         name: "Bash",
         fields: &[
             field("command", "command", Form::Same),
@@ -73,7 +73,6 @@ const MAPPINGS: &[Mapping] = &[
         fixed: &[("run_in_background", Fixed::False)],
     },
     Mapping {
-        own: "read_file",
         name: "Read",
         fields: &[
             field("path", "file_path", Form::Path),
@@ -83,13 +82,11 @@ const MAPPINGS: &[Mapping] = &[
         fixed: &[],
     },
     Mapping {
-        own: "write_file",
         name: "Write",
         fields: &[field("path", "file_path", Form::Path), field("content", "content", Form::Same)],
         fixed: &[],
     },
     Mapping {
-        own: "edit_file",
         name: "Edit",
         fields: &[
             field("path", "file_path", Form::Path),
@@ -100,7 +97,6 @@ const MAPPINGS: &[Mapping] = &[
         fixed: &[("replace_all", Fixed::False)],
     },
     Mapping {
-        own: "search",
         name: "Grep",
         fields: &[
             field("pattern", "pattern", Form::Same),
@@ -112,48 +108,39 @@ const MAPPINGS: &[Mapping] = &[
         ],
         fixed: &[("output_mode", Fixed::Text("content")), ("-i", Fixed::False), ("multiline", Fixed::False)],
     },
-    // Scripts' nearest current tool is files by a pattern; `LS` is its former name.
     Mapping {
-        own: "list_dir",
-        name: "Glob",
+        name: FILES_BY_PATTERN,
         fields: &[field("path", "path", Form::Path), field("depth", "depth", Form::Same)],
         fixed: &[("pattern", Fixed::Text("*"))],
     },
+    Mapping { name: "TodoWrite", fields: &[field("items", "todos", Form::Steps)], fixed: &[] },
     Mapping {
-        own: "update_plan",
-        name: "TodoWrite",
-        fields: &[field("items", "todos", Form::Steps)],
-        fixed: &[],
-    },
-    Mapping {
-        own: "spawn_agent",
         name: "Agent",
         fields: &[field("goal", "prompt", Form::Same), field("name", "description", Form::Same)],
         fixed: &[],
     },
 ];
 
-fn mapping(tool: &str) -> Option<&'static Mapping> {
-    MAPPINGS.iter().find(|mapping| mapping.own == tool)
+fn mapping(tool: &ToolIdentity) -> Option<&'static Mapping> {
+    MAPPINGS.iter().find(|mapping| mapping.name == name_elsewhere(tool))
 }
 
 /// The tool's name in scripts.
-fn name_elsewhere(tool: &str) -> &str {
-    mapping(tool).map_or(tool, |mapping| mapping.name)
+fn name_elsewhere(tool: &ToolIdentity) -> &str {
+    tool.aliases.first().map_or(&tool.name, String::as_str)
 }
 
 /// All names that a matcher may use: the one in scripts first, or the tool's own.
-fn names(tool: &str, contract: HookContract) -> Vec<&str> {
+fn names(tool: &ToolIdentity, contract: HookContract) -> Vec<&str> {
     let first = match contract {
         HookContract::Claude => name_elsewhere(tool),
-        HookContract::Provost => tool,
+        HookContract::Provost => &tool.name,
     };
-    let others = names_of(tool).into_iter().filter(|name| *name != first);
-    std::iter::once(first).chain(others).collect()
+    std::iter::once(first).chain(tool.names().filter(|name| *name != first)).collect()
 }
 
 /// A call's arguments in scripts' form. Fields without a counterpart stay unchanged.
-fn input_elsewhere(tool: &str, input: &Value, workspace: &Path) -> Value {
+fn input_elsewhere(tool: &ToolIdentity, input: &Value, workspace: &Path) -> Value {
     let (Some(mapping), Value::Object(input)) = (mapping(tool), input) else { return input.clone() };
     let mut out = Map::new();
     for (name, value) in input {
@@ -167,19 +154,21 @@ fn input_elsewhere(tool: &str, input: &Value, workspace: &Path) -> Value {
             out.insert((*name).to_owned(), value.value());
         }
     }
-    if tool == "list_dir" && input.get("depth").and_then(Value::as_u64).is_some_and(|depth| depth > 1) {
+    if mapping.name == FILES_BY_PATTERN
+        && input.get("depth").and_then(Value::as_u64).is_some_and(|depth| depth > 1)
+    {
         out.insert("pattern".to_owned(), "**/*".into());
     }
     Value::Object(out)
 }
 
 /// A script's arguments in the tool's form.
-fn input_here(tool: &str, input: &Value, workspace: &Path) -> Value {
+fn input_here(tool: &ToolIdentity, input: &Value, workspace: &Path) -> Value {
     let (Some(mapping), Value::Object(input)) = (mapping(tool), input) else { return input.clone() };
     let mut out = Map::new();
     for (name, value) in input {
         let is_fixed = mapping.fixed.iter().any(|(fixed, it)| fixed == name && it.value() == *value);
-        let is_depth = tool == "list_dir" && name == "pattern" && value == "**/*";
+        let is_depth = mapping.name == FILES_BY_PATTERN && name == "pattern" && value == "**/*";
         if is_fixed || is_depth {
             continue;
         }
@@ -193,16 +182,17 @@ fn input_here(tool: &str, input: &Value, workspace: &Path) -> Value {
 
 /// The changed arguments that a script wants for a call, in the tool's form; `None` if they are equal. A call's
 /// description makes no difference.
-fn changed(tool: &str, input: &Value, wanted: &Value, workspace: &Path) -> Option<Value> {
+fn changed(tool: &ToolIdentity, input: &Value, wanted: &Value, workspace: &Path) -> Option<Value> {
     let wanted = input_here(tool, wanted, workspace);
     let as_it_is = input_here(tool, &input_elsewhere(tool, input, workspace), workspace);
     (essence(tool, &wanted) != essence(tool, &as_it_is)).then_some(wanted)
 }
 
-fn essence(tool: &str, input: &Value) -> Value {
+fn essence(tool: &ToolIdentity, input: &Value) -> Value {
     let Value::Object(input) = input else { return input.clone() };
+    let is_command = matches!(tool.subject, ToolSubject::Command { .. });
     let says_nothing = |name: &str, value: &Value| {
-        value.is_null() || *value == Value::Bool(false) || (tool == "shell" && name == "description")
+        value.is_null() || *value == Value::Bool(false) || (is_command && name == "description")
     };
     let kept = input.iter().filter(|(name, value)| !says_nothing(name, value));
     Value::Object(kept.map(|(name, value)| (name.clone(), value.clone())).collect())

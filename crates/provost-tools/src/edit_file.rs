@@ -6,7 +6,7 @@ use std::io::Read;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use provost_event::{Json, ToolSpec};
+use provost_event::{Access, Json, ToolSpec, ToolSubject};
 use provost_harness::{Tool, ToolContext, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -16,7 +16,7 @@ use crate::arguments;
 use crate::failure::Failure;
 use crate::job::{self, Job};
 use crate::sniff::not_text;
-use crate::spec::{About, FILE_TIMEOUT, writes_path};
+use crate::spec::{About, FILE_TIMEOUT};
 use crate::text::{count, cut, size, some_of};
 use crate::workspace::WorkspacePath;
 
@@ -64,7 +64,10 @@ impl EditFile {
         let about = About {
             name: "edit_file",
             description: DESCRIPTION,
-            access: writes_path(),
+            access: Access::Writes,
+            subject: ToolSubject::written_path("path"),
+            aliases: &["Edit", "MultiEdit"],
+            summary_field: None,
             idempotent: false,
             timeout: FILE_TIMEOUT,
         };

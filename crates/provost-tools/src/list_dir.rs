@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
 use ignore::DirEntry;
-use provost_event::{Access, Json, ToolSpec};
+use provost_event::{Access, Json, ToolSpec, ToolSubject};
 use provost_harness::{Tool, ToolContext, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -54,6 +54,9 @@ impl ListDir {
             name: "list_dir",
             description: DESCRIPTION,
             access: Access::Reads,
+            subject: ToolSubject::Path { field: "path".to_owned(), walks: true, writes: false },
+            aliases: &["Glob", "LS"],
+            summary_field: None,
             idempotent: true,
             timeout: FILE_TIMEOUT,
         };

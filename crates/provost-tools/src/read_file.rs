@@ -5,7 +5,7 @@ use std::io::{Cursor, Read};
 use std::num::NonZeroUsize;
 
 use async_trait::async_trait;
-use provost_event::{Access, BlobId, ImageKind, Json, ToolSpec};
+use provost_event::{Access, BlobId, ImageKind, Json, ToolSpec, ToolSubject};
 use provost_harness::{BLOB_URI, IMAGE_BYTES_MAX, ImageData, ImageError, Tool, ToolContext, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -52,6 +52,9 @@ impl ReadFile {
             name: "read_file",
             description: DESCRIPTION,
             access: Access::Reads,
+            subject: ToolSubject::read_path("path"),
+            aliases: &["Read"],
+            summary_field: None,
             idempotent: true,
             timeout: FILE_TIMEOUT,
         };

@@ -12,7 +12,7 @@ use grep_matcher::LineTerminator;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
 use ignore::overrides::{Override, OverrideBuilder};
-use provost_event::{Access, Json, ToolSpec};
+use provost_event::{Access, Json, ToolSpec, ToolSubject};
 use provost_harness::{Tool, ToolContext, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -72,6 +72,9 @@ impl Search {
             name: "search",
             description: DESCRIPTION,
             access: Access::Reads,
+            subject: ToolSubject::Path { field: "path".to_owned(), walks: true, writes: false },
+            aliases: &["Grep"],
+            summary_field: Some("pattern"),
             idempotent: true,
             timeout: TIMEOUT,
         };

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use provost_event::{Access, CallFacts, Json, ToolSpec, ToolStatus};
+use provost_event::{Access, CallFacts, Json, ToolSpec, ToolStatus, ToolSubject};
 use provost_harness::{Tool, ToolContext, ToolOutput};
 use provost_process::{ChildSpec, Ending, Finished, MAYBE_LEFT, Streams, allowed_env};
 use schemars::JsonSchema;
@@ -78,6 +78,9 @@ impl Shell {
             name: "shell",
             description: DESCRIPTION,
             access: Access::Anything,
+            subject: ToolSubject::Command { field: "command".to_owned() },
+            aliases: &["Bash"],
+            summary_field: None,
             idempotent: false,
             timeout: TIMEOUT_MAX,
         };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use provost_event::{Access, ToolSpec};
+use provost_event::{Access, ToolSpec, ToolSubject};
 use schemars::JsonSchema;
 
 use crate::arguments::schema_of;
@@ -22,6 +22,11 @@ pub(crate) struct About {
     pub(crate) name: &'static str,
     pub(crate) description: &'static str,
     pub(crate) access: Access,
+    pub(crate) subject: ToolSubject,
+    /// Its names in the hook scripts of other agent programs.
+    pub(crate) aliases: &'static [&'static str],
+    /// The argument that represents a call, if it isn't that of the subject.
+    pub(crate) summary_field: Option<&'static str>,
     pub(crate) idempotent: bool,
     pub(crate) timeout: Duration,
 }
@@ -34,14 +39,12 @@ impl About {
             description: self.description.to_owned(),
             input_schema: schema_of::<A>(),
             access: self.access,
+            subject: self.subject,
+            aliases: self.aliases.iter().map(|&alias| alias.to_owned()).collect(),
+            summary_field: self.summary_field.map(str::to_owned),
             idempotent: self.idempotent,
             timeout_ms: u64::try_from(self.timeout.as_millis()).unwrap_or(u64::MAX),
             output_bytes_max: OUTPUT_BYTES_MAX,
         }
     }
-}
-
-/// The access of a tool that changes the file of its `path` argument.
-pub(crate) fn writes_path() -> Access {
-    Access::Writes { path_field: "path".to_owned() }
 }

@@ -10,7 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use provost_event::{Access, ActorKey, CallFacts, Json, SessionId, TerminalState, ToolSpec, WindowSize};
+use provost_event::{
+    Access, ActorKey, CallFacts, Json, SessionId, TerminalState, ToolSpec, ToolSubject, WindowSize,
+};
 use provost_harness::{Tool, ToolContext, ToolOutput};
 use provost_process::{
     EventSubscription, MAYBE_LEFT, PtyCommand, PtyError, PtyOptions, PtySupervisor, QuitPlan, TerminalView,
@@ -120,6 +122,9 @@ impl Terminal {
             name: "terminal",
             description: DESCRIPTION,
             access: Access::Anything,
+            subject: ToolSubject::Typed { fields: ["command", "text"].map(str::to_owned).to_vec() },
+            aliases: &[],
+            summary_field: None,
             idempotent: false,
             timeout: Duration::from_secs(600),
         };

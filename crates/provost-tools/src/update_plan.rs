@@ -1,7 +1,7 @@
 //! `update_plan`: the agent's plan and its progress.
 
 use async_trait::async_trait;
-use provost_event::{Access, Json, Plan, PlanItem, PlanStatus, ToolSpec};
+use provost_event::{Access, Json, Plan, PlanItem, PlanStatus, ToolSpec, ToolSubject};
 use provost_harness::{Tool, ToolContext, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -70,6 +70,9 @@ impl UpdatePlan {
             name: "update_plan",
             description: DESCRIPTION,
             access: Access::Reads,
+            subject: ToolSubject::Opaque,
+            aliases: &["TodoWrite"],
+            summary_field: Some("items"),
             idempotent: true,
             timeout: FILE_TIMEOUT,
         };

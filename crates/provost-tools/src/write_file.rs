@@ -1,7 +1,7 @@
 //! `write_file`: a whole file.
 
 use async_trait::async_trait;
-use provost_event::{Json, ToolSpec};
+use provost_event::{Access, Json, ToolSpec, ToolSubject};
 use provost_harness::{Tool, ToolContext, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -9,7 +9,7 @@ use serde::Deserialize;
 use crate::arguments;
 use crate::failure::Failure;
 use crate::job::{self, Job};
-use crate::spec::{About, FILE_TIMEOUT, writes_path};
+use crate::spec::{About, FILE_TIMEOUT};
 use crate::text::{count, line_count, size};
 use crate::workspace::Replaced;
 
@@ -38,7 +38,10 @@ impl WriteFile {
         let about = About {
             name: "write_file",
             description: DESCRIPTION,
-            access: writes_path(),
+            access: Access::Writes,
+            subject: ToolSubject::written_path("path"),
+            aliases: &["Write"],
+            summary_field: None,
             idempotent: true,
             timeout: FILE_TIMEOUT,
         };

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use async_trait::async_trait;
 use provost_event::{
     Access, AgentPolicy, Budget, Json, Limits, ModelPolicy, Outcome, RunId, RunPolicy, SessionId, StepMode,
-    StopHookPolicy, ToolFinished, ToolSpec, TurnEnded,
+    StopHookPolicy, ToolFinished, ToolSpec, ToolSubject, TurnEnded,
 };
 use provost_harness::hooks::{HookOptions, HookRegistryError, PreToolCall, PreToolCallAction, from_fn};
 use provost_harness::{
@@ -54,6 +54,9 @@ impl Take {
             // It changes something outside the workspace: no other call runs beside it, and after a crash the
             // agent is told that nobody knows whether it happened.
             access: Access::Anything,
+            subject: ToolSubject::Opaque,
+            aliases: Vec::new(),
+            summary_field: None,
             idempotent: false,
             timeout_ms: 1_000,
             output_bytes_max: 1_000,

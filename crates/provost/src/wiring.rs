@@ -37,8 +37,8 @@ pub(crate) use external::{
     Manner, Wanted as WantedProgram, external_policy, is_program, passed, profile_of, programs_problems,
 };
 pub(crate) use team::{
-    Judges, Team, doubts, frozen_models, misplaced, models_of, note_once, outage_max_ms, policy, programs_of,
-    tool_names, unaffordable, wanted,
+    Judges, Team, doubts, frozen_models, known_tool, known_tools, misplaced, models_of, note_once,
+    outage_max_ms, policy, programs_of, tool_names, unaffordable, wanted,
 };
 
 pub(crate) use today::{Before, Today, given_flags, today, today_in_part, with_file, with_flag};

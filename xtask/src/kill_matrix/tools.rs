@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use provost_event::{Access, Json, ToolSpec};
+use provost_event::{Access, Json, ToolSpec, ToolSubject};
 use provost_harness::{Tool, ToolContext, ToolOutput, ToolRegistry};
 use provost_tools::{Shell, UpdatePlan, WriteFile};
 use serde::Deserialize;
@@ -35,6 +35,9 @@ pub(super) fn tool_registry(files: &Files, fault: &Arc<Fault>) -> ToolRegistry {
             description: "Adds a line to the notes.".to_owned(),
             input_schema: Json::empty_object(),
             access: Access::Reads,
+            subject: ToolSubject::Opaque,
+            aliases: Vec::new(),
+            summary_field: None,
             idempotent,
             timeout_ms: 60_000,
             output_bytes_max: 64 * 1_024,

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use provost_event::Json;
+use provost_event::{Json, ToolIdentity, ToolSubject};
 use serde_json::Value;
 
-use super::names::names_of;
+use super::names::runs_command_lines;
 use super::path::NormalizedPath;
 use super::shell::{Reader, Script};
 
@@ -14,7 +14,7 @@ const PARTS_NAMED_MAX: usize = 3;
 
 /// A call, its arguments read once.
 pub(super) struct Call<'c> {
-    pub(super) tool: &'c str,
+    pub(super) tool: &'c ToolIdentity,
     pub(super) workspace: &'c Path,
     pub(super) subject: Subject,
 }
@@ -30,16 +30,16 @@ pub(super) enum Subject {
         /// Whether the tool walks the folders below it.
         walks: bool,
     },
-    /// All arguments.
-    Json(String),
+    /// Any other text: a URL, or all arguments as JSON.
+    Text(String),
     /// The relevant argument is missing or of a wrong type: the tool will reject the call.
     Unreadable,
 }
 
 impl<'c> Call<'c> {
-    pub(super) fn read(tool: &'c str, input: &Json, workspace: &'c Path) -> Self {
-        let subject =
-            input.read::<Value>().map_or(Subject::Unreadable, |value| subject(tool, value, workspace));
+    pub(super) fn read(tool: &'c ToolIdentity, input: &Json, workspace: &'c Path) -> Self {
+        let read = |value| subject(&tool.subject, value, workspace);
+        let subject = input.read::<Value>().map_or(Subject::Unreadable, read);
         Self { tool, workspace, subject }
     }
 
@@ -67,10 +67,9 @@ impl<'c> Call<'c> {
         if more > 0 { format!("{named} and {more} more") } else { named }
     }
 
-    /// Whether it runs a command line by another tool than the shell: a `deny` or `ask` for the shell also counts
-    /// for it.
-    pub(super) fn runs_as_shell_does(&self) -> bool {
-        matches!(self.subject, Subject::Shell(_)) && names_of(self.tool).first() != Some(&"shell")
+    /// Whether `ask` and `deny` rules for command lines also apply, whatever the tool is called.
+    pub(super) const fn runs_command_line(&self) -> bool {
+        matches!(self.subject, Subject::Shell(_)) && runs_command_lines(self.tool)
     }
 
     /// Why it may do more than its text shows.
@@ -78,48 +77,44 @@ impl<'c> Call<'c> {
         match &self.subject {
             Subject::Shell(script) => script.unclear,
             Subject::Unreadable => Some("its arguments can't be read"),
-            Subject::Path { .. } | Subject::Json(_) => None,
+            Subject::Path { .. } | Subject::Text(_) => None,
         }
     }
 }
 
-fn subject(tool: &str, value: Value, workspace: &Path) -> Subject {
-    let text = |name: &str| value.get(name).map(Value::as_str);
-    let path = |path: &str, walks| Subject::Path { place: NormalizedPath::new(path, workspace), walks };
-    match names_of(tool).first().copied().unwrap_or(tool) {
-        "shell" => match text("command") {
+fn subject(of_tool: &ToolSubject, value: Value, workspace: &Path) -> Subject {
+    let text = |field: &str| value.get(field).map(Value::as_str);
+    match of_tool {
+        ToolSubject::Command { field } => match text(field) {
             Some(Some(command)) => Subject::Shell(Script::read(command, Reader::NewShell)),
             _ => Subject::Unreadable,
         },
         // Typed text may be read by a shell or by another program: the most dangerous reading counts.
-        "terminal" => match (text("action").flatten(), text("command").flatten(), text("text").flatten()) {
-            (Some("start"), Some(line), _) | (Some("send"), _, Some(line)) => {
-                Subject::Shell(Script::read(line, Reader::Terminal))
+        ToolSubject::Typed { fields } => {
+            let given = fields.iter().filter_map(|field| value.get(field)).filter(|text| !text.is_null());
+            match given.map(Value::as_str).collect::<Option<Vec<_>>>() {
+                None => Subject::Unreadable,
+                Some(texts) if texts.is_empty() => all(value),
+                Some(texts) => Subject::Shell(Script::read(&texts.join("\n"), Reader::Terminal)),
             }
-            (Some("start"), None, _) | (None, ..) => Subject::Unreadable,
-            _ => all(value),
-        },
-        "read_file" | "write_file" | "edit_file" => match text("path") {
-            Some(Some(given)) => path(given, false),
+        }
+        ToolSubject::Path { field, walks, .. } => {
+            let path = |path| Subject::Path { place: NormalizedPath::new(path, workspace), walks: *walks };
+            match value.get(field) {
+                Some(Value::String(given)) => path(given),
+                None | Some(Value::Null) if *walks => path("."),
+                _ => Subject::Unreadable,
+            }
+        }
+        ToolSubject::Url { field } => match text(field) {
+            Some(Some(url)) => Subject::Text(url.to_owned()),
             _ => Subject::Unreadable,
         },
-        "list_dir" | "search" => match text("path") {
-            Some(Some(given)) => path(given, true),
-            None => path(".", true),
-            Some(None) if value.get("path").is_some_and(Value::is_null) => path(".", true),
-            Some(None) => Subject::Unreadable,
-        },
-        _ => all(value),
+        ToolSubject::Opaque => all(value),
     }
-}
-
-/// Whether calls of the tool are compared by all of their arguments, as JSON.
-pub(super) fn is_compared_as_json(tool: &str) -> bool {
-    let own = names_of(tool).first().copied().unwrap_or(tool);
-    !matches!(own, "shell" | "terminal" | "read_file" | "write_file" | "edit_file" | "list_dir" | "search")
 }
 
 fn all(mut value: Value) -> Subject {
     value.sort_all_objects();
-    Subject::Json(value.to_string())
+    Subject::Text(value.to_string())
 }

@@ -1,27 +1,18 @@
-//! The names of tools.
+//! The names of tools in rules.
 
-/// A tool's own name and its names in scripts for other agents.
-const KNOWN: [&[&str]; 9] = [
-    &["shell", "Bash"],
-    &["read_file", "Read"],
-    &["write_file", "Write"],
-    &["edit_file", "Edit", "MultiEdit"],
-    &["search", "Grep"],
-    &["list_dir", "Glob", "LS"],
-    &["fetch", "WebFetch"],
-    &["update_plan", "TodoWrite"],
-    &["spawn_agent", "Agent", "Task"],
-];
+use provost_event::{ToolIdentity, ToolSubject};
 
-/// Returns the names of a tool, its own first, then those in scripts for other agents.
-///
-/// `tool` may be any of them; for an unknown name the result is that name alone.
-#[must_use]
-pub fn names_of(tool: &str) -> Vec<&str> {
-    match KNOWN.iter().find(|names| names.contains(&tool)) {
-        Some(names) => names.to_vec(),
-        None => vec![tool],
-    }
+/// The names by which a rule is about command lines, of the shell or of any other tool that runs them.
+const COMMAND_LINES: [&str; 2] = ["shell", "Bash"];
+
+/// Whether `ask` and `deny` rules for command lines also apply to a tool that has another name.
+pub(super) const fn runs_command_lines(tool: &ToolIdentity) -> bool {
+    matches!(tool.subject, ToolSubject::Command { .. } | ToolSubject::Typed { .. })
+}
+
+/// The names by which rules may be about command lines.
+pub(super) fn of_command_lines() -> impl Iterator<Item = &'static str> {
+    COMMAND_LINES.into_iter()
 }
 
 /// The name, in scripts for other agents, of a sub-agent that isn't configured and has the tools of its parent.
@@ -33,6 +24,6 @@ const ALIKE: &str = "general-purpose";
 pub fn agent_names(configured: Option<&str>) -> Vec<&str> {
     match configured {
         Some(name) => vec![name],
-        None => vec![ALIKE, "spawn_agent"],
+        None => vec![ALIKE, crate::SPAWN_TOOL],
     }
 }

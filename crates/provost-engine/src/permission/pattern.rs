@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use provost_event::Json;
+use provost_event::{Json, ToolIdentity, ToolSubject};
 
-use super::call::{Call, Subject, is_compared_as_json};
+use super::call::{Call, Subject};
 use super::glob::Glob;
-use super::names::names_of;
+use super::names::of_command_lines;
 use super::path::Case;
 use super::shell::ShellGlob;
 
@@ -25,19 +25,20 @@ pub struct PatternError {
 
 /// Matches tool calls: `tool`, or `tool(PATTERN)` for those with certain arguments.
 ///
-/// `tool` is one of the tool's names ([`names_of`]), with `*` for any text; `*` alone is every tool, and `tool(*)`
-/// is the same as `tool`. What PATTERN is compared to depends on the tool of the call. In all of them `*` matches
-/// any text, `\*` a star, and all other characters are literal.
+/// `tool` is one of the tool's names ([`ToolIdentity::names`]), with `*` for any text; `*` alone is every tool, and
+/// `tool(*)` is the same as `tool`. What PATTERN is compared to depends on the [subject](ToolSubject) of the tool. In
+/// all of them `*` matches any text, `\*` a star, and all other characters are literal.
 ///
-/// - `shell`: one simple command. ` *` at the end also matches no arguments, `git push:*` is `git push *`, runs of
+/// - a command: one simple command. ` *` at the end also matches no arguments, `git push:*` is `git push *`, runs of
 ///   blanks count as one space.
-/// - `terminal`: the same, for the command line that is started, or the text that is typed; for other calls their
+/// - typed text: the same, for the command line that is started, or the text that is typed; for other calls their
 ///   arguments as JSON, as below.
-/// - tools with a path: that path, relative to the workspace, or absolute if it begins with `/`. `*` stays within
+/// - a path: that path, relative to the workspace, or absolute if it begins with `/`. `*` stays within
 ///   a name, `**` is any number of folders, `/` at the end is everything in the folder. A single name without `/`,
 ///   and the part after `**/`, match in every folder (of the workspace, for paths in it). `~/` is the home
 ///   directory of any user, since the user's own isn't known here.
-/// - other tools: their arguments as JSON without blanks, with sorted field names.
+/// - a URL: that, as written.
+/// - none of these: all arguments as JSON without blanks, with sorted field names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern {
     tool: Glob,
@@ -107,33 +108,33 @@ impl Pattern {
     /// below its folder may match. For paths, upper and lower case are the same, and a pattern for a folder
     /// includes its contents.
     #[must_use]
-    pub fn touches(&self, tool: &str, input: &Json, workspace: &Path) -> bool {
+    pub fn touches(&self, tool: &ToolIdentity, input: &Json, workspace: &Path) -> bool {
         let call = Call::read(tool, input, workspace);
-        self.speaks_of(&call) && (self.touch(&call) > Touch::No || call.unclear().is_some())
+        self.names(tool) && (self.touch(&call) > Touch::No || call.unclear().is_some())
     }
 
     /// Whether it is for calls of this tool, whatever their arguments.
     #[must_use]
-    pub fn names(&self, tool: &str) -> bool {
-        self.speaks_of_tool(tool)
+    pub fn names(&self, tool: &ToolIdentity) -> bool {
+        tool.names().any(|name| self.tool.matches(name))
     }
 
     /// Whether it contains text that calls of this tool never have, because their arguments are compared as a JSON
     /// object.
     #[must_use]
-    pub fn misses_all(&self, tool: &str) -> bool {
-        let argument = self.argument.as_ref().filter(|_| is_compared_as_json(tool));
+    pub fn misses_all(&self, tool: &ToolIdentity) -> bool {
+        let argument = self.argument.as_ref().filter(|_| tool.subject == ToolSubject::Opaque);
         argument.is_some_and(|argument| !argument.plain.can_enclose('{', '}'))
     }
 
-    /// Whether it is for the call's tool.
-    pub(super) fn speaks_of(&self, call: &Call<'_>) -> bool {
-        self.speaks_of_tool(call.tool)
+    /// Whether it is for command lines, whatever the tool that runs them is called.
+    pub(super) fn names_command_lines(&self) -> bool {
+        of_command_lines().any(|name| self.tool.matches(name))
     }
 
-    /// Whether it is for this tool.
-    pub(super) fn speaks_of_tool(&self, tool: &str) -> bool {
-        names_of(tool).into_iter().any(|name| self.tool.matches(name))
+    /// Whether it is for command lines only.
+    pub(super) fn names_command_lines_only(&self) -> bool {
+        self.tool.literal().is_some_and(|tool| of_command_lines().any(|name| name == tool))
     }
 
     /// Whether it compares arguments.
@@ -162,7 +163,7 @@ impl Pattern {
                 let meeting = place.meets(&argument.text, call.workspace, Case::Folds);
                 sure(meeting.within || (*walks && meeting.above))
             }
-            Subject::Json(json) => sure(argument.plain.matches(json)),
+            Subject::Text(text) => sure(argument.plain.matches(text)),
             // The tool will reject the call; until then it may be anything.
             Subject::Unreadable => Touch::Yes,
         }
@@ -184,7 +185,7 @@ impl Pattern {
                 let home = self.is_of_home();
                 vec![!home && place.meets(&argument.text, call.workspace, Case::Counts).exact]
             }
-            Subject::Json(json) => vec![argument.plain.matches(json)],
+            Subject::Text(text) => vec![argument.plain.matches(text)],
             Subject::Unreadable => vec![false],
         }
     }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use provost_event::{
     Access, AgentPolicy, Brief, Budget, GoalPolicy, Isolation, Json, PermissionPolicy, Priority, SessionId,
-    SpawnBudget, StepMode, SubAgentPolicy, ToolSpec,
+    SpawnBudget, StepMode, SubAgentPolicy, ToolSpec, ToolSubject,
 };
 use serde::Deserialize;
 use serde_json::json;
@@ -14,6 +14,8 @@ use super::{AgentNumber, RunState};
 
 /// The tool that requests an agent like the calling one.
 pub const SPAWN_TOOL: &str = "spawn_agent";
+/// Its names in the hook scripts of other agent programs.
+pub const SPAWN_ALIASES: [&str; 2] = ["Agent", "Task"];
 
 /// The description of the argument that names an agent.
 const AGAIN: &str = "Goes on with an earlier agent of this tool (`RUN.2` in its result).";
@@ -73,7 +75,8 @@ fn spawn_tool_with(schema: &serde_json::Value) -> ToolSpec {
     let description = "Has another agent work on a part of your task, and returns what it said last. It has your \
                        model and tools, and works in your folder unless you say otherwise. Several calls in one \
                        answer run side by side.";
-    tool(SPAWN_TOOL, description, schema)
+    let aliases = SPAWN_ALIASES.map(str::to_owned).to_vec();
+    ToolSpec { aliases, ..tool(SPAWN_TOOL, description, schema) }
 }
 
 /// The tool by which an agent requests the configured sub-agent `name`.
@@ -100,6 +103,9 @@ fn tool(name: &str, description: &str, schema: &serde_json::Value) -> ToolSpec {
         description: description.to_owned(),
         input_schema: Json::parse(schema.to_string()).unwrap_or_else(|_| Json::empty_object()),
         access: Access::Delegates,
+        subject: ToolSubject::Opaque,
+        aliases: Vec::new(),
+        summary_field: Some("goal".to_owned()),
         idempotent: false,
         timeout_ms: 0,
         output_bytes_max: REPORT_BYTES_MAX,

@@ -304,14 +304,15 @@ impl SessionState {
     }
 
     fn claim(&self, call: &Call) -> CallAccess {
-        match self.assignment.tool(&call.tool).map(|spec| &spec.access) {
+        let Some(spec) = self.assignment.tool(&call.tool) else { return CallAccess::Anything };
+        match spec.access {
             // The files that a sub-agent accesses aren't known, but it is told to work beside the others.
-            Some(Access::Reads | Access::Delegates) => CallAccess::Reads,
-            Some(Access::Writes { path_field }) => match path_in(&call.input, path_field) {
-                Some(path) => CallAccess::Writes(path),
-                None => CallAccess::Anything,
-            },
-            Some(Access::Anything | Access::Consents) | None => CallAccess::Anything,
+            Access::Reads | Access::Delegates => CallAccess::Reads,
+            Access::Writes => {
+                let path = spec.subject.written_path_in(&call.input).as_deref().and_then(names_in);
+                path.map_or(CallAccess::Anything, CallAccess::Writes)
+            }
+            Access::Anything | Access::Consents => CallAccess::Anything,
         }
     }
 }
@@ -339,10 +340,8 @@ impl CallAccess {
     }
 }
 
-/// The components of the path in an argument; `None` if the text alone doesn't determine the file.
-fn path_in(input: &Json, field: &str) -> Option<Vec<String>> {
-    let value: serde_json::Value = input.read().ok()?;
-    let path = value.get(field)?.as_str()?;
+/// The components of a relative path; `None` if the text alone doesn't determine the file.
+fn names_in(path: &str) -> Option<Vec<String>> {
     let mut parts = Vec::new();
     for part in path.split('/') {
         match part {

@@ -17,15 +17,16 @@ impl Deciding<'_> {
         };
         let now = self.step.now();
         let timeout_ms = policy.permissions.approval_timeout_ms;
+        let tool = self.state.assignment.tool_identity(&call.tool);
         let request = ApprovalRequested {
             call: id.clone(),
             tool: call.tool.clone(),
             input: call.input.clone(),
             why: self.state.why_ask(call),
-            pattern: narrowest_pattern(&call.tool, &call.input, &policy.workspace),
+            pattern: narrowest_pattern(&tool, &call.input, &policy.workspace),
             due: now.at.plus_ms(timeout_ms),
             scripts: call.scripts.clone().unwrap_or_default(),
-            unnamed: scripts_named(&call.tool, &call.input).is_some_and(|names| names.unnamed),
+            unnamed: scripts_named(&tool, &call.input).is_some_and(|names| names.unnamed),
         };
         self.commit(request);
         self.open(now.timer(timeout_ms));

@@ -137,7 +137,7 @@ impl SessionState {
         let memory = self.memories.get(&call.tool).cloned();
         CallDetails {
             call: call.id.clone(),
-            tool: call.tool.clone(),
+            tool: Box::new(self.assignment.tool_identity(&call.tool)),
             input: call.input.clone(),
             memory,
             why,

@@ -2,12 +2,12 @@
 
 use provost_event::{
     Access, AgentPolicy, AgentPolicyChanged, ExternalPolicy, GoalPolicy, HookPoint, HookPolicy, HookTrigger,
-    Limits, OnHookError, SessionId, SessionStarted, StepMode, StopReport, ToolSpec, Unanswered,
+    Limits, OnHookError, SessionId, SessionStarted, StepMode, StopReport, ToolIdentity, ToolSpec, Unanswered,
 };
 use serde::{Deserialize, Serialize};
 
-use crate::permission::{agent_names, names_of};
-use crate::run::SPAWN_TOOL;
+use crate::permission::agent_names;
+use crate::run::{SPAWN_ALIASES, SPAWN_TOOL};
 
 /// What a session was given. A snapshot leaves out what is in the log's first entry.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,6 +76,11 @@ impl Assignment {
         self.tools().iter().find(|spec| spec.name == name)
     }
 
+    /// The names of a tool, and what its calls are about.
+    pub(super) fn tool_identity(&self, name: &str) -> ToolIdentity {
+        self.tool(name).map_or_else(|| ToolIdentity::unknown(name), ToolSpec::identity)
+    }
+
     /// Whether calls of `tool` start a sub-agent.
     pub(super) fn delegates(&self, tool: &str) -> bool {
         self.tool(tool).is_some_and(|spec| spec.access == Access::Delegates)
@@ -139,10 +144,13 @@ impl Assignment {
     }
 
     /// The names that matchers may use for a tool, including the kind of agent that it stands for.
-    fn matcher_names<'a>(&self, tool: &'a str) -> Vec<&'a str> {
-        let mut names = names_of(tool);
+    fn matcher_names<'a>(&'a self, tool: &'a str) -> Vec<&'a str> {
+        let aliases = self.tool(tool).map(|spec| spec.aliases.as_slice()).unwrap_or_default();
+        let mut names = vec![tool];
+        names.extend(aliases.iter().map(String::as_str));
         if self.delegates(tool) {
-            names.extend(names_of(SPAWN_TOOL));
+            names.push(SPAWN_TOOL);
+            names.extend(SPAWN_ALIASES);
             names.extend(agent_names(None));
         }
         names

@@ -359,8 +359,8 @@ impl SessionState {
 
     /// The file that a call writes, if its tool writes one.
     fn writes(&self, tool: &str, input: &Json) -> Option<String> {
-        let Access::Writes { path_field } = &self.assignment.tool(tool)?.access else { return None };
-        text_at(input, path_field)
+        let spec = self.assignment.tool(tool).filter(|spec| spec.access == Access::Writes)?;
+        spec.subject.written_path_in(input)
     }
 
     fn turn_ended(&mut self) {
@@ -495,12 +495,6 @@ impl Phase {
             | Self::CheckingStop(_) => self,
         }
     }
-}
-
-/// The text of an argument, if it is a text.
-fn text_at(input: &Json, field: &str) -> Option<String> {
-    let value = input.read::<serde_json::Value>().ok()?;
-    Some(value.get(field)?.as_str()?.to_owned())
 }
 
 /// A fingerprint of these texts, the same in every version, since snapshots store it. FNV-1a over 64 bits, as its

@@ -85,7 +85,7 @@ impl SessionState {
     fn is_looked_at_before_consent(&self, call: &Call) -> bool {
         self.assignment.has_hooks_for_tool(&[HookPoint::Approval], &call.tool)
             || self.assignment.has_hook(HookPoint::Notification)
-            || scripts_named(&call.tool, &call.input).is_some()
+            || scripts_named(&self.assignment.tool_identity(&call.tool), &call.input).is_some()
     }
 
     fn has_rules(&self) -> bool {

@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
-use provost_engine::{Pattern, Permissions, Ruling, names_of, narrowest_pattern};
-use provost_event::{Json, Permission, PermissionPolicy};
+use provost_engine::{Pattern, Permissions, Ruling, narrowest_pattern};
+use provost_event::{Access, Json, Permission, PermissionPolicy, ToolSpec, ToolSubject};
+
+use crate::world::{identity, known_tools, tool};
 
 pub(crate) const WORKSPACE: &str = "/srv/project";
 
@@ -24,7 +26,7 @@ pub(crate) fn policy(rules: &[&str]) -> PermissionPolicy {
 }
 
 pub(crate) fn permissions(rules: &[&str]) -> Permissions {
-    Permissions::new(&policy(rules), Path::new(WORKSPACE)).expect("patterns")
+    Permissions::new(&policy(rules), Path::new(WORKSPACE), &known_tools()).expect("patterns")
 }
 
 pub(crate) fn command(text: &str) -> Json {
@@ -544,7 +546,9 @@ fn paths(rows: &[(&str, &str, &str, bool, bool)]) {
         .map(|(tool, pattern, path, denies, allows)| {
             let input = json(&serde_json::json!({ "path": path }).to_string());
             let judge = |rules: &[&str]| {
-                Permissions::of_policy(&policy(rules), Path::new(WORKSPACE)).judge(tool, &input).permission
+                Permissions::of_policy(&policy(rules), Path::new(WORKSPACE), &known_tools())
+                    .judge(tool, &input)
+                    .permission
             };
             let got = (
                 judge(&[&format!("deny {pattern}")]) == Permission::Deny,
@@ -629,13 +633,45 @@ fn other_tools_are_matched_by_their_arguments() {
     assert_eq!(judge("mcp__gitlab__list", "{}"), FREE);
     let agents = permissions(&["ask Task"]);
     assert_eq!(shown(&agents.judge("spawn_agent", &json("{}"))), "Ask ask Task");
-    assert_eq!(names_of("edit_file"), ["edit_file", "Edit", "MultiEdit"]);
-    assert_eq!(names_of("mcp__a"), ["mcp__a"]);
+}
+
+#[test]
+fn a_tool_of_any_origin_gets_the_permissions_of_its_subject() {
+    let of = |name: &str, subject| ToolSpec { subject, ..tool(name, Access::Anything, false) };
+    let tools = [
+        of("mcp__box__exec", ToolSubject::Command { field: "cmd".to_owned() }),
+        of("mcp__disk__save", ToolSubject::written_path("file")),
+        of("mcp__net__get", ToolSubject::Url { field: "address".to_owned() }),
+        of("mcp__tty__type", ToolSubject::Typed { fields: vec!["keys".to_owned()] }),
+    ];
+    let rules = [
+        "deny shell(rm *)",
+        "deny mcp__disk__save(./secrets/**)",
+        "allow mcp__box__exec(cargo *)",
+        "allow mcp__disk__save(src/**)",
+        "allow mcp__net__get(https://docs.example/*)",
+        "default ask",
+    ];
+    let permissions = Permissions::new(&policy(&rules), Path::new(WORKSPACE), &tools).expect("patterns");
+    for (tool, input, expected) in [
+        ("mcp__box__exec", r#"{"cmd":"cargo test && cargo fmt"}"#, Permission::Allow),
+        ("mcp__box__exec", r#"{"cmd":"cargo test; rm -rf ."}"#, Permission::Deny),
+        ("mcp__box__exec", r#"{"cmd":"cargo test $(curl x)"}"#, Permission::Ask),
+        ("mcp__disk__save", r#"{"file":"src/../secrets/key"}"#, Permission::Deny),
+        ("mcp__disk__save", r#"{"file":"./src/lib.rs"}"#, Permission::Allow),
+        ("mcp__disk__save", r#"{"file":"Cargo.toml"}"#, Permission::Ask),
+        ("mcp__net__get", r#"{"address":"https://docs.example/a"}"#, Permission::Allow),
+        ("mcp__net__get", r#"{"address":"http://docs.example/a"}"#, Permission::Ask),
+        ("mcp__tty__type", r#"{"keys":"rm -r x"}"#, Permission::Deny),
+        ("mcp__tty__type", r#"{"wait":"rm -r x"}"#, Permission::Ask),
+    ] {
+        assert_eq!(permissions.judge(tool, &json(input)).permission, expected, "{tool} {input}");
+    }
 }
 
 #[test]
 fn the_narrowest_pattern_names_the_call() {
-    let narrow = |tool, input: &str| narrowest_pattern(tool, &json(input), Path::new(WORKSPACE));
+    let narrow = |tool, input: &str| narrowest_pattern(&identity(tool), &json(input), Path::new(WORKSPACE));
     assert_eq!(narrow("shell", r#"{"command":" git push origin main "}"#), "shell(git push origin main)");
     assert_eq!(narrow("shell", r#"{"command":"ls *.rs"}"#), "shell(ls \\*.rs)");
     assert_eq!(narrow("write_file", r#"{"path":"./src/../src/a.rs","content":"x"}"#), "write_file(src/a.rs)");
@@ -652,10 +688,12 @@ fn patterns_that_cannot_be_read_say_so_and_open_nothing() {
     }
     for kind in ["allow", "approved"] {
         let homeless = policy(&[&format!("{kind} read_file(~/x)")]);
-        let error = Permissions::new(&homeless, Path::new(WORKSPACE)).expect_err("nobody's home");
+        let error =
+            Permissions::new(&homeless, Path::new(WORKSPACE), &known_tools()).expect_err("nobody's home");
         assert!(error.to_string().contains("absolute path"), "{error}");
     }
-    let frozen = |rules: &[&str]| Permissions::of_policy(&policy(rules), Path::new(WORKSPACE));
+    let frozen =
+        |rules: &[&str]| Permissions::of_policy(&policy(rules), Path::new(WORKSPACE), &known_tools());
     let judge = |rules: &[&str], tool| shown(&frozen(rules).judge(tool, &command("ls")));
     assert_eq!(judge(&["deny shell(rm"], "shell"), "Deny deny shell(rm");
     assert_eq!(judge(&["deny shell(rm"], "other"), FREE);
@@ -669,7 +707,7 @@ fn patterns_that_cannot_be_read_say_so_and_open_nothing() {
 #[test]
 fn a_hook_s_pattern_is_touched_by_any_part_of_a_call() {
     let touches = |pattern: &str, tool, input: &Json| {
-        Pattern::parse(pattern).expect(pattern).touches(tool, input, Path::new(WORKSPACE))
+        Pattern::parse(pattern).expect(pattern).touches(&identity(tool), input, Path::new(WORKSPACE))
     };
     assert!(touches("Bash(git *)", "shell", &command("cd x && A=b git log")));
     assert!(touches("Bash(git *)", "shell", &command("echo 'a")));
@@ -709,7 +747,7 @@ fn a_command_line_at_a_terminal_is_judged_as_the_shell_judges_it() {
     assert_eq!(judge(&["deny terminal(rm *)"], &json(r#"{"action":"start"}"#)), "Deny deny terminal(rm *)");
     assert_eq!(judge(&["deny terminal(rm *)"], &json(r#"{"command":"ls"}"#)), "Deny deny terminal(rm *)");
     assert_eq!(
-        narrowest_pattern("terminal", &start("git status"), Path::new(WORKSPACE)),
+        narrowest_pattern(&identity("terminal"), &start("git status"), Path::new(WORKSPACE)),
         "terminal(git status)"
     );
 }

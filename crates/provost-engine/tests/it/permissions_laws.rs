@@ -10,6 +10,7 @@ use provost_event::{Json, Permission};
 
 use crate::permissions::{WORKSPACE, command, permissions, policy};
 use crate::permissions_attempts::Shells;
+use crate::world::{identity, known_tools};
 
 /// Pieces that scripts are put together from.
 const PIECES: &[&str] = &[
@@ -181,7 +182,9 @@ fn rules() -> impl Strategy<Value = Vec<String>> {
 
 fn judged(rules: &[String], input: &Json) -> Permission {
     let rules: Vec<&str> = rules.iter().map(String::as_str).collect();
-    Permissions::of_policy(&policy(&rules), Path::new(WORKSPACE)).judge("shell", input).permission
+    Permissions::of_policy(&policy(&rules), Path::new(WORKSPACE), &known_tools())
+        .judge("shell", input)
+        .permission
 }
 
 proptest! {
@@ -207,7 +210,7 @@ proptest! {
 
     #[test]
     fn the_narrowest_pattern_covers_this_command_and_no_other(script in script(), other in script()) {
-        let pattern = narrowest_pattern("shell", &command(&script), Path::new(WORKSPACE));
+        let pattern = narrowest_pattern(&identity("shell"), &command(&script), Path::new(WORKSPACE));
         let covers = |text: &str| {
             let rules = ["default ask", &format!("approved {pattern}")];
             permissions(&rules).judge("shell", &command(text)).permission == Permission::Allow
@@ -223,10 +226,10 @@ proptest! {
     #[test]
     fn the_narrowest_pattern_of_a_path_covers_it_alone(path in "[a-c~*./\\\\ ]{1,12}", other in "[a-c~*./\\\\ ]{1,12}") {
         let input = |path: &str| Json::of(&serde_json::json!({ "path": path })).expect("JSON");
-        let pattern = narrowest_pattern("read_file", &input(&path), Path::new(WORKSPACE));
+        let pattern = narrowest_pattern(&identity("read_file"), &input(&path), Path::new(WORKSPACE));
         let rules = permissions(&["default ask", &format!("approved {pattern}")]);
         prop_assert_eq!(rules.judge("read_file", &input(&path)).permission, Permission::Allow, "{}", pattern);
-        let same = pattern == narrowest_pattern("read_file", &input(&other), Path::new(WORKSPACE));
+        let same = pattern == narrowest_pattern(&identity("read_file"), &input(&other), Path::new(WORKSPACE));
         let covers = rules.judge("read_file", &input(&other)).permission == Permission::Allow;
         prop_assert_eq!(covers, same, "{} and {}", pattern, other);
     }

@@ -2,10 +2,12 @@
 
 use provost_engine::{ScriptNames, scripts_named};
 
+use crate::world::identity;
+
 use crate::permissions::command;
 
 fn named(line: &str) -> ScriptNames {
-    scripts_named("shell", &command(line)).unwrap_or_default()
+    scripts_named(&identity("shell"), &command(line)).unwrap_or_default()
 }
 
 #[test]
@@ -140,11 +142,15 @@ fn what_the_text_cannot_name_is_told_and_ordinary_commands_are_not_such() {
         "rg -n x src | sort",
         "cd sub && ls *.rs",
     ] {
-        assert_eq!(scripts_named("shell", &command(line)).filter(|names| names.unnamed), None, "{line}");
+        assert_eq!(
+            scripts_named(&identity("shell"), &command(line)).filter(|names| names.unnamed),
+            None,
+            "{line}"
+        );
     }
     for line in
         ["git add src/main.rs", "vim README.md", "cat README.md | head", "rg \"$x\" README.md", "ls src"]
     {
-        assert_eq!(scripts_named("shell", &command(line)), None, "{line}");
+        assert_eq!(scripts_named(&identity("shell"), &command(line)), None, "{line}");
     }
 }

@@ -14,7 +14,7 @@ use provost_event::{
     HookReport, HookTrigger, Image, Json, JudgeAnswer, LifecycleEntry, Limits, MicroDollars, ModelEntry,
     ModelFailure, ModelPolicy, OnFailure, Outcome, Price, Purpose, Record, RunId, RunPolicy, Seq, SessionId,
     Snapshot, StopHookPolicy, StopHookVerdict, StopReason, StopReport, TerminalEntry, Timestamp, ToolCall,
-    ToolEntry, ToolSpec, ToolStatus, Usage,
+    ToolEntry, ToolIdentity, ToolSpec, ToolStatus, ToolSubject, Usage,
 };
 
 use crate::goal_laws::GoalLaws;
@@ -27,12 +27,50 @@ pub(crate) const LAYOUT: u32 = 12;
 pub(crate) const RUN: RunId = RunId::from_entropy(1);
 pub(crate) const ROOT: SessionId = SessionId::root(RUN);
 
-pub(crate) fn tool(name: &str, access: Access, idempotent: bool) -> ToolSpec {
-    ToolSpec {
+/// Tools whose calls have a subject, as they are called and used everywhere.
+pub(crate) fn identities() -> Vec<ToolIdentity> {
+    let of = |name: &str, aliases: &[&str], subject| ToolIdentity {
         name: name.to_owned(),
+        aliases: aliases.iter().map(|&alias| alias.to_owned()).collect(),
+        subject,
+    };
+    let folder = || ToolSubject::Path { field: "path".to_owned(), walks: true, writes: false };
+    let typed = ["command", "text"].map(str::to_owned).to_vec();
+    vec![
+        of("shell", &["Bash"], ToolSubject::Command { field: "command".to_owned() }),
+        of("terminal", &[], ToolSubject::Typed { fields: typed }),
+        of("read_file", &["Read"], ToolSubject::read_path("path")),
+        of("write_file", &["Write"], ToolSubject::written_path("path")),
+        of("edit_file", &["Edit", "MultiEdit"], ToolSubject::written_path("path")),
+        of("edit", &[], ToolSubject::written_path("path")),
+        of("search", &["Grep"], folder()),
+        of("list_dir", &["Glob", "LS"], folder()),
+        of("fetch", &["WebFetch"], ToolSubject::Url { field: "url".to_owned() }),
+        of("update_plan", &["TodoWrite"], ToolSubject::Opaque),
+        of("spawn_agent", &["Agent", "Task"], ToolSubject::Opaque),
+    ]
+}
+
+/// The identity of a tool by its name.
+pub(crate) fn identity(name: &str) -> ToolIdentity {
+    identities().into_iter().find(|known| known.name == name).unwrap_or_else(|| ToolIdentity::unknown(name))
+}
+
+/// All of these tools.
+pub(crate) fn known_tools() -> Vec<ToolSpec> {
+    identities().iter().map(|known| tool(&known.name, Access::Anything, false)).collect()
+}
+
+pub(crate) fn tool(name: &str, access: Access, idempotent: bool) -> ToolSpec {
+    let ToolIdentity { name, aliases, subject } = identity(name);
+    ToolSpec {
+        name,
         description: String::new(),
         input_schema: Json::empty_object(),
         access,
+        subject,
+        aliases,
+        summary_field: None,
         idempotent,
         timeout_ms: 1_000,
         output_bytes_max: 1_000,
@@ -52,7 +90,7 @@ pub(crate) fn policy() -> RunPolicy {
         ..RunPolicy::new(AgentPolicy {
             system_prompt: "be good".to_owned(),
             tools: vec![
-                tool("edit", Access::Writes { path_field: "path".to_owned() }, false),
+                tool("edit", Access::Writes, false),
                 tool("read", Access::Reads, true),
                 tool("shell", Access::Anything, false),
             ],

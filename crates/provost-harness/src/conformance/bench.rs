@@ -8,7 +8,8 @@ use async_trait::async_trait;
 use provost_engine::{Answer, Effect, Event, RunEvent, SessionEvent, ToolResult};
 use provost_event::{
     Access, ActorKey, AgentPolicy, Block, Budget, EffectId, ErrorClass, Json, ModelFailure, ModelPolicy,
-    Record, RunId, RunPolicy, Seq, SessionId, StopReason, Timestamp, ToolCall, ToolSpec, ToolStatus, Usage,
+    Record, RunId, RunPolicy, Seq, SessionId, StopReason, Timestamp, ToolCall, ToolSpec, ToolStatus,
+    ToolSubject, Usage,
 };
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -201,6 +202,9 @@ pub(super) fn start(budget: Budget) -> RunEvent {
         description: "looks".to_owned(),
         input_schema: Json::empty_object(),
         access: Access::Reads,
+        subject: ToolSubject::Opaque,
+        aliases: Vec::new(),
+        summary_field: None,
         idempotent: true,
         timeout_ms: 60_000,
         output_bytes_max: 1000,

@@ -29,13 +29,13 @@ impl HarnessExecutor {
         let CallDetails { tool, input, memory, .. } = details;
         let names = scripts_named(tool, input)?;
         let opening = self.known.opening(self.backend(), hook_call.session).await.ok()?;
-        Some(self.look_at(tool, memory.as_ref(), names, &opening).await)
+        Some(self.look_at(&tool.name, memory.as_ref(), names, &opening).await)
     }
 
     /// Why an approved call isn't made any more: a script that it names has changed.
     pub(super) async fn no_longer_agreed(&self, run: &ToolRun, opening: &Opening) -> Option<String> {
         let agreed = run.scripts.as_ref()?;
-        let names = scripts_named(&run.tool, &run.input).unwrap_or_default();
+        let names = scripts_named(&opening.tool_identity(&run.tool), &run.input).unwrap_or_default();
         let now = self.look_at(&run.tool, run.memory.as_ref(), names, opening).await;
         let what = differences(agreed, &now);
         (!what.is_empty()).then(|| {

@@ -199,7 +199,7 @@ views! {
     };
     PreToolCallInput: |asked, hook_call| {
         let CallDetails { call, tool, input, .. } = call_of(hook_call)?;
-        Some(Self { session: hook_call.session, call, tool, arguments: input, asked })
+        Some(Self { session: hook_call.session, call, tool: &tool.name, arguments: input, asked })
     };
     OnSpawnInput: |asked, hook_call| {
         let call = call_of(hook_call)?;
@@ -238,7 +238,7 @@ views! {
             Some(Self {
                 session: hook_call.session,
                 call: &call.call,
-                tool: &call.tool,
+                tool: &call.tool.name,
                 is_error: result.status.is_error(),
                 summary: beginning(&result.output, SUMMARY_BYTES_MAX),
                 output: &result.output,
@@ -261,7 +261,7 @@ views! {
     PreCompactInput: |asked, hook_call| Some(Self { session: hook_call.session, turn: hook_call.turn, asked });
     OnApprovalInput: |asked, hook_call| {
         let CallDetails { call, tool, input, why, .. } = call_of(hook_call)?;
-        Some(Self { session: hook_call.session, call, tool, arguments: input, why, asked })
+        Some(Self { session: hook_call.session, call, tool: &tool.name, arguments: input, why, asked })
     };
     OnAbortInput: |asked, hook_call| {
         Some(Self { session: hook_call.session, outcome: outcome_of(hook_call)?, asked })

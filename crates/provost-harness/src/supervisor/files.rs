@@ -5,8 +5,7 @@ use std::fs::{Metadata, symlink_metadata};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use provost_event::{Timestamp, ToolCall};
-use serde::Deserialize;
+use provost_event::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use super::{ChangedFiles, Since};
@@ -26,17 +25,6 @@ pub(super) struct Began {
     pub(super) at: Timestamp,
     /// The commit that its worktree is based on, if it has one.
     pub(super) commit: Option<String>,
-}
-
-/// The path that `call` wrote to, if its tool writes files.
-pub(super) fn written(call: &ToolCall) -> Option<String> {
-    #[derive(Deserialize)]
-    struct Arguments {
-        path: String,
-    }
-    let writes = matches!(call.name.as_str(), "write_file" | "edit_file");
-    let arguments: Arguments = writes.then(|| call.input.read().ok()).flatten()?;
-    Some(arguments.path)
 }
 
 /// The files in `workspace` that differ from the start; if git finds none, those that were `written`.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use provost_engine::{Actor, JudgeCall, tokens_of};
 use provost_event::{
     AssistantMessage, Block, ConversationEntry, Entry, GateEntry, GoalEntry, LifecycleEntry, Plan, Record,
-    Seq, SessionId, StopReport, ToolCall, ToolEntry, ToolFinished, ToolStatus, WorktreeEntry,
+    Seq, SessionId, StopReport, ToolCall, ToolEntry, ToolFinished, ToolSpec, ToolStatus, WorktreeEntry,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -51,7 +51,7 @@ pub(crate) async fn gather(
     let clean = Clean::new(redactor);
     let tokens_max = opening.policy.goal.as_deref().map_or(0, |goal| goal.evidence_tokens_max);
     let (task, began) = beginning(backend, call.session).await?;
-    let mut found = Found::new(clean, call, tokens_max);
+    let mut found = Found::new(clean, call, tokens_max, &opening.tools);
     found.look(backend, call.session).await?;
     let files = files::changed(&opening.workspace, began, &found.written, cancel).await;
     Ok(Evidence {
@@ -89,6 +89,7 @@ async fn beginning(backend: &dyn Backend, session: SessionId) -> Result<(String,
 /// The evidence found so far.
 struct Found<'a> {
     clean: Clean<'a>,
+    tools: &'a [ToolSpec],
     generation: u32,
     /// The next entry to inspect is before this one.
     until: Seq,
@@ -110,9 +111,10 @@ struct Found<'a> {
 }
 
 impl<'a> Found<'a> {
-    fn new(clean: Clean<'a>, call: &JudgeCall, tokens_max: u32) -> Self {
+    fn new(clean: Clean<'a>, call: &JudgeCall, tokens_max: u32, tools: &'a [ToolSpec]) -> Self {
         Self {
             clean,
+            tools,
             generation: call.generation,
             until: call.through.next(),
             looked_at: 0,
@@ -224,7 +226,7 @@ impl<'a> Found<'a> {
         let arguments =
             call.map_or("", |call| call.malformed.as_deref().unwrap_or_else(|| call.input.text()));
         if finished.status == ToolStatus::Ok
-            && let Some(path) = call.and_then(files::written)
+            && let Some(path) = call.and_then(|call| written(call, self.tools))
             && !self.written.contains(&path)
         {
             self.written.push(path);
@@ -290,4 +292,9 @@ async fn stretch(
         records.extend(more);
     }
     Ok(records)
+}
+
+/// The path of the file that `call` changed, if its tool changes files.
+fn written(call: &ToolCall, tools: &[ToolSpec]) -> Option<String> {
+    tools.iter().find(|tool| tool.name == call.name)?.subject.written_path_in(&call.input)
 }

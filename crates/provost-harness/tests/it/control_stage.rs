@@ -10,7 +10,7 @@ use provost_engine::Answer;
 use provost_event::{
     Access, AgentPolicy, Block, Budget, ConversationEntry, Entry, GateEntry, HookDecision, HookPolicy,
     HookReport, Json, LifecycleEntry, ModelFailure, ModelPolicy, Outcome, PauseReason, Permission,
-    PermissionPolicy, Record, RunId, RunPolicy, Seq, SessionId, ToolEntry, ToolSpec,
+    PermissionPolicy, Record, RunId, RunPolicy, Seq, SessionId, ToolEntry, ToolSpec, ToolSubject,
 };
 use provost_harness::hooks::*;
 use provost_harness::{
@@ -94,6 +94,9 @@ pub(crate) fn spec(access: Access) -> ToolSpec {
         description: String::new(),
         input_schema: Json::empty_object(),
         access,
+        subject: ToolSubject::Opaque,
+        aliases: Vec::new(),
+        summary_field: None,
         idempotent: false,
         timeout_ms: 60_000,
         output_bytes_max: 10_000,

@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use provost_engine::Actor;
 use provost_event::{
     Access, Budget, ConversationEntry, Entry, Json, Outcome, PauseReason, RunId, Seq, SessionId, Timestamp,
-    ToolSpec, TroubleCause,
+    ToolSpec, ToolSubject, TroubleCause,
 };
 use provost_harness::{
     AgentHarness, Backend, Clock as _, DeltaSink, HarnessDeps, Model, ModelRequest, Models, SimulatedClock,
@@ -206,6 +206,9 @@ fn work_spec() -> ToolSpec {
         description: String::new(),
         input_schema: Json::empty_object(),
         access: Access::Anything,
+        subject: ToolSubject::Opaque,
+        aliases: Vec::new(),
+        summary_field: None,
         idempotent: false,
         timeout_ms: HOUR_MS,
         output_bytes_max: 10_000,

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use provost_event::{
     Access, AgentPolicy, Budget, Entry, GateEntry, Json, LifecycleEntry, ModelPolicy, Outcome, Record, RunId,
     RunPolicy, Seq, SessionId, StepMode, StopHookPolicy, StopHookVerdict, ToolEntry, ToolFinished, ToolSpec,
-    ToolStatus,
+    ToolStatus, ToolSubject,
 };
 use provost_harness::{
     AgentHarness, Backend, BackendError, Blobs, HarnessCallback, HarnessDeps, HarnessError, Models,
@@ -49,6 +49,9 @@ where
         description: String::new(),
         input_schema: Json::empty_object(),
         access,
+        subject: ToolSubject::Opaque,
+        aliases: Vec::new(),
+        summary_field: None,
         idempotent: false,
         timeout_ms: 300,
         output_bytes_max: 100,

@@ -11,7 +11,7 @@ use provost_event::{
     Access, ActorKey, AgentEntry, AgentPolicy, Block, Budget, BudgetEntry, CallId, ConversationEntry, Entry,
     ErrorClass, GateEntry, GoalEntry, GoalFinding, GoalPolicy, Json, JudgeAnswer, LifecycleEntry,
     MicroDollars, ModelEntry, ModelFailure, ModelPolicy, Outcome, Price, Purpose, Record, RunId, RunPolicy,
-    Seq, SessionId, StopReason, Timestamp, ToolCall, ToolSpec, Usage,
+    Seq, SessionId, StopReason, Timestamp, ToolCall, ToolSpec, ToolSubject, Usage,
 };
 use provost_harness::{
     AgentHarness, Backend, BackendError, Clock, DeltaSink, Harness, HarnessDeps, HarnessError, Model,
@@ -242,6 +242,9 @@ pub(crate) fn act_spec() -> ToolSpec {
         description: "Acts.".into(),
         input_schema: Json::empty_object(),
         access: Access::Reads,
+        subject: ToolSubject::Opaque,
+        aliases: Vec::new(),
+        summary_field: None,
         idempotent: true,
         timeout_ms: 60_000,
         output_bytes_max: 10_000,

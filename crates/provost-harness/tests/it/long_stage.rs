@@ -4,7 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use provost_event::{Access, AgentPolicy, Json, Limits, ModelPolicy, RunId, RunPolicy, SessionId, ToolSpec};
+use provost_event::{
+    Access, AgentPolicy, Json, Limits, ModelPolicy, RunId, RunPolicy, SessionId, ToolSpec, ToolSubject,
+};
 use provost_harness::{
     AgentHarness, Backend, HarnessDeps, Model, Models, Tool, ToolContext, ToolOutput, ToolRegistry,
 };
@@ -42,7 +44,7 @@ impl Tool for Worker {
 
 /// The tools of a long job.
 pub(crate) fn tool_registry() -> ToolRegistry {
-    let writes = Access::Writes { path_field: "path".to_owned() };
+    let writes = Access::Writes;
     let worker = |name, description, access| Worker(spec(name, description, access));
     ToolRegistry::new()
         .with(worker("look", "Looks at one thing; `n` says at which.", Access::Reads))
@@ -56,6 +58,9 @@ fn spec(name: &str, description: &str, access: Access) -> ToolSpec {
         description: description.to_owned(),
         input_schema: Json::empty_object(),
         access,
+        subject: ToolSubject::Opaque,
+        aliases: Vec::new(),
+        summary_field: None,
         idempotent: true,
         timeout_ms: 60_000,
         output_bytes_max: 32 << 10,

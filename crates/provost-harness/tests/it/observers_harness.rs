@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use futures::StreamExt as _;
 use provost_event::{
     Access, AgentPolicy, Budget, Entry, Json, LifecycleEntry, ModelPolicy, Outcome, RunId, RunPolicy, Seq,
-    StepMode, ToolSpec,
+    StepMode, ToolSpec, ToolSubject,
 };
 use provost_harness::{
     AgentHarness, Backend, HarnessDeps, Models, ObservedBody, Observer, ObserverError, ObserverEvent,
@@ -53,6 +53,9 @@ fn spec() -> ToolSpec {
         description: String::new(),
         input_schema: Json::empty_object(),
         access: Access::Reads,
+        subject: ToolSubject::Opaque,
+        aliases: Vec::new(),
+        summary_field: None,
         idempotent: true,
         timeout_ms: 10_000,
         output_bytes_max: 100,

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use provost_engine::Answer;
 use provost_event::{
     Access, AgentPolicy, Block, CallId, ImageKind, Json, ModelFailure, ModelPolicy, Outcome, RunId,
-    RunPolicy, Seq, SessionId, StepMode, ToolSpec,
+    RunPolicy, Seq, SessionId, StepMode, ToolSpec, ToolSubject,
 };
 use provost_harness::{
     AgentHarness, Backend, Blobs, DeltaSink, Goal, HarnessDeps, IMAGE_BYTES_MAX, ImageData, ImageError,
@@ -74,6 +74,9 @@ fn tools() -> ToolRegistry {
         description: String::new(),
         input_schema: Json::empty_object(),
         access: Access::Reads,
+        subject: ToolSubject::Opaque,
+        aliases: Vec::new(),
+        summary_field: None,
         idempotent: true,
         timeout_ms: 10_000,
         output_bytes_max: 100,

@@ -7,7 +7,7 @@ use provost_engine::Answer;
 use provost_event::{
     Access, AgentPolicy, Block, CallId, EffectId, Entry, Json, ModelFailure, ModelPolicy, Outcome, Record,
     RunId, RunPolicy, Seq, SessionId, StepMode, StopReason, ToolCall, ToolEntry, ToolFinished, ToolSpec,
-    Usage,
+    ToolSubject, Usage,
 };
 use provost_harness::{
     AgentHarness, Backend, DeltaSink, HarnessDeps, Model, ModelRequest, Models, Part, Recall, SessionLog,
@@ -78,6 +78,9 @@ impl Fetch {
             description: String::new(),
             input_schema: Json::empty_object(),
             access: Access::Reads,
+            subject: ToolSubject::Opaque,
+            aliases: Vec::new(),
+            summary_field: None,
             idempotent: true,
             timeout_ms: 10_000,
             output_bytes_max: 64 * 1024,

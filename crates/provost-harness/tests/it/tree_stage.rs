@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use provost_engine::{Answer, agent_tool};
 use provost_event::{
     Access, ActorKey, AgentPolicy, BlobId, Budget, EffectId, Json, Limits, ModelFailure, ModelPolicy,
-    Priority, Record, RunId, RunPolicy, Seq, SessionId, SpawnBudget, SubAgentPolicy, ToolSpec,
+    Priority, Record, RunId, RunPolicy, Seq, SessionId, SpawnBudget, SubAgentPolicy, ToolSpec, ToolSubject,
 };
 use provost_harness::{
     AgentHarness, BackendError, Clock, DeltaSink, HarnessDeps, Model, ModelRequest, Models, SystemClock,
@@ -229,6 +229,9 @@ pub(crate) fn act() -> ToolSpec {
         description: String::new(),
         input_schema: Json::empty_object(),
         access: Access::Reads,
+        subject: ToolSubject::Opaque,
+        aliases: Vec::new(),
+        summary_field: None,
         idempotent: false,
         timeout_ms: 60_000,
         output_bytes_max: 10_000,

@@ -2,34 +2,40 @@
 
 use std::path::Path;
 
-use provost_engine::{CallDetails, WantedAgent, agent_names, names_of};
-use provost_event::HookContract;
+use std::borrow::Cow;
+
+use provost_engine::{CallDetails, SPAWN_ALIASES, SPAWN_TOOL, WantedAgent, agent_names};
+use provost_event::{HookContract, ToolIdentity, ToolSubject};
 use serde_json::Value;
 
 use super::{changed, input_elsewhere, name_elsewhere, names};
 
-/// Provost's counterpart of the scripts' tool.
-const SPAWN: &str = "spawn_agent";
 /// The field with the kind of agent in scripts.
 const KIND: &str = "subagent_type";
 /// The call's short description.
 const LABEL: &str = "description";
 
-/// The tool that a call counts as.
-fn tool_of(call: &CallDetails) -> &str {
-    if call.wanted.is_some() { SPAWN } else { &call.tool }
+/// The tool that a call counts as: scripts have one for all agents.
+fn tool_of(call: &CallDetails) -> Cow<'_, ToolIdentity> {
+    if call.wanted.is_none() {
+        return Cow::Borrowed(&call.tool);
+    }
+    let aliases = SPAWN_ALIASES.map(str::to_owned).to_vec();
+    Cow::Owned(ToolIdentity { name: SPAWN_TOOL.to_owned(), aliases, subject: ToolSubject::Opaque })
 }
 
 /// The name of a call's tool in scripts.
 pub(crate) fn call_name(call: &CallDetails) -> &str {
-    name_elsewhere(tool_of(call))
+    let [spawn, ..] = SPAWN_ALIASES;
+    if call.wanted.is_some() { spawn } else { name_elsewhere(&call.tool) }
 }
 
 /// All names of a call's tool that a matcher may use: the one in scripts first, or the tool's own.
 pub(crate) fn call_names(call: &CallDetails, contract: HookContract) -> Vec<&str> {
     let Some(wanted) = &call.wanted else { return names(&call.tool, contract) };
-    let elsewhere = names_of(SPAWN).into_iter().filter(|name| wanted.agent.is_none() || *name != SPAWN);
-    let (own, elsewhere) = ([call.tool.as_str()], elsewhere.filter(|name| *name != call.tool));
+    let own_name = [SPAWN_TOOL].into_iter().filter(|_| wanted.agent.is_none());
+    let own = [call.tool.name.as_str()];
+    let elsewhere = own_name.chain(SPAWN_ALIASES).filter(|name| *name != call.tool.name);
     match contract {
         HookContract::Provost => own.into_iter().chain(elsewhere).collect(),
         HookContract::Claude => elsewhere.chain(own).collect(),
@@ -52,7 +58,7 @@ pub(crate) fn kind(configured: Option<&str>) -> &str {
 
 /// A call's arguments in scripts' form.
 pub(crate) fn call_input(call: &CallDetails, input: &Value, workspace: &Path) -> Value {
-    let mut told = input_elsewhere(tool_of(call), input, workspace);
+    let mut told = input_elsewhere(&tool_of(call), input, workspace);
     if let (Some(WantedAgent { agent, name, .. }), Value::Object(fields)) =
         (call.wanted.as_deref(), &mut told)
     {
@@ -79,5 +85,5 @@ pub(crate) fn call_changed(
         };
         fields.retain(|name, value| !is_added(name, value));
     }
-    changed(tool_of(call), input, &wanted, workspace)
+    changed(&tool_of(call), input, &wanted, workspace)
 }

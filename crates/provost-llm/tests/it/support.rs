@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use provost_engine::Answer;
 use provost_event::{
     Access, Block, CallId, DeltaKind, Effort, Json, ModelFailure, Purpose, RunId, SessionId, Timestamp,
-    ToolSpec,
+    ToolSpec, ToolSubject,
 };
 use provost_harness::{
     Clock, DeltaSink, ImageData, Message, Model, ModelRequest, Part, Role, SimulatedClock, SystemClock,
@@ -142,6 +142,9 @@ pub(crate) fn tool(name: &str) -> ToolSpec {
         )
         .unwrap(),
         access: Access::Reads,
+        subject: ToolSubject::Opaque,
+        aliases: Vec::new(),
+        summary_field: None,
         idempotent: true,
         timeout_ms: 1000,
         output_bytes_max: 1000,

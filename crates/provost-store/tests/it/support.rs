@@ -9,7 +9,7 @@ use futures::StreamExt as _;
 use provost_engine::{Answer, Effect, Event, RunEvent, SessionEvent, ToolResult};
 use provost_event::{
     Access, AgentPolicy, BlobId, Block, Budget, EffectId, Entry, Json, LifecycleEntry, Limits, ModelPolicy,
-    Outcome, RunId, RunPolicy, Seq, StopReason, ToolCall, ToolSpec, ToolStatus, Usage,
+    Outcome, RunId, RunPolicy, Seq, StopReason, ToolCall, ToolSpec, ToolStatus, ToolSubject, Usage,
 };
 use provost_harness::{Backend, Executor};
 use tokio::sync::{mpsc, oneshot};
@@ -25,6 +25,9 @@ pub(crate) fn policy(budget: Budget, turns_max: u32) -> RunPolicy {
         description: "looks".to_owned(),
         input_schema: Json::empty_object(),
         access: Access::Reads,
+        subject: ToolSubject::Opaque,
+        aliases: Vec::new(),
+        summary_field: None,
         idempotent: true,
         timeout_ms: 60_000,
         output_bytes_max: 1000,

@@ -24,7 +24,7 @@ use crate::output::{tell, tell_raw};
 use crate::questions::{self, Question, everywhere, open_in, user_name};
 use crate::render::{age, answer_in_words, call_in_words, one_line, safe};
 use crate::settings::{Request, Scope, load};
-use crate::wiring::{StateDir, variables};
+use crate::wiring::{StateDir, known_tools, variables};
 
 /// Questions shown when it isn't clear which is meant.
 const SHOWN_MAX: usize = 10;
@@ -134,14 +134,18 @@ impl ApprovalControl {
     async fn covering(&self, pattern: String, question: &Question) -> anyhow::Result<String> {
         let run = question.session.run;
         let state = run_state(&self.backend, run).await?.with_context(|| format!("there is no run {run}"))?;
-        let workspace = state.policy().map(|policy| policy.agent.workspace.clone()).unwrap_or_default();
+        let agent = state.policy().map(|policy| &policy.agent);
+        let workspace = agent.map(|agent| agent.workspace.clone()).unwrap_or_default();
+        // The tools of the agents below are among these.
+        let of_run = agent.map(|agent| agent.tools.as_slice()).unwrap_or_default();
+        let tools = [of_run, known_tools()].concat();
         let alone = PermissionPolicy {
             approved: vec![pattern.clone()],
             default: Permission::Ask,
             ..PermissionPolicy::default()
         };
         let hint = format!("the narrowest that covers it is `{}`", question.pattern);
-        let alone = Permissions::new(&alone, &workspace)
+        let alone = Permissions::new(&alone, &workspace, &tools)
             .map_err(|error| Refusal::new(format!("--pattern: {error}"), hint.clone()))?;
         if alone.judge(&question.tool, &question.input).permission == Permission::Allow {
             return Ok(pattern);

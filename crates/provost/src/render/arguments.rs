@@ -1,10 +1,10 @@
 //! A tool call in a few words.
 
-use provost_engine::SPAWN_TOOL;
-use provost_event::Json;
+use provost_event::{Json, ToolSpec};
 use serde_json::Value;
 
 use super::words::{one_line, plural};
+use crate::wiring::known_tool;
 
 /// Columns for the arguments.
 const WIDTH_MAX: usize = 100;
@@ -12,30 +12,31 @@ const WIDTH_MAX: usize = 100;
 /// The tool's name with what matters of its arguments: `shell cargo test`, `edit_file src/lib.rs`.
 pub(crate) fn call(tool: &str, input: &Json) -> String {
     let value = input.read::<Value>().unwrap_or_default();
-    let text = |name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let arguments = match tool {
-        "shell" => text("command"),
-        "read_file" | "write_file" | "edit_file" | "list_dir" => text("path"),
-        "search" => match text("path") {
-            path if path.is_empty() => text("pattern"),
-            path => format!("{} in {path}", text("pattern")),
-        },
-        "update_plan" => plan(&value),
-        SPAWN_TOOL if text("agent").is_empty() => match text("name") {
-            name if name.is_empty() => text("goal"),
-            name => format!("{name}: {}", text("goal")),
-        },
+    let text = |name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default();
+    let spec = known_tool(tool);
+    let summary = spec.and_then(ToolSpec::summary_field).and_then(|field| Some((field, value.get(field)?)));
+    let arguments = match summary {
         // A sub-agent's tool takes these two.
         _ if !text("agent").is_empty() && !text("goal").is_empty() => {
             format!("agent {}: {}", text("agent"), text("goal"))
         }
+        Some(("goal", Value::String(goal))) if !text("name").is_empty() => {
+            format!("{}: {goal}", text("name"))
+        }
+        Some((field, Value::String(summary))) => match spec.and_then(|spec| spec.subject.field()) {
+            Some(subject) if subject != field && !text(subject).is_empty() => {
+                format!("{summary} in {}", text(subject))
+            }
+            _ => summary.clone(),
+        },
+        Some((_, Value::Array(items))) => steps(items),
         _ => others(&value),
     };
     one_line(&format!("{tool} {arguments}"), WIDTH_MAX)
 }
 
-fn plan(value: &Value) -> String {
-    let items = value.get("items").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+/// Items with a status: how many are done, and the one in progress.
+fn steps(items: &[Value]) -> String {
     let is = |item: &&Value, status: &str| item.get("status").is_some_and(|found| found == status);
     let now = items.iter().find(|item| is(item, "in_progress")).and_then(|item| item.get("text")?.as_str());
     let done = items.iter().filter(|item| is(item, "done")).count();

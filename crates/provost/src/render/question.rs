@@ -1,12 +1,13 @@
 //! A question for approval, in full: the user approves what is shown.
 
 use console::measure_text_width;
-use provost_event::{ApprovalAnswer, ApprovalScope, Json, NamedScript, Timestamp};
+use provost_event::{ApprovalAnswer, ApprovalScope, Json, NamedScript, Timestamp, ToolSubject};
 use serde_json::Value;
 
 use super::safe::visible;
 use super::words::plural;
 use crate::questions::Question;
+use crate::wiring::known_tool;
 
 /// Marks a line of a call, and the rest of one that is wider than the terminal.
 const LINE: &str = "│ ";
@@ -83,7 +84,7 @@ fn wrapped(line: &str, width: usize) -> Vec<String> {
     all
 }
 
-/// The arguments, a shell's command first and as it is.
+/// The arguments, a command line first and as it is.
 fn arguments(tool: &str, input: &Json) -> Vec<String> {
     let mut fields = match input.read::<Value>() {
         Ok(Value::Object(fields)) => fields,
@@ -91,8 +92,8 @@ fn arguments(tool: &str, input: &Json) -> Vec<String> {
         Err(_) => return vec![input.text().to_owned()],
     };
     let mut lines = Vec::new();
-    if tool == "shell"
-        && let Some(Value::String(command)) = fields.remove("command")
+    if let Some(ToolSubject::Command { field }) = known_tool(tool).map(|tool| &tool.subject)
+        && let Some(Value::String(command)) = fields.remove(field)
     {
         lines.extend(command.split('\n').map(str::to_owned));
     }
@@ -179,6 +180,7 @@ mod tests {
 
     use super::{Room, call_in_full};
     use crate::questions::Question;
+    use crate::wiring::known_tool;
 
     #[track_caller]
     fn check(tool: &str, input: &str, lines_max: usize, expected: Expect) {

@@ -1,23 +1,19 @@
 //! Tools that settings name: a rule about a tool that doesn't exist would never match a call.
 
-use provost_engine::{Pattern, agent_names, names_of};
-use provost_event::{HookContract, HookPoint, HookPolicy};
+use provost_engine::{Pattern, SPAWN_ALIASES, SPAWN_TOOL, agent_names};
+use provost_event::{HookContract, HookPoint, HookPolicy, ToolIdentity, ToolSpec};
 
 use super::errors::Problem;
 use super::hook::Hook;
 use super::item::Item as _;
 use super::nearest::nearest;
 use super::{Agent, Loading, Settings};
-use crate::wiring::tool_names;
+use crate::wiring::known_tools;
 
 /// The lists of patterns that are read as rules.
 const LISTS: [&str; 3] = ["permissions.allow", "permissions.ask", "permissions.deny"];
-/// Tools that stand for external agents' questions, and that no native agent has.
-const OF_PROGRAMS: [&str; 2] = ["fetch", "consent"];
 /// What the tools of MCP servers begin with, by the names that such rules give them.
 const OF_MCP: &str = "mcp__";
-/// The tool that a call for any sub-agent counts as besides.
-const SPAWN: &str = "spawn_agent";
 /// What a session's begin has instead of a tool.
 const SOURCES: [&str; 2] = ["startup", "resume"];
 
@@ -85,7 +81,7 @@ fn of_hook(hook: &Hook, known: &KnownTools, loading: &Loading) -> Vec<Problem> {
     };
     let mut problems = Vec::new();
     if super::hook::is_about_a_tool(policy.point) {
-        let names = known.0.iter().flat_map(|name| names_of(name)).collect::<Vec<_>>();
+        let names = known.0.iter().flat_map(ToolIdentity::names).collect::<Vec<_>>();
         let lost = lost(&policy, &names).filter(|name| !name.starts_with(OF_MCP));
         problems.extend(lost.map(|name| problem("matcher", known.objection_to(&name))));
     } else {
@@ -114,7 +110,7 @@ fn lost_elsewhere(hook: &Hook, policy: &HookPolicy, loading: &Loading) -> Vec<(S
     let (kind, names) = match policy.point {
         // In the user's own file it may be about agents of another folder.
         HookPoint::Spawn | HookPoint::ChildEnd if !hook.source.is_in(&loading.user_file) => {
-            let of_all = agent_names(None).into_iter().chain(names_of(SPAWN));
+            let of_all = agent_names(None).into_iter().chain([SPAWN_TOOL]).chain(SPAWN_ALIASES);
             (
                 "agent",
                 agents.clone().flat_map(|name| agent_names(Some(name))).chain(of_all).collect::<Vec<_>>(),
@@ -135,14 +131,13 @@ fn lost_elsewhere(hook: &Hook, policy: &HookPolicy, loading: &Loading) -> Vec<(S
     lost(policy, &names).map(objection).collect()
 }
 
-/// The tools there are, by their own names.
-struct KnownTools(Vec<String>);
+/// The tools there are.
+struct KnownTools(Vec<ToolIdentity>);
 
 impl KnownTools {
     fn of(settings: &Settings) -> Self {
-        let agents = settings.agents.iter().map(|agent| agent.name.clone());
-        let of_programs = OF_PROGRAMS.into_iter().map(str::to_owned);
-        Self(tool_names().into_iter().chain(of_programs).chain(agents).collect())
+        let agents = settings.agents.iter().map(|agent| ToolIdentity::unknown(&agent.name));
+        Self(known_tools().iter().map(ToolSpec::identity).chain(agents).collect())
     }
 
     /// What is wrong with a pattern that matches the calls of no tool, and what would be right.
@@ -150,11 +145,11 @@ impl KnownTools {
         let tool = text.trim().split('(').next().unwrap_or_default();
         // One that can't be read is reported elsewhere.
         let pattern = Pattern::parse(text).ok().filter(|_| !tool.starts_with(OF_MCP))?;
-        let named = self.0.iter().filter(|name| pattern.names(name)).collect::<Vec<_>>();
+        let named = self.0.iter().filter(|tool| pattern.names(tool)).collect::<Vec<_>>();
         if named.is_empty() {
             return Some(self.objection_to(tool));
         }
-        named.into_iter().all(|name| pattern.misses_all(name)).then(|| {
+        named.into_iter().all(|tool| pattern.misses_all(tool)).then(|| {
             let what = format!(
                 "`{text}` is compared to the arguments of `{tool}` as JSON, so that this never matches"
             );
@@ -175,11 +170,14 @@ impl KnownTools {
             return None;
         }
         let pattern = Pattern::parse(text).ok()?;
-        let is_agent = |name: &String| loading.settings.agents.iter().any(|agent| agent.name == *name);
-        let is_asked = |name: &String| {
-            let mut names = names_of(name);
-            names.extend(is_agent(name).then(|| names_of(SPAWN)).into_iter().flatten());
-            pattern.names(name) && provost_hooks::matches_any(policy.point, matcher, &names)
+        let is_agent = |name: &str| loading.settings.agents.iter().any(|agent| agent.name == name);
+        let is_asked = |tool: &ToolIdentity| {
+            let mut names = tool.names().collect::<Vec<_>>();
+            if is_agent(&tool.name) {
+                names.push(SPAWN_TOOL);
+                names.extend(SPAWN_ALIASES);
+            }
+            pattern.names(tool) && provost_hooks::matches_any(policy.point, matcher, &names)
         };
         (!self.0.iter().any(is_asked)).then(|| {
             let what = format!(
@@ -191,10 +189,11 @@ impl KnownTools {
 
     fn objection_to(&self, tool: &str) -> (String, String) {
         let what = format!("there is no tool `{tool}`, so that this never matches");
-        let other_case = self.0.iter().find(|name| name.eq_ignore_ascii_case(tool)).cloned();
-        let remedy = match other_case.or_else(|| nearest(tool, self.0.iter().cloned())) {
+        let names = self.0.iter().map(|tool| tool.name.clone()).collect::<Vec<_>>();
+        let other_case = names.iter().find(|name| name.eq_ignore_ascii_case(tool)).cloned();
+        let remedy = match other_case.or_else(|| nearest(tool, names.iter().cloned())) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => format!("there are {}", self.0.join(", ")),
+            None => format!("there are {}", names.join(", ")),
         };
         (what, remedy)
     }

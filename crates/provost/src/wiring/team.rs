@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 use std::io::IsTerminal as _;
 use std::path::Path;
+use std::sync::LazyLock;
 
-use provost_engine::{SPAWN_TOOL, agent_tool, judged_spawn_tool, spawn_tool};
+use provost_engine::{agent_tool, judged_spawn_tool, spawn_tool};
 use provost_event::{
     Access, AgentPolicy, GoalPolicy, Isolation, Limits, ModelPolicy, RunPolicy, SubAgentPolicy, ToolSpec,
 };
-use provost_harness::{Models, system_prompt};
+use provost_harness::{Models, consent_tools, system_prompt};
 use provost_llm::resolve;
 
 use super::afford;
@@ -304,10 +305,32 @@ fn prompt_of(agent: &Agent, settings: &Settings, folder: &Path) -> String {
     system_prompt(folder, agent.instructions.as_ref().unwrap_or(&settings.instructions))
 }
 
-/// The names of all tools but those that request agents by name.
+/// All tools but those that request agents by name: the built-in ones, then those that stand for external agents'
+/// questions only.
+pub(crate) fn known_tools() -> &'static [ToolSpec] {
+    static ALL: LazyLock<Vec<ToolSpec>> = LazyLock::new(|| {
+        let mut all = native_tools().collect::<Vec<_>>();
+        let of_programs = consent_tools().into_iter();
+        let others =
+            of_programs.filter(|tool| all.iter().all(|known| known.name != tool.name)).collect::<Vec<_>>();
+        all.extend(others);
+        all
+    });
+    &ALL
+}
+
+/// The known tool of this name.
+pub(crate) fn known_tool(name: &str) -> Option<&'static ToolSpec> {
+    known_tools().iter().find(|tool| tool.name == name)
+}
+
+/// The names of the tools that a native agent may have, but those that request agents by name.
 pub(crate) fn tool_names() -> Vec<String> {
-    let built_in = tools().specs().into_iter().map(|tool| tool.name);
-    built_in.chain([SPAWN_TOOL.to_owned()]).collect()
+    native_tools().map(|tool| tool.name).collect()
+}
+
+fn native_tools() -> impl Iterator<Item = ToolSpec> {
+    tools().specs().into_iter().chain([spawn_tool()])
 }
 
 /// What the agent of the run may call: the tools, and those that start other agents.

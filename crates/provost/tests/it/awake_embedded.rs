@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use provost_event::{Access, AgentPolicy, Json, ModelPolicy, RunId, RunPolicy, ToolSpec};
+use provost_event::{Access, AgentPolicy, Json, ModelPolicy, RunId, RunPolicy, ToolSpec, ToolSubject};
 use provost_harness::{
     AgentHarness, HarnessDeps, Models, SystemClock, Tool, ToolContext, ToolOutput, ToolRegistry, TurnState,
 };
@@ -65,6 +65,9 @@ async fn work(script: &str, panic: Arc<Notify>, cancel: CancellationToken) -> Ag
         description: String::new(),
         input_schema: Json::parse(r#"{"type":"object"}"#.to_owned()).unwrap(),
         access: Access::Anything,
+        subject: ToolSubject::Opaque,
+        aliases: Vec::new(),
+        summary_field: None,
         idempotent: false,
         timeout_ms: 60_000,
         output_bytes_max: 1_000,

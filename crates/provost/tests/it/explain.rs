@@ -10,7 +10,7 @@ use provost_event::{
     PermissionDecided, PermissionPolicy, Price, Purpose, Record, ResumeCause, Resumed, Retry, RetryCause,
     RunId, RunPolicy, RunStarted, Seq, SessionId, SessionStarted, StopHookPolicy, StopHookVerdict,
     StopReason, StopReport, StopRequested, StopVerdicts, SystemItem, Timestamp, ToolCall, ToolFinished,
-    ToolSpec, ToolStarted, ToolStatus, TurnEnded, Usage,
+    ToolSpec, ToolStarted, ToolStatus, ToolSubject, TurnEnded, Usage,
 };
 use serde_json::Value;
 
@@ -24,6 +24,9 @@ fn tool(name: &str) -> ToolSpec {
         description: String::new(),
         input_schema: Json::empty_object(),
         access: Access::Anything,
+        subject: ToolSubject::Opaque,
+        aliases: Vec::new(),
+        summary_field: None,
         idempotent: false,
         timeout_ms: 1_000,
         output_bytes_max: 1_000,

@@ -1,9 +1,9 @@
 //! Which tools matchers and patterns apply to, as far as their texts tell for certain.
 
-use std::path::Path;
+use provost_engine::Pattern;
+use provost_event::{ToolIdentity, ToolSpec};
 
-use provost_engine::{Pattern, names_of};
-use provost_event::Json;
+use crate::wiring::known_tool;
 
 /// Whether a hook's matcher matches `tool`; `None` for a regular expression, which isn't evaluated here.
 pub(super) fn matcher_means(matcher: &str, tool: &str) -> Option<bool> {
@@ -12,16 +12,19 @@ pub(super) fn matcher_means(matcher: &str, tool: &str) -> Option<bool> {
     }
     let is_list =
         matcher.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ' ' | ',' | '|'));
-    let names = names_of(tool);
-    is_list.then(|| matcher.split(['|', ',']).any(|wanted| names.contains(&wanted.trim())))
+    let tool = identity(tool);
+    is_list.then(|| matcher.split(['|', ',']).any(|wanted| tool.names().any(|name| name == wanted.trim())))
 }
 
 /// Whether a pattern of the permissions is about `tool`, whatever its arguments. One whose tool can't be read is
 /// about all tools.
 pub(super) fn pattern_means(pattern: &str, tool: &str) -> bool {
     let name = pattern.trim().split('(').next().unwrap_or_default();
-    let without_arguments = Pattern::parse(name);
-    without_arguments.map_or(true, |named| named.touches(tool, &Json::empty_object(), Path::new("/")))
+    Pattern::parse(name).map_or(true, |named| named.names(&identity(tool)))
+}
+
+fn identity(tool: &str) -> ToolIdentity {
+    known_tool(tool).map_or_else(|| ToolIdentity::unknown(tool), ToolSpec::identity)
 }
 
 /// Whether a pattern matches every call of its tools, whatever the arguments.

@@ -1,6 +1,5 @@
 //! What is wrong with sub-agents beside the rest of the settings.
 
-use provost_engine::names_of;
 use provost_event::Budget;
 
 use super::Agent;
@@ -8,7 +7,7 @@ use crate::settings::Loading;
 use crate::settings::errors::{Problem, Source};
 use crate::settings::item::Item as _;
 use crate::settings::nearest::nearest;
-use crate::wiring::tool_names;
+use crate::wiring::{known_tools, tool_names};
 
 /// Everything that is.
 pub(in crate::settings) fn check(loading: &Loading) -> Vec<Problem> {
@@ -31,14 +30,12 @@ fn problem(agent: &Agent, field: &'static str, what: String, remedy: String) -> 
 
 /// Hooks and permissions know tools by these names.
 fn name_of_tool(agent: &Agent) -> Option<Problem> {
-    let known = names_of(&agent.name);
-    let tool = *known.first()?;
-    let is_taken = known.len() > 1 || tool_names().contains(&agent.name);
-    let what = match tool == agent.name {
-        true => format!("`{tool}` is the name of a tool"),
-        false => format!("`{}` is another name of the tool {tool}", agent.name),
+    let tool = known_tools().iter().find(|tool| tool.identity().names().any(|name| name == agent.name))?;
+    let what = match tool.name == agent.name {
+        true => format!("`{}` is the name of a tool", tool.name),
+        false => format!("`{}` is another name of the tool {}", agent.name, tool.name),
     };
-    is_taken.then(|| problem(agent, "name", what, "give it another".to_owned()))
+    Some(problem(agent, "name", what, "give it another".to_owned()))
 }
 
 fn unknown_tools(agent: &Agent, loading: &Loading) -> Vec<Problem> {

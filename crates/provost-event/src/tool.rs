@@ -1,0 +1,167 @@
+//! What a tool is: all that the model, permissions, hooks and displays know of it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Json;
+use crate::skip::is_default;
+
+/// A tool, as the model and the engine see it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolSpec {
+    /// Its name, unique within the policy.
+    pub name: String,
+    /// Its description for the model.
+    pub description: String,
+    /// The JSON Schema of its arguments.
+    pub input_schema: Json,
+    /// What it accesses; decides which calls run in parallel.
+    pub access: Access,
+    /// What its calls are about; permissions compare their patterns with that.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub subject: ToolSubject,
+    /// Its names in the hook scripts of other agent programs, the usual one first. Permissions and matchers may use
+    /// them too.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub aliases: Vec<String>,
+    /// The argument that represents a call in one line; absent: that of the subject.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub summary_field: Option<String>,
+    /// Whether an interrupted call may be repeated.
+    pub idempotent: bool,
+    /// Time limit of a call, in milliseconds.
+    pub timeout_ms: u64,
+    /// Maximum bytes of output for the model; the middle of a longer output is left out.
+    pub output_bytes_max: usize,
+}
+
+impl ToolSpec {
+    /// Its names, and what its calls are about.
+    #[must_use]
+    pub fn identity(&self) -> ToolIdentity {
+        ToolIdentity { name: self.name.clone(), aliases: self.aliases.clone(), subject: self.subject.clone() }
+    }
+
+    /// The argument that represents a call in one line, if there is one.
+    #[must_use]
+    pub fn summary_field(&self) -> Option<&str> {
+        self.summary_field.as_deref().or_else(|| self.subject.field())
+    }
+}
+
+/// What the calls of a tool are about. Each `field` is the name of an argument with a text.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolSubject {
+    /// A command line, for a shell that is started for it.
+    Command {
+        /// The argument with the command line.
+        field: String,
+    },
+    /// Text for a program at a terminal, which may be a shell: the command line that starts it, or typed text. A
+    /// call without any of these arguments has no subject.
+    Typed {
+        /// The arguments with such text.
+        fields: Vec<String>,
+    },
+    /// A file or folder.
+    Path {
+        /// The argument with the path; relative paths are relative to the workspace.
+        field: String,
+        /// Whether everything below the path is included; then an absent path is the workspace.
+        #[serde(default, skip_serializing_if = "is_default")]
+        walks: bool,
+        /// Whether calls change the file.
+        #[serde(default, skip_serializing_if = "is_default")]
+        writes: bool,
+    },
+    /// An address.
+    Url {
+        /// The argument with the URL.
+        field: String,
+    },
+    /// None of these: all of the arguments are the subject.
+    #[default]
+    Opaque,
+}
+
+impl ToolSubject {
+    /// A file or folder in the argument `field` that calls read.
+    #[must_use]
+    pub fn read_path(field: &str) -> Self {
+        Self::Path { field: field.to_owned(), walks: false, writes: false }
+    }
+
+    /// A file in the argument `field` that calls change.
+    #[must_use]
+    pub fn written_path(field: &str) -> Self {
+        Self::Path { field: field.to_owned(), walks: false, writes: true }
+    }
+
+    /// The argument with the subject, if it is a single one.
+    #[must_use]
+    pub fn field(&self) -> Option<&str> {
+        match self {
+            Self::Command { field } | Self::Path { field, .. } | Self::Url { field } => Some(field),
+            Self::Typed { .. } | Self::Opaque => None,
+        }
+    }
+
+    /// The argument with the path of the file that calls change, if they change one.
+    #[must_use]
+    pub fn written_field(&self) -> Option<&str> {
+        match self {
+            Self::Path { field, writes: true, .. } => Some(field),
+            _ => None,
+        }
+    }
+
+    /// The path of the file that a call with these arguments changes, if it changes one.
+    #[must_use]
+    pub fn written_path_in(&self, input: &Json) -> Option<String> {
+        let value = input.read::<serde_json::Value>().ok()?;
+        Some(value.get(self.written_field()?)?.as_str()?.to_owned())
+    }
+}
+
+/// The names of a tool, and what its calls are about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolIdentity {
+    /// Its name.
+    pub name: String,
+    /// See [`ToolSpec::aliases`].
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub aliases: Vec<String>,
+    /// See [`ToolSpec::subject`].
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub subject: ToolSubject,
+}
+
+impl ToolIdentity {
+    /// A tool of which only the name is known.
+    #[must_use]
+    pub fn unknown(name: &str) -> Self {
+        Self { name: name.to_owned(), aliases: Vec::new(), subject: ToolSubject::Opaque }
+    }
+
+    /// All its names, its own first.
+    pub fn names(&self) -> impl Iterator<Item = &str> + Clone {
+        std::iter::once(self.name.as_str()).chain(self.aliases.iter().map(String::as_str))
+    }
+}
+
+/// What a tool accesses.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Access {
+    /// Read-only: runs in parallel with other read-only calls.
+    Reads,
+    /// It changes the file that its subject names: runs in parallel with calls on other files.
+    Writes,
+    /// It may access anything: runs alone.
+    Anything,
+    /// It stands for a question that an external agent's program asks: runs alone.
+    Consents,
+    /// It has another agent work and isn't run by the executor: runs in parallel with its kind and with read-only
+    /// calls.
+    Delegates,
+}
