@@ -16,37 +16,58 @@ impl RunState {
     pub(crate) fn apply(&mut self, entry: &Entry, now: DecisionTime) {
         self.head = self.head.next();
         match entry {
-            Entry::Lifecycle(LifecycleEntry::RunStarted(started)) => self.started(started, now),
-            Entry::Budget(BudgetEntry::Reserved(reserved)) => {
+            Entry::Model(entry) => self.model_entry(entry, now),
+            Entry::Budget(entry) => self.budget_entry(entry, now),
+            Entry::Agent(entry) => self.agent_entry(entry, now),
+            Entry::Lifecycle(entry) => self.lifecycle_entry(entry, now),
+            _ => {}
+        }
+        // Forks, and processes found later, are not work on the run.
+        if matches!(entry, Entry::Lifecycle(LifecycleEntry::Forked(_) | LifecycleEntry::ProcessesLeft(_))) {
+            return;
+        }
+        self.updated_at = now.at;
+        self.elapsed = now.elapsed;
+        self.count_work(now.elapsed);
+        self.set_timer();
+    }
+
+    fn model_entry(&mut self, entry: &ModelEntry, now: DecisionTime) {
+        match entry {
+            ModelEntry::ProviderAwaited(awaited) => {
+                self.agents.awaits(awaited.session.agent, Some(awaited.clone()), now.elapsed);
+            }
+            ModelEntry::Changed(changed) => self.model = Some(changed.to.clone()),
+            ModelEntry::OutageWaitChanged(changed) => self.outage_max_ms = Some(changed.outage_max_ms),
+            _ => {}
+        }
+    }
+
+    fn budget_entry(&mut self, entry: &BudgetEntry, now: DecisionTime) {
+        match entry {
+            BudgetEntry::Reserved(reserved) => {
                 self.ledger.reserve(reserved);
                 self.agents.awaits(reserved.session.agent, None, now.elapsed);
             }
-            Entry::Model(ModelEntry::ProviderAwaited(awaited)) => {
-                self.agents.awaits(awaited.session.agent, Some(awaited.clone()), now.elapsed);
-            }
-            Entry::Model(ModelEntry::Changed(changed)) => self.model = Some(changed.to.clone()),
-            Entry::Model(ModelEntry::OutageWaitChanged(changed)) => {
-                self.outage_max_ms = Some(changed.outage_max_ms)
-            }
-            Entry::Lifecycle(LifecycleEntry::RunPolicyChanged(changed)) => self.policy_changed(changed),
-            Entry::Budget(BudgetEntry::Charged(charged)) => self.ledger.charge(charged),
-            Entry::Budget(BudgetEntry::Exhausted(exhausted)) => self.exhausted(exhausted),
-            Entry::Agent(AgentEntry::Spawned(spawned)) => self.spawned(spawned, now),
-            Entry::Agent(AgentEntry::AskedAgain(asked)) => self.asked_again(asked, now),
-            Entry::Agent(AgentEntry::Started(started)) => {
-                self.agents.started(started.child.agent, now.elapsed)
-            }
-            Entry::Agent(AgentEntry::YieldRequested(yields)) => {
-                self.agents.yields(yields.child.agent, yields.to)
-            }
-            Entry::Agent(AgentEntry::Suspended(paused)) => {
+            BudgetEntry::Charged(charged) => self.ledger.charge(charged),
+            BudgetEntry::Exhausted(exhausted) => self.exhausted(exhausted),
+        }
+    }
+
+    fn agent_entry(&mut self, entry: &AgentEntry, now: DecisionTime) {
+        match entry {
+            AgentEntry::Spawned(spawned) => self.spawned(spawned, now),
+            AgentEntry::AskedAgain(asked) => self.asked_again(asked, now),
+            AgentEntry::Started(started) => self.agents.started(started.child.agent, now.elapsed),
+            AgentEntry::YieldRequested(yields) => self.agents.yields(yields.child.agent, yields.to),
+            AgentEntry::Suspended(paused) => {
                 self.ledger.agent_stopped(paused.child.agent);
                 match paused.child.agent {
                     ROOT => self.agents.root_stopped(&paused.outcome, paused.for_child),
                     _ => self.agents.paused(paused, now.elapsed),
                 }
             }
-            Entry::Agent(AgentEntry::Finished(finished)) => {
+            AgentEntry::Finished(finished) => {
                 self.ledger.agent_stopped(finished.child.agent);
                 self.retries.reset(finished.child.agent);
                 match finished.child.agent {
@@ -54,38 +75,36 @@ impl RunState {
                     _ => self.agents.finished(finished, now.elapsed),
                 }
             }
-            Entry::Agent(AgentEntry::RetryScheduled(scheduled)) => self.retry_scheduled(scheduled, now),
-            Entry::Agent(AgentEntry::ResumeRequested(resumed)) => self.agent_resume_requested(resumed),
-            Entry::Agent(AgentEntry::Reprioritized(reprioritized)) => {
-                self.agents.reprioritized(reprioritized)
-            }
-            Entry::Agent(AgentEntry::StepEnded(ended)) => {
+            AgentEntry::RetryScheduled(scheduled) => self.retry_scheduled(scheduled, now),
+            AgentEntry::ResumeRequested(resumed) => self.agent_resume_requested(resumed),
+            AgentEntry::Reprioritized(reprioritized) => self.agents.reprioritized(reprioritized),
+            AgentEntry::StepEnded(ended) => {
                 if let Some(flow) = &mut self.flow {
                     flow.ended(ended, now.elapsed);
                 }
             }
-            Entry::Lifecycle(LifecycleEntry::StopRequested(requested)) => match requested.agent {
+            _ => {}
+        }
+    }
+
+    fn lifecycle_entry(&mut self, entry: &LifecycleEntry, now: DecisionTime) {
+        match entry {
+            LifecycleEntry::RunStarted(started) => self.started(started, now),
+            LifecycleEntry::RunPolicyChanged(changed) => self.policy_changed(changed),
+            LifecycleEntry::StopRequested(requested) => match requested.agent {
                 Some(session) => self.agents.stopping(session.agent, &requested.outcome),
                 None => {
                     self.stopping = Some(requested.outcome.clone());
                     self.agents.slots.hold();
                 }
             },
-            Entry::Lifecycle(LifecycleEntry::Snapshot(_)) => self.snapshot = self.head,
-            // Forking a run changes nothing in it.
-            Entry::Lifecycle(LifecycleEntry::Forked(forked)) => return self.forked(forked),
-            Entry::Lifecycle(LifecycleEntry::ProcessesLeft(_)) => return,
-            Entry::Lifecycle(LifecycleEntry::Paused(paused)) => {
-                self.segment_ended(&paused.outcome, now.elapsed)
-            }
-            Entry::Lifecycle(LifecycleEntry::Ended(ended)) => self.segment_ended(&ended.outcome, now.elapsed),
-            Entry::Lifecycle(LifecycleEntry::Resumed(resumed)) => self.resumed(resumed, now),
+            LifecycleEntry::Snapshot(_) => self.snapshot = self.head,
+            LifecycleEntry::Forked(forked) => self.forked(forked),
+            LifecycleEntry::Paused(paused) => self.segment_ended(&paused.outcome, now.elapsed),
+            LifecycleEntry::Ended(ended) => self.segment_ended(&ended.outcome, now.elapsed),
+            LifecycleEntry::Resumed(resumed) => self.resumed(resumed, now),
             _ => {}
         }
-        self.updated_at = now.at;
-        self.elapsed = now.elapsed;
-        self.count_work(now.elapsed);
-        self.set_timer();
     }
 
     fn spawned(&mut self, spawned: &AgentSpawned, now: DecisionTime) {
