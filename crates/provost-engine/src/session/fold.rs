@@ -3,11 +3,11 @@
 mod gate;
 
 use provost_event::{
-    AgentEntry, AssistantMessage, Block as Content, BudgetEntry, Compacted, CompactionKind,
-    ConversationEntry, Elapsed, Entry, FinalSummaryFinished, GateEntry, GoalEntry, ItemKind, LifecycleEntry,
-    ModelCalled, ModelChanged, ModelEntry, Outcome, Purpose, ResumeCause, Resumed, Retry, SessionSource,
-    SessionStarted, StopRequested, StopVerdicts, TerminalEnding, TerminalEntry, TerminalEvent, TerminalNoted,
-    Timestamp, ToolEntry, ToolFinished, ToolStatus, UserMessage, WorktreeAsked, WorktreeEntry, WorktreeMade,
+    AgentEntry, AssistantMessage, Block as Content, Compacted, CompactionKind, ConversationEntry, Elapsed,
+    Entry, FinalSummaryFinished, GateEntry, GoalEntry, ItemKind, LifecycleEntry, ModelCalled, ModelChanged,
+    ModelEntry, Outcome, Purpose, ResumeCause, Resumed, Retry, SessionSource, SessionStarted, StopRequested,
+    StopVerdicts, TerminalEnding, TerminalEntry, TerminalEvent, TerminalNoted, Timestamp, ToolEntry,
+    ToolFinished, ToolStatus, UserMessage, WorktreeAsked, WorktreeEntry, WorktreeMade,
 };
 
 use super::goal::GoalFacts;
@@ -81,7 +81,7 @@ impl SessionState {
             GateEntry::PermissionDecided(decided) => self.calls.ruled(decided),
             GateEntry::ApprovalRequested(request) => {
                 self.calls.approval_requested(request, self.head, now.at);
-            },
+            }
             GateEntry::ApprovalResolved(resolved) => self.calls.approval_resolved(resolved),
             GateEntry::StopCheckCutShort(_) => {}
         }
