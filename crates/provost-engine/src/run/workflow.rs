@@ -110,6 +110,11 @@ impl Workflow {
                 }
             }
             Entry::StepEnded(ended) => steps.ended(ended, now.elapsed),
+            Entry::RunPolicyChanged(changed) => {
+                if let Some(flow) = &changed.policy.flow {
+                    steps.policy_changed(flow);
+                }
+            }
             Entry::Resumed(_) => {
                 steps.waits_go_on(now);
                 if segment != SegmentChange::None {
