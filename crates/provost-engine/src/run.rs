@@ -21,7 +21,7 @@ mod status;
 mod step_briefs;
 mod workflow;
 
-use provost_event::{Entry, Outcome, RunId, Seq};
+use provost_event::{Entry, LifecycleEntry, Outcome, RunId, Seq};
 use serde::{Deserialize, Serialize};
 
 pub use agent_policy::told_of_goal;
@@ -85,11 +85,11 @@ impl RunState {
     pub(crate) fn apply(&mut self, entry: &Entry, now: DecisionTime) {
         self.head = self.head.next();
         self.lineage.apply(entry, self.run);
-        if matches!(entry, Entry::Forked(_) | Entry::ProcessesLeft(_)) {
+        if matches!(entry, Entry::Lifecycle(LifecycleEntry::Forked(_) | LifecycleEntry::ProcessesLeft(_))) {
             // They change nothing else, not even the time of its last entry.
             return;
         }
-        if matches!(entry, Entry::Snapshot(_)) {
+        if matches!(entry, Entry::Lifecycle(LifecycleEntry::Snapshot(_))) {
             self.snapshot = self.head;
         }
         let segment = self.lifecycle.segment_change(entry);
@@ -208,7 +208,7 @@ impl RunState {
 
     /// Restores from the log's first entry what a snapshot leaves out.
     pub(crate) fn complete(&mut self, first: &Entry) -> bool {
-        let Entry::RunStarted(started) = first else { return false };
+        let Entry::Lifecycle(LifecycleEntry::RunStarted(started)) = first else { return false };
         self.policy.complete(started);
         true
     }

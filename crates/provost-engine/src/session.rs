@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use provost_event::{
-    AgentPolicy, CallId, Dimension, Elapsed, Entry, GoalTrigger, HookTrigger, Json, ModelPolicy, Outcome,
-    Plan, Purpose, Seq, SessionId, SessionSource,
+    AgentPolicy, CallId, Dimension, Elapsed, Entry, GoalTrigger, HookTrigger, Json, LifecycleEntry,
+    ModelPolicy, Outcome, Plan, Purpose, Seq, SessionId, SessionSource,
 };
 
 use serde::{Deserialize, Serialize};
@@ -432,7 +432,7 @@ impl SessionState {
 
     /// Restores from the log's first entry what a snapshot leaves out.
     pub(crate) fn complete(&mut self, first: &Entry) -> bool {
-        let Entry::SessionStarted(started) = first else { return false };
+        let Entry::Lifecycle(LifecycleEntry::SessionStarted(started)) = first else { return false };
         self.assignment.started(started);
         self.grant_permissions();
         true

@@ -6,9 +6,9 @@ mod slots;
 mod table;
 
 use provost_event::{
-    AgentAskedAgain, AgentFinished, AgentResumeRequested, AgentRetryScheduled, AgentSpawned, AgentSuspended,
-    BudgetExhausted, Dimension, Elapsed, Entry, Outcome, Priority, ProviderAwaited, ResumeCause, Resumed,
-    RunId, RunPolicy, SpawnBudget, StopRequested,
+    AgentAskedAgain, AgentEntry, AgentFinished, AgentResumeRequested, AgentRetryScheduled, AgentSpawned,
+    AgentSuspended, BudgetEntry, BudgetExhausted, Dimension, Elapsed, Entry, LifecycleEntry, ModelEntry,
+    Outcome, Priority, ProviderAwaited, ResumeCause, Resumed, RunId, RunPolicy, SpawnBudget, StopRequested,
 };
 use serde::{Deserialize, Serialize};
 
@@ -84,36 +84,40 @@ impl Agents {
 
     pub(super) fn apply(&mut self, entry: &Entry, segment: SegmentChange, now: DecisionTime) {
         match entry {
-            Entry::RunStarted(started) => self.run_started(&started.policy, now),
-            Entry::RunPolicyChanged(changed) => self.slots.limit(changed.policy.spawn),
-            Entry::BudgetReserved(reserved) => self.awaits(reserved.session.agent, None, now.elapsed),
-            Entry::ProviderAwaited(awaited) => {
+            Entry::Lifecycle(LifecycleEntry::RunStarted(started)) => self.run_started(&started.policy, now),
+            Entry::Lifecycle(LifecycleEntry::RunPolicyChanged(changed)) => {
+                self.slots.limit(changed.policy.spawn)
+            }
+            Entry::Budget(BudgetEntry::Reserved(reserved)) => {
+                self.awaits(reserved.session.agent, None, now.elapsed)
+            }
+            Entry::Model(ModelEntry::ProviderAwaited(awaited)) => {
                 self.awaits(awaited.session.agent, Some(awaited.clone()), now.elapsed);
             }
-            Entry::BudgetExhausted(exhausted) => self.exhausted(exhausted),
-            Entry::AgentSpawned(spawned) => self.spawned(spawned, now),
-            Entry::AgentAskedAgain(asked) => self.asked_again(asked, now),
-            Entry::AgentStarted(started) => {
+            Entry::Budget(BudgetEntry::Exhausted(exhausted)) => self.exhausted(exhausted),
+            Entry::Agent(AgentEntry::Spawned(spawned)) => self.spawned(spawned, now),
+            Entry::Agent(AgentEntry::AskedAgain(asked)) => self.asked_again(asked, now),
+            Entry::Agent(AgentEntry::Started(started)) => {
                 self.slots.move_made();
                 self.table.change(started.child.agent, |agent| agent.work(now.elapsed));
             }
-            Entry::AgentYieldRequested(yields) => {
+            Entry::Agent(AgentEntry::YieldRequested(yields)) => {
                 if yields.to.is_none() {
                     self.slots.move_made();
                 }
                 self.table.change(yields.child.agent, |agent| agent.yields = Some(Yields { to: yields.to }));
             }
-            Entry::AgentSuspended(suspended) => self.suspended(suspended, now.elapsed),
-            Entry::AgentFinished(finished) => self.finished(finished, now.elapsed),
-            Entry::AgentRetryScheduled(scheduled) => self.retry_scheduled(scheduled, now),
-            Entry::AgentResumeRequested(resumed) => self.resume_requested(resumed),
-            Entry::Reprioritized(reprioritized) => {
+            Entry::Agent(AgentEntry::Suspended(suspended)) => self.suspended(suspended, now.elapsed),
+            Entry::Agent(AgentEntry::Finished(finished)) => self.finished(finished, now.elapsed),
+            Entry::Agent(AgentEntry::RetryScheduled(scheduled)) => self.retry_scheduled(scheduled, now),
+            Entry::Agent(AgentEntry::ResumeRequested(resumed)) => self.resume_requested(resumed),
+            Entry::Agent(AgentEntry::Reprioritized(reprioritized)) => {
                 self.slots.reprioritize(reprioritized.agent.agent, reprioritized.priority);
             }
-            Entry::StopRequested(requested) => self.stop_requested(requested),
-            Entry::Paused(paused) => self.segment_ended(&paused.outcome),
-            Entry::Ended(ended) => self.segment_ended(&ended.outcome),
-            Entry::Resumed(resumed) => self.run_resumed(resumed, segment, now),
+            Entry::Lifecycle(LifecycleEntry::StopRequested(requested)) => self.stop_requested(requested),
+            Entry::Lifecycle(LifecycleEntry::Paused(paused)) => self.segment_ended(&paused.outcome),
+            Entry::Lifecycle(LifecycleEntry::Ended(ended)) => self.segment_ended(&ended.outcome),
+            Entry::Lifecycle(LifecycleEntry::Resumed(resumed)) => self.run_resumed(resumed, segment, now),
             _ => {}
         }
     }

@@ -2,8 +2,9 @@
 //! budget.
 
 use provost_event::{
-    Budget, BudgetCharged, BudgetExhausted, BudgetReserved, Certainty, Dimension, Elapsed, Entry, Exhausted,
-    LimitOwner, Purpose, Resumed, RunPolicy, RunPolicyChanged, SessionId, TimeLeft,
+    AgentEntry, Budget, BudgetCharged, BudgetEntry, BudgetExhausted, BudgetReserved, Certainty, Dimension,
+    Elapsed, Entry, Exhausted, LifecycleEntry, LimitOwner, Purpose, Resumed, RunPolicy, RunPolicyChanged,
+    SessionId, TimeLeft,
 };
 use serde::{Deserialize, Serialize};
 
@@ -193,27 +194,33 @@ impl RunBudget {
         now: Elapsed,
     ) {
         match entry {
-            Entry::RunStarted(started) => self.run_started(&started.policy, now),
-            Entry::RunPolicyChanged(changed) => self.policy_changed(changed, policy),
-            Entry::BudgetReserved(reserved) => self.ledger.reserve(reserved),
-            Entry::BudgetCharged(charged) => self.ledger.charge(charged),
-            Entry::BudgetExhausted(exhausted) => {
+            Entry::Lifecycle(LifecycleEntry::RunStarted(started)) => self.run_started(&started.policy, now),
+            Entry::Lifecycle(LifecycleEntry::RunPolicyChanged(changed)) => {
+                self.policy_changed(changed, policy)
+            }
+            Entry::Budget(BudgetEntry::Reserved(reserved)) => self.ledger.reserve(reserved),
+            Entry::Budget(BudgetEntry::Charged(charged)) => self.ledger.charge(charged),
+            Entry::Budget(BudgetEntry::Exhausted(exhausted)) => {
                 self.clock.winds_down |=
                     exhausted.dimension() == Dimension::WallTime && exhausted.of.is_none();
             }
-            Entry::AgentSpawned(spawned) => {
+            Entry::Agent(AgentEntry::Spawned(spawned)) => {
                 let parent = spawned.parent.map(|parent| parent.agent);
                 self.ledger.admit(spawned.child.agent, parent, spawned.brief.budget);
             }
-            Entry::AgentAskedAgain(asked) => self.ledger.asked_again(asked.child.agent),
-            Entry::AgentSuspended(suspended) => self.ledger.agent_stopped(suspended.child.agent),
-            Entry::AgentFinished(finished) => self.ledger.agent_stopped(finished.child.agent),
-            Entry::AgentRetryScheduled(scheduled) => self.ledger.agent_stopped(scheduled.agent.agent),
-            Entry::Paused(_) | Entry::Ended(_) => {
+            Entry::Agent(AgentEntry::AskedAgain(asked)) => self.ledger.asked_again(asked.child.agent),
+            Entry::Agent(AgentEntry::Suspended(suspended)) => {
+                self.ledger.agent_stopped(suspended.child.agent)
+            }
+            Entry::Agent(AgentEntry::Finished(finished)) => self.ledger.agent_stopped(finished.child.agent),
+            Entry::Agent(AgentEntry::RetryScheduled(scheduled)) => {
+                self.ledger.agent_stopped(scheduled.agent.agent)
+            }
+            Entry::Lifecycle(LifecycleEntry::Paused(_) | LifecycleEntry::Ended(_)) => {
                 self.clock.stop(now);
                 self.ledger.agent_stopped(ROOT);
             }
-            Entry::Resumed(resumed) => self.resumed(resumed, segment, now),
+            Entry::Lifecycle(LifecycleEntry::Resumed(resumed)) => self.resumed(resumed, segment, now),
             _ => {}
         }
     }

@@ -1,6 +1,6 @@
 //! Where a run stands: its segments and their outcomes, its times, and its timer.
 
-use provost_event::{Elapsed, Entry, Outcome, ResumeCause, Seq, Timestamp};
+use provost_event::{Elapsed, Entry, LifecycleEntry, Outcome, ResumeCause, Seq, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::decision_time::DecisionTime;
@@ -76,8 +76,14 @@ impl Lifecycle {
     /// What the next entry means for the segments.
     pub(super) fn segment_change(&self, entry: &Entry) -> SegmentChange {
         match entry {
-            Entry::Resumed(resumed) if !self.is_worked_on() && resumed.cause != ResumeCause::ToEnd => {
-                if self.has_ended() { SegmentChange::Reopens } else { SegmentChange::Begins }
+            Entry::Lifecycle(LifecycleEntry::Resumed(resumed))
+                if !self.is_worked_on() && resumed.cause != ResumeCause::ToEnd =>
+            {
+                if self.has_ended() {
+                    SegmentChange::Reopens
+                } else {
+                    SegmentChange::Begins
+                }
             }
             _ => SegmentChange::None,
         }
@@ -85,13 +91,13 @@ impl Lifecycle {
 
     pub(super) fn apply(&mut self, entry: &Entry, now: DecisionTime) {
         match entry {
-            Entry::RunStarted(_) => self.started_at = now.at,
-            Entry::StopRequested(requested) if requested.agent.is_none() => {
+            Entry::Lifecycle(LifecycleEntry::RunStarted(_)) => self.started_at = now.at,
+            Entry::Lifecycle(LifecycleEntry::StopRequested(requested)) if requested.agent.is_none() => {
                 self.stopping = Some(requested.outcome.clone());
             }
-            Entry::Paused(paused) => self.segment_ended(&paused.outcome),
-            Entry::Ended(ended) => self.segment_ended(&ended.outcome),
-            Entry::Resumed(_) => {
+            Entry::Lifecycle(LifecycleEntry::Paused(paused)) => self.segment_ended(&paused.outcome),
+            Entry::Lifecycle(LifecycleEntry::Ended(ended)) => self.segment_ended(&ended.outcome),
+            Entry::Lifecycle(LifecycleEntry::Resumed(_)) => {
                 self.outcome = None;
                 // No process held it for a while: a time that it waits for may have passed, and its timer is set
                 // anew.

@@ -1,6 +1,6 @@
 //! Which run a run was forked from, and which runs were forked from its agents.
 
-use provost_event::{Entry, Forked, RunId};
+use provost_event::{Entry, Forked, LifecycleEntry, RunId};
 use serde::{Deserialize, Serialize};
 
 /// The forks of a run.
@@ -25,7 +25,7 @@ impl Lineage {
 
     /// Applies an entry of the log of `run`.
     pub(super) fn apply(&mut self, entry: &Entry, run: RunId) {
-        let Entry::Forked(forked) = entry else { return };
+        let Entry::Lifecycle(LifecycleEntry::Forked(forked)) = entry else { return };
         if forked.to == run {
             self.forked_from = Some(forked.clone());
         } else {

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use provost_event::{
-    AgentPolicy, Entry, ModelPolicy, RunPolicy, RunPolicyChanged, RunStarted, SpawnBudget, StepPolicy,
-    SubAgentPolicy,
+    AgentPolicy, Entry, LifecycleEntry, ModelEntry, ModelPolicy, RunPolicy, RunPolicyChanged, RunStarted,
+    SpawnBudget, StepPolicy, SubAgentPolicy,
 };
 use serde::{Deserialize, Serialize};
 
@@ -87,13 +87,15 @@ impl PolicyInForce {
 
     pub(super) fn apply(&mut self, entry: &Entry) {
         match entry {
-            Entry::RunStarted(started) => {
+            Entry::Lifecycle(LifecycleEntry::RunStarted(started)) => {
                 self.goal.clone_from(&started.goal);
                 self.policy = Some(started.policy.clone());
             }
-            Entry::ModelChanged(changed) => self.model = Some(changed.to.clone()),
-            Entry::OutageWaitChanged(changed) => self.outage_max_ms = Some(changed.outage_max_ms),
-            Entry::RunPolicyChanged(changed) => self.change(changed),
+            Entry::Model(ModelEntry::Changed(changed)) => self.model = Some(changed.to.clone()),
+            Entry::Model(ModelEntry::OutageWaitChanged(changed)) => {
+                self.outage_max_ms = Some(changed.outage_max_ms)
+            }
+            Entry::Lifecycle(LifecycleEntry::RunPolicyChanged(changed)) => self.change(changed),
             _ => {}
         }
     }

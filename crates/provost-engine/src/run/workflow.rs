@@ -1,6 +1,8 @@
 //! The workflow of a run, if it runs one: which steps are next, and what becomes of the run when none is.
 
-use provost_event::{Elapsed, Entry, ErrorClass, OnStepFailure, Outcome, PauseReason, StepEnd};
+use provost_event::{
+    AgentEntry, Elapsed, Entry, ErrorClass, LifecycleEntry, OnStepFailure, Outcome, PauseReason, StepEnd,
+};
 use serde::{Deserialize, Serialize};
 
 use super::agents::{Agent, AgentTable};
@@ -99,23 +101,23 @@ impl Workflow {
         agents: &AgentTable,
         now: DecisionTime,
     ) {
-        if let Entry::RunStarted(started) = entry {
+        if let Entry::Lifecycle(LifecycleEntry::RunStarted(started)) = entry {
             self.steps = started.policy.flow.as_ref().map(StepTracker::new);
         }
         let Some(steps) = &mut self.steps else { return };
         match entry {
-            Entry::AgentSpawned(spawned) if spawned.parent.is_none() => {
+            Entry::Agent(AgentEntry::Spawned(spawned)) if spawned.parent.is_none() => {
                 if let Some(step) = steps.find(&spawned.brief.name) {
                     steps.began(step, spawned.child.agent);
                 }
             }
-            Entry::StepEnded(ended) => steps.ended(ended, now.elapsed),
-            Entry::RunPolicyChanged(changed) => {
+            Entry::Agent(AgentEntry::StepEnded(ended)) => steps.ended(ended, now.elapsed),
+            Entry::Lifecycle(LifecycleEntry::RunPolicyChanged(changed)) => {
                 if let Some(flow) = &changed.policy.flow {
                     steps.policy_changed(flow);
                 }
             }
-            Entry::Resumed(_) => {
+            Entry::Lifecycle(LifecycleEntry::Resumed(_)) => {
                 steps.waits_go_on(now);
                 if segment != SegmentChange::None {
                     steps.resumed();

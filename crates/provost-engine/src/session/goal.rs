@@ -9,8 +9,8 @@ mod verify;
 use std::collections::BTreeMap;
 
 use provost_event::{
-    AgentPolicy, AgentPolicyChanged, Elapsed, Entry, GoalCheckStarted, GoalFinding, GoalJudged, GoalPolicy,
-    GoalTrigger, GoalVerdict, JudgeAnswer, Outcome, Seq, StopHookVerdict, StopVerdicts,
+    AgentPolicy, AgentPolicyChanged, Elapsed, Entry, GoalCheckStarted, GoalEntry, GoalFinding, GoalJudged,
+    GoalPolicy, GoalTrigger, GoalVerdict, JudgeAnswer, Outcome, Seq, StopHookVerdict, StopVerdicts,
 };
 use serde::{Deserialize, Serialize};
 
@@ -137,10 +137,10 @@ impl Goal {
     /// Applies an entry on the goal.
     pub(super) fn apply(&mut self, entry: &Entry, now: Elapsed, facts: GoalFacts<'_>) -> Option<Phase> {
         match entry {
-            Entry::GoalCheckStarted(started) => self.check_started(started, facts),
-            Entry::GoalJudged(judged) => self.judged(judged, now, facts),
-            Entry::GoalVerdict(verdict) => self.verdict(verdict, facts.answers),
-            Entry::GoalCleared(_) => {
+            Entry::Goal(GoalEntry::CheckStarted(started)) => self.check_started(started, facts),
+            Entry::Goal(GoalEntry::Judged(judged)) => self.judged(judged, now, facts),
+            Entry::Goal(GoalEntry::Verdict(verdict)) => self.verdict(verdict, facts.answers),
+            Entry::Goal(GoalEntry::Cleared(_)) => {
                 self.cleared();
                 None
             }
