@@ -3,12 +3,12 @@
 mod gate;
 
 use provost_event::{
-    Access, AgentEntry, AssistantMessage, Block as Content, BudgetEntry, Compacted, CompactionKind,
-    ConversationEntry, Elapsed, Entry, FinalSummaryFinished, GateEntry, GoalEntry, ItemKind, Json,
-    LifecycleEntry, ModelCalled, ModelChanged, ModelEntry, Outcome, Purpose, ResumeCause, Resumed, Retry,
-    SessionSource, SessionStarted, StopRequested, StopVerdicts, TerminalEnding, TerminalEntry, TerminalEvent,
-    TerminalNoted, Timestamp, ToolEntry, ToolFinished, ToolStarted, ToolStatus, UserMessage, WorktreeAsked,
-    WorktreeEntry, WorktreeMade,
+    Access, AgentEntry, AssistantMessage, Block as Content, Compacted, CompactionKind, ConversationEntry,
+    Elapsed, Entry, FinalSummaryFinished, GateEntry, GoalEntry, ItemKind, Json, LifecycleEntry, ModelCalled,
+    ModelChanged, ModelEntry, Outcome, Purpose, ResumeCause, Resumed, Retry, SessionSource, SessionStarted,
+    StopRequested, StopVerdicts, TerminalEnding, TerminalEntry, TerminalEvent, TerminalNoted, Timestamp,
+    ToolEntry, ToolFinished, ToolStarted, ToolStatus, UserMessage, WorktreeAsked, WorktreeEntry,
+    WorktreeMade,
 };
 
 use super::goal::GoalFacts;
@@ -24,75 +24,105 @@ impl SessionState {
         self.elapsed = now.elapsed;
         self.conversation.add(self.head, entry, self.reads(entry));
         match entry {
-            Entry::Lifecycle(LifecycleEntry::SessionStarted(started)) => self.started(started),
-            Entry::Conversation(ConversationEntry::UserMessage(message)) => self.spoken_to(message),
-            Entry::Conversation(ConversationEntry::SystemItem(item)) => self.told(item.item),
-            Entry::Model(ModelEntry::Called(called)) => {
-                self.models.called(now.elapsed);
-                self.called(called, now.elapsed);
-            }
-            Entry::Conversation(ConversationEntry::AssistantMessage(answer)) => {
+            Entry::Conversation(entry) => self.conversation_entry(entry),
+            Entry::Model(entry) => self.model_entry(entry, now),
+            Entry::Tool(entry) => self.tool_entry(entry),
+            Entry::Gate(entry) => self.gate_entry(entry, now),
+            Entry::Goal(_) => self.goal_changed(entry, now.elapsed),
+            Entry::Agent(entry) => self.agent_entry(entry),
+            Entry::Terminal(entry) => self.terminal_entry(entry),
+            Entry::Worktree(entry) => self.worktree_entry(entry),
+            Entry::Lifecycle(entry) => self.lifecycle_entry(entry, now),
+            Entry::Budget(_) => {}
+        }
+    }
+
+    fn conversation_entry(&mut self, entry: &ConversationEntry) {
+        match entry {
+            ConversationEntry::UserMessage(message) => self.spoken_to(message),
+            ConversationEntry::SystemItem(item) => self.told(item.item),
+            ConversationEntry::AssistantMessage(answer) => {
                 self.models.answered();
                 self.answered(answer);
             }
-            Entry::Model(ModelEntry::Retried(retry)) => self.retried(retry),
-            Entry::Model(ModelEntry::Changed(changed)) => self.model_changed(changed, now.elapsed),
-            Entry::Lifecycle(LifecycleEntry::AgentPolicyChanged(changed)) => self.policy_changed(changed),
-            Entry::Model(ModelEntry::OutageWaitChanged(changed)) => self.models.outage_wait_changed(changed),
-            Entry::Tool(ToolEntry::Started(started)) => self.tool_started(started),
-            Entry::Tool(ToolEntry::Finished(finished)) => self.tool_finished(finished),
-            Entry::Conversation(ConversationEntry::TurnEnded(_)) => self.turn_ended(),
-            Entry::Conversation(ConversationEntry::Compacted(compacted)) => self.compacted(compacted),
-            Entry::Conversation(ConversationEntry::FinalSummary(wrapped)) => {
-                self.final_summary_finished(wrapped)
+            ConversationEntry::TurnEnded(_) => self.turn_ended(),
+            ConversationEntry::Compacted(compacted) => self.compacted(compacted),
+            ConversationEntry::FinalSummary(wrapped) => self.final_summary_finished(wrapped),
+        }
+    }
+
+    fn model_entry(&mut self, entry: &ModelEntry, now: DecisionTime) {
+        match entry {
+            ModelEntry::Called(called) => {
+                self.models.called(now.elapsed);
+                self.called(called, now.elapsed);
             }
-            Entry::Gate(GateEntry::StopChecked(verdicts)) => self.stop_checked(verdicts),
-            Entry::Goal(_) => self.goal_changed(entry, now.elapsed),
-            Entry::Lifecycle(LifecycleEntry::StopRequested(requested)) => self.stop_requested(requested),
-            Entry::Lifecycle(LifecycleEntry::Paused(paused)) => self.segment_ended(&paused.outcome),
-            Entry::Lifecycle(LifecycleEntry::Ended(ended)) => self.segment_ended(&ended.outcome),
-            Entry::Lifecycle(LifecycleEntry::Resumed(resumed)) => self.resumed(resumed, now.at),
-            Entry::Gate(GateEntry::HooksAsked(asked)) => self.asked(&asked.about),
-            Entry::Gate(GateEntry::HooksDecided(decided)) => self.decided(decided),
-            Entry::Gate(GateEntry::PermissionDecided(decided)) => self.ruled(decided),
-            Entry::Gate(GateEntry::ApprovalRequested(request)) => self.approval_requested(request, now.at),
-            Entry::Gate(GateEntry::ApprovalResolved(resolved)) => self.approval_resolved(resolved),
-            Entry::Lifecycle(LifecycleEntry::Snapshot(_)) => self.snapshot = self.head,
-            Entry::Agent(AgentEntry::MustYield(requested)) => {
+            ModelEntry::Retried(retry) => self.retried(retry),
+            ModelEntry::Changed(changed) => self.model_changed(changed, now.elapsed),
+            ModelEntry::OutageWaitChanged(changed) => self.models.outage_wait_changed(changed),
+            ModelEntry::ProviderAwaited(_) => {}
+        }
+    }
+
+    fn tool_entry(&mut self, entry: &ToolEntry) {
+        match entry {
+            ToolEntry::Started(started) => self.tool_started(started),
+            ToolEntry::Finished(finished) => self.tool_finished(finished),
+        }
+    }
+
+    fn gate_entry(&mut self, entry: &GateEntry, now: DecisionTime) {
+        match entry {
+            GateEntry::StopChecked(verdicts) => self.stop_checked(verdicts),
+            GateEntry::HooksAsked(asked) => self.asked(&asked.about),
+            GateEntry::HooksDecided(decided) => self.decided(decided),
+            GateEntry::PermissionDecided(decided) => self.ruled(decided),
+            GateEntry::ApprovalRequested(request) => self.approval_requested(request, now.at),
+            GateEntry::ApprovalResolved(resolved) => self.approval_resolved(resolved),
+            GateEntry::StopCheckCutShort(_) => {}
+        }
+    }
+
+    fn agent_entry(&mut self, entry: &AgentEntry) {
+        match entry {
+            AgentEntry::MustYield(requested) => {
                 self.yielding = Some(Yielding { timer: requested.due.map(|_| self.head), to: requested.to });
             }
-            Entry::Agent(AgentEntry::SubAgentSuspended(suspended)) => {
-                self.note_sub_agent_suspended(suspended)
-            }
-            Entry::Agent(AgentEntry::SubAgentResumed(goes_on)) => {
-                self.note_sub_agent_resumed(goes_on.started)
-            }
-            Entry::Terminal(TerminalEntry::Noted(noted)) => self.noted(noted),
-            Entry::Terminal(TerminalEntry::Ending(ending)) => self.terminal_ends(ending),
-            Entry::Worktree(WorktreeEntry::Made(made)) => self.worktree_made_by(made),
-            Entry::Worktree(WorktreeEntry::Asked(asked)) => self.worktree_asked(asked),
-            Entry::Worktree(WorktreeEntry::Found(found)) => self.worktree.found(found),
-            Entry::Lifecycle(
-                LifecycleEntry::RunStarted(_)
-                | LifecycleEntry::RunPolicyChanged(_)
-                | LifecycleEntry::Forked(_)
-                | LifecycleEntry::ProcessesLeft(_),
-            )
-            | Entry::Model(ModelEntry::ProviderAwaited(_))
-            | Entry::Gate(GateEntry::StopCheckCutShort(_))
-            | Entry::Budget(_)
-            | Entry::Agent(
-                AgentEntry::Spawned(_)
-                | AgentEntry::AskedAgain(_)
-                | AgentEntry::Started(_)
-                | AgentEntry::YieldRequested(_)
-                | AgentEntry::Suspended(_)
-                | AgentEntry::ResumeRequested(_)
-                | AgentEntry::RetryScheduled(_)
-                | AgentEntry::Finished(_)
-                | AgentEntry::Reprioritized(_)
-                | AgentEntry::StepEnded(_),
-            ) => {}
+            AgentEntry::SubAgentSuspended(suspended) => self.note_sub_agent_suspended(suspended),
+            AgentEntry::SubAgentResumed(goes_on) => self.note_sub_agent_resumed(goes_on.started),
+            // The run's entries.
+            _ => {}
+        }
+    }
+
+    fn terminal_entry(&mut self, entry: &TerminalEntry) {
+        match entry {
+            TerminalEntry::Noted(noted) => self.noted(noted),
+            TerminalEntry::Ending(ending) => self.terminal_ends(ending),
+        }
+    }
+
+    fn worktree_entry(&mut self, entry: &WorktreeEntry) {
+        match entry {
+            WorktreeEntry::Made(made) => self.worktree_made_by(made),
+            WorktreeEntry::Asked(asked) => self.worktree_asked(asked),
+            WorktreeEntry::Found(found) => self.worktree.found(found),
+        }
+    }
+
+    fn lifecycle_entry(&mut self, entry: &LifecycleEntry, now: DecisionTime) {
+        match entry {
+            LifecycleEntry::SessionStarted(started) => self.started(started),
+            LifecycleEntry::AgentPolicyChanged(changed) => self.policy_changed(changed),
+            LifecycleEntry::StopRequested(requested) => self.stop_requested(requested),
+            LifecycleEntry::Paused(paused) => self.segment_ended(&paused.outcome),
+            LifecycleEntry::Ended(ended) => self.segment_ended(&ended.outcome),
+            LifecycleEntry::Resumed(resumed) => self.resumed(resumed, now.at),
+            LifecycleEntry::Snapshot(_) => self.snapshot = self.head,
+            LifecycleEntry::RunStarted(_)
+            | LifecycleEntry::RunPolicyChanged(_)
+            | LifecycleEntry::Forked(_)
+            | LifecycleEntry::ProcessesLeft(_) => {}
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use provost_engine::spawn_tool;
 use provost_event::{
-    Certainty, FlowPolicy, GoalPolicy, MicroDollars, ModelPolicy, Price, RunPolicy, StepPolicy,
+    BudgetEntry, Certainty, FlowPolicy, GoalPolicy, MicroDollars, ModelPolicy, Price, RunPolicy, StepPolicy,
 };
 
 use super::*;
