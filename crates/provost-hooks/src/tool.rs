@@ -246,9 +246,32 @@ mod tests {
 
     use serde_json::{Value, json};
 
+    use provost_event::{ToolIdentity, ToolSubject};
+
     use super::{changed, input_elsewhere, input_here};
 
     const HERE: &str = "/srv/place";
+
+    fn identity(name: &str) -> ToolIdentity {
+        let alias = match name {
+            "shell" => "Bash",
+            "read_file" => "Read",
+            "write_file" => "Write",
+            "edit_file" => "Edit",
+            "search" => "Grep",
+            "list_dir" => "Glob",
+            "update_plan" => "TodoWrite",
+            "spawn_agent" => "Agent",
+            _ => return ToolIdentity::unknown(name),
+        };
+        let subject = match name {
+            "shell" => ToolSubject::Command { field: "command".to_owned() },
+            "read_file" | "search" | "list_dir" => ToolSubject::read_path("path"),
+            "write_file" | "edit_file" => ToolSubject::written_path("path"),
+            _ => ToolSubject::Opaque,
+        };
+        ToolIdentity { name: name.to_owned(), aliases: vec![alias.to_owned()], subject }
+    }
 
     fn inputs() -> Vec<(&'static str, Value)> {
         vec![
@@ -266,16 +289,17 @@ mod tests {
 
     #[test]
     fn arguments_come_back_as_they_went() {
-        for (tool, input) in inputs() {
-            let there = input_elsewhere(tool, &input, Path::new(HERE));
-            assert_eq!(input_here(tool, &there, Path::new(HERE)), input, "{tool}: {there}");
-            assert_eq!(changed(tool, &input, &there, Path::new(HERE)), None, "{tool}");
+        for (name, input) in inputs() {
+            let tool = identity(name);
+            let there = input_elsewhere(&tool, &input, Path::new(HERE));
+            assert_eq!(input_here(&tool, &there, Path::new(HERE)), input, "{name}: {there}");
+            assert_eq!(changed(&tool, &input, &there, Path::new(HERE)), None, "{name}");
         }
     }
 
     #[test]
     fn arguments_have_the_names_that_scripts_know() {
-        let elsewhere = |tool, input| input_elsewhere(tool, &input, Path::new(HERE));
+        let elsewhere = |tool, input| input_elsewhere(&identity(tool), &input, Path::new(HERE));
         assert_eq!(
             elsewhere("shell", json!({ "command": "ls", "timeout_secs": 5 })),
             json!({ "command": "ls", "timeout": 5000, "run_in_background": false })
@@ -293,20 +317,25 @@ mod tests {
     fn a_change_is_told_in_the_tools_own_words() {
         let here = Path::new(HERE);
         let input = json!({ "command": "rm x", "description": "cleans" });
-        assert_eq!(changed("shell", &input, &json!({ "command": "rm x" }), here), None);
+        assert_eq!(changed(&identity("shell"), &input, &json!({ "command": "rm x" }), here), None);
         assert_eq!(
-            changed("shell", &input, &json!({ "command": "rm -i x", "timeout": 9000 }), here),
+            changed(&identity("shell"), &input, &json!({ "command": "rm -i x", "timeout": 9000 }), here),
             Some(json!({ "command": "rm -i x", "timeout_secs": 9 }))
         );
         let input = json!({ "path": "a.txt", "content": "x" });
         assert_eq!(
-            changed("write_file", &input, &json!({ "file_path": "/srv/place/b.txt", "content": "x" }), here),
+            changed(
+                &identity("write_file"),
+                &input,
+                &json!({ "file_path": "/srv/place/b.txt", "content": "x" }),
+                here
+            ),
             Some(json!({ "path": "b.txt", "content": "x" }))
         );
         let absolute = json!({ "path": "/srv/place/a.txt", "content": "x" });
         assert_eq!(
             changed(
-                "write_file",
+                &identity("write_file"),
                 &absolute,
                 &json!({ "file_path": "/srv/place/a.txt", "content": "x" }),
                 here

@@ -8,7 +8,8 @@ use async_trait::async_trait;
 use provost_engine::{CallDetails, HookCall, HookCallDetails};
 use provost_event::{
     Elapsed, Entry, HookDecision, HookPoint, HookReport, HookTrigger, Json, ModelPolicy, OnFailure, Outcome,
-    Record, RunId, Seq, SessionId, SessionSource, Timestamp, ToolEntry, ToolFinished, ToolStatus,
+    Record, RunId, Seq, SessionId, SessionSource, Timestamp, ToolEntry, ToolFinished, ToolIdentity,
+    ToolStatus,
 };
 use provost_harness::hooks::*;
 use provost_harness::{Clock, HookAgent, HookQuestion, HookQuestionTrigger, SimulatedClock};
@@ -36,7 +37,7 @@ fn call() -> CallDetails {
     let input = Json::parse(r#"{"command":"ls"}"#.to_owned()).expect("JSON");
     CallDetails {
         call: "c1".into(),
-        tool: "shell".into(),
+        tool: Box::new(ToolIdentity::unknown("shell")),
         input,
         memory: None,
         why: "a rule says so".into(),

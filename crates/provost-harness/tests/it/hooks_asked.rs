@@ -13,7 +13,7 @@ use provost_engine::{CallDetails, Effect, Event, HookCall, HookCallDetails, Sess
 use provost_event::{
     ActorKey, AgentPolicy, BlobId, EffectId, HookContract, HookDecision, HookPoint, HookPolicy, HookProgram,
     HookReport, HookTrigger, Json, ModelPolicy, OnFailure, Record, RunId, RunPolicy, Seq, SessionId,
-    StepMode, StopHookPolicy, StopHookVerdict, Timestamp,
+    StepMode, StopHookPolicy, StopHookVerdict, Timestamp, ToolIdentity,
 };
 use provost_harness::hooks::{HookOptions, HookRegistry, PreToolCall, PreToolCallAction, from_fn};
 use provost_harness::{
@@ -284,7 +284,7 @@ impl Open {
 fn call() -> CallDetails {
     CallDetails {
         call: "c1".into(),
-        tool: "shell".into(),
+        tool: Box::new(ToolIdentity::unknown("shell")),
         input: Json::empty_object(),
         memory: None,
         why: String::new(),

@@ -49,13 +49,12 @@ pub(crate) fn response(
     }
 }
 
-/// The error text of a call. A shell's exit status comes first, as scripts expect it.
+/// The error text of a call. A command's exit status comes first, as scripts expect it.
 pub(crate) fn error_text(finished: &ToolFinished) -> String {
     let output = finished.output.as_str();
     let last = output.lines().next_back().unwrap_or_default();
-    let code = last.strip_prefix("exit status ").and_then(|code| code.parse::<i32>().ok());
-    match code {
-        Some(code) if finished.tool == "shell" => {
+    match finished.facts.exit_status {
+        Some(code) if last.strip_prefix("exit status ").is_some_and(|said| said == code.to_string()) => {
             let rest = output.strip_suffix(last).unwrap_or_default().trim_end();
             if rest.is_empty() { format!("Exit code {code}") } else { format!("Exit code {code}\n{rest}") }
         }
@@ -65,18 +64,18 @@ pub(crate) fn error_text(finished: &ToolFinished) -> String {
 
 #[cfg(test)]
 mod tests {
-    use provost_event::{ToolFinished, ToolStatus};
+    use provost_event::{CallFacts, ToolFinished, ToolStatus};
 
     use super::error_text;
 
     #[test]
     fn a_shells_exit_status_stands_in_the_first_line() {
-        let failed = |tool: &str, output: &str| {
+        let failed = |exit_status: Option<i32>, output: &str| {
             error_text(&ToolFinished {
                 plan: None,
-                facts: provost_event::CallFacts::default(),
+                facts: CallFacts { exit_status, ..CallFacts::default() },
                 call: "c".into(),
-                tool: tool.to_owned(),
+                tool: "shell".to_owned(),
                 status: ToolStatus::Error,
                 output: output.to_owned(),
                 images: Vec::new(),
@@ -85,9 +84,9 @@ mod tests {
                 memory: None,
             })
         };
-        assert_eq!(failed("shell", "oops\nmore\nexit status 3"), "Exit code 3\noops\nmore");
-        assert_eq!(failed("shell", "exit status 3"), "Exit code 3");
-        assert_eq!(failed("shell", "exit status unknown"), "exit status unknown");
-        assert_eq!(failed("read_file", "exit status 3"), "exit status 3");
+        assert_eq!(failed(Some(3), "oops\nmore\nexit status 3"), "Exit code 3\noops\nmore");
+        assert_eq!(failed(Some(3), "exit status 3"), "Exit code 3");
+        assert_eq!(failed(Some(3), "exit status unknown"), "exit status unknown");
+        assert_eq!(failed(None, "exit status 3"), "exit status 3");
     }
 }

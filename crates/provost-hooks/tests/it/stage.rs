@@ -9,7 +9,7 @@ use provost_engine::{CallDetails, HookCall, HookCallDetails, StopCheck, WantedAg
 use provost_event::{
     Effort, Entry, ErrorClass, HookContract, HookDecision, HookPoint, HookPolicy, HookProgram, HookTrigger,
     Json, ModelPolicy, OnFailure, Outcome, Record, RunId, Seq, SessionId, SessionSource, Timestamp,
-    ToolEntry, ToolFinished, ToolStatus,
+    ToolEntry, ToolFinished, ToolIdentity, ToolStatus, ToolSubject,
 };
 use provost_harness::{
     Clock, HookAgent, HookAnswer, HookPrograms as _, HookQuestion, HookQuestionTrigger, SystemClock,
@@ -93,7 +93,7 @@ impl Stage {
     fn call(&self) -> CallDetails {
         CallDetails {
             call: "call-1".into(),
-            tool: self.tool.to_owned(),
+            tool: Box::new(identity(self.tool)),
             input: Json::of(&self.input).expect("JSON"),
             memory: None,
             why: String::new(),
@@ -303,4 +303,26 @@ pub(crate) async fn check(cases: &[(&str, &str, &str)], hook: fn(&str, &str) -> 
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// A tool as it is called everywhere.
+fn identity(name: &str) -> ToolIdentity {
+    let alias = match name {
+        "shell" => "Bash",
+        "read_file" => "Read",
+        "write_file" => "Write",
+        "edit_file" => "Edit",
+        "search" => "Grep",
+        "list_dir" => "Glob",
+        "update_plan" => "TodoWrite",
+        "spawn_agent" => "Agent",
+        _ => return ToolIdentity::unknown(name),
+    };
+    let subject = match name {
+        "shell" => ToolSubject::Command { field: "command".to_owned() },
+        "read_file" | "search" | "list_dir" => ToolSubject::read_path("path"),
+        "write_file" | "edit_file" => ToolSubject::written_path("path"),
+        _ => ToolSubject::Opaque,
+    };
+    ToolIdentity { name: name.to_owned(), aliases: vec![alias.to_owned()], subject }
 }

@@ -180,7 +180,6 @@ mod tests {
 
     use super::{Room, call_in_full};
     use crate::questions::Question;
-    use crate::wiring::known_tool;
 
     #[track_caller]
     fn check(tool: &str, input: &str, lines_max: usize, expected: Expect) {
