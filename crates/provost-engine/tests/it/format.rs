@@ -20,6 +20,13 @@ use crate::goals_tree::{judged_policy, say_of};
 use crate::tree_world::{self, Tree};
 use crate::world::{ROOT, RUN, World, guarded, policy, report, without_hooks};
 
+/// Plays all scenarios of this file.
+pub(crate) fn play_all() {
+    [eventful_run(), long_run(), gated_run(), pictured_run(), outage_run(), external::eventful()];
+    [tree_run(), goal_run()];
+    [flow::eventful(), forks::eventful()];
+}
+
 fn lines<'a>(records: impl IntoIterator<Item = &'a Record>) -> String {
     records.into_iter().map(|record| record.to_line().expect("it has a line") + "\n").collect()
 }
