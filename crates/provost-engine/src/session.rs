@@ -3,11 +3,11 @@
 //! A turn goes `Ready` → (hooks) → (budget) → `Thinking` → `Acting` or `CheckingStop` → `Ready`. Every phase follows
 //! from the entries alone, so that a state that is read back from the log continues in the same phase.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 use provost_event::{
-    AgentPolicy, CallId, Dimension, Elapsed, Entry, HookTrigger, Json, Outcome, Plan, Purpose, Seq,
-    SessionId, SessionSource, ToolSpec,
+    AgentPolicy, CallId, Dimension, Elapsed, Entry, GoalTrigger, HookTrigger, Json, ModelPolicy, Outcome,
+    Plan, Purpose, Seq, SessionId, SessionSource,
 };
 
 use serde::{Deserialize, Serialize};
@@ -24,10 +24,10 @@ mod announce;
 mod answer;
 mod approve;
 mod ask;
+mod assignment;
 mod call;
 mod change;
-mod compact;
-mod context;
+mod conversation;
 mod decide;
 mod delegate;
 mod final_summary;
@@ -36,7 +36,7 @@ mod fork;
 mod gate;
 mod goal;
 mod hook_decisions;
-mod outage;
+mod models;
 mod progress;
 mod recover;
 mod repeats;
@@ -44,15 +44,16 @@ mod stop;
 mod terminal;
 mod worktree;
 
+use assignment::Assignment;
 use call::{Call, Consent, Stage, Word};
-use compact::Compactions;
-use context::Context;
-use goal::GoalTrack;
-use outage::ModelSelection;
+use conversation::{Conversation, RequestTokens, Window, WindowFacts};
+use goal::{Goal, GoalFacts};
+use models::Models;
 use progress::Progress;
 use repeats::{CallsOfTurn, Repeats};
-use terminal::TerminalTrack;
-use worktree::OwnTree;
+use stop::StopObjections;
+use terminal::Terminal;
+use worktree::OwnWorktree;
 
 pub use call::PendingApproval;
 pub use goal::{GoalStatus, JUDGE_TOKENS};
@@ -115,15 +116,11 @@ struct Counters {
     tool_calls: u32,
     /// How many of them were made when a turn last ended without any.
     tool_calls_at_stop: u32,
-    /// Failed attempts at the current answer.
-    failed_attempts: u32,
-    empty_answers: u32,
     continuations: u32,
     /// Interruptions of the current turn.
     interruptions: u32,
     /// Turns in a row in which no call succeeded.
     failed_turns: u32,
-    stop_blocks: u32,
 }
 
 /// A request to yield the slot.
@@ -133,16 +130,6 @@ struct Yielding {
     timer: Option<Seq>,
     /// The agent that gets the slot, if any.
     to: Option<SessionId>,
-}
-
-/// The last objection of the stop hooks.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Block {
-    reasons: Vec<String>,
-    evidence: String,
-    tool_calls: u32,
-    /// How many times in a row it came with the same evidence.
-    times: u32,
 }
 
 /// The questions that hooks have already answered, and the notices that the model has already got.
@@ -211,25 +198,11 @@ const ITEMS_AN_ENTRY: u64 = 2;
 pub struct SessionState {
     session: SessionId,
     head: Seq,
-    #[serde(skip)]
-    goal: String,
-    #[serde(skip)]
-    policy: Option<AgentPolicy>,
-    /// The policy and the goal in place of its first entry's, if they were changed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    changed_policy: Option<Box<AgentPolicy>>,
-    /// The agent that requested it.
-    #[serde(skip)]
-    parent: Option<SessionId>,
-    #[serde(skip)]
-    depth: u32,
+    assignment: Assignment,
     turns_max: u32,
     /// Turns that had ended when its parent last asked it again: its limit counts from there.
     #[serde(default)]
     turns_before: u32,
-    /// Its goal was cleared, and it has yet to be notified.
-    #[serde(default)]
-    lost_goal: bool,
     phase: Phase,
     outcome: Option<Outcome>,
     /// Its outcome when it completed, until the agent gets another message.
@@ -242,39 +215,20 @@ pub struct SessionState {
     stops_for_child: bool,
     /// The outcome of a suspended sub-agent that it waits for, if any.
     sub_agent_outcome: Option<Outcome>,
-    /// The state of its goal, if it has one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    goal_track: Option<Box<GoalTrack>>,
-    /// The agent's plan.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    plan: Option<Box<Plan>>,
-    /// Its worktree, if it has its own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    tree: Option<OwnTree>,
-    /// The state of its terminal, if it is an external agent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    terminal: Option<Box<TerminalTrack>>,
+    goal: Goal,
+    worktree: OwnWorktree,
+    terminal: Terminal,
     /// The end of the time limit on its work, as of the last call.
     ends: Option<WorkEnds>,
     elapsed: Elapsed,
-    /// The model that is called, and its failures.
-    #[serde(default)]
-    asked: ModelSelection,
+    models: Models,
     calls: Vec<Call>,
     counters: Counters,
     repeats: Repeats,
     calls_of_turn: CallsOfTurn,
     progress: Box<Progress>,
-    block: Option<Block>,
-    /// For each stop hook whose failure counts, how many times in a row it gave no answer.
-    #[serde(default)]
-    unanswered: BTreeMap<String, u32>,
-    context: Context,
-    compactions: Compactions,
-    /// The messages of people, verbatim.
-    said: VecDeque<String>,
-    /// The files that were written last.
-    written: VecDeque<String>,
+    objections: StopObjections,
+    conversation: Conversation,
     /// The purpose of the model call in flight.
     purpose: Purpose,
     /// The phase to return to after the final summary at a limit.
@@ -309,14 +263,9 @@ impl SessionState {
         Self {
             session,
             head: Seq::START,
-            goal: String::new(),
-            policy: None,
-            changed_policy: None,
-            parent: None,
-            depth: 0,
+            assignment: Assignment::default(),
             turns_max: 0,
             turns_before: 0,
-            lost_goal: false,
             phase: Phase::New,
             outcome: None,
             done_before: None,
@@ -324,24 +273,19 @@ impl SessionState {
             yielding: None,
             stops_for_child: false,
             sub_agent_outcome: None,
-            goal_track: None,
-            plan: None,
-            tree: None,
-            terminal: None,
+            goal: Goal::default(),
+            worktree: OwnWorktree::default(),
+            terminal: Terminal::default(),
             ends: None,
             elapsed: Elapsed::default(),
-            asked: ModelSelection::default(),
+            models: Models::default(),
             calls: Vec::new(),
             counters: Counters::default(),
             repeats: Repeats::default(),
             calls_of_turn: CallsOfTurn::default(),
             progress: Box::default(),
-            block: None,
-            unanswered: BTreeMap::new(),
-            context: Context::default(),
-            compactions: Compactions::default(),
-            said: VecDeque::new(),
-            written: VecDeque::new(),
+            objections: StopObjections::default(),
+            conversation: Conversation::default(),
             purpose: Purpose::Turn,
             before_final_summary: None,
             final_summary: None,
@@ -383,7 +327,7 @@ impl SessionState {
     /// Its first entry's data; absent before that entry.
     #[must_use]
     pub const fn policy(&self) -> Option<&AgentPolicy> {
-        self.policy.as_ref()
+        self.assignment.policy()
     }
 
     /// The agent's last text: the final summary at a limit, or else the text of the turn that it is in or stopped
@@ -396,7 +340,7 @@ impl SessionState {
     /// The agent's plan as last stated; absent while it has none.
     #[must_use]
     pub fn plan(&self) -> Option<&Plan> {
-        self.plan.as_deref()
+        self.conversation.plan()
     }
 
     /// Tokens of its next request for `purpose`, for the model's window: corrected by the provider's reports,
@@ -432,8 +376,8 @@ impl SessionState {
         }
         let mut open = self.questions.keys().copied().collect::<BTreeSet<_>>();
         open.extend(self.yielding.and_then(|yielding| yielding.timer));
-        open.extend(self.worktree_question());
-        open.extend(self.terminal_question());
+        open.extend(self.worktree.question());
+        open.extend(self.terminal.question());
         if self.stands_aside_of(Phase::Acting) {
             open.extend(self.approval_timers());
         }
@@ -489,10 +433,94 @@ impl SessionState {
     /// Restores from the log's first entry what a snapshot leaves out.
     pub(crate) fn complete(&mut self, first: &Entry) -> bool {
         let Entry::SessionStarted(started) = first else { return false };
-        self.goal.clone_from(&started.goal);
-        (self.parent, self.depth) = (started.parent, started.depth);
-        self.is_bound_by(self.changed_policy.as_deref().unwrap_or(&started.policy).clone());
+        self.assignment.started(started);
+        self.grant_permissions();
         true
+    }
+
+    const fn goal_facts(&self) -> GoalFacts<'_> {
+        GoalFacts {
+            assignment: &self.assignment,
+            head: self.head,
+            phase: self.phase,
+            turns_ended: self.counters.turns_ended,
+            answers: self.counters.answers,
+        }
+    }
+
+    /// The judge that is called now or next.
+    fn judge_in_turn(&self) -> Option<&ModelPolicy> {
+        self.goal.judge_in_turn(&self.assignment)
+    }
+
+    /// The turn of a verification.
+    fn turn_checked(&self, trigger: GoalTrigger) -> u32 {
+        match trigger {
+            GoalTrigger::Claim => self.next_turn(),
+            GoalTrigger::Interval | GoalTrigger::Limit => self.counters.turns_ended.max(1),
+        }
+    }
+
+    /// Whether the next model call is a judge's.
+    fn wants_judge(&self) -> bool {
+        matches!(self.phase, Phase::Verifying | Phase::JudgeWaits(_)) && self.goal.is_verified()
+    }
+
+    /// Whether the session returns to `phase` after the final summary, or after the last check of the goal.
+    fn stands_aside_of(&self, phase: Phase) -> bool {
+        self.before_final_summary == Some(phase) || self.goal.returns_to() == Some(phase)
+    }
+
+    /// The open effect at a limit before the session stops: the final summary, or the last check of the goal.
+    fn ending_at_limit(&self) -> Option<Seq> {
+        let at_limit = self.goal.live_trigger() == Some(GoalTrigger::Limit);
+        match self.phase {
+            Phase::Judging(seq) | Phase::CheckingStop(seq) if at_limit => Some(seq),
+            _ => self.wrapping_up(),
+        }
+    }
+
+    /// Whether the goal may be reached at a limit: the agent has worked since the last verdict, and nothing is in
+    /// flight.
+    fn may_check_at_limit(&self, outcome: &Outcome) -> bool {
+        self.goal.may_be_reached_at_limit(outcome, self.goal_facts())
+            && self.running().next().is_none()
+            && self.counters.interruptions < self.assignment.limits().interruptions_max
+    }
+
+    /// The conversation against the model's window.
+    fn window(&self) -> Window<'_> {
+        Window::new(
+            &self.conversation,
+            WindowFacts {
+                assignment: &self.assignment,
+                model: self.model(),
+                head: self.head,
+                calls_are_done: self.calls.iter().all(|call| call.stage == Stage::Done),
+                turns: self.counters.turns_ended,
+                tool_calls: self.counters.tool_calls,
+                memories: &self.memories,
+            },
+        )
+    }
+
+    /// Tokens of the next request for `purpose`, including the extra question.
+    fn request_tokens(&self, purpose: Purpose) -> u64 {
+        match purpose {
+            Purpose::Judge => goal::judge_request_tokens(&self.assignment),
+            _ => self.window().request_tokens(self.question(purpose).as_deref()),
+        }
+    }
+
+    /// The same for budgets.
+    fn reserved_tokens(&self, purpose: Purpose) -> RequestTokens {
+        match purpose {
+            Purpose::Judge => {
+                let tokens = goal::judge_request_tokens(&self.assignment);
+                RequestTokens { most: tokens, estimated: tokens }
+            }
+            _ => self.window().reserved_tokens(self.question(purpose).as_deref()),
+        }
     }
 
     const fn next_turn(&self) -> u32 {
@@ -514,16 +542,12 @@ impl SessionState {
     fn call(&self, id: &CallId) -> Option<&Call> {
         self.calls.iter().find(|call| &call.id == id)
     }
-
-    fn tool(&self, name: &str) -> Option<&ToolSpec> {
-        self.policy.as_ref()?.tools.iter().find(|spec| spec.name == name)
-    }
 }
 
 impl Snapshots for SessionState {
     /// A long conversation makes a large state, which is written less often.
     fn is_due(&self) -> bool {
-        let size = u64::from(self.context.items()) / ITEMS_AN_ENTRY;
+        let size = u64::from(self.conversation.items()) / ITEMS_AN_ENTRY;
         self.head.0.saturating_sub(self.snapshot.0) >= size.max(snapshot::EVERY)
     }
 

@@ -56,6 +56,9 @@ impl RunState {
         }
         self.clock.limit_ms = self.budget.wall_time_ms;
         self.agents.slots.limit(new.spawn);
+        if let (Some(steps), Some(flow)) = (&mut self.flow, &new.flow) {
+            steps.policy_changed(flow);
+        }
         self.policy = Some(new.clone());
         self.changed = Some(Box::new(new.clone()));
     }

@@ -366,6 +366,21 @@ impl StepTracker {
         }
     }
 
+    /// Another policy applies to the same steps: their priorities, attempts, and what follows a failure.
+    pub fn policy_changed(&mut self, flow: &FlowPolicy) {
+        for policy in &flow.steps {
+            let Some(number) = self.find(&policy.name) else { continue };
+            let Some(step) = self.steps.get_mut(number) else { continue };
+            let was_ready = self.ready.remove(&(Reverse(step.priority), number));
+            step.priority = policy.priority;
+            step.then = policy.on_failure;
+            step.retries.limit(ITSELF, policy.attempts_max.saturating_sub(1));
+            if was_ready {
+                self.ready.insert((Reverse(step.priority), number));
+            }
+        }
+    }
+
     /// The steps that depend on `step`, directly or not.
     fn below(&self, step: StepNumber) -> BTreeSet<StepNumber> {
         let (mut found, mut next) = (BTreeSet::new(), vec![step]);

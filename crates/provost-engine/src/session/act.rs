@@ -105,7 +105,10 @@ impl Deciding<'_> {
         let tool = call.tool.clone();
         let was_run = matches!(call.stage, Stage::Running(_) | Stage::Delegated { .. });
         self.finish_without_hooks(call, result);
-        if was_run && self.state.stopping.is_none() && self.state.may_want(about.points(), &tool) {
+        if was_run
+            && self.state.stopping.is_none()
+            && self.state.assignment.has_hooks_for_tool(about.points(), &tool)
+        {
             self.ask(about);
         }
     }
@@ -166,7 +169,7 @@ impl Deciding<'_> {
 
     fn run_tool(&mut self, id: &CallId, memory: Option<Json>) {
         let Some(call) = self.state.calls.iter().find(|call| &call.id == id) else { return };
-        let Some(spec) = self.state.tool(&call.tool) else { return };
+        let Some(spec) = self.state.assignment.tool(&call.tool) else { return };
         let output_bytes_max = spec.output_bytes_max.min(self.state.output_share());
         let is_last = self.state.calls.last().is_some_and(|last| last.id == call.id);
         let looks_at_workspace = is_last && self.state.progress.looks_at_workspace(self.state.stuck_turns());
@@ -192,7 +195,7 @@ impl Deciding<'_> {
 
     pub(super) fn is_idempotent(&self, seq: Seq) -> bool {
         let call = self.state.running().find(|(_, running)| *running == seq).map(|(call, _)| call);
-        call.and_then(|call| self.state.tool(&call.tool)).is_some_and(|spec| spec.idempotent)
+        call.and_then(|call| self.state.assignment.tool(&call.tool)).is_some_and(|spec| spec.idempotent)
     }
 
     /// Runs an interrupted call once more, under a new effect.
@@ -218,7 +221,7 @@ impl Deciding<'_> {
         }
         let asks = !self.state.told.batch
             && self.state.stopping.is_none()
-            && self.state.has_hook(HookPoint::PostToolBatch);
+            && self.state.assignment.has_hook(HookPoint::PostToolBatch);
         if asks {
             self.ask(HookTrigger::Batch { turn: self.state.next_turn() });
         }
@@ -257,10 +260,10 @@ impl SessionState {
                 "The arguments of this call are not a JSON object, so it was not run. They were: {written}"
             ));
         }
-        if self.tool(&call.tool).is_some() {
+        if self.assignment.tool(&call.tool).is_some() {
             return None;
         }
-        let names = self.policy.as_ref().map(|policy| policy.tools.as_slice()).unwrap_or_default();
+        let names = self.assignment.tools();
         let nearest = names
             .iter()
             .map(|spec| (strsim::normalized_damerau_levenshtein(&spec.name, &call.tool), spec.name.as_str()))
@@ -295,13 +298,13 @@ impl SessionState {
     /// Maximum output bytes for each call of the answer, so that all of them together leave half of the model's
     /// window for the rest.
     pub(super) fn output_share(&self) -> usize {
-        let Some(room) = self.room() else { return usize::MAX };
+        let Some(room) = self.window().room() else { return usize::MAX };
         let bytes = usize::try_from(room.saturating_mul(BYTES_PER_TOKEN) / 2).unwrap_or(usize::MAX);
         (bytes / self.calls.len().max(1)).max(OUTPUT_BYTES_MIN)
     }
 
     fn claim(&self, call: &Call) -> CallAccess {
-        match self.tool(&call.tool).map(|spec| &spec.access) {
+        match self.assignment.tool(&call.tool).map(|spec| &spec.access) {
             // The files that a sub-agent accesses aren't known, but it is told to work beside the others.
             Some(Access::Reads | Access::Delegates) => CallAccess::Reads,
             Some(Access::Writes { path_field }) => match path_in(&call.input, path_field) {

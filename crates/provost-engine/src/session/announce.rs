@@ -33,7 +33,7 @@ impl Deciding<'_> {
     /// After the reservation: the limits of the run and of the agents above.
     pub(super) fn announce_limits(&mut self, heard: &ReservedLimits) {
         // An external agent would take the notice for a task.
-        if self.state.is_external() {
+        if self.state.assignment.is_external() {
             return;
         }
         if heard.is_last_turn {
@@ -52,7 +52,7 @@ impl Deciding<'_> {
     }
 
     fn say_last_turn(&mut self, body: &str) {
-        if !self.state.is_external() && self.state.told.last_turn < self.state.next_turn() {
+        if !self.state.assignment.is_external() && self.state.told.last_turn < self.state.next_turn() {
             self.say(ItemKind::LastTurn, body);
         }
     }
@@ -93,7 +93,7 @@ impl SessionState {
 
     /// Whether a provider has counted the request's conversation.
     pub(super) fn is_counted(&self, purpose: Purpose) -> bool {
-        purpose != Purpose::Judge && self.context.is_counted()
+        purpose != Purpose::Judge && self.conversation.is_counted()
     }
 }
 

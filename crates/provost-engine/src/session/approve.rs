@@ -12,7 +12,9 @@ use crate::permission::{narrowest_pattern, scripts_named};
 
 impl Deciding<'_> {
     pub(super) fn request_approval(&mut self, id: &CallId) {
-        let (Some(call), Some(policy)) = (self.state.call(id), &self.state.policy) else { return };
+        let (Some(call), Some(policy)) = (self.state.call(id), self.state.assignment.policy()) else {
+            return;
+        };
         let now = self.step.now();
         let timeout_ms = policy.permissions.approval_timeout_ms;
         let request = ApprovalRequested {
@@ -72,7 +74,7 @@ impl Deciding<'_> {
     /// Sets the deadline of the open questions; the entry just committed gave them the full time again.
     pub(super) fn time_approvals(&mut self) {
         if !self.state.approvals.is_empty() {
-            self.open(self.step.now().timer(self.state.approval_timeout_ms()));
+            self.open(self.step.now().timer(self.state.assignment.approval_timeout_ms()));
         }
     }
 
@@ -82,8 +84,8 @@ impl Deciding<'_> {
         }
         let late = self.state.approving_until(timer);
         let Some((_, tool)) = late.first() else { return };
-        match self.state.policy.as_ref().map(|policy| policy.permissions.unanswered) {
-            Some(Unanswered::Pause) => {
+        match self.state.assignment.when_unanswered() {
+            Unanswered::Pause => {
                 let why = PauseReason::Approval { tool: tool.clone() };
                 self.commit(StopRequested {
                     agent: None,
@@ -91,7 +93,7 @@ impl Deciding<'_> {
                     for_child: false,
                 });
             }
-            Some(Unanswered::Deny) | None => {
+            Unanswered::Deny => {
                 for (asked, _) in late {
                     let reason = "no answer in time".to_owned();
                     self.settle_approval(
@@ -120,11 +122,6 @@ impl Deciding<'_> {
 }
 
 impl SessionState {
-    /// How long a question waits for an answer.
-    pub(super) fn approval_timeout_ms(&self) -> u64 {
-        self.policy.as_ref().map_or(0, |policy| policy.permissions.approval_timeout_ms)
-    }
-
     /// The timers of the open questions.
     pub(super) fn approval_timers(&self) -> BTreeSet<Seq> {
         let timer = |stage: Stage| match stage {

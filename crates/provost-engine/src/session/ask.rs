@@ -3,7 +3,6 @@
 use provost_event::{HookPoint, HookTrigger, HooksAsked, Outcome, Priority, Seq, SessionSource};
 
 use super::{Call, Deciding, Phase, SessionState, Stage};
-use crate::permission::{agent_names, names_of};
 use crate::run::SPAWN_TOOL;
 use crate::{CallDetails, Effect, HookCall, HookCallDetails, WantedAgent};
 
@@ -43,44 +42,22 @@ impl Deciding<'_> {
 }
 
 impl SessionState {
-    /// Whether a hook is configured at `point`.
-    pub(super) fn has_hook(&self, point: HookPoint) -> bool {
-        self.policy.as_ref().is_some_and(|policy| policy.hooks.iter().any(|hook| hook.point == point))
-    }
-
-    /// Whether hooks are to be called for `about`.
-    pub(super) fn has_hooks_for(&self, about: &HookTrigger) -> bool {
-        let hooks = self.policy.as_ref().map(|policy| policy.hooks.as_slice()).unwrap_or_default();
-        hooks.iter().any(|hook| hook.is_asked(about, self.parent))
-    }
-
-    /// Whether a hook may match a call of `tool`. Patterns are assumed to match.
-    pub(super) fn may_want(&self, points: &[HookPoint], tool: &str) -> bool {
-        let names = self.names(tool);
-        let wants =
-            |matcher: &str| matches!(matcher, "" | "*") || !is_list(matcher) || listed(matcher, &names);
-        self.policy.as_ref().is_some_and(|policy| {
-            let hooks = policy.hooks.iter().filter(|hook| points.contains(&hook.point));
-            hooks.into_iter().any(|hook| hook.matcher.as_deref().is_none_or(wants))
-        })
-    }
-
     /// The question to hooks before the next model call.
     pub(super) fn preparation(&self) -> Option<HookTrigger> {
         let call = self.counters.calls.saturating_add(1);
-        let beginning = match (self.parent, self.source) {
+        let beginning = match (self.assignment.parent(), self.source) {
             (Some(_), SessionSource::Startup) => HookTrigger::Subagent,
             (_, source) => HookTrigger::Session { source },
         };
         // A goal from another agent is no prompt of a person: hooks have seen it in that agent's call.
-        let is_somebodys = self.parent.is_none();
-        if !self.told.session && self.has_hooks_for(&beginning) {
+        let is_somebodys = self.assignment.parent().is_none();
+        if !self.told.session && self.assignment.has_hooks_for(&beginning) {
             Some(beginning)
-        } else if is_somebodys && !self.told.goal && self.has_hook(HookPoint::PromptSubmit) {
-            Some(HookTrigger::Prompt { text: self.goal.clone(), by: GOAL.to_owned() })
-        } else if self.told.compaction_untold && self.has_hook(HookPoint::PostCompact) {
+        } else if is_somebodys && !self.told.goal && self.assignment.has_hook(HookPoint::PromptSubmit) {
+            Some(HookTrigger::Prompt { text: self.assignment.goal().to_owned(), by: GOAL.to_owned() })
+        } else if self.told.compaction_untold && self.assignment.has_hook(HookPoint::PostCompact) {
             Some(HookTrigger::Compacted)
-        } else if self.told.request < call && self.has_hook(HookPoint::PreLlmRequest) {
+        } else if self.told.request < call && self.assignment.has_hook(HookPoint::PreLlmRequest) {
             Some(HookTrigger::Request { call })
         } else {
             None
@@ -88,14 +65,14 @@ impl SessionState {
     }
 
     pub(super) fn is_goal(&self, about: &HookTrigger) -> bool {
-        matches!(about, HookTrigger::Prompt { text, by } if by == GOAL && *text == self.goal && !self.told.goal)
+        matches!(about, HookTrigger::Prompt { text, by } if by == GOAL && text == self.assignment.goal() && !self.told.goal)
     }
 
     /// The open question before the session stops: to hooks, to the terminal, or about the worktree.
     pub(super) fn closing(&self) -> Option<Seq> {
         let is_closing = |about: &HookTrigger| matches!(about, HookTrigger::Closing { .. });
         let asked = self.questions.iter().find(|(_, about)| is_closing(about)).map(|(seq, _)| *seq);
-        asked.or_else(|| self.terminal_question()).or_else(|| self.worktree_question())
+        asked.or_else(|| self.terminal.question()).or_else(|| self.worktree.question())
     }
 
     /// Whether a message waits for hooks to accept it.
@@ -110,8 +87,8 @@ impl SessionState {
             | HookTrigger::Prompt { .. }
             | HookTrigger::Compaction => HookCallDetails::None,
             HookTrigger::Request { .. } => HookCallDetails::Request {
-                items: self.context.items(),
-                input_tokens: self.context.last_input_tokens(),
+                items: self.conversation.items(),
+                input_tokens: self.conversation.last_input_tokens(),
                 tool_calls: self.tool_calls_since_stop(),
             },
             HookTrigger::Call { call } | HookTrigger::Spawn { call } | HookTrigger::Approval { call } => self
@@ -136,7 +113,7 @@ impl SessionState {
                 last_text: self.last_text().to_owned(),
             },
             HookTrigger::Compacted => {
-                HookCallDetails::Compacted { summary: self.compactions.summary.clone() }
+                HookCallDetails::Compacted { summary: self.conversation.summary().to_owned() }
             }
         }
     }
@@ -156,7 +133,7 @@ impl SessionState {
             Stage::Asking(_) => self.why_ask(call),
             _ => String::new(),
         };
-        let wanted = self.delegates(&call.tool).then(|| Box::new(self.wanted_agent(call)));
+        let wanted = self.assignment.delegates(&call.tool).then(|| Box::new(self.wanted_agent(call)));
         let memory = self.memories.get(&call.tool).cloned();
         CallDetails {
             call: call.id.clone(),
@@ -173,25 +150,15 @@ impl SessionState {
         let agent = (call.tool != SPAWN_TOOL).then(|| call.tool.clone());
         let (name, goal) = (agent.clone().or(said.name).unwrap_or_default(), said.goal.unwrap_or_default());
         let priority = said.priority.filter(|_| agent.is_none());
-        WantedAgent { agent, name, goal, priority, depth: self.depth.saturating_add(1) }
-    }
-
-    /// The names that matchers may use for a tool, including the kind of agent that it stands for.
-    fn names<'a>(&self, tool: &'a str) -> Vec<&'a str> {
-        let mut names = names_of(tool);
-        if self.delegates(tool) {
-            names.extend(names_of(SPAWN_TOOL));
-            names.extend(agent_names(None));
-        }
-        names
+        WantedAgent { agent, name, goal, priority, depth: self.assignment.depth().saturating_add(1) }
     }
 
     /// The trigger for hooks on an outcome like this, if any is configured.
     pub(super) fn closing_trigger(&self, outcome: &Outcome) -> Option<HookTrigger> {
         let about = HookTrigger::Closing { outcome: outcome.clone() };
         // Hooks run in the session's folder.
-        let has_begun = self.phase != Phase::New && !self.lacks_worktree();
-        (has_begun && self.has_hooks_for(&about)).then_some(about)
+        let has_begun = self.phase != Phase::New && !self.worktree.is_missing();
+        (has_begun && self.assignment.has_hooks_for(&about)).then_some(about)
     }
 }
 
@@ -201,13 +168,4 @@ struct SpawnPreview {
     goal: Option<String>,
     name: Option<String>,
     priority: Option<Priority>,
-}
-
-/// Whether a matcher is a plain name or a list of names, by its characters.
-fn is_list(matcher: &str) -> bool {
-    matcher.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ' ' | ',' | '|'))
-}
-
-fn listed(matcher: &str, names: &[impl AsRef<str>]) -> bool {
-    matcher.split(['|', ',']).map(str::trim).any(|wanted| names.iter().any(|name| name.as_ref() == wanted))
 }

@@ -20,7 +20,7 @@ impl Deciding<'_> {
     /// The other agent is done, or there is none. A suspended session records this too: the event isn't repeated.
     pub(super) fn sub_agent_finished(&mut self, started: Seq, report: SubAgentReport) {
         let Some(call) = self.state.delegated_by(started).cloned() else { return };
-        let limit = self.state.tool(&call.tool).map_or(usize::MAX, |spec| spec.output_bytes_max);
+        let limit = self.state.assignment.tool(&call.tool).map_or(usize::MAX, |spec| spec.output_bytes_max);
         let output = cut(report.text, limit.min(self.state.output_share()));
         let SubAgentReport { status, duration_ms, ended, .. } = report;
         let result = ToolResult {

@@ -1,56 +1,53 @@
 //! How each entry changes a session. The only place where its state changes.
 
 mod gate;
-mod goal;
 
 use provost_event::{
     Access, AssistantMessage, Block as Content, Compacted, CompactionKind, Elapsed, Entry,
-    FinalSummaryFinished, ItemKind, Json, Limits, ModelCalled, Outcome, Purpose, ResumeCause, Resumed, Retry,
-    RetryCause, SessionSource, SessionStarted, StepMode, StopRequested, StopVerdicts, Timestamp,
-    ToolFinished, ToolStarted, ToolStatus, UserMessage,
+    FinalSummaryFinished, ItemKind, Json, ModelCalled, ModelChanged, Outcome, Purpose, ResumeCause, Resumed,
+    Retry, SessionSource, SessionStarted, StopRequested, StopVerdicts, TerminalEnding, TerminalEvent,
+    TerminalNoted, Timestamp, ToolFinished, ToolStarted, ToolStatus, UserMessage, WorktreeAsked,
+    WorktreeMade,
 };
 
+use super::goal::GoalFacts;
 use super::progress::MeasuredCall;
 use super::repeats::{CallsOfTurn, Repeats};
-use super::{Block, Call, OwnTree, Phase, SessionState, Stage, WorkEnds, Yielding};
+use super::stop::StopHookLaw;
+use super::{Call, Phase, SessionState, Stage, WorkEnds, Yielding};
 use crate::decision_time::DecisionTime;
-use crate::permission::Permissions;
-
-/// How many of the last messages of people, and of the last files written, are kept for summaries.
-const SAID_MAX: usize = 100;
-const WRITTEN_MAX: usize = 50;
 
 impl SessionState {
     pub(crate) fn apply(&mut self, entry: &Entry, now: DecisionTime) {
         self.head = self.head.next();
         self.elapsed = now.elapsed;
-        self.context.add(self.head, entry, self.reads(entry));
+        self.conversation.add(self.head, entry, self.reads(entry));
         match entry {
             Entry::SessionStarted(started) => self.started(started),
             Entry::UserMessage(message) => self.spoken_to(message),
             Entry::SystemItem(item) => self.told(item.item),
             Entry::ModelCalled(called) => {
-                self.asked.called(now.elapsed);
+                self.models.called(now.elapsed);
                 self.called(called, now.elapsed);
             }
             Entry::AssistantMessage(answer) => {
-                self.asked.answered();
+                self.models.answered();
                 self.answered(answer);
             }
             Entry::Retry(retry) => self.retried(retry),
             Entry::ModelChanged(changed) => self.model_changed(changed, now.elapsed),
             Entry::AgentPolicyChanged(changed) => self.policy_changed(changed),
-            Entry::OutageWaitChanged(changed) => self.asked.outage_max_ms = Some(changed.outage_max_ms),
+            Entry::OutageWaitChanged(changed) => self.models.outage_wait_changed(changed),
             Entry::ToolStarted(started) => self.tool_started(started),
             Entry::ToolFinished(finished) => self.tool_finished(finished),
             Entry::TurnEnded(_) => self.turn_ended(),
             Entry::Compacted(compacted) => self.compacted(compacted),
             Entry::FinalSummaryFinished(wrapped) => self.final_summary_finished(wrapped),
             Entry::StopVerdicts(verdicts) => self.stop_checked(verdicts),
-            Entry::GoalCheckStarted(started) => self.goal_check_started(started),
-            Entry::GoalJudged(judged) => self.goal_judged(judged, now.elapsed),
-            Entry::GoalVerdict(verdict) => self.goal_verdict(verdict),
-            Entry::GoalCleared(_) => self.goal_cleared(),
+            Entry::GoalCheckStarted(_)
+            | Entry::GoalJudged(_)
+            | Entry::GoalVerdict(_)
+            | Entry::GoalCleared(_) => self.goal_changed(entry, now.elapsed),
             Entry::StopRequested(requested) => self.stop_requested(requested),
             Entry::Paused(paused) => self.segment_ended(&paused.outcome),
             Entry::Ended(ended) => self.segment_ended(&ended.outcome),
@@ -68,9 +65,9 @@ impl SessionState {
             Entry::SubAgentResumed(goes_on) => self.note_sub_agent_resumed(goes_on.started),
             Entry::TerminalNoted(noted) => self.noted(noted),
             Entry::TerminalEnding(ending) => self.terminal_ends(ending),
-            Entry::WorktreeMade(made) => self.has_worktree(made),
+            Entry::WorktreeMade(made) => self.worktree_made_by(made),
             Entry::WorktreeAsked(asked) => self.worktree_asked(asked),
-            Entry::WorktreeFound(found) => self.worktree_found(found),
+            Entry::WorktreeFound(found) => self.worktree.found(found),
             Entry::RunStarted(_)
             | Entry::RunPolicyChanged(_)
             | Entry::ProviderAwaited(_)
@@ -93,38 +90,83 @@ impl SessionState {
         }
     }
 
+    fn noted(&mut self, noted: &TerminalNoted) {
+        if let TerminalEvent::Submitted { through, .. } = noted.event
+            && through >= self.last_said
+        {
+            self.unheard = false;
+        }
+        self.terminal.noted(noted);
+    }
+
+    fn terminal_ends(&mut self, ending: &TerminalEnding) {
+        self.terminal.ending(self.head);
+        self.stopping = Some(ending.outcome.clone());
+    }
+
+    fn worktree_made_by(&mut self, made: &WorktreeMade) {
+        self.worktree.made(made);
+        self.phase = self.between_turns();
+    }
+
+    fn worktree_asked(&mut self, asked: &WorktreeAsked) {
+        self.worktree.asked(asked, self.head);
+        self.stopping = Some(asked.outcome.clone());
+    }
+
+    fn model_changed(&mut self, changed: &ModelChanged, now: Elapsed) {
+        self.models.changed(changed, now);
+        self.conversation.forget_refusals();
+    }
+
+    /// Changes the phase, if there is another one.
+    const fn go_to(&mut self, phase: Option<Phase>) {
+        if let Some(phase) = phase {
+            self.phase = phase;
+        }
+    }
+
+    fn goal_changed(&mut self, entry: &Entry, now: Elapsed) {
+        let facts = GoalFacts {
+            assignment: &self.assignment,
+            head: self.head,
+            phase: self.phase,
+            turns_ended: self.counters.turns_ended,
+            answers: self.counters.answers,
+        };
+        let phase = self.goal.apply(entry, now, facts);
+        self.go_to(phase);
+        if let Entry::GoalJudged(judged) = entry {
+            self.progress.saw_workspace(&judged.evidence);
+        }
+    }
+
     fn spoken_to(&mut self, message: &UserMessage) {
         self.done_before = None;
         self.unheard = true;
         self.last_said = self.head;
         self.progress.begin_anew();
-        self.said(message);
+        self.conversation.said(message);
     }
 
     fn stop_requested(&mut self, requested: &StopRequested) {
-        self.goal_check_is_void();
+        self.goal.void_check();
         self.stopping = Some(requested.outcome.clone());
         self.stops_for_child = requested.for_child;
-    }
-
-    pub(super) fn limits(&self) -> Limits {
-        self.policy.as_ref().map(|policy| policy.limits).unwrap_or_default()
     }
 
     fn started(&mut self, started: &SessionStarted) {
         if let Some(fork) = &started.fork {
             self.begins_as_fork(started, fork);
         }
-        self.goal.clone_from(&started.goal);
-        (self.parent, self.depth) = (started.parent, started.depth);
+        self.assignment.started(started);
         self.turns_max = started.policy.limits.turns_max;
         let policy = &started.policy;
-        self.permissions = Some(Permissions::of_agent(policy, &policy.workspace));
-        self.goal_track = policy.goal.as_ref().map(|_| Box::default());
-        self.policy = Some(policy.clone());
+        self.goal.started(policy);
+        self.grant_permissions();
         self.phase = match &started.worktree {
             Some(worktree) => {
-                self.tree = Some(OwnTree::new(worktree.clone()));
+                self.worktree.ordered(worktree);
                 Phase::MakingWorktree(self.head)
             }
             None => self.between_turns(),
@@ -132,10 +174,7 @@ impl SessionState {
     }
 
     pub(super) fn between_turns(&self) -> Phase {
-        match self.policy.as_ref().map(|policy| policy.step_mode) {
-            Some(StepMode::Stepped) => Phase::Between,
-            Some(StepMode::Free) | None => Phase::Ready,
-        }
+        if self.assignment.is_stepped() { Phase::Between } else { Phase::Ready }
     }
 
     fn told(&mut self, item: ItemKind) {
@@ -147,13 +186,8 @@ impl SessionState {
             }
             ItemKind::LastTurn => self.told.last_turn = self.next_turn(),
             ItemKind::LimitNotice { dimension, percent } => self.told.told_of(dimension, percent),
-            ItemKind::NoProgressNotice => self.progress.is_told = true,
-            ItemKind::GoalGiven => {
-                self.lost_goal = false;
-                if let Some(track) = &mut self.goal_track {
-                    track.is_untold = false;
-                }
-            }
+            ItemKind::NoProgressNotice => self.progress.told(),
+            ItemKind::GoalGiven => self.goal.told(),
             ItemKind::AnswerAgain
             | ItemKind::Resumed
             | ItemKind::RepeatedCallNotice
@@ -191,42 +225,25 @@ impl SessionState {
     }
 
     fn compacted(&mut self, compacted: &Compacted) {
-        // Hooks are notified of one compaction for each answer: their reminders may in turn require another.
-        if compacted.how != CompactionKind::Trim && !self.compactions.made {
-            self.told.compaction_untold = true;
-        }
-        self.compactions.made(compacted);
+        self.told.compaction_untold |= self.conversation.compacted(compacted);
         if compacted.how == CompactionKind::Summary {
-            self.asked.answered();
-            self.counters.failed_attempts = 0;
+            self.models.aside_answered();
             self.phase = Phase::Ready;
         }
     }
 
     fn final_summary_finished(&mut self, wrapped: &FinalSummaryFinished) {
         self.told.final_summary_finished = true;
-        self.asked.answered();
-        self.counters.failed_attempts = 0;
+        self.models.aside_answered();
         self.final_summary = Some(wrapped.text.clone()).filter(|text| !text.is_empty());
         self.phase = self.before_final_summary.take().unwrap_or(self.phase);
-    }
-
-    fn said(&mut self, message: &UserMessage) {
-        for block in &message.content {
-            if let Content::Text(text) = block {
-                self.said.push_back(text.clone());
-            }
-        }
-        while self.said.len() > SAID_MAX {
-            self.said.pop_front();
-        }
     }
 
     /// The fingerprint of the call that `entry` is the result of, if that succeeded and only reads.
     fn reads(&self, entry: &Entry) -> Option<u64> {
         let Entry::ToolFinished(finished) = entry else { return None };
         let call = self.call(&finished.call).filter(|_| finished.status == ToolStatus::Ok)?;
-        if self.tool(&call.tool)?.access != Access::Reads {
+        if !self.assignment.only_reads(&call.tool) {
             return None;
         }
         Some(fingerprint([call.tool.as_str(), call.input.text()]))
@@ -234,9 +251,7 @@ impl SessionState {
 
     fn answered(&mut self, answer: &AssistantMessage) {
         self.counters.answers = self.counters.answers.saturating_add(1);
-        self.counters.failed_attempts = 0;
-        self.counters.empty_answers = 0;
-        self.compactions.answered();
+        self.conversation.answered();
         self.told.batch = false;
         self.calls.clear();
         for block in &answer.content {
@@ -250,27 +265,8 @@ impl SessionState {
     }
 
     fn retried(&mut self, retry: &Retry) {
-        self.asked.retried(retry);
-        match retry.cause {
-            RetryCause::Failed { .. } => {
-                self.counters.failed_attempts = self.counters.failed_attempts.saturating_add(1);
-            }
-            RetryCause::EmptyAnswer => {
-                self.counters.empty_answers = self.counters.empty_answers.saturating_add(1);
-            }
-            RetryCause::Compacted => {
-                self.compactions.overflow = true;
-                let refused = self.context.tokens();
-                let smallest = self.compactions.refused_at.map_or(refused, |known| known.min(refused));
-                self.compactions.refused_at = Some(smallest);
-                self.compactions.refused |= self.purpose == Purpose::Turn;
-            }
-            RetryCause::UselessSummary { .. } => {
-                self.counters.failed_attempts = 0;
-                self.compactions.useless = true;
-            }
-            RetryCause::Interrupted => {}
-        }
+        self.models.retried(retry);
+        self.conversation.retried(&retry.cause, self.purpose);
         if matches!(self.phase, Phase::Judging(_)) {
             self.phase = Phase::Verifying;
             return;
@@ -285,7 +281,7 @@ impl SessionState {
     /// A call for an agent is no effect: its result comes from the run.
     fn tool_started(&mut self, started: &ToolStarted) {
         let seq = self.head;
-        if self.tool(&started.tool).is_some_and(|spec| spec.access == Access::Delegates) {
+        if self.assignment.tool(&started.tool).is_some_and(|spec| spec.access == Access::Delegates) {
             return self.delegated(&started.call, seq);
         }
         if let Some(call) = self.calls.iter_mut().find(|call| call.id == started.call) {
@@ -303,7 +299,7 @@ impl SessionState {
         self.calls_of_turn.add(fingerprint(said.into_iter().chain(images)), finished);
         self.counters.tool_calls = self.counters.tool_calls.saturating_add(1);
         if let Some(plan) = &finished.plan {
-            self.plan = Some(plan.clone());
+            self.conversation.planned(plan);
         }
         if let Some(memory) = &finished.memory {
             self.memories.insert(finished.tool.clone(), memory.clone());
@@ -314,30 +310,21 @@ impl SessionState {
         match &finished.plan {
             Some(plan) => self.progress.planned(plan),
             None => {
-                let reads = self.tool(&tool).is_some_and(|spec| spec.access == Access::Reads);
+                let reads = self.assignment.only_reads(&tool);
                 let call =
                     MeasuredCall { tool: &tool, input: written.text(), writes: path.as_deref(), reads };
                 self.progress.called(&call, finished.status, &finished.output, &finished.facts);
             }
         }
         if let Some(path) = path.filter(|_| finished.status == ToolStatus::Ok) {
-            self.wrote(path);
+            self.conversation.wrote(path);
         }
     }
 
     /// The file that a call writes, if its tool writes one.
     fn writes(&self, tool: &str, input: &Json) -> Option<String> {
-        let Access::Writes { path_field } = &self.tool(tool)?.access else { return None };
+        let Access::Writes { path_field } = &self.assignment.tool(tool)?.access else { return None };
         text_at(input, path_field)
-    }
-
-    /// Records a file that a call has written; only the last ones are kept.
-    fn wrote(&mut self, path: String) {
-        self.written.retain(|known| *known != path);
-        self.written.push_back(path);
-        if self.written.len() > WRITTEN_MAX {
-            self.written.pop_front();
-        }
     }
 
     fn turn_ended(&mut self) {
@@ -360,22 +347,14 @@ impl SessionState {
     fn stop_checked(&mut self, verdicts: &StopVerdicts) {
         self.progress.stop_hooks_said(&verdicts.reports);
         self.progress.saw_workspace(&verdicts.evidence);
-        let reasons = self.stop_reasons(verdicts).into_iter().map(|(_, reason)| reason).collect::<Vec<_>>();
-        if !self.goal_stop_hooks_said(verdicts, reasons.is_empty()) {
-            return;
+        let by_goal = self.goal.in_force(&self.assignment).map(|goal| goal.stop_hook_errors);
+        let law = StopHookLaw { assignment: &self.assignment, by_goal };
+        let objections = law.objections(verdicts);
+        let outcome = self.goal.stop_hooks_answered(verdicts, !objections.is_empty());
+        if outcome.count {
+            self.objections.answered(verdicts, objections, law, self.counters.tool_calls);
         }
-        self.count_unanswered(verdicts);
-        if reasons.is_empty() {
-            self.block = None;
-            return;
-        }
-        self.counters.stop_blocks = self.counters.stop_blocks.saturating_add(1);
-        let tool_calls = self.counters.tool_calls;
-        let same = |block: &&Block| {
-            block.reasons == reasons && block.evidence == verdicts.evidence && block.tool_calls == tool_calls
-        };
-        let times = self.block.as_ref().filter(same).map_or(1, |block| block.times.saturating_add(1));
-        self.block = Some(Block { reasons, evidence: verdicts.evidence.clone(), tool_calls, times });
+        self.go_to(outcome.phase);
     }
 
     fn segment_ended(&mut self, outcome: &Outcome) {
@@ -383,7 +362,8 @@ impl SessionState {
         self.stopping = None;
         self.yielding = None;
         self.stops_for_child = false;
-        self.goal_stops();
+        let phase = self.goal.segment_ended();
+        self.go_to(phase);
         if outcome.is_final()
             && let Some(phase) = self.before_final_summary.take()
         {
@@ -399,9 +379,7 @@ impl SessionState {
             // The stop hooks' answers to that attempt to stop don't count any more: the turn continues.
             self.text_is_of_last_turn = true;
             self.phase = self.between_turns();
-            if let Some(track) = &mut self.goal_track {
-                track.turns_at_interval = self.counters.turns_ended;
-            }
+            self.goal.interval_passed(self.counters.turns_ended);
         }
         if resumed.cause != ResumeCause::SlotFree {
             self.told.session = false;
@@ -409,7 +387,7 @@ impl SessionState {
         }
         match resumed.cause {
             // It continues as if there had been no interruption.
-            ResumeCause::SlotFree | ResumeCause::ToEnd => self.goal_goes_on(),
+            ResumeCause::SlotFree | ResumeCause::ToEnd => self.goal.goes_on(),
             // Interruptions of the sub-agents are counted in their own sessions.
             ResumeCause::Interrupted if self.only_waits() => {}
             ResumeCause::Interrupted => {
@@ -417,30 +395,30 @@ impl SessionState {
             }
             ResumeCause::Asked { .. } | ResumeCause::Retry { .. } => {
                 self.sub_agent_outcome = None;
-                self.goal_resumed();
+                self.goal.resumed();
                 self.calls.iter_mut().for_each(|call| call.stage = call.stage.resumed());
-                self.asked.resumed();
-                self.compactions.forget_refusals();
+                self.models.resumed();
+                self.conversation.forget_refusals();
                 self.told.final_summary_finished = false;
                 self.told.limits = [0; 4];
                 self.final_summary = None;
                 self.counters.interruptions = 0;
-                self.counters.failed_attempts = 0;
-                self.counters.empty_answers = 0;
                 self.counters.failed_turns = 0;
-                self.counters.stop_blocks = 0;
                 self.repeats = Repeats::default();
                 self.progress.begin_anew();
-                self.block = None;
-                self.unanswered.clear();
+                self.objections.resumed();
                 self.turns_max = resumed.turns_max.unwrap_or(self.turns_max);
-                if self.parent.is_some() && resumed.turns_max.is_some() {
+                if self.assignment.parent().is_some() && resumed.turns_max.is_some() {
                     self.turns_before = self.counters.turns_ended;
                 }
             }
         }
         self.ask_for_approval_anew(at);
-        self.worktree_resumed();
+        let is_removed = self.worktree.resumed();
+        // A worktree that isn't ready is ordered under a new id.
+        if is_removed || matches!(self.phase, Phase::MakingWorktree(_)) {
+            self.phase = Phase::MakingWorktree(self.head);
+        }
         // The stop hooks are called anew, under a new id: a late answer to the old question doesn't count.
         if let Phase::CheckingStop(seq) = self.phase
             && !self.questions.contains_key(&seq)
@@ -451,7 +429,7 @@ impl SessionState {
 
     /// A question that is still open after a suspension or an interruption gets the full time again.
     fn ask_for_approval_anew(&mut self, at: Timestamp) {
-        let timeout_ms = self.approval_timeout_ms();
+        let timeout_ms = self.assignment.approval_timeout_ms();
         self.approvals.values_mut().for_each(|open| open.due = at.plus_ms(timeout_ms));
         let head = self.head;
         for call in &mut self.calls {
@@ -464,7 +442,7 @@ impl SessionState {
 
 impl Phase {
     /// The phase from which a suspended session continues: nothing is in flight then.
-    const fn when_suspended(self) -> Self {
+    pub(super) const fn when_suspended(self) -> Self {
         match self {
             Self::Thinking(_)
             | Self::Waiting(_)

@@ -24,8 +24,8 @@ impl Deciding<'_> {
         }
         self.make_worktree();
         if workspace != came_from {
-            let tree = self.state.tree.as_ref().map_or_else(String::new, |tree| {
-                format!(", a git worktree of your own on the branch {}", tree.branch())
+            let tree = self.state.worktree.branch().map_or_else(String::new, |branch| {
+                format!(", a git worktree of your own on the branch {branch}")
             });
             let body = format!(
                 "This conversation goes on in another folder than before. You work in {}{tree} now, and not in {} any \
@@ -34,7 +34,7 @@ impl Deciding<'_> {
                 came_from.display(),
             );
             self.say(ItemKind::Resumed, body);
-        } else if !is_told_more && !self.state.context.has_news() {
+        } else if !is_told_more && !self.state.conversation.has_news() {
             self.say(ItemKind::Resumed, "You have been asked to go on from here.");
         }
         if self.state.phase == Phase::Ready {
@@ -53,8 +53,8 @@ impl SessionState {
     /// The policy for a fork of the session, with the model that was set since it began.
     #[must_use]
     pub fn fork_policy(&self) -> Option<AgentPolicy> {
-        let mut policy = self.policy.clone()?;
-        if let Some(named) = self.asked.named() {
+        let mut policy = self.assignment.policy().cloned()?;
+        if let Some(named) = self.models.named() {
             policy.model = named.clone();
         }
         Some(policy)
@@ -66,12 +66,7 @@ impl SessionState {
         let head = fork.through().next();
         let came_from = snapshot::state_of::<Self>(&fork.state);
         if let Some(from) = came_from {
-            self.context = from.context;
-            self.compactions = from.compactions;
-            self.compactions.forget_refusals();
-            self.said = from.said;
-            self.written = from.written;
-            self.plan = from.plan;
+            self.conversation.taken_over(from.conversation);
             self.turn_text = from.turn_text;
             // The source's number of answers.
             self.counters.answers = from.counters.answers;
@@ -81,7 +76,7 @@ impl SessionState {
             self.calls.iter_mut().for_each(|call| call.stage = Stage::Pending);
         }
         self.head = head;
-        self.context.forked(started);
+        self.conversation.forked(started);
         self.told.goal = true;
         self.source = SessionSource::Resume;
     }

@@ -4,7 +4,7 @@
 //! Hooks that decide on new agents come between permissions and approval: they aren't called for an agent that the
 //! permissions deny, and no person is asked about one that a hook denies.
 
-use provost_event::{Access, HookPoint, HookTrigger, Permission, PermissionDecided};
+use provost_event::{HookPoint, HookTrigger, Permission, PermissionDecided};
 
 use crate::permission::scripts_named;
 
@@ -55,7 +55,9 @@ impl Deciding<'_> {
 
 impl SessionState {
     fn clearance(&self, call: &Call) -> Clearance {
-        if call.word == Word::Unasked && self.may_want(&[HookPoint::PreToolCall], &call.tool) {
+        if call.word == Word::Unasked
+            && self.assignment.has_hooks_for_tool(&[HookPoint::PreToolCall], &call.tool)
+        {
             return Clearance::Hooks;
         }
         let is_denied = matches!(call.word, Word::Deny(_));
@@ -66,8 +68,8 @@ impl SessionState {
             return Clearance::Refused;
         }
         if call.spawn == Word::Unasked
-            && self.delegates(&call.tool)
-            && self.may_want(&[HookPoint::Spawn], &call.tool)
+            && self.assignment.delegates(&call.tool)
+            && self.assignment.has_hooks_for_tool(&[HookPoint::Spawn], &call.tool)
         {
             return Clearance::SpawnHooks;
         }
@@ -79,15 +81,10 @@ impl SessionState {
         }
     }
 
-    /// Whether calls of `tool` start a sub-agent.
-    pub(super) fn delegates(&self, tool: &str) -> bool {
-        self.tool(tool).is_some_and(|spec| spec.access == Access::Delegates)
-    }
-
     /// Whether hooks may approve in place of a person, or there are scripts that the approval is bound to.
     fn is_looked_at_before_consent(&self, call: &Call) -> bool {
-        self.may_want(&[HookPoint::Approval], &call.tool)
-            || self.has_hook(HookPoint::Notification)
+        self.assignment.has_hooks_for_tool(&[HookPoint::Approval], &call.tool)
+            || self.assignment.has_hook(HookPoint::Notification)
             || scripts_named(&call.tool, &call.input).is_some()
     }
 

@@ -164,7 +164,7 @@ impl SessionState {
 
     /// The effect of a hook without an answer: none, or the strongest refusal at its hook point.
     fn failed(&self, report: &HookReport, why: String) -> CombinedDecision {
-        let hooks = self.policy.as_ref().map(|policy| policy.hooks.as_slice()).unwrap_or_default();
+        let hooks = self.assignment.hooks();
         let policy = hooks.iter().find(|hook| hook.name == report.hook && hook.point == report.point);
         let on_failure =
             policy.map_or_else(|| OnFailure::default_at(report.point), |policy| policy.on_failure);

@@ -26,7 +26,7 @@ impl Deciding<'_> {
         timers.into_iter().for_each(|timer| self.step.close(timer));
         self.time_approvals();
         let times = self.state.counters.interruptions;
-        if times >= self.state.limits().interruptions_max && self.state.stopping.is_none() {
+        if times >= self.state.assignment.limits().interruptions_max && self.state.stopping.is_none() {
             let outcome = Outcome::Paused { why: PauseReason::CrashLoop { times } };
             self.commit(StopRequested { agent: None, outcome, for_child: false });
         }
@@ -121,7 +121,7 @@ impl Deciding<'_> {
 impl SessionState {
     /// The usage of a lost model call, which is unknown. An external program's own calls aren't charged.
     pub(super) fn lost_usage(&self) -> Usage {
-        if self.is_external() { Usage::default() } else { Usage::unconfirmed() }
+        if self.assignment.is_external() { Usage::default() } else { Usage::unconfirmed() }
     }
 }
 

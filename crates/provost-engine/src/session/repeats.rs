@@ -81,22 +81,12 @@ impl SessionState {
             self.counters.failed_turns.saturating_add(1)
         }
     }
-
-    /// The number of turns in a row without progress at which it is suspended; 0: never.
-    pub(super) fn stuck_turns(&self) -> u32 {
-        match self.bound_by() {
-            Some((policy, _)) => policy.stuck_turns,
-            // What an external program does internally isn't known.
-            None if self.is_external() => 0,
-            None => self.limits().stuck_turns,
-        }
-    }
 }
 
 impl Deciding<'_> {
     /// Notifies the model of repeated calls and of turns in which all calls fail, before the turn ends.
     pub(super) fn notices_of_calls(&mut self) {
-        let limits = self.state.limits();
+        let limits = self.state.assignment.limits();
         let times = self.state.repeats_with_turn().times;
         if times >= limits.repeated_call_notice_at && times < limits.repeated_call_max {
             let tool = self.state.calls.last().map(|call| call.tool.clone()).unwrap_or_default();
@@ -121,7 +111,7 @@ impl Deciding<'_> {
 
     /// Why the session is suspended for its calls, if it is.
     pub(super) fn suspended_for_calls(&self, tool: String) -> Option<Outcome> {
-        let limits = self.state.limits();
+        let limits = self.state.assignment.limits();
         let (times, turns) = (self.state.repeats.times, self.state.counters.failed_turns);
         let why = if times >= limits.repeated_call_max {
             PauseReason::RepeatedCall { tool, times }
@@ -131,33 +121,5 @@ impl Deciding<'_> {
             return None;
         };
         Some(Outcome::Paused { why })
-    }
-
-    /// Suspends the session after too many turns without progress; notifies the model before. Returns whether it
-    /// suspends it.
-    pub(super) fn looks_at_progress(&mut self) -> bool {
-        let (idle, most) = (self.state.progress.idle_turns, self.state.stuck_turns());
-        if most == 0 {
-            return false;
-        }
-        if idle >= most {
-            self.finish_segment(Outcome::Paused { why: PauseReason::Stuck { turns: idle } });
-            return true;
-        }
-        // Three fifths of them, and at least one.
-        let told_at = most.saturating_mul(3).div_ceil(5).max(1);
-        if idle >= told_at && !self.state.progress.is_told && !self.state.is_external() {
-            let left = most.saturating_sub(idle);
-            let turns =
-                if left == 1 { "one more such turn".to_owned() } else { format!("{left} more such turns") };
-            let body = format!(
-                "Nothing measurable has moved the work on for {idle} turns: no changed file, no changed result of a \
-                 check, no ticked step of the plan, no new kind of call or result. If you wait for something, wait longer in \
-                 one call; otherwise change the approach, or say what keeps you from going on. After {turns} you are \
-                 suspended."
-            );
-            self.say(ItemKind::NoProgressNotice, body);
-        }
-        false
     }
 }

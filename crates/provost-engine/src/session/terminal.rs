@@ -12,21 +12,70 @@ use crate::Effect;
 /// The author of an answer that was given at the terminal itself.
 const BY_TERMINAL: &str = "a person at the terminal";
 
-/// The state of a session's terminal.
+/// The terminal of an external agent, as far as it is recorded.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct TerminalTrack {
+pub(super) struct Terminal {
+    /// The program's state as last recorded; absent if none was started.
+    state: Option<TerminalState>,
     /// A program was started, and its end isn't recorded.
     is_open: bool,
-    /// Its state as last recorded.
-    state: TerminalState,
-    /// The entry that requested its end.
+    /// The entry that requested its end, while that is pending.
     ending: Option<Seq>,
+}
+
+impl Terminal {
+    pub(super) fn noted(&mut self, noted: &TerminalNoted) {
+        let state = self.state.get_or_insert_default();
+        match noted.event {
+            TerminalEvent::Started { .. } => {
+                self.is_open = true;
+                *state = TerminalState::Starting;
+            }
+            TerminalEvent::State(TerminalState::Exited) => self.ending = None,
+            TerminalEvent::State(noted) => *state = noted,
+            TerminalEvent::Exited { .. } => {
+                self.is_open = false;
+                *state = TerminalState::Exited;
+            }
+            TerminalEvent::ApprovalRequest(_)
+            | TerminalEvent::WaitingForInput { .. }
+            | TerminalEvent::PasswordPrompt { .. }
+            | TerminalEvent::Error { .. }
+            | TerminalEvent::Completion { .. }
+            | TerminalEvent::Idle
+            | TerminalEvent::Notification { .. }
+            | TerminalEvent::Submitted { .. }
+            | TerminalEvent::Answered { .. }
+            | TerminalEvent::Attached { .. }
+            | TerminalEvent::Detached { .. } => {}
+        }
+    }
+
+    /// The entry `head` requests the program's end.
+    pub(super) const fn ending(&mut self, head: Seq) {
+        self.ending = Some(head);
+    }
+
+    /// The program's state as last recorded; absent if none was started.
+    pub(super) const fn state(&self) -> Option<TerminalState> {
+        self.state
+    }
+
+    /// Whether a program is running.
+    pub(super) const fn is_open(&self) -> bool {
+        self.is_open
+    }
+
+    /// The entry that requested the program's end, while that is pending.
+    pub(super) const fn question(&self) -> Option<Seq> {
+        self.ending
+    }
 }
 
 impl Deciding<'_> {
     pub(super) fn terminal_noted(&mut self, noted: TerminalNoted) {
         let is_last = noted.event == TerminalEvent::State(TerminalState::Exited);
-        if self.state.is_external() && self.state.outcome.is_none() && !is_last {
+        if self.state.assignment.is_external() && self.state.outcome.is_none() && !is_last {
             self.commit(noted);
         }
     }
@@ -43,8 +92,7 @@ impl Deciding<'_> {
     /// Ends the program before the session stops with `outcome`, if one is running. Returns whether to wait for
     /// that.
     pub(super) fn closes_terminal(&mut self, outcome: &Outcome) -> bool {
-        let is_open = self.state.terminal.as_ref().is_some_and(|terminal| terminal.is_open);
-        if !is_open {
+        if !self.state.terminal.is_open() {
             return false;
         }
         if let Phase::Waiting(timer) | Phase::JudgeWaits(timer) = self.state.phase {
@@ -57,7 +105,7 @@ impl Deciding<'_> {
 
     /// Repeats the request to end the program, under the same id.
     pub(super) fn close_terminal_again(&mut self) {
-        if let Some(seq) = self.state.terminal_question() {
+        if let Some(seq) = self.state.terminal.question() {
             self.step.close(seq);
             self.step.effect(seq, self.closing_of_terminal());
         }
@@ -68,11 +116,11 @@ impl Deciding<'_> {
     }
 
     pub(super) fn terminal_closed(&mut self, seq: Seq, exit: Option<Exit>) {
-        if self.state.terminal_question() != Some(seq) || self.state.outcome.is_some() {
+        if self.state.terminal.question() != Some(seq) || self.state.outcome.is_some() {
             return;
         }
         self.step.close(seq);
-        if self.state.terminal.as_ref().is_some_and(|terminal| terminal.is_open) {
+        if self.state.terminal.is_open() {
             let exit = exit.unwrap_or(Exit::Unseen);
             self.commit(TerminalNoted::certain(TerminalEvent::Exited { exit }));
         }
@@ -87,59 +135,7 @@ impl Deciding<'_> {
 impl SessionState {
     /// The state of the program at the terminal, as last recorded; absent if no program was started.
     #[must_use]
-    pub fn terminal(&self) -> Option<TerminalState> {
-        self.terminal.as_ref().map(|terminal| terminal.state)
-    }
-
-    /// Whether the agent is an external program.
-    pub(super) fn is_external(&self) -> bool {
-        self.policy.as_ref().is_some_and(|policy| policy.external.is_some())
-    }
-
-    /// Whether a person works at its terminal, and the program hasn't ended.
-    pub(super) fn works_for_a_person(&self) -> bool {
-        let external = self.policy.as_ref().and_then(|policy| policy.external.as_ref());
-        external.is_some_and(|external| external.attended)
-            && self.terminal.as_ref().is_some_and(|terminal| terminal.is_open)
-    }
-
-    /// The entry that requested the end of the program, while that is pending.
-    pub(super) fn terminal_question(&self) -> Option<Seq> {
-        self.terminal.as_ref()?.ending
-    }
-
-    pub(super) fn noted(&mut self, noted: &TerminalNoted) {
-        if let TerminalEvent::Submitted { through, .. } = noted.event
-            && through >= self.last_said
-        {
-            self.unheard = false;
-        }
-        let terminal = self.terminal.get_or_insert_default();
-        match noted.event {
-            TerminalEvent::Started { .. } => {
-                (terminal.is_open, terminal.state) = (true, TerminalState::Starting);
-            }
-            TerminalEvent::State(TerminalState::Exited) => terminal.ending = None,
-            TerminalEvent::State(state) => terminal.state = state,
-            TerminalEvent::Exited { .. } => {
-                (terminal.is_open, terminal.state) = (false, TerminalState::Exited);
-            }
-            TerminalEvent::ApprovalRequest(_)
-            | TerminalEvent::WaitingForInput { .. }
-            | TerminalEvent::PasswordPrompt { .. }
-            | TerminalEvent::Error { .. }
-            | TerminalEvent::Completion { .. }
-            | TerminalEvent::Idle
-            | TerminalEvent::Notification { .. }
-            | TerminalEvent::Submitted { .. }
-            | TerminalEvent::Answered { .. }
-            | TerminalEvent::Attached { .. }
-            | TerminalEvent::Detached { .. } => {}
-        }
-    }
-
-    pub(super) fn terminal_ends(&mut self, ending: &TerminalEnding) {
-        self.stopping = Some(ending.outcome.clone());
-        self.terminal.get_or_insert_default().ending = Some(self.head);
+    pub const fn terminal(&self) -> Option<TerminalState> {
+        self.terminal.state()
     }
 }

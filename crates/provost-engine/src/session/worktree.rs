@@ -1,9 +1,11 @@
 //! A session with a git worktree of its own: the worktree is made first, and inspected before the session ends, or
 //! is suspended in a way that its parent may have to judge.
 
+use std::path::Path;
+
 use provost_event::{
-    ErrorClass, ItemKind, Outcome, PauseReason, Seq, Worktree, WorktreeAsked, WorktreeFound, WorktreeLeft,
-    WorktreeMade,
+    ErrorClass, ItemKind, Outcome, PauseReason, Seq, SessionId, Worktree, WorktreeAsked, WorktreeFound,
+    WorktreeLeft, WorktreeMade,
 };
 use serde::{Deserialize, Serialize};
 
@@ -11,24 +13,167 @@ use super::{Deciding, Phase, SessionState};
 use crate::event::WorktreeResult;
 use crate::{CleanWorktree, Effect, WorktreeCheck, WorktreeOrder};
 
-/// The state of a session's worktree.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct OwnTree {
-    worktree: Worktree,
+/// The git worktree of a session that has its own.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct OwnWorktree {
+    /// What was ordered; absent if the session has no worktree of its own.
+    ordered: Option<Worktree>,
     made: Option<WorktreeMade>,
-    /// The entry that requested the inspection, while that is pending, and what happens to an unchanged worktree.
-    asked: Option<(Seq, CleanWorktree)>,
-    /// The same for the last inspection, until the session is resumed.
-    found: Option<(CleanWorktree, WorktreeLeft)>,
+    /// The inspection that was requested, while it is pending.
+    inspection: Option<Inspection>,
+    /// The last inspection, until the session is resumed.
+    inspected: Option<Inspected>,
 }
 
-impl OwnTree {
-    pub(super) const fn new(worktree: Worktree) -> Self {
-        Self { worktree, made: None, asked: None, found: None }
+/// A pending inspection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct Inspection {
+    /// The entry that requested it.
+    asked: Seq,
+    /// What happens to an unchanged worktree.
+    when_clean: CleanWorktree,
+}
+
+/// A finished inspection.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Inspected {
+    when_clean: CleanWorktree,
+    left: WorktreeLeft,
+}
+
+impl OwnWorktree {
+    pub(super) fn ordered(&mut self, worktree: &Worktree) {
+        self.ordered = Some(worktree.clone());
     }
 
-    pub(super) fn branch(&self) -> &str {
-        &self.worktree.branch
+    pub(super) fn made(&mut self, made: &WorktreeMade) {
+        self.made = Some(made.clone());
+    }
+
+    /// The entry `head` requests an inspection.
+    pub(super) fn asked(&mut self, asked: &WorktreeAsked, head: Seq) {
+        if self.ordered.is_some()
+            && let Some(when_clean) = clean_worktree_at(&asked.outcome)
+        {
+            self.inspection = Some(Inspection { asked: head, when_clean });
+        }
+    }
+
+    pub(super) fn found(&mut self, found: &WorktreeFound) {
+        let inspection = self.inspection.take();
+        self.inspected = inspection
+            .map(|inspection| Inspected { when_clean: inspection.when_clean, left: found.left.clone() });
+    }
+
+    /// The last inspection may soon be out of date. Returns whether the worktree was removed: the session continues
+    /// with a new one.
+    pub(super) fn resumed(&mut self) -> bool {
+        let is_removed = self.inspected.take().is_some_and(|found| found.left == WorktreeLeft::Removed);
+        if is_removed {
+            self.made = None;
+        }
+        is_removed
+    }
+
+    /// Whether it has yet to be made.
+    pub(super) const fn is_missing(&self) -> bool {
+        self.ordered.is_some() && self.made.is_none()
+    }
+
+    /// The branch of the worktree that was ordered.
+    pub(super) fn branch(&self) -> Option<&str> {
+        self.ordered.as_ref().map(|worktree| worktree.branch.as_str())
+    }
+
+    /// The entry of the pending inspection.
+    pub(super) fn question(&self) -> Option<Seq> {
+        self.inspection.map(|inspection| inspection.asked)
+    }
+
+    /// The worktree, once it is ready.
+    fn ready(&self) -> Option<(&Worktree, &WorktreeMade)> {
+        Some((self.ordered.as_ref()?, self.made.as_ref()?))
+    }
+
+    /// Whether its changes must be inspected before the session stops with `outcome`.
+    fn must_be_inspected(&self, outcome: &Outcome) -> bool {
+        let known = self.inspected.as_ref().map(|found| found.when_clean);
+        self.ready().is_some()
+            && clean_worktree_at(outcome).is_some_and(|wanted| known.is_none_or(|known| known < wanted))
+    }
+
+    fn order(&self, session: SessionId, path: &Path) -> Option<WorktreeOrder> {
+        let Worktree { from, branch, commit } = self.ordered.clone()?;
+        Some(WorktreeOrder { session, from, path: path.to_owned(), branch, commit })
+    }
+
+    /// The pending inspection of the worktree at `path`.
+    fn check(&self, session: SessionId, path: &Path) -> Option<WorktreeCheck> {
+        let (worktree, made) = self.ready()?;
+        Some(WorktreeCheck {
+            session,
+            path: path.to_owned(),
+            branch: worktree.branch.clone(),
+            repository: made.repository.clone(),
+            commit: made.commit.clone(),
+            when_clean: self.inspection?.when_clean,
+        })
+    }
+
+    /// What the agent must know of a worktree that is ready; empty if there is nothing.
+    fn notes(&self) -> String {
+        let Some((worktree, made)) = self.ready() else { return String::new() };
+        let mut said = Vec::new();
+        if made.uncommitted > 0 {
+            said.push(format!(
+                "Your worktree was made from the last commit in {}. Changes there that aren't committed aren't in it; \
+                 files that have some: {}.",
+                worktree.from.display(),
+                made.uncommitted,
+            ));
+        }
+        if made.unfiltered > 0 {
+            said.push(format!(
+                "Files of your worktree that are pointers to large files, or else as git stores them, because no filter of \
+                 git was run: {}. Don't take what is in them for their content.",
+                made.unfiltered,
+            ));
+        }
+        said.join("\n")
+    }
+
+    /// What the last inspection found in the worktree at `path`, as text.
+    fn report(&self, path: &Path) -> Option<String> {
+        let (worktree, made) = self.ready()?;
+        let path = path.display();
+        let report = match &self.inspected.as_ref()?.left {
+            WorktreeLeft::Removed => "It changed nothing in its git worktree, which is removed.".to_owned(),
+            WorktreeLeft::Clean => format!("It changed nothing in its git worktree {path}."),
+            WorktreeLeft::Changed { branch, commits, summary, uncommitted } => {
+                let branch = match branch {
+                    Some(branch) => format!("branch {branch}"),
+                    None => "on no branch".to_owned(),
+                };
+                let summary = if summary.is_empty() { "no file differs" } else { summary };
+                format!(
+                    "Its work is in the git worktree {path}, {branch}. Commits: {commits} ({summary}); files with \
+                     changes that aren't committed: {uncommitted}. Merge the branch to take it over, then remove both."
+                )
+            }
+            WorktreeLeft::Unknown { why } => {
+                format!(
+                    "What it did in its git worktree {path}, branch {}, isn't known: {why}",
+                    worktree.branch
+                )
+            }
+        };
+        let missing = match made.uncommitted {
+            0 => String::new(),
+            files => format!(
+                " It didn't have your changes to files that weren't committed when it began: {files}."
+            ),
+        };
+        Some(report + &missing)
     }
 }
 
@@ -48,7 +193,10 @@ impl Deciding<'_> {
         let failed = match result {
             WorktreeResult::Made(made) => {
                 self.commit(made);
-                self.tell_of_worktree();
+                let notes = self.state.worktree.notes();
+                if !notes.is_empty() {
+                    self.say(ItemKind::Reminder, notes);
+                }
                 None
             }
             WorktreeResult::Failed { message } => {
@@ -61,33 +209,10 @@ impl Deciding<'_> {
         }
     }
 
-    fn tell_of_worktree(&mut self) {
-        let Some((tree, made)) = self.state.made_worktree() else { return };
-        let mut said = Vec::new();
-        if made.uncommitted > 0 {
-            said.push(format!(
-                "Your worktree was made from the last commit in {}. Changes there that aren't committed aren't in it; \
-                 files that have some: {}.",
-                tree.worktree.from.display(),
-                made.uncommitted,
-            ));
-        }
-        if made.unfiltered > 0 {
-            said.push(format!(
-                "Files of your worktree that are pointers to large files, or else as git stores them, because no filter of \
-                 git was run: {}. Don't take what is in them for their content.",
-                made.unfiltered,
-            ));
-        }
-        if !said.is_empty() {
-            self.say(ItemKind::Reminder, said.join("\n"));
-        }
-    }
-
     /// Has the worktree's changes inspected before the session stops with `outcome`, if they must be known.
     /// Returns whether an inspection is requested.
     pub(super) fn asks_about_worktree(&mut self, outcome: &Outcome) -> bool {
-        if !self.state.is_to_ask_about_worktree(outcome) {
+        if !self.state.worktree.must_be_inspected(outcome) {
             return false;
         }
         if let Phase::Waiting(timer) = self.state.phase {
@@ -100,20 +225,20 @@ impl Deciding<'_> {
 
     /// Repeats a pending request under the same id.
     pub(super) fn ask_about_worktree_again(&mut self) {
-        if let Some(seq) = self.state.worktree_question() {
+        if let Some(seq) = self.state.worktree.question() {
             self.step.close(seq);
             self.open_worktree_question();
         }
     }
 
     fn open_worktree_question(&mut self) {
-        if let (Some(seq), Some(check)) = (self.state.worktree_question(), self.state.worktree_check()) {
+        if let (Some(seq), Some(check)) = (self.state.worktree.question(), self.state.worktree_check()) {
             self.step.effect(seq, Effect::CheckWorktree(check));
         }
     }
 
     pub(super) fn worktree_checked(&mut self, seq: Seq, left: WorktreeLeft) {
-        if self.state.worktree_question() != Some(seq) || self.state.outcome.is_some() {
+        if self.state.worktree.question() != Some(seq) || self.state.outcome.is_some() {
             return;
         }
         self.step.close(seq);
@@ -125,20 +250,10 @@ impl Deciding<'_> {
 }
 
 impl SessionState {
-    /// Whether its worktree has yet to be made.
-    pub(super) fn lacks_worktree(&self) -> bool {
-        self.tree.as_ref().is_some_and(|tree| tree.made.is_none())
-    }
-
-    /// The entry of the pending inspection.
-    pub(super) fn worktree_question(&self) -> Option<Seq> {
-        self.tree.as_ref()?.asked.map(|(seq, _)| seq)
-    }
-
     /// The agent's last text, with what it leaves in its worktree.
     pub(super) fn last_report(&self) -> String {
         let text = self.last_text();
-        match self.worktree_report() {
+        match self.workspace().and_then(|path| self.worktree.report(path)) {
             Some(left) => format!("{}\n\n[{left}]", text.trim()).trim_start().to_owned(),
             None => text.to_owned(),
         }
@@ -147,110 +262,26 @@ impl SessionState {
     /// The request that its worktree was made by, once that is ready.
     #[must_use]
     pub fn worktree_made(&self) -> Option<(WorktreeOrder, &WorktreeMade)> {
-        let (_, made) = self.made_worktree()?;
+        let (_, made) = self.worktree.ready()?;
         Some((self.worktree_order()?, made))
     }
 
     /// The worktree that it works in, once that is ready.
     #[must_use]
     pub fn worktree(&self) -> Option<(&Worktree, &WorktreeMade)> {
-        self.made_worktree().map(|(tree, made)| (&tree.worktree, made))
-    }
-
-    fn made_worktree(&self) -> Option<(&OwnTree, &WorktreeMade)> {
-        let tree = self.tree.as_ref()?;
-        Some((tree, tree.made.as_ref()?))
+        self.worktree.ready()
     }
 
     fn worktree_order(&self) -> Option<WorktreeOrder> {
-        let Worktree { from, branch, commit } = self.tree.as_ref()?.worktree.clone();
-        let path = self.policy.as_ref()?.workspace.clone();
-        Some(WorktreeOrder { session: self.session, from, path, branch, commit })
-    }
-
-    fn is_to_ask_about_worktree(&self, outcome: &Outcome) -> bool {
-        let Some((tree, _)) = self.made_worktree() else { return false };
-        let known = tree.found.as_ref().map(|(when_clean, _)| *when_clean);
-        clean_worktree_at(outcome).is_some_and(|wanted| known.is_none_or(|known| known < wanted))
+        self.worktree.order(self.session, self.workspace()?)
     }
 
     fn worktree_check(&self) -> Option<WorktreeCheck> {
-        let (tree, made) = self.made_worktree()?;
-        Some(WorktreeCheck {
-            session: self.session,
-            path: self.policy.as_ref()?.workspace.clone(),
-            branch: tree.worktree.branch.clone(),
-            repository: made.repository.clone(),
-            commit: made.commit.clone(),
-            when_clean: tree.asked?.1,
-        })
+        self.worktree.check(self.session, self.workspace()?)
     }
 
-    fn worktree_report(&self) -> Option<String> {
-        let (tree, made) = self.made_worktree()?;
-        let path = self.policy.as_ref()?.workspace.display();
-        let report = match &tree.found.as_ref()?.1 {
-            WorktreeLeft::Removed => "It changed nothing in its git worktree, which is removed.".to_owned(),
-            WorktreeLeft::Clean => format!("It changed nothing in its git worktree {path}."),
-            WorktreeLeft::Changed { branch, commits, summary, uncommitted } => {
-                let branch = match branch {
-                    Some(branch) => format!("branch {branch}"),
-                    None => "on no branch".to_owned(),
-                };
-                let summary = if summary.is_empty() { "no file differs" } else { summary };
-                format!(
-                    "Its work is in the git worktree {path}, {branch}. Commits: {commits} ({summary}); files with \
-                     changes that aren't committed: {uncommitted}. Merge the branch to take it over, then remove both."
-                )
-            }
-            WorktreeLeft::Unknown { why } => {
-                format!(
-                    "What it did in its git worktree {path}, branch {}, isn't known: {why}",
-                    tree.worktree.branch
-                )
-            }
-        };
-        let missing = match made.uncommitted {
-            0 => String::new(),
-            files => format!(
-                " It didn't have your changes to files that weren't committed when it began: {files}."
-            ),
-        };
-        Some(report + &missing)
-    }
-
-    pub(super) fn has_worktree(&mut self, made: &WorktreeMade) {
-        if let Some(tree) = &mut self.tree {
-            tree.made = Some(made.clone());
-        }
-        self.phase = self.between_turns();
-    }
-
-    pub(super) fn worktree_asked(&mut self, asked: &WorktreeAsked) {
-        self.stopping = Some(asked.outcome.clone());
-        if let (Some(tree), Some(when_clean)) = (&mut self.tree, clean_worktree_at(&asked.outcome)) {
-            tree.asked = Some((self.head, when_clean));
-        }
-    }
-
-    pub(super) fn worktree_found(&mut self, found: &WorktreeFound) {
-        if let Some(tree) = &mut self.tree {
-            tree.found = tree.asked.take().map(|(_, when_clean)| (when_clean, found.left.clone()));
-        }
-    }
-
-    /// The last inspection may soon be out of date. A worktree that isn't ready is requested under a new id.
-    pub(super) fn worktree_resumed(&mut self) {
-        if let Phase::MakingWorktree(_) = self.phase {
-            self.phase = Phase::MakingWorktree(self.head);
-        }
-        if let Some(tree) = &mut self.tree
-            && let Some((_, WorktreeLeft::Removed)) = tree.found.take()
-        {
-            // The session continues with a new one.
-            tree.made = None;
-            self.phase = Phase::MakingWorktree(self.head);
-        }
+    fn workspace(&self) -> Option<&Path> {
+        self.assignment.policy().map(|policy| policy.workspace.as_path())
     }
 }
 

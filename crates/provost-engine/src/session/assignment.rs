@@ -1,0 +1,176 @@
+//! What a session was given: its goal, its policy, and its place in the tree of agents.
+
+use provost_event::{
+    Access, AgentPolicy, AgentPolicyChanged, ExternalPolicy, GoalPolicy, HookPoint, HookPolicy, HookTrigger,
+    Limits, OnHookError, SessionId, SessionStarted, StepMode, StopReport, ToolSpec, Unanswered,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::permission::{agent_names, names_of};
+use crate::run::SPAWN_TOOL;
+
+/// What a session was given. A snapshot leaves out what is in the log's first entry.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Assignment {
+    #[serde(skip)]
+    goal: String,
+    #[serde(skip)]
+    policy: Option<AgentPolicy>,
+    /// The policy and the goal in place of its first entry's, if they were changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    changed_policy: Option<Box<AgentPolicy>>,
+    /// The agent that requested it.
+    #[serde(skip)]
+    parent: Option<SessionId>,
+    #[serde(skip)]
+    depth: u32,
+}
+
+impl Assignment {
+    pub(super) fn started(&mut self, started: &SessionStarted) {
+        self.goal.clone_from(&started.goal);
+        self.parent = started.parent;
+        self.depth = started.depth;
+        self.policy = Some(self.changed_policy.as_deref().unwrap_or(&started.policy).clone());
+    }
+
+    pub(super) fn policy_changed(&mut self, changed: &AgentPolicyChanged) {
+        self.policy = Some(changed.policy.clone());
+        self.changed_policy = Some(Box::new(changed.policy.clone()));
+    }
+
+    /// The goal, as it was given.
+    pub(super) fn goal(&self) -> &str {
+        &self.goal
+    }
+
+    /// Absent before the first entry.
+    pub(super) const fn policy(&self) -> Option<&AgentPolicy> {
+        self.policy.as_ref()
+    }
+
+    /// The agent that requested it.
+    pub(super) const fn parent(&self) -> Option<SessionId> {
+        self.parent
+    }
+
+    /// The number of agents above it.
+    pub(super) const fn depth(&self) -> u32 {
+        self.depth
+    }
+
+    pub(super) fn limits(&self) -> Limits {
+        self.policy.as_ref().map(|policy| policy.limits).unwrap_or_default()
+    }
+
+    /// Whether each turn waits for the event that allows it.
+    pub(super) fn is_stepped(&self) -> bool {
+        self.policy.as_ref().is_some_and(|policy| policy.step_mode == StepMode::Stepped)
+    }
+
+    pub(super) fn tools(&self) -> &[ToolSpec] {
+        self.policy.as_ref().map(|policy| policy.tools.as_slice()).unwrap_or_default()
+    }
+
+    pub(super) fn tool(&self, name: &str) -> Option<&ToolSpec> {
+        self.tools().iter().find(|spec| spec.name == name)
+    }
+
+    /// Whether calls of `tool` start a sub-agent.
+    pub(super) fn delegates(&self, tool: &str) -> bool {
+        self.tool(tool).is_some_and(|spec| spec.access == Access::Delegates)
+    }
+
+    /// Whether calls of `tool` change nothing.
+    pub(super) fn only_reads(&self, tool: &str) -> bool {
+        self.tool(tool).is_some_and(|spec| spec.access == Access::Reads)
+    }
+
+    /// The condition and its judges, if one is set. It may have been cleared since.
+    pub(super) fn goal_policy(&self) -> Option<&GoalPolicy> {
+        self.policy.as_ref()?.goal.as_deref()
+    }
+
+    fn external(&self) -> Option<&ExternalPolicy> {
+        self.policy.as_ref()?.external.as_deref()
+    }
+
+    /// Whether the agent is an external program.
+    pub(super) fn is_external(&self) -> bool {
+        self.external().is_some()
+    }
+
+    /// Whether the agent is an external program that a person works with.
+    pub(super) fn is_attended(&self) -> bool {
+        self.external().is_some_and(|external| external.attended)
+    }
+
+    /// How long an approval question waits for an answer.
+    pub(super) fn approval_timeout_ms(&self) -> u64 {
+        self.policy.as_ref().map_or(0, |policy| policy.permissions.approval_timeout_ms)
+    }
+
+    /// What happens to an approval question that gets no answer in time.
+    pub(super) fn when_unanswered(&self) -> Unanswered {
+        self.policy.as_ref().map_or(Unanswered::Deny, |policy| policy.permissions.unanswered)
+    }
+
+    pub(super) fn hooks(&self) -> &[HookPolicy] {
+        self.policy.as_ref().map(|policy| policy.hooks.as_slice()).unwrap_or_default()
+    }
+
+    /// Whether a hook is configured at `point`.
+    pub(super) fn has_hook(&self, point: HookPoint) -> bool {
+        self.hooks().iter().any(|hook| hook.point == point)
+    }
+
+    /// Whether hooks are to be called for `about`.
+    pub(super) fn has_hooks_for(&self, about: &HookTrigger) -> bool {
+        self.hooks().iter().any(|hook| hook.is_asked(about, self.parent))
+    }
+
+    /// Whether a hook may match a call of `tool`. Patterns are assumed to match.
+    pub(super) fn has_hooks_for_tool(&self, points: &[HookPoint], tool: &str) -> bool {
+        let names = self.matcher_names(tool);
+        let wants =
+            |matcher: &str| matches!(matcher, "" | "*") || !is_list(matcher) || listed(matcher, &names);
+        let mut hooks = self.hooks().iter().filter(|hook| points.contains(&hook.point));
+        hooks.any(|hook| hook.matcher.as_deref().is_none_or(wants))
+    }
+
+    /// The names that matchers may use for a tool, including the kind of agent that it stands for.
+    fn matcher_names<'a>(&self, tool: &'a str) -> Vec<&'a str> {
+        let mut names = names_of(tool);
+        if self.delegates(tool) {
+            names.extend(names_of(SPAWN_TOOL));
+            names.extend(agent_names(None));
+        }
+        names
+    }
+
+    pub(super) fn has_stop_hooks(&self) -> bool {
+        let has_own = self.policy.as_ref().is_some_and(|policy| !policy.stop_hooks.is_empty());
+        has_own || self.has_hook(HookPoint::stop(self.parent))
+    }
+
+    /// The effect of a missing answer of the stop hook at this index of the reports. Stop hooks come first, in the
+    /// policy's order.
+    pub(super) fn on_stop_hook_error(&self, place: usize, report: &StopReport) -> OnHookError {
+        let Some(policy) = &self.policy else { return OnHookError::Block };
+        match policy.stop_hooks.get(place).filter(|hook| hook.name == report.name) {
+            Some(hook) => hook.on_error,
+            // Hooks with the contract of another agent program: there, a missing answer doesn't prevent a stop.
+            None if policy.hooks.iter().any(|hook| hook.name == report.name) => OnHookError::Ignore,
+            None => OnHookError::Block,
+        }
+    }
+}
+
+/// Whether a matcher is a plain name or a list of names, by its characters.
+fn is_list(matcher: &str) -> bool {
+    matcher.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ' ' | ',' | '|'))
+}
+
+fn listed(matcher: &str, names: &[impl AsRef<str>]) -> bool {
+    matcher.split(['|', ',']).map(str::trim).any(|wanted| names.iter().any(|name| name.as_ref() == wanted))
+}
