@@ -6,56 +6,51 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use provost_event::{
-    AgentPolicy, CallId, Dimension, Elapsed, Entry, GoalTrigger, HookTrigger, Json, LifecycleEntry,
-    ModelPolicy, Outcome, Plan, Purpose, Seq, SessionId, SessionSource,
+    AgentPolicy, Dimension, Elapsed, Entry, GoalTrigger, HookTrigger, Json, LifecycleEntry, ModelPolicy,
+    Outcome, Plan, Purpose, Seq, SessionId, SessionSource,
 };
 
 use serde::{Deserialize, Serialize};
 
 use crate::decision_time::DecisionTime;
-use crate::event::ToolResult;
-use crate::permission::Permissions;
 use crate::snapshot::{self, Snapshots};
 use crate::step::StepBuilder;
 use crate::{Decision, Now, SessionEvent};
 
-mod act;
 mod announce;
 mod answer;
-mod approve;
 mod ask;
 mod assignment;
-mod call;
+mod calls;
 mod change;
 mod conversation;
 mod decide;
-mod delegate;
 mod final_summary;
+mod fingerprint;
 mod fold;
 mod fork;
-mod gate;
 mod goal;
 mod hook_decisions;
 mod models;
 mod progress;
 mod recover;
-mod repeats;
 mod stop;
 mod terminal;
 mod worktree;
+mod yielding;
 
 use assignment::Assignment;
-use call::{Call, Consent, Stage, Word};
+use calls::CallGate;
+use calls::Calls;
 use conversation::{Conversation, RequestTokens, Window, WindowFacts};
 use goal::{Goal, GoalFacts};
 use models::Models;
 use progress::Progress;
-use repeats::{CallsOfTurn, Repeats};
 use stop::StopObjections;
 use terminal::Terminal;
 use worktree::OwnWorktree;
 
-pub use call::PendingApproval;
+pub use calls::PendingApproval;
 pub use goal::{GoalStatus, JUDGE_TOKENS};
 pub use progress::{ProgressReport, ProgressState, kind_of_text};
 
@@ -113,14 +108,9 @@ struct Counters {
     turns_ended: u32,
     calls: u32,
     answers: u32,
-    tool_calls: u32,
-    /// How many of them were made when a turn last ended without any.
-    tool_calls_at_stop: u32,
     continuations: u32,
     /// Interruptions of the current turn.
     interruptions: u32,
-    /// Turns in a row in which no call succeeded.
-    failed_turns: u32,
 }
 
 /// A request to yield the slot.
@@ -175,20 +165,6 @@ impl Announcements {
     }
 }
 
-/// Results that wait for those of earlier calls of the same answer. The only part of a session that isn't in its
-/// log: if it is lost, the effects are still open, and so count as interrupted. It doesn't affect the equality of
-/// states.
-#[derive(Debug, Clone, Default)]
-struct Held(BTreeMap<Seq, ToolResult>);
-
-impl PartialEq for Held {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
-}
-
-impl Eq for Held {}
-
 /// Items of the conversation per entry between two snapshots, if that gives more entries than the default: all
 /// snapshots together stay smaller than a few times the log.
 const ITEMS_AN_ENTRY: u64 = 2;
@@ -213,8 +189,6 @@ pub struct SessionState {
     yielding: Option<Yielding>,
     /// It stops only because its sub-agents are suspended.
     stops_for_child: bool,
-    /// The outcome of a suspended sub-agent that it waits for, if any.
-    sub_agent_outcome: Option<Outcome>,
     goal: Goal,
     worktree: OwnWorktree,
     terminal: Terminal,
@@ -222,10 +196,8 @@ pub struct SessionState {
     ends: Option<WorkEnds>,
     elapsed: Elapsed,
     models: Models,
-    calls: Vec<Call>,
+    calls: Calls,
     counters: Counters,
-    repeats: Repeats,
-    calls_of_turn: CallsOfTurn,
     progress: Box<Progress>,
     objections: StopObjections,
     conversation: Conversation,
@@ -242,20 +214,12 @@ pub struct SessionState {
     /// The last message entry.
     #[serde(default)]
     last_said: Seq,
-    memories: BTreeMap<String, Json>,
-    #[serde(skip)]
-    permissions: Option<Permissions>,
-    /// Patterns that were approved for the whole run.
-    approved: Vec<String>,
     /// The last snapshot entry.
     snapshot: Seq,
     /// The open questions to hooks, by the entry that asks.
     questions: BTreeMap<Seq, HookTrigger>,
-    approvals: BTreeMap<Seq, PendingApproval>,
     told: Announcements,
     source: SessionSource,
-    #[serde(skip)]
-    held: Held,
 }
 
 impl SessionState {
@@ -272,17 +236,14 @@ impl SessionState {
             stopping: None,
             yielding: None,
             stops_for_child: false,
-            sub_agent_outcome: None,
             goal: Goal::default(),
             worktree: OwnWorktree::default(),
             terminal: Terminal::default(),
             ends: None,
             elapsed: Elapsed::default(),
             models: Models::default(),
-            calls: Vec::new(),
+            calls: Calls::default(),
             counters: Counters::default(),
-            repeats: Repeats::default(),
-            calls_of_turn: CallsOfTurn::default(),
             progress: Box::default(),
             objections: StopObjections::default(),
             conversation: Conversation::default(),
@@ -293,15 +254,10 @@ impl SessionState {
             text_is_of_last_turn: false,
             unheard: false,
             last_said: Seq::START,
-            memories: BTreeMap::new(),
-            permissions: None,
-            approved: Vec::new(),
             snapshot: Seq::START,
             questions: BTreeMap::new(),
-            approvals: BTreeMap::new(),
             told: Announcements::default(),
             source: SessionSource::Startup,
-            held: Held::default(),
         }
     }
 
@@ -383,7 +339,7 @@ impl SessionState {
     /// What each tool gets at its next call.
     #[must_use]
     pub const fn memories(&self) -> &BTreeMap<String, Json> {
-        &self.memories
+        self.calls.memories()
     }
 
     /// The estimated tokens of the next model call, with room for a useful answer.
@@ -403,7 +359,7 @@ impl SessionState {
         open.extend(self.worktree.question());
         open.extend(self.terminal.question());
         if self.stands_aside_of(Phase::Acting) {
-            open.extend(self.approval_timers());
+            open.extend(self.calls.approval_timers());
         }
         match self.phase {
             Phase::MakingWorktree(seq)
@@ -416,8 +372,8 @@ impl SessionState {
                 open.extend(self.closing().is_none().then_some(seq));
             }
             Phase::Acting => {
-                open.extend(self.running().map(|(_, seq)| seq));
-                open.extend(self.approval_timers());
+                open.extend(self.calls.running_effects());
+                open.extend(self.calls.approval_timers());
             }
             Phase::New
             | Phase::Ready
@@ -431,7 +387,7 @@ impl SessionState {
 
     /// The open approval questions, oldest first.
     pub fn approvals(&self) -> impl Iterator<Item = &PendingApproval> {
-        self.approvals.values()
+        self.calls.approvals()
     }
 
     /// The run's elapsed time at its last entry.
@@ -458,7 +414,7 @@ impl SessionState {
     pub(crate) fn complete(&mut self, first: &Entry) -> bool {
         let Entry::Lifecycle(LifecycleEntry::SessionStarted(started)) = first else { return false };
         self.assignment.started(started);
-        self.grant_permissions();
+        self.calls.bound_by(&self.assignment);
         true
     }
 
@@ -508,7 +464,7 @@ impl SessionState {
     /// flight.
     fn may_check_at_limit(&self, outcome: &Outcome) -> bool {
         self.goal.may_be_reached_at_limit(outcome, self.goal_facts())
-            && self.running().next().is_none()
+            && !self.calls.is_running()
             && self.counters.interruptions < self.assignment.limits().interruptions_max
     }
 
@@ -520,10 +476,10 @@ impl SessionState {
                 assignment: &self.assignment,
                 model: self.model(),
                 head: self.head,
-                calls_are_done: self.calls.iter().all(|call| call.stage == Stage::Done),
+                calls_are_done: self.calls.are_done(),
                 turns: self.counters.turns_ended,
-                tool_calls: self.counters.tool_calls,
-                memories: &self.memories,
+                tool_calls: self.calls.made(),
+                memories: self.calls.memories(),
             },
         )
     }
@@ -551,20 +507,19 @@ impl SessionState {
         self.counters.turns_ended.saturating_add(1)
     }
 
-    fn running(&self) -> impl Iterator<Item = (&Call, Seq)> {
-        self.calls.iter().filter_map(|call| match call.stage {
-            Stage::Running(seq) => Some((call, seq)),
-            Stage::Pending
-            | Stage::Asking(_)
-            | Stage::Approving { .. }
-            | Stage::Reviewing(_)
-            | Stage::Delegated { .. }
-            | Stage::Done => None,
-        })
+    /// The checks of the calls.
+    const fn gate(&self) -> CallGate<'_> {
+        CallGate { calls: &self.calls, assignment: &self.assignment }
     }
 
-    fn call(&self, id: &CallId) -> Option<&Call> {
-        self.calls.iter().find(|call| &call.id == id)
+    /// Whether hooks are called about a call.
+    fn asks_about_calls(&self) -> bool {
+        self.questions.values().any(|about| !matches!(about, HookTrigger::Prompt { .. }))
+    }
+
+    /// Whether hooks are called about all the results together.
+    fn asks_about_batch(&self) -> bool {
+        self.questions.values().any(|about| matches!(about, HookTrigger::Batch { .. }))
     }
 }
 

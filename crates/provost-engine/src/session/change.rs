@@ -3,7 +3,6 @@
 use provost_event::{AgentPolicyChanged, ItemKind};
 
 use super::{Deciding, SessionState};
-use crate::permission::Permissions;
 
 impl Deciding<'_> {
     pub(super) fn change_policy(&mut self, changed: AgentPolicyChanged) {
@@ -22,14 +21,6 @@ impl Deciding<'_> {
 }
 
 impl SessionState {
-    /// Applies the permissions of the policy, with the approvals of the run added.
-    pub(super) fn grant_permissions(&mut self) {
-        let Some(policy) = self.assignment.policy() else { return };
-        let mut permissions = Permissions::of_agent(policy, &policy.workspace);
-        self.approved.iter().for_each(|pattern| permissions.approve(pattern));
-        self.permissions = Some(permissions);
-    }
-
     pub(super) fn policy_changed(&mut self, changed: &AgentPolicyChanged) {
         let new = &changed.policy;
         if let Some(old) = self.assignment.policy().cloned() {
@@ -46,6 +37,6 @@ impl SessionState {
             }
         }
         self.assignment.policy_changed(changed);
-        self.grant_permissions();
+        self.calls.bound_by(&self.assignment);
     }
 }

@@ -428,7 +428,7 @@ impl Deciding<'_> {
             Phase::Preparing(seq) | Phase::Compacting(seq) if self.state.questions.contains_key(&seq) => {}
             Phase::Preparing(_) | Phase::Compacting(_) => self.finish_segment(outcome),
             Phase::Acting => {
-                let running = self.state.running().map(|(_, seq)| seq).collect::<Vec<_>>();
+                let running = self.state.calls.running_effects().collect::<Vec<_>>();
                 running.into_iter().for_each(|seq| self.step.abort(seq));
                 self.advance_calls();
             }

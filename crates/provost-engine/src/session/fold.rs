@@ -3,32 +3,34 @@
 mod gate;
 
 use provost_event::{
-    Access, AgentEntry, AssistantMessage, Block as Content, Compacted, CompactionKind, ConversationEntry,
-    Elapsed, Entry, FinalSummaryFinished, GateEntry, GoalEntry, ItemKind, Json, LifecycleEntry, ModelCalled,
-    ModelChanged, ModelEntry, Outcome, Purpose, ResumeCause, Resumed, Retry, SessionSource, SessionStarted,
-    StopRequested, StopVerdicts, TerminalEnding, TerminalEntry, TerminalEvent, TerminalNoted, Timestamp,
-    ToolEntry, ToolFinished, ToolStarted, ToolStatus, UserMessage, WorktreeAsked, WorktreeEntry,
-    WorktreeMade,
+    AgentEntry, AssistantMessage, Block as Content, Compacted, CompactionKind, ConversationEntry, Elapsed,
+    Entry, FinalSummaryFinished, GateEntry, GoalEntry, ItemKind, LifecycleEntry, ModelCalled, ModelChanged,
+    ModelEntry, Outcome, Purpose, ResumeCause, Resumed, Retry, SessionSource, SessionStarted, StopRequested,
+    StopVerdicts, TerminalEnding, TerminalEntry, TerminalEvent, TerminalNoted, Timestamp, ToolEntry,
+    ToolFinished, ToolStatus, UserMessage, WorktreeAsked, WorktreeEntry, WorktreeMade,
 };
 
 use super::goal::GoalFacts;
 use super::progress::MeasuredCall;
-use super::repeats::{CallsOfTurn, Repeats};
 use super::stop::StopHookLaw;
-use super::{Call, Phase, SessionState, Stage, WorkEnds, Yielding};
+use super::{Phase, SessionState, WorkEnds, Yielding};
 use crate::decision_time::DecisionTime;
 
 impl SessionState {
     pub(crate) fn apply(&mut self, entry: &Entry, now: DecisionTime) {
         self.head = self.head.next();
         self.elapsed = now.elapsed;
-        self.conversation.add(self.head, entry, self.reads(entry));
+        let read_by = match entry {
+            Entry::Tool(ToolEntry::Finished(finished)) => self.calls.read_by(finished, &self.assignment),
+            _ => None,
+        };
+        self.conversation.add(self.head, entry, read_by);
         match entry {
             Entry::Conversation(entry) => self.conversation_entry(entry),
             Entry::Model(entry) => self.model_entry(entry, now),
             Entry::Tool(entry) => self.tool_entry(entry),
             Entry::Gate(entry) => self.gate_entry(entry, now),
-            Entry::Goal(_) => self.goal_changed(entry, now.elapsed),
+            Entry::Goal(entry) => self.goal_changed(entry, now.elapsed),
             Entry::Agent(entry) => self.agent_entry(entry),
             Entry::Terminal(entry) => self.terminal_entry(entry),
             Entry::Worktree(entry) => self.worktree_entry(entry),
@@ -66,7 +68,7 @@ impl SessionState {
 
     fn tool_entry(&mut self, entry: &ToolEntry) {
         match entry {
-            ToolEntry::Started(started) => self.tool_started(started),
+            ToolEntry::Started(started) => self.calls.started(started, self.head, &self.assignment),
             ToolEntry::Finished(finished) => self.tool_finished(finished),
         }
     }
@@ -76,9 +78,11 @@ impl SessionState {
             GateEntry::StopChecked(verdicts) => self.stop_checked(verdicts),
             GateEntry::HooksAsked(asked) => self.asked(&asked.about),
             GateEntry::HooksDecided(decided) => self.decided(decided),
-            GateEntry::PermissionDecided(decided) => self.ruled(decided),
-            GateEntry::ApprovalRequested(request) => self.approval_requested(request, now.at),
-            GateEntry::ApprovalResolved(resolved) => self.approval_resolved(resolved),
+            GateEntry::PermissionDecided(decided) => self.calls.ruled(decided),
+            GateEntry::ApprovalRequested(request) => {
+                self.calls.approval_requested(request, self.head, now.at);
+            }
+            GateEntry::ApprovalResolved(resolved) => self.calls.approval_resolved(resolved),
             GateEntry::StopCheckCutShort(_) => {}
         }
     }
@@ -88,8 +92,8 @@ impl SessionState {
             AgentEntry::MustYield(requested) => {
                 self.yielding = Some(Yielding { timer: requested.due.map(|_| self.head), to: requested.to });
             }
-            AgentEntry::SubAgentSuspended(suspended) => self.note_sub_agent_suspended(suspended),
-            AgentEntry::SubAgentResumed(goes_on) => self.note_sub_agent_resumed(goes_on.started),
+            AgentEntry::SubAgentSuspended(suspended) => self.calls.sub_agent_suspended(suspended),
+            AgentEntry::SubAgentResumed(goes_on) => self.calls.sub_agent_resumed(goes_on.started),
             // The run's entries.
             _ => {}
         }
@@ -162,7 +166,7 @@ impl SessionState {
         }
     }
 
-    fn goal_changed(&mut self, entry: &Entry, now: Elapsed) {
+    fn goal_changed(&mut self, entry: &GoalEntry, now: Elapsed) {
         let facts = GoalFacts {
             assignment: &self.assignment,
             head: self.head,
@@ -172,7 +176,7 @@ impl SessionState {
         };
         let phase = self.goal.apply(entry, now, facts);
         self.go_to(phase);
-        if let Entry::Goal(GoalEntry::Judged(judged)) = entry {
+        if let GoalEntry::Judged(judged) = entry {
             self.progress.saw_workspace(&judged.evidence);
         }
     }
@@ -199,7 +203,7 @@ impl SessionState {
         self.turns_max = started.policy.limits.turns_max;
         let policy = &started.policy;
         self.goal.started(policy);
-        self.grant_permissions();
+        self.calls.bound_by(&self.assignment);
         self.phase = match &started.worktree {
             Some(worktree) => {
                 self.worktree.ordered(worktree);
@@ -275,26 +279,14 @@ impl SessionState {
         self.phase = self.before_final_summary.take().unwrap_or(self.phase);
     }
 
-    /// The fingerprint of the call that `entry` is the result of, if that succeeded and only reads.
-    fn reads(&self, entry: &Entry) -> Option<u64> {
-        let Entry::Tool(ToolEntry::Finished(finished)) = entry else { return None };
-        let call = self.call(&finished.call).filter(|_| finished.status == ToolStatus::Ok)?;
-        if !self.assignment.only_reads(&call.tool) {
-            return None;
-        }
-        Some(fingerprint([call.tool.as_str(), call.input.text()]))
-    }
-
     fn answered(&mut self, answer: &AssistantMessage) {
         self.counters.answers = self.counters.answers.saturating_add(1);
         self.conversation.answered();
         self.told.batch = false;
-        self.calls.clear();
+        self.calls.answered(&answer.content);
         for block in &answer.content {
-            match block {
-                Content::Text(text) => self.turn_text.push_str(text),
-                Content::ToolCall(call) => self.calls.push(Call::new(call)),
-                Content::Thinking { .. } | Content::Opaque { .. } | Content::Image(_) => {}
+            if let Content::Text(text) = block {
+                self.turn_text.push_str(text);
             }
         }
         self.phase = if self.calls.is_empty() { Phase::CheckingStop(self.head) } else { Phase::Acting };
@@ -314,69 +306,41 @@ impl SessionState {
         self.phase = if retry.delay_ms == 0 { Phase::Ready } else { Phase::Waiting(self.head) };
     }
 
-    /// A call for an agent is no effect: its result comes from the run.
-    fn tool_started(&mut self, started: &ToolStarted) {
-        let seq = self.head;
-        if self.assignment.tool(&started.tool).is_some_and(|spec| spec.access == Access::Delegates) {
-            return self.delegated(&started.call, seq);
-        }
-        if let Some(call) = self.calls.iter_mut().find(|call| call.id == started.call) {
-            call.stage = Stage::Running(seq);
-        }
-    }
-
     fn tool_finished(&mut self, finished: &ToolFinished) {
-        let head = self.head;
-        let Some(call) = self.calls.iter_mut().find(|call| call.id == finished.call) else { return };
-        call.stage = Stage::Done;
-        call.finished = Some(head);
-        let said = [call.tool.as_str(), call.input.text(), finished.output.as_str()];
-        let images = finished.images.iter().map(|image| &*image.blob.0);
-        self.calls_of_turn.add(fingerprint(said.into_iter().chain(images)), finished);
-        self.counters.tool_calls = self.counters.tool_calls.saturating_add(1);
-        if let Some(plan) = &finished.plan {
-            self.conversation.planned(plan);
-        }
-        if let Some(memory) = &finished.memory {
-            self.memories.insert(finished.tool.clone(), memory.clone());
-        }
-        let written = call.input.clone();
-        let tool = call.tool.clone();
-        let path = self.writes(&tool, &written);
+        let Some(call) = self.calls.finished(finished, self.head, &self.assignment) else { return };
         match &finished.plan {
-            Some(plan) => self.progress.planned(plan),
+            Some(plan) => {
+                self.conversation.planned(plan);
+                self.progress.planned(plan);
+            }
             None => {
-                let reads = self.assignment.only_reads(&tool);
-                let call =
-                    MeasuredCall { tool: &tool, input: written.text(), writes: path.as_deref(), reads };
-                self.progress.called(&call, finished.status, &finished.output, &finished.facts);
+                let measured = MeasuredCall {
+                    tool: &call.tool,
+                    input: call.input.text(),
+                    writes: call.writes.as_deref(),
+                    reads: call.reads,
+                };
+                self.progress.called(&measured, finished.status, &finished.output, &finished.facts);
             }
         }
-        if let Some(path) = path.filter(|_| finished.status == ToolStatus::Ok) {
+        if let Some(path) = call.writes.filter(|_| finished.status == ToolStatus::Ok) {
             self.conversation.wrote(path);
         }
     }
 
-    /// The file that a call writes, if its tool writes one.
-    fn writes(&self, tool: &str, input: &Json) -> Option<String> {
-        let Access::Writes { path_field } = &self.assignment.tool(tool)?.access else { return None };
-        text_at(input, path_field)
+    /// Whether it only waits for its sub-agents.
+    fn only_waits_for_agents(&self) -> bool {
+        !self.calls.is_running() && self.questions.is_empty() && self.calls.are_delegated()
     }
 
     fn turn_ended(&mut self) {
-        if self.calls.is_empty() {
-            self.counters.tool_calls_at_stop = self.counters.tool_calls;
-        }
         self.counters.turns_ended = self.counters.turns_ended.saturating_add(1);
         self.counters.interruptions = 0;
         self.counters.continuations = 0;
         self.text_is_of_last_turn = true;
         self.told.turn_end = false;
-        self.calls.clear();
+        self.calls.turn_ended();
         self.phase = self.between_turns();
-        self.repeats = self.repeats_with_turn();
-        self.counters.failed_turns = self.failed_turns_with_turn();
-        self.calls_of_turn = CallsOfTurn::default();
         self.progress.turn_ended();
     }
 
@@ -388,7 +352,7 @@ impl SessionState {
         let objections = law.objections(verdicts);
         let outcome = self.goal.stop_hooks_answered(verdicts, !objections.is_empty());
         if outcome.count {
-            self.objections.answered(verdicts, objections, law, self.counters.tool_calls);
+            self.objections.answered(verdicts, objections, law, self.calls.made());
         }
         self.go_to(outcome.phase);
     }
@@ -410,7 +374,6 @@ impl SessionState {
 
     fn resumed(&mut self, resumed: &Resumed, at: Timestamp) {
         self.done_before = self.outcome.take().filter(|outcome| matches!(outcome, Outcome::Completed { .. }));
-        self.calls.iter_mut().for_each(|call| call.paused = false);
         if resumed.reopens && matches!(self.phase, Phase::CheckingStop(_)) {
             // The stop hooks' answers to that attempt to stop don't count any more: the turn continues.
             self.text_is_of_last_turn = true;
@@ -425,22 +388,19 @@ impl SessionState {
             // It continues as if there had been no interruption.
             ResumeCause::SlotFree | ResumeCause::ToEnd => self.goal.goes_on(),
             // Interruptions of the sub-agents are counted in their own sessions.
-            ResumeCause::Interrupted if self.only_waits() => {}
+            ResumeCause::Interrupted if self.only_waits_for_agents() => {}
             ResumeCause::Interrupted => {
                 self.counters.interruptions = self.counters.interruptions.saturating_add(1);
             }
             ResumeCause::Asked { .. } | ResumeCause::Retry { .. } => {
-                self.sub_agent_outcome = None;
+                self.calls.resumed_by_request();
                 self.goal.resumed();
-                self.calls.iter_mut().for_each(|call| call.stage = call.stage.resumed());
                 self.models.resumed();
                 self.conversation.forget_refusals();
                 self.told.final_summary_finished = false;
                 self.told.limits = [0; 4];
                 self.final_summary = None;
                 self.counters.interruptions = 0;
-                self.counters.failed_turns = 0;
-                self.repeats = Repeats::default();
                 self.progress.begin_anew();
                 self.objections.resumed();
                 self.turns_max = resumed.turns_max.unwrap_or(self.turns_max);
@@ -449,7 +409,7 @@ impl SessionState {
                 }
             }
         }
-        self.ask_for_approval_anew(at);
+        self.calls.resumed(self.head, at.plus_ms(self.assignment.approval_timeout_ms()));
         let is_removed = self.worktree.resumed();
         // A worktree that isn't ready is ordered under a new id.
         if is_removed || matches!(self.phase, Phase::MakingWorktree(_)) {
@@ -460,18 +420,6 @@ impl SessionState {
             && !self.questions.contains_key(&seq)
         {
             self.phase = Phase::CheckingStop(self.head);
-        }
-    }
-
-    /// A question that is still open after a suspension or an interruption gets the full time again.
-    fn ask_for_approval_anew(&mut self, at: Timestamp) {
-        let timeout_ms = self.assignment.approval_timeout_ms();
-        self.approvals.values_mut().for_each(|open| open.due = at.plus_ms(timeout_ms));
-        let head = self.head;
-        for call in &mut self.calls {
-            if let Stage::Approving { timer, .. } = &mut call.stage {
-                *timer = head;
-            }
         }
     }
 }
@@ -495,19 +443,4 @@ impl Phase {
             | Self::CheckingStop(_) => self,
         }
     }
-}
-
-/// The text of an argument, if it is a text.
-fn text_at(input: &Json, field: &str) -> Option<String> {
-    let value = input.read::<serde_json::Value>().ok()?;
-    Some(value.get(field)?.as_str()?.to_owned())
-}
-
-/// A fingerprint of these texts, the same in every version, since snapshots store it. FNV-1a over 64 bits, as its
-/// authors published it, with a byte between the texts that doesn't occur in UTF-8.
-pub(super) fn fingerprint<'a>(texts: impl IntoIterator<Item = &'a str>) -> u64 {
-    const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
-    const PRIME: u64 = 0x0000_0100_0000_01b3;
-    let bytes = texts.into_iter().flat_map(|text| text.bytes().chain([0xff]));
-    bytes.fold(OFFSET, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(PRIME))
 }

@@ -200,7 +200,7 @@ impl Deciding<'_> {
         let check = StopCheck {
             session: self.state.session,
             turn: self.state.next_turn(),
-            tool_calls: self.state.counters.tool_calls,
+            tool_calls: self.state.calls.made(),
             final_text: self.state.turn_text.clone(),
             blocked_before: self.state.objections.has_blocked(),
             trigger: self.state.goal.live_trigger().unwrap_or(GoalTrigger::Claim),

@@ -206,7 +206,7 @@ impl Deciding<'_> {
             (Some(outcome), Phase::Verifying | Phase::JudgeWaits(_)) => self.finish_segment(outcome),
             (Some(_), _) => {}
             (None, _) => {
-                if self.state.calls.iter().any(|call| self.state.is_delegated(&call.id)) {
+                if self.state.calls.are_delegated() {
                     self.tell_run(RunEvent::Pause { agent, by: by.clone() });
                 }
                 self.stop(Outcome::Paused { why: PauseReason::GoalCleared { by } });
