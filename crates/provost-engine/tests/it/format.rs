@@ -22,9 +22,13 @@ use crate::world::{ROOT, RUN, World, guarded, policy, report, without_hooks};
 
 /// Plays all scenarios of this file.
 pub(crate) fn play_all() {
-    [eventful_run(), long_run(), gated_run(), pictured_run(), outage_run(), external::eventful()];
-    [tree_run(), goal_run()];
-    [flow::eventful(), forks::eventful()];
+    let worlds: [fn() -> World; 6] =
+        [eventful_run, long_run, gated_run, pictured_run, outage_run, external::eventful];
+    worlds.iter().for_each(|play| drop(play()));
+    let trees: [fn() -> Tree; 2] = [tree_run, goal_run];
+    trees.iter().for_each(|play| drop(play()));
+    let logs: [fn() -> Vec<Record>; 2] = [flow::eventful, forks::eventful];
+    logs.iter().for_each(|play| drop(play()));
 }
 
 fn lines<'a>(records: impl IntoIterator<Item = &'a Record>) -> String {

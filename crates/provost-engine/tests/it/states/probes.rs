@@ -34,12 +34,12 @@ fn paused() -> Outcome {
 /// The events to try on an actor.
 pub(super) fn events(actor: &Actor) -> Vec<Event> {
     match actor {
-        Actor::Run(_) => run_events().into_iter().map(Event::from).collect(),
+        Actor::Run(_) => run_commands().into_iter().chain(session_notes()).map(Event::from).collect(),
         Actor::Session(session) => session_events(session).into_iter().map(Event::from).collect(),
     }
 }
 
-fn run_events() -> Vec<RunEvent> {
+fn run_commands() -> Vec<RunEvent> {
     let text = String::new;
     let changed = RunPolicyChanged { policy: policy(), goal: None, differences: Vec::new(), by: by() };
     let budget = Budget::default();
@@ -61,6 +61,34 @@ fn run_events() -> Vec<RunEvent> {
         })),
         RunEvent::Forked(Forked { from: ROOT, at: Seq(1), hash: text(), to: RUN }),
         RunEvent::ProcessesLeft,
+        RunEvent::Reprioritize { agent: 0, priority: Priority::Critical, by: by() },
+        RunEvent::TimerFired { seq: UNKNOWN },
+        RunEvent::Say { agent: 0, text: "and".to_owned(), by: by() },
+        RunEvent::ClearGoal { agent: 0, by: by() },
+        RunEvent::Pause { agent: None, by: by() },
+        RunEvent::Cancel { agent: None, by: by() },
+        RunEvent::Retune { model: None, outage_max_ms: Some(1), by: by() },
+        RunEvent::ChangePolicy(Box::new(changed)),
+        RunEvent::AwaitsProvider(Box::new(ProviderAwaited {
+            session: ROOT,
+            trouble: ModelTrouble {
+                model: "m".to_owned(),
+                class: ErrorClass::Server,
+                message: text(),
+                hint: text(),
+            },
+            until: Timestamp(0),
+            suspended: false,
+        })),
+        RunEvent::Resume { agent: None, by: by(), budget, turns_max: None, text: None },
+        RunEvent::Recover { fresh: Vec::new() },
+    ]
+}
+
+/// What sessions report to their run, and request from it.
+fn session_notes() -> Vec<RunEvent> {
+    let text = String::new;
+    vec![
         RunEvent::Reserve(ReserveRequest {
             session: ROOT,
             call: UNKNOWN_CALL,
@@ -99,27 +127,6 @@ fn run_events() -> Vec<RunEvent> {
             text: text(),
             for_child: false,
         },
-        RunEvent::Reprioritize { agent: 0, priority: Priority::Critical, by: by() },
-        RunEvent::TimerFired { seq: UNKNOWN },
-        RunEvent::Say { agent: 0, text: "and".to_owned(), by: by() },
-        RunEvent::ClearGoal { agent: 0, by: by() },
-        RunEvent::Pause { agent: None, by: by() },
-        RunEvent::Cancel { agent: None, by: by() },
-        RunEvent::Retune { model: None, outage_max_ms: Some(1), by: by() },
-        RunEvent::ChangePolicy(Box::new(changed)),
-        RunEvent::AwaitsProvider(Box::new(ProviderAwaited {
-            session: ROOT,
-            trouble: ModelTrouble {
-                model: "m".to_owned(),
-                class: ErrorClass::Server,
-                message: text(),
-                hint: text(),
-            },
-            until: Timestamp(0),
-            suspended: false,
-        })),
-        RunEvent::Resume { agent: None, by: by(), budget, turns_max: None, text: None },
-        RunEvent::Recover { fresh: Vec::new() },
     ]
 }
 
