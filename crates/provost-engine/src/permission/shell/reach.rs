@@ -111,7 +111,7 @@ impl Reach {
                 let within = places(&trails, at);
                 self.push_unread("a variable that it is given changes what it does", within);
             }
-            if starts_something(name) {
+            if starts_something(name, Some(value)) {
                 self.doubt("a variable that it sets has a shell or a loader run something");
             }
             if !is_harmless(name, "") {

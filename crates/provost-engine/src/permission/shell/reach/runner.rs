@@ -94,7 +94,7 @@ impl Reach {
             }
             let variable = value.split_once('=').filter(|(name, _)| super::super::facts::is_identifier(name));
             let preloads = at.program.starts_with("ld") && value.contains("preload");
-            if variable.is_some_and(|(name, _)| super::starts_something(name)) {
+            if variable.is_some_and(|(name, value)| super::starts_something(name, Some(value))) {
                 self.doubt("a variable that it sets has a shell or a loader run something");
             }
             if preloads || variable.is_some_and(|(name, value)| !super::is_harmless(name, value)) {
@@ -122,7 +122,7 @@ impl Reach {
                 }
             }
             let name = value.split('=').next().unwrap_or_default();
-            if runner.sets.contains(letter) && (super::starts_something(name) || name.contains(HOLE)) {
+            if runner.sets.contains(letter) && (super::starts_something(name, None) || name.contains(HOLE)) {
                 self.doubt("a variable that it sets has a shell or a loader run something");
             } else if runner.sets.contains(letter) {
                 self.unread("a variable that it sets changes what the command does", at, place);
