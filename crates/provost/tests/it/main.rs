@@ -132,6 +132,7 @@ mod settings_permissions;
 #[cfg(test)]
 mod shown;
 #[cfg(test)]
+mod stopped_holder;
 mod store_commands;
 #[cfg(test)]
 mod support;

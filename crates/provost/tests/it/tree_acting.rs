@@ -190,9 +190,10 @@ fn killed_behind(scene: &Scene, command: &str, name: &str, more: &[&str]) -> Don
     let name = of_last(scene, name);
     let args = [&[command, name.as_str()], more].concat();
     running.signal("STOP");
-    let head = log(scene).len();
     let wish = scene.start(&args);
-    until("the wish is in the log", || (log(scene).len() > head).then_some(()));
+    // That of the stopped process, and that of the one that waits for its decision.
+    let sockets = || std::fs::read_dir(scene.path("state/wake")).unwrap().count();
+    until("the wish waits for a decision", || (sockets() == 2).then_some(()));
     running.kill();
     pids.iter().for_each(|pid| gone(pid));
     let done = wish.end();
