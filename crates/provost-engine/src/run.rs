@@ -19,8 +19,8 @@ mod spawn;
 mod worktree;
 
 use provost_event::{
-    Budget, Elapsed, Entry, Forked, MicroDollars, ModelPolicy, Outcome, Priority, RunId, RunPolicy, Seq,
-    SessionId, Timestamp,
+    Budget, Elapsed, Entry, Forked, LifecycleEntry, MicroDollars, ModelPolicy, Outcome, Priority, RunId,
+    RunPolicy, Seq, SessionId, Timestamp,
 };
 
 use serde::{Deserialize, Serialize};
@@ -271,7 +271,7 @@ impl RunState {
 
     /// Restores from the log's first entry what a snapshot leaves out.
     pub(crate) fn complete(&mut self, first: &Entry) -> bool {
-        let Entry::RunStarted(started) = first else { return false };
+        let Entry::Lifecycle(LifecycleEntry::RunStarted(started)) = first else { return false };
         self.goal.clone_from(&started.goal);
         self.policy = Some(self.changed.as_deref().unwrap_or(&started.policy).clone());
         true

@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use provost_event::{
-    AgentPolicy, CallId, Dimension, Elapsed, Entry, HookTrigger, Json, Outcome, Plan, Purpose, Seq,
-    SessionId, SessionSource,
+    AgentPolicy, CallId, Dimension, Elapsed, Entry, HookTrigger, Json, LifecycleEntry, Outcome, Plan,
+    Purpose, Seq, SessionId, SessionSource,
 };
 
 use serde::{Deserialize, Serialize};
@@ -471,7 +471,7 @@ impl SessionState {
 
     /// Restores from the log's first entry what a snapshot leaves out.
     pub(crate) fn complete(&mut self, first: &Entry) -> bool {
-        let Entry::SessionStarted(started) = first else { return false };
+        let Entry::Lifecycle(LifecycleEntry::SessionStarted(started)) = first else { return false };
         self.assignment.started(started);
         self.grant_permissions();
         true

@@ -7,7 +7,9 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use provost_engine::{Actor, RunEvent, RunState};
-use provost_event::{ActorKey, Budget, Entry, Outcome, PauseReason, RunId, Seq, SessionId};
+use provost_event::{
+    ActorKey, Budget, ConversationEntry, Entry, LifecycleEntry, Outcome, PauseReason, RunId, Seq, SessionId,
+};
 use provost_harness::{Backend as _, Clock as _, Harness, SystemClock, TurnState, final_text, read_actor};
 use provost_process::{MAYBE_LEFT, end_adopted_leftovers};
 use provost_store::EmbeddedBackend;
@@ -288,10 +290,10 @@ pub(crate) async fn why_no_final_summary(
         after = newest.seq;
         for record in &records {
             match &record.entry {
-                Entry::FinalSummaryFinished(wrapped) => {
+                Entry::Conversation(ConversationEntry::FinalSummary(wrapped)) => {
                     why = wrapped.problem.clone().filter(|_| wrapped.call.is_some());
                 }
-                Entry::Resumed(_) => why = None,
+                Entry::Lifecycle(LifecycleEntry::Resumed(_)) => why = None,
                 _ => {}
             }
         }
@@ -309,12 +311,12 @@ async fn was_told_to_suspend(backend: &EmbeddedBackend, run: RunId) -> anyhow::R
             after = newest.seq;
             for record in &records {
                 match &record.entry {
-                    Entry::StopRequested(pending_stop)
+                    Entry::Lifecycle(LifecycleEntry::StopRequested(pending_stop))
                         if pending_stop.agent.is_none() && !pending_stop.for_child =>
                     {
                         told = true
                     }
-                    Entry::Paused(_) => (last, told) = (told, false),
+                    Entry::Lifecycle(LifecycleEntry::Paused(_)) => (last, told) = (told, false),
                     _ => {}
                 }
             }

@@ -1,8 +1,8 @@
 //! How each entry changes a run. The only place where its state changes.
 
 use provost_event::{
-    AgentResumeRequested, AgentRetryScheduled, AgentSpawned, BudgetExhausted, Dimension, Elapsed, Entry,
-    Outcome, ResumeCause, Resumed, RunStarted,
+    AgentEntry, AgentResumeRequested, AgentRetryScheduled, AgentSpawned, BudgetEntry, BudgetExhausted,
+    Dimension, Elapsed, Entry, LifecycleEntry, ModelEntry, Outcome, ResumeCause, Resumed, RunStarted,
 };
 
 use super::RunState;
@@ -16,31 +16,37 @@ impl RunState {
     pub(crate) fn apply(&mut self, entry: &Entry, now: DecisionTime) {
         self.head = self.head.next();
         match entry {
-            Entry::RunStarted(started) => self.started(started, now),
-            Entry::BudgetReserved(reserved) => {
+            Entry::Lifecycle(LifecycleEntry::RunStarted(started)) => self.started(started, now),
+            Entry::Budget(BudgetEntry::Reserved(reserved)) => {
                 self.ledger.reserve(reserved);
                 self.agents.awaits(reserved.session.agent, None, now.elapsed);
             }
-            Entry::ProviderAwaited(awaited) => {
+            Entry::Model(ModelEntry::ProviderAwaited(awaited)) => {
                 self.agents.awaits(awaited.session.agent, Some(awaited.clone()), now.elapsed);
             }
-            Entry::ModelChanged(changed) => self.model = Some(changed.to.clone()),
-            Entry::OutageWaitChanged(changed) => self.outage_max_ms = Some(changed.outage_max_ms),
-            Entry::RunPolicyChanged(changed) => self.policy_changed(changed),
-            Entry::BudgetCharged(charged) => self.ledger.charge(charged),
-            Entry::BudgetExhausted(exhausted) => self.exhausted(exhausted),
-            Entry::AgentSpawned(spawned) => self.spawned(spawned, now),
-            Entry::AgentAskedAgain(asked) => self.asked_again(asked, now),
-            Entry::AgentStarted(started) => self.agents.started(started.child.agent, now.elapsed),
-            Entry::AgentYieldRequested(yields) => self.agents.yields(yields.child.agent, yields.to),
-            Entry::AgentSuspended(paused) => {
+            Entry::Model(ModelEntry::Changed(changed)) => self.model = Some(changed.to.clone()),
+            Entry::Model(ModelEntry::OutageWaitChanged(changed)) => {
+                self.outage_max_ms = Some(changed.outage_max_ms)
+            }
+            Entry::Lifecycle(LifecycleEntry::RunPolicyChanged(changed)) => self.policy_changed(changed),
+            Entry::Budget(BudgetEntry::Charged(charged)) => self.ledger.charge(charged),
+            Entry::Budget(BudgetEntry::Exhausted(exhausted)) => self.exhausted(exhausted),
+            Entry::Agent(AgentEntry::Spawned(spawned)) => self.spawned(spawned, now),
+            Entry::Agent(AgentEntry::AskedAgain(asked)) => self.asked_again(asked, now),
+            Entry::Agent(AgentEntry::Started(started)) => {
+                self.agents.started(started.child.agent, now.elapsed)
+            }
+            Entry::Agent(AgentEntry::YieldRequested(yields)) => {
+                self.agents.yields(yields.child.agent, yields.to)
+            }
+            Entry::Agent(AgentEntry::Suspended(paused)) => {
                 self.ledger.agent_stopped(paused.child.agent);
                 match paused.child.agent {
                     ROOT => self.agents.root_stopped(&paused.outcome, paused.for_child),
                     _ => self.agents.paused(paused, now.elapsed),
                 }
             }
-            Entry::AgentFinished(finished) => {
+            Entry::Agent(AgentEntry::Finished(finished)) => {
                 self.ledger.agent_stopped(finished.child.agent);
                 self.retries.reset(finished.child.agent);
                 match finished.child.agent {
@@ -48,28 +54,32 @@ impl RunState {
                     _ => self.agents.finished(finished, now.elapsed),
                 }
             }
-            Entry::AgentRetryScheduled(scheduled) => self.retry_scheduled(scheduled, now),
-            Entry::AgentResumeRequested(resumed) => self.agent_resume_requested(resumed),
-            Entry::Reprioritized(reprioritized) => self.agents.reprioritized(reprioritized),
-            Entry::StepEnded(ended) => {
+            Entry::Agent(AgentEntry::RetryScheduled(scheduled)) => self.retry_scheduled(scheduled, now),
+            Entry::Agent(AgentEntry::ResumeRequested(resumed)) => self.agent_resume_requested(resumed),
+            Entry::Agent(AgentEntry::Reprioritized(reprioritized)) => {
+                self.agents.reprioritized(reprioritized)
+            }
+            Entry::Agent(AgentEntry::StepEnded(ended)) => {
                 if let Some(flow) = &mut self.flow {
                     flow.ended(ended, now.elapsed);
                 }
             }
-            Entry::StopRequested(requested) => match requested.agent {
+            Entry::Lifecycle(LifecycleEntry::StopRequested(requested)) => match requested.agent {
                 Some(session) => self.agents.stopping(session.agent, &requested.outcome),
                 None => {
                     self.stopping = Some(requested.outcome.clone());
                     self.agents.slots.hold();
                 }
             },
-            Entry::Snapshot(_) => self.snapshot = self.head,
+            Entry::Lifecycle(LifecycleEntry::Snapshot(_)) => self.snapshot = self.head,
             // Forking a run changes nothing in it.
-            Entry::Forked(forked) => return self.forked(forked),
-            Entry::ProcessesLeft(_) => return,
-            Entry::Paused(paused) => self.segment_ended(&paused.outcome, now.elapsed),
-            Entry::Ended(ended) => self.segment_ended(&ended.outcome, now.elapsed),
-            Entry::Resumed(resumed) => self.resumed(resumed, now),
+            Entry::Lifecycle(LifecycleEntry::Forked(forked)) => return self.forked(forked),
+            Entry::Lifecycle(LifecycleEntry::ProcessesLeft(_)) => return,
+            Entry::Lifecycle(LifecycleEntry::Paused(paused)) => {
+                self.segment_ended(&paused.outcome, now.elapsed)
+            }
+            Entry::Lifecycle(LifecycleEntry::Ended(ended)) => self.segment_ended(&ended.outcome, now.elapsed),
+            Entry::Lifecycle(LifecycleEntry::Resumed(resumed)) => self.resumed(resumed, now),
             _ => {}
         }
         self.updated_at = now.at;

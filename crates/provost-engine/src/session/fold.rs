@@ -4,11 +4,12 @@ mod gate;
 mod goal;
 
 use provost_event::{
-    Access, AssistantMessage, Block as Content, Compacted, CompactionKind, Elapsed, Entry,
-    FinalSummaryFinished, ItemKind, Json, ModelCalled, Outcome, Purpose, ResumeCause, Resumed, Retry,
-    RetryCause, SessionSource, SessionStarted, StopRequested, StopVerdicts, TerminalEnding, TerminalEvent,
-    TerminalNoted, Timestamp, ToolFinished, ToolStarted, ToolStatus, UserMessage, WorktreeAsked,
-    WorktreeMade,
+    Access, AgentEntry, AssistantMessage, Block as Content, BudgetEntry, Compacted, CompactionKind,
+    ConversationEntry, Elapsed, Entry, FinalSummaryFinished, GateEntry, GoalEntry, ItemKind, Json,
+    LifecycleEntry, ModelCalled, ModelEntry, Outcome, Purpose, ResumeCause, Resumed, Retry, RetryCause,
+    SessionSource, SessionStarted, StopRequested, StopVerdicts, TerminalEnding, TerminalEntry, TerminalEvent,
+    TerminalNoted, Timestamp, ToolEntry, ToolFinished, ToolStarted, ToolStatus, UserMessage, WorktreeAsked,
+    WorktreeEntry, WorktreeMade,
 };
 
 use super::progress::MeasuredCall;
@@ -26,70 +27,80 @@ impl SessionState {
         self.elapsed = now.elapsed;
         self.context.add(self.head, entry, self.reads(entry));
         match entry {
-            Entry::SessionStarted(started) => self.started(started),
-            Entry::UserMessage(message) => self.spoken_to(message),
-            Entry::SystemItem(item) => self.told(item.item),
-            Entry::ModelCalled(called) => {
+            Entry::Lifecycle(LifecycleEntry::SessionStarted(started)) => self.started(started),
+            Entry::Conversation(ConversationEntry::UserMessage(message)) => self.spoken_to(message),
+            Entry::Conversation(ConversationEntry::SystemItem(item)) => self.told(item.item),
+            Entry::Model(ModelEntry::Called(called)) => {
                 self.asked.called(now.elapsed);
                 self.called(called, now.elapsed);
             }
-            Entry::AssistantMessage(answer) => {
+            Entry::Conversation(ConversationEntry::AssistantMessage(answer)) => {
                 self.asked.answered();
                 self.answered(answer);
             }
-            Entry::Retry(retry) => self.retried(retry),
-            Entry::ModelChanged(changed) => self.model_changed(changed, now.elapsed),
-            Entry::AgentPolicyChanged(changed) => self.policy_changed(changed),
-            Entry::OutageWaitChanged(changed) => self.asked.outage_max_ms = Some(changed.outage_max_ms),
-            Entry::ToolStarted(started) => self.tool_started(started),
-            Entry::ToolFinished(finished) => self.tool_finished(finished),
-            Entry::TurnEnded(_) => self.turn_ended(),
-            Entry::Compacted(compacted) => self.compacted(compacted),
-            Entry::FinalSummaryFinished(wrapped) => self.final_summary_finished(wrapped),
-            Entry::StopVerdicts(verdicts) => self.stop_checked(verdicts),
-            Entry::GoalCheckStarted(started) => self.goal_check_started(started),
-            Entry::GoalJudged(judged) => self.goal_judged(judged, now.elapsed),
-            Entry::GoalVerdict(verdict) => self.goal_verdict(verdict),
-            Entry::GoalCleared(_) => self.goal_cleared(),
-            Entry::StopRequested(requested) => self.stop_requested(requested),
-            Entry::Paused(paused) => self.segment_ended(&paused.outcome),
-            Entry::Ended(ended) => self.segment_ended(&ended.outcome),
-            Entry::Resumed(resumed) => self.resumed(resumed, now.at),
-            Entry::HooksAsked(asked) => self.asked(&asked.about),
-            Entry::HooksDecided(decided) => self.decided(decided),
-            Entry::PermissionDecided(decided) => self.ruled(decided),
-            Entry::ApprovalRequested(request) => self.approval_requested(request, now.at),
-            Entry::ApprovalResolved(resolved) => self.approval_resolved(resolved),
-            Entry::Snapshot(_) => self.snapshot = self.head,
-            Entry::YieldRequested(requested) => {
+            Entry::Model(ModelEntry::Retried(retry)) => self.retried(retry),
+            Entry::Model(ModelEntry::Changed(changed)) => self.model_changed(changed, now.elapsed),
+            Entry::Lifecycle(LifecycleEntry::AgentPolicyChanged(changed)) => self.policy_changed(changed),
+            Entry::Model(ModelEntry::OutageWaitChanged(changed)) => {
+                self.asked.outage_max_ms = Some(changed.outage_max_ms)
+            }
+            Entry::Tool(ToolEntry::Started(started)) => self.tool_started(started),
+            Entry::Tool(ToolEntry::Finished(finished)) => self.tool_finished(finished),
+            Entry::Conversation(ConversationEntry::TurnEnded(_)) => self.turn_ended(),
+            Entry::Conversation(ConversationEntry::Compacted(compacted)) => self.compacted(compacted),
+            Entry::Conversation(ConversationEntry::FinalSummary(wrapped)) => {
+                self.final_summary_finished(wrapped)
+            }
+            Entry::Gate(GateEntry::StopChecked(verdicts)) => self.stop_checked(verdicts),
+            Entry::Goal(GoalEntry::CheckStarted(started)) => self.goal_check_started(started),
+            Entry::Goal(GoalEntry::Judged(judged)) => self.goal_judged(judged, now.elapsed),
+            Entry::Goal(GoalEntry::Verdict(verdict)) => self.goal_verdict(verdict),
+            Entry::Goal(GoalEntry::Cleared(_)) => self.goal_cleared(),
+            Entry::Lifecycle(LifecycleEntry::StopRequested(requested)) => self.stop_requested(requested),
+            Entry::Lifecycle(LifecycleEntry::Paused(paused)) => self.segment_ended(&paused.outcome),
+            Entry::Lifecycle(LifecycleEntry::Ended(ended)) => self.segment_ended(&ended.outcome),
+            Entry::Lifecycle(LifecycleEntry::Resumed(resumed)) => self.resumed(resumed, now.at),
+            Entry::Gate(GateEntry::HooksAsked(asked)) => self.asked(&asked.about),
+            Entry::Gate(GateEntry::HooksDecided(decided)) => self.decided(decided),
+            Entry::Gate(GateEntry::PermissionDecided(decided)) => self.ruled(decided),
+            Entry::Gate(GateEntry::ApprovalRequested(request)) => self.approval_requested(request, now.at),
+            Entry::Gate(GateEntry::ApprovalResolved(resolved)) => self.approval_resolved(resolved),
+            Entry::Lifecycle(LifecycleEntry::Snapshot(_)) => self.snapshot = self.head,
+            Entry::Agent(AgentEntry::MustYield(requested)) => {
                 self.yielding = Some(Yielding { timer: requested.due.map(|_| self.head), to: requested.to });
             }
-            Entry::SubAgentSuspended(suspended) => self.note_sub_agent_suspended(suspended),
-            Entry::SubAgentResumed(goes_on) => self.note_sub_agent_resumed(goes_on.started),
-            Entry::TerminalNoted(noted) => self.noted(noted),
-            Entry::TerminalEnding(ending) => self.terminal_ends(ending),
-            Entry::WorktreeMade(made) => self.worktree_made_by(made),
-            Entry::WorktreeAsked(asked) => self.worktree_asked(asked),
-            Entry::WorktreeFound(found) => self.worktree.found(found),
-            Entry::RunStarted(_)
-            | Entry::RunPolicyChanged(_)
-            | Entry::ProviderAwaited(_)
-            | Entry::Forked(_)
-            | Entry::StopCheckCutShort(_)
-            | Entry::ProcessesLeft(_)
-            | Entry::BudgetReserved(_)
-            | Entry::BudgetCharged(_)
-            | Entry::BudgetExhausted(_)
-            | Entry::AgentSpawned(_)
-            | Entry::AgentAskedAgain(_)
-            | Entry::AgentStarted(_)
-            | Entry::AgentYieldRequested(_)
-            | Entry::AgentSuspended(_)
-            | Entry::AgentResumeRequested(_)
-            | Entry::AgentRetryScheduled(_)
-            | Entry::AgentFinished(_)
-            | Entry::Reprioritized(_)
-            | Entry::StepEnded(_) => {}
+            Entry::Agent(AgentEntry::SubAgentSuspended(suspended)) => {
+                self.note_sub_agent_suspended(suspended)
+            }
+            Entry::Agent(AgentEntry::SubAgentResumed(goes_on)) => {
+                self.note_sub_agent_resumed(goes_on.started)
+            }
+            Entry::Terminal(TerminalEntry::Noted(noted)) => self.noted(noted),
+            Entry::Terminal(TerminalEntry::Ending(ending)) => self.terminal_ends(ending),
+            Entry::Worktree(WorktreeEntry::Made(made)) => self.worktree_made_by(made),
+            Entry::Worktree(WorktreeEntry::Asked(asked)) => self.worktree_asked(asked),
+            Entry::Worktree(WorktreeEntry::Found(found)) => self.worktree.found(found),
+            Entry::Lifecycle(
+                LifecycleEntry::RunStarted(_)
+                | LifecycleEntry::RunPolicyChanged(_)
+                | LifecycleEntry::Forked(_)
+                | LifecycleEntry::ProcessesLeft(_),
+            )
+            | Entry::Model(ModelEntry::ProviderAwaited(_))
+            | Entry::Gate(GateEntry::StopCheckCutShort(_))
+            | Entry::Budget(_)
+            | Entry::Agent(
+                AgentEntry::Spawned(_)
+                | AgentEntry::AskedAgain(_)
+                | AgentEntry::Started(_)
+                | AgentEntry::YieldRequested(_)
+                | AgentEntry::Suspended(_)
+                | AgentEntry::ResumeRequested(_)
+                | AgentEntry::RetryScheduled(_)
+                | AgentEntry::Finished(_)
+                | AgentEntry::Reprioritized(_)
+                | AgentEntry::StepEnded(_),
+            ) => {}
         }
     }
 
@@ -239,7 +250,7 @@ impl SessionState {
 
     /// The fingerprint of the call that `entry` is the result of, if that succeeded and only reads.
     fn reads(&self, entry: &Entry) -> Option<u64> {
-        let Entry::ToolFinished(finished) = entry else { return None };
+        let Entry::Tool(ToolEntry::Finished(finished)) = entry else { return None };
         let call = self.call(&finished.call).filter(|_| finished.status == ToolStatus::Ok)?;
         if !self.assignment.only_reads(&call.tool) {
             return None;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use provost_engine::RunEvent;
-use provost_event::{Budget, Elapsed, Entry};
+use provost_event::{Budget, ConversationEntry, Elapsed, Entry};
 use tokio::task::JoinHandle;
 
 use super::BackendMaker;
@@ -25,7 +25,9 @@ pub(super) async fn a_post_is_decided_on_where_the_run_is_held(maker: &impl Back
     assert!(first.changed);
     assert_eq!(first.head, log(&other, run(1)).await.last().map(|last| last.seq).unwrap_or_default());
     let said = log(&other, root(1)).await;
-    let said = said.iter().find(|record| matches!(record.entry, Entry::UserMessage(_)));
+    let said = said
+        .iter()
+        .find(|record| matches!(record.entry, Entry::Conversation(ConversationEntry::UserMessage(_))));
     let elapsed = said.map(|record| record.elapsed).unwrap_or_default();
     assert!(
         elapsed >= Elapsed(7_000),
@@ -122,7 +124,7 @@ fn spawn_say(backend: &Arc<dyn Backend>, text: &'static str) -> JoinHandle<Resul
 /// What was said to the first agent.
 async fn said(backend: &Arc<dyn Backend>) -> Vec<String> {
     let texts = log(backend, root(1)).await.into_iter().filter_map(|record| match &record.entry {
-        Entry::UserMessage(message) => Some(
+        Entry::Conversation(ConversationEntry::UserMessage(message)) => Some(
             message
                 .content
                 .iter()

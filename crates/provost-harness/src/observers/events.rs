@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 
 use provost_event::{
-    ActorKey, ApprovalAnswer, AssistantMessage, Block, CallId, Entry, GoalFinding, HookDecision,
-    HooksDecided, ModelCalled, Permission, Purpose, Record, SessionId, StopHookVerdict, StopVerdicts,
-    ToolFinished, ToolStarted, ToolStatus,
+    ActorKey, AgentEntry, ApprovalAnswer, AssistantMessage, Block, BudgetEntry, CallId, ConversationEntry,
+    Entry, GateEntry, GoalEntry, GoalFinding, HookDecision, HooksDecided, LifecycleEntry, ModelCalled,
+    ModelEntry, Permission, Purpose, Record, SessionId, StopHookVerdict, StopVerdicts, TerminalEntry,
+    ToolEntry, ToolFinished, ToolStarted, ToolStatus, WorktreeEntry,
 };
 
 use crate::ObserverEventKind as Kind;
@@ -24,7 +25,7 @@ pub(super) struct EventHistory {
 impl EventHistory {
     /// Applies the first entry of a log.
     pub(super) fn learn(&mut self, record: &Record) {
-        if let Entry::RunStarted(started) = &record.entry {
+        if let Entry::Lifecycle(LifecycleEntry::RunStarted(started)) = &record.entry {
             self.has_workflow = started.policy.flow.is_some();
         }
     }
@@ -89,86 +90,110 @@ pub(super) fn kinds(record: &Record, history: &mut EventHistory) -> &'static [Ki
     history.learn(record);
     let is_run = matches!(record.actor, ActorKey::Run(_));
     match &record.entry {
-        Entry::RunStarted(_) => history.segment_starts(),
-        Entry::SessionStarted(_) => &[Kind::SessionStart],
-        Entry::ModelCalled(called) if history.begins(record.actor, called) => {
+        Entry::Lifecycle(LifecycleEntry::RunStarted(_)) => history.segment_starts(),
+        Entry::Lifecycle(LifecycleEntry::SessionStarted(_)) => &[Kind::SessionStart],
+        Entry::Model(ModelEntry::Called(called)) if history.begins(record.actor, called) => {
             &[Kind::TurnStart, Kind::LlmStart]
         }
-        Entry::ModelCalled(_) => &[Kind::LlmStart],
-        Entry::AssistantMessage(message) => {
+        Entry::Model(ModelEntry::Called(_)) => &[Kind::LlmStart],
+        Entry::Conversation(ConversationEntry::AssistantMessage(message)) => {
             history.asked_for(record.actor, message);
             &[Kind::LlmEnd]
         }
-        Entry::Retry(_) => &[Kind::LlmEnd],
-        Entry::FinalSummaryFinished(wrapped) if wrapped.call.is_some() => &[Kind::LlmEnd],
+        Entry::Model(ModelEntry::Retried(_)) => &[Kind::LlmEnd],
+        Entry::Conversation(ConversationEntry::FinalSummary(wrapped)) if wrapped.call.is_some() => {
+            &[Kind::LlmEnd]
+        }
         // There was no budget for a final summary, and no model was called.
-        Entry::FinalSummaryFinished(_) => &[],
-        Entry::ToolStarted(started) => {
+        Entry::Conversation(ConversationEntry::FinalSummary(_)) => &[],
+        Entry::Tool(ToolEntry::Started(started)) => {
             history.tool_started(record.actor, started);
             &[Kind::ToolStart]
         }
-        Entry::ToolFinished(finished) => history.tool_finished(record.actor, finished),
-        Entry::TurnEnded(_) => &[Kind::TurnEnd],
-        Entry::HooksDecided(decided) if hooks_object(decided) => &[Kind::GuardrailTrip],
-        Entry::StopVerdicts(verdicts) if stop_hooks_object(verdicts) => &[Kind::GuardrailTrip],
-        Entry::GoalJudged(_) => &[Kind::LlmEnd],
-        Entry::GoalVerdict(verdict) if !matches!(verdict.finding, GoalFinding::Achieved { .. }) => {
+        Entry::Tool(ToolEntry::Finished(finished)) => history.tool_finished(record.actor, finished),
+        Entry::Conversation(ConversationEntry::TurnEnded(_)) => &[Kind::TurnEnd],
+        Entry::Gate(GateEntry::HooksDecided(decided)) if hooks_object(decided) => &[Kind::GuardrailTrip],
+        Entry::Gate(GateEntry::StopChecked(verdicts)) if stop_hooks_object(verdicts) => {
+            &[Kind::GuardrailTrip]
+        }
+        Entry::Goal(GoalEntry::Judged(_)) => &[Kind::LlmEnd],
+        Entry::Goal(GoalEntry::Verdict(verdict))
+            if !matches!(verdict.finding, GoalFinding::Achieved { .. }) =>
+        {
             &[Kind::GuardrailTrip]
         }
         // The judges' calls and rejections are reported.
-        Entry::GoalCheckStarted(_) | Entry::GoalVerdict(_) | Entry::GoalCleared(_) => &[],
-        Entry::PermissionDecided(decided) if decided.permission == Permission::Deny => &[Kind::GuardrailTrip],
-        Entry::ApprovalResolved(resolved) if matches!(resolved.answer, ApprovalAnswer::Deny { .. }) => {
+        Entry::Goal(GoalEntry::CheckStarted(_) | GoalEntry::Verdict(_) | GoalEntry::Cleared(_)) => &[],
+        Entry::Gate(GateEntry::PermissionDecided(decided)) if decided.permission == Permission::Deny => {
+            &[Kind::GuardrailTrip]
+        }
+        Entry::Gate(GateEntry::ApprovalResolved(resolved))
+            if matches!(resolved.answer, ApprovalAnswer::Deny { .. }) =>
+        {
             &[Kind::Approval, Kind::GuardrailTrip]
         }
-        Entry::ApprovalRequested(_) | Entry::ApprovalResolved(_) => &[Kind::Approval],
+        Entry::Gate(GateEntry::ApprovalRequested(_) | GateEntry::ApprovalResolved(_)) => &[Kind::Approval],
         // The failed call is reported, and the next one with its model.
-        Entry::ModelChanged(_) | Entry::OutageWaitChanged(_) | Entry::ProviderAwaited(_) => &[],
-        Entry::RunPolicyChanged(_) | Entry::AgentPolicyChanged(_) => &[],
-        Entry::BudgetReserved(_) | Entry::BudgetCharged(_) | Entry::BudgetExhausted(_) => &[Kind::Budget],
+        Entry::Model(
+            ModelEntry::Changed(_) | ModelEntry::OutageWaitChanged(_) | ModelEntry::ProviderAwaited(_),
+        ) => &[],
+        Entry::Lifecycle(LifecycleEntry::RunPolicyChanged(_) | LifecycleEntry::AgentPolicyChanged(_)) => &[],
+        Entry::Budget(_) => &[Kind::Budget],
         // The run itself spawns the agents of its workflow's steps.
-        Entry::AgentSpawned(spawned) if spawned.parent.is_none() => &[Kind::Handoff, Kind::StepStart],
-        Entry::AgentSpawned(_) | Entry::AgentAskedAgain(_) | Entry::AgentFinished(_) => &[Kind::Handoff],
+        Entry::Agent(AgentEntry::Spawned(spawned)) if spawned.parent.is_none() => {
+            &[Kind::Handoff, Kind::StepStart]
+        }
+        Entry::Agent(AgentEntry::Spawned(_) | AgentEntry::AskedAgain(_) | AgentEntry::Finished(_)) => {
+            &[Kind::Handoff]
+        }
         // The new run's start is reported.
-        Entry::Forked(_) => &[],
+        Entry::Lifecycle(LifecycleEntry::Forked(_)) => &[],
         // Slots: the number of active agents is a budget too.
-        Entry::AgentStarted(_)
-        | Entry::AgentYieldRequested(_)
-        | Entry::AgentSuspended(_)
-        | Entry::AgentResumeRequested(_)
-        | Entry::AgentRetryScheduled(_)
-        | Entry::Reprioritized(_) => &[Kind::Budget],
-        Entry::StepEnded(_) => &[Kind::StepEnd],
-        Entry::Compacted(compacted) if compacted.call.is_some() => &[Kind::LlmEnd, Kind::Compaction],
-        Entry::Compacted(_) => &[Kind::Compaction],
+        Entry::Agent(
+            AgentEntry::Started(_)
+            | AgentEntry::YieldRequested(_)
+            | AgentEntry::Suspended(_)
+            | AgentEntry::ResumeRequested(_)
+            | AgentEntry::RetryScheduled(_)
+            | AgentEntry::Reprioritized(_),
+        ) => &[Kind::Budget],
+        Entry::Agent(AgentEntry::StepEnded(_)) => &[Kind::StepEnd],
+        Entry::Conversation(ConversationEntry::Compacted(compacted)) if compacted.call.is_some() => {
+            &[Kind::LlmEnd, Kind::Compaction]
+        }
+        Entry::Conversation(ConversationEntry::Compacted(_)) => &[Kind::Compaction],
         // Only a copy of the state.
-        Entry::Snapshot(_) => &[],
-        Entry::Paused(_) if is_run => history.segment_ends(),
+        Entry::Lifecycle(LifecycleEntry::Snapshot(_)) => &[],
+        Entry::Lifecycle(LifecycleEntry::Paused(_)) if is_run => history.segment_ends(),
         // Another segment starts like the first one.
-        Entry::Resumed(_) if is_run => history.segment_starts(),
-        Entry::Resumed(resumed) if resumed.reopens => &[Kind::SessionStart],
-        Entry::Ended(_) if is_run => history.segment_ends(),
-        Entry::Ended(_) => &[Kind::SessionEnd],
+        Entry::Lifecycle(LifecycleEntry::Resumed(_)) if is_run => history.segment_starts(),
+        Entry::Lifecycle(LifecycleEntry::Resumed(resumed)) if resumed.reopens => &[Kind::SessionStart],
+        Entry::Lifecycle(LifecycleEntry::Ended(_)) if is_run => history.segment_ends(),
+        Entry::Lifecycle(LifecycleEntry::Ended(_)) => &[Kind::SessionEnd],
         // No objection; the next events show that.
-        Entry::HooksDecided(_) | Entry::StopVerdicts(_) | Entry::PermissionDecided(_) => &[],
+        Entry::Gate(
+            GateEntry::HooksDecided(_) | GateEntry::StopChecked(_) | GateEntry::PermissionDecided(_),
+        ) => &[],
         // They decide nothing.
-        Entry::StopCheckCutShort(_) | Entry::ProcessesLeft(_) => &[],
+        Entry::Gate(GateEntry::StopCheckCutShort(_)) | Entry::Lifecycle(LifecycleEntry::ProcessesLeft(_)) => {
+            &[]
+        }
         // The answer is reported.
-        Entry::HooksAsked(_) => &[],
+        Entry::Gate(GateEntry::HooksAsked(_)) => &[],
         // Messages to the model, which are part of the next call.
-        Entry::UserMessage(_) | Entry::SystemItem(_) => &[],
+        Entry::Conversation(ConversationEntry::UserMessage(_) | ConversationEntry::SystemItem(_)) => &[],
         // The resulting suspension or end is reported; a session's suspension by its run's.
-        Entry::StopRequested(_)
-        | Entry::Paused(_)
-        | Entry::Resumed(_)
-        | Entry::YieldRequested(_)
-        | Entry::SubAgentResumed(_)
-        | Entry::SubAgentSuspended(_) => &[],
-        Entry::TerminalNoted(_) => &[Kind::Terminal],
+        Entry::Lifecycle(
+            LifecycleEntry::StopRequested(_) | LifecycleEntry::Paused(_) | LifecycleEntry::Resumed(_),
+        )
+        | Entry::Agent(
+            AgentEntry::MustYield(_) | AgentEntry::SubAgentResumed(_) | AgentEntry::SubAgentSuspended(_),
+        ) => &[],
+        Entry::Terminal(TerminalEntry::Noted(_)) => &[Kind::Terminal],
         // The result has its own entry.
-        Entry::TerminalEnding(_) => &[],
+        Entry::Terminal(TerminalEntry::Ending(_)) => &[],
         // The session's start and end are reported.
-        Entry::WorktreeMade(_) | Entry::WorktreeAsked(_) | Entry::WorktreeFound(_) => &[],
+        Entry::Worktree(_) => &[],
     }
 }
 

@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use provost_event::{
-    AgentAskedAgain, AgentRetryScheduled, AgentSpawned, AgentYieldRequested, ApprovalAnswer,
-    ApprovalResolved, AsideCall, Compacted, CompactionKind, Entry, FinalSummaryFinished, GoalFinding,
-    HookDecision, HooksDecided, MicroDollars, ModelCalled, Purpose, RetryCause, RunId, StopHookVerdict,
-    StopVerdicts, ToolFinished, Usage,
+    AgentAskedAgain, AgentEntry, AgentRetryScheduled, AgentSpawned, AgentYieldRequested, ApprovalAnswer,
+    ApprovalResolved, AsideCall, BudgetEntry, Compacted, CompactionKind, ConversationEntry, Entry,
+    FinalSummaryFinished, GateEntry, GoalEntry, GoalFinding, HookDecision, HooksDecided, LifecycleEntry,
+    MicroDollars, ModelCalled, ModelEntry, Purpose, RetryCause, RunId, StopHookVerdict, StopVerdicts,
+    TerminalEntry, ToolEntry, ToolFinished, Usage, WorktreeEntry,
 };
 
 use super::per_run::PerRun;
@@ -122,73 +123,86 @@ fn printable(line: &str) -> String {
 /// A short description of an entry as an event of `kind`.
 fn words(kind: ObserverEventKind, entry: &Entry) -> String {
     match entry {
-        Entry::RunStarted(started) => started.goal.clone(),
-        Entry::SessionStarted(started) => started.policy.model.name.clone(),
-        Entry::ModelCalled(called) if kind == ObserverEventKind::TurnStart => format!("turn {}", called.turn),
-        Entry::ModelCalled(called) => asked(called),
-        Entry::AssistantMessage(message) => {
+        Entry::Lifecycle(LifecycleEntry::RunStarted(started)) => started.goal.clone(),
+        Entry::Lifecycle(LifecycleEntry::SessionStarted(started)) => started.policy.model.name.clone(),
+        Entry::Model(ModelEntry::Called(called)) if kind == ObserverEventKind::TurnStart => {
+            format!("turn {}", called.turn)
+        }
+        Entry::Model(ModelEntry::Called(called)) => asked(called),
+        Entry::Conversation(ConversationEntry::AssistantMessage(message)) => {
             format!("{} {}", message.model, spent(message.usage, message.cost))
         }
-        Entry::Retry(retry) => {
+        Entry::Model(ModelEntry::Retried(retry)) => {
             format!("call {} is made again in {} ms: {}", retry.call, retry.delay_ms, cause(&retry.cause))
         }
-        Entry::ToolStarted(started) => format!("{} {}", started.tool, started.input.text()),
-        Entry::ToolFinished(finished) => result(kind, finished),
-        Entry::TurnEnded(ended) => format!("turn {}, {} tool calls", ended.turn, ended.tool_calls),
-        Entry::HooksDecided(decided) => objections_of_hooks(decided),
-        Entry::StopVerdicts(verdicts) => objections_of_stop_hooks(verdicts),
-        Entry::GoalJudged(judged) => aside(&judged.call),
-        Entry::GoalVerdict(verdict) => missing(&verdict.finding),
-        Entry::PermissionDecided(decided) => {
+        Entry::Tool(ToolEntry::Started(started)) => format!("{} {}", started.tool, started.input.text()),
+        Entry::Tool(ToolEntry::Finished(finished)) => result(kind, finished),
+        Entry::Conversation(ConversationEntry::TurnEnded(ended)) => {
+            format!("turn {}, {} tool calls", ended.turn, ended.tool_calls)
+        }
+        Entry::Gate(GateEntry::HooksDecided(decided)) => objections_of_hooks(decided),
+        Entry::Gate(GateEntry::StopChecked(verdicts)) => objections_of_stop_hooks(verdicts),
+        Entry::Goal(GoalEntry::Judged(judged)) => aside(&judged.call),
+        Entry::Goal(GoalEntry::Verdict(verdict)) => missing(&verdict.finding),
+        Entry::Gate(GateEntry::PermissionDecided(decided)) => {
             format!("{:?} {}: {}", decided.permission, decided.call, decided.why)
         }
-        Entry::ApprovalRequested(asked) => format!("{} {}: {}", asked.tool, asked.input.text(), asked.why),
-        Entry::ApprovalResolved(resolved) => consent(resolved),
-        Entry::BudgetReserved(reserved) => format!("{} tokens set aside", reserved.tokens),
-        Entry::BudgetCharged(charged) => format!("{} {}", charged.model, spent(charged.usage, charged.cost)),
-        Entry::BudgetExhausted(exhausted) => exhausted.exhausted.to_string(),
-        Entry::Compacted(compacted) => match (kind, &compacted.call) {
+        Entry::Gate(GateEntry::ApprovalRequested(asked)) => {
+            format!("{} {}: {}", asked.tool, asked.input.text(), asked.why)
+        }
+        Entry::Gate(GateEntry::ApprovalResolved(resolved)) => consent(resolved),
+        Entry::Budget(BudgetEntry::Reserved(reserved)) => format!("{} tokens set aside", reserved.tokens),
+        Entry::Budget(BudgetEntry::Charged(charged)) => {
+            format!("{} {}", charged.model, spent(charged.usage, charged.cost))
+        }
+        Entry::Budget(BudgetEntry::Exhausted(exhausted)) => exhausted.exhausted.to_string(),
+        Entry::Conversation(ConversationEntry::Compacted(compacted)) => match (kind, &compacted.call) {
             (ObserverEventKind::LlmEnd, Some(call)) => aside(call),
             _ => shortened(compacted),
         },
-        Entry::FinalSummaryFinished(wrapped) => final_summary(wrapped),
-        Entry::AgentSpawned(spawned) => handed_over(kind, spawned),
-        Entry::StepEnded(ended) => format!("{}, attempt {}", ended.step, ended.attempt),
-        Entry::AgentAskedAgain(asked) => asked_again(asked),
-        Entry::AgentFinished(finished) => format!("back from {}: {}", finished.child, finished.outcome),
-        Entry::AgentStarted(started) => format!("{} has a slot", started.child),
-        Entry::AgentYieldRequested(yields) => yielded(yields),
-        Entry::AgentSuspended(paused) => format!("{} is suspended: {}", paused.child, paused.outcome),
-        Entry::AgentResumeRequested(resumed) => format!("{} shall go on, says {}", resumed.child, resumed.by),
-        Entry::AgentRetryScheduled(scheduled) => retry_of_agent(scheduled),
-        Entry::Reprioritized(changed) => format!("{} is {} now", changed.agent, changed.priority),
-        Entry::Paused(paused) => paused.outcome.to_string(),
-        Entry::Resumed(resumed) => format!("{:?}", resumed.cause),
-        Entry::Ended(ended) => ended.outcome.to_string(),
-        Entry::TerminalNoted(noted) => noted.event.to_string(),
+        Entry::Conversation(ConversationEntry::FinalSummary(wrapped)) => final_summary(wrapped),
+        Entry::Agent(AgentEntry::Spawned(spawned)) => handed_over(kind, spawned),
+        Entry::Agent(AgentEntry::StepEnded(ended)) => format!("{}, attempt {}", ended.step, ended.attempt),
+        Entry::Agent(AgentEntry::AskedAgain(asked)) => asked_again(asked),
+        Entry::Agent(AgentEntry::Finished(finished)) => {
+            format!("back from {}: {}", finished.child, finished.outcome)
+        }
+        Entry::Agent(AgentEntry::Started(started)) => format!("{} has a slot", started.child),
+        Entry::Agent(AgentEntry::YieldRequested(yields)) => yielded(yields),
+        Entry::Agent(AgentEntry::Suspended(paused)) => {
+            format!("{} is suspended: {}", paused.child, paused.outcome)
+        }
+        Entry::Agent(AgentEntry::ResumeRequested(resumed)) => {
+            format!("{} shall go on, says {}", resumed.child, resumed.by)
+        }
+        Entry::Agent(AgentEntry::RetryScheduled(scheduled)) => retry_of_agent(scheduled),
+        Entry::Agent(AgentEntry::Reprioritized(changed)) => {
+            format!("{} is {} now", changed.agent, changed.priority)
+        }
+        Entry::Lifecycle(LifecycleEntry::Paused(paused)) => paused.outcome.to_string(),
+        Entry::Lifecycle(LifecycleEntry::Resumed(resumed)) => format!("{:?}", resumed.cause),
+        Entry::Lifecycle(LifecycleEntry::Ended(ended)) => ended.outcome.to_string(),
+        Entry::Terminal(TerminalEntry::Noted(noted)) => noted.event.to_string(),
         // These are not reported.
-        Entry::TerminalEnding(_)
-        | Entry::ModelChanged(_)
-        | Entry::OutageWaitChanged(_)
-        | Entry::RunPolicyChanged(_)
-        | Entry::AgentPolicyChanged(_)
-        | Entry::ProviderAwaited(_)
-        | Entry::Forked(_)
-        | Entry::StopCheckCutShort(_)
-        | Entry::ProcessesLeft(_)
-        | Entry::UserMessage(_)
-        | Entry::SystemItem(_)
-        | Entry::HooksAsked(_)
-        | Entry::GoalCheckStarted(_)
-        | Entry::GoalCleared(_)
-        | Entry::YieldRequested(_)
-        | Entry::SubAgentResumed(_)
-        | Entry::SubAgentSuspended(_)
-        | Entry::WorktreeMade(_)
-        | Entry::WorktreeAsked(_)
-        | Entry::WorktreeFound(_)
-        | Entry::StopRequested(_)
-        | Entry::Snapshot(_) => String::new(),
+        Entry::Terminal(TerminalEntry::Ending(_))
+        | Entry::Model(
+            ModelEntry::Changed(_) | ModelEntry::OutageWaitChanged(_) | ModelEntry::ProviderAwaited(_),
+        )
+        | Entry::Lifecycle(
+            LifecycleEntry::RunPolicyChanged(_)
+            | LifecycleEntry::AgentPolicyChanged(_)
+            | LifecycleEntry::Forked(_)
+            | LifecycleEntry::ProcessesLeft(_)
+            | LifecycleEntry::StopRequested(_)
+            | LifecycleEntry::Snapshot(_),
+        )
+        | Entry::Gate(GateEntry::StopCheckCutShort(_) | GateEntry::HooksAsked(_))
+        | Entry::Conversation(ConversationEntry::UserMessage(_) | ConversationEntry::SystemItem(_))
+        | Entry::Goal(GoalEntry::CheckStarted(_) | GoalEntry::Cleared(_))
+        | Entry::Agent(
+            AgentEntry::MustYield(_) | AgentEntry::SubAgentResumed(_) | AgentEntry::SubAgentSuspended(_),
+        )
+        | Entry::Worktree(_) => String::new(),
     }
 }
 

@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 
 use provost_engine::RunEvent;
-use provost_event::{Budget, Entry, Seq, SessionId};
+use provost_event::{Budget, ConversationEntry, Entry, Seq, SessionId};
 use provost_harness::{Backend, BackendError, SystemClock};
 use provost_store::{EmbeddedBackend, SessionStore as _, SqliteStore};
 use tempfile::TempDir;
@@ -99,7 +99,9 @@ fn points(commits: usize) -> Vec<Option<DeathPoint>> {
 /// How often the message is in the log.
 async fn count(backend: &EmbeddedBackend) -> usize {
     let log = backend.read(SessionId::root(run(1)).into(), Seq::START, usize::MAX).await.unwrap();
-    log.iter().filter(|record| matches!(record.entry, Entry::UserMessage(_))).count()
+    log.iter()
+        .filter(|record| matches!(record.entry, Entry::Conversation(ConversationEntry::UserMessage(_))))
+        .count()
 }
 
 /// One holder and one sender, each killed at its point, and a second holder killed at its take-over.

@@ -3,12 +3,13 @@
 use std::collections::{HashMap, HashSet};
 
 use provost_event::{
-    ActorKey, AgentSpawned, ApprovalRequested, AssistantMessage, Block, BudgetCharged, BudgetExhausted,
-    BudgetReserved, CallId, Certainty, Dimension, Ended, Entry, Forked, ItemKind, ModelCalled, ModelChange,
-    ModelChanged, Origin, OutageWaitChanged, Outcome, Paused, ProviderAwaited, Purpose, Record, ResumeCause,
+    ActorKey, AgentEntry, AgentSpawned, ApprovalRequested, AssistantMessage, Block, BudgetCharged,
+    BudgetEntry, BudgetExhausted, BudgetReserved, CallId, Certainty, ConversationEntry, Dimension, Ended,
+    Entry, Forked, GateEntry, GoalEntry, ItemKind, LifecycleEntry, ModelCalled, ModelChange, ModelChanged,
+    ModelEntry, Origin, OutageWaitChanged, Outcome, Paused, ProviderAwaited, Purpose, Record, ResumeCause,
     Resumed, Retry, RetryCause, RunStarted, SessionStarted, SlotAssignment, StopCheckCutShort,
-    StopHookVerdict, StopReason, StopReport, StopRequested, StopVerdicts, SystemItem, ToolFinished,
-    ToolStarted, ToolStatus, TurnEnded, UserMessage,
+    StopHookVerdict, StopReason, StopReport, StopRequested, StopVerdicts, SystemItem, TerminalEntry,
+    ToolEntry, ToolFinished, ToolStarted, ToolStatus, TurnEnded, UserMessage, WorktreeEntry,
 };
 
 use super::context::{compacted, exhausted_in_words, final_summary_finished, outcome_in_words, snapshot};
@@ -60,73 +61,75 @@ impl Sayer {
     fn in_words(&mut self, record: &Record) -> Saying {
         let actor = record.actor;
         match &record.entry {
-            Entry::RunStarted(entry) => run_started(actor, entry),
-            Entry::SessionStarted(entry) => session_started(entry),
-            Entry::UserMessage(entry) => user_message(entry),
-            Entry::SystemItem(entry) => system_item(entry),
-            Entry::ModelCalled(entry) => model_called(entry),
-            Entry::AssistantMessage(entry) => self.assistant_message(actor, entry),
-            Entry::Retry(entry) => retry(entry),
-            Entry::ModelChanged(entry) => model_changed(actor, entry),
-            Entry::OutageWaitChanged(entry) => outage_wait_changed(entry),
-            Entry::RunPolicyChanged(entry) => policy::run_changed(entry),
-            Entry::AgentPolicyChanged(entry) => policy::agent_changed(entry),
-            Entry::Forked(entry) => forked(actor, entry),
-            Entry::ProviderAwaited(entry) => provider_awaited(entry),
-            Entry::HooksAsked(entry) => hooks_asked(entry),
-            Entry::HooksDecided(entry) => hooks_decided(entry),
-            Entry::PermissionDecided(entry) => permission_decided(entry),
-            Entry::ApprovalRequested(entry) => self.approval_requested(actor, entry),
-            Entry::ApprovalResolved(entry) => approval_resolved(entry),
-            Entry::ToolStarted(entry) => self.tool_started(actor, entry),
-            Entry::ToolFinished(entry) => self.tool_finished(actor, entry),
-            Entry::TurnEnded(entry) => turn_ended(entry),
-            Entry::Compacted(entry) => compacted(entry),
-            Entry::FinalSummaryFinished(entry) => final_summary_finished(entry),
-            Entry::Snapshot(entry) => snapshot(entry),
-            Entry::StopVerdicts(entry) => stop_verdicts(entry),
-            Entry::StopCheckCutShort(entry) => stop_check_cut_short(entry),
-            Entry::ProcessesLeft(_) => Saying::kept(Tag::Failed, MAYBE_LEFT),
-            Entry::GoalCheckStarted(entry) => goal::check_started(entry),
-            Entry::GoalJudged(entry) => goal::judged(entry),
-            Entry::GoalVerdict(entry) => goal::verdict(entry),
-            Entry::GoalCleared(entry) => goal::cleared(entry),
-            Entry::BudgetReserved(entry) => budget_reserved(entry),
-            Entry::BudgetCharged(entry) => budget_charged(entry),
-            Entry::BudgetExhausted(entry) => self.budget_exhausted(entry),
-            Entry::AgentSpawned(entry) => self.agent_spawned(entry),
-            Entry::AgentAskedAgain(entry) => {
+            Entry::Lifecycle(LifecycleEntry::RunStarted(entry)) => run_started(actor, entry),
+            Entry::Lifecycle(LifecycleEntry::SessionStarted(entry)) => session_started(entry),
+            Entry::Conversation(ConversationEntry::UserMessage(entry)) => user_message(entry),
+            Entry::Conversation(ConversationEntry::SystemItem(entry)) => system_item(entry),
+            Entry::Model(ModelEntry::Called(entry)) => model_called(entry),
+            Entry::Conversation(ConversationEntry::AssistantMessage(entry)) => {
+                self.assistant_message(actor, entry)
+            }
+            Entry::Model(ModelEntry::Retried(entry)) => retry(entry),
+            Entry::Model(ModelEntry::Changed(entry)) => model_changed(actor, entry),
+            Entry::Model(ModelEntry::OutageWaitChanged(entry)) => outage_wait_changed(entry),
+            Entry::Lifecycle(LifecycleEntry::RunPolicyChanged(entry)) => policy::run_changed(entry),
+            Entry::Lifecycle(LifecycleEntry::AgentPolicyChanged(entry)) => policy::agent_changed(entry),
+            Entry::Lifecycle(LifecycleEntry::Forked(entry)) => forked(actor, entry),
+            Entry::Model(ModelEntry::ProviderAwaited(entry)) => provider_awaited(entry),
+            Entry::Gate(GateEntry::HooksAsked(entry)) => hooks_asked(entry),
+            Entry::Gate(GateEntry::HooksDecided(entry)) => hooks_decided(entry),
+            Entry::Gate(GateEntry::PermissionDecided(entry)) => permission_decided(entry),
+            Entry::Gate(GateEntry::ApprovalRequested(entry)) => self.approval_requested(actor, entry),
+            Entry::Gate(GateEntry::ApprovalResolved(entry)) => approval_resolved(entry),
+            Entry::Tool(ToolEntry::Started(entry)) => self.tool_started(actor, entry),
+            Entry::Tool(ToolEntry::Finished(entry)) => self.tool_finished(actor, entry),
+            Entry::Conversation(ConversationEntry::TurnEnded(entry)) => turn_ended(entry),
+            Entry::Conversation(ConversationEntry::Compacted(entry)) => compacted(entry),
+            Entry::Conversation(ConversationEntry::FinalSummary(entry)) => final_summary_finished(entry),
+            Entry::Lifecycle(LifecycleEntry::Snapshot(entry)) => snapshot(entry),
+            Entry::Gate(GateEntry::StopChecked(entry)) => stop_verdicts(entry),
+            Entry::Gate(GateEntry::StopCheckCutShort(entry)) => stop_check_cut_short(entry),
+            Entry::Lifecycle(LifecycleEntry::ProcessesLeft(_)) => Saying::kept(Tag::Failed, MAYBE_LEFT),
+            Entry::Goal(GoalEntry::CheckStarted(entry)) => goal::check_started(entry),
+            Entry::Goal(GoalEntry::Judged(entry)) => goal::judged(entry),
+            Entry::Goal(GoalEntry::Verdict(entry)) => goal::verdict(entry),
+            Entry::Goal(GoalEntry::Cleared(entry)) => goal::cleared(entry),
+            Entry::Budget(BudgetEntry::Reserved(entry)) => budget_reserved(entry),
+            Entry::Budget(BudgetEntry::Charged(entry)) => budget_charged(entry),
+            Entry::Budget(BudgetEntry::Exhausted(entry)) => self.budget_exhausted(entry),
+            Entry::Agent(AgentEntry::Spawned(entry)) => self.agent_spawned(entry),
+            Entry::Agent(AgentEntry::AskedAgain(entry)) => {
                 if entry.slot != SlotAssignment::Free {
                     self.waiting.insert(entry.child.agent);
                 }
                 agents::asked_again(entry, &self.names)
             }
-            Entry::AgentStarted(entry) => {
+            Entry::Agent(AgentEntry::Started(entry)) => {
                 let has_waited = self.waiting.remove(&entry.child.agent);
                 agents::started(entry, &self.names, has_waited)
             }
-            Entry::AgentYieldRequested(entry) => agents::yields(entry, &self.names),
-            Entry::AgentSuspended(entry) => {
+            Entry::Agent(AgentEntry::YieldRequested(entry)) => agents::yields(entry, &self.names),
+            Entry::Agent(AgentEntry::Suspended(entry)) => {
                 self.waiting.insert(entry.child.agent);
                 agents::paused(entry, &self.names)
             }
-            Entry::AgentResumeRequested(entry) => agents::resumed(entry, &self.names),
-            Entry::AgentRetryScheduled(entry) => agents::retry_scheduled(entry, &self.names),
-            Entry::AgentFinished(entry) => agents::finished(entry, &self.names),
-            Entry::Reprioritized(entry) => agents::reprioritized(entry, &self.names),
-            Entry::StepEnded(entry) => flow::step_ended(entry),
-            Entry::YieldRequested(entry) => agents::yield_requested(entry, &self.names),
-            Entry::SubAgentResumed(_) => agents::goes_on(),
-            Entry::SubAgentSuspended(entry) => agents::suspended(entry),
-            Entry::WorktreeMade(entry) => worktree::made(entry),
-            Entry::WorktreeAsked(_) => worktree::asked(),
-            Entry::WorktreeFound(entry) => worktree::found(entry),
-            Entry::TerminalNoted(entry) => terminal::noted(entry),
-            Entry::TerminalEnding(_) => terminal::ending(),
-            Entry::StopRequested(entry) => self.stop_requested(actor, entry),
-            Entry::Paused(entry) => paused(entry),
-            Entry::Resumed(entry) => resumed(actor, entry),
-            Entry::Ended(entry) => ended(entry),
+            Entry::Agent(AgentEntry::ResumeRequested(entry)) => agents::resumed(entry, &self.names),
+            Entry::Agent(AgentEntry::RetryScheduled(entry)) => agents::retry_scheduled(entry, &self.names),
+            Entry::Agent(AgentEntry::Finished(entry)) => agents::finished(entry, &self.names),
+            Entry::Agent(AgentEntry::Reprioritized(entry)) => agents::reprioritized(entry, &self.names),
+            Entry::Agent(AgentEntry::StepEnded(entry)) => flow::step_ended(entry),
+            Entry::Agent(AgentEntry::MustYield(entry)) => agents::yield_requested(entry, &self.names),
+            Entry::Agent(AgentEntry::SubAgentResumed(_)) => agents::goes_on(),
+            Entry::Agent(AgentEntry::SubAgentSuspended(entry)) => agents::suspended(entry),
+            Entry::Worktree(WorktreeEntry::Made(entry)) => worktree::made(entry),
+            Entry::Worktree(WorktreeEntry::Asked(_)) => worktree::asked(),
+            Entry::Worktree(WorktreeEntry::Found(entry)) => worktree::found(entry),
+            Entry::Terminal(TerminalEntry::Noted(entry)) => terminal::noted(entry),
+            Entry::Terminal(TerminalEntry::Ending(_)) => terminal::ending(),
+            Entry::Lifecycle(LifecycleEntry::StopRequested(entry)) => self.stop_requested(actor, entry),
+            Entry::Lifecycle(LifecycleEntry::Paused(entry)) => paused(entry),
+            Entry::Lifecycle(LifecycleEntry::Resumed(entry)) => resumed(actor, entry),
+            Entry::Lifecycle(LifecycleEntry::Ended(entry)) => ended(entry),
         }
     }
 
