@@ -3,11 +3,11 @@
 //! A turn goes `Ready` → (hooks) → (budget) → `Thinking` → `Acting` or `CheckingStop` → `Ready`. Every phase follows
 //! from the entries alone, so that a state that is read back from the log continues in the same phase.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 use provost_event::{
-    AgentPolicy, CallId, Dimension, Elapsed, Entry, HookTrigger, Json, LifecycleEntry, Outcome, Plan,
-    Purpose, Seq, SessionId, SessionSource,
+    AgentPolicy, CallId, Dimension, Elapsed, Entry, GoalTrigger, HookTrigger, Json, LifecycleEntry,
+    ModelPolicy, Outcome, Plan, Purpose, Seq, SessionId, SessionSource,
 };
 
 use serde::{Deserialize, Serialize};
@@ -27,8 +27,7 @@ mod ask;
 mod assignment;
 mod call;
 mod change;
-mod compact;
-mod context;
+mod conversation;
 mod decide;
 mod delegate;
 mod final_summary;
@@ -37,7 +36,7 @@ mod fork;
 mod gate;
 mod goal;
 mod hook_decisions;
-mod outage;
+mod models;
 mod progress;
 mod recover;
 mod repeats;
@@ -47,12 +46,12 @@ mod worktree;
 
 use assignment::Assignment;
 use call::{Call, Consent, Stage, Word};
-use compact::Compactions;
-use context::Context;
-use goal::GoalTrack;
-use outage::ModelSelection;
+use conversation::{Conversation, RequestTokens, Window, WindowFacts};
+use goal::{Goal, GoalFacts};
+use models::Models;
 use progress::Progress;
 use repeats::{CallsOfTurn, Repeats};
+use stop::StopObjections;
 use terminal::Terminal;
 use worktree::OwnWorktree;
 
@@ -117,15 +116,11 @@ struct Counters {
     tool_calls: u32,
     /// How many of them were made when a turn last ended without any.
     tool_calls_at_stop: u32,
-    /// Failed attempts at the current answer.
-    failed_attempts: u32,
-    empty_answers: u32,
     continuations: u32,
     /// Interruptions of the current turn.
     interruptions: u32,
     /// Turns in a row in which no call succeeded.
     failed_turns: u32,
-    stop_blocks: u32,
 }
 
 /// A request to yield the slot.
@@ -135,16 +130,6 @@ struct Yielding {
     timer: Option<Seq>,
     /// The agent that gets the slot, if any.
     to: Option<SessionId>,
-}
-
-/// The last objection of the stop hooks.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Block {
-    reasons: Vec<String>,
-    evidence: String,
-    tool_calls: u32,
-    /// How many times in a row it came with the same evidence.
-    times: u32,
 }
 
 /// The questions that hooks have already answered, and the notices that the model has already got.
@@ -218,9 +203,6 @@ pub struct SessionState {
     /// Turns that had ended when its parent last asked it again: its limit counts from there.
     #[serde(default)]
     turns_before: u32,
-    /// Its goal was cleared, and it has yet to be notified.
-    #[serde(default)]
-    lost_goal: bool,
     phase: Phase,
     outcome: Option<Outcome>,
     /// Its outcome when it completed, until the agent gets another message.
@@ -233,35 +215,20 @@ pub struct SessionState {
     stops_for_child: bool,
     /// The outcome of a suspended sub-agent that it waits for, if any.
     sub_agent_outcome: Option<Outcome>,
-    /// The state of its goal, if it has one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    goal_track: Option<Box<GoalTrack>>,
-    /// The agent's plan.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    plan: Option<Box<Plan>>,
+    goal: Goal,
     worktree: OwnWorktree,
     terminal: Terminal,
     /// The end of the time limit on its work, as of the last call.
     ends: Option<WorkEnds>,
     elapsed: Elapsed,
-    /// The model that is called, and its failures.
-    #[serde(default)]
-    asked: ModelSelection,
+    models: Models,
     calls: Vec<Call>,
     counters: Counters,
     repeats: Repeats,
     calls_of_turn: CallsOfTurn,
     progress: Box<Progress>,
-    block: Option<Block>,
-    /// For each stop hook whose failure counts, how many times in a row it gave no answer.
-    #[serde(default)]
-    unanswered: BTreeMap<String, u32>,
-    context: Context,
-    compactions: Compactions,
-    /// The messages of people, verbatim.
-    said: VecDeque<String>,
-    /// The files that were written last.
-    written: VecDeque<String>,
+    objections: StopObjections,
+    conversation: Conversation,
     /// The purpose of the model call in flight.
     purpose: Purpose,
     /// The phase to return to after the final summary at a limit.
@@ -299,7 +266,6 @@ impl SessionState {
             assignment: Assignment::default(),
             turns_max: 0,
             turns_before: 0,
-            lost_goal: false,
             phase: Phase::New,
             outcome: None,
             done_before: None,
@@ -307,24 +273,19 @@ impl SessionState {
             yielding: None,
             stops_for_child: false,
             sub_agent_outcome: None,
-            goal_track: None,
-            plan: None,
+            goal: Goal::default(),
             worktree: OwnWorktree::default(),
             terminal: Terminal::default(),
             ends: None,
             elapsed: Elapsed::default(),
-            asked: ModelSelection::default(),
+            models: Models::default(),
             calls: Vec::new(),
             counters: Counters::default(),
             repeats: Repeats::default(),
             calls_of_turn: CallsOfTurn::default(),
             progress: Box::default(),
-            block: None,
-            unanswered: BTreeMap::new(),
-            context: Context::default(),
-            compactions: Compactions::default(),
-            said: VecDeque::new(),
-            written: VecDeque::new(),
+            objections: StopObjections::default(),
+            conversation: Conversation::default(),
             purpose: Purpose::Turn,
             before_final_summary: None,
             final_summary: None,
@@ -379,7 +340,7 @@ impl SessionState {
     /// The agent's plan as last stated; absent while it has none.
     #[must_use]
     pub fn plan(&self) -> Option<&Plan> {
-        self.plan.as_deref()
+        self.conversation.plan()
     }
 
     /// Tokens of its next request for `purpose`, for the model's window: corrected by the provider's reports,
@@ -477,6 +438,91 @@ impl SessionState {
         true
     }
 
+    const fn goal_facts(&self) -> GoalFacts<'_> {
+        GoalFacts {
+            assignment: &self.assignment,
+            head: self.head,
+            phase: self.phase,
+            turns_ended: self.counters.turns_ended,
+            answers: self.counters.answers,
+        }
+    }
+
+    /// The judge that is called now or next.
+    fn judge_in_turn(&self) -> Option<&ModelPolicy> {
+        self.goal.judge_in_turn(&self.assignment)
+    }
+
+    /// The turn of a verification.
+    fn turn_checked(&self, trigger: GoalTrigger) -> u32 {
+        match trigger {
+            GoalTrigger::Claim => self.next_turn(),
+            GoalTrigger::Interval | GoalTrigger::Limit => self.counters.turns_ended.max(1),
+        }
+    }
+
+    /// Whether the next model call is a judge's.
+    fn wants_judge(&self) -> bool {
+        matches!(self.phase, Phase::Verifying | Phase::JudgeWaits(_)) && self.goal.is_verified()
+    }
+
+    /// Whether the session returns to `phase` after the final summary, or after the last check of the goal.
+    fn stands_aside_of(&self, phase: Phase) -> bool {
+        self.before_final_summary == Some(phase) || self.goal.returns_to() == Some(phase)
+    }
+
+    /// The open effect at a limit before the session stops: the final summary, or the last check of the goal.
+    fn ending_at_limit(&self) -> Option<Seq> {
+        let at_limit = self.goal.live_trigger() == Some(GoalTrigger::Limit);
+        match self.phase {
+            Phase::Judging(seq) | Phase::CheckingStop(seq) if at_limit => Some(seq),
+            _ => self.wrapping_up(),
+        }
+    }
+
+    /// Whether the goal may be reached at a limit: the agent has worked since the last verdict, and nothing is in
+    /// flight.
+    fn may_check_at_limit(&self, outcome: &Outcome) -> bool {
+        self.goal.may_be_reached_at_limit(outcome, self.goal_facts())
+            && self.running().next().is_none()
+            && self.counters.interruptions < self.assignment.limits().interruptions_max
+    }
+
+    /// The conversation against the model's window.
+    fn window(&self) -> Window<'_> {
+        Window::new(
+            &self.conversation,
+            WindowFacts {
+                assignment: &self.assignment,
+                model: self.model(),
+                head: self.head,
+                calls_are_done: self.calls.iter().all(|call| call.stage == Stage::Done),
+                turns: self.counters.turns_ended,
+                tool_calls: self.counters.tool_calls,
+                memories: &self.memories,
+            },
+        )
+    }
+
+    /// Tokens of the next request for `purpose`, including the extra question.
+    fn request_tokens(&self, purpose: Purpose) -> u64 {
+        match purpose {
+            Purpose::Judge => goal::judge_request_tokens(&self.assignment),
+            _ => self.window().request_tokens(self.question(purpose).as_deref()),
+        }
+    }
+
+    /// The same for budgets.
+    fn reserved_tokens(&self, purpose: Purpose) -> RequestTokens {
+        match purpose {
+            Purpose::Judge => {
+                let tokens = goal::judge_request_tokens(&self.assignment);
+                RequestTokens { most: tokens, estimated: tokens }
+            }
+            _ => self.window().reserved_tokens(self.question(purpose).as_deref()),
+        }
+    }
+
     const fn next_turn(&self) -> u32 {
         self.counters.turns_ended.saturating_add(1)
     }
@@ -501,7 +547,7 @@ impl SessionState {
 impl Snapshots for SessionState {
     /// A long conversation makes a large state, which is written less often.
     fn is_due(&self) -> bool {
-        let size = u64::from(self.context.items()) / ITEMS_AN_ENTRY;
+        let size = u64::from(self.conversation.items()) / ITEMS_AN_ENTRY;
         self.head.0.saturating_sub(self.snapshot.0) >= size.max(snapshot::EVERY)
     }
 

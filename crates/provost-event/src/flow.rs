@@ -1,5 +1,7 @@
 //! Workflows: a DAG of steps.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{Budget, Outcome, Priority, SessionId, StopHookPolicy, Timestamp, Verification};
@@ -9,6 +11,9 @@ use crate::{Budget, Outcome, Priority, SessionId, StopHookPolicy, Timestamp, Ver
 pub struct FlowPolicy {
     /// Its name.
     pub name: String,
+    /// The file that it was read from, absolute; absent if it wasn't read from one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<PathBuf>,
     /// Its steps, in the order of the file. The graph has been checked for cycles.
     pub steps: Vec<StepPolicy>,
 }

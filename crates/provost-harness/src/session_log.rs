@@ -5,9 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use provost_event::{
-    ActorKey, AgentEntry, AssistantMessage, Block, BudgetEntry, ConversationEntry, EffectId, Entry,
-    GateEntry, GoalEntry, Image, LifecycleEntry, ModelEntry, Record, Seq, TerminalEntry, ToolCall, ToolEntry,
-    ToolFinished, WorktreeEntry,
+    ActorKey, AssistantMessage, Block, ConversationEntry, EffectId, Entry, Image, LifecycleEntry, ModelEntry,
+    Record, Seq, ToolCall, ToolEntry, ToolFinished,
 };
 use tokio::sync::OnceCell;
 

@@ -7,9 +7,8 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use provost_engine::{ResultText, image_line, reminder_announcement};
 use provost_event::{
-    AgentEntry, BlobId, Block, BudgetEntry, CallId, Compacted, ConversationEntry, Entry, GateEntry,
-    GoalEntry, Image, LifecycleEntry, ModelEntry, Purpose, Record, Seq, SessionStarted, TerminalEntry,
-    ToolEntry, ToolFinished, WorktreeEntry,
+    BlobId, Block, CallId, Compacted, ConversationEntry, Entry, Image, LifecycleEntry, ModelEntry, Purpose,
+    Record, Seq, SessionStarted, ToolEntry, ToolFinished,
 };
 
 use crate::ImageData;

@@ -92,13 +92,13 @@ impl RunObserver {
                 ];
                 self.event("provost.budget.exhausted", record.at, attributes);
             }
-            entry @ (Entry::Agent(
+            entry @ Entry::Agent(
                 AgentEntry::Spawned(_)
                 | AgentEntry::AskedAgain(_)
                 | AgentEntry::Finished(_)
                 | AgentEntry::YieldRequested(_)
                 | AgentEntry::Suspended(_),
-            )) => {
+            ) => {
                 if let Some((name, attributes)) = handoff::told(entry, &self.context.shared.sieve) {
                     self.event(name, record.at, attributes);
                 }

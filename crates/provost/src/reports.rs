@@ -146,7 +146,7 @@ impl Reporter {
             ) => self.forget(actor),
             (Entry::Gate(GateEntry::ApprovalRequested(_)), _) => drop(self.open.insert((actor, record.seq))),
             (Entry::Gate(GateEntry::ApprovalResolved(resolved)), _) => {
-                drop(self.open.remove(&(actor, resolved.asked)))
+                self.open.remove(&(actor, resolved.asked));
             }
             (Entry::Terminal(TerminalEntry::Noted(noted)), _) => self.note_program(actor, &noted.event),
             _ => {}

@@ -1,7 +1,6 @@
 //! The steps of a workflow: which of them can begin, and what follows when an attempt ends.
 
 mod check;
-mod perform;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -366,6 +365,21 @@ impl StepTracker {
         }
     }
 
+    /// Another policy applies to the same steps: their priorities, attempts, and what follows a failure.
+    pub fn policy_changed(&mut self, flow: &FlowPolicy) {
+        for policy in &flow.steps {
+            let Some(number) = self.find(&policy.name) else { continue };
+            let Some(step) = self.steps.get_mut(number) else { continue };
+            let was_ready = self.ready.remove(&(Reverse(step.priority), number));
+            step.priority = policy.priority;
+            step.then = policy.on_failure;
+            step.retries.limit(ITSELF, policy.attempts_max.saturating_sub(1));
+            if was_ready {
+                self.ready.insert((Reverse(step.priority), number));
+            }
+        }
+    }
+
     /// The steps that depend on `step`, directly or not.
     fn below(&self, step: StepNumber) -> BTreeSet<StepNumber> {
         let (mut found, mut next) = (BTreeSet::new(), vec![step]);
@@ -431,7 +445,7 @@ fn shortened(text: &str) -> String {
 }
 
 /// The beginning and the end of a text that has more than `bytes_max` bytes.
-fn cut(text: &str, bytes_max: usize) -> String {
+pub(super) fn cut(text: &str, bytes_max: usize) -> String {
     if text.len() <= bytes_max {
         return text.to_owned();
     }

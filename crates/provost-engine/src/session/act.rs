@@ -298,7 +298,7 @@ impl SessionState {
     /// Maximum output bytes for each call of the answer, so that all of them together leave half of the model's
     /// window for the rest.
     pub(super) fn output_share(&self) -> usize {
-        let Some(room) = self.room() else { return usize::MAX };
+        let Some(room) = self.window().room() else { return usize::MAX };
         let bytes = usize::try_from(room.saturating_mul(BYTES_PER_TOKEN) / 2).unwrap_or(usize::MAX);
         (bytes / self.calls.len().max(1)).max(OUTPUT_BYTES_MIN)
     }

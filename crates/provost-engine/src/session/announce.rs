@@ -93,7 +93,7 @@ impl SessionState {
 
     /// Whether a provider has counted the request's conversation.
     pub(super) fn is_counted(&self, purpose: Purpose) -> bool {
-        purpose != Purpose::Judge && self.context.is_counted()
+        purpose != Purpose::Judge && self.conversation.is_counted()
     }
 }
 

@@ -75,8 +75,8 @@ impl Deciding<'_> {
 
     fn empty_answer(&mut self, usage: Usage) {
         let call = self.state.counters.calls;
-        if self.state.counters.empty_answers >= self.state.assignment.limits().empty_answers_max {
-            let times = self.state.counters.empty_answers.saturating_add(1);
+        if self.state.models.empty_answers() >= self.state.assignment.limits().empty_answers_max {
+            let times = self.state.models.empty_answers().saturating_add(1);
             let message = format!("the model gave an empty answer {times} times in a row");
             return self.suspend(ErrorClass::NoAnswer, message);
         }
@@ -169,14 +169,14 @@ impl Deciding<'_> {
     /// The provider rejected the request as too long: the conversation is shortened by rule as far as possible,
     /// and the call is made once more. A summary is skipped.
     fn too_long(&mut self, failure: ModelFailure) {
-        if self.state.purpose == Purpose::Turn && self.state.compactions.refused {
+        if self.state.purpose == Purpose::Turn && self.state.conversation.was_refused() {
             let note = " (also after leaving out everything that can be left out)";
             let message = format!("{}{note}", failure.message);
             return self.give_up(ModelFailure { message, ..failure });
         }
         let call = self.state.counters.calls;
         self.commit(Retry::at_once(call, RetryCause::Compacted, failure.usage));
-        if self.state.purpose != Purpose::Turn && self.state.is_exhausted() {
+        if self.state.purpose != Purpose::Turn && self.state.window().is_exhausted() {
             let message = format!("{} (and nothing can be left out of the conversation)", failure.message);
             return self.give_up(ModelFailure { message, ..failure });
         }

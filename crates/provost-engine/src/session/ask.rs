@@ -87,8 +87,8 @@ impl SessionState {
             | HookTrigger::Prompt { .. }
             | HookTrigger::Compaction => HookCallDetails::None,
             HookTrigger::Request { .. } => HookCallDetails::Request {
-                items: self.context.items(),
-                input_tokens: self.context.last_input_tokens(),
+                items: self.conversation.items(),
+                input_tokens: self.conversation.last_input_tokens(),
                 tool_calls: self.tool_calls_since_stop(),
             },
             HookTrigger::Call { call } | HookTrigger::Spawn { call } | HookTrigger::Approval { call } => self
@@ -113,7 +113,7 @@ impl SessionState {
                 last_text: self.last_text().to_owned(),
             },
             HookTrigger::Compacted => {
-                HookCallDetails::Compacted { summary: self.compactions.summary.clone() }
+                HookCallDetails::Compacted { summary: self.conversation.summary().to_owned() }
             }
         }
     }

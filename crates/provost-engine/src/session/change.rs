@@ -1,6 +1,6 @@
 //! A policy or a goal that replaces the one that the session was started with.
 
-use provost_event::{AgentPolicy, AgentPolicyChanged, ItemKind};
+use provost_event::{AgentPolicyChanged, ItemKind};
 
 use super::{Deciding, SessionState};
 use crate::permission::Permissions;
@@ -15,19 +15,9 @@ impl Deciding<'_> {
 
     /// Notifies the agent of a goal that was set or cleared while it was suspended or had ended.
     pub(super) fn tell_of_changed_goal(&mut self) {
-        if self.state.lost_goal {
-            let body = "The condition for being done is taken away: judges no longer verify it. Do what you are asked.";
-            return self.say(ItemKind::GoalGiven, body);
+        if let Some(notice) = self.state.goal.notice(&self.state.assignment) {
+            self.say(ItemKind::GoalGiven, notice);
         }
-        let Some(goal) = self.state.goal_track.as_ref().filter(|track| track.is_untold) else { return };
-        let again = if goal.had_another { "another goal, in place of the one before" } else { "a goal" };
-        let condition =
-            self.state.assignment.goal_policy().map(|goal| goal.condition.as_str()).unwrap_or_default();
-        let body = format!(
-            "You are given {again}. You are done once this is true, and independent judges verify it against the \
-             evidence:\n\n{condition}"
-        );
-        self.say(ItemKind::GoalGiven, body);
     }
 }
 
@@ -44,42 +34,18 @@ impl SessionState {
         let new = &changed.policy;
         if let Some(old) = self.assignment.policy().cloned() {
             if old.model != new.model {
-                self.asked.forget_model();
+                self.models.policy_changed();
             }
             if old.limits.turns_max != new.limits.turns_max {
                 self.turns_max = new.limits.turns_max;
             }
-            self.context.policy_changed(&old, new);
-            let condition = |policy: &AgentPolicy| policy.goal.as_ref().map(|goal| goal.condition.clone());
-            let before = condition(&old);
-            let after = condition(new);
-            if changed.goal.is_some() {
-                self.goal_given(before.is_some() && before != after);
-            } else if before.is_none() && after.is_some() {
-                self.goal_given(false);
-            } else if after.is_none() {
-                self.goal_track = None;
+            self.conversation.policy_changed(&old, new);
+            if self.goal.policy_changed(&old, changed) {
+                self.objections.goal_given();
+                self.done_before = None;
             }
-            self.lost_goal = (self.lost_goal || before.is_some()) && after.is_none();
         }
-        self.compactions.forget_refusals();
         self.assignment.policy_changed(changed);
         self.grant_permissions();
-    }
-
-    /// The judges begin anew with a goal that the agent doesn't know yet; findings on another goal don't count.
-    fn goal_given(&mut self, had_another: bool) {
-        let mut track = self.goal_track.take().unwrap_or_default();
-        *track = super::GoalTrack {
-            generation: track.generation.saturating_add(1),
-            asked: std::mem::take(&mut track.asked),
-            is_untold: true,
-            had_another,
-            ..super::GoalTrack::default()
-        };
-        self.goal_track = Some(track);
-        self.block = None;
-        self.unanswered.clear();
-        self.done_before = None;
     }
 }

@@ -1,12 +1,14 @@
 //! Decisions of a session, for each event.
 
 use provost_event::{
-    Block, Effort, Ended, Entry, ErrorClass, Exhausted, HookPoint, HookTrigger, HooksAsked, ItemKind,
-    MicroDollars, ModelCalled, ModelPolicy, Outcome, Paused, Purpose, ResumeCause, Seq, SessionStarted,
-    StopRequested, TimeLeft, TurnEnded, Usage, UserMessage,
+    Block, Ended, Entry, ErrorClass, Exhausted, HookPoint, HookTrigger, HooksAsked, ItemKind, MicroDollars,
+    ModelCalled, ModelPolicy, Outcome, Paused, Purpose, ResumeCause, Seq, SessionStarted, StopRequested,
+    TimeLeft, TurnEnded, Usage, UserMessage,
 };
 
 use super::announce::ReservedLimits;
+use super::conversation::{SUMMARY_QUESTION, aside_effort};
+use super::goal::KeptBudget;
 use super::{Deciding, Phase, SessionState};
 use crate::run::DELIVERED;
 use crate::{CallModel, Effect, Event, Message, ReserveRequest, RunEvent, SessionEvent, SettleNote};
@@ -150,7 +152,7 @@ impl Deciding<'_> {
             Purpose::FinalSummary => self.final_summary_refused(exhausted),
             Purpose::Judge => self.judge_refused(exhausted, is_judges),
             // A summary without budget is skipped.
-            Purpose::Summary if self.state.can_shorten_by_rule() => {
+            Purpose::Summary if self.state.window().can_shorten_by_rule() => {
                 if self.shorten_by_rule() {
                     self.next_call();
                 }
@@ -160,26 +162,30 @@ impl Deciding<'_> {
     }
 
     pub(super) fn reserve(&mut self, purpose: Purpose) {
-        let (kept_tokens, kept_cost) = self.state.kept_for_judges(purpose);
-        let (input_tokens, estimated_tokens) = self.state.reserved_tokens(purpose);
+        let kept = match purpose {
+            Purpose::Judge => KeptBudget::default(),
+            _ => self.state.goal.kept_budget(&self.state.assignment),
+        };
+        let tokens = self.state.reserved_tokens(purpose);
         let request = ReserveRequest {
             session: self.state.session,
             call: self.state.counters.calls.saturating_add(1),
             turn: self.state.turn_of(purpose),
             model: self.state.model_of(purpose).map(|model| model.name.clone()).unwrap_or_default(),
-            input_tokens,
-            estimated_tokens,
+            input_tokens: tokens.most,
+            estimated_tokens: tokens.estimated,
             is_counted: self.state.is_counted(purpose),
             output_tokens_max: self.state.output_tokens_max(purpose),
             price: self.state.model_of(purpose).and_then(|model| model.price),
             // Before its first answer an agent has nothing for a final summary.
             keeps_back: matches!(purpose, Purpose::Turn | Purpose::Summary)
                 && self.state.counters.answers > 0,
-            thinking_tokens: self.state.aside_thinking_tokens(),
-            kept_tokens,
-            kept_cost,
-            judges_percent: self.state.judges_percent(),
-            ends_work: purpose == Purpose::Turn || (purpose == Purpose::Judge && self.state.checks_claim()),
+            thinking_tokens: self.state.window().aside_thinking_tokens(),
+            kept_tokens: kept.tokens,
+            kept_cost: kept.cost,
+            judges_percent: self.state.assignment.goal_policy().map_or(100, |policy| policy.budget_percent),
+            ends_work: purpose == Purpose::Turn
+                || (purpose == Purpose::Judge && self.state.goal.checks_claim()),
             purpose,
         };
         self.tell_run(RunEvent::Reserve(request));
@@ -208,7 +214,9 @@ impl Deciding<'_> {
         heard: &ReservedLimits,
     ) {
         let purpose = self.state.next_purpose();
-        if purpose == Purpose::Turn && (self.state.due().is_some() || self.state.yielding.is_some()) {
+        if purpose == Purpose::Turn
+            && (self.state.window().is_compaction_due() || self.state.yielding.is_some())
+        {
             // A message arrived after the request for budget.
             return self.next_call();
         }
@@ -230,7 +238,7 @@ impl Deciding<'_> {
         output_tokens_max: u32,
         time_left: Option<TimeLeft>,
     ) {
-        let attempt = self.state.counters.failed_attempts.saturating_add(1);
+        let attempt = self.state.models.next_attempt();
         let answers_before = self.state.counters.answers;
         let turn = self.state.turn_of(purpose);
         let question = self.state.question(purpose);
@@ -238,17 +246,17 @@ impl Deciding<'_> {
         if purpose == Purpose::Judge {
             return self.judge(output_tokens_max);
         }
-        let view = self.state.context.view();
+        let view = self.state.conversation.view();
         let (session, through) = (self.state.session, self.state.head);
-        let summaries_before = self.state.compactions.summaries;
+        let summaries_before = self.state.conversation.summaries();
         let model = self.state.model();
         let name = model.map(|model| model.name.clone()).unwrap_or_default();
         let effort = if purpose == Purpose::Turn {
             model.and_then(|model| model.effort)
         } else {
-            self.state.aside_effort()
+            model.and_then(aside_effort)
         };
-        let patience = self.state.asked.patience();
+        let patience = self.state.models.patience();
         self.open(Effect::CallModel(CallModel {
             model: name,
             effort,
@@ -489,11 +497,11 @@ impl Deciding<'_> {
 
 impl SessionState {
     /// The turn that a model call belongs to. The final summary opens no turn of its own.
-    fn turn_of(&self, purpose: Purpose) -> u32 {
+    pub(super) fn turn_of(&self, purpose: Purpose) -> u32 {
         let amid_turn = self.before_final_summary.unwrap_or(self.phase) == Phase::Acting;
         match purpose {
             Purpose::FinalSummary if !amid_turn => self.counters.turns_ended.max(1),
-            Purpose::Judge => self.live_check().map_or(1, |check| self.turn_checked(check.trigger)),
+            Purpose::Judge => self.goal.live_trigger().map_or(1, |trigger| self.turn_checked(trigger)),
             Purpose::FinalSummary | Purpose::Turn | Purpose::Summary => self.next_turn(),
         }
     }
@@ -502,7 +510,7 @@ impl SessionState {
     pub(super) fn question(&self, purpose: Purpose) -> Option<String> {
         match purpose {
             Purpose::Turn | Purpose::Judge => None,
-            Purpose::Summary => Some(self.summary_question()),
+            Purpose::Summary => Some(SUMMARY_QUESTION.to_owned()),
             Purpose::FinalSummary => Some(self.final_summary_question()),
         }
     }
@@ -510,22 +518,11 @@ impl SessionState {
     /// Maximum tokens of the answer.
     fn output_tokens_max(&self, purpose: Purpose) -> u32 {
         match purpose {
-            Purpose::Turn => self.answer_tokens_max(),
-            Purpose::Summary => self.summary_tokens_max(),
-            Purpose::FinalSummary => self.final_summary_tokens_max(),
+            Purpose::Turn => self.window().answer_tokens_max(),
+            Purpose::Summary => self.window().summary_tokens_max(),
+            Purpose::FinalSummary => self.window().final_summary_tokens_max(),
             Purpose::Judge => self.judge_in_turn().map_or(0, |judge| judge.output_tokens_max),
         }
-    }
-
-    /// The thinking effort for an extra question: the lowest that the model has, if it thinks at all.
-    fn aside_effort(&self) -> Option<Effort> {
-        let model = self.model()?;
-        if model.reasons { Some(Effort::Minimal) } else { model.effort }
-    }
-
-    /// Thinking tokens for an extra question.
-    pub(super) fn aside_thinking_tokens(&self) -> u32 {
-        self.model().map_or(0, |model| model.thinking_tokens(self.aside_effort()))
     }
 
     /// The model that is called.
@@ -542,7 +539,7 @@ impl SessionState {
             Purpose::Judge
         } else if self.wants_final_summary() {
             Purpose::FinalSummary
-        } else if self.wants_summary() {
+        } else if self.window().wants_summary() {
             Purpose::Summary
         } else {
             Purpose::Turn

@@ -2,15 +2,12 @@
 //! a statement of its progress.
 
 use provost_event::{
-    AsideCall, Block, Dimension, Exhausted, FinalSummaryFinished, MicroDollars, ModelFailure, Outcome,
-    Purpose, Seq, StopRequested, Usage,
+    AsideCall, Block, Exhausted, FinalSummaryFinished, ModelFailure, Outcome, Purpose, Seq, StopRequested,
+    Usage,
 };
 
 use super::{Deciding, Phase, SessionState};
 use crate::event::Answer;
-
-/// Maximum tokens of the final summary.
-const WRAP_UP_TOKENS_MAX: u32 = 1_024;
 
 impl Deciding<'_> {
     /// Asks the agent for a final summary before it stops with `outcome`, if that is possible. Returns whether it
@@ -25,7 +22,7 @@ impl Deciding<'_> {
         if self.state.stopping.as_ref() != Some(outcome) {
             self.commit(StopRequested { agent: None, outcome: outcome.clone(), for_child: false });
         }
-        if !self.make_room_for_last_words() {
+        if !self.make_room_for_final_summary() {
             let problem = Some("the conversation leaves no room for them in the model's window".to_owned());
             self.commit(FinalSummaryFinished { text: String::new(), call: None, problem });
             return false;
@@ -61,7 +58,7 @@ impl Deciding<'_> {
 
     /// There is no budget for the final summary, or only for one of a shorter conversation.
     pub(super) fn final_summary_refused(&mut self, exhausted: Exhausted) {
-        if self.shorten_for_budget(self.state.affordable(exhausted)) {
+        if self.shorten_for_budget(self.state.window().affordable(exhausted)) {
             return self.reserve(Purpose::FinalSummary);
         }
         let problem = Some(exhausted.to_string());
@@ -100,28 +97,11 @@ impl SessionState {
             && self.counters.interruptions < self.assignment.limits().interruptions_max
     }
 
-    /// Tokens of a conversation for which the budget covers a final summary, by a conservative estimate.
-    fn affordable(&self, exhausted: Exhausted) -> u64 {
-        let left = exhausted.limit.saturating_sub(exhausted.used);
-        let price = self.model().and_then(|model| model.price);
-        let tokens = match (exhausted.dimension, price) {
-            (Dimension::Tokens, _) => left,
-            // The request costs no more per token than the answer.
-            (Dimension::Money, Some(price)) => price.output_tokens_for(MicroDollars(left)),
-            (Dimension::Money, None) | (Dimension::Turns | Dimension::WallTime, _) => 0,
-        };
-        self.room_for_budget(tokens.saturating_sub(u64::from(self.final_summary_tokens_max())))
-    }
-
     /// A model call whose answer is no part of the conversation.
     pub(super) fn aside_call(&self, usage: Usage, model: String) -> AsideCall {
         let price = self.model().and_then(|model| model.price);
         let cost = price.map(|price| price.cost(usage));
         AsideCall { call: self.counters.calls, usage, cost, model }
-    }
-
-    pub(super) fn final_summary_tokens_max(&self) -> u32 {
-        self.answer_tokens_max().min(WRAP_UP_TOKENS_MAX.saturating_add(self.aside_thinking_tokens()))
     }
 
     /// The question to the agent at a limit.

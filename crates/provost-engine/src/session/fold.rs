@@ -1,106 +1,128 @@
 //! How each entry changes a session. The only place where its state changes.
 
 mod gate;
-mod goal;
 
 use provost_event::{
-    Access, AgentEntry, AssistantMessage, Block as Content, BudgetEntry, Compacted, CompactionKind,
-    ConversationEntry, Elapsed, Entry, FinalSummaryFinished, GateEntry, GoalEntry, ItemKind, Json,
-    LifecycleEntry, ModelCalled, ModelEntry, Outcome, Purpose, ResumeCause, Resumed, Retry, RetryCause,
-    SessionSource, SessionStarted, StopRequested, StopVerdicts, TerminalEnding, TerminalEntry, TerminalEvent,
-    TerminalNoted, Timestamp, ToolEntry, ToolFinished, ToolStarted, ToolStatus, UserMessage, WorktreeAsked,
-    WorktreeEntry, WorktreeMade,
+    Access, AgentEntry, AssistantMessage, Block as Content, Compacted, CompactionKind, ConversationEntry,
+    Elapsed, Entry, FinalSummaryFinished, GateEntry, GoalEntry, ItemKind, Json, LifecycleEntry, ModelCalled,
+    ModelChanged, ModelEntry, Outcome, Purpose, ResumeCause, Resumed, Retry, SessionSource, SessionStarted,
+    StopRequested, StopVerdicts, TerminalEnding, TerminalEntry, TerminalEvent, TerminalNoted, Timestamp,
+    ToolEntry, ToolFinished, ToolStarted, ToolStatus, UserMessage, WorktreeAsked, WorktreeEntry,
+    WorktreeMade,
 };
 
+use super::goal::GoalFacts;
 use super::progress::MeasuredCall;
 use super::repeats::{CallsOfTurn, Repeats};
-use super::{Block, Call, Phase, SessionState, Stage, WorkEnds, Yielding};
+use super::stop::StopHookLaw;
+use super::{Call, Phase, SessionState, Stage, WorkEnds, Yielding};
 use crate::decision_time::DecisionTime;
-
-/// How many of the last messages of people, and of the last files written, are kept for summaries.
-const SAID_MAX: usize = 100;
-const WRITTEN_MAX: usize = 50;
 
 impl SessionState {
     pub(crate) fn apply(&mut self, entry: &Entry, now: DecisionTime) {
         self.head = self.head.next();
         self.elapsed = now.elapsed;
-        self.context.add(self.head, entry, self.reads(entry));
+        self.conversation.add(self.head, entry, self.reads(entry));
         match entry {
-            Entry::Lifecycle(LifecycleEntry::SessionStarted(started)) => self.started(started),
-            Entry::Conversation(ConversationEntry::UserMessage(message)) => self.spoken_to(message),
-            Entry::Conversation(ConversationEntry::SystemItem(item)) => self.told(item.item),
-            Entry::Model(ModelEntry::Called(called)) => {
-                self.asked.called(now.elapsed);
-                self.called(called, now.elapsed);
-            }
-            Entry::Conversation(ConversationEntry::AssistantMessage(answer)) => {
-                self.asked.answered();
+            Entry::Conversation(entry) => self.conversation_entry(entry),
+            Entry::Model(entry) => self.model_entry(entry, now),
+            Entry::Tool(entry) => self.tool_entry(entry),
+            Entry::Gate(entry) => self.gate_entry(entry, now),
+            Entry::Goal(_) => self.goal_changed(entry, now.elapsed),
+            Entry::Agent(entry) => self.agent_entry(entry),
+            Entry::Terminal(entry) => self.terminal_entry(entry),
+            Entry::Worktree(entry) => self.worktree_entry(entry),
+            Entry::Lifecycle(entry) => self.lifecycle_entry(entry, now),
+            Entry::Budget(_) => {}
+        }
+    }
+
+    fn conversation_entry(&mut self, entry: &ConversationEntry) {
+        match entry {
+            ConversationEntry::UserMessage(message) => self.spoken_to(message),
+            ConversationEntry::SystemItem(item) => self.told(item.item),
+            ConversationEntry::AssistantMessage(answer) => {
+                self.models.answered();
                 self.answered(answer);
             }
-            Entry::Model(ModelEntry::Retried(retry)) => self.retried(retry),
-            Entry::Model(ModelEntry::Changed(changed)) => self.model_changed(changed, now.elapsed),
-            Entry::Lifecycle(LifecycleEntry::AgentPolicyChanged(changed)) => self.policy_changed(changed),
-            Entry::Model(ModelEntry::OutageWaitChanged(changed)) => {
-                self.asked.outage_max_ms = Some(changed.outage_max_ms)
+            ConversationEntry::TurnEnded(_) => self.turn_ended(),
+            ConversationEntry::Compacted(compacted) => self.compacted(compacted),
+            ConversationEntry::FinalSummary(wrapped) => self.final_summary_finished(wrapped),
+        }
+    }
+
+    fn model_entry(&mut self, entry: &ModelEntry, now: DecisionTime) {
+        match entry {
+            ModelEntry::Called(called) => {
+                self.models.called(now.elapsed);
+                self.called(called, now.elapsed);
             }
-            Entry::Tool(ToolEntry::Started(started)) => self.tool_started(started),
-            Entry::Tool(ToolEntry::Finished(finished)) => self.tool_finished(finished),
-            Entry::Conversation(ConversationEntry::TurnEnded(_)) => self.turn_ended(),
-            Entry::Conversation(ConversationEntry::Compacted(compacted)) => self.compacted(compacted),
-            Entry::Conversation(ConversationEntry::FinalSummary(wrapped)) => {
-                self.final_summary_finished(wrapped)
-            }
-            Entry::Gate(GateEntry::StopChecked(verdicts)) => self.stop_checked(verdicts),
-            Entry::Goal(GoalEntry::CheckStarted(started)) => self.goal_check_started(started),
-            Entry::Goal(GoalEntry::Judged(judged)) => self.goal_judged(judged, now.elapsed),
-            Entry::Goal(GoalEntry::Verdict(verdict)) => self.goal_verdict(verdict),
-            Entry::Goal(GoalEntry::Cleared(_)) => self.goal_cleared(),
-            Entry::Lifecycle(LifecycleEntry::StopRequested(requested)) => self.stop_requested(requested),
-            Entry::Lifecycle(LifecycleEntry::Paused(paused)) => self.segment_ended(&paused.outcome),
-            Entry::Lifecycle(LifecycleEntry::Ended(ended)) => self.segment_ended(&ended.outcome),
-            Entry::Lifecycle(LifecycleEntry::Resumed(resumed)) => self.resumed(resumed, now.at),
-            Entry::Gate(GateEntry::HooksAsked(asked)) => self.asked(&asked.about),
-            Entry::Gate(GateEntry::HooksDecided(decided)) => self.decided(decided),
-            Entry::Gate(GateEntry::PermissionDecided(decided)) => self.ruled(decided),
-            Entry::Gate(GateEntry::ApprovalRequested(request)) => self.approval_requested(request, now.at),
-            Entry::Gate(GateEntry::ApprovalResolved(resolved)) => self.approval_resolved(resolved),
-            Entry::Lifecycle(LifecycleEntry::Snapshot(_)) => self.snapshot = self.head,
-            Entry::Agent(AgentEntry::MustYield(requested)) => {
+            ModelEntry::Retried(retry) => self.retried(retry),
+            ModelEntry::Changed(changed) => self.model_changed(changed, now.elapsed),
+            ModelEntry::OutageWaitChanged(changed) => self.models.outage_wait_changed(changed),
+            ModelEntry::ProviderAwaited(_) => {}
+        }
+    }
+
+    fn tool_entry(&mut self, entry: &ToolEntry) {
+        match entry {
+            ToolEntry::Started(started) => self.tool_started(started),
+            ToolEntry::Finished(finished) => self.tool_finished(finished),
+        }
+    }
+
+    fn gate_entry(&mut self, entry: &GateEntry, now: DecisionTime) {
+        match entry {
+            GateEntry::StopChecked(verdicts) => self.stop_checked(verdicts),
+            GateEntry::HooksAsked(asked) => self.asked(&asked.about),
+            GateEntry::HooksDecided(decided) => self.decided(decided),
+            GateEntry::PermissionDecided(decided) => self.ruled(decided),
+            GateEntry::ApprovalRequested(request) => self.approval_requested(request, now.at),
+            GateEntry::ApprovalResolved(resolved) => self.approval_resolved(resolved),
+            GateEntry::StopCheckCutShort(_) => {}
+        }
+    }
+
+    fn agent_entry(&mut self, entry: &AgentEntry) {
+        match entry {
+            AgentEntry::MustYield(requested) => {
                 self.yielding = Some(Yielding { timer: requested.due.map(|_| self.head), to: requested.to });
             }
-            Entry::Agent(AgentEntry::SubAgentSuspended(suspended)) => {
-                self.note_sub_agent_suspended(suspended)
-            }
-            Entry::Agent(AgentEntry::SubAgentResumed(goes_on)) => {
-                self.note_sub_agent_resumed(goes_on.started)
-            }
-            Entry::Terminal(TerminalEntry::Noted(noted)) => self.noted(noted),
-            Entry::Terminal(TerminalEntry::Ending(ending)) => self.terminal_ends(ending),
-            Entry::Worktree(WorktreeEntry::Made(made)) => self.worktree_made_by(made),
-            Entry::Worktree(WorktreeEntry::Asked(asked)) => self.worktree_asked(asked),
-            Entry::Worktree(WorktreeEntry::Found(found)) => self.worktree.found(found),
-            Entry::Lifecycle(
-                LifecycleEntry::RunStarted(_)
-                | LifecycleEntry::RunPolicyChanged(_)
-                | LifecycleEntry::Forked(_)
-                | LifecycleEntry::ProcessesLeft(_),
-            )
-            | Entry::Model(ModelEntry::ProviderAwaited(_))
-            | Entry::Gate(GateEntry::StopCheckCutShort(_))
-            | Entry::Budget(_)
-            | Entry::Agent(
-                AgentEntry::Spawned(_)
-                | AgentEntry::AskedAgain(_)
-                | AgentEntry::Started(_)
-                | AgentEntry::YieldRequested(_)
-                | AgentEntry::Suspended(_)
-                | AgentEntry::ResumeRequested(_)
-                | AgentEntry::RetryScheduled(_)
-                | AgentEntry::Finished(_)
-                | AgentEntry::Reprioritized(_)
-                | AgentEntry::StepEnded(_),
-            ) => {}
+            AgentEntry::SubAgentSuspended(suspended) => self.note_sub_agent_suspended(suspended),
+            AgentEntry::SubAgentResumed(goes_on) => self.note_sub_agent_resumed(goes_on.started),
+            // The run's entries.
+            _ => {}
+        }
+    }
+
+    fn terminal_entry(&mut self, entry: &TerminalEntry) {
+        match entry {
+            TerminalEntry::Noted(noted) => self.noted(noted),
+            TerminalEntry::Ending(ending) => self.terminal_ends(ending),
+        }
+    }
+
+    fn worktree_entry(&mut self, entry: &WorktreeEntry) {
+        match entry {
+            WorktreeEntry::Made(made) => self.worktree_made_by(made),
+            WorktreeEntry::Asked(asked) => self.worktree_asked(asked),
+            WorktreeEntry::Found(found) => self.worktree.found(found),
+        }
+    }
+
+    fn lifecycle_entry(&mut self, entry: &LifecycleEntry, now: DecisionTime) {
+        match entry {
+            LifecycleEntry::SessionStarted(started) => self.started(started),
+            LifecycleEntry::AgentPolicyChanged(changed) => self.policy_changed(changed),
+            LifecycleEntry::StopRequested(requested) => self.stop_requested(requested),
+            LifecycleEntry::Paused(paused) => self.segment_ended(&paused.outcome),
+            LifecycleEntry::Ended(ended) => self.segment_ended(&ended.outcome),
+            LifecycleEntry::Resumed(resumed) => self.resumed(resumed, now.at),
+            LifecycleEntry::Snapshot(_) => self.snapshot = self.head,
+            LifecycleEntry::RunStarted(_)
+            | LifecycleEntry::RunPolicyChanged(_)
+            | LifecycleEntry::Forked(_)
+            | LifecycleEntry::ProcessesLeft(_) => {}
         }
     }
 
@@ -128,16 +150,43 @@ impl SessionState {
         self.stopping = Some(asked.outcome.clone());
     }
 
+    fn model_changed(&mut self, changed: &ModelChanged, now: Elapsed) {
+        self.models.changed(changed, now);
+        self.conversation.forget_refusals();
+    }
+
+    /// Changes the phase, if there is another one.
+    const fn go_to(&mut self, phase: Option<Phase>) {
+        if let Some(phase) = phase {
+            self.phase = phase;
+        }
+    }
+
+    fn goal_changed(&mut self, entry: &Entry, now: Elapsed) {
+        let facts = GoalFacts {
+            assignment: &self.assignment,
+            head: self.head,
+            phase: self.phase,
+            turns_ended: self.counters.turns_ended,
+            answers: self.counters.answers,
+        };
+        let phase = self.goal.apply(entry, now, facts);
+        self.go_to(phase);
+        if let Entry::Goal(GoalEntry::Judged(judged)) = entry {
+            self.progress.saw_workspace(&judged.evidence);
+        }
+    }
+
     fn spoken_to(&mut self, message: &UserMessage) {
         self.done_before = None;
         self.unheard = true;
         self.last_said = self.head;
         self.progress.begin_anew();
-        self.said(message);
+        self.conversation.said(message);
     }
 
     fn stop_requested(&mut self, requested: &StopRequested) {
-        self.goal_check_is_void();
+        self.goal.void_check();
         self.stopping = Some(requested.outcome.clone());
         self.stops_for_child = requested.for_child;
     }
@@ -149,7 +198,7 @@ impl SessionState {
         self.assignment.started(started);
         self.turns_max = started.policy.limits.turns_max;
         let policy = &started.policy;
-        self.goal_track = policy.goal.as_ref().map(|_| Box::default());
+        self.goal.started(policy);
         self.grant_permissions();
         self.phase = match &started.worktree {
             Some(worktree) => {
@@ -173,13 +222,8 @@ impl SessionState {
             }
             ItemKind::LastTurn => self.told.last_turn = self.next_turn(),
             ItemKind::LimitNotice { dimension, percent } => self.told.told_of(dimension, percent),
-            ItemKind::NoProgressNotice => self.progress.is_told = true,
-            ItemKind::GoalGiven => {
-                self.lost_goal = false;
-                if let Some(track) = &mut self.goal_track {
-                    track.is_untold = false;
-                }
-            }
+            ItemKind::NoProgressNotice => self.progress.told(),
+            ItemKind::GoalGiven => self.goal.told(),
             ItemKind::AnswerAgain
             | ItemKind::Resumed
             | ItemKind::RepeatedCallNotice
@@ -217,35 +261,18 @@ impl SessionState {
     }
 
     fn compacted(&mut self, compacted: &Compacted) {
-        // Hooks are notified of one compaction for each answer: their reminders may in turn require another.
-        if compacted.how != CompactionKind::Trim && !self.compactions.made {
-            self.told.compaction_untold = true;
-        }
-        self.compactions.made(compacted);
+        self.told.compaction_untold |= self.conversation.compacted(compacted);
         if compacted.how == CompactionKind::Summary {
-            self.asked.answered();
-            self.counters.failed_attempts = 0;
+            self.models.aside_answered();
             self.phase = Phase::Ready;
         }
     }
 
     fn final_summary_finished(&mut self, wrapped: &FinalSummaryFinished) {
         self.told.final_summary_finished = true;
-        self.asked.answered();
-        self.counters.failed_attempts = 0;
+        self.models.aside_answered();
         self.final_summary = Some(wrapped.text.clone()).filter(|text| !text.is_empty());
         self.phase = self.before_final_summary.take().unwrap_or(self.phase);
-    }
-
-    fn said(&mut self, message: &UserMessage) {
-        for block in &message.content {
-            if let Content::Text(text) = block {
-                self.said.push_back(text.clone());
-            }
-        }
-        while self.said.len() > SAID_MAX {
-            self.said.pop_front();
-        }
     }
 
     /// The fingerprint of the call that `entry` is the result of, if that succeeded and only reads.
@@ -260,9 +287,7 @@ impl SessionState {
 
     fn answered(&mut self, answer: &AssistantMessage) {
         self.counters.answers = self.counters.answers.saturating_add(1);
-        self.counters.failed_attempts = 0;
-        self.counters.empty_answers = 0;
-        self.compactions.answered();
+        self.conversation.answered();
         self.told.batch = false;
         self.calls.clear();
         for block in &answer.content {
@@ -276,27 +301,8 @@ impl SessionState {
     }
 
     fn retried(&mut self, retry: &Retry) {
-        self.asked.retried(retry);
-        match retry.cause {
-            RetryCause::Failed { .. } => {
-                self.counters.failed_attempts = self.counters.failed_attempts.saturating_add(1);
-            }
-            RetryCause::EmptyAnswer => {
-                self.counters.empty_answers = self.counters.empty_answers.saturating_add(1);
-            }
-            RetryCause::Compacted => {
-                self.compactions.overflow = true;
-                let refused = self.context.tokens();
-                let smallest = self.compactions.refused_at.map_or(refused, |known| known.min(refused));
-                self.compactions.refused_at = Some(smallest);
-                self.compactions.refused |= self.purpose == Purpose::Turn;
-            }
-            RetryCause::UselessSummary { .. } => {
-                self.counters.failed_attempts = 0;
-                self.compactions.useless = true;
-            }
-            RetryCause::Interrupted => {}
-        }
+        self.models.retried(retry);
+        self.conversation.retried(&retry.cause, self.purpose);
         if matches!(self.phase, Phase::Judging(_)) {
             self.phase = Phase::Verifying;
             return;
@@ -329,7 +335,7 @@ impl SessionState {
         self.calls_of_turn.add(fingerprint(said.into_iter().chain(images)), finished);
         self.counters.tool_calls = self.counters.tool_calls.saturating_add(1);
         if let Some(plan) = &finished.plan {
-            self.plan = Some(plan.clone());
+            self.conversation.planned(plan);
         }
         if let Some(memory) = &finished.memory {
             self.memories.insert(finished.tool.clone(), memory.clone());
@@ -347,7 +353,7 @@ impl SessionState {
             }
         }
         if let Some(path) = path.filter(|_| finished.status == ToolStatus::Ok) {
-            self.wrote(path);
+            self.conversation.wrote(path);
         }
     }
 
@@ -355,15 +361,6 @@ impl SessionState {
     fn writes(&self, tool: &str, input: &Json) -> Option<String> {
         let Access::Writes { path_field } = &self.assignment.tool(tool)?.access else { return None };
         text_at(input, path_field)
-    }
-
-    /// Records a file that a call has written; only the last ones are kept.
-    fn wrote(&mut self, path: String) {
-        self.written.retain(|known| *known != path);
-        self.written.push_back(path);
-        if self.written.len() > WRITTEN_MAX {
-            self.written.pop_front();
-        }
     }
 
     fn turn_ended(&mut self) {
@@ -386,22 +383,14 @@ impl SessionState {
     fn stop_checked(&mut self, verdicts: &StopVerdicts) {
         self.progress.stop_hooks_said(&verdicts.reports);
         self.progress.saw_workspace(&verdicts.evidence);
-        let reasons = self.stop_reasons(verdicts).into_iter().map(|(_, reason)| reason).collect::<Vec<_>>();
-        if !self.goal_stop_hooks_said(verdicts, reasons.is_empty()) {
-            return;
+        let by_goal = self.goal.in_force(&self.assignment).map(|goal| goal.stop_hook_errors);
+        let law = StopHookLaw { assignment: &self.assignment, by_goal };
+        let objections = law.objections(verdicts);
+        let outcome = self.goal.stop_hooks_answered(verdicts, !objections.is_empty());
+        if outcome.count {
+            self.objections.answered(verdicts, objections, law, self.counters.tool_calls);
         }
-        self.count_unanswered(verdicts);
-        if reasons.is_empty() {
-            self.block = None;
-            return;
-        }
-        self.counters.stop_blocks = self.counters.stop_blocks.saturating_add(1);
-        let tool_calls = self.counters.tool_calls;
-        let same = |block: &&Block| {
-            block.reasons == reasons && block.evidence == verdicts.evidence && block.tool_calls == tool_calls
-        };
-        let times = self.block.as_ref().filter(same).map_or(1, |block| block.times.saturating_add(1));
-        self.block = Some(Block { reasons, evidence: verdicts.evidence.clone(), tool_calls, times });
+        self.go_to(outcome.phase);
     }
 
     fn segment_ended(&mut self, outcome: &Outcome) {
@@ -409,7 +398,8 @@ impl SessionState {
         self.stopping = None;
         self.yielding = None;
         self.stops_for_child = false;
-        self.goal_stops();
+        let phase = self.goal.segment_ended();
+        self.go_to(phase);
         if outcome.is_final()
             && let Some(phase) = self.before_final_summary.take()
         {
@@ -425,9 +415,7 @@ impl SessionState {
             // The stop hooks' answers to that attempt to stop don't count any more: the turn continues.
             self.text_is_of_last_turn = true;
             self.phase = self.between_turns();
-            if let Some(track) = &mut self.goal_track {
-                track.turns_at_interval = self.counters.turns_ended;
-            }
+            self.goal.interval_passed(self.counters.turns_ended);
         }
         if resumed.cause != ResumeCause::SlotFree {
             self.told.session = false;
@@ -435,7 +423,7 @@ impl SessionState {
         }
         match resumed.cause {
             // It continues as if there had been no interruption.
-            ResumeCause::SlotFree | ResumeCause::ToEnd => self.goal_goes_on(),
+            ResumeCause::SlotFree | ResumeCause::ToEnd => self.goal.goes_on(),
             // Interruptions of the sub-agents are counted in their own sessions.
             ResumeCause::Interrupted if self.only_waits() => {}
             ResumeCause::Interrupted => {
@@ -443,22 +431,18 @@ impl SessionState {
             }
             ResumeCause::Asked { .. } | ResumeCause::Retry { .. } => {
                 self.sub_agent_outcome = None;
-                self.goal_resumed();
+                self.goal.resumed();
                 self.calls.iter_mut().for_each(|call| call.stage = call.stage.resumed());
-                self.asked.resumed();
-                self.compactions.forget_refusals();
+                self.models.resumed();
+                self.conversation.forget_refusals();
                 self.told.final_summary_finished = false;
                 self.told.limits = [0; 4];
                 self.final_summary = None;
                 self.counters.interruptions = 0;
-                self.counters.failed_attempts = 0;
-                self.counters.empty_answers = 0;
                 self.counters.failed_turns = 0;
-                self.counters.stop_blocks = 0;
                 self.repeats = Repeats::default();
                 self.progress.begin_anew();
-                self.block = None;
-                self.unanswered.clear();
+                self.objections.resumed();
                 self.turns_max = resumed.turns_max.unwrap_or(self.turns_max);
                 if self.assignment.parent().is_some() && resumed.turns_max.is_some() {
                     self.turns_before = self.counters.turns_ended;
@@ -494,7 +478,7 @@ impl SessionState {
 
 impl Phase {
     /// The phase from which a suspended session continues: nothing is in flight then.
-    const fn when_suspended(self) -> Self {
+    pub(super) const fn when_suspended(self) -> Self {
         match self {
             Self::Thinking(_)
             | Self::Waiting(_)

@@ -34,7 +34,7 @@ impl Deciding<'_> {
                 came_from.display(),
             );
             self.say(ItemKind::Resumed, body);
-        } else if !is_told_more && !self.state.context.has_news() {
+        } else if !is_told_more && !self.state.conversation.has_news() {
             self.say(ItemKind::Resumed, "You have been asked to go on from here.");
         }
         if self.state.phase == Phase::Ready {
@@ -54,7 +54,7 @@ impl SessionState {
     #[must_use]
     pub fn fork_policy(&self) -> Option<AgentPolicy> {
         let mut policy = self.assignment.policy().cloned()?;
-        if let Some(named) = self.asked.named() {
+        if let Some(named) = self.models.named() {
             policy.model = named.clone();
         }
         Some(policy)
@@ -66,12 +66,7 @@ impl SessionState {
         let head = fork.through().next();
         let came_from = snapshot::state_of::<Self>(&fork.state);
         if let Some(from) = came_from {
-            self.context = from.context;
-            self.compactions = from.compactions;
-            self.compactions.forget_refusals();
-            self.said = from.said;
-            self.written = from.written;
-            self.plan = from.plan;
+            self.conversation.taken_over(from.conversation);
             self.turn_text = from.turn_text;
             // The source's number of answers.
             self.counters.answers = from.counters.answers;
@@ -81,7 +76,7 @@ impl SessionState {
             self.calls.iter_mut().for_each(|call| call.stage = Stage::Pending);
         }
         self.head = head;
-        self.context.forked(started);
+        self.conversation.forked(started);
         self.told.goal = true;
         self.source = SessionSource::Resume;
     }

@@ -81,16 +81,6 @@ impl SessionState {
             self.counters.failed_turns.saturating_add(1)
         }
     }
-
-    /// The number of turns in a row without progress at which it is suspended; 0: never.
-    pub(super) fn stuck_turns(&self) -> u32 {
-        match self.bound_by() {
-            Some((policy, _)) => policy.stuck_turns,
-            // What an external program does internally isn't known.
-            None if self.assignment.is_external() => 0,
-            None => self.assignment.limits().stuck_turns,
-        }
-    }
 }
 
 impl Deciding<'_> {
@@ -131,33 +121,5 @@ impl Deciding<'_> {
             return None;
         };
         Some(Outcome::Paused { why })
-    }
-
-    /// Suspends the session after too many turns without progress; notifies the model before. Returns whether it
-    /// suspends it.
-    pub(super) fn looks_at_progress(&mut self) -> bool {
-        let (idle, most) = (self.state.progress.idle_turns, self.state.stuck_turns());
-        if most == 0 {
-            return false;
-        }
-        if idle >= most {
-            self.finish_segment(Outcome::Paused { why: PauseReason::Stuck { turns: idle } });
-            return true;
-        }
-        // Three fifths of them, and at least one.
-        let told_at = most.saturating_mul(3).div_ceil(5).max(1);
-        if idle >= told_at && !self.state.progress.is_told && !self.state.assignment.is_external() {
-            let left = most.saturating_sub(idle);
-            let turns =
-                if left == 1 { "one more such turn".to_owned() } else { format!("{left} more such turns") };
-            let body = format!(
-                "Nothing measurable has moved the work on for {idle} turns: no changed file, no changed result of a \
-                 check, no ticked step of the plan, no new kind of call or result. If you wait for something, wait longer in \
-                 one call; otherwise change the approach, or say what keeps you from going on. After {turns} you are \
-                 suspended."
-            );
-            self.say(ItemKind::NoProgressNotice, body);
-        }
-        false
     }
 }

@@ -35,7 +35,7 @@ fn policy(slots: u32, steps: Vec<StepPolicy>) -> RunPolicy {
     policy.agent.limits.model_patience_ms = 0;
     policy.agent.limits.retry.attempts_max = 0;
     policy.spawn.max_agents = slots;
-    policy.flow = Some(FlowPolicy { name: "flow".to_owned(), steps });
+    policy.flow = Some(FlowPolicy { name: "flow".to_owned(), file: None, steps });
     policy
 }
 

@@ -282,7 +282,7 @@ fn steps_of_a_flow_have_none_of_the_run_s_goal_but_that_of_their_agent() {
     let mut policy = judged_policy(3, |_| {});
     policy.agent.goal = Some(Box::new(GoalPolicy::new("the whole thing works", judge("judge"))));
     let steps = vec![step("plain", None), step("judged", Some("low"))];
-    policy.flow = Some(FlowPolicy { name: "flow".to_owned(), steps });
+    policy.flow = Some(FlowPolicy { name: "flow".to_owned(), file: None, steps });
     let run = provost_engine::Actor::new(crate::world::RUN.into());
     let told = sessions_started(run, policy);
     let goal = |policy: &AgentPolicy| policy.goal.as_ref().map(|goal| goal.condition.clone());

@@ -28,7 +28,7 @@ fn step(name: &str, needs: &[&str]) -> StepPolicy {
 }
 
 fn flow(steps: Vec<StepPolicy>) -> FlowPolicy {
-    FlowPolicy { name: "flow".to_owned(), steps }
+    FlowPolicy { name: "flow".to_owned(), file: None, steps }
 }
 
 /// Random bytes as a workflow without cycles: a step depends on some of those before it, by the bits of a number;

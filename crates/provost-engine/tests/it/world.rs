@@ -22,7 +22,7 @@ use crate::log_laws::LogLaws;
 use crate::time::{BEGIN, Clocks};
 
 /// The layout of snapshots that this engine reads.
-pub(crate) const LAYOUT: u32 = 12;
+pub(crate) const LAYOUT: u32 = 14;
 
 pub(crate) const RUN: RunId = RunId::from_entropy(1);
 pub(crate) const ROOT: SessionId = SessionId::root(RUN);

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 
 use provost_event::{
-    ActorKey, AgentEntry, ApprovalAnswer, AssistantMessage, Block, BudgetEntry, CallId, ConversationEntry,
-    Entry, GateEntry, GoalEntry, GoalFinding, HookDecision, HooksDecided, LifecycleEntry, ModelCalled,
-    ModelEntry, Permission, Purpose, Record, SessionId, StopHookVerdict, StopVerdicts, TerminalEntry,
-    ToolEntry, ToolFinished, ToolStarted, ToolStatus, WorktreeEntry,
+    ActorKey, AgentEntry, ApprovalAnswer, AssistantMessage, Block, CallId, ConversationEntry, Entry,
+    GateEntry, GoalEntry, GoalFinding, HookDecision, HooksDecided, LifecycleEntry, ModelCalled, ModelEntry,
+    Permission, Purpose, Record, SessionId, StopHookVerdict, StopVerdicts, TerminalEntry, ToolEntry,
+    ToolFinished, ToolStarted, ToolStatus,
 };
 
 use crate::ObserverEventKind as Kind;
@@ -88,112 +88,143 @@ impl EventHistory {
 /// The event kinds of `record`, in order; none for entries that aren't reported.
 pub(super) fn kinds(record: &Record, history: &mut EventHistory) -> &'static [Kind] {
     history.learn(record);
-    let is_run = matches!(record.actor, ActorKey::Run(_));
     match &record.entry {
-        Entry::Lifecycle(LifecycleEntry::RunStarted(_)) => history.segment_starts(),
-        Entry::Lifecycle(LifecycleEntry::SessionStarted(_)) => &[Kind::SessionStart],
-        Entry::Model(ModelEntry::Called(called)) if history.begins(record.actor, called) => {
-            &[Kind::TurnStart, Kind::LlmStart]
-        }
-        Entry::Model(ModelEntry::Called(_)) => &[Kind::LlmStart],
-        Entry::Conversation(ConversationEntry::AssistantMessage(message)) => {
+        Entry::Conversation(entry) => conversation_kinds(record, entry, history),
+        Entry::Model(entry) => model_kinds(record, entry, history),
+        Entry::Tool(entry) => tool_kinds(record, entry, history),
+        Entry::Gate(entry) => gate_kinds(entry),
+        Entry::Goal(entry) => goal_kinds(entry),
+        Entry::Budget(_) => &[Kind::Budget],
+        Entry::Agent(entry) => agent_kinds(entry),
+        Entry::Terminal(entry) => terminal_kinds(entry),
+        // The session's start and end are reported.
+        Entry::Worktree(_) => &[],
+        Entry::Lifecycle(entry) => lifecycle_kinds(record, entry, history),
+    }
+}
+
+fn conversation_kinds(
+    record: &Record,
+    entry: &ConversationEntry,
+    history: &mut EventHistory,
+) -> &'static [Kind] {
+    match entry {
+        ConversationEntry::AssistantMessage(message) => {
             history.asked_for(record.actor, message);
             &[Kind::LlmEnd]
         }
-        Entry::Model(ModelEntry::Retried(_)) => &[Kind::LlmEnd],
-        Entry::Conversation(ConversationEntry::FinalSummary(wrapped)) if wrapped.call.is_some() => {
-            &[Kind::LlmEnd]
-        }
+        ConversationEntry::FinalSummary(wrapped) if wrapped.call.is_some() => &[Kind::LlmEnd],
         // There was no budget for a final summary, and no model was called.
-        Entry::Conversation(ConversationEntry::FinalSummary(_)) => &[],
-        Entry::Tool(ToolEntry::Started(started)) => {
+        ConversationEntry::FinalSummary(_) => &[],
+        ConversationEntry::TurnEnded(_) => &[Kind::TurnEnd],
+        ConversationEntry::Compacted(compacted) if compacted.call.is_some() => {
+            &[Kind::LlmEnd, Kind::Compaction]
+        }
+        ConversationEntry::Compacted(_) => &[Kind::Compaction],
+        // Messages to the model, which are part of the next call.
+        ConversationEntry::UserMessage(_) | ConversationEntry::SystemItem(_) => &[],
+    }
+}
+
+fn model_kinds(record: &Record, entry: &ModelEntry, history: &mut EventHistory) -> &'static [Kind] {
+    match entry {
+        ModelEntry::Called(called) if history.begins(record.actor, called) => {
+            &[Kind::TurnStart, Kind::LlmStart]
+        }
+        ModelEntry::Called(_) => &[Kind::LlmStart],
+        ModelEntry::Retried(_) => &[Kind::LlmEnd],
+        // The failed call is reported, and the next one with its model.
+        ModelEntry::Changed(_) | ModelEntry::OutageWaitChanged(_) | ModelEntry::ProviderAwaited(_) => &[],
+    }
+}
+
+fn tool_kinds(record: &Record, entry: &ToolEntry, history: &mut EventHistory) -> &'static [Kind] {
+    match entry {
+        ToolEntry::Started(started) => {
             history.tool_started(record.actor, started);
             &[Kind::ToolStart]
         }
-        Entry::Tool(ToolEntry::Finished(finished)) => history.tool_finished(record.actor, finished),
-        Entry::Conversation(ConversationEntry::TurnEnded(_)) => &[Kind::TurnEnd],
-        Entry::Gate(GateEntry::HooksDecided(decided)) if hooks_object(decided) => &[Kind::GuardrailTrip],
-        Entry::Gate(GateEntry::StopChecked(verdicts)) if stop_hooks_object(verdicts) => {
+        ToolEntry::Finished(finished) => history.tool_finished(record.actor, finished),
+    }
+}
+
+fn gate_kinds(entry: &GateEntry) -> &'static [Kind] {
+    match entry {
+        GateEntry::HooksDecided(decided) if hooks_object(decided) => &[Kind::GuardrailTrip],
+        GateEntry::StopChecked(verdicts) if stop_hooks_object(verdicts) => &[Kind::GuardrailTrip],
+        GateEntry::PermissionDecided(decided) if decided.permission == Permission::Deny => {
             &[Kind::GuardrailTrip]
         }
-        Entry::Goal(GoalEntry::Judged(_)) => &[Kind::LlmEnd],
-        Entry::Goal(GoalEntry::Verdict(verdict))
-            if !matches!(verdict.finding, GoalFinding::Achieved { .. }) =>
-        {
+        GateEntry::ApprovalResolved(resolved) if matches!(resolved.answer, ApprovalAnswer::Deny { .. }) => {
+            &[Kind::Approval, Kind::GuardrailTrip]
+        }
+        GateEntry::ApprovalRequested(_) | GateEntry::ApprovalResolved(_) => &[Kind::Approval],
+        // No objection; the next events show that.
+        GateEntry::HooksDecided(_) | GateEntry::StopChecked(_) | GateEntry::PermissionDecided(_) => &[],
+        // The answer is reported.
+        GateEntry::HooksAsked(_) => &[],
+        // It decides nothing.
+        GateEntry::StopCheckCutShort(_) => &[],
+    }
+}
+
+fn goal_kinds(entry: &GoalEntry) -> &'static [Kind] {
+    match entry {
+        GoalEntry::Judged(_) => &[Kind::LlmEnd],
+        GoalEntry::Verdict(verdict) if !matches!(verdict.finding, GoalFinding::Achieved { .. }) => {
             &[Kind::GuardrailTrip]
         }
         // The judges' calls and rejections are reported.
-        Entry::Goal(GoalEntry::CheckStarted(_) | GoalEntry::Verdict(_) | GoalEntry::Cleared(_)) => &[],
-        Entry::Gate(GateEntry::PermissionDecided(decided)) if decided.permission == Permission::Deny => {
-            &[Kind::GuardrailTrip]
-        }
-        Entry::Gate(GateEntry::ApprovalResolved(resolved))
-            if matches!(resolved.answer, ApprovalAnswer::Deny { .. }) =>
-        {
-            &[Kind::Approval, Kind::GuardrailTrip]
-        }
-        Entry::Gate(GateEntry::ApprovalRequested(_) | GateEntry::ApprovalResolved(_)) => &[Kind::Approval],
-        // The failed call is reported, and the next one with its model.
-        Entry::Model(
-            ModelEntry::Changed(_) | ModelEntry::OutageWaitChanged(_) | ModelEntry::ProviderAwaited(_),
-        ) => &[],
-        Entry::Lifecycle(LifecycleEntry::RunPolicyChanged(_) | LifecycleEntry::AgentPolicyChanged(_)) => &[],
-        Entry::Budget(_) => &[Kind::Budget],
+        GoalEntry::CheckStarted(_) | GoalEntry::Verdict(_) | GoalEntry::Cleared(_) => &[],
+    }
+}
+
+const fn agent_kinds(entry: &AgentEntry) -> &'static [Kind] {
+    match entry {
         // The run itself spawns the agents of its workflow's steps.
-        Entry::Agent(AgentEntry::Spawned(spawned)) if spawned.parent.is_none() => {
-            &[Kind::Handoff, Kind::StepStart]
-        }
-        Entry::Agent(AgentEntry::Spawned(_) | AgentEntry::AskedAgain(_) | AgentEntry::Finished(_)) => {
-            &[Kind::Handoff]
-        }
-        // The new run's start is reported.
-        Entry::Lifecycle(LifecycleEntry::Forked(_)) => &[],
+        AgentEntry::Spawned(spawned) if spawned.parent.is_none() => &[Kind::Handoff, Kind::StepStart],
+        AgentEntry::Spawned(_) | AgentEntry::AskedAgain(_) | AgentEntry::Finished(_) => &[Kind::Handoff],
         // Slots: the number of active agents is a budget too.
-        Entry::Agent(
-            AgentEntry::Started(_)
-            | AgentEntry::YieldRequested(_)
-            | AgentEntry::Suspended(_)
-            | AgentEntry::ResumeRequested(_)
-            | AgentEntry::RetryScheduled(_)
-            | AgentEntry::Reprioritized(_),
-        ) => &[Kind::Budget],
-        Entry::Agent(AgentEntry::StepEnded(_)) => &[Kind::StepEnd],
-        Entry::Conversation(ConversationEntry::Compacted(compacted)) if compacted.call.is_some() => {
-            &[Kind::LlmEnd, Kind::Compaction]
-        }
-        Entry::Conversation(ConversationEntry::Compacted(_)) => &[Kind::Compaction],
-        // Only a copy of the state.
-        Entry::Lifecycle(LifecycleEntry::Snapshot(_)) => &[],
-        Entry::Lifecycle(LifecycleEntry::Paused(_)) if is_run => history.segment_ends(),
-        // Another segment starts like the first one.
-        Entry::Lifecycle(LifecycleEntry::Resumed(_)) if is_run => history.segment_starts(),
-        Entry::Lifecycle(LifecycleEntry::Resumed(resumed)) if resumed.reopens => &[Kind::SessionStart],
-        Entry::Lifecycle(LifecycleEntry::Ended(_)) if is_run => history.segment_ends(),
-        Entry::Lifecycle(LifecycleEntry::Ended(_)) => &[Kind::SessionEnd],
-        // No objection; the next events show that.
-        Entry::Gate(
-            GateEntry::HooksDecided(_) | GateEntry::StopChecked(_) | GateEntry::PermissionDecided(_),
-        ) => &[],
-        // They decide nothing.
-        Entry::Gate(GateEntry::StopCheckCutShort(_)) | Entry::Lifecycle(LifecycleEntry::ProcessesLeft(_)) => {
-            &[]
-        }
-        // The answer is reported.
-        Entry::Gate(GateEntry::HooksAsked(_)) => &[],
-        // Messages to the model, which are part of the next call.
-        Entry::Conversation(ConversationEntry::UserMessage(_) | ConversationEntry::SystemItem(_)) => &[],
-        // The resulting suspension or end is reported; a session's suspension by its run's.
-        Entry::Lifecycle(
-            LifecycleEntry::StopRequested(_) | LifecycleEntry::Paused(_) | LifecycleEntry::Resumed(_),
-        )
-        | Entry::Agent(
-            AgentEntry::MustYield(_) | AgentEntry::SubAgentResumed(_) | AgentEntry::SubAgentSuspended(_),
-        ) => &[],
-        Entry::Terminal(TerminalEntry::Noted(_)) => &[Kind::Terminal],
+        AgentEntry::Started(_)
+        | AgentEntry::YieldRequested(_)
+        | AgentEntry::Suspended(_)
+        | AgentEntry::ResumeRequested(_)
+        | AgentEntry::RetryScheduled(_)
+        | AgentEntry::Reprioritized(_) => &[Kind::Budget],
+        AgentEntry::StepEnded(_) => &[Kind::StepEnd],
+        // The resulting suspension or end is reported.
+        AgentEntry::MustYield(_) | AgentEntry::SubAgentResumed(_) | AgentEntry::SubAgentSuspended(_) => &[],
+    }
+}
+
+const fn terminal_kinds(entry: &TerminalEntry) -> &'static [Kind] {
+    match entry {
+        TerminalEntry::Noted(_) => &[Kind::Terminal],
         // The result has its own entry.
-        Entry::Terminal(TerminalEntry::Ending(_)) => &[],
-        // The session's start and end are reported.
-        Entry::Worktree(_) => &[],
+        TerminalEntry::Ending(_) => &[],
+    }
+}
+
+fn lifecycle_kinds(record: &Record, entry: &LifecycleEntry, history: &mut EventHistory) -> &'static [Kind] {
+    let is_run = matches!(record.actor, ActorKey::Run(_));
+    match entry {
+        LifecycleEntry::RunStarted(_) => history.segment_starts(),
+        LifecycleEntry::SessionStarted(_) => &[Kind::SessionStart],
+        LifecycleEntry::RunPolicyChanged(_) | LifecycleEntry::AgentPolicyChanged(_) => &[],
+        // The new run's start is reported.
+        LifecycleEntry::Forked(_) => &[],
+        // Only a copy of the state.
+        LifecycleEntry::Snapshot(_) => &[],
+        LifecycleEntry::Paused(_) if is_run => history.segment_ends(),
+        // Another segment starts like the first one.
+        LifecycleEntry::Resumed(_) if is_run => history.segment_starts(),
+        LifecycleEntry::Resumed(resumed) if resumed.reopens => &[Kind::SessionStart],
+        LifecycleEntry::Ended(_) if is_run => history.segment_ends(),
+        LifecycleEntry::Ended(_) => &[Kind::SessionEnd],
+        // A session's suspension is reported by its run's.
+        LifecycleEntry::StopRequested(_) | LifecycleEntry::Paused(_) | LifecycleEntry::Resumed(_) => &[],
+        // It decides nothing.
+        LifecycleEntry::ProcessesLeft(_) => &[],
     }
 }
 

@@ -10,7 +10,7 @@ use provost_event::{
     ApprovalResolved, AsideCall, BudgetEntry, Compacted, CompactionKind, ConversationEntry, Entry,
     FinalSummaryFinished, GateEntry, GoalEntry, GoalFinding, HookDecision, HooksDecided, LifecycleEntry,
     MicroDollars, ModelCalled, ModelEntry, Purpose, RetryCause, RunId, StopHookVerdict, StopVerdicts,
-    TerminalEntry, ToolEntry, ToolFinished, Usage, WorktreeEntry,
+    TerminalEntry, ToolEntry, ToolFinished, Usage,
 };
 
 use super::per_run::PerRun;
@@ -123,86 +123,136 @@ fn printable(line: &str) -> String {
 /// A short description of an entry as an event of `kind`.
 fn words(kind: ObserverEventKind, entry: &Entry) -> String {
     match entry {
-        Entry::Lifecycle(LifecycleEntry::RunStarted(started)) => started.goal.clone(),
-        Entry::Lifecycle(LifecycleEntry::SessionStarted(started)) => started.policy.model.name.clone(),
-        Entry::Model(ModelEntry::Called(called)) if kind == ObserverEventKind::TurnStart => {
-            format!("turn {}", called.turn)
-        }
-        Entry::Model(ModelEntry::Called(called)) => asked(called),
-        Entry::Conversation(ConversationEntry::AssistantMessage(message)) => {
+        Entry::Conversation(entry) => conversation_words(kind, entry),
+        Entry::Model(entry) => model_words(kind, entry),
+        Entry::Tool(entry) => tool_words(kind, entry),
+        Entry::Gate(entry) => gate_words(entry),
+        Entry::Goal(entry) => goal_words(entry),
+        Entry::Budget(entry) => budget_words(entry),
+        Entry::Agent(entry) => agent_words(kind, entry),
+        Entry::Terminal(entry) => terminal_words(entry),
+        Entry::Lifecycle(entry) => lifecycle_words(entry),
+        // Its session's start and end are reported.
+        Entry::Worktree(_) => String::new(),
+    }
+}
+
+fn conversation_words(kind: ObserverEventKind, entry: &ConversationEntry) -> String {
+    match entry {
+        ConversationEntry::AssistantMessage(message) => {
             format!("{} {}", message.model, spent(message.usage, message.cost))
         }
-        Entry::Model(ModelEntry::Retried(retry)) => {
-            format!("call {} is made again in {} ms: {}", retry.call, retry.delay_ms, cause(&retry.cause))
-        }
-        Entry::Tool(ToolEntry::Started(started)) => format!("{} {}", started.tool, started.input.text()),
-        Entry::Tool(ToolEntry::Finished(finished)) => result(kind, finished),
-        Entry::Conversation(ConversationEntry::TurnEnded(ended)) => {
+        ConversationEntry::TurnEnded(ended) => {
             format!("turn {}, {} tool calls", ended.turn, ended.tool_calls)
         }
-        Entry::Gate(GateEntry::HooksDecided(decided)) => objections_of_hooks(decided),
-        Entry::Gate(GateEntry::StopChecked(verdicts)) => objections_of_stop_hooks(verdicts),
-        Entry::Goal(GoalEntry::Judged(judged)) => aside(&judged.call),
-        Entry::Goal(GoalEntry::Verdict(verdict)) => missing(&verdict.finding),
-        Entry::Gate(GateEntry::PermissionDecided(decided)) => {
-            format!("{:?} {}: {}", decided.permission, decided.call, decided.why)
-        }
-        Entry::Gate(GateEntry::ApprovalRequested(asked)) => {
-            format!("{} {}: {}", asked.tool, asked.input.text(), asked.why)
-        }
-        Entry::Gate(GateEntry::ApprovalResolved(resolved)) => consent(resolved),
-        Entry::Budget(BudgetEntry::Reserved(reserved)) => format!("{} tokens set aside", reserved.tokens),
-        Entry::Budget(BudgetEntry::Charged(charged)) => {
-            format!("{} {}", charged.model, spent(charged.usage, charged.cost))
-        }
-        Entry::Budget(BudgetEntry::Exhausted(exhausted)) => exhausted.exhausted.to_string(),
-        Entry::Conversation(ConversationEntry::Compacted(compacted)) => match (kind, &compacted.call) {
+        ConversationEntry::Compacted(compacted) => match (kind, &compacted.call) {
             (ObserverEventKind::LlmEnd, Some(call)) => aside(call),
             _ => shortened(compacted),
         },
-        Entry::Conversation(ConversationEntry::FinalSummary(wrapped)) => final_summary(wrapped),
-        Entry::Agent(AgentEntry::Spawned(spawned)) => handed_over(kind, spawned),
-        Entry::Agent(AgentEntry::StepEnded(ended)) => format!("{}, attempt {}", ended.step, ended.attempt),
-        Entry::Agent(AgentEntry::AskedAgain(asked)) => asked_again(asked),
-        Entry::Agent(AgentEntry::Finished(finished)) => {
+        ConversationEntry::FinalSummary(wrapped) => final_summary(wrapped),
+        // Not reported.
+        _ => String::new(),
+    }
+}
+
+fn model_words(kind: ObserverEventKind, entry: &ModelEntry) -> String {
+    match entry {
+        ModelEntry::Called(called) if kind == ObserverEventKind::TurnStart => {
+            format!("turn {}", called.turn)
+        }
+        ModelEntry::Called(called) => asked(called),
+        ModelEntry::Retried(retry) => {
+            format!("call {} is made again in {} ms: {}", retry.call, retry.delay_ms, cause(&retry.cause))
+        }
+        // Not reported.
+        _ => String::new(),
+    }
+}
+
+fn tool_words(kind: ObserverEventKind, entry: &ToolEntry) -> String {
+    match entry {
+        ToolEntry::Started(started) => format!("{} {}", started.tool, started.input.text()),
+        ToolEntry::Finished(finished) => result(kind, finished),
+    }
+}
+
+fn gate_words(entry: &GateEntry) -> String {
+    match entry {
+        GateEntry::HooksDecided(decided) => objections_of_hooks(decided),
+        GateEntry::StopChecked(verdicts) => objections_of_stop_hooks(verdicts),
+        GateEntry::PermissionDecided(decided) => {
+            format!("{:?} {}: {}", decided.permission, decided.call, decided.why)
+        }
+        GateEntry::ApprovalRequested(asked) => {
+            format!("{} {}: {}", asked.tool, asked.input.text(), asked.why)
+        }
+        GateEntry::ApprovalResolved(resolved) => consent(resolved),
+        // Not reported.
+        _ => String::new(),
+    }
+}
+
+fn goal_words(entry: &GoalEntry) -> String {
+    match entry {
+        GoalEntry::Judged(judged) => aside(&judged.call),
+        GoalEntry::Verdict(verdict) => missing(&verdict.finding),
+        // Not reported.
+        _ => String::new(),
+    }
+}
+
+fn budget_words(entry: &BudgetEntry) -> String {
+    match entry {
+        BudgetEntry::Reserved(reserved) => format!("{} tokens set aside", reserved.tokens),
+        BudgetEntry::Charged(charged) => {
+            format!("{} {}", charged.model, spent(charged.usage, charged.cost))
+        }
+        BudgetEntry::Exhausted(exhausted) => exhausted.exhausted.to_string(),
+    }
+}
+
+fn agent_words(kind: ObserverEventKind, entry: &AgentEntry) -> String {
+    match entry {
+        AgentEntry::Spawned(spawned) => handed_over(kind, spawned),
+        AgentEntry::StepEnded(ended) => format!("{}, attempt {}", ended.step, ended.attempt),
+        AgentEntry::AskedAgain(asked) => asked_again(asked),
+        AgentEntry::Finished(finished) => {
             format!("back from {}: {}", finished.child, finished.outcome)
         }
-        Entry::Agent(AgentEntry::Started(started)) => format!("{} has a slot", started.child),
-        Entry::Agent(AgentEntry::YieldRequested(yields)) => yielded(yields),
-        Entry::Agent(AgentEntry::Suspended(paused)) => {
+        AgentEntry::Started(started) => format!("{} has a slot", started.child),
+        AgentEntry::YieldRequested(yields) => yielded(yields),
+        AgentEntry::Suspended(paused) => {
             format!("{} is suspended: {}", paused.child, paused.outcome)
         }
-        Entry::Agent(AgentEntry::ResumeRequested(resumed)) => {
+        AgentEntry::ResumeRequested(resumed) => {
             format!("{} shall go on, says {}", resumed.child, resumed.by)
         }
-        Entry::Agent(AgentEntry::RetryScheduled(scheduled)) => retry_of_agent(scheduled),
-        Entry::Agent(AgentEntry::Reprioritized(changed)) => {
+        AgentEntry::RetryScheduled(scheduled) => retry_of_agent(scheduled),
+        AgentEntry::Reprioritized(changed) => {
             format!("{} is {} now", changed.agent, changed.priority)
         }
-        Entry::Lifecycle(LifecycleEntry::Paused(paused)) => paused.outcome.to_string(),
-        Entry::Lifecycle(LifecycleEntry::Resumed(resumed)) => format!("{:?}", resumed.cause),
-        Entry::Lifecycle(LifecycleEntry::Ended(ended)) => ended.outcome.to_string(),
-        Entry::Terminal(TerminalEntry::Noted(noted)) => noted.event.to_string(),
-        // These are not reported.
-        Entry::Terminal(TerminalEntry::Ending(_))
-        | Entry::Model(
-            ModelEntry::Changed(_) | ModelEntry::OutageWaitChanged(_) | ModelEntry::ProviderAwaited(_),
-        )
-        | Entry::Lifecycle(
-            LifecycleEntry::RunPolicyChanged(_)
-            | LifecycleEntry::AgentPolicyChanged(_)
-            | LifecycleEntry::Forked(_)
-            | LifecycleEntry::ProcessesLeft(_)
-            | LifecycleEntry::StopRequested(_)
-            | LifecycleEntry::Snapshot(_),
-        )
-        | Entry::Gate(GateEntry::StopCheckCutShort(_) | GateEntry::HooksAsked(_))
-        | Entry::Conversation(ConversationEntry::UserMessage(_) | ConversationEntry::SystemItem(_))
-        | Entry::Goal(GoalEntry::CheckStarted(_) | GoalEntry::Cleared(_))
-        | Entry::Agent(
-            AgentEntry::MustYield(_) | AgentEntry::SubAgentResumed(_) | AgentEntry::SubAgentSuspended(_),
-        )
-        | Entry::Worktree(_) => String::new(),
+        // Not reported.
+        _ => String::new(),
+    }
+}
+
+fn terminal_words(entry: &TerminalEntry) -> String {
+    match entry {
+        TerminalEntry::Noted(noted) => noted.event.to_string(),
+        // Not reported.
+        _ => String::new(),
+    }
+}
+
+fn lifecycle_words(entry: &LifecycleEntry) -> String {
+    match entry {
+        LifecycleEntry::RunStarted(started) => started.goal.clone(),
+        LifecycleEntry::SessionStarted(started) => started.policy.model.name.clone(),
+        LifecycleEntry::Paused(paused) => paused.outcome.to_string(),
+        LifecycleEntry::Resumed(resumed) => format!("{:?}", resumed.cause),
+        LifecycleEntry::Ended(ended) => ended.outcome.to_string(),
+        // Not reported.
+        _ => String::new(),
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::Path;
 use provost_event::{RunPolicy, StopHookPolicy};
 use provost_harness::Goal;
 
+use super::exec::in_shell_words;
 use super::run::{Ready, tell};
 use super::{current_dir, print, shown};
 use crate::cli::{FlowCheckArgs, FlowRunArgs};
@@ -19,7 +20,7 @@ pub(super) async fn run(args: FlowRunArgs) -> anyhow::Result<Exit> {
     tell_of_unread("");
     let mut ready = Ready::new(&args.work, Vec::new())?;
     let file = FlowFile::read(&args.file)?;
-    ready.settled = ready.settled.with_flow(&file, &args.file);
+    ready.settled = ready.settled.with_flow(&file);
     let flow = file.policy(&ready.settled.settings)?;
     require_by(&ready.place.trust(), &ready.settled.project, &trusting(&args.file))?;
     let Ready { settled, folder, .. } = &ready;
@@ -48,7 +49,7 @@ pub(super) fn check(args: &FlowCheckArgs) -> anyhow::Result<Exit> {
     let request = Request { scope: Scope::Project, folder: &folder, file, variables: &variables, flags: &[] };
     let (loading, folders) = load(&request)?;
     let file = FlowFile::read(&args.file)?;
-    let settled = loading.settled()?.with_flow(&file, &args.file);
+    let settled = loading.settled()?.with_flow(&file);
     file.policy(&settled.settings)?;
     Team::choose(&settled, &settled.settings.agents, &folder, &variables)?;
     let standing = standing(&StateDir::new(&settled.settings, &folders).trust(), &settled.project)?;
@@ -84,6 +85,6 @@ fn goal_of_nobody(settled: &Settled) -> Option<String> {
 }
 
 /// The command that permits a workflow's commands to run.
-fn trusting(path: &Path) -> String {
-    format!("provost trust --flow {}", shown(path))
+pub(super) fn trusting(path: &Path) -> String {
+    format!("provost trust --flow {}", in_shell_words(&[shown(path)]))
 }

@@ -180,7 +180,8 @@ impl CameFrom {
         }
         let mut policy = of_run.clone();
         works_in.clone_into(&mut policy.agent.workspace);
-        let before = Before { policy: &policy, model: &self.point.policy.model, folder: here.to_owned() };
+        let model = &self.point.policy.model;
+        let before = Before { policy: &policy, model, folder: here.to_owned(), steps: None };
         let SessionId { run, agent } = self.point.session;
         if args.with_settings && agent != 0 {
             let what = format!(

@@ -29,7 +29,7 @@ pub(super) fn trust(args: &TrustArgs) -> anyhow::Result<Exit> {
     let (loading, folders) = load(&request)?;
     let mut settled = loading.settled()?;
     if let Some(file) = &args.flow {
-        settled = settled.with_flow(&FlowFile::read(file)?, file);
+        settled = settled.with_flow(&FlowFile::read(file)?);
     }
     let store = StateDir::new(&settled.settings, &folders).trust();
     let needed = match standing(&store, &settled.project)? {

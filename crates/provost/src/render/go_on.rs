@@ -88,6 +88,9 @@ fn difference(state: &RunState, outcome: &Outcome, is_flow: bool) -> Difference 
             Difference::words("\"what to do otherwise\"").because("or --model NAME")
         }
         Outcome::Paused { why: PauseReason::Model(trouble) } => of_trouble(trouble.cause()),
+        Outcome::Paused { why: PauseReason::StepFailed { reason, .. } } => {
+            of_step(state, reason).unwrap_or_default()
+        }
         Outcome::Paused { .. } | Outcome::Cancelled { .. } => Difference::default(),
         Outcome::Aborted { hook, .. } => {
             let hook = visible(hook);
@@ -100,6 +103,9 @@ fn difference(state: &RunState, outcome: &Outcome, is_flow: bool) -> Difference 
             } else {
                 Difference::words("\"what to do otherwise\"").because(why)
             }
+        }
+        Outcome::Failed { class: ErrorClass::StepFailed, message } => {
+            of_step(state, message).unwrap_or_else(|| of_failure(ErrorClass::StepFailed))
         }
         Outcome::Failed { class, .. } => of_failure(*class),
     }
@@ -151,17 +157,29 @@ fn of_failure(class: ErrorClass) -> Difference {
     }
 }
 
+/// How a workflow goes on whose step was blocked by its checks.
+fn of_step(state: &RunState, why: &str) -> Option<Difference> {
+    let (_, reason) = why.split_once("blocked: ")?;
+    after_checks(state, &[reason.to_owned()])
+}
+
 /// How a run goes on that its checks hold back: a check that was changed since counts only with the new settings.
 fn after_checks(state: &RunState, reasons: &[String]) -> Option<Difference> {
     let policy = state.policy()?;
     let agents = policy.agents.iter().map(|agent| &agent.agent);
+    let of_steps = policy.flow.iter().flat_map(|flow| &flow.steps).flat_map(|step| &step.stop_hooks);
     let checks = std::iter::once(&policy.agent).chain(agents).flat_map(|agent| &agent.stop_hooks);
+    let checks = checks.chain(of_steps);
     let names = checks.map(|check| check.name.as_str()).collect::<Vec<_>>();
     let begins = |start: &str| reasons.iter().any(|reason| reason.starts_with(start));
     let with_settings = with_settings(policy);
     // The reason says that a check can't be run; else it is the check's own.
     if let Some(name) = names.iter().find(|name| begins(&format!("the check `{name}` "))) {
-        let why = format!("after the check `{name}` is repaired in the settings");
+        let place = match policy.flow.as_ref().and_then(|flow| flow.file.as_ref()) {
+            Some(file) => format!("{} or the settings", visible(&file.display().to_string())),
+            None => "the settings".to_owned(),
+        };
+        let why = format!("after the check `{name}` is repaired in {place}");
         return Some(Difference::words(with_settings).because(why));
     }
     let holds_back = names.iter().any(|name| begins(&format!("{name}: ")));

@@ -186,7 +186,7 @@ impl Tracker {
                 self.steps_done = self.steps_done.saturating_add(1);
             }
             Entry::Agent(AgentEntry::Started(entry)) => {
-                drop(self.doing.entry(entry.child.agent).or_default())
+                self.doing.entry(entry.child.agent).or_default();
             }
             Entry::Agent(AgentEntry::Suspended(entry)) if entry.child.agent != ROOT => {
                 self.doing.remove(&entry.child.agent);

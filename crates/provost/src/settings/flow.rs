@@ -1,10 +1,11 @@
 //! The file of a workflow: `[flow]` and its `[[flow.steps]]`, read and checked against the settings.
 
+mod again;
 mod fields;
 mod read;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use provost_engine::{FlowProblem, RetryPolicy, check_flow};
@@ -25,6 +26,8 @@ pub(crate) struct FlowFile {
     steps: Vec<StepSettings>,
     /// Where it begins.
     source: Source,
+    /// Absolute.
+    path: PathBuf,
     text: String,
 }
 
@@ -73,7 +76,8 @@ impl FlowFile {
     pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
         let name = path.display().to_string();
         let text = layers::read(path).with_context(|| format!("can't read the flow in {name}"))?;
-        Ok(Reader::new(&name, &text).flow()?)
+        let flow = Reader::new(&name, &text).flow()?;
+        Ok(Self { path: std::path::absolute(path)?, ..flow })
     }
 
     /// The workflow as a run's policy has it, with the stop hooks and agents that the settings describe.
@@ -83,7 +87,7 @@ impl FlowFile {
     pub(crate) fn policy(&self, settings: &Settings) -> Result<FlowPolicy, Problems> {
         let mut problems = Vec::new();
         let steps = self.steps.iter().map(|step| step.policy(settings, &mut problems)).collect();
-        let flow = FlowPolicy { name: self.name.clone(), steps };
+        let flow = FlowPolicy { name: self.name.clone(), file: Some(self.path.clone()), steps };
         let agents = settings.agents.iter().map(|agent| agent.name.as_str()).collect::<Vec<_>>();
         problems.extend(check_flow(&flow, &agents).into_iter().map(|problem| self.problem(problem, &agents)));
         if problems.is_empty() { Ok(flow) } else { Err(sorted(problems)) }
@@ -135,8 +139,8 @@ impl FlowFile {
     }
 
     /// Adds to what comes from a project's folder what the file would run, which needs the user's consent.
-    pub(crate) fn request(&self, path: &Path, project: &mut Project) {
-        let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    fn request(&self, project: &mut Project) {
+        let path = self.path.canonicalize().unwrap_or_else(|_| self.path.clone());
         let file = path.strip_prefix(&project.folder).unwrap_or(&path).display().to_string();
         let requests = self.steps.iter().flat_map(|step| {
             let inline = step.stop_hooks.iter().filter_map(|hook| match hook {
@@ -317,8 +321,8 @@ fn meant(wrong: &str, all: impl Iterator<Item = String>, words: &str) -> String 
 
 impl Settled {
     /// Adds what a workflow's file would run to what comes from the project's folder.
-    pub(crate) fn with_flow(mut self, flow: &FlowFile, path: &Path) -> Self {
-        flow.request(path, &mut self.project);
+    pub(crate) fn with_flow(mut self, flow: &FlowFile) -> Self {
+        flow.request(&mut self.project);
         self
     }
 }

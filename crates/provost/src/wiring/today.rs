@@ -2,13 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
+use provost_engine::StepTracker;
 use provost_event::{GivenFlag, ModelPolicy, RunPolicy};
 use provost_harness::{Redactor, system_prompt};
 
 use super::external::permissions_of_program;
 use super::team::{Team, bare_policy, policy};
 use super::{StateDir, Variables, all_secrets, default_limit, with_absolute_paths};
-use crate::settings::{Request, Scope, Settled, Source, load};
+use crate::exit::Refusal;
+use crate::settings::{FlowFile, Problems, Request, Scope, Settled, Source, load};
 
 /// The flags of `run` and `exec` that are settings.
 const FLAGS: [&str; 9] = [
@@ -69,6 +71,8 @@ pub(crate) struct Before<'a> {
     pub(crate) model: &'a ModelPolicy,
     /// The folder that its settings are looked for in: where it works, or what its worktree is of.
     pub(crate) folder: PathBuf,
+    /// The state of its steps where its workflow's file is read anew; else the workflow stays as it is.
+    pub(crate) steps: Option<&'a StepTracker>,
 }
 
 /// The result of today's settings for a run.
@@ -92,12 +96,20 @@ pub(crate) fn today(
     goal: Option<&str>,
     variables: &Variables,
 ) -> anyhow::Result<Today> {
-    let ByFlags { settled, given, place } = by_flags(before, file, goal, variables)?;
+    let ByFlags { mut settled, given, place } = by_flags(before, file, goal, variables)?;
+    let mut flow = before.policy.flow.clone();
+    if let (Some(flow), Some(steps)) = (&mut flow, before.steps)
+        && let Some(path) = flow.file.clone()
+    {
+        let read = FlowFile::read(&path).map_err(|error| no_flow(error, &path))?;
+        settled = settled.with_flow(&read);
+        *flow = read.policy_again(&settled.settings, flow, steps)?;
+    }
     let policy = match &before.policy.agent.external {
         Some(external) => of_program(before, &settled, &external.program, variables)?,
         None => of_agent(before, &settled, &place, variables)?,
     };
-    finished(policy, before, (settled, given), variables)
+    finished(RunPolicy { flow, ..policy }, before, (settled, given), variables)
 }
 
 /// The same of `file` without the models: models, agents and goals stay as they were, so that a model which can't
@@ -232,11 +244,19 @@ fn of_program(
     Ok(policy)
 }
 
-/// What isn't a setting stays: the observers, the steps of a workflow, the folder of worktrees, and how long
+/// The file of the workflow can't be read, or is wrong.
+fn no_flow(error: anyhow::Error, path: &Path) -> anyhow::Error {
+    if error.is::<Problems>() {
+        return error;
+    }
+    let hint = format!("put {} back, or leave out --with-settings", path.display());
+    Refusal::new(format!("{error:#}"), hint).into()
+}
+
+/// What isn't a setting stays: the observers, the folder of worktrees, and how long
 /// outages are waited out, which depends on the terminal.
 fn kept(policy: &mut RunPolicy, before: &RunPolicy) {
     policy.observers.clone_from(&before.observers);
-    policy.flow.clone_from(&before.flow);
     policy.worktrees.clone_from(&before.worktrees);
     let outage_max_ms = before.agent.limits.outage_max_ms;
     policy.agent.limits.outage_max_ms = outage_max_ms;

@@ -51,6 +51,8 @@ mod explain;
 #[cfg(test)]
 mod flows;
 #[cfg(test)]
+mod flows_resumed;
+#[cfg(test)]
 mod flows_shown;
 #[cfg(test)]
 mod forking;

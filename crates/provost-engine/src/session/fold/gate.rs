@@ -5,7 +5,6 @@ use provost_event::{
     PermissionDecided, Timestamp,
 };
 
-use super::super::compact::Leave;
 use super::super::hook_decisions::CombinedDecision;
 use super::super::{Call, Consent, PendingApproval, Phase, SessionState, Stage, Word};
 
@@ -19,7 +18,8 @@ impl SessionState {
             HookTrigger::Compacted => self.told.compaction_untold = false,
             HookTrigger::Prompt { .. } => self.told.goal = self.told.goal || is_goal,
             HookTrigger::Compaction => {
-                self.compactions.is_last_question = self.must_shorten();
+                let is_last = self.window().must_shorten();
+                self.conversation.asked_hooks(is_last);
                 self.phase = Phase::Compacting(head);
             }
             HookTrigger::TurnEnd { .. } => self.phase = Phase::CheckingStop(head),
@@ -73,15 +73,8 @@ impl SessionState {
                 self.stage(&call, Stage::Done);
             }
             HookTrigger::Compaction if counts => {
-                self.compactions.leave = match self.heard(&decided.reports) {
-                    CombinedDecision::Deny { hook, reason } => {
-                        Leave::Refused { hook, reason, is_last: self.compactions.is_last_question }
-                    }
-                    CombinedDecision::Pause { .. } | CombinedDecision::Abort { .. } => Leave::Unasked,
-                    CombinedDecision::Free | CombinedDecision::Allow | CombinedDecision::Ask(_) => {
-                        Leave::Given
-                    }
-                };
+                let answer = self.heard(&decided.reports);
+                self.conversation.hooks_answered(answer);
             }
             HookTrigger::Session { .. }
             | HookTrigger::Subagent

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use provost_engine::spawn_tool;
 use provost_event::{
-    Certainty, FlowPolicy, GoalPolicy, MicroDollars, ModelPolicy, Price, RunPolicy, StepPolicy,
+    BudgetEntry, Certainty, FlowPolicy, GoalPolicy, MicroDollars, ModelPolicy, Price, RunPolicy, StepPolicy,
 };
 
 use super::*;
@@ -92,7 +92,7 @@ fn workflow() -> RunPolicy {
         priority: provost_event::Priority::Normal,
     };
     let steps = vec![step("first", &[]), step("second", &["first"])];
-    RunPolicy { flow: Some(FlowPolicy { name: "night".to_owned(), steps }), ..patient() }
+    RunPolicy { flow: Some(FlowPolicy { name: "night".to_owned(), file: None, steps }), ..patient() }
 }
 
 /// Continues a run until it is completed: a new key takes an hour, and so does more money. Returns its outcome.

@@ -7,9 +7,10 @@ use provost_harness::Redactor;
 
 use super::note::not_taken;
 use crate::cli::ResumeArgs;
+use crate::commands::flow::trusting;
 use crate::drive::BY;
 use crate::exit::Refusal;
-use crate::trust::{TrustStore, require};
+use crate::trust::{TrustStore, require, require_by};
 use crate::wiring::{Before, Today, Variables, today, with_flag};
 
 /// What binds a run from its next segment on.
@@ -38,7 +39,8 @@ impl Change {
         let in_force = state.policy().context("the run's log doesn't begin with its policy")?;
         let model = state.model().context("the run's log doesn't begin with its policy")?;
         let goal = goal(args, run, state)?;
-        let before = Before { policy: in_force, model, folder: folder(root, in_force) };
+        let steps = state.flow().filter(|_| args.with_settings);
+        let before = Before { policy: in_force, model, folder: folder(root, in_force), steps };
         if args.no_goal && in_force.agent.goal.is_none() && !args.with_settings {
             let what = format!("--no-goal: run {run} has no goal that judges verify");
             return Err(Refusal::new(what, format!("provost resume {run}")).into());
@@ -51,9 +53,11 @@ impl Change {
         }
         let file = args.config.as_deref();
         let (mut policy, redactor) = if args.with_settings {
-            let Today { policy, settled, redactor } = today(&before, file, goal.as_deref(), variables)?;
-            require(trust, &settled.project)?;
-            (policy, redactor)
+            let today = today(&before, file, goal.as_deref(), variables)?;
+            let flow = today.policy.flow.as_ref().and_then(|flow| flow.file.as_deref());
+            let command = flow.map_or_else(|| "provost trust".to_owned(), trusting);
+            require_by(trust, &today.settled.project, &command)?;
+            (today.policy, today.redactor)
         } else if args.no_goal {
             (in_force.clone(), Redactor::new([]))
         } else {

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::path::PathBuf;
 
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
@@ -51,6 +52,7 @@ impl<'a> Reader<'a> {
             name: String::new(),
             steps: Vec::new(),
             source: self.source(&(0..0)),
+            path: PathBuf::new(),
             text: self.text.to_owned(),
         };
         let mut is_there = false;

@@ -1,10 +1,10 @@
 //! What each kind of compaction leaves out.
 
-use provost_event::{Block, Compacted, CompactionKind, Seq, StopReason};
+use provost_event::{AsideCall, Block, Compacted, CompactionKind, Seq, StopReason};
 
-use super::super::context::{Form, Span, shown};
-use super::super::{SessionState, Stage};
-use super::{EMERGENCY_AT, POOR_BELOW};
+use super::compactions::{CompactionConsent, POOR_BELOW};
+use super::context::{Form, Span, shown};
+use super::window::{EMERGENCY_AT, Window};
 use crate::event::Answer;
 use crate::tokens::{BLOCK_TOKENS, tokens_of};
 
@@ -19,11 +19,12 @@ const EMERGENCY_NEWEST: u64 = 80;
 /// Both if the window is unknown and a request was too long for it, as a percentage of that request.
 const BLIND_TARGET: u64 = 20;
 
-impl SessionState {
+impl Window<'_> {
     /// Replaces superseded and old results by lines, and leaves out old images; `None` if that frees too little.
     pub(super) fn trim(&self) -> Option<Compacted> {
         let kept_max = self.part(KEPT);
-        let (mut kept, mut lines_through) = (0_u64, Seq::START);
+        let mut kept = 0_u64;
+        let mut lines_through = Seq::START;
         for (item, was_sent) in self.context.newest_first() {
             if item.is_result || item.images > 0 {
                 kept = kept.saturating_add(item.shown());
@@ -84,7 +85,7 @@ impl SessionState {
     ///
     /// # Errors
     /// Why the answer is unusable.
-    pub(super) fn summary_of(&self, answer: Answer) -> Result<Compacted, String> {
+    pub(super) fn summary_of(&self, answer: Answer, call: AsideCall) -> Result<Compacted, String> {
         if answer.content.iter().any(|block| matches!(block, Block::ToolCall(_))) {
             return Err("it calls tools instead of summing up".to_owned());
         }
@@ -102,16 +103,32 @@ impl SessionState {
             return Err("it is empty".to_owned());
         }
         let through = self.summary_range().ok_or("nothing is left that it could stand for")?;
-        let call = self.aside_call(answer.usage, answer.model);
         let summary = self.summary_text(through, &words);
         let kind = CompactionKind::Summary;
         let compacted =
             self.measured(Compacted { through, summary, call: Some(call), ..Compacted::new(kind) });
-        let (before, after) = (compacted.tokens_before, compacted.tokens_after);
+        let before = compacted.tokens_before;
+        let after = compacted.tokens_after;
         if after.saturating_mul(100) > before.saturating_mul(100 - POOR_BELOW) {
             return Err(format!("it frees next to nothing ({before} → {after} tokens)"));
         }
         Ok(compacted)
+    }
+
+    /// The emergency compaction that is due.
+    ///
+    /// # Errors
+    /// Why there is none: the session can't go on.
+    pub(super) fn by_rule(&self) -> Result<Compacted, String> {
+        if let CompactionConsent::Refused { hook, reason, .. } = &self.compactions.consent {
+            return Err(format!("hook {hook} keeps it from being shortened: {reason}"));
+        }
+        self.emergency().ok_or_else(|| "what can't be left out of it takes all of it".to_owned())
+    }
+
+    /// The next compaction on the way to what the final summary needs, without calling hooks.
+    pub(super) fn shorter_for_final_summary(&self) -> Option<Compacted> {
+        self.trim().or_else(|| self.emergency().filter(|_| self.may_shorten_unasked()))
     }
 
     /// Shortens the conversation by rule: the goal, people's messages, the plan and the newest turns that fit
@@ -123,17 +140,19 @@ impl SessionState {
     pub(super) fn emergency_within(&self, room: u64) -> Option<Compacted> {
         let before = self.context.tokens();
         let most = room.saturating_mul(EMERGENCY_AT) / 100;
-        let text = self.rule_text(self.head);
+        let text = self.rule_text(self.facts.head);
         let beside =
             [self.context.fixed, tokens_of(&text), BLOCK_TOKENS].into_iter().fold(0, u64::saturating_add);
         let forms = [Form::Whole, Form::Cut, Form::Line].into_iter();
         let newest = forms.filter_map(|form| self.newest_turns(form, beside, room));
         // Never between a call and its result.
-        let is_between = self.calls.iter().all(|call| call.stage == Stage::Done);
-        let nothing =
-            Compacted { through: self.head, summary: text, ..Compacted::new(CompactionKind::Emergency) };
+        let nothing = Compacted {
+            through: self.facts.head,
+            summary: text,
+            ..Compacted::new(CompactionKind::Emergency)
+        };
         newest
-            .chain(is_between.then_some(nothing))
+            .chain(self.facts.calls_are_done.then_some(nothing))
             .map(|compacted| self.measured(compacted))
             .find(|compacted| compacted.tokens_after <= most && compacted.tokens_after < before)
     }
@@ -142,9 +161,9 @@ impl SessionState {
     /// if what hasn't been sent yet is too long in that form and there is a shorter one.
     fn newest_turns(&self, form: Form, beside: u64, room: u64) -> Option<Compacted> {
         // If the window is unknown, a refusal only shows that it is smaller; there is one more try.
-        let is_blind = self.compactions.overflow && self.model()?.window_tokens.is_none();
-        let (newest_max, target) =
-            if is_blind { (BLIND_TARGET, BLIND_TARGET) } else { (EMERGENCY_NEWEST, EMERGENCY_TARGET) };
+        let is_blind = self.compactions.overflow && self.facts.model?.window_tokens.is_none();
+        let newest_max = if is_blind { BLIND_TARGET } else { EMERGENCY_NEWEST };
+        let target = if is_blind { BLIND_TARGET } else { EMERGENCY_TARGET };
         let waiting = self.context.waiting.iter().map(|item| item.at_most(form));
         let newest = waiting.fold(beside, u64::saturating_add);
         if form != Form::Line && newest > self.part_of(room, newest_max) {
@@ -154,8 +173,9 @@ impl SessionState {
         // If no more turns need to go, the replacement for the older ones may still be too long.
         let through = self.cut_before_newest(left).unwrap_or(self.context.from);
         let summary = if through.is_start() { String::new() } else { self.rule_text(through) };
-        let in_form = |wanted| if form == wanted { self.head } else { Seq::START };
-        let (cut_through, lines_through) = (in_form(Form::Cut), in_form(Form::Line));
+        let in_form = |wanted| if form == wanted { self.facts.head } else { Seq::START };
+        let cut_through = in_form(Form::Cut);
+        let lines_through = in_form(Form::Line);
         let how = CompactionKind::Emergency;
         Some(Compacted { through, summary, cut_through, lines_through, ..Compacted::new(how) })
     }

@@ -1,6 +1,8 @@
-//! The replacement for the part of a conversation that is left out, and the request to the model for it.
+//! The replacement for the part of a conversation that is left out.
 
-use crate::session::SessionState;
+use provost_event::Seq;
+
+use super::window::Window;
 use crate::tokens::tokens_of;
 
 /// Percentages of the room that the parts of a summary may take: people's messages, one of them, the state of
@@ -19,26 +21,16 @@ fn words_of(summary: &str) -> &str {
     summary.rsplit_once(WORDS_BEGIN).map_or("", |(_, words)| words)
 }
 
-impl SessionState {
-    /// The request to the model for a summary.
-    pub(in crate::session) fn summary_question(&self) -> String {
-        "Your conversation is about to be shortened: its older part will be left out, and what you answer now will \
-         stand for it. The goal, what people said, your plan and the newest turns stay as they are. Call no tool. \
-         Write down, briefly and exactly, whatever you will need to go on: decisions and their reasons, what is \
-         done and what is still open, files that matter with what you know of them, commands that work, what failed \
-         and why, names and values that you can't look up again."
-            .to_owned()
-    }
-
+impl Window<'_> {
     /// The replacement for everything up to `through`, with the model's text `words`.
-    pub(super) fn summary_text(&self, through: provost_event::Seq, words: &str) -> String {
+    pub(super) fn summary_text(&self, through: Seq, words: &str) -> String {
         // A model that repeats an earlier summary must not seem to begin a new one in the middle.
         let words = words.replace(WORDS_BEGIN.trim(), "");
         format!("{}{WORDS_BEGIN}{}", self.kept_text(through), words.trim())
     }
 
     /// The replacement for everything up to `through`, by rule.
-    pub(super) fn rule_text(&self, through: provost_event::Seq) -> String {
+    pub(super) fn rule_text(&self, through: Seq) -> String {
         let mut text = self.kept_text(through);
         let words = shortened(words_of(&self.compactions.summary), self.part(WORDS));
         if !words.is_empty() {
@@ -50,29 +42,33 @@ impl SessionState {
 
     /// What every summary keeps of everything up to `through`: the goal, people's messages, the state of tools,
     /// and the files that were written.
-    fn kept_text(&self, through: provost_event::Seq) -> String {
-        let (turns, calls) = (self.counters.turns_ended, self.counters.tool_calls);
-        let look =
-            if self.assignment.tool("recall").is_some() { " `recall` shows what was left out." } else { "" };
+    fn kept_text(&self, through: Seq) -> String {
+        let turns = self.facts.turns;
+        let calls = self.facts.tool_calls;
+        let look = if self.facts.assignment.tool("recall").is_some() {
+            " `recall` shows what was left out."
+        } else {
+            ""
+        };
         let mut text = format!(
             "The older part of this conversation, up to entry {through} of its log, is left out here ({turns} turns \
              and {calls} tool calls so far; files and results of that work are as they were left).{look}\n\n\
              The goal, as it was given:\n{}\n",
-            self.assignment.goal()
+            self.facts.assignment.goal()
         );
-        let said = self.said.iter().map(|words| shortened(words, self.part(SAID_ONCE)));
+        let said = self.conversation.said.iter().map(|words| shortened(words, self.part(SAID_ONCE)));
         let said = newest(said.collect(), self.part(SAID), "[… earlier words are left out …]");
         if !said.is_empty() {
             text.push_str("\nSaid since then:\n");
             said.iter().for_each(|said| text.push_str(&format!("{said}\n")));
         }
         let mut left = self.part(MEMORIES);
-        for (tool, memory) in &self.memories {
+        for (tool, memory) in self.facts.memories {
             let memory = shortened(memory.text(), left);
             left = left.saturating_sub(tokens_of(&memory));
             text.push_str(&format!("\nState of `{tool}`: {memory}\n"));
         }
-        let written = newest(self.written.iter().cloned().collect(), self.part(WRITTEN), "…");
+        let written = newest(self.conversation.written.iter().cloned().collect(), self.part(WRITTEN), "…");
         if !written.is_empty() {
             text.push_str(&format!("\nFiles written: {}\n", written.join(", ")));
         }
