@@ -135,6 +135,7 @@ mod settings_permissions;
 mod shown;
 #[cfg(test)]
 mod stopped_holder;
+#[cfg(test)]
 mod store_commands;
 #[cfg(test)]
 mod support;

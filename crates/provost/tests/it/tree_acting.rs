@@ -5,7 +5,6 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::control::log;
 use crate::support::{Done, Running, Scene, gone, json, line_in, until};
 
 /// The root has two sub-agents; the first has one itself. Each waits for a file of its own.
