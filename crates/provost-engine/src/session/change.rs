@@ -3,12 +3,11 @@
 use provost_event::{AgentPolicyChanged, ItemKind};
 
 use super::{Deciding, SessionState};
-use crate::permission::Permissions;
 
 impl Deciding<'_> {
     pub(super) fn change_policy(&mut self, changed: AgentPolicyChanged) {
         let is_news = changed.goal.is_some() || self.state.assignment.policy() != Some(&changed.policy);
-        if self.state.outcome.is_some() && is_news {
+        if self.state.lifecycle.outcome().is_some() && is_news {
             self.commit(changed);
         }
     }
@@ -22,14 +21,6 @@ impl Deciding<'_> {
 }
 
 impl SessionState {
-    /// Applies the permissions of the policy, with the approvals of the run added.
-    pub(super) fn grant_permissions(&mut self) {
-        let Some(policy) = self.assignment.policy() else { return };
-        let mut permissions = Permissions::of_agent(policy, &policy.workspace);
-        self.approved.iter().for_each(|pattern| permissions.approve(pattern));
-        self.permissions = Some(permissions);
-    }
-
     pub(super) fn policy_changed(&mut self, changed: &AgentPolicyChanged) {
         let new = &changed.policy;
         if let Some(old) = self.assignment.policy().cloned() {
@@ -37,15 +28,15 @@ impl SessionState {
                 self.models.policy_changed();
             }
             if old.limits.turns_max != new.limits.turns_max {
-                self.turns_max = new.limits.turns_max;
+                self.turns.limited_to(new.limits.turns_max);
             }
             self.conversation.policy_changed(&old, new);
             if self.goal.policy_changed(&old, changed) {
                 self.objections.goal_given();
-                self.done_before = None;
+                self.lifecycle.told();
             }
         }
         self.assignment.policy_changed(changed);
-        self.grant_permissions();
+        self.calls.bound_by(&self.assignment);
     }
 }

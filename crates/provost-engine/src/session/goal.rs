@@ -9,7 +9,7 @@ mod verify;
 use std::collections::BTreeMap;
 
 use provost_event::{
-    AgentPolicy, AgentPolicyChanged, Elapsed, Entry, GoalCheckStarted, GoalEntry, GoalFinding, GoalJudged,
+    AgentPolicy, AgentPolicyChanged, Elapsed, GoalCheckStarted, GoalEntry, GoalFinding, GoalJudged,
     GoalPolicy, GoalTrigger, GoalVerdict, JudgeAnswer, Outcome, Seq, StopHookVerdict, StopVerdicts,
 };
 use serde::{Deserialize, Serialize};
@@ -135,16 +135,15 @@ impl Goal {
     }
 
     /// Applies an entry on the goal.
-    pub(super) fn apply(&mut self, entry: &Entry, now: Elapsed, facts: GoalFacts<'_>) -> Option<Phase> {
+    pub(super) fn apply(&mut self, entry: &GoalEntry, now: Elapsed, facts: GoalFacts<'_>) -> Option<Phase> {
         match entry {
-            Entry::Goal(GoalEntry::CheckStarted(started)) => self.check_started(started, facts),
-            Entry::Goal(GoalEntry::Judged(judged)) => self.judged(judged, now, facts),
-            Entry::Goal(GoalEntry::Verdict(verdict)) => self.verdict(verdict, facts.answers),
-            Entry::Goal(GoalEntry::Cleared(_)) => {
+            GoalEntry::CheckStarted(started) => self.check_started(started, facts),
+            GoalEntry::Judged(judged) => self.judged(judged, now, facts),
+            GoalEntry::Verdict(verdict) => self.verdict(verdict, facts.answers),
+            GoalEntry::Cleared(_) => {
                 self.cleared();
                 None
             }
-            _ => None,
         }
     }
 

@@ -15,7 +15,7 @@ use provost_event::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::fold::fingerprint;
+use super::fingerprint::fingerprint;
 use super::{Deciding, SessionState};
 use kind::{counts_of, kind_of_call, kind_of_check};
 

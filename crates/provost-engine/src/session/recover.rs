@@ -11,12 +11,12 @@ use crate::event::ToolResult;
 impl Deciding<'_> {
     /// No process performs the open effects any more: each is performed again or counted as lost.
     pub(super) fn recover(&mut self, fresh: &[Seq]) {
-        if self.state.outcome.is_some() {
+        if self.state.lifecycle.outcome().is_some() {
             return;
         }
-        let (lost, running) =
-            (self.state.phase, self.state.running().map(|(_, seq)| seq).collect::<Vec<_>>());
-        let timers = self.state.approval_timers();
+        let lost = self.state.lifecycle.phase();
+        let running = self.state.calls.running_effects().collect::<Vec<_>>();
+        let timers = self.state.calls.approval_timers();
         self.commit(Resumed {
             cause: ResumeCause::Interrupted,
             budget: Budget::default(),
@@ -25,8 +25,8 @@ impl Deciding<'_> {
         });
         timers.into_iter().for_each(|timer| self.step.close(timer));
         self.time_approvals();
-        let times = self.state.counters.interruptions;
-        if times >= self.state.assignment.limits().interruptions_max && self.state.stopping.is_none() {
+        let times = self.state.lifecycle.interruptions();
+        if times >= self.state.assignment.limits().interruptions_max && !self.state.lifecycle.is_stopping() {
             let outcome = Outcome::Paused { why: PauseReason::CrashLoop { times } };
             self.commit(StopRequested { agent: None, outcome, for_child: false });
         }
@@ -41,20 +41,20 @@ impl Deciding<'_> {
             return;
         }
         match lost {
-            Phase::Preparing(_) | Phase::Compacting(_) => self.finish_if_stopping(),
-            Phase::CheckingStop(seq) if asks.contains(&seq) => self.finish_if_stopping(),
-            Phase::Thinking(seq) if fresh.contains(&seq) && self.state.stopping.is_none() => {}
+            Phase::Preparing(_) | Phase::Compacting(_) => self.finish_as_asked(),
+            Phase::CheckingStop(seq) if asks.contains(&seq) => self.finish_as_asked(),
+            Phase::Thinking(seq) if fresh.contains(&seq) && !self.state.lifecycle.is_stopping() => {}
             Phase::Thinking(seq) => {
                 self.step.close(seq);
                 self.settle(self.state.lost_usage());
-                let call = self.state.counters.calls;
+                let call = self.state.turns.model_calls();
                 let cause = RetryCause::Interrupted;
                 self.commit(Retry::at_once(call, cause, self.state.lost_usage()));
                 self.next_call();
             }
             Phase::MakingWorktree(seq) => {
                 self.step.close(seq);
-                match self.state.stopping.clone() {
+                match self.state.lifecycle.stopping().cloned() {
                     Some(outcome) => self.finish_segment(outcome),
                     None => self.make_worktree(),
                 }
@@ -66,52 +66,50 @@ impl Deciding<'_> {
             }
             Phase::CheckingStop(seq) => {
                 self.step.close(seq);
-                match self.state.stopping.clone() {
+                match self.state.lifecycle.stopping().cloned() {
                     Some(outcome) => self.finish_segment(outcome),
                     None => self.check_stop(),
                 }
             }
             Phase::Acting => self.recover_tools(running, fresh),
             Phase::Ready => self.next_call(),
-            Phase::Between => self.finish_if_stopping(),
+            Phase::Between => self.finish_as_asked(),
             Phase::New | Phase::Verifying | Phase::Judging(_) | Phase::JudgeWaits(_) => {}
-        }
-    }
-
-    fn finish_if_stopping(&mut self) {
-        if let Some(outcome) = self.state.stopping.clone() {
-            self.finish_segment(outcome);
         }
     }
 
     /// Repeats the open questions to hooks, or records them as unanswered if the session is to stop anyway.
     fn recover_questions(&mut self) -> Vec<Seq> {
-        let questions = self.state.questions.clone();
-        for (seq, about) in &questions {
-            self.step.close(*seq);
-            let waits = matches!(about, HookTrigger::Closing { .. } | HookTrigger::Prompt { .. });
-            if self.state.stopping.is_some() && !(waits && self.state.phase != Phase::Preparing(*seq)) {
-                self.commit(HooksDecided { asked: *seq, reports: Vec::new(), scripts: None });
+        let questions = self.state.hooks.entries();
+        for seq in questions.iter().copied() {
+            self.step.close(seq);
+            let waits = matches!(
+                self.state.hooks.get(seq),
+                Some(HookTrigger::Closing { .. } | HookTrigger::Prompt { .. })
+            );
+            let keeps = waits && self.state.lifecycle.phase() != Phase::Preparing(seq);
+            if self.state.lifecycle.is_stopping() && !keeps {
+                self.commit(HooksDecided { asked: seq, reports: Vec::new(), scripts: None });
             } else {
-                self.open_question(*seq);
+                self.open_question(seq);
             }
         }
-        questions.into_keys().collect()
+        questions
     }
 
     fn recover_tools(&mut self, running: Vec<Seq>, fresh: &[Seq]) {
-        let stops = self.state.stopping.is_some();
+        let stops = self.state.lifecycle.is_stopping();
         for seq in running {
             if fresh.contains(&seq) && !stops {
                 continue;
             }
             if fresh.contains(&seq) {
                 let text = "Not run: the agent was stopped before it began.";
-                self.state.held.0.insert(seq, ToolResult::without_run(ToolStatus::Cancelled, text));
+                self.state.calls.hold(seq, ToolResult::without_run(ToolStatus::Cancelled, text));
             } else if !stops && self.is_idempotent(seq) {
                 self.start_again(seq);
             } else {
-                self.state.held.0.insert(seq, ToolResult::lost());
+                self.state.calls.hold(seq, ToolResult::lost());
             }
         }
         self.advance_calls();
