@@ -147,11 +147,11 @@ impl SessionState {
     /// The name of its phase, as in the table of [`states::session`](crate::states::session).
     #[must_use]
     pub fn phase_name(&self) -> &'static str {
-        match (&self.outcome, self.phase) {
+        match (self.lifecycle.outcome(), self.lifecycle.phase()) {
             (Some(outcome), _) if outcome.is_final() => "ended",
             (Some(_), _) => "suspended",
             (None, _) if self.closing().is_some() => "closing",
-            (None, _) if self.stopping.is_some() => "stopping",
+            (None, _) if self.lifecycle.is_stopping() => "stopping",
             (None, Phase::New) => "new",
             (None, Phase::MakingWorktree(_)) => "making_worktree",
             (None, Phase::Ready) => "ready",
