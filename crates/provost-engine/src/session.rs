@@ -146,6 +146,30 @@ impl SessionState {
         }
     }
 
+    /// The name of its phase, as in the table of [`states::session`](crate::states::session).
+    #[must_use]
+    pub fn phase_name(&self) -> &'static str {
+        match (self.lifecycle.outcome(), self.lifecycle.phase()) {
+            (Some(outcome), _) if outcome.is_final() => "ended",
+            (Some(_), _) => "suspended",
+            (None, _) if self.closing().is_some() => "closing",
+            (None, _) if self.lifecycle.is_stopping() => "stopping",
+            (None, Phase::New) => "new",
+            (None, Phase::MakingWorktree(_)) => "making_worktree",
+            (None, Phase::Ready) => "ready",
+            (None, Phase::Between) => "between",
+            (None, Phase::Preparing(_)) => "preparing",
+            (None, Phase::Thinking(_)) => "thinking",
+            (None, Phase::Waiting(_)) => "waiting",
+            (None, Phase::Compacting(_)) => "compacting",
+            (None, Phase::Acting) => "acting",
+            (None, Phase::CheckingStop(_)) => "checking_stop",
+            (None, Phase::Verifying) => "verifying",
+            (None, Phase::Judging(_)) => "judging",
+            (None, Phase::JudgeWaits(_)) => "judge_waits",
+        }
+    }
+
     /// Its first entry's data; absent before that entry.
     #[must_use]
     pub const fn policy(&self) -> Option<&AgentPolicy> {

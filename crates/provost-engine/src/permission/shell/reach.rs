@@ -11,7 +11,7 @@ use super::super::glob::HOLE;
 use super::facts::Facts;
 use super::files::ScriptNames;
 use super::program::{Program, program_of, runners_of};
-use super::scan::{Part, Word, scan};
+use super::scan::{SimpleCommand, Word, scan};
 use super::variable::{is_harmless, starts_something};
 use super::{Command, Within, joined};
 
@@ -89,7 +89,7 @@ impl Reach {
         }
     }
 
-    fn part(&mut self, part: &Part, within: &[Within], depth: usize) {
+    fn part(&mut self, part: &SimpleCommand, within: &[Within], depth: usize) {
         let index = self.commands.len();
         let words = joined(part.words.iter().map(|word| word.raw.as_str()));
         let written = part.written.join(" ");

@@ -49,7 +49,9 @@ impl Reach {
     }
 
     pub(super) fn sed(&mut self, index: usize, at: At<'_>) {
-        let (mut scripts, mut operands, mut only_operands) = (Vec::new(), Vec::new(), false);
+        let mut scripts = Vec::new();
+        let mut operands = Vec::new();
+        let mut only_operands = false;
         let mut place = 0;
         while let Some(word) = at.arguments.get(place) {
             let value = word.value.as_str();

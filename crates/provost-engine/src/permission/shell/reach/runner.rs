@@ -226,7 +226,8 @@ fn behind(runner: &Runner, at: At<'_>) -> Option<usize> {
 /// The positions at which a command may begin: more than one if an option is unknown and may take the next word.
 /// If there are more than [`STARTS_MAX`], one more is returned.
 fn starts(arguments: &[Word], from: usize, runner: &Runner) -> Vec<usize> {
-    let (mut starts, mut ahead) = (Vec::new(), vec![from]);
+    let mut starts = Vec::new();
+    let mut ahead = vec![from];
     let mut seen = vec![false; arguments.len() + 3];
     while let Some(mut at) = ahead.pop().filter(|_| starts.len() <= STARTS_MAX) {
         while let Some(word) = arguments.get(at) {
@@ -235,7 +236,7 @@ fn starts(arguments: &[Word], from: usize, runner: &Runner) -> Vec<usize> {
                 _ => break,
             }
             match step(word, runner) {
-                WrapperStep::End => {
+                WrapperStep::ListEnd => {
                     at += 1;
                     break;
                 }
@@ -262,7 +263,7 @@ fn starts(arguments: &[Word], from: usize, runner: &Runner) -> Vec<usize> {
 
 enum WrapperStep {
     /// The options end here.
-    End,
+    ListEnd,
     One,
     Two,
     /// Whether a value follows is unknown.
@@ -273,7 +274,7 @@ enum WrapperStep {
 fn step(word: &Word, runner: &Runner) -> WrapperStep {
     let value = word.value.as_str();
     if value == "--" {
-        return WrapperStep::End;
+        return WrapperStep::ListEnd;
     }
     if let Some(long) = value.strip_prefix("--") {
         return match () {
