@@ -31,9 +31,11 @@ mod fork;
 mod goal;
 mod hooks;
 mod lifecycle;
+mod model_call;
 mod models;
 mod progress;
 mod recover;
+mod segment;
 mod stop;
 mod terminal;
 mod turn;
@@ -268,7 +270,7 @@ impl SessionState {
 
     pub(crate) fn decide(&mut self, event: SessionEvent, now: Now) -> Decision {
         let mut deciding = Deciding { state: self, step: StepBuilder::at(now), entropy: now.entropy };
-        deciding.on(event);
+        decide::on(&mut deciding, event);
         let decision_time = deciding.step.now();
         let step = deciding.step.finish();
         if self.lifecycle.outcome().is_some() { step } else { snapshot::taken(self, step, decision_time) }
