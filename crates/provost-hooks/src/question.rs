@@ -245,7 +245,7 @@ impl<'a> HookQuery<'a> {
             json!({
                 "tool_name": tool::call_name(call),
                 "tool_input": tool::call_input(call, &input, &self.question.workspace),
-                "provost_tool": call.tool,
+                "provost_tool": call.tool.name,
                 "provost_input": input,
             }),
         );

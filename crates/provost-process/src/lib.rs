@@ -31,6 +31,7 @@
 //! | `registry.rs` | the guards of this process, and the processes it adopted from a killed guard |
 //! | `sweep.rs`, `sweep/linux.rs` | ends the processes below a guard that doesn't answer, or was killed |
 //! | `leftover.rs` | the processes that a killed Provost has left |
+//! | `identity.rs` | a process that isn't below this one, and how to end it |
 //!
 //! Invariants:
 //! - A child has the environment of its spec, three descriptors, default signal handlers, and no controlling
@@ -42,6 +43,7 @@
 //!   side.
 //! - A terminal's thread waits for no caller, and every queue has a bound.
 //! - A secret is typed only while the terminal's echo is off, and reaches neither recording nor log nor detector.
+//! - A guard has unmapped its caller's memory before the program is executed (Linux on x86-64 and AArch64).
 //! - The guard allocates nothing, takes no lock and holds no descriptor except the control channel and its
 //!   signals.
 //! - The guard ends when no process is left below it, so the end of the control channel means "all gone".
@@ -56,8 +58,7 @@
 //! doesn't answer are killed, and then the guard, if it still doesn't answer. What a killed guard leaves is ended
 //! where this process [adopts orphans](adopt_orphans), and then only this crate may wait for children that it
 //! didn't name. When Provost is killed while a guard is stopped, [`end_leftovers`] ends the rest at the next
-//! start. Off Linux no process adopts orphans: a descendant that leaves the process group is out of reach. While a
-//! child runs, its guard keeps memory pages alive that the caller rewrites meanwhile.
+//! start. Off Linux no process adopts orphans: a descendant that leaves the process group is out of reach.
 
 mod ancestry;
 mod capture;
@@ -66,6 +67,7 @@ mod env;
 mod error;
 #[cfg(unix)]
 mod guard;
+mod identity;
 mod leftover;
 mod piped;
 #[cfg(not(unix))]
@@ -89,6 +91,7 @@ pub use env::allowed_env;
 pub use error::SpawnError;
 #[cfg(unix)]
 pub use guard::namespaces_are_there as guards_are_out_of_reach;
+pub use identity::ProcessIdentity;
 pub use leftover::end_leftovers;
 pub use piped::{PipeClosed, Piped, PipedChild, PipedCommand, PipedEnding};
 #[cfg(not(unix))]
@@ -102,6 +105,6 @@ pub use pty::{
 pub use registry::{adopt_orphans, end_adopted_leftovers, keep_ledger};
 #[cfg(unix)]
 pub use run::run;
-pub use secrecy::hide_variables;
+pub use secrecy::{be_untraceable, hide_variables};
 pub use spec::{ChildSpec, Ending, Finished, MAYBE_LEFT, Streams};
 pub use streams::stdout_was_closed;

@@ -8,105 +8,99 @@ use provost_event::{
 
 use super::{Deciding, Phase, SessionState};
 use crate::event::Answer;
+use crate::session::{conversation::compact, model_call, segment};
 
-impl Deciding<'_> {
-    /// Asks the agent for a final summary before it stops with `outcome`, if that is possible. Returns whether it
-    /// is asked.
-    pub(super) fn ask_final_summary(&mut self, outcome: &Outcome) -> bool {
-        if !self.state.may_ask_final_summary(outcome) {
-            return false;
-        }
-        if let Phase::Waiting(timer) = self.state.phase {
-            self.step.close(timer);
-        }
-        if self.state.stopping.as_ref() != Some(outcome) {
-            self.commit(StopRequested { agent: None, outcome: outcome.clone(), for_child: false });
-        }
-        if !self.make_room_for_final_summary() {
-            let problem = Some("the conversation leaves no room for them in the model's window".to_owned());
-            self.commit(FinalSummaryFinished { text: String::new(), call: None, problem });
-            return false;
-        }
-        self.reserve(Purpose::FinalSummary);
-        true
+/// Asks the agent for a final summary before it stops with `outcome`, if that is possible. Returns whether it
+/// is asked.
+pub(in crate::session) fn ask_final_summary(deciding: &mut Deciding<'_>, outcome: &Outcome) -> bool {
+    if !deciding.state.may_ask_final_summary(outcome) {
+        return false;
     }
+    if let Phase::Waiting(timer) = deciding.state.lifecycle.phase() {
+        deciding.step.close(timer);
+    }
+    if !deciding.state.lifecycle.stops_as(outcome) {
+        deciding.commit(StopRequested { agent: None, outcome: outcome.clone(), for_child: false });
+    }
+    if !compact::make_room_for_final_summary(deciding) {
+        let problem = Some("the conversation leaves no room for them in the model's window".to_owned());
+        deciding.commit(FinalSummaryFinished { text: String::new(), call: None, problem });
+        return false;
+    }
+    model_call::reserve(deciding, Purpose::FinalSummary);
+    true
+}
 
-    pub(super) fn final_summary_finished(&mut self, answer: Answer) {
-        let texts = answer.content.iter().filter_map(|block| match block {
-            Block::Text(text) => Some(text.trim()),
-            _ => None,
-        });
-        let text = texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n");
-        let calls = answer.content.iter().any(|block| matches!(block, Block::ToolCall(_)));
-        let problem = text.is_empty().then(|| match calls {
-            true => {
-                "the model answered with a tool call instead of text, and none is made at a limit".to_owned()
-            }
-            false => "the model's answer was empty".to_owned(),
-        });
-        let call = Some(self.state.aside_call(answer.usage, answer.model));
-        self.commit(FinalSummaryFinished { text, call, problem });
-        self.finish_as_asked();
-    }
+pub(in crate::session) fn final_summary_finished(deciding: &mut Deciding<'_>, answer: Answer) {
+    let texts = answer.content.iter().filter_map(|block| match block {
+        Block::Text(text) => Some(text.trim()),
+        _ => None,
+    });
+    let text = texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n");
+    let calls = answer.content.iter().any(|block| matches!(block, Block::ToolCall(_)));
+    let problem = text.is_empty().then(|| match calls {
+        true => "the model answered with a tool call instead of text, and none is made at a limit".to_owned(),
+        false => "the model's answer was empty".to_owned(),
+    });
+    let call = Some(deciding.state.aside_call(answer.usage, answer.model));
+    deciding.commit(FinalSummaryFinished { text, call, problem });
+    segment::finish_as_asked(deciding);
+}
 
-    pub(super) fn final_summary_failed(&mut self, failure: &ModelFailure) {
-        let problem = format!("{}: {}", failure.class.words(), failure.message);
-        let call = Some(self.state.aside_call(failure.usage, String::new()));
-        self.commit(FinalSummaryFinished { text: String::new(), call, problem: Some(problem) });
-        self.finish_as_asked();
-    }
+pub(in crate::session) fn final_summary_failed(deciding: &mut Deciding<'_>, failure: &ModelFailure) {
+    let problem = format!("{}: {}", failure.class.words(), failure.message);
+    let call = Some(deciding.state.aside_call(failure.usage, String::new()));
+    deciding.commit(FinalSummaryFinished { text: String::new(), call, problem: Some(problem) });
+    segment::finish_as_asked(deciding);
+}
 
-    /// There is no budget for the final summary, or only for one of a shorter conversation.
-    pub(super) fn final_summary_refused(&mut self, exhausted: Exhausted) {
-        if self.shorten_for_budget(self.state.window().affordable(exhausted)) {
-            return self.reserve(Purpose::FinalSummary);
-        }
-        let problem = Some(exhausted.to_string());
-        self.commit(FinalSummaryFinished { text: String::new(), call: None, problem });
-        if let Some(Outcome::BudgetExhausted(first)) = self.state.stopping.clone() {
-            return self.finish_segment(Outcome::BudgetExhausted(Exhausted { unsummarized: true, ..first }));
-        }
-        self.finish_as_asked();
+/// There is no budget for the final summary, or only for one of a shorter conversation.
+pub(in crate::session) fn final_summary_refused(deciding: &mut Deciding<'_>, exhausted: Exhausted) {
+    if compact::shorten_for_budget(deciding, deciding.state.window().affordable(exhausted)) {
+        return model_call::reserve(deciding, Purpose::FinalSummary);
     }
-
-    pub(super) fn finish_as_asked(&mut self) {
-        if let Some(outcome) = self.state.stopping.clone() {
-            self.finish_segment(outcome);
-        }
+    let problem = Some(exhausted.to_string());
+    deciding.commit(FinalSummaryFinished { text: String::new(), call: None, problem });
+    if let Some(Outcome::BudgetExhausted(first)) = deciding.state.lifecycle.stopping().cloned() {
+        return segment::finish_segment(
+            deciding,
+            Outcome::BudgetExhausted(Exhausted { unsummarized: true, ..first }),
+        );
     }
+    segment::finish_as_asked(deciding);
 }
 
 impl SessionState {
     /// Whether the next model call is for the final summary.
     pub(super) fn wants_final_summary(&self) -> bool {
-        self.stopping.as_ref().is_some_and(|outcome| self.may_ask_final_summary(outcome))
+        self.lifecycle.stopping().is_some_and(|outcome| self.may_ask_final_summary(outcome))
     }
 
     /// An agent that has just claimed to be done needs no final summary.
     fn may_ask_final_summary(&self, outcome: &Outcome) -> bool {
         let is_done = matches!(
-            self.phase,
+            self.lifecycle.phase(),
             Phase::New | Phase::CheckingStop(_) | Phase::Verifying | Phase::Judging(_) | Phase::JudgeWaits(_)
         );
         matches!(outcome, Outcome::BudgetExhausted(_))
             && !self.assignment.is_external()
-            && !self.told.final_summary_finished
+            && !self.turns.has_final_summary()
             && !is_done
-            && self.counters.answers > 0
+            && self.turns.answers() > 0
             && !self.calls.is_running()
-            && self.counters.interruptions < self.assignment.limits().interruptions_max
+            && self.lifecycle.interruptions() < self.assignment.limits().interruptions_max
     }
 
     /// A model call whose answer is no part of the conversation.
     pub(super) fn aside_call(&self, usage: Usage, model: String) -> AsideCall {
         let price = self.model().and_then(|model| model.price);
         let cost = price.map(|price| price.cost(usage));
-        AsideCall { call: self.counters.calls, usage, cost, model }
+        AsideCall { call: self.turns.model_calls(), usage, cost, model }
     }
 
     /// The question to the agent at a limit.
     pub(super) fn final_summary_question(&self) -> String {
-        let why = self.stopping.as_ref().map(ToString::to_string).unwrap_or_default();
+        let why = self.lifecycle.stopping().map(ToString::to_string).unwrap_or_default();
         format!(
             "You have reached a limit ({why}) and can't go on. Calls that have no result yet are not made. Call no \
              tool. Say in a few sentences, for the person who gave you the goal: what is done, what is not, and what \
@@ -116,8 +110,8 @@ impl SessionState {
 
     /// The model call in flight, if it is for the final summary.
     pub(super) fn wrapping_up(&self) -> Option<Seq> {
-        match self.phase {
-            Phase::Thinking(seq) if self.purpose == Purpose::FinalSummary => Some(seq),
+        match self.lifecycle.phase() {
+            Phase::Thinking(seq) if self.turns.purpose() == Purpose::FinalSummary => Some(seq),
             _ => None,
         }
     }

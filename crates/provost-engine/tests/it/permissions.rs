@@ -743,9 +743,10 @@ fn a_command_line_at_a_terminal_is_judged_as_the_shell_judges_it() {
     assert_eq!(judge(&["deny shell", "allow terminal"], &start("ls")), "Deny deny shell");
     assert_eq!(judge(&["deny shell", "allow terminal"], &read), "Allow allow terminal");
 
-    // Without the relevant argument it may be anything.
-    assert_eq!(judge(&["deny terminal(rm *)"], &json(r#"{"action":"start"}"#)), "Deny deny terminal(rm *)");
-    assert_eq!(judge(&["deny terminal(rm *)"], &json(r#"{"command":"ls"}"#)), "Deny deny terminal(rm *)");
+    // What is no text may be anything. Without any text there is nothing to run, and the tool refuses the call.
+    assert_eq!(judge(&["deny terminal(rm *)"], &json(r#"{"command":["rm"]}"#)), "Deny deny terminal(rm *)");
+    assert_eq!(judge(&["deny terminal(rm *)"], &json(r#"{"command":"rm x"}"#)), "Deny deny terminal(rm *)");
+    assert_eq!(judge(&["deny terminal(rm *)", "default ask"], &json(r#"{"action":"start"}"#)), "Ask - by default");
     assert_eq!(
         narrowest_pattern(&identity("terminal"), &start("git status"), Path::new(WORKSPACE)),
         "terminal(git status)"

@@ -53,12 +53,16 @@ pub(crate) fn tool_registry() -> ToolRegistry {
 }
 
 fn spec(name: &str, description: &str, access: Access) -> ToolSpec {
+    let subject = match access {
+        Access::Writes => ToolSubject::written_path("path"),
+        _ => ToolSubject::Opaque,
+    };
     ToolSpec {
         name: name.to_owned(),
         description: description.to_owned(),
         input_schema: Json::empty_object(),
         access,
-        subject: ToolSubject::Opaque,
+        subject,
         aliases: Vec::new(),
         summary_field: None,
         idempotent: true,

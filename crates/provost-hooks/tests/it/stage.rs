@@ -315,7 +315,10 @@ fn identity(name: &str) -> ToolIdentity {
         "search" => "Grep",
         "list_dir" => "Glob",
         "update_plan" => "TodoWrite",
-        "spawn_agent" => "Agent",
+        "spawn_agent" | "Agent" => {
+            let aliases = ["Agent", "Task"].map(str::to_owned).to_vec();
+            return ToolIdentity { aliases, ..ToolIdentity::unknown(name) };
+        }
         _ => return ToolIdentity::unknown(name),
     };
     let subject = match name {

@@ -12,10 +12,12 @@ fn specs_are_these() {
         let schema: serde_json::Value = spec.input_schema.read().unwrap();
         writeln!(
             text,
-            "# {}\n{}\naccess: {:?}, idempotent: {}, timeout: {} ms, output: {} bytes\n{}\n",
+            "# {}\n{}\naccess: {:?}, subject: {:?}, aliases: {:?}, idempotent: {}, timeout: {} ms, output: {} bytes\n{}\n",
             spec.name,
             spec.description,
             spec.access,
+            spec.subject,
+            spec.aliases,
             spec.idempotent,
             spec.timeout_ms,
             spec.output_bytes_max,

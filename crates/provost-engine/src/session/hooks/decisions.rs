@@ -1,0 +1,226 @@
+//! How a session applies the decisions of hooks.
+
+use provost_event::{
+    HookDecision, HookPoint, HookReport, HookTrigger, HooksDecided, ItemKind, NamedScript, OnFailure, Origin,
+    Outcome, PauseReason, Seq, SystemItem, UserMessage,
+};
+
+use crate::session::{Deciding, Phase, assignment::Assignment, calls::run, model_call, segment, stop};
+
+/// The combined decision of hooks, the least restrictive first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::session) enum CombinedDecision {
+    Free,
+    Allow,
+    Ask(String),
+    Deny { hook: String, reason: String },
+    Pause { hook: String, reason: String },
+    Abort { hook: String, reason: String },
+}
+
+pub(in crate::session) fn hooks_said(
+    deciding: &mut Deciding<'_>,
+    seq: Seq,
+    reports: Vec<HookReport>,
+    scripts: Option<Vec<NamedScript>>,
+) {
+    if deciding.state.lifecycle.outcome().is_some() {
+        return;
+    }
+    let Some(about) = deciding.state.hooks.get(seq).cloned() else { return };
+    deciding.step.close(seq);
+    for report in &reports {
+        for body in &report.reminders {
+            let origin = Origin::Hook(report.hook.clone());
+            deciding.commit(SystemItem { item: ItemKind::Reminder, body: body.clone(), origin });
+        }
+    }
+    let heard = CombinedDecision::of(&reports, &deciding.state.assignment);
+    let is_goal = deciding.state.lifecycle.phase() == Phase::Preparing(seq);
+    deciding.commit(HooksDecided { asked: seq, reports, scripts });
+    match about {
+        HookTrigger::Closing { .. } => apply_closing_decision(deciding),
+        HookTrigger::Prompt { text, by } if !is_goal => apply_prompt_decision(deciding, heard, text, by),
+        _ if deciding.state.lifecycle.is_stopping() => go_on_stopping(deciding),
+        about => apply_gate_decision(deciding, &about, heard),
+    }
+}
+
+/// Applies decisions on the questions that the session waits for.
+fn apply_gate_decision(deciding: &mut Deciding<'_>, about: &HookTrigger, heard: CombinedDecision) {
+    let heard = match (about, heard) {
+        // Without its goal the session has nothing to do.
+        (HookTrigger::Prompt { .. }, CombinedDecision::Deny { hook, reason }) => {
+            CombinedDecision::Abort { hook, reason }
+        }
+        (_, heard) => heard,
+    };
+    match heard {
+        CombinedDecision::Abort { hook, reason } if matches!(about, HookTrigger::TurnEnd { .. }) => {
+            deciding.end_turn(0);
+            segment::finish_segment(deciding, Outcome::Aborted { hook, reason });
+        }
+        CombinedDecision::Abort { hook, reason } => {
+            segment::stop(deciding, Outcome::Aborted { hook, reason })
+        }
+        CombinedDecision::Pause { hook, reason } => {
+            pause_for(deciding, about, PauseReason::Hook { hook, reason })
+        }
+        _ => go_on_after(deciding, about),
+    }
+}
+
+fn go_on_after(deciding: &mut Deciding<'_>, about: &HookTrigger) {
+    match about {
+        HookTrigger::Session { .. }
+        | HookTrigger::Subagent
+        | HookTrigger::Prompt { .. }
+        | HookTrigger::Request { .. }
+        | HookTrigger::Compaction
+        | HookTrigger::Compacted => model_call::next_call(deciding),
+        HookTrigger::Call { .. }
+        | HookTrigger::Spawn { .. }
+        | HookTrigger::Approval { .. }
+        | HookTrigger::Result { .. }
+        | HookTrigger::ChildEnd { .. }
+        | HookTrigger::Batch { .. } => run::advance_calls(deciding),
+        HookTrigger::TurnEnd { .. } => stop::ask_stop_hooks(deciding),
+        HookTrigger::Closing { .. } => {}
+    }
+}
+
+/// Running tools finish; calls that have not begun wait until the session is resumed.
+fn pause_for(deciding: &mut Deciding<'_>, about: &HookTrigger, why: PauseReason) {
+    let outcome = Outcome::Paused { why };
+    match about {
+        HookTrigger::Call { .. }
+        | HookTrigger::Spawn { .. }
+        | HookTrigger::Approval { .. }
+        | HookTrigger::Result { .. }
+        | HookTrigger::ChildEnd { .. }
+        | HookTrigger::Batch { .. } => {
+            deciding.commit(provost_event::StopRequested { agent: None, outcome, for_child: false });
+            run::advance_calls(deciding);
+        }
+        _ => segment::finish_segment(deciding, outcome),
+    }
+}
+
+fn apply_prompt_decision(deciding: &mut Deciding<'_>, heard: CombinedDecision, text: String, by: String) {
+    match heard {
+        CombinedDecision::Deny { .. } => {
+            // A segment that was begun for a message that a hook denied has nothing to do.
+            if let Some(done) = deciding
+                .state
+                .lifecycle
+                .done_before()
+                .cloned()
+                .filter(|_| !deciding.state.lifecycle.is_stopping())
+            {
+                return segment::finish_segment(deciding, done);
+            }
+        }
+        CombinedDecision::Abort { hook, reason } => {
+            return segment::stop(deciding, Outcome::Aborted { hook, reason });
+        }
+        CombinedDecision::Free
+        | CombinedDecision::Allow
+        | CombinedDecision::Ask(_)
+        | CombinedDecision::Pause { .. } => {
+            deciding.commit(UserMessage { content: vec![provost_event::Block::Text(text)], by });
+        }
+    }
+    if deciding.state.lifecycle.phase() == Phase::Ready && !deciding.state.lifecycle.is_stopping() {
+        model_call::next_call(deciding);
+    }
+}
+
+/// A stop was requested while hooks ran: their decisions no longer count.
+pub(in crate::session) fn go_on_stopping(deciding: &mut Deciding<'_>) {
+    match (deciding.state.lifecycle.phase(), deciding.state.lifecycle.stopping().cloned()) {
+        (Phase::Acting, _) => run::advance_calls(deciding),
+        (_, Some(outcome)) => segment::finish_segment(deciding, outcome),
+        (_, None) => {}
+    }
+}
+
+fn apply_closing_decision(deciding: &mut Deciding<'_>) {
+    if let Some(outcome) = deciding.state.lifecycle.stopping().cloned() {
+        segment::close_segment(deciding, outcome);
+    }
+}
+
+impl CombinedDecision {
+    /// The most restrictive of the hooks' decisions; among equal ones the first.
+    pub(in crate::session) fn of(reports: &[HookReport], assignment: &Assignment) -> Self {
+        let all = reports.iter().map(|report| Self::of_report(report, assignment));
+        all.fold(Self::Free, |first, next| if next.rank() > first.rank() { next } else { first })
+    }
+
+    fn of_report(report: &HookReport, assignment: &Assignment) -> Self {
+        let hook = report.hook.clone();
+        match report.decision.clone() {
+            HookDecision::Continue => Self::Free,
+            HookDecision::Allow => Self::Allow,
+            HookDecision::Ask(reason) => Self::Ask(format!("hook {hook}: {reason}")),
+            HookDecision::Deny(reason) => Self::Deny { hook, reason },
+            HookDecision::Pause(reason) => Self::Pause { hook, reason },
+            HookDecision::Abort(reason) => Self::Abort { hook, reason },
+            HookDecision::Failed(why) => Self::of_failed(report, why, assignment),
+        }
+    }
+
+    /// The effect of a hook without an answer: none, or the strongest refusal at its hook point.
+    fn of_failed(report: &HookReport, why: String, assignment: &Assignment) -> Self {
+        let policy =
+            assignment.hooks().iter().find(|hook| hook.name == report.hook && hook.point == report.point);
+        let on_failure =
+            policy.map_or_else(|| OnFailure::default_at(report.point), |policy| policy.on_failure);
+        let hook = report.hook.clone();
+        let reason = format!("it gave no answer: {why}");
+        match (on_failure, report.point) {
+            (OnFailure::Continue, _) => Self::Free,
+            (
+                OnFailure::Deny,
+                HookPoint::PreToolCall
+                | HookPoint::Spawn
+                | HookPoint::Approval
+                | HookPoint::PromptSubmit
+                | HookPoint::PreCompact
+                | HookPoint::Stop
+                | HookPoint::SubagentStop,
+            ) => Self::Deny { hook, reason },
+            (OnFailure::Deny, HookPoint::TurnEnd | HookPoint::PostToolBatch) => Self::Pause { hook, reason },
+            (
+                OnFailure::Deny,
+                HookPoint::SessionStart
+                | HookPoint::SubagentStart
+                | HookPoint::PreLlmRequest
+                | HookPoint::ChildEnd
+                | HookPoint::PostToolCall
+                | HookPoint::PostToolSuccess
+                | HookPoint::PostToolFailure,
+            ) => Self::Abort { hook, reason },
+            // No call waits for their decision.
+            (
+                OnFailure::Deny,
+                HookPoint::Notification
+                | HookPoint::PostCompact
+                | HookPoint::Abort
+                | HookPoint::StopFailure
+                | HookPoint::SessionEnd,
+            ) => Self::Free,
+        }
+    }
+
+    const fn rank(&self) -> u8 {
+        match self {
+            Self::Free => 0,
+            Self::Allow => 1,
+            Self::Ask(_) => 2,
+            Self::Deny { .. } => 3,
+            Self::Pause { .. } => 4,
+            Self::Abort { .. } => 5,
+        }
+    }
+}
