@@ -134,6 +134,8 @@ mod settings_permissions;
 #[cfg(test)]
 mod shown;
 #[cfg(test)]
+mod stopped_holder;
+#[cfg(test)]
 mod store_commands;
 #[cfg(test)]
 mod support;
