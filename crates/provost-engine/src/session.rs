@@ -12,9 +12,9 @@ use provost_event::{
 
 use serde::{Deserialize, Serialize};
 
+use crate::decision::DecisionBuilder;
 use crate::decision_time::DecisionTime;
 use crate::snapshot::{self, Snapshots};
-use crate::step::StepBuilder;
 use crate::{Decision, Now, SessionEvent};
 
 mod announce;
@@ -269,7 +269,7 @@ impl SessionState {
     }
 
     pub(crate) fn decide(&mut self, event: SessionEvent, now: Now) -> Decision {
-        let mut deciding = Deciding { state: self, step: StepBuilder::at(now), entropy: now.entropy };
+        let mut deciding = Deciding { state: self, step: DecisionBuilder::at(now), entropy: now.entropy };
         decide::on(&mut deciding, event);
         let decision_time = deciding.step.now();
         let step = deciding.step.finish();
@@ -344,6 +344,6 @@ impl Snapshots for SessionState {
 /// One decision in progress.
 struct Deciding<'a> {
     state: &'a mut SessionState,
-    step: StepBuilder,
+    step: DecisionBuilder,
     entropy: u64,
 }

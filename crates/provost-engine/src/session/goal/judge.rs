@@ -9,12 +9,12 @@ use provost_event::{
 use super::Goal;
 use super::check::{GoalCheck, QuorumState};
 use crate::Effect;
+use crate::effect::JudgeCall;
 use crate::event::JudgeReport;
 use crate::session::{
     Deciding, Phase, assignment::Assignment, goal::verify, hooks::decisions, model_call, models,
     models::PROBE_MS, segment, yielding,
 };
-use crate::step::JudgeCall;
 use crate::tokens::tokens_of;
 
 /// Waits before a judge is called again: the first; each next one is twice as long, up to the longest.
