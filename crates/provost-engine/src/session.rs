@@ -80,7 +80,7 @@ pub enum SessionStatus {
 /// snapshots together stay smaller than a few times the log.
 const ITEMS_AN_ENTRY: u64 = 2;
 
-/// A session: the fold of its log. Each part has private state; [`SessionState::apply`] passes each entry to the
+/// A session: the fold of its log. Each part has private state; `apply` passes each entry to the
 /// parts that it concerns.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionState {
