@@ -9,7 +9,9 @@
 //! lease, are ignored here, so that correctness doesn't depend on a lease.
 
 mod actor;
+mod decision;
 mod decision_time;
+mod effect;
 mod event;
 mod permission;
 mod reminder;
@@ -18,11 +20,15 @@ mod run;
 mod session;
 mod snapshot;
 pub mod states;
-mod step;
 mod tokens;
 mod view;
 
 pub use actor::{Actor, ActorStatus, ReplayError};
+pub use decision::{Decision, EffectRequest, Message};
+pub use effect::{
+    CallDetails, CallModel, CleanWorktree, Effect, HookCall, HookCallDetails, JudgeCall, StopCheck, ToolRun,
+    View, WantedAgent, WorktreeCheck, WorktreeOrder,
+};
 pub use event::{
     Answer, Event, ForkStart, JudgeReport, LimitUse, Now, ReserveRequest, RunEvent, RunForkRequest,
     SessionEvent, SettleNote, StopCheckResult, SubAgentReport, ToolResult, WorktreeResult,
@@ -43,9 +49,6 @@ pub use session::{
     GoalStatus, JUDGE_TOKENS, PendingApproval, ProgressReport, ProgressState, SessionState, SessionStatus,
     kind_of_text,
 };
-pub use step::{
-    CallDetails, CallModel, CleanWorktree, Decision, Effect, EffectRequest, HookCall, HookCallDetails,
-    JudgeCall, Message, StopCheck, ToolRun, View, WantedAgent, WorktreeCheck, WorktreeOrder,
-};
+
 pub use tokens::tokens_of;
 pub use view::{ResultText, image_line};

@@ -6,15 +6,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use provost_event::{
-    AgentPolicy, Elapsed, Entry, GoalTrigger, Json, LifecycleEntry, ModelPolicy, Outcome, Plan, Purpose, Seq,
-    SessionId,
+    AgentPolicy, Elapsed, Entry, Json, LifecycleEntry, Outcome, Plan, Purpose, Seq, SessionId,
 };
 
 use serde::{Deserialize, Serialize};
 
+use crate::decision::DecisionBuilder;
 use crate::decision_time::DecisionTime;
 use crate::snapshot::{self, Snapshots};
-use crate::step::StepBuilder;
 use crate::{Decision, Now, SessionEvent};
 
 mod announce;
@@ -45,7 +44,7 @@ mod yielding;
 use assignment::Assignment;
 use calls::CallGate;
 use calls::Calls;
-use conversation::{Conversation, RequestTokens, Window, WindowFacts};
+use conversation::{Conversation, Window, WindowFacts};
 use goal::{Goal, GoalFacts};
 use hooks::HookQuestions;
 use lifecycle::{Lifecycle, Phase, Yielding};
@@ -193,13 +192,13 @@ impl SessionState {
     /// within bounds. Budgets use the reports themselves.
     #[must_use]
     pub fn window_tokens(&self, purpose: Purpose) -> u64 {
-        self.request_tokens(purpose)
+        model_call::request_tokens(self, purpose)
     }
 
     /// The agent's measured progress; absent before its first turn has ended.
     #[must_use]
     pub fn progress(&self) -> Option<ProgressReport> {
-        self.progress.report(self.stuck_turns())
+        self.progress.report(progress::stuck_turns(self))
     }
 
     /// What each tool gets at its next call.
@@ -211,7 +210,7 @@ impl SessionState {
     /// The estimated tokens of the next model call, with room for a useful answer.
     #[must_use]
     pub fn next_call_tokens(&self) -> u64 {
-        self.request_tokens(Purpose::Turn).saturating_add(crate::USEFUL_OUTPUT_TOKENS)
+        model_call::request_tokens(self, Purpose::Turn).saturating_add(crate::USEFUL_OUTPUT_TOKENS)
     }
 
     /// The effects whose results are awaited.
@@ -225,7 +224,7 @@ impl SessionState {
         open.extend(self.worktree.question());
         open.extend(self.terminal.question());
         if self.stands_aside_of(Phase::Acting) {
-            open.extend(self.calls.approval_timers());
+            open.extend(self.calls.of_answer().approval_timers());
         }
         match self.lifecycle.phase() {
             Phase::MakingWorktree(seq)
@@ -238,8 +237,8 @@ impl SessionState {
                 open.extend(self.closing().is_none().then_some(seq));
             }
             Phase::Acting => {
-                open.extend(self.calls.running_effects());
-                open.extend(self.calls.approval_timers());
+                open.extend(self.calls.of_answer().running_effects());
+                open.extend(self.calls.of_answer().approval_timers());
             }
             Phase::New
             | Phase::Ready
@@ -269,7 +268,7 @@ impl SessionState {
     }
 
     pub(crate) fn decide(&mut self, event: SessionEvent, now: Now) -> Decision {
-        let mut deciding = Deciding { state: self, step: StepBuilder::at(now), entropy: now.entropy };
+        let mut deciding = Deciding { state: self, step: DecisionBuilder::at(now), entropy: now.entropy };
         decide::on(&mut deciding, event);
         let decision_time = deciding.step.now();
         let step = deciding.step.finish();
@@ -294,43 +293,16 @@ impl SessionState {
         }
     }
 
-    /// The judge that is called now or next.
-    fn judge_in_turn(&self) -> Option<&ModelPolicy> {
-        self.goal.judge_in_turn(&self.assignment)
-    }
-
-    /// The turn of a verification.
-    fn turn_checked(&self, trigger: GoalTrigger) -> u32 {
-        match trigger {
-            GoalTrigger::Claim => self.turns.next(),
-            GoalTrigger::Interval | GoalTrigger::Limit => self.turns.count().max(1),
-        }
-    }
-
-    /// Whether the next model call is a judge's.
-    fn wants_judge(&self) -> bool {
-        matches!(self.lifecycle.phase(), Phase::Verifying | Phase::JudgeWaits(_)) && self.goal.is_verified()
-    }
-
     /// Whether the session returns to `phase` after the final summary, or after the last check of the goal.
     fn stands_aside_of(&self, phase: Phase) -> bool {
         self.lifecycle.before_final_summary() == Some(phase) || self.goal.returns_to() == Some(phase)
-    }
-
-    /// The open effect at a limit before the session stops: the final summary, or the last check of the goal.
-    fn ending_at_limit(&self) -> Option<Seq> {
-        let at_limit = self.goal.live_trigger() == Some(GoalTrigger::Limit);
-        match self.lifecycle.phase() {
-            Phase::Judging(seq) | Phase::CheckingStop(seq) if at_limit => Some(seq),
-            _ => self.wrapping_up(),
-        }
     }
 
     /// Whether the goal may be reached at a limit: the agent has worked since the last verdict, and nothing is in
     /// flight.
     fn may_check_at_limit(&self, outcome: &Outcome) -> bool {
         self.goal.may_be_reached_at_limit(outcome, self.goal_facts())
-            && !self.calls.is_running()
+            && !self.calls.of_answer().is_running()
             && self.lifecycle.interruptions() < self.assignment.limits().interruptions_max
     }
 
@@ -342,31 +314,12 @@ impl SessionState {
                 assignment: &self.assignment,
                 model: self.model(),
                 head: self.head,
-                calls_are_done: self.calls.are_done(),
+                calls_are_done: self.calls.of_answer().are_done(),
                 turns: self.turns.count(),
                 tool_calls: self.calls.made(),
                 memories: self.calls.memories(),
             },
         )
-    }
-
-    /// Tokens of the next request for `purpose`, including the extra question.
-    fn request_tokens(&self, purpose: Purpose) -> u64 {
-        match purpose {
-            Purpose::Judge => goal::judge_request_tokens(&self.assignment),
-            _ => self.window().request_tokens(self.question(purpose).as_deref()),
-        }
-    }
-
-    /// The same for budgets.
-    fn reserved_tokens(&self, purpose: Purpose) -> RequestTokens {
-        match purpose {
-            Purpose::Judge => {
-                let tokens = goal::judge_request_tokens(&self.assignment);
-                RequestTokens { most: tokens, estimated: tokens }
-            }
-            _ => self.window().reserved_tokens(self.question(purpose).as_deref()),
-        }
     }
 
     /// The checks of the calls.
@@ -390,6 +343,6 @@ impl Snapshots for SessionState {
 /// One decision in progress.
 struct Deciding<'a> {
     state: &'a mut SessionState,
-    step: StepBuilder,
+    step: DecisionBuilder,
     entropy: u64,
 }

@@ -16,10 +16,10 @@ use super::budget::{AgentTime, ReserveAnswer, ReservedCall};
 use super::lifecycle::RunTimer;
 use super::requests::AgentCall;
 use super::{AgentNumber, RunState};
+use crate::decision::DecisionBuilder;
 use crate::decision_time::DecisionTime;
 use crate::reminder::reminder_id;
 use crate::snapshot;
-use crate::step::StepBuilder;
 use crate::{Decision, Event, Message, Now, ReserveRequest, RunEvent, SessionEvent, SettleNote};
 use starts::Starts;
 pub(crate) use stops::DELIVERED;
@@ -28,7 +28,7 @@ use stops::Stops;
 /// One decision in progress.
 struct Deciding<'a> {
     state: &'a mut RunState,
-    step: StepBuilder,
+    step: DecisionBuilder,
     /// Fresh random bits.
     entropy: u64,
 }
@@ -36,7 +36,7 @@ struct Deciding<'a> {
 impl RunState {
     pub(crate) fn decide(&mut self, event: RunEvent, now: Now) -> Decision {
         let timer_before = self.lifecycle.timer();
-        let mut deciding = Deciding { state: self, step: StepBuilder::at(now), entropy: now.entropy };
+        let mut deciding = Deciding { state: self, step: DecisionBuilder::at(now), entropy: now.entropy };
         deciding.on(event);
         deciding.starts().start_all();
         deciding.stops().end_segment();

@@ -746,7 +746,10 @@ fn a_command_line_at_a_terminal_is_judged_as_the_shell_judges_it() {
     // What is no text may be anything. Without any text there is nothing to run, and the tool refuses the call.
     assert_eq!(judge(&["deny terminal(rm *)"], &json(r#"{"command":["rm"]}"#)), "Deny deny terminal(rm *)");
     assert_eq!(judge(&["deny terminal(rm *)"], &json(r#"{"command":"rm x"}"#)), "Deny deny terminal(rm *)");
-    assert_eq!(judge(&["deny terminal(rm *)", "default ask"], &json(r#"{"action":"start"}"#)), "Ask - by default");
+    assert_eq!(
+        judge(&["deny terminal(rm *)", "default ask"], &json(r#"{"action":"start"}"#)),
+        "Ask - by default"
+    );
     assert_eq!(
         narrowest_pattern(&identity("terminal"), &start("git status"), Path::new(WORKSPACE)),
         "terminal(git status)"

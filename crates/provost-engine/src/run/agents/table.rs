@@ -154,7 +154,7 @@ impl AgentTable {
     }
 
     /// The outcome with which `number` or an agent below it is suspended, if `number` stands still.
-    pub(in crate::run) fn hangs_on(&self, number: AgentNumber) -> Option<Outcome> {
+    pub(in crate::run) fn blocking_outcome(&self, number: AgentNumber) -> Option<Outcome> {
         if self.get(number)?.is_at_work() || !self.stands_still(number) {
             return None;
         }

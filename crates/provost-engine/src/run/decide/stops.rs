@@ -125,7 +125,7 @@ impl Stops<'_, '_> {
             return;
         }
         self.run.commit(AgentSuspended { child: session, outcome, for_child });
-        if let Some(outcome) = self.run.state.agents.table().hangs_on(number) {
+        if let Some(outcome) = self.run.state.agents.table().blocking_outcome(number) {
             self.tell_of_suspension(number, &outcome);
         }
     }
@@ -203,7 +203,7 @@ impl Stops<'_, '_> {
     /// A sub-agent of `parent` is done: if the parent doesn't work itself, the agents above are told what it depends
     /// on now, or the root continues.
     fn child_finished(&mut self, parent: AgentNumber) {
-        if let Some(outcome) = self.run.state.agents.table().hangs_on(parent) {
+        if let Some(outcome) = self.run.state.agents.table().blocking_outcome(parent) {
             return self.tell_of_suspension(parent, &outcome);
         }
         if self.run.state.may_start() && self.run.state.agents.table().root_may_go_on() {

@@ -1,57 +1,12 @@
-//! The result of a decision: entries to append and effects to perform.
+//! Effects: what an executor performs.
 
 use std::path::PathBuf;
 
 use provost_event::{
-    ActorKey, CallId, Effort, Entry, GoalTrigger, HookTrigger, Json, NamedScript, Priority, Purpose, Seq,
-    SessionId, Timestamp, ToolIdentity,
+    CallId, Effort, GoalTrigger, HookTrigger, Json, NamedScript, Priority, Purpose, Seq, SessionId,
+    Timestamp, ToolIdentity,
 };
 use serde::{Deserialize, Serialize};
-
-use crate::decision_time::DecisionTime;
-use crate::{Event, Now};
-
-/// The result of one decision. A backend stores `entries`, `effects` and `closed` atomically, together with the
-/// steps that `messages` lead to or with the messages themselves; only then are effects performed.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Decision {
-    /// Entries to append, in order; the state already includes them.
-    pub entries: Vec<Entry>,
-    /// Effects to perform, each named by the entry that opened it.
-    pub effects: Vec<EffectRequest>,
-    /// Effects that are over: their rows are removed, and no process performs them again.
-    pub closed: Vec<Seq>,
-    /// Effects in flight that must stop; their results are still awaited.
-    pub aborts: Vec<Seq>,
-    /// Events for other actors.
-    pub messages: Vec<Message>,
-}
-
-impl Decision {
-    /// Whether the event changed nothing: it was a duplicate, late, or not meant for this state.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self == &Self::default()
-    }
-}
-
-/// An event for another actor.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Message {
-    /// The actor that it is for.
-    pub to: ActorKey,
-    /// The event.
-    pub event: Event,
-}
-
-/// An effect with its name.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct EffectRequest {
-    /// The entry that opened it; with the actor it is the effect's id and idempotency key.
-    pub seq: Seq,
-    /// What to do.
-    pub effect: Effect,
-}
 
 /// A request to the world outside.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -371,47 +326,4 @@ pub struct JudgeCall {
     pub asked_before: u32,
     /// The cap on the answer.
     pub output_tokens_max: u32,
-}
-
-/// Collects a step while it is being decided.
-#[derive(Debug)]
-pub(crate) struct StepBuilder {
-    now: DecisionTime,
-    step: Decision,
-}
-
-impl StepBuilder {
-    pub(crate) fn at(now: Now) -> Self {
-        Self { now: DecisionTime { at: now.at, elapsed: now.elapsed }, step: Decision::default() }
-    }
-
-    pub(crate) const fn now(&self) -> DecisionTime {
-        self.now
-    }
-
-    pub(crate) fn entry(&mut self, entry: Entry) {
-        self.step.entries.push(entry);
-    }
-
-    pub(crate) fn effect(&mut self, seq: Seq, effect: Effect) {
-        self.step.effects.push(EffectRequest { seq, effect });
-    }
-
-    /// Closes an effect, even if this same step has opened it.
-    pub(crate) fn close(&mut self, seq: Seq) {
-        self.step.effects.retain(|request| request.seq != seq);
-        self.step.closed.push(seq);
-    }
-
-    pub(crate) fn abort(&mut self, seq: Seq) {
-        self.step.aborts.push(seq);
-    }
-
-    pub(crate) fn message(&mut self, message: Message) {
-        self.step.messages.push(message);
-    }
-
-    pub(crate) fn finish(self) -> Decision {
-        self.step
-    }
 }
