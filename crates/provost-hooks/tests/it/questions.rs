@@ -94,18 +94,18 @@ async fn failures_begin_with_the_exit_status_and_batches_have_what_the_model_see
         "PostToolUseFailure",
         true,
         expect![[r#"
-            duration_ms: 12
-            error: "no such file\nexit status 3"
-            hook_event_name: "PostToolUseFailure"
-            is_interrupt: false
-            permission_mode: "default"
-            provost_input: {"command":"rm -rf build"}
-            provost_tool: "shell"
-            tool_input: {"command":"rm -rf build","run_in_background":false}
-            tool_name: "Bash"
-            tool_use_id: "call-1"
-            turn: 3
-        "#]],
+        duration_ms: 12
+        error: "Exit code 3\nno such file"
+        hook_event_name: "PostToolUseFailure"
+        is_interrupt: false
+        permission_mode: "default"
+        provost_input: {"command":"rm -rf build"}
+        provost_tool: "shell"
+        tool_input: {"command":"rm -rf build","run_in_background":false}
+        tool_name: "Bash"
+        tool_use_id: "call-1"
+        turn: 3
+    "#]],
     )
     .await;
     check(&stage, "PostToolBatch", true, expect![[r#"

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use provost_engine::{CallDetails, HookCall, HookCallDetails, StopCheck, WantedAgent};
 use provost_event::{
-    Effort, Entry, ErrorClass, HookContract, HookDecision, HookPoint, HookPolicy, HookProgram, HookTrigger,
-    Json, ModelPolicy, OnFailure, Outcome, Record, RunId, Seq, SessionId, SessionSource, Timestamp,
-    ToolEntry, ToolFinished, ToolIdentity, ToolStatus, ToolSubject,
+    CallFacts, Effort, Entry, ErrorClass, HookContract, HookDecision, HookPoint, HookPolicy, HookProgram,
+    HookTrigger, Json, ModelPolicy, OnFailure, Outcome, Record, RunId, Seq, SessionId, SessionSource,
+    Timestamp, ToolEntry, ToolFinished, ToolIdentity, ToolStatus, ToolSubject,
 };
 use provost_harness::{
     Clock, HookAgent, HookAnswer, HookPrograms as _, HookQuestion, HookQuestionTrigger, SystemClock,
@@ -120,7 +120,7 @@ impl Stage {
     fn record(&self, status: ToolStatus) -> Arc<Record> {
         let finished = ToolFinished {
             plan: None,
-            facts: provost_event::CallFacts::default(),
+            facts: CallFacts::exited(3),
             call: "call-1".into(),
             tool: self.tool.to_owned(),
             status,
