@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use provost_event::{
-    AgentPolicy, Elapsed, Entry, GoalTrigger, Json, LifecycleEntry, ModelPolicy, Outcome, Plan, Purpose, Seq,
+    AgentPolicy, Elapsed, Entry, Json, LifecycleEntry, Outcome, Plan, Purpose, Seq,
     SessionId,
 };
 
@@ -45,7 +45,7 @@ mod yielding;
 use assignment::Assignment;
 use calls::CallGate;
 use calls::Calls;
-use conversation::{Conversation, RequestTokens, Window, WindowFacts};
+use conversation::{Conversation, Window, WindowFacts};
 use goal::{Goal, GoalFacts};
 use hooks::HookQuestions;
 use lifecycle::{Lifecycle, Phase, Yielding};
@@ -193,13 +193,13 @@ impl SessionState {
     /// within bounds. Budgets use the reports themselves.
     #[must_use]
     pub fn window_tokens(&self, purpose: Purpose) -> u64 {
-        self.request_tokens(purpose)
+        model_call::request_tokens(self, purpose)
     }
 
     /// The agent's measured progress; absent before its first turn has ended.
     #[must_use]
     pub fn progress(&self) -> Option<ProgressReport> {
-        self.progress.report(self.stuck_turns())
+        self.progress.report(progress::stuck_turns(self))
     }
 
     /// What each tool gets at its next call.
@@ -211,7 +211,7 @@ impl SessionState {
     /// The estimated tokens of the next model call, with room for a useful answer.
     #[must_use]
     pub fn next_call_tokens(&self) -> u64 {
-        self.request_tokens(Purpose::Turn).saturating_add(crate::USEFUL_OUTPUT_TOKENS)
+        model_call::request_tokens(self, Purpose::Turn).saturating_add(crate::USEFUL_OUTPUT_TOKENS)
     }
 
     /// The effects whose results are awaited.
@@ -294,36 +294,9 @@ impl SessionState {
         }
     }
 
-    /// The judge that is called now or next.
-    fn judge_in_turn(&self) -> Option<&ModelPolicy> {
-        self.goal.judge_in_turn(&self.assignment)
-    }
-
-    /// The turn of a verification.
-    fn turn_checked(&self, trigger: GoalTrigger) -> u32 {
-        match trigger {
-            GoalTrigger::Claim => self.turns.next(),
-            GoalTrigger::Interval | GoalTrigger::Limit => self.turns.count().max(1),
-        }
-    }
-
-    /// Whether the next model call is a judge's.
-    fn wants_judge(&self) -> bool {
-        matches!(self.lifecycle.phase(), Phase::Verifying | Phase::JudgeWaits(_)) && self.goal.is_verified()
-    }
-
     /// Whether the session returns to `phase` after the final summary, or after the last check of the goal.
     fn stands_aside_of(&self, phase: Phase) -> bool {
         self.lifecycle.before_final_summary() == Some(phase) || self.goal.returns_to() == Some(phase)
-    }
-
-    /// The open effect at a limit before the session stops: the final summary, or the last check of the goal.
-    fn ending_at_limit(&self) -> Option<Seq> {
-        let at_limit = self.goal.live_trigger() == Some(GoalTrigger::Limit);
-        match self.lifecycle.phase() {
-            Phase::Judging(seq) | Phase::CheckingStop(seq) if at_limit => Some(seq),
-            _ => self.wrapping_up(),
-        }
     }
 
     /// Whether the goal may be reached at a limit: the agent has worked since the last verdict, and nothing is in
@@ -348,25 +321,6 @@ impl SessionState {
                 memories: self.calls.memories(),
             },
         )
-    }
-
-    /// Tokens of the next request for `purpose`, including the extra question.
-    fn request_tokens(&self, purpose: Purpose) -> u64 {
-        match purpose {
-            Purpose::Judge => goal::judge_request_tokens(&self.assignment),
-            _ => self.window().request_tokens(self.question(purpose).as_deref()),
-        }
-    }
-
-    /// The same for budgets.
-    fn reserved_tokens(&self, purpose: Purpose) -> RequestTokens {
-        match purpose {
-            Purpose::Judge => {
-                let tokens = goal::judge_request_tokens(&self.assignment);
-                RequestTokens { most: tokens, estimated: tokens }
-            }
-            _ => self.window().reserved_tokens(self.question(purpose).as_deref()),
-        }
     }
 
     /// The checks of the calls.

@@ -185,4 +185,47 @@ mod sockets {
             let _ = fs::remove_file(&self.path);
         }
     }
+
+    #[cfg(test)]
+    mod tests {
+        use std::sync::mpsc;
+
+        use super::*;
+
+        const DEADLINE: Duration = Duration::from_secs(10);
+
+        #[test]
+        fn a_socket_of_a_killed_process_is_removed_and_the_others_are_woken() {
+            let folder = tempfile::tempdir().unwrap();
+            let wake_ups = SocketWakeUps::new(folder.path().join("wake"));
+            folder::create(&wake_ups.folder).unwrap();
+            let stale = wake_ups.folder.join(format!("1-0.{SUFFIX}"));
+            drop(UnixDatagram::bind(&stale).unwrap());
+            let (sender, woken) = mpsc::channel();
+            let listen = |name: &'static str| {
+                let sender = sender.clone();
+                wake_ups.listen(Box::new(move || sender.send(name).is_ok())).unwrap()
+            };
+            let (one, two) = (listen("one"), listen("two"));
+            assert!(!stale.exists());
+            wake_ups.wake();
+            let mut names = [(); 2].map(|()| woken.recv_timeout(DEADLINE).unwrap());
+            names.sort_unstable();
+            assert_eq!(names, ["one", "two"]);
+            for socket in wake_ups.sockets() {
+                assert_eq!(fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o600);
+            }
+            drop((one, two));
+            assert_eq!(wake_ups.sockets().count(), 0, "a file was left");
+        }
+
+        #[test]
+        fn where_the_path_is_too_long_nobody_listens_and_nothing_is_left() {
+            let folder = tempfile::tempdir().unwrap();
+            let wake_ups = SocketWakeUps::new(folder.path().join("long".repeat(40)));
+            assert!(wake_ups.listen(Box::new(|| true)).is_none());
+            wake_ups.wake();
+            assert_eq!(fs::read_dir(&wake_ups.folder).unwrap().count(), 0);
+        }
+    }
 }

@@ -24,7 +24,8 @@ pub(in crate::session) fn answered(deciding: &mut Deciding<'_>, seq: Seq, answer
 }
 
 fn turn_answered(deciding: &mut Deciding<'_>, answer: Answer) {
-    let (stop, usage) = (answer.stop, answer.usage);
+    let stop = answer.stop;
+    let usage = answer.usage;
     if is_empty(&answer.content) && matches!(stop, StopReason::EndTurn | StopReason::ToolUse) {
         return empty_answer(deciding, usage);
     }
@@ -96,17 +97,17 @@ pub(in crate::session) fn model_failed(deciding: &mut Deciding<'_>, seq: Seq, fa
         return final_summary::final_summary_failed(deciding, &failure);
     }
     if deciding.state.lifecycle.is_stopping() {
-        if deciding.state.wants_final_summary() {
+        if final_summary::wants_final_summary(deciding.state) {
             // No task waits for that answer any more, only for the answer to another question.
-            let (call, cause) = (deciding.state.turns.model_calls(), RetryCause::Interrupted);
-            deciding.commit(Retry::at_once(call, cause, failure.usage));
+            let call = deciding.state.turns.model_calls();
+            deciding.commit(Retry::at_once(call, RetryCause::Interrupted, failure.usage));
         }
         return model_call::next_call(deciding);
     }
     if failure.class == ErrorClass::Aborted && deciding.state.lifecycle.is_yielding() {
         // The call is made again once there is a slot.
-        let (call, cause) = (deciding.state.turns.model_calls(), RetryCause::Interrupted);
-        deciding.commit(Retry::at_once(call, cause, failure.usage));
+        let call = deciding.state.turns.model_calls();
+        deciding.commit(Retry::at_once(call, RetryCause::Interrupted, failure.usage));
         return model_call::next_call(deciding);
     }
     if failure.class == ErrorClass::ContextTooLong {

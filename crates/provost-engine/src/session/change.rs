@@ -18,23 +18,21 @@ pub(in crate::session) fn tell_of_changed_goal(deciding: &mut Deciding<'_>) {
     }
 }
 
-impl SessionState {
-    pub(super) fn policy_changed(&mut self, changed: &AgentPolicyChanged) {
-        let new = &changed.policy;
-        if let Some(old) = self.assignment.policy().cloned() {
-            if old.model != new.model {
-                self.models.policy_changed();
-            }
-            if old.limits.turns_max != new.limits.turns_max {
-                self.turns.limited_to(new.limits.turns_max);
-            }
-            self.conversation.policy_changed(&old, new);
-            if self.goal.policy_changed(&old, changed) {
-                self.objections.goal_given();
-                self.lifecycle.told();
-            }
+pub(in crate::session) fn policy_changed(state: &mut SessionState, changed: &AgentPolicyChanged) {
+    let new = &changed.policy;
+    if let Some(old) = state.assignment.policy().cloned() {
+        if old.model != new.model {
+            state.models.policy_changed();
         }
-        self.assignment.policy_changed(changed);
-        self.calls.bound_by(&self.assignment);
+        if old.limits.turns_max != new.limits.turns_max {
+            state.turns.limited_to(new.limits.turns_max);
+        }
+        state.conversation.policy_changed(&old, new);
+        if state.goal.policy_changed(&old, changed) {
+            state.objections.goal_given();
+            state.lifecycle.told();
+        }
     }
+    state.assignment.policy_changed(changed);
+    state.calls.bound_by(&state.assignment);
 }

@@ -12,7 +12,7 @@ use crate::session::{
     calls::{approve, delegate, run},
     change, fork,
     goal::{judge, verify},
-    hooks::decisions,
+    hooks::{ask, decisions},
     model_call, models, recover, segment, stop, terminal, worktree, yielding,
 };
 use crate::{Effect, Event, HookCall, Message, RunEvent, SessionEvent, SettleNote};
@@ -49,13 +49,13 @@ impl Deciding<'_> {
 
     /// Charges the call in flight at `cost`, or at the model's price if that is absent.
     pub(super) fn settle_at(&mut self, usage: Usage, cost: Option<MicroDollars>) {
-        let model = self.state.model_of(self.state.turns.purpose());
+        let model = model_call::model_of(self.state, self.state.turns.purpose());
         let price = model.and_then(|model| model.price);
         let model = model.map(|model| model.name.clone()).unwrap_or_default();
         self.tell_run(RunEvent::Settle(SettleNote {
             session: self.state.session,
             call: self.state.turns.model_calls(),
-            turn: self.state.turn_of(self.state.turns.purpose()),
+            turn: model_call::turn_of(self.state, self.state.turns.purpose()),
             model,
             usage,
             cost: cost.or_else(|| price.map(|price| price.cost(usage))),
@@ -79,7 +79,7 @@ impl Deciding<'_> {
     /// Calls the hooks for the question of entry `seq`.
     pub(super) fn open_question(&mut self, seq: Seq) {
         let Some(about) = self.state.hooks.get(seq).cloned() else { return };
-        let details = self.state.details(&about);
+        let details = ask::details(self.state, &about);
         self.step.effect(
             seq,
             Effect::AskHooks(HookCall {
@@ -141,7 +141,7 @@ fn within_segment(deciding: &mut Deciding<'_>, event: SessionEvent) {
         }
         SessionEvent::ToolDone { seq, result } => run::tool_done(deciding, seq, result),
         SessionEvent::StopChecked { seq, result } => {
-            if deciding.state.is_checked_by(seq) {
+            if stop::is_checked_by(deciding.state, seq) {
                 stop::stop_checked(deciding, seq, result);
             }
         }

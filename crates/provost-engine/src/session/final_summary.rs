@@ -2,8 +2,8 @@
 //! a statement of its progress.
 
 use provost_event::{
-    AsideCall, Block, Exhausted, FinalSummaryFinished, ModelFailure, Outcome, Purpose, Seq, StopRequested,
-    Usage,
+    AsideCall, Block, Exhausted, FinalSummaryFinished, GoalTrigger, ModelFailure, Outcome, Purpose, Seq,
+    StopRequested, Usage,
 };
 
 use super::{Deciding, Phase, SessionState};
@@ -13,7 +13,7 @@ use crate::session::{conversation::compact, model_call, segment};
 /// Asks the agent for a final summary before it stops with `outcome`, if that is possible. Returns whether it
 /// is asked.
 pub(in crate::session) fn ask_final_summary(deciding: &mut Deciding<'_>, outcome: &Outcome) -> bool {
-    if !deciding.state.may_ask_final_summary(outcome) {
+    if !may_ask_final_summary(deciding.state, outcome) {
         return false;
     }
     if let Phase::Waiting(timer) = deciding.state.lifecycle.phase() {
@@ -42,14 +42,14 @@ pub(in crate::session) fn final_summary_finished(deciding: &mut Deciding<'_>, an
         true => "the model answered with a tool call instead of text, and none is made at a limit".to_owned(),
         false => "the model's answer was empty".to_owned(),
     });
-    let call = Some(deciding.state.aside_call(answer.usage, answer.model));
+    let call = Some(aside_call(deciding.state, answer.usage, answer.model));
     deciding.commit(FinalSummaryFinished { text, call, problem });
     segment::finish_as_asked(deciding);
 }
 
 pub(in crate::session) fn final_summary_failed(deciding: &mut Deciding<'_>, failure: &ModelFailure) {
     let problem = format!("{}: {}", failure.class.words(), failure.message);
-    let call = Some(deciding.state.aside_call(failure.usage, String::new()));
+    let call = Some(aside_call(deciding.state, failure.usage, String::new()));
     deciding.commit(FinalSummaryFinished { text: String::new(), call, problem: Some(problem) });
     segment::finish_as_asked(deciding);
 }
@@ -70,49 +70,56 @@ pub(in crate::session) fn final_summary_refused(deciding: &mut Deciding<'_>, exh
     segment::finish_as_asked(deciding);
 }
 
-impl SessionState {
-    /// Whether the next model call is for the final summary.
-    pub(super) fn wants_final_summary(&self) -> bool {
-        self.lifecycle.stopping().is_some_and(|outcome| self.may_ask_final_summary(outcome))
-    }
+/// Whether the next model call is for the final summary.
+pub(in crate::session) fn wants_final_summary(state: &SessionState) -> bool {
+    state.lifecycle.stopping().is_some_and(|outcome| may_ask_final_summary(state, outcome))
+}
 
-    /// An agent that has just claimed to be done needs no final summary.
-    fn may_ask_final_summary(&self, outcome: &Outcome) -> bool {
-        let is_done = matches!(
-            self.lifecycle.phase(),
-            Phase::New | Phase::CheckingStop(_) | Phase::Verifying | Phase::Judging(_) | Phase::JudgeWaits(_)
-        );
-        matches!(outcome, Outcome::BudgetExhausted(_))
-            && !self.assignment.is_external()
-            && !self.turns.has_final_summary()
-            && !is_done
-            && self.turns.answers() > 0
-            && !self.calls.is_running()
-            && self.lifecycle.interruptions() < self.assignment.limits().interruptions_max
-    }
+/// An agent that has just claimed to be done needs no final summary.
+fn may_ask_final_summary(state: &SessionState, outcome: &Outcome) -> bool {
+    let is_done = matches!(
+        state.lifecycle.phase(),
+        Phase::New | Phase::CheckingStop(_) | Phase::Verifying | Phase::Judging(_) | Phase::JudgeWaits(_)
+    );
+    matches!(outcome, Outcome::BudgetExhausted(_))
+        && !state.assignment.is_external()
+        && !state.turns.has_final_summary()
+        && !is_done
+        && state.turns.answers() > 0
+        && !state.calls.is_running()
+        && state.lifecycle.interruptions() < state.assignment.limits().interruptions_max
+}
 
-    /// A model call whose answer is no part of the conversation.
-    pub(super) fn aside_call(&self, usage: Usage, model: String) -> AsideCall {
-        let price = self.model().and_then(|model| model.price);
-        let cost = price.map(|price| price.cost(usage));
-        AsideCall { call: self.turns.model_calls(), usage, cost, model }
-    }
+/// A model call whose answer is no part of the conversation.
+pub(in crate::session) fn aside_call(state: &SessionState, usage: Usage, model: String) -> AsideCall {
+    let price = state.model().and_then(|model| model.price);
+    let cost = price.map(|price| price.cost(usage));
+    AsideCall { call: state.turns.model_calls(), usage, cost, model }
+}
 
-    /// The question to the agent at a limit.
-    pub(super) fn final_summary_question(&self) -> String {
-        let why = self.lifecycle.stopping().map(ToString::to_string).unwrap_or_default();
-        format!(
-            "You have reached a limit ({why}) and can't go on. Calls that have no result yet are not made. Call no \
-             tool. Say in a few sentences, for the person who gave you the goal: what is done, what is not, and what \
-             the next step would be."
-        )
-    }
+/// The question to the agent at a limit.
+pub(in crate::session) fn final_summary_question(state: &SessionState) -> String {
+    let why = state.lifecycle.stopping().map(ToString::to_string).unwrap_or_default();
+    format!(
+        "You have reached a limit ({why}) and can't go on. Calls that have no result yet are not made. Call no \
+         tool. Say in a few sentences, for the person who gave you the goal: what is done, what is not, and what \
+         the next step would be."
+    )
+}
 
-    /// The model call in flight, if it is for the final summary.
-    pub(super) fn wrapping_up(&self) -> Option<Seq> {
-        match self.lifecycle.phase() {
-            Phase::Thinking(seq) if self.turns.purpose() == Purpose::FinalSummary => Some(seq),
-            _ => None,
-        }
+/// The model call in flight, if it is for the final summary.
+fn wrapping_up(state: &SessionState) -> Option<Seq> {
+    match state.lifecycle.phase() {
+        Phase::Thinking(seq) if state.turns.purpose() == Purpose::FinalSummary => Some(seq),
+        _ => None,
+    }
+}
+
+/// The open effect at a limit before the session stops: the final summary, or the last check of the goal.
+pub(in crate::session) fn ending_at_limit(state: &SessionState) -> Option<Seq> {
+    let at_limit = state.goal.live_trigger() == Some(GoalTrigger::Limit);
+    match state.lifecycle.phase() {
+        Phase::Judging(seq) | Phase::CheckingStop(seq) if at_limit => Some(seq),
+        _ => wrapping_up(state),
     }
 }

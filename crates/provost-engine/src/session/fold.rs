@@ -14,6 +14,7 @@ use super::progress::MeasuredCall;
 use super::stop::StopHookLaw;
 use super::{Phase, SessionState};
 use crate::decision_time::DecisionTime;
+use crate::session::{change, fork};
 
 impl SessionState {
     pub(crate) fn apply(&mut self, entry: &Entry, now: DecisionTime) {
@@ -25,362 +26,362 @@ impl SessionState {
         };
         self.conversation.add(self.head, entry, read_by);
         match entry {
-            Entry::Conversation(entry) => self.conversation_entry(entry),
-            Entry::Model(entry) => self.model_entry(entry, now),
-            Entry::Tool(entry) => self.tool_entry(entry),
-            Entry::Gate(entry) => self.gate_entry(entry, now),
-            Entry::Goal(entry) => self.goal_entry(entry, now.elapsed),
-            Entry::Agent(entry) => self.agent_entry(entry),
-            Entry::Terminal(entry) => self.terminal_entry(entry),
-            Entry::Worktree(entry) => self.worktree_entry(entry),
-            Entry::Lifecycle(entry) => self.lifecycle_entry(entry, now),
+            Entry::Conversation(entry) => conversation_entry(self, entry),
+            Entry::Model(entry) => model_entry(self, entry, now),
+            Entry::Tool(entry) => tool_entry(self, entry),
+            Entry::Gate(entry) => gate_entry(self, entry, now),
+            Entry::Goal(entry) => goal_entry(self, entry, now.elapsed),
+            Entry::Agent(entry) => agent_entry(self, entry),
+            Entry::Terminal(entry) => terminal_entry(self, entry),
+            Entry::Worktree(entry) => worktree_entry(self, entry),
+            Entry::Lifecycle(entry) => lifecycle_entry(self, entry, now),
             Entry::Budget(_) => {}
         }
     }
+}
 
-    fn conversation_entry(&mut self, entry: &ConversationEntry) {
-        match entry {
-            ConversationEntry::UserMessage(message) => self.spoken_to(message),
-            ConversationEntry::SystemItem(item) => self.told(item.item),
-            ConversationEntry::AssistantMessage(answer) => {
-                self.answered(answer);
-            }
-            ConversationEntry::TurnEnded(_) => self.turn_ended(),
-            ConversationEntry::Compacted(compacted) => self.compacted(compacted),
-            ConversationEntry::FinalSummary(wrapped) => self.final_summary_finished(wrapped),
+fn conversation_entry(state: &mut SessionState, entry: &ConversationEntry) {
+    match entry {
+        ConversationEntry::UserMessage(message) => spoken_to(state, message),
+        ConversationEntry::SystemItem(item) => told(state, item.item),
+        ConversationEntry::AssistantMessage(answer) => {
+            answered(state, answer);
+        }
+        ConversationEntry::TurnEnded(_) => turn_ended(state),
+        ConversationEntry::Compacted(entry) => compacted(state, entry),
+        ConversationEntry::FinalSummary(wrapped) => final_summary_finished(state, wrapped),
+    }
+}
+
+fn model_entry(state: &mut SessionState, entry: &ModelEntry, now: DecisionTime) {
+    match entry {
+        ModelEntry::Called(called) => {
+            model_called(state, called, now.elapsed);
+        }
+        ModelEntry::Retried(retry) => retried(state, retry),
+        ModelEntry::Changed(changed) => model_changed(state, changed, now.elapsed),
+        ModelEntry::OutageWaitChanged(changed) => state.models.outage_wait_changed(changed),
+        ModelEntry::ProviderAwaited(_) => {}
+    }
+}
+
+fn tool_entry(state: &mut SessionState, entry: &ToolEntry) {
+    match entry {
+        ToolEntry::Started(started) => state.calls.started(started, state.head, &state.assignment),
+        ToolEntry::Finished(finished) => tool_finished(state, finished),
+    }
+}
+
+fn gate_entry(state: &mut SessionState, entry: &GateEntry, now: DecisionTime) {
+    match entry {
+        GateEntry::StopChecked(verdicts) => stop_checked(state, verdicts),
+        GateEntry::HooksAsked(asked) => hooks_asked(state, &asked.about),
+        GateEntry::HooksDecided(decided) => hooks_decided(state, decided),
+        GateEntry::PermissionDecided(decided) => state.calls.ruled(decided),
+        GateEntry::ApprovalRequested(request) => {
+            state.calls.approval_requested(request, state.head, now.at);
+        }
+        GateEntry::ApprovalResolved(resolved) => state.calls.approval_resolved(resolved),
+        GateEntry::StopCheckCutShort(_) => {}
+    }
+}
+
+fn agent_entry(state: &mut SessionState, entry: &AgentEntry) {
+    match entry {
+        AgentEntry::MustYield(requested) => {
+            state.lifecycle.yield_requested(requested, state.head);
+        }
+        AgentEntry::SubAgentSuspended(suspended) => state.calls.sub_agent_suspended(suspended),
+        AgentEntry::SubAgentResumed(goes_on) => state.calls.sub_agent_resumed(goes_on.started),
+        // The run's entries.
+        _ => {}
+    }
+}
+
+fn terminal_entry(state: &mut SessionState, entry: &TerminalEntry) {
+    match entry {
+        TerminalEntry::Noted(noted) => terminal_noted(state, noted),
+        TerminalEntry::Ending(ending) => {
+            state.terminal.ending(state.head);
+            state.lifecycle.stops_with(&ending.outcome);
         }
     }
+}
 
-    fn model_entry(&mut self, entry: &ModelEntry, now: DecisionTime) {
-        match entry {
-            ModelEntry::Called(called) => {
-                self.model_called(called, now.elapsed);
-            }
-            ModelEntry::Retried(retry) => self.retried(retry),
-            ModelEntry::Changed(changed) => self.model_changed(changed, now.elapsed),
-            ModelEntry::OutageWaitChanged(changed) => self.models.outage_wait_changed(changed),
-            ModelEntry::ProviderAwaited(_) => {}
+fn worktree_entry(state: &mut SessionState, entry: &WorktreeEntry) {
+    match entry {
+        WorktreeEntry::Made(made) => {
+            state.worktree.made(made);
+            state.lifecycle.go_to(between_turns(state));
+        }
+        WorktreeEntry::Asked(asked) => {
+            state.worktree.asked(asked, state.head);
+            state.lifecycle.stops_with(&asked.outcome);
+        }
+        WorktreeEntry::Found(found) => state.worktree.found(found),
+    }
+}
+
+fn lifecycle_entry(state: &mut SessionState, entry: &LifecycleEntry, now: DecisionTime) {
+    match entry {
+        LifecycleEntry::SessionStarted(entry) => started(state, entry),
+        LifecycleEntry::AgentPolicyChanged(changed) => change::policy_changed(state, changed),
+        LifecycleEntry::StopRequested(requested) => {
+            state.goal.void_check();
+            state.lifecycle.stop_requested(requested);
+        }
+        LifecycleEntry::Paused(paused) => segment_ended(state, &paused.outcome),
+        LifecycleEntry::Ended(ended) => segment_ended(state, &ended.outcome),
+        LifecycleEntry::Resumed(entry) => resumed(state, entry, now.at),
+        LifecycleEntry::Snapshot(_) => state.snapshot = state.head,
+        LifecycleEntry::RunStarted(_)
+        | LifecycleEntry::RunPolicyChanged(_)
+        | LifecycleEntry::Forked(_)
+        | LifecycleEntry::ProcessesLeft(_) => {}
+    }
+}
+
+fn terminal_noted(state: &mut SessionState, noted: &TerminalNoted) {
+    if let TerminalEvent::Submitted { through, .. } = noted.event {
+        state.turns.submitted(through);
+    }
+    state.terminal.noted(noted);
+}
+
+fn model_changed(state: &mut SessionState, changed: &ModelChanged, now: Elapsed) {
+    state.models.changed(changed, now);
+    state.conversation.forget_refusals();
+}
+
+/// Changes the phase, if there is another one.
+fn go_to(state: &mut SessionState, phase: Option<Phase>) {
+    if let Some(phase) = phase {
+        state.lifecycle.go_to(phase);
+    }
+}
+
+fn goal_entry(state: &mut SessionState, entry: &GoalEntry, now: Elapsed) {
+    let facts = GoalFacts {
+        assignment: &state.assignment,
+        head: state.head,
+        phase: state.lifecycle.phase(),
+        turns_ended: state.turns.count(),
+        answers: state.turns.answers(),
+    };
+    let phase = state.goal.apply(entry, now, facts);
+    go_to(state, phase);
+    if let GoalEntry::Judged(judged) = entry {
+        state.progress.saw_workspace(&judged.evidence);
+    }
+}
+
+fn spoken_to(state: &mut SessionState, message: &UserMessage) {
+    state.lifecycle.told();
+    state.turns.spoken_to(state.head);
+    state.progress.begin_anew();
+    state.conversation.said(message);
+}
+
+fn started(state: &mut SessionState, started: &SessionStarted) {
+    if let Some(fork) = &started.fork {
+        fork::begins_as_fork(state, started, fork);
+    }
+    state.assignment.started(started);
+    state.turns.limited_to(started.policy.limits.turns_max);
+    state.goal.started(&started.policy);
+    state.calls.bound_by(&state.assignment);
+    state.lifecycle.go_to(match &started.worktree {
+        Some(worktree) => {
+            state.worktree.ordered(worktree);
+            Phase::MakingWorktree(state.head)
+        }
+        None => between_turns(state),
+    });
+}
+
+/// The phase after a turn that isn't the last.
+fn between_turns(state: &SessionState) -> Phase {
+    if state.assignment.is_stepped() { Phase::Between } else { Phase::Ready }
+}
+
+fn told(state: &mut SessionState, item: ItemKind) {
+    state.lifecycle.told();
+    match item {
+        ItemKind::Continue => {
+            state.turns.continued();
+            state.lifecycle.go_to(Phase::Ready);
+        }
+        ItemKind::LastTurn => state.turns.last_turn_told(),
+        ItemKind::LimitNotice { dimension, percent } => state.turns.limit_told(dimension, percent),
+        ItemKind::NoProgressNotice => state.progress.told(),
+        ItemKind::GoalGiven => state.goal.told(),
+        ItemKind::AnswerAgain
+        | ItemKind::Resumed
+        | ItemKind::RepeatedCallNotice
+        | ItemKind::FailedCallsNotice
+        | ItemKind::StopBlocked
+        | ItemKind::StopSuspended
+        | ItemKind::GoalNotReached
+        | ItemKind::Reminder => {}
+    }
+}
+
+fn model_called(state: &mut SessionState, called: &ModelCalled, now: Elapsed) {
+    state.models.called(now);
+    state.turns.model_called(called, now);
+    if called.purpose == Purpose::Turn {
+        state.hooks.model_called();
+    }
+    match called.purpose {
+        Purpose::Turn | Purpose::Summary => state.lifecycle.go_to(Phase::Thinking(state.head)),
+        Purpose::FinalSummary => state.lifecycle.final_summary_called(state.head),
+        Purpose::Judge => state.lifecycle.go_to(Phase::Judging(state.head)),
+    }
+}
+
+fn compacted(state: &mut SessionState, compacted: &Compacted) {
+    let is_news = state.conversation.compacted(compacted);
+    state.hooks.compacted(is_news);
+    if compacted.how == CompactionKind::Summary {
+        state.models.aside_answered();
+        state.lifecycle.go_to(Phase::Ready);
+    }
+}
+
+fn final_summary_finished(state: &mut SessionState, finished: &FinalSummaryFinished) {
+    state.models.aside_answered();
+    state.turns.final_summary_finished(finished);
+    state.lifecycle.return_from_final_summary();
+}
+
+fn answered(state: &mut SessionState, answer: &AssistantMessage) {
+    state.models.answered();
+    state.turns.answered(answer);
+    state.conversation.answered();
+    state.hooks.model_answered();
+    state.calls.answered(&answer.content);
+    let wants_to_stop = state.calls.is_empty();
+    state.lifecycle.go_to(if wants_to_stop { Phase::CheckingStop(state.head) } else { Phase::Acting });
+}
+
+fn retried(state: &mut SessionState, retry: &Retry) {
+    state.models.retried(retry);
+    state.conversation.retried(&retry.cause, state.turns.purpose());
+    state.lifecycle.retried(retry.delay_ms, state.head);
+}
+
+fn tool_finished(state: &mut SessionState, finished: &ToolFinished) {
+    let Some(call) = state.calls.finished(finished, state.head, &state.assignment) else { return };
+    match &finished.plan {
+        Some(plan) => {
+            state.conversation.planned(plan);
+            state.progress.planned(plan);
+        }
+        None => {
+            let measured = MeasuredCall {
+                tool: &call.tool,
+                input: call.input.text(),
+                writes: call.writes.as_deref(),
+                reads: call.reads,
+            };
+            state.progress.called(&measured, finished.status, &finished.output, &finished.facts);
         }
     }
+    if let Some(path) = call.writes.filter(|_| finished.status == ToolStatus::Ok) {
+        state.conversation.wrote(path);
+    }
+}
 
-    fn tool_entry(&mut self, entry: &ToolEntry) {
-        match entry {
-            ToolEntry::Started(started) => self.calls.started(started, self.head, &self.assignment),
-            ToolEntry::Finished(finished) => self.tool_finished(finished),
+fn turn_ended(state: &mut SessionState) {
+    state.turns.ended();
+    state.hooks.turn_ended();
+    state.calls.turn_ended();
+    state.lifecycle.turn_ended(between_turns(state));
+    state.progress.turn_ended();
+}
+
+fn stop_checked(state: &mut SessionState, verdicts: &StopVerdicts) {
+    state.progress.stop_hooks_said(&verdicts.reports);
+    state.progress.saw_workspace(&verdicts.evidence);
+    let by_goal = state.goal.in_force(&state.assignment).map(|goal| goal.stop_hook_errors);
+    let law = StopHookLaw { assignment: &state.assignment, by_goal };
+    let objections = law.objections(verdicts);
+    let outcome = state.goal.stop_hooks_answered(verdicts, !objections.is_empty());
+    if outcome.count {
+        state.objections.answered(verdicts, objections, law, state.calls.made());
+    }
+    go_to(state, outcome.phase);
+}
+
+fn hooks_asked(state: &mut SessionState, about: &HookTrigger) {
+    if matches!(about, HookTrigger::Compaction) {
+        let is_last = state.window().must_shorten();
+        state.conversation.asked_hooks(is_last);
+    }
+    state.calls.hooks_asked(about, state.head);
+    let phase = state.hooks.asked(about, state.head, &state.assignment);
+    go_to(state, phase);
+}
+
+fn hooks_decided(state: &mut SessionState, decided: &HooksDecided) {
+    let counts = !state.lifecycle.is_stopping();
+    let facts = AnswerFacts { head: state.head, phase: state.lifecycle.phase(), counts };
+    let Some(question) = state.hooks.answered(decided.asked, facts) else { return };
+    let decision = counts.then(|| CombinedDecision::of(&decided.reports, &state.assignment));
+    match (&question.about, decision) {
+        (HookTrigger::Compaction, Some(decision)) => state.conversation.hooks_answered(decision),
+        (about, decision) => state.calls.hooks_decided(about, decision, decided.scripts.as_deref()),
+    }
+    go_to(state, question.phase);
+}
+
+fn segment_ended(state: &mut SessionState, outcome: &Outcome) {
+    let back = state.goal.segment_ended();
+    state.lifecycle.segment_ended(outcome, back);
+}
+
+fn resumed(state: &mut SessionState, resumed: &Resumed, at: Timestamp) {
+    state.lifecycle.resumed();
+    if resumed.reopens && matches!(state.lifecycle.phase(), Phase::CheckingStop(_)) {
+        // The stop hooks' answers to that attempt to stop don't count any more: the turn continues.
+        state.turns.reopened();
+        state.lifecycle.go_to(between_turns(state));
+        state.goal.interval_passed(state.turns.count());
+    }
+    if resumed.cause != ResumeCause::SlotFree {
+        state.hooks.resumed();
+    }
+    // Interruptions of the sub-agents are counted in their own sessions.
+    let only_waits = !state.calls.is_running() && state.hooks.is_empty() && state.calls.are_delegated();
+    match resumed.cause {
+        // It continues as if there had been no interruption.
+        ResumeCause::SlotFree | ResumeCause::ToEnd => state.goal.goes_on(),
+        ResumeCause::Interrupted if only_waits => {}
+        ResumeCause::Interrupted => state.lifecycle.interrupted(),
+        ResumeCause::Asked { .. } | ResumeCause::Retry { .. } => resumed_by_request(state, resumed),
+    }
+    state.calls.resumed(state.head, at.plus_ms(state.assignment.approval_timeout_ms()));
+    let is_removed = state.worktree.resumed();
+    match state.lifecycle.phase() {
+        // A worktree that isn't ready is ordered under a new id.
+        phase if is_removed || matches!(phase, Phase::MakingWorktree(_)) => {
+            state.lifecycle.go_to(Phase::MakingWorktree(state.head));
         }
-    }
-
-    fn gate_entry(&mut self, entry: &GateEntry, now: DecisionTime) {
-        match entry {
-            GateEntry::StopChecked(verdicts) => self.stop_checked(verdicts),
-            GateEntry::HooksAsked(asked) => self.hooks_asked(&asked.about),
-            GateEntry::HooksDecided(decided) => self.hooks_decided(decided),
-            GateEntry::PermissionDecided(decided) => self.calls.ruled(decided),
-            GateEntry::ApprovalRequested(request) => {
-                self.calls.approval_requested(request, self.head, now.at);
-            }
-            GateEntry::ApprovalResolved(resolved) => self.calls.approval_resolved(resolved),
-            GateEntry::StopCheckCutShort(_) => {}
+        // The stop hooks are called anew, under a new id: a late answer to the old question doesn't count.
+        Phase::CheckingStop(seq) if !state.hooks.is_open(seq) => {
+            state.lifecycle.go_to(Phase::CheckingStop(state.head));
         }
+        _ => {}
     }
+}
 
-    fn agent_entry(&mut self, entry: &AgentEntry) {
-        match entry {
-            AgentEntry::MustYield(requested) => {
-                self.lifecycle.yield_requested(requested, self.head);
-            }
-            AgentEntry::SubAgentSuspended(suspended) => self.calls.sub_agent_suspended(suspended),
-            AgentEntry::SubAgentResumed(goes_on) => self.calls.sub_agent_resumed(goes_on.started),
-            // The run's entries.
-            _ => {}
-        }
-    }
-
-    fn terminal_entry(&mut self, entry: &TerminalEntry) {
-        match entry {
-            TerminalEntry::Noted(noted) => self.terminal_noted(noted),
-            TerminalEntry::Ending(ending) => {
-                self.terminal.ending(self.head);
-                self.lifecycle.stops_with(&ending.outcome);
-            }
-        }
-    }
-
-    fn worktree_entry(&mut self, entry: &WorktreeEntry) {
-        match entry {
-            WorktreeEntry::Made(made) => {
-                self.worktree.made(made);
-                self.lifecycle.go_to(self.between_turns());
-            }
-            WorktreeEntry::Asked(asked) => {
-                self.worktree.asked(asked, self.head);
-                self.lifecycle.stops_with(&asked.outcome);
-            }
-            WorktreeEntry::Found(found) => self.worktree.found(found),
-        }
-    }
-
-    fn lifecycle_entry(&mut self, entry: &LifecycleEntry, now: DecisionTime) {
-        match entry {
-            LifecycleEntry::SessionStarted(started) => self.started(started),
-            LifecycleEntry::AgentPolicyChanged(changed) => self.policy_changed(changed),
-            LifecycleEntry::StopRequested(requested) => {
-                self.goal.void_check();
-                self.lifecycle.stop_requested(requested);
-            }
-            LifecycleEntry::Paused(paused) => self.segment_ended(&paused.outcome),
-            LifecycleEntry::Ended(ended) => self.segment_ended(&ended.outcome),
-            LifecycleEntry::Resumed(resumed) => self.resumed(resumed, now.at),
-            LifecycleEntry::Snapshot(_) => self.snapshot = self.head,
-            LifecycleEntry::RunStarted(_)
-            | LifecycleEntry::RunPolicyChanged(_)
-            | LifecycleEntry::Forked(_)
-            | LifecycleEntry::ProcessesLeft(_) => {}
-        }
-    }
-
-    fn terminal_noted(&mut self, noted: &TerminalNoted) {
-        if let TerminalEvent::Submitted { through, .. } = noted.event {
-            self.turns.submitted(through);
-        }
-        self.terminal.noted(noted);
-    }
-
-    fn model_changed(&mut self, changed: &ModelChanged, now: Elapsed) {
-        self.models.changed(changed, now);
-        self.conversation.forget_refusals();
-    }
-
-    /// Changes the phase, if there is another one.
-    const fn go_to(&mut self, phase: Option<Phase>) {
-        if let Some(phase) = phase {
-            self.lifecycle.go_to(phase);
-        }
-    }
-
-    fn goal_entry(&mut self, entry: &GoalEntry, now: Elapsed) {
-        let facts = GoalFacts {
-            assignment: &self.assignment,
-            head: self.head,
-            phase: self.lifecycle.phase(),
-            turns_ended: self.turns.count(),
-            answers: self.turns.answers(),
-        };
-        let phase = self.goal.apply(entry, now, facts);
-        self.go_to(phase);
-        if let GoalEntry::Judged(judged) = entry {
-            self.progress.saw_workspace(&judged.evidence);
-        }
-    }
-
-    fn spoken_to(&mut self, message: &UserMessage) {
-        self.lifecycle.told();
-        self.turns.spoken_to(self.head);
-        self.progress.begin_anew();
-        self.conversation.said(message);
-    }
-
-    fn started(&mut self, started: &SessionStarted) {
-        if let Some(fork) = &started.fork {
-            self.begins_as_fork(started, fork);
-        }
-        self.assignment.started(started);
-        self.turns.limited_to(started.policy.limits.turns_max);
-        self.goal.started(&started.policy);
-        self.calls.bound_by(&self.assignment);
-        self.lifecycle.go_to(match &started.worktree {
-            Some(worktree) => {
-                self.worktree.ordered(worktree);
-                Phase::MakingWorktree(self.head)
-            }
-            None => self.between_turns(),
-        });
-    }
-
-    /// The phase after a turn that isn't the last.
-    fn between_turns(&self) -> Phase {
-        if self.assignment.is_stepped() { Phase::Between } else { Phase::Ready }
-    }
-
-    fn told(&mut self, item: ItemKind) {
-        self.lifecycle.told();
-        match item {
-            ItemKind::Continue => {
-                self.turns.continued();
-                self.lifecycle.go_to(Phase::Ready);
-            }
-            ItemKind::LastTurn => self.turns.last_turn_told(),
-            ItemKind::LimitNotice { dimension, percent } => self.turns.limit_told(dimension, percent),
-            ItemKind::NoProgressNotice => self.progress.told(),
-            ItemKind::GoalGiven => self.goal.told(),
-            ItemKind::AnswerAgain
-            | ItemKind::Resumed
-            | ItemKind::RepeatedCallNotice
-            | ItemKind::FailedCallsNotice
-            | ItemKind::StopBlocked
-            | ItemKind::StopSuspended
-            | ItemKind::GoalNotReached
-            | ItemKind::Reminder => {}
-        }
-    }
-
-    fn model_called(&mut self, called: &ModelCalled, now: Elapsed) {
-        self.models.called(now);
-        self.turns.model_called(called, now);
-        if called.purpose == Purpose::Turn {
-            self.hooks.model_called();
-        }
-        match called.purpose {
-            Purpose::Turn | Purpose::Summary => self.lifecycle.go_to(Phase::Thinking(self.head)),
-            Purpose::FinalSummary => self.lifecycle.final_summary_called(self.head),
-            Purpose::Judge => self.lifecycle.go_to(Phase::Judging(self.head)),
-        }
-    }
-
-    fn compacted(&mut self, compacted: &Compacted) {
-        let is_news = self.conversation.compacted(compacted);
-        self.hooks.compacted(is_news);
-        if compacted.how == CompactionKind::Summary {
-            self.models.aside_answered();
-            self.lifecycle.go_to(Phase::Ready);
-        }
-    }
-
-    fn final_summary_finished(&mut self, finished: &FinalSummaryFinished) {
-        self.models.aside_answered();
-        self.turns.final_summary_finished(finished);
-        self.lifecycle.return_from_final_summary();
-    }
-
-    fn answered(&mut self, answer: &AssistantMessage) {
-        self.models.answered();
-        self.turns.answered(answer);
-        self.conversation.answered();
-        self.hooks.model_answered();
-        self.calls.answered(&answer.content);
-        let wants_to_stop = self.calls.is_empty();
-        self.lifecycle.go_to(if wants_to_stop { Phase::CheckingStop(self.head) } else { Phase::Acting });
-    }
-
-    fn retried(&mut self, retry: &Retry) {
-        self.models.retried(retry);
-        self.conversation.retried(&retry.cause, self.turns.purpose());
-        self.lifecycle.retried(retry.delay_ms, self.head);
-    }
-
-    fn tool_finished(&mut self, finished: &ToolFinished) {
-        let Some(call) = self.calls.finished(finished, self.head, &self.assignment) else { return };
-        match &finished.plan {
-            Some(plan) => {
-                self.conversation.planned(plan);
-                self.progress.planned(plan);
-            }
-            None => {
-                let measured = MeasuredCall {
-                    tool: &call.tool,
-                    input: call.input.text(),
-                    writes: call.writes.as_deref(),
-                    reads: call.reads,
-                };
-                self.progress.called(&measured, finished.status, &finished.output, &finished.facts);
-            }
-        }
-        if let Some(path) = call.writes.filter(|_| finished.status == ToolStatus::Ok) {
-            self.conversation.wrote(path);
-        }
-    }
-
-    fn turn_ended(&mut self) {
-        self.turns.ended();
-        self.hooks.turn_ended();
-        self.calls.turn_ended();
-        self.lifecycle.turn_ended(self.between_turns());
-        self.progress.turn_ended();
-    }
-
-    fn stop_checked(&mut self, verdicts: &StopVerdicts) {
-        self.progress.stop_hooks_said(&verdicts.reports);
-        self.progress.saw_workspace(&verdicts.evidence);
-        let by_goal = self.goal.in_force(&self.assignment).map(|goal| goal.stop_hook_errors);
-        let law = StopHookLaw { assignment: &self.assignment, by_goal };
-        let objections = law.objections(verdicts);
-        let outcome = self.goal.stop_hooks_answered(verdicts, !objections.is_empty());
-        if outcome.count {
-            self.objections.answered(verdicts, objections, law, self.calls.made());
-        }
-        self.go_to(outcome.phase);
-    }
-
-    fn hooks_asked(&mut self, about: &HookTrigger) {
-        if matches!(about, HookTrigger::Compaction) {
-            let is_last = self.window().must_shorten();
-            self.conversation.asked_hooks(is_last);
-        }
-        self.calls.hooks_asked(about, self.head);
-        let phase = self.hooks.asked(about, self.head, &self.assignment);
-        self.go_to(phase);
-    }
-
-    fn hooks_decided(&mut self, decided: &HooksDecided) {
-        let counts = !self.lifecycle.is_stopping();
-        let facts = AnswerFacts { head: self.head, phase: self.lifecycle.phase(), counts };
-        let Some(question) = self.hooks.answered(decided.asked, facts) else { return };
-        let decision = counts.then(|| CombinedDecision::of(&decided.reports, &self.assignment));
-        match (&question.about, decision) {
-            (HookTrigger::Compaction, Some(decision)) => self.conversation.hooks_answered(decision),
-            (about, decision) => self.calls.hooks_decided(about, decision, decided.scripts.as_deref()),
-        }
-        self.go_to(question.phase);
-    }
-
-    fn segment_ended(&mut self, outcome: &Outcome) {
-        let back = self.goal.segment_ended();
-        self.lifecycle.segment_ended(outcome, back);
-    }
-
-    fn resumed(&mut self, resumed: &Resumed, at: Timestamp) {
-        self.lifecycle.resumed();
-        if resumed.reopens && matches!(self.lifecycle.phase(), Phase::CheckingStop(_)) {
-            // The stop hooks' answers to that attempt to stop don't count any more: the turn continues.
-            self.turns.reopened();
-            self.lifecycle.go_to(self.between_turns());
-            self.goal.interval_passed(self.turns.count());
-        }
-        if resumed.cause != ResumeCause::SlotFree {
-            self.hooks.resumed();
-        }
-        // Interruptions of the sub-agents are counted in their own sessions.
-        let only_waits = !self.calls.is_running() && self.hooks.is_empty() && self.calls.are_delegated();
-        match resumed.cause {
-            // It continues as if there had been no interruption.
-            ResumeCause::SlotFree | ResumeCause::ToEnd => self.goal.goes_on(),
-            ResumeCause::Interrupted if only_waits => {}
-            ResumeCause::Interrupted => self.lifecycle.interrupted(),
-            ResumeCause::Asked { .. } | ResumeCause::Retry { .. } => self.resumed_by_request(resumed),
-        }
-        self.calls.resumed(self.head, at.plus_ms(self.assignment.approval_timeout_ms()));
-        let is_removed = self.worktree.resumed();
-        match self.lifecycle.phase() {
-            // A worktree that isn't ready is ordered under a new id.
-            phase if is_removed || matches!(phase, Phase::MakingWorktree(_)) => {
-                self.lifecycle.go_to(Phase::MakingWorktree(self.head));
-            }
-            // The stop hooks are called anew, under a new id: a late answer to the old question doesn't count.
-            Phase::CheckingStop(seq) if !self.hooks.is_open(seq) => {
-                self.lifecycle.go_to(Phase::CheckingStop(self.head));
-            }
-            _ => {}
-        }
-    }
-
-    fn resumed_by_request(&mut self, resumed: &Resumed) {
-        self.lifecycle.resumed_by_request();
-        self.turns.resumed(resumed, self.assignment.parent().is_some());
-        self.calls.resumed_by_request();
-        self.goal.resumed();
-        self.models.resumed();
-        self.conversation.forget_refusals();
-        self.progress.begin_anew();
-        self.objections.resumed();
-    }
+fn resumed_by_request(state: &mut SessionState, resumed: &Resumed) {
+    state.lifecycle.resumed_by_request();
+    state.turns.resumed(resumed, state.assignment.parent().is_some());
+    state.calls.resumed_by_request();
+    state.goal.resumed();
+    state.models.resumed();
+    state.conversation.forget_refusals();
+    state.progress.begin_anew();
+    state.objections.resumed();
 }

@@ -50,19 +50,23 @@ impl SessionState {
         }
         Some(policy)
     }
+}
 
-    /// The initial state of a fork: with the sizes of what the source's model has seen, and with its calls that
-    /// have no result. Limits, counters and the state of hooks begin anew.
-    pub(super) fn begins_as_fork(&mut self, started: &SessionStarted, fork: &SessionFork) {
-        let head = fork.through().next();
-        let came_from = snapshot::state_of::<Self>(&fork.state);
-        if let Some(from) = came_from {
-            self.conversation.taken_over(from.conversation);
-            self.turns.taken_over(from.turns);
-            self.calls.taken_over(from.calls);
-        }
-        self.head = head;
-        self.conversation.forked(started);
-        self.hooks.forked();
+/// The initial state of a fork: with the sizes of what the source's model has seen, and with its calls that
+/// have no result. Limits, counters and the state of hooks begin anew.
+pub(in crate::session) fn begins_as_fork(
+    state: &mut SessionState,
+    started: &SessionStarted,
+    fork: &SessionFork,
+) {
+    let head = fork.through().next();
+    let came_from = snapshot::state_of::<SessionState>(&fork.state);
+    if let Some(from) = came_from {
+        state.conversation.taken_over(from.conversation);
+        state.turns.taken_over(from.turns);
+        state.calls.taken_over(from.calls);
     }
+    state.head = head;
+    state.conversation.forked(started);
+    state.hooks.forked();
 }

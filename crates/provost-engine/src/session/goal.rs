@@ -19,7 +19,7 @@ use super::assignment::Assignment;
 use check::GoalCheck;
 
 pub use judge::JUDGE_TOKENS;
-pub(super) use judge::{KeptBudget, request_tokens as judge_request_tokens};
+pub(super) use judge::KeptBudget;
 pub use status::GoalStatus;
 
 /// The goal of a session, as far as it is known.

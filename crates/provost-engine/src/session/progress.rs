@@ -298,7 +298,7 @@ enum AfterTurn {
 /// Suspends the session after too many turns without progress; notifies the model before. Returns whether it
 /// suspends it.
 pub(in crate::session) fn looks_at_progress(deciding: &mut Deciding<'_>) -> bool {
-    match deciding.state.progress.after_turn(deciding.state.stuck_turns()) {
+    match deciding.state.progress.after_turn(stuck_turns(deciding.state)) {
         AfterTurn::GoOn => false,
         AfterTurn::Suspend { turns } => {
             segment::finish_segment(deciding, Outcome::Paused { why: PauseReason::Stuck { turns } });
@@ -322,14 +322,12 @@ pub(in crate::session) fn looks_at_progress(deciding: &mut Deciding<'_>) -> bool
     }
 }
 
-impl SessionState {
-    /// The number of turns in a row without progress at which it is suspended; 0: never.
-    pub(super) fn stuck_turns(&self) -> u32 {
-        match self.goal.in_force(&self.assignment) {
-            Some(goal) => goal.stuck_turns,
-            // What an external program does internally isn't known.
-            None if self.assignment.is_external() => 0,
-            None => self.assignment.limits().stuck_turns,
-        }
+/// The number of turns in a row without progress at which it is suspended; 0: never.
+pub(in crate::session) fn stuck_turns(state: &SessionState) -> u32 {
+    match state.goal.in_force(&state.assignment) {
+        Some(goal) => goal.stuck_turns,
+        // What an external program does internally isn't known.
+        None if state.assignment.is_external() => 0,
+        None => state.assignment.limits().stuck_turns,
     }
 }

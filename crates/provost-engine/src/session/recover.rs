@@ -53,10 +53,10 @@ pub(in crate::session) fn recover(deciding: &mut Deciding<'_>, fresh: &[Seq]) {
         Phase::Thinking(seq) if fresh.contains(&seq) && !deciding.state.lifecycle.is_stopping() => {}
         Phase::Thinking(seq) => {
             deciding.step.close(seq);
-            deciding.settle(deciding.state.lost_usage());
+            deciding.settle(lost_usage(deciding.state));
             let call = deciding.state.turns.model_calls();
             let cause = RetryCause::Interrupted;
-            deciding.commit(Retry::at_once(call, cause, deciding.state.lost_usage()));
+            deciding.commit(Retry::at_once(call, cause, lost_usage(deciding.state)));
             model_call::next_call(deciding);
         }
         Phase::MakingWorktree(seq) => {
@@ -122,13 +122,6 @@ fn recover_tools(deciding: &mut Deciding<'_>, running: Vec<Seq>, fresh: &[Seq]) 
     run::advance_calls(deciding);
 }
 
-impl SessionState {
-    /// The usage of a lost model call, which is unknown. An external program's own calls aren't charged.
-    pub(super) fn lost_usage(&self) -> Usage {
-        if self.assignment.is_external() { Usage::default() } else { Usage::unconfirmed() }
-    }
-}
-
 impl ToolResult {
     pub(super) fn lost() -> Self {
         Self::without_run(
@@ -150,4 +143,9 @@ impl ToolResult {
             facts: CallFacts::default(),
         }
     }
+}
+
+/// The usage of a lost model call, which is unknown. An external program's own calls aren't charged.
+pub(in crate::session) fn lost_usage(state: &SessionState) -> Usage {
+    if state.assignment.is_external() { Usage::default() } else { Usage::unconfirmed() }
 }

@@ -39,7 +39,7 @@ pub(in crate::session) fn finish_segment(deciding: &mut Deciding<'_>, outcome: O
     {
         return;
     }
-    let Some(about) = deciding.state.closing_trigger(&outcome) else {
+    let Some(about) = ask::closing_trigger(deciding.state, &outcome) else {
         return close_segment(deciding, outcome);
     };
     if let Phase::Waiting(timer) | Phase::JudgeWaits(timer) = deciding.state.lifecycle.phase() {
@@ -89,7 +89,8 @@ fn end_segment(deciding: &mut Deciding<'_>, outcome: Outcome) {
     } else {
         deciding.commit(Paused { outcome: outcome.clone() });
     }
-    let (session, text) = (deciding.state.session, deciding.state.last_report());
+    let session = deciding.state.session;
+    let text = worktree::last_report(deciding.state);
     deciding.tell_run(RunEvent::SessionStopped { session, outcome, text, for_child });
 }
 
@@ -118,7 +119,8 @@ pub(in crate::session) fn stop(deciding: &mut Deciding<'_>, outcome: Outcome) {
         // A repeated stop by a person doesn't wait for the last hooks.
         deciding.state.closing().into_iter().for_each(|seq| deciding.step.abort(seq));
     }
-    if let (Some(seq), Outcome::BudgetExhausted(exhausted)) = (deciding.state.ending_at_limit(), &outcome)
+    if let (Some(seq), Outcome::BudgetExhausted(exhausted)) =
+        (final_summary::ending_at_limit(deciding.state), &outcome)
         && exhausted.used >= exhausted.limit
     {
         // The time for the final summary and for the last check of the goal is over too.
@@ -223,7 +225,8 @@ pub(in crate::session) fn begin_segment(
     cause: ResumeCause,
     turns_max: Option<u32>,
 ) {
-    let (budget, reopens) = (provost_event::Budget::default(), deciding.state.has_ended());
+    let budget = provost_event::Budget::default();
+    let reopens = deciding.state.has_ended();
     deciding.commit(Resumed { cause, budget, turns_max, reopens });
 }
 

@@ -231,7 +231,7 @@ pub(in crate::session) fn stop_checked(deciding: &mut Deciding<'_>, seq: Seq, re
         StopHookVerdict::Halt(reason) => Some((report.name.clone(), reason.clone())),
         _ => None,
     });
-    let objections = deciding.state.stop_hook_law().objections(&verdicts);
+    let objections = stop_hook_law(deciding.state).objections(&verdicts);
     let verification = verification_by(&verdicts);
     deciding.commit(verdicts);
     let is_wish = matches!(trigger, None | Some(GoalTrigger::Claim));
@@ -289,20 +289,6 @@ pub(in crate::session) fn let_go(deciding: &mut Deciding<'_>, verification: Veri
     }
 }
 
-impl SessionState {
-    pub(super) fn stop_hook_law(&self) -> StopHookLaw<'_> {
-        let by_goal = self.goal.in_force(&self.assignment).map(|goal| goal.stop_hook_errors);
-        StopHookLaw { assignment: &self.assignment, by_goal }
-    }
-
-    /// Whether the effect that entry `seq` opened calls the stop hooks.
-    pub(super) fn is_checked_by(&self, seq: Seq) -> bool {
-        self.lifecycle.phase() == Phase::CheckingStop(seq)
-            && self.lifecycle.is_live()
-            && !self.hooks.is_open(seq)
-    }
-}
-
 /// What the stop hooks' answers confirm, if there is no objection to a stop.
 fn verification_by(verdicts: &StopVerdicts) -> Verification {
     let ignored = verdicts.reports.iter().filter(|report| report.verdict.error().is_some());
@@ -312,4 +298,16 @@ fn verification_by(verdicts: &StopVerdicts) -> Verification {
         (true, false) => Verification::Passed,
         (true, true) => Verification::None,
     }
+}
+
+fn stop_hook_law(state: &SessionState) -> StopHookLaw<'_> {
+    let by_goal = state.goal.in_force(&state.assignment).map(|goal| goal.stop_hook_errors);
+    StopHookLaw { assignment: &state.assignment, by_goal }
+}
+
+/// Whether the effect that entry `seq` opened calls the stop hooks.
+pub(in crate::session) fn is_checked_by(state: &SessionState, seq: Seq) -> bool {
+    state.lifecycle.phase() == Phase::CheckingStop(seq)
+        && state.lifecycle.is_live()
+        && !state.hooks.is_open(seq)
 }

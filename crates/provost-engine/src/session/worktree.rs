@@ -181,7 +181,7 @@ impl OwnWorktree {
 /// The session can't begin before its worktree is ready.
 pub(in crate::session) fn make_worktree(deciding: &mut Deciding<'_>) {
     if let (Phase::MakingWorktree(seq), Some(order)) =
-        (deciding.state.lifecycle.phase(), deciding.state.worktree_order())
+        (deciding.state.lifecycle.phase(), worktree_order(deciding.state))
     {
         deciding.step.effect(seq, Effect::MakeWorktree(order));
     }
@@ -234,7 +234,7 @@ pub(in crate::session) fn ask_about_worktree_again(deciding: &mut Deciding<'_>) 
 }
 
 fn open_worktree_question(deciding: &mut Deciding<'_>) {
-    if let (Some(seq), Some(check)) = (deciding.state.worktree.question(), deciding.state.worktree_check()) {
+    if let (Some(seq), Some(check)) = (deciding.state.worktree.question(), worktree_check(deciding.state)) {
         deciding.step.effect(seq, Effect::CheckWorktree(check));
     }
 }
@@ -251,38 +251,17 @@ pub(in crate::session) fn worktree_checked(deciding: &mut Deciding<'_>, seq: Seq
 }
 
 impl SessionState {
-    /// The agent's last text, with what it leaves in its worktree.
-    pub(super) fn last_report(&self) -> String {
-        let text = self.last_text();
-        match self.workspace().and_then(|path| self.worktree.report(path)) {
-            Some(left) => format!("{}\n\n[{left}]", text.trim()).trim_start().to_owned(),
-            None => text.to_owned(),
-        }
-    }
-
     /// The request that its worktree was made by, once that is ready.
     #[must_use]
     pub fn worktree_made(&self) -> Option<(WorktreeOrder, &WorktreeMade)> {
         let (_, made) = self.worktree.ready()?;
-        Some((self.worktree_order()?, made))
+        Some((worktree_order(self)?, made))
     }
 
     /// The worktree that it works in, once that is ready.
     #[must_use]
     pub fn worktree(&self) -> Option<(&Worktree, &WorktreeMade)> {
         self.worktree.ready()
-    }
-
-    fn worktree_order(&self) -> Option<WorktreeOrder> {
-        self.worktree.order(self.session, self.workspace()?)
-    }
-
-    fn worktree_check(&self) -> Option<WorktreeCheck> {
-        self.worktree.check(self.session, self.workspace()?)
-    }
-
-    fn workspace(&self) -> Option<&Path> {
-        self.assignment.policy().map(|policy| policy.workspace.as_path())
     }
 }
 
@@ -312,4 +291,25 @@ fn clean_worktree_at(outcome: &Outcome) -> Option<CleanWorktree> {
             | PauseReason::Preempted { .. } => None,
         },
     }
+}
+
+/// The agent's last text, with what it leaves in its worktree.
+pub(in crate::session) fn last_report(state: &SessionState) -> String {
+    let text = state.last_text();
+    match workspace(state).and_then(|path| state.worktree.report(path)) {
+        Some(left) => format!("{}\n\n[{left}]", text.trim()).trim_start().to_owned(),
+        None => text.to_owned(),
+    }
+}
+
+fn worktree_order(state: &SessionState) -> Option<WorktreeOrder> {
+    state.worktree.order(state.session, workspace(state)?)
+}
+
+fn worktree_check(state: &SessionState) -> Option<WorktreeCheck> {
+    state.worktree.check(state.session, workspace(state)?)
+}
+
+fn workspace(state: &SessionState) -> Option<&Path> {
+    state.assignment.policy().map(|policy| policy.workspace.as_path())
 }

@@ -55,6 +55,33 @@ impl BackendMaker for OnDisk {
     }
 }
 
+/// On disk, where no socket can be made: all writers poll.
+struct WithoutSockets;
+
+#[async_trait]
+impl BackendMaker for WithoutSockets {
+    type StoreLocation = TempDir;
+
+    async fn place(&self) -> TempDir {
+        let folder = TempDir::new().unwrap();
+        std::fs::write(folder.path().join("wake"), "in the way of a folder").unwrap();
+        folder
+    }
+
+    async fn open(&self, folder: &TempDir, clock: Arc<dyn Clock>) -> Arc<dyn Backend> {
+        OnDisk.open(folder, clock).await
+    }
+
+    async fn hold(&self, folder: &TempDir, run: RunId) -> Option<Box<dyn StuckHolder>> {
+        OnDisk.hold(folder, run).await
+    }
+}
+
+#[tokio::test]
+async fn a_backend_without_sockets_passes_the_conformance_suite() {
+    check_backend(&WithoutSockets).await;
+}
+
 /// Has the lease, and leaves the mailbox alone.
 struct Stuck<S> {
     store: S,

@@ -11,7 +11,7 @@ use crate::event::ToolResult;
 use crate::session::{
     Deciding, Phase,
     calls::{approve, delegate, gate, repeats},
-    model_call, segment, yielding,
+    model_call, progress, segment, yielding,
 };
 use crate::{Effect, ToolRun};
 
@@ -292,7 +292,7 @@ fn run_tool(deciding: &mut Deciding<'_>, id: &CallId, memory: Option<Json>) {
         spec.output_bytes_max.min(deciding.state.calls.output_share(deciding.state.window().room()));
     let is_last = deciding.state.calls.of_answer.last().is_some_and(|last| last.id == call.id);
     let looks_at_workspace =
-        is_last && deciding.state.progress.looks_at_workspace(deciding.state.stuck_turns());
+        is_last && deciding.state.progress.looks_at_workspace(progress::stuck_turns(deciding.state));
     let run = ToolRun {
         session: deciding.state.session,
         call: call.id.clone(),

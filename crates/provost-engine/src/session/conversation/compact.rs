@@ -4,7 +4,7 @@ use provost_event::{ErrorClass, HookTrigger, Purpose, Retry, RetryCause};
 
 use super::window::CompactionDue;
 use crate::event::Answer;
-use crate::session::{Deciding, model_call, models};
+use crate::session::{Deciding, final_summary, model_call, models};
 
 /// Shortens the conversation if that is due. Returns whether the next model call must wait: for a summary, for
 /// hooks, or because the session ends. Terminates: a trim leaves less to trim, and after the rule only a trim
@@ -49,7 +49,7 @@ pub(in crate::session) fn shorten_by_rule(deciding: &mut Deciding<'_>) -> bool {
 /// Shortens the conversation as far as the final summary needs it, without calling hooks. Returns whether
 /// there is room now.
 pub(in crate::session) fn make_room_for_final_summary(deciding: &mut Deciding<'_>) -> bool {
-    let question = deciding.state.final_summary_question();
+    let question = final_summary::final_summary_question(deciding.state);
     while !deciding.state.window().fits_final_summary(&question) {
         let Some(compacted) = deciding.state.window().shorter_for_final_summary() else { return false };
         deciding.commit(compacted);
@@ -78,7 +78,7 @@ fn no_room(deciding: &mut Deciding<'_>, why: &str) -> bool {
 /// The model has answered the request for a summary.
 pub(in crate::session) fn summed_up(deciding: &mut Deciding<'_>, answer: Answer) {
     let usage = answer.usage;
-    let call = deciding.state.aside_call(usage, answer.model.clone());
+    let call = final_summary::aside_call(deciding.state, usage, answer.model.clone());
     match deciding.state.window().summary_of(answer, call) {
         Ok(compacted) => deciding.commit(compacted),
         Err(why) => {

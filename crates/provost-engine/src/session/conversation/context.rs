@@ -299,7 +299,8 @@ impl Context {
 
     /// Records the provider's count of the request and its `answer`, which has just been added.
     fn counted(&mut self, at: Seq, answer: &AssistantMessage) {
-        let (usage, input) = (answer.usage, answer.usage.prompt_tokens());
+        let usage = answer.usage;
+        let input = usage.prompt_tokens();
         self.last_input_tokens = (input > 0).then_some(input);
         // Hidden reasoning isn't sent back.
         let goes_back = |block: &Block| matches!(block, Block::Thinking { .. } | Block::Opaque { .. });
@@ -413,7 +414,8 @@ impl Context {
             self.spans.retain(|span| span.through > compacted.through);
             self.waiting.retain(|item| item.at > compacted.through);
             self.summary = tokens_of(&compacted.summary).saturating_add(BLOCK_TOKENS);
-            (self.from, self.summed_up_at) = (compacted.through, at);
+            self.from = compacted.through;
+            self.summed_up_at = at;
         }
         for item in self.all_mut() {
             let is_line = item.at <= compacted.lines_through || compacted.superseded.contains(&item.at);

@@ -213,7 +213,7 @@ pub(in crate::session) fn ask_judge(deciding: &mut Deciding<'_>) {
 pub(in crate::session) fn judge(deciding: &mut Deciding<'_>, output_tokens_max: u32) {
     let place = JudgePlace {
         session: deciding.state.session,
-        turn: deciding.state.turn_of(Purpose::Judge),
+        turn: model_call::turn_of(deciding.state, Purpose::Judge),
         through: deciding.state.head,
         output_tokens_max,
     };
@@ -246,15 +246,15 @@ pub(in crate::session) fn judged(deciding: &mut Deciding<'_>, seq: Seq, report: 
     );
     let is_live = deciding.state.goal.is_verified();
     if is_live && is_aborted && deciding.state.lifecycle.is_yielding() {
-        let (call, cause) = (deciding.state.turns.model_calls(), RetryCause::Interrupted);
-        deciding.commit(Retry::at_once(call, cause, report.usage));
+        let call = deciding.state.turns.model_calls();
+        deciding.commit(Retry::at_once(call, RetryCause::Interrupted, report.usage));
         return ask_judge(deciding);
     }
     let now = deciding.step.now();
     let outage = deciding.state.goal.judges_outage(&report.answer, judge_facts(deciding));
     let wait_ms = deciding.state.goal.wait_after(&report.answer, judge_facts(deciding)).filter(|_| is_live);
     let generation = deciding.state.goal.check().map_or(0, GoalCheck::generation);
-    let judge = deciding.state.judge_in_turn();
+    let judge = model_call::judge_in_turn(deciding.state);
     let call = AsideCall {
         call: deciding.state.turns.model_calls(),
         usage: report.usage,

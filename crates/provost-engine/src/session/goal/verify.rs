@@ -6,7 +6,9 @@ use provost_event::{
 };
 
 use crate::RunEvent;
-use crate::session::{Deciding, Phase, goal::judge, hooks::decisions, progress, segment, stop};
+use crate::session::{
+    Deciding, Phase, goal::judge, hooks::decisions, model_call, progress, recover, segment, stop,
+};
 
 /// What follows a verdict.
 enum AfterVerdict {
@@ -46,7 +48,7 @@ impl AfterVerdict {
 /// Begins to verify the goal: first by the stop hooks, then by the judges.
 pub(in crate::session) fn start_check(deciding: &mut Deciding<'_>, trigger: GoalTrigger) {
     let Some(generation) = deciding.state.goal.next_generation() else { return };
-    let turn = deciding.state.turn_checked(trigger);
+    let turn = model_call::turn_checked(deciding.state, trigger);
     deciding.commit(GoalCheckStarted { trigger, turn, generation });
     match deciding.state.lifecycle.phase() {
         Phase::CheckingStop(_) => stop::put_stop_question(deciding),
@@ -71,9 +73,13 @@ pub(in crate::session) fn recover_check(deciding: &mut Deciding<'_>, lost: Phase
         Phase::Judging(seq) if fresh.contains(&seq) && deciding.state.goal.is_verified() => {}
         Phase::Judging(seq) => {
             deciding.step.close(seq);
-            deciding.settle(deciding.state.lost_usage());
+            deciding.settle(recover::lost_usage(deciding.state));
             let call = deciding.state.turns.model_calls();
-            deciding.commit(Retry::at_once(call, RetryCause::Interrupted, deciding.state.lost_usage()));
+            deciding.commit(Retry::at_once(
+                call,
+                RetryCause::Interrupted,
+                recover::lost_usage(deciding.state),
+            ));
             go_on_checking(deciding);
         }
         Phase::JudgeWaits(seq) => {
@@ -115,7 +121,7 @@ pub(in crate::session) fn conclude(deciding: &mut Deciding<'_>, finding: GoalFin
     let Some(check) = deciding.state.goal.live_check() else { return };
     let trigger = check.trigger();
     let generation = check.generation();
-    let turn = deciding.state.turn_checked(trigger);
+    let turn = model_call::turn_checked(deciding.state, trigger);
     deciding.commit(GoalVerdict { trigger, turn, generation, finding: finding.clone() });
     let unheard = deciding.state.turns.is_unheard() || deciding.state.hooks.have_prompts();
     match AfterVerdict::of(finding, trigger, unheard, rest) {
