@@ -6,8 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use provost_event::{
-    AgentPolicy, Elapsed, Entry, Json, LifecycleEntry, Outcome, Plan, Purpose, Seq,
-    SessionId,
+    AgentPolicy, Elapsed, Entry, Json, LifecycleEntry, Outcome, Plan, Purpose, Seq, SessionId,
 };
 
 use serde::{Deserialize, Serialize};
@@ -225,7 +224,7 @@ impl SessionState {
         open.extend(self.worktree.question());
         open.extend(self.terminal.question());
         if self.stands_aside_of(Phase::Acting) {
-            open.extend(self.calls.approval_timers());
+            open.extend(self.calls.of_answer().approval_timers());
         }
         match self.lifecycle.phase() {
             Phase::MakingWorktree(seq)
@@ -238,8 +237,8 @@ impl SessionState {
                 open.extend(self.closing().is_none().then_some(seq));
             }
             Phase::Acting => {
-                open.extend(self.calls.running_effects());
-                open.extend(self.calls.approval_timers());
+                open.extend(self.calls.of_answer().running_effects());
+                open.extend(self.calls.of_answer().approval_timers());
             }
             Phase::New
             | Phase::Ready
@@ -303,7 +302,7 @@ impl SessionState {
     /// flight.
     fn may_check_at_limit(&self, outcome: &Outcome) -> bool {
         self.goal.may_be_reached_at_limit(outcome, self.goal_facts())
-            && !self.calls.is_running()
+            && !self.calls.of_answer().is_running()
             && self.lifecycle.interruptions() < self.assignment.limits().interruptions_max
     }
 
@@ -315,7 +314,7 @@ impl SessionState {
                 assignment: &self.assignment,
                 model: self.model(),
                 head: self.head,
-                calls_are_done: self.calls.are_done(),
+                calls_are_done: self.calls.of_answer().are_done(),
                 turns: self.turns.count(),
                 tool_calls: self.calls.made(),
                 memories: self.calls.memories(),

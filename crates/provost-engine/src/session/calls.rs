@@ -4,10 +4,11 @@ pub(super) mod approve;
 mod call;
 pub(super) mod delegate;
 pub(super) mod gate;
+mod list;
 pub(super) mod repeats;
 pub(super) mod run;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use provost_event::{
     Access, ApprovalRequested, ApprovalResolved, Block, CallId, HookTrigger, Json, NamedScript, Outcome,
@@ -22,6 +23,7 @@ use crate::CallDetails;
 use crate::event::ToolResult;
 use call::{CallStage, TrackedCall};
 use gate::{Permits, wanted_agent};
+use list::AnswerCalls;
 use repeats::CallHistory;
 
 pub(super) use gate::CallGate;
@@ -32,7 +34,7 @@ pub use call::PendingApproval;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Calls {
     /// In the order of the answer.
-    of_answer: Vec<TrackedCall>,
+    of_answer: AnswerCalls,
     approvals: BTreeMap<Seq, PendingApproval>,
     permits: Permits,
     history: CallHistory,
@@ -80,7 +82,7 @@ impl Calls {
             Block::ToolCall(call) => Some(TrackedCall::new(call)),
             Block::Text(_) | Block::Thinking { .. } | Block::Opaque { .. } | Block::Image(_) => None,
         });
-        self.of_answer = calls.collect();
+        self.of_answer = AnswerCalls(calls.collect());
     }
 
     /// A call for an agent is no effect: its result comes from the run.
@@ -90,7 +92,7 @@ impl Calls {
         } else {
             CallStage::Running(head)
         };
-        self.set_stage(&started.call, stage);
+        self.of_answer.set_stage(&started.call, stage);
     }
 
     pub(super) fn finished(
@@ -99,7 +101,7 @@ impl Calls {
         head: Seq,
         assignment: &Assignment,
     ) -> Option<FinishedCall> {
-        let call = self.of_answer.iter_mut().find(|call| call.id == finished.call)?;
+        let call = self.of_answer.0.iter_mut().find(|call| call.id == finished.call)?;
         call.stage = CallStage::Done;
         call.finished = Some(head);
         let said = [call.tool.as_str(), call.input.text(), finished.output.as_str()];
@@ -118,17 +120,17 @@ impl Calls {
 
     pub(super) fn turn_ended(&mut self) {
         self.history.turn_ended(self.of_answer.is_empty());
-        self.of_answer.clear();
+        self.of_answer = AnswerCalls::default();
     }
 
     /// The entry `head` calls hooks.
     pub(super) fn hooks_asked(&mut self, about: &HookTrigger, head: Seq) {
         match about {
             HookTrigger::Call { call } | HookTrigger::Spawn { call } | HookTrigger::Approval { call } => {
-                self.set_stage(call, CallStage::Asking(head));
+                self.of_answer.set_stage(call, CallStage::Asking(head));
             }
             HookTrigger::Result { call, .. } | HookTrigger::ChildEnd { call, .. } => {
-                self.set_stage(call, CallStage::Reviewing(head));
+                self.of_answer.set_stage(call, CallStage::Reviewing(head));
             }
             _ => {}
         }
@@ -143,54 +145,56 @@ impl Calls {
     ) {
         match about {
             HookTrigger::Call { call } | HookTrigger::Spawn { call } | HookTrigger::Approval { call } => {
-                self.set_stage(call, CallStage::Pending);
+                self.of_answer.set_stage(call, CallStage::Pending);
             }
             HookTrigger::Result { call, .. } | HookTrigger::ChildEnd { call, .. } => {
-                return self.set_stage(call, CallStage::Done);
+                return self.of_answer.set_stage(call, CallStage::Done);
             }
             _ => return,
         }
         let Some(decision) = decision else { return };
         match about {
-            HookTrigger::Call { call } => self.update(call, |call| call.hooks_decided(decision)),
-            HookTrigger::Spawn { call } => self.update(call, |call| call.spawn_hooks_decided(decision)),
+            HookTrigger::Call { call } => self.of_answer.update(call, |call| call.hooks_decided(decision)),
+            HookTrigger::Spawn { call } => {
+                self.of_answer.update(call, |call| call.spawn_hooks_decided(decision))
+            }
             HookTrigger::Approval { call } => {
-                self.update(call, |call| call.approval_hooks_decided(decision, scripts));
+                self.of_answer.update(call, |call| call.approval_hooks_decided(decision, scripts));
             }
             _ => {}
         }
     }
 
     pub(super) fn ruled(&mut self, decided: &PermissionDecided) {
-        self.update(&decided.call, |call| call.ruling = Some(decided.clone()));
+        self.of_answer.update(&decided.call, |call| call.ruling = Some(decided.clone()));
     }
 
     pub(super) fn approval_requested(&mut self, request: &ApprovalRequested, head: Seq, at: Timestamp) {
-        self.set_stage(&request.call, CallStage::Approving { asked: head, timer: head });
+        self.of_answer.set_stage(&request.call, CallStage::Approving { asked: head, timer: head });
         self.approvals.insert(head, PendingApproval::new(head, request, at));
     }
 
     pub(super) fn approval_resolved(&mut self, resolved: &ApprovalResolved) {
         let Some(approval) = self.approvals.remove(&resolved.asked) else { return };
         self.permits.approval_resolved(&resolved.answer);
-        self.update(&approval.call, |call| call.approval_resolved(resolved));
+        self.of_answer.update(&approval.call, |call| call.approval_resolved(resolved));
     }
 
     pub(super) fn sub_agent_suspended(&mut self, entry: &SubAgentSuspended) {
         self.sub_agent_outcome = Some(entry.outcome.clone());
-        self.set_suspended(entry.started, true);
+        self.of_answer.set_suspended(entry.started, true);
     }
 
     /// The agent that entry `started` requested works again.
     pub(super) fn sub_agent_resumed(&mut self, started: Seq) {
-        self.set_suspended(started, false);
+        self.of_answer.set_suspended(started, false);
     }
 
     /// Another segment begins, or the process that worked on this one is gone: a question that is still open gets
     /// the full time again.
     pub(super) fn resumed(&mut self, head: Seq, due: Timestamp) {
         self.approvals.values_mut().for_each(|open| open.due = due);
-        for call in &mut self.of_answer {
+        for call in &mut self.of_answer.0 {
             call.paused = false;
             if let CallStage::Approving { timer, .. } = &mut call.stage {
                 *timer = head;
@@ -202,92 +206,29 @@ impl Calls {
     pub(super) fn resumed_by_request(&mut self) {
         self.sub_agent_outcome = None;
         self.history.resumed();
-        self.of_answer.iter_mut().for_each(|call| call.stage = call.stage.resumed());
+        self.of_answer.0.iter_mut().for_each(|call| call.stage = call.stage.resumed());
     }
 
     /// Takes over the calls of a fork's source that have no result.
     pub(super) fn taken_over(&mut self, from: Self) {
         self.of_answer = from.of_answer;
-        self.of_answer.retain(|call| !call.stage.has_result());
-        self.of_answer.iter_mut().for_each(|call| call.stage = CallStage::Pending);
-    }
-
-    fn update(&mut self, id: &CallId, change: impl FnOnce(&mut TrackedCall)) {
-        if let Some(call) = self.of_answer.iter_mut().find(|call| call.id == *id) {
-            change(call);
-        }
-    }
-
-    fn set_stage(&mut self, id: &CallId, stage: CallStage) {
-        self.update(id, |call| call.stage = stage);
-    }
-
-    fn set_suspended(&mut self, entry: Seq, is_suspended: bool) {
-        for call in &mut self.of_answer {
-            if let CallStage::Delegated { started, suspended } = &mut call.stage
-                && *started == entry
-            {
-                *suspended = is_suspended;
-            }
-        }
+        self.of_answer.0.retain(|call| !call.stage.has_result());
+        self.of_answer.0.iter_mut().for_each(|call| call.stage = CallStage::Pending);
     }
 }
 
 /// What others ask about them.
 impl Calls {
-    /// Whether the last answer has none.
-    pub(super) fn is_empty(&self) -> bool {
-        self.of_answer.is_empty()
-    }
-
-    fn count(&self) -> u32 {
-        u32::try_from(self.of_answer.len()).unwrap_or(u32::MAX)
-    }
-
-    fn get(&self, id: &CallId) -> Option<&TrackedCall> {
-        self.of_answer.iter().find(|call| &call.id == id)
-    }
-
-    /// The running calls, with the entry that started each.
-    fn running(&self) -> impl Iterator<Item = (&TrackedCall, Seq)> {
-        self.of_answer.iter().filter_map(|call| Some((call, call.stage.running()?)))
-    }
-
-    /// The effects of the running calls.
-    pub(super) fn running_effects(&self) -> impl Iterator<Item = Seq> {
-        self.running().map(|(_, seq)| seq)
-    }
-
-    /// Whether a call is running.
-    pub(super) fn is_running(&self) -> bool {
-        self.running().next().is_some()
-    }
-
-    /// Whether an agent works for one of them.
-    pub(super) fn are_delegated(&self) -> bool {
-        self.of_answer.iter().any(|call| call.stage.is_delegated())
-    }
-
-    /// Whether every call has its result, and hooks have been called about it.
-    pub(super) fn are_done(&self) -> bool {
-        self.of_answer.iter().all(|call| call.stage == CallStage::Done)
-    }
-
-    /// Calls without a result.
-    fn without_result(&self) -> Vec<TrackedCall> {
-        self.of_answer.iter().filter(|call| !call.stage.has_result()).cloned().collect()
-    }
-
-    /// The tool of the last call.
-    fn last_tool(&self) -> &str {
-        self.of_answer.last().map(|call| call.tool.as_str()).unwrap_or_default()
+    /// The calls of the last answer.
+    pub(super) const fn of_answer(&self) -> &AnswerCalls {
+        &self.of_answer
     }
 
     /// Whether the session, if it stops with `stopping`, is suspended in the middle of its calls, because one of
     /// them waits for an approval, a sub-agent or a resumption: calls that have not begun stay open.
     fn are_held(&self, stopping: Option<&Outcome>) -> bool {
         stopping.is_some_and(|outcome| !outcome.is_final())
-            && self.of_answer.iter().any(TrackedCall::waits_for_others)
+            && self.of_answer.0.iter().any(TrackedCall::waits_for_others)
     }
 
     /// Tool calls so far.
@@ -315,32 +256,27 @@ impl Calls {
         self.approvals.values().find(|open| &open.call == call).map(|open| open.asked)
     }
 
-    /// The timers of the open approval questions.
-    pub(super) fn approval_timers(&self) -> BTreeSet<Seq> {
-        self.of_answer.iter().filter_map(|call| call.stage.approval_timer()).collect()
-    }
-
     /// The fingerprint of the call that this is the result of, if that succeeded and only reads.
     pub(super) fn read_by(&self, finished: &ToolFinished, assignment: &Assignment) -> Option<u64> {
-        let call = self.get(&finished.call).filter(|_| finished.status == ToolStatus::Ok)?;
+        let call = self.of_answer.get(&finished.call).filter(|_| finished.status == ToolStatus::Ok)?;
         let reads = assignment.only_reads(&call.tool);
         reads.then(|| fingerprint([call.tool.as_str(), call.input.text()]))
     }
 
     /// A call, as hooks see it.
     pub(super) fn details(&self, id: &CallId, assignment: &Assignment) -> Option<CallDetails> {
-        Some(self.details_of(self.get(id)?, assignment))
+        Some(self.details_of(self.of_answer.get(id)?, assignment))
     }
 
     /// The calls that have results, as hooks see them, with the entries of their results.
     pub(super) fn finished_details(&self, assignment: &Assignment) -> Vec<(CallDetails, Seq)> {
-        let calls = self.of_answer.iter();
+        let calls = self.of_answer.0.iter();
         calls.filter_map(|call| Some((self.details_of(call, assignment), call.finished?))).collect()
     }
 
     /// The entry with a call's result.
     pub(super) fn result_of(&self, id: &CallId) -> Option<Seq> {
-        self.get(id)?.finished
+        self.of_answer.get(id)?.finished
     }
 
     fn details_of(&self, call: &TrackedCall, assignment: &Assignment) -> CallDetails {

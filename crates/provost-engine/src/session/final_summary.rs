@@ -86,7 +86,7 @@ fn may_ask_final_summary(state: &SessionState, outcome: &Outcome) -> bool {
         && !state.turns.has_final_summary()
         && !is_done
         && state.turns.answers() > 0
-        && !state.calls.is_running()
+        && !state.calls.of_answer().is_running()
         && state.lifecycle.interruptions() < state.assignment.limits().interruptions_max
 }
 

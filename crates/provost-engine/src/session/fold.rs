@@ -260,7 +260,7 @@ fn answered(state: &mut SessionState, answer: &AssistantMessage) {
     state.conversation.answered();
     state.hooks.model_answered();
     state.calls.answered(&answer.content);
-    let wants_to_stop = state.calls.is_empty();
+    let wants_to_stop = state.calls.of_answer().is_empty();
     state.lifecycle.go_to(if wants_to_stop { Phase::CheckingStop(state.head) } else { Phase::Acting });
 }
 
@@ -352,7 +352,9 @@ fn resumed(state: &mut SessionState, resumed: &Resumed, at: Timestamp) {
         state.hooks.resumed();
     }
     // Interruptions of the sub-agents are counted in their own sessions.
-    let only_waits = !state.calls.is_running() && state.hooks.is_empty() && state.calls.are_delegated();
+    let only_waits = !state.calls.of_answer().is_running()
+        && state.hooks.is_empty()
+        && state.calls.of_answer().are_delegated();
     match resumed.cause {
         // It continues as if there had been no interruption.
         ResumeCause::SlotFree | ResumeCause::ToEnd => state.goal.goes_on(),

@@ -19,8 +19,8 @@ pub(in crate::session) fn recover(deciding: &mut Deciding<'_>, fresh: &[Seq]) {
         return;
     }
     let lost = deciding.state.lifecycle.phase();
-    let running = deciding.state.calls.running_effects().collect::<Vec<_>>();
-    let timers = deciding.state.calls.approval_timers();
+    let running = deciding.state.calls.of_answer().running_effects().collect::<Vec<_>>();
+    let timers = deciding.state.calls.of_answer().approval_timers();
     deciding.commit(Resumed {
         cause: ResumeCause::Interrupted,
         budget: Budget::default(),

@@ -141,7 +141,7 @@ pub(in crate::session) fn stop(deciding: &mut Deciding<'_>, outcome: Outcome) {
         Phase::Preparing(seq) | Phase::Compacting(seq) if deciding.state.hooks.is_open(seq) => {}
         Phase::Preparing(_) | Phase::Compacting(_) => finish_segment(deciding, outcome),
         Phase::Acting => {
-            let running = deciding.state.calls.running_effects().collect::<Vec<_>>();
+            let running = deciding.state.calls.of_answer().running_effects().collect::<Vec<_>>();
             running.into_iter().for_each(|seq| deciding.step.abort(seq));
             run::advance_calls(deciding);
         }

@@ -6,12 +6,13 @@ use provost_event::{
 };
 
 use super::Calls;
-use super::call::{CallStage, TrackedCall};
+use super::call::TrackedCall;
 use crate::permission::{narrowest_pattern, scripts_named};
 use crate::session::{Deciding, calls::run};
 
 pub(in crate::session) fn request_approval(deciding: &mut Deciding<'_>, id: &CallId) {
-    let (Some(call), Some(policy)) = (deciding.state.calls.get(id), deciding.state.assignment.policy())
+    let (Some(call), Some(policy)) =
+        (deciding.state.calls.of_answer.get(id), deciding.state.assignment.policy())
     else {
         return;
     };
@@ -52,10 +53,10 @@ pub(in crate::session) fn resolve(
 }
 
 fn settle_approval(deciding: &mut Deciding<'_>, asked: Seq, answer: ApprovalAnswer, by: String) {
-    let before = deciding.state.calls.approval_timers();
+    let before = deciding.state.calls.of_answer.approval_timers();
     deciding.commit(ApprovalResolved { asked, answer, by });
     if deciding.state.lifecycle.is_live() {
-        let after = deciding.state.calls.approval_timers();
+        let after = deciding.state.calls.of_answer.approval_timers();
         before.difference(&after).for_each(|timer| deciding.step.close(*timer));
     }
 }
@@ -79,7 +80,7 @@ pub(in crate::session) fn approvals_timed_out(deciding: &mut Deciding<'_>, timer
     if deciding.state.lifecycle.is_stopping() || deciding.state.lifecycle.outcome().is_some() {
         return;
     }
-    let late = deciding.state.calls.approving_until(timer);
+    let late = deciding.state.calls.of_answer.approving_until(timer);
     let Some(LateApproval { tool, .. }) = late.first() else { return };
     match deciding.state.assignment.when_unanswered() {
         Unanswered::Pause => {
@@ -120,29 +121,18 @@ pub(in crate::session) fn withdraw_approvals(deciding: &mut Deciding<'_>) {
 }
 
 impl Calls {
-    /// The questions that expire with `timer`.
-    fn approving_until(&self, timer: Seq) -> Vec<LateApproval> {
-        let late = self.of_answer.iter().filter_map(|call| match call.stage {
-            CallStage::Approving { asked, timer: found } if found == timer => {
-                Some(LateApproval { asked, tool: call.tool.clone() })
-            }
-            _ => None,
-        });
-        late.collect()
-    }
-
     /// The questions that the permissions alone ask, and that they answer by now.
     fn covered_approvals(&self) -> Vec<Seq> {
-        let by_rules = |id: &CallId| self.get(id).is_some_and(TrackedCall::is_asked_by_rules);
+        let by_rules = |id: &CallId| self.of_answer.get(id).is_some_and(TrackedCall::is_asked_by_rules);
         let open = self.approvals.values().filter(|open| by_rules(&open.call));
         open.filter(|open| self.permits.allow(&open.tool, &open.input)).map(|open| open.asked).collect()
     }
 }
 
 /// A question that got no answer in time.
-struct LateApproval {
-    asked: Seq,
-    tool: String,
+pub(super) struct LateApproval {
+    pub(super) asked: Seq,
+    pub(super) tool: String,
 }
 
 /// A script may have changed by the next call: its approval is for this call only, whatever scope was chosen.

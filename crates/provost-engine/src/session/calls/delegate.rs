@@ -3,7 +3,6 @@
 
 use provost_event::{CallFacts, HookTrigger, Outcome, Seq, SubAgentResumed, SubAgentSuspended, ToolStatus};
 
-use super::Calls;
 use super::call::{CallStage, TrackedCall};
 use crate::event::ToolResult;
 use crate::session::{Deciding, calls::run};
@@ -21,7 +20,7 @@ pub(in crate::session) fn sub_agent_finished(
     started: Seq,
     report: SubAgentReport,
 ) {
-    let Some(call) = deciding.state.calls.delegated_by(started).cloned() else { return };
+    let Some(call) = deciding.state.calls.of_answer.delegated_by(started).cloned() else { return };
     let limit = deciding.state.assignment.tool(&call.tool).map_or(usize::MAX, |spec| spec.output_bytes_max);
     let output =
         cut(report.text, limit.min(deciding.state.calls.output_share(deciding.state.window().room())));
@@ -51,7 +50,7 @@ pub(in crate::session) fn sub_agent_finished(
 pub(in crate::session) fn sub_agent_suspended(deciding: &mut Deciding<'_>, started: Seq, outcome: Outcome) {
     let works = |call: &TrackedCall| !call.stage.is_suspended();
     if deciding.state.lifecycle.outcome().is_some()
-        || !deciding.state.calls.delegated_by(started).is_some_and(works)
+        || !deciding.state.calls.of_answer.delegated_by(started).is_some_and(works)
     {
         return;
     }
@@ -63,7 +62,7 @@ pub(in crate::session) fn sub_agent_suspended(deciding: &mut Deciding<'_>, start
 pub(in crate::session) fn sub_agent_resumed(deciding: &mut Deciding<'_>, started: Seq) {
     let is_suspended = |call: &TrackedCall| call.stage.is_suspended();
     if deciding.state.lifecycle.is_live()
-        && deciding.state.calls.delegated_by(started).is_some_and(is_suspended)
+        && deciding.state.calls.of_answer.delegated_by(started).is_some_and(is_suspended)
     {
         deciding.commit(SubAgentResumed { started });
     }
@@ -72,25 +71,11 @@ pub(in crate::session) fn sub_agent_resumed(deciding: &mut Deciding<'_>, started
 /// Gives each call that a sub-agent works for a result that says that it was stopped: the run stops that
 /// agent.
 pub(in crate::session) fn cut_delegated(deciding: &mut Deciding<'_>) {
-    for call in deciding.state.calls.delegated() {
+    for call in deciding.state.calls.of_answer.delegated() {
         // No hook is called about work that wasn't done.
         let call = TrackedCall { stage: CallStage::Pending, ..call };
         let text = "The agent was stopped, and with it the one that worked for it.";
         run::finish(deciding, call, ToolResult::without_run(ToolStatus::Cancelled, text));
-    }
-}
-
-impl Calls {
-    /// The calls that a sub-agent works for.
-    fn delegated(&self) -> Vec<TrackedCall> {
-        self.of_answer.iter().filter(|call| call.stage.is_delegated()).cloned().collect()
-    }
-
-    /// The call that this entry has requested an agent for.
-    fn delegated_by(&self, entry: Seq) -> Option<&TrackedCall> {
-        let is_by =
-            |stage: CallStage| matches!(stage, CallStage::Delegated { started, .. } if started == entry);
-        self.of_answer.iter().find(|call| is_by(call.stage))
     }
 }
 

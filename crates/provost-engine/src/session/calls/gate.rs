@@ -154,9 +154,9 @@ impl CallGate<'_> {
     fn startable(&self) -> Vec<TrackedCall> {
         let begun = |call: &&TrackedCall| call.stage != CallStage::Pending && !call.stage.has_result();
         let mut claims =
-            self.calls.of_answer.iter().filter(begun).map(|call| self.claim(call)).collect::<Vec<_>>();
+            self.calls.of_answer.0.iter().filter(begun).map(|call| self.claim(call)).collect::<Vec<_>>();
         let mut ready = Vec::new();
-        for call in self.calls.of_answer.iter().filter(|call| call.stage == CallStage::Pending) {
+        for call in self.calls.of_answer.0.iter().filter(|call| call.stage == CallStage::Pending) {
             if self.objection(call).is_some() || call.refusal().is_some() {
                 continue;
             }
@@ -217,7 +217,7 @@ pub(in crate::session) fn open_calls(deciding: &mut Deciding<'_>) -> bool {
 fn open_call(deciding: &mut Deciding<'_>, call: &TrackedCall) {
     let id = &call.id;
     loop {
-        let Some(call) = deciding.state.calls.get(id) else { return };
+        let Some(call) = deciding.state.calls.of_answer.get(id) else { return };
         match deciding.state.gate().clearance(call) {
             Clearance::Hooks => return deciding.ask(HookTrigger::Call { call: id.clone() }),
             Clearance::SpawnHooks => return deciding.ask(HookTrigger::Spawn { call: id.clone() }),

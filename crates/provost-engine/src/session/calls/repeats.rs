@@ -176,7 +176,7 @@ struct CallNotice {
 impl Calls {
     /// What the model is notified of before the turn ends.
     fn notices(&self, limits: Limits) -> Vec<CallNotice> {
-        self.history.notices(self.last_tool(), limits)
+        self.history.notices(self.of_answer.last_tool(), limits)
     }
 
     /// Why the session is suspended for its calls after a turn whose last call was of `tool`; if it is.

@@ -62,7 +62,7 @@ impl Calls {
     ) -> Option<DueResult> {
         // The result of another agent's work may take long: later results don't wait for it.
         let waits = |call: &&TrackedCall| !call.stage.has_result() && !call.stage.is_delegated();
-        let call = self.of_answer.iter().find(waits).cloned()?;
+        let call = self.of_answer.0.iter().find(waits).cloned()?;
         match call.stage {
             CallStage::Running(seq) => {
                 let result = self.take_held(seq)?;
@@ -82,7 +82,7 @@ impl Calls {
 
     /// Takes the results that wait for an earlier call whose result may take long.
     fn take_all_held(&mut self) -> Vec<DueResult> {
-        let running = self.running().map(|(call, seq)| (call.clone(), seq)).collect::<Vec<_>>();
+        let running = self.of_answer.running().map(|(call, seq)| (call.clone(), seq)).collect::<Vec<_>>();
         let held = running.into_iter().filter_map(|(call, seq)| {
             let result = self.take_held(seq)?;
             Some(DueResult { call, result, effect: Some(seq) })
@@ -92,19 +92,19 @@ impl Calls {
 
     /// Whether no call is running, and no hook is called about one.
     fn stand_still(&self, facts: CallFlowFacts<'_>) -> bool {
-        !self.is_running() && !facts.asks_hooks
+        !self.of_answer.is_running() && !facts.asks_hooks
     }
 
     /// Whether the results of all running calls are there.
     fn are_all_held(&self) -> bool {
-        self.running_effects().all(|seq| self.is_held(seq))
+        self.of_answer.running_effects().all(|seq| self.is_held(seq))
     }
 
     fn after(&self, facts: CallFlowFacts<'_>) -> AfterCalls {
         if self.are_held(facts.stopping) {
             return AfterCalls::Hold { ends: self.stand_still(facts) };
         }
-        if self.are_done() {
+        if self.of_answer.are_done() {
             return AfterCalls::End;
         }
         if facts.stopping.is_some() || !self.stand_still(facts) {
@@ -112,17 +112,11 @@ impl Calls {
         } else if facts.yields {
             AfterCalls::Yield
         } else {
-            self.waits_for_sub_agent().map_or(AfterCalls::Wait, AfterCalls::Suspend)
+            match &self.sub_agent_outcome {
+                Some(outcome) if self.of_answer.wait_for_sub_agents() => AfterCalls::Suspend(outcome.clone()),
+                _ => AfterCalls::Wait,
+            }
         }
-    }
-
-    /// The outcome of a suspended sub-agent, if nothing can proceed without such a one.
-    fn waits_for_sub_agent(&self) -> Option<Outcome> {
-        let mut open = self.of_answer.iter().map(|call| call.stage).filter(|stage| !stage.has_result());
-        // A call that hasn't begun would conflict with the suspended ones.
-        let waits = self.of_answer.iter().any(|call| call.stage.is_suspended())
-            && open.all(|stage| stage.is_suspended() || stage == CallStage::Pending);
-        self.sub_agent_outcome.clone().filter(|_| waits)
     }
 }
 
@@ -131,7 +125,7 @@ const NO_RESULT: &str = "The conversation was forked before this call had a resu
                          whether it was made where the conversation comes from isn't known here.";
 
 pub(in crate::session) fn tool_done(deciding: &mut Deciding<'_>, seq: Seq, result: ToolResult) {
-    let is_open = deciding.state.calls.running_effects().any(|running| running == seq);
+    let is_open = deciding.state.calls.of_answer.running_effects().any(|running| running == seq);
     if is_open && !deciding.state.calls.is_held(seq) {
         deciding.state.calls.hold(seq, result);
         advance_calls(deciding);
@@ -186,7 +180,7 @@ fn call_flow_facts<'a>(deciding: &'a Deciding<'_>) -> CallFlowFacts<'a> {
 fn commit_held_results(deciding: &mut Deciding<'_>) {
     let calls = &deciding.state.calls;
     let stopping = deciding.state.lifecycle.stopping();
-    let yields = deciding.state.lifecycle.is_yielding() && stopping.is_none() && !calls.are_done();
+    let yields = deciding.state.lifecycle.is_yielding() && stopping.is_none() && !calls.of_answer.are_done();
     if calls.are_held(stopping) || (yields && calls.are_all_held()) {
         for due in deciding.state.calls.take_all_held() {
             finish_due(deciding, due);
@@ -254,7 +248,7 @@ fn finish_without_hooks(deciding: &mut Deciding<'_>, call: TrackedCall, result: 
 }
 
 pub(in crate::session) fn start_call(deciding: &mut Deciding<'_>, id: &CallId) {
-    let Some(call) = deciding.state.calls.get(id).cloned() else { return };
+    let Some(call) = deciding.state.calls.of_answer.get(id).cloned() else { return };
     let memory = deciding.state.calls.memories.get(&call.tool).cloned();
     deciding.commit(ToolStarted {
         call: call.id,
@@ -271,7 +265,7 @@ pub(in crate::session) fn start_call(deciding: &mut Deciding<'_>, id: &CallId) {
 
 /// Gives each call that a fork took over a result that says that it has none.
 pub(in crate::session) fn answer_forked_calls(deciding: &mut Deciding<'_>) {
-    for call in deciding.state.calls.without_result() {
+    for call in deciding.state.calls.of_answer.without_result() {
         finish_without_hooks(deciding, call, ToolResult::without_run(ToolStatus::Unknown, NO_RESULT));
     }
 }
@@ -279,18 +273,18 @@ pub(in crate::session) fn answer_forked_calls(deciding: &mut Deciding<'_>) {
 /// Gives each call without a result one that says that it wasn't run, and ends the turn. Nothing is running.
 pub(in crate::session) fn cancel_calls(deciding: &mut Deciding<'_>) {
     approve::withdraw_approvals(deciding);
-    for call in deciding.state.calls.without_result() {
+    for call in deciding.state.calls.of_answer.without_result() {
         finish(deciding, call, cancelled());
     }
-    deciding.end_turn(deciding.state.calls.count());
+    deciding.end_turn(deciding.state.calls.of_answer.count());
 }
 
 fn run_tool(deciding: &mut Deciding<'_>, id: &CallId, memory: Option<Json>) {
-    let Some(call) = deciding.state.calls.get(id) else { return };
+    let Some(call) = deciding.state.calls.of_answer.get(id) else { return };
     let Some(spec) = deciding.state.assignment.tool(&call.tool) else { return };
     let output_bytes_max =
         spec.output_bytes_max.min(deciding.state.calls.output_share(deciding.state.window().room()));
-    let is_last = deciding.state.calls.of_answer.last().is_some_and(|last| last.id == call.id);
+    let is_last = deciding.state.calls.of_answer.0.last().is_some_and(|last| last.id == call.id);
     let looks_at_workspace =
         is_last && deciding.state.progress.looks_at_workspace(progress::stuck_turns(deciding.state));
     let run = ToolRun {
@@ -309,14 +303,20 @@ fn run_tool(deciding: &mut Deciding<'_>, id: &CallId, memory: Option<Json>) {
 }
 
 pub(in crate::session) fn is_idempotent(deciding: &Deciding<'_>, seq: Seq) -> bool {
-    let call = deciding.state.calls.running().find(|(_, running)| *running == seq).map(|(call, _)| call);
+    let call =
+        deciding.state.calls.of_answer.running().find(|(_, running)| *running == seq).map(|(call, _)| call);
     call.and_then(|call| deciding.state.assignment.tool(&call.tool)).is_some_and(|spec| spec.idempotent)
 }
 
 /// Runs an interrupted call once more, under a new effect.
 pub(in crate::session) fn start_again(deciding: &mut Deciding<'_>, seq: Seq) {
-    let found =
-        deciding.state.calls.running().find(|(_, running)| *running == seq).map(|(call, _)| call.clone());
+    let found = deciding
+        .state
+        .calls
+        .of_answer
+        .running()
+        .find(|(_, running)| *running == seq)
+        .map(|(call, _)| call.clone());
     let Some(call) = found else { return };
     deciding.step.close(seq);
     let memory = deciding.state.calls.memories.get(&call.tool).cloned();
@@ -347,9 +347,9 @@ fn end_of_calls(deciding: &mut Deciding<'_>) {
     if asks_about_batch(deciding) {
         return;
     }
-    let tool = deciding.state.calls.last_tool().to_owned();
+    let tool = deciding.state.calls.of_answer.last_tool().to_owned();
     repeats::notices_of_calls(deciding);
-    deciding.end_turn(deciding.state.calls.count());
+    deciding.end_turn(deciding.state.calls.of_answer.count());
     if deciding.state.lifecycle.is_stopping() {
         model_call::next_call(deciding);
     } else if let Some(outcome) = deciding.state.calls.suspends(tool, deciding.state.assignment.limits()) {
@@ -365,7 +365,7 @@ impl Calls {
     pub(super) fn output_share(&self, room: Option<u64>) -> usize {
         let Some(room) = room else { return usize::MAX };
         let bytes = usize::try_from(room.saturating_mul(BYTES_PER_TOKEN) / 2).unwrap_or(usize::MAX);
-        (bytes / self.of_answer.len().max(1)).max(OUTPUT_BYTES_MIN)
+        (bytes / self.of_answer.0.len().max(1)).max(OUTPUT_BYTES_MIN)
     }
 }
 

@@ -221,7 +221,7 @@ pub(in crate::session) fn clear_goal(deciding: &mut Deciding<'_>, by: String) {
         }
         (Some(_), _) => {}
         (None, _) => {
-            if deciding.state.calls.are_delegated() {
+            if deciding.state.calls.of_answer().are_delegated() {
                 deciding.tell_run(RunEvent::Pause { agent, by: by.clone() });
             }
             segment::stop(deciding, Outcome::Paused { why: PauseReason::GoalCleared { by } });
