@@ -33,7 +33,7 @@ fn turn_answered(deciding: &mut Deciding<'_>, answer: Answer) {
     let has_text = answer.content.iter().any(|block| matches!(block, Block::Text(_)));
     commit_answer(deciding, answer);
     match deciding.state.lifecycle.phase() {
-        Phase::Acting => run::advance_calls(deciding),
+        Phase::Acting => run::advance(deciding),
         _ if stop == StopReason::Refusal => refused(deciding),
         _ if deciding.state.lifecycle.is_stopping() => model_call::next_call(deciding),
         _ if cut && may_continue(deciding) => go_on_writing(deciding, has_text),
@@ -115,7 +115,7 @@ pub(in crate::session) fn model_failed(deciding: &mut Deciding<'_>, seq: Seq, fa
     }
     if failure.class == ErrorClass::Unanswered {
         let why = PauseReason::Unanswered { waits_for: failure.message };
-        return segment::finish_segment(deciding, Outcome::Paused { why });
+        return segment::finish(deciding, Outcome::Paused { why });
     }
     let class = failure.class;
     let is_summary = deciding.state.turns.purpose() == Purpose::Summary;
@@ -160,7 +160,7 @@ fn without_summary(deciding: &mut Deciding<'_>, failure: ModelFailure) {
 fn end_as_failed(deciding: &mut Deciding<'_>, failure: ModelFailure) {
     let request = failure.request_id.map(|id| format!(" [request {id}]")).unwrap_or_default();
     let message = format!("{}{request}", failure.message);
-    segment::finish_segment(deciding, Outcome::Failed { class: failure.class, message });
+    segment::finish(deciding, Outcome::Failed { class: failure.class, message });
 }
 
 /// The provider rejected the request as too long: the conversation is shortened by rule as far as possible,

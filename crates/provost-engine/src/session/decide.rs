@@ -99,7 +99,7 @@ pub(super) fn on(deciding: &mut Deciding<'_>, event: SessionEvent) {
         SessionEvent::Start(started) if deciding.state.lifecycle.is_new() => {
             segment::start(deciding, *started);
         }
-        SessionEvent::Fork(fork) if deciding.state.lifecycle.is_new() => fork::start_fork(deciding, *fork),
+        SessionEvent::Fork(fork) if deciding.state.lifecycle.is_new() => fork::start(deciding, *fork),
         event if deciding.state.lifecycle.is_new() => is_missing(deciding, event),
         SessionEvent::Resume { by, turns_max, text, reopens } if reopens || !deciding.state.has_ended() => {
             segment::resume(deciding, by, turns_max, text);
@@ -150,11 +150,11 @@ fn within_segment(deciding: &mut Deciding<'_>, event: SessionEvent) {
         SessionEvent::HooksAnswered { seq, reports, scripts } => {
             decisions::hooks_said(deciding, seq, reports, scripts)
         }
-        SessionEvent::WorktreeReady { seq, result } => worktree::worktree_ready(deciding, seq, result),
-        SessionEvent::WorktreeChecked { seq, left } => worktree::worktree_checked(deciding, seq, left),
-        SessionEvent::Terminal(noted) => terminal::terminal_noted(deciding, *noted),
+        SessionEvent::WorktreeReady { seq, result } => worktree::ready(deciding, seq, result),
+        SessionEvent::WorktreeChecked { seq, left } => worktree::checked(deciding, seq, left),
+        SessionEvent::Terminal(noted) => terminal::noted(deciding, *noted),
         SessionEvent::AskWithdrawn { call } => terminal::ask_withdrawn(deciding, &call),
-        SessionEvent::TerminalClosed { seq, exit } => terminal::terminal_closed(deciding, seq, exit),
+        SessionEvent::TerminalClosed { seq, exit } => terminal::closed(deciding, seq, exit),
         SessionEvent::Resolve { asked, answer, by } => approve::resolve(deciding, asked, answer, by),
         SessionEvent::TimerFired { seq } => timer_fired(deciding, seq),
         SessionEvent::Say { text, by } if deciding.state.assignment.has_hook(HookPoint::PromptSubmit) => {

@@ -62,7 +62,7 @@ pub(in crate::session) fn final_summary_refused(deciding: &mut Deciding<'_>, exh
     let problem = Some(exhausted.to_string());
     deciding.commit(FinalSummaryFinished { text: String::new(), call: None, problem });
     if let Some(Outcome::BudgetExhausted(first)) = deciding.state.lifecycle.stopping().cloned() {
-        return segment::finish_segment(
+        return segment::finish(
             deciding,
             Outcome::BudgetExhausted(Exhausted { unsummarized: true, ..first }),
         );

@@ -8,13 +8,13 @@ use crate::session::{calls::run, model_call, worktree};
 use crate::snapshot;
 
 /// Begins with the other conversation: the model also gets what was pending there, and the message.
-pub(in crate::session) fn start_fork(deciding: &mut Deciding<'_>, fork: ForkStart) {
+pub(in crate::session) fn start(deciding: &mut Deciding<'_>, fork: ForkStart) {
     let ForkStart { started, is_told_more } = fork;
     let Some(came_from) = started.fork.as_ref().map(|fork| fork.workspace.clone()) else { return };
     let workspace = started.policy.workspace.clone();
     deciding.commit(*started);
     run::answer_forked_calls(deciding);
-    worktree::make_worktree(deciding);
+    worktree::make(deciding);
     if workspace != came_from {
         let tree = deciding.state.worktree.branch().map_or_else(String::new, |branch| {
             format!(", a git worktree of your own on the branch {branch}")

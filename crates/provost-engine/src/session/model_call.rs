@@ -18,13 +18,13 @@ use crate::{CallModel, Effect, ReserveRequest, RunEvent};
 /// Makes the next model call, unless something prevents it.
 pub(in crate::session) fn next_call(deciding: &mut Deciding<'_>) {
     if let Some(outcome) = deciding.state.lifecycle.stopping().cloned() {
-        return segment::finish_segment(deciding, outcome);
+        return segment::finish(deciding, outcome);
     }
     if yielding::yielded(deciding) {
         return;
     }
     if let Some(exhausted) = deciding.state.turns.exhausted() {
-        return segment::finish_segment(deciding, Outcome::BudgetExhausted(exhausted));
+        return segment::finish(deciding, Outcome::BudgetExhausted(exhausted));
     }
     announce::announce_last_turn(deciding);
     // A new message is part of the next call, if hooks accept it.
@@ -50,9 +50,7 @@ pub(in crate::session) fn refused_budget(deciding: &mut Deciding<'_>, exhausted:
                 next_call(deciding);
             }
         }
-        Purpose::Summary | Purpose::Turn => {
-            segment::finish_segment(deciding, Outcome::BudgetExhausted(exhausted))
-        }
+        Purpose::Summary | Purpose::Turn => segment::finish(deciding, Outcome::BudgetExhausted(exhausted)),
     }
 }
 

@@ -287,7 +287,7 @@ pub(in crate::session) fn give_up(deciding: &mut Deciding<'_>, failure: ModelFai
         }
         AfterPatience::Wait { delay_ms } => wait_for_provider(deciding, failure, delay_ms, true),
         AfterPatience::Suspend => {
-            segment::finish_segment(deciding, Outcome::Paused { why: PauseReason::Model(Box::new(trouble)) });
+            segment::finish(deciding, Outcome::Paused { why: PauseReason::Model(Box::new(trouble)) });
         }
     }
 }
@@ -345,7 +345,7 @@ pub(in crate::session) fn suspend(
 ) {
     let trouble =
         deciding.state.models.trouble(&ModelFailure::new(class, message), &deciding.state.assignment);
-    segment::finish_segment(deciding, Outcome::Paused { why: PauseReason::Model(Box::new(trouble)) });
+    segment::finish(deciding, Outcome::Paused { why: PauseReason::Model(Box::new(trouble)) });
 }
 
 pub(in crate::session) fn retune(

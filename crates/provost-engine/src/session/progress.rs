@@ -301,7 +301,7 @@ pub(in crate::session) fn looks_at_progress(deciding: &mut Deciding<'_>) -> bool
     match deciding.state.progress.after_turn(stuck_turns(deciding.state)) {
         AfterTurn::GoOn => false,
         AfterTurn::Suspend { turns } => {
-            segment::finish_segment(deciding, Outcome::Paused { why: PauseReason::Stuck { turns } });
+            segment::finish(deciding, Outcome::Paused { why: PauseReason::Stuck { turns } });
             true
         }
         AfterTurn::Notify { .. } if deciding.state.assignment.is_external() => false,

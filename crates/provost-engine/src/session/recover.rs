@@ -62,8 +62,8 @@ pub(in crate::session) fn recover(deciding: &mut Deciding<'_>, fresh: &[Seq]) {
         Phase::MakingWorktree(seq) => {
             deciding.step.close(seq);
             match deciding.state.lifecycle.stopping().cloned() {
-                Some(outcome) => segment::finish_segment(deciding, outcome),
-                None => worktree::make_worktree(deciding),
+                Some(outcome) => segment::finish(deciding, outcome),
+                None => worktree::make(deciding),
             }
         }
         Phase::Waiting(seq) => {
@@ -74,7 +74,7 @@ pub(in crate::session) fn recover(deciding: &mut Deciding<'_>, fresh: &[Seq]) {
         Phase::CheckingStop(seq) => {
             deciding.step.close(seq);
             match deciding.state.lifecycle.stopping().cloned() {
-                Some(outcome) => segment::finish_segment(deciding, outcome),
+                Some(outcome) => segment::finish(deciding, outcome),
                 None => stop::check_stop(deciding),
             }
         }
@@ -119,7 +119,7 @@ fn recover_tools(deciding: &mut Deciding<'_>, running: Vec<Seq>, fresh: &[Seq]) 
             deciding.state.calls.hold(seq, ToolResult::lost());
         }
     }
-    run::advance_calls(deciding);
+    run::advance(deciding);
 }
 
 impl ToolResult {

@@ -18,7 +18,7 @@ use crate::session::{
 
 pub(in crate::session) fn start(deciding: &mut Deciding<'_>, started: SessionStarted) {
     deciding.commit(started);
-    worktree::make_worktree(deciding);
+    worktree::make(deciding);
     if deciding.state.lifecycle.phase() == Phase::Ready {
         model_call::next_call(deciding);
     }
@@ -32,7 +32,7 @@ pub(in crate::session) fn proceed(deciding: &mut Deciding<'_>, turn: u32) {
 }
 
 /// Suspends or ends the session, once hooks have been notified. Nothing is in flight any more.
-pub(in crate::session) fn finish_segment(deciding: &mut Deciding<'_>, outcome: Outcome) {
+pub(in crate::session) fn finish(deciding: &mut Deciding<'_>, outcome: Outcome) {
     if deciding.state.closing().is_some()
         || final_summary::ask_final_summary(deciding, &outcome)
         || verify::checks_at_limit(deciding, &outcome)
@@ -40,7 +40,7 @@ pub(in crate::session) fn finish_segment(deciding: &mut Deciding<'_>, outcome: O
         return;
     }
     let Some(about) = ask::closing_trigger(deciding.state, &outcome) else {
-        return close_segment(deciding, outcome);
+        return close(deciding, outcome);
     };
     if let Phase::Waiting(timer) | Phase::JudgeWaits(timer) = deciding.state.lifecycle.phase() {
         deciding.step.close(timer);
@@ -52,7 +52,7 @@ pub(in crate::session) fn finish_segment(deciding: &mut Deciding<'_>, outcome: O
 }
 
 /// Ends the segment. Calls that stay open in a suspended session get a result when it ends.
-pub(in crate::session) fn close_segment(deciding: &mut Deciding<'_>, outcome: Outcome) {
+pub(in crate::session) fn close(deciding: &mut Deciding<'_>, outcome: Outcome) {
     if outcome.is_final() {
         end_calls(deciding);
     }
@@ -66,7 +66,7 @@ pub(in crate::session) fn close_segment(deciding: &mut Deciding<'_>, outcome: Ou
 /// Ends a suspended session, in a segment of its own. Nothing is in flight, and there may be no process to
 /// call hooks.
 fn end_suspended(deciding: &mut Deciding<'_>, outcome: Outcome) {
-    begin_segment(deciding, ResumeCause::ToEnd, None);
+    begin(deciding, ResumeCause::ToEnd, None);
     end_calls(deciding);
     end_segment(deciding, outcome);
 }
@@ -139,18 +139,18 @@ pub(in crate::session) fn stop(deciding: &mut Deciding<'_>, outcome: Outcome) {
         Phase::CheckingStop(seq) if deciding.state.hooks.is_open(seq) => {}
         Phase::CheckingStop(seq) => deciding.step.abort(seq),
         Phase::Preparing(seq) | Phase::Compacting(seq) if deciding.state.hooks.is_open(seq) => {}
-        Phase::Preparing(_) | Phase::Compacting(_) => finish_segment(deciding, outcome),
+        Phase::Preparing(_) | Phase::Compacting(_) => finish(deciding, outcome),
         Phase::Acting => {
             let running = deciding.state.calls.of_answer().running_effects().collect::<Vec<_>>();
             running.into_iter().for_each(|seq| deciding.step.abort(seq));
-            run::advance_calls(deciding);
+            run::advance(deciding);
         }
         Phase::New
         | Phase::Ready
         | Phase::Between
         | Phase::Waiting(_)
         | Phase::Verifying
-        | Phase::JudgeWaits(_) => finish_segment(deciding, outcome),
+        | Phase::JudgeWaits(_) => finish(deciding, outcome),
     }
 }
 
@@ -162,7 +162,7 @@ pub(in crate::session) fn resume(
     text: Option<String>,
 ) {
     let Some(before) = deciding.state.lifecycle.outcome().cloned() else { return };
-    begin_segment(deciding, ResumeCause::Asked { by: by.clone() }, turns_max);
+    begin(deciding, ResumeCause::Asked { by: by.clone() }, turns_max);
     tell_of_end(deciding, &before, text.is_some());
     change::tell_of_changed_goal(deciding);
     match text {
@@ -180,7 +180,7 @@ pub(in crate::session) fn resume(
 pub(in crate::session) fn restart(deciding: &mut Deciding<'_>, attempt: u32, attempts_max: u32) {
     let Some(before) = deciding.state.lifecycle.outcome().map(ToString::to_string) else { return };
     let before = before.lines().next().unwrap_or_default();
-    begin_segment(deciding, ResumeCause::Retry { attempt }, None);
+    begin(deciding, ResumeCause::Retry { attempt }, None);
     let body = format!(
         "Your work had failed ({before}), and you are restarted: retry {attempt} of {attempts_max}. What you did \
          before still stands, and your limits are the same. Look at how far you came, and go on from there; if what \
@@ -214,17 +214,13 @@ fn tell_of_end(deciding: &mut Deciding<'_>, outcome: &Outcome, is_told_more: boo
 
 pub(in crate::session) fn finish_as_asked(deciding: &mut Deciding<'_>) {
     if let Some(outcome) = deciding.state.lifecycle.stopping().cloned() {
-        finish_segment(deciding, outcome);
+        finish(deciding, outcome);
     }
 }
 
 /// The session is worked on again. Other entries at the beginning of the segment are committed before it
 /// proceeds.
-pub(in crate::session) fn begin_segment(
-    deciding: &mut Deciding<'_>,
-    cause: ResumeCause,
-    turns_max: Option<u32>,
-) {
+pub(in crate::session) fn begin(deciding: &mut Deciding<'_>, cause: ResumeCause, turns_max: Option<u32>) {
     let budget = provost_event::Budget::default();
     let reopens = deciding.state.has_ended();
     deciding.commit(Resumed { cause, budget, turns_max, reopens });
@@ -238,8 +234,8 @@ pub(in crate::session) fn go_on_from_phase(deciding: &mut Deciding<'_>) {
     match deciding.state.lifecycle.phase() {
         Phase::CheckingStop(_) => stop::check_stop(deciding),
         Phase::Ready => model_call::next_call(deciding),
-        Phase::Acting => run::advance_calls(deciding),
-        Phase::MakingWorktree(_) => worktree::make_worktree(deciding),
+        Phase::Acting => run::advance(deciding),
+        Phase::MakingWorktree(_) => worktree::make(deciding),
         Phase::New
         | Phase::Between
         | Phase::Verifying

@@ -220,7 +220,7 @@ pub(in crate::session) fn stop_checked(deciding: &mut Deciding<'_>, seq: Seq, re
     if let Some(outcome) = deciding.state.lifecycle.stopping().cloned().filter(|_| trigger.is_none()) {
         // The hooks may have been cut short: they are called again after a resumption.
         deciding.commit(StopCheckCutShort { turn: deciding.state.turns.next(), reports: result.reports });
-        return segment::finish_segment(deciding, outcome);
+        return segment::finish(deciding, outcome);
     }
     let verdicts = StopVerdicts {
         turn: deciding.state.turns.next(),
@@ -240,7 +240,7 @@ pub(in crate::session) fn stop_checked(deciding: &mut Deciding<'_>, seq: Seq, re
             if is_wish {
                 deciding.end_turn(0);
             }
-            segment::finish_segment(deciding, Outcome::Aborted { hook, reason });
+            segment::finish(deciding, Outcome::Aborted { hook, reason });
         }
         None if objections.is_empty() => may_stop(deciding, verification),
         None if is_wish => blocked(deciding, &objections),
@@ -262,9 +262,7 @@ fn blocked(deciding: &mut Deciding<'_>, objections: &[Objection]) {
     deciding.commit(SystemItem { item, body, origin });
     deciding.end_turn(0);
     match after {
-        AfterObjections::Suspend { reasons } => {
-            segment::finish_segment(deciding, Outcome::Blocked { reasons })
-        }
+        AfterObjections::Suspend { reasons } => segment::finish(deciding, Outcome::Blocked { reasons }),
         AfterObjections::GoOn => segment::next_turn(deciding),
     }
 }
@@ -285,7 +283,7 @@ pub(in crate::session) fn let_go(deciding: &mut Deciding<'_>, verification: Veri
     if unheard || (deciding.state.assignment.is_attended() && deciding.state.terminal.is_open()) {
         segment::next_turn(deciding);
     } else {
-        segment::finish_segment(deciding, Outcome::Completed { verdict, verification });
+        segment::finish(deciding, Outcome::Completed { verdict, verification });
     }
 }
 

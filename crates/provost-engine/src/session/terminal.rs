@@ -73,7 +73,7 @@ impl Terminal {
     }
 }
 
-pub(in crate::session) fn terminal_noted(deciding: &mut Deciding<'_>, noted: TerminalNoted) {
+pub(in crate::session) fn noted(deciding: &mut Deciding<'_>, noted: TerminalNoted) {
     let is_last = noted.event == TerminalEvent::State(TerminalState::Exited);
     if deciding.state.assignment.is_external() && deciding.state.lifecycle.is_live() && !is_last {
         deciding.commit(noted);
@@ -115,7 +115,7 @@ fn closing_of_terminal(deciding: &Deciding<'_>) -> Effect {
     Effect::CloseTerminal { session: deciding.state.session, limit_ms: deciding.limit_left_ms() }
 }
 
-pub(in crate::session) fn terminal_closed(deciding: &mut Deciding<'_>, seq: Seq, exit: Option<Exit>) {
+pub(in crate::session) fn closed(deciding: &mut Deciding<'_>, seq: Seq, exit: Option<Exit>) {
     if deciding.state.terminal.question() != Some(seq) || deciding.state.lifecycle.outcome().is_some() {
         return;
     }
@@ -127,7 +127,7 @@ pub(in crate::session) fn terminal_closed(deciding: &mut Deciding<'_>, seq: Seq,
     // The last record: no process is left.
     deciding.commit(TerminalNoted::certain(TerminalEvent::State(TerminalState::Exited)));
     if let Some(outcome) = deciding.state.lifecycle.stopping().cloned() {
-        segment::close_segment(deciding, outcome);
+        segment::close(deciding, outcome);
     }
 }
 

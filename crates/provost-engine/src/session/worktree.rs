@@ -179,7 +179,7 @@ impl OwnWorktree {
 }
 
 /// The session can't begin before its worktree is ready.
-pub(in crate::session) fn make_worktree(deciding: &mut Deciding<'_>) {
+pub(in crate::session) fn make(deciding: &mut Deciding<'_>) {
     if let (Phase::MakingWorktree(seq), Some(order)) =
         (deciding.state.lifecycle.phase(), worktree_order(deciding.state))
     {
@@ -187,7 +187,7 @@ pub(in crate::session) fn make_worktree(deciding: &mut Deciding<'_>) {
     }
 }
 
-pub(in crate::session) fn worktree_ready(deciding: &mut Deciding<'_>, seq: Seq, result: WorktreeResult) {
+pub(in crate::session) fn ready(deciding: &mut Deciding<'_>, seq: Seq, result: WorktreeResult) {
     if deciding.state.lifecycle.phase() != Phase::MakingWorktree(seq)
         || deciding.state.lifecycle.outcome().is_some()
     {
@@ -206,7 +206,7 @@ pub(in crate::session) fn worktree_ready(deciding: &mut Deciding<'_>, seq: Seq, 
         WorktreeResult::Failed { message } => Some(Outcome::Failed { class: ErrorClass::Workspace, message }),
     };
     match deciding.state.lifecycle.stopping().cloned().or(failed) {
-        Some(outcome) => segment::finish_segment(deciding, outcome),
+        Some(outcome) => segment::finish(deciding, outcome),
         None => segment::next_turn(deciding),
     }
 }
@@ -239,14 +239,14 @@ fn open_worktree_question(deciding: &mut Deciding<'_>) {
     }
 }
 
-pub(in crate::session) fn worktree_checked(deciding: &mut Deciding<'_>, seq: Seq, left: WorktreeLeft) {
+pub(in crate::session) fn checked(deciding: &mut Deciding<'_>, seq: Seq, left: WorktreeLeft) {
     if deciding.state.worktree.question() != Some(seq) || deciding.state.lifecycle.outcome().is_some() {
         return;
     }
     deciding.step.close(seq);
     deciding.commit(WorktreeFound { left });
     if let Some(outcome) = deciding.state.lifecycle.stopping().cloned() {
-        segment::close_segment(deciding, outcome);
+        segment::close(deciding, outcome);
     }
 }
 

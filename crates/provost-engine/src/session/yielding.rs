@@ -19,7 +19,7 @@ pub(in crate::session) fn yield_slot(deciding: &mut Deciding<'_>, to: Option<Ses
     match deciding.state.lifecycle.phase() {
         Phase::Ready | Phase::Between => model_call::next_call(deciding),
         Phase::Waiting(_) | Phase::JudgeWaits(_) => yield_now(deciding),
-        Phase::Acting => run::advance_calls(deciding),
+        Phase::Acting => run::advance(deciding),
         Phase::New
         | Phase::Verifying
         | Phase::Judging(_)
@@ -53,12 +53,12 @@ pub(in crate::session) fn yielded(deciding: &mut Deciding<'_>) -> bool {
 fn yield_now(deciding: &mut Deciding<'_>) {
     let Some(Yielding { to: by, .. }) = deciding.state.lifecycle.yielding() else { return };
     // Hooks aren't called: the session continues without a request.
-    segment::close_segment(deciding, Outcome::Paused { why: PauseReason::Preempted { by } });
+    segment::close(deciding, Outcome::Paused { why: PauseReason::Preempted { by } });
 }
 
 pub(in crate::session) fn slot_is_free(deciding: &mut Deciding<'_>) {
     if deciding.state.lifecycle.outcome().is_some_and(Outcome::is_preempted) {
-        segment::begin_segment(deciding, ResumeCause::SlotFree, None);
+        segment::begin(deciding, ResumeCause::SlotFree, None);
         segment::go_on_from_phase(deciding);
     }
 }

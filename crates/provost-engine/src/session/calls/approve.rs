@@ -49,7 +49,7 @@ pub(in crate::session) fn resolve(
         settle_covered(deciding, &others);
     }
     if deciding.state.lifecycle.is_live() {
-        run::advance_calls(deciding);
+        run::advance(deciding);
     }
 }
 
@@ -104,7 +104,7 @@ pub(in crate::session) fn approvals_timed_out(deciding: &mut Deciding<'_>, timer
             }
         }
     }
-    run::advance_calls(deciding);
+    run::advance(deciding);
 }
 
 /// The session ends: open questions no longer need an answer.

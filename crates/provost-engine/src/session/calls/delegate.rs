@@ -42,7 +42,7 @@ pub(in crate::session) fn sub_agent_finished(
     };
     run::finish_with(deciding, call, result, about);
     if deciding.state.lifecycle.is_live() {
-        run::advance_calls(deciding);
+        run::advance(deciding);
     }
 }
 
@@ -55,7 +55,7 @@ pub(in crate::session) fn sub_agent_suspended(deciding: &mut Deciding<'_>, start
         return;
     }
     deciding.commit(SubAgentSuspended { started, outcome });
-    run::advance_calls(deciding);
+    run::advance(deciding);
 }
 
 /// The other agent works again, or is about to.

@@ -128,13 +128,13 @@ pub(in crate::session) fn tool_done(deciding: &mut Deciding<'_>, seq: Seq, resul
     let is_open = deciding.state.calls.of_answer.running_effects().any(|running| running == seq);
     if is_open && !deciding.state.calls.is_held(seq) {
         deciding.state.calls.hold(seq, result);
-        advance_calls(deciding);
+        advance(deciding);
     }
 }
 
 /// Commits the results that are next in order, starts the calls that may start, and ends the turn after the
 /// last call.
-pub(in crate::session) fn advance_calls(deciding: &mut Deciding<'_>) {
+pub(in crate::session) fn advance(deciding: &mut Deciding<'_>) {
     if deciding.state.lifecycle.phase() != Phase::Acting || deciding.state.closing().is_some() {
         return;
     }
@@ -161,7 +161,7 @@ pub(in crate::session) fn advance_calls(deciding: &mut Deciding<'_>) {
         }
         AfterCalls::Suspend(outcome) => {
             deciding.commit(StopRequested { agent: None, outcome: outcome.clone(), for_child: true });
-            segment::finish_segment(deciding, outcome);
+            segment::finish(deciding, outcome);
         }
         AfterCalls::End => end_of_calls(deciding),
     }
@@ -353,7 +353,7 @@ fn end_of_calls(deciding: &mut Deciding<'_>) {
     if deciding.state.lifecycle.is_stopping() {
         model_call::next_call(deciding);
     } else if let Some(outcome) = deciding.state.calls.suspends(tool, deciding.state.assignment.limits()) {
-        segment::finish_segment(deciding, outcome);
+        segment::finish(deciding, outcome);
     } else {
         segment::next_turn(deciding);
     }

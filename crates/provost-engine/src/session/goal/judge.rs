@@ -276,10 +276,7 @@ pub(in crate::session) fn judged(deciding: &mut Deciding<'_>, seq: Seq, report: 
     });
     if let Some(message) = mismatch {
         // A wrong script won't change.
-        return segment::finish_segment(
-            deciding,
-            Outcome::Failed { class: ErrorClass::ScriptMismatch, message },
-        );
+        return segment::finish(deciding, Outcome::Failed { class: ErrorClass::ScriptMismatch, message });
     }
     match wait_ms {
         _ if !is_live => decisions::go_on_stopping(deciding),

@@ -132,10 +132,7 @@ pub(in crate::session) fn conclude(deciding: &mut Deciding<'_>, finding: GoalFin
                 // The time limit was reached during the claim.
                 deciding.end_turn(0);
             }
-            segment::finish_segment(
-                deciding,
-                Outcome::Completed { verdict, verification: Verification::Passed },
-            );
+            segment::finish(deciding, Outcome::Completed { verdict, verification: Verification::Passed });
         }
         AfterVerdict::NotReached { reasoning, suggestions } => {
             tell_what_is_missing(deciding, trigger, &reasoning, &suggestions);
@@ -170,7 +167,7 @@ fn not_achieved(deciding: &mut Deciding<'_>, trigger: GoalTrigger, reasoning: St
     }
     deciding.end_turn(0);
     if deciding.state.goal.has_no_rounds_left(&deciding.state.assignment) {
-        segment::finish_segment(deciding, Outcome::Blocked { reasons: vec![format!("judge: {reasoning}")] });
+        segment::finish(deciding, Outcome::Blocked { reasons: vec![format!("judge: {reasoning}")] });
     } else {
         segment::next_turn(deciding);
     }
@@ -179,7 +176,7 @@ fn not_achieved(deciding: &mut Deciding<'_>, trigger: GoalTrigger, reasoning: St
 /// Stops with `rest` or with the outcome that was requested before; otherwise continues the work.
 pub(in crate::session) fn go_on_unfinished(deciding: &mut Deciding<'_>, rest: Option<Outcome>) {
     match rest.or_else(|| deciding.state.lifecycle.stopping().cloned()) {
-        Some(outcome) => segment::finish_segment(deciding, outcome),
+        Some(outcome) => segment::finish(deciding, outcome),
         None => segment::next_turn(deciding),
     }
 }
@@ -216,9 +213,7 @@ pub(in crate::session) fn clear_goal(deciding: &mut Deciding<'_>, by: String) {
     }
     match (deciding.state.lifecycle.stopping().cloned(), deciding.state.lifecycle.phase()) {
         (Some(_), Phase::Judging(seq)) => deciding.step.abort(seq),
-        (Some(outcome), Phase::Verifying | Phase::JudgeWaits(_)) => {
-            segment::finish_segment(deciding, outcome)
-        }
+        (Some(outcome), Phase::Verifying | Phase::JudgeWaits(_)) => segment::finish(deciding, outcome),
         (Some(_), _) => {}
         (None, _) => {
             if deciding.state.calls.of_answer().are_delegated() {

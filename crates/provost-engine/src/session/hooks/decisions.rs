@@ -58,7 +58,7 @@ fn apply_gate_decision(deciding: &mut Deciding<'_>, about: &HookTrigger, heard: 
     match heard {
         CombinedDecision::Abort { hook, reason } if matches!(about, HookTrigger::TurnEnd { .. }) => {
             deciding.end_turn(0);
-            segment::finish_segment(deciding, Outcome::Aborted { hook, reason });
+            segment::finish(deciding, Outcome::Aborted { hook, reason });
         }
         CombinedDecision::Abort { hook, reason } => {
             segment::stop(deciding, Outcome::Aborted { hook, reason })
@@ -83,7 +83,7 @@ fn go_on_after(deciding: &mut Deciding<'_>, about: &HookTrigger) {
         | HookTrigger::Approval { .. }
         | HookTrigger::Result { .. }
         | HookTrigger::ChildEnd { .. }
-        | HookTrigger::Batch { .. } => run::advance_calls(deciding),
+        | HookTrigger::Batch { .. } => run::advance(deciding),
         HookTrigger::TurnEnd { .. } => stop::ask_stop_hooks(deciding),
         HookTrigger::Closing { .. } => {}
     }
@@ -100,9 +100,9 @@ fn pause_for(deciding: &mut Deciding<'_>, about: &HookTrigger, why: PauseReason)
         | HookTrigger::ChildEnd { .. }
         | HookTrigger::Batch { .. } => {
             deciding.commit(provost_event::StopRequested { agent: None, outcome, for_child: false });
-            run::advance_calls(deciding);
+            run::advance(deciding);
         }
-        _ => segment::finish_segment(deciding, outcome),
+        _ => segment::finish(deciding, outcome),
     }
 }
 
@@ -117,7 +117,7 @@ fn apply_prompt_decision(deciding: &mut Deciding<'_>, heard: CombinedDecision, t
                 .cloned()
                 .filter(|_| !deciding.state.lifecycle.is_stopping())
             {
-                return segment::finish_segment(deciding, done);
+                return segment::finish(deciding, done);
             }
         }
         CombinedDecision::Abort { hook, reason } => {
@@ -138,15 +138,15 @@ fn apply_prompt_decision(deciding: &mut Deciding<'_>, heard: CombinedDecision, t
 /// A stop was requested while hooks ran: their decisions no longer count.
 pub(in crate::session) fn go_on_stopping(deciding: &mut Deciding<'_>) {
     match (deciding.state.lifecycle.phase(), deciding.state.lifecycle.stopping().cloned()) {
-        (Phase::Acting, _) => run::advance_calls(deciding),
-        (_, Some(outcome)) => segment::finish_segment(deciding, outcome),
+        (Phase::Acting, _) => run::advance(deciding),
+        (_, Some(outcome)) => segment::finish(deciding, outcome),
         (_, None) => {}
     }
 }
 
 fn apply_closing_decision(deciding: &mut Deciding<'_>) {
     if let Some(outcome) = deciding.state.lifecycle.stopping().cloned() {
-        segment::close_segment(deciding, outcome);
+        segment::close(deciding, outcome);
     }
 }
 
