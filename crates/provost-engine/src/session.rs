@@ -497,6 +497,12 @@ impl SessionState {
         self.counters.turns_ended.saturating_add(1)
     }
 
+    /// The tool calls of the last answer that have no result, each with its tool and arguments.
+    pub fn unanswered_calls(&self) -> impl Iterator<Item = (&CallId, &str, &Json)> {
+        let open = self.calls.iter().filter(|call| !call.stage.has_result());
+        open.map(|call| (&call.id, call.tool.as_str(), &call.input))
+    }
+
     fn running(&self) -> impl Iterator<Item = (&Call, Seq)> {
         self.calls.iter().filter_map(|call| match call.stage {
             Stage::Running(seq) => Some((call, seq)),

@@ -58,7 +58,7 @@ pub use id::{ActorKey, BlobId, CallId, EffectId, Elapsed, IdError, RunId, Seq, S
 pub use json::Json;
 pub use money::{Certainty, LongPrice, MicroDollars, Price, Usage};
 pub use number::{counted, grouped};
-pub use outcome::{Dimension, Exhausted, LimitOwner, Outcome, PauseReason, Shortfall};
+pub use outcome::{Dimension, Exhausted, LimitOwner, Outcome, PauseReason, Shortfall, Unsummarized};
 pub use permission::{
     ApprovalAnswer, ApprovalRequested, ApprovalResolved, ApprovalScope, NamedScript, Permission,
     PermissionDecided, PermissionPolicy, Unanswered,

@@ -68,7 +68,8 @@ impl Deciding<'_> {
             RunEvent::Say { agent, text, by } => self.say(agent, text, by),
             RunEvent::ClearGoal { agent, by } => self.clear_goal(agent, by),
             RunEvent::Pause { agent, by } => {
-                let outcome = Outcome::Paused { why: PauseReason::Asked { by } };
+                let awaited = self.state.trouble_awaited(agent).cloned().map(Box::new);
+                let outcome = Outcome::Paused { why: PauseReason::Asked { by, awaited } };
                 self.stop(agent, outcome);
             }
             RunEvent::Cancel { agent, by } => self.stop(agent, Outcome::Cancelled { by }),

@@ -20,7 +20,7 @@ use crate::{SessionEvent, SubAgentReport};
 const PREEMPT_GRACE_MS: u64 = 30_000;
 
 /// Who ends a suspended agent once its partial result has been delivered.
-pub(crate) const DELIVERED: &str = "the agent that asked for it, which has its result";
+pub(crate) const DELIVERED: &str = "its run: it was suspended, and what it had come to was delivered";
 
 /// A call for an agent that was refused.
 #[derive(Debug)]

@@ -1,8 +1,8 @@
 //! How a run treats agents that wait for their model's provider, and a change of the model.
 
 use provost_event::{
-    AgentPolicy, Elapsed, ModelChange, ModelChanged, ModelPolicy, OutageWaitChanged, Outcome, PauseReason,
-    ProviderAwaited,
+    AgentPolicy, Elapsed, ModelChange, ModelChanged, ModelPolicy, ModelTrouble, OutageWaitChanged, Outcome,
+    PauseReason, ProviderAwaited,
 };
 
 use super::agent::Agent;
@@ -72,6 +72,15 @@ impl RunState {
     pub fn awaits_provider(&self) -> Option<&ProviderAwaited> {
         let awaited = self.agents.iter().filter_map(|(_, agent)| agent.awaits.as_deref());
         awaited.min_by_key(|awaited| awaited.until).filter(|_| self.outcome.is_none() && !self.is_worked_on())
+    }
+
+    /// The trouble of the provider that an agent, or else the whole run, waits for.
+    pub(super) fn trouble_awaited(&self, agent: Option<AgentNumber>) -> Option<&ModelTrouble> {
+        let awaited = match agent {
+            Some(agent) => self.agents.get(agent)?.awaits.as_deref(),
+            None => self.awaits_provider(),
+        };
+        awaited.map(|awaited| &awaited.trouble)
     }
 
     /// Whether any of its agents does more than wait for a provider, or for agents that do.

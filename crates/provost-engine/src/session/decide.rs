@@ -312,6 +312,7 @@ impl Deciding<'_> {
 
     /// Suspends or ends the session, once hooks have been notified. Nothing is in flight any more.
     pub(super) fn finish_segment(&mut self, outcome: Outcome) {
+        let outcome = self.state.without_summary(outcome);
         if self.state.closing().is_some()
             || self.ask_final_summary(&outcome)
             || self.checks_at_limit(&outcome)

@@ -3,7 +3,7 @@
 
 use provost_event::{
     AsideCall, Block, Exhausted, FinalSummaryFinished, ModelFailure, Outcome, Purpose, Seq, StopRequested,
-    Usage,
+    Unsummarized, Usage,
 };
 
 use super::{Deciding, Phase, SessionState};
@@ -64,7 +64,10 @@ impl Deciding<'_> {
         let problem = Some(exhausted.to_string());
         self.commit(FinalSummaryFinished { text: String::new(), call: None, problem });
         if let Some(Outcome::BudgetExhausted(first)) = self.state.stopping.clone() {
-            return self.finish_segment(Outcome::BudgetExhausted(Exhausted { unsummarized: true, ..first }));
+            return self.finish_segment(Outcome::BudgetExhausted(Exhausted {
+                unsummarized: Some(Unsummarized::CantBePaid),
+                ..first
+            }));
         }
         self.finish_as_asked();
     }
@@ -77,6 +80,19 @@ impl Deciding<'_> {
 }
 
 impl SessionState {
+    /// `outcome`, which says so where an agent that has never answered can't be asked for a final summary.
+    pub(super) fn without_summary(&self, outcome: Outcome) -> Outcome {
+        match outcome {
+            Outcome::BudgetExhausted(first)
+                if self.counters.answers == 0 && !self.assignment.is_external() =>
+            {
+                let unsummarized = first.unsummarized.or(Some(Unsummarized::NeverAnswered));
+                Outcome::BudgetExhausted(Exhausted { unsummarized, ..first })
+            }
+            other => other,
+        }
+    }
+
     /// Whether the next model call is for the final summary.
     pub(super) fn wants_final_summary(&self) -> bool {
         self.stopping.as_ref().is_some_and(|outcome| self.may_ask_final_summary(outcome))

@@ -213,7 +213,7 @@ fn error(judgement: &Judgement) -> SupervisorError {
 #[track_caller]
 fn class(error: &SupervisorError) -> (ErrorClass, &str) {
     match error {
-        SupervisorError::Llm { class, message } => (*class, message),
+        SupervisorError::Llm { class, message, .. } => (*class, message),
         other => panic!("{other:?}"),
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use provost_engine::Actor;
 use provost_event::{
     ActorKey, AgentSpawned, ApprovalRequested, AssistantMessage, Block, BudgetCharged, BudgetExhausted,
     BudgetReserved, CallId, Certainty, Dimension, Ended, Entry, Forked, ItemKind, ModelCalled, ModelChange,
@@ -15,7 +16,7 @@ use super::context::{compacted, exhausted_in_words, final_summary_finished, outc
 use super::gate::{approval_requested, approval_resolved, hooks_asked, hooks_decided, permission_decided};
 use super::saying::{Saying, Tag};
 use super::words::{amount, duration, one_line, pictures, plural};
-use super::{agents, arguments, flow, goal, policy, terminal, worktree};
+use super::{Earlier, agents, arguments, flow, goal, policy, terminal, worktree};
 use crate::names::Names;
 use provost_process::MAYBE_LEFT;
 
@@ -43,6 +44,19 @@ impl Sayer {
     /// A renderer that knows these agents already.
     pub(crate) fn knowing(names: Names) -> Self {
         Self { names, ..Self::default() }
+    }
+
+    /// A renderer that has seen what was before.
+    pub(crate) fn after(earlier: &Earlier<'_>) -> Self {
+        let mut calls = HashMap::new();
+        for (key, actor) in &earlier.sessions {
+            if let Actor::Session(session) = actor {
+                let open = session.unanswered_calls();
+                calls
+                    .extend(open.map(|(id, tool, input)| ((*key, id.clone()), arguments::call(tool, input))));
+            }
+        }
+        Self { calls, names: Names::of(earlier.state), ..Self::default() }
     }
 
     /// What the run's agents are called.

@@ -31,7 +31,7 @@ impl Deciding<'_> {
             check.trigger == GoalTrigger::Limit && times >= self.state.assignment.limits().interruptions_max;
         match self.state.check_standing() {
             QuorumState::Known(finding) => self.conclude(finding, None),
-            QuorumState::Undecided(error) => self.undecided(error.to_string()),
+            QuorumState::Undecided(error) => self.undecided(&error),
             QuorumState::Open(_) if is_lost => {
                 let why = format!("it was interrupted {times} times");
                 self.conclude(GoalFinding::Unverified { why }, None);
@@ -130,8 +130,10 @@ impl Deciding<'_> {
     }
 
     /// The judges reached no verdict.
-    fn undecided(&mut self, error: String) {
+    fn undecided(&mut self, error: &SupervisorError) {
         let (times, most) = self.state.failures();
+        let remedy = error.remedy().map(|remedy| format!("; {remedy}")).unwrap_or_default();
+        let error = format!("{error}{remedy}");
         // A claim without a verdict suspends the session; while the agent works, a few failures don't matter.
         let is_claim = self.state.live_check().is_some_and(|check| check.trigger == GoalTrigger::Claim);
         let outcome = (is_claim || times >= most)
@@ -143,7 +145,7 @@ impl Deciding<'_> {
 /// The error in a scripted judge's script, if that is the failure.
 fn script_mismatch(answer: &JudgeAnswer) -> Option<String> {
     match answer {
-        JudgeAnswer::Failed(SupervisorError::Llm { class: ErrorClass::ScriptMismatch, message }) => {
+        JudgeAnswer::Failed(SupervisorError::Llm { class: ErrorClass::ScriptMismatch, message, .. }) => {
             Some(message.clone())
         }
         JudgeAnswer::Failed(_) | JudgeAnswer::Verdict(_) => None,
@@ -174,6 +176,9 @@ impl SessionState {
     fn wait_after(&self, answer: &JudgeAnswer, now: Elapsed) -> Option<u64> {
         let (policy, track) = self.bound_by()?;
         let check = track.check.as_ref().filter(|_| script_mismatch(answer).is_none())?;
+        if matches!(answer, JudgeAnswer::Failed(error) if error.remedy().is_some()) {
+            return None;
+        }
         let own = (WAIT_MS << track.waits.min(8)).min(WAIT_MS_MAX);
         // There is no wait that exceeds the remaining time of the run.
         let fits = |wait: &u64| self.ends.is_none_or(|ends| now.plus_ms(*wait) < ends.work);
