@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, ensure};
 use async_trait::async_trait;
 use provost_engine::Answer;
-use provost_event::{CompactionKind, Entry, ModelFailure, Purpose, Record};
+use provost_event::{CompactionKind, Entry, ModelFailure, Purpose, Record, ConversationEntry};
 use provost_harness::{AgentHarness, DeltaSink, HarnessCallback, HarnessDeps, Model, ModelRequest};
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
@@ -174,7 +174,7 @@ struct Compactions {
 impl HarnessCallback for Compactions {
     fn on_record(&self, record: &Arc<Record>) {
         self.entries.fetch_add(1, Ordering::Relaxed);
-        if let Entry::Compacted(compacted) = &record.entry {
+        if let Entry::Conversation(ConversationEntry::Compacted(compacted)) = &record.entry {
             let counter = match compacted.how {
                 CompactionKind::Trim => &self.trims,
                 CompactionKind::Summary => &self.summaries,

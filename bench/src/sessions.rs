@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
-use provost_event::{Entry, Record};
+use provost_event::{Entry, Record, ModelEntry};
 use provost_harness::{AgentHarness, HarnessCallback, Model};
 use provost_llm::{ScriptedModel, WireFormat};
 use serde::{Deserialize, Serialize};
@@ -119,7 +119,7 @@ struct Watch {
 
 impl HarnessCallback for Watch {
     fn on_record(&self, record: &Arc<Record>) {
-        if let Entry::ModelCalled(called) = &record.entry
+        if let Entry::Model(ModelEntry::Called(called)) = &record.entry
             && usize::try_from(called.turn).is_ok_and(|turn| turn > TURNS)
         {
             self.waiting.send_modify(|waiting| *waiting += 1);

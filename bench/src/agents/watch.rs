@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::anyhow;
 use async_trait::async_trait;
 use provost_engine::Answer;
-use provost_event::{Block, Entry, ModelFailure, RunId, Seq, SessionId, StopReason};
+use provost_event::{Block, Entry, ModelFailure, RunId, Seq, SessionId, StopReason, AgentEntry};
 use provost_harness::{Backend, DeltaSink, Message, Model, ModelRequest, Part};
 use provost_llm::ProviderModel;
 use tokio_util::sync::CancellationToken;
@@ -110,20 +110,20 @@ impl Watching {
             for record in &records {
                 let began = |child: SessionId| self.seen(child).first_called;
                 match (&record.entry, before.take()) {
-                    (Entry::AgentSpawned(spawned), _) => {
+                    (Entry::Agent(AgentEntry::Spawned(spawned)), _) => {
                         parents.insert(spawned.child, spawned.parent);
                     }
-                    (Entry::AgentStarted(started), Some(ended)) => {
+                    (Entry::Agent(AgentEntry::Started(started)), Some(ended)) => {
                         let delay = began(started.child).zip(self.seen(ended).last_answered);
                         freed.extend(delay.map(|(began, ended)| began.saturating_sub(ended)));
                     }
-                    (Entry::AgentStarted(started), None) => {
+                    (Entry::Agent(AgentEntry::Started(started)), None) => {
                         let parent = parents.get(&started.child).copied().flatten();
                         let asked_at = parent.and_then(|parent| self.seen(parent).first_answered);
                         let delay = began(started.child).zip(asked_at);
                         asked.extend(delay.map(|(began, asked)| began.saturating_sub(asked)));
                     }
-                    (Entry::AgentFinished(finished), _) => before = Some(finished.child),
+                    (Entry::Agent(AgentEntry::Finished(finished)), _) => before = Some(finished.child),
                     _ => {}
                 }
             }

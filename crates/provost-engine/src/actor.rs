@@ -1,6 +1,8 @@
 //! An actor of either kind behind one interface: what a backend holds.
 
-use provost_event::{ActorKey, Elapsed, Entry, MicroDollars, Outcome, Record, Seq, Timestamp};
+use provost_event::{
+    ActorKey, Elapsed, Entry, LifecycleEntry, MicroDollars, ModelEntry, Outcome, Record, Seq, Timestamp,
+};
 
 use crate::decision_time::DecisionTime;
 use crate::{Decision, Event, Now, RunState, SessionState, Uncertain, snapshot};
@@ -78,7 +80,7 @@ impl Actor {
     /// read the snapshot: the whole log is folded then. The records after the snapshot are still to be replayed.
     #[must_use]
     pub fn restore(first: &Record, snapshot: &Record) -> Option<Self> {
-        let Entry::Snapshot(taken) = &snapshot.entry else { return None };
+        let Entry::Lifecycle(LifecycleEntry::Snapshot(taken)) = &snapshot.entry else { return None };
         if first.actor != snapshot.actor {
             return None;
         }
@@ -123,13 +125,13 @@ impl Actor {
         // A change for the next segment may be recorded before that segment begins.
         let may_follow_end = matches!(
             record.entry,
-            Entry::Resumed(_)
-                | Entry::ModelChanged(_)
-                | Entry::OutageWaitChanged(_)
-                | Entry::RunPolicyChanged(_)
-                | Entry::AgentPolicyChanged(_)
-                | Entry::Forked(_)
-                | Entry::ProcessesLeft(_)
+            Entry::Lifecycle(
+                LifecycleEntry::Resumed(_)
+                    | LifecycleEntry::RunPolicyChanged(_)
+                    | LifecycleEntry::AgentPolicyChanged(_)
+                    | LifecycleEntry::Forked(_)
+                    | LifecycleEntry::ProcessesLeft(_)
+            ) | Entry::Model(ModelEntry::Changed(_) | ModelEntry::OutageWaitChanged(_))
         );
         if self.has_ended() && !may_follow_end {
             return Err(ReplayError::AfterEnd { actor, found });

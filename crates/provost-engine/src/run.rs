@@ -1,129 +1,67 @@
 //! The run's actor: its agents, their shared budget, and the status of the run.
+//!
+//! A run is made of parts, each with its own fields, its own `apply` for the entries that concern it, and its own
+//! decisions. `decide` routes an event to the parts and turns their answers into entries and effects.
 
-mod again;
-mod agent;
+mod agent_policy;
 mod agents;
-mod brief;
-mod change;
+mod budget;
 mod clock;
-mod command;
 mod decide;
 mod flow;
-mod fold;
-mod fork;
 mod ledger;
-mod orchestrate;
-mod outage;
-mod restart;
+mod lifecycle;
+mod lineage;
+mod policy;
+mod report;
+mod requests;
 mod spawn;
-mod worktree;
+mod spawn_tools;
+mod status;
+mod step_briefs;
+mod workflow;
 
-use provost_event::{
-    Budget, Elapsed, Entry, Forked, MicroDollars, ModelPolicy, Outcome, Priority, RunId, RunPolicy, Seq,
-    SessionId, Timestamp,
-};
-
+use provost_event::{Entry, LifecycleEntry, Outcome, RunId, Seq};
 use serde::{Deserialize, Serialize};
 
-pub use agent::AgentState;
-pub use brief::{SPAWN_TOOL, agent_tool, judged_spawn_tool, spawn_tool, told_of_goal};
+pub use agent_policy::told_of_goal;
+pub use agents::AgentState;
+pub(crate) use decide::DELIVERED;
 pub use flow::{Attempt, FlowProblem, StepNumber, StepStatus, StepTracker, StepWait, check_flow};
 pub use ledger::{ExecutionTracker, FINAL_SUMMARY_TOKENS, Ledger, Refusal, USEFUL_OUTPUT_TOKENS, Uncertain};
-pub(crate) use orchestrate::DELIVERED;
 pub use spawn::{Acquired, AgentNumber, SlotMove, SpawnTracker, Then};
+pub use spawn_tools::{SPAWN_TOOL, agent_tool, judged_spawn_tool, spawn_tool};
+pub use status::AgentStatus;
 
-use crate::ActorStatus;
 use crate::decision_time::DecisionTime;
-use crate::retry::RetryTracker;
 use crate::snapshot::{self, Snapshots};
-use crate::step::StepBuilder;
-use agents::Agents;
-use clock::WorkClock;
+use agent_policy::AgentPolicies;
+use agents::{Agents, ROOT};
+use budget::RunBudget;
+use lifecycle::Lifecycle;
+use lineage::Lineage;
+use policy::PolicyInForce;
+use requests::Requests;
+use step_briefs::StepBriefs;
+use workflow::Workflow;
 
 /// Minimum number of entries between two snapshots for each agent, if that exceeds the default: all snapshots
 /// together stay smaller than the log.
 const ENTRIES_AN_AGENT: usize = 4;
-
-/// One agent of a run, as the run records it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AgentStatus<'a> {
-    /// Its session.
-    pub session: SessionId,
-    /// The agent that requested it, if any.
-    pub parent: Option<SessionId>,
-    /// How many agents are above it.
-    pub depth: u32,
-    /// Its name; empty for the root.
-    pub name: &'a str,
-    /// Its goal; absent for the root, and once its work is over.
-    pub goal: Option<&'a str>,
-    /// Its priority; absent once its work is over.
-    pub priority: Option<Priority>,
-    /// Its status.
-    pub standing: AgentState,
-    /// The part of the run's budget for it and those below it.
-    pub budget: Budget,
-    /// Turns that it took itself.
-    pub turns: u32,
-    /// The maximum of its turns in all, if it was asked again; absent if its policy sets the limit.
-    pub turns_max: Option<u32>,
-    /// Tokens charged for it and those below it.
-    pub tokens: u64,
-    /// Money charged for it and those below it, as far as prices are known.
-    pub cost: MicroDollars,
-    /// When it was requested.
-    pub spawned_at: Timestamp,
-    /// Milliseconds that it worked, as of the run's last entry; 0 for the root.
-    pub worked_ms: u64,
-    /// How many times it was restarted after a failure.
-    pub restarts: u32,
-}
 
 /// A run: the fold of its log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunState {
     run: RunId,
     head: Seq,
-    #[serde(skip)]
-    goal: String,
-    #[serde(skip)]
-    policy: Option<RunPolicy>,
-    budget: Budget,
-    turns_max: u32,
-    ledger: Ledger,
-    outcome: Option<Outcome>,
-    /// The outcome that it was told to stop with, and all its agents with it.
-    stopping: Option<Outcome>,
-    started_at: Timestamp,
-    updated_at: Timestamp,
-    elapsed: Elapsed,
-    clock: WorkClock,
-    agents: Agents,
-    /// The steps, if it runs a workflow; it has no root agent then.
-    flow: Option<StepTracker>,
-    /// The restarts in a row of its agents.
-    #[serde(default)]
-    retries: RetryTracker,
-    /// Who resumed it last.
-    resumed_by: String,
-    /// The model that a later change names in place of the policy's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    model: Option<Box<ModelPolicy>>,
-    /// The goal and the policy that replace those it was started with.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    changed: Option<Box<RunPolicy>>,
-    /// How long outages are waited out, if a later change replaces the policy's value.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    outage_max_ms: Option<u64>,
-    /// The source if it is a fork, and the runs that were forked from its agents.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    forked_from: Option<Forked>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    forks: Vec<Forked>,
-    /// The entry that set the running timer, and when that is due.
-    timer: Option<(Seq, Elapsed)>,
     /// The last snapshot entry.
     snapshot: Seq,
+    lifecycle: Lifecycle,
+    policy: PolicyInForce,
+    budget: RunBudget,
+    agents: Agents,
+    workflow: Workflow,
+    lineage: Lineage,
 }
 
 impl RunState {
@@ -133,166 +71,157 @@ impl RunState {
         Self {
             run,
             head: Seq::START,
-            goal: String::new(),
-            policy: None,
-            budget: Budget::default(),
-            turns_max: 0,
-            ledger: Ledger::default(),
-            outcome: None,
-            stopping: None,
-            started_at: Timestamp::default(),
-            updated_at: Timestamp::default(),
-            elapsed: Elapsed::default(),
-            clock: WorkClock::default(),
-            agents: Agents::new(run),
-            flow: None,
-            retries: RetryTracker::default(),
-            resumed_by: String::new(),
-            model: None,
-            changed: None,
-            outage_max_ms: None,
-            forked_from: None,
-            forks: Vec::new(),
-            timer: None,
             snapshot: Seq::START,
+            lifecycle: Lifecycle::default(),
+            policy: PolicyInForce::default(),
+            budget: RunBudget::default(),
+            agents: Agents::new(run),
+            workflow: Workflow::default(),
+            lineage: Lineage::default(),
         }
     }
 
-    /// The last entry.
-    #[must_use]
-    pub const fn head(&self) -> Seq {
-        self.head
+    /// Folds in the next entry of its log. The only place where its state changes.
+    pub(crate) fn apply(&mut self, entry: &Entry, now: DecisionTime) {
+        self.head = self.head.next();
+        self.lineage.apply(entry, self.run);
+        if matches!(entry, Entry::Lifecycle(LifecycleEntry::Forked(_) | LifecycleEntry::ProcessesLeft(_))) {
+            // They change nothing else, not even the time of its last entry.
+            return;
+        }
+        if matches!(entry, Entry::Lifecycle(LifecycleEntry::Snapshot(_))) {
+            self.snapshot = self.head;
+        }
+        let segment = self.lifecycle.segment_change(entry);
+        self.budget.apply(entry, self.policy.get(), segment, now.elapsed);
+        self.policy.apply(entry);
+        self.agents.apply(entry, segment, now);
+        self.workflow.apply(entry, segment, self.agents.table(), now);
+        self.lifecycle.apply(entry, now);
+        if self.lifecycle.is_worked_on() && self.policy.is_started() {
+            let is_waiting = self.agents.table().any_awaits() && !self.does_more_than_wait();
+            self.budget.count_work(!is_waiting, now.elapsed);
+        }
+        self.lifecycle.set_timer(self.head, self.next_due());
     }
 
-    /// The outcome while it is suspended or after its end; absent while it is worked on.
-    #[must_use]
-    pub const fn outcome(&self) -> Option<&Outcome> {
-        self.outcome.as_ref()
+    /// The first time at which it acts by itself.
+    fn next_due(&self) -> Option<provost_event::Elapsed> {
+        let steps_due = self.workflow.due().filter(|_| !self.is_stopping());
+        [self.budget.due(), self.agents.table().first_due(), steps_due].into_iter().flatten().min()
     }
 
-    /// What it has spent.
-    #[must_use]
-    pub const fn ledger(&self) -> &Ledger {
-        &self.ledger
-    }
-
-    /// What it may spend.
-    #[must_use]
-    pub const fn budget(&self) -> Budget {
-        self.budget
-    }
-
-    /// The turn limit of its root agent, by its policy and later changes.
-    #[must_use]
-    pub const fn turns_max(&self) -> u32 {
-        self.turns_max
-    }
-
-    /// Its first entry's data; absent before that entry.
-    #[must_use]
-    pub const fn policy(&self) -> Option<&RunPolicy> {
-        self.policy.as_ref()
-    }
-
-    /// Milliseconds worked on it, as of its last entry.
-    #[must_use]
-    pub const fn active_ms(&self) -> u64 {
-        self.clock.used_ms(self.elapsed)
-    }
-
-    /// The run's elapsed time at its last entry.
-    #[must_use]
-    pub const fn elapsed(&self) -> Elapsed {
-        self.elapsed
-    }
-
-    /// When its last entry was made.
-    #[must_use]
-    pub const fn updated_at(&self) -> Timestamp {
-        self.updated_at
-    }
-
-    /// Its agents, by number: the root first.
-    pub fn agents(&self) -> impl Iterator<Item = AgentStatus<'_>> {
-        self.agents.iter().map(|(number, agent)| {
-            let spent = self.ledger.spent(number);
-            AgentStatus {
-                session: self.agents.session(number),
-                parent: agent.parent.map(|parent| self.agents.session(parent)),
-                depth: agent.depth,
-                name: &agent.name,
-                goal: agent.live_brief().map(|brief| brief.goal.as_str()),
-                priority: self.agents.slots.priority(number).filter(|_| agent.is_live()),
-                standing: agent.standing(),
-                budget: agent.live_brief().map(|brief| brief.budget).unwrap_or_default(),
-                turns: self.ledger.own_turns(number),
-                turns_max: agent.turns_max,
-                tokens: spent.map_or(0, |spent| spent.tokens),
-                cost: spent.map_or(MicroDollars(0), |spent| spent.cost),
-                spawned_at: agent.spawned_at,
-                worked_ms: agent.clock.used_ms(self.elapsed),
-                restarts: agent.restarts,
-            }
+    /// Whether any of its agents does more than wait for a provider, or for agents that do.
+    fn does_more_than_wait(&self) -> bool {
+        let mut at_work = self.agents.table().iter().filter(|(_, agent)| agent.is_at_work()).peekable();
+        if at_work.peek().is_none() {
+            // Steps that wait to be retried, or a run that begins.
+            return true;
+        }
+        at_work.any(|(number, agent)| {
+            agent.awaits().is_none() && (agent.children() == 0 || self.ledger().has_reserved(number))
         })
     }
 
-    /// The steps of its workflow, if it runs one; there is no root agent then.
-    #[must_use]
-    pub const fn flow(&self) -> Option<&StepTracker> {
-        self.flow.as_ref()
+    /// Whether no agent begins any more, since all are being stopped.
+    const fn is_stopping(&self) -> bool {
+        self.lifecycle.stopping().is_some() || self.budget.winds_down()
     }
 
-    /// Slots that are held: by agents that work, or that were asked to yield.
-    #[must_use]
-    pub fn slots_held(&self) -> usize {
-        self.agents.slots.held()
+    /// Whether agents may begin or continue.
+    const fn may_start(&self) -> bool {
+        self.lifecycle.is_worked_on() && !self.is_stopping()
+    }
+
+    /// The outcome with which its segment ends now, as none of its agents works and none will without a request.
+    fn segment_end(&self) -> Option<Outcome> {
+        if self.workflow.steps().is_some() {
+            return self.workflow_end();
+        }
+        let table = self.agents.table();
+        let root = table.get(ROOT)?;
+        if let Some(outcome) = root.finished() {
+            return (table.live() == 0 && !self.has_ended()).then(|| outcome.clone());
+        }
+        let is_idle = table.at_work() == 0 && (self.is_stopping() || !table.any_awaits_restart());
+        root.suspended().filter(|_| self.lifecycle.is_worked_on() && is_idle).cloned()
+    }
+
+    /// The same for a run of a workflow, which has no root agent.
+    fn workflow_end(&self) -> Option<Outcome> {
+        if self.has_ended() {
+            return None;
+        }
+        let table = self.agents.table();
+        let stopping = self.lifecycle.stopping();
+        if table.live() == 0
+            && let Some(outcome) = stopping.filter(|outcome| outcome.is_final()).cloned()
+        {
+            return Some(outcome);
+        }
+        if table.live() == 0
+            && let Some(outcome) = self.workflow.completed()
+        {
+            return Some(outcome);
+        }
+        if !self.lifecycle.is_worked_on() || table.at_work() > 0 {
+            return None;
+        }
+        if let Some(stopping) = stopping {
+            return (!stopping.is_final()).then(|| stopping.clone());
+        }
+        if self.budget.winds_down() {
+            let spent = workflow::spent(table).cloned();
+            return spent.or_else(|| self.budget.time_used(self.elapsed()).map(Outcome::BudgetExhausted));
+        }
+        self.workflow.outcome_at_rest(table)
+    }
+
+    /// The policies of its agents.
+    const fn policies(&self) -> AgentPolicies<'_> {
+        AgentPolicies { run: &self.policy, agents: &self.agents, workflow: &self.workflow }
+    }
+
+    /// The requests of its agents for others.
+    const fn requests(&self) -> Requests<'_> {
+        Requests {
+            policies: self.policies(),
+            ledger: self.budget.ledger(),
+            run_is_stopping: self.is_stopping(),
+        }
+    }
+
+    /// What the agents of its steps get.
+    const fn step_briefs(&self) -> StepBriefs<'_> {
+        StepBriefs {
+            run: &self.policy,
+            agents: &self.agents,
+            workflow: &self.workflow,
+            ledger: self.budget.ledger(),
+            elapsed: self.elapsed(),
+        }
     }
 
     pub(crate) fn has_ended(&self) -> bool {
-        self.outcome.as_ref().is_some_and(Outcome::is_final)
-    }
-
-    pub(crate) fn status(&self) -> Option<ActorStatus> {
-        let policy = self.policy.as_ref()?;
-        Some(ActorStatus {
-            goal: self.goal.clone(),
-            workspace: policy.agent.workspace.clone(),
-            model: policy.agent.model.name.clone(),
-            outcome: self.outcome.clone(),
-            started_at: self.started_at,
-            updated_at: self.updated_at,
-            turns: self.ledger.turns(),
-            tokens: self.ledger.tokens,
-            cost: self.ledger.cost,
-            uncertain: self.ledger.uncertain(),
-            elapsed: self.elapsed(),
-        })
+        self.lifecycle.has_ended()
     }
 
     /// Restores from the log's first entry what a snapshot leaves out.
     pub(crate) fn complete(&mut self, first: &Entry) -> bool {
-        let Entry::RunStarted(started) = first else { return false };
-        self.goal.clone_from(&started.goal);
-        self.policy = Some(self.changed.as_deref().unwrap_or(&started.policy).clone());
+        let Entry::Lifecycle(LifecycleEntry::RunStarted(started)) = first else { return false };
+        self.policy.complete(started);
         true
     }
 }
 
 impl Snapshots for RunState {
     fn is_due(&self) -> bool {
-        let size = u64::try_from(self.agents.len().saturating_mul(ENTRIES_AN_AGENT)).unwrap_or(u64::MAX);
+        let size = self.agents.table().len().saturating_mul(ENTRIES_AN_AGENT);
+        let size = u64::try_from(size).unwrap_or(u64::MAX);
         self.head.0.saturating_sub(self.snapshot.0) >= size.max(snapshot::EVERY)
     }
 
     fn take_in(&mut self, entry: &Entry, now: DecisionTime) {
         self.apply(entry, now);
     }
-}
-
-/// One decision in progress.
-struct Deciding<'a> {
-    state: &'a mut RunState,
-    step: StepBuilder,
-    /// Fresh random bits.
-    entropy: u64,
 }

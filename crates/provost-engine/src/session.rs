@@ -6,55 +6,51 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use provost_event::{
-    AgentPolicy, CallId, Dimension, Elapsed, Entry, HookTrigger, Json, Outcome, Plan, Purpose, Seq,
-    SessionId, SessionSource,
+    AgentPolicy, Dimension, Elapsed, Entry, GoalTrigger, HookTrigger, Json, LifecycleEntry, ModelPolicy,
+    Outcome, Plan, Purpose, Seq, SessionId, SessionSource,
 };
 
 use serde::{Deserialize, Serialize};
 
 use crate::decision_time::DecisionTime;
-use crate::event::ToolResult;
-use crate::permission::Permissions;
 use crate::snapshot::{self, Snapshots};
 use crate::step::StepBuilder;
 use crate::{Decision, Now, SessionEvent};
 
-mod act;
 mod announce;
 mod answer;
-mod approve;
 mod ask;
 mod assignment;
-mod call;
+mod calls;
 mod change;
 mod conversation;
 mod decide;
-mod delegate;
 mod final_summary;
+mod fingerprint;
 mod fold;
 mod fork;
-mod gate;
 mod goal;
 mod hook_decisions;
 mod models;
 mod progress;
 mod recover;
-mod repeats;
 mod stop;
 mod terminal;
 mod worktree;
+mod yielding;
 
 use assignment::Assignment;
-use call::{Call, Consent, Stage, Word};
+use calls::CallGate;
+use calls::Calls;
 use conversation::{Conversation, RequestTokens, Window, WindowFacts};
-use goal::GoalTrack;
+use goal::{Goal, GoalFacts};
 use models::Models;
 use progress::Progress;
-use repeats::{CallsOfTurn, Repeats};
+use stop::StopObjections;
 use terminal::Terminal;
 use worktree::OwnWorktree;
 
-pub use call::PendingApproval;
+pub use calls::PendingApproval;
 pub use goal::{GoalStatus, JUDGE_TOKENS};
 pub use progress::{ProgressReport, ProgressState, kind_of_text};
 
@@ -112,15 +108,9 @@ struct Counters {
     turns_ended: u32,
     calls: u32,
     answers: u32,
-    tool_calls: u32,
-    /// How many of them were made when a turn last ended without any.
-    tool_calls_at_stop: u32,
     continuations: u32,
     /// Interruptions of the current turn.
     interruptions: u32,
-    /// Turns in a row in which no call succeeded.
-    failed_turns: u32,
-    stop_blocks: u32,
 }
 
 /// A request to yield the slot.
@@ -130,16 +120,6 @@ struct Yielding {
     timer: Option<Seq>,
     /// The agent that gets the slot, if any.
     to: Option<SessionId>,
-}
-
-/// The last objection of the stop hooks.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Block {
-    reasons: Vec<String>,
-    evidence: String,
-    tool_calls: u32,
-    /// How many times in a row it came with the same evidence.
-    times: u32,
 }
 
 /// The questions that hooks have already answered, and the notices that the model has already got.
@@ -185,20 +165,6 @@ impl Announcements {
     }
 }
 
-/// Results that wait for those of earlier calls of the same answer. The only part of a session that isn't in its
-/// log: if it is lost, the effects are still open, and so count as interrupted. It doesn't affect the equality of
-/// states.
-#[derive(Debug, Clone, Default)]
-struct Held(BTreeMap<Seq, ToolResult>);
-
-impl PartialEq for Held {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
-}
-
-impl Eq for Held {}
-
 /// Items of the conversation per entry between two snapshots, if that gives more entries than the default: all
 /// snapshots together stay smaller than a few times the log.
 const ITEMS_AN_ENTRY: u64 = 2;
@@ -213,9 +179,6 @@ pub struct SessionState {
     /// Turns that had ended when its parent last asked it again: its limit counts from there.
     #[serde(default)]
     turns_before: u32,
-    /// Its goal was cleared, and it has yet to be notified.
-    #[serde(default)]
-    lost_goal: bool,
     phase: Phase,
     outcome: Option<Outcome>,
     /// Its outcome when it completed, until the agent gets another message.
@@ -226,26 +189,17 @@ pub struct SessionState {
     yielding: Option<Yielding>,
     /// It stops only because its sub-agents are suspended.
     stops_for_child: bool,
-    /// The outcome of a suspended sub-agent that it waits for, if any.
-    sub_agent_outcome: Option<Outcome>,
-    /// The state of its goal, if it has one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    goal_track: Option<Box<GoalTrack>>,
+    goal: Goal,
     worktree: OwnWorktree,
     terminal: Terminal,
     /// The end of the time limit on its work, as of the last call.
     ends: Option<WorkEnds>,
     elapsed: Elapsed,
     models: Models,
-    calls: Vec<Call>,
+    calls: Calls,
     counters: Counters,
-    repeats: Repeats,
-    calls_of_turn: CallsOfTurn,
     progress: Box<Progress>,
-    block: Option<Block>,
-    /// For each stop hook whose failure counts, how many times in a row it gave no answer.
-    #[serde(default)]
-    unanswered: BTreeMap<String, u32>,
+    objections: StopObjections,
     conversation: Conversation,
     /// The purpose of the model call in flight.
     purpose: Purpose,
@@ -260,20 +214,12 @@ pub struct SessionState {
     /// The last message entry.
     #[serde(default)]
     last_said: Seq,
-    memories: BTreeMap<String, Json>,
-    #[serde(skip)]
-    permissions: Option<Permissions>,
-    /// Patterns that were approved for the whole run.
-    approved: Vec<String>,
     /// The last snapshot entry.
     snapshot: Seq,
     /// The open questions to hooks, by the entry that asks.
     questions: BTreeMap<Seq, HookTrigger>,
-    approvals: BTreeMap<Seq, PendingApproval>,
     told: Announcements,
     source: SessionSource,
-    #[serde(skip)]
-    held: Held,
 }
 
 impl SessionState {
@@ -284,27 +230,22 @@ impl SessionState {
             assignment: Assignment::default(),
             turns_max: 0,
             turns_before: 0,
-            lost_goal: false,
             phase: Phase::New,
             outcome: None,
             done_before: None,
             stopping: None,
             yielding: None,
             stops_for_child: false,
-            sub_agent_outcome: None,
-            goal_track: None,
+            goal: Goal::default(),
             worktree: OwnWorktree::default(),
             terminal: Terminal::default(),
             ends: None,
             elapsed: Elapsed::default(),
             models: Models::default(),
-            calls: Vec::new(),
+            calls: Calls::default(),
             counters: Counters::default(),
-            repeats: Repeats::default(),
-            calls_of_turn: CallsOfTurn::default(),
             progress: Box::default(),
-            block: None,
-            unanswered: BTreeMap::new(),
+            objections: StopObjections::default(),
             conversation: Conversation::default(),
             purpose: Purpose::Turn,
             before_final_summary: None,
@@ -313,15 +254,10 @@ impl SessionState {
             text_is_of_last_turn: false,
             unheard: false,
             last_said: Seq::START,
-            memories: BTreeMap::new(),
-            permissions: None,
-            approved: Vec::new(),
             snapshot: Seq::START,
             questions: BTreeMap::new(),
-            approvals: BTreeMap::new(),
             told: Announcements::default(),
             source: SessionSource::Startup,
-            held: Held::default(),
         }
     }
 
@@ -379,7 +315,7 @@ impl SessionState {
     /// What each tool gets at its next call.
     #[must_use]
     pub const fn memories(&self) -> &BTreeMap<String, Json> {
-        &self.memories
+        self.calls.memories()
     }
 
     /// The estimated tokens of the next model call, with room for a useful answer.
@@ -399,7 +335,7 @@ impl SessionState {
         open.extend(self.worktree.question());
         open.extend(self.terminal.question());
         if self.stands_aside_of(Phase::Acting) {
-            open.extend(self.approval_timers());
+            open.extend(self.calls.approval_timers());
         }
         match self.phase {
             Phase::MakingWorktree(seq)
@@ -412,8 +348,8 @@ impl SessionState {
                 open.extend(self.closing().is_none().then_some(seq));
             }
             Phase::Acting => {
-                open.extend(self.running().map(|(_, seq)| seq));
-                open.extend(self.approval_timers());
+                open.extend(self.calls.running_effects());
+                open.extend(self.calls.approval_timers());
             }
             Phase::New
             | Phase::Ready
@@ -427,7 +363,7 @@ impl SessionState {
 
     /// The open approval questions, oldest first.
     pub fn approvals(&self) -> impl Iterator<Item = &PendingApproval> {
-        self.approvals.values()
+        self.calls.approvals()
     }
 
     /// The run's elapsed time at its last entry.
@@ -452,10 +388,60 @@ impl SessionState {
 
     /// Restores from the log's first entry what a snapshot leaves out.
     pub(crate) fn complete(&mut self, first: &Entry) -> bool {
-        let Entry::SessionStarted(started) = first else { return false };
+        let Entry::Lifecycle(LifecycleEntry::SessionStarted(started)) = first else { return false };
         self.assignment.started(started);
-        self.grant_permissions();
+        self.calls.bound_by(&self.assignment);
         true
+    }
+
+    const fn goal_facts(&self) -> GoalFacts<'_> {
+        GoalFacts {
+            assignment: &self.assignment,
+            head: self.head,
+            phase: self.phase,
+            turns_ended: self.counters.turns_ended,
+            answers: self.counters.answers,
+        }
+    }
+
+    /// The judge that is called now or next.
+    fn judge_in_turn(&self) -> Option<&ModelPolicy> {
+        self.goal.judge_in_turn(&self.assignment)
+    }
+
+    /// The turn of a verification.
+    fn turn_checked(&self, trigger: GoalTrigger) -> u32 {
+        match trigger {
+            GoalTrigger::Claim => self.next_turn(),
+            GoalTrigger::Interval | GoalTrigger::Limit => self.counters.turns_ended.max(1),
+        }
+    }
+
+    /// Whether the next model call is a judge's.
+    fn wants_judge(&self) -> bool {
+        matches!(self.phase, Phase::Verifying | Phase::JudgeWaits(_)) && self.goal.is_verified()
+    }
+
+    /// Whether the session returns to `phase` after the final summary, or after the last check of the goal.
+    fn stands_aside_of(&self, phase: Phase) -> bool {
+        self.before_final_summary == Some(phase) || self.goal.returns_to() == Some(phase)
+    }
+
+    /// The open effect at a limit before the session stops: the final summary, or the last check of the goal.
+    fn ending_at_limit(&self) -> Option<Seq> {
+        let at_limit = self.goal.live_trigger() == Some(GoalTrigger::Limit);
+        match self.phase {
+            Phase::Judging(seq) | Phase::CheckingStop(seq) if at_limit => Some(seq),
+            _ => self.wrapping_up(),
+        }
+    }
+
+    /// Whether the goal may be reached at a limit: the agent has worked since the last verdict, and nothing is in
+    /// flight.
+    fn may_check_at_limit(&self, outcome: &Outcome) -> bool {
+        self.goal.may_be_reached_at_limit(outcome, self.goal_facts())
+            && !self.calls.is_running()
+            && self.counters.interruptions < self.assignment.limits().interruptions_max
     }
 
     /// The conversation against the model's window.
@@ -466,10 +452,10 @@ impl SessionState {
                 assignment: &self.assignment,
                 model: self.model(),
                 head: self.head,
-                calls_are_done: self.calls.iter().all(|call| call.stage == Stage::Done),
+                calls_are_done: self.calls.are_done(),
                 turns: self.counters.turns_ended,
-                tool_calls: self.counters.tool_calls,
-                memories: &self.memories,
+                tool_calls: self.calls.made(),
+                memories: self.calls.memories(),
             },
         )
     }
@@ -477,7 +463,7 @@ impl SessionState {
     /// Tokens of the next request for `purpose`, including the extra question.
     fn request_tokens(&self, purpose: Purpose) -> u64 {
         match purpose {
-            Purpose::Judge => self.judge_request_tokens(),
+            Purpose::Judge => goal::judge_request_tokens(&self.assignment),
             _ => self.window().request_tokens(self.question(purpose).as_deref()),
         }
     }
@@ -486,7 +472,7 @@ impl SessionState {
     fn reserved_tokens(&self, purpose: Purpose) -> RequestTokens {
         match purpose {
             Purpose::Judge => {
-                let tokens = self.judge_request_tokens();
+                let tokens = goal::judge_request_tokens(&self.assignment);
                 RequestTokens { most: tokens, estimated: tokens }
             }
             _ => self.window().reserved_tokens(self.question(purpose).as_deref()),
@@ -497,26 +483,24 @@ impl SessionState {
         self.counters.turns_ended.saturating_add(1)
     }
 
+    /// The checks of the calls.
+    const fn gate(&self) -> CallGate<'_> {
+        CallGate { calls: &self.calls, assignment: &self.assignment }
+    }
+
     /// The tool calls of the last answer that have no result, each with its tool and arguments.
-    pub fn unanswered_calls(&self) -> impl Iterator<Item = (&CallId, &str, &Json)> {
-        let open = self.calls.iter().filter(|call| !call.stage.has_result());
-        open.map(|call| (&call.id, call.tool.as_str(), &call.input))
+    pub fn unanswered_calls(&self) -> impl Iterator<Item = (&provost_event::CallId, &str, &provost_event::Json)> {
+        self.calls.unanswered()
     }
 
-    fn running(&self) -> impl Iterator<Item = (&Call, Seq)> {
-        self.calls.iter().filter_map(|call| match call.stage {
-            Stage::Running(seq) => Some((call, seq)),
-            Stage::Pending
-            | Stage::Asking(_)
-            | Stage::Approving { .. }
-            | Stage::Reviewing(_)
-            | Stage::Delegated { .. }
-            | Stage::Done => None,
-        })
+    /// Whether hooks are called about a call.
+    fn asks_about_calls(&self) -> bool {
+        self.questions.values().any(|about| !matches!(about, HookTrigger::Prompt { .. }))
     }
 
-    fn call(&self, id: &CallId) -> Option<&Call> {
-        self.calls.iter().find(|call| &call.id == id)
+    /// Whether hooks are called about all the results together.
+    fn asks_about_batch(&self) -> bool {
+        self.questions.values().any(|about| matches!(about, HookTrigger::Batch { .. }))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Snapshots: a log's state, written into the log at intervals, so that a long log takes no longer to read.
 
-use provost_event::{Entry, Json, Snapshot};
+use provost_event::{Entry, Json, LifecycleEntry, Snapshot};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -11,7 +11,7 @@ use crate::decision_time::DecisionTime;
 pub(crate) const EVERY: u64 = 1_000;
 /// The version of the states' layout. It changes with each change of a state's fields or of an entry's meaning; a
 /// snapshot with another layout is ignored.
-const LAYOUT: u32 = 12;
+const LAYOUT: u32 = 14;
 
 /// The layout of a state that can't be read back.
 const NO_LAYOUT: u32 = 0;
@@ -32,7 +32,7 @@ pub(crate) fn taken(state: &mut impl Snapshots, mut step: Decision, now: Decisio
     }
     // A state without a JSON form gets no snapshot.
     if let Ok(json) = Json::of(state) {
-        let entry = Entry::Snapshot(Snapshot { layout: LAYOUT, state: json });
+        let entry = Entry::Lifecycle(LifecycleEntry::Snapshot(Snapshot { layout: LAYOUT, state: json }));
         state.take_in(&entry, now);
         step.entries.push(entry);
     }

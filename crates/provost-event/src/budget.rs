@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::skip::is_default;
 use crate::{Dimension, Exhausted, MicroDollars, Purpose, SessionId, Usage};
 
 /// A reservation for a model call.
@@ -18,24 +19,14 @@ pub struct BudgetReserved {
     /// The output cap within `tokens`.
     pub output_tokens_max: u32,
     /// What the call is for.
-    #[serde(default, skip_serializing_if = "Purpose::is_turn")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub purpose: Purpose,
     /// The session's turn that it belongs to.
-    #[serde(default, skip_serializing_if = "is_zero_turn")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub turn: u32,
     /// The request's tokens by our own estimate, which the provider's count is compared with; 0 if unknown.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub estimated_tokens: u64,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape serde asks for")]
-const fn is_zero(count: &u64) -> bool {
-    *count == 0
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape serde asks for")]
-const fn is_zero_turn(turn: &u32) -> bool {
-    *turn == 0
 }
 
 /// The actual consumption of a model call.

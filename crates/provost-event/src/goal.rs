@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::skip::is_default;
 use crate::{AsideCall, ErrorClass, ModelPolicy, TroubleCause};
 
 /// A judge's confidence, from 0 to 1 in millionths; a fraction in JSON.
@@ -280,7 +281,7 @@ pub struct GoalJudged {
     pub wait_ms: Option<u64>,
     /// Whether the answer is stale: the goal has been cleared, paused or stopped since, and the answer has no
     /// effect.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub stale: bool,
 }
 

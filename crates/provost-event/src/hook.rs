@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::skip::is_default;
 use crate::{CallId, NamedScript, Outcome, Seq, SessionId};
 
 macro_rules! points {
@@ -106,7 +107,7 @@ pub struct HookPolicy {
     /// What happens when it gives no answer.
     pub on_failure: OnFailure,
     /// Whether it may send reminders to the model.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub may_remind: bool,
 }
 

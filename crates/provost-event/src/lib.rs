@@ -8,6 +8,7 @@ mod chain;
 mod change;
 mod content;
 mod context;
+mod conversation;
 mod entry;
 mod failure;
 mod flow;
@@ -16,6 +17,8 @@ mod goal;
 mod hook;
 mod id;
 mod json;
+mod lifecycle;
+mod model_call;
 mod money;
 mod number;
 mod outcome;
@@ -23,9 +26,11 @@ mod permission;
 mod plan;
 mod policy;
 mod record;
+mod skip;
 mod spawn;
 mod stop;
 mod terminal;
+mod tool_call;
 mod tree;
 mod trouble;
 mod verdict;
@@ -37,11 +42,10 @@ pub use chain::{ChainContext, DepthExceeded};
 pub use change::{AgentPolicyChanged, PolicyDifference, RunPolicyChanged};
 pub use content::{Block, Image, ImageKind, PrefixHash, ToolCall};
 pub use context::{AsideCall, Compacted, CompactionKind, FinalSummaryFinished, Snapshot};
+pub use conversation::{AssistantMessage, ItemKind, Origin, StopReason, SystemItem, TurnEnded, UserMessage};
 pub use entry::{
-    AssistantMessage, CallFacts, Ended, Entry, ItemKind, ModelCalled, Origin, Paused, ProcessesLeft, Purpose,
-    ResumeCause, Resumed, Retry, RetryCause, RunStarted, SessionStarted, StopCheckCutShort, StopReason,
-    StopRequested, StopVerdicts, SystemItem, TimeLeft, ToolFinished, ToolStarted, ToolStatus, TurnEnded,
-    UserMessage,
+    AgentEntry, BudgetEntry, ConversationEntry, Entry, GateEntry, GoalEntry, LifecycleEntry, ModelEntry,
+    TerminalEntry, ToolEntry, WorktreeEntry,
 };
 pub use failure::{ErrorClass, ModelFailure};
 pub use flow::{FlowPolicy, OnStepFailure, StepEnd, StepEnded, StepPolicy};
@@ -56,6 +60,10 @@ pub use hook::{
 };
 pub use id::{ActorKey, BlobId, CallId, EffectId, Elapsed, IdError, RunId, Seq, SessionId, Timestamp};
 pub use json::Json;
+pub use lifecycle::{
+    Ended, Paused, ProcessesLeft, ResumeCause, Resumed, RunStarted, SessionStarted, StopRequested,
+};
+pub use model_call::{ModelCalled, Purpose, Retry, RetryCause, TimeLeft};
 pub use money::{Certainty, LongPrice, MicroDollars, Price, Usage};
 pub use number::{counted, grouped};
 pub use outcome::{Dimension, Exhausted, LimitOwner, Outcome, PauseReason, Shortfall, Unsummarized};
@@ -70,12 +78,13 @@ pub use policy::{
 };
 pub use record::{Delta, DeltaKind, FORMAT_VERSION, FormatError, Record, RecordHead};
 pub use spawn::{Priority, PriorityError, SpawnBudget};
-pub use stop::{StopHookVerdict, StopReport};
+pub use stop::{StopCheckCutShort, StopHookVerdict, StopReport, StopVerdicts};
 pub use terminal::{
     AskKind, AskOption, Blocker, Channel, CompletionScope, EvidenceSource, Exit, ExternalPolicy,
     OptionMeaning, TerminalAsk, TerminalEnding, TerminalEvent, TerminalEvidence, TerminalNoted,
     TerminalState, WindowSize,
 };
+pub use tool_call::{CallFacts, ToolFinished, ToolStarted, ToolStatus};
 pub use tree::{
     AgentAskedAgain, AgentFinished, AgentResumeRequested, AgentRetryScheduled, AgentSpawned, AgentStarted,
     AgentSuspended, AgentYieldRequested, Brief, Isolation, Reprioritized, SlotAssignment, SubAgentPolicy,

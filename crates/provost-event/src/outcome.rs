@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::skip::is_default;
 use crate::{ErrorClass, MicroDollars, ModelTrouble, SessionId, Verdict, Verification, counted, grouped};
 
 /// What a limit counts.
@@ -44,19 +45,14 @@ pub struct Shortfall {
     /// The maximum that the smallest useful call takes.
     pub needs: u64,
     /// Reserved for calls in flight of other agents.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub reserved: u64,
     /// Kept for the final summary.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub summary: u64,
     /// Kept for judges.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub judges: u64,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape serde asks for")]
-const fn is_zero(count: &u64) -> bool {
-    *count == 0
 }
 
 /// A limit that was reached.

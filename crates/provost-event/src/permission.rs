@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::skip::is_default;
 use crate::{CallId, Json, Seq, Timestamp};
 
 /// The decision on a tool call, the most restrictive last.
@@ -97,7 +98,7 @@ pub struct PermissionDecided {
     pub rule: Option<String>,
     /// Whether no pattern applies. Without a rule and not by default: the call's text doesn't tell what it does,
     /// and patterns may apply.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub by_default: bool,
     /// The reason, in words.
     pub why: String,
@@ -123,7 +124,7 @@ pub struct ApprovalRequested {
     pub scripts: Vec<NamedScript>,
     /// Whether it may run files that its text doesn't name: the answer applies to this call only, whatever they
     /// contain.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub unnamed: bool,
 }
 

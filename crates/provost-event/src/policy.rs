@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::skip::is_default;
 use crate::{
     ExternalPolicy, FlowPolicy, GoalPolicy, HookPolicy, Json, MicroDollars, OnHookError, PermissionPolicy,
     Price, SpawnBudget, SubAgentPolicy,
@@ -15,7 +16,7 @@ pub struct RunPolicy {
     /// Limits of everything the run spends, sub-agents included.
     pub budget: Budget,
     /// Whether models without a known price may be called although money is limited; they count as free then.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub allow_unpriced: bool,
     /// The root agent.
     pub agent: AgentPolicy,
@@ -197,13 +198,13 @@ pub struct ModelPolicy {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
     /// Whether it accepts pictures; otherwise it gets a text that there is one.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub images: bool,
     /// The effort of its reasoning; the provider's default if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort: Option<Effort>,
     /// Whether it is known to reason before it answers, which uses part of the answer's cap.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub reasons: bool,
     /// The fallback models, in order, when it gives no answer. Their own fallbacks are ignored.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

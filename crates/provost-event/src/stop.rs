@@ -66,3 +66,23 @@ pub struct StopReport {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
+
+/// The stop hooks' verdicts on one stop.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StopVerdicts {
+    /// The turn that ended with the stop.
+    pub turn: u32,
+    /// Each hook's answer, in configured order.
+    pub reports: Vec<StopReport>,
+    /// A fingerprint of the workspace at that time; equal if nothing changed.
+    pub evidence: String,
+}
+
+/// Verdicts of stop hooks that a stop interrupted. They decide nothing: a resume asks the hooks again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StopCheckCutShort {
+    /// The turn that ended with the stop.
+    pub turn: u32,
+    /// Each hook's answer, in configured order.
+    pub reports: Vec<StopReport>,
+}

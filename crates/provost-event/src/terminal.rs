@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::skip::is_default;
 use crate::{Outcome, Seq};
 
 /// An external agent: a program that takes the place of a model and Provost's tools.
@@ -32,10 +33,10 @@ pub struct ExternalPolicy {
     /// Whether the goal is typed in as its first prompt; otherwise its arguments or a person give it its task.
     pub submits_goal: bool,
     /// Whether a person works at it: then the session ends with the program, not with a prompt.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub attended: bool,
     /// Whether its terminal isn't recorded.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub unrecorded: bool,
     /// Maximum time that it waits for input or shows no activity before the session is suspended; unlimited if
     /// absent.

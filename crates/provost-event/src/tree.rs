@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::skip::is_default;
 use crate::{AgentPolicy, Budget, Outcome, Priority, Seq, SessionId};
 
 /// A configured sub-agent that a run's agents can spawn by a tool of its name.
@@ -129,7 +130,7 @@ pub struct AgentSuspended {
     /// Its outcome; never final.
     pub outcome: Outcome,
     /// Whether the only cause is that agents working for it are suspended.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub for_child: bool,
 }
 
@@ -187,13 +188,8 @@ pub struct AgentFinished {
     /// Its outcome. If that isn't final, it was reported as it is, and the agent's log still ends there.
     pub outcome: Outcome,
     /// Restarts after failures since it was last asked.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub restarts: u32,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands the field over like this")]
-const fn is_zero(count: &u32) -> bool {
-    *count == 0
 }
 
 /// An agent's priority has changed.

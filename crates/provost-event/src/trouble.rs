@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::skip::is_default;
 use crate::{ErrorClass, ModelPolicy, SessionId, Timestamp};
 
 /// A model's failure to give a usable answer, as of when the session gives up or waits.
@@ -197,6 +198,6 @@ pub struct ProviderAwaited {
     /// When the model is called again.
     pub until: Timestamp,
     /// Whether `model_patience_ms` is exceeded: the session counts as suspended, and retries periodically.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub suspended: bool,
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::Outcome;
+use crate::skip::is_default;
 
 /// A git worktree that an agent works in. Its folder is the agent's workspace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,11 +27,11 @@ pub struct WorktreeMade {
     /// The commit that it is based on.
     pub commit: String,
     /// Files with uncommitted changes in the source folder; the worktree lacks these changes.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub uncommitted: u32,
     /// Files checked out as stored, though a filter would transform them (large files, encrypted ones): filters
     /// are programs that the repository or the user names, and Provost's git starts none.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub unfiltered: u32,
 }
 
@@ -73,9 +74,4 @@ pub enum WorktreeLeft {
         /// Why.
         why: String,
     },
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape serde asks for")]
-fn is_zero(number: &u32) -> bool {
-    *number == 0
 }

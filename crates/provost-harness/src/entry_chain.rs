@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use provost_event::{Elapsed, Entry, Record, Seq, SessionStarted, Timestamp};
+use provost_event::{Elapsed, Entry, LifecycleEntry, Record, Seq, SessionStarted, Timestamp};
 
 const HASH_BYTES: usize = blake3::OUT_LEN;
 
@@ -48,7 +48,7 @@ impl EntryChain {
     #[must_use]
     pub fn before(started: &Entry) -> Self {
         match started {
-            Entry::SessionStarted(SessionStarted { fork: Some(fork), .. }) => {
+            Entry::Lifecycle(LifecycleEntry::SessionStarted(SessionStarted { fork: Some(fork), .. })) => {
                 let base = fork.bases.last().and_then(|base| blake3::Hash::from_hex(&base.hash).ok());
                 base.map_or_else(Self::new, |hash| Self(*hash.as_bytes()))
             }
@@ -59,7 +59,7 @@ impl EntryChain {
     /// Adds an entry.
     pub fn add(&mut self, record: &Record) {
         let body = match &record.entry {
-            Entry::Snapshot(_) => String::new(),
+            Entry::Lifecycle(LifecycleEntry::Snapshot(_)) => String::new(),
             entry => entry.body().unwrap_or_default(),
         };
         self.link(&ChainLink {

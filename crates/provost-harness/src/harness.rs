@@ -17,8 +17,8 @@ use futures::StreamExt as _;
 use futures::stream::{BoxStream, SelectAll};
 use provost_engine::{Actor, AgentState, Event, RunEvent, SessionEvent, SessionStatus, check_flow};
 use provost_event::{
-    ActorKey, AgentPolicy, Budget, Ended, Entry, Outcome, Paused, Record, RunId, RunPolicy, Seq, SessionId,
-    StepMode,
+    ActorKey, AgentEntry, AgentPolicy, Budget, ConversationEntry, Ended, Entry, LifecycleEntry, Outcome,
+    Paused, Record, RunId, RunPolicy, Seq, SessionId, StepMode, ToolEntry,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -304,24 +304,32 @@ impl Harness {
         self.tell_callback(record);
         self.observers.0.record(record);
         match (record.actor, &record.entry) {
-            (ActorKey::Run(_), Entry::AgentStarted(started)) => {
+            (ActorKey::Run(_), Entry::Agent(AgentEntry::Started(started))) => {
                 self.follow(started.child);
                 Ok(None)
             }
-            (ActorKey::Run(_), Entry::Paused(Paused { outcome }) | Entry::Ended(Ended { outcome })) => {
-                self.done(outcome.clone()).await.map(Some)
-            }
-            (ActorKey::Session(session), Entry::Ended(_)) => {
+            (
+                ActorKey::Run(_),
+                Entry::Lifecycle(LifecycleEntry::Paused(Paused { outcome }))
+                | Entry::Lifecycle(LifecycleEntry::Ended(Ended { outcome })),
+            ) => self.done(outcome.clone()).await.map(Some),
+            (ActorKey::Session(session), Entry::Lifecycle(LifecycleEntry::Ended(_))) => {
                 self.forget(session);
                 self.over.insert(session);
                 Ok(None)
             }
-            (ActorKey::Session(session), Entry::TurnEnded(ended)) if session.agent == 0 => {
+            (ActorKey::Session(session), Entry::Conversation(ConversationEntry::TurnEnded(ended)))
+                if session.agent == 0 =>
+            {
                 self.next_turn = ended.turn.saturating_add(1);
                 let next = self.deps.backend.read(session.into(), record.seq, 1).await?;
                 let is_last = matches!(
                     next.first().map(|record| &record.entry),
-                    Some(Entry::Paused(_) | Entry::Ended(_) | Entry::StopRequested(_))
+                    Some(Entry::Lifecycle(
+                        LifecycleEntry::Paused(_)
+                            | LifecycleEntry::Ended(_)
+                            | LifecycleEntry::StopRequested(_)
+                    ))
                 );
                 Ok((!is_last).then_some(TurnState::Continue))
             }
@@ -352,7 +360,7 @@ impl Harness {
                 }
                 for record in records {
                     self.seen.insert(actor, record.seq);
-                    if matches!(record.entry, Entry::Ended(_)) {
+                    if matches!(record.entry, Entry::Lifecycle(LifecycleEntry::Ended(_))) {
                         // Its subscription ends, unless another segment begins.
                         self.over.insert(session);
                         self.forget(session);
@@ -379,9 +387,11 @@ impl Harness {
             callback.on_record(record);
             if let ActorKey::Session(session) = record.actor {
                 match &record.entry {
-                    Entry::ToolStarted(started) => callback.on_tool_start(session, started),
-                    Entry::ToolFinished(finished) => callback.on_tool_end(session, finished),
-                    Entry::TurnEnded(ended) => callback.on_turn_end(session, ended),
+                    Entry::Tool(ToolEntry::Started(started)) => callback.on_tool_start(session, started),
+                    Entry::Tool(ToolEntry::Finished(finished)) => callback.on_tool_end(session, finished),
+                    Entry::Conversation(ConversationEntry::TurnEnded(ended)) => {
+                        callback.on_turn_end(session, ended)
+                    }
                     _ => {}
                 }
             }
@@ -458,7 +468,8 @@ fn until_over(records: Records) -> Records {
         let mut records = records?;
         let next = records.next().await?;
         let is_over = next.as_ref().is_ok_and(|record| {
-            matches!(record.entry, Entry::Ended(_)) && matches!(record.actor, ActorKey::Session(_))
+            matches!(record.entry, Entry::Lifecycle(LifecycleEntry::Ended(_)))
+                && matches!(record.actor, ActorKey::Session(_))
         });
         Some((next, (!is_over).then_some(records)))
     };

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use provost_engine::{Actor, SessionState};
 use provost_event::{
-    ActorKey, AgentPolicy, Entry, ForkBase, Record, Seq, SessionFork, SessionId, SessionStarted, Timestamp,
-    Worktree, WorktreeMade,
+    ActorKey, AgentPolicy, ConversationEntry, Entry, ForkBase, LifecycleEntry, Record, Seq, SessionFork,
+    SessionId, SessionStarted, Timestamp, ToolEntry, Worktree, WorktreeMade,
 };
 
 use crate::executor::commit_at;
@@ -29,7 +29,11 @@ pub async fn read_conversation(
     let own = backend.read(session.into(), after, max).await?;
     let next = after.next();
     let Some(first) = own.first().filter(|first| first.seq != next) else { return Ok(own) };
-    let Entry::SessionStarted(SessionStarted { fork: Some(fork), .. }) = &first.entry else { return Ok(own) };
+    let Entry::Lifecycle(LifecycleEntry::SessionStarted(SessionStarted { fork: Some(fork), .. })) =
+        &first.entry
+    else {
+        return Ok(own);
+    };
     let Some(base) = fork.base_of(next) else { return Ok(own) };
     let missing = usize::try_from(base.through.0.saturating_sub(after.0)).unwrap_or(usize::MAX);
     let records = backend.read(base.session.into(), after, missing.min(max)).await?;
@@ -102,7 +106,9 @@ impl ForkPoint {
     pub async fn find(backend: &dyn Backend, session: SessionId, at: Option<Seq>) -> Result<Self, ForkError> {
         let first = backend.read(session.into(), Seq::START, 1).await?;
         let Some(first) = first.first() else { return Err(ForkError::NotBegun(session)) };
-        let Entry::SessionStarted(started) = &first.entry else { return Err(ForkError::NotBegun(session)) };
+        let Entry::Lifecycle(LifecycleEntry::SessionStarted(started)) = &first.entry else {
+            return Err(ForkError::NotBegun(session));
+        };
         if started.policy.external.is_some() {
             return Err(ForkError::External(session));
         }
@@ -229,15 +235,17 @@ async fn last_part(
 const fn is_part(entry: &Entry) -> bool {
     matches!(
         entry,
-        Entry::SessionStarted(_)
-            | Entry::UserMessage(_)
-            | Entry::SystemItem(_)
-            | Entry::AssistantMessage(_)
-            | Entry::ToolFinished(_)
-            | Entry::TurnEnded(_)
-            | Entry::Compacted(_)
-            | Entry::Paused(_)
-            | Entry::Resumed(_)
-            | Entry::Ended(_)
+        Entry::Lifecycle(
+            LifecycleEntry::SessionStarted(_)
+                | LifecycleEntry::Paused(_)
+                | LifecycleEntry::Resumed(_)
+                | LifecycleEntry::Ended(_)
+        ) | Entry::Conversation(
+            ConversationEntry::UserMessage(_)
+                | ConversationEntry::SystemItem(_)
+                | ConversationEntry::AssistantMessage(_)
+                | ConversationEntry::TurnEnded(_)
+                | ConversationEntry::Compacted(_)
+        ) | Entry::Tool(ToolEntry::Finished(_))
     )
 }

@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use provost_event::{
-    AgentPolicy, Block, Entry, ItemKind, Record, Seq, SessionId, TerminalEvent, ToolStatus, UserMessage,
+    AgentPolicy, Block, ConversationEntry, Entry, ItemKind, LifecycleEntry, ModelEntry, Record, Seq,
+    SessionId, TerminalEntry, TerminalEvent, ToolEntry, ToolStatus, UserMessage,
 };
 
 use crate::transcript::untagged;
@@ -125,9 +126,13 @@ impl PromptQueue {
     fn fold(&mut self, record: &Record) {
         self.head = record.seq;
         match &record.entry {
-            Entry::SessionStarted(started) => self.opened(record.seq, &started.policy, &started.goal),
-            Entry::UserMessage(message) => self.push(record.seq, text_of(message)),
-            Entry::SystemItem(item) => match item.item {
+            Entry::Lifecycle(LifecycleEntry::SessionStarted(started)) => {
+                self.opened(record.seq, &started.policy, &started.goal)
+            }
+            Entry::Conversation(ConversationEntry::UserMessage(message)) => {
+                self.push(record.seq, text_of(message))
+            }
+            Entry::Conversation(ConversationEntry::SystemItem(item)) => match item.item {
                 ItemKind::StopBlocked
                 | ItemKind::StopSuspended
                 | ItemKind::GoalNotReached
@@ -144,12 +149,12 @@ impl PromptQueue {
                 | ItemKind::LastTurn
                 | ItemKind::LimitNotice { .. } => {}
             },
-            Entry::ModelCalled(_) => self.offered = record.seq,
-            Entry::Resumed(_) => {
+            Entry::Model(ModelEntry::Called(_)) => self.offered = record.seq,
+            Entry::Lifecycle(LifecycleEntry::Resumed(_)) => {
                 self.is_uncertain |= self.pending.iter().any(|(seq, _)| *seq < self.offered);
             }
-            Entry::AssistantMessage(_) => self.refusal = None,
-            Entry::ToolFinished(finished) => {
+            Entry::Conversation(ConversationEntry::AssistantMessage(_)) => self.refusal = None,
+            Entry::Tool(ToolEntry::Finished(finished)) => {
                 self.refusal = match finished.status {
                     ToolStatus::Denied | ToolStatus::Rejected | ToolStatus::Cancelled => {
                         Some(finished.output.clone())
@@ -157,7 +162,7 @@ impl PromptQueue {
                     ToolStatus::Ok | ToolStatus::Error | ToolStatus::TimedOut | ToolStatus::Unknown => None,
                 };
             }
-            Entry::TerminalNoted(noted) => {
+            Entry::Terminal(TerminalEntry::Noted(noted)) => {
                 if let TerminalEvent::Submitted { through, .. } = noted.event {
                     self.submitted(through);
                 }

@@ -11,7 +11,9 @@ use std::sync::{Arc, PoisonError};
 use std::sync::{Mutex, MutexGuard};
 
 use provost_engine::{Actor, CallModel, Permissions, View};
-use provost_event::{AgentPolicy, BlobId, Entry, Record, Seq, SessionId, ToolSpec};
+use provost_event::{
+    AgentPolicy, BlobId, ConversationEntry, Entry, LifecycleEntry, Record, Seq, SessionId, ToolSpec,
+};
 #[cfg(test)]
 use shuttle::sync::{Mutex, MutexGuard};
 
@@ -112,7 +114,9 @@ impl SessionCache {
             return Ok(opening);
         }
         let first = backend.read(session.into(), Seq::START, 1).await?;
-        let Some(Entry::SessionStarted(started)) = first.first().map(|record| &record.entry) else {
+        let Some(Entry::Lifecycle(LifecycleEntry::SessionStarted(started))) =
+            first.first().map(|record| &record.entry)
+        else {
             return Err(BackendError::Unknown { what: format!("session {session}") });
         };
         // The policy may have been changed since.
@@ -213,10 +217,14 @@ async fn beginning(
     let before = Seq(view.summed_up_at.0.saturating_sub(1));
     let records = read_conversation(backend, session, before, 1).await?;
     match records.first().map(|record| (record.seq, &record.entry)) {
-        Some((at, Entry::Compacted(compacted))) if at == view.summed_up_at => {
+        Some((at, Entry::Conversation(ConversationEntry::Compacted(compacted))))
+            if at == view.summed_up_at =>
+        {
             let first = read_conversation(backend, session, Seq::START, 1).await?;
             let reminder_id = match first.first().map(|record| &record.entry) {
-                Some(Entry::SessionStarted(started)) => started.reminder_id.clone(),
+                Some(Entry::Lifecycle(LifecycleEntry::SessionStarted(started))) => {
+                    started.reminder_id.clone()
+                }
                 _ => String::new(),
             };
             Ok(Transcript::from_summary(at, compacted, &reminder_id))

@@ -5,7 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use provost_event::{
-    ActorKey, AssistantMessage, Block, EffectId, Entry, Image, Record, Seq, ToolCall, ToolFinished,
+    ActorKey, AssistantMessage, Block, ConversationEntry, EffectId, Entry, Image, LifecycleEntry, ModelEntry,
+    Record, Seq, ToolCall, ToolEntry, ToolFinished,
 };
 use tokio::sync::OnceCell;
 
@@ -96,7 +97,8 @@ impl Source {
         while until.0 > 1 {
             let from = start_before(until);
             let records = self.records(from, until).await?;
-            let is_model_call = |record: &&Arc<Record>| matches!(record.entry, Entry::ModelCalled(_));
+            let is_model_call =
+                |record: &&Arc<Record>| matches!(record.entry, Entry::Model(ModelEntry::Called(_)));
             if let Some(called) = records.iter().rfind(is_model_call) {
                 return Ok(called.seq);
             }
@@ -144,62 +146,35 @@ impl LogItem {
     fn of(record: Arc<Record>) -> Option<Self> {
         let is_shown = match &record.entry {
             // A fork's goal is in the conversation that it continues.
-            Entry::SessionStarted(started) => started.fork.is_none(),
-            Entry::UserMessage(_)
-            | Entry::SystemItem(_)
-            | Entry::AssistantMessage(_)
-            | Entry::ToolFinished(_) => true,
-            Entry::Compacted(compacted) => !compacted.through.is_start(),
-            Entry::RunStarted(_)
-            | Entry::ModelCalled(_)
-            | Entry::Retry(_)
-            | Entry::ModelChanged(_)
-            | Entry::OutageWaitChanged(_)
-            | Entry::RunPolicyChanged(_)
-            | Entry::AgentPolicyChanged(_)
-            | Entry::ProviderAwaited(_)
-            | Entry::Forked(_)
-            | Entry::HooksAsked(_)
-            | Entry::HooksDecided(_)
-            | Entry::PermissionDecided(_)
-            | Entry::ApprovalRequested(_)
-            | Entry::ApprovalResolved(_)
-            | Entry::ToolStarted(_)
-            | Entry::TurnEnded(_)
-            | Entry::TerminalNoted(_)
-            | Entry::TerminalEnding(_)
-            | Entry::FinalSummaryFinished(_)
-            | Entry::Snapshot(_)
-            | Entry::StopVerdicts(_)
-            | Entry::StopCheckCutShort(_)
-            | Entry::ProcessesLeft(_)
-            | Entry::GoalCheckStarted(_)
-            | Entry::GoalJudged(_)
-            | Entry::GoalVerdict(_)
-            | Entry::GoalCleared(_)
-            | Entry::BudgetReserved(_)
-            | Entry::BudgetCharged(_)
-            | Entry::BudgetExhausted(_)
-            | Entry::AgentSpawned(_)
-            | Entry::AgentAskedAgain(_)
-            | Entry::AgentStarted(_)
-            | Entry::AgentYieldRequested(_)
-            | Entry::AgentSuspended(_)
-            | Entry::AgentResumeRequested(_)
-            | Entry::AgentRetryScheduled(_)
-            | Entry::AgentFinished(_)
-            | Entry::SubAgentSuspended(_)
-            | Entry::SubAgentResumed(_)
-            | Entry::Reprioritized(_)
-            | Entry::StepEnded(_)
-            | Entry::YieldRequested(_)
-            | Entry::WorktreeMade(_)
-            | Entry::WorktreeAsked(_)
-            | Entry::WorktreeFound(_)
-            | Entry::StopRequested(_)
-            | Entry::Paused(_)
-            | Entry::Resumed(_)
-            | Entry::Ended(_) => false,
+            Entry::Lifecycle(LifecycleEntry::SessionStarted(started)) => started.fork.is_none(),
+            Entry::Conversation(
+                ConversationEntry::UserMessage(_)
+                | ConversationEntry::SystemItem(_)
+                | ConversationEntry::AssistantMessage(_),
+            )
+            | Entry::Tool(ToolEntry::Finished(_)) => true,
+            Entry::Conversation(ConversationEntry::Compacted(compacted)) => !compacted.through.is_start(),
+            Entry::Lifecycle(
+                LifecycleEntry::RunStarted(_)
+                | LifecycleEntry::RunPolicyChanged(_)
+                | LifecycleEntry::AgentPolicyChanged(_)
+                | LifecycleEntry::Forked(_)
+                | LifecycleEntry::Snapshot(_)
+                | LifecycleEntry::ProcessesLeft(_)
+                | LifecycleEntry::StopRequested(_)
+                | LifecycleEntry::Paused(_)
+                | LifecycleEntry::Resumed(_)
+                | LifecycleEntry::Ended(_),
+            )
+            | Entry::Model(_)
+            | Entry::Gate(_)
+            | Entry::Tool(ToolEntry::Started(_))
+            | Entry::Conversation(ConversationEntry::TurnEnded(_) | ConversationEntry::FinalSummary(_))
+            | Entry::Terminal(_)
+            | Entry::Goal(_)
+            | Entry::Budget(_)
+            | Entry::Agent(_)
+            | Entry::Worktree(_) => false,
         };
         is_shown.then_some(Self(record))
     }
@@ -214,15 +189,17 @@ impl LogItem {
     #[must_use]
     pub fn who(&self) -> String {
         match &self.0.entry {
-            Entry::SessionStarted(_) => "the goal".to_owned(),
-            Entry::UserMessage(message) => format!("said by {}", message.by),
-            Entry::SystemItem(_) => "a reminder".to_owned(),
-            Entry::AssistantMessage(_) => "said by you".to_owned(),
-            Entry::ToolFinished(finished) if finished.status.is_error() => {
+            Entry::Lifecycle(LifecycleEntry::SessionStarted(_)) => "the goal".to_owned(),
+            Entry::Conversation(ConversationEntry::UserMessage(message)) => format!("said by {}", message.by),
+            Entry::Conversation(ConversationEntry::SystemItem(_)) => "a reminder".to_owned(),
+            Entry::Conversation(ConversationEntry::AssistantMessage(_)) => "said by you".to_owned(),
+            Entry::Tool(ToolEntry::Finished(finished)) if finished.status.is_error() => {
                 format!("failed call of `{}`", finished.tool)
             }
-            Entry::ToolFinished(finished) => format!("result of `{}`", finished.tool),
-            Entry::Compacted(compacted) => format!("a summary up to entry {}", compacted.through),
+            Entry::Tool(ToolEntry::Finished(finished)) => format!("result of `{}`", finished.tool),
+            Entry::Conversation(ConversationEntry::Compacted(compacted)) => {
+                format!("a summary up to entry {}", compacted.through)
+            }
             _ => String::new(),
         }
     }
@@ -231,16 +208,18 @@ impl LogItem {
     #[must_use]
     pub fn said(&self) -> Vec<Utterance<'_>> {
         match &self.0.entry {
-            Entry::SessionStarted(started) => vec![words(&started.goal)],
-            Entry::UserMessage(message) => message.content.iter().filter_map(said_in).collect(),
-            Entry::SystemItem(item) => vec![words(&item.body)],
-            Entry::AssistantMessage(AssistantMessage { content, .. }) => {
-                content.iter().filter_map(said_in).collect()
+            Entry::Lifecycle(LifecycleEntry::SessionStarted(started)) => vec![words(&started.goal)],
+            Entry::Conversation(ConversationEntry::UserMessage(message)) => {
+                message.content.iter().filter_map(said_in).collect()
             }
-            Entry::ToolFinished(finished) => {
+            Entry::Conversation(ConversationEntry::SystemItem(item)) => vec![words(&item.body)],
+            Entry::Conversation(ConversationEntry::AssistantMessage(AssistantMessage {
+                content, ..
+            })) => content.iter().filter_map(said_in).collect(),
+            Entry::Tool(ToolEntry::Finished(finished)) => {
                 vec![Utterance { tool: Some(&finished.tool), text: Cow::Borrowed(&finished.output) }]
             }
-            Entry::Compacted(compacted) => vec![words(&compacted.summary)],
+            Entry::Conversation(ConversationEntry::Compacted(compacted)) => vec![words(&compacted.summary)],
             _ => Vec::new(),
         }
     }
@@ -248,7 +227,7 @@ impl LogItem {
     /// All its parts as one text. A result is unchanged, byte for byte.
     #[must_use]
     pub fn text(&self) -> String {
-        let is_result = matches!(self.0.entry, Entry::ToolFinished(_));
+        let is_result = matches!(self.0.entry, Entry::Tool(ToolEntry::Finished(_)));
         let texts = self.said().into_iter().map(|said| match said.tool {
             Some(tool) if !is_result => format!("{}{}", call_mark(tool), said.text),
             _ => said.text.into_owned(),
@@ -258,7 +237,7 @@ impl LogItem {
 
     /// The offset of each part of [`LogItem::said`] in [`LogItem::text`], in bytes.
     pub(crate) fn places(&self) -> Vec<usize> {
-        let is_result = matches!(self.0.entry, Entry::ToolFinished(_));
+        let is_result = matches!(self.0.entry, Entry::Tool(ToolEntry::Finished(_)));
         let mut at = 0_usize;
         let place = |said: Utterance<'_>| {
             let mark = said.tool.filter(|_| !is_result).map_or(0, |tool| call_mark(tool).len());
@@ -278,7 +257,7 @@ impl LogItem {
     /// Its tool result, if it is one.
     pub(crate) fn result(&self) -> Option<&ToolFinished> {
         match &self.0.entry {
-            Entry::ToolFinished(finished) => Some(finished),
+            Entry::Tool(ToolEntry::Finished(finished)) => Some(finished),
             _ => None,
         }
     }

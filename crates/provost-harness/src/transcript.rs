@@ -7,7 +7,8 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use provost_engine::{ResultText, image_line, reminder_announcement};
 use provost_event::{
-    BlobId, Block, CallId, Compacted, Entry, Image, Purpose, Record, Seq, SessionStarted, ToolFinished,
+    BlobId, Block, CallId, Compacted, ConversationEntry, Entry, Image, LifecycleEntry, ModelEntry, Purpose,
+    Record, Seq, SessionStarted, ToolEntry, ToolFinished,
 };
 
 use crate::ImageData;
@@ -170,68 +171,43 @@ impl Transcript {
         }
         self.head = record.seq;
         match &record.entry {
-            Entry::SessionStarted(started) => self.begin(started, images),
-            Entry::UserMessage(message) => {
+            Entry::Lifecycle(LifecycleEntry::SessionStarted(started)) => self.begin(started, images),
+            Entry::Conversation(ConversationEntry::UserMessage(message)) => {
                 message.content.iter().for_each(|block| self.wait(part_of(block, images)));
             }
-            Entry::SystemItem(item) => self.say(&reminder(&item.body, &self.reminder_id)),
-            Entry::ToolFinished(finished) => self.wait(result_of(finished, images)),
-            Entry::ModelCalled(called) if called.purpose == Purpose::Turn => self.close_waiting(record.seq),
-            Entry::AssistantMessage(answer) => {
+            Entry::Conversation(ConversationEntry::SystemItem(item)) => {
+                self.say(&reminder(&item.body, &self.reminder_id))
+            }
+            Entry::Tool(ToolEntry::Finished(finished)) => self.wait(result_of(finished, images)),
+            Entry::Model(ModelEntry::Called(called)) if called.purpose == Purpose::Turn => {
+                self.close_waiting(record.seq)
+            }
+            Entry::Conversation(ConversationEntry::AssistantMessage(answer)) => {
                 let parts = answer.content.iter().map(|block| (record.seq, part_of(block, images)));
                 self.push(Role::Assistant, parts.collect(), record.seq);
             }
-            Entry::Compacted(compacted) => self.compact(compacted),
-            Entry::ModelCalled(_)
-            | Entry::FinalSummaryFinished(_)
-            | Entry::Snapshot(_)
-            | Entry::RunStarted(_)
-            | Entry::ModelChanged(_)
-            | Entry::OutageWaitChanged(_)
-            | Entry::RunPolicyChanged(_)
-            | Entry::AgentPolicyChanged(_)
-            | Entry::ProviderAwaited(_)
-            | Entry::Forked(_)
-            | Entry::HooksAsked(_)
-            | Entry::HooksDecided(_)
-            | Entry::PermissionDecided(_)
-            | Entry::ApprovalRequested(_)
-            | Entry::ApprovalResolved(_)
-            | Entry::Retry(_)
-            | Entry::ToolStarted(_)
-            | Entry::TurnEnded(_)
-            | Entry::TerminalNoted(_)
-            | Entry::TerminalEnding(_)
-            | Entry::StopVerdicts(_)
-            | Entry::StopCheckCutShort(_)
-            | Entry::ProcessesLeft(_)
-            | Entry::GoalCheckStarted(_)
-            | Entry::GoalJudged(_)
-            | Entry::GoalVerdict(_)
-            | Entry::GoalCleared(_)
-            | Entry::BudgetReserved(_)
-            | Entry::BudgetCharged(_)
-            | Entry::BudgetExhausted(_)
-            | Entry::AgentSpawned(_)
-            | Entry::AgentAskedAgain(_)
-            | Entry::AgentStarted(_)
-            | Entry::AgentYieldRequested(_)
-            | Entry::AgentSuspended(_)
-            | Entry::AgentResumeRequested(_)
-            | Entry::AgentRetryScheduled(_)
-            | Entry::AgentFinished(_)
-            | Entry::SubAgentSuspended(_)
-            | Entry::SubAgentResumed(_)
-            | Entry::Reprioritized(_)
-            | Entry::StepEnded(_)
-            | Entry::YieldRequested(_)
-            | Entry::WorktreeMade(_)
-            | Entry::WorktreeAsked(_)
-            | Entry::WorktreeFound(_)
-            | Entry::StopRequested(_)
-            | Entry::Paused(_)
-            | Entry::Resumed(_)
-            | Entry::Ended(_) => {}
+            Entry::Conversation(ConversationEntry::Compacted(compacted)) => self.compact(compacted),
+            Entry::Model(_)
+            | Entry::Conversation(ConversationEntry::FinalSummary(_) | ConversationEntry::TurnEnded(_))
+            | Entry::Lifecycle(
+                LifecycleEntry::Snapshot(_)
+                | LifecycleEntry::RunStarted(_)
+                | LifecycleEntry::RunPolicyChanged(_)
+                | LifecycleEntry::AgentPolicyChanged(_)
+                | LifecycleEntry::Forked(_)
+                | LifecycleEntry::ProcessesLeft(_)
+                | LifecycleEntry::StopRequested(_)
+                | LifecycleEntry::Paused(_)
+                | LifecycleEntry::Resumed(_)
+                | LifecycleEntry::Ended(_),
+            )
+            | Entry::Gate(_)
+            | Entry::Tool(ToolEntry::Started(_))
+            | Entry::Terminal(_)
+            | Entry::Goal(_)
+            | Entry::Budget(_)
+            | Entry::Agent(_)
+            | Entry::Worktree(_) => {}
         }
     }
 

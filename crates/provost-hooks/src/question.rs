@@ -6,7 +6,7 @@ use std::time::Duration;
 use provost_engine::{CallDetails, HookCallDetails, StopCheck, WantedAgent, agent_names};
 use provost_event::{
     Effort, Entry, ErrorClass, HookContract, HookPoint, HookPolicy, HookTrigger, Json, Outcome, Seq,
-    SessionId, SessionSource, ToolFinished, ToolStatus,
+    SessionId, SessionSource, ToolEntry, ToolFinished, ToolStatus,
 };
 use provost_harness::{HookAgent, HookQuestion, HookQuestionTrigger};
 use serde_json::{Map, Value, json};
@@ -114,7 +114,7 @@ impl<'a> HookQuery<'a> {
         let mut records = self.question.records.iter();
         let found = records.find(|record| record.seq == seq && record.actor == session)?;
         match &found.entry {
-            Entry::ToolFinished(finished) => Some(finished),
+            Entry::Tool(ToolEntry::Finished(finished)) => Some(finished),
             _ => None,
         }
     }

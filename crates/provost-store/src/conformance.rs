@@ -8,8 +8,8 @@
 
 use provost_engine::{Effect, Uncertain};
 use provost_event::{
-    ActorKey, Block, EffectId, Elapsed, Entry, Json, MicroDollars, Outcome, Record, RunId, Seq, SessionId,
-    Snapshot, Timestamp, UserMessage,
+    ActorKey, Block, ConversationEntry, EffectId, Elapsed, Entry, Json, LifecycleEntry, MicroDollars,
+    Outcome, Record, RunId, Seq, SessionId, Snapshot, Timestamp, UserMessage,
 };
 use provost_harness::BackendError;
 
@@ -139,7 +139,10 @@ fn the_newest_snapshot_of_a_log_is_found(mut store: impl SessionStore) {
 
 fn newest(store: &mut (impl StoreReader + ?Sized), actor: ActorKey) -> Option<u64> {
     ok(store.newest_snapshot(actor)).map(|record| {
-        assert!(record.actor == actor && matches!(record.entry, Entry::Snapshot(_)), "{record:?}");
+        assert!(
+            record.actor == actor && matches!(record.entry, Entry::Lifecycle(LifecycleEntry::Snapshot(_))),
+            "{record:?}"
+        );
         record.seq.0
     })
 }
@@ -403,7 +406,10 @@ fn session(number: u64) -> ActorKey {
 fn records(actor: ActorKey, seqs: std::ops::RangeInclusive<u64>) -> Vec<Record> {
     seqs.map(|seq| {
         let content = vec![Block::Text(format!("\u{1f980} \"{seq}\"\n"))];
-        let entry = Entry::UserMessage(UserMessage { content, by: "ann".to_owned() });
+        let entry = Entry::Conversation(ConversationEntry::UserMessage(UserMessage {
+            content,
+            by: "ann".to_owned(),
+        }));
         Record { actor, seq: Seq(seq), at: Timestamp(1000 + seq), elapsed: Elapsed(7 * seq), entry }
     })
     .collect()
@@ -417,7 +423,10 @@ fn entries(actor: ActorKey, seqs: std::ops::RangeInclusive<u64>) -> Vec<NewEntry
 fn entries_with(actor: ActorKey, seqs: std::ops::RangeInclusive<u64>, snapshots: &[u64]) -> Vec<NewEntry> {
     let snapshot = |mut record: Record| {
         if snapshots.contains(&record.seq.0) {
-            record.entry = Entry::Snapshot(Snapshot { layout: 1, state: Json::empty_object() });
+            record.entry = Entry::Lifecycle(LifecycleEntry::Snapshot(Snapshot {
+                layout: 1,
+                state: Json::empty_object(),
+            }));
         }
         ok(NewEntry::new(record))
     };

@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 use std::io::Write;
 
-use provost_event::{ActorKey, BlobId, Entry, ForkBase, FormatError, RunId, Seq, SessionId, SessionStarted};
+use provost_event::{
+    ActorKey, BlobId, Entry, ForkBase, FormatError, LifecycleEntry, RunId, Seq, SessionId, SessionStarted,
+    ToolEntry,
+};
 use provost_harness::{Backend, BackendError, EntryChain};
 
 use crate::transfer::{BlobLine, EndLine, LineProblem, Lost, TransferError, chained_line};
@@ -90,10 +93,14 @@ impl Exporting<'_> {
                 let chain = chain.get_or_insert_with(|| EntryChain::before(&record.entry));
                 chain.add(record);
                 self.line(chained_line(record, chain))?;
-                if let Entry::ToolFinished(finished) = &record.entry {
+                if let Entry::Tool(ToolEntry::Finished(finished)) = &record.entry {
                     self.blobs.extend(finished.whole.clone());
                 }
-                if let Entry::SessionStarted(SessionStarted { fork: Some(fork), .. }) = &record.entry {
+                if let Entry::Lifecycle(LifecycleEntry::SessionStarted(SessionStarted {
+                    fork: Some(fork),
+                    ..
+                })) = &record.entry
+                {
                     self.bases.extend(fork.bases.iter().cloned());
                 }
                 self.blobs.extend(record.entry.images().into_iter().map(|image| image.blob.clone()));

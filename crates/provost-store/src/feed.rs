@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use std::sync::Arc;
 
-use provost_event::{ActorKey, Entry, Record, RunId, Seq};
+use provost_event::{ActorKey, Entry, LifecycleEntry, Record, RunId, Seq};
 use tokio::sync::watch;
 
 use crate::NewEntry;
@@ -51,7 +51,7 @@ impl End {
             }
             self.tail.push_back((Arc::clone(record), body.len()));
             self.tail_bytes += body.len();
-            self.is_over = matches!(record.entry, Entry::Ended(_));
+            self.is_over = matches!(record.entry, Entry::Lifecycle(LifecycleEntry::Ended(_)));
         }
         while self.tail.len() > records_max || self.tail_bytes > TAIL_BYTES_MAX {
             let Some((_, bytes)) = self.tail.pop_front() else { break };

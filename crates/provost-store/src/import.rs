@@ -5,8 +5,8 @@ use std::io::BufRead;
 
 use provost_engine::Actor;
 use provost_event::{
-    ActorKey, BlobId, Entry, ForkBase, FormatError, Json, Outcome, Record, RunId, Seq, SessionId,
-    SessionStarted, Snapshot,
+    ActorKey, BlobId, BudgetEntry, Entry, ForkBase, FormatError, Json, LifecycleEntry, ModelEntry, Outcome,
+    Record, RunId, Seq, SessionId, SessionStarted, Snapshot,
 };
 use provost_harness::EntryChain;
 use serde::Deserialize;
@@ -151,14 +151,17 @@ impl Log {
     /// `record`, the last one replayed. A snapshot that differs from the log's state keeps its position but not
     /// its state: a process that continues the run would trust it.
     fn without_a_false_snapshot(&self, record: Record) -> Record {
-        let Entry::Snapshot(_) = &record.entry else { return record };
+        let Entry::Lifecycle(LifecycleEntry::Snapshot(_)) = &record.entry else { return record };
         let first = self.entries.first().map(|first| &*first.record);
         let restored = first.and_then(|first| Actor::restore(first, &record));
         if restored.as_ref() == Some(&self.actor) {
             return record;
         }
         tracing::debug!(actor = %record.actor, seq = %record.seq, "a snapshot isn't what its log comes to");
-        let entry = Entry::Snapshot(Snapshot { layout: NO_LAYOUT, state: Json::empty_object() });
+        let entry = Entry::Lifecycle(LifecycleEntry::Snapshot(Snapshot {
+            layout: NO_LAYOUT,
+            state: Json::empty_object(),
+        }));
         Record { entry, ..record }
     }
 }
@@ -227,7 +230,9 @@ impl ImportReader {
             self.runs.push(found);
         }
         let bases = match &record.entry {
-            Entry::SessionStarted(SessionStarted { fork: Some(fork), .. }) => fork.bases.clone(),
+            Entry::Lifecycle(LifecycleEntry::SessionStarted(SessionStarted { fork: Some(fork), .. })) => {
+                fork.bases.clone()
+            }
             _ => Vec::new(),
         };
         let (actor, seq) = (record.actor, record.seq);
@@ -293,14 +298,14 @@ impl ImportReader {
         let mut calls = BTreeMap::new();
         for entry in entries {
             let charged = match &entry.record.entry {
-                Entry::BudgetReserved(entry) => {
+                Entry::Budget(BudgetEntry::Reserved(entry)) => {
                     reserved.insert((entry.session, entry.call));
                     if !self.logs.contains_key(&entry.session.into()) {
                         return cut(entry.session);
                     }
                     continue;
                 }
-                Entry::BudgetCharged(entry) => (entry.session, entry.call),
+                Entry::Budget(BudgetEntry::Charged(entry)) => (entry.session, entry.call),
                 _ => continue,
             };
             let last = calls.entry(charged.0).or_insert_with(|| self.last_call(charged.0));
@@ -316,7 +321,7 @@ impl ImportReader {
         let log = self.logs.get(&session.into());
         let mut entries = log.into_iter().flat_map(|log| log.entries.iter().rev());
         let last = entries.find_map(|entry| match &entry.record.entry {
-            Entry::ModelCalled(called) => Some(called.call),
+            Entry::Model(ModelEntry::Called(called)) => Some(called.call),
             _ => None,
         });
         last.unwrap_or_default()

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use provost_event::{ActorKey, BlobId, EffectId, Entry, Record, RunId, Seq};
+use provost_event::{ActorKey, BlobId, EffectId, Entry, LifecycleEntry, Record, RunId, Seq};
 use provost_harness::BackendError;
 
 use crate::store::log_begins;
@@ -129,7 +129,8 @@ impl StoreReader for MemoryStore {
     }
 
     fn newest_snapshot(&mut self, actor: ActorKey) -> Result<Option<Arc<Record>>, BackendError> {
-        let is_snapshot = |record: &&Arc<Record>| matches!(record.entry, Entry::Snapshot(_));
+        let is_snapshot =
+            |record: &&Arc<Record>| matches!(record.entry, Entry::Lifecycle(LifecycleEntry::Snapshot(_)));
         Ok(self.look().log(actor).iter().rev().find(is_snapshot).cloned())
     }
 

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use provost_event::{ActorKey, BlobId, Entry, RunId, Seq, SessionId, SessionStarted, Timestamp};
+use provost_event::{
+    ActorKey, BlobId, Entry, LifecycleEntry, RunId, Seq, SessionId, SessionStarted, Timestamp, ToolEntry,
+};
 use provost_harness::{Backend as _, BackendError, RunQuery, RunStatus, RunSummary};
 
 use crate::EmbeddedBackend;
@@ -108,7 +110,9 @@ fn because(run: &RunSummary, request: PruneRequest) -> Option<KeptBecause> {
 async fn bases(backend: &EmbeddedBackend, fork: RunId) -> Result<BTreeSet<RunId>, BackendError> {
     let first = backend.read(SessionId::root(fork).into(), Seq::START, 1).await?;
     let Some(first) = first.first() else { return Ok(BTreeSet::new()) };
-    let Entry::SessionStarted(SessionStarted { fork: Some(fork), .. }) = &first.entry else {
+    let Entry::Lifecycle(LifecycleEntry::SessionStarted(SessionStarted { fork: Some(fork), .. })) =
+        &first.entry
+    else {
         return Ok(BTreeSet::new());
     };
     Ok(fork.bases.iter().map(|base| base.session.run).collect())
@@ -196,7 +200,7 @@ async fn forget_used(
 /// The outputs and pictures that an entry refers to.
 pub(crate) fn outputs_of(entry: &Entry) -> Vec<BlobId> {
     let whole = match entry {
-        Entry::ToolFinished(finished) => finished.whole.clone(),
+        Entry::Tool(ToolEntry::Finished(finished)) => finished.whole.clone(),
         _ => None,
     };
     whole.into_iter().chain(entry.images().into_iter().map(|image| image.blob.clone())).collect()

@@ -125,7 +125,7 @@ pub trait StoreReader: Send + 'static {
     /// When it can't be read.
     fn head(&mut self, actor: ActorKey) -> Result<Seq, BackendError>;
 
-    /// The newest [`Entry::Snapshot`](provost_event::Entry::Snapshot) in the log of `actor`; `None` if there is
+    /// The newest [`Snapshot`](provost_event::Snapshot) in the log of `actor`; `None` if there is
     /// none, and for an unknown actor. Must be cheap, however long the log is.
     ///
     /// # Errors

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use provost_engine::{Event, Now};
-use provost_event::{ActorKey, EffectId, Elapsed, Entry, RunId, Seq};
+use provost_event::{ActorKey, BudgetEntry, EffectId, Elapsed, Entry, RunId, Seq};
 use provost_harness::{BackendError, Clock, Posted};
 
 use self::held::HeldTime;
@@ -297,5 +297,5 @@ impl Writer {
 
 /// A reservation changes only the time of the last change in a list, and comes with every turn.
 fn shows_in_a_list(entry: &NewEntry) -> bool {
-    !matches!(entry.record.entry, Entry::BudgetReserved(_))
+    !matches!(entry.record.entry, Entry::Budget(BudgetEntry::Reserved(_)))
 }

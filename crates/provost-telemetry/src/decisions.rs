@@ -3,8 +3,9 @@
 
 use opentelemetry::KeyValue;
 use provost_event::{
-    ApprovalAnswer, ApprovalRequested, ApprovalResolved, CallId, Compacted, Entry, FinalSummaryFinished,
-    GoalFinding, HookDecision, HookReport, Permission, PermissionDecided, StopHookVerdict, StopReport,
+    ApprovalAnswer, ApprovalRequested, ApprovalResolved, CallId, Compacted, ConversationEntry, Entry,
+    FinalSummaryFinished, GateEntry, GoalEntry, GoalFinding, HookDecision, HookReport, Permission,
+    PermissionDecided, StopHookVerdict, StopReport,
 };
 
 use crate::content::Sieve;
@@ -27,24 +28,26 @@ const REASON: &str = "provost.guardrail.reason";
 /// The decision in `entry` as an event; also counts it.
 pub(crate) fn told(entry: &Entry, sieve: &Sieve, instruments: &Instruments) -> Vec<SpanEvent> {
     let told = match entry {
-        Entry::HooksDecided(decided) => {
+        Entry::Gate(GateEntry::HooksDecided(decided)) => {
             decided.reports.iter().filter_map(|report| hook(report, sieve)).collect()
         }
-        Entry::StopVerdicts(verdicts) => {
+        Entry::Gate(GateEntry::StopChecked(verdicts)) => {
             verdicts.reports.iter().filter_map(|report| stop_hook(report, sieve)).collect()
         }
-        Entry::PermissionDecided(decided) => permission(decided, sieve).into_iter().collect(),
-        Entry::ApprovalRequested(requested) => vec![asked(requested, sieve)],
-        Entry::ApprovalResolved(resolved) => vec![answered(resolved, sieve)],
-        Entry::Compacted(compacted) => vec![shortened(compacted, sieve)],
-        Entry::FinalSummaryFinished(wrapped) => vec![final_summary(wrapped, sieve)],
-        Entry::GoalVerdict(verdict) => vec![goal::told(verdict, sieve)],
+        Entry::Gate(GateEntry::PermissionDecided(decided)) => {
+            permission(decided, sieve).into_iter().collect()
+        }
+        Entry::Gate(GateEntry::ApprovalRequested(requested)) => vec![asked(requested, sieve)],
+        Entry::Gate(GateEntry::ApprovalResolved(resolved)) => vec![answered(resolved, sieve)],
+        Entry::Conversation(ConversationEntry::Compacted(compacted)) => vec![shortened(compacted, sieve)],
+        Entry::Conversation(ConversationEntry::FinalSummary(wrapped)) => vec![final_summary(wrapped, sieve)],
+        Entry::Goal(GoalEntry::Verdict(verdict)) => vec![goal::told(verdict, sieve)],
         _ => Vec::new(),
     };
     match entry {
-        Entry::ApprovalRequested(_) => instruments.approval("requested"),
-        Entry::ApprovalResolved(resolved) => instruments.approval(state(&resolved.answer)),
-        Entry::GoalVerdict(verdict) => {
+        Entry::Gate(GateEntry::ApprovalRequested(_)) => instruments.approval("requested"),
+        Entry::Gate(GateEntry::ApprovalResolved(resolved)) => instruments.approval(state(&resolved.answer)),
+        Entry::Goal(GoalEntry::Verdict(verdict)) => {
             instruments.verified(goal::word(&verdict.finding));
             if matches!(verdict.finding, GoalFinding::NotAchieved { .. }) {
                 instruments.tripped("judge");
@@ -52,8 +55,8 @@ pub(crate) fn told(entry: &Entry, sieve: &Sieve, instruments: &Instruments) -> V
         }
         _ => {
             let source = match entry {
-                Entry::HooksDecided(_) => "hook",
-                Entry::StopVerdicts(_) => "stop_hook",
+                Entry::Gate(GateEntry::HooksDecided(_)) => "hook",
+                Entry::Gate(GateEntry::StopChecked(_)) => "stop_hook",
                 _ => "permission",
             };
             told.iter().filter(|(name, _)| *name == TRIP).for_each(|_| instruments.tripped(source));

@@ -1,7 +1,7 @@
 //! Changes of a run's agents in its log. Events on the run's span.
 
 use opentelemetry::KeyValue;
-use provost_event::{Entry, SessionId};
+use provost_event::{AgentEntry, Entry, SessionId};
 
 use crate::content::Sieve;
 use crate::decisions::SpanEvent;
@@ -17,7 +17,7 @@ pub(crate) fn told(entry: &Entry, sieve: &Sieve) -> Option<SpanEvent> {
         (name, vec![KeyValue::new("provost.child", child.to_string()), KeyValue::new("provost.state", state)])
     };
     match entry {
-        Entry::AgentSpawned(spawned) => {
+        Entry::Agent(AgentEntry::Spawned(spawned)) => {
             let (name, mut all) = state(HANDOFF, "asked", spawned.child);
             let parent = spawned.parent.map(|parent| parent.to_string());
             all.extend(parent.map(|parent| KeyValue::new("provost.parent", parent)));
@@ -29,24 +29,24 @@ pub(crate) fn told(entry: &Entry, sieve: &Sieve) -> Option<SpanEvent> {
             all.extend(sieve.text(&spawned.brief.goal).map(|goal| KeyValue::new(names::GOAL, goal)));
             Some((name, all))
         }
-        Entry::AgentAskedAgain(asked) => {
+        Entry::Agent(AgentEntry::AskedAgain(asked)) => {
             let (name, mut all) = state(HANDOFF, "asked again", asked.child);
             all.push(KeyValue::new("provost.parent", asked.parent.to_string()));
             all.push(KeyValue::new("provost.priority", asked.priority.name()));
             all.extend(sieve.text(&asked.text).map(|goal| KeyValue::new(names::GOAL, goal)));
             Some((name, all))
         }
-        Entry::AgentFinished(finished) => {
+        Entry::Agent(AgentEntry::Finished(finished)) => {
             let (name, mut all) = state(HANDOFF, "done", finished.child);
             all.push(KeyValue::new(names::OUTCOME, finished.outcome.word()));
             Some((name, all))
         }
-        Entry::AgentYieldRequested(yields) => {
+        Entry::Agent(AgentEntry::YieldRequested(yields)) => {
             let (name, mut all) = state(SLOT, "yields", yields.child);
             all.extend(yields.to.map(|to| KeyValue::new("provost.slot.to", to.to_string())));
             Some((name, all))
         }
-        Entry::AgentSuspended(paused) => {
+        Entry::Agent(AgentEntry::Suspended(paused)) => {
             let (name, mut all) = state(SLOT, "suspended", paused.child);
             all.push(KeyValue::new(names::OUTCOME, paused.outcome.word()));
             Some((name, all))

@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use opentelemetry::KeyValue;
 use opentelemetry::trace::SpanId;
 use provost_event::{
-    ActorKey, BudgetCharged, ChainContext, Entry, MicroDollars, Outcome, Record, RunId, Seq, SessionId,
-    Timestamp, Usage,
+    ActorKey, AgentEntry, BudgetCharged, BudgetEntry, ChainContext, Entry, LifecycleEntry, MicroDollars,
+    Outcome, Record, RunId, Seq, SessionId, Timestamp, Usage,
 };
 use provost_harness::{ObservedBody, Observer, ObserverError, ObserverEvent};
 
@@ -71,19 +71,19 @@ impl RunObserver {
 
     fn on_run(&mut self, record: &Record) {
         match &record.entry {
-            Entry::RunStarted(started) => {
+            Entry::Lifecycle(LifecycleEntry::RunStarted(started)) => {
                 let goal = self.context.shared.sieve.text(&started.goal);
                 let span = self.open(record, SpanId::INVALID);
                 if let Some(goal) = goal {
                     span.set(names::GOAL, goal);
                 }
             }
-            Entry::Resumed(_) => {
+            Entry::Lifecycle(LifecycleEntry::Resumed(_)) => {
                 let parent = root_span_id(self.run);
                 self.open(record, parent);
             }
-            Entry::BudgetCharged(charged) => self.charged(charged),
-            Entry::BudgetExhausted(exhausted) => {
+            Entry::Budget(BudgetEntry::Charged(charged)) => self.charged(charged),
+            Entry::Budget(BudgetEntry::Exhausted(exhausted)) => {
                 let limit = exhausted.exhausted;
                 let attributes = vec![
                     KeyValue::new("provost.budget.dimension", names::word(&limit.dimension)),
@@ -92,17 +92,23 @@ impl RunObserver {
                 ];
                 self.event("provost.budget.exhausted", record.at, attributes);
             }
-            entry @ (Entry::AgentSpawned(_)
-            | Entry::AgentAskedAgain(_)
-            | Entry::AgentFinished(_)
-            | Entry::AgentYieldRequested(_)
-            | Entry::AgentSuspended(_)) => {
+            entry @ Entry::Agent(
+                AgentEntry::Spawned(_)
+                | AgentEntry::AskedAgain(_)
+                | AgentEntry::Finished(_)
+                | AgentEntry::YieldRequested(_)
+                | AgentEntry::Suspended(_),
+            ) => {
                 if let Some((name, attributes)) = handoff::told(entry, &self.context.shared.sieve) {
                     self.event(name, record.at, attributes);
                 }
             }
-            Entry::Paused(paused) => self.stopped_with = Some((paused.outcome.clone(), record.at)),
-            Entry::Ended(ended) => self.stopped_with = Some((ended.outcome.clone(), record.at)),
+            Entry::Lifecycle(LifecycleEntry::Paused(paused)) => {
+                self.stopped_with = Some((paused.outcome.clone(), record.at))
+            }
+            Entry::Lifecycle(LifecycleEntry::Ended(ended)) => {
+                self.stopped_with = Some((ended.outcome.clone(), record.at))
+            }
             _ => {}
         }
     }

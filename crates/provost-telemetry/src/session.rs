@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use opentelemetry::trace::SpanId;
 use provost_event::{
-    AssistantMessage, BudgetCharged, CallId, ChainContext, Entry, MicroDollars, ModelCalled, Outcome, Record,
-    Retry, SessionId, SessionStarted, Timestamp, ToolFinished, ToolStarted, Usage,
+    AssistantMessage, BudgetCharged, CallId, ChainContext, ConversationEntry, Entry, GoalEntry,
+    LifecycleEntry, MicroDollars, ModelCalled, ModelEntry, Outcome, Record, Retry, SessionId, SessionStarted,
+    Timestamp, ToolEntry, ToolFinished, ToolStarted, Usage,
 };
 
 use crate::chat::Chat;
@@ -118,32 +119,40 @@ impl Session {
     pub(crate) fn on(&mut self, record: &Record, parent: SpanId, context: &Context) {
         let at = record.at;
         match &record.entry {
-            Entry::SessionStarted(started) => self.started(record, started, parent, context),
-            Entry::Resumed(_) => {
+            Entry::Lifecycle(LifecycleEntry::SessionStarted(started)) => {
+                self.started(record, started, parent, context)
+            }
+            Entry::Lifecycle(LifecycleEntry::Resumed(_)) => {
                 self.goes_on(at, context);
                 self.open(record, parent);
             }
-            Entry::ModelCalled(called) => self.model_called(record, called, parent, context),
-            Entry::AssistantMessage(message) => self.answered(message, at, context),
-            Entry::Retry(retry) => self.discarded(retry, at, context),
-            Entry::ToolStarted(started) => self.tool_started(record, started, parent, context),
-            Entry::ToolFinished(finished) => self.tool_finished(record, finished, parent, context),
-            Entry::UserMessage(said) => {
+            Entry::Model(ModelEntry::Called(called)) => self.model_called(record, called, parent, context),
+            Entry::Conversation(ConversationEntry::AssistantMessage(message)) => {
+                self.answered(message, at, context)
+            }
+            Entry::Model(ModelEntry::Retried(retry)) => self.discarded(retry, at, context),
+            Entry::Tool(ToolEntry::Started(started)) => self.tool_started(record, started, parent, context),
+            Entry::Tool(ToolEntry::Finished(finished)) => {
+                self.tool_finished(record, finished, parent, context)
+            }
+            Entry::Conversation(ConversationEntry::UserMessage(said)) => {
                 let parts = self.input.parts(&said.content, context.sieve());
                 self.input.add("user", parts);
             }
-            Entry::SystemItem(item) => {
+            Entry::Conversation(ConversationEntry::SystemItem(item)) => {
                 let part = self.input.text(&item.body, context.sieve());
                 self.input.add("system", part.into_iter().collect());
             }
-            Entry::Paused(paused) => self.segment_ended(&paused.outcome, at, context),
-            Entry::Ended(ended) => self.segment_ended(&ended.outcome, at, context),
+            Entry::Lifecycle(LifecycleEntry::Paused(paused)) => {
+                self.segment_ended(&paused.outcome, at, context)
+            }
+            Entry::Lifecycle(LifecycleEntry::Ended(ended)) => self.segment_ended(&ended.outcome, at, context),
             entry => {
                 self.answered_aside(entry, at, context.sieve());
                 self.export_complete(context);
                 match entry {
-                    Entry::GoalJudged(judged) => self.found.judged(judged),
-                    Entry::GoalVerdict(verdict) => self.found.hear(verdict),
+                    Entry::Goal(GoalEntry::Judged(judged)) => self.found.judged(judged),
+                    Entry::Goal(GoalEntry::Verdict(verdict)) => self.found.hear(verdict),
                     _ => {}
                 }
                 let told = decisions::told(entry, context.sieve(), &context.shared.pipeline.instruments);
@@ -244,17 +253,17 @@ impl Session {
     /// The end of a call whose answer isn't part of the conversation.
     fn answered_aside(&mut self, entry: &Entry, at: Timestamp, sieve: &Sieve) {
         let call = match entry {
-            Entry::Compacted(compacted) => compacted.call.as_ref(),
-            Entry::FinalSummaryFinished(wrapped) => wrapped.call.as_ref(),
-            Entry::GoalJudged(judged) => Some(&judged.call),
+            Entry::Conversation(ConversationEntry::Compacted(compacted)) => compacted.call.as_ref(),
+            Entry::Conversation(ConversationEntry::FinalSummary(wrapped)) => wrapped.call.as_ref(),
+            Entry::Goal(GoalEntry::Judged(judged)) => Some(&judged.call),
             _ => None,
         };
         let Some(call) = call else { return };
         match (entry, self.chat.as_mut().filter(|chat| chat.is(call.call))) {
-            (Entry::FinalSummaryFinished(wrapped), Some(chat)) => {
+            (Entry::Conversation(ConversationEntry::FinalSummary(wrapped)), Some(chat)) => {
                 chat.final_summary_finished(wrapped, call, at, sieve)
             }
-            (Entry::GoalJudged(judged), Some(chat)) => chat.judged(judged, at, sieve),
+            (Entry::Goal(GoalEntry::Judged(judged)), Some(chat)) => chat.judged(judged, at, sieve),
             (_, Some(chat)) => chat.summed_up(call, at, sieve),
             (_, None) => self.took(call.usage, call.cost.unwrap_or_default()),
         }

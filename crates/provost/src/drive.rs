@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use provost_engine::{Actor, RunEvent, RunState};
 use provost_event::{
-    ActorKey, Budget, Entry, Exhausted, Outcome, PauseReason, Paused, RunId, Seq, SessionId,
+    ActorKey, Budget, ConversationEntry, Entry, Exhausted, LifecycleEntry, Outcome, PauseReason, Paused,
+    RunId, Seq, SessionId,
 };
 use provost_harness::{Backend as _, Clock as _, Harness, SystemClock, TurnState, final_text, read_actor};
 use provost_process::{MAYBE_LEFT, end_adopted_leftovers};
@@ -290,14 +291,16 @@ pub(crate) async fn why_no_final_summary(
         after = newest.seq;
         for record in &records {
             match &record.entry {
-                Entry::FinalSummaryFinished(wrapped) => {
+                Entry::Conversation(ConversationEntry::FinalSummary(wrapped)) => {
                     why.clone_from(&wrapped.problem);
                 }
                 // The outcome says it.
-                Entry::Paused(Paused {
-                    outcome: Outcome::BudgetExhausted(Exhausted { unsummarized: Some(_), .. }),
-                })
-                | Entry::Resumed(_) => why = None,
+                Entry::Lifecycle(
+                    LifecycleEntry::Paused(Paused {
+                        outcome: Outcome::BudgetExhausted(Exhausted { unsummarized: Some(_), .. }),
+                    })
+                    | LifecycleEntry::Resumed(_),
+                ) => why = None,
                 _ => {}
             }
         }
@@ -315,12 +318,12 @@ async fn was_told_to_suspend(backend: &EmbeddedBackend, run: RunId) -> anyhow::R
             after = newest.seq;
             for record in &records {
                 match &record.entry {
-                    Entry::StopRequested(pending_stop)
+                    Entry::Lifecycle(LifecycleEntry::StopRequested(pending_stop))
                         if pending_stop.agent.is_none() && !pending_stop.for_child =>
                     {
                         told = true
                     }
-                    Entry::Paused(_) => (last, told) = (told, false),
+                    Entry::Lifecycle(LifecycleEntry::Paused(_)) => (last, told) = (told, false),
                     _ => {}
                 }
             }

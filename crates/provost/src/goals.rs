@@ -2,8 +2,8 @@
 
 use provost_engine::{Actor, AgentState, GoalStatus, RunState};
 use provost_event::{
-    Entry, GoalFinding, GoalJudged, GoalPolicy, GoalTrigger, JudgeAnswer, MicroDollars, Record, Seq,
-    SessionId, Timestamp, Usage,
+    ConversationEntry, Entry, GoalEntry, GoalFinding, GoalJudged, GoalPolicy, GoalTrigger, JudgeAnswer,
+    LifecycleEntry, MicroDollars, Record, Seq, SessionId, Timestamp, ToolEntry, Usage,
 };
 use provost_harness::{Backend as _, read_actor};
 use provost_store::EmbeddedBackend;
@@ -142,15 +142,17 @@ struct GoalReader {
 impl GoalReader {
     fn add(&mut self, record: &Record) {
         match &record.entry {
-            Entry::SessionStarted(started) => self.policy = started.policy.goal.as_deref().cloned(),
-            Entry::AgentPolicyChanged(changed) => {
+            Entry::Lifecycle(LifecycleEntry::SessionStarted(started)) => {
+                self.policy = started.policy.goal.as_deref().cloned()
+            }
+            Entry::Lifecycle(LifecycleEntry::AgentPolicyChanged(changed)) => {
                 self.policy = changed.policy.goal.as_deref().cloned();
                 if changed.goal.is_some() {
                     self.cleared_by = None;
                     self.worked_since = true;
                 }
             }
-            Entry::GoalCheckStarted(started) => self.verifications.push(Verification {
+            Entry::Goal(GoalEntry::CheckStarted(started)) => self.verifications.push(Verification {
                 entry: record.seq,
                 at_ms: record.at,
                 turn: started.turn,
@@ -159,16 +161,17 @@ impl GoalReader {
                 finding: None,
                 answers: Vec::new(),
             }),
-            Entry::GoalJudged(judged) => self.judged(judged),
-            Entry::GoalVerdict(verdict) => {
+            Entry::Goal(GoalEntry::Judged(judged)) => self.judged(judged),
+            Entry::Goal(GoalEntry::Verdict(verdict)) => {
                 self.worked_since = false;
                 if let Some(last) = self.verifications.last_mut() {
                     (last.entry, last.at_ms) = (record.seq, record.at);
                     last.finding = Some(verdict.finding.clone());
                 }
             }
-            Entry::GoalCleared(cleared) => self.cleared_by = Some(cleared.by.clone()),
-            Entry::AssistantMessage(_) | Entry::ToolFinished(_) => self.worked_since = true,
+            Entry::Goal(GoalEntry::Cleared(cleared)) => self.cleared_by = Some(cleared.by.clone()),
+            Entry::Conversation(ConversationEntry::AssistantMessage(_))
+            | Entry::Tool(ToolEntry::Finished(_)) => self.worked_since = true,
             _ => {}
         }
     }

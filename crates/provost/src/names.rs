@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use provost_engine::RunState;
-use provost_event::{ActorKey, Entry, Record, SessionId};
+use provost_event::{ActorKey, AgentEntry, Entry, Record, SessionId};
 
 use crate::render::one_line;
 
@@ -25,7 +25,8 @@ impl Names {
 
     /// Takes in a name that `record` gives.
     pub(crate) fn learn(&mut self, record: &Record) {
-        if let (ActorKey::Run(_), Entry::AgentSpawned(spawned)) = (record.actor, &record.entry) {
+        if let (ActorKey::Run(_), Entry::Agent(AgentEntry::Spawned(spawned))) = (record.actor, &record.entry)
+        {
             self.by_number.insert(spawned.child.agent, short(&spawned.brief.name));
         }
     }

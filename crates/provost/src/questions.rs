@@ -3,8 +3,8 @@
 use anyhow::Context as _;
 use provost_engine::{Actor, AgentState, PendingApproval, RunState};
 use provost_event::{
-    ActorKey, ApprovalRequested, ApprovalResolved, EffectId, Entry, Json, NamedScript, Record, RunId, Seq,
-    SessionId, TerminalEvent, Timestamp,
+    ActorKey, ApprovalRequested, ApprovalResolved, EffectId, Entry, GateEntry, Json, NamedScript, Record,
+    RunId, Seq, SessionId, TerminalEntry, TerminalEvent, Timestamp,
 };
 use provost_harness::{Backend as _, RunQuery, RunStatus, RunSummary, read_actor};
 use provost_store::EmbeddedBackend;
@@ -53,7 +53,8 @@ pub(crate) struct Question {
 impl Question {
     /// The question that a record asks, if it does.
     pub(crate) fn of(record: &Record) -> Option<Self> {
-        let (ActorKey::Session(session), Entry::ApprovalRequested(entry)) = (record.actor, &record.entry)
+        let (ActorKey::Session(session), Entry::Gate(GateEntry::ApprovalRequested(entry))) =
+            (record.actor, &record.entry)
         else {
             return None;
         };
@@ -155,7 +156,7 @@ async fn options(backend: &EmbeddedBackend, question: &Question) -> anyhow::Resu
     let records = backend.read(question.session.into(), after, READ_MAX).await?;
     let before = records.iter().rev().filter(|record| record.seq < question.asked);
     let ask = before.filter_map(|record| match &record.entry {
-        Entry::TerminalNoted(noted) => match &noted.event {
+        Entry::Terminal(TerminalEntry::Noted(noted)) => match &noted.event {
             TerminalEvent::ApprovalRequest(ask) => Some(ask),
             _ => None,
         },
@@ -260,7 +261,7 @@ pub(crate) async fn answer_to(
         let Some(last) = records.last() else { return Ok(None) };
         after = last.seq;
         let found = records.iter().find_map(|record| match &record.entry {
-            Entry::ApprovalResolved(entry) if entry.asked == question.asked => {
+            Entry::Gate(GateEntry::ApprovalResolved(entry)) if entry.asked == question.asked => {
                 Some((entry.clone(), record.at))
             }
             _ => None,

@@ -7,7 +7,8 @@ use std::io::{IsTerminal as _, Write as _};
 use std::sync::{Mutex, PoisonError};
 
 use provost_event::{
-    ActorKey, Blocker, Delta, Entry, Outcome, Record, RunId, Seq, SessionId, TerminalEvent, TerminalState,
+    ActorKey, Blocker, Delta, Entry, GateEntry, LifecycleEntry, Outcome, Record, RunId, Seq, SessionId,
+    TerminalEntry, TerminalEvent, TerminalState,
 };
 
 use crate::attached::Asides;
@@ -130,15 +131,24 @@ impl Reporter {
     fn note(&mut self, record: &Record) {
         let actor = record.actor;
         match (&record.entry, actor) {
-            (Entry::RunStarted(started), _) => {
+            (Entry::Lifecycle(LifecycleEntry::RunStarted(started)), _) => {
                 self.goal = one_line(&started.goal, TITLE_WIDTH);
             }
-            (Entry::Paused(paused), ActorKey::Run(run)) => return self.suspended(run, &paused.outcome),
-            (Entry::Ended(ended), ActorKey::Run(run)) => return self.suspended(run, &ended.outcome),
-            (Entry::Paused(_) | Entry::Ended(_), ActorKey::Session(_)) => self.forget(actor),
-            (Entry::ApprovalRequested(_), _) => drop(self.open.insert((actor, record.seq))),
-            (Entry::ApprovalResolved(resolved), _) => drop(self.open.remove(&(actor, resolved.asked))),
-            (Entry::TerminalNoted(noted), _) => self.note_program(actor, &noted.event),
+            (Entry::Lifecycle(LifecycleEntry::Paused(paused)), ActorKey::Run(run)) => {
+                return self.suspended(run, &paused.outcome);
+            }
+            (Entry::Lifecycle(LifecycleEntry::Ended(ended)), ActorKey::Run(run)) => {
+                return self.suspended(run, &ended.outcome);
+            }
+            (
+                Entry::Lifecycle(LifecycleEntry::Paused(_) | LifecycleEntry::Ended(_)),
+                ActorKey::Session(_),
+            ) => self.forget(actor),
+            (Entry::Gate(GateEntry::ApprovalRequested(_)), _) => drop(self.open.insert((actor, record.seq))),
+            (Entry::Gate(GateEntry::ApprovalResolved(resolved)), _) => {
+                self.open.remove(&(actor, resolved.asked));
+            }
+            (Entry::Terminal(TerminalEntry::Noted(noted)), _) => self.note_program(actor, &noted.event),
             _ => {}
         }
         self.tell_now();

@@ -1,6 +1,9 @@
 //! The segments of a run: from a start or a resume to the outcome that ends it, and what was spent in each.
 
-use provost_event::{Entry, MicroDollars, Outcome, PolicyDifference, Record, RunId, Seq, Timestamp};
+use provost_event::{
+    BudgetEntry, Entry, LifecycleEntry, MicroDollars, Outcome, PolicyDifference, Record, RunId, Seq,
+    Timestamp,
+};
 use provost_harness::{Backend as _, BackendError};
 use provost_store::EmbeddedBackend;
 use serde::Serialize;
@@ -28,11 +31,11 @@ impl SegmentCounter {
     /// interruption doesn't.
     pub(crate) const fn see(&mut self, entry: &Entry) -> bool {
         match entry {
-            Entry::Paused(_) | Entry::Ended(_) => {
+            Entry::Lifecycle(LifecycleEntry::Paused(_) | LifecycleEntry::Ended(_)) => {
                 self.is_over = true;
                 false
             }
-            Entry::Resumed(_) if self.is_over => {
+            Entry::Lifecycle(LifecycleEntry::Resumed(_)) if self.is_over => {
                 self.is_over = false;
                 self.number = self.number.saturating_add(1);
                 true
@@ -80,7 +83,7 @@ pub(crate) struct Change {
 
 impl Change {
     fn of(record: &Record) -> Option<Self> {
-        let Entry::RunPolicyChanged(changed) = &record.entry else { return None };
+        let Entry::Lifecycle(LifecycleEntry::RunPolicyChanged(changed)) = &record.entry else { return None };
         Some(Self {
             at_ms: record.at,
             by: changed.by.clone(),
@@ -115,13 +118,13 @@ impl Segment {
 
     fn take_in(&mut self, entry: &Entry) {
         match entry {
-            Entry::BudgetCharged(charged) => {
+            Entry::Budget(BudgetEntry::Charged(charged)) => {
                 self.calls = self.calls.saturating_add(1);
                 self.tokens = self.tokens.saturating_add(charged.usage.total());
                 self.cost_micro_usd += charged.cost.unwrap_or_default();
             }
-            Entry::Paused(paused) => self.outcome = Some(paused.outcome.clone()),
-            Entry::Ended(ended) => self.outcome = Some(ended.outcome.clone()),
+            Entry::Lifecycle(LifecycleEntry::Paused(paused)) => self.outcome = Some(paused.outcome.clone()),
+            Entry::Lifecycle(LifecycleEntry::Ended(ended)) => self.outcome = Some(ended.outcome.clone()),
             _ => {}
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use provost_event::{ActorKey, Delta, EffectId, Entry, Record, Seq};
+use provost_event::{ActorKey, Delta, EffectId, Entry, GateEntry, LifecycleEntry, Record, Seq};
 use provost_harness::HarnessCallback;
 use tokio::sync::Notify;
 
@@ -51,7 +51,7 @@ impl WatchedLogs {
         }
         *head = record.seq;
         match (record.actor, &record.entry) {
-            (ActorKey::Run(_), Entry::Paused(_) | Entry::Ended(_)) => {
+            (ActorKey::Run(_), Entry::Lifecycle(LifecycleEntry::Paused(_) | LifecycleEntry::Ended(_))) => {
                 self.last.replace(Arc::clone(record)).into_iter().collect()
             }
             // The suspension wasn't the last entry, then.
@@ -155,22 +155,22 @@ impl Watcher {
         drop(names);
         let is_of_it = |question: &mut Question| ActorKey::from(question.session) == record.actor;
         match &record.entry {
-            Entry::ApprovalResolved(entry) => {
+            Entry::Gate(GateEntry::ApprovalResolved(entry)) => {
                 let id = EffectId { actor: record.actor, seq: entry.asked };
                 self.questions().retain(|question| question.id() != id);
                 locked(&self.aside).retain(|question| question.id() != id);
             }
             // They stay open in the log, but their agent is about to be suspended: they are not asked before it
             // goes on.
-            Entry::StopRequested(_) | Entry::Paused(_) => {
+            Entry::Lifecycle(LifecycleEntry::StopRequested(_) | LifecycleEntry::Paused(_)) => {
                 let rest = self.questions().extract_if(.., is_of_it).collect::<Vec<_>>();
                 locked(&self.aside).extend(rest);
             }
-            Entry::Ended(_) => {
+            Entry::Lifecycle(LifecycleEntry::Ended(_)) => {
                 self.questions().retain_mut(|question| !is_of_it(question));
                 locked(&self.aside).retain_mut(|question| !is_of_it(question));
             }
-            Entry::Resumed(_) => {
+            Entry::Lifecycle(LifecycleEntry::Resumed(_)) => {
                 let back = locked(&self.aside).extract_if(.., is_of_it).collect::<Vec<_>>();
                 back.into_iter().for_each(|question| self.opened(question.anew(record.at)));
             }

@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError};
 
 use anyhow::{Context as _, Result};
 use provost_engine::Actor;
-use provost_event::{Budget, Entry, Record, ResumeCause, Seq};
+use provost_event::{Budget, Entry, LifecycleEntry, Record, ResumeCause, Seq};
 use provost_external::{Drivers, DriversOptions};
 use provost_harness::{
     AgentHarness, Backend, HarnessCallback, HarnessDeps, HarnessError, Model, Models, SystemClock, read_actor,
@@ -85,7 +85,9 @@ async fn work(scenario: &'static Scenario, files: Files, point: Option<Point>) -
 async fn look(backend: &dyn Backend) -> Result<(usize, String, usize)> {
     let log = backend.read(ROOT.into(), Seq::START, READ_MAX).await?;
     let is_asked = |record: &Arc<Record>| match &record.entry {
-        Entry::Resumed(resumed) => matches!(resumed.cause, ResumeCause::Asked { .. }),
+        Entry::Lifecycle(LifecycleEntry::Resumed(resumed)) => {
+            matches!(resumed.cause, ResumeCause::Asked { .. })
+        }
         _ => false,
     };
     let asked = log.iter().filter(|record| is_asked(record)).count();

@@ -1,54 +1,95 @@
-//! Decisions of a run, for each event.
+//! Decisions of a run: which part an event is for, and the entries and effects that follow from its answer.
+
+mod changes;
+mod starts;
+mod stops;
 
 use provost_event::{
-    Budget, BudgetCharged, BudgetExhausted, BudgetReserved, Certainty, EffectId, Elapsed, Ended, Entry,
-    Exhausted, Image, LimitOwner, Outcome, PauseReason, ProcessesLeft, Purpose, ResumeCause, Resumed,
-    RunPolicy, RunStarted, Seq, SessionId, SessionStarted, TimeLeft,
+    AgentResumeRequested, Budget, BudgetExhausted, EffectId, Ended, Entry, Image, Outcome, PauseReason,
+    Priority, ProcessesLeft, ProviderAwaited, Reprioritized, ResumeCause, Resumed, RunPolicy, RunStarted,
+    Seq, SessionId, SessionStarted, StopRequested,
 };
 
-use super::agents::ROOT;
-use super::brief::told_of_goal;
-use super::{AgentNumber, Deciding, Refusal, RunState, ledger};
+use super::agent_policy::told_of_goal;
+use super::agents::{Agent, ROOT, TimeUp};
+use super::budget::{AgentTime, ReserveAnswer, ReservedCall};
+use super::lifecycle::RunTimer;
+use super::requests::AgentCall;
+use super::{AgentNumber, RunState};
+use crate::decision_time::DecisionTime;
 use crate::reminder::reminder_id;
 use crate::snapshot;
 use crate::step::StepBuilder;
-use crate::{Decision, Event, LimitUse, Message, Now, ReserveRequest, RunEvent, SessionEvent, SettleNote};
+use crate::{Decision, Event, Message, Now, ReserveRequest, RunEvent, SessionEvent, SettleNote};
+use starts::Starts;
+pub(crate) use stops::DELIVERED;
+use stops::Stops;
+
+/// One decision in progress.
+struct Deciding<'a> {
+    state: &'a mut RunState,
+    step: StepBuilder,
+    /// Fresh random bits.
+    entropy: u64,
+}
 
 impl RunState {
     pub(crate) fn decide(&mut self, event: RunEvent, now: Now) -> Decision {
-        let timer_before = self.timer;
+        let timer_before = self.lifecycle.timer();
         let mut deciding = Deciding { state: self, step: StepBuilder::at(now), entropy: now.entropy };
         deciding.on(event);
-        deciding.go_on();
+        deciding.starts().start_all();
+        deciding.stops().end_segment();
         deciding.set_timer(timer_before);
         let decision_time = deciding.step.now();
         let step = deciding.step.finish();
-        if self.outcome.is_some() { step } else { snapshot::taken(self, step, decision_time) }
+        if self.outcome().is_some() { step } else { snapshot::taken(self, step, decision_time) }
     }
 }
 
-impl Deciding<'_> {
-    pub(super) fn commit(&mut self, entry: impl Into<Entry>) {
+impl<'a> Deciding<'a> {
+    fn commit(&mut self, entry: impl Into<Entry>) {
         let entry = entry.into();
         self.state.apply(&entry, self.step.now());
         self.step.entry(entry);
     }
 
-    pub(super) fn tell(&mut self, session: SessionId, event: SessionEvent) {
+    fn tell(&mut self, session: SessionId, event: SessionEvent) {
         self.step.message(Message { to: session.into(), event: Event::Session(event) });
     }
 
-    pub(super) fn root(&self) -> SessionId {
-        SessionId::root(self.state.run)
+    /// Decides which agents begin to work or continue.
+    const fn starts(&mut self) -> Starts<'_, 'a> {
+        Starts { run: self }
+    }
+
+    /// Decides which agents stop, and what follows when they have.
+    const fn stops(&mut self) -> Stops<'_, 'a> {
+        Stops { run: self }
+    }
+
+    const fn now(&self) -> DecisionTime {
+        self.step.now()
+    }
+
+    fn agent(&self, number: AgentNumber) -> Option<&Agent> {
+        self.state.agents.get(number)
+    }
+
+    const fn session(&self, number: AgentNumber) -> SessionId {
+        SessionId { run: self.state.run, agent: number }
+    }
+
+    const fn is_worked_on(&self) -> bool {
+        self.state.lifecycle.is_worked_on()
     }
 
     fn on(&mut self, event: RunEvent) {
+        let is_started = self.state.policy.is_started();
         match event {
-            RunEvent::Start { goal, images, policy } if self.state.policy.is_none() => {
-                self.start(goal, images, *policy);
-            }
-            RunEvent::Fork(wish) if self.state.policy.is_none() => self.start_fork(*wish),
-            _ if self.state.policy.is_none() => {}
+            RunEvent::Start { goal, images, policy } if !is_started => self.start(goal, images, *policy),
+            RunEvent::Fork(request) if !is_started => self.start_fork(*request),
+            _ if !is_started => {}
             RunEvent::Resume { agent: None | Some(ROOT), by, budget, turns_max, text } => {
                 self.resume(by, budget, turns_max, text);
             }
@@ -60,9 +101,11 @@ impl Deciding<'_> {
             RunEvent::Start { .. } | RunEvent::Fork(_) => {}
             RunEvent::Reserve(request) => self.reserve(request),
             RunEvent::Settle(note) => self.settle(note),
-            RunEvent::Spawn { parent, call, tool, input } => self.spawn(parent, call, &tool, &input),
+            RunEvent::Spawn { parent, call, tool, input } => {
+                self.starts().request(AgentCall { parent, call, tool: &tool, input: &input });
+            }
             RunEvent::SessionStopped { session, outcome, text, for_child } => {
-                self.session_stopped(session, outcome, &text, for_child);
+                self.stops().session_stopped(session, outcome, &text, for_child);
             }
             RunEvent::TimerFired { seq } => self.timer_fired(seq),
             RunEvent::Say { agent, text, by } => self.say(agent, text, by),
@@ -70,9 +113,9 @@ impl Deciding<'_> {
             RunEvent::Pause { agent, by } => {
                 let awaited = self.state.trouble_awaited(agent).cloned().map(Box::new);
                 let outcome = Outcome::Paused { why: PauseReason::Asked { by, awaited } };
-                self.stop(agent, outcome);
+                self.stops().stop(agent, outcome);
             }
-            RunEvent::Cancel { agent, by } => self.stop(agent, Outcome::Cancelled { by }),
+            RunEvent::Cancel { agent, by } => self.stops().stop(agent, Outcome::Cancelled { by }),
             RunEvent::Reprioritize { agent, priority, by } => self.reprioritize(agent, priority, by),
             RunEvent::AwaitsProvider(awaited) => self.awaits_provider(*awaited),
             RunEvent::Resume { agent: Some(agent), by, .. } => self.resume_agent(agent, &by),
@@ -97,145 +140,138 @@ impl Deciding<'_> {
             agent: None,
             worktree: None,
             fork: None,
-            reminder_id: reminder_id(self.entropy, self.root().agent),
+            reminder_id: reminder_id(self.entropy, ROOT),
         };
-        self.tell(self.root(), SessionEvent::Start(Box::new(started)));
+        self.tell(self.session(ROOT), SessionEvent::Start(Box::new(started)));
     }
 
     /// Sets the timer that the new entries call for, in place of `before`.
-    fn set_timer(&mut self, before: Option<(Seq, Elapsed)>) {
-        if self.state.timer == before {
+    fn set_timer(&mut self, before: Option<RunTimer>) {
+        if self.state.lifecycle.timer() == before {
             return;
         }
-        if let Some((seq, _)) = before {
-            self.step.close(seq);
+        if let Some(before) = before {
+            self.step.close(before.seq);
         }
         self.wait_for_timer();
     }
 
     /// Sets the timer for the time that remains until it is due.
     fn wait_for_timer(&mut self) {
-        if let Some((seq, due)) = self.state.timer {
-            let now = self.step.now();
-            self.step.effect(seq, now.timer(due.since_ms(now.elapsed)));
+        if let Some(timer) = self.state.lifecycle.timer() {
+            let now = self.now();
+            self.step.effect(timer.seq, now.timer(timer.due.since_ms(now.elapsed)));
         }
     }
 
     fn reserve(&mut self, request: ReserveRequest) {
-        if self.state.outcome.is_some() {
+        if !self.is_worked_on() {
             return;
         }
         let ReserveRequest { session, call, purpose, .. } = request;
-        if let Some(exhausted) = self.state.time_is_over(session, self.step.now().elapsed) {
-            return self.tell(session, SessionEvent::Refused { call, purpose, exhausted, is_judges: false });
-        }
-        if let Some(output_tokens_max) = self.state.ledger.reserved_output(session, call, purpose) {
-            return self.tell_of_reserve(session, call, purpose, output_tokens_max);
-        }
-        let request = self.state.ledger.calibrated(request);
-        match self.state.ledger.fitting_output(self.state.budget, &request) {
-            Ok(output_tokens_max) => {
-                self.commit(BudgetReserved {
-                    session,
-                    call,
-                    tokens: request.input_tokens.saturating_add(u64::from(output_tokens_max)),
-                    cost: ledger::worst_cost(&request, output_tokens_max),
-                    output_tokens_max,
-                    purpose,
-                    turn: request.turn,
-                    estimated_tokens: request.estimated_tokens,
-                });
-                self.tell_of_reserve(session, call, purpose, output_tokens_max);
+        let answer = self.state.budget.reserve(request, self.time_of(session.agent));
+        let output_tokens_max = match answer {
+            ReserveAnswer::Known(output_tokens_max) => output_tokens_max,
+            ReserveAnswer::Reserved(reserved) => {
+                let output_tokens_max = reserved.output_tokens_max;
+                self.commit(reserved);
+                output_tokens_max
             }
-            Err(Refusal { exhausted, by, is_judges }) => {
-                if request.ends_work && !is_judges {
-                    let of = by.map(|agent| self.state.agents.session(agent));
-                    self.commit(BudgetExhausted { session, of, exhausted });
+            ReserveAnswer::Refused { exhausted, is_judges, noted } => {
+                if let Some(noted) = noted {
+                    self.commit(noted);
                 }
-                self.tell(session, SessionEvent::Refused { call, purpose, exhausted, is_judges });
+                return self.tell(session, SessionEvent::Refused { call, purpose, exhausted, is_judges });
             }
-        }
-    }
-
-    fn tell_of_reserve(&mut self, session: SessionId, call: u32, purpose: Purpose, output_tokens_max: u32) {
-        let state = &self.state;
-        let limits = match purpose {
-            Purpose::Turn => state.limits_near(session.agent, self.step.now().elapsed),
-            Purpose::Summary | Purpose::FinalSummary | Purpose::Judge => Vec::new(),
         };
-        let time_left = state.time_left(session, self.step.now().elapsed);
-        let is_last_turn = state.ledger.is_at_last_turn(state.budget, session.agent);
-        let reserved =
-            SessionEvent::Reserved { call, purpose, output_tokens_max, time_left, limits, is_last_turn };
-        self.tell(session, reserved);
+        let reserved = ReservedCall { session, call, purpose, output_tokens_max };
+        let event = self.state.budget.reserved_event(reserved, self.time_of(session.agent));
+        self.tell(session, event);
     }
 
-    /// A call that was lost to a crash is charged with what was reserved for it.
-    fn settle(&mut self, mut note: SettleNote) {
-        if note.usage.certainty == Certainty::Unconfirmed
-            && let Some((usage, cost)) = self.state.ledger.unconfirmed_usage(note.session, note.call)
-        {
-            note = SettleNote { usage, cost: note.cost.map(|_| cost), ..note };
-        }
-        if self.state.ledger.is_reserved(note.session, note.call) {
-            self.commit(BudgetCharged {
-                session: note.session,
-                call: note.call,
-                turn: note.turn,
-                model: note.model,
-                usage: note.usage,
-                cost: note.cost,
-            });
+    /// The time limits that an agent works under.
+    fn time_of(&self, number: AgentNumber) -> AgentTime<'_> {
+        AgentTime { clock: self.agent(number).map(Agent::clock), now: self.now().elapsed }
+    }
+
+    fn settle(&mut self, note: SettleNote) {
+        if let Some(charged) = self.state.budget.charge(note) {
+            self.commit(charged);
         }
     }
 
     fn timer_fired(&mut self, seq: Seq) {
-        if self.state.timer.is_none_or(|(timer, _)| timer != seq) || self.state.outcome.is_some() {
-            return;
-        }
+        let timer = self.state.lifecycle.timer().filter(|timer| timer.seq == seq && self.is_worked_on());
+        let Some(timer) = timer else { return };
         self.step.close(seq);
-        let now = self.step.now().elapsed;
-        if self.state.timer.is_some_and(|(_, due)| due > now) {
+        let now = self.now().elapsed;
+        if timer.due > now {
             // A process that doesn't hold the run can set its timer, but doesn't know how much of the time has
             // passed.
             return self.wait_for_timer();
         }
-        if self.state.clock.due().is_some_and(|due| due <= now) {
+        if self.state.budget.due().is_some_and(|due| due <= now) {
             self.time_passed();
         }
-        for agent in self.state.agents.due_by(now) {
-            self.agents_time_passed(agent);
+        for number in self.state.agents.table().due_by(now) {
+            self.agent_time_passed(number);
         }
     }
 
     /// The run's working time is over, and only the final summaries remain; or all of its time is used up.
     fn time_passed(&mut self) {
-        let Some(exhausted) = self.state.clock.used(self.step.now().elapsed) else { return };
-        if !self.state.clock.winds_down {
-            self.commit(BudgetExhausted { session: self.root(), of: None, exhausted });
+        let Some(exhausted) = self.state.budget.time_used(self.now().elapsed) else { return };
+        if !self.state.budget.winds_down() {
+            self.commit(BudgetExhausted { session: self.session(ROOT), of: None, exhausted });
         }
         let outcome = Outcome::BudgetExhausted(exhausted);
-        for agent in self.state.at_work() {
+        for agent in self.state.agents.table().sessions_at_work() {
             self.tell(agent, SessionEvent::Stop { outcome: outcome.clone() });
         }
     }
 
+    /// An agent has used up its time, or the wait for its result or for its restart is over.
+    fn agent_time_passed(&mut self, number: AgentNumber) {
+        const BY_POLICY: &str = "the retry policy";
+
+        let session = self.session(number);
+        let time_up = self.agent(number).and_then(|agent| agent.time_up(self.now().elapsed));
+        let outcome = match time_up {
+            None => return,
+            Some(TimeUp::Restarts) => {
+                // It continues as soon as there is a slot.
+                return self.commit(AgentResumeRequested { child: session, by: BY_POLICY.to_owned() });
+            }
+            Some(TimeUp::WindsDown(exhausted)) => {
+                self.commit(BudgetExhausted { session, of: Some(session), exhausted });
+                Outcome::BudgetExhausted(exhausted)
+            }
+            Some(TimeUp::Stops(outcome)) => {
+                let agent = Some(session);
+                self.commit(StopRequested { agent, outcome: outcome.clone(), for_child: false });
+                outcome
+            }
+        };
+        let below = self.state.agents.table().below(number);
+        self.stops().stop_each([number].into_iter().chain(below), &outcome);
+    }
+
     /// Begins another segment.
     fn resume(&mut self, by: String, budget: Budget, turns_max: Option<u32>, text: Option<String>) {
-        if self.state.outcome.is_none() {
+        if self.is_worked_on() {
             return;
         }
         let reopens = self.state.has_ended();
         let cause = ResumeCause::Asked { by: by.clone() };
         self.commit(Resumed { cause, budget, turns_max, reopens });
-        if self.state.flow.is_none() {
-            self.tell(self.root(), SessionEvent::Resume { by, turns_max, text, reopens });
+        if self.state.workflow.steps().is_none() {
+            self.tell(self.session(ROOT), SessionEvent::Resume { by, turns_max, text, reopens });
         }
     }
 
     /// Ends the run. A suspended run ends in a segment of its own.
-    pub(super) fn end(&mut self, outcome: Outcome) {
-        if self.state.outcome.is_some() {
+    fn end(&mut self, outcome: Outcome) {
+        if !self.is_worked_on() {
             let cause = ResumeCause::ToEnd;
             self.commit(Resumed { cause, budget: Budget::default(), turns_max: None, reopens: false });
         }
@@ -243,7 +279,7 @@ impl Deciding<'_> {
     }
 
     fn recover(&mut self, fresh: &[EffectId]) {
-        if self.state.outcome.is_some() {
+        if !self.is_worked_on() {
             return;
         }
         self.commit(Resumed {
@@ -252,46 +288,59 @@ impl Deciding<'_> {
             turns_max: None,
             reopens: false,
         });
-        for session in self.state.at_work() {
+        for session in self.state.agents.table().sessions_at_work() {
             let of_it = fresh.iter().filter(|id| id.actor == session.into()).map(|id| id.seq).collect();
             self.tell(session, SessionEvent::Recover { fresh: of_it });
         }
     }
-}
 
-impl RunState {
-    /// The sessions that are worked on.
-    fn at_work(&self) -> Vec<SessionId> {
-        let at_work = self.agents.iter().filter(|(_, agent)| agent.is_at_work());
-        at_work.map(|(number, _)| self.agents.session(number)).collect()
+    fn say(&mut self, number: AgentNumber, text: String, by: String) {
+        if self.agent(number).is_some_and(Agent::gets_messages) {
+            self.tell(self.session(number), SessionEvent::Say { text, by });
+        }
     }
 
-    /// The remaining time of an agent: the smaller of its own and the run's, if either is limited.
-    fn time_left(&self, session: SessionId, now: Elapsed) -> Option<TimeLeft> {
-        let own = self.agents.get(session.agent).and_then(|agent| agent.clock.left(now));
-        own.into_iter().chain(self.clock.left(now)).reduce(|one, other| TimeLeft {
-            work_ms: one.work_ms.min(other.work_ms),
-            limit_ms: one.limit_ms.min(other.limit_ms),
-        })
+    /// Clears an agent's goal: the agent and all below it are suspended.
+    fn clear_goal(&mut self, number: AgentNumber, by: String) {
+        let has_begun = self.agent(number).is_some_and(|agent| agent.is_live() && agent.has_begun());
+        if has_begun && self.state.policies().of(number).is_some_and(|policy| policy.goal.is_some()) {
+            self.tell(self.session(number), SessionEvent::ClearGoal { by });
+        }
     }
 
-    /// For each dimension the limit that is nearest to its end, if at least half of it is used.
-    fn limits_near(&self, agent: AgentNumber, now: Elapsed) -> Vec<LimitUse> {
-        let mut limits = self.ledger.limits_near(self.budget, agent);
-        let own = self.agents.get(agent).and_then(|agent| agent.clock.used(now));
-        let run = self.clock.used(now);
-        let time = [(own, LimitOwner::Agent), (run, LimitOwner::Run)].into_iter();
-        let time = time.filter_map(|(used, owner)| {
-            let Exhausted { dimension, used, limit, .. } = used?;
-            Some(LimitUse { dimension, used, limit, owner })
-        });
-        limits.extend(time.max_by_key(LimitUse::percent).filter(|limit| limit.percent() >= LimitUse::NEAR));
-        limits
+    /// Resumes a suspended agent and all below it, while the others keep working.
+    fn resume_agent(&mut self, number: AgentNumber, by: &str) {
+        if !self.is_worked_on() || self.state.is_stopping() {
+            return;
+        }
+        let below = self.state.agents.table().below(number);
+        for number in below.into_iter().chain([number]) {
+            let live = self.agent(number).filter(|agent| agent.is_live());
+            let suspended = live.and_then(Agent::suspended);
+            if suspended.is_some_and(|outcome| !outcome.is_preempted()) {
+                self.commit(AgentResumeRequested { child: self.session(number), by: by.to_owned() });
+                self.tell_of_going_on(number);
+            }
+        }
     }
 
-    /// The exhausted time limit for an agent that requests a model call, if its time or the run's is used up.
-    fn time_is_over(&self, session: SessionId, now: Elapsed) -> Option<Exhausted> {
-        let own = self.agents.get(session.agent).and_then(|agent| agent.clock.over(now));
-        self.clock.over(now).or(own)
+    /// Tells the nearest agent above that is at work that a suspended agent below continues.
+    fn tell_of_going_on(&mut self, number: AgentNumber) {
+        if let Some(above) = self.state.agents.table().nearest_at_work(number) {
+            self.tell(above.session, SessionEvent::SubAgentResumed { started: above.call });
+        }
+    }
+
+    fn reprioritize(&mut self, number: AgentNumber, priority: Priority, by: String) {
+        let is_live = self.agent(number).is_some_and(Agent::is_live);
+        if is_live && self.state.agents.slots().priority(number) != Some(priority) {
+            self.commit(Reprioritized { agent: self.session(number), priority, by });
+        }
+    }
+
+    fn awaits_provider(&mut self, awaited: ProviderAwaited) {
+        if self.is_worked_on() && self.agent(awaited.session.agent).is_some_and(Agent::is_at_work) {
+            self.commit(awaited);
+        }
     }
 }

@@ -1,7 +1,6 @@
 //! The steps of a workflow: which of them can begin, and what follows when an attempt ends.
 
 mod check;
-mod perform;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -446,7 +445,7 @@ fn shortened(text: &str) -> String {
 }
 
 /// The beginning and the end of a text that has more than `bytes_max` bytes.
-fn cut(text: &str, bytes_max: usize) -> String {
+pub(super) fn cut(text: &str, bytes_max: usize) -> String {
     if text.len() <= bytes_max {
         return text.to_owned();
     }

@@ -1,10 +1,9 @@
 //! Which hooks are called when, and with what input.
 
-use provost_event::{HookPoint, HookTrigger, HooksAsked, Outcome, Priority, Seq, SessionSource};
+use provost_event::{CallId, HookPoint, HookTrigger, HooksAsked, Outcome, Seq, SessionSource};
 
-use super::{Call, Deciding, Phase, SessionState, Stage};
-use crate::run::SPAWN_TOOL;
-use crate::{CallDetails, Effect, HookCall, HookCallDetails, WantedAgent};
+use super::{Deciding, Phase, SessionState};
+use crate::{Effect, HookCall, HookCallDetails};
 
 /// The author of the goal text in the prompt hooks.
 const GOAL: &str = "goal";
@@ -89,27 +88,24 @@ impl SessionState {
             HookTrigger::Request { .. } => HookCallDetails::Request {
                 items: self.conversation.items(),
                 input_tokens: self.conversation.last_input_tokens(),
-                tool_calls: self.tool_calls_since_stop(),
+                tool_calls: self.calls.made_since_stop(),
             },
-            HookTrigger::Call { call } | HookTrigger::Spawn { call } | HookTrigger::Approval { call } => self
-                .call(call)
-                .map_or(HookCallDetails::None, |call| HookCallDetails::Call(self.call_details(call))),
+            HookTrigger::Call { call } | HookTrigger::Spawn { call } | HookTrigger::Approval { call } => {
+                let details = self.calls.details(call, &self.assignment);
+                details.map_or(HookCallDetails::None, HookCallDetails::Call)
+            }
             HookTrigger::Result { call, .. } | HookTrigger::ChildEnd { call, .. } => {
                 self.result_details(call).unwrap_or(HookCallDetails::None)
             }
-            HookTrigger::Batch { .. } => HookCallDetails::Batch {
-                calls: self
-                    .calls
-                    .iter()
-                    .filter_map(|call| Some((self.call_details(call), call.finished?)))
-                    .collect(),
-            },
+            HookTrigger::Batch { .. } => {
+                HookCallDetails::Batch { calls: self.calls.finished_details(&self.assignment) }
+            }
             HookTrigger::TurnEnd { .. } => HookCallDetails::Text {
-                tool_calls: self.tool_calls_since_stop(),
+                tool_calls: self.calls.made_since_stop(),
                 last_text: self.last_text().to_owned(),
             },
             HookTrigger::Closing { .. } => HookCallDetails::Text {
-                tool_calls: self.counters.tool_calls,
+                tool_calls: self.calls.made(),
                 last_text: self.last_text().to_owned(),
             },
             HookTrigger::Compacted => {
@@ -118,39 +114,9 @@ impl SessionState {
         }
     }
 
-    /// Tools called since the agent last ended a turn without a call, or since it began.
-    const fn tool_calls_since_stop(&self) -> u32 {
-        self.counters.tool_calls.saturating_sub(self.counters.tool_calls_at_stop)
-    }
-
-    fn result_details(&self, call: &provost_event::CallId) -> Option<HookCallDetails> {
-        let call = self.call(call)?;
-        Some(HookCallDetails::Result { call: self.call_details(call), finished: call.finished? })
-    }
-
-    fn call_details(&self, call: &Call) -> CallDetails {
-        let why = match call.stage {
-            Stage::Asking(_) => self.why_ask(call),
-            _ => String::new(),
-        };
-        let wanted = self.assignment.delegates(&call.tool).then(|| Box::new(self.wanted_agent(call)));
-        let memory = self.memories.get(&call.tool).cloned();
-        CallDetails {
-            call: call.id.clone(),
-            tool: call.tool.clone(),
-            input: call.input.clone(),
-            memory,
-            why,
-            wanted,
-        }
-    }
-
-    fn wanted_agent(&self, call: &Call) -> WantedAgent {
-        let said = call.input.read::<SpawnPreview>().unwrap_or_default();
-        let agent = (call.tool != SPAWN_TOOL).then(|| call.tool.clone());
-        let (name, goal) = (agent.clone().or(said.name).unwrap_or_default(), said.goal.unwrap_or_default());
-        let priority = said.priority.filter(|_| agent.is_none());
-        WantedAgent { agent, name, goal, priority, depth: self.assignment.depth().saturating_add(1) }
+    fn result_details(&self, id: &CallId) -> Option<HookCallDetails> {
+        let call = self.calls.details(id, &self.assignment)?;
+        Some(HookCallDetails::Result { call, finished: self.calls.result_of(id)? })
     }
 
     /// The trigger for hooks on an outcome like this, if any is configured.
@@ -160,12 +126,4 @@ impl SessionState {
         let has_begun = self.phase != Phase::New && !self.worktree.is_missing();
         (has_begun && self.assignment.has_hooks_for(&about)).then_some(about)
     }
-}
-
-/// The agent that a call requests, as far as its arguments are valid.
-#[derive(Debug, Default, serde::Deserialize)]
-struct SpawnPreview {
-    goal: Option<String>,
-    name: Option<String>,
-    priority: Option<Priority>,
 }

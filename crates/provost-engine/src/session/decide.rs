@@ -8,6 +8,7 @@ use provost_event::{
 
 use super::announce::ReservedLimits;
 use super::conversation::{SUMMARY_QUESTION, aside_effort};
+use super::goal::KeptBudget;
 use super::{Deciding, Phase, SessionState};
 use crate::run::DELIVERED;
 use crate::{CallModel, Effect, Event, Message, ReserveRequest, RunEvent, SessionEvent, SettleNote};
@@ -161,7 +162,10 @@ impl Deciding<'_> {
     }
 
     pub(super) fn reserve(&mut self, purpose: Purpose) {
-        let (kept_tokens, kept_cost) = self.state.kept_for_judges(purpose);
+        let kept = match purpose {
+            Purpose::Judge => KeptBudget::default(),
+            _ => self.state.goal.kept_budget(&self.state.assignment),
+        };
         let tokens = self.state.reserved_tokens(purpose);
         let request = ReserveRequest {
             session: self.state.session,
@@ -177,10 +181,11 @@ impl Deciding<'_> {
             keeps_back: matches!(purpose, Purpose::Turn | Purpose::Summary)
                 && self.state.counters.answers > 0,
             thinking_tokens: self.state.window().aside_thinking_tokens(),
-            kept_tokens,
-            kept_cost,
-            judges_percent: self.state.judges_percent(),
-            ends_work: purpose == Purpose::Turn || (purpose == Purpose::Judge && self.state.checks_claim()),
+            kept_tokens: kept.tokens,
+            kept_cost: kept.cost,
+            judges_percent: self.state.assignment.goal_policy().map_or(100, |policy| policy.budget_percent),
+            ends_work: purpose == Purpose::Turn
+                || (purpose == Purpose::Judge && self.state.goal.checks_claim()),
             purpose,
         };
         self.tell_run(RunEvent::Reserve(request));
@@ -424,7 +429,7 @@ impl Deciding<'_> {
             Phase::Preparing(seq) | Phase::Compacting(seq) if self.state.questions.contains_key(&seq) => {}
             Phase::Preparing(_) | Phase::Compacting(_) => self.finish_segment(outcome),
             Phase::Acting => {
-                let running = self.state.running().map(|(_, seq)| seq).collect::<Vec<_>>();
+                let running = self.state.calls.running_effects().collect::<Vec<_>>();
                 running.into_iter().for_each(|seq| self.step.abort(seq));
                 self.advance_calls();
             }
@@ -493,11 +498,11 @@ impl Deciding<'_> {
 
 impl SessionState {
     /// The turn that a model call belongs to. The final summary opens no turn of its own.
-    fn turn_of(&self, purpose: Purpose) -> u32 {
+    pub(super) fn turn_of(&self, purpose: Purpose) -> u32 {
         let amid_turn = self.before_final_summary.unwrap_or(self.phase) == Phase::Acting;
         match purpose {
             Purpose::FinalSummary if !amid_turn => self.counters.turns_ended.max(1),
-            Purpose::Judge => self.live_check().map_or(1, |check| self.turn_checked(check.trigger)),
+            Purpose::Judge => self.goal.live_trigger().map_or(1, |trigger| self.turn_checked(trigger)),
             Purpose::FinalSummary | Purpose::Turn | Purpose::Summary => self.next_turn(),
         }
     }

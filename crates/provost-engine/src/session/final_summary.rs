@@ -72,7 +72,7 @@ impl Deciding<'_> {
         self.finish_as_asked();
     }
 
-    fn finish_as_asked(&mut self) {
+    pub(super) fn finish_as_asked(&mut self) {
         if let Some(outcome) = self.state.stopping.clone() {
             self.finish_segment(outcome);
         }
@@ -109,7 +109,7 @@ impl SessionState {
             && !self.told.final_summary_finished
             && !is_done
             && self.counters.answers > 0
-            && self.running().next().is_none()
+            && !self.calls.is_running()
             && self.counters.interruptions < self.assignment.limits().interruptions_max
     }
 

@@ -1,91 +1,132 @@
 //! How each entry changes a session. The only place where its state changes.
 
 mod gate;
-mod goal;
 
 use provost_event::{
-    Access, AssistantMessage, Block as Content, Compacted, CompactionKind, Elapsed, Entry,
-    FinalSummaryFinished, ItemKind, Json, ModelCalled, ModelChanged, Outcome, Purpose, ResumeCause, Resumed,
-    Retry, SessionSource, SessionStarted, StopRequested, StopVerdicts, TerminalEnding, TerminalEvent,
-    TerminalNoted, Timestamp, ToolFinished, ToolStarted, ToolStatus, UserMessage, WorktreeAsked,
-    WorktreeMade,
+    AgentEntry, AssistantMessage, Block as Content, Compacted, CompactionKind, ConversationEntry, Elapsed,
+    Entry, FinalSummaryFinished, GateEntry, GoalEntry, ItemKind, LifecycleEntry, ModelCalled, ModelChanged,
+    ModelEntry, Outcome, Purpose, ResumeCause, Resumed, Retry, SessionSource, SessionStarted, StopRequested,
+    StopVerdicts, TerminalEnding, TerminalEntry, TerminalEvent, TerminalNoted, Timestamp, ToolEntry,
+    ToolFinished, ToolStatus, UserMessage, WorktreeAsked, WorktreeEntry, WorktreeMade,
 };
 
+use super::goal::GoalFacts;
 use super::progress::MeasuredCall;
-use super::repeats::{CallsOfTurn, Repeats};
-use super::{Block, Call, Phase, SessionState, Stage, WorkEnds, Yielding};
+use super::stop::StopHookLaw;
+use super::{Phase, SessionState, WorkEnds, Yielding};
 use crate::decision_time::DecisionTime;
 
 impl SessionState {
     pub(crate) fn apply(&mut self, entry: &Entry, now: DecisionTime) {
         self.head = self.head.next();
         self.elapsed = now.elapsed;
-        self.conversation.add(self.head, entry, self.reads(entry));
+        let read_by = match entry {
+            Entry::Tool(ToolEntry::Finished(finished)) => self.calls.read_by(finished, &self.assignment),
+            _ => None,
+        };
+        self.conversation.add(self.head, entry, read_by);
         match entry {
-            Entry::SessionStarted(started) => self.started(started),
-            Entry::UserMessage(message) => self.spoken_to(message),
-            Entry::SystemItem(item) => self.told(item.item),
-            Entry::ModelCalled(called) => {
-                self.models.called(now.elapsed);
-                self.called(called, now.elapsed);
-            }
-            Entry::AssistantMessage(answer) => {
+            Entry::Conversation(entry) => self.conversation_entry(entry),
+            Entry::Model(entry) => self.model_entry(entry, now),
+            Entry::Tool(entry) => self.tool_entry(entry),
+            Entry::Gate(entry) => self.gate_entry(entry, now),
+            Entry::Goal(entry) => self.goal_changed(entry, now.elapsed),
+            Entry::Agent(entry) => self.agent_entry(entry),
+            Entry::Terminal(entry) => self.terminal_entry(entry),
+            Entry::Worktree(entry) => self.worktree_entry(entry),
+            Entry::Lifecycle(entry) => self.lifecycle_entry(entry, now),
+            Entry::Budget(_) => {}
+        }
+    }
+
+    fn conversation_entry(&mut self, entry: &ConversationEntry) {
+        match entry {
+            ConversationEntry::UserMessage(message) => self.spoken_to(message),
+            ConversationEntry::SystemItem(item) => self.told(item.item),
+            ConversationEntry::AssistantMessage(answer) => {
                 self.models.answered();
                 self.answered(answer);
             }
-            Entry::Retry(retry) => self.retried(retry),
-            Entry::ModelChanged(changed) => self.model_changed(changed, now.elapsed),
-            Entry::AgentPolicyChanged(changed) => self.policy_changed(changed),
-            Entry::OutageWaitChanged(changed) => self.models.outage_wait_changed(changed),
-            Entry::ToolStarted(started) => self.tool_started(started),
-            Entry::ToolFinished(finished) => self.tool_finished(finished),
-            Entry::TurnEnded(_) => self.turn_ended(),
-            Entry::Compacted(compacted) => self.compacted(compacted),
-            Entry::FinalSummaryFinished(wrapped) => self.final_summary_finished(wrapped),
-            Entry::StopVerdicts(verdicts) => self.stop_checked(verdicts),
-            Entry::GoalCheckStarted(started) => self.goal_check_started(started),
-            Entry::GoalJudged(judged) => self.goal_judged(judged, now.elapsed),
-            Entry::GoalVerdict(verdict) => self.goal_verdict(verdict),
-            Entry::GoalCleared(_) => self.goal_cleared(),
-            Entry::StopRequested(requested) => self.stop_requested(requested),
-            Entry::Paused(paused) => self.segment_ended(&paused.outcome),
-            Entry::Ended(ended) => self.segment_ended(&ended.outcome),
-            Entry::Resumed(resumed) => self.resumed(resumed, now.at),
-            Entry::HooksAsked(asked) => self.asked(&asked.about),
-            Entry::HooksDecided(decided) => self.decided(decided),
-            Entry::PermissionDecided(decided) => self.ruled(decided),
-            Entry::ApprovalRequested(request) => self.approval_requested(request, now.at),
-            Entry::ApprovalResolved(resolved) => self.approval_resolved(resolved),
-            Entry::Snapshot(_) => self.snapshot = self.head,
-            Entry::YieldRequested(requested) => {
+            ConversationEntry::TurnEnded(_) => self.turn_ended(),
+            ConversationEntry::Compacted(compacted) => self.compacted(compacted),
+            ConversationEntry::FinalSummary(wrapped) => self.final_summary_finished(wrapped),
+        }
+    }
+
+    fn model_entry(&mut self, entry: &ModelEntry, now: DecisionTime) {
+        match entry {
+            ModelEntry::Called(called) => {
+                self.models.called(now.elapsed);
+                self.called(called, now.elapsed);
+            }
+            ModelEntry::Retried(retry) => self.retried(retry),
+            ModelEntry::Changed(changed) => self.model_changed(changed, now.elapsed),
+            ModelEntry::OutageWaitChanged(changed) => self.models.outage_wait_changed(changed),
+            ModelEntry::ProviderAwaited(_) => {}
+        }
+    }
+
+    fn tool_entry(&mut self, entry: &ToolEntry) {
+        match entry {
+            ToolEntry::Started(started) => self.calls.started(started, self.head, &self.assignment),
+            ToolEntry::Finished(finished) => self.tool_finished(finished),
+        }
+    }
+
+    fn gate_entry(&mut self, entry: &GateEntry, now: DecisionTime) {
+        match entry {
+            GateEntry::StopChecked(verdicts) => self.stop_checked(verdicts),
+            GateEntry::HooksAsked(asked) => self.asked(&asked.about),
+            GateEntry::HooksDecided(decided) => self.decided(decided),
+            GateEntry::PermissionDecided(decided) => self.calls.ruled(decided),
+            GateEntry::ApprovalRequested(request) => {
+                self.calls.approval_requested(request, self.head, now.at);
+            }
+            GateEntry::ApprovalResolved(resolved) => self.calls.approval_resolved(resolved),
+            GateEntry::StopCheckCutShort(_) => {}
+        }
+    }
+
+    fn agent_entry(&mut self, entry: &AgentEntry) {
+        match entry {
+            AgentEntry::MustYield(requested) => {
                 self.yielding = Some(Yielding { timer: requested.due.map(|_| self.head), to: requested.to });
             }
-            Entry::SubAgentSuspended(suspended) => self.note_sub_agent_suspended(suspended),
-            Entry::SubAgentResumed(goes_on) => self.note_sub_agent_resumed(goes_on.started),
-            Entry::TerminalNoted(noted) => self.noted(noted),
-            Entry::TerminalEnding(ending) => self.terminal_ends(ending),
-            Entry::WorktreeMade(made) => self.worktree_made_by(made),
-            Entry::WorktreeAsked(asked) => self.worktree_asked(asked),
-            Entry::WorktreeFound(found) => self.worktree.found(found),
-            Entry::RunStarted(_)
-            | Entry::RunPolicyChanged(_)
-            | Entry::ProviderAwaited(_)
-            | Entry::Forked(_)
-            | Entry::StopCheckCutShort(_)
-            | Entry::ProcessesLeft(_)
-            | Entry::BudgetReserved(_)
-            | Entry::BudgetCharged(_)
-            | Entry::BudgetExhausted(_)
-            | Entry::AgentSpawned(_)
-            | Entry::AgentAskedAgain(_)
-            | Entry::AgentStarted(_)
-            | Entry::AgentYieldRequested(_)
-            | Entry::AgentSuspended(_)
-            | Entry::AgentResumeRequested(_)
-            | Entry::AgentRetryScheduled(_)
-            | Entry::AgentFinished(_)
-            | Entry::Reprioritized(_)
-            | Entry::StepEnded(_) => {}
+            AgentEntry::SubAgentSuspended(suspended) => self.calls.sub_agent_suspended(suspended),
+            AgentEntry::SubAgentResumed(goes_on) => self.calls.sub_agent_resumed(goes_on.started),
+            // The run's entries.
+            _ => {}
+        }
+    }
+
+    fn terminal_entry(&mut self, entry: &TerminalEntry) {
+        match entry {
+            TerminalEntry::Noted(noted) => self.noted(noted),
+            TerminalEntry::Ending(ending) => self.terminal_ends(ending),
+        }
+    }
+
+    fn worktree_entry(&mut self, entry: &WorktreeEntry) {
+        match entry {
+            WorktreeEntry::Made(made) => self.worktree_made_by(made),
+            WorktreeEntry::Asked(asked) => self.worktree_asked(asked),
+            WorktreeEntry::Found(found) => self.worktree.found(found),
+        }
+    }
+
+    fn lifecycle_entry(&mut self, entry: &LifecycleEntry, now: DecisionTime) {
+        match entry {
+            LifecycleEntry::SessionStarted(started) => self.started(started),
+            LifecycleEntry::AgentPolicyChanged(changed) => self.policy_changed(changed),
+            LifecycleEntry::StopRequested(requested) => self.stop_requested(requested),
+            LifecycleEntry::Paused(paused) => self.segment_ended(&paused.outcome),
+            LifecycleEntry::Ended(ended) => self.segment_ended(&ended.outcome),
+            LifecycleEntry::Resumed(resumed) => self.resumed(resumed, now.at),
+            LifecycleEntry::Snapshot(_) => self.snapshot = self.head,
+            LifecycleEntry::RunStarted(_)
+            | LifecycleEntry::RunPolicyChanged(_)
+            | LifecycleEntry::Forked(_)
+            | LifecycleEntry::ProcessesLeft(_) => {}
         }
     }
 
@@ -118,6 +159,28 @@ impl SessionState {
         self.conversation.forget_refusals();
     }
 
+    /// Changes the phase, if there is another one.
+    const fn go_to(&mut self, phase: Option<Phase>) {
+        if let Some(phase) = phase {
+            self.phase = phase;
+        }
+    }
+
+    fn goal_changed(&mut self, entry: &GoalEntry, now: Elapsed) {
+        let facts = GoalFacts {
+            assignment: &self.assignment,
+            head: self.head,
+            phase: self.phase,
+            turns_ended: self.counters.turns_ended,
+            answers: self.counters.answers,
+        };
+        let phase = self.goal.apply(entry, now, facts);
+        self.go_to(phase);
+        if let GoalEntry::Judged(judged) = entry {
+            self.progress.saw_workspace(&judged.evidence);
+        }
+    }
+
     fn spoken_to(&mut self, message: &UserMessage) {
         self.done_before = None;
         self.unheard = true;
@@ -127,7 +190,7 @@ impl SessionState {
     }
 
     fn stop_requested(&mut self, requested: &StopRequested) {
-        self.goal_check_is_void();
+        self.goal.void_check();
         self.stopping = Some(requested.outcome.clone());
         self.stops_for_child = requested.for_child;
     }
@@ -139,8 +202,8 @@ impl SessionState {
         self.assignment.started(started);
         self.turns_max = started.policy.limits.turns_max;
         let policy = &started.policy;
-        self.goal_track = policy.goal.as_ref().map(|_| Box::default());
-        self.grant_permissions();
+        self.goal.started(policy);
+        self.calls.bound_by(&self.assignment);
         self.phase = match &started.worktree {
             Some(worktree) => {
                 self.worktree.ordered(worktree);
@@ -163,13 +226,8 @@ impl SessionState {
             }
             ItemKind::LastTurn => self.told.last_turn = self.next_turn(),
             ItemKind::LimitNotice { dimension, percent } => self.told.told_of(dimension, percent),
-            ItemKind::NoProgressNotice => self.progress.is_told = true,
-            ItemKind::GoalGiven => {
-                self.lost_goal = false;
-                if let Some(track) = &mut self.goal_track {
-                    track.is_untold = false;
-                }
-            }
+            ItemKind::NoProgressNotice => self.progress.told(),
+            ItemKind::GoalGiven => self.goal.told(),
             ItemKind::AnswerAgain
             | ItemKind::Resumed
             | ItemKind::RepeatedCallNotice
@@ -221,26 +279,14 @@ impl SessionState {
         self.phase = self.before_final_summary.take().unwrap_or(self.phase);
     }
 
-    /// The fingerprint of the call that `entry` is the result of, if that succeeded and only reads.
-    fn reads(&self, entry: &Entry) -> Option<u64> {
-        let Entry::ToolFinished(finished) = entry else { return None };
-        let call = self.call(&finished.call).filter(|_| finished.status == ToolStatus::Ok)?;
-        if !self.assignment.only_reads(&call.tool) {
-            return None;
-        }
-        Some(fingerprint([call.tool.as_str(), call.input.text()]))
-    }
-
     fn answered(&mut self, answer: &AssistantMessage) {
         self.counters.answers = self.counters.answers.saturating_add(1);
         self.conversation.answered();
         self.told.batch = false;
-        self.calls.clear();
+        self.calls.answered(&answer.content);
         for block in &answer.content {
-            match block {
-                Content::Text(text) => self.turn_text.push_str(text),
-                Content::ToolCall(call) => self.calls.push(Call::new(call)),
-                Content::Thinking { .. } | Content::Opaque { .. } | Content::Image(_) => {}
+            if let Content::Text(text) = block {
+                self.turn_text.push_str(text);
             }
         }
         self.phase = if self.calls.is_empty() { Phase::CheckingStop(self.head) } else { Phase::Acting };
@@ -260,91 +306,55 @@ impl SessionState {
         self.phase = if retry.delay_ms == 0 { Phase::Ready } else { Phase::Waiting(self.head) };
     }
 
-    /// A call for an agent is no effect: its result comes from the run.
-    fn tool_started(&mut self, started: &ToolStarted) {
-        let seq = self.head;
-        if self.assignment.tool(&started.tool).is_some_and(|spec| spec.access == Access::Delegates) {
-            return self.delegated(&started.call, seq);
-        }
-        if let Some(call) = self.calls.iter_mut().find(|call| call.id == started.call) {
-            call.stage = Stage::Running(seq);
-        }
-    }
-
     fn tool_finished(&mut self, finished: &ToolFinished) {
-        let head = self.head;
-        let Some(call) = self.calls.iter_mut().find(|call| call.id == finished.call) else { return };
-        call.stage = Stage::Done;
-        call.finished = Some(head);
-        let said = [call.tool.as_str(), call.input.text(), finished.output.as_str()];
-        let images = finished.images.iter().map(|image| &*image.blob.0);
-        self.calls_of_turn.add(fingerprint(said.into_iter().chain(images)), finished);
-        self.counters.tool_calls = self.counters.tool_calls.saturating_add(1);
-        if let Some(plan) = &finished.plan {
-            self.conversation.planned(plan);
-        }
-        if let Some(memory) = &finished.memory {
-            self.memories.insert(finished.tool.clone(), memory.clone());
-        }
-        let written = call.input.clone();
-        let tool = call.tool.clone();
-        let path = self.writes(&tool, &written);
+        let Some(call) = self.calls.finished(finished, self.head, &self.assignment) else { return };
         match &finished.plan {
-            Some(plan) => self.progress.planned(plan),
+            Some(plan) => {
+                self.conversation.planned(plan);
+                self.progress.planned(plan);
+            }
             None => {
-                let reads = self.assignment.only_reads(&tool);
-                let call =
-                    MeasuredCall { tool: &tool, input: written.text(), writes: path.as_deref(), reads };
-                self.progress.called(&call, finished.status, &finished.output, &finished.facts);
+                let measured = MeasuredCall {
+                    tool: &call.tool,
+                    input: call.input.text(),
+                    writes: call.writes.as_deref(),
+                    reads: call.reads,
+                };
+                self.progress.called(&measured, finished.status, &finished.output, &finished.facts);
             }
         }
-        if let Some(path) = path.filter(|_| finished.status == ToolStatus::Ok) {
+        if let Some(path) = call.writes.filter(|_| finished.status == ToolStatus::Ok) {
             self.conversation.wrote(path);
         }
     }
 
-    /// The file that a call writes, if its tool writes one.
-    fn writes(&self, tool: &str, input: &Json) -> Option<String> {
-        let Access::Writes { path_field } = &self.assignment.tool(tool)?.access else { return None };
-        text_at(input, path_field)
+    /// Whether it only waits for its sub-agents.
+    fn only_waits_for_agents(&self) -> bool {
+        !self.calls.is_running() && self.questions.is_empty() && self.calls.are_delegated()
     }
 
     fn turn_ended(&mut self) {
-        if self.calls.is_empty() {
-            self.counters.tool_calls_at_stop = self.counters.tool_calls;
-        }
         self.counters.turns_ended = self.counters.turns_ended.saturating_add(1);
         self.counters.interruptions = 0;
         self.counters.continuations = 0;
         self.text_is_of_last_turn = true;
         self.told.turn_end = false;
-        self.calls.clear();
+        self.calls.turn_ended();
         self.phase = self.between_turns();
-        self.repeats = self.repeats_with_turn();
-        self.counters.failed_turns = self.failed_turns_with_turn();
-        self.calls_of_turn = CallsOfTurn::default();
         self.progress.turn_ended();
     }
 
     fn stop_checked(&mut self, verdicts: &StopVerdicts) {
         self.progress.stop_hooks_said(&verdicts.reports);
         self.progress.saw_workspace(&verdicts.evidence);
-        let reasons = self.stop_reasons(verdicts).into_iter().map(|(_, reason)| reason).collect::<Vec<_>>();
-        if !self.goal_stop_hooks_said(verdicts, reasons.is_empty()) {
-            return;
+        let by_goal = self.goal.in_force(&self.assignment).map(|goal| goal.stop_hook_errors);
+        let law = StopHookLaw { assignment: &self.assignment, by_goal };
+        let objections = law.objections(verdicts);
+        let outcome = self.goal.stop_hooks_answered(verdicts, !objections.is_empty());
+        if outcome.count {
+            self.objections.answered(verdicts, objections, law, self.calls.made());
         }
-        self.count_unanswered(verdicts);
-        if reasons.is_empty() {
-            self.block = None;
-            return;
-        }
-        self.counters.stop_blocks = self.counters.stop_blocks.saturating_add(1);
-        let tool_calls = self.counters.tool_calls;
-        let same = |block: &&Block| {
-            block.reasons == reasons && block.evidence == verdicts.evidence && block.tool_calls == tool_calls
-        };
-        let times = self.block.as_ref().filter(same).map_or(1, |block| block.times.saturating_add(1));
-        self.block = Some(Block { reasons, evidence: verdicts.evidence.clone(), tool_calls, times });
+        self.go_to(outcome.phase);
     }
 
     fn segment_ended(&mut self, outcome: &Outcome) {
@@ -352,7 +362,8 @@ impl SessionState {
         self.stopping = None;
         self.yielding = None;
         self.stops_for_child = false;
-        self.goal_stops();
+        let phase = self.goal.segment_ended();
+        self.go_to(phase);
         if outcome.is_final()
             && let Some(phase) = self.before_final_summary.take()
         {
@@ -363,14 +374,11 @@ impl SessionState {
 
     fn resumed(&mut self, resumed: &Resumed, at: Timestamp) {
         self.done_before = self.outcome.take().filter(|outcome| matches!(outcome, Outcome::Completed { .. }));
-        self.calls.iter_mut().for_each(|call| call.paused = false);
         if resumed.reopens && matches!(self.phase, Phase::CheckingStop(_)) {
             // The stop hooks' answers to that attempt to stop don't count any more: the turn continues.
             self.text_is_of_last_turn = true;
             self.phase = self.between_turns();
-            if let Some(track) = &mut self.goal_track {
-                track.turns_at_interval = self.counters.turns_ended;
-            }
+            self.goal.interval_passed(self.counters.turns_ended);
         }
         if resumed.cause != ResumeCause::SlotFree {
             self.told.session = false;
@@ -378,35 +386,30 @@ impl SessionState {
         }
         match resumed.cause {
             // It continues as if there had been no interruption.
-            ResumeCause::SlotFree | ResumeCause::ToEnd => self.goal_goes_on(),
+            ResumeCause::SlotFree | ResumeCause::ToEnd => self.goal.goes_on(),
             // Interruptions of the sub-agents are counted in their own sessions.
-            ResumeCause::Interrupted if self.only_waits() => {}
+            ResumeCause::Interrupted if self.only_waits_for_agents() => {}
             ResumeCause::Interrupted => {
                 self.counters.interruptions = self.counters.interruptions.saturating_add(1);
             }
             ResumeCause::Asked { .. } | ResumeCause::Retry { .. } => {
-                self.sub_agent_outcome = None;
-                self.goal_resumed();
-                self.calls.iter_mut().for_each(|call| call.stage = call.stage.resumed());
+                self.calls.resumed_by_request();
+                self.goal.resumed();
                 self.models.resumed();
                 self.conversation.forget_refusals();
                 self.told.final_summary_finished = false;
                 self.told.limits = [0; 4];
                 self.final_summary = None;
                 self.counters.interruptions = 0;
-                self.counters.failed_turns = 0;
-                self.counters.stop_blocks = 0;
-                self.repeats = Repeats::default();
                 self.progress.begin_anew();
-                self.block = None;
-                self.unanswered.clear();
+                self.objections.resumed();
                 self.turns_max = resumed.turns_max.unwrap_or(self.turns_max);
                 if self.assignment.parent().is_some() && resumed.turns_max.is_some() {
                     self.turns_before = self.counters.turns_ended;
                 }
             }
         }
-        self.ask_for_approval_anew(at);
+        self.calls.resumed(self.head, at.plus_ms(self.assignment.approval_timeout_ms()));
         let is_removed = self.worktree.resumed();
         // A worktree that isn't ready is ordered under a new id.
         if is_removed || matches!(self.phase, Phase::MakingWorktree(_)) {
@@ -419,23 +422,11 @@ impl SessionState {
             self.phase = Phase::CheckingStop(self.head);
         }
     }
-
-    /// A question that is still open after a suspension or an interruption gets the full time again.
-    fn ask_for_approval_anew(&mut self, at: Timestamp) {
-        let timeout_ms = self.assignment.approval_timeout_ms();
-        self.approvals.values_mut().for_each(|open| open.due = at.plus_ms(timeout_ms));
-        let head = self.head;
-        for call in &mut self.calls {
-            if let Stage::Approving { timer, .. } = &mut call.stage {
-                *timer = head;
-            }
-        }
-    }
 }
 
 impl Phase {
     /// The phase from which a suspended session continues: nothing is in flight then.
-    const fn when_suspended(self) -> Self {
+    pub(super) const fn when_suspended(self) -> Self {
         match self {
             Self::Thinking(_)
             | Self::Waiting(_)
@@ -452,19 +443,4 @@ impl Phase {
             | Self::CheckingStop(_) => self,
         }
     }
-}
-
-/// The text of an argument, if it is a text.
-fn text_at(input: &Json, field: &str) -> Option<String> {
-    let value = input.read::<serde_json::Value>().ok()?;
-    Some(value.get(field)?.as_str()?.to_owned())
-}
-
-/// A fingerprint of these texts, the same in every version, since snapshots store it. FNV-1a over 64 bits, as its
-/// authors published it, with a byte between the texts that doesn't occur in UTF-8.
-pub(super) fn fingerprint<'a>(texts: impl IntoIterator<Item = &'a str>) -> u64 {
-    const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
-    const PRIME: u64 = 0x0000_0100_0000_01b3;
-    let bytes = texts.into_iter().flat_map(|text| text.bytes().chain([0xff]));
-    bytes.fold(OFFSET, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(PRIME))
 }

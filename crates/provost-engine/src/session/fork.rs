@@ -1,16 +1,10 @@
 //! A session whose conversation begins as a copy of another's: what it takes over, and how it starts.
 
-use provost_event::{
-    AgentPolicy, ItemKind, SessionFork, SessionSource, SessionStarted, Snapshot, ToolStatus,
-};
+use provost_event::{AgentPolicy, ItemKind, SessionFork, SessionSource, SessionStarted, Snapshot};
 
-use super::{Call, Deciding, Phase, SessionState, Stage};
-use crate::event::{ForkStart, ToolResult};
+use super::{Deciding, Phase, SessionState};
+use crate::event::ForkStart;
 use crate::snapshot;
-
-/// The result of a call that has none at the point of the fork.
-const NO_RESULT: &str = "The conversation was forked before this call had a result. The call isn't made again, and \
-                         whether it was made where the conversation comes from isn't known here.";
 
 impl Deciding<'_> {
     /// Begins with the other conversation: the model also gets what was pending there, and the message.
@@ -19,9 +13,7 @@ impl Deciding<'_> {
         let Some(came_from) = started.fork.as_ref().map(|fork| fork.workspace.clone()) else { return };
         let workspace = started.policy.workspace.clone();
         self.commit(*started);
-        for call in self.state.open_calls() {
-            self.finish_without_hooks(call, ToolResult::without_run(ToolStatus::Unknown, NO_RESULT));
-        }
+        self.answer_forked_calls();
         self.make_worktree();
         if workspace != came_from {
             let tree = self.state.worktree.branch().map_or_else(String::new, |branch| {
@@ -71,17 +63,11 @@ impl SessionState {
             // The source's number of answers.
             self.counters.answers = from.counters.answers;
             self.text_is_of_last_turn = true;
-            self.calls = from.calls;
-            self.calls.retain(|call| !call.stage.has_result());
-            self.calls.iter_mut().for_each(|call| call.stage = Stage::Pending);
+            self.calls.taken_over(from.calls);
         }
         self.head = head;
         self.conversation.forked(started);
         self.told.goal = true;
         self.source = SessionSource::Resume;
-    }
-
-    fn open_calls(&self) -> Vec<Call> {
-        self.calls.iter().filter(|call| !call.stage.has_result()).cloned().collect()
     }
 }

@@ -10,10 +10,13 @@ mod report;
 
 use std::collections::VecDeque;
 
-use provost_event::{CallFacts, Plan, PlanStatus, StopHookVerdict, StopReport, ToolStatus};
+use provost_event::{
+    CallFacts, ItemKind, Outcome, PauseReason, Plan, PlanStatus, StopHookVerdict, StopReport, ToolStatus,
+};
 use serde::{Deserialize, Serialize};
 
-use super::fold::fingerprint;
+use super::fingerprint::fingerprint;
+use super::{Deciding, SessionState};
 use kind::{counts_of, kind_of_call, kind_of_check};
 
 pub use kind::kind_of_text;
@@ -95,9 +98,9 @@ pub(super) struct MeasuredCall<'a> {
 #[serde(default)]
 pub(super) struct Progress {
     /// Turns in a row without progress; those that only waited don't count.
-    pub(super) idle_turns: u32,
+    idle_turns: u32,
     /// The agent was notified that it makes no progress.
-    pub(super) is_told: bool,
+    is_told: bool,
     passing_turns: u32,
     turn: TurnProgress,
     recent: VecDeque<TurnProgress>,
@@ -160,7 +163,8 @@ impl Progress {
     /// Measures a file that was written by a call of this kind.
     fn wrote(&mut self, path: &str, call_kind: u64, is_new_input: bool) {
         let file = fingerprint([path]);
-        let (is_new, is_changed) = (self.files.add(file), self.files.add(file ^ call_kind));
+        let is_new = self.files.add(file);
+        let is_changed = self.files.add(file ^ call_kind);
         if is_new || is_changed {
             self.turn.files = true;
         } else if is_new_input {
@@ -217,9 +221,11 @@ impl Progress {
     pub(super) fn turn_ended(&mut self) {
         let turn = std::mem::take(&mut self.turn);
         if turn.is_lasting() {
-            (self.idle_turns, self.passing_turns) = (0, 0);
+            self.idle_turns = 0;
+            self.passing_turns = 0;
         } else if turn.is_passing() && self.passing_turns < PASSING_TURNS_MAX {
-            (self.idle_turns, self.passing_turns) = (0, self.passing_turns.saturating_add(1));
+            self.idle_turns = 0;
+            self.passing_turns = self.passing_turns.saturating_add(1);
         } else if !self.is_wait(turn) {
             self.idle_turns = self.idle_turns.saturating_add(1);
         }
@@ -238,12 +244,93 @@ impl Progress {
 
     /// The agent was resumed, or got a message.
     pub(super) const fn begin_anew(&mut self) {
-        (self.idle_turns, self.passing_turns, self.is_told) = (0, 0, false);
+        self.idle_turns = 0;
+        self.passing_turns = 0;
+        self.is_told = false;
+    }
+
+    /// The agent was notified that it makes no progress.
+    pub(super) const fn told(&mut self) {
+        self.is_told = true;
+    }
+
+    /// Turns in a row without progress; those that only waited don't count.
+    pub(super) const fn idle_turns(&self) -> u32 {
+        self.idle_turns
     }
 
     /// Whether to look at the workspace after the next call, where `stuck_turns` turns without progress are too
     /// many.
     pub(super) const fn looks_at_workspace(&self, stuck_turns: u32) -> bool {
         stuck_turns > 0 && self.idle_turns > 0 && self.idle_turns >= stuck_turns / 5
+    }
+
+    /// What follows the end of a turn, where `stuck_turns` turns without progress are too many; 0: never.
+    fn after_turn(&self, stuck_turns: u32) -> AfterTurn {
+        // Three fifths of them, and at least one.
+        let told_at = stuck_turns.saturating_mul(3).div_ceil(5).max(1);
+        if stuck_turns == 0 || self.idle_turns < told_at {
+            AfterTurn::GoOn
+        } else if self.idle_turns >= stuck_turns {
+            AfterTurn::Suspend { turns: self.idle_turns }
+        } else if self.is_told {
+            AfterTurn::GoOn
+        } else {
+            AfterTurn::Notify { turns: self.idle_turns, left: stuck_turns.saturating_sub(self.idle_turns) }
+        }
+    }
+}
+
+/// What follows the end of a turn.
+enum AfterTurn {
+    GoOn,
+    /// The agent is notified: after this many turns without progress, and this many before it is suspended.
+    Notify {
+        turns: u32,
+        left: u32,
+    },
+    Suspend {
+        turns: u32,
+    },
+}
+
+impl Deciding<'_> {
+    /// Suspends the session after too many turns without progress; notifies the model before. Returns whether it
+    /// suspends it.
+    pub(super) fn looks_at_progress(&mut self) -> bool {
+        match self.state.progress.after_turn(self.state.stuck_turns()) {
+            AfterTurn::GoOn => false,
+            AfterTurn::Suspend { turns } => {
+                self.finish_segment(Outcome::Paused { why: PauseReason::Stuck { turns } });
+                true
+            }
+            AfterTurn::Notify { .. } if self.state.assignment.is_external() => false,
+            AfterTurn::Notify { turns: idle, left } => {
+                let turns = match left {
+                    1 => "one more such turn".to_owned(),
+                    left => format!("{left} more such turns"),
+                };
+                let body = format!(
+                    "Nothing measurable has moved the work on for {idle} turns: no changed file, no changed result of a \
+                     check, no ticked step of the plan, no new kind of call or result. If you wait for something, wait longer in \
+                     one call; otherwise change the approach, or say what keeps you from going on. After {turns} you are \
+                     suspended."
+                );
+                self.say(ItemKind::NoProgressNotice, body);
+                false
+            }
+        }
+    }
+}
+
+impl SessionState {
+    /// The number of turns in a row without progress at which it is suspended; 0: never.
+    pub(super) fn stuck_turns(&self) -> u32 {
+        match self.goal.in_force(&self.assignment) {
+            Some(goal) => goal.stuck_turns,
+            // What an external program does internally isn't known.
+            None if self.assignment.is_external() => 0,
+            None => self.assignment.limits().stuck_turns,
+        }
     }
 }

@@ -14,9 +14,9 @@ impl Deciding<'_> {
         if self.state.outcome.is_some() {
             return;
         }
-        let (lost, running) =
-            (self.state.phase, self.state.running().map(|(_, seq)| seq).collect::<Vec<_>>());
-        let timers = self.state.approval_timers();
+        let lost = self.state.phase;
+        let running = self.state.calls.running_effects().collect::<Vec<_>>();
+        let timers = self.state.calls.approval_timers();
         self.commit(Resumed {
             cause: ResumeCause::Interrupted,
             budget: Budget::default(),
@@ -41,8 +41,8 @@ impl Deciding<'_> {
             return;
         }
         match lost {
-            Phase::Preparing(_) | Phase::Compacting(_) => self.finish_if_stopping(),
-            Phase::CheckingStop(seq) if asks.contains(&seq) => self.finish_if_stopping(),
+            Phase::Preparing(_) | Phase::Compacting(_) => self.finish_as_asked(),
+            Phase::CheckingStop(seq) if asks.contains(&seq) => self.finish_as_asked(),
             Phase::Thinking(seq) if fresh.contains(&seq) && self.state.stopping.is_none() => {}
             Phase::Thinking(seq) => {
                 self.step.close(seq);
@@ -73,14 +73,8 @@ impl Deciding<'_> {
             }
             Phase::Acting => self.recover_tools(running, fresh),
             Phase::Ready => self.next_call(),
-            Phase::Between => self.finish_if_stopping(),
+            Phase::Between => self.finish_as_asked(),
             Phase::New | Phase::Verifying | Phase::Judging(_) | Phase::JudgeWaits(_) => {}
-        }
-    }
-
-    fn finish_if_stopping(&mut self) {
-        if let Some(outcome) = self.state.stopping.clone() {
-            self.finish_segment(outcome);
         }
     }
 
@@ -107,11 +101,11 @@ impl Deciding<'_> {
             }
             if fresh.contains(&seq) {
                 let text = "Not run: the agent was stopped before it began.";
-                self.state.held.0.insert(seq, ToolResult::without_run(ToolStatus::Cancelled, text));
+                self.state.calls.hold(seq, ToolResult::without_run(ToolStatus::Cancelled, text));
             } else if !stops && self.is_idempotent(seq) {
                 self.start_again(seq);
             } else {
-                self.state.held.0.insert(seq, ToolResult::lost());
+                self.state.calls.hold(seq, ToolResult::lost());
             }
         }
         self.advance_calls();

@@ -8,6 +8,9 @@ use provost_event::{
     StopHookVerdict, StopReport, StopVerdicts, SystemItem, Verdict, Verification,
 };
 
+use serde::{Deserialize, Serialize};
+
+use super::assignment::Assignment;
 use super::{Deciding, Phase, SessionState};
 use crate::event::StopCheckResult;
 use crate::{Effect, StopCheck};
@@ -16,6 +19,160 @@ use crate::{Effect, StopCheck};
 const UNANSWERED_MAX: u32 = 2;
 /// The agent's notice of a check that couldn't be run.
 const BROKEN: &str = "this check itself couldn't be run, which says nothing of your work: ";
+
+/// The objections of stop hooks, and the hooks that give no answer.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct StopObjections {
+    last: Option<RepeatedObjection>,
+    /// For each stop hook whose failure counts, how many times in a row it gave no answer.
+    unanswered: BTreeMap<String, u32>,
+    /// Attempts to stop that were blocked.
+    blocks: u32,
+}
+
+/// The last objection of the stop hooks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct RepeatedObjection {
+    reasons: Vec<String>,
+    evidence: String,
+    tool_calls: u32,
+    /// How many times in a row it came with the same evidence.
+    times: u32,
+}
+
+/// A stop hook's objection to a stop.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Objection {
+    hook: String,
+    /// The reason, with the hook's name.
+    reason: String,
+}
+
+/// The effect of stop hooks that give no answer.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct StopHookLaw<'a> {
+    pub(super) assignment: &'a Assignment,
+    /// What the goal in force says, in place of the hooks' own policies.
+    pub(super) by_goal: Option<OnHookError>,
+}
+
+/// What follows objections.
+enum AfterObjections {
+    /// The agent is told, and continues.
+    GoOn,
+    /// The agent is suspended, for these reasons.
+    Suspend { reasons: Vec<String> },
+}
+
+impl StopHookLaw<'_> {
+    /// The effect of a missing answer of the hook at this index of the reports.
+    fn on_error(&self, place: usize, report: &StopReport) -> OnHookError {
+        self.by_goal.unwrap_or_else(|| self.assignment.on_stop_hook_error(place, report))
+    }
+
+    /// The objections to a stop, in configured order.
+    pub(super) fn objections(&self, verdicts: &StopVerdicts) -> Vec<Objection> {
+        let reason = |place: usize, report: &StopReport| match &report.verdict {
+            StopHookVerdict::Allow | StopHookVerdict::Halt(_) => None,
+            StopHookVerdict::Block(reason) => Some(reason.clone()),
+            _ if self.on_error(place, report) == OnHookError::Ignore => None,
+            StopHookVerdict::Error(why) => Some(why.clone()),
+            StopHookVerdict::Broken(why) => Some(format!("{BROKEN}{why}")),
+            StopHookVerdict::TimedOut(_) => report.verdict.error(),
+        };
+        let objections = verdicts.reports.iter().enumerate().filter_map(|(place, report)| {
+            let reason = reason(place, report)?;
+            Some(Objection { hook: report.name.clone(), reason: format!("{}: {reason}", report.name) })
+        });
+        objections.collect()
+    }
+
+    /// The hooks whose missing answer counts.
+    fn unanswered(&self, verdicts: &StopVerdicts) -> Vec<String> {
+        let reports = verdicts.reports.iter().enumerate();
+        let counted = reports.filter(|(place, report)| {
+            report.verdict.is_unanswered() && self.on_error(*place, report) == OnHookError::Block
+        });
+        counted.map(|(_, report)| report.name.clone()).collect()
+    }
+}
+
+impl Objection {
+    /// The message to a person about a check that gave no answer twice in a row; the agent can't repair it.
+    fn of_broken_check(&self) -> String {
+        let Self { hook, reason } = self;
+        let why = reason.strip_prefix(&format!("{hook}: ")).unwrap_or(reason);
+        match why.strip_prefix(BROKEN) {
+            Some(why) => format!("the check `{hook}` is broken, not the agent's work: {why}"),
+            None => format!(
+                "the check `{hook}` gave no answer twice in a row, which says nothing of the agent's work: {why}"
+            ),
+        }
+    }
+}
+
+impl StopObjections {
+    /// The stop hooks have answered an attempt to stop, which came after this number of tool calls.
+    pub(super) fn answered(
+        &mut self,
+        verdicts: &StopVerdicts,
+        objections: Vec<Objection>,
+        law: StopHookLaw<'_>,
+        tool_calls: u32,
+    ) {
+        let before = std::mem::take(&mut self.unanswered);
+        for hook in law.unanswered(verdicts) {
+            let times = before.get(&hook).copied().unwrap_or_default().saturating_add(1);
+            self.unanswered.insert(hook, times);
+        }
+        if objections.is_empty() {
+            self.last = None;
+            return;
+        }
+        self.blocks = self.blocks.saturating_add(1);
+        let reasons = objections.into_iter().map(|objection| objection.reason).collect::<Vec<_>>();
+        let is_same = |last: &&RepeatedObjection| {
+            last.reasons == reasons && last.evidence == verdicts.evidence && last.tool_calls == tool_calls
+        };
+        let times = self.last.as_ref().filter(is_same).map_or(1, |last| last.times.saturating_add(1));
+        self.last =
+            Some(RepeatedObjection { reasons, evidence: verdicts.evidence.clone(), tool_calls, times });
+    }
+
+    /// The agent has another goal: what was said of the one before doesn't count.
+    pub(super) fn goal_given(&mut self) {
+        self.last = None;
+        self.unanswered.clear();
+    }
+
+    /// The session was resumed by a request.
+    pub(super) fn resumed(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Whether an attempt to stop was blocked before.
+    const fn has_blocked(&self) -> bool {
+        self.blocks > 0
+    }
+
+    /// A hook that repeats its objection without new evidence, or gives no answer, suspends the agent; so do too
+    /// many objections.
+    fn after(&self, objections: &[Objection], blocks_max: u32) -> AfterObjections {
+        let gave_up = |objection: &&Objection| {
+            self.unanswered.get(&objection.hook).is_some_and(|times| *times >= UNANSWERED_MAX)
+        };
+        let broken = objections.iter().filter(gave_up).map(Objection::of_broken_check).collect::<Vec<_>>();
+        let is_repeated = self.last.as_ref().is_some_and(|last| last.times >= 2);
+        if !broken.is_empty() {
+            AfterObjections::Suspend { reasons: broken }
+        } else if is_repeated || self.blocks >= blocks_max {
+            let reasons = objections.iter().map(|objection| objection.reason.clone()).collect();
+            AfterObjections::Suspend { reasons }
+        } else {
+            AfterObjections::GoOn
+        }
+    }
+}
 
 impl Deciding<'_> {
     /// The answer has no tool calls: the agent considers its work done.
@@ -29,7 +186,7 @@ impl Deciding<'_> {
     /// Calls the stop hooks for the entry just committed, or begins the verification of the goal, which then calls
     /// them.
     pub(super) fn ask_stop_hooks(&mut self) {
-        if self.state.has_goal() && self.state.live_check().is_none() {
+        if self.state.goal.in_force(&self.state.assignment).is_some() && !self.state.goal.is_verified() {
             return self.start_check(GoalTrigger::Claim);
         }
         self.put_stop_question();
@@ -43,10 +200,10 @@ impl Deciding<'_> {
         let check = StopCheck {
             session: self.state.session,
             turn: self.state.next_turn(),
-            tool_calls: self.state.counters.tool_calls,
+            tool_calls: self.state.calls.made(),
             final_text: self.state.turn_text.clone(),
-            blocked_before: self.state.counters.stop_blocks > 0,
-            trigger: self.state.live_check().map_or(GoalTrigger::Claim, |check| check.trigger),
+            blocked_before: self.state.objections.has_blocked(),
+            trigger: self.state.goal.live_trigger().unwrap_or(GoalTrigger::Claim),
             limit_ms: self.limit_left_ms(),
         };
         self.open(Effect::CheckStop(check));
@@ -54,7 +211,7 @@ impl Deciding<'_> {
 
     pub(super) fn stop_checked(&mut self, seq: Seq, result: StopCheckResult) {
         self.step.close(seq);
-        let trigger = self.state.live_check().map(|check| check.trigger);
+        let trigger = self.state.goal.live_trigger();
         if let Some(outcome) = self.state.stopping.clone().filter(|_| trigger.is_none()) {
             // The hooks may have been cut short: they are called again after a resumption.
             self.commit(StopCheckCutShort { turn: self.state.next_turn(), reports: result.reports });
@@ -66,7 +223,7 @@ impl Deciding<'_> {
             StopHookVerdict::Halt(reason) => Some((report.name.clone(), reason.clone())),
             _ => None,
         });
-        let (names, reasons) = self.state.stop_reasons(&verdicts).into_iter().unzip::<_, _, Vec<_>, Vec<_>>();
+        let objections = self.state.stop_hook_law().objections(&verdicts);
         let verification = verification_by(&verdicts);
         self.commit(verdicts);
         let is_wish = matches!(trigger, None | Some(GoalTrigger::Claim));
@@ -77,33 +234,32 @@ impl Deciding<'_> {
                 }
                 self.finish_segment(Outcome::Aborted { hook, reason });
             }
-            None if reasons.is_empty() => self.may_stop(verification),
-            None if is_wish => self.blocked(names, reasons),
+            None if objections.is_empty() => self.may_stop(verification),
+            None if is_wish => self.blocked(&objections),
             // The agent hasn't asked to stop: it continues as if there had been no check.
             None => self.go_on_unfinished(None),
         }
     }
 
-    fn blocked(&mut self, names: Vec<String>, reasons: Vec<String>) {
-        let repeated = self.state.block.as_ref().is_some_and(|block| block.times >= 2);
-        let given_up = self.state.given_up_checks(&names, &reasons);
-        let suspends = repeated
-            || !given_up.is_empty()
-            || self.state.counters.stop_blocks >= self.state.assignment.limits().stop_blocks_max;
+    fn blocked(&mut self, objections: &[Objection]) {
+        let after = self.state.objections.after(objections, self.state.assignment.limits().stop_blocks_max);
+        let reasons = objections.iter().map(|objection| objection.reason.as_str()).collect::<Vec<_>>();
         let body = format!("You can't stop yet. What stands against it:\n\n{}", reasons.join("\n\n"));
-        let origin = Origin::StopHooks(names);
-        let item = if suspends { ItemKind::StopSuspended } else { ItemKind::StopBlocked };
+        let origin = Origin::StopHooks(objections.iter().map(|objection| objection.hook.clone()).collect());
+        let item = match after {
+            AfterObjections::Suspend { .. } => ItemKind::StopSuspended,
+            AfterObjections::GoOn => ItemKind::StopBlocked,
+        };
         self.commit(SystemItem { item, body, origin });
         self.end_turn(0);
-        match suspends {
-            true if given_up.is_empty() => self.finish_segment(Outcome::Blocked { reasons }),
-            true => self.finish_segment(Outcome::Blocked { reasons: given_up }),
-            false => self.next_turn(),
+        match after {
+            AfterObjections::Suspend { reasons } => self.finish_segment(Outcome::Blocked { reasons }),
+            AfterObjections::GoOn => self.next_turn(),
         }
     }
 
     fn may_stop(&mut self, verification: Verification) {
-        if self.state.live_check().is_some() { self.ask_judge() } else { self.let_go(verification) }
+        if self.state.goal.is_verified() { self.ask_judge() } else { self.let_go(verification) }
     }
 
     /// The agent may stop; `verification` is what has confirmed that the work is done.
@@ -120,60 +276,9 @@ impl Deciding<'_> {
 }
 
 impl SessionState {
-    /// The objections to a stop: the hook's name, and its reason with that name, in configured order.
-    pub(super) fn stop_reasons(&self, verdicts: &StopVerdicts) -> Vec<(String, String)> {
-        let reason = |place: usize, report: &StopReport| match &report.verdict {
-            StopHookVerdict::Allow | StopHookVerdict::Halt(_) => None,
-            StopHookVerdict::Block(reason) => Some(reason.clone()),
-            _ if self.error_law(place, report) == OnHookError::Ignore => None,
-            StopHookVerdict::Error(why) => Some(why.clone()),
-            StopHookVerdict::Broken(why) => Some(format!("{BROKEN}{why}")),
-            StopHookVerdict::TimedOut(_) => report.verdict.error(),
-        };
-        let reasons = verdicts.reports.iter().enumerate().filter_map(|(place, report)| {
-            let reason = reason(place, report)?;
-            Some((report.name.clone(), format!("{}: {reason}", report.name)))
-        });
-        reasons.collect()
-    }
-
-    /// The effect of a missing answer of the hook at this index of the reports. Stop hooks come first, in the
-    /// policy's order.
-    fn error_law(&self, place: usize, report: &StopReport) -> OnHookError {
-        if let Some((goal, _)) = self.bound_by() {
-            return goal.stop_hook_errors;
-        }
-        self.assignment.on_stop_hook_error(place, report)
-    }
-
-    /// Counts for each stop hook, of those whose failure counts, how many times in a row it gave no answer when
-    /// the agent asked to stop.
-    pub(super) fn count_unanswered(&mut self, verdicts: &StopVerdicts) {
-        let mut unanswered = BTreeMap::new();
-        for (place, report) in verdicts.reports.iter().enumerate() {
-            if report.verdict.is_unanswered() && self.error_law(place, report) == OnHookError::Block {
-                let before = self.unanswered.get(&report.name).copied().unwrap_or_default();
-                unanswered.insert(report.name.clone(), before.saturating_add(1));
-            }
-        }
-        self.unanswered = unanswered;
-    }
-
-    /// The message to a person about checks that gave no answer twice in a row; the agent can't repair them.
-    fn given_up_checks(&self, names: &[String], reasons: &[String]) -> Vec<String> {
-        let is_given_up =
-            |name: &String| self.unanswered.get(name).is_some_and(|times| *times >= UNANSWERED_MAX);
-        let given_up = names.iter().zip(reasons).filter(|(name, _)| is_given_up(name));
-        let told = |(name, reason): (&String, &String)| {
-            let why = reason.strip_prefix(&format!("{name}: ")).unwrap_or(reason);
-            match why.strip_prefix(BROKEN) {
-                Some(why) => format!("the check `{name}` is broken, not the agent's work: {why}"),
-                None => format!(
-                    "the check `{name}` gave no answer twice in a row, which says nothing of the agent's work: {why}"
-                ),
-            }
-        };
-        given_up.map(told).collect()
+    pub(super) fn stop_hook_law(&self) -> StopHookLaw<'_> {
+        let by_goal = self.goal.in_force(&self.assignment).map(|goal| goal.stop_hook_errors);
+        StopHookLaw { assignment: &self.assignment, by_goal }
     }
 
     /// Whether the effect that entry `seq` opened calls the stop hooks.

@@ -82,7 +82,7 @@ impl Deciding<'_> {
 
     /// The program withdrew its question: it was answered at the terminal.
     pub(super) fn ask_withdrawn(&mut self, call: &CallId) {
-        let asked = self.state.approvals.values().find(|open| &open.call == call).map(|open| open.asked);
+        let asked = self.state.calls.approval_of(call);
         if let Some(asked) = asked {
             let reason = "it was answered at the terminal".to_owned();
             self.resolve(asked, ApprovalAnswer::Deny { reason }, BY_TERMINAL.to_owned());

@@ -1,7 +1,9 @@
 //! An agent that has delivered its result continues in its own session when its parent asks it again.
 
 use expect_test::{Expect, expect};
-use provost_event::{Budget, Entry, ErrorClass, Outcome, RunPolicy, ToolStatus};
+use provost_event::{
+    Budget, ConversationEntry, Entry, ErrorClass, LifecycleEntry, Outcome, RunPolicy, ToolStatus,
+};
 
 use crate::tree_world::{Tree, key, policy};
 
@@ -38,10 +40,13 @@ fn it_goes_on_in_its_own_session_and_delivers_again() {
     "#]],
     );
     expect!["the third"].assert_eq(&tree.results(0).last().expect("a result").1);
-    let starts = tree.log(key(1)).iter().filter(|record| matches!(record.entry, Entry::SessionStarted(_)));
+    let starts = tree
+        .log(key(1))
+        .iter()
+        .filter(|record| matches!(record.entry, Entry::Lifecycle(LifecycleEntry::SessionStarted(_))));
     assert_eq!(starts.count(), 1, "one session");
     let heard = tree.log(key(1)).iter().any(|record| {
-        matches!(&record.entry, Entry::UserMessage(said) if said.by == "agent 000000000001.0"
+        matches!(&record.entry, Entry::Conversation(ConversationEntry::UserMessage(said)) if said.by == "agent 000000000001.0"
             && format!("{:?}", said.content).contains("which shelf?"))
     });
     assert!(heard, "it is told what it is asked");

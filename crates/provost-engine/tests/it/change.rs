@@ -1,7 +1,7 @@
 //! Another policy, or another goal, for a run that is suspended.
 
 use provost_engine::RunEvent;
-use provost_event::{Budget, Entry, GoalState, RunPolicy, RunPolicyChanged};
+use provost_event::{Budget, Entry, GoalState, LifecycleEntry, RunPolicy, RunPolicyChanged};
 
 use crate::goals::{goal, status};
 use crate::world::{ROOT, RUN, World, without_hooks};
@@ -21,7 +21,12 @@ fn resume(world: &mut World) {
 }
 
 fn changes(world: &World) -> usize {
-    let of = |entry: &Entry| matches!(entry, Entry::RunPolicyChanged(_) | Entry::AgentPolicyChanged(_));
+    let of = |entry: &Entry| {
+        matches!(
+            entry,
+            Entry::Lifecycle(LifecycleEntry::RunPolicyChanged(_) | LifecycleEntry::AgentPolicyChanged(_))
+        )
+    };
     world.run_log().iter().chain(world.session_log()).filter(|record| of(&record.entry)).count()
 }
 

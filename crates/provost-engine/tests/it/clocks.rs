@@ -2,8 +2,8 @@
 
 use provost_engine::{Effect, RunEvent};
 use provost_event::{
-    Budget, Dimension, Elapsed, Entry, ErrorClass, Exhausted, Outcome, Permission, PermissionPolicy, Record,
-    RetryPolicy, RunPolicy, ToolStatus,
+    AgentEntry, Budget, Dimension, Elapsed, Entry, ErrorClass, Exhausted, Outcome, Permission,
+    PermissionPolicy, Record, RetryPolicy, RunPolicy, ToolStatus,
 };
 
 use crate::tree_world::{self, Tree};
@@ -210,7 +210,7 @@ fn restart_wait_ms(tree: &Tree) -> u64 {
     tree.log(RUN.into())
         .iter()
         .find_map(|record| match &record.entry {
-            Entry::AgentRetryScheduled(scheduled) => Some(scheduled.delay_ms),
+            Entry::Agent(AgentEntry::RetryScheduled(scheduled)) => Some(scheduled.delay_ms),
             _ => None,
         })
         .expect("it is restarted later")

@@ -4,10 +4,10 @@ use expect_test::{Expect, expect};
 use provost_engine::{Answer, Effect, RunEvent, SessionEvent};
 use provost_event::{
     Access, ActorKey, AgentPolicy, ApprovalAnswer, ApprovalScope, AskKind, AskOption, Block, Blocker, Budget,
-    CallId, Channel, CompletionScope, Entry, ErrorClass, EvidenceSource, Exit, ExternalPolicy, MicroDollars,
-    ModelPolicy, OptionMeaning, Outcome, PauseReason, Permission, Priority, RunPolicy, Seq, StopHookVerdict,
-    StopReason, TerminalAsk, TerminalEvent, TerminalEvidence, TerminalNoted, TerminalState, ToolStatus,
-    Usage, WindowSize,
+    BudgetEntry, CallId, Channel, CompletionScope, Entry, ErrorClass, EvidenceSource, Exit, ExternalPolicy,
+    MicroDollars, ModelPolicy, OptionMeaning, Outcome, PauseReason, Permission, Priority, RunPolicy, Seq,
+    StopHookVerdict, StopReason, TerminalAsk, TerminalEntry, TerminalEvent, TerminalEvidence, TerminalNoted,
+    TerminalState, ToolStatus, Usage, WindowSize,
 };
 
 use crate::tree_world::{self, Tree};
@@ -337,7 +337,7 @@ fn a_program_that_ends_while_it_is_ended_is_noted_once() {
     world.note(TerminalEvent::Exited { exit: Exit::Signal(9) });
     world.close(Some(Exit::Signal(9)));
     let exits = world.session_log().iter().filter(|record| match &record.entry {
-        Entry::TerminalNoted(noted) => matches!(noted.event, TerminalEvent::Exited { .. }),
+        Entry::Terminal(TerminalEntry::Noted(noted)) => matches!(noted.event, TerminalEvent::Exited { .. }),
         _ => false,
     });
     assert_eq!(exits.count(), 1);
@@ -366,7 +366,9 @@ fn whoever_takes_over_while_the_program_is_ended_ends_it_under_the_same_name() {
     assert_eq!(world.closing(), seq);
     world.close(None);
     let unseen = world.session_log().iter().any(|record| match &record.entry {
-        Entry::TerminalNoted(noted) => noted.event == TerminalEvent::Exited { exit: Exit::Unseen },
+        Entry::Terminal(TerminalEntry::Noted(noted)) => {
+            noted.event == TerminalEvent::Exited { exit: Exit::Unseen }
+        }
         _ => false,
     });
     assert!(unseen, "nobody saw it end");
@@ -494,7 +496,7 @@ fn what_a_program_says_that_it_cost_is_what_is_charged() {
     };
     world.session_event(SessionEvent::Answered { seq, answer });
     let charged = world.run_log().iter().find_map(|record| match &record.entry {
-        Entry::BudgetCharged(charged) => Some(charged.cost),
+        Entry::Budget(BudgetEntry::Charged(charged)) => Some(charged.cost),
         _ => None,
     });
     assert_eq!(charged, Some(Some(MicroDollars(42))));

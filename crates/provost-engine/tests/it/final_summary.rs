@@ -3,9 +3,9 @@
 use expect_test::expect;
 use provost_engine::{Actor, RunEvent, SessionEvent};
 use provost_event::{
-    ApprovalAnswer, ApprovalScope, Block, Budget, Dimension, Effort, Entry, ErrorClass, FinalSummaryFinished,
-    HookDecision as Say, HookPoint as At, MicroDollars, Outcome, Purpose, RunPolicy, StopHookVerdict,
-    StopReason, Usage,
+    ApprovalAnswer, ApprovalScope, Block, Budget, BudgetEntry, ConversationEntry, Dimension, Effort, Entry,
+    ErrorClass, FinalSummaryFinished, HookDecision as Say, HookPoint as At, MicroDollars, Outcome, Purpose,
+    RunPolicy, StopHookVerdict, StopReason, Usage,
 };
 
 use crate::view::View;
@@ -44,7 +44,7 @@ fn at_its_limit(policy: RunPolicy) -> World {
 
 fn final_summary(world: &World) -> Option<FinalSummaryFinished> {
     world.session_log().iter().rev().find_map(|record| match &record.entry {
-        Entry::FinalSummaryFinished(wrapped) => Some(wrapped.clone()),
+        Entry::Conversation(ConversationEntry::FinalSummary(wrapped)) => Some(wrapped.clone()),
         _ => None,
     })
 }
@@ -354,7 +354,7 @@ fn what_final_summary_take_stays_inside_the_budget() {
             }
         }
         let charged = world.run_log().iter().map(|record| match &record.entry {
-            Entry::BudgetCharged(charged) => charged.usage.total(),
+            Entry::Budget(BudgetEntry::Charged(charged)) => charged.usage.total(),
             _ => 0,
         });
         let charged = charged.sum::<u64>();

@@ -7,9 +7,9 @@ use provost_engine::{
     Actor, Answer, Effect, Event, Message, RunEvent, RunState, SessionEvent, StopCheckResult,
 };
 use provost_event::{
-    ActorKey, Block, Budget, EffectId, Entry, ErrorClass, FlowPolicy, ModelFailure, OnStepFailure, Outcome,
-    Priority, Record, RunPolicy, Seq, SessionId, StepEnd, StepPolicy, StopHookPolicy, StopHookVerdict,
-    StopReason, StopReport, Timestamp, Usage,
+    ActorKey, AgentEntry, Block, Budget, EffectId, Entry, ErrorClass, FlowPolicy, LifecycleEntry,
+    ModelFailure, OnStepFailure, Outcome, Priority, Record, RunPolicy, Seq, SessionId, StepEnd, StepPolicy,
+    StopHookPolicy, StopHookVerdict, StopReason, StopReport, Timestamp, Usage,
 };
 
 use crate::time::{BEGIN, Clocks};
@@ -203,33 +203,37 @@ impl Stage {
     fn news(&mut self) -> String {
         let log = self.logs.get(&RUN.into()).map(Vec::as_slice).unwrap_or_default();
         let names = log.iter().filter_map(|record| match &record.entry {
-            Entry::AgentSpawned(entry) => Some((entry.child, entry.brief.name.clone())),
+            Entry::Agent(AgentEntry::Spawned(entry)) => Some((entry.child, entry.brief.name.clone())),
             _ => None,
         });
         let names = names.collect::<BTreeMap<_, _>>();
         let mut text = String::new();
         for record in log.iter().skip(self.shown) {
             let _ = match &record.entry {
-                Entry::AgentSpawned(entry) => {
+                Entry::Agent(AgentEntry::Spawned(entry)) => {
                     let slot = format!("{:?}", entry.slot).to_lowercase();
                     write!(text, "{}? ({}) ", entry.brief.name, slot.split('(').next().unwrap_or_default())
                 }
-                Entry::AgentStarted(entry) => write!(text, "{}! ", names[&entry.child]),
-                Entry::AgentSuspended(entry) => write!(text, "{} is suspended ", names[&entry.child]),
-                Entry::AgentRetryScheduled(entry) => {
+                Entry::Agent(AgentEntry::Started(entry)) => write!(text, "{}! ", names[&entry.child]),
+                Entry::Agent(AgentEntry::Suspended(entry)) => {
+                    write!(text, "{} is suspended ", names[&entry.child])
+                }
+                Entry::Agent(AgentEntry::RetryScheduled(entry)) => {
                     write!(
                         text,
                         "{} restarts({}/{}) ",
                         names[&entry.agent], entry.attempt, entry.attempts_max
                     )
                 }
-                Entry::StepEnded(entry) => match &entry.end {
+                Entry::Agent(AgentEntry::StepEnded(entry)) => match &entry.end {
                     StepEnd::Done { .. } => write!(text, "{} done ", entry.step),
                     StepEnd::Again { .. } => write!(text, "{} again({}) ", entry.step, entry.attempt),
                     StepEnd::Failed { skipped, .. } => write!(text, "{} failed{skipped:?} ", entry.step),
                 },
-                Entry::Paused(_) => write!(text, "paused "),
-                Entry::Ended(entry) => write!(text, "ended: {} ", entry.outcome.word()),
+                Entry::Lifecycle(LifecycleEntry::Paused(_)) => write!(text, "paused "),
+                Entry::Lifecycle(LifecycleEntry::Ended(entry)) => {
+                    write!(text, "ended: {} ", entry.outcome.word())
+                }
                 _ => Ok(()),
             };
         }
@@ -360,7 +364,10 @@ fn a_step_that_asks_rests_the_run_and_is_tried_again_with_all_attempts() {
         stage.resume();
         assert_eq!(stage.news(), "b? (free) b!");
         // So that the step fails while another agent works, in the second round too.
-        if stage.logs[&RUN.into()].iter().filter(|record| matches!(record.entry, Entry::Paused(_))).count()
+        if stage.logs[&RUN.into()]
+            .iter()
+            .filter(|record| matches!(record.entry, Entry::Lifecycle(LifecycleEntry::Paused(_))))
+            .count()
             == 1
         {
             stage.fail("b");

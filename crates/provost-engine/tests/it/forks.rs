@@ -2,7 +2,8 @@
 
 use provost_engine::{Actor, Answer, RunEvent, RunForkRequest, SessionEvent};
 use provost_event::{
-    ActorKey, Block, Entry, ForkBase, Record, RunId, Seq, SessionFork, SessionId, StopReason, ToolStatus,
+    ActorKey, Block, ConversationEntry, Entry, ForkBase, LifecycleEntry, ModelEntry, Record, RunId, Seq,
+    SessionFork, SessionId, StopReason, ToolEntry, ToolStatus,
 };
 
 use crate::world::{ROOT, RUN, World, policy, without_hooks};
@@ -17,7 +18,9 @@ fn fork_at(world: &World, at: Seq) -> SessionFork {
     }
     let Actor::Session(state) = actor else { unreachable!() };
     let base = ForkBase { session: ROOT, through: at, hash: "abc".to_owned() };
-    let Entry::SessionStarted(started) = &world.session_log()[0].entry else { panic!("it begins") };
+    let Entry::Lifecycle(LifecycleEntry::SessionStarted(started)) = &world.session_log()[0].entry else {
+        panic!("it begins")
+    };
     let reminder_id = started.reminder_id.clone();
     SessionFork { bases: vec![base], workspace: "/w".into(), reminder_id, state: state.fork_state() }
 }
@@ -71,7 +74,7 @@ fn a_fork_takes_over_open_calls_and_gives_each_its_one_result() {
     assert_eq!(kinds, expected.collect::<Vec<_>>());
     let own = &world.logs[&SessionId::root(FORK).into()];
     let result = own.iter().find_map(|record| match &record.entry {
-        Entry::ToolFinished(finished) => Some(finished),
+        Entry::Tool(ToolEntry::Finished(finished)) => Some(finished),
         _ => None,
     });
     assert_eq!(
@@ -95,7 +98,7 @@ fn both_runs_logs_name_the_fork_and_the_other_run_stands_as_it_did() {
         assert_eq!(world.session_log(), session, "nothing is written to the conversation");
         let of = |records: &[Record]| {
             let forked = records.iter().filter_map(|record| match &record.entry {
-                Entry::Forked(forked) => Some(forked.clone()),
+                Entry::Lifecycle(LifecycleEntry::Forked(forked)) => Some(forked.clone()),
                 _ => None,
             });
             forked.collect::<Vec<_>>()
@@ -114,11 +117,15 @@ fn a_fork_has_limits_and_counters_of_its_own() {
         world.call(&[("read", "{}")]);
         world.finish_first("one");
     }
-    let at =
-        world.session_log().iter().rfind(|record| matches!(record.entry, Entry::TurnEnded(_))).unwrap().seq;
+    let at = world
+        .session_log()
+        .iter()
+        .rfind(|record| matches!(record.entry, Entry::Conversation(ConversationEntry::TurnEnded(_))))
+        .unwrap()
+        .seq;
     fork(&mut world, at, None);
     let called = world.logs[&SessionId::root(FORK).into()].iter().find_map(|record| match &record.entry {
-        Entry::ModelCalled(called) => Some((called.turn, called.call)),
+        Entry::Model(ModelEntry::Called(called)) => Some((called.turn, called.call)),
         _ => None,
     });
     assert_eq!(called, Some((1, 1)));

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use expect_test::expect_file;
 use provost_engine::{Actor, Effect, RunEvent, SessionEvent, ToolResult, WorktreeResult};
 use provost_event::{
-    ActorKey, ApprovalAnswer, ApprovalScope, BlobId, Block, Budget, CompactionKind, Entry, ErrorClass,
-    GoalPolicy, HookContract, HookDecision, HookPoint, HookProgram, HookReport, Image, ImageKind, Isolation,
-    Outcome, Plan, PlanItem, PlanStatus, Priority, Purpose, Record, RunPolicy, RunPolicyChanged,
+    ActorKey, ApprovalAnswer, ApprovalScope, BlobId, Block, Budget, CompactionKind, ConversationEntry, Entry,
+    ErrorClass, GoalPolicy, HookContract, HookDecision, HookPoint, HookProgram, HookReport, Image, ImageKind,
+    Isolation, Outcome, Plan, PlanItem, PlanStatus, Priority, Purpose, Record, RunPolicy, RunPolicyChanged,
     StopHookVerdict, StopReason, SupervisorError, ToolStatus, Usage, WorktreeLeft, WorktreeMade,
 };
 
@@ -124,7 +124,7 @@ fn long_run() -> World {
     world.fail(ErrorClass::ContextTooLong, None);
     world.say("done");
     let how = |kind| {
-        let is = |entry: &Entry| matches!(entry, Entry::Compacted(compacted) if compacted.how == kind);
+        let is = |entry: &Entry| matches!(entry, Entry::Conversation(ConversationEntry::Compacted(compacted)) if compacted.how == kind);
         world.session_log().iter().any(|record| is(&record.entry))
     };
     assert!(how(CompactionKind::Trim) && how(CompactionKind::Summary) && how(CompactionKind::Emergency));

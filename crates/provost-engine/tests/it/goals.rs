@@ -3,8 +3,9 @@
 use expect_test::expect;
 use provost_engine::{Effect, GoalStatus, JudgeCall, JudgeReport, RunEvent, SessionEvent};
 use provost_event::{
-    Block, Budget, Confidence, Entry, GoalFinding, GoalPolicy, GoalState, ItemKind, JudgeAnswer, ModelPolicy,
-    Outcome, RunPolicy, Seq, StopReason, SupervisorError, SupervisorVerdict, SystemItem, Usage, Verdict,
+    Block, Budget, BudgetEntry, Confidence, ConversationEntry, Entry, GoalFinding, GoalPolicy, GoalState,
+    ItemKind, JudgeAnswer, ModelPolicy, Outcome, RunPolicy, Seq, StopReason, SupervisorError,
+    SupervisorVerdict, SystemItem, Usage, Verdict,
 };
 
 use crate::world::{World, policy, without_hooks};
@@ -121,7 +122,7 @@ pub(crate) fn entries(world: &World) -> Vec<Entry> {
 /// The agent's notices of this kind.
 pub(crate) fn items(world: &World, kind: ItemKind) -> Vec<SystemItem> {
     let item = |entry: Entry| match entry {
-        Entry::SystemItem(item) if item.item == kind => Some(item),
+        Entry::Conversation(ConversationEntry::SystemItem(item)) if item.item == kind => Some(item),
         _ => None,
     };
     entries(world).into_iter().filter_map(item).collect()
@@ -310,7 +311,7 @@ fn a_verdict_is_paid_for_at_the_judge_s_price() {
     world.say("done");
     world.judge(yes(90));
     let charged = world.run_log().iter().filter_map(|record| match &record.entry {
-        Entry::BudgetCharged(charged) => {
+        Entry::Budget(BudgetEntry::Charged(charged)) => {
             Some((charged.model.clone(), charged.turn, charged.usage.total(), charged.cost))
         }
         _ => None,

@@ -2,7 +2,8 @@
 
 use expect_test::expect;
 use provost_event::{
-    Entry, ErrorClass, GoalFinding, GoalState, ItemKind, Outcome, PauseReason, SupervisorError,
+    ConversationEntry, Entry, ErrorClass, GoalEntry, GoalFinding, GoalState, ItemKind, Outcome, PauseReason,
+    SupervisorError,
 };
 
 use crate::goals::{
@@ -26,7 +27,7 @@ fn unreachable() -> provost_event::JudgeAnswer {
 /// The waits before a judge was called again, and the failures counted so far.
 fn waits(world: &World) -> Vec<u64> {
     let wait = |entry: Entry| match entry {
-        Entry::GoalJudged(judged) => judged.wait_ms,
+        Entry::Goal(GoalEntry::Judged(judged)) => judged.wait_ms,
         _ => None,
     };
     entries(world).into_iter().filter_map(wait).collect()
@@ -241,7 +242,9 @@ fn who_resumes_after_failures_has_the_same_claim_verified_anew() {
     world.judge(yes(90));
     assert_eq!(status(&world).state, GoalState::Achieved);
     // The agent itself claimed it once.
-    let claims = entries(&world).into_iter().filter(|entry| matches!(entry, Entry::AssistantMessage(_)));
+    let claims = entries(&world)
+        .into_iter()
+        .filter(|entry| matches!(entry, Entry::Conversation(ConversationEntry::AssistantMessage(_))));
     assert_eq!(claims.count(), 1);
 }
 

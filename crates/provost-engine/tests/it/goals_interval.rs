@@ -3,7 +3,7 @@
 use expect_test::expect;
 use provost_engine::{RunEvent, SessionEvent, SessionStatus};
 use provost_event::{
-    Entry, GoalState, GoalTrigger, ItemKind, Outcome, PauseReason, Purpose, RunPolicy, StepMode,
+    Entry, GoalState, GoalTrigger, ItemKind, ModelEntry, Outcome, PauseReason, Purpose, RunPolicy, StepMode,
     StopHookVerdict, SupervisorError,
 };
 
@@ -20,8 +20,7 @@ fn every(turns: u32) -> RunPolicy {
 }
 
 fn judge_calls(world: &World) -> usize {
-    let is_judges =
-        |entry: &Entry| matches!(entry, Entry::ModelCalled(call) if call.purpose == Purpose::Judge);
+    let is_judges = |entry: &Entry| matches!(entry, Entry::Model(ModelEntry::Called(call)) if call.purpose == Purpose::Judge);
     entries(world).iter().filter(|entry| is_judges(entry)).count()
 }
 

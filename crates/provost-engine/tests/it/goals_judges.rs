@@ -2,8 +2,8 @@
 
 use expect_test::expect;
 use provost_event::{
-    Confidence, Entry, GoalFinding, GoalPolicy, GoalState, ItemKind, JudgeAnswer, OnHookError, Outcome,
-    PauseReason, StopHookVerdict, SupervisorError, SupervisorVerdict,
+    BudgetEntry, Confidence, Entry, GoalEntry, GoalFinding, GoalPolicy, GoalState, ItemKind, JudgeAnswer,
+    OnHookError, Outcome, PauseReason, StopHookVerdict, SupervisorError, SupervisorVerdict,
 };
 
 use crate::goals::{
@@ -37,11 +37,11 @@ fn says(achieved: JudgeAnswer, reasoning: &str, suggestion: &str) -> JudgeAnswer
 /// The called judges, in order, and how many of their calls were charged.
 fn asked(world: &World) -> (Vec<String>, usize) {
     let judge = |entry: Entry| match entry {
-        Entry::GoalJudged(judged) => Some(judged.judge),
+        Entry::Goal(GoalEntry::Judged(judged)) => Some(judged.judge),
         _ => None,
     };
     let names = entries(world).into_iter().filter_map(judge).collect::<Vec<_>>();
-    let is_theirs = |entry: &Entry| matches!(entry, Entry::BudgetCharged(charged) if names.contains(&charged.model) && charged.usage.total() == 220);
+    let is_theirs = |entry: &Entry| matches!(entry, Entry::Budget(BudgetEntry::Charged(charged)) if names.contains(&charged.model) && charged.usage.total() == 220);
     let charged = world.run_log().iter().filter(|record| is_theirs(&record.entry)).count();
     (names, charged)
 }

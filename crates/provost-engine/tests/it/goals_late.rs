@@ -2,8 +2,8 @@
 
 use provost_engine::{Effect, RunEvent};
 use provost_event::{
-    ActorKey, Entry, GoalState, GoalTrigger, HookDecision, HookPoint, ItemKind, Outcome, Purpose, RunPolicy,
-    Seq, StopHookVerdict, SupervisorError,
+    ActorKey, BudgetEntry, Entry, GoalState, GoalTrigger, HookDecision, HookPoint, ItemKind, Outcome,
+    Purpose, RunPolicy, Seq, StopHookVerdict, SupervisorError,
 };
 
 use crate::goals::{
@@ -31,7 +31,7 @@ fn a_yes_that_comes_too_late_is_recorded_and_changes_nothing() {
         assert_eq!((after.rounds, after.failures), (before.rounds, before.failures));
         assert_eq!((after.finding, verdicts(&world)), (None, 0));
         // But it is paid for.
-        let is_charge = |entry: &Entry| matches!(entry, Entry::BudgetCharged(_));
+        let is_charge = |entry: &Entry| matches!(entry, Entry::Budget(BudgetEntry::Charged(_)));
         assert!(world.run_log()[charged..].iter().any(|record| is_charge(&record.entry)));
     }
 }

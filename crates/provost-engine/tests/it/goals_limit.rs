@@ -3,8 +3,8 @@
 use expect_test::expect;
 use provost_engine::{Effect, RunEvent};
 use provost_event::{
-    Budget, Dimension, Entry, ErrorClass, GoalFinding, GoalState, GoalTrigger, ItemKind, MicroDollars,
-    Outcome, Purpose, RunPolicy, StopHookVerdict, SupervisorError, ToolStatus,
+    Budget, Dimension, Entry, ErrorClass, GoalEntry, GoalFinding, GoalState, GoalTrigger, ItemKind,
+    MicroDollars, Outcome, Purpose, RunPolicy, StopHookVerdict, SupervisorError, ToolEntry, ToolStatus,
 };
 
 use crate::goals::{
@@ -81,7 +81,7 @@ fn every_limit() -> [(RunPolicy, Dimension); 4] {
 }
 
 fn checks(world: &World) -> usize {
-    entries(world).iter().filter(|entry| matches!(entry, Entry::GoalCheckStarted(_))).count()
+    entries(world).iter().filter(|entry| matches!(entry, Entry::Goal(GoalEntry::CheckStarted(_)))).count()
 }
 
 #[test]
@@ -361,6 +361,7 @@ fn a_cancel_while_a_judge_is_waited_for_leaves_no_call_without_a_result() {
     world.judge(failed(SupervisorError::RateLimited { retry_after_ms: Some(1_000) }));
     world.run_event(RunEvent::Cancel { agent: None, by: "me".to_owned() });
     assert_eq!(world.outcome(), Some(Outcome::Cancelled { by: "me".to_owned() }), "{}", world.news());
-    let results = entries(&world).into_iter().filter(|entry| matches!(entry, Entry::ToolFinished(_)));
+    let results =
+        entries(&world).into_iter().filter(|entry| matches!(entry, Entry::Tool(ToolEntry::Finished(_))));
     assert_eq!(results.count(), 1);
 }

@@ -2,8 +2,8 @@
 
 use provost_engine::SessionEvent;
 use provost_event::{
-    Entry, GoalState, ItemKind, Outcome, PauseReason, Plan, PlanItem, PlanStatus, RunPolicy, StopHookVerdict,
-    ToolStatus,
+    Entry, GoalEntry, GoalState, ItemKind, Outcome, PauseReason, Plan, PlanItem, PlanStatus, RunPolicy,
+    StopHookVerdict, ToolStatus,
 };
 
 use crate::goals::{
@@ -221,6 +221,6 @@ fn without_a_goal_an_agent_is_told_and_then_stuck_after_twenty_turns() {
     let mut world = World::start(policy);
     goes_round(&mut world, 60);
     assert_eq!(ending(&world), "it goes on");
-    let is_check = |entry: &Entry| matches!(entry, Entry::GoalCheckStarted(_));
+    let is_check = |entry: &Entry| matches!(entry, Entry::Goal(GoalEntry::CheckStarted(_)));
     assert!(!entries(&world).iter().any(is_check));
 }

@@ -3,8 +3,8 @@
 use expect_test::expect;
 use provost_engine::{Actor, Answer, Decision, Event, RunEvent, SessionEvent};
 use provost_event::{
-    Block, EffectId, Entry, GoalState, GoalTrigger, Outcome, PauseReason, Purpose, Seq, StopHookVerdict,
-    StopReason, SupervisorError, Usage,
+    Block, EffectId, Entry, GoalEntry, GoalState, GoalTrigger, Outcome, PauseReason, Purpose, Seq,
+    StopHookVerdict, StopReason, SupervisorError, Usage,
 };
 
 use crate::goals::{
@@ -33,7 +33,7 @@ fn count(world: &World, wanted: impl Fn(&Entry) -> bool) -> usize {
 }
 
 fn verdicts(world: &World) -> usize {
-    count(world, |entry| matches!(entry, Entry::GoalVerdict(_)))
+    count(world, |entry| matches!(entry, Entry::Goal(GoalEntry::Verdict(_))))
 }
 
 /// The rest of the verification gives a yes.

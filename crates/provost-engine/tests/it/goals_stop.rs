@@ -3,8 +3,8 @@
 use expect_test::expect;
 use provost_engine::RunEvent;
 use provost_event::{
-    Entry, ErrorClass, GoalState, GoalTrigger, HookDecision, HookPoint, Outcome, PauseReason, Purpose,
-    StopHookVerdict, SupervisorError,
+    Entry, ErrorClass, GoalEntry, GoalState, GoalTrigger, HookDecision, HookPoint, Outcome, PauseReason,
+    Purpose, StopHookVerdict, SupervisorError,
 };
 
 use crate::goals::{
@@ -89,7 +89,7 @@ fn cleared_by_me() -> Option<Outcome> {
 }
 
 pub(crate) fn verdicts(world: &World) -> usize {
-    entries(world).iter().filter(|entry| matches!(entry, Entry::GoalVerdict(_))).count()
+    entries(world).iter().filter(|entry| matches!(entry, Entry::Goal(GoalEntry::Verdict(_)))).count()
 }
 
 pub(crate) fn is_being_stopped(world: &World, place: VerificationStage) -> bool {
@@ -293,7 +293,7 @@ fn a_cleared_goal_stays_cleared_whatever_happens_then() {
         world.finish_first("as it was");
         world.run_event(RunEvent::Recover { fresh: Vec::new() });
     }
-    let is_check = |entry: &Entry| matches!(entry, Entry::GoalCheckStarted(_));
+    let is_check = |entry: &Entry| matches!(entry, Entry::Goal(GoalEntry::CheckStarted(_)));
     assert!(!entries(&world).iter().any(is_check), "{}", world.news());
     assert_eq!(status(&world).state, GoalState::Aborted);
 }

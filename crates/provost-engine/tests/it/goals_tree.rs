@@ -3,8 +3,9 @@
 use expect_test::expect;
 use provost_engine::{AgentState, Effect, GoalStatus, JudgeCall, RunEvent, SessionEvent};
 use provost_event::{
-    AgentPolicy, Entry, ErrorClass, FlowPolicy, GoalPolicy, GoalState, JudgeAnswer, OnStepFailure, Outcome,
-    PauseReason, Priority, RunPolicy, Seq, StepPolicy, SupervisorError, ToolStatus,
+    AgentPolicy, Entry, ErrorClass, FlowPolicy, GoalEntry, GoalPolicy, GoalState, JudgeAnswer,
+    LifecycleEntry, OnStepFailure, Outcome, PauseReason, Priority, RunPolicy, Seq, StepPolicy,
+    SupervisorError, ToolEntry, ToolStatus,
 };
 
 use crate::goals::{judge, no, report_of, timeout, yes};
@@ -50,7 +51,7 @@ fn status(tree: &Tree, agent: u32) -> GoalStatus {
 
 fn started(tree: &Tree, agent: u32) -> AgentPolicy {
     let policy = |entry: &Entry| match entry {
-        Entry::SessionStarted(started) => Some(started.policy.clone()),
+        Entry::Lifecycle(LifecycleEntry::SessionStarted(started)) => Some(started.policy.clone()),
         _ => None,
     };
     tree.log(key(agent)).iter().find_map(|record| policy(&record.entry)).expect("it has begun")
@@ -143,7 +144,7 @@ fn heard(change: impl Fn(&mut GoalPolicy)) -> String {
     assert!(tree.model_call(0).is_some(), "{}", tree.news());
     assert_ne!(status(&tree, 1).state, GoalState::Achieved);
     let output = |entry: &Entry| match entry {
-        Entry::ToolFinished(done) => Some(format!("{:?}: {}", done.status, done.output)),
+        Entry::Tool(ToolEntry::Finished(done)) => Some(format!("{:?}: {}", done.status, done.output)),
         _ => None,
     };
     tree.log(key(0)).iter().find_map(|record| output(&record.entry)).expect("it hears something")
@@ -406,8 +407,10 @@ fn a_crash_amid_several_verifications_asks_each_judge_once_more() {
     tree.crash(|id| id.actor == key(2));
     for agent in 1..=2 {
         say_of(&mut tree, agent, yes(90));
-        let verdicts =
-            tree.log(key(agent)).iter().filter(|record| matches!(record.entry, Entry::GoalVerdict(_)));
+        let verdicts = tree
+            .log(key(agent))
+            .iter()
+            .filter(|record| matches!(record.entry, Entry::Goal(GoalEntry::Verdict(_))));
         assert_eq!(verdicts.count(), 1, "agent {agent}");
     }
     assert_eq!((status(&tree, 3).rounds, tree.thinking()), (1, vec![3]));

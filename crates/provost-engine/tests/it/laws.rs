@@ -9,10 +9,11 @@ use provost_engine::{
     Actor, Answer, Effect, RunEvent, SessionEvent, SessionStatus, StopCheckResult, ToolResult,
 };
 use provost_event::{
-    ApprovalAnswer, ApprovalScope, Block, Budget, CallId, EffectId, Entry, ErrorClass, Exit, ExternalPolicy,
-    FinalSummaryFinished, HookDecision, HookPoint, HookReport, Json, MicroDollars, ModelFailure, Outcome,
-    Purpose, Record, Retry, RetryCause, RunPolicy, Seq, StepMode, StopHookVerdict, StopReason, StopReport,
-    TerminalEvent, TerminalNoted, TerminalState, ToolCall, ToolStatus, Unanswered, Usage,
+    ApprovalAnswer, ApprovalScope, Block, Budget, BudgetEntry, CallId, ConversationEntry, EffectId, Entry,
+    ErrorClass, Exit, ExternalPolicy, FinalSummaryFinished, HookDecision, HookPoint, HookReport, Json,
+    LifecycleEntry, MicroDollars, ModelEntry, ModelFailure, Outcome, Purpose, Record, Retry, RetryCause,
+    RunPolicy, Seq, StepMode, StopHookVerdict, StopReason, StopReport, TerminalEntry, TerminalEvent,
+    TerminalNoted, TerminalState, ToolCall, ToolEntry, ToolStatus, Unanswered, Usage,
 };
 
 use crate::external;
@@ -404,7 +405,7 @@ impl Driver {
 
 fn charged(world: &World) -> u64 {
     let usage = |entry: &Entry| match entry {
-        Entry::BudgetCharged(charged) => charged.usage.total(),
+        Entry::Budget(BudgetEntry::Charged(charged)) => charged.usage.total(),
         _ => 0,
     };
     world.run_log().iter().map(|record| usage(&record.entry)).sum()
@@ -422,23 +423,36 @@ impl Seen {
     fn look_at(&mut self, world: &World) {
         for record in world.session_log() {
             match &record.entry {
-                Entry::Compacted(compacted) => self.count(format!("{:?}", compacted.how)),
-                Entry::ModelCalled(called) => self.count(format!("call for {:?}", called.purpose)),
-                Entry::FinalSummaryFinished(FinalSummaryFinished { call: None, .. }) => {
-                    self.count("final summary refused")
+                Entry::Conversation(ConversationEntry::Compacted(compacted)) => {
+                    self.count(format!("{:?}", compacted.how))
                 }
-                Entry::FinalSummaryFinished(FinalSummaryFinished { problem: None, .. }) => {
-                    self.count("final summary said")
+                Entry::Model(ModelEntry::Called(called)) => {
+                    self.count(format!("call for {:?}", called.purpose))
                 }
-                Entry::FinalSummaryFinished(_) => self.count("final summary failed"),
-                Entry::Retry(Retry { cause: RetryCause::UselessSummary { why }, .. }) => {
+                Entry::Conversation(ConversationEntry::FinalSummary(FinalSummaryFinished {
+                    call: None,
+                    ..
+                })) => self.count("final summary refused"),
+                Entry::Conversation(ConversationEntry::FinalSummary(FinalSummaryFinished {
+                    problem: None,
+                    ..
+                })) => self.count("final summary said"),
+                Entry::Conversation(ConversationEntry::FinalSummary(_)) => self.count("final summary failed"),
+                Entry::Model(ModelEntry::Retried(Retry {
+                    cause: RetryCause::UselessSummary { why },
+                    ..
+                })) => {
                     let why = why.split(':').next().unwrap_or_default();
                     let why = why.split('(').next().unwrap_or_default();
                     self.count(format!("useless summary: {why}"));
                 }
-                Entry::Retry(Retry { cause: RetryCause::Compacted, .. }) => self.count("refused as too long"),
-                Entry::ToolFinished(done) if done.output.len() > 2_000 => self.count("large output"),
-                Entry::TerminalEnding(_) => self.count("program ended"),
+                Entry::Model(ModelEntry::Retried(Retry { cause: RetryCause::Compacted, .. })) => {
+                    self.count("refused as too long")
+                }
+                Entry::Tool(ToolEntry::Finished(done)) if done.output.len() > 2_000 => {
+                    self.count("large output")
+                }
+                Entry::Terminal(TerminalEntry::Ending(_)) => self.count("program ended"),
                 _ => {}
             }
         }
@@ -555,10 +569,14 @@ impl Case {
         driver.play_until_suspended();
         let outcome = driver.world.outcome().expect("it is suspended");
         // The run's status is its root agent's.
-        let last = driver.world.run_log().iter().rfind(|record| !matches!(record.entry, Entry::Snapshot(_)));
+        let last = driver
+            .world
+            .run_log()
+            .iter()
+            .rfind(|record| !matches!(record.entry, Entry::Lifecycle(LifecycleEntry::Snapshot(_))));
         match last.expect("entries").entry.clone() {
-            Entry::Ended(end) => assert_eq!(end.outcome, outcome),
-            Entry::Paused(rest) => assert_eq!(rest.outcome, outcome),
+            Entry::Lifecycle(LifecycleEntry::Ended(end)) => assert_eq!(end.outcome, outcome),
+            Entry::Lifecycle(LifecycleEntry::Paused(rest)) => assert_eq!(rest.outcome, outcome),
             other => panic!("the run's last entry is {}", other.kind()),
         }
         if let Some(limit) = self.tokens {
@@ -568,9 +586,9 @@ impl Case {
             assert!(charged <= limit, "{charged} charged of {limit}");
         }
         // Every model call was paid for, once.
-        let is_call = |record: &&Record| matches!(record.entry, Entry::ModelCalled(_));
+        let is_call = |record: &&Record| matches!(record.entry, Entry::Model(ModelEntry::Called(_)));
         let asked = driver.world.session_log().iter().filter(is_call).count();
-        let is_paid = |record: &&Record| matches!(record.entry, Entry::BudgetCharged(_));
+        let is_paid = |record: &&Record| matches!(record.entry, Entry::Budget(BudgetEntry::Charged(_)));
         let paid = driver.world.run_log().iter().filter(is_paid).count();
         assert_eq!(asked, paid);
         if let Outcome::Completed { .. } = outcome {

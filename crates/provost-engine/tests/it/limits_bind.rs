@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use expect_test::expect;
 use provost_event::{
-    Budget, Dimension, Entry, Exhausted, ItemKind, LimitOwner, Limits, MicroDollars, Outcome, Purpose,
-    RunPolicy, ToolStatus, Unsummarized, Usage,
+    Budget, BudgetEntry, ConversationEntry, Dimension, Entry, Exhausted, ItemKind, LimitOwner, Limits,
+    MicroDollars, Outcome, Purpose, RunPolicy, ToolStatus, Unsummarized, Usage,
 };
 
 use crate::tree_world::{Tree, key, policy};
@@ -38,7 +38,9 @@ fn tokens(limit: u64) -> Budget {
 /// The estimate of each agent's last reservation.
 fn estimated(tree: &Tree, agent: u32) -> u64 {
     let reserved = tree.log(RUN.into()).iter().rev().find_map(|record| match &record.entry {
-        Entry::BudgetReserved(reserved) if reserved.session.agent == agent => Some(reserved.estimated_tokens),
+        Entry::Budget(BudgetEntry::Reserved(reserved)) if reserved.session.agent == agent => {
+            Some(reserved.estimated_tokens)
+        }
         _ => None,
     });
     reserved.expect("something was set aside")
@@ -141,7 +143,10 @@ fn a_conversation_that_was_shortened_is_paid_by_what_was_reported_before() {
     policy.agent.model.window_tokens = Some(40_000);
     let mut tree = Tree::start(policy);
     work_on(&mut tree, 400);
-    assert!(tree.has(0, |entry| matches!(entry, Entry::Compacted(_))), "nothing was left out");
+    assert!(
+        tree.has(0, |entry| matches!(entry, Entry::Conversation(ConversationEntry::Compacted(_)))),
+        "nothing was left out"
+    );
     let used = tree.run().ledger().tokens;
     assert!(used <= TOKENS, "{used}");
 }
@@ -154,7 +159,7 @@ fn turns_of_the_budget_bind_all_agents_together() {
     tree.spawn(0, &["spawn_agent", "spawn_agent"]);
     work_on(&mut tree, 100);
     assert_eq!(tree.run().ledger().turns(), 5);
-    let of_turns = |record: &&provost_event::Record| matches!(&record.entry, Entry::BudgetReserved(reserved) if reserved.purpose == Purpose::Turn);
+    let of_turns = |record: &&provost_event::Record| matches!(&record.entry, Entry::Budget(BudgetEntry::Reserved(reserved)) if reserved.purpose == Purpose::Turn);
     assert_eq!(tree.log(RUN.into()).iter().filter(of_turns).count(), 5);
     let Some(Outcome::BudgetExhausted(exhausted)) = tree.outcome() else { panic!("{:?}", tree.outcome()) };
     assert_eq!((exhausted.dimension, exhausted.owner), (Dimension::Turns, LimitOwner::Run));
@@ -188,7 +193,7 @@ fn waiting_for_a_provider_takes_no_turn_and_no_token() {
 
 fn notices(tree: &Tree, agent: u32) -> Vec<(ItemKind, String)> {
     let items = tree.log(key(agent)).iter().filter_map(|record| match &record.entry {
-        Entry::SystemItem(item) => Some((item.item, item.body.clone())),
+        Entry::Conversation(ConversationEntry::SystemItem(item)) => Some((item.item, item.body.clone())),
         _ => None,
     });
     items.collect()

@@ -3,8 +3,9 @@
 use std::collections::{HashMap, HashSet};
 
 use provost_event::{
-    AgentPolicy, AsideCall, Block, CallId, Compacted, CompactionKind, Entry, ModelCalled, Purpose, Record,
-    TerminalEvent,
+    AgentEntry, AgentPolicy, AsideCall, Block, CallId, Compacted, CompactionKind, ConversationEntry, Entry,
+    GateEntry, LifecycleEntry, ModelCalled, ModelEntry, Purpose, Record, TerminalEntry, TerminalEvent,
+    ToolEntry,
 };
 
 use crate::goal_laws::GoalLaws;
@@ -18,11 +19,11 @@ pub(crate) struct SegmentLaw {
 impl SegmentLaw {
     pub(crate) fn see(&mut self, record: &Record) {
         match record.entry {
-            Entry::Paused(_) | Entry::Ended(_) => {
+            Entry::Lifecycle(LifecycleEntry::Paused(_) | LifecycleEntry::Ended(_)) => {
                 let before = std::mem::replace(&mut self.is_over, true);
                 assert!(!before, "a second outcome of a segment of {}: {:?}", record.actor, record.entry);
             }
-            Entry::Resumed(_) => self.is_over = false,
+            Entry::Lifecycle(LifecycleEntry::Resumed(_)) => self.is_over = false,
             _ => {}
         }
     }
@@ -55,25 +56,32 @@ impl LogLaws {
     /// Reads the next entry; `request_tokens` is the session's estimate of its last request.
     pub(crate) fn see(&mut self, record: &Record, request_tokens: u64) {
         // Another policy may apply from here on.
-        if !matches!(record.entry, Entry::AgentPolicyChanged(_)) && std::mem::take(&mut self.has_ended) {
-            assert!(matches!(record.entry, Entry::Resumed(_)), "an end is followed by {:?}", record.entry);
+        if !matches!(record.entry, Entry::Lifecycle(LifecycleEntry::AgentPolicyChanged(_)))
+            && std::mem::take(&mut self.has_ended)
+        {
+            assert!(
+                matches!(record.entry, Entry::Lifecycle(LifecycleEntry::Resumed(_))),
+                "an end is followed by {:?}",
+                record.entry
+            );
         }
-        let is_over = matches!(record.entry, Entry::Paused(_) | Entry::Ended(_));
+        let is_over =
+            matches!(record.entry, Entry::Lifecycle(LifecycleEntry::Paused(_) | LifecycleEntry::Ended(_)));
         self.segments.see(record);
         assert!(!is_over || !self.program_runs, "it is suspended while its program runs");
         match &record.entry {
-            Entry::SessionStarted(started) => {
+            Entry::Lifecycle(LifecycleEntry::SessionStarted(started)) => {
                 self.turns_max = started.policy.limits.turns_max;
                 self.room = room(&started.policy);
             }
-            Entry::AgentPolicyChanged(changed) => {
+            Entry::Lifecycle(LifecycleEntry::AgentPolicyChanged(changed)) => {
                 self.turns_max = changed.policy.limits.turns_max;
                 self.room = room(&changed.policy);
             }
-            Entry::Resumed(resumed) => {
+            Entry::Lifecycle(LifecycleEntry::Resumed(resumed)) => {
                 self.turns_max = self.turns_max.max(resumed.turns_max.unwrap_or(0));
             }
-            Entry::AssistantMessage(answer) => {
+            Entry::Conversation(ConversationEntry::AssistantMessage(answer)) => {
                 self.results_are_complete("an answer");
                 assert_eq!(
                     self.purposes.get(&answer.call),
@@ -85,29 +93,33 @@ impl LogLaws {
                     _ => None,
                 }));
             }
-            Entry::ToolStarted(start) => {
+            Entry::Tool(ToolEntry::Started(start)) => {
                 assert!(self.started.insert(start.call.clone()) || start.again, "started twice unsaid");
             }
-            Entry::TerminalNoted(noted) => match noted.event {
+            Entry::Terminal(TerminalEntry::Noted(noted)) => match noted.event {
                 TerminalEvent::Started { .. } => self.program_runs = true,
                 TerminalEvent::Exited { .. } => self.program_runs = false,
                 _ => {}
             },
-            Entry::ToolFinished(end) => self.finished(&end.call),
-            Entry::ModelCalled(called) => self.called(called, request_tokens),
-            Entry::Compacted(compacted) => self.compacted(compacted),
-            Entry::FinalSummaryFinished(wrapped) => {
+            Entry::Tool(ToolEntry::Finished(end)) => self.finished(&end.call),
+            Entry::Model(ModelEntry::Called(called)) => self.called(called, request_tokens),
+            Entry::Conversation(ConversationEntry::Compacted(compacted)) => self.compacted(compacted),
+            Entry::Conversation(ConversationEntry::FinalSummary(wrapped)) => {
                 self.is_aside(wrapped.call.as_ref(), Purpose::FinalSummary)
             }
-            Entry::UserMessage(_) | Entry::SystemItem(_) => self.is_just_shortened = false,
-            Entry::ApprovalRequested(_) | Entry::HooksDecided(_) => self.amid_calls = true,
-            Entry::Ended(_) => {
+            Entry::Conversation(ConversationEntry::UserMessage(_) | ConversationEntry::SystemItem(_)) => {
+                self.is_just_shortened = false
+            }
+            Entry::Gate(GateEntry::ApprovalRequested(_) | GateEntry::HooksDecided(_)) => {
+                self.amid_calls = true
+            }
+            Entry::Lifecycle(LifecycleEntry::Ended(_)) => {
                 self.results_are_complete("an end");
                 self.has_ended = true;
             }
             // A session that yields starts no more calls, and results may come in another order than without it.
-            Entry::YieldRequested(_) => self.amid_calls = true,
-            Entry::Paused(_) if self.asked.len() != self.finished.len() => {
+            Entry::Agent(AgentEntry::MustYield(_)) => self.amid_calls = true,
+            Entry::Lifecycle(LifecycleEntry::Paused(_)) if self.asked.len() != self.finished.len() => {
                 assert!(self.amid_calls, "a suspension before all calls have a result");
             }
             _ => {}

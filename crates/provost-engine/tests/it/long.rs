@@ -2,7 +2,10 @@
 //! state.
 
 use provost_engine::RunEvent;
-use provost_event::{ActorKey, Budget, CompactionKind, Entry, ErrorClass, Purpose, Record, Usage};
+use provost_event::{
+    ActorKey, Budget, CompactionKind, ConversationEntry, Entry, ErrorClass, LifecycleEntry, Purpose, Record,
+    Usage,
+};
 
 use crate::world::{ROOT, RUN, World, without_hooks};
 
@@ -11,7 +14,10 @@ const EVERY: usize = 1_000;
 
 fn snapshots(log: &[Record]) -> Vec<usize> {
     let places = log.iter().enumerate();
-    places.filter(|(_, record)| matches!(record.entry, Entry::Snapshot(_))).map(|(place, _)| place).collect()
+    places
+        .filter(|(_, record)| matches!(record.entry, Entry::Lifecycle(LifecycleEntry::Snapshot(_))))
+        .map(|(place, _)| place)
+        .collect()
 }
 
 #[test]
@@ -58,11 +64,13 @@ fn every_thousand_entries_both_logs_get_a_snapshot_that_reads_back_as_the_state(
         assert!(places.len() >= log.len() / (EVERY + 50), "{key}: {} in {}", places.len(), log.len());
         let gaps = places.windows(2).map(|two| two[1] - two[0]).chain([places[0]]);
         assert!(gaps.into_iter().all(|gap| (EVERY - 1..EVERY + 50).contains(&gap)), "{places:?}");
-        let Entry::Snapshot(newest) = &log[places[places.len() - 1]].entry else { panic!("a snapshot") };
+        let Entry::Lifecycle(LifecycleEntry::Snapshot(newest)) = &log[places[places.len() - 1]].entry else {
+            panic!("a snapshot")
+        };
         assert!(newest.state.text().len() < 60_000, "{} bytes", newest.state.text().len());
     }
     let kinds = world.session_log().iter().filter_map(|record| match &record.entry {
-        Entry::Compacted(compacted) => Some(compacted.how),
+        Entry::Conversation(ConversationEntry::Compacted(compacted)) => Some(compacted.how),
         _ => None,
     });
     let summaries = kinds.filter(|how| *how == CompactionKind::Summary).count();
@@ -85,13 +93,13 @@ fn a_snapshot_that_can_t_be_read_is_passed_over() {
     assert!(restored(&world.run_log()[0], |_| {}).is_none(), "another log's");
     assert!(restored(first, |record| record.seq = record.seq.next()).is_none(), "not where it was taken");
     let layout = |record: &mut Record| {
-        if let Entry::Snapshot(snapshot) = &mut record.entry {
+        if let Entry::Lifecycle(LifecycleEntry::Snapshot(snapshot)) = &mut record.entry {
             snapshot.layout += 1;
         }
     };
     assert!(restored(first, layout).is_none(), "another program's");
     let garbled = |record: &mut Record| {
-        if let Entry::Snapshot(snapshot) = &mut record.entry {
+        if let Entry::Lifecycle(LifecycleEntry::Snapshot(snapshot)) = &mut record.entry {
             snapshot.state = provost_event::Json::empty_object();
         }
     };

@@ -2,8 +2,8 @@
 
 use provost_engine::{Effect, RunEvent};
 use provost_event::{
-    Budget, Certainty, Entry, ErrorClass, ModelChange, ModelPolicy, Outcome, PauseReason, RunPolicy,
-    TroubleCause,
+    Budget, BudgetEntry, Certainty, Entry, ErrorClass, ModelChange, ModelEntry, ModelPolicy, Outcome,
+    PauseReason, RunPolicy, TroubleCause,
 };
 
 use crate::world::{World, without_hooks};
@@ -75,7 +75,7 @@ fn where_nobody_is_there_an_hour_without_a_provider_is_waited_out_and_is_no_work
     let mut world = World::start(unattended());
     let lasted = down(&mut world, ErrorClass::Transport, HOUR_MS);
     assert!((HOUR_MS..HOUR_MS + 6 * MINUTE_MS).contains(&lasted), "{lasted}");
-    let suspended = |entry: &Entry| matches!(entry, Entry::ProviderAwaited(awaited) if awaited.suspended);
+    let suspended = |entry: &Entry| matches!(entry, Entry::Model(ModelEntry::ProviderAwaited(awaited)) if awaited.suspended);
     assert!(
         world.run_log().iter().any(|record| suspended(&record.entry)),
         "whoever looks sees that it waits"
@@ -141,7 +141,9 @@ fn another_model_stands_in_at_its_own_price_and_the_first_is_asked_again_after_a
     world.fail(ErrorClass::NotFound, None);
     assert_eq!(cause(&world), Some(TroubleCause::ModelUnknown), "none is left");
     let charged = world.run_log().iter().filter_map(|record| match &record.entry {
-        Entry::BudgetCharged(charged) => Some((charged.model.as_str(), charged.cost.is_some())),
+        Entry::Budget(BudgetEntry::Charged(charged)) => {
+            Some((charged.model.as_str(), charged.cost.is_some()))
+        }
         _ => None,
     });
     assert_eq!(charged.collect::<Vec<_>>(), [(first.as_str(), true), ("other/model", false)]);
@@ -158,7 +160,7 @@ fn a_model_that_somebody_names_is_asked_from_there_on() {
     resume(&mut world);
     assert_eq!(asked(&world), "other/model");
     let shown = world.session_log().iter().any(|record| {
-        matches!(&record.entry, Entry::ModelChanged(changed) if changed.why == ModelChange::Asked { by: "me".to_owned() })
+        matches!(&record.entry, Entry::Model(ModelEntry::Changed(changed)) if changed.why == ModelChange::Asked { by: "me".to_owned() })
     });
     assert!(shown, "the log says so");
     world.say("done");
@@ -185,7 +187,7 @@ fn a_call_that_is_lost_to_a_crash_counts_with_what_was_set_aside_for_it() {
     let mut world = World::start(without_hooks());
     world.run_event(RunEvent::Recover { fresh: Vec::new() });
     let charged = world.run_log().iter().find_map(|record| match &record.entry {
-        Entry::BudgetCharged(charged) => Some(charged.clone()),
+        Entry::Budget(BudgetEntry::Charged(charged)) => Some(charged.clone()),
         _ => None,
     });
     let charged = charged.expect("it is charged");

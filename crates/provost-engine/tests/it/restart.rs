@@ -2,7 +2,10 @@
 
 use expect_test::{Expect, expect};
 use provost_engine::AgentState;
-use provost_event::{Entry, ErrorClass, ItemKind, Outcome, PauseReason, RetryPolicy, RunPolicy, ToolStatus};
+use provost_event::{
+    AgentEntry, ConversationEntry, Entry, ErrorClass, ItemKind, Outcome, PauseReason, RetryPolicy, RunPolicy,
+    ToolEntry, ToolStatus,
+};
 
 use crate::tree_world::{Tree, key, policy};
 use crate::world::RUN;
@@ -27,7 +30,9 @@ fn check(tree: &mut Tree, expected: Expect) {
 fn told(tree: &Tree, agent: u32) -> Vec<String> {
     let entries = tree.log(key(agent)).iter().map(|record| &record.entry);
     let told = entries.filter_map(|entry| match entry {
-        Entry::SystemItem(item) if item.item == ItemKind::Resumed => Some(item.body.clone()),
+        Entry::Conversation(ConversationEntry::SystemItem(item)) if item.item == ItemKind::Resumed => {
+            Some(item.body.clone())
+        }
         _ => None,
     });
     told.collect()
@@ -60,7 +65,7 @@ fn an_agent_that_fails_goes_on_in_its_own_session_and_its_parent_hears_once() {
         "#]],
     );
     let report = tree.log(key(0)).iter().find_map(|record| match &record.entry {
-        Entry::ToolFinished(done) => Some(done.output.clone()),
+        Entry::Tool(ToolEntry::Finished(done)) => Some(done.output.clone()),
         _ => None,
     });
     expect![[r#"
@@ -252,7 +257,7 @@ fn a_kill_at_any_point_neither_loses_nor_doubles_an_attempt() {
             tree.crash(|_| false);
         }
         let attempts = tree.log(RUN.into()).iter().filter_map(|record| match &record.entry {
-            Entry::AgentRetryScheduled(scheduled) => Some(scheduled.attempt),
+            Entry::Agent(AgentEntry::RetryScheduled(scheduled)) => Some(scheduled.attempt),
             _ => None,
         });
         assert_eq!(attempts.collect::<Vec<_>>(), [1, 2], "killed before {kill_before}");

@@ -2,8 +2,8 @@
 
 use provost_engine::{Actor, Decision, Now, RunEvent, SessionEvent};
 use provost_event::{
-    Block, Budget, Elapsed, Entry, ErrorClass, HookDecision, HookPoint, ItemKind, Outcome, ResumeCause,
-    RunPolicy, Timestamp,
+    Block, Budget, BudgetEntry, ConversationEntry, Elapsed, Entry, ErrorClass, HookDecision, HookPoint,
+    ItemKind, LifecycleEntry, Outcome, ResumeCause, RunPolicy, Timestamp,
 };
 
 use crate::world::{ROOT, RUN, World, guard, report, without_hooks};
@@ -37,12 +37,12 @@ fn ended(outcome: &str) -> World {
 
 fn said_since(world: &World, length: usize) -> Vec<String> {
     let words = world.session_log().iter().skip(length).map(|record| match &record.entry {
-        Entry::Resumed(resumed) => format!("resumed {:?}", resumed.cause),
-        Entry::UserMessage(message) => match message.content.as_slice() {
+        Entry::Lifecycle(LifecycleEntry::Resumed(resumed)) => format!("resumed {:?}", resumed.cause),
+        Entry::Conversation(ConversationEntry::UserMessage(message)) => match message.content.as_slice() {
             [Block::Text(text)] => format!("{}: {text}", message.by),
             _ => "?".to_owned(),
         },
-        Entry::SystemItem(item) => format!("{:?}", item.item),
+        Entry::Conversation(ConversationEntry::SystemItem(item)) => format!("{:?}", item.item),
         entry => entry.kind().to_owned(),
     });
     words.collect()
@@ -95,9 +95,15 @@ fn each_end_is_followed_by_another_segment_that_begins_with_what_was_said() {
         assert_eq!(world.outcome(), None, "it works again after {outcome}");
         world.say("the docs are done");
         assert_eq!(world.outcome(), Some(Outcome::UNVERIFIED), "after {outcome}");
-        let ends = world.session_log().iter().filter(|record| matches!(record.entry, Entry::Ended(_)));
+        let ends = world
+            .session_log()
+            .iter()
+            .filter(|record| matches!(record.entry, Entry::Lifecycle(LifecycleEntry::Ended(_))));
         assert_eq!(ends.count(), 2, "one end a segment");
-        let ends = world.run_log().iter().filter(|record| matches!(record.entry, Entry::Ended(_)));
+        let ends = world
+            .run_log()
+            .iter()
+            .filter(|record| matches!(record.entry, Entry::Lifecycle(LifecycleEntry::Ended(_))));
         assert_eq!(ends.count(), 2, "one end a segment, of the run too");
     }
 }
@@ -161,7 +167,7 @@ fn what_was_spent_before_counts_in_the_next_segment() {
     let mut world = ended("completed");
     let charged = |world: &World| {
         let usage = world.run_log().iter().map(|record| match &record.entry {
-            Entry::BudgetCharged(charged) => charged.usage.total(),
+            Entry::Budget(BudgetEntry::Charged(charged)) => charged.usage.total(),
             _ => 0,
         });
         usage.sum::<u64>()

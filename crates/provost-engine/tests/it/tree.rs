@@ -3,8 +3,8 @@
 use expect_test::{Expect, expect};
 use provost_engine::{AgentState, Effect, RunEvent, SessionEvent};
 use provost_event::{
-    ApprovalAnswer, ApprovalScope, Budget, Entry, ErrorClass, MicroDollars, Outcome, PermissionPolicy,
-    Priority, Purpose, RetryCause, ToolStatus, Unanswered,
+    ApprovalAnswer, ApprovalScope, Budget, ConversationEntry, Entry, ErrorClass, MicroDollars, ModelEntry,
+    Outcome, PermissionPolicy, Priority, Purpose, RetryCause, ToolEntry, ToolStatus, Unanswered,
 };
 
 use crate::tree_world::{Tree, delegating, is_final_summary, key, policy};
@@ -47,11 +47,11 @@ fn an_agent_has_another_work_and_gets_what_it_said_last() {
             1 finished: completed, not verified
         "#]],
     );
-    let Some(Entry::ToolFinished(done)) = tree
+    let Some(Entry::Tool(ToolEntry::Finished(done))) = tree
         .log(key(0))
         .iter()
         .map(|record| record.entry.clone())
-        .find(|e| matches!(e, Entry::ToolFinished(_)))
+        .find(|e| matches!(e, Entry::Tool(ToolEntry::Finished(_))))
     else {
         panic!("no result")
     };
@@ -285,8 +285,7 @@ fn after_the_grace_a_model_call_is_cancelled_and_made_again_and_both_are_charged
     };
     tree.event(1, SessionEvent::ModelFailed { seq, failure });
     assert_eq!(tree.charged() - before, 7);
-    let interrupted =
-        |entry: &Entry| matches!(entry, Entry::Retry(retry) if retry.cause == RetryCause::Interrupted);
+    let interrupted = |entry: &Entry| matches!(entry, Entry::Model(ModelEntry::Retried(retry)) if retry.cause == RetryCause::Interrupted);
     assert!(tree.has(1, interrupted));
     assert_eq!(tree.thinking(), [3]);
     tree.say(3, "done");
@@ -326,7 +325,11 @@ fn a_victim_ends_with_the_same_text_and_the_same_answers_as_without() {
         let (_, model_call) = tree.model_call(1).expect("it goes on");
         tree.say(1, "what I read");
         let text = tree.results(0)[0].1.clone();
-        let calls = tree.log(key(1)).iter().filter(|r| matches!(r.entry, Entry::ModelCalled(_))).count();
+        let calls = tree
+            .log(key(1))
+            .iter()
+            .filter(|r| matches!(r.entry, Entry::Model(ModelEntry::Called(_))))
+            .count();
         (text, calls, model_call.turn, model_call.answers_before, model_call.view)
     });
     assert_eq!(texts[0], texts[1]);
@@ -939,8 +942,8 @@ fn somebody_speaks_to_one_agent() {
     let mut tree = Tree::start(policy(3));
     tree.spawn(0, &["normal"]);
     tree.run_event(RunEvent::Say { agent: 1, text: "look in the cellar".into(), by: "a person".into() });
-    assert!(tree.has(1, |entry| matches!(entry, Entry::UserMessage(said) if said.by == "a person")));
-    assert!(!tree.has(0, |entry| matches!(entry, Entry::UserMessage(_))));
+    assert!(tree.has(1, |entry| matches!(entry, Entry::Conversation(ConversationEntry::UserMessage(said)) if said.by == "a person")));
+    assert!(!tree.has(0, |entry| matches!(entry, Entry::Conversation(ConversationEntry::UserMessage(_)))));
 }
 
 #[test]

@@ -11,9 +11,9 @@ use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestError, TestRng, TestRunner};
 use provost_engine::{Answer, Effect, Event, JudgeReport, RunEvent, SessionEvent};
 use provost_event::{
-    ActorKey, ApprovalAnswer, ApprovalScope, Budget, Entry, ErrorClass, GoalPolicy, MicroDollars,
-    ModelFailure, Outcome, PauseReason, Priority, Record, RunPolicy, Seq, SessionId, ToolStatus, Unanswered,
-    Usage,
+    ActorKey, AgentEntry, ApprovalAnswer, ApprovalScope, Budget, Entry, ErrorClass, GoalPolicy,
+    LifecycleEntry, MicroDollars, ModelFailure, Outcome, PauseReason, Priority, Record, RunPolicy, Seq,
+    SessionId, ToolStatus, Unanswered, Usage,
 };
 
 use crate::goal_laws::goal_policy;
@@ -469,12 +469,12 @@ impl Driver {
     fn check_victim(&self, agent: u32) {
         let log = self.tree.log(key(agent));
         let suspension_of = |record: &Record| match &record.entry {
-            Entry::Paused(paused) => Some(paused.outcome.is_preempted()),
-            Entry::Resumed(_) => Some(false),
+            Entry::Lifecycle(LifecycleEntry::Paused(paused)) => Some(paused.outcome.is_preempted()),
+            Entry::Lifecycle(LifecycleEntry::Resumed(_)) => Some(false),
             _ => None,
         };
         let is_preempted_by_another = log.iter().rev().find_map(suspension_of).unwrap_or(false);
-        let Some(Record { entry: Entry::Ended(end), .. }) = log.last() else {
+        let Some(Record { entry: Entry::Lifecycle(LifecycleEntry::Ended(end)), .. }) = log.last() else {
             assert!(log.is_empty(), "agent {agent} has no end");
             return;
         };
@@ -515,13 +515,19 @@ impl Seen {
         self.count("agents", driver.agents());
         for record in driver.tree.log(RUN.into()) {
             match &record.entry {
-                Entry::AgentFinished(done) => self.count(format!("child {}", word(&done.outcome)), 1),
-                Entry::AgentSuspended(rest) => {
+                Entry::Agent(AgentEntry::Finished(done)) => {
+                    self.count(format!("child {}", word(&done.outcome)), 1)
+                }
+                Entry::Agent(AgentEntry::Suspended(rest)) => {
                     self.count(format!("child suspended: {}", word(&rest.outcome)), 1)
                 }
-                Entry::Paused(rest) => self.count(format!("run suspended: {}", word(&rest.outcome)), 1),
-                Entry::Ended(end) => self.count(format!("run {}", word(&end.outcome)), 1),
-                Entry::AgentSpawned(spawned) => {
+                Entry::Lifecycle(LifecycleEntry::Paused(rest)) => {
+                    self.count(format!("run suspended: {}", word(&rest.outcome)), 1)
+                }
+                Entry::Lifecycle(LifecycleEntry::Ended(end)) => {
+                    self.count(format!("run {}", word(&end.outcome)), 1)
+                }
+                Entry::Agent(AgentEntry::Spawned(spawned)) => {
                     let slot = format!("{:?}", spawned.slot);
                     self.count(slot.split('(').next().unwrap_or_default(), 1);
                 }
@@ -555,7 +561,7 @@ fn word(outcome: &Outcome) -> String {
 pub(crate) fn goal(tree: &Tree, agent: SessionId) -> String {
     let started = tree.log(agent.into()).first();
     match started.map(|record| &record.entry) {
-        Some(Entry::SessionStarted(started)) => started.goal.clone(),
+        Some(Entry::Lifecycle(LifecycleEntry::SessionStarted(started))) => started.goal.clone(),
         _ => String::new(),
     }
 }

@@ -9,9 +9,10 @@ use provost_engine::{
     SessionEvent, SessionState, SessionStatus, ToolResult,
 };
 use provost_event::{
-    Access, ActorKey, AgentPolicy, AgentRetryScheduled, Block, Budget, CallId, EffectId, Entry, ErrorClass,
-    Json, ModelFailure, Outcome, Priority, Purpose, Record, RunPolicy, Seq, SessionId, Snapshot, SpawnBudget,
-    StopReason, SubAgentPolicy, Timestamp, ToolCall, ToolStatus, Usage,
+    Access, ActorKey, AgentEntry, AgentPolicy, AgentRetryScheduled, Block, Budget, BudgetEntry, CallId,
+    EffectId, Entry, ErrorClass, Json, LifecycleEntry, ModelEntry, ModelFailure, Outcome, Priority, Purpose,
+    Record, RunPolicy, Seq, SessionId, Snapshot, SpawnBudget, StopReason, SubAgentPolicy, Timestamp,
+    ToolCall, ToolEntry, ToolStatus, Usage,
 };
 
 use crate::time::{BEGIN, Clocks};
@@ -176,7 +177,7 @@ impl Tree {
             if let (Actor::Session(session), Some(laws)) = (&*folded, self.sessions.get_mut(&key)) {
                 laws.goal.see(record, session.goal());
             }
-            if let Entry::Snapshot(_) = record.entry {
+            if let Entry::Lifecycle(LifecycleEntry::Snapshot(_)) = record.entry {
                 let restored = Actor::restore(&log[0], record).expect("a snapshot that can be read");
                 self.restored.insert(key, restored);
             } else if let Some(restored) = self.restored.get_mut(&key) {
@@ -435,7 +436,7 @@ impl Tree {
     /// The results of an agent's calls so far: the status, and the first line.
     pub(crate) fn results(&self, agent: u32) -> Vec<(ToolStatus, String)> {
         let of = |record: &Record| match &record.entry {
-            Entry::ToolFinished(done) => {
+            Entry::Tool(ToolEntry::Finished(done)) => {
                 Some((done.status, done.output.lines().next().unwrap_or_default().to_owned()))
             }
             _ => None,
@@ -459,7 +460,7 @@ impl Tree {
     /// Tokens charged by the run's log.
     pub(crate) fn charged(&self) -> u64 {
         let tokens = |record: &Record| match &record.entry {
-            Entry::BudgetCharged(charged) => charged.usage.total(),
+            Entry::Budget(BudgetEntry::Charged(charged)) => charged.usage.total(),
             _ => 0,
         };
         self.log(RUN.into()).iter().map(tokens).sum()
@@ -485,7 +486,7 @@ pub(crate) fn result(status: ToolStatus, output: &str) -> ToolResult {
 
 fn line(entry: &Entry) -> Option<String> {
     Some(match entry {
-        Entry::AgentSpawned(spawned) => {
+        Entry::Agent(AgentEntry::Spawned(spawned)) => {
             let parent = spawned.parent.map(|parent| parent.agent.to_string()).unwrap_or_default();
             let slot = match spawned.slot {
                 provost_event::SlotAssignment::Free => "a slot is free".to_owned(),
@@ -494,51 +495,55 @@ fn line(entry: &Entry) -> Option<String> {
             };
             format!("{} spawned by {parent} ({}, {slot})", spawned.child.agent, spawned.priority)
         }
-        Entry::AgentAskedAgain(asked) => {
+        Entry::Agent(AgentEntry::AskedAgain(asked)) => {
             format!(
                 "{} asked again by {} ({}, {:?})",
                 asked.child.agent, asked.parent.agent, asked.priority, asked.slot
             )
         }
-        Entry::AgentStarted(started) => format!("{} started", started.child.agent),
-        Entry::AgentYieldRequested(yields) => match yields.to {
+        Entry::Agent(AgentEntry::Started(started)) => format!("{} started", started.child.agent),
+        Entry::Agent(AgentEntry::YieldRequested(yields)) => match yields.to {
             Some(to) => format!("{} yields to {}", yields.child.agent, to.agent),
             None => format!("{} yields", yields.child.agent),
         },
-        Entry::AgentSuspended(paused) => {
+        Entry::Agent(AgentEntry::Suspended(paused)) => {
             let why = match &paused.outcome {
                 outcome if outcome.is_preempted() => "preempted".to_owned(),
                 outcome => outcome.to_string(),
             };
             format!("{} is suspended: {why}", paused.child.agent)
         }
-        Entry::AgentResumeRequested(resumed) => format!("{} resumed by {}", resumed.child.agent, resumed.by),
-        Entry::AgentRetryScheduled(scheduled) => {
+        Entry::Agent(AgentEntry::ResumeRequested(resumed)) => {
+            format!("{} resumed by {}", resumed.child.agent, resumed.by)
+        }
+        Entry::Agent(AgentEntry::RetryScheduled(scheduled)) => {
             let AgentRetryScheduled { agent, outcome, attempt, attempts_max, .. } = scheduled;
             format!("{} failed: {outcome}; retry {attempt} of {attempts_max}", agent.agent)
         }
-        Entry::AgentFinished(finished) => {
+        Entry::Agent(AgentEntry::Finished(finished)) => {
             let restarts = match finished.restarts {
                 0 => String::new(),
                 restarts => format!(", restarted {restarts} times"),
             };
             format!("{} finished: {}{restarts}", finished.child.agent, finished.outcome)
         }
-        Entry::Reprioritized(changed) => format!("{} is {}", changed.agent.agent, changed.priority),
-        Entry::StopRequested(stop) => match stop.agent {
+        Entry::Agent(AgentEntry::Reprioritized(changed)) => {
+            format!("{} is {}", changed.agent.agent, changed.priority)
+        }
+        Entry::Lifecycle(LifecycleEntry::StopRequested(stop)) => match stop.agent {
             Some(agent) => format!("{} shall stop: {}", agent.agent, stop.outcome),
             None => format!("all shall stop: {}", stop.outcome),
         },
-        Entry::BudgetExhausted(exhausted) => {
+        Entry::Budget(BudgetEntry::Exhausted(exhausted)) => {
             let of = exhausted.of.map_or("the run".to_owned(), |of| of.agent.to_string());
             format!("{} at a limit of {of}: {}", exhausted.session.agent, exhausted.exhausted)
         }
-        Entry::Paused(paused) => format!("suspended: {}", paused.outcome),
-        Entry::Resumed(resumed) => match &resumed.cause {
+        Entry::Lifecycle(LifecycleEntry::Paused(paused)) => format!("suspended: {}", paused.outcome),
+        Entry::Lifecycle(LifecycleEntry::Resumed(resumed)) => match &resumed.cause {
             provost_event::ResumeCause::Asked { by } => format!("resumed by {by}"),
             cause => format!("resumed: {cause:?}"),
         },
-        Entry::Ended(ended) => format!("ended: {}", ended.outcome),
+        Entry::Lifecycle(LifecycleEntry::Ended(ended)) => format!("ended: {}", ended.outcome),
         _ => return None,
     })
 }
@@ -550,5 +555,5 @@ pub(crate) fn delegating(policy: &AgentPolicy) -> Vec<&str> {
 }
 
 pub(crate) fn is_final_summary(entry: &Entry) -> bool {
-    matches!(entry, Entry::ModelCalled(called) if called.purpose == Purpose::FinalSummary)
+    matches!(entry, Entry::Model(ModelEntry::Called(called)) if called.purpose == Purpose::FinalSummary)
 }

@@ -3,8 +3,8 @@
 use expect_test::{Expect, expect};
 use provost_engine::{RunEvent, SessionEvent};
 use provost_event::{
-    BlobId, Budget, Entry, ErrorClass, Image, ImageKind, ItemKind, MicroDollars, Outcome, Purpose, RunPolicy,
-    StopHookVerdict, StopReason, ToolStatus, Usage,
+    BlobId, Budget, ConversationEntry, Entry, ErrorClass, Image, ImageKind, ItemKind, LifecycleEntry,
+    MicroDollars, ModelEntry, Outcome, Purpose, RunPolicy, StopHookVerdict, StopReason, ToolStatus, Usage,
 };
 
 use crate::world::{World, policy, without_hooks};
@@ -157,7 +157,7 @@ fn waits_are_jittered_under_a_ceiling_that_doubles() {
         world.tick();
     }
     for record in world.session_log() {
-        if let Entry::Retry(retry) = &record.entry {
+        if let Entry::Model(ModelEntry::Retried(retry)) = &record.entry {
             waits.push(retry.delay_ms);
         }
     }
@@ -331,7 +331,7 @@ fn twelve_turns_without_a_call_that_succeeds_suspend_and_a_resume_counts_from_th
     for n in 0..12 {
         assert_eq!(world.outcome(), None, "{n}");
         let told = world.session_log().iter().filter(
-            |record| matches!(&record.entry, Entry::SystemItem(item) if item.item == ItemKind::FailedCallsNotice),
+            |record| matches!(&record.entry, Entry::Conversation(ConversationEntry::SystemItem(item)) if item.item == ItemKind::FailedCallsNotice),
         );
         assert_eq!(told.count(), usize::from(n >= 5));
         world.call(&[("shell", &format!("{{\"n\":{n}}}"))]);
@@ -457,7 +457,10 @@ fn turns_used_up_are_a_rest_and_more_turns_go_on() {
     });
     world.say("done");
     assert_eq!(world.outcome(), Some(Outcome::UNVERIFIED));
-    assert!(matches!(world.run_log().last().expect("entries").entry, Entry::Ended(_)));
+    assert!(matches!(
+        world.run_log().last().expect("entries").entry,
+        Entry::Lifecycle(LifecycleEntry::Ended(_))
+    ));
 }
 
 #[test]
@@ -703,7 +706,7 @@ fn picture(name: &str) -> Image {
 
 fn last_summary(world: &World) -> String {
     let summary = world.session_log().iter().rev().find_map(|record| match &record.entry {
-        Entry::Compacted(compacted) => Some(compacted.summary.clone()),
+        Entry::Conversation(ConversationEntry::Compacted(compacted)) => Some(compacted.summary.clone()),
         _ => None,
     });
     summary.expect("it was compacted")

@@ -2,7 +2,9 @@
 //! size.
 
 use provost_engine::{ResultText, image_line, reminder_announcement, tokens_of};
-use provost_event::{Block, Compacted, Entry, Purpose, Record, Seq};
+use provost_event::{
+    Block, Compacted, ConversationEntry, Entry, LifecycleEntry, ModelEntry, Purpose, Record, Seq, ToolEntry,
+};
 
 use crate::world::World;
 
@@ -38,7 +40,7 @@ impl View {
     pub(crate) fn fold(&mut self, record: &Record) {
         let at = record.seq;
         match &record.entry {
-            Entry::SessionStarted(started) => {
+            Entry::Lifecycle(LifecycleEntry::SessionStarted(started)) => {
                 let policy = &started.policy;
                 let tools = policy.tools.iter().map(|tool| {
                     let texts = [tool.name.as_str(), &tool.description, tool.input_schema.text()];
@@ -49,17 +51,23 @@ impl View {
                 self.image_tokens = if policy.model.images { 1_600 } else { 32 };
                 self.say(at, vec![started.goal.clone()], started.images.len());
             }
-            Entry::UserMessage(message) => self.blocks(at, None, &message.content),
-            Entry::SystemItem(item) => self.say(at, vec![item.body.clone()], 0),
-            Entry::AssistantMessage(answer) => self.blocks(at, Some(at), &answer.content),
-            Entry::ToolFinished(done) => {
+            Entry::Conversation(ConversationEntry::UserMessage(message)) => {
+                self.blocks(at, None, &message.content)
+            }
+            Entry::Conversation(ConversationEntry::SystemItem(item)) => {
+                self.say(at, vec![item.body.clone()], 0)
+            }
+            Entry::Conversation(ConversationEntry::AssistantMessage(answer)) => {
+                self.blocks(at, Some(at), &answer.content)
+            }
+            Entry::Tool(ToolEntry::Finished(done)) => {
                 self.say(at, vec![done.output.clone()], done.images.len());
                 self.shown.last_mut().expect("it").is_result = true;
             }
-            Entry::ModelCalled(called) if called.purpose == Purpose::Turn => {
+            Entry::Model(ModelEntry::Called(called)) if called.purpose == Purpose::Turn => {
                 self.shown.iter_mut().for_each(|shown| shown.end = shown.end.or(Some(at)));
             }
-            Entry::Compacted(compacted) => self.compact(compacted),
+            Entry::Conversation(ConversationEntry::Compacted(compacted)) => self.compact(compacted),
             _ => {}
         }
     }

@@ -3,9 +3,9 @@
 use expect_test::expect;
 use provost_engine::{Effect, RunEvent, SessionEvent};
 use provost_event::{
-    BlobId, Block, Budget, Compacted, CompactionKind, Entry, ErrorClass, HookDecision as Say,
-    HookPoint as At, Image, ImageKind, Json, Outcome, PauseReason, Purpose, RunPolicy, StopReason,
-    ToolStatus, Usage,
+    BlobId, Block, Budget, Compacted, CompactionKind, ConversationEntry, Entry, ErrorClass,
+    HookDecision as Say, HookPoint as At, Image, ImageKind, Json, ModelEntry, Outcome, PauseReason, Purpose,
+    RunPolicy, StopReason, ToolEntry, ToolStatus, Usage,
 };
 
 use crate::view::View;
@@ -47,7 +47,7 @@ fn tell(world: &mut World, tokens: usize) {
 
 fn compactions(world: &World) -> Vec<Compacted> {
     let compacted = |entry: &Entry| match entry {
-        Entry::Compacted(compacted) => Some(compacted.clone()),
+        Entry::Conversation(ConversationEntry::Compacted(compacted)) => Some(compacted.clone()),
         _ => None,
     };
     world.session_log().iter().filter_map(|record| compacted(&record.entry)).collect()
@@ -96,7 +96,8 @@ fn over_seventy_percent_old_results_become_lines_and_the_newest_quarter_stays() 
     let mut finished = Vec::new();
     while kinds(&world).is_empty() {
         read(&mut world, 500);
-        let found = world.session_log().iter().filter(|r| matches!(r.entry, Entry::ToolFinished(_)));
+        let found =
+            world.session_log().iter().filter(|r| matches!(r.entry, Entry::Tool(ToolEntry::Finished(_))));
         finished = found.map(|record| record.seq).collect::<Vec<_>>();
     }
     let trim = last(&world);
@@ -114,7 +115,12 @@ fn a_read_that_was_made_again_is_a_line_even_among_the_newest() {
     let again = |world: &mut World, output: &str| {
         world.call(&[("read", "{\"path\":\"a\"}")]);
         world.finish_first(output);
-        world.session_log().iter().rfind(|r| matches!(r.entry, Entry::ToolFinished(_))).expect("it").seq
+        world
+            .session_log()
+            .iter()
+            .rfind(|r| matches!(r.entry, Entry::Tool(ToolEntry::Finished(_))))
+            .expect("it")
+            .seq
     };
     tell(&mut world, 4_500);
     let first = again(&mut world, &words(1_000));
@@ -147,7 +153,12 @@ fn old_pictures_are_left_out_and_the_newest_stay() {
         let seq = world.tools()[0].0;
         world.finish_with(seq, ToolStatus::Ok, "a picture", vec![picture]);
         seen.push(
-            world.session_log().iter().rfind(|r| matches!(r.entry, Entry::ToolFinished(_))).expect("it").seq,
+            world
+                .session_log()
+                .iter()
+                .rfind(|r| matches!(r.entry, Entry::Tool(ToolEntry::Finished(_))))
+                .expect("it")
+                .seq,
         );
     }
     let trim = last(&world);
@@ -194,7 +205,7 @@ fn over_eighty_five_percent_the_model_sums_up_and_what_matters_stays_whatever_it
     let turns_kept = world.session_log().iter().filter(|record| {
         record.seq > summary.through
             && record.seq < newest
-            && matches!(record.entry, Entry::AssistantMessage(_))
+            && matches!(record.entry, Entry::Conversation(ConversationEntry::AssistantMessage(_)))
     });
     assert_eq!(turns_kept.count(), 5, "the newest turns of 400 tokens that fit a quarter, and the last one");
     assert!(world.calls_model_for(Purpose::Turn), "and it goes on");
@@ -236,7 +247,11 @@ fn a_summary_that_fails_in_whatever_way_is_done_without() {
     let check = |what: &str, world: &World| {
         assert_eq!(kinds(world), [CompactionKind::Emergency], "{what}");
         assert!(world.calls_model_for(Purpose::Turn), "{what}: it goes on");
-        let retries = world.session_log().iter().filter(|r| matches!(r.entry, Entry::Retry(_))).count();
+        let retries = world
+            .session_log()
+            .iter()
+            .filter(|r| matches!(r.entry, Entry::Model(ModelEntry::Retried(_))))
+            .count();
         assert!(retries > 0, "{what}: the log says so");
     };
     for (what, fail) in rows {
@@ -263,7 +278,7 @@ fn a_summary_that_can_t_be_paid_for_is_done_without() {
     assert_eq!(kinds(&world), [CompactionKind::Emergency]);
     assert!(world.calls_model_for(Purpose::Turn));
     let summaries = world.session_log().iter().filter(
-        |record| matches!(&record.entry, Entry::ModelCalled(called) if called.purpose == Purpose::Summary),
+        |record| matches!(&record.entry, Entry::Model(ModelEntry::Called(called)) if called.purpose == Purpose::Summary),
     );
     assert_eq!(summaries.count(), 0);
 }
@@ -359,8 +374,12 @@ fn a_result_whose_request_was_refused_is_cut_and_not_left_out() {
     let mut world = start(without_hooks());
     tell(&mut world, 500);
     read(&mut world, 3_000);
-    let result =
-        world.session_log().iter().rfind(|r| matches!(r.entry, Entry::ToolFinished(_))).expect("it").seq;
+    let result = world
+        .session_log()
+        .iter()
+        .rfind(|r| matches!(r.entry, Entry::Tool(ToolEntry::Finished(_))))
+        .expect("it")
+        .seq;
     world.fail(ErrorClass::ContextTooLong, None);
     let emergency = last(&world);
     assert!(emergency.through < result && emergency.cut_through > result, "{emergency:?}");
@@ -415,7 +434,11 @@ fn a_provider_that_refuses_what_it_counted_as_short_is_believed_no_more() {
         read(&mut world, 1_500);
         assert_eq!(world.outcome(), None);
     }
-    let shortened = world.session_log().iter().filter(|r| matches!(r.entry, Entry::Compacted(_))).count();
+    let shortened = world
+        .session_log()
+        .iter()
+        .filter(|r| matches!(r.entry, Entry::Conversation(ConversationEntry::Compacted(_))))
+        .count();
     assert!(shortened > 3, "by its own estimate: {shortened}");
 }
 
@@ -432,7 +455,11 @@ fn a_window_that_nobody_has_told_is_learnt_from_the_first_refusal() {
         read(&mut world, 4_000);
         assert_eq!(world.outcome(), None);
     }
-    let asked = world.session_log().iter().filter(|r| matches!(r.entry, Entry::Compacted(_))).count();
+    let asked = world
+        .session_log()
+        .iter()
+        .filter(|r| matches!(r.entry, Entry::Conversation(ConversationEntry::Compacted(_))))
+        .count();
     assert!(asked > 2, "what was refused once isn't sent again: {asked}");
 }
 

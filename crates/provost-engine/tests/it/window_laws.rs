@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use provost_engine::{RunEvent, tokens_of};
 use provost_event::{
-    BlobId, Block, CompactionKind, Entry, ErrorClass, Image, ImageKind, Json, Outcome, Purpose, RunPolicy,
-    StopReason, ToolCall, ToolStatus, Usage,
+    BlobId, Block, CompactionKind, ConversationEntry, Entry, ErrorClass, Image, ImageKind, Json, Outcome,
+    Purpose, RunPolicy, StopReason, ToolCall, ToolStatus, Usage,
 };
 
 use crate::laws::cases;
@@ -245,7 +245,7 @@ proptest! {
         let emergencies = |world: &World| {
             let entries = world.session_log().iter().map(|record| record.entry.clone());
             entries.filter(|entry| {
-                matches!(entry, Entry::Compacted(it) if it.how == CompactionKind::Emergency)
+                matches!(entry, Entry::Conversation(ConversationEntry::Compacted(it)) if it.how == CompactionKind::Emergency)
             }).collect::<Vec<_>>()
         };
         let again = played(policy, report, &summaries, &ops);

@@ -3,8 +3,8 @@
 
 use provost_engine::{AgentState, CleanWorktree, Effect, SessionEvent, WorktreeOrder, WorktreeResult};
 use provost_event::{
-    Entry, ErrorClass, HookDecision, HookPoint, Outcome, PauseReason, RunPolicy, Seq, ToolStatus,
-    WorktreeLeft, WorktreeMade,
+    ConversationEntry, Entry, ErrorClass, HookDecision, HookPoint, LifecycleEntry, Outcome, PauseReason,
+    RunPolicy, Seq, ToolEntry, ToolStatus, WorktreeLeft, WorktreeMade,
 };
 
 use crate::tree_world::{self, Tree, key};
@@ -105,7 +105,7 @@ fn working() -> Tree {
 /// The whole result of the root's first call.
 fn result(tree: &Tree) -> Option<(ToolStatus, String)> {
     tree.log(key(0)).iter().find_map(|record| match &record.entry {
-        Entry::ToolFinished(done) => Some((done.status, done.output.clone())),
+        Entry::Tool(ToolEntry::Finished(done)) => Some((done.status, done.output.clone())),
         _ => None,
     })
 }
@@ -118,7 +118,9 @@ fn a_worktree_is_made_before_anything_else() {
     assert_eq!(order.from.to_str(), Some("/w"));
     assert_eq!(order.path.to_str(), Some(format!("/trees/{RUN}-1").as_str()));
     assert_eq!(order.branch, format!("provost/{RUN}-1"));
-    let Entry::SessionStarted(started) = &tree.log(key(1))[0].entry else { panic!("it begins") };
+    let Entry::Lifecycle(LifecycleEntry::SessionStarted(started)) = &tree.log(key(1))[0].entry else {
+        panic!("it begins")
+    };
     assert_eq!(started.policy.workspace, order.path);
     assert!(started.policy.system_prompt.contains(&format!("yours is /trees/{RUN}-1")));
     ready(&mut tree, 1, made(0));
@@ -129,7 +131,7 @@ fn a_worktree_is_made_before_anything_else() {
 fn an_agent_hears_what_its_worktree_lacks() {
     let mut tree = begun();
     ready(&mut tree, 1, made(3));
-    assert!(tree.has(1, |entry| matches!(entry, Entry::SystemItem(item) if item.body.contains("some: 3."))));
+    assert!(tree.has(1, |entry| matches!(entry, Entry::Conversation(ConversationEntry::SystemItem(item)) if item.body.contains("some: 3."))));
     tree.say(1, "done");
     checked(&mut tree, 1, WorktreeLeft::Removed);
     assert!(result(&tree).expect("an answer").1.contains("weren't committed when it began: 3."));
@@ -142,7 +144,9 @@ fn an_agents_own_agents_start_from_its_worktree() {
     let (_, order) = order(&tree, 2);
     assert_eq!(order.from.to_str(), Some(format!("/trees/{RUN}-1").as_str()));
     assert_eq!(order.path.to_str(), Some(format!("/trees/{RUN}-2").as_str()));
-    let Entry::SessionStarted(shares) = &tree.log(key(3))[0].entry else { panic!("it begins") };
+    let Entry::Lifecycle(LifecycleEntry::SessionStarted(shares)) = &tree.log(key(3))[0].entry else {
+        panic!("it begins")
+    };
     assert_eq!(shares.policy.workspace, order.from, "one that shares works where the one that asked does");
     assert_eq!(shares.worktree, None);
 }

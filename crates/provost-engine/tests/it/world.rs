@@ -9,11 +9,12 @@ use provost_engine::{
     RunState, SessionEvent, SessionState, SessionStatus, StopCheck, StopCheckResult, ToolResult,
 };
 use provost_event::{
-    Access, ActorKey, AgentPolicy, ApprovalAnswer, Block, CallId, Effort, Entry, ErrorClass, GoalFinding,
-    HookContract, HookDecision, HookPoint, HookPolicy, HookReport, HookTrigger, Image, Json, JudgeAnswer,
-    Limits, MicroDollars, ModelFailure, ModelPolicy, OnFailure, Outcome, Price, Purpose, Record, RunId,
-    RunPolicy, Seq, SessionId, Snapshot, StopHookPolicy, StopHookVerdict, StopReason, StopReport, Timestamp,
-    ToolCall, ToolSpec, ToolStatus, Usage,
+    Access, ActorKey, AgentPolicy, ApprovalAnswer, Block, CallId, ConversationEntry, Effort, Entry,
+    ErrorClass, GateEntry, GoalEntry, GoalFinding, HookContract, HookDecision, HookPoint, HookPolicy,
+    HookReport, HookTrigger, Image, Json, JudgeAnswer, LifecycleEntry, Limits, MicroDollars, ModelEntry,
+    ModelFailure, ModelPolicy, OnFailure, Outcome, Price, Purpose, Record, RunId, RunPolicy, Seq, SessionId,
+    Snapshot, StopHookPolicy, StopHookVerdict, StopReason, StopReport, TerminalEntry, Timestamp, ToolCall,
+    ToolEntry, ToolSpec, ToolStatus, Usage,
 };
 
 use crate::goal_laws::GoalLaws;
@@ -21,7 +22,7 @@ use crate::log_laws::LogLaws;
 use crate::time::{BEGIN, Clocks};
 
 /// The layout of snapshots that this engine reads.
-pub(crate) const LAYOUT: u32 = 12;
+pub(crate) const LAYOUT: u32 = 14;
 
 pub(crate) const RUN: RunId = RunId::from_entropy(1);
 pub(crate) const ROOT: SessionId = SessionId::root(RUN);
@@ -502,7 +503,7 @@ impl World {
             let seen = log.partition_point(|record| record.seq <= folded.head());
             for record in &log[seen..] {
                 folded.replay(record).expect("the log replays");
-                if let Entry::Snapshot(_) = record.entry {
+                if let Entry::Lifecycle(LifecycleEntry::Snapshot(_)) = record.entry {
                     let restored = Actor::restore(&log[0], record).expect("a snapshot that can be read");
                     self.restored.insert(*key, restored);
                     self.snapshots += 1;
@@ -587,26 +588,30 @@ fn effect_word(effect: &Effect) -> String {
 
 pub(crate) fn short(entry: &Entry) -> String {
     match entry {
-        Entry::ModelCalled(e) => {
+        Entry::Model(ModelEntry::Called(e)) => {
             let purpose = match e.purpose {
                 Purpose::Turn => String::new(),
                 purpose => format!(" for {purpose:?}"),
             };
             format!("model_called turn {} call {} attempt {}{purpose}", e.turn, e.call, e.attempt)
         }
-        Entry::AssistantMessage(e) => format!("assistant_message {:?} {} blocks", e.stop, e.content.len()),
-        Entry::Retry(e) => format!("retry {:?} in {} ms", e.cause, e.delay_ms),
-        Entry::ToolStarted(e) => format!("tool_started {}{}", e.call, if e.again { " again" } else { "" }),
-        Entry::ToolFinished(e) => {
+        Entry::Conversation(ConversationEntry::AssistantMessage(e)) => {
+            format!("assistant_message {:?} {} blocks", e.stop, e.content.len())
+        }
+        Entry::Model(ModelEntry::Retried(e)) => format!("retry {:?} in {} ms", e.cause, e.delay_ms),
+        Entry::Tool(ToolEntry::Started(e)) => {
+            format!("tool_started {}{}", e.call, if e.again { " again" } else { "" })
+        }
+        Entry::Tool(ToolEntry::Finished(e)) => {
             let output = e.output.chars().take(120).collect::<String>();
             format!("tool_finished {} {:?}: {output}", e.call, e.status)
         }
-        Entry::SystemItem(e) => format!("system_item {:?}", e.item),
-        Entry::StopVerdicts(e) => format!("stop_verdicts {:?}", e.reports[0].verdict),
-        Entry::GoalCheckStarted(e) => {
+        Entry::Conversation(ConversationEntry::SystemItem(e)) => format!("system_item {:?}", e.item),
+        Entry::Gate(GateEntry::StopChecked(e)) => format!("stop_verdicts {:?}", e.reports[0].verdict),
+        Entry::Goal(GoalEntry::CheckStarted(e)) => {
             format!("goal_check_started {:?} turn {} generation {}", e.trigger, e.turn, e.generation)
         }
-        Entry::GoalJudged(e) => {
+        Entry::Goal(GoalEntry::Judged(e)) => {
             let said = match &e.answer {
                 JudgeAnswer::Verdict(said) if said.achieved => format!("achieved {}", said.confidence),
                 JudgeAnswer::Verdict(said) => format!("not achieved {}", said.confidence),
@@ -616,7 +621,7 @@ pub(crate) fn short(entry: &Entry) -> String {
             let stale = if e.stale { " (stale)" } else { "" };
             format!("goal_judged {} generation {}: {said}{wait}{stale}", e.judge, e.generation)
         }
-        Entry::GoalVerdict(e) => {
+        Entry::Goal(GoalEntry::Verdict(e)) => {
             let finding = match &e.finding {
                 GoalFinding::Achieved { confidence, .. } => format!("achieved {confidence}"),
                 GoalFinding::NotAchieved { reasoning, .. } => format!("not achieved, {reasoning}"),
@@ -624,28 +629,32 @@ pub(crate) fn short(entry: &Entry) -> String {
             };
             format!("goal_verdict {:?} turn {} generation {}: {finding}", e.trigger, e.turn, e.generation)
         }
-        Entry::GoalCleared(e) => format!("goal_cleared by {}", e.by),
-        Entry::FinalSummaryFinished(e) => match &e.problem {
+        Entry::Goal(GoalEntry::Cleared(e)) => format!("goal_cleared by {}", e.by),
+        Entry::Conversation(ConversationEntry::FinalSummary(e)) => match &e.problem {
             Some(problem) => format!("final_summary_finished: nothing, {problem}"),
             None => format!("final_summary_finished: {}", e.text),
         },
-        Entry::Paused(e) => format!("paused: {}", e.outcome),
-        Entry::Ended(e) => format!("ended: {}", e.outcome),
-        Entry::StopRequested(e) => format!("stop_requested: {}", e.outcome),
-        Entry::Compacted(e) => {
+        Entry::Lifecycle(LifecycleEntry::Paused(e)) => format!("paused: {}", e.outcome),
+        Entry::Lifecycle(LifecycleEntry::Ended(e)) => format!("ended: {}", e.outcome),
+        Entry::Lifecycle(LifecycleEntry::StopRequested(e)) => format!("stop_requested: {}", e.outcome),
+        Entry::Conversation(ConversationEntry::Compacted(e)) => {
             let how = format!("{:?}", e.how).to_lowercase();
             let (before, after) = (e.tokens_before, e.tokens_after);
             format!("compacted ({how}) through {} ({before} → {after} tokens)", e.through)
         }
-        Entry::HooksAsked(e) => format!("hooks_asked {}", e.about.points()[0].name()),
-        Entry::HooksDecided(e) => {
+        Entry::Gate(GateEntry::HooksAsked(e)) => format!("hooks_asked {}", e.about.points()[0].name()),
+        Entry::Gate(GateEntry::HooksDecided(e)) => {
             let said = e.reports.iter().map(|report| format!("{:?}", report.decision)).collect::<Vec<_>>();
             format!("hooks_decided #{} {}", e.asked, said.join(", "))
         }
-        Entry::PermissionDecided(e) => format!("permission_decided {} {:?}", e.call, e.permission),
-        Entry::ApprovalRequested(e) => format!("approval_requested {}: {}", e.call, e.why),
-        Entry::ApprovalResolved(e) => format!("approval_resolved #{} {:?} by {}", e.asked, e.answer, e.by),
-        Entry::TerminalNoted(e) => format!("terminal_noted {}", e.event),
+        Entry::Gate(GateEntry::PermissionDecided(e)) => {
+            format!("permission_decided {} {:?}", e.call, e.permission)
+        }
+        Entry::Gate(GateEntry::ApprovalRequested(e)) => format!("approval_requested {}: {}", e.call, e.why),
+        Entry::Gate(GateEntry::ApprovalResolved(e)) => {
+            format!("approval_resolved #{} {:?} by {}", e.asked, e.answer, e.by)
+        }
+        Entry::Terminal(TerminalEntry::Noted(e)) => format!("terminal_noted {}", e.event),
         other => other.kind().to_owned(),
     }
 }

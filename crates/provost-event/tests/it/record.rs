@@ -1,6 +1,6 @@
 //! The serialized form from outside.
 
-use provost_event::{Entry, FormatError, Record};
+use provost_event::{ConversationEntry, Entry, FormatError, Record};
 
 const V3: [&str; 4] = [
     include_str!("../../formats/v1/eventful-run.jsonl"),
@@ -53,6 +53,8 @@ fn what_is_no_record_is_refused_with_the_reason() {
 fn fields_that_a_later_change_adds_are_passed_over() {
     let line = r#"{"v":1,"actor":"000000000001.0","seq":1,"at_ms":1,"type":"turn_ended","turn":2,"tool_calls":3,"new":true}"#;
     let record = Record::from_line(line).expect("a record");
-    let Entry::TurnEnded(ended) = record.entry else { panic!("{:?}", record.entry) };
+    let Entry::Conversation(ConversationEntry::TurnEnded(ended)) = record.entry else {
+        panic!("{:?}", record.entry)
+    };
     assert_eq!((ended.turn, ended.tool_calls), (2, 3));
 }

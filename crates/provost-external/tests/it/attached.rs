@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
-use provost_event::{Entry, TerminalEvent, WindowSize};
+use provost_event::{Entry, GateEntry, TerminalEvent, ToolEntry, WindowSize};
 use provost_external::{AttachError, AttachUpdate, Attached, AttachedInput, Hello, Role, Welcome, attach};
 use tokio::time::timeout;
 
@@ -136,7 +136,7 @@ async fn while_somebody_is_attached_nothing_is_answered_and_afterwards_it_is_han
     guest.sees("Run this command?").await;
     stage.sees_event(|event| matches!(event, TerminalEvent::ApprovalRequest(_))).await;
     // Long enough for an automatic answer.
-    let answered = stage.sees(|entry| matches!(entry, Entry::ToolStarted(_)));
+    let answered = stage.sees(|entry| matches!(entry, Entry::Tool(ToolEntry::Started(_))));
     assert!(timeout(Duration::from_millis(700), answered).await.is_err(), "{:#?}", stage.told().await);
     assert!(stage.file("made").is_none());
     guest.input.detach().await.expect("detached");
@@ -202,7 +202,7 @@ async fn a_folder_with_a_long_name_has_a_socket_all_the_same() {
 async fn an_answer_is_given_by_the_inbox_while_nobody_is_attached() {
     let stage = Stage::new();
     let run = stage.start("run touch made", Program::agent(&stage).policy(&stage)).await;
-    let asked = stage.sees(|entry| matches!(entry, Entry::ApprovalRequested(_))).await;
+    let asked = stage.sees(|entry| matches!(entry, Entry::Gate(GateEntry::ApprovalRequested(_)))).await;
     let mut guest = Guest::comes(&stage, Role::Watch, None).await;
     guest.sees("Run this command?").await;
     stage.answers(provost_event::Seq(asked.seq.0 - 1), yes()).await;

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use provost_event::{
-    AgentPolicy, Entry, ErrorClass, Outcome, PauseReason, Seq, TerminalEvent, TerminalState,
+    AgentPolicy, Entry, ErrorClass, GateEntry, Outcome, PauseReason, Seq, TerminalEntry, TerminalEvent,
+    TerminalState,
 };
 use provost_external::{AttachUpdate, Hello, Role, attach};
 use provost_harness::hooks::{Hook, HookEvent, HookOptions, HookRegistry, PreToolCall, PreToolCallAction};
@@ -69,7 +70,7 @@ async fn an_answer_for_a_question_that_is_no_longer_asked_is_not_typed() {
 async fn a_question_that_a_person_answers_at_the_terminal_leaves_the_inbox() {
     let stage = Stage::new();
     let run = stage.start("run touch made", Program::agent(&stage).policy(&stage)).await;
-    stage.sees(|entry| matches!(entry, Entry::ApprovalRequested(_))).await;
+    stage.sees(|entry| matches!(entry, Entry::Gate(GateEntry::ApprovalRequested(_)))).await;
     types(&stage.terminals(), &[b"1"], "").await;
     assert_eq!(run.outcome().await, COMPLETED, "{:#?}", stage.told().await);
     assert!(stage.file("made").is_some());
@@ -82,7 +83,7 @@ async fn a_question_that_a_person_answers_at_the_terminal_leaves_the_inbox() {
 async fn what_is_said_while_it_works_is_told_when_it_is_ready_again() {
     let stage = Stage::new();
     let run = stage.start("run sleep 0.5", Program::agent(&stage).policy(&stage)).await;
-    let asked = stage.sees(|entry| matches!(entry, Entry::ApprovalRequested(_))).await;
+    let asked = stage.sees(|entry| matches!(entry, Entry::Gate(GateEntry::ApprovalRequested(_)))).await;
     says(&stage, "and be quick").await;
     stage.answers(Seq(asked.seq.0 - 1), yes()).await;
     assert_eq!(run.outcome().await, COMPLETED, "{:#?}", stage.told().await);
@@ -93,7 +94,7 @@ async fn what_is_said_while_it_works_is_told_when_it_is_ready_again() {
 async fn a_question_that_stands_when_the_session_rests_is_not_consented_to_by_what_ends_the_program() {
     let stage = Stage::new();
     let run = stage.start("run touch made", Program::agent(&stage).policy(&stage)).await;
-    stage.sees(|entry| matches!(entry, Entry::ApprovalRequested(_))).await;
+    stage.sees(|entry| matches!(entry, Entry::Gate(GateEntry::ApprovalRequested(_)))).await;
     let outcome = run.pauses().await;
     assert!(matches!(outcome, Outcome::Paused { .. }), "{outcome:?} {:#?}", stage.told().await);
     assert!(stage.file("made").is_none(), "{:#?}", stage.told().await);
@@ -192,7 +193,7 @@ async fn states_are_noted_as_they_change_and_no_more() {
     let program = Program::shell(script).with(|external| external.profile = "fake".to_owned());
     assert_eq!(stage.run("spin", program.policy(&stage)).await, COMPLETED, "{:#?}", stage.told().await);
     let states = stage.log().await.into_iter().filter(|record| {
-        matches!(&record.entry, Entry::TerminalNoted(noted) if matches!(noted.event, TerminalEvent::State(state) if state != TerminalState::Exited))
+        matches!(&record.entry, Entry::Terminal(TerminalEntry::Noted(noted)) if matches!(noted.event, TerminalEvent::State(state) if state != TerminalState::Exited))
     });
     let count = states.count();
     assert!(count <= 12, "{count}: {:#?}", stage.told().await);

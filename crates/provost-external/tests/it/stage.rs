@@ -9,9 +9,9 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use provost_engine::SessionEvent;
 use provost_event::{
-    AgentPolicy, ApprovalAnswer, ApprovalScope, Channel, Entry, ExternalPolicy, ModelPolicy, Outcome,
-    Permission, PermissionPolicy, Record, RunId, RunPolicy, Seq, SessionId, StopHookPolicy, TerminalEvent,
-    WindowSize,
+    AgentPolicy, ApprovalAnswer, ApprovalScope, Channel, ConversationEntry, Entry, ExternalPolicy, GateEntry,
+    LifecycleEntry, ModelPolicy, Outcome, Permission, PermissionPolicy, Record, RunId, RunPolicy, Seq,
+    SessionId, StopHookPolicy, TerminalEntry, TerminalEvent, ToolEntry, WindowSize,
 };
 use provost_external::{Drivers, DriversOptions};
 use provost_harness::hooks::HookRegistryBuilder;
@@ -115,7 +115,9 @@ impl Stage {
     pub(crate) async fn noted(&self) -> Vec<String> {
         let log = self.log().await;
         let events = log.iter().filter_map(|record| match &record.entry {
-            Entry::TerminalNoted(noted) if !matches!(noted.event, TerminalEvent::State(_)) => {
+            Entry::Terminal(TerminalEntry::Noted(noted))
+                if !matches!(noted.event, TerminalEvent::State(_)) =>
+            {
                 Some(noted.event.to_string())
             }
             _ => None,
@@ -142,7 +144,10 @@ impl Stage {
     }
 
     pub(crate) async fn sees_event(&self, wanted: impl Fn(&TerminalEvent) -> bool) -> Arc<Record> {
-        self.sees(|entry| matches!(entry, Entry::TerminalNoted(noted) if wanted(&noted.event))).await
+        self.sees(
+            |entry| matches!(entry, Entry::Terminal(TerminalEntry::Noted(noted)) if wanted(&noted.event)),
+        )
+        .await
     }
 
     /// Answers the next question in the inbox after `after`.
@@ -151,7 +156,7 @@ impl Stage {
         let asked = async {
             loop {
                 let record = records.next().await.expect("a log").expect("a record");
-                if let Entry::ApprovalRequested(_) = record.entry {
+                if let Entry::Gate(GateEntry::ApprovalRequested(_)) = record.entry {
                     return record.seq;
                 }
             }
@@ -216,11 +221,15 @@ async fn lines(backend: &EmbeddedBackend) -> Vec<String> {
 
 fn told(entry: &Entry) -> String {
     match entry {
-        Entry::TerminalNoted(noted) => format!("terminal: {}", noted.event),
-        Entry::AssistantMessage(message) => format!("answer: {:?}", message.content),
-        Entry::ToolFinished(finished) => format!("tool: {:?} {}", finished.status, finished.output),
-        Entry::Ended(ended) => format!("ended: {:?}", ended.outcome),
-        Entry::Paused(paused) => format!("suspended: {:?}", paused.outcome),
+        Entry::Terminal(TerminalEntry::Noted(noted)) => format!("terminal: {}", noted.event),
+        Entry::Conversation(ConversationEntry::AssistantMessage(message)) => {
+            format!("answer: {:?}", message.content)
+        }
+        Entry::Tool(ToolEntry::Finished(finished)) => {
+            format!("tool: {:?} {}", finished.status, finished.output)
+        }
+        Entry::Lifecycle(LifecycleEntry::Ended(ended)) => format!("ended: {:?}", ended.outcome),
+        Entry::Lifecycle(LifecycleEntry::Paused(paused)) => format!("suspended: {:?}", paused.outcome),
         other => other.kind().to_owned(),
     }
 }

@@ -1,6 +1,6 @@
 //! Programs driven by structured streams: the same entries as at a terminal.
 
-use provost_event::{Channel, Entry, ErrorClass, Outcome, Seq, Usage};
+use provost_event::{Channel, ConversationEntry, Entry, ErrorClass, GateEntry, Outcome, Seq, Usage};
 
 use crate::stage::{COMPLETED, blocks_once, no, yes};
 use crate::structured_stage::{ALL, ASKING, Speaks, Talk, talking};
@@ -81,7 +81,9 @@ async fn permissions_decide_before_anybody_is_asked() {
         assert_eq!(talk.run(goal, policy).await, COMPLETED);
         assert_eq!(talk.stage.file("made").is_some(), is_made);
         let log = talk.stage.log().await;
-        assert!(!log.iter().any(|record| matches!(record.entry, Entry::ApprovalRequested(_))));
+        assert!(
+            !log.iter().any(|record| matches!(record.entry, Entry::Gate(GateEntry::ApprovalRequested(_))))
+        );
     }
 }
 
@@ -112,7 +114,9 @@ async fn what_a_program_says_it_has_spent_is_what_its_answers_cost() {
     let costs: Vec<_> = log
         .iter()
         .filter_map(|record| match &record.entry {
-            Entry::AssistantMessage(message) => Some(message.cost.map(|cost| cost.0)),
+            Entry::Conversation(ConversationEntry::AssistantMessage(message)) => {
+                Some(message.cost.map(|cost| cost.0))
+            }
             _ => None,
         })
         .collect();
@@ -248,7 +252,7 @@ async fn a_stream_that_is_wanted_where_there_is_none_is_an_error() {
 async fn a_question_that_nobody_answers_in_time_leaves_nothing_running() {
     let talk = Talk::new(Speaks::Claude);
     let run = talk.start("ask touch made", talk.policy()).await;
-    talk.stage.sees(|entry| matches!(entry, Entry::ApprovalRequested(_))).await;
+    talk.stage.sees(|entry| matches!(entry, Entry::Gate(GateEntry::ApprovalRequested(_)))).await;
     run.cancel.cancel();
     run.outcome().await;
     assert_eq!(talk.stage.file("made"), None);

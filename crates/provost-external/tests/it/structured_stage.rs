@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use provost_event::{AgentPolicy, Channel, Entry, ExternalPolicy, Outcome, RunPolicy, TerminalEvent, Usage};
+use provost_event::{
+    AgentPolicy, Channel, ConversationEntry, Entry, ExternalPolicy, Outcome, RunPolicy, TerminalEvent, Usage,
+};
 use provost_external::{Drivers, DriversOptions};
 use provost_harness::{AgentHarness, Harness, HarnessDeps, Models, ToolRegistry};
 use provost_terminal::Profile;
@@ -144,7 +146,7 @@ impl Talk {
     pub(crate) async fn usage(&self) -> Vec<Usage> {
         let log = self.stage.log().await;
         let answers = log.iter().filter_map(|record| match &record.entry {
-            Entry::AssistantMessage(message) => Some(message.usage),
+            Entry::Conversation(ConversationEntry::AssistantMessage(message)) => Some(message.usage),
             _ => None,
         });
         answers.collect()

@@ -1,6 +1,6 @@
 //! Prompts go in, a question or an end comes out.
 
-use provost_event::{Entry, ErrorClass, Outcome, PauseReason, TerminalEvent};
+use provost_event::{Entry, ErrorClass, Outcome, PauseReason, TerminalEvent, ToolEntry};
 
 use crate::stage::{COMPLETED, Program, Stage, blocks_once, no, prompts, says, yes};
 
@@ -30,8 +30,8 @@ async fn a_command_that_somebody_agrees_to_is_run() {
     stage.answers(provost_event::Seq::START, yes()).await;
     assert_eq!(run.outcome().await, COMPLETED, "{:#?}", stage.told().await);
     assert!(stage.file("made").is_some(), "{:#?}", stage.told().await);
-    let call = stage.sees(|entry| matches!(entry, Entry::ToolFinished(_))).await;
-    let Entry::ToolFinished(finished) = &call.entry else { unreachable!() };
+    let call = stage.sees(|entry| matches!(entry, Entry::Tool(ToolEntry::Finished(_)))).await;
+    let Entry::Tool(ToolEntry::Finished(finished)) = &call.entry else { unreachable!() };
     assert_eq!(finished.output, "Answered: Yes");
 }
 

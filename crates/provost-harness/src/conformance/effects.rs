@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use provost_engine::{Effect, RunEvent, SessionEvent};
-use provost_event::{Budget, Entry, ErrorClass, ModelFailure, Outcome};
+use provost_event::{Budget, Entry, ErrorClass, LifecycleEntry, ModelFailure, Outcome, ToolEntry};
 
 use super::BackendMaker;
 use super::bench::{
@@ -63,7 +63,7 @@ pub(super) async fn results_may_come_in_any_order(maker: &impl BackendMaker) {
     let next = served.call().await;
     assert!(matches!(next.effect, Effect::CallModel(_)), "{:?}", next.effect);
     let outputs = log(&backend, root(1)).await.into_iter().filter_map(|record| match &record.entry {
-        Entry::ToolFinished(finished) => Some(finished.output.clone()),
+        Entry::Tool(ToolEntry::Finished(finished)) => Some(finished.output.clone()),
         _ => None,
     });
     let expected = (0..TOOLS).map(|number| format!("call-{number}"));
@@ -85,7 +85,7 @@ pub(super) async fn an_abort_reaches_a_running_effect(maker: &impl BackendMaker)
         assert!(!kinds(&backend, run(number)).await.contains(&"ended"), "it ended before its effect had");
         call.aborted();
         let ended = entry(from, run(number), "ended").await;
-        let Entry::Ended(ended) = &ended.entry else { panic!("{ended:?}") };
+        let Entry::Lifecycle(LifecycleEntry::Ended(ended)) = &ended.entry else { panic!("{ended:?}") };
         assert_eq!(ended.outcome, Outcome::Cancelled { by: "ann".to_owned() });
     }
 }
@@ -132,7 +132,7 @@ pub(super) async fn timers_fire_in_order(maker: &impl BackendMaker) {
     soon("the deadline stops the call", call.cancel.cancelled()).await;
     call.aborted();
     let paused = entry(&backend, run(1), "paused").await;
-    let Entry::Paused(paused) = &paused.entry else { panic!("{paused:?}") };
+    let Entry::Lifecycle(LifecycleEntry::Paused(paused)) = &paused.entry else { panic!("{paused:?}") };
     assert!(matches!(paused.outcome, Outcome::BudgetExhausted(_)), "{:?}", paused.outcome);
     let exhausted =
         kinds(&backend, run(1)).await.into_iter().filter(|kind| *kind == "budget_exhausted").count();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures::StreamExt as _;
 use futures::future::join_all;
 use provost_engine::{Actor, Effect};
-use provost_event::{ActorKey, Budget, Entry, Seq};
+use provost_event::{ActorKey, Budget, ConversationEntry, Entry, LifecycleEntry, Seq};
 
 use super::BackendMaker;
 use super::bench::{Bench, entry, kinds, log, ok, post, root, run, say, serve, soon, start};
@@ -73,7 +73,10 @@ pub(super) async fn posts_to_one_actor_are_serial(maker: &impl BackendMaker) {
         let session = log(backend, root(1)).await;
         let numbers = session.iter().map(|record| record.seq.0).collect::<Vec<_>>();
         assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>(), "a gap or a repeat");
-        let said = session.iter().filter(|record| matches!(record.entry, Entry::UserMessage(_))).count();
+        let said = session
+            .iter()
+            .filter(|record| matches!(record.entry, Entry::Conversation(ConversationEntry::UserMessage(_))))
+            .count();
         assert_eq!(said, POSTS, "a post was lost or doubled");
     }
 }
@@ -122,7 +125,9 @@ pub(super) async fn a_long_log_is_read_back_as_a_whole_one(maker: &impl BackendM
     let other = bench.open().await;
     for backend in [&backend, &other] {
         let all = log(backend, root(1)).await;
-        let snapshots = || all.iter().filter(|record| matches!(record.entry, Entry::Snapshot(_)));
+        let snapshots = || {
+            all.iter().filter(|record| matches!(record.entry, Entry::Lifecycle(LifecycleEntry::Snapshot(_))))
+        };
         assert!(snapshots().count() > 1, "the actor takes snapshots");
         let found = ok(backend.newest_snapshot(root(1)).await);
         assert!(found.is_none() || found.as_ref() == snapshots().next_back(), "not the newest: {found:?}");

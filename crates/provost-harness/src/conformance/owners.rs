@@ -1,7 +1,7 @@
 //! Which process holds a run, and what happens to the run when that process is gone.
 
 use provost_engine::RunEvent;
-use provost_event::{Budget, Entry, ResumeCause, RunId};
+use provost_event::{Budget, Entry, LifecycleEntry, ResumeCause, RunId};
 
 use super::BackendMaker;
 use super::bench::{
@@ -23,7 +23,7 @@ pub(super) async fn what_a_server_that_vanished_left_is_made_again(maker: &impl 
     assert!(!post(&backend, root(1), done(lost.id.seq)).await.changed, "a zombie's result counted");
     for log in [log(&backend, run(1)).await, log(&backend, root(1)).await] {
         let resumed = log.iter().filter_map(|record| match &record.entry {
-            Entry::Resumed(resumed) => Some(&resumed.cause),
+            Entry::Lifecycle(LifecycleEntry::Resumed(resumed)) => Some(&resumed.cause),
             _ => None,
         });
         assert_eq!(resumed.collect::<Vec<_>>(), [&ResumeCause::Interrupted]);
@@ -92,7 +92,7 @@ pub(super) async fn runs_are_listed_with_how_they_stand(maker: &impl BackendMake
     assert_eq!((oldest.goal.as_str(), oldest.model.as_str()), ("a goal", "by/hand"));
     first.call().await.done();
     let ended = entry(&backend, run(1), "ended").await;
-    let Entry::Ended(ended) = &ended.entry else { panic!("{ended:?}") };
+    let Entry::Lifecycle(LifecycleEntry::Ended(ended)) = &ended.entry else { panic!("{ended:?}") };
     let suspended = (run(1), RunStatus::Stopped(ended.outcome.clone()));
     assert_eq!(standing(&*other, 10).await.last(), Some(&suspended));
     let turns = ok(other.list(RunQuery { max: 10 }).await).last().map(|run| run.turns);

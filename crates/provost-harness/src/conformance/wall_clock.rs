@@ -1,7 +1,7 @@
 //! A wall clock that is set, forward or back, during a wait or during work.
 
 use provost_engine::SessionEvent;
-use provost_event::{Budget, Elapsed, Entry, Outcome};
+use provost_event::{AgentEntry, Budget, Elapsed, Entry, LifecycleEntry, ModelEntry, Outcome};
 
 use super::BackendMaker;
 use super::bench::{Bench, entry, log, post, root, run, serve, serve_when_free, soon, start};
@@ -16,7 +16,7 @@ const WAIT_MS: u64 = 5 * SECOND_MS;
 /// The run's elapsed time at each model call.
 async fn called_at(backend: &std::sync::Arc<dyn Backend>) -> Vec<Elapsed> {
     let log = log(backend, root(1)).await;
-    let called = log.iter().filter(|record| matches!(record.entry, Entry::ModelCalled(_)));
+    let called = log.iter().filter(|record| matches!(record.entry, Entry::Model(ModelEntry::Called(_))));
     called.map(|record| record.elapsed).collect()
 }
 
@@ -56,7 +56,7 @@ pub(super) async fn a_wait_found_in_the_store_is_over_when_its_time_has_come(mak
         soon("the wait is over", call.cancel.cancelled()).await;
         call.aborted();
         let log = log(&backend, root(1)).await;
-        let over = |entry: &Entry| matches!(entry, Entry::YieldRequested(yields) if yields.due.is_none());
+        let over = |entry: &Entry| matches!(entry, Entry::Agent(AgentEntry::MustYield(yields)) if yields.due.is_none());
         let over = log.iter().find(|record| over(&record.entry)).map(|record| record.elapsed);
         assert_eq!(over, Some(Elapsed(waits_ms)), "the wall clock was set by {jump_ms} ms");
     }
@@ -84,7 +84,7 @@ pub(super) async fn a_limit_is_reached_by_what_was_worked(maker: &impl BackendMa
         soon("the limit stops the call", call.cancel.cancelled()).await;
         call.aborted();
         let paused = entry(&backend, run(1), "paused").await;
-        let Entry::Paused(paused) = &paused.entry else { panic!("{paused:?}") };
+        let Entry::Lifecycle(LifecycleEntry::Paused(paused)) = &paused.entry else { panic!("{paused:?}") };
         let Outcome::BudgetExhausted(exhausted) = &paused.outcome else { panic!("{paused:?}") };
         assert_eq!(exhausted.used, 9 * SECOND_MS, "the wall clock was set by {jump_ms} ms");
     }

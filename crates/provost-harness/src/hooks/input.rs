@@ -2,7 +2,8 @@
 
 use provost_engine::{CallDetails, HookCall, HookCallDetails, WantedAgent};
 use provost_event::{
-    CallId, Entry, HookTrigger, Json, Outcome, Priority, Seq, SessionId, SessionSource, ToolFinished,
+    CallId, Entry, HookTrigger, Json, Outcome, Priority, Seq, SessionId, SessionSource, ToolEntry,
+    ToolFinished,
 };
 
 use super::reminders::HookInvocation;
@@ -294,7 +295,7 @@ const fn outcome_of(hook_call: &HookCall) -> Option<&Outcome> {
 fn result_at(asked: &HookInvocation, finished: Seq) -> Option<&ToolFinished> {
     let record = asked.question.records.iter().find(|record| record.seq == finished)?;
     match &record.entry {
-        Entry::ToolFinished(result) => Some(result),
+        Entry::Tool(ToolEntry::Finished(result)) => Some(result),
         _ => None,
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use provost_event::{ActorKey, ChainContext, Entry, Record, Seq, SessionId};
+use provost_event::{ActorKey, ChainContext, Entry, LifecycleEntry, Record, Seq, SessionId};
 
 /// The agents whose start was reported, each with the entry of its parent's log that spawned it.
 #[derive(Debug, Default)]
@@ -11,7 +11,9 @@ pub(super) struct Chains(HashMap<SessionId, (ChainContext, Option<Seq>)>);
 impl Chains {
     /// Stores the position in `record`, if it has one.
     pub(super) fn learn(&mut self, record: &Record) {
-        if let (ActorKey::Session(session), Entry::SessionStarted(started)) = (record.actor, &record.entry) {
+        if let (ActorKey::Session(session), Entry::Lifecycle(LifecycleEntry::SessionStarted(started))) =
+            (record.actor, &record.entry)
+        {
             self.0.insert(session, (ChainContext::of(session, started), started.call));
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use provost_event::{BudgetCharged, Entry, MicroDollars, RunId, SessionId, Usage};
+use provost_event::{BudgetCharged, BudgetEntry, Entry, MicroDollars, RunId, SessionId, Usage};
 
 use super::per_run::PerRun;
 use crate::{ObservedBody, Observer, observe_with};
@@ -105,7 +105,7 @@ impl CostTracker {
             let sums = sums.clone();
             observe_with(move |event| {
                 if let ObservedBody::Entry(record) = &event.body
-                    && let Entry::BudgetCharged(charged) = &record.entry
+                    && let Entry::Budget(BudgetEntry::Charged(charged)) = &record.entry
                 {
                     sums.lock().unwrap_or_else(PoisonError::into_inner).add(charged);
                 }

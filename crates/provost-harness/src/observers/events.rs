@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 
 use provost_event::{
-    ActorKey, ApprovalAnswer, AssistantMessage, Block, CallId, Entry, GoalFinding, HookDecision,
-    HooksDecided, ModelCalled, Permission, Purpose, Record, SessionId, StopHookVerdict, StopVerdicts,
+    ActorKey, AgentEntry, ApprovalAnswer, AssistantMessage, Block, CallId, ConversationEntry, Entry,
+    GateEntry, GoalEntry, GoalFinding, HookDecision, HooksDecided, LifecycleEntry, ModelCalled, ModelEntry,
+    Permission, Purpose, Record, SessionId, StopHookVerdict, StopVerdicts, TerminalEntry, ToolEntry,
     ToolFinished, ToolStarted, ToolStatus,
 };
 
@@ -24,7 +25,7 @@ pub(super) struct EventHistory {
 impl EventHistory {
     /// Applies the first entry of a log.
     pub(super) fn learn(&mut self, record: &Record) {
-        if let Entry::RunStarted(started) = &record.entry {
+        if let Entry::Lifecycle(LifecycleEntry::RunStarted(started)) = &record.entry {
             self.has_workflow = started.policy.flow.is_some();
         }
     }
@@ -87,88 +88,143 @@ impl EventHistory {
 /// The event kinds of `record`, in order; none for entries that aren't reported.
 pub(super) fn kinds(record: &Record, history: &mut EventHistory) -> &'static [Kind] {
     history.learn(record);
-    let is_run = matches!(record.actor, ActorKey::Run(_));
     match &record.entry {
-        Entry::RunStarted(_) => history.segment_starts(),
-        Entry::SessionStarted(_) => &[Kind::SessionStart],
-        Entry::ModelCalled(called) if history.begins(record.actor, called) => {
-            &[Kind::TurnStart, Kind::LlmStart]
-        }
-        Entry::ModelCalled(_) => &[Kind::LlmStart],
-        Entry::AssistantMessage(message) => {
+        Entry::Conversation(entry) => conversation_kinds(record, entry, history),
+        Entry::Model(entry) => model_kinds(record, entry, history),
+        Entry::Tool(entry) => tool_kinds(record, entry, history),
+        Entry::Gate(entry) => gate_kinds(entry),
+        Entry::Goal(entry) => goal_kinds(entry),
+        Entry::Budget(_) => &[Kind::Budget],
+        Entry::Agent(entry) => agent_kinds(entry),
+        Entry::Terminal(entry) => terminal_kinds(entry),
+        // The session's start and end are reported.
+        Entry::Worktree(_) => &[],
+        Entry::Lifecycle(entry) => lifecycle_kinds(record, entry, history),
+    }
+}
+
+fn conversation_kinds(
+    record: &Record,
+    entry: &ConversationEntry,
+    history: &mut EventHistory,
+) -> &'static [Kind] {
+    match entry {
+        ConversationEntry::AssistantMessage(message) => {
             history.asked_for(record.actor, message);
             &[Kind::LlmEnd]
         }
-        Entry::Retry(_) => &[Kind::LlmEnd],
-        Entry::FinalSummaryFinished(wrapped) if wrapped.call.is_some() => &[Kind::LlmEnd],
+        ConversationEntry::FinalSummary(wrapped) if wrapped.call.is_some() => &[Kind::LlmEnd],
         // There was no budget for a final summary, and no model was called.
-        Entry::FinalSummaryFinished(_) => &[],
-        Entry::ToolStarted(started) => {
+        ConversationEntry::FinalSummary(_) => &[],
+        ConversationEntry::TurnEnded(_) => &[Kind::TurnEnd],
+        ConversationEntry::Compacted(compacted) if compacted.call.is_some() => {
+            &[Kind::LlmEnd, Kind::Compaction]
+        }
+        ConversationEntry::Compacted(_) => &[Kind::Compaction],
+        // Messages to the model, which are part of the next call.
+        ConversationEntry::UserMessage(_) | ConversationEntry::SystemItem(_) => &[],
+    }
+}
+
+fn model_kinds(record: &Record, entry: &ModelEntry, history: &mut EventHistory) -> &'static [Kind] {
+    match entry {
+        ModelEntry::Called(called) if history.begins(record.actor, called) => {
+            &[Kind::TurnStart, Kind::LlmStart]
+        }
+        ModelEntry::Called(_) => &[Kind::LlmStart],
+        ModelEntry::Retried(_) => &[Kind::LlmEnd],
+        // The failed call is reported, and the next one with its model.
+        ModelEntry::Changed(_) | ModelEntry::OutageWaitChanged(_) | ModelEntry::ProviderAwaited(_) => &[],
+    }
+}
+
+fn tool_kinds(record: &Record, entry: &ToolEntry, history: &mut EventHistory) -> &'static [Kind] {
+    match entry {
+        ToolEntry::Started(started) => {
             history.tool_started(record.actor, started);
             &[Kind::ToolStart]
         }
-        Entry::ToolFinished(finished) => history.tool_finished(record.actor, finished),
-        Entry::TurnEnded(_) => &[Kind::TurnEnd],
-        Entry::HooksDecided(decided) if hooks_object(decided) => &[Kind::GuardrailTrip],
-        Entry::StopVerdicts(verdicts) if stop_hooks_object(verdicts) => &[Kind::GuardrailTrip],
-        Entry::GoalJudged(_) => &[Kind::LlmEnd],
-        Entry::GoalVerdict(verdict) if !matches!(verdict.finding, GoalFinding::Achieved { .. }) => {
+        ToolEntry::Finished(finished) => history.tool_finished(record.actor, finished),
+    }
+}
+
+fn gate_kinds(entry: &GateEntry) -> &'static [Kind] {
+    match entry {
+        GateEntry::HooksDecided(decided) if hooks_object(decided) => &[Kind::GuardrailTrip],
+        GateEntry::StopChecked(verdicts) if stop_hooks_object(verdicts) => &[Kind::GuardrailTrip],
+        GateEntry::PermissionDecided(decided) if decided.permission == Permission::Deny => {
+            &[Kind::GuardrailTrip]
+        }
+        GateEntry::ApprovalResolved(resolved) if matches!(resolved.answer, ApprovalAnswer::Deny { .. }) => {
+            &[Kind::Approval, Kind::GuardrailTrip]
+        }
+        GateEntry::ApprovalRequested(_) | GateEntry::ApprovalResolved(_) => &[Kind::Approval],
+        // No objection; the next events show that.
+        GateEntry::HooksDecided(_) | GateEntry::StopChecked(_) | GateEntry::PermissionDecided(_) => &[],
+        // The answer is reported.
+        GateEntry::HooksAsked(_) => &[],
+        // It decides nothing.
+        GateEntry::StopCheckCutShort(_) => &[],
+    }
+}
+
+fn goal_kinds(entry: &GoalEntry) -> &'static [Kind] {
+    match entry {
+        GoalEntry::Judged(_) => &[Kind::LlmEnd],
+        GoalEntry::Verdict(verdict) if !matches!(verdict.finding, GoalFinding::Achieved { .. }) => {
             &[Kind::GuardrailTrip]
         }
         // The judges' calls and rejections are reported.
-        Entry::GoalCheckStarted(_) | Entry::GoalVerdict(_) | Entry::GoalCleared(_) => &[],
-        Entry::PermissionDecided(decided) if decided.permission == Permission::Deny => &[Kind::GuardrailTrip],
-        Entry::ApprovalResolved(resolved) if matches!(resolved.answer, ApprovalAnswer::Deny { .. }) => {
-            &[Kind::Approval, Kind::GuardrailTrip]
-        }
-        Entry::ApprovalRequested(_) | Entry::ApprovalResolved(_) => &[Kind::Approval],
-        // The failed call is reported, and the next one with its model.
-        Entry::ModelChanged(_) | Entry::OutageWaitChanged(_) | Entry::ProviderAwaited(_) => &[],
-        Entry::RunPolicyChanged(_) | Entry::AgentPolicyChanged(_) => &[],
-        Entry::BudgetReserved(_) | Entry::BudgetCharged(_) | Entry::BudgetExhausted(_) => &[Kind::Budget],
+        GoalEntry::CheckStarted(_) | GoalEntry::Verdict(_) | GoalEntry::Cleared(_) => &[],
+    }
+}
+
+const fn agent_kinds(entry: &AgentEntry) -> &'static [Kind] {
+    match entry {
         // The run itself spawns the agents of its workflow's steps.
-        Entry::AgentSpawned(spawned) if spawned.parent.is_none() => &[Kind::Handoff, Kind::StepStart],
-        Entry::AgentSpawned(_) | Entry::AgentAskedAgain(_) | Entry::AgentFinished(_) => &[Kind::Handoff],
-        // The new run's start is reported.
-        Entry::Forked(_) => &[],
+        AgentEntry::Spawned(spawned) if spawned.parent.is_none() => &[Kind::Handoff, Kind::StepStart],
+        AgentEntry::Spawned(_) | AgentEntry::AskedAgain(_) | AgentEntry::Finished(_) => &[Kind::Handoff],
         // Slots: the number of active agents is a budget too.
-        Entry::AgentStarted(_)
-        | Entry::AgentYieldRequested(_)
-        | Entry::AgentSuspended(_)
-        | Entry::AgentResumeRequested(_)
-        | Entry::AgentRetryScheduled(_)
-        | Entry::Reprioritized(_) => &[Kind::Budget],
-        Entry::StepEnded(_) => &[Kind::StepEnd],
-        Entry::Compacted(compacted) if compacted.call.is_some() => &[Kind::LlmEnd, Kind::Compaction],
-        Entry::Compacted(_) => &[Kind::Compaction],
-        // Only a copy of the state.
-        Entry::Snapshot(_) => &[],
-        Entry::Paused(_) if is_run => history.segment_ends(),
-        // Another segment starts like the first one.
-        Entry::Resumed(_) if is_run => history.segment_starts(),
-        Entry::Resumed(resumed) if resumed.reopens => &[Kind::SessionStart],
-        Entry::Ended(_) if is_run => history.segment_ends(),
-        Entry::Ended(_) => &[Kind::SessionEnd],
-        // No objection; the next events show that.
-        Entry::HooksDecided(_) | Entry::StopVerdicts(_) | Entry::PermissionDecided(_) => &[],
-        // They decide nothing.
-        Entry::StopCheckCutShort(_) | Entry::ProcessesLeft(_) => &[],
-        // The answer is reported.
-        Entry::HooksAsked(_) => &[],
-        // Messages to the model, which are part of the next call.
-        Entry::UserMessage(_) | Entry::SystemItem(_) => &[],
-        // The resulting suspension or end is reported; a session's suspension by its run's.
-        Entry::StopRequested(_)
-        | Entry::Paused(_)
-        | Entry::Resumed(_)
-        | Entry::YieldRequested(_)
-        | Entry::SubAgentResumed(_)
-        | Entry::SubAgentSuspended(_) => &[],
-        Entry::TerminalNoted(_) => &[Kind::Terminal],
+        AgentEntry::Started(_)
+        | AgentEntry::YieldRequested(_)
+        | AgentEntry::Suspended(_)
+        | AgentEntry::ResumeRequested(_)
+        | AgentEntry::RetryScheduled(_)
+        | AgentEntry::Reprioritized(_) => &[Kind::Budget],
+        AgentEntry::StepEnded(_) => &[Kind::StepEnd],
+        // The resulting suspension or end is reported.
+        AgentEntry::MustYield(_) | AgentEntry::SubAgentResumed(_) | AgentEntry::SubAgentSuspended(_) => &[],
+    }
+}
+
+const fn terminal_kinds(entry: &TerminalEntry) -> &'static [Kind] {
+    match entry {
+        TerminalEntry::Noted(_) => &[Kind::Terminal],
         // The result has its own entry.
-        Entry::TerminalEnding(_) => &[],
-        // The session's start and end are reported.
-        Entry::WorktreeMade(_) | Entry::WorktreeAsked(_) | Entry::WorktreeFound(_) => &[],
+        TerminalEntry::Ending(_) => &[],
+    }
+}
+
+fn lifecycle_kinds(record: &Record, entry: &LifecycleEntry, history: &mut EventHistory) -> &'static [Kind] {
+    let is_run = matches!(record.actor, ActorKey::Run(_));
+    match entry {
+        LifecycleEntry::RunStarted(_) => history.segment_starts(),
+        LifecycleEntry::SessionStarted(_) => &[Kind::SessionStart],
+        LifecycleEntry::RunPolicyChanged(_) | LifecycleEntry::AgentPolicyChanged(_) => &[],
+        // The new run's start is reported.
+        LifecycleEntry::Forked(_) => &[],
+        // Only a copy of the state.
+        LifecycleEntry::Snapshot(_) => &[],
+        LifecycleEntry::Paused(_) if is_run => history.segment_ends(),
+        // Another segment starts like the first one.
+        LifecycleEntry::Resumed(_) if is_run => history.segment_starts(),
+        LifecycleEntry::Resumed(resumed) if resumed.reopens => &[Kind::SessionStart],
+        LifecycleEntry::Ended(_) if is_run => history.segment_ends(),
+        LifecycleEntry::Ended(_) => &[Kind::SessionEnd],
+        // A session's suspension is reported by its run's.
+        LifecycleEntry::StopRequested(_) | LifecycleEntry::Paused(_) | LifecycleEntry::Resumed(_) => &[],
+        // It decides nothing.
+        LifecycleEntry::ProcessesLeft(_) => &[],
     }
 }
 

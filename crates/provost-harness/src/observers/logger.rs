@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use provost_event::{
-    AgentAskedAgain, AgentRetryScheduled, AgentSpawned, AgentYieldRequested, ApprovalAnswer,
-    ApprovalResolved, AsideCall, Compacted, CompactionKind, Entry, FinalSummaryFinished, GoalFinding,
-    HookDecision, HooksDecided, MicroDollars, ModelCalled, Purpose, RetryCause, RunId, StopHookVerdict,
-    StopVerdicts, ToolFinished, Usage,
+    AgentAskedAgain, AgentEntry, AgentRetryScheduled, AgentSpawned, AgentYieldRequested, ApprovalAnswer,
+    ApprovalResolved, AsideCall, BudgetEntry, Compacted, CompactionKind, ConversationEntry, Entry,
+    FinalSummaryFinished, GateEntry, GoalEntry, GoalFinding, HookDecision, HooksDecided, LifecycleEntry,
+    MicroDollars, ModelCalled, ModelEntry, Purpose, RetryCause, RunId, StopHookVerdict, StopVerdicts,
+    TerminalEntry, ToolEntry, ToolFinished, Usage,
 };
 
 use super::per_run::PerRun;
@@ -122,73 +123,136 @@ fn printable(line: &str) -> String {
 /// A short description of an entry as an event of `kind`.
 fn words(kind: ObserverEventKind, entry: &Entry) -> String {
     match entry {
-        Entry::RunStarted(started) => started.goal.clone(),
-        Entry::SessionStarted(started) => started.policy.model.name.clone(),
-        Entry::ModelCalled(called) if kind == ObserverEventKind::TurnStart => format!("turn {}", called.turn),
-        Entry::ModelCalled(called) => asked(called),
-        Entry::AssistantMessage(message) => {
+        Entry::Conversation(entry) => conversation_words(kind, entry),
+        Entry::Model(entry) => model_words(kind, entry),
+        Entry::Tool(entry) => tool_words(kind, entry),
+        Entry::Gate(entry) => gate_words(entry),
+        Entry::Goal(entry) => goal_words(entry),
+        Entry::Budget(entry) => budget_words(entry),
+        Entry::Agent(entry) => agent_words(kind, entry),
+        Entry::Terminal(entry) => terminal_words(entry),
+        Entry::Lifecycle(entry) => lifecycle_words(entry),
+        // Its session's start and end are reported.
+        Entry::Worktree(_) => String::new(),
+    }
+}
+
+fn conversation_words(kind: ObserverEventKind, entry: &ConversationEntry) -> String {
+    match entry {
+        ConversationEntry::AssistantMessage(message) => {
             format!("{} {}", message.model, spent(message.usage, message.cost))
         }
-        Entry::Retry(retry) => {
-            format!("call {} is made again in {} ms: {}", retry.call, retry.delay_ms, cause(&retry.cause))
+        ConversationEntry::TurnEnded(ended) => {
+            format!("turn {}, {} tool calls", ended.turn, ended.tool_calls)
         }
-        Entry::ToolStarted(started) => format!("{} {}", started.tool, started.input.text()),
-        Entry::ToolFinished(finished) => result(kind, finished),
-        Entry::TurnEnded(ended) => format!("turn {}, {} tool calls", ended.turn, ended.tool_calls),
-        Entry::HooksDecided(decided) => objections_of_hooks(decided),
-        Entry::StopVerdicts(verdicts) => objections_of_stop_hooks(verdicts),
-        Entry::GoalJudged(judged) => aside(&judged.call),
-        Entry::GoalVerdict(verdict) => missing(&verdict.finding),
-        Entry::PermissionDecided(decided) => {
-            format!("{:?} {}: {}", decided.permission, decided.call, decided.why)
-        }
-        Entry::ApprovalRequested(asked) => format!("{} {}: {}", asked.tool, asked.input.text(), asked.why),
-        Entry::ApprovalResolved(resolved) => consent(resolved),
-        Entry::BudgetReserved(reserved) => format!("{} tokens set aside", reserved.tokens),
-        Entry::BudgetCharged(charged) => format!("{} {}", charged.model, spent(charged.usage, charged.cost)),
-        Entry::BudgetExhausted(exhausted) => exhausted.exhausted.to_string(),
-        Entry::Compacted(compacted) => match (kind, &compacted.call) {
+        ConversationEntry::Compacted(compacted) => match (kind, &compacted.call) {
             (ObserverEventKind::LlmEnd, Some(call)) => aside(call),
             _ => shortened(compacted),
         },
-        Entry::FinalSummaryFinished(wrapped) => final_summary(wrapped),
-        Entry::AgentSpawned(spawned) => handed_over(kind, spawned),
-        Entry::StepEnded(ended) => format!("{}, attempt {}", ended.step, ended.attempt),
-        Entry::AgentAskedAgain(asked) => asked_again(asked),
-        Entry::AgentFinished(finished) => format!("back from {}: {}", finished.child, finished.outcome),
-        Entry::AgentStarted(started) => format!("{} has a slot", started.child),
-        Entry::AgentYieldRequested(yields) => yielded(yields),
-        Entry::AgentSuspended(paused) => format!("{} is suspended: {}", paused.child, paused.outcome),
-        Entry::AgentResumeRequested(resumed) => format!("{} shall go on, says {}", resumed.child, resumed.by),
-        Entry::AgentRetryScheduled(scheduled) => retry_of_agent(scheduled),
-        Entry::Reprioritized(changed) => format!("{} is {} now", changed.agent, changed.priority),
-        Entry::Paused(paused) => paused.outcome.to_string(),
-        Entry::Resumed(resumed) => format!("{:?}", resumed.cause),
-        Entry::Ended(ended) => ended.outcome.to_string(),
-        Entry::TerminalNoted(noted) => noted.event.to_string(),
-        // These are not reported.
-        Entry::TerminalEnding(_)
-        | Entry::ModelChanged(_)
-        | Entry::OutageWaitChanged(_)
-        | Entry::RunPolicyChanged(_)
-        | Entry::AgentPolicyChanged(_)
-        | Entry::ProviderAwaited(_)
-        | Entry::Forked(_)
-        | Entry::StopCheckCutShort(_)
-        | Entry::ProcessesLeft(_)
-        | Entry::UserMessage(_)
-        | Entry::SystemItem(_)
-        | Entry::HooksAsked(_)
-        | Entry::GoalCheckStarted(_)
-        | Entry::GoalCleared(_)
-        | Entry::YieldRequested(_)
-        | Entry::SubAgentResumed(_)
-        | Entry::SubAgentSuspended(_)
-        | Entry::WorktreeMade(_)
-        | Entry::WorktreeAsked(_)
-        | Entry::WorktreeFound(_)
-        | Entry::StopRequested(_)
-        | Entry::Snapshot(_) => String::new(),
+        ConversationEntry::FinalSummary(wrapped) => final_summary(wrapped),
+        // Not reported.
+        _ => String::new(),
+    }
+}
+
+fn model_words(kind: ObserverEventKind, entry: &ModelEntry) -> String {
+    match entry {
+        ModelEntry::Called(called) if kind == ObserverEventKind::TurnStart => {
+            format!("turn {}", called.turn)
+        }
+        ModelEntry::Called(called) => asked(called),
+        ModelEntry::Retried(retry) => {
+            format!("call {} is made again in {} ms: {}", retry.call, retry.delay_ms, cause(&retry.cause))
+        }
+        // Not reported.
+        _ => String::new(),
+    }
+}
+
+fn tool_words(kind: ObserverEventKind, entry: &ToolEntry) -> String {
+    match entry {
+        ToolEntry::Started(started) => format!("{} {}", started.tool, started.input.text()),
+        ToolEntry::Finished(finished) => result(kind, finished),
+    }
+}
+
+fn gate_words(entry: &GateEntry) -> String {
+    match entry {
+        GateEntry::HooksDecided(decided) => objections_of_hooks(decided),
+        GateEntry::StopChecked(verdicts) => objections_of_stop_hooks(verdicts),
+        GateEntry::PermissionDecided(decided) => {
+            format!("{:?} {}: {}", decided.permission, decided.call, decided.why)
+        }
+        GateEntry::ApprovalRequested(asked) => {
+            format!("{} {}: {}", asked.tool, asked.input.text(), asked.why)
+        }
+        GateEntry::ApprovalResolved(resolved) => consent(resolved),
+        // Not reported.
+        _ => String::new(),
+    }
+}
+
+fn goal_words(entry: &GoalEntry) -> String {
+    match entry {
+        GoalEntry::Judged(judged) => aside(&judged.call),
+        GoalEntry::Verdict(verdict) => missing(&verdict.finding),
+        // Not reported.
+        _ => String::new(),
+    }
+}
+
+fn budget_words(entry: &BudgetEntry) -> String {
+    match entry {
+        BudgetEntry::Reserved(reserved) => format!("{} tokens set aside", reserved.tokens),
+        BudgetEntry::Charged(charged) => {
+            format!("{} {}", charged.model, spent(charged.usage, charged.cost))
+        }
+        BudgetEntry::Exhausted(exhausted) => exhausted.exhausted.to_string(),
+    }
+}
+
+fn agent_words(kind: ObserverEventKind, entry: &AgentEntry) -> String {
+    match entry {
+        AgentEntry::Spawned(spawned) => handed_over(kind, spawned),
+        AgentEntry::StepEnded(ended) => format!("{}, attempt {}", ended.step, ended.attempt),
+        AgentEntry::AskedAgain(asked) => asked_again(asked),
+        AgentEntry::Finished(finished) => {
+            format!("back from {}: {}", finished.child, finished.outcome)
+        }
+        AgentEntry::Started(started) => format!("{} has a slot", started.child),
+        AgentEntry::YieldRequested(yields) => yielded(yields),
+        AgentEntry::Suspended(paused) => {
+            format!("{} is suspended: {}", paused.child, paused.outcome)
+        }
+        AgentEntry::ResumeRequested(resumed) => {
+            format!("{} shall go on, says {}", resumed.child, resumed.by)
+        }
+        AgentEntry::RetryScheduled(scheduled) => retry_of_agent(scheduled),
+        AgentEntry::Reprioritized(changed) => {
+            format!("{} is {} now", changed.agent, changed.priority)
+        }
+        // Not reported.
+        _ => String::new(),
+    }
+}
+
+fn terminal_words(entry: &TerminalEntry) -> String {
+    match entry {
+        TerminalEntry::Noted(noted) => noted.event.to_string(),
+        // Not reported.
+        _ => String::new(),
+    }
+}
+
+fn lifecycle_words(entry: &LifecycleEntry) -> String {
+    match entry {
+        LifecycleEntry::RunStarted(started) => started.goal.clone(),
+        LifecycleEntry::SessionStarted(started) => started.policy.model.name.clone(),
+        LifecycleEntry::Paused(paused) => paused.outcome.to_string(),
+        LifecycleEntry::Resumed(resumed) => format!("{:?}", resumed.cause),
+        LifecycleEntry::Ended(ended) => ended.outcome.to_string(),
+        // Not reported.
+        _ => String::new(),
     }
 }
 

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use futures::stream::BoxStream;
 use provost_engine::{CallModel, Event, View};
 use provost_event::{
-    ActorKey, AgentPolicy, BlobId, Block, Elapsed, Entry, ModelCalled, ModelPolicy, Purpose, Record, RunId,
-    Seq, SessionId, SessionStarted, Timestamp, UserMessage,
+    ActorKey, AgentPolicy, BlobId, Block, ConversationEntry, Elapsed, Entry, LifecycleEntry, ModelCalled,
+    ModelEntry, ModelPolicy, Purpose, Record, RunId, Seq, SessionId, SessionStarted, Timestamp, UserMessage,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -45,7 +45,7 @@ fn words(agent: u32, seq: Seq) -> String {
 fn record(agent: u32, seq: Seq) -> Arc<Record> {
     let text = words(agent, seq);
     let entry = if seq == Seq(1) {
-        Entry::SessionStarted(SessionStarted {
+        Entry::Lifecycle(LifecycleEntry::SessionStarted(SessionStarted {
             goal: text,
             images: Vec::new(),
             policy: policy(agent),
@@ -56,18 +56,21 @@ fn record(agent: u32, seq: Seq) -> Arc<Record> {
             worktree: None,
             fork: None,
             reminder_id: String::new(),
-        })
+        }))
     } else if seq.0.is_multiple_of(2) {
-        Entry::ModelCalled(ModelCalled {
+        Entry::Model(ModelEntry::Called(ModelCalled {
             turn: 1,
             call: 1,
             attempt: 1,
             purpose: Purpose::Turn,
             output_tokens_max: 1_000,
             time_left: None,
-        })
+        }))
     } else {
-        Entry::UserMessage(UserMessage { by: "ann".to_owned(), content: vec![Block::Text(text)] })
+        Entry::Conversation(ConversationEntry::UserMessage(UserMessage {
+            by: "ann".to_owned(),
+            content: vec![Block::Text(text)],
+        }))
     };
     Arc::new(Record {
         actor: session(agent).into(),

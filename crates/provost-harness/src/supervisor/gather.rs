@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use provost_engine::{Actor, JudgeCall, tokens_of};
 use provost_event::{
-    AssistantMessage, Block, Entry, Plan, Record, Seq, SessionId, StopReport, ToolCall, ToolFinished,
-    ToolStatus,
+    AssistantMessage, Block, ConversationEntry, Entry, GateEntry, GoalEntry, LifecycleEntry, Plan, Record,
+    Seq, SessionId, StopReport, ToolCall, ToolEntry, ToolFinished, ToolStatus, WorktreeEntry,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -75,11 +75,11 @@ async fn beginning(backend: &dyn Backend, session: SessionId) -> Result<(String,
     let (mut task, mut began) = (String::new(), Began::default());
     for record in &records {
         match &record.entry {
-            Entry::SessionStarted(started) => {
+            Entry::Lifecycle(LifecycleEntry::SessionStarted(started)) => {
                 task.clone_from(&started.goal);
                 began.at = record.at;
             }
-            Entry::WorktreeMade(made) => began.commit = Some(made.commit.clone()),
+            Entry::Worktree(WorktreeEntry::Made(made)) => began.commit = Some(made.commit.clone()),
             _ => {}
         }
     }
@@ -182,7 +182,7 @@ impl<'a> Found<'a> {
 
     fn take(&mut self, record: &Arc<Record>) {
         match &record.entry {
-            Entry::ToolFinished(finished) => {
+            Entry::Tool(ToolEntry::Finished(finished)) => {
                 if self.plan.is_none() {
                     self.plan = finished.plan.as_deref().cloned();
                 }
@@ -190,18 +190,20 @@ impl<'a> Found<'a> {
                     self.results.push(record.clone());
                 }
             }
-            Entry::AssistantMessage(answer) => self.take_answer(answer),
-            Entry::FinalSummaryFinished(wrapped) => self.take_claim(&wrapped.text),
-            Entry::UserMessage(message) if self.tokens_left > 0 => {
+            Entry::Conversation(ConversationEntry::AssistantMessage(answer)) => self.take_answer(answer),
+            Entry::Conversation(ConversationEntry::FinalSummary(wrapped)) => self.take_claim(&wrapped.text),
+            Entry::Conversation(ConversationEntry::UserMessage(message)) if self.tokens_left > 0 => {
                 let told = self.clean.text(&words(&message.content));
                 self.pay(&[&told]);
                 self.told.push(told);
             }
-            Entry::StopVerdicts(verdicts) if !self.is_before_check && self.stop_hooks.is_none() => {
+            Entry::Gate(GateEntry::StopChecked(verdicts))
+                if !self.is_before_check && self.stop_hooks.is_none() =>
+            {
                 self.stop_hooks =
                     Some(verdicts.reports.iter().map(|report| self.clean.report(report)).collect());
             }
-            Entry::GoalCheckStarted(started) if started.generation == self.generation => {
+            Entry::Goal(GoalEntry::CheckStarted(started)) if started.generation == self.generation => {
                 self.is_before_check = true;
             }
             _ => {}
@@ -212,7 +214,7 @@ impl<'a> Found<'a> {
     fn take_answer(&mut self, answer: &AssistantMessage) {
         self.take_claim(&words(&answer.content));
         for record in std::mem::take(&mut self.results) {
-            let Entry::ToolFinished(finished) = &record.entry else { continue };
+            let Entry::Tool(ToolEntry::Finished(finished)) = &record.entry else { continue };
             self.oldest_turn = answer.turn;
             self.take_call(finished, call_of(answer, finished));
         }

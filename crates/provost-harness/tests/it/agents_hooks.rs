@@ -7,8 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use expect_test::expect;
 use provost_event::{
-    Entry, HookContract, HookDecision, HookPoint, HookPolicy, HookProgram, OnFailure, Outcome, RunPolicy,
-    Seq, SessionId, ToolStatus,
+    AgentEntry, Entry, GateEntry, HookContract, HookDecision, HookPoint, HookPolicy, HookProgram, OnFailure,
+    Outcome, RunPolicy, Seq, SessionId, ToolEntry, ToolStatus,
 };
 use provost_harness::hooks::*;
 use provost_harness::{
@@ -139,12 +139,15 @@ async fn an_agent_that_a_hook_denies_never_is_and_the_call_says_why() {
     .assert_eq(&lines(&told));
     let log = backend.read(SessionId { run: RUN, agent: 1 }.into(), Seq::START, 1_000).await.expect("a log");
     let result = log.iter().find_map(|record| match &record.entry {
-        Entry::ToolFinished(finished) => Some((finished.status, finished.output.as_str())),
+        Entry::Tool(ToolEntry::Finished(finished)) => Some((finished.status, finished.output.as_str())),
         _ => None,
     });
     assert_eq!(result, Some((ToolStatus::Denied, "Denied by hook `spawn`: reviewers work alone")));
     let of_run = backend.read(RUN.into(), Seq::START, 1_000).await.expect("a log");
-    assert_eq!(of_run.iter().filter(|record| matches!(record.entry, Entry::AgentSpawned(_))).count(), 1);
+    assert_eq!(
+        of_run.iter().filter(|record| matches!(record.entry, Entry::Agent(AgentEntry::Spawned(_)))).count(),
+        1
+    );
 }
 
 #[tokio::test]
@@ -192,9 +195,9 @@ async fn spawn_hooks_stand_between_the_permissions_and_consent() {
     let wants = lines(&told).lines().filter(|line| line.contains("wants")).count();
     assert!(wants == 1 && lines(&told).contains(r#"0 wants Some("worker")"#), "{}", lines(&told));
     let log = backend.read(SessionId::root(RUN).into(), Seq::START, 1_000).await.expect("a log");
-    assert!(!log.iter().any(|record| matches!(record.entry, Entry::ApprovalRequested(_))));
+    assert!(!log.iter().any(|record| matches!(record.entry, Entry::Gate(GateEntry::ApprovalRequested(_)))));
     let denied = log.iter().filter(|record| match &record.entry {
-        Entry::ToolFinished(finished) => finished.status == ToolStatus::Denied,
+        Entry::Tool(ToolEntry::Finished(finished)) => finished.status == ToolStatus::Denied,
         _ => false,
     });
     assert_eq!(denied.count(), 2);

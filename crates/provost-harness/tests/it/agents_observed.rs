@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use expect_test::expect;
-use provost_event::{ActorKey, Budget, Entry, Outcome, RunId, SessionId};
+use provost_event::{ActorKey, AgentEntry, Budget, Entry, Outcome, RunId, SessionId};
 use provost_harness::{
     AgentHarness, BackendError, CostTracker, Harness, HarnessError, MemoryTrace, ObservedBody, Observer,
     ObserverEvent, ObserverEventKind, ObserverOptions, ObserverState, Observers, Redactor, RunLogger,
@@ -57,12 +57,14 @@ fn of_log(events: &[Arc<ObserverEvent>], actor: ActorKey) -> String {
         write!(out, "{} {}<{parent}{call}", event.kind.name(), event.chain.depth).expect("text");
         if let ObservedBody::Entry(record) = &event.body {
             match &record.entry {
-                Entry::AgentSpawned(to) => {
+                Entry::Agent(AgentEntry::Spawned(to)) => {
                     let parent = to.parent.expect("a parent").agent;
                     let (child, brief) = (to.child.agent, &to.brief);
                     write!(out, " {parent} -> {child} {} ({}, {})", brief.goal, brief.name, to.priority)
                 }
-                Entry::AgentFinished(from) => write!(out, " {} is done: {}", from.child.agent, from.outcome),
+                Entry::Agent(AgentEntry::Finished(from)) => {
+                    write!(out, " {} is done: {}", from.child.agent, from.outcome)
+                }
                 _ => Ok(()),
             }
             .expect("text");

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use provost_engine::{Event, SessionEvent};
-use provost_event::{Access, ApprovalAnswer, ApprovalScope, Entry, Seq};
+use provost_event::{Access, ApprovalAnswer, ApprovalScope, Entry, GateEntry, Seq};
 use provost_harness::hooks::*;
 use provost_harness::{Backend, SystemClock};
 use provost_store::{EmbeddedBackend, SqliteStore};
@@ -290,7 +290,9 @@ async fn a_hook_that_consents_or_refuses_spares_the_person() {
         assert_eq!(stage.goes().await, DONE);
         assert_eq!(stage.called(), called);
         let log = stage.log().await;
-        assert!(!log.iter().any(|record| matches!(record.entry, Entry::ApprovalRequested(_))));
+        assert!(
+            !log.iter().any(|record| matches!(record.entry, Entry::Gate(GateEntry::ApprovalRequested(_))))
+        );
     }
 }
 
@@ -303,7 +305,8 @@ async fn an_undecided_hook_leaves_it_to_a_person_whose_first_answer_counts() {
     let answers = async {
         let asked = loop {
             let log = log.read(SESSION.into(), Seq::START, 1_000).await.unwrap();
-            if let Some(asked) = log.iter().find(|record| matches!(record.entry, Entry::ApprovalRequested(_)))
+            if let Some(asked) =
+                log.iter().find(|record| matches!(record.entry, Entry::Gate(GateEntry::ApprovalRequested(_))))
             {
                 break asked.seq;
             }

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use provost_engine::Event;
 use provost_event::{
-    Entry, HookContract, HookDecision, HookPoint, HookPolicy, HookProgram, OnFailure, Outcome, PauseReason,
-    Record, Seq, Timestamp,
+    Entry, GateEntry, HookContract, HookDecision, HookPoint, HookPolicy, HookProgram, LifecycleEntry,
+    OnFailure, Outcome, PauseReason, Record, Seq, Timestamp, ToolEntry,
 };
 use provost_harness::hooks::*;
 use provost_harness::{Backend, Clock, HookAnswer, HookPrograms, HookQuestion, SimulatedClock};
@@ -133,7 +133,7 @@ async fn each_run_has_its_own_id_and_keeps_it_when_it_is_resumed() {
 
 fn ids_in(log: &[Arc<Record>]) -> Vec<String> {
     let began = log.iter().filter_map(|record| match &record.entry {
-        Entry::SessionStarted(started) => Some(started.reminder_id.clone()),
+        Entry::Lifecycle(LifecycleEntry::SessionStarted(started)) => Some(started.reminder_id.clone()),
         _ => None,
     });
     began.collect()
@@ -358,8 +358,10 @@ async fn a_cancel_while_somebody_is_asked_withdraws_the_question() {
     let stop = async {
         loop {
             let log = backend.read(SESSION.into(), Seq::START, 1_000).await.unwrap();
-            let asked =
-                log.iter().filter(|record| matches!(record.entry, Entry::ApprovalRequested(_))).count();
+            let asked = log
+                .iter()
+                .filter(|record| matches!(record.entry, Entry::Gate(GateEntry::ApprovalRequested(_))))
+                .count();
             if asked == 2 {
                 break;
             }
@@ -374,7 +376,8 @@ async fn a_cancel_while_somebody_is_asked_withdraws_the_question() {
     assert_eq!(outcome, Outcome::Cancelled { by: "ann".into() });
     assert_eq!(stage.called(), 0);
     stage.is_lawful(&outcome).await;
-    let resolved = |record: &Record| matches!(record.entry, Entry::ApprovalResolved(_)).then_some(());
+    let resolved =
+        |record: &Record| matches!(record.entry, Entry::Gate(GateEntry::ApprovalResolved(_))).then_some(());
     stage.until(resolved).await;
 }
 
@@ -385,7 +388,7 @@ async fn a_second_cancel_does_not_wait_for_the_last_hooks() {
     let options = HookOptions { timeout: Duration::from_secs(3_600), ..HookOptions::new("farewell") };
     let script = "answers: [{tools: [{act: {stay: 1}}]}, {text: 'all is well'}]";
     let mut stage = Bench::new(script).with::<OnAbort>(options, Hangs(asked)).start().await;
-    stage.until(|record| matches!(record.entry, Entry::ToolStarted(_)).then_some(())).await;
+    stage.until(|record| matches!(record.entry, Entry::Tool(ToolEntry::Started(_))).then_some(())).await;
     let cancel = || provost_engine::RunEvent::Cancel { agent: None, by: "ann".into() };
     stage.backend.post(RUN.into(), Event::Run(cancel()), None).await.unwrap();
     is_asked.recv().await.unwrap();

@@ -8,9 +8,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use provost_engine::Answer;
 use provost_event::{
-    Access, AgentPolicy, Block, Budget, Entry, HookDecision, HookPolicy, HookReport, Json, ModelFailure,
-    ModelPolicy, Outcome, PauseReason, Permission, PermissionPolicy, Record, RunId, RunPolicy, Seq,
-    SessionId, ToolSpec,
+    Access, AgentPolicy, Block, Budget, ConversationEntry, Entry, GateEntry, HookDecision, HookPolicy,
+    HookReport, Json, LifecycleEntry, ModelFailure, ModelPolicy, Outcome, PauseReason, Permission,
+    PermissionPolicy, Record, RunId, RunPolicy, Seq, SessionId, ToolEntry, ToolSpec,
 };
 use provost_harness::hooks::*;
 use provost_harness::{
@@ -220,7 +220,7 @@ impl Stage {
         let log = self.log().await;
         log.iter()
             .filter_map(|record| match &record.entry {
-                Entry::HooksDecided(decided) => Some(decided.reports.clone()),
+                Entry::Gate(GateEntry::HooksDecided(decided)) => Some(decided.reports.clone()),
                 _ => None,
             })
             .flatten()
@@ -246,15 +246,17 @@ impl Stage {
         let mut ends = 0;
         for record in &log {
             match &record.entry {
-                Entry::AssistantMessage(message) => {
+                Entry::Conversation(ConversationEntry::AssistantMessage(message)) => {
                     for block in &message.content {
                         if let Block::ToolCall(call) = block {
                             assert!(open.insert(call.id.clone()));
                         }
                     }
                 }
-                Entry::ToolFinished(finished) => assert!(open.remove(&finished.call), "{finished:?} twice"),
-                Entry::Ended(_) => ends += 1,
+                Entry::Tool(ToolEntry::Finished(finished)) => {
+                    assert!(open.remove(&finished.call), "{finished:?} twice")
+                }
+                Entry::Lifecycle(LifecycleEntry::Ended(_)) => ends += 1,
                 _ => assert_eq!(ends, 0, "{record:?} behind the end"),
             }
         }

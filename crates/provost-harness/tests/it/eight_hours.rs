@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use provost_engine::Actor;
 use provost_event::{
-    Access, Budget, Entry, Json, Outcome, PauseReason, RunId, Seq, SessionId, Timestamp, ToolSpec,
-    TroubleCause,
+    Access, Budget, ConversationEntry, Entry, Json, Outcome, PauseReason, RunId, Seq, SessionId, Timestamp,
+    ToolSpec, TroubleCause,
 };
 use provost_harness::{
     AgentHarness, Backend, Clock as _, DeltaSink, HarnessDeps, Model, ModelRequest, Models, SimulatedClock,
@@ -260,7 +260,10 @@ async fn a_night_in_which_the_provider_fails_in_every_way_ends_with_the_work_don
         "worked {worked_ms} of {night_ms}, {steps_ms} in steps"
     );
     let records = backend.read(SessionId::root(id).into(), Seq::START, 10_000).await.expect("a log");
-    let answers = records.iter().filter(|record| matches!(record.entry, Entry::AssistantMessage(_))).count();
+    let answers = records
+        .iter()
+        .filter(|record| matches!(record.entry, Entry::Conversation(ConversationEntry::AssistantMessage(_))))
+        .count();
     assert_eq!(answers, did.len() + 1);
     assert!(did.len() >= 8, "{did:?}");
 }

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use provost_event::{
-    Access, AgentPolicy, Budget, Entry, Json, ModelPolicy, Outcome, Record, RunId, RunPolicy, Seq, SessionId,
-    StepMode, StopHookPolicy, StopHookVerdict, ToolFinished, ToolSpec, ToolStatus,
+    Access, AgentPolicy, Budget, Entry, GateEntry, Json, LifecycleEntry, ModelPolicy, Outcome, Record, RunId,
+    RunPolicy, Seq, SessionId, StepMode, StopHookPolicy, StopHookVerdict, ToolEntry, ToolFinished, ToolSpec,
+    ToolStatus,
 };
 use provost_harness::{
     AgentHarness, Backend, BackendError, Blobs, HarnessCallback, HarnessDeps, HarnessError, Models,
@@ -154,7 +155,7 @@ impl Scene {
         let (_, backend) = self.harness();
         let records = backend.read(SessionId::root(RUN).into(), Seq::START, 1_000).await.expect("a log");
         let result = |record: &Arc<Record>| match &record.entry {
-            Entry::ToolFinished(finished) => Some(finished.clone()),
+            Entry::Tool(ToolEntry::Finished(finished)) => Some(finished.clone()),
             _ => None,
         };
         records.iter().filter_map(result).collect()
@@ -322,7 +323,9 @@ async fn cancelling_pauses_and_resume_goes_on_in_the_same_log() {
     let outcome = run.run(&CancellationToken::new()).await.expect("it ends");
     assert_eq!(outcome, Outcome::UNVERIFIED);
     let records = backend.read(RUN.into(), Seq::START, 100).await.expect("a log");
-    assert!(records.iter().any(|record| matches!(record.entry, Entry::Resumed(_))));
+    assert!(
+        records.iter().any(|record| matches!(record.entry, Entry::Lifecycle(LifecycleEntry::Resumed(_))))
+    );
 }
 
 struct Hook(&'static str, fn() -> StopHookVerdict);
@@ -349,7 +352,7 @@ async fn stop_hooks_of_the_embedder_are_asked_and_one_that_panics_does_not_block
     assert_eq!(scene.run().await, Outcome::Blocked { reasons: vec!["says no: never".into()] });
     let seen = scene.seen.records.lock().expect("seen");
     let reports = seen.iter().find_map(|record| match &record.entry {
-        Entry::StopVerdicts(verdicts) => Some(verdicts.reports.clone()),
+        Entry::Gate(GateEntry::StopChecked(verdicts)) => Some(verdicts.reports.clone()),
         _ => None,
     });
     let reports = reports.expect("they were asked");

@@ -9,8 +9,9 @@ use async_trait::async_trait;
 use provost_engine::Answer;
 use provost_event::{
     AgentPolicy, ApprovalAnswer, ApprovalScope, Block, Budget, CallId, Channel, Entry, ErrorClass, Exit,
-    ExternalPolicy, Json, ModelFailure, ModelPolicy, Outcome, Permission, PermissionPolicy, RunId, RunPolicy,
-    SessionId, StopHookPolicy, StopReason, TerminalEvent, TerminalNoted, ToolCall, Usage, WindowSize,
+    ExternalPolicy, GateEntry, Json, ModelFailure, ModelPolicy, Outcome, Permission, PermissionPolicy, RunId,
+    RunPolicy, SessionId, StopHookPolicy, StopReason, TerminalEvent, TerminalNoted, ToolCall, Usage,
+    WindowSize,
 };
 use provost_harness::{
     AgentHarness, Backend, Exchange, ExternalAgents, Harness, HarnessDeps, Models, Prompt, SystemClock,
@@ -273,7 +274,7 @@ async fn asked(backend: &Arc<EmbeddedBackend>) -> provost_event::Seq {
     let asked = async {
         while let Some(record) = records.next().await {
             let record = record.unwrap();
-            if let Entry::ApprovalRequested(_) = record.entry {
+            if let Entry::Gate(GateEntry::ApprovalRequested(_)) = record.entry {
                 return record.seq;
             }
         }

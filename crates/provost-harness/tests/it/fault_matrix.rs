@@ -5,7 +5,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use provost_event::{Budget, Entry, Outcome, PauseReason, RunId, Seq, SessionId, Timestamp, TroubleCause};
+use provost_event::{
+    Budget, ConversationEntry, Entry, Outcome, PauseReason, RunId, Seq, SessionId, Timestamp, TroubleCause,
+};
 use provost_harness::{
     AgentHarness, Backend, HarnessDeps, Models, SimulatedClock, SystemClock, ToolRegistry,
 };
@@ -185,7 +187,9 @@ async fn suspensions(fault: Fault, times: usize) -> Vec<TroubleCause> {
         }
     }
     let records = backend.read(SessionId::root(id).into(), Seq::START, 10_000).await.expect("a log");
-    let answers = records.iter().filter(|record| matches!(record.entry, Entry::AssistantMessage(_)));
+    let answers = records
+        .iter()
+        .filter(|record| matches!(record.entry, Entry::Conversation(ConversationEntry::AssistantMessage(_))));
     assert_eq!(answers.count(), 1, "nothing is done twice");
     causes
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use provost_engine::{Actor, Answer};
 use provost_event::{
-    Block, Budget, Dimension, Entry, ErrorClass, FinalSummaryFinished, MicroDollars, ModelFailure, Outcome,
-    Price, Purpose, Record, RunPolicy, StopReason, Timestamp, Usage,
+    Block, Budget, ConversationEntry, Dimension, Entry, ErrorClass, FinalSummaryFinished, MicroDollars,
+    ModelFailure, Outcome, Price, Purpose, Record, RunPolicy, StopReason, Timestamp, ToolEntry, Usage,
 };
 use provost_harness::{
     AgentHarness, Clock, DeltaSink, Harness, HarnessDeps, Model, ModelRequest, SimulatedClock, SystemClock,
@@ -138,7 +138,7 @@ impl Scene {
     async fn final_summary_finished(&self) -> Vec<FinalSummaryFinished> {
         let log = self.log().await;
         let words = log.iter().filter_map(|record| match &record.entry {
-            Entry::FinalSummaryFinished(wrapped) => Some(wrapped.clone()),
+            Entry::Conversation(ConversationEntry::FinalSummary(wrapped)) => Some(wrapped.clone()),
             _ => None,
         });
         words.collect()
@@ -270,7 +270,7 @@ async fn tools_that_final_summary_ask_for_are_not_called() {
     is_used_up(&scene.goes().await, Dimension::Turns);
     assert!(scene.text().await.ends_with(FINAL_SUMMARY));
     let made = |scene: Vec<Arc<Record>>| {
-        scene.iter().filter(|record| matches!(record.entry, Entry::ToolStarted(_))).count()
+        scene.iter().filter(|record| matches!(record.entry, Entry::Tool(ToolEntry::Started(_)))).count()
     };
     let calls = Job::of(30).calls_before(4).and_then(|calls| usize::try_from(calls).ok());
     assert_eq!(Some(made(scene.log().await)), calls);

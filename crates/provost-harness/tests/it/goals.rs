@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use expect_test::{Expect, expect};
 use provost_event::{
-    Dimension, Entry, ErrorClass, Exhausted, GoalState, Outcome, PauseReason, Purpose, RunPolicy, StepMode,
-    StopHookPolicy,
+    Dimension, Entry, ErrorClass, Exhausted, GoalEntry, GoalState, Outcome, PauseReason, Purpose, RunPolicy,
+    StepMode, StopHookPolicy,
 };
 use provost_harness::{CostTracker, ObserverOptions, Observers, SimulatedClock, TurnState};
 use tokio::time::timeout;
@@ -46,7 +46,7 @@ async fn goes_fast(playing: &mut Playing, clock: &SimulatedClock) -> Outcome {
 async fn waits(playing: &Playing) -> Vec<u64> {
     let log = playing.log(ROOT).await;
     let wait = |entry: &Entry| match entry {
-        Entry::GoalJudged(judged) => judged.wait_ms,
+        Entry::Goal(GoalEntry::Judged(judged)) => judged.wait_ms,
         _ => None,
     };
     log.iter().filter_map(|record| wait(&record.entry)).collect()

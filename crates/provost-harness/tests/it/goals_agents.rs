@@ -6,8 +6,8 @@ use std::sync::Arc;
 use expect_test::expect;
 use provost_engine::{agent_tool, judged_spawn_tool};
 use provost_event::{
-    AgentPolicy, Budget, Entry, GoalPolicy, Isolation, ModelPolicy, Outcome, PauseReason, Priority,
-    RunPolicy, Seq, SessionId, SpawnBudget, SubAgentPolicy, ToolStatus,
+    AgentEntry, AgentPolicy, Budget, Entry, GoalPolicy, Isolation, LifecycleEntry, ModelPolicy, Outcome,
+    PauseReason, Priority, RunPolicy, Seq, SessionId, SpawnBudget, SubAgentPolicy, ToolEntry, ToolStatus,
 };
 use provost_harness::{Backend as _, Clock as _, SimulatedClock};
 use provost_store::EmbeddedBackend;
@@ -48,7 +48,7 @@ fn with_worker(goal: GoalPolicy) -> impl FnOnce(&mut RunPolicy) {
 async fn results(playing: &Playing) -> Vec<(ToolStatus, String)> {
     let log = playing.log(ROOT).await;
     let result = |entry: &Entry| match entry {
-        Entry::ToolFinished(finished) => Some((finished.status, finished.output.clone())),
+        Entry::Tool(ToolEntry::Finished(finished)) => Some((finished.status, finished.output.clone())),
         _ => None,
     };
     log.iter().filter_map(|record| result(&record.entry)).collect()
@@ -208,7 +208,7 @@ async fn preempted(
     let meanwhile = async {
         judges_asked(&stage.tape, 1).await;
         gate.add_permits(1);
-        until(&backend, CHILD, 1, |entry| matches!(entry, Entry::YieldRequested(_))).await;
+        until(&backend, CHILD, 1, |entry| matches!(entry, Entry::Agent(AgentEntry::MustYield(_)))).await;
         amid(&backend, &clock).await;
     };
     let outcome = playing.goes_while(meanwhile).await;
@@ -224,11 +224,11 @@ async fn an_agent_whose_judge_takes_too_long_makes_way_and_is_judged_again() {
     let (playing, story) = preempted([slow, yes()], async |backend, clock| {
         let log = backend.read(CHILD.into(), Seq::START, 1_000).await.unwrap();
         let due = log.iter().find_map(|record| match &record.entry {
-            Entry::YieldRequested(wish) => wish.due,
+            Entry::Agent(AgentEntry::MustYield(wish)) => wish.due,
             _ => None,
         });
         clock.advance_ms(due.unwrap().since_ms(clock.now()));
-        until(backend, CHILD, 1, |entry| matches!(entry, Entry::Paused(_))).await;
+        until(backend, CHILD, 1, |entry| matches!(entry, Entry::Lifecycle(LifecycleEntry::Paused(_)))).await;
         gate.add_permits(1);
     })
     .await;

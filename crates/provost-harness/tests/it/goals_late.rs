@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use expect_test::{Expect, expect};
 use provost_engine::RunEvent;
-use provost_event::{Budget, Entry, GoalState, Outcome, PauseReason, RunPolicy, Seq};
+use provost_event::{
+    Budget, ConversationEntry, Entry, GoalEntry, GoalState, ModelEntry, Outcome, PauseReason, RunPolicy, Seq,
+};
 use provost_harness::{AgentHarness, Backend, BackendError, Clock as _, Harness, HarnessError};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
@@ -143,7 +145,7 @@ async fn a_judge_who_does_not_listen_holds_up_a_clear_only_for_a_moment() {
     let meddle = async {
         judges_asked(&stage.tape, 1).await;
         clear(&backend, 0).await;
-        until(&backend, ROOT, 1, |entry| matches!(entry, Entry::GoalCleared(_))).await;
+        until(&backend, ROOT, 1, |entry| matches!(entry, Entry::Goal(GoalEntry::Cleared(_)))).await;
         // The grace period of the judge, not its timeout.
         clock.advance_to_sleeper_within(TIMEOUT_MS / 2).await;
     };
@@ -166,7 +168,7 @@ async fn a_goal_that_is_cleared_while_the_run_rests_binds_it_no_more() {
     let mut playing = stage.start(|policy| policy.agent.goal.as_mut().unwrap().rounds_max = 1).await;
     assert!(matches!(playing.goes().await, Outcome::Blocked { .. }));
     playing.run.clear_goal(0, "ann").await.unwrap();
-    until(&playing.backend, ROOT, 1, |entry| matches!(entry, Entry::GoalCleared(_))).await;
+    until(&playing.backend, ROOT, 1, |entry| matches!(entry, Entry::Goal(GoalEntry::Cleared(_)))).await;
     assert_eq!(playing.resumed(None).await, Outcome::UNVERIFIED);
     assert_eq!(playing.charged().await[JUDGE].0, 1);
 }
@@ -230,20 +232,20 @@ async fn is_lawful(backend: &dyn Backend, deaths: &[u32]) {
     let (mut verdicts, mut judged, mut answers, mut lost, mut generation) = (Vec::new(), 0, 0, 0, 0);
     for record in &log {
         match &record.entry {
-            Entry::GoalCheckStarted(check) => {
+            Entry::Goal(GoalEntry::CheckStarted(check)) => {
                 assert!(check.generation > generation, "{deaths:?}:\n{story}");
                 generation = check.generation;
             }
-            Entry::GoalVerdict(verdict) => {
+            Entry::Goal(GoalEntry::Verdict(verdict)) => {
                 assert_eq!(verdict.generation, generation, "{deaths:?}:\n{story}");
                 verdicts.push(verdict.turn);
             }
-            Entry::GoalJudged(answer) => {
+            Entry::Goal(GoalEntry::Judged(answer)) => {
                 assert!(!answer.stale, "{deaths:?}:\n{story}");
                 judged += 1;
             }
-            Entry::AssistantMessage(_) => answers += 1,
-            Entry::Retry(_) => lost += 1,
+            Entry::Conversation(ConversationEntry::AssistantMessage(_)) => answers += 1,
+            Entry::Model(ModelEntry::Retried(_)) => lost += 1,
             _ => {}
         }
     }

@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use expect_test::expect;
 use provost_event::{
-    Budget, Dimension, Entry, Exhausted, MicroDollars, Outcome, PauseReason, Purpose, RunPolicy,
+    Budget, ConversationEntry, Dimension, Entry, Exhausted, MicroDollars, Outcome, PauseReason, Purpose,
+    RunPolicy,
 };
 use provost_harness::{MemoryTrace, ObserverOptions, Observers, observe_with};
 
@@ -211,7 +212,9 @@ async fn what_the_judge_said_lasts_until_a_compaction_takes_it_and_the_condition
     let mut playing = stage.start(small).await;
     assert_eq!(playing.goes().await, DONE, "{}", playing.told().await);
     let log = playing.log(ROOT).await;
-    let is_shorter = log.iter().any(|record| matches!(&record.entry, Entry::Compacted(_)));
+    let is_shorter = log
+        .iter()
+        .any(|record| matches!(&record.entry, Entry::Conversation(ConversationEntry::Compacted(_))));
     assert!(is_shorter, "the conversation didn't fit");
     for asked in playing.asked().iter().filter(|asked| asked.purpose == Purpose::Turn) {
         assert!(asked.system.contains("It is there."), "{}", asked.system);

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 
 use expect_test::{Expect, expect};
-use provost_event::{Entry, GoalJudged, Seq};
+use provost_event::{Entry, GoalEntry, GoalJudged, Seq};
 use provost_harness::{Backend as _, SimulatedClock, SystemClock};
 use provost_llm::{ModelLimits, Provider, ProviderModel, ProviderOptions, WireFormat};
 use provost_store::EmbeddedBackend;
@@ -48,12 +48,13 @@ fn judge_at(listener: &TcpListener) -> Arc<ProviderModel> {
 /// Advances the clock to the end of each wait in the log, as it begins.
 async fn wait_out(backend: &EmbeddedBackend, clock: &SimulatedClock, waits: usize) {
     for wait in 1..=waits {
-        let waits_for =
-            |entry: &Entry| matches!(entry, Entry::GoalJudged(GoalJudged { wait_ms: Some(_), .. }));
+        let waits_for = |entry: &Entry| {
+            matches!(entry, Entry::Goal(GoalEntry::Judged(GoalJudged { wait_ms: Some(_), .. })))
+        };
         until(backend, ROOT, wait, waits_for).await;
         let log = backend.read(ROOT.into(), Seq::START, 1_000).await.unwrap();
         let wait_ms = log.iter().rev().find_map(|record| match &record.entry {
-            Entry::GoalJudged(judged) => judged.wait_ms,
+            Entry::Goal(GoalEntry::Judged(judged)) => judged.wait_ms,
             _ => None,
         });
         clock.advance_ms(wait_ms.unwrap());

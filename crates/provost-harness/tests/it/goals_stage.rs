@@ -8,8 +8,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use provost_engine::{Actor, Answer, GoalStatus, RunEvent};
 use provost_event::{
-    Access, ActorKey, AgentPolicy, Block, Budget, CallId, Entry, ErrorClass, GoalFinding, GoalPolicy, Json,
-    JudgeAnswer, MicroDollars, ModelFailure, ModelPolicy, Outcome, Price, Purpose, Record, RunId, RunPolicy,
+    Access, ActorKey, AgentEntry, AgentPolicy, Block, Budget, BudgetEntry, CallId, ConversationEntry, Entry,
+    ErrorClass, GateEntry, GoalEntry, GoalFinding, GoalPolicy, Json, JudgeAnswer, LifecycleEntry,
+    MicroDollars, ModelEntry, ModelFailure, ModelPolicy, Outcome, Price, Purpose, Record, RunId, RunPolicy,
     Seq, SessionId, StopReason, Timestamp, ToolCall, ToolSpec, Usage,
 };
 use provost_harness::{
@@ -498,7 +499,7 @@ pub(crate) async fn goal_of(backend: &dyn Backend, session: SessionId) -> GoalSt
 pub(crate) fn charged(run: &[Arc<Record>]) -> BTreeMap<String, (usize, u64)> {
     let mut charged = BTreeMap::<String, (usize, u64)>::new();
     for record in run {
-        if let Entry::BudgetCharged(paid) = &record.entry {
+        if let Entry::Budget(BudgetEntry::Charged(paid)) = &record.entry {
             let sum = charged.entry(paid.model.clone()).or_default();
             let reported = match paid.usage.certainty {
                 provost_event::Certainty::Unconfirmed => 0,
@@ -519,14 +520,16 @@ pub(crate) fn told(log: &[Arc<Record>]) -> String {
 
 fn line(entry: &Entry) -> Option<String> {
     Some(match entry {
-        Entry::ModelCalled(called) if called.purpose == Purpose::Judge => "  ask a judge".to_owned(),
-        Entry::AssistantMessage(_) => "the agent answers".to_owned(),
-        Entry::FinalSummaryFinished(_) => "final summary".to_owned(),
-        Entry::StopVerdicts(_) => "  stop hooks answer".to_owned(),
-        Entry::GoalCheckStarted(check) => {
+        Entry::Model(ModelEntry::Called(called)) if called.purpose == Purpose::Judge => {
+            "  ask a judge".to_owned()
+        }
+        Entry::Conversation(ConversationEntry::AssistantMessage(_)) => "the agent answers".to_owned(),
+        Entry::Conversation(ConversationEntry::FinalSummary(_)) => "final summary".to_owned(),
+        Entry::Gate(GateEntry::StopChecked(_)) => "  stop hooks answer".to_owned(),
+        Entry::Goal(GoalEntry::CheckStarted(check)) => {
             format!("verify: {:?}, turn {}, generation {}", check.trigger, check.turn, check.generation)
         }
-        Entry::GoalJudged(judged) => {
+        Entry::Goal(GoalEntry::Judged(judged)) => {
             let stale = if judged.stale { ", too late" } else { "" };
             let wait = judged.wait_ms.map(|ms| format!(", wait {ms} ms")).unwrap_or_default();
             let answer = match &judged.answer {
@@ -537,7 +540,7 @@ fn line(entry: &Entry) -> Option<String> {
             };
             format!("  {} for generation {}: {answer}{wait}{stale}", judged.judge, judged.generation)
         }
-        Entry::GoalVerdict(verdict) => {
+        Entry::Goal(GoalEntry::Verdict(verdict)) => {
             let finding = match &verdict.finding {
                 GoalFinding::Achieved { confidence, .. } => format!("achieved at {confidence}"),
                 GoalFinding::NotAchieved { reasoning, .. } => format!("not achieved: {reasoning:?}"),
@@ -545,15 +548,15 @@ fn line(entry: &Entry) -> Option<String> {
             };
             format!("  verdict on turn {}: {finding}", verdict.turn)
         }
-        Entry::GoalCleared(cleared) => format!("cleared by {}", cleared.by),
-        Entry::SystemItem(item) => format!("  told: {:?}", item.item),
-        Entry::Retry(retry) => format!("  retry: {:?}", retry.cause),
-        Entry::TurnEnded(ended) => format!("turn {} ends", ended.turn),
-        Entry::StopRequested(stop) => format!("stop: {}", stop.outcome),
-        Entry::YieldRequested(_) => "yield".to_owned(),
-        Entry::Paused(paused) => format!("paused: {}", paused.outcome),
-        Entry::Resumed(resumed) => format!("resumed: {:?}", resumed.cause),
-        Entry::Ended(ended) => format!("ended: {}", ended.outcome),
+        Entry::Goal(GoalEntry::Cleared(cleared)) => format!("cleared by {}", cleared.by),
+        Entry::Conversation(ConversationEntry::SystemItem(item)) => format!("  told: {:?}", item.item),
+        Entry::Model(ModelEntry::Retried(retry)) => format!("  retry: {:?}", retry.cause),
+        Entry::Conversation(ConversationEntry::TurnEnded(ended)) => format!("turn {} ends", ended.turn),
+        Entry::Lifecycle(LifecycleEntry::StopRequested(stop)) => format!("stop: {}", stop.outcome),
+        Entry::Agent(AgentEntry::MustYield(_)) => "yield".to_owned(),
+        Entry::Lifecycle(LifecycleEntry::Paused(paused)) => format!("paused: {}", paused.outcome),
+        Entry::Lifecycle(LifecycleEntry::Resumed(resumed)) => format!("resumed: {:?}", resumed.cause),
+        Entry::Lifecycle(LifecycleEntry::Ended(ended)) => format!("ended: {}", ended.outcome),
         _ => return None,
     })
 }

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use provost_engine::{CallDetails, HookCall, HookCallDetails};
 use provost_event::{
     Elapsed, Entry, HookDecision, HookPoint, HookReport, HookTrigger, Json, ModelPolicy, OnFailure, Outcome,
-    Record, RunId, Seq, SessionId, SessionSource, Timestamp, ToolFinished, ToolStatus,
+    Record, RunId, Seq, SessionId, SessionSource, Timestamp, ToolEntry, ToolFinished, ToolStatus,
 };
 use provost_harness::hooks::*;
 use provost_harness::{Clock, HookAgent, HookQuestion, HookQuestionTrigger, SimulatedClock};
@@ -59,7 +59,7 @@ fn result_at(finished: Seq) -> (HookTrigger, HookCallDetails) {
 }
 
 fn finished(seq: Seq, output: String) -> Arc<Record> {
-    let entry = Entry::ToolFinished(ToolFinished {
+    let entry = Entry::Tool(ToolEntry::Finished(ToolFinished {
         plan: None,
         facts: provost_event::CallFacts::default(),
         call: "c1".into(),
@@ -70,7 +70,7 @@ fn finished(seq: Seq, output: String) -> Arc<Record> {
         whole: None,
         duration_ms: 12,
         memory: None,
-    });
+    }));
     Arc::new(Record { actor: SESSION.into(), seq, at: Timestamp(1), elapsed: Elapsed::default(), entry })
 }
 

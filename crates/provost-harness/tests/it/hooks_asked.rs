@@ -632,7 +632,11 @@ async fn programs_are_asked_about_a_wish_to_stop_as_one() {
 async fn the_registrys_hooks_stand_before_the_policys() {
     let open = Scene::new(as_named(), vec![before("b")]).typed(&["a"]).open().await;
     let log = open.log().await;
-    let provost_event::Entry::SessionStarted(started) = &log[0].entry else { panic!("{log:?}") };
+    let provost_event::Entry::Lifecycle(provost_event::LifecycleEntry::SessionStarted(started)) =
+        &log[0].entry
+    else {
+        panic!("{log:?}")
+    };
     let hooks = started.policy.hooks.iter().map(|hook| &*hook.name).collect::<Vec<_>>();
     assert_eq!(hooks, ["a", "b"]);
 }

@@ -3,7 +3,10 @@
 use std::collections::VecDeque;
 
 use provost_engine::{Actor, EffectRequest, Event, Now, ReserveRequest, RunEvent, SessionEvent};
-use provost_event::{ActorKey, Elapsed, Entry, Outcome, Record, RunPolicy, Seq, Timestamp};
+use provost_event::{
+    ActorKey, ConversationEntry, Elapsed, Entry, LifecycleEntry, ModelEntry, Outcome, Record, RunPolicy, Seq,
+    Timestamp,
+};
 
 use super::long_stage::{RUN, SESSION};
 
@@ -75,8 +78,8 @@ impl SessionFixture {
     /// The outcome of its suspension or end, if there is one.
     pub(crate) fn outcome(&self) -> Option<&Outcome> {
         match &self.log.last()?.entry {
-            Entry::Paused(paused) => Some(&paused.outcome),
-            Entry::Ended(ended) => Some(&ended.outcome),
+            Entry::Lifecycle(LifecycleEntry::Paused(paused)) => Some(&paused.outcome),
+            Entry::Lifecycle(LifecycleEntry::Ended(ended)) => Some(&ended.outcome),
             _ => None,
         }
     }
@@ -84,9 +87,11 @@ impl SessionFixture {
     /// The last entries, one a line, for failure messages.
     pub(crate) fn story(&self) -> String {
         let line = |record: &Record| match &record.entry {
-            Entry::ModelCalled(called) => format!("{} model called: {:?}", record.seq, called.purpose),
-            Entry::Retry(retry) => format!("{} retry: {:?}", record.seq, retry.cause),
-            Entry::Compacted(made) => format!(
+            Entry::Model(ModelEntry::Called(called)) => {
+                format!("{} model called: {:?}", record.seq, called.purpose)
+            }
+            Entry::Model(ModelEntry::Retried(retry)) => format!("{} retry: {:?}", record.seq, retry.cause),
+            Entry::Conversation(ConversationEntry::Compacted(made)) => format!(
                 "{} compacted: {:?}, {} tokens to {}, through {}, lines through {}, cut through {}",
                 record.seq,
                 made.how,

@@ -7,8 +7,9 @@ use fastrand::Rng;
 use proptest::prelude::*;
 use provost_engine::{Answer, CallModel, Effect, SessionEvent, ToolResult, ToolRun, tokens_of};
 use provost_event::{
-    BlobId, Block, CallId, CompactionKind, Entry, ErrorClass, Image, ImageKind, Json, Limits, ModelFailure,
-    Outcome, Purpose, RunPolicy, Seq, StopReason, ToolCall, ToolStatus, Usage,
+    BlobId, Block, CallId, CompactionKind, ConversationEntry, Entry, ErrorClass, Image, ImageKind, Json,
+    LifecycleEntry, Limits, ModelFailure, Outcome, Purpose, RunPolicy, Seq, StopReason, ToolCall, ToolStatus,
+    Usage,
 };
 use provost_harness::{ImageData, Message, Part, Role, Transcript};
 
@@ -260,8 +261,9 @@ impl Play<'_> {
         let at = model_call.view.summed_up_at;
         let summed_up = self.desk.log.iter().find(|record| record.seq == at).map(|record| &record.entry);
         let mut transcript = match summed_up {
-            Some(Entry::Compacted(compacted)) => {
-                let Some(Entry::SessionStarted(started)) = self.desk.log.first().map(|first| &first.entry)
+            Some(Entry::Conversation(ConversationEntry::Compacted(compacted))) => {
+                let Some(Entry::Lifecycle(LifecycleEntry::SessionStarted(started))) =
+                    self.desk.log.first().map(|first| &first.entry)
                 else {
                     panic!("it begins with its start");
                 };
@@ -568,7 +570,7 @@ fn histories_meet_every_kind_of_compaction() {
         let history = history().new_tree(&mut runner).unwrap().current();
         let Ok(desk) = played(&history) else { continue };
         for record in desk.log {
-            if let Entry::Compacted(compacted) = record.entry {
+            if let Entry::Conversation(ConversationEntry::Compacted(compacted)) = record.entry {
                 *met.entry(format!("{:?}", compacted.how)).or_insert(0) += 1;
             }
         }

@@ -2,8 +2,8 @@
 
 use provost_engine::Answer;
 use provost_event::{
-    Block, CallId, Certainty, CompactionKind, Entry, ErrorClass, Json, ModelFailure, Outcome, PauseReason,
-    Purpose, RetryCause, StopReason, ToolCall, Usage,
+    Block, CallId, Certainty, CompactionKind, Entry, ErrorClass, Json, ModelEntry, ModelFailure, Outcome,
+    PauseReason, Purpose, RetryCause, StopReason, ToolCall, Usage,
 };
 
 use super::long_job::Job;
@@ -152,7 +152,7 @@ async fn a_request_that_is_refused_as_too_long_is_made_once_more_shortened() {
     ran.went_well();
     let overflows = ran
         .entries()
-        .filter(|entry| matches!(entry, Entry::Retry(retry) if retry.cause == RetryCause::Compacted));
+        .filter(|entry| matches!(entry, Entry::Model(ModelEntry::Retried(retry)) if retry.cause == RetryCause::Compacted));
     assert_eq!(overflows.count(), 1);
     assert_eq!(ran.compactions(CompactionKind::Emergency), 1);
     let asked = ran.seen.asked.iter().filter(|asked| **asked == (Purpose::Turn, 10)).count();

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use provost_engine::Actor;
-use provost_event::{CompactionKind, Entry, Outcome, Record, RetryCause, RunPolicy, Seq};
+use provost_event::{
+    CompactionKind, ConversationEntry, Entry, ModelEntry, Outcome, Record, RetryCause, RunPolicy, Seq,
+};
 use provost_harness::{Backend, SystemClock, read_actor};
 use provost_store::{EmbeddedBackend, MemoryStore};
 use tokio::time::timeout;
@@ -76,14 +78,14 @@ impl Ran {
     }
 
     pub(crate) fn compactions(&self, how: CompactionKind) -> usize {
-        let is = |entry: &&Entry| matches!(entry, Entry::Compacted(made) if made.how == how);
+        let is = |entry: &&Entry| matches!(entry, Entry::Conversation(ConversationEntry::Compacted(made)) if made.how == how);
         self.entries().filter(is).count()
     }
 
     /// Why summaries weren't usable.
     pub(crate) fn useless(&self) -> Vec<&str> {
         let why = self.entries().filter_map(|entry| match entry {
-            Entry::Retry(retry) => match &retry.cause {
+            Entry::Model(ModelEntry::Retried(retry)) => match &retry.cause {
                 RetryCause::UselessSummary { why } => Some(why.as_str()),
                 _ => None,
             },

@@ -7,7 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::StreamExt as _;
 use provost_event::{
-    Access, AgentPolicy, Budget, Entry, Json, ModelPolicy, Outcome, RunId, RunPolicy, Seq, StepMode, ToolSpec,
+    Access, AgentPolicy, Budget, Entry, Json, LifecycleEntry, ModelPolicy, Outcome, RunId, RunPolicy, Seq,
+    StepMode, ToolSpec,
 };
 use provost_harness::{
     AgentHarness, Backend, HarnessDeps, Models, ObservedBody, Observer, ObserverError, ObserverEvent,
@@ -117,7 +118,7 @@ async fn an_observer_sees_a_run_from_its_start_to_its_end() {
     assert_eq!((report.state, report.lost), (ObserverState::Finished, 0));
     assert_eq!(report.delivered, u64::try_from(events.len()).expect("few"));
     let first = backend.read(RUN.into(), Seq::START, 1).await.expect("a log").remove(0);
-    let Entry::RunStarted(started) = &first.entry else { panic!("{first:?}") };
+    let Entry::Lifecycle(LifecycleEntry::RunStarted(started)) = &first.entry else { panic!("{first:?}") };
     assert_eq!(started.policy.observers, ["somebody else", "eyes"]);
 }
 
@@ -164,7 +165,7 @@ async fn nothing_is_missed_while_nobody_polls_the_run() {
     let mut run = harness.start(RUN, "the goal", policy()).await.expect("it starts");
     let mut log = backend.subscribe(RUN.into(), Seq::START);
     while let Some(record) = log.next().await {
-        if matches!(record.expect("readable").entry, Entry::Ended(_)) {
+        if matches!(record.expect("readable").entry, Entry::Lifecycle(LifecycleEntry::Ended(_))) {
             break;
         }
     }

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use provost_event::{
-    AgentPolicy, Entry, ErrorClass, ModelPolicy, Outcome, PauseReason, RetryCause, RunId, RunPolicy, Seq,
-    SessionId, Timestamp, ToolStatus,
+    AgentPolicy, BudgetEntry, Entry, ErrorClass, ModelEntry, ModelPolicy, Outcome, PauseReason, RetryCause,
+    RunId, RunPolicy, Seq, SessionId, Timestamp, ToolEntry, ToolStatus,
 };
 use provost_harness::{
     AgentHarness, Backend, HarnessDeps, Models, SimulatedClock, SystemClock, ToolRegistry,
@@ -95,7 +95,7 @@ struct Told {
 impl Told {
     fn retries(&self) -> Vec<(RetryCause, u64)> {
         let retry = |entry: &Entry| match entry {
-            Entry::Retry(retry) => Some((retry.cause.clone(), retry.delay_ms)),
+            Entry::Model(ModelEntry::Retried(retry)) => Some((retry.cause.clone(), retry.delay_ms)),
             _ => None,
         };
         self.entries.iter().filter_map(retry).collect()
@@ -147,7 +147,7 @@ async fn run(answers: Vec<(String, String)>) -> Told {
     let records = backend.read(SessionId::root(id).into(), Seq::START, 1_000).await.expect("a log");
     let runs = backend.read(id.into(), Seq::START, 1_000).await.expect("a log");
     let charged = runs.iter().map(|record| match &record.entry {
-        Entry::BudgetCharged(charged) => charged.usage.total(),
+        Entry::Budget(BudgetEntry::Charged(charged)) => charged.usage.total(),
         _ => 0,
     });
     Told {
@@ -242,7 +242,9 @@ async fn an_unknown_tool_is_an_error_result_and_the_loop_goes_on() {
     let told = run(vec![(OK.to_owned(), body), good()]).await;
     assert_eq!(told.outcome, completed());
     let finished = told.entries.iter().find_map(|entry| match entry {
-        Entry::ToolFinished(finished) => Some((finished.status, finished.output.contains("no tool `fly`"))),
+        Entry::Tool(ToolEntry::Finished(finished)) => {
+            Some((finished.status, finished.output.contains("no tool `fly`")))
+        }
         _ => None,
     });
     assert_eq!(finished, Some((ToolStatus::Rejected, true)));

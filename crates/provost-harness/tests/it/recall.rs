@@ -6,7 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use async_trait::async_trait;
 use expect_test::expect;
 use proptest::prelude::*;
-use provost_event::{Access, Entry, Json, RunId, StepMode, ToolSpec, ToolStatus};
+use provost_event::{
+    Access, ConversationEntry, Entry, Json, LifecycleEntry, ModelEntry, RunId, StepMode, ToolEntry, ToolSpec,
+    ToolStatus,
+};
 use provost_harness::hooks::*;
 use provost_harness::{ImageData, Recall, Tool, ToolContext, ToolOutput, ToolRegistry};
 use provost_store::EmbeddedBackend;
@@ -47,7 +50,9 @@ async fn a_result_that_was_trimmed_is_recalled_to_the_byte() {
     let stage = Stage::new(reads_back(9_000));
     let backend = stage.run(RUN, "the goal").await;
     let log = log(&*backend, RUN).await;
-    assert!(log.iter().any(|record| matches!(record.entry, Entry::Compacted(_))));
+    assert!(
+        log.iter().any(|record| matches!(record.entry, Entry::Conversation(ConversationEntry::Compacted(_))))
+    );
     let pages = results(&log, "recall").into_iter().map(|(_, page)| page.output).collect::<Vec<_>>();
     assert!(pages.len() > 1, "it takes several pages");
     assert!(pages.iter().all(|page| page.len() <= 4 * 1024), "a page is small");
@@ -231,14 +236,16 @@ async fn what_the_model_was_not_shown_is_neither_found_nor_shown() {
         let output = recall(&now, json!({ "entry": record.seq.0 })).await;
         let is_shown = matches!(
             record.entry,
-            Entry::SessionStarted(_)
-                | Entry::UserMessage(_)
-                | Entry::SystemItem(_)
-                | Entry::AssistantMessage(_)
-                | Entry::ToolFinished(_)
-        ) && log
-            .iter()
-            .any(|later| later.seq > record.seq && matches!(later.entry, Entry::ModelCalled(_)));
+            Entry::Lifecycle(LifecycleEntry::SessionStarted(_))
+                | Entry::Conversation(
+                    ConversationEntry::UserMessage(_)
+                        | ConversationEntry::SystemItem(_)
+                        | ConversationEntry::AssistantMessage(_)
+                )
+                | Entry::Tool(ToolEntry::Finished(_))
+        ) && log.iter().any(|later| {
+            later.seq > record.seq && matches!(later.entry, Entry::Model(ModelEntry::Called(_)))
+        });
         assert_eq!(output.status == ToolStatus::Ok, is_shown, "{record:?}: {}", output.text);
     }
 }
@@ -313,7 +320,9 @@ async fn what_a_summary_stands_for_is_recalled_and_so_is_the_summary() {
     let backend = stage.run(RUN, &format!("{}seek the heron", "a long goal; ".repeat(500))).await;
     let log = log(&*backend, RUN).await;
     let summary = log.iter().rev().find_map(|record| match &record.entry {
-        Entry::Compacted(compacted) if !compacted.through.is_start() => Some((record.seq, compacted.clone())),
+        Entry::Conversation(ConversationEntry::Compacted(compacted)) if !compacted.through.is_start() => {
+            Some((record.seq, compacted.clone()))
+        }
         _ => None,
     });
     let (at, summary) = summary.expect("a summary");
@@ -341,7 +350,9 @@ async fn an_agent_without_the_tool_is_not_told_of_it() {
     stage.tools = ToolRegistry::new().with(Fetch::new());
     let backend = stage.run(RUN, &"a long goal; ".repeat(700)).await;
     let summaries = log(&*backend, RUN).await.into_iter().filter_map(|record| match &record.entry {
-        Entry::Compacted(compacted) if !compacted.through.is_start() => Some(compacted.summary.clone()),
+        Entry::Conversation(ConversationEntry::Compacted(compacted)) if !compacted.through.is_start() => {
+            Some(compacted.summary.clone())
+        }
         _ => None,
     });
     let summaries = summaries.collect::<Vec<_>>();

@@ -6,7 +6,8 @@ use async_trait::async_trait;
 use provost_engine::Answer;
 use provost_event::{
     Access, AgentPolicy, Block, CallId, EffectId, Entry, Json, ModelFailure, ModelPolicy, Outcome, Record,
-    RunId, RunPolicy, Seq, SessionId, StepMode, StopReason, ToolCall, ToolFinished, ToolSpec, Usage,
+    RunId, RunPolicy, Seq, SessionId, StepMode, StopReason, ToolCall, ToolEntry, ToolFinished, ToolSpec,
+    Usage,
 };
 use provost_harness::{
     AgentHarness, Backend, DeltaSink, HarnessDeps, Model, ModelRequest, Models, Part, Recall, SessionLog,
@@ -178,7 +179,9 @@ pub(crate) async fn log(backend: &dyn Backend, run: RunId) -> Vec<Arc<Record>> {
 /// The results of `tool`, with their entries.
 pub(crate) fn results(log: &[Arc<Record>], tool: &str) -> Vec<(Seq, ToolFinished)> {
     let result = |record: &Arc<Record>| match &record.entry {
-        Entry::ToolFinished(finished) if finished.tool == tool => Some((record.seq, finished.clone())),
+        Entry::Tool(ToolEntry::Finished(finished)) if finished.tool == tool => {
+            Some((record.seq, finished.clone()))
+        }
         _ => None,
     };
     log.iter().filter_map(result).collect()

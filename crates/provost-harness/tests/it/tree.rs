@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use fastrand::Rng;
 use futures::StreamExt as _;
 use provost_engine::{Event, RunEvent};
-use provost_event::{Budget, Entry, Outcome, Priority, Record, Seq, SpawnBudget};
+use provost_event::{AgentEntry, Budget, Entry, Outcome, Priority, Record, Seq, SpawnBudget};
 use provost_harness::{AgentHarness, Backend, BackendError, Harness, HarnessError};
 use provost_llm::ScriptedModel;
 use provost_store::EmbeddedBackend;
@@ -142,7 +142,7 @@ async fn claimed(harness: &AgentHarness, policy: &provost_event::RunPolicy) -> R
 async fn meddle(backend: &Arc<EmbeddedBackend>, seed: &mut Seed) {
     let before = backend.read(RUN.into(), Seq::START, 100_000).await.unwrap_or_default();
     let number = |record: &Arc<Record>| match &record.entry {
-        Entry::AgentSpawned(spawned) => Some(spawned.child.agent),
+        Entry::Agent(AgentEntry::Spawned(spawned)) => Some(spawned.child.agent),
         _ => None,
     };
     let mut spawned = before.iter().rev().find_map(number).unwrap_or_default();

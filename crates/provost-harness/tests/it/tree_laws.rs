@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use provost_event::{
-    ActorKey, AgentSpawned, Block, Budget, CallId, Entry, Outcome, PauseReason, Record, ResumeCause, RunId,
-    Seq,
+    ActorKey, AgentEntry, AgentSpawned, Block, Budget, BudgetEntry, CallId, ConversationEntry, Entry,
+    LifecycleEntry, Outcome, PauseReason, Record, ResumeCause, RunId, Seq, ToolEntry,
 };
 use provost_harness::Backend;
 
@@ -35,7 +35,9 @@ pub(crate) async fn logs(backend: &dyn Backend, run: RunId) -> Logs {
 
 /// The last entries of each log without an end, for failure messages.
 pub(crate) fn last_entries(logs: &Logs) -> String {
-    let is_open = |log: &&Vec<Arc<Record>>| !matches!(log.last().unwrap().entry, Entry::Ended(_));
+    let is_open = |log: &&Vec<Arc<Record>>| {
+        !matches!(log.last().unwrap().entry, Entry::Lifecycle(LifecycleEntry::Ended(_)))
+    };
     let shown = |log: &Vec<Arc<Record>>| {
         let last = log.iter().skip(log.len().saturating_sub(8));
         last.map(|record| record.to_line().unwrap().chars().take(300).collect::<String>() + "\n")
@@ -104,7 +106,7 @@ pub(crate) fn check(run: RunId, logs: &Logs, decisions: &[Seq]) -> Counted {
             tree.nobody_waits_for_nothing(record.seq);
         }
     }
-    let is_final = matches!(log.last().unwrap().entry, Entry::Ended(_));
+    let is_final = matches!(log.last().unwrap().entry, Entry::Lifecycle(LifecycleEntry::Ended(_)));
     tree.ends(is_final);
     assert!(!is_final || tree.counted.preempted == tree.counted.resumed + tree.counted.cut_off);
     let agents = std::mem::take(&mut tree.agents);
@@ -118,7 +120,9 @@ pub(crate) fn check(run: RunId, logs: &Logs, decisions: &[Seq]) -> Counted {
 
 impl<'a> Tree<'a> {
     fn begin(first: &Entry, counted: &'a mut Counted) -> Self {
-        let Entry::RunStarted(started) = first else { panic!("a run begins with {first:?}") };
+        let Entry::Lifecycle(LifecycleEntry::RunStarted(started)) = first else {
+            panic!("a run begins with {first:?}")
+        };
         let root = Agent::new(None, "", "", Budget::default(), true);
         Self {
             slots: started.policy.spawn.max_agents as usize,
@@ -145,8 +149,8 @@ impl<'a> Tree<'a> {
     fn take(&mut self, record: &Record) {
         let seq = record.seq;
         match &record.entry {
-            Entry::AgentSpawned(spawned) => self.spawned(spawned, seq),
-            Entry::AgentStarted(started) => {
+            Entry::Agent(AgentEntry::Spawned(spawned)) => self.spawned(spawned, seq),
+            Entry::Agent(AgentEntry::Started(started)) => {
                 let agent = self.agent(started.child.agent, seq);
                 assert!(agent.finished.is_none(), "{seq}: {} starts after its end", agent.goal);
                 assert!(!agent.is_at_work(), "{seq}: {} is at work already", agent.goal);
@@ -157,12 +161,12 @@ impl<'a> Tree<'a> {
                 assert!(at_work <= self.slots, "{seq}: {at_work} at work");
                 self.counted.at_work_most = self.counted.at_work_most.max(at_work);
             }
-            Entry::AgentYieldRequested(yields) => {
+            Entry::Agent(AgentEntry::YieldRequested(yields)) => {
                 let agent = self.agent(yields.child.agent, seq);
                 assert!(agent.is_at_work(), "{seq}: {} holds no slot and shall yield", agent.goal);
                 assert_ne!(yields.child.agent, ROOT, "{seq}: the root never yields");
             }
-            Entry::AgentSuspended(paused) => {
+            Entry::Agent(AgentEntry::Suspended(paused)) => {
                 let agent = self.agent(paused.child.agent, seq);
                 assert!(agent.is_at_work(), "{seq}: {} is suspended, and did before", agent.goal);
                 agent.suspended = Some(paused.outcome.clone());
@@ -171,8 +175,10 @@ impl<'a> Tree<'a> {
                 agent.is_awake = is_preempted(&paused.outcome);
                 self.counted.preempted += usize::from(is_preempted(&paused.outcome));
             }
-            Entry::AgentResumeRequested(resumed) => self.agent(resumed.child.agent, seq).is_awake = true,
-            Entry::AgentFinished(finished) => {
+            Entry::Agent(AgentEntry::ResumeRequested(resumed)) => {
+                self.agent(resumed.child.agent, seq).is_awake = true
+            }
+            Entry::Agent(AgentEntry::Finished(finished)) => {
                 let agent = self.agent(finished.child.agent, seq);
                 assert!(agent.finished.is_none(), "{seq}: {} is finished twice", agent.goal);
                 agent.finished = Some(finished.outcome.clone());
@@ -187,18 +193,18 @@ impl<'a> Tree<'a> {
                 self.counted.cut_off += usize::from(was_preempted);
                 self.is_stopping |= finished.child.agent == ROOT;
             }
-            Entry::StopRequested(stop) => self.is_stopping |= stop.agent.is_none(),
-            Entry::Paused(paused) => {
+            Entry::Lifecycle(LifecycleEntry::StopRequested(stop)) => self.is_stopping |= stop.agent.is_none(),
+            Entry::Lifecycle(LifecycleEntry::Paused(paused)) => {
                 let root = self.agent(ROOT, seq);
                 root.suspended = Some(paused.outcome.clone());
                 root.reserved.clear();
             }
-            Entry::Resumed(resumed) => self.resumed(resumed),
-            Entry::BudgetReserved(reserved) => {
+            Entry::Lifecycle(LifecycleEntry::Resumed(resumed)) => self.resumed(resumed),
+            Entry::Budget(BudgetEntry::Reserved(reserved)) => {
                 self.agent(reserved.session.agent, seq).reserved.insert(reserved.call, reserved.tokens);
                 self.fits(reserved.session.agent, seq);
             }
-            Entry::BudgetCharged(charged) => {
+            Entry::Budget(BudgetEntry::Charged(charged)) => {
                 self.charge(charged.session.agent, charged.call, charged.usage.total(), seq);
             }
             _ => {}
@@ -340,7 +346,7 @@ fn session_is_lawful(number: u32, log: &[Arc<Record>], agents: &BTreeMap<u32, Ag
         let place = format!("agent {number} at {}", record.seq);
         assert_eq!(ends, 0, "{place}: {} behind the end", record.entry.kind());
         match &record.entry {
-            Entry::AssistantMessage(message) => {
+            Entry::Conversation(ConversationEntry::AssistantMessage(message)) => {
                 assert!(suspended.is_none(), "{place}: it speaks while it is suspended");
                 for block in &message.content {
                     if let Block::ToolCall(call) = block {
@@ -349,20 +355,22 @@ fn session_is_lawful(number: u32, log: &[Arc<Record>], agents: &BTreeMap<u32, Ag
                     }
                 }
             }
-            Entry::ToolStarted(_) => assert!(suspended.is_none(), "{place}: it acts while it is suspended"),
-            Entry::ToolFinished(finished) => {
+            Entry::Tool(ToolEntry::Started(_)) => {
+                assert!(suspended.is_none(), "{place}: it acts while it is suspended")
+            }
+            Entry::Tool(ToolEntry::Finished(finished)) => {
                 let input = open.remove(&finished.call);
                 let input = input.unwrap_or_else(|| panic!("{place}: a second result of {}", finished.call));
                 result_is_true(number, &input, &finished.output, agents);
             }
-            Entry::Paused(paused) => suspended = Some(paused.outcome.clone()),
-            Entry::Resumed(resumed) => {
+            Entry::Lifecycle(LifecycleEntry::Paused(paused)) => suspended = Some(paused.outcome.clone()),
+            Entry::Lifecycle(LifecycleEntry::Resumed(resumed)) => {
                 if resumed.cause == ResumeCause::SlotFree {
                     assert!(suspended.as_ref().is_some_and(is_preempted), "{place}: it had not yielded");
                 }
                 suspended = None;
             }
-            Entry::Ended(_) => ends += 1,
+            Entry::Lifecycle(LifecycleEntry::Ended(_)) => ends += 1,
             _ => {}
         }
     }

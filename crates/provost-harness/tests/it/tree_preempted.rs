@@ -6,8 +6,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use expect_test::{Expect, expect};
 use provost_event::{
-    ActorKey, Block, Budget, Entry, Json, Outcome, Record, RunPolicy, Seq, SessionId, SpawnBudget, Timestamp,
-    ToolSpec,
+    ActorKey, AgentEntry, Block, Budget, ConversationEntry, Entry, Json, LifecycleEntry, ModelEntry, Outcome,
+    Record, RunPolicy, Seq, SessionId, SpawnBudget, Timestamp, ToolEntry, ToolSpec,
 };
 use provost_harness::{
     AgentHarness, Backend, Clock, Harness, HarnessDeps, Models, SimulatedClock, SystemClock, Tool,
@@ -140,11 +140,13 @@ impl Stage {
 /// A session's log, a line an entry.
 fn shown(log: &[Arc<Record>]) -> String {
     let line = |record: &Arc<Record>| match &record.entry {
-        Entry::YieldRequested(wish) => format!("yield_requested for {:?}\n", wish.to.map(|to| to.agent)),
-        Entry::Paused(paused) => format!("paused: {}\n", paused.outcome),
-        Entry::Resumed(resumed) => format!("resumed: {:?}\n", resumed.cause),
-        Entry::Retry(retry) => format!("retry: {:?}\n", retry.cause),
-        Entry::Ended(ended) => format!("ended: {}\n", ended.outcome),
+        Entry::Agent(AgentEntry::MustYield(wish)) => {
+            format!("yield_requested for {:?}\n", wish.to.map(|to| to.agent))
+        }
+        Entry::Lifecycle(LifecycleEntry::Paused(paused)) => format!("paused: {}\n", paused.outcome),
+        Entry::Lifecycle(LifecycleEntry::Resumed(resumed)) => format!("resumed: {:?}\n", resumed.cause),
+        Entry::Model(ModelEntry::Retried(retry)) => format!("retry: {:?}\n", retry.cause),
+        Entry::Lifecycle(LifecycleEntry::Ended(ended)) => format!("ended: {}\n", ended.outcome),
         other => format!("{}\n", other.kind()),
     };
     log.iter().map(line).collect()
@@ -155,8 +157,8 @@ fn said(log: &[Arc<Record>]) -> Vec<String> {
     let blocks =
         |content: &[Block]| content.iter().map(|block| serde_json::to_string(block).unwrap()).collect();
     let said = |record: &Arc<Record>| match &record.entry {
-        Entry::AssistantMessage(message) => Some(blocks(&message.content)),
-        Entry::ToolFinished(finished) => Some(format!("{} {}", finished.call, finished.output)),
+        Entry::Conversation(ConversationEntry::AssistantMessage(message)) => Some(blocks(&message.content)),
+        Entry::Tool(ToolEntry::Finished(finished)) => Some(format!("{} {}", finished.call, finished.output)),
         _ => None,
     };
     log.iter().filter_map(said).collect()
@@ -165,13 +167,15 @@ fn said(log: &[Arc<Record>]) -> Vec<String> {
 /// The events of slots until the preempted agent continues; after that no agent is queued.
 fn slots(run: &[Arc<Record>]) -> Vec<String> {
     let line = |record: &Arc<Record>| match &record.entry {
-        Entry::AgentSpawned(spawned) => {
+        Entry::Agent(AgentEntry::Spawned(spawned)) => {
             Some(format!("{} is asked for: {:?}", spawned.child.agent, spawned.slot))
         }
-        Entry::AgentStarted(started) => Some(format!("{} works", started.child.agent)),
-        Entry::AgentYieldRequested(yields) => Some(format!("{} shall yield", yields.child.agent)),
-        Entry::AgentSuspended(paused) => Some(format!("{} has yielded", paused.child.agent)),
-        Entry::AgentFinished(finished) => Some(format!("{} is done", finished.child.agent)),
+        Entry::Agent(AgentEntry::Started(started)) => Some(format!("{} works", started.child.agent)),
+        Entry::Agent(AgentEntry::YieldRequested(yields)) => {
+            Some(format!("{} shall yield", yields.child.agent))
+        }
+        Entry::Agent(AgentEntry::Suspended(paused)) => Some(format!("{} has yielded", paused.child.agent)),
+        Entry::Agent(AgentEntry::Finished(finished)) => Some(format!("{} is done", finished.child.agent)),
         _ => None,
     };
     let mut slots = run.iter().filter_map(line).collect::<Vec<_>>();

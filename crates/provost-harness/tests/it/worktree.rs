@@ -9,8 +9,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use provost_engine::{Answer, SPAWN_TOOL, spawn_tool};
 use provost_event::{
-    AgentPolicy, Block, Budget, CallId, Entry, Json, ModelFailure, ModelPolicy, Outcome, RunId, RunPolicy,
-    Seq, SessionId, StopReason, ToolCall, ToolStatus, Usage, WorktreeLeft,
+    AgentPolicy, Block, Budget, CallId, ConversationEntry, Entry, Json, LifecycleEntry, ModelFailure,
+    ModelPolicy, Outcome, RunId, RunPolicy, Seq, SessionId, StopReason, ToolCall, ToolEntry, ToolStatus,
+    Usage, WorktreeEntry, WorktreeLeft,
 };
 use provost_harness::{
     AgentHarness, Backend as _, DeltaSink, Harness, HarnessDeps, Model, ModelRequest, Models, SystemClock,
@@ -209,7 +210,7 @@ impl Stage {
 
     async fn results(&self, agent: u32) -> Vec<(ToolStatus, String)> {
         let results = self.entries(agent).await.into_iter().filter_map(|entry| match entry {
-            Entry::ToolFinished(done) => Some((done.status, done.output)),
+            Entry::Tool(ToolEntry::Finished(done)) => Some((done.status, done.output)),
             _ => None,
         });
         results.collect()
@@ -217,7 +218,10 @@ impl Stage {
 
     async fn ended(&self, agent: u32) {
         let look = async {
-            while !matches!(self.entries(agent).await.last(), Some(Entry::Ended(_))) {
+            while !matches!(
+                self.entries(agent).await.last(),
+                Some(Entry::Lifecycle(LifecycleEntry::Ended(_)))
+            ) {
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
         };
@@ -226,7 +230,7 @@ impl Stage {
 
     async fn left(&self, agent: u32) -> Option<WorktreeLeft> {
         self.entries(agent).await.into_iter().find_map(|entry| match entry {
-            Entry::WorktreeFound(found) => Some(found.left),
+            Entry::Worktree(WorktreeEntry::Found(found)) => Some(found.left),
             _ => None,
         })
     }
@@ -507,7 +511,11 @@ async fn a_process_that_dies_in_the_middle_is_followed_by_one_that_makes_it_whol
     let mut stage = Stage { run: harness.open(RUN).await.expect("it is free"), backend };
     assert!(matches!(stage.goes().await, Outcome::Completed { .. }));
     assert!(stage.results(1).await[0].1.contains("one"));
-    let made = stage.entries(1).await.into_iter().filter(|entry| matches!(entry, Entry::WorktreeMade(_)));
+    let made = stage
+        .entries(1)
+        .await
+        .into_iter()
+        .filter(|entry| matches!(entry, Entry::Worktree(WorktreeEntry::Made(_))));
     assert_eq!(made.count(), 1);
     assert!(place.tree(1).join("b.txt").exists());
 }
@@ -627,7 +635,9 @@ async fn one_that_is_gone_is_made_again_with_what_was_committed_and_the_agent_is
         assert!(seen.contains("one") && !seen.contains("c.txt"), "{seen}");
         assert_eq!(seen.contains("two"), !branch_is_gone, "{seen}");
         let told = stage.entries(1).await.into_iter().any(|entry| match entry {
-            Entry::UserMessage(said) => format!("{said:?}").contains("was gone and was made again"),
+            Entry::Conversation(ConversationEntry::UserMessage(said)) => {
+                format!("{said:?}").contains("was gone and was made again")
+            }
             _ => false,
         });
         assert!(told, "the agent knows");
@@ -692,7 +702,7 @@ async fn files_that_a_filter_would_make_are_as_they_are_stored_and_the_agent_is_
     assert!(stage.results(1).await[0].1.contains("version https://git-lfs"), "{:?}", stage.results(1).await);
     let entries = stage.entries(1).await;
     let made = entries.iter().find_map(|entry| match entry {
-        Entry::WorktreeMade(made) => Some(made.unfiltered),
+        Entry::Worktree(WorktreeEntry::Made(made)) => Some(made.unfiltered),
         _ => None,
     });
     assert_eq!(made, Some(1));

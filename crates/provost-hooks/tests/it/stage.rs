@@ -9,7 +9,7 @@ use provost_engine::{CallDetails, HookCall, HookCallDetails, StopCheck, WantedAg
 use provost_event::{
     Effort, Entry, ErrorClass, HookContract, HookDecision, HookPoint, HookPolicy, HookProgram, HookTrigger,
     Json, ModelPolicy, OnFailure, Outcome, Record, RunId, Seq, SessionId, SessionSource, Timestamp,
-    ToolFinished, ToolStatus,
+    ToolEntry, ToolFinished, ToolStatus,
 };
 use provost_harness::{
     Clock, HookAgent, HookAnswer, HookPrograms as _, HookQuestion, HookQuestionTrigger, SystemClock,
@@ -135,7 +135,7 @@ impl Stage {
             seq: FINISHED,
             at: Timestamp(0),
             elapsed: provost_event::Elapsed(0),
-            entry: Entry::ToolFinished(finished),
+            entry: Entry::Tool(ToolEntry::Finished(finished)),
         })
     }
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use provost_event::{
-    ActorKey, AgentPolicy, Confidence, Effort, Entry, ErrorClass, GoalFinding, GoalJudged, GoalPolicy,
-    JudgeAnswer, ModelPolicy, Outcome, RunId, RunPolicy, Seq, SessionId, SupervisorError,
+    ActorKey, AgentPolicy, Confidence, Effort, Entry, ErrorClass, GoalEntry, GoalFinding, GoalJudged,
+    GoalPolicy, JudgeAnswer, ModelPolicy, Outcome, RunId, RunPolicy, Seq, SessionId, SupervisorError,
 };
 use provost_harness::{AgentHarness, Backend as _, GoalSupervisor, HarnessDeps, Models, ToolRegistry};
 use provost_llm::ProviderModel;
@@ -112,14 +112,14 @@ async fn a_run_is_completed_by_a_judge_of_this_provider(speaker: &dyn Speaker) {
 
     let log = backend.read(ActorKey::from(SessionId::root(RUN)), Seq(0), 1_000).await.unwrap();
     let judged = log.iter().find_map(|record| match &record.entry {
-        Entry::GoalJudged(judged) => Some(judged.clone()),
+        Entry::Goal(GoalEntry::Judged(judged)) => Some(judged.clone()),
         _ => None,
     });
     let GoalJudged { answer: JudgeAnswer::Verdict(verdict), call, .. } = judged.unwrap() else { panic!() };
     assert_eq!((verdict.achieved, verdict.confidence), (true, Confidence::hundredths(90)));
     assert_eq!((call.model.as_str(), call.usage), (SPEAKING, speaker.tells(usage())));
     let finding = log.iter().find_map(|record| match &record.entry {
-        Entry::GoalVerdict(verdict) => Some(verdict.finding.clone()),
+        Entry::Goal(GoalEntry::Verdict(verdict)) => Some(verdict.finding.clone()),
         _ => None,
     });
     assert!(matches!(finding, Some(GoalFinding::Achieved { .. })), "{finding:?}");

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use expect_test::expect;
 use provost_event::{
-    ActorKey, AgentPolicy, Block, Entry, ErrorClass, GoalPolicy, ModelPolicy, Outcome, RunId, RunPolicy, Seq,
-    SessionId,
+    ActorKey, AgentPolicy, Block, ConversationEntry, Entry, ErrorClass, GoalEntry, GoalPolicy, ModelPolicy,
+    Outcome, RunId, RunPolicy, Seq, SessionId,
 };
 use provost_harness::{AgentHarness, Backend as _, HarnessDeps, Model, Models, ToolRegistry};
 use provost_store::{EmbeddedBackend, MemoryStore};
@@ -150,11 +150,13 @@ async fn run(model: impl Model + 'static) -> String {
     assert_eq!(outcome, Outcome::VERIFIED);
     let log = backend.read(ActorKey::from(SessionId::root(RUN)), Seq(0), 1_000).await.unwrap();
     let line = |entry: &Entry| match entry {
-        Entry::AssistantMessage(message) => Some(serde_json::to_string(&message.content).unwrap()),
-        Entry::GoalJudged(judged) => {
+        Entry::Conversation(ConversationEntry::AssistantMessage(message)) => {
+            Some(serde_json::to_string(&message.content).unwrap())
+        }
+        Entry::Goal(GoalEntry::Judged(judged)) => {
             Some(serde_json::to_string(&(&judged.answer, judged.call.usage)).unwrap())
         }
-        Entry::GoalVerdict(verdict) => Some(serde_json::to_string(&verdict.finding).unwrap()),
+        Entry::Goal(GoalEntry::Verdict(verdict)) => Some(serde_json::to_string(&verdict.finding).unwrap()),
         _ => None,
     };
     log.iter().filter_map(|record| line(&record.entry)).collect::<Vec<_>>().join("\n")

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use provost_event::{
-    ActorKey, Elapsed, Entry, FORMAT_VERSION, Json, Record, RecordHead, Seq, Snapshot, Timestamp,
+    ActorKey, Elapsed, Entry, FORMAT_VERSION, Json, LifecycleEntry, Record, RecordHead, Seq, Snapshot,
+    Timestamp,
 };
 use provost_harness::{BackendError, ChainLink, EntryChain};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
@@ -228,7 +229,7 @@ impl LogPageReader {
         }
         match read() {
             Ok(record) => {
-                let is_snapshot = matches!(record.entry, Entry::Snapshot(_));
+                let is_snapshot = matches!(record.entry, Entry::Lifecycle(LifecycleEntry::Snapshot(_)));
                 if is_snapshot && !is_whole(row, &stored, &link)? {
                     page.passed_over.push(seq);
                     page.records.push(Arc::new(emptied(record)));
@@ -251,7 +252,10 @@ fn missing(seq: Seq) -> Problem {
 /// A snapshot whose state is damaged; it is ignored, as the entries contain the same.
 fn emptied(record: Record) -> Record {
     tracing::warn!(actor = %record.actor, seq = %record.seq, "a snapshot is damaged: it is passed over");
-    let entry = Entry::Snapshot(Snapshot { layout: NO_LAYOUT, state: Json::empty_object() });
+    let entry = Entry::Lifecycle(LifecycleEntry::Snapshot(Snapshot {
+        layout: NO_LAYOUT,
+        state: Json::empty_object(),
+    }));
     Record { entry, ..record }
 }
 
@@ -298,7 +302,7 @@ fn snapshot(actor: ActorKey, row: &Row<'_>) -> rusqlite::Result<Snapshotted> {
     let name = actor.to_string();
     if !is_whole(row, &chain, &ChainLink { actor: &name, seq, at, elapsed, kind, body })? {
         let state = Json::empty_object();
-        let entry = Entry::Snapshot(Snapshot { layout: NO_LAYOUT, state });
+        let entry = Entry::Lifecycle(LifecycleEntry::Snapshot(Snapshot { layout: NO_LAYOUT, state }));
         return Ok(Ok(Record { actor, seq, at, elapsed, entry }));
     }
     Ok(Record::from_parts(head, kind, body).map_err(|error| (seq, in_words(&error))))

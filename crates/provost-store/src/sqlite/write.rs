@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use provost_engine::Effect;
-use provost_event::{ActorKey, BlobId, EffectId, Entry, FORMAT_VERSION, RunId, Seq};
+use provost_event::{ActorKey, BlobId, EffectId, Entry, FORMAT_VERSION, LifecycleEntry, RunId, Seq};
 use provost_harness::{BackendError, ChainLink, EntryChain};
 use rusqlite::{ErrorCode, OptionalExtension as _, Params, Row, params};
 
@@ -62,8 +62,8 @@ impl SqliteStore {
 
     fn insert_entry(&mut self, entry: NumberedEntry<'_>) -> rusqlite::Result<()> {
         let record = &entry.entry.record;
-        let state =
-            matches!(record.entry, Entry::Snapshot(_)).then(|| entry.chain.hash_of_state(&entry.link));
+        let state = matches!(record.entry, Entry::Lifecycle(LifecycleEntry::Snapshot(_)))
+            .then(|| entry.chain.hash_of_state(&entry.link));
         let number = self.next_entry()?;
         self.connection
             .prepare_cached(

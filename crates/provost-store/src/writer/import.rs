@@ -1,6 +1,6 @@
 //! Importing runs into the store, and merging them with existing ones.
 
-use provost_event::{ActorKey, Entry, Record, RunId, Seq};
+use provost_event::{ActorKey, Entry, LifecycleEntry, Record, RunId, Seq};
 use provost_harness::BackendError;
 
 use super::{Batch, Writer};
@@ -137,7 +137,7 @@ struct Planned {
 
 /// Whether two records are equal. A snapshot only repeats the others.
 fn is_same(one: &Record, other: &Record) -> bool {
-    let is_snapshot = |record: &Record| matches!(record.entry, Entry::Snapshot(_));
+    let is_snapshot = |record: &Record| matches!(record.entry, Entry::Lifecycle(LifecycleEntry::Snapshot(_)));
     let place = |record: &Record| (record.actor, record.seq, record.at) as (ActorKey, Seq, _);
     place(one) == place(other) && (one.entry == other.entry || (is_snapshot(one) && is_snapshot(other)))
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use provost_event::{ActorKey, Budget, Entry, RunId, Seq, SessionId};
+use provost_event::{ActorKey, Budget, Entry, RunId, Seq, SessionId, ToolEntry};
 use provost_harness::{Backend, BackendError, Blobs as _, RunQuery, RunSummary, SystemClock, read_actor};
 use provost_store::{EmbeddedBackend, SqliteStore, export_run};
 use tempfile::TempDir;
@@ -265,7 +265,7 @@ async fn what_stands_before_a_damaged_entry_is_served_and_the_entry_named() {
     assert!(connection.execute(damage, [session.to_string()]).unwrap() > 0);
     let backend = backend(folder.path()).unwrap();
     let before = backend.read(session, Seq::START, 1_000).await.unwrap();
-    assert!(before.iter().all(|record| !matches!(record.entry, Entry::ToolFinished(_))));
+    assert!(before.iter().all(|record| !matches!(record.entry, Entry::Tool(ToolEntry::Finished(_)))));
     let next = before.last().unwrap().seq.next();
     for after in [before.last().unwrap().seq, next] {
         let error = backend.read(session, after, 1_000).await.unwrap_err();

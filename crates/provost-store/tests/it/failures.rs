@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 use futures::future::join_all;
 use provost_engine::RunEvent;
-use provost_event::{ActorKey, Block, Budget, Entry, Seq, SessionId};
+use provost_event::{ActorKey, Block, Budget, ConversationEntry, Entry, Seq, SessionId};
 use provost_harness::{Backend, BackendError, SystemClock};
 use provost_store::{EmbeddedBackend, SessionStore, SqliteStore};
 use tempfile::TempDir;
@@ -40,7 +40,7 @@ async fn said(backend: &Arc<dyn Backend>, number: u64) -> BTreeSet<String> {
     let session = ActorKey::Session(SessionId::root(run(number)));
     let records = backend.read(session, Seq::START, usize::MAX).await.unwrap();
     let texts = records.iter().filter_map(|record| match &record.entry {
-        Entry::UserMessage(message) => match &message.content[0] {
+        Entry::Conversation(ConversationEntry::UserMessage(message)) => match &message.content[0] {
             Block::Text(text) => Some(text.clone()),
             _ => None,
         },

@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use async_trait::async_trait;
 use futures::stream::BoxStream;
 use provost_engine::{Event, RunEvent, RunForkRequest};
-use provost_event::{ActorKey, BlobId, Budget, Entry, Record, RunId, Seq, SessionId};
+use provost_event::{
+    ActorKey, BlobId, Budget, ConversationEntry, Entry, LifecycleEntry, Record, RunId, Seq, SessionId,
+};
 use provost_harness::{
     Backend, BackendError, Blobs, Executor, ForkPoint, Posted, RunLease, RunQuery, RunSummary, SystemClock,
     read_actor, read_conversation,
@@ -66,11 +68,16 @@ async fn a_fork_is_numbered_on_and_read_as_one_log_in_each_store() {
         let records = conversation(&backend, root(6)).await;
         let numbers = records.iter().map(|record| record.seq.0).collect::<Vec<_>>();
         assert_eq!(numbers, (1..=records.len() as u64).collect::<Vec<_>>(), "no gap and no repeat");
-        let said = records.iter().filter(|record| matches!(record.entry, Entry::UserMessage(_))).count();
+        let said = records
+            .iter()
+            .filter(|record| matches!(record.entry, Entry::Conversation(ConversationEntry::UserMessage(_))))
+            .count();
         assert_eq!(said, 5);
         let own = backend.read(root(6).into(), Seq::START, 99).await.unwrap();
         assert!(own.len() < records.len(), "what is referred to isn't copied");
-        let Entry::SessionStarted(started) = &own[0].entry else { panic!("{own:?}") };
+        let Entry::Lifecycle(LifecycleEntry::SessionStarted(started)) = &own[0].entry else {
+            panic!("{own:?}")
+        };
         let bases = &started.fork.as_ref().unwrap().bases;
         assert_eq!(
             bases.iter().map(|base| base.session).collect::<Vec<_>>(),
@@ -100,7 +107,10 @@ async fn a_fork_that_cant_be_kept_leaves_nothing_in_either_log() {
     assert!(backend.actors(run(2)).await.unwrap().is_empty());
     backend.post(run(2).into(), RunEvent::Fork(Box::new(wish)).into(), None).await.unwrap();
     let forked = |records: Vec<Arc<Record>>| {
-        records.iter().filter(|record| matches!(record.entry, Entry::Forked(_))).count()
+        records
+            .iter()
+            .filter(|record| matches!(record.entry, Entry::Lifecycle(LifecycleEntry::Forked(_))))
+            .count()
     };
     for number in [1, 2] {
         assert_eq!(forked(backend.read(run(number).into(), Seq::START, 99).await.unwrap()), 1);

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 use provost_engine::{Effect, Uncertain};
 use provost_event::{
-    ActorKey, Block, EffectId, Elapsed, Entry, Json, MicroDollars, Record, Seq, SessionId, Snapshot,
-    Timestamp, UserMessage,
+    ActorKey, Block, ConversationEntry, EffectId, Elapsed, Entry, Json, LifecycleEntry, MicroDollars, Record,
+    Seq, SessionId, Snapshot, Timestamp, UserMessage,
 };
 use provost_harness::BackendError;
 use provost_store::{MemoryStore, NewEntry, OpenEffect, SessionStore, SqliteStore, StoredRun};
@@ -105,9 +105,9 @@ const fn is_snapshot(seq: u64) -> bool {
 fn entry(actor: ActorKey, seq: u64) -> NewEntry {
     let content = vec![Block::Text(format!("entry {seq} of {actor}"))];
     let entry = if is_snapshot(seq) {
-        Entry::Snapshot(Snapshot { layout: 1, state: Json::empty_object() })
+        Entry::Lifecycle(LifecycleEntry::Snapshot(Snapshot { layout: 1, state: Json::empty_object() }))
     } else {
-        Entry::UserMessage(UserMessage { content, by: "ann".to_owned() })
+        Entry::Conversation(ConversationEntry::UserMessage(UserMessage { content, by: "ann".to_owned() }))
     };
     NewEntry::new(Record { actor, seq: Seq(seq), at: Timestamp(seq), elapsed: Elapsed::default(), entry })
         .unwrap()

@@ -7,8 +7,8 @@ use futures::StreamExt as _;
 use futures::future::join_all;
 use provost_engine::{Actor, Event, Now, RunEvent, SessionEvent};
 use provost_event::{
-    ActorKey, Budget, Elapsed, Entry, ErrorClass, Json, ModelFailure, Record, Seq, SessionId, Snapshot,
-    Timestamp,
+    ActorKey, Budget, Elapsed, Entry, ErrorClass, Json, LifecycleEntry, ModelFailure, Record, Seq, SessionId,
+    Snapshot, Timestamp,
 };
 use provost_harness::{AgentHarness, Backend, HarnessDeps, Models, SystemClock, ToolRegistry, read_actor};
 use provost_store::{
@@ -78,7 +78,7 @@ pub(crate) async fn check_snapshots(backend: &dyn Backend, key: ActorKey) -> usi
     let log = log(backend, key).await;
     for record in &log {
         actor.replay(record).unwrap();
-        if let Entry::Snapshot(_) = &record.entry {
+        if let Entry::Lifecycle(LifecycleEntry::Snapshot(_)) = &record.entry {
             let restored = Actor::restore(&log[0], record).expect("a snapshot can be used");
             assert_eq!(all_of(&restored), all_of(&actor), "{key} at {}", record.seq);
             snapshots += 1;
@@ -103,8 +103,12 @@ pub(crate) async fn talked_to(backend: &EmbeddedBackend, messages: u64) {
     let seq = call.id.seq;
     call.answer(SessionEvent::ModelFailed { seq, failure }.into());
     let mut records = backend.subscribe(run(1).into(), Seq::START);
-    let suspended =
-        async { while !matches!(records.next().await.unwrap().unwrap().entry, Entry::Paused(_)) {} };
+    let suspended = async {
+        while !matches!(
+            records.next().await.unwrap().unwrap().entry,
+            Entry::Lifecycle(LifecycleEntry::Paused(_))
+        ) {}
+    };
     soon(suspended).await;
     guard.release().await;
 }
@@ -115,7 +119,8 @@ fn snapshot_of(key: ActorKey, actor: &Actor) -> Record {
         Actor::Run(state) => Json::of(state),
         Actor::Session(state) => Json::of(state),
     };
-    let entry = Entry::Snapshot(Snapshot { layout: layout(), state: state.unwrap() });
+    let entry =
+        Entry::Lifecycle(LifecycleEntry::Snapshot(Snapshot { layout: layout(), state: state.unwrap() }));
     Record { actor: key, seq: actor.head().next(), at: Timestamp(1), elapsed: Elapsed::default(), entry }
 }
 
@@ -129,7 +134,7 @@ fn layout() -> u32 {
             while let Some((key, event)) = waiting.pop() {
                 let actor = actors.entry(key).or_insert_with(|| Actor::new(key));
                 let step = actor.decide(event, Now { at: Timestamp(1), elapsed: Elapsed(1), entropy: 0 });
-                if let Some(Entry::Snapshot(snapshot)) = step.entries.last() {
+                if let Some(Entry::Lifecycle(LifecycleEntry::Snapshot(snapshot))) = step.entries.last() {
                     return snapshot.layout;
                 }
                 waiting.extend(step.messages.into_iter().map(|message| (message.to, message.event)));
@@ -199,9 +204,12 @@ async fn a_snapshot_that_is_no_good_is_passed_over_for_the_whole_log() {
     let whole = replayed(root(), session.iter().map(|record| &**record));
     let run_state = snapshot_of(run(1).into(), &folded(&genuine, run(1).into()).await);
     let good = snapshot_of(root(), &whole);
-    let Entry::Snapshot(taken) = &good.entry else { unreachable!() };
+    let Entry::Lifecycle(LifecycleEntry::Snapshot(taken)) = &good.entry else { unreachable!() };
     let with = |layout, text: &str| {
-        Entry::Snapshot(Snapshot { layout, state: Json::parse(text.to_owned()).unwrap() })
+        Entry::Lifecycle(LifecycleEntry::Snapshot(Snapshot {
+            layout,
+            state: Json::parse(text.to_owned()).unwrap(),
+        }))
     };
     let text = taken.state.text();
     let ended = text.replacen("\"kind\":\"paused\"", "\"kind\":\"cancelled\",\"by\":\"ann\"", 1);
@@ -275,7 +283,7 @@ async fn an_imported_snapshot_that_lies_about_its_log_is_emptied() {
     let honest = read_actor(&original, root()).await.unwrap();
     assert!(read_actor(&copy, root()).await.unwrap() == honest, "the log is what counts");
     let kept = copy.newest_snapshot(root()).await.unwrap().expect("it keeps its place");
-    let Entry::Snapshot(kept) = &kept.entry else { panic!("{kept:?}") };
+    let Entry::Lifecycle(LifecycleEntry::Snapshot(kept)) = &kept.entry else { panic!("{kept:?}") };
     assert_eq!(kept.state.text(), "{}");
     check(&copy, root()).await;
 }

@@ -8,9 +8,9 @@ use async_trait::async_trait;
 use futures::future::join_all;
 use provost_engine::{Answer, Effect, Event, RunEvent, SessionEvent, ToolResult};
 use provost_event::{
-    ActorKey, AssistantMessage, Block, Budget, EffectId, Elapsed, Entry, Json, ModelCalled, Record, RunId,
-    Seq, SessionId, SessionStarted, StopReason, Timestamp, ToolCall, ToolFinished, ToolStarted, ToolStatus,
-    TurnEnded, Usage,
+    ActorKey, AssistantMessage, Block, Budget, EffectId, Elapsed, Entry, Json, LifecycleEntry, ModelCalled,
+    Record, RunId, Seq, SessionId, SessionStarted, StopReason, Timestamp, ToolCall, ToolFinished,
+    ToolStarted, ToolStatus, TurnEnded, Usage,
 };
 use provost_harness::{Backend, Executor, SystemClock};
 use provost_store::{EmbeddedBackend, MemoryStore, NewEntry, SessionStore, SqliteStore};
@@ -84,7 +84,10 @@ async fn agent(backend: Arc<dyn Backend>, run: RunId, turns: u32) {
     let watcher = {
         let mut records = backend.subscribe(SessionId::root(run).into(), Seq::START);
         tokio::spawn(async move {
-            while !matches!(records.next().await.unwrap().unwrap().entry, Entry::Ended(_)) {}
+            while !matches!(
+                records.next().await.unwrap().unwrap().entry,
+                Entry::Lifecycle(LifecycleEntry::Ended(_))
+            ) {}
         })
     };
     let guard = backend.serve(run, Arc::new(Instantly { turns }), CancellationToken::new()).await.unwrap();
@@ -124,7 +127,7 @@ fn long_log(session: SessionId, entries: u64) -> Vec<NewEntry> {
     let RunEvent::Start { goal, images, policy } = start(policy(Budget::default(), 1_000_000)) else {
         unreachable!()
     };
-    let first = Entry::SessionStarted(SessionStarted {
+    let first = Entry::Lifecycle(LifecycleEntry::SessionStarted(SessionStarted {
         goal,
         images,
         policy: policy.agent,
@@ -135,7 +138,7 @@ fn long_log(session: SessionId, entries: u64) -> Vec<NewEntry> {
         worktree: None,
         fork: None,
         reminder_id: String::new(),
-    });
+    }));
     let rest = (0..entries).map(|number| {
         let turn = u32::try_from(number / 5 + 1).unwrap();
         let Block::ToolCall(call) = tool_call(u64::from(turn)) else { unreachable!() };

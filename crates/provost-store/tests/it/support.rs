@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use futures::StreamExt as _;
 use provost_engine::{Answer, Effect, Event, RunEvent, SessionEvent, ToolResult};
 use provost_event::{
-    Access, AgentPolicy, BlobId, Block, Budget, EffectId, Entry, Json, Limits, ModelPolicy, Outcome, RunId,
-    RunPolicy, Seq, StopReason, ToolCall, ToolSpec, ToolStatus, Usage,
+    Access, AgentPolicy, BlobId, Block, Budget, EffectId, Entry, Json, LifecycleEntry, Limits, ModelPolicy,
+    Outcome, RunId, RunPolicy, Seq, StopReason, ToolCall, ToolSpec, ToolStatus, Usage,
 };
 use provost_harness::{Backend, Executor};
 use tokio::sync::{mpsc, oneshot};
@@ -51,7 +51,7 @@ pub(crate) async fn soon<T>(future: impl Future<Output = T>) -> T {
 pub(crate) async fn ended(backend: &dyn Backend, run: RunId) -> Outcome {
     let mut records = backend.subscribe(run.into(), Seq::START);
     while let Some(record) = records.next().await {
-        if let Entry::Ended(ended) = &record.unwrap().entry {
+        if let Entry::Lifecycle(LifecycleEntry::Ended(ended)) = &record.unwrap().entry {
             return ended.outcome.clone();
         }
     }

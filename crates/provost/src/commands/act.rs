@@ -12,7 +12,9 @@ use anyhow::Context as _;
 use async_trait::async_trait;
 use futures::StreamExt as _;
 use provost_engine::{AgentState, Effect, Event, RunEvent, RunState, SessionEvent};
-use provost_event::{EffectId, Ended, Entry, Outcome, Paused, RunId, Seq, SessionId, WorktreeLeft};
+use provost_event::{
+    EffectId, Ended, Entry, LifecycleEntry, Outcome, Paused, RunId, Seq, SessionId, WorktreeLeft,
+};
 use provost_harness::{Backend as _, BackendError, Executor, RunQuery, RunStatus, read_actor};
 use provost_store::EmbeddedBackend;
 use tokio_util::sync::CancellationToken;
@@ -317,7 +319,9 @@ impl Stop {
         let mut records = self.backend.subscribe(self.run.into(), before);
         let rest = async {
             while let Some(record) = records.next().await {
-                if let Entry::Paused(Paused { outcome }) | Entry::Ended(Ended { outcome }) = &record?.entry {
+                if let Entry::Lifecycle(LifecycleEntry::Paused(Paused { outcome }))
+                | Entry::Lifecycle(LifecycleEntry::Ended(Ended { outcome })) = &record?.entry
+                {
                     return Ok(Some(outcome.clone()));
                 }
             }

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 
 use anyhow::Context as _;
 use jiff::tz::TimeZone;
-use provost_event::{Entry, MicroDollars, RunId, Seq, SessionId, Timestamp};
+use provost_event::{AgentEntry, BudgetEntry, Entry, MicroDollars, RunId, Seq, SessionId, Timestamp};
 use provost_harness::{Backend as _, BackendError, Clock as _, RunQuery, RunStatus, RunSummary, SystemClock};
 use provost_store::EmbeddedBackend;
 
@@ -137,13 +137,13 @@ impl CostReader<'_> {
             after = last.seq;
             for record in &records {
                 segments.see(&record.entry);
-                if let Entry::AgentSpawned(_) = &record.entry {
+                if let Entry::Agent(AgentEntry::Spawned(_)) = &record.entry {
                     self.names.entry(run.run).or_default().learn(record);
                 }
-                if let Entry::BudgetReserved(reserved) = &record.entry {
+                if let Entry::Budget(BudgetEntry::Reserved(reserved)) = &record.entry {
                     purposes.insert((reserved.session, reserved.call), reserved.purpose);
                 }
-                let Entry::BudgetCharged(charged) = &record.entry else { continue };
+                let Entry::Budget(BudgetEntry::Charged(charged)) = &record.entry else { continue };
                 let purpose = purposes.remove(&(charged.session, charged.call)).unwrap_or_default();
                 let is_meant = self.only.is_none_or(|only| charged.session.agent == only);
                 if is_meant && self.since.is_none_or(|since| record.at >= since) {

@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use provost_engine::{Actor, RunState};
-use provost_event::{ActorKey, Entry, Record, RunId, Seq, SessionId, Timestamp};
+use provost_event::{ActorKey, Entry, LifecycleEntry, Record, RunId, Seq, SessionId, Timestamp};
 use provost_harness::{Backend as _, BackendError, RunQuery, RunSummary, read_actor};
 use provost_store::EmbeddedBackend;
 use serde::{Serialize, Serializer};
@@ -214,7 +214,9 @@ impl Sums {
 async fn opening(backend: &EmbeddedBackend, key: ActorKey) -> Result<Option<AgentSums>, BackendError> {
     let ActorKey::Session(session) = key else { return Ok(None) };
     let first = backend.read(key, Seq::START, 1).await?;
-    let Some(Entry::SessionStarted(started)) = first.first().map(|record| &record.entry) else {
+    let Some(Entry::Lifecycle(LifecycleEntry::SessionStarted(started))) =
+        first.first().map(|record| &record.entry)
+    else {
         return Ok(None);
     };
     // The policy in force; entries about what it no longer contains don't count.

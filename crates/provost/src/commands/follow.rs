@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures::StreamExt as _;
 use futures::stream::{BoxStream, SelectAll};
-use provost_event::{ActorKey, Entry, Record, RunId, Seq};
+use provost_event::{ActorKey, AgentEntry, Entry, Record, RunId, Seq};
 use provost_harness::{Backend as _, BackendError};
 use provost_store::EmbeddedBackend;
 
@@ -46,7 +46,8 @@ impl<'a> Following<'a> {
     pub(super) async fn next(&mut self) -> Result<Arc<Record>, BackendError> {
         let record = self.records.next().await.unwrap_or(Err(BackendError::Closed))?;
         self.heads.insert(record.actor, record.seq);
-        if let (ActorKey::Run(_), Entry::AgentStarted(started)) = (record.actor, &record.entry) {
+        if let (ActorKey::Run(_), Entry::Agent(AgentEntry::Started(started))) = (record.actor, &record.entry)
+        {
             self.follow(started.child.into(), Seq::START);
         }
         Ok(record)

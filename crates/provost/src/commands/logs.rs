@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use console::{Alignment, Style, pad_str};
-use provost_event::{ActorKey, Elapsed, Entry, Record, RunId, Seq, SessionId};
+use provost_event::{ActorKey, AgentEntry, Elapsed, Entry, LifecycleEntry, Record, RunId, Seq, SessionId};
 use provost_harness::Backend as _;
 use provost_store::EmbeddedBackend;
 
@@ -157,7 +157,7 @@ async fn print_there(
     }
     // Agents that began after the logs were listed: their beginning is read already, their logs are not.
     let begun = all.iter().filter_map(|(_, record)| match &record.entry {
-        Entry::AgentStarted(started) => Some(ActorKey::from(started.child)),
+        Entry::Agent(AgentEntry::Started(started)) => Some(ActorKey::from(started.child)),
         _ => None,
     });
     heads.extend(begun.filter(|key| !printer.seen.contains_key(key)).map(|key| (key, Seq::START)));
@@ -181,7 +181,7 @@ impl Moments {
             (self.elapsed, self.over) = (record.elapsed, 0);
         }
         let moment = (self.elapsed, self.over, place(record));
-        if matches!(record.entry, Entry::Paused(_) | Entry::Ended(_)) {
+        if matches!(record.entry, Entry::Lifecycle(LifecycleEntry::Paused(_) | LifecycleEntry::Ended(_))) {
             self.over = self.over.saturating_add(1);
         }
         moment
@@ -191,7 +191,7 @@ impl Moments {
 /// Among entries of one moment the run's own come first, but for its suspension or end.
 const fn place(record: &Record) -> u8 {
     match (record.actor, &record.entry) {
-        (ActorKey::Run(_), Entry::Paused(_) | Entry::Ended(_)) => 2,
+        (ActorKey::Run(_), Entry::Lifecycle(LifecycleEntry::Paused(_) | LifecycleEntry::Ended(_))) => 2,
         (ActorKey::Run(_), _) => 0,
         (ActorKey::Session(_), _) => 1,
     }

@@ -5,7 +5,7 @@ use std::io::{BufReader, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use provost_event::{Entry, Seq, SessionId, TerminalEvent};
+use provost_event::{Entry, LifecycleEntry, Seq, SessionId, TerminalEntry, TerminalEvent};
 use provost_harness::Backend as _;
 use provost_store::EmbeddedBackend;
 use provost_terminal::{CastReader, Happened, PlayOptions, Player};
@@ -121,8 +121,10 @@ async fn recorded(backend: &EmbeddedBackend, session: SessionId) -> anyhow::Resu
         after = last.seq;
         for record in &records {
             match &record.entry {
-                Entry::SessionStarted(started) => is_program = started.policy.external.is_some(),
-                Entry::TerminalNoted(noted) => {
+                Entry::Lifecycle(LifecycleEntry::SessionStarted(started)) => {
+                    is_program = started.policy.external.is_some()
+                }
+                Entry::Terminal(TerminalEntry::Noted(noted)) => {
                     if let TerminalEvent::Started { recording: Some(file), .. } = &noted.event {
                         files.push(file.clone());
                     }

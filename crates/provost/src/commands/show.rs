@@ -12,9 +12,10 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use provost_engine::{Actor, ProgressReport, RunState};
 use provost_event::{
-    Budget, Channel, CompactionKind, Entry, Exit as ProgramExit, ExternalPolicy, FinalSummaryFinished,
-    Forked, Image, Limits, MicroDollars, Outcome, PlanItem, Retry, RetryCause, RunId, Seq, SessionId,
-    StopReport, TerminalEvent, TerminalState, ToolStatus,
+    Budget, Channel, CompactionKind, ConversationEntry, Entry, Exit as ProgramExit, ExternalPolicy,
+    FinalSummaryFinished, Forked, GateEntry, Image, LifecycleEntry, Limits, MicroDollars, ModelEntry,
+    Outcome, PlanItem, Retry, RetryCause, RunId, Seq, SessionId, StopReport, TerminalEntry, TerminalEvent,
+    TerminalState, ToolEntry, ToolStatus,
 };
 use provost_harness::{
     Backend as _, Clock as _, RunQuery, RunStatus, RunSummary, SystemClock, final_text, read_actor,
@@ -226,31 +227,33 @@ impl Facts {
     /// Takes in an entry of one agent, uncounted facts included.
     fn take(&mut self, entry: &Entry) {
         match entry {
-            Entry::SessionStarted(started) => {
+            Entry::Lifecycle(LifecycleEntry::SessionStarted(started)) => {
                 self.goal_images.clone_from(&started.images);
                 self.program = started.policy.external.as_deref().map(ProgramFacts::of);
             }
-            Entry::TerminalNoted(noted) => {
+            Entry::Terminal(TerminalEntry::Noted(noted)) => {
                 self.program.iter_mut().for_each(|program| program.take(&noted.event));
             }
-            Entry::FinalSummaryFinished(wrapped) => self.no_final_summary = why_none(wrapped),
-            Entry::Resumed(_) => self.no_final_summary = None,
-            Entry::StopVerdicts(verdicts) => self.stop_hooks.clone_from(&verdicts.reports),
+            Entry::Conversation(ConversationEntry::FinalSummary(wrapped)) => {
+                self.no_final_summary = why_none(wrapped)
+            }
+            Entry::Lifecycle(LifecycleEntry::Resumed(_)) => self.no_final_summary = None,
+            Entry::Gate(GateEntry::StopChecked(verdicts)) => self.stop_hooks.clone_from(&verdicts.reports),
             counted => self.count(counted),
         }
     }
 
     fn count(&mut self, entry: &Entry) {
         match entry {
-            Entry::ToolFinished(finished) => {
+            Entry::Tool(ToolEntry::Finished(finished)) => {
                 self.tool_calls += 1;
                 self.failed_tool_calls += u32::from(finished.status.is_error());
                 self.unknown_tool_calls += u32::from(finished.status == ToolStatus::Unknown);
             }
             // A summary that can't be made isn't retried.
-            Entry::Retry(Retry { cause: RetryCause::UselessSummary { .. }, .. }) => {}
-            Entry::Retry(_) => self.retries += 1,
-            Entry::Compacted(compacted) => self.compacted(compacted.how),
+            Entry::Model(ModelEntry::Retried(Retry { cause: RetryCause::UselessSummary { .. }, .. })) => {}
+            Entry::Model(ModelEntry::Retried(_)) => self.retries += 1,
+            Entry::Conversation(ConversationEntry::Compacted(compacted)) => self.compacted(compacted.how),
             _ => {}
         }
     }

@@ -2,8 +2,8 @@
 
 use provost_engine::{Actor, RunState};
 use provost_event::{
-    Blocker, Entry, ModelTrouble, Outcome, PauseReason, ProviderAwaited, Seq, SessionId, TerminalState,
-    TroubleCause,
+    Blocker, Entry, ModelEntry, ModelTrouble, Outcome, PauseReason, ProviderAwaited, Seq, SessionId,
+    TerminalState, TroubleCause,
 };
 use provost_harness::{Backend as _, Clock as _, RunStatus, RunSummary, SystemClock, read_actor};
 use provost_store::EmbeddedBackend;
@@ -92,7 +92,7 @@ async fn provider_wait(backend: &EmbeddedBackend, state: &RunState) -> anyhow::R
             after = last.seq;
             let said = records
                 .iter()
-                .rfind(|record| matches!(&record.entry, Entry::ProviderAwaited(entry) if entry == awaited));
+                .rfind(|record| matches!(&record.entry, Entry::Model(ModelEntry::ProviderAwaited(entry)) if entry == awaited));
             found = said.cloned().or(found);
         }
         if let Some(said) = found {

@@ -4,28 +4,27 @@ use std::collections::{HashMap, HashSet};
 
 use provost_engine::Actor;
 use provost_event::{
-    ActorKey, AgentSpawned, ApprovalRequested, AssistantMessage, Block, BudgetCharged, BudgetExhausted,
-    BudgetReserved, CallId, Certainty, Dimension, Ended, Entry, Forked, ItemKind, ModelCalled, ModelChange,
-    ModelChanged, Origin, OutageWaitChanged, Outcome, Paused, ProviderAwaited, Purpose, Record, ResumeCause,
-    Resumed, Retry, RetryCause, RunStarted, SessionStarted, SlotAssignment, StopCheckCutShort,
-    StopHookVerdict, StopReason, StopReport, StopRequested, StopVerdicts, SystemItem, ToolFinished,
-    ToolStarted, ToolStatus, TurnEnded, UserMessage,
+    ActorKey, AgentEntry, AgentSpawned, ApprovalRequested, AssistantMessage, Block, BudgetCharged,
+    BudgetEntry, BudgetExhausted, BudgetReserved, CallId, Certainty, ConversationEntry, Dimension, Ended,
+    Entry, Forked, GateEntry, ItemKind, LifecycleEntry, Origin, Outcome, Paused, Record, ResumeCause,
+    Resumed, RunStarted, SessionStarted, SlotAssignment, StopReason, StopRequested, SystemItem, ToolEntry,
+    ToolFinished, ToolStarted, ToolStatus, TurnEnded, UserMessage,
 };
 
 use super::context::{compacted, exhausted_in_words, final_summary_finished, outcome_in_words, snapshot};
-use super::gate::{approval_requested, approval_resolved, hooks_asked, hooks_decided, permission_decided};
+use super::gate::{
+    approval_requested, approval_resolved, hooks_asked, hooks_decided, permission_decided,
+    stop_check_cut_short, stop_verdicts,
+};
+use super::model::purpose_in_words;
 use super::saying::{Saying, Tag};
 use super::words::{amount, duration, one_line, pictures, plural};
-use super::{Earlier, agents, arguments, flow, goal, policy, terminal, worktree};
+use super::{Earlier, agents, arguments, flow, goal, model, policy, terminal, worktree};
 use crate::names::Names;
 use provost_process::MAYBE_LEFT;
 
 /// Columns of a short text in a line.
 const WIDTH_MAX: usize = 100;
-/// Lines shown of a hook's reason.
-const REASON_LINES_MAX: usize = 12;
-/// Columns of each.
-const REASON_WIDTH_MAX: usize = 400;
 
 /// Renders entries as text; remembers the calls that are running, so that their ends can name them, and the
 /// agents.
@@ -36,9 +35,6 @@ pub(crate) struct Sayer {
     /// Agents that were requested or suspended, and have no slot yet.
     waiting: HashSet<u32>,
 }
-
-/// Failures of a model that are over sooner than this aren't shown in passing.
-const OUTAGE_UNTOLD_MS: u64 = 10_000;
 
 impl Sayer {
     /// A renderer that knows these agents already.
@@ -74,73 +70,99 @@ impl Sayer {
     fn in_words(&mut self, record: &Record) -> Saying {
         let actor = record.actor;
         match &record.entry {
-            Entry::RunStarted(entry) => run_started(actor, entry),
-            Entry::SessionStarted(entry) => session_started(entry),
-            Entry::UserMessage(entry) => user_message(entry),
-            Entry::SystemItem(entry) => system_item(entry),
-            Entry::ModelCalled(entry) => model_called(entry),
-            Entry::AssistantMessage(entry) => self.assistant_message(actor, entry),
-            Entry::Retry(entry) => retry(entry),
-            Entry::ModelChanged(entry) => model_changed(actor, entry),
-            Entry::OutageWaitChanged(entry) => outage_wait_changed(entry),
-            Entry::RunPolicyChanged(entry) => policy::run_changed(entry),
-            Entry::AgentPolicyChanged(entry) => policy::agent_changed(entry),
-            Entry::Forked(entry) => forked(actor, entry),
-            Entry::ProviderAwaited(entry) => provider_awaited(entry),
-            Entry::HooksAsked(entry) => hooks_asked(entry),
-            Entry::HooksDecided(entry) => hooks_decided(entry),
-            Entry::PermissionDecided(entry) => permission_decided(entry),
-            Entry::ApprovalRequested(entry) => self.approval_requested(actor, entry),
-            Entry::ApprovalResolved(entry) => approval_resolved(entry),
-            Entry::ToolStarted(entry) => self.tool_started(actor, entry),
-            Entry::ToolFinished(entry) => self.tool_finished(actor, entry),
-            Entry::TurnEnded(entry) => turn_ended(entry),
-            Entry::Compacted(entry) => compacted(entry),
-            Entry::FinalSummaryFinished(entry) => final_summary_finished(entry),
-            Entry::Snapshot(entry) => snapshot(entry),
-            Entry::StopVerdicts(entry) => stop_verdicts(entry),
-            Entry::StopCheckCutShort(entry) => stop_check_cut_short(entry),
-            Entry::ProcessesLeft(_) => Saying::kept(Tag::Failed, MAYBE_LEFT),
-            Entry::GoalCheckStarted(entry) => goal::check_started(entry),
-            Entry::GoalJudged(entry) => goal::judged(entry),
-            Entry::GoalVerdict(entry) => goal::verdict(entry),
-            Entry::GoalCleared(entry) => goal::cleared(entry),
-            Entry::BudgetReserved(entry) => budget_reserved(entry),
-            Entry::BudgetCharged(entry) => budget_charged(entry),
-            Entry::BudgetExhausted(entry) => self.budget_exhausted(entry),
-            Entry::AgentSpawned(entry) => self.agent_spawned(entry),
-            Entry::AgentAskedAgain(entry) => {
+            Entry::Conversation(entry) => self.conversation_entry(actor, entry),
+            Entry::Model(entry) => model::in_words(actor, entry),
+            Entry::Tool(entry) => self.tool_entry(actor, entry),
+            Entry::Gate(entry) => self.gate_entry(actor, entry),
+            Entry::Goal(entry) => goal::in_words(entry),
+            Entry::Budget(entry) => self.budget_entry(entry),
+            Entry::Agent(entry) => self.agent_entry(entry),
+            Entry::Terminal(entry) => terminal::in_words(entry),
+            Entry::Worktree(entry) => worktree::in_words(entry),
+            Entry::Lifecycle(entry) => self.lifecycle_entry(actor, entry),
+        }
+    }
+
+    fn conversation_entry(&mut self, actor: ActorKey, entry: &ConversationEntry) -> Saying {
+        match entry {
+            ConversationEntry::UserMessage(entry) => user_message(entry),
+            ConversationEntry::SystemItem(entry) => system_item(entry),
+            ConversationEntry::AssistantMessage(entry) => self.assistant_message(actor, entry),
+            ConversationEntry::TurnEnded(entry) => turn_ended(entry),
+            ConversationEntry::Compacted(entry) => compacted(entry),
+            ConversationEntry::FinalSummary(entry) => final_summary_finished(entry),
+        }
+    }
+
+    fn tool_entry(&mut self, actor: ActorKey, entry: &ToolEntry) -> Saying {
+        match entry {
+            ToolEntry::Started(entry) => self.tool_started(actor, entry),
+            ToolEntry::Finished(entry) => self.tool_finished(actor, entry),
+        }
+    }
+
+    fn gate_entry(&mut self, actor: ActorKey, entry: &GateEntry) -> Saying {
+        match entry {
+            GateEntry::HooksAsked(entry) => hooks_asked(entry),
+            GateEntry::HooksDecided(entry) => hooks_decided(entry),
+            GateEntry::PermissionDecided(entry) => permission_decided(entry),
+            GateEntry::ApprovalRequested(entry) => self.approval_requested(actor, entry),
+            GateEntry::ApprovalResolved(entry) => approval_resolved(entry),
+            GateEntry::StopChecked(entry) => stop_verdicts(entry),
+            GateEntry::StopCheckCutShort(entry) => stop_check_cut_short(entry),
+        }
+    }
+
+    fn budget_entry(&mut self, entry: &BudgetEntry) -> Saying {
+        match entry {
+            BudgetEntry::Reserved(entry) => budget_reserved(entry),
+            BudgetEntry::Charged(entry) => budget_charged(entry),
+            BudgetEntry::Exhausted(entry) => self.budget_exhausted(entry),
+        }
+    }
+
+    fn agent_entry(&mut self, entry: &AgentEntry) -> Saying {
+        match entry {
+            AgentEntry::Spawned(entry) => self.agent_spawned(entry),
+            AgentEntry::AskedAgain(entry) => {
                 if entry.slot != SlotAssignment::Free {
                     self.waiting.insert(entry.child.agent);
                 }
                 agents::asked_again(entry, &self.names)
             }
-            Entry::AgentStarted(entry) => {
+            AgentEntry::Started(entry) => {
                 let has_waited = self.waiting.remove(&entry.child.agent);
                 agents::started(entry, &self.names, has_waited)
             }
-            Entry::AgentYieldRequested(entry) => agents::yields(entry, &self.names),
-            Entry::AgentSuspended(entry) => {
+            AgentEntry::YieldRequested(entry) => agents::yields(entry, &self.names),
+            AgentEntry::Suspended(entry) => {
                 self.waiting.insert(entry.child.agent);
                 agents::paused(entry, &self.names)
             }
-            Entry::AgentResumeRequested(entry) => agents::resumed(entry, &self.names),
-            Entry::AgentRetryScheduled(entry) => agents::retry_scheduled(entry, &self.names),
-            Entry::AgentFinished(entry) => agents::finished(entry, &self.names),
-            Entry::Reprioritized(entry) => agents::reprioritized(entry, &self.names),
-            Entry::StepEnded(entry) => flow::step_ended(entry),
-            Entry::YieldRequested(entry) => agents::yield_requested(entry, &self.names),
-            Entry::SubAgentResumed(_) => agents::goes_on(),
-            Entry::SubAgentSuspended(entry) => agents::suspended(entry),
-            Entry::WorktreeMade(entry) => worktree::made(entry),
-            Entry::WorktreeAsked(_) => worktree::asked(),
-            Entry::WorktreeFound(entry) => worktree::found(entry),
-            Entry::TerminalNoted(entry) => terminal::noted(entry),
-            Entry::TerminalEnding(_) => terminal::ending(),
-            Entry::StopRequested(entry) => self.stop_requested(actor, entry),
-            Entry::Paused(entry) => paused(entry),
-            Entry::Resumed(entry) => resumed(actor, entry),
-            Entry::Ended(entry) => ended(entry),
+            AgentEntry::ResumeRequested(entry) => agents::resumed(entry, &self.names),
+            AgentEntry::RetryScheduled(entry) => agents::retry_scheduled(entry, &self.names),
+            AgentEntry::Finished(entry) => agents::finished(entry, &self.names),
+            AgentEntry::Reprioritized(entry) => agents::reprioritized(entry, &self.names),
+            AgentEntry::StepEnded(entry) => flow::step_ended(entry),
+            AgentEntry::MustYield(entry) => agents::yield_requested(entry, &self.names),
+            AgentEntry::SubAgentResumed(_) => agents::goes_on(),
+            AgentEntry::SubAgentSuspended(entry) => agents::suspended(entry),
+        }
+    }
+
+    fn lifecycle_entry(&mut self, actor: ActorKey, entry: &LifecycleEntry) -> Saying {
+        match entry {
+            LifecycleEntry::RunStarted(entry) => run_started(actor, entry),
+            LifecycleEntry::SessionStarted(entry) => session_started(entry),
+            LifecycleEntry::RunPolicyChanged(entry) => policy::run_changed(entry),
+            LifecycleEntry::AgentPolicyChanged(entry) => policy::agent_changed(entry),
+            LifecycleEntry::Forked(entry) => forked(actor, entry),
+            LifecycleEntry::Snapshot(entry) => snapshot(entry),
+            LifecycleEntry::ProcessesLeft(_) => Saying::kept(Tag::Failed, MAYBE_LEFT),
+            LifecycleEntry::StopRequested(entry) => self.stop_requested(actor, entry),
+            LifecycleEntry::Paused(entry) => paused(entry),
+            LifecycleEntry::Resumed(entry) => resumed(actor, entry),
+            LifecycleEntry::Ended(entry) => ended(entry),
         }
     }
 
@@ -288,22 +310,6 @@ fn system_item(entry: &SystemItem) -> Saying {
     }
 }
 
-fn model_called(entry: &ModelCalled) -> Saying {
-    let attempt = if entry.attempt > 1 { format!(", attempt {}", entry.attempt) } else { String::new() };
-    let purpose = purpose_in_words(entry.purpose);
-    Saying::detail(format!("turn {}, call {}{attempt}{purpose}", entry.turn, entry.call))
-}
-
-/// Behind a model call: what it is for, unless that is a turn.
-const fn purpose_in_words(purpose: Purpose) -> &'static str {
-    match purpose {
-        Purpose::Turn => "",
-        Purpose::Summary => ", for a summary",
-        Purpose::FinalSummary => ", for a final summary",
-        Purpose::Judge => ", to a judge",
-    }
-}
-
 fn assistant_message(entry: &AssistantMessage) -> Saying {
     let text = text_of(&entry.content);
     let calls = entry.content.iter().filter(|block| matches!(block, Block::ToolCall(_))).count();
@@ -327,62 +333,6 @@ fn text_of(content: &[Block]) -> String {
     texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n")
 }
 
-fn retry(entry: &Retry) -> Saying {
-    let cause = match &entry.cause {
-        RetryCause::Failed { class, message, status, request_id } => {
-            let status = status.map(|status| format!(" ({status})")).unwrap_or_default();
-            let request = request_id.as_ref().map(|id| format!(" [request {id}]")).unwrap_or_default();
-            format!("{}{status}: {}{request}", class.words(), one_line(message, WIDTH_MAX))
-        }
-        RetryCause::EmptyAnswer => "the answer was empty".to_owned(),
-        RetryCause::Interrupted => "interrupted before the answer was kept".to_owned(),
-        RetryCause::Compacted => "the request was too long".to_owned(),
-        RetryCause::UselessSummary { why } => format!("no summary to be had: {}", one_line(why, WIDTH_MAX)),
-    };
-    let then = match (&entry.cause, entry.delay_ms) {
-        // How it is shortened follows in the next entry.
-        (RetryCause::UselessSummary { .. }, _) => String::new(),
-        (RetryCause::Compacted, _) => "; again when it is shorter".to_owned(),
-        (RetryCause::Failed { .. }, 0) => String::new(),
-        (_, 0) => "; again at once".to_owned(),
-        (_, ms) if entry.suspended => format!("; suspended, next try in {}", duration(ms)),
-        (_, ms) => format!("; again in {}", duration(ms)),
-    };
-    let text = format!("{cause}{then}");
-    let is_brief = entry.outage_ms.saturating_add(entry.delay_ms) < OUTAGE_UNTOLD_MS;
-    match entry.cause {
-        // A failure too brief for a user to notice isn't worth a line.
-        RetryCause::Failed { .. } if is_brief => Saying::detail(text),
-        _ => Saying::kept(Tag::Retry, text),
-    }
-}
-
-fn model_changed(actor: ActorKey, entry: &ModelChanged) -> Saying {
-    let (from, to) = (&entry.from, &entry.to.name);
-    let effort =
-        entry.to.effort.map(|effort| format!(", effort {effort:?}").to_lowercase()).unwrap_or_default();
-    let text = match &entry.why {
-        ModelChange::Asked { by } => format!("{to} from here on{effort}, asked by {by}; before: {from}"),
-        ModelChange::Fallback { trouble, .. } => {
-            format!("{to} stands in for {from}: {}", one_line(&trouble.message, WIDTH_MAX))
-        }
-        ModelChange::Returned => format!("{to} is tried again, before {from}"),
-    };
-    match (actor, &entry.why) {
-        (ActorKey::Session(_), ModelChange::Fallback { .. }) | (ActorKey::Run(_), _) => {
-            Saying::kept(Tag::Retry, text)
-        }
-        (ActorKey::Session(_), _) => Saying::detail(text),
-    }
-}
-
-fn outage_wait_changed(entry: &OutageWaitChanged) -> Saying {
-    Saying::detail(match entry.outage_max_ms {
-        0 => "outages aren't waited out from here on".to_owned(),
-        ms => format!("outages are waited out for {}", duration(ms)),
-    })
-}
-
 fn forked(actor: ActorKey, entry: &Forked) -> Saying {
     let Forked { from, at, to, .. } = entry;
     if actor.run() == *to {
@@ -391,81 +341,8 @@ fn forked(actor: ActorKey, entry: &Forked) -> Saying {
     Saying::detail(format!("run {to} goes on with the conversation of agent {from} up to entry {at}"))
 }
 
-fn provider_awaited(entry: &ProviderAwaited) -> Saying {
-    let state = if entry.suspended { "suspended: " } else { "waits: " };
-    let text = format!("{state}{}", one_line(&entry.trouble.to_string(), WIDTH_MAX));
-    Saying::detail(text)
-}
-
 fn turn_ended(entry: &TurnEnded) -> Saying {
     Saying::detail(format!("turn {}, {}", entry.turn, plural(entry.tool_calls.into(), "tool call")))
-}
-
-fn stop_verdicts(entry: &StopVerdicts) -> Saying {
-    let longest = entry.reports.iter().map(|report| report.duration_ms).max().unwrap_or_default();
-    let names = |fits: fn(&StopHookVerdict) -> bool| {
-        let found = entry.reports.iter().filter(|report| fits(&report.verdict));
-        found.map(|report| report.name.as_str()).collect::<Vec<_>>().join(", ")
-    };
-    let halting = names(|verdict| matches!(verdict, StopHookVerdict::Halt(_)));
-    let blocking = names(|verdict| matches!(verdict, StopHookVerdict::Block(_)));
-    let broken = names(|verdict| matches!(verdict, StopHookVerdict::Broken(_)));
-    let late = names(|verdict| matches!(verdict, StopHookVerdict::TimedOut(_)));
-    let agreeing = names(|verdict| matches!(verdict, StopHookVerdict::Allow));
-    let took = duration(longest);
-    let saying = if !halting.is_empty() {
-        Saying::kept(Tag::HooksObject, format!("stop hook ends the run: {halting} ({took})"))
-    } else if !blocking.is_empty() {
-        Saying::kept(Tag::HooksObject, format!("stop hooks say no: {blocking} ({took})"))
-    } else if !broken.is_empty() {
-        Saying::kept(Tag::HooksObject, format!("stop hooks are broken: {broken} ({took})"))
-    } else if !late.is_empty() {
-        Saying::kept(Tag::HooksObject, format!("stop hooks took too long: {late} ({took})"))
-    } else if agreeing.is_empty() {
-        Saying::kept(Tag::HooksAgree, format!("no stop hook gave an answer ({took})"))
-    } else {
-        Saying::kept(Tag::HooksAgree, format!("stop hooks agree: {agreeing} ({took})"))
-    };
-    saying.with(entry.reports.iter().flat_map(reason))
-}
-
-/// For hooks that were cut short only processes that they left running are worth a line at once.
-fn stop_check_cut_short(entry: &StopCheckCutShort) -> Saying {
-    let names = entry.reports.iter().map(|report| report.name.as_str()).collect::<Vec<_>>().join(", ");
-    let said = entry.reports.iter().flat_map(reason).collect::<Vec<_>>();
-    let text = format!("stop hooks were cut short: {names}");
-    let saying = match said.iter().any(|line| line.contains(MAYBE_LEFT)) {
-        true => Saying::kept(Tag::HooksObject, text),
-        false => Saying::detail(text),
-    };
-    saying.with(said)
-}
-
-fn reason(report: &StopReport) -> Vec<String> {
-    let name = &report.name;
-    let error = report.verdict.error().unwrap_or_default();
-    let (why, text) = match &report.verdict {
-        StopHookVerdict::Allow => {
-            return report.note.iter().map(|note| format!("{name}: {}", one_line(note, WIDTH_MAX))).collect();
-        }
-        StopHookVerdict::Block(text) => (format!("{name}: "), text),
-        StopHookVerdict::Halt(text) => (format!("{name} (halt): "), text),
-        StopHookVerdict::Error(_) | StopHookVerdict::TimedOut(_) => {
-            (format!("{name} gave no answer: "), &error)
-        }
-        StopHookVerdict::Broken(_) => (format!("{name} couldn't be run: "), &error),
-    };
-    let cut = |line: &str| console::truncate_str(line, REASON_WIDTH_MAX, "…").into_owned();
-    let all = text.lines().filter(|line| !line.trim().is_empty()).collect::<Vec<_>>();
-    let count = all.len();
-    let mut lines = all.into_iter().take(REASON_LINES_MAX).map(cut).collect::<Vec<_>>();
-    if let Some(first) = lines.first_mut() {
-        first.insert_str(0, &why);
-    }
-    if count > REASON_LINES_MAX {
-        lines.push(format!("… {} more", plural((count - REASON_LINES_MAX) as u64, "line")));
-    }
-    lines
 }
 
 fn budget_reserved(entry: &BudgetReserved) -> Saying {

@@ -2,16 +2,23 @@
 
 use provost_event::{
     ApprovalAnswer, ApprovalRequested, ApprovalResolved, ApprovalScope, HookDecision, HookPoint, HookReport,
-    HookTrigger, HooksAsked, HooksDecided, Permission, PermissionDecided,
+    HookTrigger, HooksAsked, HooksDecided, Permission, PermissionDecided, StopCheckCutShort, StopHookVerdict,
+    StopReport, StopVerdicts,
 };
+
+use provost_process::MAYBE_LEFT;
 
 use super::arguments;
 use super::question::{UNNAMED, script_in_words};
 use super::saying::{Saying, Tag};
-use super::words::{duration, one_line};
+use super::words::{duration, one_line, plural};
 
 /// Columns of a short text in a line.
 const WIDTH_MAX: usize = 100;
+/// Lines shown of a stop hook's reason.
+const REASON_LINES_MAX: usize = 12;
+/// Columns of each.
+const REASON_WIDTH_MAX: usize = 400;
 
 pub(super) fn hooks_asked(entry: &HooksAsked) -> Saying {
     match &entry.about {
@@ -121,4 +128,71 @@ pub(super) fn waits_for(about: &HookTrigger) -> &'static str {
         Some(HookPoint::PreToolCall) => "asking the hooks about a tool call",
         _ => "asking the hooks",
     }
+}
+
+pub(super) fn stop_verdicts(entry: &StopVerdicts) -> Saying {
+    let longest = entry.reports.iter().map(|report| report.duration_ms).max().unwrap_or_default();
+    let names = |fits: fn(&StopHookVerdict) -> bool| {
+        let found = entry.reports.iter().filter(|report| fits(&report.verdict));
+        found.map(|report| report.name.as_str()).collect::<Vec<_>>().join(", ")
+    };
+    let halting = names(|verdict| matches!(verdict, StopHookVerdict::Halt(_)));
+    let blocking = names(|verdict| matches!(verdict, StopHookVerdict::Block(_)));
+    let broken = names(|verdict| matches!(verdict, StopHookVerdict::Broken(_)));
+    let late = names(|verdict| matches!(verdict, StopHookVerdict::TimedOut(_)));
+    let agreeing = names(|verdict| matches!(verdict, StopHookVerdict::Allow));
+    let took = duration(longest);
+    let saying = if !halting.is_empty() {
+        Saying::kept(Tag::HooksObject, format!("stop hook ends the run: {halting} ({took})"))
+    } else if !blocking.is_empty() {
+        Saying::kept(Tag::HooksObject, format!("stop hooks say no: {blocking} ({took})"))
+    } else if !broken.is_empty() {
+        Saying::kept(Tag::HooksObject, format!("stop hooks are broken: {broken} ({took})"))
+    } else if !late.is_empty() {
+        Saying::kept(Tag::HooksObject, format!("stop hooks took too long: {late} ({took})"))
+    } else if agreeing.is_empty() {
+        Saying::kept(Tag::HooksAgree, format!("no stop hook gave an answer ({took})"))
+    } else {
+        Saying::kept(Tag::HooksAgree, format!("stop hooks agree: {agreeing} ({took})"))
+    };
+    saying.with(entry.reports.iter().flat_map(reason))
+}
+
+/// For hooks that were cut short only processes that they left running are worth a line at once.
+pub(super) fn stop_check_cut_short(entry: &StopCheckCutShort) -> Saying {
+    let names = entry.reports.iter().map(|report| report.name.as_str()).collect::<Vec<_>>().join(", ");
+    let said = entry.reports.iter().flat_map(reason).collect::<Vec<_>>();
+    let text = format!("stop hooks were cut short: {names}");
+    let saying = match said.iter().any(|line| line.contains(MAYBE_LEFT)) {
+        true => Saying::kept(Tag::HooksObject, text),
+        false => Saying::detail(text),
+    };
+    saying.with(said)
+}
+
+fn reason(report: &StopReport) -> Vec<String> {
+    let name = &report.name;
+    let error = report.verdict.error().unwrap_or_default();
+    let (why, text) = match &report.verdict {
+        StopHookVerdict::Allow => {
+            return report.note.iter().map(|note| format!("{name}: {}", one_line(note, WIDTH_MAX))).collect();
+        }
+        StopHookVerdict::Block(text) => (format!("{name}: "), text),
+        StopHookVerdict::Halt(text) => (format!("{name} (halt): "), text),
+        StopHookVerdict::Error(_) | StopHookVerdict::TimedOut(_) => {
+            (format!("{name} gave no answer: "), &error)
+        }
+        StopHookVerdict::Broken(_) => (format!("{name} couldn't be run: "), &error),
+    };
+    let cut = |line: &str| console::truncate_str(line, REASON_WIDTH_MAX, "…").into_owned();
+    let all = text.lines().filter(|line| !line.trim().is_empty()).collect::<Vec<_>>();
+    let count = all.len();
+    let mut lines = all.into_iter().take(REASON_LINES_MAX).map(cut).collect::<Vec<_>>();
+    if let Some(first) = lines.first_mut() {
+        first.insert_str(0, &why);
+    }
+    if count > REASON_LINES_MAX {
+        lines.push(format!("… {} more", plural((count - REASON_LINES_MAX) as u64, "line")));
+    }
+    lines
 }

@@ -1,8 +1,8 @@
 //! The texts about a goal: that it is verified, what each judge found, and the result.
 
 use provost_event::{
-    ErrorClass, GoalCheckStarted, GoalCleared, GoalFinding, GoalJudged, GoalState, GoalTrigger, GoalVerdict,
-    JudgeAnswer, Outcome, SupervisorError,
+    ErrorClass, GoalCheckStarted, GoalCleared, GoalEntry, GoalFinding, GoalJudged, GoalState, GoalTrigger,
+    GoalVerdict, JudgeAnswer, Outcome, SupervisorError,
 };
 
 use super::saying::{Saying, Tag};
@@ -13,6 +13,16 @@ use crate::goals::AgentGoal;
 const WIDTH_MAX: usize = 100;
 /// Lines shown of the judges' reasons and suggestions.
 const LINES_MAX: usize = 12;
+
+/// The entry in words.
+pub(super) fn in_words(entry: &GoalEntry) -> Saying {
+    match entry {
+        GoalEntry::CheckStarted(entry) => check_started(entry),
+        GoalEntry::Judged(entry) => judged(entry),
+        GoalEntry::Verdict(entry) => verdict(entry),
+        GoalEntry::Cleared(entry) => cleared(entry),
+    }
+}
 
 pub(super) fn check_started(entry: &GoalCheckStarted) -> Saying {
     let why = match entry.trigger {

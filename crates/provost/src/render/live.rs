@@ -8,7 +8,7 @@ use std::time::Duration;
 use console::{Style, Term, measure_text_width};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use provost_engine::RunState;
-use provost_event::{Delta, Entry, Record};
+use provost_event::{Delta, Entry, GateEntry, Record};
 use provost_harness::{Clock as _, SystemClock};
 
 use super::entry::Sayer;
@@ -111,7 +111,7 @@ impl View for Live {
         self.track(|tracker| tracker.note(record));
         let saying = self.sayer.lock().unwrap_or_else(PoisonError::into_inner).say(record);
         // Questions are shown, or reported, in their own way.
-        let is_question = matches!(record.entry, Entry::ApprovalRequested(_));
+        let is_question = matches!(record.entry, Entry::Gate(GateEntry::ApprovalRequested(_)));
         if !is_question && saying.weight == Weight::Kept {
             self.print(&lines(&saying, columns().min(WIDTH_MAX)));
         }

@@ -14,6 +14,7 @@ mod go_on;
 mod goal;
 mod json;
 mod live;
+mod model;
 mod narrow;
 mod plain;
 mod policy;

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::sync::{Mutex, PoisonError};
 
-use provost_event::{Entry, Record};
+use provost_event::{Entry, GateEntry, Record};
 use provost_harness::{Clock as _, SystemClock};
 
 use super::entry::Sayer;
@@ -39,7 +39,7 @@ impl View for Plain {
     fn record(&self, record: &Record) {
         let saying = self.sayer.lock().unwrap_or_else(PoisonError::into_inner).say(record);
         // Questions are shown, or reported, in their own way.
-        let is_question = matches!(record.entry, Entry::ApprovalRequested(_));
+        let is_question = matches!(record.entry, Entry::Gate(GateEntry::ApprovalRequested(_)));
         if !is_question && saying.weight != Weight::Detail {
             // A failed write doesn't stop the run.
             let _ = std::io::stderr().write_all(lines(&saying).as_bytes());

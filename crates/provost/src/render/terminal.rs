@@ -1,12 +1,20 @@
 //! What happened at an external agent's terminal, in words.
 
-use provost_event::{TerminalEvent, TerminalNoted};
+use provost_event::{TerminalEntry, TerminalEvent, TerminalNoted};
 
 use super::saying::{Saying, Tag};
 use super::words::one_line;
 
 /// Columns of a text that was typed or shown there: a prompt may be pages long.
 const WIDTH: usize = 160;
+
+/// The entry in words.
+pub(super) fn in_words(entry: &TerminalEntry) -> Saying {
+    match entry {
+        TerminalEntry::Noted(entry) => noted(entry),
+        TerminalEntry::Ending(_) => ending(),
+    }
+}
 
 pub(super) fn noted(entry: &TerminalNoted) -> Saying {
     let words = one_line(&entry.event.to_string(), WIDTH);

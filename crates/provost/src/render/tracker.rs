@@ -5,8 +5,10 @@ use std::time::{Duration, Instant};
 
 use provost_engine::{AgentState, RunState, StepStatus, StepTracker};
 use provost_event::{
-    ActorKey, Block, CallId, Delta, DeltaKind, Entry, GoalJudged, GoalTrigger, GoalVerdict, Limits,
-    MicroDollars, Purpose, Record, RunPolicy, Seq, StepEnd, StepEnded, TerminalEvent, TerminalState,
+    ActorKey, AgentEntry, Block, BudgetEntry, CallId, ConversationEntry, Delta, DeltaKind, Entry, GateEntry,
+    GoalEntry, GoalJudged, GoalTrigger, GoalVerdict, LifecycleEntry, Limits, MicroDollars, ModelEntry,
+    Purpose, Record, RunPolicy, Seq, StepEnd, StepEnded, TerminalEntry, TerminalEvent, TerminalState,
+    ToolEntry,
 };
 
 use super::arguments;
@@ -123,18 +125,20 @@ impl Tracker {
             ActorKey::Run(_) => self.note_of_run(&record.entry),
             ActorKey::Session(session) => {
                 let has_hooks = self.has_hooks && session.agent == ROOT;
-                if let (ROOT, Entry::ModelCalled(entry)) = (session.agent, &record.entry) {
+                if let (ROOT, Entry::Model(ModelEntry::Called(entry))) = (session.agent, &record.entry) {
                     self.turn = entry.turn;
                 }
-                if let (ROOT, Entry::Resumed(entry)) = (session.agent, &record.entry) {
+                if let (ROOT, Entry::Lifecycle(LifecycleEntry::Resumed(entry))) =
+                    (session.agent, &record.entry)
+                {
                     self.turns_max = entry.turns_max.unwrap_or(self.turns_max);
                 }
-                if matches!(record.entry, Entry::ToolStarted(_))
+                if matches!(record.entry, Entry::Tool(ToolEntry::Started(_)))
                     && self.delegated.contains(&(session.agent, record.seq))
                 {
                     return;
                 }
-                if matches!(record.entry, Entry::TerminalNoted(_)) {
+                if matches!(record.entry, Entry::Terminal(TerminalEntry::Noted(_))) {
                     self.programs.insert(session.agent);
                 }
                 let doing = self.doing.entry(session.agent).or_default();
@@ -143,7 +147,12 @@ impl Tracker {
                 if matches!(doing, Doing::Thinking) && self.programs.contains(&session.agent) {
                     *doing = Doing::Starting;
                 }
-                if session.agent != ROOT && matches!(record.entry, Entry::Paused(_) | Entry::Ended(_)) {
+                if session.agent != ROOT
+                    && matches!(
+                        record.entry,
+                        Entry::Lifecycle(LifecycleEntry::Paused(_) | LifecycleEntry::Ended(_))
+                    )
+                {
                     self.doing.remove(&session.agent);
                 }
             }
@@ -152,34 +161,38 @@ impl Tracker {
 
     fn note_of_run(&mut self, entry: &Entry) {
         match entry {
-            Entry::RunStarted(entry) => self.given(&entry.policy),
-            Entry::BudgetCharged(entry) => {
+            Entry::Lifecycle(LifecycleEntry::RunStarted(entry)) => self.given(&entry.policy),
+            Entry::Budget(BudgetEntry::Charged(entry)) => {
                 self.tokens = self.tokens.saturating_add(entry.usage.total());
                 self.cost = self.cost.map(|cost| cost + entry.cost.unwrap_or_default());
             }
-            Entry::Resumed(entry) => self.turns_max = entry.turns_max.unwrap_or(self.turns_max),
-            Entry::AgentSpawned(entry) => {
+            Entry::Lifecycle(LifecycleEntry::Resumed(entry)) => {
+                self.turns_max = entry.turns_max.unwrap_or(self.turns_max)
+            }
+            Entry::Agent(AgentEntry::Spawned(entry)) => {
                 if let (Some(parent), Some(call)) = (entry.parent, entry.call) {
                     self.delegated.insert((parent.agent, call));
                     self.doing.entry(parent.agent).or_default().ends(|running| running.started == call);
                 }
             }
-            Entry::AgentAskedAgain(entry) => {
+            Entry::Agent(AgentEntry::AskedAgain(entry)) => {
                 self.delegated.insert((entry.parent.agent, entry.call));
                 self.doing
                     .entry(entry.parent.agent)
                     .or_default()
                     .ends(|running| running.started == entry.call);
             }
-            Entry::StepEnded(StepEnded { end: StepEnd::Done { .. }, .. }) => {
+            Entry::Agent(AgentEntry::StepEnded(StepEnded { end: StepEnd::Done { .. }, .. })) => {
                 self.steps_done = self.steps_done.saturating_add(1);
             }
-            Entry::AgentStarted(entry) => drop(self.doing.entry(entry.child.agent).or_default()),
-            Entry::AgentSuspended(entry) if entry.child.agent != ROOT => {
+            Entry::Agent(AgentEntry::Started(entry)) => {
+                self.doing.entry(entry.child.agent).or_default();
+            }
+            Entry::Agent(AgentEntry::Suspended(entry)) if entry.child.agent != ROOT => {
                 self.doing.remove(&entry.child.agent);
             }
-            Entry::AgentRetryScheduled(entry) => drop(self.doing.remove(&entry.agent.agent)),
-            Entry::AgentFinished(entry) if entry.child.agent != ROOT => {
+            Entry::Agent(AgentEntry::RetryScheduled(entry)) => drop(self.doing.remove(&entry.agent.agent)),
+            Entry::Agent(AgentEntry::Finished(entry)) if entry.child.agent != ROOT => {
                 self.doing.remove(&entry.child.agent);
             }
             _ => {}
@@ -255,19 +268,19 @@ impl Tracker {
 impl Doing {
     fn note(&mut self, record: &Record, has_hooks: bool) {
         match &record.entry {
-            Entry::TerminalNoted(noted) => {
+            Entry::Terminal(TerminalEntry::Noted(noted)) => {
                 if let TerminalEvent::State(state) = noted.event {
                     self.now(Self::Program(state));
                 }
             }
-            Entry::ModelCalled(entry) => match entry.purpose {
+            Entry::Model(ModelEntry::Called(entry)) => match entry.purpose {
                 Purpose::Turn => self.now(Self::Thinking),
                 Purpose::Summary => self.now(Self::SummingUp),
                 // These are what a stop waits for.
                 Purpose::Judge => *self = Self::Judging,
                 Purpose::FinalSummary => *self = Self::FinalSummary,
             },
-            Entry::AssistantMessage(entry) => {
+            Entry::Conversation(ConversationEntry::AssistantMessage(entry)) => {
                 let asks = entry.content.iter().any(|block| matches!(block, Block::ToolCall(_)));
                 self.now(if asks || !has_hooks {
                     Self::Starting
@@ -275,20 +288,21 @@ impl Doing {
                     Self::AskingHooks("asking the stop hooks")
                 });
             }
-            Entry::Retry(entry) => {
+            Entry::Model(ModelEntry::Retried(entry)) => {
                 self.now(Self::Waiting(Instant::now() + Duration::from_millis(entry.delay_ms)));
             }
-            Entry::ToolStarted(entry) => {
+            Entry::Tool(ToolEntry::Started(entry)) => {
                 let words = arguments::call(&entry.tool, &entry.input);
                 let (started, call) = (record.seq, entry.call.clone());
                 self.begins(Running { started, call, words, since: Instant::now() });
             }
-            Entry::ToolFinished(entry) => self.ends(|running| running.call == entry.call),
-            Entry::StopRequested(_) | Entry::FinalSummaryFinished(_) => *self = Self::Stopping,
-            Entry::Resumed(_) => *self = Self::Starting,
-            Entry::Compacted(_) => self.gated(Self::Starting),
-            Entry::StopVerdicts(_) => self.now(Self::Starting),
-            Entry::GoalCheckStarted(started) if has_hooks => {
+            Entry::Tool(ToolEntry::Finished(entry)) => self.ends(|running| running.call == entry.call),
+            Entry::Lifecycle(LifecycleEntry::StopRequested(_))
+            | Entry::Conversation(ConversationEntry::FinalSummary(_)) => *self = Self::Stopping,
+            Entry::Lifecycle(LifecycleEntry::Resumed(_)) => *self = Self::Starting,
+            Entry::Conversation(ConversationEntry::Compacted(_)) => self.gated(Self::Starting),
+            Entry::Gate(GateEntry::StopChecked(_)) => self.now(Self::Starting),
+            Entry::Goal(GoalEntry::CheckStarted(started)) if has_hooks => {
                 let asking = Self::AskingHooks("asking the stop hooks");
                 match started.trigger {
                     // This is what the stop waits for.
@@ -296,14 +310,20 @@ impl Doing {
                     GoalTrigger::Claim | GoalTrigger::Interval => self.now(asking),
                 }
             }
-            Entry::GoalJudged(GoalJudged { wait_ms: Some(ms), .. }) => {
+            Entry::Goal(GoalEntry::Judged(GoalJudged { wait_ms: Some(ms), .. })) => {
                 self.now(Self::WaitingForJudge(Instant::now() + Duration::from_millis(*ms)));
             }
-            Entry::GoalVerdict(GoalVerdict { trigger: GoalTrigger::Limit, .. }) => *self = Self::Stopping,
-            Entry::GoalVerdict(_) => self.now(Self::Starting),
-            Entry::HooksAsked(entry) => self.gated(Self::AskingHooks(waits_for(&entry.about))),
-            Entry::ApprovalRequested(_) => self.gated(Self::AskingSomebody),
-            Entry::HooksDecided(_) | Entry::ApprovalResolved(_) => self.gated(Self::Starting),
+            Entry::Goal(GoalEntry::Verdict(GoalVerdict { trigger: GoalTrigger::Limit, .. })) => {
+                *self = Self::Stopping
+            }
+            Entry::Goal(GoalEntry::Verdict(_)) => self.now(Self::Starting),
+            Entry::Gate(GateEntry::HooksAsked(entry)) => {
+                self.gated(Self::AskingHooks(waits_for(&entry.about)))
+            }
+            Entry::Gate(GateEntry::ApprovalRequested(_)) => self.gated(Self::AskingSomebody),
+            Entry::Gate(GateEntry::HooksDecided(_) | GateEntry::ApprovalResolved(_)) => {
+                self.gated(Self::Starting)
+            }
             _ => {}
         }
     }

@@ -1,11 +1,20 @@
 //! The states of an agent's git worktree, in words.
 
-use provost_event::{WorktreeFound, WorktreeLeft, WorktreeMade};
+use provost_event::{WorktreeEntry, WorktreeFound, WorktreeLeft, WorktreeMade};
 
 use super::saying::{Saying, Tag};
 
 /// Characters of a commit's name that tell it from others.
 const COMMIT_CHARS: usize = 12;
+
+/// The entry in words.
+pub(super) fn in_words(entry: &WorktreeEntry) -> Saying {
+    match entry {
+        WorktreeEntry::Made(entry) => made(entry),
+        WorktreeEntry::Asked(_) => asked(),
+        WorktreeEntry::Found(entry) => found(entry),
+    }
+}
 
 pub(super) fn made(entry: &WorktreeMade) -> Saying {
     let commit = entry.commit.chars().take(COMMIT_CHARS).collect::<String>();

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use provost_event::{Entry, Outcome, SessionId, Timestamp};
+use provost_event::{AgentEntry, Entry, LifecycleEntry, Outcome, SessionId, Timestamp};
 
 use super::super::evidence::Evidence;
 use super::super::scenario::{ROOT, RUN};
@@ -21,7 +21,7 @@ struct Agent {
 pub(super) fn check(seen: &Evidence, found: &mut Breaches) {
     let Some(log) = seen.logs.get(&RUN.into()) else { return };
     let slots = log.iter().find_map(|record| match &record.entry {
-        Entry::RunStarted(started) => Some(started.policy.spawn.slots()),
+        Entry::Lifecycle(LifecycleEntry::RunStarted(started)) => Some(started.policy.spawn.slots()),
         _ => None,
     });
     let root = Agent { is_at_work: true, ..Agent::default() };
@@ -47,38 +47,38 @@ pub(super) fn check(seen: &Evidence, found: &mut Breaches) {
 
 fn take(entry: &Entry, agents: &mut BTreeMap<SessionId, Agent>, found: &mut Breaches) {
     match entry {
-        Entry::AgentSpawned(spawned) => {
+        Entry::Agent(AgentEntry::Spawned(spawned)) => {
             let agent = Agent { parent: spawned.parent, wants_slot: true, ..Agent::default() };
             if agents.insert(spawned.child, agent).is_some() {
                 found.doubled(format!("{} was asked for twice", spawned.child));
             }
         }
-        Entry::AgentAskedAgain(asked) => {
+        Entry::Agent(AgentEntry::AskedAgain(asked)) => {
             let agent = agents.entry(asked.child).or_default();
             if agent.ends == 0 {
                 found.wrong(format!("{} was asked again before it had delivered", asked.child));
             }
             (agent.ends, agent.wants_slot) = (0, true);
         }
-        Entry::AgentStarted(started) => {
+        Entry::Agent(AgentEntry::Started(started)) => {
             let agent = agents.entry(started.child).or_default();
             if agent.is_at_work || agent.ends > 0 {
                 found.doubled(format!("the start of {}", started.child));
             }
             (agent.is_at_work, agent.wants_slot) = (true, false);
         }
-        Entry::AgentSuspended(paused) => {
+        Entry::Agent(AgentEntry::Suspended(paused)) => {
             let agent = agents.entry(paused.child).or_default();
             (agent.is_at_work, agent.wants_slot) = (false, paused.outcome.is_preempted());
         }
-        Entry::AgentRetryScheduled(scheduled) => {
+        Entry::Agent(AgentEntry::RetryScheduled(scheduled)) => {
             let agent = agents.entry(scheduled.agent).or_default();
             if !agent.is_at_work {
                 found.wrong(format!("{} fails while it is suspended", scheduled.agent));
             }
             (agent.is_at_work, agent.wants_slot) = (false, false);
         }
-        Entry::AgentFinished(finished) => {
+        Entry::Agent(AgentEntry::Finished(finished)) => {
             let agent = agents.entry(finished.child).or_default();
             let is_odd = !agent.is_at_work && !matches!(finished.outcome, Outcome::Cancelled { .. });
             if is_odd {

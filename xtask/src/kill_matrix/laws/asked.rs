@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use provost_event::{Entry, HookDecision, Seq, SessionId};
+use provost_event::{Entry, GateEntry, HookDecision, Seq, SessionId};
 
 use super::super::evidence::Evidence;
 use super::super::scenario::STOP_HOOK;
@@ -25,8 +25,8 @@ fn check_one(seen: &Evidence, session: SessionId, heard: &mut BTreeMap<String, u
     let mut people = BTreeMap::<Seq, usize>::new();
     for (seq, entry) in seen.session(session) {
         match entry {
-            Entry::HooksAsked(_) => drop(hooks.insert(seq, 0)),
-            Entry::HooksDecided(decided) => {
+            Entry::Gate(GateEntry::HooksAsked(_)) => drop(hooks.insert(seq, 0)),
+            Entry::Gate(GateEntry::HooksDecided(decided)) => {
                 *hooks.entry(decided.asked).or_default() += 1;
                 for report in &decided.reports {
                     *heard.entry(report.point.name().to_owned()).or_default() += 1;
@@ -35,7 +35,7 @@ fn check_one(seen: &Evidence, session: SessionId, heard: &mut BTreeMap<String, u
                     }
                 }
             }
-            Entry::StopVerdicts(verdicts) => {
+            Entry::Gate(GateEntry::StopChecked(verdicts)) => {
                 for report in &verdicts.reports {
                     let point = if report.name == STOP_HOOK { STOP_HOOK } else { "stop" };
                     *heard.entry(point.to_owned()).or_default() += 1;
@@ -44,8 +44,10 @@ fn check_one(seen: &Evidence, session: SessionId, heard: &mut BTreeMap<String, u
                     }
                 }
             }
-            Entry::ApprovalRequested(_) => drop(people.insert(seq, 0)),
-            Entry::ApprovalResolved(resolved) => *people.entry(resolved.asked).or_default() += 1,
+            Entry::Gate(GateEntry::ApprovalRequested(_)) => drop(people.insert(seq, 0)),
+            Entry::Gate(GateEntry::ApprovalResolved(resolved)) => {
+                *people.entry(resolved.asked).or_default() += 1
+            }
             _ => {}
         }
     }

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use provost_engine::Actor;
-use provost_event::{Certainty, Entry, MicroDollars, SessionId, Usage};
+use provost_event::{
+    BudgetEntry, Certainty, ConversationEntry, Entry, GoalEntry, MicroDollars, ModelEntry, SessionId, Usage,
+};
 
 use super::super::evidence::Evidence;
 use super::super::scenario::RUN;
@@ -13,7 +15,7 @@ pub(super) fn check(seen: &Evidence, found: &mut Breaches) {
     let mut calls = BTreeMap::<(SessionId, u32), (usize, usize)>::new();
     for session in seen.sessions() {
         for (_, entry) in seen.session(session) {
-            if let Entry::ModelCalled(called) = entry {
+            if let Entry::Model(ModelEntry::Called(called)) = entry {
                 calls.insert((session, called.call), (0, 0));
             }
         }
@@ -22,10 +24,10 @@ pub(super) fn check(seen: &Evidence, found: &mut Breaches) {
     let mut reported = Usage::default();
     for (_, entry) in seen.run() {
         match entry {
-            Entry::BudgetReserved(reserved) => {
+            Entry::Budget(BudgetEntry::Reserved(reserved)) => {
                 calls.entry((reserved.session, reserved.call)).or_default().0 += 1
             }
-            Entry::BudgetCharged(paid) => {
+            Entry::Budget(BudgetEntry::Charged(paid)) => {
                 calls.entry((paid.session, paid.call)).or_default().1 += 1;
                 charged += paid.usage;
                 reported += told(paid.usage);
@@ -51,13 +53,13 @@ fn usage_in(seen: &Evidence, session: SessionId) -> Usage {
     let mut used = Usage::default();
     for (_, entry) in seen.session(session) {
         match entry {
-            Entry::AssistantMessage(message) => used += message.usage,
-            Entry::Retry(retry) => used += told(retry.usage),
-            Entry::GoalJudged(judged) => used += judged.call.usage,
-            Entry::Compacted(compacted) => {
+            Entry::Conversation(ConversationEntry::AssistantMessage(message)) => used += message.usage,
+            Entry::Model(ModelEntry::Retried(retry)) => used += told(retry.usage),
+            Entry::Goal(GoalEntry::Judged(judged)) => used += judged.call.usage,
+            Entry::Conversation(ConversationEntry::Compacted(compacted)) => {
                 used += compacted.call.as_ref().map(|call| call.usage).unwrap_or_default();
             }
-            Entry::FinalSummaryFinished(wrapped) => {
+            Entry::Conversation(ConversationEntry::FinalSummary(wrapped)) => {
                 used += wrapped.call.as_ref().map(|call| call.usage).unwrap_or_default();
             }
             _ => {}

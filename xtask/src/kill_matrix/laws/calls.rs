@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use provost_event::{
-    Block, CallId, Entry, Json, Outcome, PauseReason, SessionId, ToolCall, ToolFinished, ToolStarted,
-    ToolStatus,
+    Block, CallId, ConversationEntry, Entry, GoalEntry, Json, ModelEntry, Outcome, PauseReason, SessionId,
+    ToolCall, ToolEntry, ToolFinished, ToolStarted, ToolStatus,
 };
 use serde_json::Value;
 
@@ -27,7 +27,7 @@ fn check_one(seen: &Evidence, session: SessionId, known: &mut BTreeSet<String>, 
     let mut calls = BTreeMap::<&CallId, Made<'_>>::new();
     for (_, entry) in seen.session(session) {
         match entry {
-            Entry::AssistantMessage(message) => {
+            Entry::Conversation(ConversationEntry::AssistantMessage(message)) => {
                 for block in &message.content {
                     if let Block::ToolCall(call) = block
                         && calls.insert(&call.id, Made::new(call)).is_some()
@@ -36,11 +36,11 @@ fn check_one(seen: &Evidence, session: SessionId, known: &mut BTreeSet<String>, 
                     }
                 }
             }
-            Entry::ToolStarted(started) => match calls.get_mut(&started.call) {
+            Entry::Tool(ToolEntry::Started(started)) => match calls.get_mut(&started.call) {
                 Some(made) => made.starts.push(started),
                 None => found.wrong(format!("{} was started but never asked for", started.call)),
             },
-            Entry::ToolFinished(finished) => match calls.get_mut(&finished.call) {
+            Entry::Tool(ToolEntry::Finished(finished)) => match calls.get_mut(&finished.call) {
                 Some(made) => made.ends.push(finished),
                 None => found.wrong(format!("{} was finished but never asked for", finished.call)),
             },
@@ -146,7 +146,7 @@ fn every_model_call_has_its_end(seen: &Evidence, session: SessionId, found: &mut
     let mut open = None;
     for (seq, entry) in seen.session(session) {
         let ended = match entry {
-            Entry::ModelCalled(called) => {
+            Entry::Model(ModelEntry::Called(called)) => {
                 if let Some(call) = open.replace(called.call) {
                     found.lost(format!("the end of model call {call}"));
                 }
@@ -156,11 +156,15 @@ fn every_model_call_has_its_end(seen: &Evidence, session: SessionId, found: &mut
                 last = called.call;
                 continue;
             }
-            Entry::AssistantMessage(message) => Some(message.call),
-            Entry::Retry(retry) => Some(retry.call),
-            Entry::GoalJudged(judged) => Some(judged.call.call),
-            Entry::Compacted(compacted) => compacted.call.as_ref().map(|call| call.call),
-            Entry::FinalSummaryFinished(wrapped) => wrapped.call.as_ref().map(|call| call.call),
+            Entry::Conversation(ConversationEntry::AssistantMessage(message)) => Some(message.call),
+            Entry::Model(ModelEntry::Retried(retry)) => Some(retry.call),
+            Entry::Goal(GoalEntry::Judged(judged)) => Some(judged.call.call),
+            Entry::Conversation(ConversationEntry::Compacted(compacted)) => {
+                compacted.call.as_ref().map(|call| call.call)
+            }
+            Entry::Conversation(ConversationEntry::FinalSummary(wrapped)) => {
+                wrapped.call.as_ref().map(|call| call.call)
+            }
             _ => None,
         };
         if let Some(call) = ended

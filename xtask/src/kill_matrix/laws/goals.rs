@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use provost_engine::{Actor, GoalStatus};
 use provost_event::{
-    Entry, GoalFinding, GoalState, GoalTrigger, Outcome, ResumeCause, SessionId, StopHookVerdict,
+    Entry, GateEntry, GoalEntry, GoalFinding, GoalState, GoalTrigger, LifecycleEntry, Outcome, ResumeCause,
+    SessionId, StopHookVerdict,
 };
 
 use super::super::evidence::Evidence;
@@ -58,7 +59,7 @@ fn check_one(seen: &Evidence, session: SessionId, goal: &GoalStatus, found: &mut
     let mut told = GoalRecord::default();
     let mut outcome = None;
     for (_, entry) in seen.session(session) {
-        if let Entry::Ended(ended) = entry {
+        if let Entry::Lifecycle(LifecycleEntry::Ended(ended)) = entry {
             outcome = Some(&ended.outcome);
         }
         told.take(session, entry, found);
@@ -89,7 +90,7 @@ fn check_one(seen: &Evidence, session: SessionId, goal: &GoalStatus, found: &mut
 impl GoalRecord {
     fn take(&mut self, session: SessionId, entry: &Entry, found: &mut Breaches) {
         match entry {
-            Entry::GoalCheckStarted(check) => {
+            Entry::Goal(GoalEntry::CheckStarted(check)) => {
                 if check.generation <= self.generation {
                     found.wrong(format!("a verification of {session} has an old generation"));
                 }
@@ -98,13 +99,13 @@ impl GoalRecord {
                 self.about = Some(about);
                 self.checks.entry(about).or_default().0 += 1;
             }
-            Entry::GoalJudged(judged) => {
+            Entry::Goal(GoalEntry::Judged(judged)) => {
                 self.answers += 1;
                 if judged.stale || judged.generation != self.generation {
                     found.wrong(format!("an answer about {session} is for another verification"));
                 }
             }
-            Entry::GoalVerdict(verdict) => {
+            Entry::Goal(GoalEntry::Verdict(verdict)) => {
                 if verdict.generation != self.generation {
                     found.wrong(format!("a verdict about {session} is for another verification"));
                 }
@@ -113,14 +114,18 @@ impl GoalRecord {
                 self.finding = Some(verdict.finding.clone());
                 self.comes_to_something();
             }
-            Entry::StopVerdicts(verdicts) => {
+            Entry::Gate(GateEntry::StopChecked(verdicts)) => {
                 let blocks =
                     verdicts.reports.iter().any(|report| matches!(report.verdict, StopHookVerdict::Block(_)));
                 if blocks {
                     self.comes_to_something();
                 }
             }
-            Entry::Resumed(resumed) if matches!(resumed.cause, ResumeCause::Asked { .. }) => self.rounds = 0,
+            Entry::Lifecycle(LifecycleEntry::Resumed(resumed))
+                if matches!(resumed.cause, ResumeCause::Asked { .. }) =>
+            {
+                self.rounds = 0
+            }
             _ => {}
         }
     }

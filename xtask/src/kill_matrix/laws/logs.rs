@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use provost_engine::Actor;
-use provost_event::{ActorKey, Entry, Record};
+use provost_event::{ActorKey, AgentEntry, Entry, LifecycleEntry, Record};
 
 use super::super::evidence::Evidence;
 use super::super::files::lines;
@@ -18,7 +18,7 @@ pub(super) fn check(seen: &Evidence, found: &mut Breaches) {
         reads_the_same_from_snapshots(*actor, log, found);
     }
     let begun = seen.run().filter_map(|(_, entry)| match entry {
-        Entry::AgentStarted(started) => Some(started.child),
+        Entry::Agent(AgentEntry::Started(started)) => Some(started.child),
         _ => None,
     });
     let expected = begun.collect::<HashSet<_>>().len() + 2;
@@ -47,15 +47,19 @@ fn is_contiguous(actor: ActorKey, log: &[Arc<Record>], found: &mut Breaches) {
 }
 
 fn ends_once(actor: ActorKey, log: &[Arc<Record>], seen: &Evidence, found: &mut Breaches) {
-    let is_end = |record: &&Arc<Record>| matches!(record.entry, Entry::Ended(_));
+    let is_end = |record: &&Arc<Record>| matches!(record.entry, Entry::Lifecycle(LifecycleEntry::Ended(_)));
     let ends = log.iter().filter(is_end).count();
     if ends > 1 {
         found.doubled(format!("{actor} ended {ends} times"));
     }
     let last = log.last().map(|record| &record.entry);
     let outcome = match last {
-        Some(Entry::Ended(ended)) if ended.outcome.is_final() => Some(&ended.outcome),
-        Some(Entry::Paused(paused)) if !paused.outcome.is_final() => Some(&paused.outcome),
+        Some(Entry::Lifecycle(LifecycleEntry::Ended(ended))) if ended.outcome.is_final() => {
+            Some(&ended.outcome)
+        }
+        Some(Entry::Lifecycle(LifecycleEntry::Paused(paused))) if !paused.outcome.is_final() => {
+            Some(&paused.outcome)
+        }
         _ => None,
     };
     let is_sub_agents = matches!(actor, ActorKey::Session(session) if session != ROOT);
@@ -77,7 +81,11 @@ fn reads_the_same_from_snapshots(actor: ActorKey, log: &[Arc<Record>], found: &m
         }
     }
     let Some(first) = log.first() else { return };
-    for (place, snapshot) in log.iter().enumerate().filter(|(_, r)| matches!(r.entry, Entry::Snapshot(_))) {
+    for (place, snapshot) in log
+        .iter()
+        .enumerate()
+        .filter(|(_, r)| matches!(r.entry, Entry::Lifecycle(LifecycleEntry::Snapshot(_))))
+    {
         let Some(mut restored) = Actor::restore(first, snapshot) else {
             found.wrong(format!("the snapshot in entry {} of {actor} can't be read", snapshot.seq));
             continue;

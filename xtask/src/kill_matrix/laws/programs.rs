@@ -1,7 +1,7 @@
 //! Programs at a terminal: no process of them is left, the log has one end for each start, and none has
 //! done its work more often than it was started.
 
-use provost_event::{Entry, TerminalEvent};
+use provost_event::{Entry, TerminalEntry, TerminalEvent};
 
 use super::super::evidence::Evidence;
 use super::super::files::lines;
@@ -15,7 +15,7 @@ pub(super) fn check(seen: &Evidence, found: &mut Breaches) {
     for session in seen.sessions() {
         let mut runs = None;
         for (_, entry) in seen.session(session) {
-            let Entry::TerminalNoted(noted) = entry else { continue };
+            let Entry::Terminal(TerminalEntry::Noted(noted)) = entry else { continue };
             match &noted.event {
                 TerminalEvent::Started { pid, .. } => {
                     starts += 1;

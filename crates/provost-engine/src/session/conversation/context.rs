@@ -1,8 +1,8 @@
 //! The conversation as the model sees it, by size: what each part takes, and what it would take in a shorter form.
 
 use provost_event::{
-    AgentPolicy, AssistantMessage, Block, Compacted, Entry, Purpose, RetryCause, Seq, SessionStarted,
-    ToolFinished, ToolSpec,
+    AgentPolicy, AssistantMessage, Block, Compacted, ConversationEntry, Entry, LifecycleEntry, ModelEntry,
+    Purpose, RetryCause, Seq, SessionStarted, ToolEntry, ToolFinished, ToolSpec,
 };
 use serde::{Deserialize, Serialize};
 
@@ -193,23 +193,27 @@ impl Context {
     pub(super) fn add(&mut self, at: Seq, entry: &Entry, reads: Option<u64>) {
         match entry {
             // A fork takes over its source's conversation.
-            Entry::SessionStarted(started) if started.fork.is_some() => {}
-            Entry::SessionStarted(started) => {
+            Entry::Lifecycle(LifecycleEntry::SessionStarted(started)) if started.fork.is_some() => {}
+            Entry::Lifecycle(LifecycleEntry::SessionStarted(started)) => {
                 self.measures(started);
                 self.estimated = self.estimated.saturating_add(self.fixed);
                 self.say(at, tokens_of(&started.goal), started.images.len());
             }
-            Entry::UserMessage(message) => self.say_blocks(at, &message.content),
-            Entry::SystemItem(item) => self.say(at, tokens_of(&item.body), 0),
-            Entry::ToolFinished(finished) => {
+            Entry::Conversation(ConversationEntry::UserMessage(message)) => {
+                self.say_blocks(at, &message.content)
+            }
+            Entry::Conversation(ConversationEntry::SystemItem(item)) => {
+                self.say(at, tokens_of(&item.body), 0)
+            }
+            Entry::Tool(ToolEntry::Finished(finished)) => {
                 self.wait(Item::result(at, finished, reads, self.image_tokens));
             }
-            Entry::AssistantMessage(answer) => {
+            Entry::Conversation(ConversationEntry::AssistantMessage(answer)) => {
                 self.is_unanswered = false;
                 self.say_blocks(at, &answer.content);
                 self.counted(at, answer);
             }
-            Entry::ModelCalled(called) => {
+            Entry::Model(ModelEntry::Called(called)) => {
                 self.asked = self.estimated;
                 self.is_judge = called.purpose == Purpose::Judge;
                 if called.purpose == Purpose::Turn {
@@ -218,7 +222,7 @@ impl Context {
                     self.spans.push(Span { through: at, items: std::mem::take(&mut self.waiting) });
                 }
             }
-            Entry::Retry(retry) => {
+            Entry::Model(ModelEntry::Retried(retry)) => {
                 self.underreports |= retry.cause == RetryCause::Compacted;
                 self.take_back();
                 let counted = retry.usage.prompt_tokens();
@@ -226,8 +230,8 @@ impl Context {
                     self.report = Some(Report { counted, estimated: self.asked, at });
                 }
             }
-            Entry::Paused(_) | Entry::Ended(_) => self.take_back(),
-            Entry::Compacted(compacted) => self.compact(at, compacted),
+            Entry::Lifecycle(LifecycleEntry::Paused(_) | LifecycleEntry::Ended(_)) => self.take_back(),
+            Entry::Conversation(ConversationEntry::Compacted(compacted)) => self.compact(at, compacted),
             _ => {}
         }
     }

@@ -1,7 +1,8 @@
 //! One verification: the verdicts of the judges, and the joint result.
 
 use provost_event::{
-    Confidence, GoalFinding, GoalPolicy, GoalTrigger, JudgeAnswer, SupervisorError, SupervisorVerdict,
+    Confidence, GoalCheckStarted, GoalFinding, GoalPolicy, GoalTrigger, JudgeAnswer, SupervisorError,
+    SupervisorVerdict,
 };
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +10,7 @@ use crate::session::Phase;
 
 /// The vote of one judge.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-enum Vote {
+enum JudgeVote {
     #[default]
     Unasked,
     Said(SupervisorVerdict),
@@ -18,24 +19,31 @@ enum Vote {
 
 /// A verification in progress.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::session) struct Check {
-    pub(in crate::session) trigger: GoalTrigger,
-    pub(in crate::session) generation: u32,
+pub(super) struct GoalCheck {
+    trigger: GoalTrigger,
+    generation: u32,
     /// The phase to return to afterwards.
-    pub(in crate::session) back: Phase,
+    back: Phase,
     /// In the policy's order.
-    votes: Vec<Vote>,
+    votes: Vec<JudgeVote>,
     /// The judge's first answer was no verdict, and it is called once more.
-    pub(in crate::session) again: bool,
+    again: bool,
     /// The judge was waited for once.
-    pub(in crate::session) waited: bool,
+    waited: bool,
     /// The goal has changed since it began: the judges' verdicts no longer count.
-    pub(in crate::session) is_stale: bool,
+    is_stale: bool,
+}
+
+/// A verification after an answer of a judge.
+pub(super) struct HeardCheck {
+    pub(super) check: GoalCheck,
+    /// The judges are undecided.
+    pub(super) is_undecided: bool,
 }
 
 /// The joint result of the votes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::session) enum QuorumState {
+pub(super) enum QuorumState {
     /// This judge is to be called.
     Open(usize),
     /// It is decided.
@@ -44,66 +52,103 @@ pub(in crate::session) enum QuorumState {
     Undecided(SupervisorError),
 }
 
-impl Check {
-    pub(in crate::session) fn new(
-        trigger: GoalTrigger,
-        generation: u32,
-        back: Phase,
-        policy: &GoalPolicy,
-    ) -> Self {
-        let votes = policy.judges.iter().map(|_| Vote::Unasked).collect();
-        Self { trigger, generation, back, votes, again: false, waited: false, is_stale: false }
+impl GoalCheck {
+    pub(super) fn new(started: &GoalCheckStarted, back: Phase, policy: &GoalPolicy) -> Self {
+        Self {
+            trigger: started.trigger,
+            generation: started.generation,
+            back,
+            votes: policy.judges.iter().map(|_| JudgeVote::Unasked).collect(),
+            again: false,
+            waited: false,
+            is_stale: false,
+        }
     }
 
-    pub(in crate::session) fn next_judge(&self) -> Option<usize> {
-        self.votes.iter().position(|vote| *vote == Vote::Unasked)
+    pub(super) const fn trigger(&self) -> GoalTrigger {
+        self.trigger
     }
 
-    /// Adds the answer of the called judge, and returns whether the judges are undecided; with `wait_ms`, judges
-    /// are called again after that wait. A wait that the provider asked for doesn't count as a failure, once.
+    pub(super) const fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    /// The phase to return to afterwards.
+    pub(super) const fn back(&self) -> Phase {
+        self.back
+    }
+
+    /// Whether the judges' verdicts still count.
+    pub(super) const fn is_live(&self) -> bool {
+        !self.is_stale
+    }
+
+    /// The goal has changed: the judges' verdicts no longer count.
+    pub(super) const fn void(&mut self) {
+        self.is_stale = true;
+    }
+
+    /// Whether the judge's last answer was no verdict, and it is called once more.
+    pub(super) const fn asks_again(&self) -> bool {
+        self.again
+    }
+
+    /// Whether the judge was waited for once.
+    pub(super) const fn has_waited(&self) -> bool {
+        self.waited
+    }
+
+    pub(super) fn next_judge(&self) -> Option<usize> {
+        self.votes.iter().position(|vote| *vote == JudgeVote::Unasked)
+    }
+
+    /// Adds the answer of the called judge; with `wait_ms`, judges are called again after that wait. A wait that the provider asked for doesn't count as a failure, once.
     #[must_use]
-    pub(in crate::session) fn heard(
+    pub(super) fn heard(
         mut self,
         answer: &JudgeAnswer,
         policy: &GoalPolicy,
         wait_ms: Option<u64>,
-    ) -> (Self, bool) {
+    ) -> HeardCheck {
         let vote = match answer {
             JudgeAnswer::Failed(SupervisorError::RateLimited { retry_after_ms })
                 if !self.waited && wait_ms.is_some_and(|wait| wait >= retry_after_ms.unwrap_or_default()) =>
             {
                 self.waited = true;
-                return (self, false);
+                return HeardCheck { check: self, is_undecided: false };
             }
             JudgeAnswer::Failed(SupervisorError::Parse(_)) if !self.again => {
                 self.again = true;
-                return (self, false);
+                return HeardCheck { check: self, is_undecided: false };
             }
-            JudgeAnswer::Failed(error) => Vote::Failed(error.clone()),
-            JudgeAnswer::Verdict(verdict) => Vote::Said(verdict.clone()),
+            JudgeAnswer::Failed(error) => JudgeVote::Failed(error.clone()),
+            JudgeAnswer::Verdict(verdict) => JudgeVote::Said(verdict.clone()),
         };
-        if let Some(open) = self.votes.iter_mut().find(|vote| **vote == Vote::Unasked) {
+        if let Some(open) = self.votes.iter_mut().find(|vote| **vote == JudgeVote::Unasked) {
             *open = vote;
         }
-        (self.again, self.waited) = (false, false);
+        self.again = false;
+        self.waited = false;
         let is_undecided = matches!(self.standing(policy), QuorumState::Undecided(_));
         if is_undecided && wait_ms.is_some() {
             // Judges that failed are called again.
-            let failed = self.votes.iter_mut().filter(|vote| matches!(vote, Vote::Failed(_)));
-            failed.for_each(|vote| *vote = Vote::Unasked);
+            let failed = self.votes.iter_mut().filter(|vote| matches!(vote, JudgeVote::Failed(_)));
+            failed.for_each(|vote| *vote = JudgeVote::Unasked);
         }
-        (self, is_undecided)
+        HeardCheck { check: self, is_undecided }
     }
 
-    pub(in crate::session) fn standing(&self, policy: &GoalPolicy) -> QuorumState {
+    pub(super) fn standing(&self, policy: &GoalPolicy) -> QuorumState {
         let is_for = |verdict: &SupervisorVerdict| verdict.achieved && verdict.confidence >= policy.threshold;
-        let (mut agree, mut open, mut failed) = (0, 0, 0);
+        let mut agree = 0;
+        let mut open = 0;
+        let mut failed = 0;
         for vote in &self.votes {
             match vote {
-                Vote::Unasked => open += 1,
-                Vote::Said(verdict) if is_for(verdict) => agree += 1,
-                Vote::Said(_) => {}
-                Vote::Failed(_) => failed += 1,
+                JudgeVote::Unasked => open += 1,
+                JudgeVote::Said(verdict) if is_for(verdict) => agree += 1,
+                JudgeVote::Said(_) => {}
+                JudgeVote::Failed(_) => failed += 1,
             }
         }
         if self.votes.is_empty() {
@@ -126,20 +171,21 @@ impl Check {
 
     fn last_error(&self) -> Option<&SupervisorError> {
         self.votes.iter().rev().find_map(|vote| match vote {
-            Vote::Failed(error) => Some(error),
-            Vote::Unasked | Vote::Said(_) => None,
+            JudgeVote::Failed(error) => Some(error),
+            JudgeVote::Unasked | JudgeVote::Said(_) => None,
         })
     }
 
     fn said(&self) -> impl Iterator<Item = (usize, &SupervisorVerdict)> {
         self.votes.iter().enumerate().filter_map(|(judge, vote)| match vote {
-            Vote::Said(verdict) => Some((judge, verdict)),
-            Vote::Unasked | Vote::Failed(_) => None,
+            JudgeVote::Said(verdict) => Some((judge, verdict)),
+            JudgeVote::Unasked | JudgeVote::Failed(_) => None,
         })
     }
 
     fn achieved(&self, policy: &GoalPolicy, is_for: impl Fn(&SupervisorVerdict) -> bool) -> GoalFinding {
-        let (mut confidence, mut reasons) = (Confidence::FULL, Vec::new());
+        let mut confidence = Confidence::FULL;
+        let mut reasons = Vec::new();
         for (judge, verdict) in self.said().filter(|(_, verdict)| is_for(verdict)) {
             confidence = confidence.min(verdict.confidence);
             reasons.push(attributed(policy, judge, &verdict.reasoning));
@@ -148,7 +194,9 @@ impl Check {
     }
 
     fn not_achieved(&self, policy: &GoalPolicy, is_for: impl Fn(&SupervisorVerdict) -> bool) -> GoalFinding {
-        let (mut confidence, mut reasons, mut suggestions) = (None, Vec::new(), Vec::<String>::new());
+        let mut confidence = None;
+        let mut reasons = Vec::new();
+        let mut suggestions = Vec::<String>::new();
         for (judge, verdict) in self.said().filter(|(_, verdict)| !is_for(verdict)) {
             let reason = if verdict.achieved {
                 format!(

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::session::fold::fingerprint;
+use crate::session::fingerprint::fingerprint;
 
 /// Folders whose entries have temporary names.
 const TEMPORARY: [&str; 4] = ["/tmp/", "/var/folders/", "/dev/shm/", "/run/user/"];

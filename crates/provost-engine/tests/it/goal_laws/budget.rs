@@ -3,7 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use provost_event::{Budget, Entry, MicroDollars, Purpose, Record, Retry};
+use provost_event::{
+    Budget, BudgetEntry, Entry, GoalEntry, LifecycleEntry, MicroDollars, ModelEntry, Purpose, Record, Retry,
+};
 
 /// Tokens and money.
 type Amount = (u64, MicroDollars);
@@ -16,13 +18,13 @@ pub(super) fn check(session: &[Record], run: &[Record], percent: u64) {
     let mut paid = share(run, percent, &judges);
     for record in session {
         match &record.entry {
-            Entry::GoalJudged(judged) => {
+            Entry::Goal(GoalEntry::Judged(judged)) => {
                 assert!(judges.contains(&judged.call.call), "a judge's answer to no call of it");
                 let paid = paid.remove(&judged.call.call);
                 let told = (judged.call.usage.total(), judged.call.cost.unwrap_or_default());
                 assert_eq!(paid, Some(told), "the price of call {}", judged.call.call);
             }
-            Entry::Retry(Retry { call, .. }) if judges.contains(call) => {
+            Entry::Model(ModelEntry::Retried(Retry { call, .. })) if judges.contains(call) => {
                 assert!(paid.remove(call).is_some(), "call {call} is answered twice, or never paid");
             }
             _ => {}
@@ -34,7 +36,7 @@ pub(super) fn check(session: &[Record], run: &[Record], percent: u64) {
 /// The calls that were made, each with its purpose.
 fn calls(session: &[Record]) -> BTreeMap<u32, Purpose> {
     let called = session.iter().filter_map(|record| match &record.entry {
-        Entry::ModelCalled(called) => Some((called.call, called.purpose)),
+        Entry::Model(ModelEntry::Called(called)) => Some((called.call, called.purpose)),
         _ => None,
     });
     called.collect()
@@ -47,12 +49,12 @@ fn share(run: &[Record], percent: u64, judges: &BTreeSet<u32>) -> BTreeMap<u32, 
     let mut paid = BTreeMap::new();
     for record in run {
         match &record.entry {
-            Entry::RunStarted(started) => budget = started.policy.budget,
-            Entry::Resumed(resumed) => {
+            Entry::Lifecycle(LifecycleEntry::RunStarted(started)) => budget = started.policy.budget,
+            Entry::Lifecycle(LifecycleEntry::Resumed(resumed)) => {
                 budget.tokens = resumed.budget.tokens.or(budget.tokens);
                 budget.money = resumed.budget.money.or(budget.money);
             }
-            Entry::BudgetReserved(reserved) => {
+            Entry::Budget(BudgetEntry::Reserved(reserved)) => {
                 set_aside.insert(reserved.call, (reserved.purpose, (reserved.tokens, reserved.cost)));
                 if reserved.purpose != Purpose::Judge {
                     continue;
@@ -65,7 +67,7 @@ fn share(run: &[Record], percent: u64, judges: &BTreeSet<u32>) -> BTreeMap<u32, 
                 );
                 assert!(budget.money.is_none_or(|limit| cost.0 <= most(limit.0)), "{cost} for judges");
             }
-            Entry::BudgetCharged(charged) => {
+            Entry::Budget(BudgetEntry::Charged(charged)) => {
                 let took = (charged.usage.total(), charged.cost.unwrap_or_default());
                 let (purpose, aside) = set_aside.remove(&charged.call).expect("it was set aside for first");
                 let is_judges = judges.contains(&charged.call);

@@ -3,9 +3,9 @@
 use proptest::prelude::*;
 use provost_engine::{Actor, Effect, JudgeReport, RunEvent, SessionEvent, SessionStatus};
 use provost_event::{
-    Budget, Confidence, EffectId, Entry, ErrorClass, GoalPolicy, JudgeAnswer, MicroDollars, ModelPolicy,
-    OnHookError, Outcome, PauseReason, Price, Purpose, Record, RunPolicy, Seq, StepMode, SupervisorError,
-    Unanswered, Usage,
+    Budget, BudgetEntry, Confidence, EffectId, Entry, ErrorClass, GoalEntry, GoalPolicy, JudgeAnswer,
+    LifecycleEntry, MicroDollars, ModelEntry, ModelPolicy, OnHookError, Outcome, PauseReason, Price, Purpose,
+    Record, RunPolicy, Seq, StepMode, SupervisorError, Unanswered, Usage,
 };
 
 use super::answers::{answer, convinced, evidence, failure, judgement, stop_result, tool_result};
@@ -446,21 +446,27 @@ impl Driver {
 
     fn check_end(&self, percent: u64) {
         let outcome = self.world.outcome().expect("it is suspended");
-        let last = self.world.run_log().iter().rfind(|record| !matches!(record.entry, Entry::Snapshot(_)));
+        let last = self
+            .world
+            .run_log()
+            .iter()
+            .rfind(|record| !matches!(record.entry, Entry::Lifecycle(LifecycleEntry::Snapshot(_))));
         match &last.expect("entries").entry {
-            Entry::Ended(end) => assert_eq!(end.outcome, outcome),
-            Entry::Paused(rest) => assert_eq!(rest.outcome, outcome),
+            Entry::Lifecycle(LifecycleEntry::Ended(end)) => assert_eq!(end.outcome, outcome),
+            Entry::Lifecycle(LifecycleEntry::Paused(rest)) => assert_eq!(rest.outcome, outcome),
             other => panic!("the run's last entry is {}", other.kind()),
         }
         let count = |log: &[Record], wanted: fn(&Entry) -> bool| {
             log.iter().filter(|record| wanted(&record.entry)).count()
         };
-        let asked = count(self.world.session_log(), |entry| matches!(entry, Entry::ModelCalled(_)));
-        let paid = count(self.world.run_log(), |entry| matches!(entry, Entry::BudgetCharged(_)));
+        let asked =
+            count(self.world.session_log(), |entry| matches!(entry, Entry::Model(ModelEntry::Called(_))));
+        let paid =
+            count(self.world.run_log(), |entry| matches!(entry, Entry::Budget(BudgetEntry::Charged(_))));
         assert_eq!(asked, paid, "model calls, and those that were paid");
         assert!(self.world.open.is_empty(), "effects are left open");
         let is_preempted_record = |record: &Record| match &record.entry {
-            Entry::Paused(rest) => rest.outcome.is_preempted(),
+            Entry::Lifecycle(LifecycleEntry::Paused(rest)) => rest.outcome.is_preempted(),
             _ => false,
         };
         // This run doesn't record that the session yields, and so keeps the reservation for it.
@@ -479,13 +485,15 @@ impl Seen {
         let mut has_goal = true;
         for record in world.session_log() {
             match &record.entry {
-                Entry::Paused(rest) => self.count(format!("suspended: {}", word(&rest.outcome)), 1),
-                Entry::Ended(end) => {
+                Entry::Lifecycle(LifecycleEntry::Paused(rest)) => {
+                    self.count(format!("suspended: {}", word(&rest.outcome)), 1)
+                }
+                Entry::Lifecycle(LifecycleEntry::Ended(end)) => {
                     self.count(format!("suspended: {}", word(&end.outcome)), 1);
                     let is_done = matches!(end.outcome, Outcome::Completed { .. });
                     self.count("completed without a goal", u32::from(is_done && !has_goal));
                 }
-                Entry::GoalCleared(_) => has_goal = false,
+                Entry::Goal(GoalEntry::Cleared(_)) => has_goal = false,
                 _ => {}
             }
         }

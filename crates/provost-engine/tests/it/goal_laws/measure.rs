@@ -3,7 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use provost_engine::kind_of_text;
-use provost_event::{Block, CallId, Entry, Plan, PlanStatus, ToolFinished, ToolStatus};
+use provost_event::{
+    Block, CallId, ConversationEntry, Entry, GateEntry, GoalEntry, Plan, PlanStatus, ToolEntry, ToolFinished,
+    ToolStatus,
+};
 
 /// Turns in a row with only passing progress that count.
 const PASSING_MAX: u32 = 30;
@@ -25,18 +28,18 @@ pub(super) struct Measure {
 impl Measure {
     pub(super) fn see(&mut self, entry: &Entry) {
         match entry {
-            Entry::AssistantMessage(answer) => {
+            Entry::Conversation(ConversationEntry::AssistantMessage(answer)) => {
                 let inputs = answer.content.iter().filter_map(|block| match block {
                     Block::ToolCall(call) => Some((call.id.clone(), call.input.text().to_owned())),
                     _ => None,
                 });
                 self.inputs = inputs.collect();
             }
-            Entry::ToolFinished(done) => match &done.plan {
+            Entry::Tool(ToolEntry::Finished(done)) => match &done.plan {
                 Some(plan) => self.planned(plan),
                 None => self.finished(done),
             },
-            Entry::StopVerdicts(verdicts) => {
+            Entry::Gate(GateEntry::StopChecked(verdicts)) => {
                 let said =
                     verdicts.reports.iter().map(|one| words(&format!("{} {:?}", one.name, one.verdict)));
                 let said = said.flatten().collect::<Vec<_>>();
@@ -44,9 +47,9 @@ impl Measure {
                 self.lasts |= self.stop_hooks.insert(said) && !is_first;
                 self.looks_like(&verdicts.evidence);
             }
-            Entry::GoalJudged(judged) => self.looks_like(&judged.evidence),
-            Entry::UserMessage(_) => self.begin_anew(),
-            Entry::TurnEnded(_) => self.turn_ended(),
+            Entry::Goal(GoalEntry::Judged(judged)) => self.looks_like(&judged.evidence),
+            Entry::Conversation(ConversationEntry::UserMessage(_)) => self.begin_anew(),
+            Entry::Conversation(ConversationEntry::TurnEnded(_)) => self.turn_ended(),
             _ => {}
         }
     }

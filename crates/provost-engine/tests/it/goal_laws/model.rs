@@ -7,8 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use provost_engine::GoalStatus;
 use provost_event::{
-    Elapsed, Entry, GoalFinding, GoalJudged, GoalPolicy, GoalState, GoalTrigger, HookPoint, HookTrigger,
-    ItemKind, Outcome, PauseReason, Purpose, Record, ResumeCause, Resumed, Seq, SessionStarted, StepMode,
+    ConversationEntry, Elapsed, Entry, GateEntry, GoalEntry, GoalFinding, GoalJudged, GoalPolicy, GoalState,
+    GoalTrigger, HookPoint, HookTrigger, ItemKind, LifecycleEntry, ModelEntry, Outcome, PauseReason, Purpose,
+    Record, ResumeCause, Resumed, Seq, SessionStarted, StepMode, ToolEntry,
 };
 
 use super::measure::Measure;
@@ -107,7 +108,7 @@ pub(crate) struct GoalLaws {
 impl GoalLaws {
     /// Reads the next entry; `status` is the session's own status of its goal after it.
     pub(crate) fn see(&mut self, record: &Record, status: Option<GoalStatus>) {
-        if let Entry::SessionStarted(started) = &record.entry {
+        if let Entry::Lifecycle(LifecycleEntry::SessionStarted(started)) = &record.entry {
             self.started(started);
         }
         if self.policy.is_none() {
@@ -125,53 +126,55 @@ impl GoalLaws {
     fn take_in(&mut self, record: &Record) {
         self.measure.see(&record.entry);
         match &record.entry {
-            Entry::ModelCalled(called) => self.called(called, record.elapsed),
-            Entry::AssistantMessage(answer) => {
+            Entry::Model(ModelEntry::Called(called)) => self.called(called, record.elapsed),
+            Entry::Conversation(ConversationEntry::AssistantMessage(answer)) => {
                 self.disturb("an answer");
                 self.answers += 1;
                 self.has_worked = true;
                 self.claims =
                     !answer.content.iter().any(|block| matches!(block, provost_event::Block::ToolCall(_)));
             }
-            Entry::ToolStarted(_) => self.disturb("a tool"),
-            Entry::Retry(retry) => {
+            Entry::Tool(ToolEntry::Started(_)) => self.disturb("a tool"),
+            Entry::Model(ModelEntry::Retried(retry)) => {
                 if self.call.take_if(|call| *call == retry.call).is_some() {
                     self.count("judge's call lost");
                 }
                 assert_eq!(self.call, None, "a retry of another call than the judge's");
             }
-            Entry::UserMessage(_) => self.unheard = true,
-            Entry::SystemItem(item) => {
+            Entry::Conversation(ConversationEntry::UserMessage(_)) => self.unheard = true,
+            Entry::Conversation(ConversationEntry::SystemItem(item)) => {
                 assert!(item.item != ItemKind::GoalNotReached || self.must_tell, "nobody has said so");
                 self.must_tell = false;
             }
-            Entry::HooksAsked(asked) if matches!(asked.about, HookTrigger::Prompt { .. }) => {
+            Entry::Gate(GateEntry::HooksAsked(asked))
+                if matches!(asked.about, HookTrigger::Prompt { .. }) =>
+            {
                 self.prompts.insert(record.seq);
             }
-            Entry::HooksDecided(decided) => {
+            Entry::Gate(GateEntry::HooksDecided(decided)) => {
                 self.prompts.remove(&decided.asked);
             }
-            Entry::TurnEnded(_) => self.turn_ended(),
-            Entry::StopVerdicts(verdicts) => self.stop_hooks_said(verdicts),
-            Entry::GoalCheckStarted(started) => self.check_started(started),
-            Entry::GoalJudged(judged) => {
+            Entry::Conversation(ConversationEntry::TurnEnded(_)) => self.turn_ended(),
+            Entry::Gate(GateEntry::StopChecked(verdicts)) => self.stop_hooks_said(verdicts),
+            Entry::Goal(GoalEntry::CheckStarted(started)) => self.check_started(started),
+            Entry::Goal(GoalEntry::Judged(judged)) => {
                 self.answered_at = record.elapsed;
                 self.judged(judged);
             }
-            Entry::GoalVerdict(verdict) => self.verdict(verdict),
-            Entry::GoalCleared(_) => {
+            Entry::Goal(GoalEntry::Verdict(verdict)) => self.verdict(verdict),
+            Entry::Goal(GoalEntry::Cleared(_)) => {
                 assert!(!self.is_cleared, "cleared twice");
                 self.is_cleared = true;
                 self.make_void();
             }
-            Entry::StopRequested(stop) => {
+            Entry::Lifecycle(LifecycleEntry::StopRequested(stop)) => {
                 self.make_void();
                 self.stopping = Some(stop.outcome.clone());
                 self.stops_for_child = stop.for_child;
             }
-            Entry::Paused(paused) => self.suspended(&paused.outcome),
-            Entry::Ended(ended) => self.suspended(&ended.outcome),
-            Entry::Resumed(resumed) => self.resumed(resumed),
+            Entry::Lifecycle(LifecycleEntry::Paused(paused)) => self.suspended(&paused.outcome),
+            Entry::Lifecycle(LifecycleEntry::Ended(ended)) => self.suspended(&ended.outcome),
+            Entry::Lifecycle(LifecycleEntry::Resumed(resumed)) => self.resumed(resumed),
             _ => {}
         }
     }
@@ -213,18 +216,23 @@ impl GoalLaws {
 
     /// The entry that must come next, if any.
     fn expected_next(&mut self, entry: &Entry) {
-        if matches!(entry, Entry::Snapshot(_)) {
+        if matches!(entry, Entry::Lifecycle(LifecycleEntry::Snapshot(_))) {
             return;
         }
         if self.must_tell {
-            let tells = matches!(entry, Entry::SystemItem(item) if item.item == ItemKind::GoalNotReached);
+            let tells = matches!(entry, Entry::Conversation(ConversationEntry::SystemItem(item)) if item.item == ItemKind::GoalNotReached);
             assert!(tells, "the agent isn't told what is missing, but {}", entry.kind());
         }
         match entry {
-            Entry::GoalCheckStarted(_) | Entry::StopRequested(_) | Entry::Paused(_) | Entry::Ended(_) => {
+            Entry::Goal(GoalEntry::CheckStarted(_))
+            | Entry::Lifecycle(
+                LifecycleEntry::StopRequested(_) | LifecycleEntry::Paused(_) | LifecycleEntry::Ended(_),
+            ) => {
                 self.is_due = false;
             }
-            Entry::ModelCalled(called) if called.purpose == Purpose::Turn && self.is_bound() => {
+            Entry::Model(ModelEntry::Called(called))
+                if called.purpose == Purpose::Turn && self.is_bound() =>
+            {
                 assert!(!self.is_due, "turn {} begins, and verification is due", called.turn);
                 let idle = self.measure.idle_turns;
                 assert!(idle < self.goal().stuck_turns, "{idle} idle turns, and it goes on");
@@ -342,7 +350,7 @@ impl GoalLaws {
                 before.state,
                 status.state
             );
-            if let Entry::GoalJudged(GoalJudged { stale: true, .. }) = &record.entry {
+            if let Entry::Goal(GoalEntry::Judged(GoalJudged { stale: true, .. })) = &record.entry {
                 assert_eq!(&status, before, "what comes too late has changed something");
             }
         }

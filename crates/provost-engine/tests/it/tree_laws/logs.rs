@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use provost_engine::RunState;
 use provost_event::{
-    ActorKey, AgentAskedAgain, AgentRetryScheduled, AgentSpawned, AgentSuspended, Block, Budget,
-    BudgetCharged, BudgetReserved, CallId, Dimension, Entry, MicroDollars, Outcome, PauseReason, Paused,
-    Priority, Purpose, Record, ResumeCause, Resumed, RunPolicy, Seq, SessionId, SlotAssignment, SpawnBudget,
+    ActorKey, AgentAskedAgain, AgentEntry, AgentRetryScheduled, AgentSpawned, AgentSuspended, Block, Budget,
+    BudgetCharged, BudgetEntry, BudgetReserved, CallId, ConversationEntry, Dimension, Entry, LifecycleEntry,
+    MicroDollars, ModelEntry, Outcome, PauseReason, Paused, Priority, Purpose, Record, ResumeCause, Resumed,
+    RunPolicy, Seq, SessionId, SlotAssignment, SpawnBudget, ToolEntry,
 };
 
 use crate::goal_laws::GoalLaws;
@@ -109,27 +110,29 @@ impl RunLaws {
         self.events += 1;
         self.segments.see(record);
         match &record.entry {
-            Entry::RunStarted(started) => {
+            Entry::Lifecycle(LifecycleEntry::RunStarted(started)) => {
                 self.bound_by(&started.policy);
                 self.agents.insert(ROOT, One::new(None, 0, Priority::Normal, At::Works, 0));
             }
-            Entry::AgentSpawned(spawned) => self.spawned(spawned),
-            Entry::AgentAskedAgain(asked) => self.asked_again(asked),
-            Entry::AgentStarted(started) => self.started(started.child.agent),
-            Entry::AgentYieldRequested(yields) => {
+            Entry::Agent(AgentEntry::Spawned(spawned)) => self.spawned(spawned),
+            Entry::Agent(AgentEntry::AskedAgain(asked)) => self.asked_again(asked),
+            Entry::Agent(AgentEntry::Started(started)) => self.started(started.child.agent),
+            Entry::Agent(AgentEntry::YieldRequested(yields)) => {
                 let to = yields.to.map(|to| to.agent);
                 self.yields(yields.child.agent, to);
             }
-            Entry::AgentSuspended(paused) => self.paused(paused),
-            Entry::AgentRetryScheduled(scheduled) => self.retry_scheduled(scheduled),
-            Entry::AgentResumeRequested(resumed) => self.agent_resume_requested(resumed.child.agent),
-            Entry::AgentFinished(finished) => {
+            Entry::Agent(AgentEntry::Suspended(paused)) => self.paused(paused),
+            Entry::Agent(AgentEntry::RetryScheduled(scheduled)) => self.retry_scheduled(scheduled),
+            Entry::Agent(AgentEntry::ResumeRequested(resumed)) => {
+                self.agent_resume_requested(resumed.child.agent)
+            }
+            Entry::Agent(AgentEntry::Finished(finished)) => {
                 let agent = finished.child.agent;
                 assert_eq!(finished.restarts, self.one(agent).restarts, "restarts of {agent}");
                 let parent = self.one(agent).parent;
                 self.finished(agent, parent.is_some_and(&suspended_for_child));
             }
-            Entry::Reprioritized(changed) => {
+            Entry::Agent(AgentEntry::Reprioritized(changed)) => {
                 let one = self.one(changed.agent.agent);
                 assert!(one.at != At::Finished, "one that is done has a new priority");
                 let is_paused =
@@ -143,24 +146,24 @@ impl RunLaws {
                 };
                 one.priority = changed.priority;
             }
-            Entry::BudgetReserved(reserved) => self.reserved(reserved),
-            Entry::BudgetCharged(charged) => self.charged(charged),
-            Entry::BudgetExhausted(exhausted) => {
+            Entry::Budget(BudgetEntry::Reserved(reserved)) => self.reserved(reserved),
+            Entry::Budget(BudgetEntry::Charged(charged)) => self.charged(charged),
+            Entry::Budget(BudgetEntry::Exhausted(exhausted)) => {
                 let is_time = exhausted.dimension() == Dimension::WallTime;
                 self.is_stopping |= is_time && exhausted.of.is_none();
             }
-            Entry::StopRequested(stop) => match stop.agent {
+            Entry::Lifecycle(LifecycleEntry::StopRequested(stop)) => match stop.agent {
                 Some(agent) => self.one(agent.agent).is_held = !stop.outcome.is_final(),
                 None => self.is_stopping = true,
             },
-            Entry::Paused(paused) => {
+            Entry::Lifecycle(LifecycleEntry::Paused(paused)) => {
                 assert!(!paused.outcome.is_final(), "a suspension is no end");
                 self.give_back(ROOT);
                 (self.is_stopping, self.suspended) = (true, true);
                 let at_work = self.at_work().filter(|agent| *agent != ROOT).collect::<Vec<_>>();
                 assert!(at_work.is_empty(), "the run is suspended while {at_work:?} work");
             }
-            Entry::Ended(ended) => {
+            Entry::Lifecycle(LifecycleEntry::Ended(ended)) => {
                 assert!(ended.outcome.is_final(), "an end is no suspension");
                 (self.is_stopping, self.suspended) = (true, true);
                 let live =
@@ -168,7 +171,7 @@ impl RunLaws {
                 let live = live.map(|(agent, _)| *agent).collect::<Vec<_>>();
                 assert!(live.is_empty(), "the run has ended and {live:?} have not");
             }
-            Entry::Resumed(resumed) => self.resumed(resumed),
+            Entry::Lifecycle(LifecycleEntry::Resumed(resumed)) => self.resumed(resumed),
             _ => {}
         }
         let at_work = self.at_work().count();
@@ -593,11 +596,17 @@ pub(crate) struct SessionLaws {
 /// After an end only another segment may follow, and none of an agent that was delivered.
 fn may_follow_an_end(record: &Record) {
     let kind = record.entry.kind();
-    assert!(matches!(record.entry, Entry::Resumed(_)), "{kind} after the end of {}", record.actor);
+    assert!(
+        matches!(record.entry, Entry::Lifecycle(LifecycleEntry::Resumed(_))),
+        "{kind} after the end of {}",
+        record.actor
+    );
     let is_root = matches!(record.actor, ActorKey::Session(session) if session.agent == ROOT);
     let may_go_on = match &record.entry {
-        Entry::Resumed(Resumed { cause: ResumeCause::Retry { .. }, .. }) => true,
-        Entry::Resumed(Resumed { cause: ResumeCause::Asked { by }, .. }) => by.starts_with("agent "),
+        Entry::Lifecycle(LifecycleEntry::Resumed(Resumed { cause: ResumeCause::Retry { .. }, .. })) => true,
+        Entry::Lifecycle(LifecycleEntry::Resumed(Resumed { cause: ResumeCause::Asked { by }, .. })) => {
+            by.starts_with("agent ")
+        }
         _ => false,
     };
     assert!(is_root || may_go_on, "{} had been delivered, and goes on", record.actor);
@@ -610,11 +619,11 @@ impl SessionLaws {
             may_follow_an_end(record);
         }
         match &record.entry {
-            Entry::SessionStarted(started) => {
+            Entry::Lifecycle(LifecycleEntry::SessionStarted(started)) => {
                 let delegates = crate::tree_world::delegating(&started.policy);
                 self.delegates = delegates.into_iter().map(str::to_owned).collect();
             }
-            Entry::AssistantMessage(answer) => {
+            Entry::Conversation(ConversationEntry::AssistantMessage(answer)) => {
                 self.results_are_complete(record, "an answer");
                 for block in &answer.content {
                     if let Block::ToolCall(call) = block {
@@ -622,7 +631,7 @@ impl SessionLaws {
                     }
                 }
             }
-            Entry::ModelCalled(called) => {
+            Entry::Model(ModelEntry::Called(called)) => {
                 assert!(self.model_calls.insert(called.call), "two calls of one number");
                 if matches!(called.purpose, Purpose::Turn | Purpose::Summary) {
                     self.results_are_complete(record, "a model call");
@@ -632,7 +641,7 @@ impl SessionLaws {
                     assert!(may, "{} was told to yield and calls its model", record.actor);
                 }
             }
-            Entry::ToolStarted(start) => {
+            Entry::Tool(ToolEntry::Started(start)) => {
                 assert!(self.started.insert(start.call.clone()) || start.again, "started twice unsaid");
                 assert!(!self.yields || start.again, "{} was told to yield and begins a call", record.actor);
                 if self.delegates.contains(&start.tool) {
@@ -640,34 +649,34 @@ impl SessionLaws {
                     self.by_entry.insert(record.seq, start.call.clone());
                 }
             }
-            Entry::ToolFinished(end) => {
+            Entry::Tool(ToolEntry::Finished(end)) => {
                 assert!(self.asked.contains(&end.call), "a result of no call");
                 assert!(self.finished.insert(end.call.clone()), "one result each");
                 self.delegated.remove(&end.call);
             }
-            Entry::SubAgentSuspended(suspended) => {
+            Entry::Agent(AgentEntry::SubAgentSuspended(suspended)) => {
                 let call = &self.by_entry[&suspended.started];
                 *self.delegated.get_mut(call).expect("it is waited for") = true;
             }
-            Entry::SubAgentResumed(on) => {
+            Entry::Agent(AgentEntry::SubAgentResumed(on)) => {
                 let call = &self.by_entry[&on.started];
                 *self.delegated.get_mut(call).expect("it is waited for") = false;
             }
-            Entry::YieldRequested(wish) if wish.due.is_none() => {
+            Entry::Agent(AgentEntry::MustYield(wish)) if wish.due.is_none() => {
                 assert!(self.yields, "its time is over before it began")
             }
-            Entry::YieldRequested(requested) => {
+            Entry::Agent(AgentEntry::MustYield(requested)) => {
                 // The second request says that the grace period is over.
                 assert_eq!(self.yields, requested.due.is_none(), "told to yield, or that it is late");
                 self.yields = true;
             }
-            Entry::StopRequested(stop) => {
+            Entry::Lifecycle(LifecycleEntry::StopRequested(stop)) => {
                 self.is_stopping = true;
                 self.is_told_to_stop |= !stop.for_child;
             }
-            Entry::Paused(paused) => self.paused(record, paused),
-            Entry::Resumed(resumed) => self.resumed(resumed),
-            Entry::Ended(ended) => self.ended(record, &ended.outcome),
+            Entry::Lifecycle(LifecycleEntry::Paused(paused)) => self.paused(record, paused),
+            Entry::Lifecycle(LifecycleEntry::Resumed(resumed)) => self.resumed(resumed),
+            Entry::Lifecycle(LifecycleEntry::Ended(ended)) => self.ended(record, &ended.outcome),
             _ => {}
         }
     }

@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use provost_engine::{CallModel, JudgeCall};
 use provost_event::{
-    Block, CallId, Confidence, Entry, ErrorClass, GoalTrigger, Json, JudgeAnswer, Outcome, Priority, Purpose,
-    Record, Seq, StopReason, SupervisorError, SupervisorVerdict, ToolCall, ToolStatus,
+    AgentEntry, Block, CallId, Confidence, ConversationEntry, Entry, ErrorClass, GoalTrigger, Json,
+    JudgeAnswer, LifecycleEntry, Outcome, Priority, Purpose, Record, Seq, StopReason, SupervisorError,
+    SupervisorVerdict, ToolCall, ToolEntry, ToolStatus,
 };
 
 use super::goal;
@@ -60,7 +61,9 @@ impl Script {
         if model_call.purpose == Purpose::FinalSummary {
             return (vec![Block::Text("last words".to_owned())], StopReason::EndTurn);
         }
-        let Some(Entry::SessionStarted(started)) = log.first().map(|record| &record.entry) else {
+        let Some(Entry::Lifecycle(LifecycleEntry::SessionStarted(started))) =
+            log.first().map(|record| &record.entry)
+        else {
             panic!("an agent without a beginning thinks")
         };
         let number = number_of(&started.goal);
@@ -125,7 +128,7 @@ impl Script {
     fn text<'a>(&self, number: usize, log: impl Iterator<Item = &'a Record>) -> String {
         let mut results = BTreeMap::new();
         for record in log {
-            if let Entry::ToolFinished(done) = &record.entry {
+            if let Entry::Tool(ToolEntry::Finished(done)) = &record.entry {
                 results.insert(done.call.0.to_string(), (done.status, done.output.clone()));
             }
         }
@@ -149,7 +152,8 @@ impl Script {
     /// The final text of an agent if it and all below it were undisturbed; `None` if they weren't.
     pub(super) fn expected(&self, tree: &Tree, agent: u32) -> Option<String> {
         let log = tree.log(key(agent));
-        let disturbs = |record: &Record| matches!(record.entry, Entry::StopRequested(_));
+        let disturbs =
+            |record: &Record| matches!(record.entry, Entry::Lifecycle(LifecycleEntry::StopRequested(_)));
         if log.iter().any(disturbs) || !matches!(tree.suspended(agent), Some(Outcome::Completed { .. })) {
             return None;
         }
@@ -177,16 +181,20 @@ impl Script {
 /// The agent that a call requested.
 fn child_of(tree: &Tree, parent: u32, call: &CallId) -> Option<u32> {
     let started = |record: &Record| match &record.entry {
-        Entry::ToolStarted(started) if started.call == *call => Some(record.seq),
+        Entry::Tool(ToolEntry::Started(started)) if started.call == *call => Some(record.seq),
         _ => None,
     };
     let started = tree.log(key(parent)).iter().find_map(started)?;
     let is_by = |found: Option<Seq>| found == Some(started);
     tree.log(RUN.into()).iter().find_map(|record| match &record.entry {
-        Entry::AgentSpawned(spawned) if spawned.parent == Some(session(parent)) && is_by(spawned.call) => {
+        Entry::Agent(AgentEntry::Spawned(spawned))
+            if spawned.parent == Some(session(parent)) && is_by(spawned.call) =>
+        {
             Some(spawned.child.agent)
         }
-        Entry::AgentAskedAgain(asked) if asked.parent == session(parent) && asked.call == started => {
+        Entry::Agent(AgentEntry::AskedAgain(asked))
+            if asked.parent == session(parent) && asked.call == started =>
+        {
             Some(asked.child.agent)
         }
         _ => None,
@@ -233,7 +241,7 @@ pub(super) fn output(tool: &str, input: &str) -> String {
 /// The last thing that an agent said.
 pub(super) fn last_text(log: &[Record]) -> String {
     let text = |record: &Record| match &record.entry {
-        Entry::AssistantMessage(answer) => match answer.content.first() {
+        Entry::Conversation(ConversationEntry::AssistantMessage(answer)) => match answer.content.first() {
             Some(Block::Text(text)) => Some(text.clone()),
             _ => None,
         },

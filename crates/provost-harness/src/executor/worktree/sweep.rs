@@ -4,7 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use provost_engine::{CleanWorktree, WorktreeCheck};
-use provost_event::{Entry, Record, RunId, Seq, SessionId, SessionStarted, WorktreeLeft, WorktreeMade};
+use provost_event::{
+    Entry, LifecycleEntry, Record, RunId, Seq, SessionId, SessionStarted, WorktreeEntry, WorktreeLeft,
+    WorktreeMade,
+};
 use tokio_util::sync::CancellationToken;
 
 use super::check::check;
@@ -67,14 +70,14 @@ async fn story(backend: &dyn Backend, session: SessionId) -> Result<Option<Story
         head = last.seq;
         for record in &records {
             match (&record.entry, &mut story) {
-                (Entry::SessionStarted(started), None) => {
+                (Entry::Lifecycle(LifecycleEntry::SessionStarted(started)), None) => {
                     story = Some(Story { started: started.clone(), made: None });
                 }
-                (Entry::WorktreeMade(made), Some(story)) => story.made = Some(made.clone()),
-                (Entry::WorktreeFound(found), _) => {
+                (Entry::Worktree(WorktreeEntry::Made(made)), Some(story)) => story.made = Some(made.clone()),
+                (Entry::Worktree(WorktreeEntry::Found(found)), _) => {
                     is_seen_to = matches!(found.left, WorktreeLeft::Changed { .. });
                 }
-                (Entry::Ended(_), _) => is_over = true,
+                (Entry::Lifecycle(LifecycleEntry::Ended(_)), _) => is_over = true,
                 _ => {}
             }
         }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use provost_event::{ActorKey, Entry, RunId, SessionId};
+use provost_event::{ActorKey, Entry, GateEntry, ModelEntry, RunId, SessionId, ToolEntry};
 
 use crate::{ObservedBody, ObserverEvent};
 
@@ -46,7 +46,7 @@ impl Spans {
     fn agent(&mut self, session: SessionId, body: &ObservedBody) -> Agent {
         let agent = self.agents.entry(session).or_default();
         if let ObservedBody::Entry(record) = body
-            && let Entry::ModelCalled(called) = &record.entry
+            && let Entry::Model(ModelEntry::Called(called)) = &record.entry
         {
             *agent = Agent { turn: called.turn, call: called.call };
         }
@@ -69,10 +69,10 @@ fn part(event: &ObserverEvent) -> Part {
         ObservedBody::Entry(record) => &record.entry,
     };
     match (event.kind, entry) {
-        (_, Entry::ToolStarted(started)) => Part::Tool(started.call.to_string()),
-        (_, Entry::ToolFinished(finished)) => Part::Tool(finished.call.to_string()),
-        (_, Entry::PermissionDecided(decided)) => Part::Tool(decided.call.to_string()),
-        (_, Entry::ApprovalRequested(asked)) => Part::Tool(asked.call.to_string()),
+        (_, Entry::Tool(ToolEntry::Started(started))) => Part::Tool(started.call.to_string()),
+        (_, Entry::Tool(ToolEntry::Finished(finished))) => Part::Tool(finished.call.to_string()),
+        (_, Entry::Gate(GateEntry::PermissionDecided(decided))) => Part::Tool(decided.call.to_string()),
+        (_, Entry::Gate(GateEntry::ApprovalRequested(asked))) => Part::Tool(asked.call.to_string()),
         (Kind::LlmStart | Kind::LlmEnd, _) => Part::Call,
         (Kind::SessionStart | Kind::SessionEnd, _) => Part::Agent,
         _ => Part::Turn,

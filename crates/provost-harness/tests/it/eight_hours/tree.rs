@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use provost_engine::spawn_tool;
 use provost_event::{
-    Certainty, FlowPolicy, GoalPolicy, MicroDollars, ModelPolicy, Price, RunPolicy, StepPolicy,
+    BudgetEntry, Certainty, FlowPolicy, GoalPolicy, MicroDollars, ModelPolicy, Price, RunPolicy, StepPolicy,
 };
 
 use super::*;
@@ -118,7 +118,7 @@ async fn charged(backend: &EmbeddedBackend, run: RunId) -> BTreeMap<Certainty, (
     let records = backend.read(run.into(), Seq::START, 100_000).await.expect("a log");
     let mut charged = BTreeMap::<Certainty, (u64, u64)>::new();
     for record in records {
-        let Entry::BudgetCharged(charge) = &record.entry else { continue };
+        let Entry::Budget(BudgetEntry::Charged(charge)) = &record.entry else { continue };
         assert_eq!(charge.cost, Some(PRICE.cost(charge.usage)), "{charge:?}");
         let (calls, tokens) = charged.entry(charge.usage.certainty).or_default();
         // A refusal has no usage.

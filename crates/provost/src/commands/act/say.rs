@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use futures::StreamExt as _;
 use provost_event::{
-    Block, Entry, HookDecision, HookReport, HookTrigger, HooksDecided, Record, Seq, SessionId, UserMessage,
+    Block, ConversationEntry, Entry, GateEntry, HookDecision, HookReport, HookTrigger, HooksDecided, Record,
+    Seq, SessionId, UserMessage,
 };
 use provost_harness::{Backend as _, BackendError};
 use provost_store::EmbeddedBackend;
@@ -54,7 +55,7 @@ impl SentMessage<'_> {
             let mut records = backend.subscribe(self.to.into(), asked);
             while let Some(record) = records.next().await {
                 let record = record?;
-                let Entry::HooksDecided(decided) = &record.entry else { continue };
+                let Entry::Gate(GateEntry::HooksDecided(decided)) = &record.entry else { continue };
                 if decided.asked == asked {
                     // Its consequences are committed with it.
                     let next = backend.read(self.to.into(), record.seq, 1).await?;
@@ -79,7 +80,9 @@ impl SentMessage<'_> {
         let records = backend.read(self.to.into(), self.before, READ_MAX).await?;
         let asked = records.iter().find(|record| self.is_asked_in(record)).map(|record| record.seq);
         let answer = records.iter().enumerate().find_map(|(place, record)| match &record.entry {
-            Entry::HooksDecided(decided) if Some(decided.asked) == asked => Some((place, decided)),
+            Entry::Gate(GateEntry::HooksDecided(decided)) if Some(decided.asked) == asked => {
+                Some((place, decided))
+            }
             _ => None,
         });
         let Some((place, decided)) = answer else { return Ok(None) };
@@ -93,14 +96,17 @@ impl SentMessage<'_> {
     }
 
     fn is_asked_in(&self, record: &Arc<Record>) -> bool {
-        matches!(&record.entry, Entry::HooksAsked(asked) if matches!(
+        matches!(&record.entry, Entry::Gate(GateEntry::HooksAsked(asked)) if matches!(
             &asked.about,
             HookTrigger::Prompt { text, by } if text == self.text && by == self.by
         ))
     }
 
     fn is_heard_in(&self, record: &Record) -> bool {
-        let Entry::UserMessage(UserMessage { content, by }) = &record.entry else { return false };
+        let Entry::Conversation(ConversationEntry::UserMessage(UserMessage { content, by })) = &record.entry
+        else {
+            return false;
+        };
         by == self.by && matches!(content.as_slice(), [Block::Text(text)] if text == self.text)
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
-use provost_event::{Entry, Record, RunId, RunPolicy, Seq, SessionId, TerminalEvent};
+use provost_event::{Entry, Record, RunId, RunPolicy, Seq, SessionId, TerminalEntry, TerminalEvent};
 use provost_external::Role;
 use provost_harness::{Backend as _, BackendError, Goal, Models};
 use provost_store::EmbeddedBackend;
@@ -101,7 +101,7 @@ async fn started(
     records: &mut BoxStream<'static, Result<Arc<Record>, BackendError>>,
 ) -> Result<(), BackendError> {
     while let Some(record) = records.next().await {
-        if let Entry::TerminalNoted(noted) = &record?.entry
+        if let Entry::Terminal(TerminalEntry::Noted(noted)) = &record?.entry
             && matches!(noted.event, TerminalEvent::Started { .. })
         {
             return Ok(());

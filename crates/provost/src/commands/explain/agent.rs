@@ -1,6 +1,9 @@
 //! One agent's part: the sums of its session's log, and their evaluation.
 
-use provost_event::{AgentPolicy, Entry, HookPoint, HookPolicy, Permission, Purpose, Record, Seq, SessionId};
+use provost_event::{
+    AgentPolicy, Entry, GateEntry, HookPoint, HookPolicy, ModelEntry, Permission, Purpose, Record, Seq,
+    SessionId,
+};
 use serde::Serialize;
 
 use super::approvals::ApprovalSums;
@@ -125,10 +128,12 @@ impl AgentSums {
         self.hooks.add(record.seq, entry, &self.policy.hooks);
         self.approvals.add((record.seq, record.at), entry);
         match entry {
-            Entry::ModelCalled(called) if called.purpose != Purpose::Turn => self.asides.push(called.call),
-            Entry::StopVerdicts(verdicts) => self.stop_hooks.add(verdicts),
-            Entry::PermissionDecided(decided) => self.rules.ruled(decided),
-            Entry::ApprovalResolved(resolved) => self.rules.resolved(resolved),
+            Entry::Model(ModelEntry::Called(called)) if called.purpose != Purpose::Turn => {
+                self.asides.push(called.call)
+            }
+            Entry::Gate(GateEntry::StopChecked(verdicts)) => self.stop_hooks.add(verdicts),
+            Entry::Gate(GateEntry::PermissionDecided(decided)) => self.rules.ruled(decided),
+            Entry::Gate(GateEntry::ApprovalResolved(resolved)) => self.rules.resolved(resolved),
             _ => {}
         }
     }

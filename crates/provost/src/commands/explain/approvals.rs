@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use provost_event::{
-    ApprovalAnswer, ApprovalResolved, ApprovalScope, Entry, Outcome, PauseReason, Seq, Timestamp,
+    ApprovalAnswer, ApprovalResolved, ApprovalScope, Entry, GateEntry, LifecycleEntry, Outcome, PauseReason,
+    Seq, Timestamp,
 };
 use serde::Serialize;
 
@@ -42,13 +43,13 @@ pub(super) struct ApprovalSums {
 impl ApprovalSums {
     pub(super) fn add(&mut self, (seq, at): (Seq, Timestamp), entry: &Entry) {
         match entry {
-            Entry::ApprovalRequested(_) => {
+            Entry::Gate(GateEntry::ApprovalRequested(_)) => {
                 self.asked += 1;
                 self.open += 1;
                 self.since.insert(seq, at);
             }
-            Entry::ApprovalResolved(resolved) => self.resolved(at, resolved),
-            Entry::Paused(paused) => {
+            Entry::Gate(GateEntry::ApprovalResolved(resolved)) => self.resolved(at, resolved),
+            Entry::Lifecycle(LifecycleEntry::Paused(paused)) => {
                 let is_late = matches!(paused.outcome, Outcome::Paused { why: PauseReason::Approval { .. } });
                 self.suspended += u64::from(is_late);
             }

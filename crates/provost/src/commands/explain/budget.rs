@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use provost_engine::FINAL_SUMMARY_TOKENS;
 use provost_engine::RunState;
 use provost_event::{
-    Budget, BudgetCharged, BudgetExhausted, BudgetReserved, Dimension, Effort, Entry, MicroDollars,
-    ModelPolicy, Price, Purpose,
+    Budget, BudgetCharged, BudgetEntry, BudgetExhausted, BudgetReserved, Dimension, Effort, Entry,
+    LifecycleEntry, MicroDollars, ModelPolicy, Price, Purpose,
 };
 
 use super::agent::AgentSums;
@@ -69,24 +69,24 @@ impl BudgetSums {
 
     pub(super) fn add(&mut self, entry: &Entry) {
         match entry {
-            Entry::RunStarted(started) => {
+            Entry::Lifecycle(LifecycleEntry::RunStarted(started)) => {
                 self.at_first = started.policy.budget;
                 self.budget = started.policy.budget;
                 self.of_policy = started.policy.budget;
                 self.clock_runs();
             }
-            Entry::RunPolicyChanged(changed) => {
+            Entry::Lifecycle(LifecycleEntry::RunPolicyChanged(changed)) => {
                 let new = changed.policy.budget;
                 self.budget = self.budget.under(self.of_policy, new);
                 self.of_policy = new;
             }
-            Entry::Resumed(resumed) => {
+            Entry::Lifecycle(LifecycleEntry::Resumed(resumed)) => {
                 self.budget = self.budget.changed_by(resumed.budget);
                 self.clock_runs();
             }
-            Entry::BudgetReserved(reserved) => self.reserved(reserved),
-            Entry::BudgetCharged(charged) => self.charged(charged),
-            Entry::BudgetExhausted(exhausted) => self.exhausted(exhausted),
+            Entry::Budget(BudgetEntry::Reserved(reserved)) => self.reserved(reserved),
+            Entry::Budget(BudgetEntry::Charged(charged)) => self.charged(charged),
+            Entry::Budget(BudgetEntry::Exhausted(exhausted)) => self.exhausted(exhausted),
             _ => {}
         }
     }

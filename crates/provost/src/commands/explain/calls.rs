@@ -1,6 +1,8 @@
 //! The tool calls of a session: which there are at present, and how many there were of each tool.
 
-use provost_event::{AgentPolicy, Block, CallId, Entry, ToolCall, ToolFinished};
+use provost_event::{
+    AgentPolicy, Block, CallId, ConversationEntry, Entry, GateEntry, ToolCall, ToolEntry, ToolFinished,
+};
 
 /// Calls of one tool.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -34,14 +36,18 @@ impl Calls {
 
     pub(super) fn add(&mut self, entry: &Entry) {
         match entry {
-            Entry::AssistantMessage(answer) => self.asked_for(&answer.content),
-            Entry::PermissionDecided(decided) => self.count(&decided.call, |counts| counts.ruled += 1),
-            Entry::ToolStarted(started) => {
+            Entry::Conversation(ConversationEntry::AssistantMessage(answer)) => {
+                self.asked_for(&answer.content)
+            }
+            Entry::Gate(GateEntry::PermissionDecided(decided)) => {
+                self.count(&decided.call, |counts| counts.ruled += 1)
+            }
+            Entry::Tool(ToolEntry::Started(started)) => {
                 if let Some(present) = self.present.iter_mut().find(|one| one.call.id == started.call) {
                     present.is_running = true;
                 }
             }
-            Entry::ToolFinished(finished) => self.finished(finished),
+            Entry::Tool(ToolEntry::Finished(finished)) => self.finished(finished),
             _ => {}
         }
     }

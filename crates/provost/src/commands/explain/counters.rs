@@ -3,9 +3,9 @@
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use provost_event::{
-    AgentPolicy, AssistantMessage, Block, CompactionKind, Dimension, Entry, ErrorClass, GoalTrigger,
-    HookPoint, ItemKind, Limits, ModelCalled, Outcome, PauseReason, Purpose, ResumeCause, Resumed,
-    RetryCause, StopReason, ToolFinished, ToolStatus,
+    AgentPolicy, AssistantMessage, Block, CompactionKind, ConversationEntry, Dimension, Entry, ErrorClass,
+    GoalEntry, GoalTrigger, HookPoint, ItemKind, LifecycleEntry, Limits, ModelCalled, ModelEntry, Outcome,
+    PauseReason, Purpose, ResumeCause, Resumed, RetryCause, StopReason, ToolEntry, ToolFinished, ToolStatus,
 };
 
 use super::calls::Calls;
@@ -90,24 +90,26 @@ impl CounterSums {
 
     pub(super) fn add(&mut self, entry: &Entry, calls: &Calls) {
         match entry {
-            Entry::ModelCalled(called) => self.called(called),
-            Entry::Compacted(compacted) if compacted.how == CompactionKind::Summary => {
+            Entry::Model(ModelEntry::Called(called)) => self.called(called),
+            Entry::Conversation(ConversationEntry::Compacted(compacted))
+                if compacted.how == CompactionKind::Summary =>
+            {
                 self.now.failed_attempts = 0;
             }
-            Entry::FinalSummaryFinished(_) => self.now.failed_attempts = 0,
-            Entry::AssistantMessage(answer) => self.answered(answer),
-            Entry::Retry(retry) => self.retried(&retry.cause),
-            Entry::SystemItem(item) => self.told(item.item),
-            Entry::ToolFinished(finished) => self.tool_finished(finished, calls),
-            Entry::TurnEnded(ended) => self.turn_ended(ended.tool_calls),
-            Entry::GoalCheckStarted(started) => {
+            Entry::Conversation(ConversationEntry::FinalSummary(_)) => self.now.failed_attempts = 0,
+            Entry::Conversation(ConversationEntry::AssistantMessage(answer)) => self.answered(answer),
+            Entry::Model(ModelEntry::Retried(retry)) => self.retried(&retry.cause),
+            Entry::Conversation(ConversationEntry::SystemItem(item)) => self.told(item.item),
+            Entry::Tool(ToolEntry::Finished(finished)) => self.tool_finished(finished, calls),
+            Entry::Conversation(ConversationEntry::TurnEnded(ended)) => self.turn_ended(ended.tool_calls),
+            Entry::Goal(GoalEntry::CheckStarted(started)) => {
                 self.now.is_looked_at = started.trigger != GoalTrigger::Claim;
             }
-            Entry::GoalVerdict(_) => self.now.is_looked_at = false,
-            Entry::StopRequested(_) => self.now.is_stopping = true,
-            Entry::Paused(paused) => self.suspended(&paused.outcome),
-            Entry::Ended(ended) => self.suspended(&ended.outcome),
-            Entry::Resumed(resumed) => self.resumed(resumed),
+            Entry::Goal(GoalEntry::Verdict(_)) => self.now.is_looked_at = false,
+            Entry::Lifecycle(LifecycleEntry::StopRequested(_)) => self.now.is_stopping = true,
+            Entry::Lifecycle(LifecycleEntry::Paused(paused)) => self.suspended(&paused.outcome),
+            Entry::Lifecycle(LifecycleEntry::Ended(ended)) => self.suspended(&ended.outcome),
+            Entry::Lifecycle(LifecycleEntry::Resumed(resumed)) => self.resumed(resumed),
             _ => {}
         }
     }

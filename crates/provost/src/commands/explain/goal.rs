@@ -2,8 +2,9 @@
 
 use provost_engine::{Actor, GoalStatus};
 use provost_event::{
-    Entry, GoalFinding, GoalJudged, GoalPolicy, GoalTrigger, GoalVerdict, JudgeAnswer, OnHookError, Outcome,
-    PauseReason, Record, SessionId, StopVerdicts,
+    ConversationEntry, Entry, GateEntry, GoalEntry, GoalFinding, GoalJudged, GoalPolicy, GoalTrigger,
+    GoalVerdict, JudgeAnswer, LifecycleEntry, OnHookError, Outcome, PauseReason, Record, SessionId,
+    StopVerdicts,
 };
 use serde::Serialize;
 
@@ -121,14 +122,18 @@ impl GoalSums {
         }
         let now = self.status();
         match &record.entry {
-            Entry::GoalCheckStarted(started) => self.begun(started.trigger),
-            Entry::GoalJudged(judged) => self.judged(judged, before.as_ref(), now.as_ref()),
-            Entry::GoalVerdict(verdict) => self.concluded(verdict, now.as_ref()),
-            Entry::GoalCleared(_) => self.cleared = true,
-            Entry::StopVerdicts(verdicts) if !self.cleared => self.stop_hooks_said(verdicts),
-            Entry::TurnEnded(_) if !self.cleared => self.turn_ended(now.as_ref()),
-            Entry::Paused(paused) => self.suspended(&paused.outcome, before.as_ref()),
-            Entry::Ended(ended) => self.suspended(&ended.outcome, before.as_ref()),
+            Entry::Goal(GoalEntry::CheckStarted(started)) => self.begun(started.trigger),
+            Entry::Goal(GoalEntry::Judged(judged)) => self.judged(judged, before.as_ref(), now.as_ref()),
+            Entry::Goal(GoalEntry::Verdict(verdict)) => self.concluded(verdict, now.as_ref()),
+            Entry::Goal(GoalEntry::Cleared(_)) => self.cleared = true,
+            Entry::Gate(GateEntry::StopChecked(verdicts)) if !self.cleared => self.stop_hooks_said(verdicts),
+            Entry::Conversation(ConversationEntry::TurnEnded(_)) if !self.cleared => {
+                self.turn_ended(now.as_ref())
+            }
+            Entry::Lifecycle(LifecycleEntry::Paused(paused)) => {
+                self.suspended(&paused.outcome, before.as_ref())
+            }
+            Entry::Lifecycle(LifecycleEntry::Ended(ended)) => self.suspended(&ended.outcome, before.as_ref()),
             _ => {}
         }
     }

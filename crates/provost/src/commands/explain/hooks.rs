@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use provost_event::{
-    AgentPolicy, Entry, HookContract, HookDecision, HookPoint, HookPolicy, HookReport, HookTrigger,
-    HooksDecided, OnFailure, ResumeCause, Seq,
+    AgentPolicy, Entry, GateEntry, HookContract, HookDecision, HookPoint, HookPolicy, HookReport,
+    HookTrigger, HooksDecided, LifecycleEntry, OnFailure, ResumeCause, Seq,
 };
 use serde::Serialize;
 
@@ -80,20 +80,22 @@ impl HookSums {
 
     pub(super) fn add(&mut self, seq: Seq, entry: &Entry, hooks: &[HookPolicy]) {
         match entry {
-            Entry::HooksAsked(asked) => {
+            Entry::Gate(GateEntry::HooksAsked(asked)) => {
                 let waits = matches!(asked.about, HookTrigger::Closing { .. } | HookTrigger::Prompt { .. });
                 self.open.insert(seq, (asked.about.points(), waits));
             }
-            Entry::HooksDecided(decided) => return self.decided(decided, hooks),
-            Entry::Resumed(resumed) => {
+            Entry::Gate(GateEntry::HooksDecided(decided)) => return self.decided(decided, hooks),
+            Entry::Lifecycle(LifecycleEntry::Resumed(resumed)) => {
                 self.recovers = resumed.cause == ResumeCause::Interrupted;
                 return;
             }
-            Entry::StopRequested(_) => {
+            Entry::Lifecycle(LifecycleEntry::StopRequested(_)) => {
                 self.is_stopping = true;
                 return;
             }
-            Entry::Paused(_) | Entry::Ended(_) => self.is_stopping = false,
+            Entry::Lifecycle(LifecycleEntry::Paused(_) | LifecycleEntry::Ended(_)) => {
+                self.is_stopping = false
+            }
             _ => {}
         }
         self.recovers = false;

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use provost_event::{
-    AgentPolicy, Entry, EvidenceSource, Record, Seq, TerminalEvent, TerminalNoted, Timestamp,
+    AgentPolicy, Entry, EvidenceSource, Record, Seq, TerminalEntry, TerminalEvent, TerminalNoted, Timestamp,
 };
 use serde::Serialize;
 
@@ -48,7 +48,7 @@ impl TerminalSums {
     }
 
     pub(super) fn add(&mut self, record: &Record) {
-        let Entry::TerminalNoted(noted) = &record.entry else { return };
+        let Entry::Terminal(TerminalEntry::Noted(noted)) = &record.entry else { return };
         self.noted += 1;
         if self.events.len() == EVENTS_MAX {
             self.events.pop_front();

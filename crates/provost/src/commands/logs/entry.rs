@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use provost_event::{
-    ActorKey, AssistantMessage, Block, Compacted, Entry, FinalSummaryFinished, Record, Seq, SystemItem,
-    ToolFinished, ToolStatus, UserMessage,
+    ActorKey, AssistantMessage, Block, Compacted, ConversationEntry, Entry, FinalSummaryFinished, Record,
+    Seq, SystemItem, ToolEntry, ToolFinished, ToolStatus, UserMessage,
 };
 use provost_harness::{Backend as _, Blobs as _, read_conversation};
 use provost_store::EmbeddedBackend;
@@ -68,7 +68,9 @@ async fn form_now(backend: &EmbeddedBackend, key: ActorKey, record: &Record) -> 
 
 /// All of an output of which the entry has only a part.
 async fn whole(backend: &EmbeddedBackend, record: &Record) -> anyhow::Result<Option<String>> {
-    let Entry::ToolFinished(ToolFinished { whole: Some(id), .. }) = &record.entry else { return Ok(None) };
+    let Entry::Tool(ToolEntry::Finished(ToolFinished { whole: Some(id), .. })) = &record.entry else {
+        return Ok(None);
+    };
     let body = backend.get_blob(id).await?;
     Ok(body.map(|body| String::from_utf8_lossy(&body).into_owned()))
 }
@@ -93,12 +95,18 @@ fn page(record: &Record, form: Form, whole: Option<&str>) -> anyhow::Result<Stri
 /// Its contents: texts as they are, anything else as it is stored.
 fn body(entry: &Entry, whole: Option<&str>) -> anyhow::Result<String> {
     Ok(match entry {
-        Entry::UserMessage(UserMessage { content, by }) => format!("{by}:\n{}", blocks(content)),
-        Entry::AssistantMessage(AssistantMessage { content, .. }) => blocks(content),
-        Entry::SystemItem(SystemItem { body, .. }) => body.clone(),
-        Entry::ToolFinished(finished) => finished_in_full(finished, whole),
-        Entry::Compacted(compacted) => compacted_in_full(compacted),
-        Entry::FinalSummaryFinished(FinalSummaryFinished { text, problem, .. }) => match problem {
+        Entry::Conversation(ConversationEntry::UserMessage(UserMessage { content, by })) => {
+            format!("{by}:\n{}", blocks(content))
+        }
+        Entry::Conversation(ConversationEntry::AssistantMessage(AssistantMessage { content, .. })) => {
+            blocks(content)
+        }
+        Entry::Conversation(ConversationEntry::SystemItem(SystemItem { body, .. })) => body.clone(),
+        Entry::Tool(ToolEntry::Finished(finished)) => finished_in_full(finished, whole),
+        Entry::Conversation(ConversationEntry::Compacted(compacted)) => compacted_in_full(compacted),
+        Entry::Conversation(ConversationEntry::FinalSummary(FinalSummaryFinished {
+            text, problem, ..
+        })) => match problem {
             Some(problem) => format!("no final summary: {problem}"),
             None => text.clone(),
         },

@@ -1,7 +1,7 @@
 //! What an agent still sees of its log after its compactions.
 
 use provost_engine::ResultText;
-use provost_event::{Compacted, Entry, Record, Seq};
+use provost_event::{Compacted, ConversationEntry, Entry, LifecycleEntry, Record, Seq, ToolEntry};
 
 /// How an agent sees an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,11 +37,12 @@ impl Form {
 const fn is_for_the_agent(entry: &Entry) -> bool {
     matches!(
         entry,
-        Entry::UserMessage(_)
-            | Entry::SystemItem(_)
-            | Entry::AssistantMessage(_)
-            | Entry::ToolFinished(_)
-            | Entry::Compacted(_)
+        Entry::Conversation(
+            ConversationEntry::UserMessage(_)
+                | ConversationEntry::SystemItem(_)
+                | ConversationEntry::AssistantMessage(_)
+                | ConversationEntry::Compacted(_)
+        ) | Entry::Tool(ToolEntry::Finished(_))
     )
 }
 
@@ -58,8 +59,13 @@ pub(super) struct CompactionView {
 impl CompactionView {
     /// Takes in the next entry of the log.
     pub(super) fn note(&mut self, record: &Record) {
-        let Entry::Compacted(Compacted { through, lines_through, superseded, cut_through, .. }) =
-            &record.entry
+        let Entry::Conversation(ConversationEntry::Compacted(Compacted {
+            through,
+            lines_through,
+            superseded,
+            cut_through,
+            ..
+        })) = &record.entry
         else {
             return;
         };
@@ -75,7 +81,7 @@ impl CompactionView {
     /// How the agent sees an entry of the log. What was between entries that it saw is gone with them.
     pub(super) fn form(&self, record: &Record) -> Form {
         // Its prompt, its tools and its goal stay.
-        if matches!(record.entry, Entry::SessionStarted(_)) {
+        if matches!(record.entry, Entry::Lifecycle(LifecycleEntry::SessionStarted(_))) {
             return Form::Whole;
         }
         if record.seq <= self.through {
@@ -83,7 +89,7 @@ impl CompactionView {
         }
         let is_line = record.seq <= self.lines_through || self.superseded.contains(&record.seq);
         match &record.entry {
-            Entry::ToolFinished(finished) => {
+            Entry::Tool(ToolEntry::Finished(finished)) => {
                 let images = finished.images.len();
                 let text = ResultText { entry: record.seq, output: &finished.output, images };
                 if is_line && text.line().is_some() {

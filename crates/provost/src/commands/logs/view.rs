@@ -7,8 +7,8 @@ use std::sync::Arc;
 use console::Style;
 use provost_engine::tokens_of;
 use provost_event::{
-    ActorKey, AgentPolicy, BlobId, Compacted, Elapsed, Entry, ModelCalled, Purpose, Record, Seq, SessionId,
-    Timestamp,
+    ActorKey, AgentPolicy, BlobId, Compacted, ConversationEntry, Elapsed, Entry, LifecycleEntry, ModelCalled,
+    Purpose, Record, Seq, SessionId, Timestamp,
 };
 use provost_harness::{Blobs as _, ImageData, Message, Part, Role, Transcript, read_conversation};
 use provost_store::EmbeddedBackend;
@@ -57,9 +57,15 @@ impl View {
             for record in &records {
                 transcript.fold(record, &images);
                 match &record.entry {
-                    Entry::SessionStarted(started) => policy = Some(started.policy.clone()),
-                    Entry::AgentPolicyChanged(changed) => policy = Some(changed.policy.clone()),
-                    Entry::Compacted(Compacted { through, .. }) if !through.is_start() => {
+                    Entry::Lifecycle(LifecycleEntry::SessionStarted(started)) => {
+                        policy = Some(started.policy.clone())
+                    }
+                    Entry::Lifecycle(LifecycleEntry::AgentPolicyChanged(changed)) => {
+                        policy = Some(changed.policy.clone())
+                    }
+                    Entry::Conversation(ConversationEntry::Compacted(Compacted { through, .. }))
+                        if !through.is_start() =>
+                    {
                         summary = Some((record.seq, *through));
                     }
                     _ => {}

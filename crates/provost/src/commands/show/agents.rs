@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use provost_engine::{Actor, AgentState, AgentStatus, RunState};
 use provost_event::{
-    Budget, Entry, GoalState, Limits, MicroDollars, Outcome, Priority, Record, Seq, SessionId, SpawnBudget,
-    Timestamp,
+    Budget, Entry, GoalState, LifecycleEntry, Limits, MicroDollars, Outcome, Priority, Record, Seq,
+    SessionId, SpawnBudget, Timestamp,
 };
 use provost_harness::{Backend as _, BackendError, read_actor};
 use provost_store::EmbeddedBackend;
@@ -29,7 +29,7 @@ pub(super) struct Opening {
 impl Opening {
     /// The facts of an agent's first log entry; `None` for any other entry.
     pub(super) fn of(record: &Record) -> Option<Self> {
-        let Entry::SessionStarted(started) = &record.entry else { return None };
+        let Entry::Lifecycle(LifecycleEntry::SessionStarted(started)) = &record.entry else { return None };
         Some(Self {
             goal: started.goal.clone(),
             turns_max: started.policy.limits.turns_max,

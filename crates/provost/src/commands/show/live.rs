@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use console::truncate_str;
 use provost_engine::{Actor, AgentState, RunState};
-use provost_event::{ActorKey, Entry, Record, Seq, SessionId, Timestamp};
+use provost_event::{ActorKey, Entry, GateEntry, LifecycleEntry, Record, Seq, SessionId, Timestamp};
 use provost_harness::{RunStatus, RunSummary, read_actor};
 use provost_store::EmbeddedBackend;
 use tokio::time::Instant;
@@ -176,10 +176,12 @@ impl Board {
         self.verifies(session, record)?;
         self.open.extend(Question::of(record));
         match &record.entry {
-            Entry::ApprovalResolved(entry) => {
+            Entry::Gate(GateEntry::ApprovalResolved(entry)) => {
                 self.open.retain(|question| question.session != session || question.asked != entry.asked);
             }
-            Entry::Ended(_) => self.open.retain(|question| question.session != session),
+            Entry::Lifecycle(LifecycleEntry::Ended(_)) => {
+                self.open.retain(|question| question.session != session)
+            }
             _ => {}
         }
         Ok(())
@@ -339,7 +341,10 @@ impl ShowOutput {
         let is_change = match record.actor {
             ActorKey::Run(_) => said.is_kept(),
             ActorKey::Session(_) => {
-                matches!(record.entry, Entry::ApprovalRequested(_) | Entry::ApprovalResolved(_))
+                matches!(
+                    record.entry,
+                    Entry::Gate(GateEntry::ApprovalRequested(_) | GateEntry::ApprovalResolved(_))
+                )
             }
         };
         if is_change {

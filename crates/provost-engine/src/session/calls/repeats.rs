@@ -1,20 +1,21 @@
 //! Repeated calls and failing calls: counted by turn, so that parallel calls of one answer count once.
 
-use provost_event::{ItemKind, Outcome, PauseReason, ToolFinished, ToolStatus};
+use provost_event::{ItemKind, Limits, Outcome, PauseReason, ToolFinished, ToolStatus};
 use serde::{Deserialize, Serialize};
 
-use super::{Deciding, SessionState};
+use super::Calls;
+use crate::session::Deciding;
 
 /// The last call with its result, and in how many turns in a row it was the only one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Repeats {
+struct Repeats {
     fingerprint: u64,
-    pub(super) times: u32,
+    times: u32,
 }
 
 /// The calls of the current turn.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct CallsOfTurn {
+struct CallsOfTurn {
     /// A fingerprint of all its calls, each counted once.
     fingerprint: u64,
     last: u64,
@@ -26,7 +27,7 @@ pub(super) struct CallsOfTurn {
 }
 
 impl CallsOfTurn {
-    pub(super) fn add(&mut self, fingerprint: u64, finished: &ToolFinished) {
+    fn add(&mut self, fingerprint: u64, finished: &ToolFinished) {
         if self.last != fingerprint {
             self.fingerprint = self.fingerprint.rotate_left(9) ^ fingerprint;
             self.last = fingerprint;
@@ -54,11 +55,54 @@ impl CallsOfTurn {
     }
 }
 
-impl SessionState {
+/// The calls of earlier turns and of this one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct CallHistory {
+    /// Calls so far.
+    made: u32,
+    /// How many of them were made when a turn last ended without any.
+    made_at_stop: u32,
+    repeats: Repeats,
+    of_turn: CallsOfTurn,
+    /// Turns in a row in which no call succeeded.
+    failed_turns: u32,
+}
+
+impl CallHistory {
+    pub(super) fn finished(&mut self, fingerprint: u64, finished: &ToolFinished) {
+        self.made = self.made.saturating_add(1);
+        self.of_turn.add(fingerprint, finished);
+    }
+
+    pub(super) fn turn_ended(&mut self, is_without_calls: bool) {
+        if is_without_calls {
+            self.made_at_stop = self.made;
+        }
+        self.repeats = self.repeats_with_turn();
+        self.failed_turns = self.failed_turns_with_turn();
+        self.of_turn = CallsOfTurn::default();
+    }
+
+    /// The session was resumed by a request.
+    pub(super) fn resumed(&mut self) {
+        self.failed_turns = 0;
+        self.repeats = Repeats::default();
+    }
+
+    pub(super) const fn made(&self) -> u32 {
+        self.made
+    }
+
+    /// Tools called since the agent last ended a turn without a call, or since it began.
+    pub(super) const fn made_since_stop(&self) -> u32 {
+        self.made.saturating_sub(self.made_at_stop)
+    }
+
     /// In how many turns in a row the same calls were made, including the current one. A turn without calls
     /// changes nothing; a turn that waits resets the count.
-    pub(super) const fn repeats_with_turn(&self) -> Repeats {
-        let (turn, last) = (self.calls_of_turn, self.repeats);
+    const fn repeats_with_turn(&self) -> Repeats {
+        let turn = self.of_turn;
+        let last = self.repeats;
         if turn.is_empty() {
             last
         } else if turn.waited {
@@ -71,43 +115,31 @@ impl SessionState {
     }
 
     /// In how many turns in a row no call succeeded, including the current one.
-    pub(super) const fn failed_turns_with_turn(&self) -> u32 {
-        let turn = self.calls_of_turn;
+    const fn failed_turns_with_turn(&self) -> u32 {
+        let turn = self.of_turn;
         if turn.is_empty() {
-            self.counters.failed_turns
+            self.failed_turns
         } else if turn.made > 0 {
             0
         } else {
-            self.counters.failed_turns.saturating_add(1)
+            self.failed_turns.saturating_add(1)
         }
     }
 
-    /// The number of turns in a row without progress at which it is suspended; 0: never.
-    pub(super) fn stuck_turns(&self) -> u32 {
-        match self.bound_by() {
-            Some((policy, _)) => policy.stuck_turns,
-            // What an external program does internally isn't known.
-            None if self.assignment.is_external() => 0,
-            None => self.assignment.limits().stuck_turns,
-        }
-    }
-}
-
-impl Deciding<'_> {
-    /// Notifies the model of repeated calls and of turns in which all calls fail, before the turn ends.
-    pub(super) fn notices_of_calls(&mut self) {
-        let limits = self.state.assignment.limits();
-        let times = self.state.repeats_with_turn().times;
+    /// What the model is notified of before the turn ends: calls that repeat, whose last is of `tool`, and turns in
+    /// which all calls fail.
+    fn notices(&self, tool: &str, limits: Limits) -> Vec<CallNotice> {
+        let mut notices = Vec::new();
+        let times = self.repeats_with_turn().times;
         if times >= limits.repeated_call_notice_at && times < limits.repeated_call_max {
-            let tool = self.state.calls.last().map(|call| call.tool.clone()).unwrap_or_default();
             let body = format!(
                 "You have made the same `{tool}` call {times} times in a row, with the same result each time. If you \
                  wait for something, wait longer in one call; otherwise change the approach."
             );
-            self.say(ItemKind::RepeatedCallNotice, body);
+            notices.push(CallNotice { item: ItemKind::RepeatedCallNotice, body });
         }
-        let turns = self.state.failed_turns_with_turn();
-        let is_new = turns > self.state.counters.failed_turns;
+        let turns = self.failed_turns_with_turn();
+        let is_new = turns > self.failed_turns;
         if is_new && turns == limits.failed_turns_notice_at && turns < limits.failed_turns_max {
             let body = format!(
                 "In the last {turns} turns no tool call succeeded: each was rejected, denied or failed. Read what the \
@@ -115,14 +147,15 @@ impl Deciding<'_> {
                  you are suspended.",
                 limits.failed_turns_max
             );
-            self.say(ItemKind::FailedCallsNotice, body);
+            notices.push(CallNotice { item: ItemKind::FailedCallsNotice, body });
         }
+        notices
     }
 
-    /// Why the session is suspended for its calls, if it is.
-    pub(super) fn suspended_for_calls(&self, tool: String) -> Option<Outcome> {
-        let limits = self.state.assignment.limits();
-        let (times, turns) = (self.state.repeats.times, self.state.counters.failed_turns);
+    /// Why the session is suspended for its calls, the last of `tool`, after a turn; if it is.
+    fn suspends(&self, tool: String, limits: Limits) -> Option<Outcome> {
+        let times = self.repeats.times;
+        let turns = self.failed_turns;
         let why = if times >= limits.repeated_call_max {
             PauseReason::RepeatedCall { tool, times }
         } else if turns >= limits.failed_turns_max {
@@ -132,32 +165,31 @@ impl Deciding<'_> {
         };
         Some(Outcome::Paused { why })
     }
+}
 
-    /// Suspends the session after too many turns without progress; notifies the model before. Returns whether it
-    /// suspends it.
-    pub(super) fn looks_at_progress(&mut self) -> bool {
-        let (idle, most) = (self.state.progress.idle_turns, self.state.stuck_turns());
-        if most == 0 {
-            return false;
+/// A notice to the model about its calls.
+struct CallNotice {
+    item: ItemKind,
+    body: String,
+}
+
+impl Calls {
+    /// What the model is notified of before the turn ends.
+    fn notices(&self, limits: Limits) -> Vec<CallNotice> {
+        self.history.notices(self.last_tool(), limits)
+    }
+
+    /// Why the session is suspended for its calls after a turn whose last call was of `tool`; if it is.
+    pub(super) fn suspends(&self, tool: String, limits: Limits) -> Option<Outcome> {
+        self.history.suspends(tool, limits)
+    }
+}
+
+impl Deciding<'_> {
+    /// Notifies the model of repeated calls and of turns in which all calls fail, before the turn ends.
+    pub(super) fn notices_of_calls(&mut self) {
+        for notice in self.state.calls.notices(self.state.assignment.limits()) {
+            self.say(notice.item, notice.body);
         }
-        if idle >= most {
-            self.finish_segment(Outcome::Paused { why: PauseReason::Stuck { turns: idle } });
-            return true;
-        }
-        // Three fifths of them, and at least one.
-        let told_at = most.saturating_mul(3).div_ceil(5).max(1);
-        if idle >= told_at && !self.state.progress.is_told && !self.state.assignment.is_external() {
-            let left = most.saturating_sub(idle);
-            let turns =
-                if left == 1 { "one more such turn".to_owned() } else { format!("{left} more such turns") };
-            let body = format!(
-                "Nothing measurable has moved the work on for {idle} turns: no changed file, no changed result of a \
-                 check, no ticked step of the plan, no new kind of call or result. If you wait for something, wait longer in \
-                 one call; otherwise change the approach, or say what keeps you from going on. After {turns} you are \
-                 suspended."
-            );
-            self.say(ItemKind::NoProgressNotice, body);
-        }
-        false
     }
 }

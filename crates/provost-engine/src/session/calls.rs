@@ -1,0 +1,383 @@
+//! The tool calls of the last answer: what is allowed, which of them run, and their results.
+
+mod approve;
+mod call;
+mod delegate;
+mod gate;
+mod repeats;
+mod run;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use provost_event::{
+    Access, ApprovalRequested, ApprovalResolved, Block, CallId, HookTrigger, Json, NamedScript, Outcome,
+    PermissionDecided, Seq, SubAgentSuspended, Timestamp, ToolFinished, ToolStarted, ToolStatus,
+};
+use serde::{Deserialize, Serialize};
+
+use super::assignment::Assignment;
+use super::fingerprint::fingerprint;
+use super::hook_decisions::CombinedDecision;
+use crate::CallDetails;
+use crate::event::ToolResult;
+use call::{CallStage, TrackedCall};
+use gate::{Permits, wanted_agent};
+use repeats::CallHistory;
+
+pub(super) use gate::CallGate;
+
+pub use call::PendingApproval;
+
+/// The tool calls of the last answer, and what outlasts them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Calls {
+    /// In the order of the answer.
+    of_answer: Vec<TrackedCall>,
+    approvals: BTreeMap<Seq, PendingApproval>,
+    permits: Permits,
+    history: CallHistory,
+    /// What each tool gets at its next call.
+    memories: BTreeMap<String, Json>,
+    /// The outcome of a suspended sub-agent that the session waits for, if any.
+    sub_agent_outcome: Option<Outcome>,
+    #[serde(skip)]
+    held: HeldResults,
+}
+
+/// Results that wait for those of earlier calls of the same answer. The only part of a session that isn't in its
+/// log: if it is lost, the effects are still open, and so count as interrupted. It doesn't affect the equality of
+/// states.
+#[derive(Debug, Clone, Default)]
+struct HeldResults(BTreeMap<Seq, ToolResult>);
+
+impl PartialEq for HeldResults {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for HeldResults {}
+
+/// A call that has its result, as other parts of the session record it.
+pub(super) struct FinishedCall {
+    pub(super) tool: String,
+    pub(super) input: Json,
+    /// The file that it writes, if it does nothing else.
+    pub(super) writes: Option<String>,
+    /// It changes nothing.
+    pub(super) reads: bool,
+}
+
+/// How entries change them.
+impl Calls {
+    /// Permissions follow the policy, with the approvals of the run added.
+    pub(super) fn bound_by(&mut self, assignment: &Assignment) {
+        self.permits.bound_by(assignment);
+    }
+
+    pub(super) fn answered(&mut self, content: &[Block]) {
+        let calls = content.iter().filter_map(|block| match block {
+            Block::ToolCall(call) => Some(TrackedCall::new(call)),
+            Block::Text(_) | Block::Thinking { .. } | Block::Opaque { .. } | Block::Image(_) => None,
+        });
+        self.of_answer = calls.collect();
+    }
+
+    /// A call for an agent is no effect: its result comes from the run.
+    pub(super) fn started(&mut self, started: &ToolStarted, head: Seq, assignment: &Assignment) {
+        let stage = if assignment.delegates(&started.tool) {
+            CallStage::Delegated { started: head, suspended: false }
+        } else {
+            CallStage::Running(head)
+        };
+        self.set_stage(&started.call, stage);
+    }
+
+    pub(super) fn finished(
+        &mut self,
+        finished: &ToolFinished,
+        head: Seq,
+        assignment: &Assignment,
+    ) -> Option<FinishedCall> {
+        let call = self.of_answer.iter_mut().find(|call| call.id == finished.call)?;
+        call.stage = CallStage::Done;
+        call.finished = Some(head);
+        let said = [call.tool.as_str(), call.input.text(), finished.output.as_str()];
+        let images = finished.images.iter().map(|image| &*image.blob.0);
+        self.history.finished(fingerprint(said.into_iter().chain(images)), finished);
+        if let Some(memory) = &finished.memory {
+            self.memories.insert(finished.tool.clone(), memory.clone());
+        }
+        let writes = match assignment.tool(&call.tool).map(|spec| &spec.access) {
+            Some(Access::Writes { path_field }) => text_at(&call.input, path_field),
+            _ => None,
+        };
+        let reads = assignment.only_reads(&call.tool);
+        Some(FinishedCall { tool: call.tool.clone(), input: call.input.clone(), writes, reads })
+    }
+
+    pub(super) fn turn_ended(&mut self) {
+        self.history.turn_ended(self.of_answer.is_empty());
+        self.of_answer.clear();
+    }
+
+    /// The entry `head` calls hooks.
+    pub(super) fn hooks_asked(&mut self, about: &HookTrigger, head: Seq) {
+        match about {
+            HookTrigger::Call { call } | HookTrigger::Spawn { call } | HookTrigger::Approval { call } => {
+                self.set_stage(call, CallStage::Asking(head));
+            }
+            HookTrigger::Result { call, .. } | HookTrigger::ChildEnd { call, .. } => {
+                self.set_stage(call, CallStage::Reviewing(head));
+            }
+            _ => {}
+        }
+    }
+
+    /// Hooks have answered; `decision` is absent if it doesn't count.
+    pub(super) fn hooks_decided(
+        &mut self,
+        about: &HookTrigger,
+        decision: Option<CombinedDecision>,
+        scripts: Option<&[NamedScript]>,
+    ) {
+        match about {
+            HookTrigger::Call { call } | HookTrigger::Spawn { call } | HookTrigger::Approval { call } => {
+                self.set_stage(call, CallStage::Pending);
+            }
+            HookTrigger::Result { call, .. } | HookTrigger::ChildEnd { call, .. } => {
+                return self.set_stage(call, CallStage::Done);
+            }
+            _ => return,
+        }
+        let Some(decision) = decision else { return };
+        match about {
+            HookTrigger::Call { call } => self.update(call, |call| call.hooks_decided(decision)),
+            HookTrigger::Spawn { call } => self.update(call, |call| call.spawn_hooks_decided(decision)),
+            HookTrigger::Approval { call } => {
+                self.update(call, |call| call.approval_hooks_decided(decision, scripts));
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn ruled(&mut self, decided: &PermissionDecided) {
+        self.update(&decided.call, |call| call.ruling = Some(decided.clone()));
+    }
+
+    pub(super) fn approval_requested(&mut self, request: &ApprovalRequested, head: Seq, at: Timestamp) {
+        self.set_stage(&request.call, CallStage::Approving { asked: head, timer: head });
+        self.approvals.insert(head, PendingApproval::new(head, request, at));
+    }
+
+    pub(super) fn approval_resolved(&mut self, resolved: &ApprovalResolved) {
+        let Some(approval) = self.approvals.remove(&resolved.asked) else { return };
+        self.permits.approval_resolved(&resolved.answer);
+        self.update(&approval.call, |call| call.approval_resolved(resolved));
+    }
+
+    pub(super) fn sub_agent_suspended(&mut self, entry: &SubAgentSuspended) {
+        self.sub_agent_outcome = Some(entry.outcome.clone());
+        self.set_suspended(entry.started, true);
+    }
+
+    /// The agent that entry `started` requested works again.
+    pub(super) fn sub_agent_resumed(&mut self, started: Seq) {
+        self.set_suspended(started, false);
+    }
+
+    /// Another segment begins, or the process that worked on this one is gone: a question that is still open gets
+    /// the full time again.
+    pub(super) fn resumed(&mut self, head: Seq, due: Timestamp) {
+        self.approvals.values_mut().for_each(|open| open.due = due);
+        for call in &mut self.of_answer {
+            call.paused = false;
+            if let CallStage::Approving { timer, .. } = &mut call.stage {
+                *timer = head;
+            }
+        }
+    }
+
+    /// The session was resumed by a request.
+    pub(super) fn resumed_by_request(&mut self) {
+        self.sub_agent_outcome = None;
+        self.history.resumed();
+        self.of_answer.iter_mut().for_each(|call| call.stage = call.stage.resumed());
+    }
+
+    /// Takes over the calls of a fork's source that have no result.
+    pub(super) fn taken_over(&mut self, from: Self) {
+        self.of_answer = from.of_answer;
+        self.of_answer.retain(|call| !call.stage.has_result());
+        self.of_answer.iter_mut().for_each(|call| call.stage = CallStage::Pending);
+    }
+
+    fn update(&mut self, id: &CallId, change: impl FnOnce(&mut TrackedCall)) {
+        if let Some(call) = self.of_answer.iter_mut().find(|call| call.id == *id) {
+            change(call);
+        }
+    }
+
+    fn set_stage(&mut self, id: &CallId, stage: CallStage) {
+        self.update(id, |call| call.stage = stage);
+    }
+
+    fn set_suspended(&mut self, entry: Seq, is_suspended: bool) {
+        for call in &mut self.of_answer {
+            if let CallStage::Delegated { started, suspended } = &mut call.stage
+                && *started == entry
+            {
+                *suspended = is_suspended;
+            }
+        }
+    }
+}
+
+/// What others ask about them.
+impl Calls {
+    /// Whether the last answer has none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.of_answer.is_empty()
+    }
+
+    fn count(&self) -> u32 {
+        u32::try_from(self.of_answer.len()).unwrap_or(u32::MAX)
+    }
+
+    fn get(&self, id: &CallId) -> Option<&TrackedCall> {
+        self.of_answer.iter().find(|call| &call.id == id)
+    }
+
+    /// The running calls, with the entry that started each.
+    fn running(&self) -> impl Iterator<Item = (&TrackedCall, Seq)> {
+        self.of_answer.iter().filter_map(|call| Some((call, call.stage.running()?)))
+    }
+
+    /// The effects of the running calls.
+    pub(super) fn running_effects(&self) -> impl Iterator<Item = Seq> {
+        self.running().map(|(_, seq)| seq)
+    }
+
+    /// Whether a call is running.
+    pub(super) fn is_running(&self) -> bool {
+        self.running().next().is_some()
+    }
+
+    /// Whether an agent works for one of them.
+    pub(super) fn are_delegated(&self) -> bool {
+        self.of_answer.iter().any(|call| call.stage.is_delegated())
+    }
+
+    /// Whether every call has its result, and hooks have been called about it.
+    pub(super) fn are_done(&self) -> bool {
+        self.of_answer.iter().all(|call| call.stage == CallStage::Done)
+    }
+
+    /// Calls without a result.
+    fn without_result(&self) -> Vec<TrackedCall> {
+        self.of_answer.iter().filter(|call| !call.stage.has_result()).cloned().collect()
+    }
+
+    /// The same by id, with tool and arguments.
+    pub(super) fn unanswered(&self) -> impl Iterator<Item = (&CallId, &str, &Json)> {
+        let open = self.of_answer.iter().filter(|call| !call.stage.has_result());
+        open.map(|call| (&call.id, call.tool.as_str(), &call.input))
+    }
+
+    /// The tool of the last call.
+    fn last_tool(&self) -> &str {
+        self.of_answer.last().map(|call| call.tool.as_str()).unwrap_or_default()
+    }
+
+    /// Whether the session, if it stops with `stopping`, is suspended in the middle of its calls, because one of
+    /// them waits for an approval, a sub-agent or a resumption: calls that have not begun stay open.
+    fn are_held(&self, stopping: Option<&Outcome>) -> bool {
+        stopping.is_some_and(|outcome| !outcome.is_final())
+            && self.of_answer.iter().any(TrackedCall::waits_for_others)
+    }
+
+    /// Tool calls so far.
+    pub(super) const fn made(&self) -> u32 {
+        self.history.made()
+    }
+
+    /// Tools called since the agent last ended a turn without a call, or since it began.
+    pub(super) const fn made_since_stop(&self) -> u32 {
+        self.history.made_since_stop()
+    }
+
+    /// What each tool gets at its next call.
+    pub(super) const fn memories(&self) -> &BTreeMap<String, Json> {
+        &self.memories
+    }
+
+    /// The open approval questions, oldest first.
+    pub(super) fn approvals(&self) -> impl Iterator<Item = &PendingApproval> {
+        self.approvals.values()
+    }
+
+    /// The open approval question about a call.
+    pub(super) fn approval_of(&self, call: &CallId) -> Option<Seq> {
+        self.approvals.values().find(|open| &open.call == call).map(|open| open.asked)
+    }
+
+    /// The timers of the open approval questions.
+    pub(super) fn approval_timers(&self) -> BTreeSet<Seq> {
+        self.of_answer.iter().filter_map(|call| call.stage.approval_timer()).collect()
+    }
+
+    /// The fingerprint of the call that this is the result of, if that succeeded and only reads.
+    pub(super) fn read_by(&self, finished: &ToolFinished, assignment: &Assignment) -> Option<u64> {
+        let call = self.get(&finished.call).filter(|_| finished.status == ToolStatus::Ok)?;
+        let reads = assignment.only_reads(&call.tool);
+        reads.then(|| fingerprint([call.tool.as_str(), call.input.text()]))
+    }
+
+    /// A call, as hooks see it.
+    pub(super) fn details(&self, id: &CallId, assignment: &Assignment) -> Option<CallDetails> {
+        Some(self.details_of(self.get(id)?, assignment))
+    }
+
+    /// The calls that have results, as hooks see them, with the entries of their results.
+    pub(super) fn finished_details(&self, assignment: &Assignment) -> Vec<(CallDetails, Seq)> {
+        let calls = self.of_answer.iter();
+        calls.filter_map(|call| Some((self.details_of(call, assignment), call.finished?))).collect()
+    }
+
+    /// The entry with a call's result.
+    pub(super) fn result_of(&self, id: &CallId) -> Option<Seq> {
+        self.get(id)?.finished
+    }
+
+    fn details_of(&self, call: &TrackedCall, assignment: &Assignment) -> CallDetails {
+        let is_asked = matches!(call.stage, CallStage::Asking(_));
+        let wanted = assignment.delegates(&call.tool).then(|| Box::new(wanted_agent(call, assignment)));
+        CallDetails {
+            call: call.id.clone(),
+            tool: call.tool.clone(),
+            input: call.input.clone(),
+            memory: self.memories.get(&call.tool).cloned(),
+            why: if is_asked { call.why_ask() } else { String::new() },
+            wanted,
+        }
+    }
+
+    /// Keeps the result of the effect `seq` until it is committed in its turn.
+    pub(super) fn hold(&mut self, seq: Seq, result: ToolResult) {
+        self.held.0.insert(seq, result);
+    }
+
+    fn is_held(&self, seq: Seq) -> bool {
+        self.held.0.contains_key(&seq)
+    }
+
+    fn take_held(&mut self, seq: Seq) -> Option<ToolResult> {
+        self.held.0.remove(&seq)
+    }
+}
+
+/// The text of an argument, if it is a text.
+fn text_at(input: &Json, field: &str) -> Option<String> {
+    let value = input.read::<serde_json::Value>().ok()?;
+    Some(value.get(field)?.as_str()?.to_owned())
+}

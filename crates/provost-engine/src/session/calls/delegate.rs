@@ -1,0 +1,105 @@
+//! Calls that another agent works for. The run starts the other agent and reports its result; the session only
+//! waits.
+
+use provost_event::{CallFacts, HookTrigger, Outcome, Seq, SubAgentResumed, SubAgentSuspended, ToolStatus};
+
+use super::Calls;
+use super::call::{CallStage, TrackedCall};
+use crate::event::ToolResult;
+use crate::session::Deciding;
+use crate::{RunEvent, SubAgentReport};
+
+impl Deciding<'_> {
+    /// Requests an agent from the run; the entry just committed identifies the call.
+    pub(in crate::session) fn delegate(&mut self, tool: String, input: provost_event::Json) {
+        let call = self.state.head;
+        self.tell_run(RunEvent::Spawn { parent: self.state.session, call, tool, input });
+    }
+
+    /// The other agent is done, or there is none. A suspended session records this too: the event isn't repeated.
+    pub(in crate::session) fn sub_agent_finished(&mut self, started: Seq, report: SubAgentReport) {
+        let Some(call) = self.state.calls.delegated_by(started).cloned() else { return };
+        let limit = self.state.assignment.tool(&call.tool).map_or(usize::MAX, |spec| spec.output_bytes_max);
+        let output = cut(report.text, limit.min(self.state.calls.output_share(self.state.window().room())));
+        let SubAgentReport { status, duration_ms, ended, .. } = report;
+        let result = ToolResult {
+            status,
+            output,
+            images: Vec::new(),
+            whole: None,
+            duration_ms,
+            memory: None,
+            plan: None,
+            facts: CallFacts::default(),
+        };
+        let is_error = status.is_error();
+        let about = match ended {
+            Some((child, outcome)) => {
+                HookTrigger::ChildEnd { call: call.id.clone(), is_error, child, outcome }
+            }
+            None => HookTrigger::Result { call: call.id.clone(), is_error },
+        };
+        self.finish_with(call, result, about);
+        if self.state.outcome.is_none() {
+            self.advance_calls();
+        }
+    }
+
+    /// The other agent is suspended: so is this one, once it has nothing else to do.
+    pub(in crate::session) fn sub_agent_suspended(&mut self, started: Seq, outcome: Outcome) {
+        let works = |call: &TrackedCall| !call.stage.is_suspended();
+        if self.state.outcome.is_some() || !self.state.calls.delegated_by(started).is_some_and(works) {
+            return;
+        }
+        self.commit(SubAgentSuspended { started, outcome });
+        self.advance_calls();
+    }
+
+    /// The other agent works again, or is about to.
+    pub(in crate::session) fn sub_agent_resumed(&mut self, started: Seq) {
+        let is_suspended = |call: &TrackedCall| call.stage.is_suspended();
+        if self.state.outcome.is_none() && self.state.calls.delegated_by(started).is_some_and(is_suspended) {
+            self.commit(SubAgentResumed { started });
+        }
+    }
+
+    /// Gives each call that a sub-agent works for a result that says that it was stopped: the run stops that
+    /// agent.
+    pub(in crate::session) fn cut_delegated(&mut self) {
+        for call in self.state.calls.delegated() {
+            // No hook is called about work that wasn't done.
+            let call = TrackedCall { stage: CallStage::Pending, ..call };
+            let text = "The agent was stopped, and with it the one that worked for it.";
+            self.finish(call, ToolResult::without_run(ToolStatus::Cancelled, text));
+        }
+    }
+}
+
+impl Calls {
+    /// The calls that a sub-agent works for.
+    fn delegated(&self) -> Vec<TrackedCall> {
+        self.of_answer.iter().filter(|call| call.stage.is_delegated()).cloned().collect()
+    }
+
+    /// The call that this entry has requested an agent for.
+    fn delegated_by(&self, entry: Seq) -> Option<&TrackedCall> {
+        let is_by =
+            |stage: CallStage| matches!(stage, CallStage::Delegated { started, .. } if started == entry);
+        self.of_answer.iter().find(|call| is_by(call.stage))
+    }
+}
+
+/// Bytes at the end of a text that are kept when its middle is left out: they hold the status of the agent.
+const END_BYTES: usize = 2 * 1024;
+
+/// A text without its middle if it is too long, with a note in its place.
+fn cut(text: String, bytes_max: usize) -> String {
+    if text.len() <= bytes_max {
+        return text;
+    }
+    let end = END_BYTES.min(bytes_max / 2);
+    let beginning = text.get(..text.floor_char_boundary(bytes_max.saturating_sub(end))).unwrap_or_default();
+    let end = text.get(text.ceil_char_boundary(text.len().saturating_sub(end))..).unwrap_or_default();
+    let whole = text.len();
+    format!("{beginning}\n[{whole} bytes in all; what is missing here is in that agent's log]\n{end}")
+}
