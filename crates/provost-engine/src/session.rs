@@ -489,7 +489,9 @@ impl SessionState {
     }
 
     /// The tool calls of the last answer that have no result, each with its tool and arguments.
-    pub fn unanswered_calls(&self) -> impl Iterator<Item = (&provost_event::CallId, &str, &provost_event::Json)> {
+    pub fn unanswered_calls(
+        &self,
+    ) -> impl Iterator<Item = (&provost_event::CallId, &str, &provost_event::Json)> {
         self.calls.unanswered()
     }
 
