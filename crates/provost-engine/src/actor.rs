@@ -116,7 +116,9 @@ impl Actor {
     /// # Errors
     /// When it can't follow the last entry; the state is unchanged then.
     pub fn replay(&mut self, record: &Record) -> Result<(), ReplayError> {
-        let (actor, head, found) = (record.actor, self.head(), record.seq);
+        let actor = record.actor;
+        let head = self.head();
+        let found = record.seq;
         // A fork's log begins after the last entry that it takes from the other log.
         let begins = head.is_start() && found == record.entry.follows().next();
         if found != head.next() && !begins {

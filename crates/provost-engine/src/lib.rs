@@ -17,6 +17,7 @@ mod retry;
 mod run;
 mod session;
 mod snapshot;
+pub mod states;
 mod step;
 mod tokens;
 mod view;

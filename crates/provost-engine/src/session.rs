@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use provost_event::{
-    AgentPolicy, Dimension, Elapsed, Entry, GoalTrigger, HookTrigger, Json, LifecycleEntry, ModelPolicy,
-    Outcome, Plan, Purpose, Seq, SessionId, SessionSource,
+    AgentPolicy, Elapsed, Entry, GoalTrigger, Json, LifecycleEntry, ModelPolicy, Outcome, Plan, Purpose, Seq,
+    SessionId,
 };
 
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,6 @@ use crate::{Decision, Now, SessionEvent};
 
 mod announce;
 mod answer;
-mod ask;
 mod assignment;
 mod calls;
 mod change;
@@ -30,12 +29,14 @@ mod fingerprint;
 mod fold;
 mod fork;
 mod goal;
-mod hook_decisions;
+mod hooks;
+mod lifecycle;
 mod models;
 mod progress;
 mod recover;
 mod stop;
 mod terminal;
+mod turn;
 mod worktree;
 mod yielding;
 
@@ -44,10 +45,13 @@ use calls::CallGate;
 use calls::Calls;
 use conversation::{Conversation, RequestTokens, Window, WindowFacts};
 use goal::{Goal, GoalFacts};
+use hooks::HookQuestions;
+use lifecycle::{Lifecycle, Phase, Yielding};
 use models::Models;
 use progress::Progress;
 use stop::StopObjections;
 use terminal::Terminal;
+use turn::Turns;
 use worktree::OwnWorktree;
 
 pub use calls::PendingApproval;
@@ -70,156 +74,33 @@ pub enum SessionStatus {
     Stopped(Outcome),
 }
 
-/// The phase of a session within a turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-enum Phase {
-    /// Before its first entry.
-    New,
-    /// Its worktree is being made, by the effect that this entry opened.
-    MakingWorktree(Seq),
-    /// A model call is next; budget for it was requested.
-    Ready,
-    /// A stepped session between turns.
-    Between,
-    /// Hooks are called, by this entry, before the next model call.
-    Preparing(Seq),
-    /// A model call is in flight, opened by this entry.
-    Thinking(Seq),
-    /// A failed model call waits for its retry, with a timer opened by this entry.
-    Waiting(Seq),
-    /// Hooks are called, by this entry, on whether the conversation may be shortened.
-    Compacting(Seq),
-    /// The tool calls of the last answer are run.
-    Acting,
-    /// The agent asks to stop, or its goal is verified; hooks or stop hooks are called by the effect that this
-    /// entry opened.
-    CheckingStop(Seq),
-    /// The goal is verified; a judge is next, and budget for it was requested.
-    Verifying,
-    /// A judge is called, by this entry.
-    Judging(Seq),
-    /// A judge without a verdict is called again, with a timer opened by this entry.
-    JudgeWaits(Seq),
-}
-
-/// Counters for the limits of a turn or of the whole session.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Counters {
-    turns_ended: u32,
-    calls: u32,
-    answers: u32,
-    continuations: u32,
-    /// Interruptions of the current turn.
-    interruptions: u32,
-}
-
-/// A request to yield the slot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-struct Yielding {
-    /// The entry that set the timer, until that has fired.
-    timer: Option<Seq>,
-    /// The agent that gets the slot, if any.
-    to: Option<SessionId>,
-}
-
-/// The questions that hooks have already answered, and the notices that the model has already got.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Announcements {
-    /// The start or the resumption of the session.
-    session: bool,
-    goal: bool,
-    /// The model call of this number.
-    request: u32,
-    turn_end: bool,
-    batch: bool,
-    /// The model was notified that this turn is its last.
-    last_turn: u32,
-    /// The percentage of each limit in the model's last notice, in the order of [`Dimension`].
-    limits: [u8; 4],
-    /// A compaction that hooks have yet to be notified of.
-    compaction_untold: bool,
-    /// A final summary was requested at the present limit.
-    final_summary_finished: bool,
-}
-
-impl Announcements {
-    /// The percentage of a limit in the model's last notice.
-    const fn percent_of(&self, dimension: Dimension) -> u8 {
-        let [tokens, money, turns, time] = self.limits;
-        match dimension {
-            Dimension::Tokens => tokens,
-            Dimension::Money => money,
-            Dimension::Turns => turns,
-            Dimension::WallTime => time,
-        }
-    }
-
-    const fn told_of(&mut self, dimension: Dimension, percent: u8) {
-        let [tokens, money, turns, time] = &mut self.limits;
-        *match dimension {
-            Dimension::Tokens => tokens,
-            Dimension::Money => money,
-            Dimension::Turns => turns,
-            Dimension::WallTime => time,
-        } = percent;
-    }
-}
-
 /// Items of the conversation per entry between two snapshots, if that gives more entries than the default: all
 /// snapshots together stay smaller than a few times the log.
 const ITEMS_AN_ENTRY: u64 = 2;
 
-/// A session: the fold of its log.
+/// A session: the fold of its log. Each part has private state; [`SessionState::apply`] passes each entry to the
+/// parts that it concerns.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionState {
     session: SessionId,
+    /// The last entry.
     head: Seq,
-    assignment: Assignment,
-    turns_max: u32,
-    /// Turns that had ended when its parent last asked it again: its limit counts from there.
-    #[serde(default)]
-    turns_before: u32,
-    phase: Phase,
-    outcome: Option<Outcome>,
-    /// Its outcome when it completed, until the agent gets another message.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    done_before: Option<Outcome>,
-    stopping: Option<Outcome>,
-    /// The request to yield its slot, if there is one.
-    yielding: Option<Yielding>,
-    /// It stops only because its sub-agents are suspended.
-    stops_for_child: bool,
-    goal: Goal,
-    worktree: OwnWorktree,
-    terminal: Terminal,
-    /// The end of the time limit on its work, as of the last call.
-    ends: Option<WorkEnds>,
-    elapsed: Elapsed,
-    models: Models,
-    calls: Calls,
-    counters: Counters,
-    progress: Box<Progress>,
-    objections: StopObjections,
-    conversation: Conversation,
-    /// The purpose of the model call in flight.
-    purpose: Purpose,
-    /// The phase to return to after the final summary at a limit.
-    before_final_summary: Option<Phase>,
-    final_summary: Option<String>,
-    /// The agent's text in the current turn; that of the last turn until the next model call.
-    turn_text: String,
-    text_is_of_last_turn: bool,
-    /// A message arrived after the last model call was made.
-    unheard: bool,
-    /// The last message entry.
-    #[serde(default)]
-    last_said: Seq,
     /// The last snapshot entry.
     snapshot: Seq,
-    /// The open questions to hooks, by the entry that asks.
-    questions: BTreeMap<Seq, HookTrigger>,
-    told: Announcements,
-    source: SessionSource,
+    /// The run's elapsed time at the last entry.
+    elapsed: Elapsed,
+    assignment: Assignment,
+    lifecycle: Lifecycle,
+    turns: Turns,
+    models: Models,
+    conversation: Conversation,
+    calls: Calls,
+    hooks: HookQuestions,
+    goal: Goal,
+    progress: Box<Progress>,
+    objections: StopObjections,
+    terminal: Terminal,
+    worktree: OwnWorktree,
 }
 
 impl SessionState {
@@ -227,37 +108,20 @@ impl SessionState {
         Self {
             session,
             head: Seq::START,
-            assignment: Assignment::default(),
-            turns_max: 0,
-            turns_before: 0,
-            phase: Phase::New,
-            outcome: None,
-            done_before: None,
-            stopping: None,
-            yielding: None,
-            stops_for_child: false,
-            goal: Goal::default(),
-            worktree: OwnWorktree::default(),
-            terminal: Terminal::default(),
-            ends: None,
+            snapshot: Seq::START,
             elapsed: Elapsed::default(),
+            assignment: Assignment::default(),
+            lifecycle: Lifecycle::default(),
+            turns: Turns::default(),
             models: Models::default(),
+            conversation: Conversation::default(),
             calls: Calls::default(),
-            counters: Counters::default(),
+            hooks: HookQuestions::default(),
+            goal: Goal::default(),
             progress: Box::default(),
             objections: StopObjections::default(),
-            conversation: Conversation::default(),
-            purpose: Purpose::Turn,
-            before_final_summary: None,
-            final_summary: None,
-            turn_text: String::new(),
-            text_is_of_last_turn: false,
-            unheard: false,
-            last_said: Seq::START,
-            snapshot: Seq::START,
-            questions: BTreeMap::new(),
-            told: Announcements::default(),
-            source: SessionSource::Startup,
+            terminal: Terminal::default(),
+            worktree: OwnWorktree::default(),
         }
     }
 
@@ -270,13 +134,37 @@ impl SessionState {
     /// The status.
     #[must_use]
     pub fn standing(&self) -> SessionStatus {
-        match (&self.outcome, self.phase) {
+        match (self.lifecycle.outcome(), self.lifecycle.phase()) {
             (Some(outcome), _) => SessionStatus::Stopped(outcome.clone()),
             (None, Phase::New) => SessionStatus::New,
-            (None, Phase::Between) if self.stopping.is_none() => {
-                SessionStatus::BetweenTurns { next: self.next_turn() }
+            (None, Phase::Between) if !self.lifecycle.is_stopping() => {
+                SessionStatus::BetweenTurns { next: self.turns.next() }
             }
             (None, _) => SessionStatus::Live,
+        }
+    }
+
+    /// The name of its phase, as in the table of [`states::session`](crate::states::session).
+    #[must_use]
+    pub fn phase_name(&self) -> &'static str {
+        match (self.lifecycle.outcome(), self.lifecycle.phase()) {
+            (Some(outcome), _) if outcome.is_final() => "ended",
+            (Some(_), _) => "suspended",
+            (None, _) if self.closing().is_some() => "closing",
+            (None, _) if self.lifecycle.is_stopping() => "stopping",
+            (None, Phase::New) => "new",
+            (None, Phase::MakingWorktree(_)) => "making_worktree",
+            (None, Phase::Ready) => "ready",
+            (None, Phase::Between) => "between",
+            (None, Phase::Preparing(_)) => "preparing",
+            (None, Phase::Thinking(_)) => "thinking",
+            (None, Phase::Waiting(_)) => "waiting",
+            (None, Phase::Compacting(_)) => "compacting",
+            (None, Phase::Acting) => "acting",
+            (None, Phase::CheckingStop(_)) => "checking_stop",
+            (None, Phase::Verifying) => "verifying",
+            (None, Phase::Judging(_)) => "judging",
+            (None, Phase::JudgeWaits(_)) => "judge_waits",
         }
     }
 
@@ -290,7 +178,7 @@ impl SessionState {
     /// with.
     #[must_use]
     pub fn last_text(&self) -> &str {
-        self.final_summary.as_deref().unwrap_or(&self.turn_text)
+        self.turns.last_text()
     }
 
     /// The agent's plan as last stated; absent while it has none.
@@ -327,17 +215,17 @@ impl SessionState {
     /// The effects whose results are awaited.
     #[must_use]
     pub fn open_effects(&self) -> Vec<Seq> {
-        if self.outcome.is_some() {
+        if self.lifecycle.outcome().is_some() {
             return Vec::new();
         }
-        let mut open = self.questions.keys().copied().collect::<BTreeSet<_>>();
-        open.extend(self.yielding.and_then(|yielding| yielding.timer));
+        let mut open = self.hooks.entries().into_iter().collect::<BTreeSet<_>>();
+        open.extend(self.lifecycle.yielding().and_then(|yielding| yielding.timer));
         open.extend(self.worktree.question());
         open.extend(self.terminal.question());
         if self.stands_aside_of(Phase::Acting) {
             open.extend(self.calls.approval_timers());
         }
-        match self.phase {
+        match self.lifecycle.phase() {
             Phase::MakingWorktree(seq)
             | Phase::Thinking(seq)
             | Phase::Waiting(seq)
@@ -375,7 +263,7 @@ impl SessionState {
     /// Whether its last segment has ended. Only a request begins another.
     #[must_use]
     pub fn has_ended(&self) -> bool {
-        self.outcome.as_ref().is_some_and(Outcome::is_final)
+        self.lifecycle.has_ended()
     }
 
     pub(crate) fn decide(&mut self, event: SessionEvent, now: Now) -> Decision {
@@ -383,7 +271,7 @@ impl SessionState {
         deciding.on(event);
         let decision_time = deciding.step.now();
         let step = deciding.step.finish();
-        if self.outcome.is_some() { step } else { snapshot::taken(self, step, decision_time) }
+        if self.lifecycle.outcome().is_some() { step } else { snapshot::taken(self, step, decision_time) }
     }
 
     /// Restores from the log's first entry what a snapshot leaves out.
@@ -398,9 +286,9 @@ impl SessionState {
         GoalFacts {
             assignment: &self.assignment,
             head: self.head,
-            phase: self.phase,
-            turns_ended: self.counters.turns_ended,
-            answers: self.counters.answers,
+            phase: self.lifecycle.phase(),
+            turns_ended: self.turns.count(),
+            answers: self.turns.answers(),
         }
     }
 
@@ -412,25 +300,25 @@ impl SessionState {
     /// The turn of a verification.
     fn turn_checked(&self, trigger: GoalTrigger) -> u32 {
         match trigger {
-            GoalTrigger::Claim => self.next_turn(),
-            GoalTrigger::Interval | GoalTrigger::Limit => self.counters.turns_ended.max(1),
+            GoalTrigger::Claim => self.turns.next(),
+            GoalTrigger::Interval | GoalTrigger::Limit => self.turns.count().max(1),
         }
     }
 
     /// Whether the next model call is a judge's.
     fn wants_judge(&self) -> bool {
-        matches!(self.phase, Phase::Verifying | Phase::JudgeWaits(_)) && self.goal.is_verified()
+        matches!(self.lifecycle.phase(), Phase::Verifying | Phase::JudgeWaits(_)) && self.goal.is_verified()
     }
 
     /// Whether the session returns to `phase` after the final summary, or after the last check of the goal.
     fn stands_aside_of(&self, phase: Phase) -> bool {
-        self.before_final_summary == Some(phase) || self.goal.returns_to() == Some(phase)
+        self.lifecycle.before_final_summary() == Some(phase) || self.goal.returns_to() == Some(phase)
     }
 
     /// The open effect at a limit before the session stops: the final summary, or the last check of the goal.
     fn ending_at_limit(&self) -> Option<Seq> {
         let at_limit = self.goal.live_trigger() == Some(GoalTrigger::Limit);
-        match self.phase {
+        match self.lifecycle.phase() {
             Phase::Judging(seq) | Phase::CheckingStop(seq) if at_limit => Some(seq),
             _ => self.wrapping_up(),
         }
@@ -441,7 +329,7 @@ impl SessionState {
     fn may_check_at_limit(&self, outcome: &Outcome) -> bool {
         self.goal.may_be_reached_at_limit(outcome, self.goal_facts())
             && !self.calls.is_running()
-            && self.counters.interruptions < self.assignment.limits().interruptions_max
+            && self.lifecycle.interruptions() < self.assignment.limits().interruptions_max
     }
 
     /// The conversation against the model's window.
@@ -453,7 +341,7 @@ impl SessionState {
                 model: self.model(),
                 head: self.head,
                 calls_are_done: self.calls.are_done(),
-                turns: self.counters.turns_ended,
+                turns: self.turns.count(),
                 tool_calls: self.calls.made(),
                 memories: self.calls.memories(),
             },
@@ -479,10 +367,6 @@ impl SessionState {
         }
     }
 
-    const fn next_turn(&self) -> u32 {
-        self.counters.turns_ended.saturating_add(1)
-    }
-
     /// The checks of the calls.
     const fn gate(&self) -> CallGate<'_> {
         CallGate { calls: &self.calls, assignment: &self.assignment }
@@ -493,16 +377,6 @@ impl SessionState {
         &self,
     ) -> impl Iterator<Item = (&provost_event::CallId, &str, &provost_event::Json)> {
         self.calls.unanswered()
-    }
-
-    /// Whether hooks are called about a call.
-    fn asks_about_calls(&self) -> bool {
-        self.questions.values().any(|about| !matches!(about, HookTrigger::Prompt { .. }))
-    }
-
-    /// Whether hooks are called about all the results together.
-    fn asks_about_batch(&self) -> bool {
-        self.questions.values().any(|about| matches!(about, HookTrigger::Batch { .. }))
     }
 }
 
@@ -516,15 +390,6 @@ impl Snapshots for SessionState {
     fn take_in(&mut self, entry: &Entry, now: DecisionTime) {
         self.apply(entry, now);
     }
-}
-
-/// The end of a time limit, as the run's elapsed time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-struct WorkEnds {
-    /// When the agent is asked for its final summary.
-    work: Elapsed,
-    /// When all of the limit is used up.
-    limit: Elapsed,
 }
 
 /// One decision in progress.

@@ -83,7 +83,9 @@ const ENCODED_BYTES: u64 = 20;
 /// well as for numbers, encoded bytes and other scripts. Takes time linear in its length.
 #[must_use]
 pub fn tokens_of(text: &str) -> u64 {
-    let (mut sum, mut class, mut length) = (0_u64, Class::Space, 0_u64);
+    let mut sum = 0_u64;
+    let mut class = Class::Space;
+    let mut length = 0_u64;
     let mut stretch = TokenRun::default();
     for next in text.bytes().map(Class::of) {
         if next == class {
@@ -91,11 +93,13 @@ pub fn tokens_of(text: &str) -> u64 {
             continue;
         }
         if class == Class::Upper && next == Class::Lower && length == 1 {
-            (class, length) = (next, 2);
+            class = next;
+            length = 2;
             continue;
         }
         sum += stretch.end_of(class, length);
-        (class, length) = (next, 1);
+        class = next;
+        length = 1;
     }
     sum + stretch.end_of(class, length) + stretch.tokens()
 }

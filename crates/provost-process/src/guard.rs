@@ -4,7 +4,8 @@
 //! Provost ──control──▶ guard (own session, adopts orphans) ──▶ child (own session) ──▶ …
 //! ```
 //!
-//! The guard is a fork of Provost that never executes a program, so an embedder needs no helper program. It is
+//! The guard is a fork of Provost that never executes a program, so an embedder needs no helper program. Before the
+//! child's program is executed, it unmaps Provost's memory ([`memory`]). It is
 //! made between the fork of `spawn` and its exec: that fork becomes the guard and forks again, and the second fork
 //! execs the program. A failing exec reaches `spawn` as usual; the guard sees its child exit with no process left,
 //! and ends. Protocol on the control channel: the guard sends the child's process id and later its raw wait status
@@ -16,6 +17,11 @@
 
 #![expect(unsafe_code, reason = "what happens between fork and exec has no safe interface")]
 
+#[cfg_attr(
+    not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))),
+    path = "guard/memory_kept.rs"
+)]
+mod memory;
 #[cfg(target_os = "linux")]
 mod namespace;
 mod sys;
@@ -25,6 +31,8 @@ use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+
+use memory::Needed;
 
 /// An order to the guard. Each is harder than the one before; there is no way back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -106,8 +114,9 @@ pub(crate) enum StandardInput {
 /// Puts a guard, which holds `control`, between this process and the program of `command`.
 pub(crate) fn install(command: &mut Command, control: UnixStream, input: StandardInput) {
     let is_apart = namespaces_are_there();
+    let needed = Needed::by_this_thread();
     // SAFETY: `split` and all it calls use only async-signal-safe system calls and memory of their own stack.
-    unsafe { command.pre_exec(move || split(&control, input, is_apart)) };
+    unsafe { command.pre_exec(move || split(&control, input, is_apart, &needed)) };
 }
 
 /// Makes this process adopt orphans; returns whether the system can do that.
@@ -129,7 +138,7 @@ pub fn namespaces_are_there() -> bool {
 }
 
 /// Forks; returns in the child only, which then execs. The guard never returns.
-fn split(control: &UnixStream, input: StandardInput, is_apart: bool) -> io::Result<()> {
+fn split(control: &UnixStream, input: StandardInput, is_apart: bool, needed: &Needed) -> io::Result<()> {
     // Blocked until the child is ready: a handler of Provost's must not run in a copy of it. Blocked for good in
     // the guard: a signal that ends the children must not end their guard first.
     sys::block_signals();
@@ -137,10 +146,10 @@ fn split(control: &UnixStream, input: StandardInput, is_apart: bool) -> io::Resu
     sys::new_session()?;
     sys::adopt_orphans()?;
     // No process of the same user can trace it, or take its descriptors. An exec resets that for the program.
-    sys::be_untraceable();
+    crate::be_untraceable();
     #[cfg(target_os = "linux")]
     if is_apart {
-        return namespace::split(control, input);
+        return namespace::split(control, input, needed);
     }
     let _ = is_apart;
     let guard = sys::own_pid();
@@ -153,7 +162,7 @@ fn split(control: &UnixStream, input: StandardInput, is_apart: bool) -> io::Resu
             (&gate).read_exact(&mut [0])?;
             become_child(guard, input)
         }
-        Some(child) => watch::watch(control, &go, child),
+        Some(child) => watch::watch(control, &go, child, needed),
     }
 }
 

@@ -42,6 +42,7 @@
 //!   side.
 //! - A terminal's thread waits for no caller, and every queue has a bound.
 //! - A secret is typed only while the terminal's echo is off, and reaches neither recording nor log nor detector.
+//! - A guard has unmapped its caller's memory before the program is executed (Linux on x86-64 and AArch64).
 //! - The guard allocates nothing, takes no lock and holds no descriptor except the control channel and its
 //!   signals.
 //! - The guard ends when no process is left below it, so the end of the control channel means "all gone".
@@ -56,8 +57,7 @@
 //! doesn't answer are killed, and then the guard, if it still doesn't answer. What a killed guard leaves is ended
 //! where this process [adopts orphans](adopt_orphans), and then only this crate may wait for children that it
 //! didn't name. When Provost is killed while a guard is stopped, [`end_leftovers`] ends the rest at the next
-//! start. Off Linux no process adopts orphans: a descendant that leaves the process group is out of reach. While a
-//! child runs, its guard keeps memory pages alive that the caller rewrites meanwhile.
+//! start. Off Linux no process adopts orphans: a descendant that leaves the process group is out of reach.
 
 mod ancestry;
 mod capture;
@@ -102,6 +102,6 @@ pub use pty::{
 pub use registry::{adopt_orphans, end_adopted_leftovers, keep_ledger};
 #[cfg(unix)]
 pub use run::run;
-pub use secrecy::hide_variables;
+pub use secrecy::{be_untraceable, hide_variables};
 pub use spec::{ChildSpec, Ending, Finished, MAYBE_LEFT, Streams};
 pub use streams::stdout_was_closed;

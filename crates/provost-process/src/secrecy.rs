@@ -1,7 +1,7 @@
-//! Hides secrets in this process's environment from other processes of the same user.
+//! Hides secrets in this process's environment and memory from other processes of the same user.
 #![cfg_attr(
     target_os = "linux",
-    expect(unsafe_code, reason = "the block that the system shows to others has no safe interface")
+    expect(unsafe_code, reason = "what the system shows to others has no safe interface")
 )]
 
 /// Overwrites the values of the variables that `is_secret` selects by name, where the system shows them to other
@@ -18,6 +18,18 @@ pub fn hide_variables(is_secret: impl Fn(&str) -> bool) -> bool {
     }
     let _ = is_secret;
     false
+}
+
+/// Keeps other processes of the same user, but not root's, from tracing this one, and from reading its memory,
+/// environment and descriptors. It also writes no core dumps. Off Linux it does nothing.
+///
+/// Children inherit it until they execute a program.
+pub fn be_untraceable() {
+    #[cfg(target_os = "linux")]
+    // SAFETY: no memory is involved.
+    unsafe {
+        libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0)
+    };
 }
 
 #[cfg(target_os = "linux")]

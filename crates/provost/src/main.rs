@@ -58,6 +58,7 @@ use clap::Parser as _;
 
 fn main() -> ExitCode {
     wiring::hide_secrets();
+    provost_process::be_untraceable();
     // Children of a guard that was killed by what it guards are reparented to this process, which ends them.
     provost_process::adopt_orphans();
     match cli::Cli::try_parse() {

@@ -6,7 +6,7 @@ pub(super) const HOLE: char = '\u{10FFFF}';
 
 /// One step of a glob.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum GlobStep {
     /// This character.
     Is(char),
     /// Any text.
@@ -16,20 +16,20 @@ pub(super) enum Step {
 /// A glob, ready to be compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Glob {
-    steps: Vec<Step>,
+    steps: Vec<GlobStep>,
     /// The literal texts between the stars: always one more than there are stars.
     literals: Vec<String>,
 }
 
 /// Reads a pattern's text into steps.
-pub(super) fn steps_of(text: &str) -> Vec<Step> {
+pub(super) fn steps_of(text: &str) -> Vec<GlobStep> {
     let mut steps = Vec::with_capacity(text.len());
     let mut ahead = text.chars().peekable();
     while let Some(c) = ahead.next() {
         match c {
-            '*' => steps.push(Step::Star),
-            '\\' if ahead.next_if_eq(&'*').is_some() => steps.push(Step::Is('*')),
-            _ => steps.push(Step::Is(c)),
+            '*' => steps.push(GlobStep::Star),
+            '\\' if ahead.next_if_eq(&'*').is_some() => steps.push(GlobStep::Is('*')),
+            _ => steps.push(GlobStep::Is(c)),
         }
     }
     steps
@@ -48,18 +48,19 @@ impl Glob {
 
     /// Whether it may match a text of two or more characters that begins and ends with these.
     pub(super) fn can_enclose(&self, first: char, last: char) -> bool {
-        let fits =
-            |step: Option<&Step>, c: char| matches!(step, Some(Step::Star)) || step == Some(&Step::Is(c));
+        let fits = |step: Option<&GlobStep>, c: char| {
+            matches!(step, Some(GlobStep::Star)) || step == Some(&GlobStep::Is(c))
+        };
         fits(self.steps.first(), first) && fits(self.steps.last(), last)
     }
 
     /// A glob of these steps.
-    pub(super) fn of(mut steps: Vec<Step>) -> Self {
-        steps.dedup_by(|a, b| *a == Step::Star && *b == Step::Star);
+    pub(super) fn of(mut steps: Vec<GlobStep>) -> Self {
+        steps.dedup_by(|a, b| *a == GlobStep::Star && *b == GlobStep::Star);
         let mut literals = vec![String::new()];
         for step in &steps {
             match (step, literals.last_mut()) {
-                (Step::Is(c), Some(last)) => last.push(*c),
+                (GlobStep::Is(c), Some(last)) => last.push(*c),
                 _ => literals.push(String::new()),
             }
         }
@@ -86,12 +87,12 @@ impl Glob {
 
     /// The number of literal characters.
     pub(super) fn literal_chars(&self) -> usize {
-        self.steps.iter().filter(|step| matches!(step, Step::Is(_))).count()
+        self.steps.iter().filter(|step| matches!(step, GlobStep::Is(_))).count()
     }
 
     /// Whether `c` is among the literal characters.
     pub(super) fn has(&self, c: char) -> bool {
-        self.steps.contains(&Step::Is(c))
+        self.steps.contains(&GlobStep::Is(c))
     }
 
     /// Whether it matches all of `text`. A hole counts as a character of its own, so that only a star matches it.
@@ -136,9 +137,9 @@ impl Glob {
             let mut next = vec![false; states.len()];
             for (at, step) in self.steps.iter().enumerate().filter(|(at, _)| states.get(*at) == Some(&true)) {
                 let to = match step {
-                    Step::Star => at,
-                    Step::Is(is) if *is == c => at + 1,
-                    Step::Is(_) => continue,
+                    GlobStep::Star => at,
+                    GlobStep::Is(is) if *is == c => at + 1,
+                    GlobStep::Is(_) => continue,
                 };
                 if let Some(state) = next.get_mut(to) {
                     *state = true;
@@ -156,7 +157,7 @@ impl Glob {
     /// A star may match nothing.
     fn pass_stars(&self, states: &mut [bool]) {
         for (at, step) in self.steps.iter().enumerate() {
-            if *step == Step::Star
+            if *step == GlobStep::Star
                 && states.get(at) == Some(&true)
                 && let Some(after) = states.get_mut(at + 1)
             {

@@ -67,7 +67,8 @@ impl NormalizedPath {
             Case::Counts => text.to_owned(),
             Case::Folds => text.to_ascii_lowercase(),
         };
-        let (pattern, names) = (fold(pattern), self.names.iter().map(|name| fold(name)).collect::<Vec<_>>());
+        let pattern = fold(pattern);
+        let names = self.names.iter().map(|name| fold(name)).collect::<Vec<_>>();
         let below = names.get(self.workspace_names..).unwrap_or_default();
         let here = fold(&workspace.to_string_lossy());
         if is_floating(&pattern) {
@@ -78,7 +79,9 @@ impl NormalizedPath {
             let written = meeting(&steps(&literal_names(&here), &pattern), &names);
             return HOMES
                 .iter()
-                .map(|home| home.iter().map(|name| Step::Name(Glob::new(&fold(name)))).collect::<Vec<_>>())
+                .map(|home| {
+                    home.iter().map(|name| GlobStep::Name(Glob::new(&fold(name)))).collect::<Vec<_>>()
+                })
                 .map(|home| meeting(&steps(&home, rest), &names))
                 .fold(written, Meeting::or);
         }
@@ -107,31 +110,31 @@ fn is_floating(pattern: &str) -> bool {
 
 /// One step of a path pattern.
 #[derive(Debug, Clone)]
-enum Step {
+enum GlobStep {
     Name(Glob),
     /// Any number of names.
     Any,
 }
 
-fn literal_names(path: &str) -> Vec<Step> {
+fn literal_names(path: &str) -> Vec<GlobStep> {
     let mut names = Vec::new();
     push_names(&mut names, path);
-    names.iter().map(|name| Step::Name(Glob::new(&super::glob::escaped(name)))).collect()
+    names.iter().map(|name| GlobStep::Name(Glob::new(&super::glob::escaped(name)))).collect()
 }
 
-fn steps(from: &[Step], pattern: &str) -> Vec<Step> {
+fn steps(from: &[GlobStep], pattern: &str) -> Vec<GlobStep> {
     let mut steps = from.to_vec();
     for name in pattern.split('/') {
         match name {
             "" | "." => {}
             ".." => _ = steps.pop(),
-            "**" => steps.push(Step::Any),
-            _ => steps.push(Step::Name(Glob::new(name))),
+            "**" => steps.push(GlobStep::Any),
+            _ => steps.push(GlobStep::Name(Glob::new(name))),
         }
     }
     // As in ignore files: a folder means all that is in it.
     if pattern.ends_with('/') {
-        steps.push(Step::Any);
+        steps.push(GlobStep::Any);
     }
     steps
 }
@@ -146,7 +149,7 @@ fn push_names(names: &mut Vec<String>, path: &str) {
     }
 }
 
-fn meeting(steps: &[Step], names: &[String]) -> Meeting {
+fn meeting(steps: &[GlobStep], names: &[String]) -> Meeting {
     let mut states = vec![false; steps.len() + 1];
     if let Some(start) = states.first_mut() {
         *start = true;
@@ -157,9 +160,9 @@ fn meeting(steps: &[Step], names: &[String]) -> Meeting {
         let mut next = vec![false; states.len()];
         for (at, step) in steps.iter().enumerate().filter(|(at, _)| states.get(*at) == Some(&true)) {
             let to = match step {
-                Step::Any => at,
-                Step::Name(glob) if glob.matches(name) => at + 1,
-                Step::Name(_) => continue,
+                GlobStep::Any => at,
+                GlobStep::Name(glob) if glob.matches(name) => at + 1,
+                GlobStep::Name(_) => continue,
             };
             if let Some(state) = next.get_mut(to) {
                 *state = true;
@@ -172,9 +175,9 @@ fn meeting(steps: &[Step], names: &[String]) -> Meeting {
     Meeting { exact: states.last() == Some(&true), within, above: states.contains(&true) }
 }
 
-fn pass_any(steps: &[Step], states: &mut [bool]) {
+fn pass_any(steps: &[GlobStep], states: &mut [bool]) {
     for (at, step) in steps.iter().enumerate() {
-        if matches!(step, Step::Any)
+        if matches!(step, GlobStep::Any)
             && states.get(at) == Some(&true)
             && let Some(after) = states.get_mut(at + 1)
         {

@@ -141,17 +141,17 @@ pub(super) struct ShellGlob {
 impl ShellGlob {
     /// Reads a pattern's text.
     pub(super) fn new(text: &str) -> Self {
-        use super::glob::{Step, steps_of};
+        use super::glob::{GlobStep, steps_of};
         let text = text.trim();
         let mut steps = steps_of(text);
-        if let [.., colon @ Step::Is(':'), Step::Star] = steps.as_mut_slice() {
-            *colon = Step::Is(' ');
+        if let [.., colon @ GlobStep::Is(':'), GlobStep::Star] = steps.as_mut_slice() {
+            *colon = GlobStep::Is(' ');
         }
         let mut even = evened(&steps);
         let differs = even != steps;
         let even_glob = differs.then(|| Glob::of(even.clone()));
         let bare = match even.as_slice() {
-            [.., Step::Is(' '), Step::Star] => {
+            [.., GlobStep::Is(' '), GlobStep::Star] => {
                 even.truncate(even.len().saturating_sub(2));
                 Some(Glob::of(even))
             }
@@ -233,19 +233,21 @@ impl ShellGlob {
 }
 
 /// Replaces each run of blanks outside of quotes by one space.
-fn evened(steps: &[super::glob::Step]) -> Vec<super::glob::Step> {
-    use super::glob::Step;
-    let (mut even, mut quote, mut escaped) = (Vec::with_capacity(steps.len()), None, false);
+fn evened(steps: &[super::glob::GlobStep]) -> Vec<super::glob::GlobStep> {
+    use super::glob::GlobStep;
+    let mut even = Vec::with_capacity(steps.len());
+    let mut quote = None;
+    let mut escaped = false;
     for step in steps {
-        let Step::Is(c) = *step else {
+        let GlobStep::Is(c) = *step else {
             even.push(*step);
             continue;
         };
         let blank = matches!(c, ' ' | '\t') && quote.is_none() && !escaped;
-        if blank && even.last() == Some(&Step::Is(' ')) {
+        if blank && even.last() == Some(&GlobStep::Is(' ')) {
             continue;
         }
-        even.push(if blank { Step::Is(' ') } else { *step });
+        even.push(if blank { GlobStep::Is(' ') } else { *step });
         quote = match quote {
             None if matches!(c, '\'' | '"') && !escaped => Some(c),
             Some(open) if open == c && !escaped => None,

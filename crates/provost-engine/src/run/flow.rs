@@ -252,8 +252,8 @@ impl StepTracker {
         let known = self.steps.get(step)?;
         let outcome = attempt.outcome.clone();
         if let Some(verification) = outcome.verification().filter(|_| is_success(&outcome)) {
-            let (text, verification) = (shortened(attempt.text), verification.clone());
-            return Some(StepEnd::Done { text, verification });
+            let text = shortened(attempt.text);
+            return Some(StepEnd::Done { text, verification: verification.clone() });
         }
         let mut retries = known.retries.clone();
         if may_be_tried_again(&outcome) && retries.should_retry(ITSELF) {
@@ -382,7 +382,8 @@ impl StepTracker {
 
     /// The steps that depend on `step`, directly or not.
     fn below(&self, step: StepNumber) -> BTreeSet<StepNumber> {
-        let (mut found, mut next) = (BTreeSet::new(), vec![step]);
+        let mut found = BTreeSet::new();
+        let mut next = vec![step];
         while let Some(step) = next.pop().and_then(|number| self.steps.get(number)) {
             next.extend(step.needed_by.iter().filter(|number| found.insert(**number)));
         }

@@ -174,7 +174,8 @@ impl Ledger {
 
     /// Records the reservation for a call, replacing an earlier one.
     pub fn reserve(&mut self, entry: &BudgetReserved) {
-        let (agent, call) = (entry.session.agent, entry.call);
+        let agent = entry.session.agent;
+        let call = entry.call;
         self.give_back(agent, call);
         let turns = u32::from(opens_turn(entry.purpose, entry.turn, self.own_turns(agent)));
         let reservation = Reservation {
@@ -208,12 +209,14 @@ impl Ledger {
             Purpose::Summary | Purpose::FinalSummary | Purpose::Judge => 0,
         };
         account.own_turns = account.own_turns.saturating_add(turns);
-        let (tokens, cost) = (entry.usage.total(), entry.cost.unwrap_or_default());
+        let tokens = entry.usage.total();
+        let cost = entry.cost.unwrap_or_default();
         self.each_up_from(agent, |spent| spent.charge(tokens, cost, turns));
         if is_judges {
             self.judges.charge(tokens, cost, 0);
         }
-        (self.tokens, self.cost) = (self.run.tokens, self.run.cost);
+        self.tokens = self.run.tokens;
+        self.cost = self.run.cost;
         let uncertain = match entry.usage.certainty {
             Certainty::Reported => return,
             Certainty::Estimated => &mut self.estimated,

@@ -5,7 +5,7 @@ mod slots;
 use provost_event::{Priority, SpawnBudget};
 use serde::{Deserialize, Serialize};
 
-use slots::{Agent, QueuePrecedence, SlotState, SlotTable};
+use slots::{AgentSlot, QueuePrecedence, SlotState, SlotTable};
 
 /// An agent's number within its run; the root, where there is one, is 0.
 pub type AgentNumber = u32;
@@ -90,7 +90,7 @@ impl SpawnTracker {
     /// one that has yet to begin, is not paused.
     #[must_use]
     pub fn is_paused(&self, agent: AgentNumber) -> bool {
-        self.slot_table.get(agent).is_some_and(Agent::is_paused)
+        self.slot_table.get(agent).is_some_and(AgentSlot::is_paused)
     }
 
     /// The agent's priority, from its request for a slot until its release.
@@ -180,7 +180,8 @@ impl SpawnTracker {
             return Vec::new();
         }
         let Some(mut known) = self.slot_table.get(agent) else { return Vec::new() };
-        let (rises, falls) = (priority > known.priority, priority < known.priority);
+        let rises = priority > known.priority;
+        let falls = priority < known.priority;
         let is_low = priority < Priority::Normal;
         let leaves =
             falls && is_low && known.slot_state == SlotState::Working && self.slot_table.somebody_waits();
@@ -227,10 +228,10 @@ impl SpawnTracker {
         let slot_state = slot_state(came);
         let has_worked = slot_state == SlotState::Working;
         self.slot_table
-            .put(number, Agent { priority, came, slot_state, has_worked, claim: QueuePrecedence::None });
+            .put(number, AgentSlot { priority, came, slot_state, has_worked, claim: QueuePrecedence::None });
     }
 
-    fn change(&mut self, number: AgentNumber, change: impl FnOnce(&mut Agent)) {
+    fn change(&mut self, number: AgentNumber, change: impl FnOnce(&mut AgentSlot)) {
         if let Some(mut agent) = self.slot_table.get(number) {
             change(&mut agent);
             self.slot_table.put(number, agent);
@@ -245,7 +246,7 @@ impl SpawnTracker {
             moves.push(if agent.has_worked { SlotMove::GoOn(next) } else { SlotMove::Begin(next) });
             self.slot_table.put(
                 next,
-                Agent {
+                AgentSlot {
                     slot_state: SlotState::Working,
                     has_worked: true,
                     claim: QueuePrecedence::None,

@@ -57,6 +57,18 @@ impl RunState {
         self.lifecycle.outcome()
     }
 
+    /// The name of its phase, as in the table of [`states::run`](crate::states::run).
+    #[must_use]
+    pub fn phase_name(&self) -> &'static str {
+        match self.outcome() {
+            Some(outcome) if outcome.is_final() => "ended",
+            Some(_) => "suspended",
+            None if !self.policy.is_started() => "new",
+            None if self.is_stopping() => "stopping",
+            None => "working",
+        }
+    }
+
     /// The run's goal.
     #[must_use]
     pub fn goal(&self) -> &str {

@@ -1,8 +1,8 @@
 //! The agent's notices about its limits: how far each is used, and that a turn is the last.
 
-use provost_event::{Dimension, Exhausted, ItemKind, LimitOwner, Limits, MicroDollars, Purpose};
+use provost_event::{Dimension, ItemKind, LimitOwner, MicroDollars};
 
-use super::{Deciding, SessionState};
+use super::Deciding;
 use crate::LimitUse;
 
 /// The percentages of a limit at which the agent gets a notice, each once.
@@ -24,8 +24,7 @@ pub(super) struct ReservedLimits {
 impl Deciding<'_> {
     /// Before budget is requested: the agent's own last turn.
     pub(super) fn announce_last_turn(&mut self) {
-        let turn = self.state.next_turn();
-        if self.state.turns_limit() == Some(turn) {
+        if self.state.turns.is_last() {
             self.say_last_turn(LAST_TURN);
         }
     }
@@ -39,12 +38,12 @@ impl Deciding<'_> {
         if heard.is_last_turn {
             self.say_last_turn(LAST_OF_RUN);
         }
-        let is_last = self.state.told.last_turn == self.state.next_turn();
-        for limit in self.state.limits_near(&heard.limits) {
+        let is_last = self.state.turns.knows_last_turn();
+        for limit in self.state.turns.limits_near(&heard.limits) {
             let percent = limit.percent();
             let threshold = THRESHOLDS.into_iter().find(|threshold| *threshold <= percent).unwrap_or(0);
             let dimension = limit.dimension;
-            let is_new = threshold > self.state.told.percent_of(dimension);
+            let is_new = threshold > self.state.turns.percent_told(dimension);
             if is_new && !(is_last && dimension == Dimension::Turns) {
                 self.say(ItemKind::LimitNotice { dimension, percent: threshold }, notice(limit, threshold));
             }
@@ -52,48 +51,9 @@ impl Deciding<'_> {
     }
 
     fn say_last_turn(&mut self, body: &str) {
-        if !self.state.assignment.is_external() && self.state.told.last_turn < self.state.next_turn() {
+        if !self.state.assignment.is_external() && !self.state.turns.knows_last_turn() {
             self.say(ItemKind::LastTurn, body);
         }
-    }
-}
-
-impl SessionState {
-    /// The agent's own turn limit since it was last asked.
-    fn turns_limit(&self) -> Option<u32> {
-        let limit = Some(self.turns_max).filter(|turns| *turns != Limits::TURNS_UNLIMITED)?;
-        Some(limit.saturating_sub(self.turns_before))
-    }
-
-    const fn turns_since_asked(&self) -> u32 {
-        self.counters.turns_ended.saturating_sub(self.turns_before)
-    }
-
-    /// The agent's own turn limit, once it is used up.
-    pub(super) fn turns_exhausted(&self) -> Option<Exhausted> {
-        let turns = self.turns_since_asked();
-        let limit = self.turns_limit().filter(|limit| turns >= *limit)?;
-        let exhausted = Exhausted::new(Dimension::Turns, turns.into(), limit.into());
-        Some(Exhausted { owner: LimitOwner::Agent, ..exhausted })
-    }
-
-    /// `limits` with the agent's own turn limit, if that is nearer to its end.
-    fn limits_near(&self, limits: &[LimitUse]) -> Vec<LimitUse> {
-        let own = self.turns_limit().map(|limit| LimitUse {
-            dimension: Dimension::Turns,
-            used: self.turns_since_asked().into(),
-            limit: limit.into(),
-            owner: LimitOwner::Agent,
-        });
-        let (turns, mut all): (Vec<_>, Vec<_>) =
-            limits.iter().copied().partition(|limit| limit.dimension == Dimension::Turns);
-        all.extend(turns.into_iter().chain(own).max_by_key(LimitUse::percent));
-        all
-    }
-
-    /// Whether a provider has counted the request's conversation.
-    pub(super) fn is_counted(&self, purpose: Purpose) -> bool {
-        purpose != Purpose::Judge && self.conversation.is_counted()
     }
 }
 

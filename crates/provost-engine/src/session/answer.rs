@@ -14,7 +14,7 @@ impl Deciding<'_> {
     pub(super) fn answered(&mut self, seq: Seq, answer: Answer) {
         self.step.close(seq);
         self.settle_at(answer.usage, answer.cost);
-        match self.state.purpose {
+        match self.state.turns.purpose() {
             Purpose::Turn => self.turn_answered(answer),
             Purpose::Summary => self.summed_up(answer),
             Purpose::FinalSummary => self.final_summary_finished(answer),
@@ -31,10 +31,10 @@ impl Deciding<'_> {
         let cut = stop == StopReason::OutputCap;
         let has_text = answer.content.iter().any(|block| matches!(block, Block::Text(_)));
         self.commit_answer(answer);
-        match self.state.phase {
+        match self.state.lifecycle.phase() {
             Phase::Acting => self.advance_calls(),
             _ if stop == StopReason::Refusal => self.refused(),
-            _ if self.state.stopping.is_some() => self.next_call(),
+            _ if self.state.lifecycle.is_stopping() => self.next_call(),
             _ if cut && self.may_continue() => self.go_on_writing(has_text),
             _ => self.check_stop(),
         }
@@ -45,8 +45,8 @@ impl Deciding<'_> {
         let mut content = answer.content;
         make_call_ids_unique(&mut content);
         self.commit(AssistantMessage {
-            turn: self.state.next_turn(),
-            call: self.state.counters.calls,
+            turn: self.state.turns.next(),
+            call: self.state.turns.model_calls(),
             content,
             usage: answer.usage,
             cost: answer.cost.or_else(|| price.map(|price| price.cost(answer.usage))),
@@ -56,7 +56,7 @@ impl Deciding<'_> {
     }
 
     fn may_continue(&self) -> bool {
-        self.state.counters.continuations < self.state.assignment.limits().continuations_max
+        self.state.turns.continuations() < self.state.assignment.limits().continuations_max
     }
 
     fn go_on_writing(&mut self, has_text: bool) {
@@ -74,7 +74,7 @@ impl Deciding<'_> {
     }
 
     fn empty_answer(&mut self, usage: Usage) {
-        let call = self.state.counters.calls;
+        let call = self.state.turns.model_calls();
         if self.state.models.empty_answers() >= self.state.assignment.limits().empty_answers_max {
             let times = self.state.models.empty_answers().saturating_add(1);
             let message = format!("the model gave an empty answer {times} times in a row");
@@ -86,7 +86,7 @@ impl Deciding<'_> {
     }
 
     fn refused(&mut self) {
-        let text = self.state.turn_text.trim();
+        let text = self.state.turns.text().trim();
         let said = if text.is_empty() { "it gave no reason" } else { text };
         let message = said.to_owned();
         self.end_turn(0);
@@ -96,20 +96,20 @@ impl Deciding<'_> {
     pub(super) fn model_failed(&mut self, seq: Seq, failure: ModelFailure) {
         self.step.close(seq);
         self.settle(failure.usage);
-        if self.state.purpose == Purpose::FinalSummary {
+        if self.state.turns.purpose() == Purpose::FinalSummary {
             return self.final_summary_failed(&failure);
         }
-        if self.state.stopping.is_some() {
+        if self.state.lifecycle.is_stopping() {
             if self.state.wants_final_summary() {
                 // No task waits for that answer any more, only for the answer to another question.
-                let (call, cause) = (self.state.counters.calls, RetryCause::Interrupted);
+                let (call, cause) = (self.state.turns.model_calls(), RetryCause::Interrupted);
                 self.commit(Retry::at_once(call, cause, failure.usage));
             }
             return self.next_call();
         }
-        if failure.class == ErrorClass::Aborted && self.state.yielding.is_some() {
+        if failure.class == ErrorClass::Aborted && self.state.lifecycle.is_yielding() {
             // The call is made again once there is a slot.
-            let (call, cause) = (self.state.counters.calls, RetryCause::Interrupted);
+            let (call, cause) = (self.state.turns.model_calls(), RetryCause::Interrupted);
             self.commit(Retry::at_once(call, cause, failure.usage));
             return self.next_call();
         }
@@ -121,7 +121,7 @@ impl Deciding<'_> {
             return self.finish_segment(Outcome::Paused { why });
         }
         let class = failure.class;
-        let is_summary = self.state.purpose == Purpose::Summary;
+        let is_summary = self.state.turns.purpose() == Purpose::Summary;
         if is_summary && class.cause() == TroubleCause::Request {
             return self.without_summary(failure);
         }
@@ -155,7 +155,7 @@ impl Deciding<'_> {
     /// There is no summary: the conversation is shortened by rule.
     fn without_summary(&mut self, failure: ModelFailure) {
         let why = format!("{}: {}", failure.class.words(), failure.message);
-        let call = self.state.counters.calls;
+        let call = self.state.turns.model_calls();
         self.commit(Retry::at_once(call, RetryCause::UselessSummary { why }, failure.usage));
         self.next_call();
     }
@@ -169,14 +169,14 @@ impl Deciding<'_> {
     /// The provider rejected the request as too long: the conversation is shortened by rule as far as possible,
     /// and the call is made once more. A summary is skipped.
     fn too_long(&mut self, failure: ModelFailure) {
-        if self.state.purpose == Purpose::Turn && self.state.conversation.was_refused() {
+        if self.state.turns.purpose() == Purpose::Turn && self.state.conversation.was_refused() {
             let note = " (also after leaving out everything that can be left out)";
             let message = format!("{}{note}", failure.message);
             return self.give_up(ModelFailure { message, ..failure });
         }
-        let call = self.state.counters.calls;
+        let call = self.state.turns.model_calls();
         self.commit(Retry::at_once(call, RetryCause::Compacted, failure.usage));
-        if self.state.purpose != Purpose::Turn && self.state.window().is_exhausted() {
+        if self.state.turns.purpose() != Purpose::Turn && self.state.window().is_exhausted() {
             let message = format!("{} (and nothing can be left out of the conversation)", failure.message);
             return self.give_up(ModelFailure { message, ..failure });
         }

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::assignment::Assignment;
 use super::fingerprint::fingerprint;
-use super::hook_decisions::CombinedDecision;
+use super::hooks::CombinedDecision;
 use crate::CallDetails;
 use crate::event::ToolResult;
 use call::{CallStage, TrackedCall};

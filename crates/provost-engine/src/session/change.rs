@@ -7,7 +7,7 @@ use super::{Deciding, SessionState};
 impl Deciding<'_> {
     pub(super) fn change_policy(&mut self, changed: AgentPolicyChanged) {
         let is_news = changed.goal.is_some() || self.state.assignment.policy() != Some(&changed.policy);
-        if self.state.outcome.is_some() && is_news {
+        if self.state.lifecycle.outcome().is_some() && is_news {
             self.commit(changed);
         }
     }
@@ -28,12 +28,12 @@ impl SessionState {
                 self.models.policy_changed();
             }
             if old.limits.turns_max != new.limits.turns_max {
-                self.turns_max = new.limits.turns_max;
+                self.turns.limited_to(new.limits.turns_max);
             }
             self.conversation.policy_changed(&old, new);
             if self.goal.policy_changed(&old, changed) {
                 self.objections.goal_given();
-                self.done_before = None;
+                self.lifecycle.told();
             }
         }
         self.assignment.policy_changed(changed);

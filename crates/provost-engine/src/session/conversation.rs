@@ -21,7 +21,7 @@ use provost_event::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::hook_decisions::CombinedDecision;
+use super::hooks::CombinedDecision;
 use crate::View;
 use compactions::{CompactionConsent, Compactions};
 use context::Context;

@@ -16,9 +16,11 @@ use crate::{CallModel, Effect, Event, Message, ReserveRequest, RunEvent, Session
 impl Deciding<'_> {
     pub(super) fn on(&mut self, event: SessionEvent) {
         match event {
-            SessionEvent::Start(started) if self.state.phase == Phase::New => self.start(*started),
-            SessionEvent::Fork(fork) if self.state.phase == Phase::New => self.start_fork(*fork),
-            event if self.state.phase == Phase::New => self.is_missing(event),
+            SessionEvent::Start(started) if self.state.lifecycle.phase() == Phase::New => {
+                self.start(*started)
+            }
+            SessionEvent::Fork(fork) if self.state.lifecycle.phase() == Phase::New => self.start_fork(*fork),
+            event if self.state.lifecycle.phase() == Phase::New => self.is_missing(event),
             SessionEvent::Resume { by, turns_max, text, reopens } if reopens || !self.state.has_ended() => {
                 self.resume(by, turns_max, text);
             }
@@ -40,12 +42,12 @@ impl Deciding<'_> {
                 }
             }
             SessionEvent::Answered { seq, answer } => {
-                if self.state.phase == Phase::Thinking(seq) {
+                if self.state.lifecycle.phase() == Phase::Thinking(seq) {
                     self.answered(seq, answer);
                 }
             }
             SessionEvent::ModelFailed { seq, failure } => {
-                if self.state.phase == Phase::Thinking(seq) {
+                if self.state.lifecycle.phase() == Phase::Thinking(seq) {
                     self.model_failed(seq, failure);
                 }
             }
@@ -117,25 +119,25 @@ impl Deciding<'_> {
     fn start(&mut self, started: SessionStarted) {
         self.commit(started);
         self.make_worktree();
-        if self.state.phase == Phase::Ready {
+        if self.state.lifecycle.phase() == Phase::Ready {
             self.next_call();
         }
     }
 
     /// Makes the next model call, unless something prevents it.
     pub(super) fn next_call(&mut self) {
-        if let Some(outcome) = self.state.stopping.clone() {
+        if let Some(outcome) = self.state.lifecycle.stopping().cloned() {
             return self.finish_segment(outcome);
         }
         if self.yielded() {
             return;
         }
-        if let Some(exhausted) = self.state.turns_exhausted() {
+        if let Some(exhausted) = self.state.turns.exhausted() {
             return self.finish_segment(Outcome::BudgetExhausted(exhausted));
         }
         self.announce_last_turn();
         // A new message is part of the next call, if hooks accept it.
-        if self.state.phase == Phase::Ready && self.state.has_open_prompts() {
+        if self.state.lifecycle.phase() == Phase::Ready && self.state.hooks.have_prompts() {
             return;
         }
         if self.make_room() {
@@ -169,17 +171,16 @@ impl Deciding<'_> {
         let tokens = self.state.reserved_tokens(purpose);
         let request = ReserveRequest {
             session: self.state.session,
-            call: self.state.counters.calls.saturating_add(1),
+            call: self.state.turns.model_calls().saturating_add(1),
             turn: self.state.turn_of(purpose),
             model: self.state.model_of(purpose).map(|model| model.name.clone()).unwrap_or_default(),
             input_tokens: tokens.most,
             estimated_tokens: tokens.estimated,
-            is_counted: self.state.is_counted(purpose),
+            is_counted: purpose != Purpose::Judge && self.state.conversation.is_counted(),
             output_tokens_max: self.state.output_tokens_max(purpose),
             price: self.state.model_of(purpose).and_then(|model| model.price),
             // Before its first answer an agent has nothing for a final summary.
-            keeps_back: matches!(purpose, Purpose::Turn | Purpose::Summary)
-                && self.state.counters.answers > 0,
+            keeps_back: matches!(purpose, Purpose::Turn | Purpose::Summary) && self.state.turns.answers() > 0,
             thinking_tokens: self.state.window().aside_thinking_tokens(),
             kept_tokens: kept.tokens,
             kept_cost: kept.cost,
@@ -197,12 +198,14 @@ impl Deciding<'_> {
         if state.wants_judge() != (purpose == Purpose::Judge) {
             return false;
         }
-        call == state.counters.calls.saturating_add(1)
-            && state.outcome.is_none()
-            && match &state.stopping {
+        call == state.turns.model_calls().saturating_add(1)
+            && state.lifecycle.is_live()
+            && match state.lifecycle.stopping() {
                 _ if state.wants_judge() => true,
-                Some(_) => state.wants_final_summary() && !matches!(state.phase, Phase::Thinking(_)),
-                None => matches!(state.phase, Phase::Ready | Phase::Waiting(_) | Phase::Between),
+                Some(_) => {
+                    state.wants_final_summary() && !matches!(state.lifecycle.phase(), Phase::Thinking(_))
+                }
+                None => matches!(state.lifecycle.phase(), Phase::Ready | Phase::Waiting(_) | Phase::Between),
             }
     }
 
@@ -215,7 +218,7 @@ impl Deciding<'_> {
     ) {
         let purpose = self.state.next_purpose();
         if purpose == Purpose::Turn
-            && (self.state.window().is_compaction_due() || self.state.yielding.is_some())
+            && (self.state.window().is_compaction_due() || self.state.lifecycle.is_yielding())
         {
             // A message arrived after the request for budget.
             return self.next_call();
@@ -239,7 +242,7 @@ impl Deciding<'_> {
         time_left: Option<TimeLeft>,
     ) {
         let attempt = self.state.models.next_attempt();
-        let answers_before = self.state.counters.answers;
+        let answers_before = self.state.turns.answers();
         let turn = self.state.turn_of(purpose);
         let question = self.state.question(purpose);
         self.commit(ModelCalled { turn, call, attempt, purpose, output_tokens_max, time_left });
@@ -280,13 +283,13 @@ impl Deciding<'_> {
 
     /// Charges the call in flight at `cost`, or at the model's price if that is absent.
     pub(super) fn settle_at(&mut self, usage: Usage, cost: Option<MicroDollars>) {
-        let model = self.state.model_of(self.state.purpose);
+        let model = self.state.model_of(self.state.turns.purpose());
         let price = model.and_then(|model| model.price);
         let model = model.map(|model| model.name.clone()).unwrap_or_default();
         self.tell_run(RunEvent::Settle(SettleNote {
             session: self.state.session,
-            call: self.state.counters.calls,
-            turn: self.state.turn_of(self.state.purpose),
+            call: self.state.turns.model_calls(),
+            turn: self.state.turn_of(self.state.turns.purpose()),
             model,
             usage,
             cost: cost.or_else(|| price.map(|price| price.cost(usage))),
@@ -294,14 +297,14 @@ impl Deciding<'_> {
     }
 
     fn timer_fired(&mut self, seq: Seq) {
-        if self.state.phase == Phase::Waiting(seq) && self.state.outcome.is_none() {
+        if self.state.lifecycle.phase() == Phase::Waiting(seq) && self.state.lifecycle.is_live() {
             self.step.close(seq);
             self.try_first_model_again();
             self.next_call();
-        } else if self.state.phase == Phase::JudgeWaits(seq) && self.state.outcome.is_none() {
+        } else if self.state.lifecycle.phase() == Phase::JudgeWaits(seq) && self.state.lifecycle.is_live() {
             self.step.close(seq);
             self.go_on_checking();
-        } else if self.state.yielding.is_some_and(|yielding| yielding.timer == Some(seq)) {
+        } else if self.state.lifecycle.yielding().is_some_and(|yielding| yielding.timer == Some(seq)) {
             self.grace_is_over(seq);
         } else {
             self.approvals_timed_out(seq);
@@ -309,8 +312,8 @@ impl Deciding<'_> {
     }
 
     fn proceed(&mut self, turn: u32) {
-        let between = self.state.phase == Phase::Between && self.state.outcome.is_none();
-        if between && turn == self.state.next_turn() && !self.looks_at_goal() {
+        let between = self.state.lifecycle.phase() == Phase::Between && self.state.lifecycle.is_live();
+        if between && turn == self.state.turns.next() && !self.looks_at_goal() {
             self.next_call();
         }
     }
@@ -325,10 +328,10 @@ impl Deciding<'_> {
             return;
         }
         let Some(about) = self.state.closing_trigger(&outcome) else { return self.close_segment(outcome) };
-        if let Phase::Waiting(timer) | Phase::JudgeWaits(timer) = self.state.phase {
+        if let Phase::Waiting(timer) | Phase::JudgeWaits(timer) = self.state.lifecycle.phase() {
             self.step.close(timer);
         }
-        if self.state.stopping.as_ref() != Some(&outcome) {
+        if !self.state.lifecycle.stops_as(&outcome) {
             self.commit(StopRequested { agent: None, outcome, for_child: false });
         }
         self.ask(about);
@@ -356,8 +359,8 @@ impl Deciding<'_> {
 
     /// Gives each open call its result.
     fn end_calls(&mut self) {
-        if self.state.phase == Phase::Acting || self.state.stands_aside_of(Phase::Acting) {
-            if let Phase::JudgeWaits(timer) = self.state.phase {
+        if self.state.lifecycle.phase() == Phase::Acting || self.state.stands_aside_of(Phase::Acting) {
+            if let Phase::JudgeWaits(timer) = self.state.lifecycle.phase() {
                 self.step.close(timer);
             }
             self.cut_delegated();
@@ -366,7 +369,7 @@ impl Deciding<'_> {
     }
 
     fn end_segment(&mut self, outcome: Outcome) {
-        let for_child = self.state.stops_for_child;
+        let for_child = self.state.lifecycle.stops_for_child();
         if outcome.is_final() {
             self.commit(Ended { outcome: outcome.clone() });
         } else {
@@ -377,24 +380,24 @@ impl Deciding<'_> {
     }
 
     pub(super) fn end_turn(&mut self, tool_calls: u32) {
-        let turn = self.state.next_turn();
+        let turn = self.state.turns.next();
         self.commit(TurnEnded { turn, tool_calls });
     }
 
     /// After a turn that isn't the last: the next turn, or a wait for the event that allows it.
     pub(super) fn next_turn(&mut self) {
         // A stepped session checks the goal when it is told to take the next turn.
-        if self.state.phase != Phase::Between && self.looks_at_goal() {
+        if self.state.lifecycle.phase() != Phase::Between && self.looks_at_goal() {
             return;
         }
-        let makes_way = self.state.phase == Phase::Between && self.state.yielding.is_some();
-        if self.state.phase == Phase::Ready || self.state.stopping.is_some() || makes_way {
+        let makes_way = self.state.lifecycle.phase() == Phase::Between && self.state.lifecycle.is_yielding();
+        if self.state.lifecycle.phase() == Phase::Ready || self.state.lifecycle.is_stopping() || makes_way {
             self.next_call();
         }
     }
 
     pub(super) fn stop(&mut self, outcome: Outcome) {
-        if self.state.outcome.is_some() {
+        if self.state.lifecycle.outcome().is_some() {
             if outcome.is_final() {
                 self.end_suspended(outcome);
             }
@@ -410,11 +413,7 @@ impl Deciding<'_> {
             // The time for the final summary and for the last check of the goal is over too.
             self.step.abort(seq);
         }
-        // A second request counts only if it ends what the first one suspends, or if the first came from suspended
-        // sub-agents.
-        let is_harder =
-            |first: &Outcome| !first.is_final() && (outcome.is_final() || self.state.stops_for_child);
-        if !self.state.stopping.as_ref().is_none_or(is_harder) {
+        if !self.state.lifecycle.accepts_stop(&outcome) {
             return;
         }
         self.commit(StopRequested { agent: None, outcome: outcome.clone(), for_child: false });
@@ -422,11 +421,11 @@ impl Deciding<'_> {
         if self.state.closing().is_some() {
             return;
         }
-        match self.state.phase {
+        match self.state.lifecycle.phase() {
             Phase::Thinking(seq) | Phase::MakingWorktree(seq) | Phase::Judging(seq) => self.step.abort(seq),
-            Phase::CheckingStop(seq) if self.state.questions.contains_key(&seq) => {}
+            Phase::CheckingStop(seq) if self.state.hooks.is_open(seq) => {}
             Phase::CheckingStop(seq) => self.step.abort(seq),
-            Phase::Preparing(seq) | Phase::Compacting(seq) if self.state.questions.contains_key(&seq) => {}
+            Phase::Preparing(seq) | Phase::Compacting(seq) if self.state.hooks.is_open(seq) => {}
             Phase::Preparing(_) | Phase::Compacting(_) => self.finish_segment(outcome),
             Phase::Acting => {
                 let running = self.state.calls.running_effects().collect::<Vec<_>>();
@@ -444,7 +443,7 @@ impl Deciding<'_> {
 
     /// Begins another segment.
     fn resume(&mut self, by: String, turns_max: Option<u32>, text: Option<String>) {
-        let Some(before) = self.state.outcome.clone() else { return };
+        let Some(before) = self.state.lifecycle.outcome().cloned() else { return };
         self.begin_segment(ResumeCause::Asked { by: by.clone() }, turns_max);
         self.tell_of_end(&before, text.is_some());
         self.tell_of_changed_goal();
@@ -461,7 +460,7 @@ impl Deciding<'_> {
 
     /// Begins another segment after a failure, within the limits of the previous one.
     fn restart(&mut self, attempt: u32, attempts_max: u32) {
-        let Some(before) = self.state.outcome.as_ref().map(ToString::to_string) else { return };
+        let Some(before) = self.state.lifecycle.outcome().map(ToString::to_string) else { return };
         let before = before.lines().next().unwrap_or_default();
         self.begin_segment(ResumeCause::Retry { attempt }, None);
         let body = format!(
@@ -499,11 +498,12 @@ impl Deciding<'_> {
 impl SessionState {
     /// The turn that a model call belongs to. The final summary opens no turn of its own.
     pub(super) fn turn_of(&self, purpose: Purpose) -> u32 {
-        let amid_turn = self.before_final_summary.unwrap_or(self.phase) == Phase::Acting;
+        let amid_turn =
+            self.lifecycle.before_final_summary().unwrap_or(self.lifecycle.phase()) == Phase::Acting;
         match purpose {
-            Purpose::FinalSummary if !amid_turn => self.counters.turns_ended.max(1),
+            Purpose::FinalSummary if !amid_turn => self.turns.count().max(1),
             Purpose::Judge => self.goal.live_trigger().map_or(1, |trigger| self.turn_checked(trigger)),
-            Purpose::FinalSummary | Purpose::Turn | Purpose::Summary => self.next_turn(),
+            Purpose::FinalSummary | Purpose::Turn | Purpose::Summary => self.turns.next(),
         }
     }
 

@@ -16,10 +16,10 @@ impl Deciding<'_> {
         if !self.state.may_ask_final_summary(outcome) {
             return false;
         }
-        if let Phase::Waiting(timer) = self.state.phase {
+        if let Phase::Waiting(timer) = self.state.lifecycle.phase() {
             self.step.close(timer);
         }
-        if self.state.stopping.as_ref() != Some(outcome) {
+        if !self.state.lifecycle.stops_as(outcome) {
             self.commit(StopRequested { agent: None, outcome: outcome.clone(), for_child: false });
         }
         if !self.make_room_for_final_summary() {
@@ -63,7 +63,7 @@ impl Deciding<'_> {
         }
         let problem = Some(exhausted.to_string());
         self.commit(FinalSummaryFinished { text: String::new(), call: None, problem });
-        if let Some(Outcome::BudgetExhausted(first)) = self.state.stopping.clone() {
+        if let Some(Outcome::BudgetExhausted(first)) = self.state.lifecycle.stopping().cloned() {
             return self.finish_segment(Outcome::BudgetExhausted(Exhausted {
                 unsummarized: Some(Unsummarized::CantBePaid),
                 ..first
@@ -73,7 +73,7 @@ impl Deciding<'_> {
     }
 
     pub(super) fn finish_as_asked(&mut self) {
-        if let Some(outcome) = self.state.stopping.clone() {
+        if let Some(outcome) = self.state.lifecycle.stopping().cloned() {
             self.finish_segment(outcome);
         }
     }
@@ -84,7 +84,7 @@ impl SessionState {
     pub(super) fn without_summary(&self, outcome: Outcome) -> Outcome {
         match outcome {
             Outcome::BudgetExhausted(first)
-                if self.counters.answers == 0 && !self.assignment.is_external() =>
+                if self.turns.answers() == 0 && !self.assignment.is_external() =>
             {
                 let unsummarized = first.unsummarized.or(Some(Unsummarized::NeverAnswered));
                 Outcome::BudgetExhausted(Exhausted { unsummarized, ..first })
@@ -95,34 +95,34 @@ impl SessionState {
 
     /// Whether the next model call is for the final summary.
     pub(super) fn wants_final_summary(&self) -> bool {
-        self.stopping.as_ref().is_some_and(|outcome| self.may_ask_final_summary(outcome))
+        self.lifecycle.stopping().is_some_and(|outcome| self.may_ask_final_summary(outcome))
     }
 
     /// An agent that has just claimed to be done needs no final summary.
     fn may_ask_final_summary(&self, outcome: &Outcome) -> bool {
         let is_done = matches!(
-            self.phase,
+            self.lifecycle.phase(),
             Phase::New | Phase::CheckingStop(_) | Phase::Verifying | Phase::Judging(_) | Phase::JudgeWaits(_)
         );
         matches!(outcome, Outcome::BudgetExhausted(_))
             && !self.assignment.is_external()
-            && !self.told.final_summary_finished
+            && !self.turns.has_final_summary()
             && !is_done
-            && self.counters.answers > 0
+            && self.turns.answers() > 0
             && !self.calls.is_running()
-            && self.counters.interruptions < self.assignment.limits().interruptions_max
+            && self.lifecycle.interruptions() < self.assignment.limits().interruptions_max
     }
 
     /// A model call whose answer is no part of the conversation.
     pub(super) fn aside_call(&self, usage: Usage, model: String) -> AsideCall {
         let price = self.model().and_then(|model| model.price);
         let cost = price.map(|price| price.cost(usage));
-        AsideCall { call: self.counters.calls, usage, cost, model }
+        AsideCall { call: self.turns.model_calls(), usage, cost, model }
     }
 
     /// The question to the agent at a limit.
     pub(super) fn final_summary_question(&self) -> String {
-        let why = self.stopping.as_ref().map(ToString::to_string).unwrap_or_default();
+        let why = self.lifecycle.stopping().map(ToString::to_string).unwrap_or_default();
         format!(
             "You have reached a limit ({why}) and can't go on. Calls that have no result yet are not made. Call no \
              tool. Say in a few sentences, for the person who gave you the goal: what is done, what is not, and what \
@@ -132,8 +132,8 @@ impl SessionState {
 
     /// The model call in flight, if it is for the final summary.
     pub(super) fn wrapping_up(&self) -> Option<Seq> {
-        match self.phase {
-            Phase::Thinking(seq) if self.purpose == Purpose::FinalSummary => Some(seq),
+        match self.lifecycle.phase() {
+            Phase::Thinking(seq) if self.turns.purpose() == Purpose::FinalSummary => Some(seq),
             _ => None,
         }
     }

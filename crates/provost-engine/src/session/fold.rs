@@ -1,19 +1,18 @@
 //! How each entry changes a session. The only place where its state changes.
 
-mod gate;
-
 use provost_event::{
-    AgentEntry, AssistantMessage, Block as Content, Compacted, CompactionKind, ConversationEntry, Elapsed,
-    Entry, FinalSummaryFinished, GateEntry, GoalEntry, ItemKind, LifecycleEntry, ModelCalled, ModelChanged,
-    ModelEntry, Outcome, Purpose, ResumeCause, Resumed, Retry, SessionSource, SessionStarted, StopRequested,
-    StopVerdicts, TerminalEnding, TerminalEntry, TerminalEvent, TerminalNoted, Timestamp, ToolEntry,
-    ToolFinished, ToolStatus, UserMessage, WorktreeAsked, WorktreeEntry, WorktreeMade,
+    AgentEntry, AssistantMessage, Compacted, CompactionKind, ConversationEntry, Elapsed, Entry,
+    FinalSummaryFinished, GateEntry, GoalEntry, HookTrigger, HooksDecided, ItemKind, LifecycleEntry,
+    ModelCalled, ModelChanged, ModelEntry, Outcome, Purpose, ResumeCause, Resumed, Retry, SessionStarted,
+    StopVerdicts, TerminalEntry, TerminalEvent, TerminalNoted, Timestamp, ToolEntry, ToolFinished,
+    ToolStatus, UserMessage, WorktreeEntry,
 };
 
 use super::goal::GoalFacts;
+use super::hooks::{AnswerFacts, CombinedDecision};
 use super::progress::MeasuredCall;
 use super::stop::StopHookLaw;
-use super::{Phase, SessionState, WorkEnds, Yielding};
+use super::{Phase, SessionState};
 use crate::decision_time::DecisionTime;
 
 impl SessionState {
@@ -30,7 +29,7 @@ impl SessionState {
             Entry::Model(entry) => self.model_entry(entry, now),
             Entry::Tool(entry) => self.tool_entry(entry),
             Entry::Gate(entry) => self.gate_entry(entry, now),
-            Entry::Goal(entry) => self.goal_changed(entry, now.elapsed),
+            Entry::Goal(entry) => self.goal_entry(entry, now.elapsed),
             Entry::Agent(entry) => self.agent_entry(entry),
             Entry::Terminal(entry) => self.terminal_entry(entry),
             Entry::Worktree(entry) => self.worktree_entry(entry),
@@ -44,7 +43,6 @@ impl SessionState {
             ConversationEntry::UserMessage(message) => self.spoken_to(message),
             ConversationEntry::SystemItem(item) => self.told(item.item),
             ConversationEntry::AssistantMessage(answer) => {
-                self.models.answered();
                 self.answered(answer);
             }
             ConversationEntry::TurnEnded(_) => self.turn_ended(),
@@ -56,8 +54,7 @@ impl SessionState {
     fn model_entry(&mut self, entry: &ModelEntry, now: DecisionTime) {
         match entry {
             ModelEntry::Called(called) => {
-                self.models.called(now.elapsed);
-                self.called(called, now.elapsed);
+                self.model_called(called, now.elapsed);
             }
             ModelEntry::Retried(retry) => self.retried(retry),
             ModelEntry::Changed(changed) => self.model_changed(changed, now.elapsed),
@@ -76,8 +73,8 @@ impl SessionState {
     fn gate_entry(&mut self, entry: &GateEntry, now: DecisionTime) {
         match entry {
             GateEntry::StopChecked(verdicts) => self.stop_checked(verdicts),
-            GateEntry::HooksAsked(asked) => self.asked(&asked.about),
-            GateEntry::HooksDecided(decided) => self.decided(decided),
+            GateEntry::HooksAsked(asked) => self.hooks_asked(&asked.about),
+            GateEntry::HooksDecided(decided) => self.hooks_decided(decided),
             GateEntry::PermissionDecided(decided) => self.calls.ruled(decided),
             GateEntry::ApprovalRequested(request) => {
                 self.calls.approval_requested(request, self.head, now.at);
@@ -90,7 +87,7 @@ impl SessionState {
     fn agent_entry(&mut self, entry: &AgentEntry) {
         match entry {
             AgentEntry::MustYield(requested) => {
-                self.yielding = Some(Yielding { timer: requested.due.map(|_| self.head), to: requested.to });
+                self.lifecycle.yield_requested(requested, self.head);
             }
             AgentEntry::SubAgentSuspended(suspended) => self.calls.sub_agent_suspended(suspended),
             AgentEntry::SubAgentResumed(goes_on) => self.calls.sub_agent_resumed(goes_on.started),
@@ -101,15 +98,24 @@ impl SessionState {
 
     fn terminal_entry(&mut self, entry: &TerminalEntry) {
         match entry {
-            TerminalEntry::Noted(noted) => self.noted(noted),
-            TerminalEntry::Ending(ending) => self.terminal_ends(ending),
+            TerminalEntry::Noted(noted) => self.terminal_noted(noted),
+            TerminalEntry::Ending(ending) => {
+                self.terminal.ending(self.head);
+                self.lifecycle.stops_with(&ending.outcome);
+            }
         }
     }
 
     fn worktree_entry(&mut self, entry: &WorktreeEntry) {
         match entry {
-            WorktreeEntry::Made(made) => self.worktree_made_by(made),
-            WorktreeEntry::Asked(asked) => self.worktree_asked(asked),
+            WorktreeEntry::Made(made) => {
+                self.worktree.made(made);
+                self.lifecycle.go_to(self.between_turns());
+            }
+            WorktreeEntry::Asked(asked) => {
+                self.worktree.asked(asked, self.head);
+                self.lifecycle.stops_with(&asked.outcome);
+            }
             WorktreeEntry::Found(found) => self.worktree.found(found),
         }
     }
@@ -118,7 +124,10 @@ impl SessionState {
         match entry {
             LifecycleEntry::SessionStarted(started) => self.started(started),
             LifecycleEntry::AgentPolicyChanged(changed) => self.policy_changed(changed),
-            LifecycleEntry::StopRequested(requested) => self.stop_requested(requested),
+            LifecycleEntry::StopRequested(requested) => {
+                self.goal.void_check();
+                self.lifecycle.stop_requested(requested);
+            }
             LifecycleEntry::Paused(paused) => self.segment_ended(&paused.outcome),
             LifecycleEntry::Ended(ended) => self.segment_ended(&ended.outcome),
             LifecycleEntry::Resumed(resumed) => self.resumed(resumed, now.at),
@@ -130,28 +139,11 @@ impl SessionState {
         }
     }
 
-    fn noted(&mut self, noted: &TerminalNoted) {
-        if let TerminalEvent::Submitted { through, .. } = noted.event
-            && through >= self.last_said
-        {
-            self.unheard = false;
+    fn terminal_noted(&mut self, noted: &TerminalNoted) {
+        if let TerminalEvent::Submitted { through, .. } = noted.event {
+            self.turns.submitted(through);
         }
         self.terminal.noted(noted);
-    }
-
-    fn terminal_ends(&mut self, ending: &TerminalEnding) {
-        self.terminal.ending(self.head);
-        self.stopping = Some(ending.outcome.clone());
-    }
-
-    fn worktree_made_by(&mut self, made: &WorktreeMade) {
-        self.worktree.made(made);
-        self.phase = self.between_turns();
-    }
-
-    fn worktree_asked(&mut self, asked: &WorktreeAsked) {
-        self.worktree.asked(asked, self.head);
-        self.stopping = Some(asked.outcome.clone());
     }
 
     fn model_changed(&mut self, changed: &ModelChanged, now: Elapsed) {
@@ -162,17 +154,17 @@ impl SessionState {
     /// Changes the phase, if there is another one.
     const fn go_to(&mut self, phase: Option<Phase>) {
         if let Some(phase) = phase {
-            self.phase = phase;
+            self.lifecycle.go_to(phase);
         }
     }
 
-    fn goal_changed(&mut self, entry: &GoalEntry, now: Elapsed) {
+    fn goal_entry(&mut self, entry: &GoalEntry, now: Elapsed) {
         let facts = GoalFacts {
             assignment: &self.assignment,
             head: self.head,
-            phase: self.phase,
-            turns_ended: self.counters.turns_ended,
-            answers: self.counters.answers,
+            phase: self.lifecycle.phase(),
+            turns_ended: self.turns.count(),
+            answers: self.turns.answers(),
         };
         let phase = self.goal.apply(entry, now, facts);
         self.go_to(phase);
@@ -182,17 +174,10 @@ impl SessionState {
     }
 
     fn spoken_to(&mut self, message: &UserMessage) {
-        self.done_before = None;
-        self.unheard = true;
-        self.last_said = self.head;
+        self.lifecycle.told();
+        self.turns.spoken_to(self.head);
         self.progress.begin_anew();
         self.conversation.said(message);
-    }
-
-    fn stop_requested(&mut self, requested: &StopRequested) {
-        self.goal.void_check();
-        self.stopping = Some(requested.outcome.clone());
-        self.stops_for_child = requested.for_child;
     }
 
     fn started(&mut self, started: &SessionStarted) {
@@ -200,32 +185,32 @@ impl SessionState {
             self.begins_as_fork(started, fork);
         }
         self.assignment.started(started);
-        self.turns_max = started.policy.limits.turns_max;
-        let policy = &started.policy;
-        self.goal.started(policy);
+        self.turns.limited_to(started.policy.limits.turns_max);
+        self.goal.started(&started.policy);
         self.calls.bound_by(&self.assignment);
-        self.phase = match &started.worktree {
+        self.lifecycle.go_to(match &started.worktree {
             Some(worktree) => {
                 self.worktree.ordered(worktree);
                 Phase::MakingWorktree(self.head)
             }
             None => self.between_turns(),
-        };
+        });
     }
 
-    pub(super) fn between_turns(&self) -> Phase {
+    /// The phase after a turn that isn't the last.
+    fn between_turns(&self) -> Phase {
         if self.assignment.is_stepped() { Phase::Between } else { Phase::Ready }
     }
 
     fn told(&mut self, item: ItemKind) {
-        self.done_before = None;
+        self.lifecycle.told();
         match item {
             ItemKind::Continue => {
-                self.counters.continuations = self.counters.continuations.saturating_add(1);
-                self.phase = Phase::Ready;
+                self.turns.continued();
+                self.lifecycle.go_to(Phase::Ready);
             }
-            ItemKind::LastTurn => self.told.last_turn = self.next_turn(),
-            ItemKind::LimitNotice { dimension, percent } => self.told.told_of(dimension, percent),
+            ItemKind::LastTurn => self.turns.last_turn_told(),
+            ItemKind::LimitNotice { dimension, percent } => self.turns.limit_told(dimension, percent),
             ItemKind::NoProgressNotice => self.progress.told(),
             ItemKind::GoalGiven => self.goal.told(),
             ItemKind::AnswerAgain
@@ -239,71 +224,48 @@ impl SessionState {
         }
     }
 
-    fn called(&mut self, called: &ModelCalled, now: Elapsed) {
-        self.counters.calls = called.call;
-        self.ends = called
-            .time_left
-            .map(|left| WorkEnds { work: now.plus_ms(left.work_ms), limit: now.plus_ms(left.limit_ms) });
-        self.purpose = called.purpose;
-        match called.purpose {
-            Purpose::Turn => {
-                self.unheard = false;
-                self.told.turn_end = false;
-                if self.text_is_of_last_turn {
-                    self.turn_text.clear();
-                    self.text_is_of_last_turn = false;
-                }
-            }
-            Purpose::Summary => {}
-            Purpose::FinalSummary => self.before_final_summary = Some(self.phase.when_suspended()),
-            Purpose::Judge => {
-                self.phase = Phase::Judging(self.head);
-                return;
-            }
+    fn model_called(&mut self, called: &ModelCalled, now: Elapsed) {
+        self.models.called(now);
+        self.turns.model_called(called, now);
+        if called.purpose == Purpose::Turn {
+            self.hooks.model_called();
         }
-        self.phase = Phase::Thinking(self.head);
+        match called.purpose {
+            Purpose::Turn | Purpose::Summary => self.lifecycle.go_to(Phase::Thinking(self.head)),
+            Purpose::FinalSummary => self.lifecycle.final_summary_called(self.head),
+            Purpose::Judge => self.lifecycle.go_to(Phase::Judging(self.head)),
+        }
     }
 
     fn compacted(&mut self, compacted: &Compacted) {
-        self.told.compaction_untold |= self.conversation.compacted(compacted);
+        let is_news = self.conversation.compacted(compacted);
+        self.hooks.compacted(is_news);
         if compacted.how == CompactionKind::Summary {
             self.models.aside_answered();
-            self.phase = Phase::Ready;
+            self.lifecycle.go_to(Phase::Ready);
         }
     }
 
-    fn final_summary_finished(&mut self, wrapped: &FinalSummaryFinished) {
-        self.told.final_summary_finished = true;
+    fn final_summary_finished(&mut self, finished: &FinalSummaryFinished) {
         self.models.aside_answered();
-        self.final_summary = Some(wrapped.text.clone()).filter(|text| !text.is_empty());
-        self.phase = self.before_final_summary.take().unwrap_or(self.phase);
+        self.turns.final_summary_finished(finished);
+        self.lifecycle.return_from_final_summary();
     }
 
     fn answered(&mut self, answer: &AssistantMessage) {
-        self.counters.answers = self.counters.answers.saturating_add(1);
+        self.models.answered();
+        self.turns.answered(answer);
         self.conversation.answered();
-        self.told.batch = false;
+        self.hooks.model_answered();
         self.calls.answered(&answer.content);
-        for block in &answer.content {
-            if let Content::Text(text) = block {
-                self.turn_text.push_str(text);
-            }
-        }
-        self.phase = if self.calls.is_empty() { Phase::CheckingStop(self.head) } else { Phase::Acting };
+        let wants_to_stop = self.calls.is_empty();
+        self.lifecycle.go_to(if wants_to_stop { Phase::CheckingStop(self.head) } else { Phase::Acting });
     }
 
     fn retried(&mut self, retry: &Retry) {
         self.models.retried(retry);
-        self.conversation.retried(&retry.cause, self.purpose);
-        if matches!(self.phase, Phase::Judging(_)) {
-            self.phase = Phase::Verifying;
-            return;
-        }
-        if let Some(phase) = self.before_final_summary.take() {
-            self.phase = phase;
-            return;
-        }
-        self.phase = if retry.delay_ms == 0 { Phase::Ready } else { Phase::Waiting(self.head) };
+        self.conversation.retried(&retry.cause, self.turns.purpose());
+        self.lifecycle.retried(retry.delay_ms, self.head);
     }
 
     fn tool_finished(&mut self, finished: &ToolFinished) {
@@ -328,19 +290,11 @@ impl SessionState {
         }
     }
 
-    /// Whether it only waits for its sub-agents.
-    fn only_waits_for_agents(&self) -> bool {
-        !self.calls.is_running() && self.questions.is_empty() && self.calls.are_delegated()
-    }
-
     fn turn_ended(&mut self) {
-        self.counters.turns_ended = self.counters.turns_ended.saturating_add(1);
-        self.counters.interruptions = 0;
-        self.counters.continuations = 0;
-        self.text_is_of_last_turn = true;
-        self.told.turn_end = false;
+        self.turns.ended();
+        self.hooks.turn_ended();
         self.calls.turn_ended();
-        self.phase = self.between_turns();
+        self.lifecycle.turn_ended(self.between_turns());
         self.progress.turn_ended();
     }
 
@@ -357,90 +311,76 @@ impl SessionState {
         self.go_to(outcome.phase);
     }
 
-    fn segment_ended(&mut self, outcome: &Outcome) {
-        self.outcome = Some(outcome.clone());
-        self.stopping = None;
-        self.yielding = None;
-        self.stops_for_child = false;
-        let phase = self.goal.segment_ended();
-        self.go_to(phase);
-        if outcome.is_final()
-            && let Some(phase) = self.before_final_summary.take()
-        {
-            self.phase = phase;
+    fn hooks_asked(&mut self, about: &HookTrigger) {
+        if matches!(about, HookTrigger::Compaction) {
+            let is_last = self.window().must_shorten();
+            self.conversation.asked_hooks(is_last);
         }
-        self.phase = self.phase.when_suspended();
+        self.calls.hooks_asked(about, self.head);
+        let phase = self.hooks.asked(about, self.head, &self.assignment);
+        self.go_to(phase);
+    }
+
+    fn hooks_decided(&mut self, decided: &HooksDecided) {
+        let counts = !self.lifecycle.is_stopping();
+        let facts = AnswerFacts { head: self.head, phase: self.lifecycle.phase(), counts };
+        let Some(question) = self.hooks.answered(decided.asked, facts) else { return };
+        let decision = counts.then(|| CombinedDecision::of(&decided.reports, &self.assignment));
+        match (&question.about, decision) {
+            (HookTrigger::Compaction, Some(decision)) => self.conversation.hooks_answered(decision),
+            (about, decision) => self.calls.hooks_decided(about, decision, decided.scripts.as_deref()),
+        }
+        self.go_to(question.phase);
+    }
+
+    fn segment_ended(&mut self, outcome: &Outcome) {
+        let back = self.goal.segment_ended();
+        self.lifecycle.segment_ended(outcome, back);
     }
 
     fn resumed(&mut self, resumed: &Resumed, at: Timestamp) {
-        self.done_before = self.outcome.take().filter(|outcome| matches!(outcome, Outcome::Completed { .. }));
-        if resumed.reopens && matches!(self.phase, Phase::CheckingStop(_)) {
+        self.lifecycle.resumed();
+        if resumed.reopens && matches!(self.lifecycle.phase(), Phase::CheckingStop(_)) {
             // The stop hooks' answers to that attempt to stop don't count any more: the turn continues.
-            self.text_is_of_last_turn = true;
-            self.phase = self.between_turns();
-            self.goal.interval_passed(self.counters.turns_ended);
+            self.turns.reopened();
+            self.lifecycle.go_to(self.between_turns());
+            self.goal.interval_passed(self.turns.count());
         }
         if resumed.cause != ResumeCause::SlotFree {
-            self.told.session = false;
-            self.source = SessionSource::Resume;
+            self.hooks.resumed();
         }
+        // Interruptions of the sub-agents are counted in their own sessions.
+        let only_waits = !self.calls.is_running() && self.hooks.is_empty() && self.calls.are_delegated();
         match resumed.cause {
             // It continues as if there had been no interruption.
             ResumeCause::SlotFree | ResumeCause::ToEnd => self.goal.goes_on(),
-            // Interruptions of the sub-agents are counted in their own sessions.
-            ResumeCause::Interrupted if self.only_waits_for_agents() => {}
-            ResumeCause::Interrupted => {
-                self.counters.interruptions = self.counters.interruptions.saturating_add(1);
-            }
-            ResumeCause::Asked { .. } | ResumeCause::Retry { .. } => {
-                self.calls.resumed_by_request();
-                self.goal.resumed();
-                self.models.resumed();
-                self.conversation.forget_refusals();
-                self.told.final_summary_finished = false;
-                self.told.limits = [0; 4];
-                self.final_summary = None;
-                self.counters.interruptions = 0;
-                self.progress.begin_anew();
-                self.objections.resumed();
-                self.turns_max = resumed.turns_max.unwrap_or(self.turns_max);
-                if self.assignment.parent().is_some() && resumed.turns_max.is_some() {
-                    self.turns_before = self.counters.turns_ended;
-                }
-            }
+            ResumeCause::Interrupted if only_waits => {}
+            ResumeCause::Interrupted => self.lifecycle.interrupted(),
+            ResumeCause::Asked { .. } | ResumeCause::Retry { .. } => self.resumed_by_request(resumed),
         }
         self.calls.resumed(self.head, at.plus_ms(self.assignment.approval_timeout_ms()));
         let is_removed = self.worktree.resumed();
-        // A worktree that isn't ready is ordered under a new id.
-        if is_removed || matches!(self.phase, Phase::MakingWorktree(_)) {
-            self.phase = Phase::MakingWorktree(self.head);
-        }
-        // The stop hooks are called anew, under a new id: a late answer to the old question doesn't count.
-        if let Phase::CheckingStop(seq) = self.phase
-            && !self.questions.contains_key(&seq)
-        {
-            self.phase = Phase::CheckingStop(self.head);
+        match self.lifecycle.phase() {
+            // A worktree that isn't ready is ordered under a new id.
+            phase if is_removed || matches!(phase, Phase::MakingWorktree(_)) => {
+                self.lifecycle.go_to(Phase::MakingWorktree(self.head));
+            }
+            // The stop hooks are called anew, under a new id: a late answer to the old question doesn't count.
+            Phase::CheckingStop(seq) if !self.hooks.is_open(seq) => {
+                self.lifecycle.go_to(Phase::CheckingStop(self.head));
+            }
+            _ => {}
         }
     }
-}
 
-impl Phase {
-    /// The phase from which a suspended session continues: nothing is in flight then.
-    pub(super) const fn when_suspended(self) -> Self {
-        match self {
-            Self::Thinking(_)
-            | Self::Waiting(_)
-            | Self::Preparing(_)
-            | Self::Compacting(_)
-            | Self::Verifying
-            | Self::Judging(_)
-            | Self::JudgeWaits(_) => Self::Ready,
-            Self::New
-            | Self::MakingWorktree(_)
-            | Self::Ready
-            | Self::Between
-            | Self::Acting
-            | Self::CheckingStop(_) => self,
-        }
+    fn resumed_by_request(&mut self, resumed: &Resumed) {
+        self.lifecycle.resumed_by_request();
+        self.turns.resumed(resumed, self.assignment.parent().is_some());
+        self.calls.resumed_by_request();
+        self.goal.resumed();
+        self.models.resumed();
+        self.conversation.forget_refusals();
+        self.progress.begin_anew();
+        self.objections.resumed();
     }
 }

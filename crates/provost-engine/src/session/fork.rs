@@ -1,6 +1,6 @@
 //! A session whose conversation begins as a copy of another's: what it takes over, and how it starts.
 
-use provost_event::{AgentPolicy, ItemKind, SessionFork, SessionSource, SessionStarted, Snapshot};
+use provost_event::{AgentPolicy, ItemKind, SessionFork, SessionStarted, Snapshot};
 
 use super::{Deciding, Phase, SessionState};
 use crate::event::ForkStart;
@@ -29,7 +29,7 @@ impl Deciding<'_> {
         } else if !is_told_more && !self.state.conversation.has_news() {
             self.say(ItemKind::Resumed, "You have been asked to go on from here.");
         }
-        if self.state.phase == Phase::Ready {
+        if self.state.lifecycle.phase() == Phase::Ready {
             self.next_call();
         }
     }
@@ -59,15 +59,11 @@ impl SessionState {
         let came_from = snapshot::state_of::<Self>(&fork.state);
         if let Some(from) = came_from {
             self.conversation.taken_over(from.conversation);
-            self.turn_text = from.turn_text;
-            // The source's number of answers.
-            self.counters.answers = from.counters.answers;
-            self.text_is_of_last_turn = true;
+            self.turns.taken_over(from.turns);
             self.calls.taken_over(from.calls);
         }
         self.head = head;
         self.conversation.forked(started);
-        self.told.goal = true;
-        self.source = SessionSource::Resume;
+        self.hooks.forked();
     }
 }

@@ -277,7 +277,7 @@ impl Deciding<'_> {
         match self.state.models.after_patience(&failure, self.failure_facts()) {
             AfterPatience::Fallback { number, to } => {
                 let usage = failure.usage;
-                let mut retry = Retry::at_once(self.state.counters.calls, cause_of(failure), usage);
+                let mut retry = Retry::at_once(self.state.turns.model_calls(), cause_of(failure), usage);
                 retry.outage_ms = self.state.models.outage_ms(self.step.now().elapsed);
                 self.commit(retry);
                 let from = trouble.model.clone();
@@ -296,7 +296,7 @@ impl Deciding<'_> {
         FailureFacts {
             assignment: &self.state.assignment,
             now: self.step.now().elapsed,
-            work_ends: self.state.ends.map(|ends| ends.work),
+            work_ends: self.state.turns.work_ends(),
             entropy: self.entropy,
         }
     }
@@ -307,7 +307,7 @@ impl Deciding<'_> {
         let outage_ms = self.state.models.outage_ms(now.elapsed);
         let trouble = self.state.models.trouble(&failure, &self.state.assignment);
         let usage = failure.usage;
-        let call = self.state.counters.calls;
+        let call = self.state.turns.model_calls();
         self.commit(Retry { call, cause: cause_of(failure), delay_ms, usage, outage_ms, suspended });
         self.open(now.timer(delay_ms));
         self.tell_of_outage(trouble, until, outage_ms.saturating_add(delay_ms), suspended);

@@ -11,10 +11,10 @@ use crate::event::ToolResult;
 impl Deciding<'_> {
     /// No process performs the open effects any more: each is performed again or counted as lost.
     pub(super) fn recover(&mut self, fresh: &[Seq]) {
-        if self.state.outcome.is_some() {
+        if self.state.lifecycle.outcome().is_some() {
             return;
         }
-        let lost = self.state.phase;
+        let lost = self.state.lifecycle.phase();
         let running = self.state.calls.running_effects().collect::<Vec<_>>();
         let timers = self.state.calls.approval_timers();
         self.commit(Resumed {
@@ -25,8 +25,8 @@ impl Deciding<'_> {
         });
         timers.into_iter().for_each(|timer| self.step.close(timer));
         self.time_approvals();
-        let times = self.state.counters.interruptions;
-        if times >= self.state.assignment.limits().interruptions_max && self.state.stopping.is_none() {
+        let times = self.state.lifecycle.interruptions();
+        if times >= self.state.assignment.limits().interruptions_max && !self.state.lifecycle.is_stopping() {
             let outcome = Outcome::Paused { why: PauseReason::CrashLoop { times } };
             self.commit(StopRequested { agent: None, outcome, for_child: false });
         }
@@ -43,18 +43,18 @@ impl Deciding<'_> {
         match lost {
             Phase::Preparing(_) | Phase::Compacting(_) => self.finish_as_asked(),
             Phase::CheckingStop(seq) if asks.contains(&seq) => self.finish_as_asked(),
-            Phase::Thinking(seq) if fresh.contains(&seq) && self.state.stopping.is_none() => {}
+            Phase::Thinking(seq) if fresh.contains(&seq) && !self.state.lifecycle.is_stopping() => {}
             Phase::Thinking(seq) => {
                 self.step.close(seq);
                 self.settle(self.state.lost_usage());
-                let call = self.state.counters.calls;
+                let call = self.state.turns.model_calls();
                 let cause = RetryCause::Interrupted;
                 self.commit(Retry::at_once(call, cause, self.state.lost_usage()));
                 self.next_call();
             }
             Phase::MakingWorktree(seq) => {
                 self.step.close(seq);
-                match self.state.stopping.clone() {
+                match self.state.lifecycle.stopping().cloned() {
                     Some(outcome) => self.finish_segment(outcome),
                     None => self.make_worktree(),
                 }
@@ -66,7 +66,7 @@ impl Deciding<'_> {
             }
             Phase::CheckingStop(seq) => {
                 self.step.close(seq);
-                match self.state.stopping.clone() {
+                match self.state.lifecycle.stopping().cloned() {
                     Some(outcome) => self.finish_segment(outcome),
                     None => self.check_stop(),
                 }
@@ -80,21 +80,25 @@ impl Deciding<'_> {
 
     /// Repeats the open questions to hooks, or records them as unanswered if the session is to stop anyway.
     fn recover_questions(&mut self) -> Vec<Seq> {
-        let questions = self.state.questions.clone();
-        for (seq, about) in &questions {
-            self.step.close(*seq);
-            let waits = matches!(about, HookTrigger::Closing { .. } | HookTrigger::Prompt { .. });
-            if self.state.stopping.is_some() && !(waits && self.state.phase != Phase::Preparing(*seq)) {
-                self.commit(HooksDecided { asked: *seq, reports: Vec::new(), scripts: None });
+        let questions = self.state.hooks.entries();
+        for seq in questions.iter().copied() {
+            self.step.close(seq);
+            let waits = matches!(
+                self.state.hooks.get(seq),
+                Some(HookTrigger::Closing { .. } | HookTrigger::Prompt { .. })
+            );
+            let keeps = waits && self.state.lifecycle.phase() != Phase::Preparing(seq);
+            if self.state.lifecycle.is_stopping() && !keeps {
+                self.commit(HooksDecided { asked: seq, reports: Vec::new(), scripts: None });
             } else {
-                self.open_question(*seq);
+                self.open_question(seq);
             }
         }
-        questions.into_keys().collect()
+        questions
     }
 
     fn recover_tools(&mut self, running: Vec<Seq>, fresh: &[Seq]) {
-        let stops = self.state.stopping.is_some();
+        let stops = self.state.lifecycle.is_stopping();
         for seq in running {
             if fresh.contains(&seq) && !stops {
                 continue;

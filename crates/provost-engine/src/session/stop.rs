@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use provost_event::{
-    GoalTrigger, HookPoint, HookTrigger, ItemKind, OnHookError, Origin, Outcome, Seq, StopCheckCutShort,
+    GoalTrigger, HookTrigger, ItemKind, OnHookError, Origin, Outcome, Seq, StopCheckCutShort,
     StopHookVerdict, StopReport, StopVerdicts, SystemItem, Verdict, Verification,
 };
 
@@ -177,8 +177,8 @@ impl StopObjections {
 impl Deciding<'_> {
     /// The answer has no tool calls: the agent considers its work done.
     pub(super) fn check_stop(&mut self) {
-        if self.state.assignment.has_hook(HookPoint::TurnEnd) && !self.state.told.turn_end {
-            return self.ask(HookTrigger::TurnEnd { turn: self.state.next_turn() });
+        if self.state.hooks.lack_turn_end(&self.state.assignment) {
+            return self.ask(HookTrigger::TurnEnd { turn: self.state.turns.next() });
         }
         self.ask_stop_hooks();
     }
@@ -199,9 +199,9 @@ impl Deciding<'_> {
         }
         let check = StopCheck {
             session: self.state.session,
-            turn: self.state.next_turn(),
+            turn: self.state.turns.next(),
             tool_calls: self.state.calls.made(),
-            final_text: self.state.turn_text.clone(),
+            final_text: self.state.turns.text().to_owned(),
             blocked_before: self.state.objections.has_blocked(),
             trigger: self.state.goal.live_trigger().unwrap_or(GoalTrigger::Claim),
             limit_ms: self.limit_left_ms(),
@@ -212,13 +212,16 @@ impl Deciding<'_> {
     pub(super) fn stop_checked(&mut self, seq: Seq, result: StopCheckResult) {
         self.step.close(seq);
         let trigger = self.state.goal.live_trigger();
-        if let Some(outcome) = self.state.stopping.clone().filter(|_| trigger.is_none()) {
+        if let Some(outcome) = self.state.lifecycle.stopping().cloned().filter(|_| trigger.is_none()) {
             // The hooks may have been cut short: they are called again after a resumption.
-            self.commit(StopCheckCutShort { turn: self.state.next_turn(), reports: result.reports });
+            self.commit(StopCheckCutShort { turn: self.state.turns.next(), reports: result.reports });
             return self.finish_segment(outcome);
         }
-        let verdicts =
-            StopVerdicts { turn: self.state.next_turn(), reports: result.reports, evidence: result.evidence };
+        let verdicts = StopVerdicts {
+            turn: self.state.turns.next(),
+            reports: result.reports,
+            evidence: result.evidence,
+        };
         let halt = verdicts.reports.iter().find_map(|report| match &report.verdict {
             StopHookVerdict::Halt(reason) => Some((report.name.clone(), reason.clone())),
             _ => None,
@@ -264,8 +267,8 @@ impl Deciding<'_> {
 
     /// The agent may stop; `verification` is what has confirmed that the work is done.
     pub(super) fn let_go(&mut self, verification: Verification) {
-        let verdict = Verdict::find(&self.state.turn_text);
-        let unheard = self.state.unheard || self.state.has_open_prompts();
+        let verdict = Verdict::find(self.state.turns.text());
+        let unheard = self.state.turns.is_unheard() || self.state.hooks.have_prompts();
         self.end_turn(0);
         if unheard || (self.state.assignment.is_attended() && self.state.terminal.is_open()) {
             self.next_turn();
@@ -283,7 +286,9 @@ impl SessionState {
 
     /// Whether the effect that entry `seq` opened calls the stop hooks.
     pub(super) fn is_checked_by(&self, seq: Seq) -> bool {
-        self.phase == Phase::CheckingStop(seq) && self.outcome.is_none() && !self.questions.contains_key(&seq)
+        self.lifecycle.phase() == Phase::CheckingStop(seq)
+            && self.lifecycle.is_live()
+            && !self.hooks.is_open(seq)
     }
 }
 

@@ -75,7 +75,7 @@ impl Terminal {
 impl Deciding<'_> {
     pub(super) fn terminal_noted(&mut self, noted: TerminalNoted) {
         let is_last = noted.event == TerminalEvent::State(TerminalState::Exited);
-        if self.state.assignment.is_external() && self.state.outcome.is_none() && !is_last {
+        if self.state.assignment.is_external() && self.state.lifecycle.is_live() && !is_last {
             self.commit(noted);
         }
     }
@@ -95,7 +95,7 @@ impl Deciding<'_> {
         if !self.state.terminal.is_open() {
             return false;
         }
-        if let Phase::Waiting(timer) | Phase::JudgeWaits(timer) = self.state.phase {
+        if let Phase::Waiting(timer) | Phase::JudgeWaits(timer) = self.state.lifecycle.phase() {
             self.step.close(timer);
         }
         self.commit(TerminalEnding { outcome: outcome.clone() });
@@ -116,7 +116,7 @@ impl Deciding<'_> {
     }
 
     pub(super) fn terminal_closed(&mut self, seq: Seq, exit: Option<Exit>) {
-        if self.state.terminal.question() != Some(seq) || self.state.outcome.is_some() {
+        if self.state.terminal.question() != Some(seq) || self.state.lifecycle.outcome().is_some() {
             return;
         }
         self.step.close(seq);
@@ -126,7 +126,7 @@ impl Deciding<'_> {
         }
         // The last record: no process is left.
         self.commit(TerminalNoted::certain(TerminalEvent::State(TerminalState::Exited)));
-        if let Some(outcome) = self.state.stopping.clone() {
+        if let Some(outcome) = self.state.lifecycle.stopping().cloned() {
             self.close_segment(outcome);
         }
     }

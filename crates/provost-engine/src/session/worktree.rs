@@ -180,13 +180,17 @@ impl OwnWorktree {
 impl Deciding<'_> {
     /// The session can't begin before its worktree is ready.
     pub(super) fn make_worktree(&mut self) {
-        if let (Phase::MakingWorktree(seq), Some(order)) = (self.state.phase, self.state.worktree_order()) {
+        if let (Phase::MakingWorktree(seq), Some(order)) =
+            (self.state.lifecycle.phase(), self.state.worktree_order())
+        {
             self.step.effect(seq, Effect::MakeWorktree(order));
         }
     }
 
     pub(super) fn worktree_ready(&mut self, seq: Seq, result: WorktreeResult) {
-        if self.state.phase != Phase::MakingWorktree(seq) || self.state.outcome.is_some() {
+        if self.state.lifecycle.phase() != Phase::MakingWorktree(seq)
+            || self.state.lifecycle.outcome().is_some()
+        {
             return;
         }
         self.step.close(seq);
@@ -203,7 +207,7 @@ impl Deciding<'_> {
                 Some(Outcome::Failed { class: ErrorClass::Workspace, message })
             }
         };
-        match self.state.stopping.clone().or(failed) {
+        match self.state.lifecycle.stopping().cloned().or(failed) {
             Some(outcome) => self.finish_segment(outcome),
             None => self.next_turn(),
         }
@@ -215,7 +219,7 @@ impl Deciding<'_> {
         if !self.state.worktree.must_be_inspected(outcome) {
             return false;
         }
-        if let Phase::Waiting(timer) = self.state.phase {
+        if let Phase::Waiting(timer) = self.state.lifecycle.phase() {
             self.step.close(timer);
         }
         self.commit(WorktreeAsked { outcome: outcome.clone() });
@@ -238,12 +242,12 @@ impl Deciding<'_> {
     }
 
     pub(super) fn worktree_checked(&mut self, seq: Seq, left: WorktreeLeft) {
-        if self.state.worktree.question() != Some(seq) || self.state.outcome.is_some() {
+        if self.state.worktree.question() != Some(seq) || self.state.lifecycle.outcome().is_some() {
             return;
         }
         self.step.close(seq);
         self.commit(WorktreeFound { left });
-        if let Some(outcome) = self.state.stopping.clone() {
+        if let Some(outcome) = self.state.lifecycle.stopping().cloned() {
             self.close_segment(outcome);
         }
     }

@@ -7,13 +7,16 @@ use super::{Deciding, Phase, Yielding};
 impl Deciding<'_> {
     /// Yields its slot at the next check. A model call in flight has `grace_ms` to finish.
     pub(super) fn yield_slot(&mut self, to: Option<SessionId>, grace_ms: u64) {
-        if self.state.outcome.is_some() || self.state.stopping.is_some() || self.state.yielding.is_some() {
+        if self.state.lifecycle.outcome().is_some()
+            || self.state.lifecycle.is_stopping()
+            || self.state.lifecycle.is_yielding()
+        {
             return;
         }
         let now = self.step.now();
         self.commit(YieldRequested { to, due: Some(now.at.plus_ms(grace_ms)) });
         self.open(now.timer(grace_ms));
-        match self.state.phase {
+        match self.state.lifecycle.phase() {
             Phase::Ready | Phase::Between => self.next_call(),
             Phase::Waiting(_) | Phase::JudgeWaits(_) => self.yield_now(),
             Phase::Acting => self.advance_calls(),
@@ -30,17 +33,17 @@ impl Deciding<'_> {
 
     /// The grace period is over: a model call can be made again, a tool call can't.
     pub(super) fn grace_is_over(&mut self, timer: Seq) {
-        let Some(Yielding { to, .. }) = self.state.yielding else { return };
+        let Some(Yielding { to, .. }) = self.state.lifecycle.yielding() else { return };
         self.step.close(timer);
         self.commit(YieldRequested { to, due: None });
-        if let Phase::Thinking(call) | Phase::Judging(call) = self.state.phase {
+        if let Phase::Thinking(call) | Phase::Judging(call) = self.state.lifecycle.phase() {
             self.step.abort(call);
         }
     }
 
     /// At a check: yields the slot if that was requested. Returns whether it does.
     pub(super) fn yielded(&mut self) -> bool {
-        let yields = self.state.yielding.is_some() && self.state.stopping.is_none();
+        let yields = self.state.lifecycle.is_yielding() && !self.state.lifecycle.is_stopping();
         if yields {
             self.yield_now();
         }
@@ -48,13 +51,13 @@ impl Deciding<'_> {
     }
 
     fn yield_now(&mut self) {
-        let Some(Yielding { to: by, .. }) = self.state.yielding else { return };
+        let Some(Yielding { to: by, .. }) = self.state.lifecycle.yielding() else { return };
         // Hooks aren't called: the session continues without a request.
         self.close_segment(Outcome::Paused { why: PauseReason::Preempted { by } });
     }
 
     pub(super) fn slot_is_free(&mut self) {
-        if self.state.outcome.as_ref().is_some_and(Outcome::is_preempted) {
+        if self.state.lifecycle.outcome().is_some_and(Outcome::is_preempted) {
             self.begin_segment(ResumeCause::SlotFree, None);
             self.go_on_from_phase();
         }
@@ -70,9 +73,9 @@ impl Deciding<'_> {
     /// Proceeds from the phase in which the last segment ended.
     pub(super) fn go_on_from_phase(&mut self) {
         self.time_approvals();
-        let questions = self.state.questions.keys().copied().collect::<Vec<_>>();
+        let questions = self.state.hooks.entries();
         questions.into_iter().for_each(|seq| self.open_question(seq));
-        match self.state.phase {
+        match self.state.lifecycle.phase() {
             Phase::CheckingStop(_) => self.check_stop(),
             Phase::Ready => self.next_call(),
             Phase::Acting => self.advance_calls(),

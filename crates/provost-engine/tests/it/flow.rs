@@ -12,6 +12,7 @@ use provost_event::{
     StopHookPolicy, StopHookVerdict, StopReason, StopReport, Timestamp, Usage,
 };
 
+use crate::states;
 use crate::time::{BEGIN, Clocks};
 use crate::world::{RUN, without_hooks};
 
@@ -95,7 +96,7 @@ impl Stage {
         while let Some(Message { to, event }) = queue.pop_front() {
             let now = self.clocks.now(self.now, 7);
             let actor = self.actors.entry(to).or_insert_with(|| Actor::new(to));
-            let step = actor.decide(event, now);
+            let step = states::decide(actor, event, now);
             let log = self.logs.entry(to).or_default();
             for entry in step.entries {
                 let seq = Seq(log.len() as u64 + 1);

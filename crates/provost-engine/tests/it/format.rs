@@ -20,6 +20,17 @@ use crate::goals_tree::{judged_policy, say_of};
 use crate::tree_world::{self, Tree};
 use crate::world::{ROOT, RUN, World, guarded, policy, report, without_hooks};
 
+/// Plays all scenarios of this file.
+pub(crate) fn play_all() {
+    let worlds: [fn() -> World; 6] =
+        [eventful_run, long_run, gated_run, pictured_run, outage_run, external::eventful];
+    worlds.iter().for_each(|play| drop(play()));
+    let trees: [fn() -> Tree; 2] = [tree_run, goal_run];
+    trees.iter().for_each(|play| drop(play()));
+    let logs: [fn() -> Vec<Record>; 2] = [flow::eventful, forks::eventful];
+    logs.iter().for_each(|play| drop(play()));
+}
+
 fn lines<'a>(records: impl IntoIterator<Item = &'a Record>) -> String {
     records.into_iter().map(|record| record.to_line().expect("it has a line") + "\n").collect()
 }

@@ -17,6 +17,7 @@ pub(crate) use case::goal_policy;
 pub(crate) use model::GoalLaws;
 
 use crate::laws::cases;
+use crate::states;
 
 /// What happened, over all cases.
 #[derive(Debug, Default)]
@@ -82,6 +83,16 @@ fn a_goal_keeps_its_laws_whatever_happens() {
         let times = seen.0.get(*what).copied().unwrap_or_default();
         assert!(count < 2_000 || times * 500 >= count, "{what}: {times} times in {count} cases");
     }
+}
+
+/// The same random cases each time.
+pub(crate) fn walk(cases: u32) {
+    let seen = Mutex::new(Seen::default());
+    let walked = states::walks(cases).run(&case::case(), |case| {
+        case.check(&mut seen.lock().unwrap_or_else(PoisonError::into_inner));
+        Ok(())
+    });
+    walked.expect("the laws hold");
 }
 
 /// The same cases each time, unless a seed asks for others.

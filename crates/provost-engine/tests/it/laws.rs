@@ -17,6 +17,7 @@ use provost_event::{
 };
 
 use crate::external;
+use crate::states;
 use crate::world::{ROOT, RUN, World, guard, policy, report};
 
 #[derive(Debug, Clone)]
@@ -596,6 +597,16 @@ impl Case {
         }
         seen.look_at(&driver.world);
     }
+}
+
+/// The same random cases each time.
+pub(crate) fn walk(cases: u32) {
+    let seen = Mutex::new(Seen::default());
+    let walked = states::walks(cases).run(&case(), |case| {
+        case.check(&mut seen.lock().unwrap_or_else(PoisonError::into_inner));
+        Ok(())
+    });
+    walked.expect("the laws hold");
 }
 
 /// `PROPTEST_CASES` sets another number.

@@ -73,6 +73,8 @@ mod segments;
 #[cfg(test)]
 mod spawn;
 #[cfg(test)]
+mod states;
+#[cfg(test)]
 mod steps;
 #[cfg(test)]
 mod time;

@@ -18,6 +18,7 @@ use provost_event::{
 
 use crate::goal_laws::goal_policy;
 use crate::laws::cases;
+use crate::states;
 use crate::tree_world::{Tree, key, policy, result};
 use crate::world::{RUN, short};
 
@@ -543,6 +544,16 @@ impl Seen {
             (0..driver.agents()).filter(|agent| driver.script.expected(&driver.tree, *agent).is_some());
         self.count("texts as in a calm run", u32::try_from(texts.count()).unwrap_or(0));
     }
+}
+
+/// The same random cases each time.
+pub(crate) fn walk(cases: u32) {
+    let seen = Mutex::new(Seen::default());
+    let walked = states::walks(cases).run(&case(), |case| {
+        case.check(&mut seen.lock().unwrap_or_else(PoisonError::into_inner));
+        Ok(())
+    });
+    walked.expect("the laws hold");
 }
 
 fn word(outcome: &Outcome) -> String {

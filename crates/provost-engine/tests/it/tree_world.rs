@@ -15,6 +15,7 @@ use provost_event::{
     ToolCall, ToolEntry, ToolStatus, Usage,
 };
 
+use crate::states;
 use crate::time::{BEGIN, Clocks};
 use crate::tree_laws::{RunLaws, SessionLaws};
 use crate::world::{LAYOUT, RUN, without_hooks};
@@ -132,7 +133,7 @@ impl Tree {
     fn decide(&mut self, to: ActorKey, event: Event) -> Vec<Message> {
         let now = self.clocks.now(self.now, self.entropy);
         let actor = self.actors.entry(to).or_insert_with(|| Actor::new(to));
-        let step = actor.decide(event, now);
+        let step = states::decide(actor, event, now);
         for entry in step.entries {
             self.append(to, entry);
         }

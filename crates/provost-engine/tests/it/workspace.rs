@@ -12,6 +12,30 @@ use crate::world::{RUN, guard, report};
 
 const SPAWN: (&str, &str) = ("spawn_agent", r#"{"goal":"g","isolation":"worktree"}"#);
 
+/// Plays all scenarios of this file.
+pub(crate) fn play_all() {
+    let all: &[fn()] = &[
+        a_worktree_is_made_before_anything_else,
+        an_agent_hears_what_its_worktree_lacks,
+        an_agents_own_agents_start_from_its_worktree,
+        nobody_gets_one_where_there_is_no_folder_for_them,
+        an_agent_that_gets_none_fails_and_says_why,
+        what_is_in_it_is_told_to_whoever_asked,
+        one_that_nothing_was_done_to_may_go_at_the_end_only,
+        one_of_an_agent_at_its_limit_is_looked_at_and_stays,
+        whoever_dies_while_one_is_made_makes_it_again_under_a_new_name,
+        whoever_dies_while_it_is_looked_at_looks_again,
+        cancelled_while_it_is_made_an_agent_ends_when_that_has_stopped,
+        one_that_is_made_all_the_same_is_looked_at_too,
+        paused_while_it_is_made_an_agent_makes_it_when_it_goes_on,
+        a_second_cancel_waits_for_nobody_who_looks,
+        cancelled_while_it_rests_it_ends_at_once,
+        an_agent_that_shall_make_way_does_so_when_it_is_made,
+        hooks_hear_of_the_end_before_it_is_looked_at_and_never_without_a_folder,
+    ];
+    all.iter().for_each(|play| play());
+}
+
 fn policy() -> RunPolicy {
     let mut policy = tree_world::policy(4);
     policy.worktrees = Some("/trees".into());

@@ -19,10 +19,11 @@ use provost_event::{
 
 use crate::goal_laws::GoalLaws;
 use crate::log_laws::LogLaws;
+use crate::states;
 use crate::time::{BEGIN, Clocks};
 
 /// The layout of snapshots that this engine reads.
-pub(crate) const LAYOUT: u32 = 14;
+pub(crate) const LAYOUT: u32 = 15;
 
 pub(crate) const RUN: RunId = RunId::from_entropy(1);
 pub(crate) const ROOT: SessionId = SessionId::root(RUN);
@@ -193,7 +194,7 @@ impl World {
                 self.request_tokens = session.window_tokens(request.purpose);
             }
             let actor = self.actors.entry(to).or_insert_with(|| Actor::new(to));
-            let step = actor.decide(event, now);
+            let step = states::decide(actor, event, now);
             let log = self.logs.entry(to).or_default();
             // The log of a fork begins after the entries that it refers to.
             let before = actor.head().0 - step.entries.len() as u64;

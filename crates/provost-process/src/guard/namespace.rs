@@ -8,37 +8,39 @@
 //! The first process is killed with the guard, and the kernel kills all others with the first: so no process is
 //! left of a guard that is killed, nor of a first process that was stopped, traced or overwritten. On the line the
 //! first process sends a byte when the child exists, and later the child's raw wait status; the guard sends a byte
-//! that lets the first process reap, and orders. The first process ends when no other is left.
+//! that lets the child start and the first process reap, and orders. The first process ends when no other is left.
 //!
 //! The namespace has a `/proc` of its own mounted over that of the system. Where that isn't possible (no rights,
 //! no namespaces), the attempt fails before the program is started, and the caller continues without a namespace.
 
 use std::io::{self, Read, Write};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 
 use libc::{c_int, pid_t};
 
+use super::memory::{Needed, forget_all};
 use super::watch::{ControlMessage, heard};
 use super::{Order, StandardInput, become_child, sys};
 
 /// The first process has set up its namespace, and the child exists.
 const READY: u8 = b'r';
-/// The child's process id was read: it may be reaped.
-const REAP: u8 = b'g';
+/// The child's process id was read, and the guard has forgotten its caller's memory: the child may start, and be
+/// reaped.
+const GO: u8 = b'g';
 
 /// Wait status of a process that was killed.
 const KILLED: [u8; 4] = 9_i32.to_ne_bytes();
 
 /// Forks twice; returns in the child only, which then execs, or with the reason why there is no namespace.
-pub(super) fn split(control: &UnixStream, input: StandardInput) -> io::Result<()> {
+pub(super) fn split(control: &UnixStream, input: StandardInput, needed: &Needed) -> io::Result<()> {
     let (line, theirs) = UnixStream::pair()?;
     sys::enter_process_namespace()?;
     // SAFETY: this is the only thread, see `install`.
     let first = match unsafe { sys::fork() }? {
         None => {
             drop(line);
-            return begin(theirs, input);
+            return begin(theirs, input, needed);
         }
         Some(first) => first,
     };
@@ -49,36 +51,65 @@ pub(super) fn split(control: &UnixStream, input: StandardInput) -> io::Result<()
         sys::wait_for(first);
         return Err(io::Error::from_raw_os_error(libc::EPERM));
     }
-    watch(control, &line, first)
+    sys::close_all_but([control.as_raw_fd(), line.as_raw_fd()]);
+    sys::take_own_name();
+    sys::leave_folder();
+    let guarded = Guarded { control: control.as_raw_fd(), line: line.as_raw_fd(), first };
+    // SAFETY: this is the only thread, see `install`.
+    unsafe { forget_all(needed, guarded, watch) }
 }
 
 /// The first process; returns in the child only.
-fn begin(line: UnixStream, input: StandardInput) -> io::Result<()> {
+fn begin(line: UnixStream, input: StandardInput, needed: &Needed) -> io::Result<()> {
     // The guard may die before the parent-death signal is set: then the line is closed, which ends this process
     // too.
     if sys::die_with_parent().is_err() || sys::mount_own_proc().is_err() {
         sys::exit();
     }
+    let Ok((go, gate)) = UnixStream::pair() else { sys::exit() };
     // SAFETY: this is the only thread, see `install`.
-    match unsafe { sys::fork() } {
+    let child = match unsafe { sys::fork() } {
         Ok(None) => {
-            drop(line);
-            become_child(sys::FIRST_PROCESS, input)
+            drop((line, go));
+            become_child(sys::FIRST_PROCESS, input)?;
+            return (&gate).read_exact(&mut [0]);
         }
-        Ok(Some(child)) => tend(&line, child),
+        Ok(Some(child)) => child,
         Err(_) => sys::exit(),
-    }
+    };
+    sys::close_all_but([line.as_raw_fd(), go.as_raw_fd()]);
+    sys::take_own_name();
+    sys::leave_folder();
+    // Guard and first process forget at the same time.
+    let _ = (&line).write_all(&[READY]);
+    let tended = Tended { line: line.as_raw_fd(), go: go.as_raw_fd(), child };
+    // SAFETY: this is the only thread, see `install`.
+    unsafe { forget_all(needed, tended, tend) }
+}
+
+/// All that the first process keeps.
+#[derive(Clone, Copy)]
+struct Tended {
+    line: RawFd,
+    go: RawFd,
+    child: pid_t,
+}
+
+/// All that the guard keeps.
+#[derive(Clone, Copy)]
+struct Guarded {
+    control: RawFd,
+    line: RawFd,
+    first: pid_t,
 }
 
 /// The main loop of the first process: it adopts, reaps, reports, and asks all to end.
-fn tend(line: &UnixStream, child: pid_t) -> ! {
-    sys::close_all_but([line.as_raw_fd(), line.as_raw_fd()]);
-    sys::take_own_name();
-    sys::leave_folder();
+fn tend(tended: Tended) -> ! {
+    // SAFETY: both descriptors are open, and nothing else closes them.
+    let (stream, mut go) = unsafe { (sys::stream(tended.line), sys::stream(tended.go)) };
+    let (mut line, child) = (&stream, tended.child);
     let child_signals = sys::child_signals();
-    let mut line = line;
     let mut may_reap = false;
-    let _ = line.write_all(&[READY]);
     loop {
         if may_reap {
             reap_all(line, child);
@@ -88,7 +119,11 @@ fn tend(line: &UnixStream, child: pid_t) -> ! {
         }
         let mut byte = [0];
         match line.read(&mut byte) {
-            Ok(1) if byte == [REAP] => may_reap = true,
+            Ok(1) if byte == [GO] => {
+                may_reap = true;
+                let _ = go.write_all(&[GO]);
+                sys::close_all_but([line.as_raw_fd(), child_signals.max(0)]);
+            }
             Ok(1) => {
                 for signal in Order::from_byte(u8::from_ne_bytes(byte)).asking() {
                     sys::kill_all(*signal);
@@ -115,18 +150,18 @@ fn reap_all(mut line: &UnixStream, child: pid_t) {
 }
 
 /// The guard's main loop: it forwards messages, and on the kill order kills the first process, and thereby all.
-fn watch(control: &UnixStream, line: &UnixStream, first: pid_t) -> ! {
-    sys::close_all_but([control.as_raw_fd(), line.as_raw_fd()]);
-    sys::take_own_name();
-    sys::leave_folder();
+fn watch(guarded: Guarded) -> ! {
+    let first = guarded.first;
+    // SAFETY: both descriptors are open, and nothing else closes them.
+    let (control, line) = unsafe { (sys::stream(guarded.control), sys::stream(guarded.line)) };
     let child_signals = sys::child_signals();
     // The oldest child of the first process, which reaps none before it is told to: its process id can't have been
     // reused.
     let mut child = 0;
     sys::each_child_of(first, |pid| child = if child == 0 { pid } else { child });
-    let (mut control, mut line) = (control, line);
+    let (mut control, mut line) = (&control, &line);
     let _ = control.write_all(&child.to_ne_bytes());
-    let _ = line.write_all(&[REAP]);
+    let _ = line.write_all(&[GO]);
     let (mut is_reaped, mut is_killed, mut has_line) = (false, false, true);
     while !sys::has_ended(first) {
         let listened =

@@ -2,7 +2,8 @@
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, FromRawFd, RawFd};
+use std::os::unix::net::UnixStream;
 use std::ptr;
 
 use libc::{c_int, pid_t};
@@ -48,6 +49,15 @@ pub(super) fn own_pid() -> pid_t {
 pub(super) fn parent_pid() -> pid_t {
     // SAFETY: no memory is involved.
     unsafe { libc::getppid() }
+}
+
+/// The stream with this descriptor.
+///
+/// # Safety
+/// The descriptor is an open stream's, and only the caller uses it.
+pub(super) unsafe fn stream(descriptor: RawFd) -> UnixStream {
+    // SAFETY: the caller's promise.
+    unsafe { UnixStream::from_raw_fd(descriptor) }
 }
 
 /// Starts a new session, without a controlling terminal.
@@ -304,15 +314,6 @@ fn each_child_in(path: &std::ffi::CStr, mut visit: impl FnMut(pid_t)) -> bool {
     true
 }
 
-/// Keeps other processes of the same user from tracing this one and from taking its descriptors.
-pub(super) fn be_untraceable() {
-    #[cfg(target_os = "linux")]
-    // SAFETY: no memory is involved.
-    unsafe {
-        libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0)
-    };
-}
-
 /// The process id of a namespace's first process, within it.
 #[cfg(target_os = "linux")]
 pub(super) const FIRST_PROCESS: pid_t = 1;
@@ -327,8 +328,9 @@ pub(super) fn enter_process_namespace() -> io::Result<()> {
     checked(unsafe { libc::unshare(libc::CLONE_NEWPID) }).map(drop)
 }
 
-/// Mounts the `/proc` of this process's namespace over the existing one, for this process and its forks. Other
-/// mounts stay, shared with the outside if they were.
+/// Puts the `/proc` of this process's namespace in the place of the existing one, for this process and its forks:
+/// that one shows the processes outside, and root's programs could reach their memory there. Other mounts stay,
+/// shared with the outside if they were.
 #[cfg(target_os = "linux")]
 pub(super) fn mount_own_proc() -> io::Result<()> {
     let (proc, none) = (c"proc".as_ptr(), ptr::null());
@@ -337,7 +339,9 @@ pub(super) fn mount_own_proc() -> io::Result<()> {
     unsafe {
         checked(libc::unshare(libc::CLONE_NEWNS))?;
         // The mount over it must not be visible outside.
-        checked(libc::mount(none, c"/proc".as_ptr(), none, libc::MS_PRIVATE, ptr::null()))?;
+        checked(libc::mount(none, c"/proc".as_ptr(), none, libc::MS_PRIVATE | libc::MS_REC, ptr::null()))?;
+        // Where it may not be unmounted, it is only covered.
+        libc::umount2(c"/proc".as_ptr(), libc::MNT_DETACH);
         checked(libc::mount(proc, c"/proc".as_ptr(), proc, flags, ptr::null()))?;
     }
     Ok(())

@@ -1,11 +1,12 @@
 //! The guard's main loop: reap, report, follow orders, until no process is left.
 
 use std::io::{ErrorKind, Read, Write};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 
 use libc::{c_int, pid_t};
 
+use super::memory::{Needed, forget_all};
 use super::{Order, is_for_all, sys};
 
 /// Milliseconds between two rounds of signals, or of polling where no signal reports a child's end.
@@ -27,18 +28,34 @@ struct Watch<'a> {
     asked: SignalledGroups,
 }
 
+/// All that the guard keeps.
+#[derive(Clone, Copy)]
+struct Guarded {
+    control: RawFd,
+    go: RawFd,
+    child: pid_t,
+}
+
 /// Guards `child`, which starts after a byte on `go`, until it and all its descendants are gone.
-pub(super) fn watch(control: &UnixStream, go: &UnixStream, child: pid_t) -> ! {
+pub(super) fn watch(control: &UnixStream, go: &UnixStream, child: pid_t, needed: &Needed) -> ! {
     // First of all: `spawn` waits for the end of a pipe of which this process has a copy.
     sys::close_all_but([control.as_raw_fd(), go.as_raw_fd()]);
     sys::take_own_name();
     sys::leave_folder();
+    let guarded = Guarded { control: control.as_raw_fd(), go: go.as_raw_fd(), child };
+    // SAFETY: this is the only thread, see `install`.
+    unsafe { forget_all(needed, guarded, watch_on) }
+}
+
+fn watch_on(guarded: Guarded) -> ! {
+    // SAFETY: both descriptors are open, and nothing else closes them.
+    let (control, mut go) = unsafe { (sys::stream(guarded.control), sys::stream(guarded.go)) };
     let asked = SignalledGroups { groups: [0; ASKED_MAX], count: 0 };
     let child_signals = sys::child_signals();
-    let mut watch = Watch { control, child_signals, child, is_reaped: false, ordered: None, asked };
+    let child = guarded.child;
+    let mut watch = Watch { control: &control, child_signals, child, is_reaped: false, ordered: None, asked };
     // This write and that of the status fail only when the reader is gone.
     let _ = watch.control.write_all(&child.to_ne_bytes());
-    let mut go = go;
     let _ = go.write_all(&[0]);
     sys::close_all_but([control.as_raw_fd(), watch.child_signals.max(0)]);
     while watch.reap() {

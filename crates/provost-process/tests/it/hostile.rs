@@ -11,7 +11,7 @@ use provost_process::{ChildSpec, PtyCommand, PtySupervisor, adopt_orphans, end_l
 use tokio_util::sync::CancellationToken;
 
 use crate::pty::{command_in, options, quit};
-use crate::support::{MARKER_NAME, Shell, path, spec_in, until};
+use crate::support::{MARKER_NAME, Shell, is_root, path, spec_in, until};
 
 const SCRIPT_NAME: &str = "PROVOST_PROCESS_HOSTILE_SCRIPT";
 const WAY_NAME: &str = "PROVOST_PROCESS_HOSTILE_WAY";
@@ -113,13 +113,17 @@ async fn provost() {
 }
 
 /// Its processes beside `provost`: with the marker, or in the folder, which finds processes that have removed the
-/// marker.
+/// marker, or its children, which finds guards.
 fn left(shell: &Shell, provost: u32) -> Vec<String> {
     let all = fs::read_dir("/proc").unwrap().flatten();
     let is_of_it = |folder: &Path| {
         let environ = fs::read(folder.join("environ")).unwrap_or_default();
         environ.split(|byte| *byte == 0).any(|variable| variable == shell.marker.as_bytes())
             || fs::read_link(folder.join("cwd")).is_ok_and(|cwd| cwd == shell.path())
+            || fs::read_to_string(folder.join("stat")).is_ok_and(|stat| {
+                let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
+                fields.split_whitespace().nth(1) == Some(provost.to_string().as_str())
+            })
     };
     let is_number =
         |folder: &Path| folder.file_name().is_some_and(|name| name.to_str().unwrap().parse::<u32>().is_ok());
@@ -209,8 +213,4 @@ async fn as_root_nothing_outlives_provost_whatever_was_done_to_the_guard() {
         provost.wait().unwrap();
         shell.until_nothing_left().await;
     }
-}
-
-fn is_root() -> bool {
-    fs::read_to_string("/proc/self/status").unwrap().lines().any(|line| line.starts_with("Uid:\t0\t0"))
 }

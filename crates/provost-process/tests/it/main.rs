@@ -14,6 +14,8 @@ mod hostile;
 #[cfg(test)]
 mod killed;
 #[cfg(test)]
+mod memory;
+#[cfg(test)]
 mod output;
 #[cfg(test)]
 mod piped;

@@ -1,10 +1,11 @@
 //! A shell in a folder of its own, and a view of the processes it started.
 
-use std::fs;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
-use std::process;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+use std::{fs, iter, process};
 
 use provost_process::{ChildSpec, Finished, Streams, run};
 use tempfile::TempDir;
@@ -18,13 +19,42 @@ const DEADLINE: Duration = Duration::from_secs(20);
 pub(crate) struct Shell {
     folder: TempDir,
     pub(crate) marker: String,
+    /// Process ids and start times.
+    seen_guards: Mutex<HashSet<(u32, u64)>>,
+}
+
+/// A living process.
+struct Stat {
+    pid: u32,
+    parent: u32,
+    started: u64,
+    is_guard: bool,
+}
+
+impl Stat {
+    fn of(pid: u32) -> Option<Self> {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let (name, fields) = stat.rsplit_once(')')?;
+        let fields: Vec<_> = fields.split_whitespace().collect();
+        let is_guard = name.ends_with("(child-guard") && *fields.first()? != "Z";
+        Some(Self {
+            pid,
+            parent: fields.get(1)?.parse().ok()?,
+            started: fields.get(19)?.parse().ok()?,
+            is_guard,
+        })
+    }
+
+    const fn identity(&self) -> (u32, u64) {
+        (self.pid, self.started)
+    }
 }
 
 impl Shell {
     pub(crate) fn new() -> Self {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let marker = format!("{MARKER_NAME}={}-{}.", process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        Self { folder: TempDir::new().unwrap(), marker }
+        Self { folder: TempDir::new().unwrap(), marker, seen_guards: Mutex::default() }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -69,17 +99,36 @@ impl Shell {
         assert_eq!(self.processes(), Vec::<String>::new());
     }
 
-    /// Living processes with our marker; those that ended but weren't reaped have no environment any more.
+    /// Living processes with our marker, and their guards, which have no environment; those that ended but weren't
+    /// reaped have none any more either.
     pub(crate) fn processes(&self) -> Vec<String> {
-        let mut found = Vec::new();
-        for entry in fs::read_dir("/proc").unwrap().flatten() {
-            let environ = fs::read(entry.path().join("environ")).unwrap_or_default();
-            if environ.split(|byte| *byte == 0).any(|variable| variable == self.marker.as_bytes()) {
-                let command = fs::read(entry.path().join("cmdline")).unwrap_or_default();
-                found.push(format!("{:?} {}", entry.file_name(), String::from_utf8_lossy(&command)));
-            }
-        }
-        found
+        let named = |pid: &u32| {
+            let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            format!("{pid} {}", String::from_utf8_lossy(&command))
+        };
+        let marked = self.numbers();
+        let guards = self.guards(&marked);
+        marked.iter().map(named).chain(guards.iter().map(|pid| format!("{pid} a guard"))).collect()
+    }
+
+    /// The guards above and below these processes, and those seen before that still exist.
+    fn guards(&self, marked: &[u32]) -> Vec<u32> {
+        let all = fs::read_dir("/proc").unwrap().flatten();
+        let numbers = all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+        let stats: HashMap<u32, Stat> = numbers.filter_map(|pid| Some((pid, Stat::of(pid)?))).collect();
+        let above =
+            |pid: u32| iter::successors(stats.get(&pid), |stat| stats.get(&stat.parent)).map(|stat| stat.pid);
+        let mut near: HashSet<u32> = marked.iter().flat_map(|pid| above(*pid)).collect();
+        near.extend(stats.keys().filter(|pid| above(**pid).any(|pid| marked.contains(&pid))));
+        let mut seen = self.seen_guards.lock().unwrap();
+        seen.extend(
+            near.into_iter()
+                .filter_map(|pid| stats.get(&pid))
+                .filter(|stat| stat.is_guard)
+                .map(Stat::identity),
+        );
+        let guards = stats.values().filter(|stat| stat.is_guard && seen.contains(&stat.identity()));
+        guards.map(|stat| stat.pid).collect()
     }
 
     /// The process id outside of the process that has the id `inner` to itself: it may be in a namespace of its
@@ -146,4 +195,8 @@ pub(crate) fn zombies() -> usize {
     let children = lists.flat_map(|list| list.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
     let stats = children.filter_map(|child| fs::read_to_string(format!("/proc/{child}/stat")).ok());
     stats.filter(|stat| stat.contains(") Z ")).count()
+}
+
+pub(crate) fn is_root() -> bool {
+    fs::read_to_string("/proc/self/status").unwrap().lines().any(|line| line.starts_with("Uid:\t0\t0"))
 }

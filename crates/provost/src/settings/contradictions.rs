@@ -7,7 +7,7 @@ use super::hook::Hook;
 use super::item::Item;
 use super::named::{self, MODELS, PROVIDERS};
 use super::stop_hook::StopHook;
-use super::{Agent, Loading, Settings, agent, goal, imported, known_tools};
+use super::{Agent, Loading, Settings, agent, goal, imported, known_tools, literal};
 
 /// Notes all contradictions.
 pub(super) fn check(loading: &mut Loading) {
@@ -20,6 +20,7 @@ pub(super) fn check(loading: &mut Loading) {
         nowhere(loading),
         impossible_models(loading),
         keys_for_hooks(loading),
+        literal::check(loading),
         agent::check(loading),
         known_tools::check(loading),
     ];

@@ -10,6 +10,7 @@ use super::Settings;
 use super::declare::{Kind, Setting, SettingDefault};
 use super::errors::Source;
 use super::item::{Item, Objection};
+use super::literal::is_secret_header;
 use super::stop_hook::HOOK_SECS_MAX;
 
 /// What the list of hooks is for.
@@ -78,13 +79,11 @@ impl Hook {
 
     /// The variables with which headers are filled that hold secrets by their names: `Authorization`, `X-Api-Key`, `Cookie` …
     pub(crate) fn secret_variables(&self) -> impl Iterator<Item = &String> {
-        const WORDS: [&str; 7] = ["AUTH", "KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL", "COOKIE"];
-        let is_secret = |name: &str| WORDS.iter().any(|word| name.to_ascii_uppercase().contains(word));
         let names = |text: &str, name: &str| {
             text.contains(&format!("${name}")) || text.contains(&format!("${{{name}}}"))
         };
         let fills = move |name: &&String| {
-            self.headers.iter().any(|(header, text)| is_secret(header) && names(text, name))
+            self.headers.iter().any(|(header, text)| is_secret_header(header) && names(text, name))
         };
         self.allowed_env.iter().filter(fills)
     }
@@ -165,7 +164,6 @@ impl Hook {
     }
 }
 
-/// Whether hooks of `point` are asked about one tool call.
 /// Whether what a matcher is held against is a tool's name.
 pub(super) const fn is_about_a_tool(point: HookPoint) -> bool {
     use HookPoint as M;

@@ -16,6 +16,7 @@ mod imported;
 mod item;
 mod known_tools;
 mod layers;
+mod literal;
 mod named;
 mod nearest;
 mod permissions;

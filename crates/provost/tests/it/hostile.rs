@@ -177,6 +177,23 @@ fn nothing_is_left_of_a_hostile_external_agent() {
     check_both(Way::ExternalAgent);
 }
 
+/// What an ordinary user's tool reads of Provost, of its guard and of a sibling's guard.
+const READS_MEMORY: &str = "provost=$(cut -d ' ' -f 4 /proc/$PPID/stat)
+[ \"$(cat /proc/$provost/comm)\" = provost ] && echo it is there
+for process in $provost $PPID $(cat /proc/$provost/task/*/children); do
+  for file in mem maps environ auxv; do head -c 1 /proc/$process/$file && echo $file of $process; done
+  ls /proc/$process/fd /proc/$process/map_files && echo descriptors of $process
+done 2>/dev/null
+true";
+
+#[test]
+fn an_ordinary_users_tool_reads_no_memory_of_provost_and_its_guards() {
+    let scene = Way::Tool.scene(&format!("{{ {READS_MEMORY}\n}} > seen"));
+    let user = if is_root() { User::Nobody } else { User::Mine };
+    assert_eq!(user.start(&scene, &["run", "do it"]).end().status, 0);
+    assert_eq!(fs::read_to_string(scene.path("work/seen")).unwrap(), "it is there\n");
+}
+
 /// Becomes root by a set-user-id program, so that Provost can't end it; the second time it does nothing.
 const BECOMES_ROOT: &str = "[ -e up ] && exit 0; touch up; trap '' HUP
 ../becomes-root --reuid=0 --regid=0 --clear-groups sleep 4243 </dev/null >/dev/null 2>&1 &

@@ -269,3 +269,49 @@ fn a_hook_program_is_asked_and_its_no_counts() {
     assert_eq!(question["tool_input"]["command"], "touch made");
     assert!(!scene.path("work/made").exists() && ran.stderr.contains("not that"), "{ran:?}");
 }
+
+#[test]
+fn secrets_that_every_log_would_hold() {
+    let key = format!("sk-ant-{}", "x".repeat(24));
+    let hook = |program: &str| format!("[[hooks]]\nevent = \"stop\"\n{program}\n");
+    let settings = [
+        hook("url = \"http://127.0.0.1:1\"\nheaders = { Authorization = \"Basic aGlkZGVu\" }"),
+        hook("url = \"http://127.0.0.1:1\"\nheaders = { X-Of = \"Bearer 0a1b2c3d4e5f60718293a4b5\" }"),
+        hook("url = \"http://me:hidden@127.0.0.1:1\""),
+        hook(&format!("command = \"ask {key}\"")),
+        hook(&format!("program = \"ask\"\nargs = [\"--key\", \"{key}\"]")),
+        hook(
+            "url = \"http://127.0.0.1:1\"\nheaders = { X-Of = \"me\", Cookie = \"a=$HOOK_COOKIE\" }\nallowed_env = [\"HOOK_COOKIE\"]",
+        ),
+        format!("[[stop_hooks]]\nname = \"one\"\ncommand = \"ask {key}\"\n"),
+        format!(
+            "[[agents]]\nname = \"two\"\ndescription = \"d\"\nkind = \"external\"\nprogram = \"true\"\nargs = [\"{key}\"]\n"
+        ),
+    ];
+    check(
+        &settings.concat(),
+        expect![[r#"
+        provost.toml:4:1: hooks.headers: `Authorization` holds a secret, and every run's log would hold it too; put it into a variable, e.g. "Bearer $HOOK_TOKEN", and name that in allowed_env
+        provost.toml:8:1: hooks.headers: `X-Of` holds a secret, and every run's log would hold it too; put it into a variable, e.g. "Bearer $HOOK_TOKEN", and name that in allowed_env
+        provost.toml:11:1: hooks.url: it holds a secret, and every run's log would hold it too; let a hook read it from a variable or a file
+        provost.toml:14:1: hooks.command: it holds a secret, and every run's log would hold it too; let a hook read it from a variable or a file
+        provost.toml:18:1: hooks.args: one holds a secret, and every run's log would hold it too; let a hook read it from a variable or a file
+        provost.toml:24:1: stop_hooks.command: it holds a secret, and every run's log would hold it too; let a stop hook read it from a variable or a file
+        provost.toml:32:1: agents.args: one holds a secret, and every run's log would hold it too; let an external agent read it from a variable or a file
+    "#]],
+    );
+}
+
+#[test]
+fn a_secret_in_an_imported_hook_is_an_error_too() {
+    let scene = done().with_settings("[[hooks]]\nimport = \"claude\"\n");
+    let hooks = r#"{ "hooks": { "Stop": [ { "hooks": [ { "type": "http", "url": "http://127.0.0.1:1", "headers": { "X-Api-Key": "hidden-value" } } ] } ] } }"#;
+    scene.write("work/.claude/settings.json", hooks);
+    let checked = scene.provost(&["check"]);
+    assert_eq!(checked.status, 2, "{checked:?}");
+    let error = checked.stdout.lines().find(|line| line.starts_with("error: ")).unwrap();
+    expect![[r#"error: .claude/settings.json:1:1: hooks.headers: `X-Api-Key` holds a secret, and every run's log would hold it too; put it into a variable, e.g. "Bearer $HOOK_TOKEN", and name that in allowed_env"#]].assert_eq(&scene.stable(error));
+    let ran = scene.provost(&["run", "x"]);
+    assert_eq!(ran.status, 2, "{ran:?}");
+    assert!(!format!("{checked:?}{ran:?}").contains("hidden"), "{ran:?}");
+}

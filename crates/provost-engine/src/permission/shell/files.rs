@@ -178,7 +178,8 @@ impl ScriptNames {
     fn note_scripts(&mut self, program: &str, arguments: &[Word]) {
         let is_make = program.ends_with("make");
         self.runs_scripts |= !is_make;
-        let (mut before_operand, mut option) = (true, "");
+        let mut before_operand = true;
+        let mut option = "";
         for word in arguments {
             let value = resolved(word);
             parts_of(&value, |name| add(&mut self.files, name));

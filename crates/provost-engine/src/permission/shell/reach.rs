@@ -11,7 +11,7 @@ use super::super::glob::HOLE;
 use super::facts::Facts;
 use super::files::ScriptNames;
 use super::program::{Program, program_of, runners_of};
-use super::scan::{Part, Word, scan};
+use super::scan::{SimpleCommand, Word, scan};
 use super::variable::{is_harmless, starts_something};
 use super::{Command, Within, joined};
 
@@ -89,7 +89,7 @@ impl Reach {
         }
     }
 
-    fn part(&mut self, part: &Part, within: &[Within], depth: usize) {
+    fn part(&mut self, part: &SimpleCommand, within: &[Within], depth: usize) {
         let index = self.commands.len();
         let words = joined(part.words.iter().map(|word| word.raw.as_str()));
         let written = part.written.join(" ");
@@ -111,7 +111,7 @@ impl Reach {
                 let within = places(&trails, at);
                 self.push_unread("a variable that it is given changes what it does", within);
             }
-            if starts_something(name) {
+            if starts_something(name, Some(value)) {
                 self.doubt("a variable that it sets has a shell or a loader run something");
             }
             if !is_harmless(name, "") {

@@ -1,5 +1,7 @@
 //! Variables that change what commands do.
 
+use super::super::glob::HOLE;
+
 /// Variables that programs read and for which they run nothing.
 const HARMLESS: [&str; 22] = [
     "RUST_LOG",
@@ -61,9 +63,55 @@ pub(super) fn is_harmless(name: &str, value: &str) -> bool {
     is_harmless_name(name) && value.chars().all(simple)
 }
 
-/// Whether a shell or the loader runs what such a variable names or contains.
-pub(super) fn starts_something(name: &str) -> bool {
-    const STARTS: [&str; 9] =
-        ["BASH_ENV", "ENV", "PROMPT_COMMAND", "PS0", "PS1", "PS4", "LD_PRELOAD", "LD_AUDIT", "SHELLOPTS"];
-    STARTS.contains(&name) || name.starts_with("BASH_FUNC")
+/// Variables that name files or folders of programs and code, which a program runs without being told to.
+const FILES: [&str; 25] = [
+    "BASH_ENV",
+    "ENV",
+    "PROMPT_COMMAND",
+    "PS0",
+    "PS1",
+    "PS4",
+    "SHELLOPTS",
+    "BASHOPTS",
+    "BASH_LOADABLES_PATH",
+    "ZDOTDIR",
+    "GCONV_PATH",
+    "GIT_EXEC_PATH",
+    "GIT_TEMPLATE_DIR",
+    "GIT_CONFIG",
+    "GIT_CONFIG_GLOBAL",
+    "GIT_CONFIG_SYSTEM",
+    "GIT_CONFIG_PARAMETERS",
+    "PYTHONSTARTUP",
+    "PYTHONHOME",
+    "PERL5OPT",
+    "PERL5DB",
+    "RUBYOPT",
+    "MAKEFILES",
+    "VIMINIT",
+    "EXINIT",
+];
+
+/// Variables with options, and the parts of options that name code to run.
+const OPTIONS: [(&str, &[&str]); 6] = [
+    ("NODE_OPTIONS", &["-r", "--require", "--import", "loader"]),
+    ("JAVA_TOOL_OPTIONS", &["agent", "-XX:On", "@"]),
+    ("_JAVA_OPTIONS", &["agent", "-XX:On", "@"]),
+    ("JDK_JAVA_OPTIONS", &["agent", "-XX:On", "@"]),
+    ("MAKEFLAGS", &["f", "I", "eval", "="]),
+    ("TAR_OPTIONS", &["-"]),
+];
+
+/// Whether a shell, the loader or another program runs what such a variable names or contains; `value` may be
+/// unknown.
+pub(super) fn starts_something(name: &str, value: Option<&str>) -> bool {
+    let loads = |(option, parts): &(&str, &[&str])| {
+        *option == name
+            && value.is_none_or(|value| value.contains(HOLE) || parts.iter().any(|part| value.contains(part)))
+    };
+    if matches!(value, Some("" | "/dev/null")) {
+        return false;
+    }
+    let is_loaders = ["LD_", "DYLD_", "BASH_FUNC"].iter().any(|begin| name.starts_with(begin));
+    is_loaders || FILES.contains(&name) || OPTIONS.iter().any(loads)
 }

@@ -106,7 +106,9 @@ impl ExecutionTracker {
             let exhausted = || Exhausted { owner, ..self.at_tokens(limit, request) };
             output = output.min(fits.ok_or_else(exhausted)?);
         }
-        if let (Some(limit), Some(price)) = (budget.money, request.price) {
+        if let Some(limit) = budget.money
+            && let Some(price) = request.price
+        {
             let fits = self.output_for_money(limit, price, request).filter(|fits| *fits >= floor);
             let exhausted = || Exhausted { owner, ..self.at_money(limit, price, request) };
             output = output.min(fits.ok_or_else(exhausted)?);

@@ -38,7 +38,7 @@ pub(super) enum QueuePrecedence {
 /// An agent that has a slot, or needs one now or later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Packed", into = "Packed")]
-pub(super) struct Agent {
+pub(super) struct AgentSlot {
     pub(super) priority: Priority,
     /// Orders agents by arrival; the youngest yields first.
     pub(super) came: u64,
@@ -51,14 +51,14 @@ pub(super) struct Agent {
 /// An agent without its fields' names: a snapshot may have many.
 type Packed = (Priority, u64, SlotState, bool, QueuePrecedence);
 
-impl From<Packed> for Agent {
+impl From<Packed> for AgentSlot {
     fn from((priority, came, slot_state, has_worked, claim): Packed) -> Self {
         Self { priority, came, slot_state, has_worked, claim }
     }
 }
 
-impl From<Agent> for Packed {
-    fn from(agent: Agent) -> Self {
+impl From<AgentSlot> for Packed {
+    fn from(agent: AgentSlot) -> Self {
         (agent.priority, agent.came, agent.slot_state, agent.has_worked, agent.claim)
     }
 }
@@ -70,16 +70,16 @@ type Rank = (Reverse<QueuePrecedence>, Reverse<Priority>, u64, AgentNumber);
 
 /// The agents by number, and the orders that follow from their states. Only the agents are serialized.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(from = "BTreeMap<AgentNumber, Agent>")]
+#[serde(from = "BTreeMap<AgentNumber, AgentSlot>")]
 pub(super) struct SlotTable {
-    agents: BTreeMap<AgentNumber, Agent>,
+    agents: BTreeMap<AgentNumber, AgentSlot>,
     working: BTreeSet<Youth>,
     line: BTreeSet<Rank>,
     held: usize,
 }
 
-impl From<BTreeMap<AgentNumber, Agent>> for SlotTable {
-    fn from(agents: BTreeMap<AgentNumber, Agent>) -> Self {
+impl From<BTreeMap<AgentNumber, AgentSlot>> for SlotTable {
+    fn from(agents: BTreeMap<AgentNumber, AgentSlot>) -> Self {
         let mut slot_table = Self::default();
         for (number, agent) in agents {
             slot_table.put(number, agent);
@@ -95,7 +95,7 @@ impl Serialize for SlotTable {
 }
 
 impl SlotTable {
-    pub(super) fn get(&self, number: AgentNumber) -> Option<Agent> {
+    pub(super) fn get(&self, number: AgentNumber) -> Option<AgentSlot> {
         self.agents.get(&number).copied()
     }
 
@@ -115,13 +115,13 @@ impl SlotTable {
     }
 
     /// The agent that gets the next free slot.
-    pub(super) fn next_in_queue(&self) -> Option<(AgentNumber, Agent)> {
+    pub(super) fn next_in_queue(&self) -> Option<(AgentNumber, AgentSlot)> {
         let (.., number) = self.line.first()?;
         Some((*number, self.get(*number)?))
     }
 
     /// Sets an agent's state.
-    pub(super) fn put(&mut self, number: AgentNumber, agent: Agent) {
+    pub(super) fn put(&mut self, number: AgentNumber, agent: AgentSlot) {
         if let Some(before) = self.agents.insert(number, agent) {
             self.forget(number, before);
         }
@@ -144,7 +144,7 @@ impl SlotTable {
         }
     }
 
-    fn forget(&mut self, number: AgentNumber, before: Agent) {
+    fn forget(&mut self, number: AgentNumber, before: AgentSlot) {
         match before.slot_state {
             SlotState::Working => {
                 self.working.remove(&youth(number, before));
@@ -158,15 +158,15 @@ impl SlotTable {
     }
 }
 
-const fn youth(number: AgentNumber, agent: Agent) -> Youth {
+const fn youth(number: AgentNumber, agent: AgentSlot) -> Youth {
     (agent.priority, Reverse(agent.came), number)
 }
 
-const fn rank(number: AgentNumber, agent: Agent, since: u64) -> Rank {
+const fn rank(number: AgentNumber, agent: AgentSlot, since: u64) -> Rank {
     (Reverse(agent.claim), Reverse(agent.priority), since, number)
 }
 
-impl Agent {
+impl AgentSlot {
     /// It must pause for now.
     pub(super) const fn is_paused(self) -> bool {
         self.has_worked && !matches!(self.slot_state, SlotState::Working)

@@ -41,7 +41,7 @@ impl Deciding<'_> {
         if lasts {
             self.settle_covered(&others);
         }
-        if self.state.outcome.is_none() {
+        if self.state.lifecycle.is_live() {
             self.advance_calls();
         }
     }
@@ -49,7 +49,7 @@ impl Deciding<'_> {
     fn settle_approval(&mut self, asked: Seq, answer: ApprovalAnswer, by: String) {
         let before = self.state.calls.approval_timers();
         self.commit(ApprovalResolved { asked, answer, by });
-        if self.state.outcome.is_none() {
+        if self.state.lifecycle.is_live() {
             let after = self.state.calls.approval_timers();
             before.difference(&after).for_each(|timer| self.step.close(*timer));
         }
@@ -71,7 +71,7 @@ impl Deciding<'_> {
     }
 
     pub(in crate::session) fn approvals_timed_out(&mut self, timer: Seq) {
-        if self.state.stopping.is_some() || self.state.outcome.is_some() {
+        if self.state.lifecycle.is_stopping() || self.state.lifecycle.outcome().is_some() {
             return;
         }
         let late = self.state.calls.approving_until(timer);

@@ -6,7 +6,7 @@ use provost_event::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::session::hook_decisions::CombinedDecision;
+use crate::session::hooks::CombinedDecision;
 
 /// The stage of a tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

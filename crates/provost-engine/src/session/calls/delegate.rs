@@ -40,7 +40,7 @@ impl Deciding<'_> {
             None => HookTrigger::Result { call: call.id.clone(), is_error },
         };
         self.finish_with(call, result, about);
-        if self.state.outcome.is_none() {
+        if self.state.lifecycle.is_live() {
             self.advance_calls();
         }
     }
@@ -48,7 +48,9 @@ impl Deciding<'_> {
     /// The other agent is suspended: so is this one, once it has nothing else to do.
     pub(in crate::session) fn sub_agent_suspended(&mut self, started: Seq, outcome: Outcome) {
         let works = |call: &TrackedCall| !call.stage.is_suspended();
-        if self.state.outcome.is_some() || !self.state.calls.delegated_by(started).is_some_and(works) {
+        if self.state.lifecycle.outcome().is_some()
+            || !self.state.calls.delegated_by(started).is_some_and(works)
+        {
             return;
         }
         self.commit(SubAgentSuspended { started, outcome });
@@ -58,7 +60,8 @@ impl Deciding<'_> {
     /// The other agent works again, or is about to.
     pub(in crate::session) fn sub_agent_resumed(&mut self, started: Seq) {
         let is_suspended = |call: &TrackedCall| call.stage.is_suspended();
-        if self.state.outcome.is_none() && self.state.calls.delegated_by(started).is_some_and(is_suspended) {
+        if self.state.lifecycle.is_live() && self.state.calls.delegated_by(started).is_some_and(is_suspended)
+        {
             self.commit(SubAgentResumed { started });
         }
     }

@@ -138,17 +138,18 @@ impl Deciding<'_> {
     /// Commits the results that are next in order, starts the calls that may start, and ends the turn after the
     /// last call.
     pub(in crate::session) fn advance_calls(&mut self) {
-        if self.state.phase != Phase::Acting || self.state.closing().is_some() {
+        if self.state.lifecycle.phase() != Phase::Acting || self.state.closing().is_some() {
             return;
         }
-        if self.state.stopping.as_ref().is_some_and(Outcome::is_final) {
+        if self.state.lifecycle.stopping().is_some_and(Outcome::is_final) {
             self.withdraw_approvals();
             self.cut_delegated();
         }
         loop {
             self.commit_results();
             // A session that yields starts nothing more.
-            if self.state.stopping.is_some() || self.state.yielding.is_some() || !self.open_calls() {
+            if self.state.lifecycle.is_stopping() || self.state.lifecycle.is_yielding() || !self.open_calls()
+            {
                 break;
             }
         }
@@ -169,9 +170,9 @@ impl Deciding<'_> {
 
     fn call_flow_facts(&self) -> CallFlowFacts<'_> {
         CallFlowFacts {
-            stopping: self.state.stopping.as_ref(),
-            yields: self.state.yielding.is_some(),
-            asks_hooks: self.state.asks_about_calls(),
+            stopping: self.state.lifecycle.stopping(),
+            yields: self.state.lifecycle.is_yielding(),
+            asks_hooks: self.state.hooks.are_about_calls(),
         }
     }
 
@@ -179,8 +180,8 @@ impl Deciding<'_> {
     /// While a call runs, a session that yields keeps their order.
     fn commit_held_results(&mut self) {
         let calls = &self.state.calls;
-        let stopping = self.state.stopping.as_ref();
-        let yields = self.state.yielding.is_some() && stopping.is_none() && !calls.are_done();
+        let stopping = self.state.lifecycle.stopping();
+        let yields = self.state.lifecycle.is_yielding() && stopping.is_none() && !calls.are_done();
         if calls.are_held(stopping) || (yields && calls.are_all_held()) {
             for due in self.state.calls.take_all_held() {
                 self.finish_due(due);
@@ -191,7 +192,7 @@ impl Deciding<'_> {
     fn commit_results(&mut self) {
         loop {
             let assignment = &self.state.assignment;
-            let stopping = self.state.stopping.as_ref();
+            let stopping = self.state.lifecycle.stopping();
             let due = self
                 .state
                 .calls
@@ -219,7 +220,7 @@ impl Deciding<'_> {
         let was_run = call.stage.running().is_some() || call.stage.is_delegated();
         self.finish_without_hooks(call, result);
         if was_run
-            && self.state.stopping.is_none()
+            && !self.state.lifecycle.is_stopping()
             && self.state.assignment.has_hooks_for_tool(about.points(), &tool)
         {
             self.ask(about);
@@ -298,7 +299,7 @@ impl Deciding<'_> {
 
     /// The remaining time of the limit that applies to the agent, if any.
     pub(in crate::session) fn limit_left_ms(&self) -> Option<u64> {
-        Some(self.state.ends?.limit.since_ms(self.step.now().elapsed))
+        Some(self.state.turns.limit_ends()?.since_ms(self.step.now().elapsed))
     }
 
     pub(in crate::session) fn is_idempotent(&self, seq: Seq) -> bool {
@@ -324,14 +325,14 @@ impl Deciding<'_> {
 
     /// Whether hooks have yet to decide on all the results together.
     fn asks_about_batch(&mut self) -> bool {
-        if self.state.asks_about_batch() {
+        if self.state.hooks.are_about_batch() {
             return true;
         }
-        let asks = !self.state.told.batch
-            && self.state.stopping.is_none()
+        let asks = self.state.hooks.lack_batch(&self.state.assignment)
+            && !self.state.lifecycle.is_stopping()
             && self.state.assignment.has_hook(HookPoint::PostToolBatch);
         if asks {
-            self.ask(HookTrigger::Batch { turn: self.state.next_turn() });
+            self.ask(HookTrigger::Batch { turn: self.state.turns.next() });
         }
         asks
     }
@@ -343,7 +344,7 @@ impl Deciding<'_> {
         let tool = self.state.calls.last_tool().to_owned();
         self.notices_of_calls();
         self.end_turn(self.state.calls.count());
-        if self.state.stopping.is_some() {
+        if self.state.lifecycle.is_stopping() {
             self.next_call();
         } else if let Some(outcome) = self.state.calls.suspends(tool, self.state.assignment.limits()) {
             self.finish_segment(outcome);

@@ -83,7 +83,7 @@ impl Deciding<'_> {
         match self.state.window().summary_of(answer, call) {
             Ok(compacted) => self.commit(compacted),
             Err(why) => {
-                let call = self.state.counters.calls;
+                let call = self.state.turns.model_calls();
                 self.commit(Retry::at_once(call, RetryCause::UselessSummary { why }, usage));
             }
         }

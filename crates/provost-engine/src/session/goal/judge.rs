@@ -197,7 +197,7 @@ impl Deciding<'_> {
     /// Calls the next judge, or concludes.
     pub(in crate::session) fn ask_judge(&mut self) {
         let Some(check) = self.state.goal.live_check() else { return };
-        let times = self.state.counters.interruptions;
+        let times = self.state.lifecycle.interruptions();
         let is_lost = check.trigger() == GoalTrigger::Limit
             && times >= self.state.assignment.limits().interruptions_max;
         match self.state.goal.standing(&self.state.assignment) {
@@ -238,7 +238,7 @@ impl Deciding<'_> {
     }
 
     pub(in crate::session) fn judged(&mut self, seq: Seq, report: JudgeReport) {
-        if self.state.phase != Phase::Judging(seq) {
+        if self.state.lifecycle.phase() != Phase::Judging(seq) {
             return;
         }
         self.step.close(seq);
@@ -248,8 +248,8 @@ impl Deciding<'_> {
             JudgeAnswer::Failed(SupervisorError::Llm { class: ErrorClass::Aborted, .. })
         );
         let is_live = self.state.goal.is_verified();
-        if is_live && is_aborted && self.state.yielding.is_some() {
-            let (call, cause) = (self.state.counters.calls, RetryCause::Interrupted);
+        if is_live && is_aborted && self.state.lifecycle.is_yielding() {
+            let (call, cause) = (self.state.turns.model_calls(), RetryCause::Interrupted);
             self.commit(Retry::at_once(call, cause, report.usage));
             return self.ask_judge();
         }
@@ -259,7 +259,7 @@ impl Deciding<'_> {
         let generation = self.state.goal.check().map_or(0, GoalCheck::generation);
         let judge = self.state.judge_in_turn();
         let call = AsideCall {
-            call: self.state.counters.calls,
+            call: self.state.turns.model_calls(),
             usage: report.usage,
             cost: judge.and_then(|judge| judge.price).map(|price| price.cost(report.usage)),
             model: report.model,
@@ -307,7 +307,7 @@ impl Deciding<'_> {
         JudgeFacts {
             assignment: &self.state.assignment,
             now: self.step.now().elapsed,
-            work_ends: self.state.ends.map(|ends| ends.work),
+            work_ends: self.state.turns.work_ends(),
             outage_max_ms: self.state.models.outage_max_ms(&self.state.assignment),
         }
     }

@@ -43,7 +43,7 @@ impl SessionState {
     }
 
     fn goal_state(&self, track: &GoalTrack) -> GoalState {
-        match &self.outcome {
+        match self.lifecycle.outcome() {
             Some(Outcome::Failed { .. }) => GoalState::Failed,
             _ if track.is_cleared => GoalState::Aborted,
             Some(Outcome::Completed { .. }) => GoalState::Achieved,

@@ -49,7 +49,7 @@ impl Deciding<'_> {
         let Some(generation) = self.state.goal.next_generation() else { return };
         let turn = self.state.turn_checked(trigger);
         self.commit(GoalCheckStarted { trigger, turn, generation });
-        match self.state.phase {
+        match self.state.lifecycle.phase() {
             Phase::CheckingStop(_) => self.put_stop_question(),
             _ => self.ask_judge(),
         }
@@ -57,7 +57,7 @@ impl Deciding<'_> {
 
     /// Continues a verification that was interrupted.
     pub(in crate::session) fn go_on_checking(&mut self) {
-        match (self.state.goal.live_trigger(), self.state.phase) {
+        match (self.state.goal.live_trigger(), self.state.lifecycle.phase()) {
             (Some(GoalTrigger::Claim), Phase::CheckingStop(_)) => self.check_stop(),
             (Some(_), Phase::CheckingStop(_)) => self.put_stop_question(),
             (Some(_), _) => self.ask_judge(),
@@ -73,7 +73,7 @@ impl Deciding<'_> {
             Phase::Judging(seq) => {
                 self.step.close(seq);
                 self.settle(self.state.lost_usage());
-                let call = self.state.counters.calls;
+                let call = self.state.turns.model_calls();
                 self.commit(Retry::at_once(call, RetryCause::Interrupted, self.state.lost_usage()));
                 self.go_on_checking();
             }
@@ -100,10 +100,10 @@ impl Deciding<'_> {
         if !self.state.may_check_at_limit(outcome) {
             return false;
         }
-        if let Phase::Waiting(timer) | Phase::JudgeWaits(timer) = self.state.phase {
+        if let Phase::Waiting(timer) | Phase::JudgeWaits(timer) = self.state.lifecycle.phase() {
             self.step.close(timer);
         }
-        if self.state.stopping.as_ref() != Some(outcome) {
+        if !self.state.lifecycle.stops_as(outcome) {
             self.commit(StopRequested { agent: None, outcome: outcome.clone(), for_child: false });
         }
         self.start_check(GoalTrigger::Limit);
@@ -118,12 +118,12 @@ impl Deciding<'_> {
         let generation = check.generation();
         let turn = self.state.turn_checked(trigger);
         self.commit(GoalVerdict { trigger, turn, generation, finding: finding.clone() });
-        let unheard = self.state.unheard || self.state.has_open_prompts();
+        let unheard = self.state.turns.is_unheard() || self.state.hooks.have_prompts();
         match AfterVerdict::of(finding, trigger, unheard, rest) {
             AfterVerdict::LetGo => self.let_go(Verification::Passed),
             AfterVerdict::Complete => {
-                let verdict = Verdict::find(&self.state.turn_text);
-                if matches!(self.state.phase, Phase::CheckingStop(_)) {
+                let verdict = Verdict::find(self.state.turns.text());
+                if matches!(self.state.lifecycle.phase(), Phase::CheckingStop(_)) {
                     // The time limit was reached during the claim.
                     self.end_turn(0);
                 }
@@ -165,7 +165,7 @@ impl Deciding<'_> {
 
     /// Stops with `rest` or with the outcome that was requested before; otherwise continues the work.
     pub(in crate::session) fn go_on_unfinished(&mut self, rest: Option<Outcome>) {
-        match rest.or_else(|| self.state.stopping.clone()) {
+        match rest.or_else(|| self.state.lifecycle.stopping().cloned()) {
             Some(outcome) => self.finish_segment(outcome),
             None => self.next_turn(),
         }
@@ -174,7 +174,7 @@ impl Deciding<'_> {
     /// A turn has ended: suspends the session after too many turns without progress, or verifies the goal if that
     /// is due. Returns whether it does either.
     pub(in crate::session) fn looks_at_goal(&mut self) -> bool {
-        if self.state.stopping.is_some() || self.state.outcome.is_some() {
+        if self.state.lifecycle.is_stopping() || self.state.lifecycle.outcome().is_some() {
             return false;
         }
         if self.looks_at_progress() {
@@ -194,14 +194,14 @@ impl Deciding<'_> {
         }
         self.commit(GoalCleared { by: by.clone() });
         let agent = Some(self.state.session.agent);
-        if self.state.outcome.as_ref().is_some_and(Outcome::is_preempted) {
+        if self.state.lifecycle.outcome().is_some_and(Outcome::is_preempted) {
             // A preempted session would continue without a request.
             return self.tell_run(RunEvent::Pause { agent, by });
         }
-        if self.state.outcome.is_some() || self.state.closing().is_some() {
+        if self.state.lifecycle.outcome().is_some() || self.state.closing().is_some() {
             return;
         }
-        match (self.state.stopping.clone(), self.state.phase) {
+        match (self.state.lifecycle.stopping().cloned(), self.state.lifecycle.phase()) {
             (Some(_), Phase::Judging(seq)) => self.step.abort(seq),
             (Some(outcome), Phase::Verifying | Phase::JudgeWaits(_)) => self.finish_segment(outcome),
             (Some(_), _) => {}

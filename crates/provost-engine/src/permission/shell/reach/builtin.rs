@@ -134,7 +134,7 @@ impl Reach {
                         if value.starts_with('(') || word.splits && !word.assigns {
                             self.doubt("the shell works out what such a variable holds");
                         }
-                        if starts_something(name) {
+                        if starts_something(name, Some(value)) {
                             self.doubt("a variable that it sets has a shell or a loader run something");
                         }
                         if !is_harmless(name, "") {

@@ -112,6 +112,12 @@ impl Reach {
         let mut place = 0;
         while let Some(word) = at.arguments.get(place) {
             let value = word.value.as_str();
+            if value.starts_with("--exec-path=") {
+                self.doubt("the programs of git are in another folder");
+            }
+            if value.starts_with("--config-env") && !is_harmless(value.trim_start_matches("--config-env=")) {
+                self.doubt("a setting of git is in a variable, and may run a command");
+            }
             if word.value.contains(super::HOLE) || !word.plain {
                 self.put_in(index, at, place);
                 return None;
@@ -162,6 +168,10 @@ impl Reach {
             });
             let cluster = value.strip_prefix('-').filter(|rest| !rest.starts_with('-')).unwrap_or_default();
             let is_short = !letters.is_empty() && cluster.contains(|c| letters.contains(c));
+            if is_short {
+                // The letters before it may be options without values.
+                self.names(index, cluster.split_once(|c| letters.contains(c)).map_or("", |(_, value)| value));
+            }
             if is_long || is_short {
                 self.git_value(index, at, (offset, name));
             } else if known.is_some() && may_be_option(word) {

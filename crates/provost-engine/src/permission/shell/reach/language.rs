@@ -3,6 +3,9 @@
 use super::{At, Reach, Word};
 use crate::permission::glob::HOLE;
 
+/// Maximum letters in a program of `sed` that may be its command `e`.
+const EXECUTES_MAX: usize = 256;
+
 const CODE: &str = "the program in its arguments may run commands or write files";
 
 impl Reach {
@@ -33,6 +36,9 @@ impl Reach {
         let Some(program) = at.arguments.get(place) else { return };
         if !is_tame_awk(program) {
             self.code(index, at, place);
+            if runs_unseen(&program.value) {
+                self.doubt("which command its program runs shows only when it runs");
+            }
         }
         // GNU sed also takes options after its program.
         for (offset, word) in at.arguments.iter().enumerate().skip(place + 1) {
@@ -43,7 +49,9 @@ impl Reach {
     }
 
     pub(super) fn sed(&mut self, index: usize, at: At<'_>) {
-        let (mut scripts, mut operands, mut only_operands) = (Vec::new(), Vec::new(), false);
+        let mut scripts = Vec::new();
+        let mut operands = Vec::new();
+        let mut only_operands = false;
         let mut place = 0;
         while let Some(word) = at.arguments.get(place) {
             let value = word.value.as_str();
@@ -87,6 +95,16 @@ impl Reach {
     fn code(&mut self, index: usize, at: At<'_>, place: usize) {
         for (place, word) in at.arguments.iter().enumerate() {
             self.names(index, &word.value.replace('/', " "));
+            if at.program.ends_with("sed") {
+                // Its command `e` needs no blank before the command that it runs.
+                for (_, behind) in
+                    word.value.match_indices('e').take(EXECUTES_MAX).map(|(at, _)| word.value.split_at(at))
+                {
+                    let name =
+                        behind.get(1..).unwrap_or_default().split(|c: char| !c.is_alphanumeric()).next();
+                    self.names(index, name.unwrap_or_default());
+                }
+            }
             let file = match word.value.strip_prefix("-f") {
                 Some("") => at.arguments.get(place + 1).map(|word| word.value.as_str()),
                 attached => attached,
@@ -120,6 +138,41 @@ fn sed_letters(value: &str) -> Option<Option<&str>> {
         }
     }
     Some(None)
+}
+
+/// Whether a program of `awk` runs a command that isn't a text in it, or passes its output to a shell.
+fn runs_unseen(program: &str) -> bool {
+    let calls = program.match_indices("system").any(|(at, name)| {
+        let behind = program.get(at + name.len()..).unwrap_or_default().trim_start();
+        let argument = behind.strip_prefix('(').unwrap_or(behind).trim_start();
+        literal(argument).is_none_or(|(_, behind)| !behind.trim_start().starts_with(')'))
+    });
+    let printed = program.find("print").unwrap_or(program.len());
+    let pipes = program.match_indices('|').any(|(at, pipe)| {
+        let (before, behind) = program.split_at(at);
+        let behind = behind.strip_prefix(pipe).unwrap_or_default().trim_start_matches('&').trim_start();
+        if behind.starts_with("getline") {
+            return !before.trim_end().ends_with('"');
+        }
+        let is_or = behind.starts_with('|') || before.ends_with('|');
+        at > printed && !is_or && literal(behind).is_none_or(|(command, _)| is_shell(command))
+    });
+    calls || pipes
+}
+
+/// The content of the string literal that `text` begins with, and what is behind it.
+fn literal(text: &str) -> Option<(&str, &str)> {
+    let (content, behind) = text.strip_prefix('"')?.split_once('"')?;
+    (!content.ends_with('\\')).then_some((content, behind))
+}
+
+/// Whether a command reads commands from its input.
+fn is_shell(command: &str) -> bool {
+    let program = command.split_whitespace().next().unwrap_or_default();
+    let name = program.rsplit('/').next().unwrap_or_default();
+    name.is_empty()
+        || name.ends_with("sh")
+        || matches!(name, "xargs" | "parallel" | "env" | "." | "source" | "exec")
 }
 
 /// Whether a program of `awk` only reads and prints.

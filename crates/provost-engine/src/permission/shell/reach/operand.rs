@@ -40,7 +40,9 @@ impl Reach {
 /// The positions of operands; if uncertain, too many rather than too few.
 fn places(options: &Options, arguments: &[Word]) -> Vec<usize> {
     // Some programs take no options after the first operand.
-    let (mut found, mut only_operands, mut place) = (Vec::new(), false, 0);
+    let mut found = Vec::new();
+    let mut only_operands = false;
+    let mut place = 0;
     while let Some(word) = arguments.get(place) {
         let value = word.value.as_str();
         let here = place;

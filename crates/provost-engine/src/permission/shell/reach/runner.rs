@@ -94,7 +94,7 @@ impl Reach {
             }
             let variable = value.split_once('=').filter(|(name, _)| super::super::facts::is_identifier(name));
             let preloads = at.program.starts_with("ld") && value.contains("preload");
-            if variable.is_some_and(|(name, _)| super::starts_something(name)) {
+            if variable.is_some_and(|(name, value)| super::starts_something(name, Some(value))) {
                 self.doubt("a variable that it sets has a shell or a loader run something");
             }
             if preloads || variable.is_some_and(|(name, value)| !super::is_harmless(name, value)) {
@@ -122,7 +122,7 @@ impl Reach {
                 }
             }
             let name = value.split('=').next().unwrap_or_default();
-            if runner.sets.contains(letter) && (super::starts_something(name) || name.contains(HOLE)) {
+            if runner.sets.contains(letter) && (super::starts_something(name, None) || name.contains(HOLE)) {
                 self.doubt("a variable that it sets has a shell or a loader run something");
             } else if runner.sets.contains(letter) {
                 self.unread("a variable that it sets changes what the command does", at, place);
@@ -226,7 +226,8 @@ fn behind(runner: &Runner, at: At<'_>) -> Option<usize> {
 /// The positions at which a command may begin: more than one if an option is unknown and may take the next word.
 /// If there are more than [`STARTS_MAX`], one more is returned.
 fn starts(arguments: &[Word], from: usize, runner: &Runner) -> Vec<usize> {
-    let (mut starts, mut ahead) = (Vec::new(), vec![from]);
+    let mut starts = Vec::new();
+    let mut ahead = vec![from];
     let mut seen = vec![false; arguments.len() + 3];
     while let Some(mut at) = ahead.pop().filter(|_| starts.len() <= STARTS_MAX) {
         while let Some(word) = arguments.get(at) {
@@ -235,7 +236,7 @@ fn starts(arguments: &[Word], from: usize, runner: &Runner) -> Vec<usize> {
                 _ => break,
             }
             match step(word, runner) {
-                WrapperStep::End => {
+                WrapperStep::ListEnd => {
                     at += 1;
                     break;
                 }
@@ -262,7 +263,7 @@ fn starts(arguments: &[Word], from: usize, runner: &Runner) -> Vec<usize> {
 
 enum WrapperStep {
     /// The options end here.
-    End,
+    ListEnd,
     One,
     Two,
     /// Whether a value follows is unknown.
@@ -273,7 +274,7 @@ enum WrapperStep {
 fn step(word: &Word, runner: &Runner) -> WrapperStep {
     let value = word.value.as_str();
     if value == "--" {
-        return WrapperStep::End;
+        return WrapperStep::ListEnd;
     }
     if let Some(long) = value.strip_prefix("--") {
         return match () {

@@ -1,36 +1,39 @@
 //! Words: quotes, escapes and expansions of the shell.
 
 use super::super::super::glob::HOLE;
-use super::{Read, Scan, Unclear, Word};
+use super::{Read, ScriptScan, Unclear, Word};
 
-impl<'t> Scan<'t, '_> {
+impl<'t> ScriptScan<'t, '_> {
     /// The word that begins here; empty if there is none.
     pub(super) fn word(&mut self) -> Read<Word> {
-        let start = self.at;
+        let start = self.cursor.at;
         let mut word = Word { bare: true, ..Word::default() };
-        let (mut fills_in, mut brace, mut expands_brace) = (false, false, false);
-        while let Some(c) = self.peek() {
+        let mut fills_in = false;
+        let mut brace = false;
+        let mut expands_brace = false;
+        while let Some(c) = self.cursor.peek() {
             match c {
                 ' ' | '\t' | '\n' | ';' | '&' | '|' | '(' | ')' => break,
                 '<' | '>' if !self.at_process() => break,
                 '<' | '>' => {
-                    self.at += 2;
+                    self.cursor.at += 2;
                     self.in_parens()?;
                     word.bare = false;
                     word.value.push(HOLE);
                 }
-                '\\' if self.take("\\\n") => self.inside_newline()?,
+                '\\' if self.cursor.take("\\\n") => self.inside_newline()?,
                 '\'' | '"' | '\\' | '$' | '`' => {
                     word.bare = false;
-                    let (before, length) = (self.at, word.value.len());
+                    let before = self.cursor.at;
+                    let length = word.value.len();
                     self.special(c, &mut word.value)?;
-                    let written = self.text.get(before..self.at).unwrap_or_default();
+                    let written = self.cursor.text.get(before..self.cursor.at).unwrap_or_default();
                     let fills = word.value.get(length..).is_some_and(|added| added.contains(HOLE));
                     // An unquoted expansion may give several words; a list does even in quotes.
                     word.splits |= fills && (c != '"' || written.contains(['@', '*', '!']));
                 }
                 _ => {
-                    self.bump();
+                    self.cursor.bump();
                     word.assigns |= c == '=' && word.bare && is_variable(&word.value);
                     brace |= c == '{';
                     expands_brace |= brace && (c == ',' || (c == '.' && word.value.ends_with('.')));
@@ -39,7 +42,7 @@ impl<'t> Scan<'t, '_> {
                 }
             }
         }
-        word.raw = self.text.get(start..self.at).unwrap_or_default().to_owned();
+        word.raw = self.cursor.text.get(start..self.cursor.at).unwrap_or_default().to_owned();
         if expands_brace {
             word.value = HOLE.to_string();
         }
@@ -58,34 +61,34 @@ impl<'t> Scan<'t, '_> {
             }
             '$' => self.dollar(false, value),
             _ => {
-                self.bump();
-                value.extend(self.bump());
+                self.cursor.bump();
+                value.extend(self.cursor.bump());
                 Ok(())
             }
         }
     }
 
     fn single_quotes(&mut self, value: &mut String) -> Read<()> {
-        self.bump();
-        let Some((quoted, _)) = self.rest().split_once('\'') else {
+        self.cursor.bump();
+        let Some((quoted, _)) = self.cursor.rest().split_once('\'') else {
             return Err(Unclear("a quote in it is never closed"));
         };
         if quoted.contains('\n') {
             self.inside_newline()?;
         }
         value.push_str(quoted);
-        self.at += quoted.len() + 1;
+        self.cursor.at += quoted.len() + 1;
         Ok(())
     }
 
     fn double_quotes(&mut self, value: &mut String) -> Read<()> {
         self.deeper(|scan| {
-            scan.bump();
+            scan.cursor.bump();
             loop {
-                match scan.peek() {
+                match scan.cursor.peek() {
                     None => return Err(Unclear("a quote in it is never closed")),
                     Some('"') => {
-                        scan.bump();
+                        scan.cursor.bump();
                         return Ok(());
                     }
                     Some('$') => scan.dollar(true, value)?,
@@ -98,7 +101,7 @@ impl<'t> Scan<'t, '_> {
                         if c == '\n' {
                             scan.inside_newline()?;
                         }
-                        scan.bump();
+                        scan.cursor.bump();
                         value.push(c);
                     }
                 }
@@ -107,8 +110,8 @@ impl<'t> Scan<'t, '_> {
     }
 
     fn quoted_escape(&mut self, value: &mut String) -> Read<()> {
-        self.bump();
-        match self.bump() {
+        self.cursor.bump();
+        match self.cursor.bump() {
             None => return Err(Unclear("a quote in it is never closed")),
             Some('\n') => return self.inside_newline(),
             Some(c @ ('$' | '`' | '"' | '\\')) => value.push(c),
@@ -119,13 +122,14 @@ impl<'t> Scan<'t, '_> {
 
     /// An expansion that begins with `$`.
     pub(super) fn dollar(&mut self, quoted: bool, value: &mut String) -> Read<()> {
-        let mut ahead = self.rest().chars().skip(1);
-        let (next, after) = (ahead.next(), ahead.next());
+        let mut ahead = self.cursor.rest().chars().skip(1);
+        let next = ahead.next();
+        let after = ahead.next();
         match next {
             Some('(') if after == Some('\\') => return Err(Unclear("a substitution isn't understood")),
             Some('(') if after == Some('(') => self.deeper(Self::arithmetic)?,
             Some('(') => {
-                self.at += 2;
+                self.cursor.at += 2;
                 self.in_parens()?;
             }
             Some('{') => self.deeper(|scan| scan.parameter(quoted))?,
@@ -133,20 +137,21 @@ impl<'t> Scan<'t, '_> {
             Some('\\') if after == Some('\n') => return Err(Unclear("a substitution isn't understood")),
             Some('\'') if !quoted => return self.ansi_quotes(value),
             Some('"') if !quoted => {
-                self.bump();
+                self.cursor.bump();
                 return Ok(());
             }
             Some(c) if c == '_' || c.is_ascii_alphabetic() => {
-                self.bump();
-                self.at += self
+                self.cursor.bump();
+                self.cursor.at += self
+                    .cursor
                     .rest()
                     .bytes()
                     .take_while(|byte| *byte == b'_' || byte.is_ascii_alphanumeric())
                     .count();
             }
-            Some(c) if c.is_ascii_digit() || "@*#?$!-".contains(c) => self.at += 2,
+            Some(c) if c.is_ascii_digit() || "@*#?$!-".contains(c) => self.cursor.at += 2,
             _ => {
-                self.bump();
+                self.cursor.bump();
                 value.push('$');
                 return Ok(());
             }
@@ -158,13 +163,13 @@ impl<'t> Scan<'t, '_> {
     /// `$((…))`, if it is certainly that. Its content is evaluated repeatedly as long as it is the name of a
     /// variable, and commands in there run: only numbers are safe.
     fn arithmetic(&mut self) -> Read<()> {
-        self.at += 3;
+        self.cursor.at += 3;
         let mut open = 0_usize;
         loop {
-            match self.peek() {
+            match self.cursor.peek() {
                 Some('(') => open += 1,
                 Some(')') if open > 0 => open -= 1,
-                Some(')') if self.take("))") => return Ok(()),
+                Some(')') if self.cursor.take("))") => return Ok(()),
                 Some('$') => {
                     self.number_put_in()?;
                     continue;
@@ -177,75 +182,83 @@ impl<'t> Scan<'t, '_> {
                 Some(c) if " +-*/%<>=!&|^~?:,\n".contains(c) => {}
                 _ => return Err(Unclear("what stands in `$((` isn't understood")),
             }
-            self.bump();
+            self.cursor.bump();
         }
     }
 
     /// Letters, digits and `_`.
     fn name(&mut self) -> &'t str {
-        let length =
-            self.rest().bytes().take_while(|byte| *byte == b'_' || byte.is_ascii_alphanumeric()).count();
-        let start = self.at;
-        self.at += length;
-        self.text.get(start..self.at).unwrap_or_default()
+        let length = self
+            .cursor
+            .rest()
+            .bytes()
+            .take_while(|byte| *byte == b'_' || byte.is_ascii_alphanumeric())
+            .count();
+        let start = self.cursor.at;
+        self.cursor.at += length;
+        self.cursor.text.get(start..self.cursor.at).unwrap_or_default()
     }
 
     /// An expansion with `$` where a number is expected.
     fn number_put_in(&mut self) -> Read<()> {
-        let start = self.at;
+        let start = self.cursor.at;
         self.dollar(true, &mut String::new())?;
-        let written = self.text.get(start..self.at).unwrap_or_default();
+        let written = self.cursor.text.get(start..self.cursor.at).unwrap_or_default();
         self.facts.count_with_put_in(written);
         Ok(())
     }
 
     /// `${…}`.
     fn parameter(&mut self, quoted: bool) -> Read<()> {
-        self.at += 2;
-        if matches!(self.peek(), None | Some(' ' | '\t' | '\n' | '|' | '(' | '!')) {
+        self.cursor.at += 2;
+        if matches!(self.cursor.peek(), None | Some(' ' | '\t' | '\n' | '|' | '(' | '!')) {
             return Err(Unclear("what stands in `${` isn't understood"));
         }
         self.parameter_name()?;
         let mut unused = String::new();
         loop {
-            match self.peek() {
+            match self.cursor.peek() {
                 Some('}') => {
-                    self.bump();
+                    self.cursor.bump();
                     return Ok(());
                 }
                 Some('\'') if !quoted => self.single_quotes(&mut unused)?,
                 Some('"') if !quoted => self.double_quotes(&mut unused)?,
-                Some('$') if !self.rest().starts_with("$'") && !self.rest().starts_with("$\"") => {
+                Some('$')
+                    if !self.cursor.rest().starts_with("$'") && !self.cursor.rest().starts_with("$\"") =>
+                {
                     self.dollar(true, &mut unused)?;
                 }
                 Some('`') => self.backticks(quoted)?,
-                Some('\\') if !self.rest().starts_with("\\\n") => _ = (self.bump(), self.bump()),
+                Some('\\') if !self.cursor.rest().starts_with("\\\n") => {
+                    _ = (self.cursor.bump(), self.cursor.bump())
+                }
                 None | Some('\'' | '"' | '$' | '\\' | '{' | '\n' | '<' | '>' | '(') => {
                     return Err(Unclear("what stands in `${` isn't understood"));
                 }
-                Some(_) => _ = self.bump(),
+                Some(_) => _ = self.cursor.bump(),
             }
         }
     }
 
     /// The name in `${…}`, its index, and its operator: nothing that the shell would evaluate.
     fn parameter_name(&mut self) -> Read<()> {
-        if self.rest().starts_with('#') && !self.rest().starts_with("#}") {
-            self.bump();
+        if self.cursor.rest().starts_with('#') && !self.cursor.rest().starts_with("#}") {
+            self.cursor.bump();
         }
-        if self.name().is_empty() && self.bump().is_none_or(|c| !"@*#?$!-".contains(c)) {
+        if self.name().is_empty() && self.cursor.bump().is_none_or(|c| !"@*#?$!-".contains(c)) {
             return Err(Unclear("what stands in `${` isn't understood"));
         }
-        if self.take("[") {
-            let index = self.rest().split([']', '}']).next().unwrap_or_default();
+        if self.cursor.take("[") {
+            let index = self.cursor.rest().split([']', '}']).next().unwrap_or_default();
             let is_plain = matches!(index, "@" | "*") || index.bytes().all(|byte| byte.is_ascii_digit());
-            if !is_plain || !self.rest().get(index.len()..).unwrap_or_default().starts_with(']') {
+            if !is_plain || !self.cursor.rest().get(index.len()..).unwrap_or_default().starts_with(']') {
                 self.facts.doubt("an index in it is worked out by the shell");
                 return Ok(());
             }
-            self.at += index.len() + 1;
+            self.cursor.at += index.len() + 1;
         }
-        let rest = self.rest();
+        let rest = self.cursor.rest();
         let assigns = rest.starts_with('=') || rest.starts_with(":=");
         let is_slice = rest.strip_prefix(':').is_some_and(|rest| !rest.starts_with(['-', '+', '?', '=']));
         let slice = rest.split('}').next().unwrap_or_default();
@@ -262,13 +275,13 @@ impl<'t> Scan<'t, '_> {
 
     /// Commands between backticks.
     pub(super) fn backticks(&mut self, quoted: bool) -> Read<()> {
-        self.bump();
+        self.cursor.bump();
         let mut script = String::new();
         loop {
-            match self.bump() {
+            match self.cursor.bump() {
                 None => return Err(Unclear("a backtick in it has no partner")),
                 Some('`') => break,
-                Some('\\') => match self.bump() {
+                Some('\\') => match self.cursor.bump() {
                     Some(c @ ('`' | '\\' | '$')) => script.push(c),
                     Some('"') if quoted => script.push('"'),
                     Some(c) => script.extend(['\\', c]),
@@ -280,14 +293,14 @@ impl<'t> Scan<'t, '_> {
         if script.contains('\n') {
             self.inside_newline()?;
         }
-        self.inner(&script, |scan| scan.list(super::End::Text)).map(|_| ())
+        self.inner(&script, |scan| scan.list(super::ListEnd::Text)).map(|_| ())
     }
 
     /// `$'…'`, in which bash expands escapes.
     fn ansi_quotes(&mut self, value: &mut String) -> Read<()> {
-        self.at += 2;
+        self.cursor.at += 2;
         loop {
-            match self.bump() {
+            match self.cursor.bump() {
                 None => return Err(Unclear("a quote in it is never closed")),
                 Some('\'') => return Ok(()),
                 Some('\n') => {
@@ -301,7 +314,7 @@ impl<'t> Scan<'t, '_> {
     }
 
     fn ansi_escape(&mut self, value: &mut String) -> Read<()> {
-        let c = match self.bump() {
+        let c = match self.cursor.bump() {
             // For dash this is the end of the quote.
             None | Some('\'') => return Err(Unclear("shells differ in how they read `$'`")),
             Some('n') => '\n',
@@ -323,9 +336,9 @@ impl<'t> Scan<'t, '_> {
     fn code(&mut self, radix: u32, digits_max: usize, start: u32) -> char {
         let mut code = start;
         for _ in 0..digits_max {
-            let Some(digit) = self.peek().and_then(|c| c.to_digit(radix)) else { break };
+            let Some(digit) = self.cursor.peek().and_then(|c| c.to_digit(radix)) else { break };
             code = code.saturating_mul(radix).saturating_add(digit);
-            self.bump();
+            self.cursor.bump();
         }
         char::from_u32(code).filter(|c| c.is_ascii() && *c != '\0').unwrap_or(HOLE)
     }

@@ -1,32 +1,29 @@
 //! Which hooks are called when, and with what input.
 
-use provost_event::{CallId, HookPoint, HookTrigger, HooksAsked, Outcome, Seq, SessionSource};
+use provost_event::{CallId, HookTrigger, HooksAsked, Outcome, Seq};
 
-use super::{Deciding, Phase, SessionState};
+use crate::session::{Deciding, Phase, SessionState};
 use crate::{Effect, HookCall, HookCallDetails};
-
-/// The author of the goal text in the prompt hooks.
-const GOAL: &str = "goal";
 
 impl Deciding<'_> {
     /// Calls the hooks for `about`. While the session is suspended the question is only recorded, and asked when
     /// the session is resumed.
-    pub(super) fn ask(&mut self, about: HookTrigger) {
+    pub(in crate::session) fn ask(&mut self, about: HookTrigger) {
         self.commit(HooksAsked { about });
-        if self.state.outcome.is_none() {
+        if self.state.lifecycle.is_live() {
             self.open_question(self.state.head);
         }
     }
 
     /// Calls the hooks for the question of entry `seq`.
-    pub(super) fn open_question(&mut self, seq: Seq) {
-        let Some(about) = self.state.questions.get(&seq).cloned() else { return };
+    pub(in crate::session) fn open_question(&mut self, seq: Seq) {
+        let Some(about) = self.state.hooks.get(seq).cloned() else { return };
         let details = self.state.details(&about);
         self.step.effect(
             seq,
             Effect::AskHooks(HookCall {
                 session: self.state.session,
-                turn: self.state.next_turn(),
+                turn: self.state.turns.next(),
                 about,
                 details,
                 limit_ms: self.limit_left_ms(),
@@ -34,49 +31,21 @@ impl Deciding<'_> {
         );
     }
 
-    pub(super) fn stop_asking(&mut self) {
-        let open = self.state.questions.keys().copied().collect::<Vec<_>>();
-        open.into_iter().for_each(|seq| self.step.abort(seq));
+    pub(in crate::session) fn stop_asking(&mut self) {
+        self.state.hooks.entries().into_iter().for_each(|seq| self.step.abort(seq));
     }
 }
 
 impl SessionState {
     /// The question to hooks before the next model call.
-    pub(super) fn preparation(&self) -> Option<HookTrigger> {
-        let call = self.counters.calls.saturating_add(1);
-        let beginning = match (self.assignment.parent(), self.source) {
-            (Some(_), SessionSource::Startup) => HookTrigger::Subagent,
-            (_, source) => HookTrigger::Session { source },
-        };
-        // A goal from another agent is no prompt of a person: hooks have seen it in that agent's call.
-        let is_somebodys = self.assignment.parent().is_none();
-        if !self.told.session && self.assignment.has_hooks_for(&beginning) {
-            Some(beginning)
-        } else if is_somebodys && !self.told.goal && self.assignment.has_hook(HookPoint::PromptSubmit) {
-            Some(HookTrigger::Prompt { text: self.assignment.goal().to_owned(), by: GOAL.to_owned() })
-        } else if self.told.compaction_untold && self.assignment.has_hook(HookPoint::PostCompact) {
-            Some(HookTrigger::Compacted)
-        } else if self.told.request < call && self.assignment.has_hook(HookPoint::PreLlmRequest) {
-            Some(HookTrigger::Request { call })
-        } else {
-            None
-        }
-    }
-
-    pub(super) fn is_goal(&self, about: &HookTrigger) -> bool {
-        matches!(about, HookTrigger::Prompt { text, by } if by == GOAL && text == self.assignment.goal() && !self.told.goal)
+    pub(in crate::session) fn preparation(&self) -> Option<HookTrigger> {
+        self.hooks.before_request(self.turns.model_calls().saturating_add(1), &self.assignment)
     }
 
     /// The open question before the session stops: to hooks, to the terminal, or about the worktree.
-    pub(super) fn closing(&self) -> Option<Seq> {
-        let is_closing = |about: &HookTrigger| matches!(about, HookTrigger::Closing { .. });
-        let asked = self.questions.iter().find(|(_, about)| is_closing(about)).map(|(seq, _)| *seq);
+    pub(in crate::session) fn closing(&self) -> Option<Seq> {
+        let asked = self.hooks.closing();
         asked.or_else(|| self.terminal.question()).or_else(|| self.worktree.question())
-    }
-
-    /// Whether a message waits for hooks to accept it.
-    pub(super) fn has_open_prompts(&self) -> bool {
-        self.questions.values().any(|about| matches!(about, HookTrigger::Prompt { .. }))
     }
 
     fn details(&self, about: &HookTrigger) -> HookCallDetails {
@@ -120,10 +89,10 @@ impl SessionState {
     }
 
     /// The trigger for hooks on an outcome like this, if any is configured.
-    pub(super) fn closing_trigger(&self, outcome: &Outcome) -> Option<HookTrigger> {
+    pub(in crate::session) fn closing_trigger(&self, outcome: &Outcome) -> Option<HookTrigger> {
         let about = HookTrigger::Closing { outcome: outcome.clone() };
         // Hooks run in the session's folder.
-        let has_begun = self.phase != Phase::New && !self.worktree.is_missing();
+        let has_begun = self.lifecycle.phase() != Phase::New && !self.worktree.is_missing();
         (has_begun && self.assignment.has_hooks_for(&about)).then_some(about)
     }
 }

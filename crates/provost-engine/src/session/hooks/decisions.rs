@@ -5,11 +5,12 @@ use provost_event::{
     Outcome, PauseReason, Seq, SystemItem, UserMessage,
 };
 
-use super::{Deciding, Phase, SessionState};
+use crate::session::assignment::Assignment;
+use crate::session::{Deciding, Phase};
 
 /// The combined decision of hooks, the least restrictive first.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum CombinedDecision {
+pub(in crate::session) enum CombinedDecision {
     Free,
     Allow,
     Ask(String),
@@ -19,16 +20,16 @@ pub(super) enum CombinedDecision {
 }
 
 impl Deciding<'_> {
-    pub(super) fn hooks_said(
+    pub(in crate::session) fn hooks_said(
         &mut self,
         seq: Seq,
         reports: Vec<HookReport>,
         scripts: Option<Vec<NamedScript>>,
     ) {
-        if self.state.outcome.is_some() {
+        if self.state.lifecycle.outcome().is_some() {
             return;
         }
-        let Some(about) = self.state.questions.get(&seq).cloned() else { return };
+        let Some(about) = self.state.hooks.get(seq).cloned() else { return };
         self.step.close(seq);
         for report in &reports {
             for body in &report.reminders {
@@ -36,13 +37,13 @@ impl Deciding<'_> {
                 self.commit(SystemItem { item: ItemKind::Reminder, body: body.clone(), origin });
             }
         }
-        let heard = self.state.heard(&reports);
-        let is_goal = self.state.phase == Phase::Preparing(seq);
+        let heard = CombinedDecision::of(&reports, &self.state.assignment);
+        let is_goal = self.state.lifecycle.phase() == Phase::Preparing(seq);
         self.commit(HooksDecided { asked: seq, reports, scripts });
         match about {
             HookTrigger::Closing { .. } => self.apply_closing_decision(),
             HookTrigger::Prompt { text, by } if !is_goal => self.apply_prompt_decision(heard, text, by),
-            _ if self.state.stopping.is_some() => self.go_on_stopping(),
+            _ if self.state.lifecycle.is_stopping() => self.go_on_stopping(),
             about => self.apply_gate_decision(&about, heard),
         }
     }
@@ -109,7 +110,13 @@ impl Deciding<'_> {
         match heard {
             CombinedDecision::Deny { .. } => {
                 // A segment that was begun for a message that a hook denied has nothing to do.
-                if let Some(done) = self.state.done_before.clone().filter(|_| self.state.stopping.is_none()) {
+                if let Some(done) = self
+                    .state
+                    .lifecycle
+                    .done_before()
+                    .cloned()
+                    .filter(|_| !self.state.lifecycle.is_stopping())
+                {
                     return self.finish_segment(done);
                 }
             }
@@ -121,14 +128,14 @@ impl Deciding<'_> {
                 self.commit(UserMessage { content: vec![provost_event::Block::Text(text)], by });
             }
         }
-        if self.state.phase == Phase::Ready && self.state.stopping.is_none() {
+        if self.state.lifecycle.phase() == Phase::Ready && !self.state.lifecycle.is_stopping() {
             self.next_call();
         }
     }
 
     /// A stop was requested while hooks ran: their decisions no longer count.
-    pub(super) fn go_on_stopping(&mut self) {
-        match (self.state.phase, self.state.stopping.clone()) {
+    pub(in crate::session) fn go_on_stopping(&mut self) {
+        match (self.state.lifecycle.phase(), self.state.lifecycle.stopping().cloned()) {
             (Phase::Acting, _) => self.advance_calls(),
             (_, Some(outcome)) => self.finish_segment(outcome),
             (_, None) => {}
@@ -136,41 +143,42 @@ impl Deciding<'_> {
     }
 
     fn apply_closing_decision(&mut self) {
-        if let Some(outcome) = self.state.stopping.clone() {
+        if let Some(outcome) = self.state.lifecycle.stopping().cloned() {
             self.close_segment(outcome);
         }
     }
 }
 
-impl SessionState {
+impl CombinedDecision {
     /// The most restrictive of the hooks' decisions; among equal ones the first.
-    pub(super) fn heard(&self, reports: &[HookReport]) -> CombinedDecision {
-        let all = reports.iter().map(|report| self.effective_decision(report));
-        all.fold(CombinedDecision::Free, |first, next| if next.rank() > first.rank() { next } else { first })
+    pub(in crate::session) fn of(reports: &[HookReport], assignment: &Assignment) -> Self {
+        let all = reports.iter().map(|report| Self::of_report(report, assignment));
+        all.fold(Self::Free, |first, next| if next.rank() > first.rank() { next } else { first })
     }
 
-    fn effective_decision(&self, report: &HookReport) -> CombinedDecision {
+    fn of_report(report: &HookReport, assignment: &Assignment) -> Self {
         let hook = report.hook.clone();
         match report.decision.clone() {
-            HookDecision::Continue => CombinedDecision::Free,
-            HookDecision::Allow => CombinedDecision::Allow,
-            HookDecision::Ask(reason) => CombinedDecision::Ask(format!("hook {hook}: {reason}")),
-            HookDecision::Deny(reason) => CombinedDecision::Deny { hook, reason },
-            HookDecision::Pause(reason) => CombinedDecision::Pause { hook, reason },
-            HookDecision::Abort(reason) => CombinedDecision::Abort { hook, reason },
-            HookDecision::Failed(why) => self.failed(report, why),
+            HookDecision::Continue => Self::Free,
+            HookDecision::Allow => Self::Allow,
+            HookDecision::Ask(reason) => Self::Ask(format!("hook {hook}: {reason}")),
+            HookDecision::Deny(reason) => Self::Deny { hook, reason },
+            HookDecision::Pause(reason) => Self::Pause { hook, reason },
+            HookDecision::Abort(reason) => Self::Abort { hook, reason },
+            HookDecision::Failed(why) => Self::of_failed(report, why, assignment),
         }
     }
 
     /// The effect of a hook without an answer: none, or the strongest refusal at its hook point.
-    fn failed(&self, report: &HookReport, why: String) -> CombinedDecision {
-        let hooks = self.assignment.hooks();
-        let policy = hooks.iter().find(|hook| hook.name == report.hook && hook.point == report.point);
+    fn of_failed(report: &HookReport, why: String, assignment: &Assignment) -> Self {
+        let policy =
+            assignment.hooks().iter().find(|hook| hook.name == report.hook && hook.point == report.point);
         let on_failure =
             policy.map_or_else(|| OnFailure::default_at(report.point), |policy| policy.on_failure);
-        let (hook, reason) = (report.hook.clone(), format!("it gave no answer: {why}"));
+        let hook = report.hook.clone();
+        let reason = format!("it gave no answer: {why}");
         match (on_failure, report.point) {
-            (OnFailure::Continue, _) => CombinedDecision::Free,
+            (OnFailure::Continue, _) => Self::Free,
             (
                 OnFailure::Deny,
                 HookPoint::PreToolCall
@@ -180,10 +188,8 @@ impl SessionState {
                 | HookPoint::PreCompact
                 | HookPoint::Stop
                 | HookPoint::SubagentStop,
-            ) => CombinedDecision::Deny { hook, reason },
-            (OnFailure::Deny, HookPoint::TurnEnd | HookPoint::PostToolBatch) => {
-                CombinedDecision::Pause { hook, reason }
-            }
+            ) => Self::Deny { hook, reason },
+            (OnFailure::Deny, HookPoint::TurnEnd | HookPoint::PostToolBatch) => Self::Pause { hook, reason },
             (
                 OnFailure::Deny,
                 HookPoint::SessionStart
@@ -193,7 +199,7 @@ impl SessionState {
                 | HookPoint::PostToolCall
                 | HookPoint::PostToolSuccess
                 | HookPoint::PostToolFailure,
-            ) => CombinedDecision::Abort { hook, reason },
+            ) => Self::Abort { hook, reason },
             // No call waits for their decision.
             (
                 OnFailure::Deny,
@@ -202,12 +208,10 @@ impl SessionState {
                 | HookPoint::Abort
                 | HookPoint::StopFailure
                 | HookPoint::SessionEnd,
-            ) => CombinedDecision::Free,
+            ) => Self::Free,
         }
     }
-}
 
-impl CombinedDecision {
     const fn rank(&self) -> u8 {
         match self {
             Self::Free => 0,

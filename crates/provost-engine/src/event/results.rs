@@ -1,0 +1,98 @@
+//! The results of effects, as events report them.
+
+use provost_event::{
+    BlobId, Block, CallFacts, Image, Json, JudgeAnswer, MicroDollars, Outcome, Plan, SessionId, StopReason,
+    StopReport, ToolStatus, Usage, WorktreeMade,
+};
+use serde::{Deserialize, Serialize};
+
+/// A model's complete answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answer {
+    /// The content; blocks that were cut off in the middle of a tool call are left out.
+    pub content: Vec<Block>,
+    /// The usage.
+    pub usage: Usage,
+    /// The cost as the provider reported it; replaces the cost computed from the price.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<MicroDollars>,
+    /// The model by its own name.
+    pub model: String,
+    /// Why it stopped.
+    pub stop: StopReason,
+}
+
+/// The result of a tool call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolResult {
+    /// The status.
+    pub status: ToolStatus,
+    /// The output for the model, already truncated.
+    pub output: String,
+    /// Images for the model besides the output.
+    #[serde(default)]
+    pub images: Vec<Image>,
+    /// The blob with the whole output, if `output` is truncated.
+    pub whole: Option<BlobId>,
+    /// How long it ran, in milliseconds.
+    pub duration_ms: u64,
+    /// The state that the tool gets at its next call.
+    pub memory: Option<Json>,
+    /// The agent's new plan, if the call changed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<Box<Plan>>,
+    /// Further facts about the call.
+    #[serde(default, skip_serializing_if = "CallFacts::is_empty")]
+    pub facts: CallFacts,
+}
+
+/// A judge's answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JudgeReport {
+    /// The answer; an `aborted` failure if the judge was stopped.
+    pub answer: JudgeAnswer,
+    /// The usage.
+    pub usage: Usage,
+    /// The model by its own name; empty if it failed.
+    pub model: String,
+    /// How long it took, in milliseconds.
+    pub duration_ms: u64,
+    /// A fingerprint of the workspace; empty where there is none.
+    pub evidence: String,
+}
+
+/// The result of making a worktree.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WorktreeResult {
+    /// The worktree is ready.
+    Made(WorktreeMade),
+    /// There is no worktree; what the attempt made is removed as far as possible.
+    Failed {
+        /// The reason and the remedy.
+        message: String,
+    },
+}
+
+/// The result of a call for another agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SubAgentReport {
+    /// The status of the call.
+    pub status: ToolStatus,
+    /// The text for the requesting agent.
+    pub text: String,
+    /// How long it took, in milliseconds.
+    pub duration_ms: u64,
+    /// The agent with its outcome; absent if there was none.
+    #[serde(default)]
+    pub ended: Option<(SessionId, Outcome)>,
+}
+
+/// The stop hooks' answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StopCheckResult {
+    /// The report of each hook, in configured order.
+    pub reports: Vec<StopReport>,
+    /// A fingerprint of the workspace.
+    pub evidence: String,
+}
