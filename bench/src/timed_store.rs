@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use provost_event::{ActorKey, BlobId, EffectId, Record, RunId, Seq};
 use provost_harness::BackendError;
-use provost_store::{NewEntry, OpenEffect, RunLeases, SessionStore, StoreReader, StoredRun};
+use provost_store::{Mailbox, NewEntry, OpenEffect, RunLeases, SessionStore, StoreReader, StoredRun, WakeUps};
 
 use crate::measure::thread_cpu;
 
@@ -76,6 +76,12 @@ impl<S: SessionStore> SessionStore for TimedStore<S> {
         self.spent.commits.fetch_add(1, Ordering::Relaxed);
         self.spent.nanoseconds.fetch_add(u64::try_from(taken).unwrap_or(u64::MAX), Ordering::Relaxed);
         done
+    }
+    fn mailbox(&mut self) -> &mut dyn Mailbox {
+        self.store.mailbox()
+    }
+    fn wake_ups(&self) -> Arc<dyn WakeUps> {
+        self.store.wake_ups()
     }
     fn reader(&mut self) -> Done<Box<dyn StoreReader>> {
         self.store.reader()

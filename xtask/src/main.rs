@@ -1,5 +1,6 @@
 //! The workspace's own commands: `cargo xtask COMMAND`.
 
+mod approval_latency;
 mod example;
 mod gate;
 mod kill_loop;
@@ -9,12 +10,16 @@ mod overnight;
 mod shell;
 mod wire_check;
 
+use std::path::Path;
+
 use anyhow::{Result, bail};
 
 const USAGE: &str = "\
 cargo xtask COMMAND
 
   fix-the-bug       run the example: a scripted agent repairs a small project in target/fix-the-bug
+  approval-latency [N]
+                    how soon an approval from another process is acted on: median and 99th percentile of N (default 200)
   ci                check everything: format, lints, tests, documentation, the example, a short kill loop
   kill-loop [N]     kill -9 a run at N random moments (default 100), resume it each time, check its log
   kill-matrix [--scenario NAME] [--every K]
@@ -32,6 +37,11 @@ fn main() -> Result<()> {
     let args = args.iter().map(String::as_str).collect::<Vec<_>>();
     match args.as_slice() {
         ["fix-the-bug"] => example::fix_the_bug(),
+        ["approval-latency"] => approval_latency::run(200),
+        ["approval-latency", times] => approval_latency::run(times.parse()?),
+        [approval_latency::WORKER, folder, times] => {
+            approval_latency::work(Path::new(folder), times.parse()?)
+        }
         ["ci"] => gate::ci(),
         ["kill-loop"] => kill_loop::run(100),
         ["kill-loop", times] => kill_loop::run(times.parse()?),

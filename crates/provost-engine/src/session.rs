@@ -31,9 +31,11 @@ mod fork;
 mod goal;
 mod hooks;
 mod lifecycle;
+mod model_call;
 mod models;
 mod progress;
 mod recover;
+mod segment;
 mod stop;
 mod terminal;
 mod turn;
@@ -78,7 +80,7 @@ pub enum SessionStatus {
 /// snapshots together stay smaller than a few times the log.
 const ITEMS_AN_ENTRY: u64 = 2;
 
-/// A session: the fold of its log. Each part has private state; [`SessionState::apply`] passes each entry to the
+/// A session: the fold of its log. Each part has private state; `apply` passes each entry to the
 /// parts that it concerns.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionState {
@@ -268,7 +270,7 @@ impl SessionState {
 
     pub(crate) fn decide(&mut self, event: SessionEvent, now: Now) -> Decision {
         let mut deciding = Deciding { state: self, step: StepBuilder::at(now), entropy: now.entropy };
-        deciding.on(event);
+        decide::on(&mut deciding, event);
         let decision_time = deciding.step.now();
         let step = deciding.step.finish();
         if self.lifecycle.outcome().is_some() { step } else { snapshot::taken(self, step, decision_time) }

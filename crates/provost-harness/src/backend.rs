@@ -46,6 +46,25 @@ pub enum BackendError {
         /// The holder, if known (`process 1234 since …`).
         by: String,
     },
+    /// The process that holds the run didn't decide in time. The post was withdrawn, and never has an effect.
+    #[error(
+        "{by} holds run {run} and has not decided within 5 s; the request is withdrawn, and nothing has changed"
+    )]
+    Undecided {
+        /// The run.
+        run: RunId,
+        /// The holder, if known (`process 1234 since …`).
+        by: String,
+    },
+    /// It isn't known whether the process that holds the run has decided: the post couldn't be withdrawn. It has its
+    /// effect once at most, perhaps later.
+    #[error("{by} holds run {run}, and it isn't known whether it has decided or still will")]
+    Unanswered {
+        /// The run.
+        run: RunId,
+        /// The holder, if known.
+        by: String,
+    },
     /// An existing log can't be read.
     #[error("the log of {actor} can't be read at entry {seq}: {message}")]
     Unreadable {
@@ -143,10 +162,13 @@ pub trait RunLease: Send + Sync {
 /// effects is performed; it is stored completely or not at all.
 #[async_trait]
 pub trait Backend: Blobs {
-    /// Has the actor `key` decide on `event`. A second post with the same `dedup` has no effect.
+    /// Has the actor `key` decide on `event`: in the process that holds its run, or here if no process does. A
+    /// second post with the same `dedup` has no effect.
     ///
     /// # Errors
     /// [`BackendError::Storage`] when it couldn't be made durable: nothing happened then.
+    /// [`BackendError::Undecided`] when another process holds the run and doesn't decide within 5 s: nothing happened
+    /// and nothing will. [`BackendError::Unanswered`] when that isn't known.
     ///
     /// # Cancellation
     /// Dropping the future doesn't revoke the post.

@@ -7,12 +7,14 @@
 mod bench;
 mod effects;
 mod logs;
+mod mailbox;
 mod owners;
 mod wall_clock;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use provost_event::RunId;
 
 use crate::{Backend, Clock};
 
@@ -27,6 +29,17 @@ pub trait BackendMaker: Send + Sync {
 
     /// A backend on `place`, opened as another process would. Several may be open at a time.
     async fn open(&self, place: &Self::StoreLocation, clock: Arc<dyn Clock>) -> Arc<dyn Backend>;
+
+    /// Holds `run`, which no backend serves, as a stopped process would. `None` if posts to such a backend never
+    /// wait for the process that serves the run.
+    async fn hold(&self, place: &Self::StoreLocation, run: RunId) -> Option<Box<dyn StuckHolder>>;
+}
+
+/// A process that holds a run and decides nothing, until this is dropped.
+#[async_trait]
+pub trait StuckHolder: Send {
+    /// Returns when `count` posts wait for its decision.
+    async fn wait_for_posts(&mut self, count: usize);
 }
 
 /// Checks backends made by `maker`. Takes some seconds.
@@ -46,6 +59,10 @@ pub async fn check_backend(maker: &impl BackendMaker) {
     effects::what_others_decide_is_performed_where_the_run_is_served(maker).await;
     effects::timers_fire_in_order(maker).await;
     effects::timers_survive_a_restart(maker).await;
+    mailbox::a_post_is_decided_on_where_the_run_is_held(maker).await;
+    mailbox::a_post_that_is_not_decided_on_in_time_never_counts(maker).await;
+    mailbox::a_new_holder_decides_first_on_what_waits(maker).await;
+    mailbox::a_post_outlives_the_holder_that_was_asked(maker).await;
     wall_clock::a_wait_lasts_as_long_as_it_says(maker).await;
     wall_clock::a_wait_found_in_the_store_is_over_when_its_time_has_come(maker).await;
     wall_clock::a_limit_is_reached_by_what_was_worked(maker).await;

@@ -145,7 +145,7 @@ fn end_processes(_noted: &[Process]) -> usize {
 #[cfg(target_os = "linux")]
 use linux::end_processes;
 #[cfg(target_os = "linux")]
-pub(crate) use linux::{all, kill, process, signal, started_of};
+pub(crate) use linux::{all, end_tree, kill, process, signal, started_of};
 
 #[cfg(target_os = "linux")]
 mod linux {
@@ -195,6 +195,45 @@ mod linux {
             thread::sleep(ROUND);
         }
         killed.len()
+    }
+
+    /// Ends a process that may be stopped, with all its descendants; it is ended last, so that orphans that it adopts
+    /// are found below it. Returns whether none is left.
+    pub(crate) fn end_tree(top: Process) -> bool {
+        signal(top, Signal::STOP);
+        for _ in 0..ROUNDS_MAX {
+            let living = living();
+            let below = below(top.pid, &living);
+            if below.is_empty() {
+                kill(top);
+                return (0..ROUNDS_MAX).any(|_| {
+                    thread::sleep(ROUND / 10);
+                    !self::living().iter().any(|other| other.process == top)
+                });
+            }
+            for process in below {
+                kill(process);
+            }
+            thread::sleep(ROUND);
+        }
+        false
+    }
+
+    /// The descendants of a process.
+    fn below(top: u32, living: &[Stat]) -> Vec<Process> {
+        let mut pids = HashSet::from([top]);
+        let mut found = Vec::new();
+        loop {
+            let before = found.len();
+            for other in living {
+                if pids.contains(&other.parent) && pids.insert(other.process.pid) {
+                    found.push(other.process);
+                }
+            }
+            if found.len() == before {
+                return found;
+            }
+        }
     }
 
     /// The listed processes, those of their sessions, and all their descendants.

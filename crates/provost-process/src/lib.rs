@@ -31,6 +31,7 @@
 //! | `registry.rs` | the guards of this process, and the processes it adopted from a killed guard |
 //! | `sweep.rs`, `sweep/linux.rs` | ends the processes below a guard that doesn't answer, or was killed |
 //! | `leftover.rs` | the processes that a killed Provost has left |
+//! | `identity.rs` | a process that isn't below this one, and how to end it |
 //!
 //! Invariants:
 //! - A child has the environment of its spec, three descriptors, default signal handlers, and no controlling
@@ -66,6 +67,7 @@ mod env;
 mod error;
 #[cfg(unix)]
 mod guard;
+mod identity;
 mod leftover;
 mod piped;
 #[cfg(not(unix))]
@@ -89,6 +91,7 @@ pub use env::allowed_env;
 pub use error::SpawnError;
 #[cfg(unix)]
 pub use guard::namespaces_are_there as guards_are_out_of_reach;
+pub use identity::ProcessIdentity;
 pub use leftover::end_leftovers;
 pub use piped::{PipeClosed, Piped, PipedChild, PipedCommand, PipedEnding};
 #[cfg(not(unix))]

@@ -6,6 +6,8 @@
 
 #![expect(clippy::panic, reason = "that is how a check says that something is wrong")]
 
+mod mailbox;
+
 use provost_engine::{Effect, Uncertain};
 use provost_event::{
     ActorKey, Block, ConversationEntry, EffectId, Elapsed, Entry, Json, LifecycleEntry, MicroDollars,
@@ -33,6 +35,11 @@ pub fn check_store<S: SessionStore>(make: impl Fn() -> S) {
     runs_are_listed_newest_first(make());
     bodies_are_kept_once(make());
     owners_are_counted(make());
+    mailbox::requests_wait_in_order_until_they_are_answered(make());
+    mailbox::a_request_is_withdrawn_or_answered(make());
+    mailbox::what_is_rolled_back_was_never_requested(make());
+    mailbox::a_run_that_is_removed_has_no_requests(make());
+    mailbox::old_replies_are_removed(make());
 }
 
 /// Runs [`check_store`]'s checks, and those of several stores at one place, concurrently and one after another.
@@ -55,6 +62,8 @@ pub fn check_shared_store<P, S: SessionStore>(place: impl Fn() -> P, open: impl 
     a_snapshot_is_found_when_opened_again(&place(), &open);
     two_writers_take_turns(&place(), &open);
     a_run_is_claimed_once(&place(), &open);
+    mailbox::requests_are_there_for_other_writers(&place(), &open);
+    mailbox::a_writer_that_listens_is_woken(&place(), &open);
 }
 
 fn an_empty_store_has_nothing(mut store: impl SessionStore) {
@@ -375,6 +384,7 @@ fn a_run_is_claimed_once<P, S: SessionStore>(place: &P, open: &impl Fn(&P) -> S)
             Err(BackendError::Held { run: held, by }) => {
                 assert_eq!(held, run(1));
                 assert!(by.contains(&std::process::id().to_string()), "`{by}` doesn't say who holds it");
+                assert_eq!(ok(leases.holder(run(1))).map(|holder| holder.by), Some(by));
             }
             other => panic!("a second claim gave {other:?}"),
         }

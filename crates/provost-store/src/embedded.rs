@@ -14,18 +14,20 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::feed::Feed;
-use crate::job::{Import, Job, Reply, Unfit};
+use crate::job::{Import, Job, Post, Reply, Unfit};
 use crate::queue::{Queue, queue};
 use crate::reader::Reader;
 use crate::transfer::Imported;
 use crate::writer::Writer;
-use crate::{RunLeases, SessionStore, StoredRun, serve, subscribe};
+use crate::{Holder, RunLeases, SessionStore, StoredRun, serve, subscribe};
 
 /// The backend of one machine: decides in this process and stores the results in a [`SessionStore`].
 ///
 /// One thread writes, another reads; both end when the last clone, subscription and served run are gone. Several
-/// backends, in one process or many, may share one store: each sees within a quarter of a second what another
-/// wrote to the logs that it serves or has subscribed to, and at once in all others.
+/// backends, in one process or many, may share one store. A run is decided on by the backend that serves it: a post
+/// from another one is a request in the run's [`Mailbox`](crate::Mailbox), which the first one answers at once. Each
+/// sees within a quarter of a second what another wrote to the logs that it has subscribed to, and at once in all
+/// others.
 #[derive(Clone)]
 pub struct EmbeddedBackend {
     inner: Arc<Inner>,
@@ -45,7 +47,7 @@ pub struct Damage {
 }
 
 struct Inner {
-    jobs: Queue<Job>,
+    jobs: Arc<Queue<Job>>,
     reader: Reader,
     feed: Arc<Feed>,
     leases: Arc<dyn RunLeases>,
@@ -61,7 +63,9 @@ impl EmbeddedBackend {
         let reader = Reader::start(store.reader()?)?;
         let (leases, feed) = (store.leases(), Arc::<Feed>::default());
         let (jobs, waiting) = queue();
-        let writer = Writer::new(Box::new(store), Arc::clone(&clock), Arc::clone(&feed));
+        let jobs = Arc::new(jobs);
+        let writer =
+            Writer::new(Box::new(store), Arc::clone(&clock), Arc::clone(&feed), Arc::downgrade(&jobs));
         crate::start_thread("provost-writer", move || writer.work(&waiting))?;
         let inner = Inner { jobs, reader, feed, leases, clock };
         Ok(Self { inner: Arc::new(inner), noted: None })
@@ -92,6 +96,14 @@ impl EmbeddedBackend {
         self.ask(|reply| Job::Settle { reply }).await
     }
 
+    /// Who holds `run`; `None` if no process does.
+    ///
+    /// # Errors
+    /// When that can't be determined.
+    pub fn holder(&self, run: RunId) -> Result<Option<Holder>, BackendError> {
+        self.inner.leases.holder(run)
+    }
+
     /// Whether reading ended with damage that is only noted.
     fn note(&self, error: &BackendError) -> bool {
         let (Some(noted), BackendError::Unreadable { actor, seq, message }) = (&self.noted, error) else {
@@ -107,6 +119,12 @@ impl EmbeddedBackend {
         let (reply, answer) = oneshot::channel();
         self.inner.jobs.send(job(reply)).await?;
         answer.await.map_err(|_| BackendError::Closed)?
+    }
+
+    /// Posts, and returns the result.
+    pub(crate) async fn send_post(&self, post: Post) -> Result<Posted, BackendError> {
+        let post = Box::new(post);
+        self.ask(|reply| Job::Post { post, reply }).await
     }
 
     /// Has the writer check for commits of other processes.
@@ -160,8 +178,7 @@ impl Blobs for EmbeddedBackend {
 #[async_trait]
 impl Backend for EmbeddedBackend {
     async fn post(&self, key: ActorKey, event: Event, dedup: Option<&str>) -> Result<Posted, BackendError> {
-        let dedup = dedup.map(str::to_owned);
-        self.ask(|reply| Job::Post { key, event, dedup, reply }).await
+        self.send_post(Post { key, event, dedup: dedup.map(str::to_owned), epoch: None }).await
     }
 
     async fn read(&self, key: ActorKey, after: Seq, max: usize) -> Result<Vec<Arc<Record>>, BackendError> {

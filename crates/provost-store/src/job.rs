@@ -14,10 +14,12 @@ pub(crate) type Reply<T> = oneshot::Sender<Result<T, BackendError>>;
 /// A job of the writer.
 pub(crate) enum Job {
     Post {
-        key: ActorKey,
-        event: Event,
-        dedup: Option<String>,
+        post: Box<Post>,
         reply: Reply<Posted>,
+    },
+    /// Decide on the requests of other processes in the mailbox of a run, unless another process holds it.
+    EmptyMailbox {
+        run: RunId,
     },
     PutBlob {
         id: BlobId,
@@ -57,6 +59,15 @@ pub(crate) enum Job {
     },
     /// Check for commits of other processes.
     Look,
+}
+
+/// An event for an actor.
+pub(crate) struct Post {
+    pub(crate) key: ActorKey,
+    pub(crate) event: Event,
+    pub(crate) dedup: Option<String>,
+    /// Of the result of an effect: the owner's epoch in which it was performed. It counts in no other.
+    pub(crate) epoch: Option<u64>,
 }
 
 /// Runs to import, checked.
@@ -131,7 +142,7 @@ impl Job {
             | Self::Settle { reply } => send(reply, Err(error)),
             Self::TakeOver { reply, .. } => send(reply, Err(error)),
             Self::Import { reply, .. } => send(reply, Err(error)),
-            Self::Look => {}
+            Self::Look | Self::EmptyMailbox { .. } => {}
         }
     }
 }

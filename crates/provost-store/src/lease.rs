@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use provost_event::RunId;
 use provost_harness::BackendError;
+use provost_process::ProcessIdentity;
 
 use crate::folder;
 
@@ -28,6 +29,15 @@ impl HeldLease {
     }
 }
 
+/// The holder of a lease.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holder {
+    /// In words (`process 1234 since …`).
+    pub by: String,
+    /// The process, if known.
+    pub process: Option<ProcessIdentity>,
+}
+
 /// Grants at most one lease on a run at a time among all users of a store.
 ///
 /// A lease keeps two processes from serving one run; the log itself is protected by the fence of
@@ -44,6 +54,12 @@ pub trait RunLeases: Send + Sync {
     /// # Errors
     /// When that can't be determined.
     fn is_claimed(&self, run: RunId) -> Result<bool, BackendError>;
+
+    /// Who holds the lease on `run`; `None` if no process does.
+    ///
+    /// # Errors
+    /// When that can't be determined.
+    fn holder(&self, run: RunId) -> Result<Option<Holder>, BackendError>;
 }
 
 /// Leases within one process.
@@ -84,6 +100,12 @@ impl RunLeases for LocalLeases {
     fn is_claimed(&self, run: RunId) -> Result<bool, BackendError> {
         Ok(self.held.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&run))
     }
+
+    fn holder(&self, run: RunId) -> Result<Option<Holder>, BackendError> {
+        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let by = held.get(&run).cloned();
+        Ok(by.map(|by| Holder { by, process: ProcessIdentity::own() }))
+    }
 }
 
 /// Leases as file locks, one per run; the system releases them when their process is gone, for whatever cause.
@@ -100,6 +122,21 @@ impl FileLeases {
 
     fn path(&self, run: RunId) -> PathBuf {
         self.folder.join(format!("{run}.lock"))
+    }
+
+    /// The file, if a process holds its lock.
+    fn locked(&self, run: RunId) -> Result<Option<File>, BackendError> {
+        let file = match File::open(self.path(run)) {
+            Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(failed(&error)),
+        };
+        // A shared lock, held briefly: two checks don't see each other, and an acquisition retries.
+        match file.try_lock_shared() {
+            Ok(()) => Ok(None),
+            Err(TryLockError::WouldBlock) => Ok(Some(file)),
+            Err(TryLockError::Error(error)) => Err(failed(&error)),
+        }
     }
 
     /// Tries once. `Ok(None)` if the last owner removed the file in between.
@@ -122,8 +159,9 @@ fn lock(mut file: File, path: PathBuf) -> Result<Option<FileLease>, Denied> {
     if !is_still_at(&file, &path) {
         return Ok(None);
     }
-    // The file's text is for people; the lock is the lease.
-    let _ = file.set_len(0).and_then(|()| file.write_all(me().as_bytes()));
+    // The file's text names the holder; the lock is the lease.
+    let process = ProcessIdentity::own().map(|own| own.to_string()).unwrap_or_default();
+    let _ = file.set_len(0).and_then(|()| file.write_all(format!("{}\n{process}\n", me()).as_bytes()));
     Ok(Some(FileLease { path, _file: file }))
 }
 
@@ -158,7 +196,7 @@ impl RunLeases for FileLeases {
             match self.try_claim(run) {
                 Ok(Some(lease)) => return Ok(HeldLease::new(lease)),
                 Ok(None) => {}
-                Err(Denied::Locked(file)) => by = holder(file),
+                Err(Denied::Locked(file)) => by = holder(file).by,
                 Err(Denied::Failed(error)) => return Err(failed(&error)),
             }
         }
@@ -166,17 +204,11 @@ impl RunLeases for FileLeases {
     }
 
     fn is_claimed(&self, run: RunId) -> Result<bool, BackendError> {
-        let file = match File::open(self.path(run)) {
-            Ok(file) => file,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
-            Err(error) => return Err(failed(&error)),
-        };
-        // A shared lock, held briefly: two checks don't see each other, and an acquisition retries.
-        match file.try_lock_shared() {
-            Ok(()) => Ok(false),
-            Err(TryLockError::WouldBlock) => Ok(true),
-            Err(TryLockError::Error(error)) => Err(failed(&error)),
-        }
+        Ok(self.locked(run)?.is_some())
+    }
+
+    fn holder(&self, run: RunId) -> Result<Option<Holder>, BackendError> {
+        Ok(self.locked(run)?.map(holder))
     }
 }
 
@@ -193,12 +225,13 @@ fn me() -> String {
     format!("process {} since {since:.0}", std::process::id())
 }
 
-fn holder(file: File) -> String {
+fn holder(file: File) -> Holder {
     let mut text = String::new();
-    match file.take(200).read_to_string(&mut text) {
-        Ok(_) if !text.is_empty() => text,
-        _ => "another process".to_owned(),
-    }
+    // It may be empty: the holder hasn't written it yet.
+    let _ = file.take(200).read_to_string(&mut text);
+    let mut lines = text.lines();
+    let by = lines.next().filter(|by| !by.is_empty()).unwrap_or("another process").to_owned();
+    Holder { by, process: lines.next().and_then(|process| process.parse().ok()) }
 }
 
 #[cfg(unix)]

@@ -13,6 +13,7 @@ mod folder;
 mod import;
 mod job;
 mod lease;
+mod mailbox;
 mod memory;
 mod prune;
 mod queue;
@@ -22,17 +23,20 @@ mod sqlite;
 mod store;
 mod subscribe;
 mod transfer;
+mod wake;
 mod writer;
 
 pub use embedded::{Damage, EmbeddedBackend};
 pub use export::{Exported, export_run};
 pub use import::{Salvaged, import_incomplete, import_run};
-pub use lease::{FileLeases, HeldLease, LocalLeases, RunLeases};
+pub use lease::{FileLeases, HeldLease, Holder, LocalLeases, RunLeases};
+pub use mailbox::{Mailbox, MailboxState};
 pub use memory::MemoryStore;
 pub use prune::{KeptBecause, PrunePlan, PruneRequest, Pruned, plan_prune, prune};
 pub use sqlite::{Inspection, Loss, SqliteStore, StoreProblem, back_up, inspect};
 pub use store::{NewEntry, OpenEffect, SessionStore, StoreReader, StoredRun};
 pub use transfer::{ImportChange, Imported, LineProblem, Lost, TransferError};
+pub use wake::{Listening, LocalWakeUps, NoWakeUps, OnWake, WakeUps};
 
 use provost_harness::BackendError;
 

@@ -1,5 +1,7 @@
 //! A store in memory, for tests: clones share one place, as processes share a database.
 
+mod mailbox;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -7,7 +9,10 @@ use provost_event::{ActorKey, BlobId, EffectId, Entry, LifecycleEntry, Record, R
 use provost_harness::BackendError;
 
 use crate::store::log_begins;
-use crate::{LocalLeases, NewEntry, OpenEffect, RunLeases, SessionStore, StoreReader, StoredRun};
+use crate::{
+    LocalLeases, LocalWakeUps, Mailbox, NewEntry, OpenEffect, RunLeases, SessionStore, StoreReader,
+    StoredRun, WakeUps,
+};
 
 /// Keeps everything in memory. A clone acts like another process with the same database.
 pub struct MemoryStore {
@@ -25,6 +30,7 @@ struct SharedMemory {
     data: Mutex<Data>,
     free: Condvar,
     leases: LocalLeases,
+    wake_ups: LocalWakeUps,
 }
 
 #[derive(Default)]
@@ -38,6 +44,7 @@ struct Data {
     runs: HashMap<RunId, StoredRun>,
     epochs: HashMap<RunId, u64>,
     blobs: HashMap<BlobId, Vec<u8>>,
+    requests: mailbox::Requests,
 }
 
 impl MemoryStore {
@@ -163,6 +170,14 @@ impl SessionStore for MemoryStore {
 
     fn leases(&self) -> Arc<dyn RunLeases> {
         Arc::new(self.place.leases.clone())
+    }
+
+    fn mailbox(&mut self) -> &mut dyn Mailbox {
+        self
+    }
+
+    fn wake_ups(&self) -> Arc<dyn WakeUps> {
+        Arc::new(self.place.wake_ups.clone())
     }
 
     fn begin(&mut self) -> Result<(), BackendError> {
@@ -297,12 +312,14 @@ impl SessionStore for MemoryStore {
             let effects = data.effects.remove(&run);
             let row = data.runs.remove(&run);
             let epoch = data.epochs.remove(&run);
+            let requests = data.requests.remove_run(run);
             let undo: Undo = Box::new(move |data| {
                 data.logs.extend(logs);
                 data.posts.extend(posts);
                 data.effects.extend(effects.map(|effects| (run, effects)));
                 data.runs.extend(row.map(|row| (run, row)));
                 data.epochs.extend(epoch.map(|epoch| (run, epoch)));
+                data.requests.put_back(requests);
             });
             ((), Some(undo))
         });

@@ -13,7 +13,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::job::{Job, Server};
 use crate::{EmbeddedBackend, HeldLease};
-use task::Task;
+use task::{Performing, Task};
 
 /// Maximum queued orders for a server; a server further behind gets all open effects instead.
 const ORDERS_MAX: usize = 64;
@@ -60,7 +60,8 @@ async fn work(backend: EmbeddedBackend, work: Work, taken_over: oneshot::Sender<
         }
     };
     let _ = taken_over.send(Ok(()));
-    let mut task = Task::new(backend.clone(), executor, orders, failure.subscribe());
+    let mut task =
+        Task::new(Performing { backend: backend.clone(), executor, epoch }, orders, failure.subscribe());
     let failed = task.work(&stop).await;
     task.end().await;
     // Only now: until here posts of this process were under way.

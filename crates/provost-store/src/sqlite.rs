@@ -8,6 +8,7 @@ mod count;
 mod error;
 mod inspect;
 mod log;
+mod mailbox;
 mod open;
 mod presence;
 mod read;
@@ -24,7 +25,7 @@ use provost_event::{ActorKey, Seq};
 use provost_harness::{BackendError, EntryChain};
 use rusqlite::Connection;
 
-use crate::{FileLeases, RunLeases};
+use crate::{FileLeases, RunLeases, WakeUps};
 
 pub use backup::back_up;
 pub use count::Loss;
@@ -34,7 +35,8 @@ pub use inspect::{Inspection, StoreProblem, inspect};
 /// largest runs: otherwise nearly every entry would need a lookup.
 const KNOWN_ACTORS_MAX: usize = 65_536;
 
-/// Stores everything in one SQLite database, and leases as lock files in the folder `locks` beside it.
+/// Stores everything in one SQLite database, leases as lock files in the folder `locks` beside it, and sockets for
+/// wake-ups in the folder `wake`.
 pub struct SqliteStore {
     connection: Connection,
     path: PathBuf,
@@ -137,9 +139,23 @@ impl SqliteStore {
             .map_err(|error| error::storage("take note of a loss", &error))
     }
 
+    fn folder(&self) -> &Path {
+        self.path.parent().unwrap_or(Path::new("."))
+    }
+
     fn file_leases(&self) -> Arc<dyn RunLeases> {
-        let folder = self.path.parent().unwrap_or(Path::new("."));
-        Arc::new(FileLeases::new(folder.join("locks")))
+        Arc::new(FileLeases::new(self.folder().join("locks")))
+    }
+
+    #[cfg(unix)]
+    fn socket_wake_ups(&self) -> Arc<dyn WakeUps> {
+        Arc::new(crate::wake::SocketWakeUps::new(self.folder().join("wake")))
+    }
+
+    #[cfg(not(unix))]
+    #[expect(clippy::unused_self, reason = "as elsewhere")]
+    fn socket_wake_ups(&self) -> Arc<dyn WakeUps> {
+        Arc::new(crate::NoWakeUps)
     }
 }
 

@@ -9,7 +9,7 @@ use provost_event::{
 };
 use provost_harness::BackendError;
 
-use crate::RunLeases;
+use crate::{Mailbox, RunLeases, WakeUps};
 
 /// The layout of an unusable snapshot.
 pub(crate) const NO_LAYOUT: u32 = 0;
@@ -175,6 +175,12 @@ pub trait SessionStore: StoreReader {
     /// The leases on runs, for all users of this place.
     fn leases(&self) -> Arc<dyn RunLeases>;
 
+    /// The mailboxes of runs.
+    fn mailbox(&mut self) -> &mut dyn Mailbox;
+
+    /// Wakes all users of this place.
+    fn wake_ups(&self) -> Arc<dyn WakeUps>;
+
     /// Begins a transaction: no other process writes until it ends.
     ///
     /// # Errors
@@ -262,8 +268,8 @@ pub trait SessionStore: StoreReader {
     /// When it can't.
     fn put_blob(&mut self, id: &BlobId, body: &[u8]) -> Result<(), BackendError>;
 
-    /// Removes all data that belongs to `run` alone: its logs, effects, marks, row. Its outputs stay. Appending to
-    /// its logs afterwards starts them anew.
+    /// Removes all data that belongs to `run` alone: its logs, effects, marks, row, mailbox. Its outputs
+    /// stay. Appending to its logs afterwards starts them anew.
     ///
     /// # Errors
     /// When it can't.

@@ -1,12 +1,14 @@
 //! The single writer thread. It takes all queued posts into one transaction, so that many share one sync to disk,
-//! and announces nothing before that is done.
+//! and announces nothing before that is done. It decides for a run only while this process holds the run, or no
+//! process does.
 
 mod held;
 mod import;
+mod mailbox;
 mod owned;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use provost_engine::{Event, Now};
@@ -14,12 +16,13 @@ use provost_event::{ActorKey, BudgetEntry, EffectId, Elapsed, Entry, RunId, Seq}
 use provost_harness::{BackendError, Clock, Posted};
 
 use self::held::HeldTime;
+use self::mailbox::{Outbox, Sent};
 use crate::cache::Cache;
 use crate::decide::{Change, Decided, decide};
 use crate::feed::Feed;
-use crate::job::{Answer, Job, Order, Orders, Reply, Server, answer, send};
-use crate::queue::Waiting;
-use crate::{NewEntry, OpenEffect, SessionStore, StoredRun};
+use crate::job::{Answer, Job, Order, Orders, Post, Reply, Server, answer, send};
+use crate::queue::{Queue, Waiting};
+use crate::{NewEntry, OpenEffect, RunLeases, SessionStore, StoredRun};
 
 /// Maximum jobs in one transaction.
 const BATCH_MAX: usize = 256;
@@ -28,6 +31,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 pub(crate) struct Writer {
     store: Box<dyn SessionStore>,
+    leases: Arc<dyn RunLeases>,
     clock: Arc<dyn Clock>,
     feed: Arc<Feed>,
     cache: Cache,
@@ -36,8 +40,9 @@ pub(crate) struct Writer {
     /// Runs whose server must get all open effects.
     behind: HashSet<RunId>,
     marker: Option<u64>,
-    /// Whether other processes have written since subscribers were last notified.
+    /// Whether other processes have written since subscribers were last notified and mailboxes emptied.
     outdated: bool,
+    outbox: Outbox,
 }
 
 /// A run that this process serves.
@@ -60,11 +65,22 @@ struct Batch {
     runs: BTreeSet<RunId>,
     taken: Vec<RunId>,
     removed: Vec<RunId>,
+    /// Requests to other processes.
+    sent: Vec<Sent>,
+    /// Whether requests of other processes are answered.
+    replies: bool,
 }
 
 impl Writer {
-    pub(crate) fn new(store: Box<dyn SessionStore>, clock: Arc<dyn Clock>, feed: Arc<Feed>) -> Self {
+    pub(crate) fn new(
+        store: Box<dyn SessionStore>,
+        clock: Arc<dyn Clock>,
+        feed: Arc<Feed>,
+        jobs: Weak<Queue<Job>>,
+    ) -> Self {
         Self {
+            leases: store.leases(),
+            outbox: Outbox::new(store.wake_ups(), jobs),
             store,
             clock,
             feed,
@@ -79,13 +95,18 @@ impl Writer {
 
     /// Works until all senders are gone.
     pub(crate) fn work(mut self, waiting: &Waiting<Job>) {
-        while let Ok(job) = waiting.next(self.feed.is_followed().then_some(LOOK_EVERY)) {
+        while let Ok(job) = waiting.next(self.look_every()) {
             match job {
-                None | Some(Job::Look) => self.look(),
+                None | Some(Job::Look) => {
+                    self.outbox.hears();
+                    self.look();
+                }
                 Some(first) => {
                     let others = std::iter::from_fn(|| waiting.next_waiting());
                     let jobs = std::iter::once(first).chain(others).take(BATCH_MAX);
                     let (alone, together) = jobs.partition::<Vec<_>, _>(Job::is_outside_of_transactions);
+                    // A wake-up may be among them.
+                    self.outbox.hears();
                     if !together.is_empty() {
                         self.transact(together);
                     }
@@ -93,13 +114,22 @@ impl Writer {
                 }
             }
             self.tell_followers();
+            self.attend_outbox();
         }
+    }
+
+    /// How often to check for commits of other processes without being woken; `None` if they don't matter.
+    fn look_every(&self) -> Option<Duration> {
+        self.outbox.look_every().or_else(|| self.feed.is_followed().then_some(LOOK_EVERY))
     }
 
     /// Jobs that can't be part of a transaction.
     fn maintain(&mut self, job: Job) {
         match job {
-            Job::Settle { reply } => send(reply, self.store.settle()),
+            Job::Settle { reply } => {
+                self.outbox.close();
+                send(reply, self.store.settle());
+            }
             Job::Shrink { reply } => send(reply, self.store.shrink()),
             other => other.refuse(BackendError::Closed),
         }
@@ -139,7 +169,8 @@ impl Writer {
     /// When nothing more can be written in this transaction.
     fn take(&mut self, job: Job, batch: &mut Batch) -> Result<(), BackendError> {
         match job {
-            Job::Post { key, event, dedup, reply } => self.post((key, event), dedup, reply, batch),
+            Job::Post { post, reply } => self.post(*post, reply, batch),
+            Job::EmptyMailbox { run } => self.empty_mailbox(run, batch),
             Job::PutBlob { id, body, reply } => {
                 batch.answers.push(answer(reply, ()));
                 self.store.put_blob(&id, &body)
@@ -157,7 +188,7 @@ impl Writer {
 
     /// Removes a run, unless a process serves it.
     fn remove(&mut self, run: RunId, reply: Reply<()>, batch: &mut Batch) -> Result<(), BackendError> {
-        let lease = match self.store.leases().claim(run) {
+        let lease = match self.leases.claim(run) {
             Ok(lease) => lease,
             Err(error) => {
                 send(reply, Err(error));
@@ -173,13 +204,48 @@ impl Writer {
         self.store.remove_run(run)
     }
 
-    fn post(
+    fn post(&mut self, post: Post, reply: Reply<Posted>, batch: &mut Batch) -> Result<(), BackendError> {
+        let run = post.key.run();
+        let epoch = self.owned.get(&run).map(|owned| owned.epoch);
+        if post.epoch.is_some() && post.epoch != epoch {
+            send(reply, Err(BackendError::Conflict { actor: post.key }));
+            return Ok(());
+        }
+        if epoch.is_none() {
+            match self.leases.is_claimed(run) {
+                Ok(true) => return self.send_to_holder(post, reply, batch),
+                Ok(false) => {}
+                Err(error) => {
+                    send(reply, Err(error));
+                    return Ok(());
+                }
+            }
+            if let Err(error) = self.decide_requests(run, batch) {
+                send(reply, Err(error.clone()));
+                return Err(error);
+            }
+        }
+        match self.decide_and_keep(post, batch) {
+            Ok(Ok(posted)) => batch.answers.push(answer(reply, posted)),
+            Ok(Err(error)) => send(reply, Err(error)),
+            Err(error) => {
+                send(reply, Err(error.clone()));
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// The result of a post, which the commit makes durable. Errors of this post alone are the inner result.
+    ///
+    /// # Errors
+    /// When nothing more can be written in this transaction.
+    fn decide_and_keep(
         &mut self,
-        (key, event): (ActorKey, Event),
-        dedup: Option<String>,
-        reply: Reply<Posted>,
+        post: Post,
         batch: &mut Batch,
-    ) -> Result<(), BackendError> {
+    ) -> Result<Result<Posted, BackendError>, BackendError> {
+        let Post { key, event, dedup, .. } = post;
         batch.touched.push(key);
         let decided = self.verify_owner(key.run()).and_then(|()| match &dedup {
             Some(dedup) if self.store.has_post(key, dedup)? => self.ignored(key),
@@ -187,14 +253,14 @@ impl Writer {
         });
         match decided {
             Ok(decided) => {
-                batch.answers.push(answer(reply, Posted { head: decided.head, changed: decided.changed }));
+                let posted = Posted { head: decided.head, changed: decided.changed };
                 dedup.map_or(Ok(()), |dedup| self.store.mark_post(key, &dedup))?;
-                self.keep(decided.changes, batch)
+                self.keep(decided.changes, batch)?;
+                Ok(Ok(posted))
             }
             Err(error) => {
                 self.fail_owner(key.run(), &error);
-                send(reply, Err(error));
-                Ok(())
+                Ok(Err(error))
             }
         }
     }
@@ -282,6 +348,9 @@ impl Writer {
             self.cache.tidy(*actor, |run| self.owned.contains_key(&run));
         }
         batch.answers.into_iter().for_each(|answer| answer(Ok(())));
+        if batch.replies || !batch.sent.is_empty() {
+            self.outbox.sent(batch.sent);
+        }
     }
 
     fn undo(&mut self, batch: Batch, error: &BackendError) {
@@ -292,6 +361,7 @@ impl Writer {
             self.fail_owner(actor.run(), error);
         }
         batch.answers.into_iter().for_each(|answer| answer(Err(error.clone())));
+        batch.sent.into_iter().for_each(|sent| sent.refuse(error));
     }
 }
 

@@ -42,7 +42,12 @@ pub(crate) async fn give(
         kept = Some(keep.await.context("can't change your settings")??);
     }
     let event = SessionEvent::Resolve { asked: question.asked, answer, by };
-    let posted = backend.post(question.session.into(), event.into(), None).await?;
+    let posted = backend.post(question.session.into(), event.into(), None).await;
+    let posted = match kept {
+        Some(_) => posted
+            .context("the question isn't answered, though your settings allow such calls from now on")?,
+        None => posted?,
+    };
     if posted.changed {
         return Ok(Given::Counts(kept));
     }

@@ -11,7 +11,8 @@ mod store;
 use clap::{Parser, Subcommand};
 
 pub(crate) use act::{
-    ActArgs, ApprovalsArgs, ApproveArgs, DenyArgs, GoalCommand, GoalShowArgs, ReprioritizeArgs, SayArgs,
+    ActArgs, ApprovalsArgs, ApproveArgs, CancelArgs, DenyArgs, GoalCommand, GoalShowArgs, ReprioritizeArgs,
+    SayArgs,
 };
 pub(crate) use external::{AttachArgs, ChannelArg, ExecArgs, ProfileCommand, ProfileTestArgs, ReplayArgs};
 pub(crate) use look::{CostArgs, CostGroup, ExplainArgs, LogsArgs, PsArgs, ShowArgs, Whose};
@@ -74,7 +75,7 @@ pub(crate) enum Command {
     /// Suspends a run, or one of its agents and those below it; `resume` goes on with it.
     Pause(ActArgs),
     /// Ends a run, or one of its agents and those below it.
-    Cancel(ActArgs),
+    Cancel(CancelArgs),
     /// Shows what must be confirmed before an agent counts as done, and the verdicts of its judges; or acts on
     /// that.
     #[command(subcommand)]

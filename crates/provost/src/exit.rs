@@ -198,6 +198,12 @@ fn hint(error: &anyhow::Error) -> Option<String> {
         BackendError::Held { run, .. } => {
             Some(format!("follow it with `provost logs {run} -f`, or stop that process"))
         }
+        BackendError::Undecided { run, .. } => Some(format!(
+            "it may be stopped or overloaded: try again, or end it together with the run: `provost cancel {run} --force`"
+        )),
+        BackendError::Unanswered { run, .. } => Some(format!(
+            "see `provost logs {run}` before you try again; `provost cancel {run} --force` ends that process and the run"
+        )),
         BackendError::Conflict { actor } => {
             Some(format!("see `provost ps`; `provost logs {} -f` follows it", actor.run()))
         }

@@ -4,7 +4,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use provost_event::{ActorKey, BlobId, EffectId, Record, RunId, Seq};
 use provost_harness::BackendError;
-use provost_store::{NewEntry, OpenEffect, RunLeases, SessionStore, SqliteStore, StoreReader, StoredRun};
+use provost_store::{
+    Mailbox, NewEntry, OpenEffect, RunLeases, SessionStore, SqliteStore, StoreReader, StoredRun, WakeUps,
+};
 
 use super::fault::Fault;
 
@@ -75,6 +77,12 @@ impl SessionStore for DeadlyStore {
     }
     fn reader(&mut self) -> Done<Box<dyn StoreReader>> {
         self.store.reader()
+    }
+    fn mailbox(&mut self) -> &mut dyn Mailbox {
+        self.store.mailbox()
+    }
+    fn wake_ups(&self) -> Arc<dyn WakeUps> {
+        self.store.wake_ups()
     }
     fn leases(&self) -> Arc<dyn RunLeases> {
         self.store.leases()

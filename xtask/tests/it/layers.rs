@@ -15,7 +15,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("provost-harness", &["provost-engine", "provost-event", "provost-process"]),
     ("provost-llm", &["provost-engine", "provost-event", "provost-harness"]),
     ("provost-tools", &["provost-event", "provost-harness", "provost-process", "provost-terminal"]),
-    ("provost-store", &["provost-engine", "provost-event", "provost-harness"]),
+    ("provost-store", &["provost-engine", "provost-event", "provost-harness", "provost-process"]),
     ("provost-hooks", &["provost-engine", "provost-event", "provost-harness", "provost-process"]),
     ("provost-telemetry", &["provost-event", "provost-harness"]),
     ("provost-power", &["provost-harness"]),

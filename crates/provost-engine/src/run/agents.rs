@@ -84,40 +84,58 @@ impl Agents {
 
     pub(super) fn apply(&mut self, entry: &Entry, segment: SegmentChange, now: DecisionTime) {
         match entry {
-            Entry::Lifecycle(LifecycleEntry::RunStarted(started)) => self.run_started(&started.policy, now),
-            Entry::Lifecycle(LifecycleEntry::RunPolicyChanged(changed)) => {
-                self.slots.limit(changed.policy.spawn)
-            }
+            Entry::Agent(entry) => self.apply_to_agent(entry, now),
+            Entry::Lifecycle(entry) => self.apply_to_run(entry, segment, now),
             Entry::Budget(BudgetEntry::Reserved(reserved)) => {
-                self.awaits(reserved.session.agent, None, now.elapsed)
+                self.awaits(reserved.session.agent, None, now.elapsed);
             }
+            Entry::Budget(BudgetEntry::Exhausted(exhausted)) => self.exhausted(exhausted),
             Entry::Model(ModelEntry::ProviderAwaited(awaited)) => {
                 self.awaits(awaited.session.agent, Some(awaited.clone()), now.elapsed);
             }
-            Entry::Budget(BudgetEntry::Exhausted(exhausted)) => self.exhausted(exhausted),
-            Entry::Agent(AgentEntry::Spawned(spawned)) => self.spawned(spawned, now),
-            Entry::Agent(AgentEntry::AskedAgain(asked)) => self.asked_again(asked, now),
-            Entry::Agent(AgentEntry::Started(started)) => {
+            _ => {}
+        }
+    }
+
+    /// Applies an entry on one agent.
+    fn apply_to_agent(&mut self, entry: &AgentEntry, now: DecisionTime) {
+        match entry {
+            AgentEntry::Spawned(spawned) => self.spawned(spawned, now),
+            AgentEntry::AskedAgain(asked) => self.asked_again(asked, now),
+            AgentEntry::Started(started) => {
                 self.slots.move_made();
                 self.table.change(started.child.agent, |agent| agent.work(now.elapsed));
             }
-            Entry::Agent(AgentEntry::YieldRequested(yields)) => {
+            AgentEntry::YieldRequested(yields) => {
                 if yields.to.is_none() {
                     self.slots.move_made();
                 }
                 self.table.change(yields.child.agent, |agent| agent.yields = Some(Yields { to: yields.to }));
             }
-            Entry::Agent(AgentEntry::Suspended(suspended)) => self.suspended(suspended, now.elapsed),
-            Entry::Agent(AgentEntry::Finished(finished)) => self.finished(finished, now.elapsed),
-            Entry::Agent(AgentEntry::RetryScheduled(scheduled)) => self.retry_scheduled(scheduled, now),
-            Entry::Agent(AgentEntry::ResumeRequested(resumed)) => self.resume_requested(resumed),
-            Entry::Agent(AgentEntry::Reprioritized(reprioritized)) => {
+            AgentEntry::Suspended(suspended) => self.suspended(suspended, now.elapsed),
+            AgentEntry::Finished(finished) => self.finished(finished, now.elapsed),
+            AgentEntry::RetryScheduled(scheduled) => self.retry_scheduled(scheduled, now),
+            AgentEntry::ResumeRequested(resumed) => self.resume_requested(resumed),
+            AgentEntry::Reprioritized(reprioritized) => {
                 self.slots.reprioritize(reprioritized.agent.agent, reprioritized.priority);
             }
-            Entry::Lifecycle(LifecycleEntry::StopRequested(requested)) => self.stop_requested(requested),
-            Entry::Lifecycle(LifecycleEntry::Paused(paused)) => self.segment_ended(&paused.outcome),
-            Entry::Lifecycle(LifecycleEntry::Ended(ended)) => self.segment_ended(&ended.outcome),
-            Entry::Lifecycle(LifecycleEntry::Resumed(resumed)) => self.run_resumed(resumed, segment, now),
+            // The workflow's, and those of a session's log.
+            AgentEntry::StepEnded(_)
+            | AgentEntry::MustYield(_)
+            | AgentEntry::SubAgentSuspended(_)
+            | AgentEntry::SubAgentResumed(_) => {}
+        }
+    }
+
+    /// Applies an entry on the whole run, or a request to stop.
+    fn apply_to_run(&mut self, entry: &LifecycleEntry, segment: SegmentChange, now: DecisionTime) {
+        match entry {
+            LifecycleEntry::RunStarted(started) => self.run_started(&started.policy, now),
+            LifecycleEntry::RunPolicyChanged(changed) => self.slots.limit(changed.policy.spawn),
+            LifecycleEntry::StopRequested(requested) => self.stop_requested(requested),
+            LifecycleEntry::Paused(paused) => self.segment_ended(&paused.outcome),
+            LifecycleEntry::Ended(ended) => self.segment_ended(&ended.outcome),
+            LifecycleEntry::Resumed(resumed) => self.run_resumed(resumed, segment, now),
             _ => {}
         }
     }

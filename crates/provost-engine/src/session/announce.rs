@@ -21,39 +21,37 @@ pub(super) struct ReservedLimits {
     pub(super) is_last_turn: bool,
 }
 
-impl Deciding<'_> {
-    /// Before budget is requested: the agent's own last turn.
-    pub(super) fn announce_last_turn(&mut self) {
-        if self.state.turns.is_last() {
-            self.say_last_turn(LAST_TURN);
+/// Before budget is requested: the agent's own last turn.
+pub(in crate::session) fn announce_last_turn(deciding: &mut Deciding<'_>) {
+    if deciding.state.turns.is_last() {
+        say_last_turn(deciding, LAST_TURN);
+    }
+}
+
+/// After the reservation: the limits of the run and of the agents above.
+pub(in crate::session) fn announce_limits(deciding: &mut Deciding<'_>, heard: &ReservedLimits) {
+    // An external agent would take the notice for a task.
+    if deciding.state.assignment.is_external() {
+        return;
+    }
+    if heard.is_last_turn {
+        say_last_turn(deciding, LAST_OF_RUN);
+    }
+    let is_last = deciding.state.turns.knows_last_turn();
+    for limit in deciding.state.turns.limits_near(&heard.limits) {
+        let percent = limit.percent();
+        let threshold = THRESHOLDS.into_iter().find(|threshold| *threshold <= percent).unwrap_or(0);
+        let dimension = limit.dimension;
+        let is_new = threshold > deciding.state.turns.percent_told(dimension);
+        if is_new && !(is_last && dimension == Dimension::Turns) {
+            deciding.say(ItemKind::LimitNotice { dimension, percent: threshold }, notice(limit, threshold));
         }
     }
+}
 
-    /// After the reservation: the limits of the run and of the agents above.
-    pub(super) fn announce_limits(&mut self, heard: &ReservedLimits) {
-        // An external agent would take the notice for a task.
-        if self.state.assignment.is_external() {
-            return;
-        }
-        if heard.is_last_turn {
-            self.say_last_turn(LAST_OF_RUN);
-        }
-        let is_last = self.state.turns.knows_last_turn();
-        for limit in self.state.turns.limits_near(&heard.limits) {
-            let percent = limit.percent();
-            let threshold = THRESHOLDS.into_iter().find(|threshold| *threshold <= percent).unwrap_or(0);
-            let dimension = limit.dimension;
-            let is_new = threshold > self.state.turns.percent_told(dimension);
-            if is_new && !(is_last && dimension == Dimension::Turns) {
-                self.say(ItemKind::LimitNotice { dimension, percent: threshold }, notice(limit, threshold));
-            }
-        }
-    }
-
-    fn say_last_turn(&mut self, body: &str) {
-        if !self.state.assignment.is_external() && !self.state.turns.knows_last_turn() {
-            self.say(ItemKind::LastTurn, body);
-        }
+fn say_last_turn(deciding: &mut Deciding<'_>, body: &str) {
+    if !deciding.state.assignment.is_external() && !deciding.state.turns.knows_last_turn() {
+        deciding.say(ItemKind::LastTurn, body);
     }
 }
 

@@ -1,11 +1,11 @@
 //! The tool calls of the last answer: what is allowed, which of them run, and their results.
 
-mod approve;
+pub(super) mod approve;
 mod call;
-mod delegate;
-mod gate;
-mod repeats;
-mod run;
+pub(super) mod delegate;
+pub(super) mod gate;
+pub(super) mod repeats;
+pub(super) mod run;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -4,19 +4,17 @@ use provost_event::{AgentPolicyChanged, ItemKind};
 
 use super::{Deciding, SessionState};
 
-impl Deciding<'_> {
-    pub(super) fn change_policy(&mut self, changed: AgentPolicyChanged) {
-        let is_news = changed.goal.is_some() || self.state.assignment.policy() != Some(&changed.policy);
-        if self.state.lifecycle.outcome().is_some() && is_news {
-            self.commit(changed);
-        }
+pub(in crate::session) fn change_policy(deciding: &mut Deciding<'_>, changed: AgentPolicyChanged) {
+    let is_news = changed.goal.is_some() || deciding.state.assignment.policy() != Some(&changed.policy);
+    if deciding.state.lifecycle.outcome().is_some() && is_news {
+        deciding.commit(changed);
     }
+}
 
-    /// Notifies the agent of a goal that was set or cleared while it was suspended or had ended.
-    pub(super) fn tell_of_changed_goal(&mut self) {
-        if let Some(notice) = self.state.goal.notice(&self.state.assignment) {
-            self.say(ItemKind::GoalGiven, notice);
-        }
+/// Notifies the agent of a goal that was set or cleared while it was suspended or had ended.
+pub(in crate::session) fn tell_of_changed_goal(deciding: &mut Deciding<'_>) {
+    if let Some(notice) = deciding.state.goal.notice(&deciding.state.assignment) {
+        deciding.say(ItemKind::GoalGiven, notice);
     }
 }
 

@@ -7,7 +7,7 @@
 //! prompt, the tools and the goal: the replacement for the part that is left out takes at most 55 % of the room,
 //! and the rule stops at 95 %. With less room the session may end because nothing is left to leave out.
 
-mod compact;
+pub(super) mod compact;
 mod compactions;
 mod context;
 mod plan;

@@ -8,80 +8,71 @@ use provost_event::{
 
 use super::{Deciding, Phase, SessionState};
 use crate::event::Answer;
+use crate::session::{conversation::compact, model_call, segment};
 
-impl Deciding<'_> {
-    /// Asks the agent for a final summary before it stops with `outcome`, if that is possible. Returns whether it
-    /// is asked.
-    pub(super) fn ask_final_summary(&mut self, outcome: &Outcome) -> bool {
-        if !self.state.may_ask_final_summary(outcome) {
-            return false;
-        }
-        if let Phase::Waiting(timer) = self.state.lifecycle.phase() {
-            self.step.close(timer);
-        }
-        if !self.state.lifecycle.stops_as(outcome) {
-            self.commit(StopRequested { agent: None, outcome: outcome.clone(), for_child: false });
-        }
-        if !self.make_room_for_final_summary() {
-            let problem = Some("the conversation leaves no room for them in the model's window".to_owned());
-            self.commit(FinalSummaryFinished { text: String::new(), call: None, problem });
-            return false;
-        }
-        self.reserve(Purpose::FinalSummary);
-        true
+/// Asks the agent for a final summary before it stops with `outcome`, if that is possible. Returns whether it
+/// is asked.
+pub(in crate::session) fn ask_final_summary(deciding: &mut Deciding<'_>, outcome: &Outcome) -> bool {
+    if !deciding.state.may_ask_final_summary(outcome) {
+        return false;
     }
+    if let Phase::Waiting(timer) = deciding.state.lifecycle.phase() {
+        deciding.step.close(timer);
+    }
+    if !deciding.state.lifecycle.stops_as(outcome) {
+        deciding.commit(StopRequested { agent: None, outcome: outcome.clone(), for_child: false });
+    }
+    if !compact::make_room_for_final_summary(deciding) {
+        let problem = Some("the conversation leaves no room for them in the model's window".to_owned());
+        deciding.commit(FinalSummaryFinished { text: String::new(), call: None, problem });
+        return false;
+    }
+    model_call::reserve(deciding, Purpose::FinalSummary);
+    true
+}
 
-    pub(super) fn final_summary_finished(&mut self, answer: Answer) {
-        let texts = answer.content.iter().filter_map(|block| match block {
-            Block::Text(text) => Some(text.trim()),
-            _ => None,
-        });
-        let text = texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n");
-        let calls = answer.content.iter().any(|block| matches!(block, Block::ToolCall(_)));
-        let problem = text.is_empty().then(|| match calls {
-            true => {
-                "the model answered with a tool call instead of text, and none is made at a limit".to_owned()
-            }
-            false => "the model's answer was empty".to_owned(),
-        });
-        let call = Some(self.state.aside_call(answer.usage, answer.model));
-        self.commit(FinalSummaryFinished { text, call, problem });
-        self.finish_as_asked();
-    }
+pub(in crate::session) fn final_summary_finished(deciding: &mut Deciding<'_>, answer: Answer) {
+    let texts = answer.content.iter().filter_map(|block| match block {
+        Block::Text(text) => Some(text.trim()),
+        _ => None,
+    });
+    let text = texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n");
+    let calls = answer.content.iter().any(|block| matches!(block, Block::ToolCall(_)));
+    let problem = text.is_empty().then(|| match calls {
+        true => "the model answered with a tool call instead of text, and none is made at a limit".to_owned(),
+        false => "the model's answer was empty".to_owned(),
+    });
+    let call = Some(deciding.state.aside_call(answer.usage, answer.model));
+    deciding.commit(FinalSummaryFinished { text, call, problem });
+    segment::finish_as_asked(deciding);
+}
 
-    pub(super) fn final_summary_failed(&mut self, failure: &ModelFailure) {
-        let problem = format!("{}: {}", failure.class.words(), failure.message);
-        let call = Some(self.state.aside_call(failure.usage, String::new()));
-        self.commit(FinalSummaryFinished { text: String::new(), call, problem: Some(problem) });
-        self.finish_as_asked();
-    }
+pub(in crate::session) fn final_summary_failed(deciding: &mut Deciding<'_>, failure: &ModelFailure) {
+    let problem = format!("{}: {}", failure.class.words(), failure.message);
+    let call = Some(deciding.state.aside_call(failure.usage, String::new()));
+    deciding.commit(FinalSummaryFinished { text: String::new(), call, problem: Some(problem) });
+    segment::finish_as_asked(deciding);
+}
 
-    /// There is no budget for the final summary, or only for one of a shorter conversation.
-    pub(super) fn final_summary_refused(&mut self, exhausted: Exhausted) {
-        if self.shorten_for_budget(self.state.window().affordable(exhausted)) {
-            return self.reserve(Purpose::FinalSummary);
-        }
-        let problem = Some(exhausted.to_string());
-        self.commit(FinalSummaryFinished { text: String::new(), call: None, problem });
-        if let Some(Outcome::BudgetExhausted(first)) = self.state.lifecycle.stopping().cloned() {
-            return self.finish_segment(Outcome::BudgetExhausted(Exhausted {
-                unsummarized: Some(Unsummarized::CantBePaid),
-                ..first
-            }));
-        }
-        self.finish_as_asked();
+/// There is no budget for the final summary, or only for one of a shorter conversation.
+pub(in crate::session) fn final_summary_refused(deciding: &mut Deciding<'_>, exhausted: Exhausted) {
+    if compact::shorten_for_budget(deciding, deciding.state.window().affordable(exhausted)) {
+        return model_call::reserve(deciding, Purpose::FinalSummary);
     }
-
-    pub(super) fn finish_as_asked(&mut self) {
-        if let Some(outcome) = self.state.lifecycle.stopping().cloned() {
-            self.finish_segment(outcome);
-        }
+    let problem = Some(exhausted.to_string());
+    deciding.commit(FinalSummaryFinished { text: String::new(), call: None, problem });
+    if let Some(Outcome::BudgetExhausted(first)) = deciding.state.lifecycle.stopping().cloned() {
+        return segment::finish_segment(
+            deciding,
+            Outcome::BudgetExhausted(Exhausted { unsummarized: Some(Unsummarized::CantBePaid), ..first }),
+        );
     }
+    segment::finish_as_asked(deciding);
 }
 
 impl SessionState {
     /// `outcome`, which says so where an agent that has never answered can't be asked for a final summary.
-    pub(super) fn without_summary(&self, outcome: Outcome) -> Outcome {
+    pub(in crate::session) fn without_summary(&self, outcome: Outcome) -> Outcome {
         match outcome {
             Outcome::BudgetExhausted(first)
                 if self.turns.answers() == 0 && !self.assignment.is_external() =>

@@ -4,34 +4,33 @@ use provost_event::{AgentPolicy, ItemKind, SessionFork, SessionStarted, Snapshot
 
 use super::{Deciding, Phase, SessionState};
 use crate::event::ForkStart;
+use crate::session::{calls::run, model_call, worktree};
 use crate::snapshot;
 
-impl Deciding<'_> {
-    /// Begins with the other conversation: the model also gets what was pending there, and the message.
-    pub(super) fn start_fork(&mut self, fork: ForkStart) {
-        let ForkStart { started, is_told_more } = fork;
-        let Some(came_from) = started.fork.as_ref().map(|fork| fork.workspace.clone()) else { return };
-        let workspace = started.policy.workspace.clone();
-        self.commit(*started);
-        self.answer_forked_calls();
-        self.make_worktree();
-        if workspace != came_from {
-            let tree = self.state.worktree.branch().map_or_else(String::new, |branch| {
-                format!(", a git worktree of your own on the branch {branch}")
-            });
-            let body = format!(
-                "This conversation goes on in another folder than before. You work in {}{tree} now, and not in {} any \
-                 more; files may differ from what you have seen.",
-                workspace.display(),
-                came_from.display(),
-            );
-            self.say(ItemKind::Resumed, body);
-        } else if !is_told_more && !self.state.conversation.has_news() {
-            self.say(ItemKind::Resumed, "You have been asked to go on from here.");
-        }
-        if self.state.lifecycle.phase() == Phase::Ready {
-            self.next_call();
-        }
+/// Begins with the other conversation: the model also gets what was pending there, and the message.
+pub(in crate::session) fn start_fork(deciding: &mut Deciding<'_>, fork: ForkStart) {
+    let ForkStart { started, is_told_more } = fork;
+    let Some(came_from) = started.fork.as_ref().map(|fork| fork.workspace.clone()) else { return };
+    let workspace = started.policy.workspace.clone();
+    deciding.commit(*started);
+    run::answer_forked_calls(deciding);
+    worktree::make_worktree(deciding);
+    if workspace != came_from {
+        let tree = deciding.state.worktree.branch().map_or_else(String::new, |branch| {
+            format!(", a git worktree of your own on the branch {branch}")
+        });
+        let body = format!(
+            "This conversation goes on in another folder than before. You work in {}{tree} now, and not in {} any \
+             more; files may differ from what you have seen.",
+            workspace.display(),
+            came_from.display(),
+        );
+        deciding.say(ItemKind::Resumed, body);
+    } else if !is_told_more && !deciding.state.conversation.has_news() {
+        deciding.say(ItemKind::Resumed, "You have been asked to go on from here.");
+    }
+    if deciding.state.lifecycle.phase() == Phase::Ready {
+        model_call::next_call(deciding);
     }
 }
 

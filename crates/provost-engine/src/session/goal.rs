@@ -2,9 +2,9 @@
 //! their verdicts decide.
 
 mod check;
-mod judge;
+pub(super) mod judge;
 mod status;
-mod verify;
+pub(super) mod verify;
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! The questions of a session to hooks: which are open, and which are answered.
 
-mod ask;
-mod decisions;
+pub(super) mod ask;
+pub(super) mod decisions;
 
 use std::collections::BTreeMap;
 

@@ -191,6 +191,11 @@ impl Lifecycle {
         self.phase
     }
 
+    /// Whether it has no entry.
+    pub(super) const fn is_new(&self) -> bool {
+        matches!(self.phase, Phase::New)
+    }
+
     /// The outcome of the last segment, until another begins.
     pub(super) const fn outcome(&self) -> Option<&Outcome> {
         self.outcome.as_ref()

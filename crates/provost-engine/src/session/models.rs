@@ -11,6 +11,7 @@ use super::assignment::Assignment;
 use super::{Deciding, SessionState};
 use crate::RunEvent;
 use crate::retry::retry_delay_ms;
+use crate::session::{model_call, segment, yielding};
 
 /// The wait between two tries while the session counts as suspended, unless the provider has named a time.
 pub(super) const PROBE_MS: u64 = 300_000;
@@ -262,96 +263,104 @@ impl Models {
     }
 }
 
-impl Deciding<'_> {
-    /// Retries the call, as long as patience lasts.
-    pub(super) fn try_again(&mut self, failure: ModelFailure) {
-        match self.state.models.retry_delay_ms(&failure, self.failure_facts()) {
-            Some(delay_ms) => self.wait_for_provider(failure, delay_ms, false),
-            None => self.give_up(failure),
+/// Retries the call, as long as patience lasts.
+pub(in crate::session) fn try_again(deciding: &mut Deciding<'_>, failure: ModelFailure) {
+    match deciding.state.models.retry_delay_ms(&failure, failure_facts(deciding)) {
+        Some(delay_ms) => wait_for_provider(deciding, failure, delay_ms, false),
+        None => give_up(deciding, failure),
+    }
+}
+
+/// Retries are over: a fallback is called, or the session is suspended.
+pub(in crate::session) fn give_up(deciding: &mut Deciding<'_>, failure: ModelFailure) {
+    let trouble = deciding.state.models.trouble(&failure, &deciding.state.assignment);
+    match deciding.state.models.after_patience(&failure, failure_facts(deciding)) {
+        AfterPatience::Fallback { number, to } => {
+            let usage = failure.usage;
+            let mut retry = Retry::at_once(deciding.state.turns.model_calls(), cause_of(failure), usage);
+            retry.outage_ms = deciding.state.models.outage_ms(deciding.step.now().elapsed);
+            deciding.commit(retry);
+            let from = trouble.model.clone();
+            let why = ModelChange::Fallback { number, trouble };
+            deciding.commit(ModelChanged { from, to, why });
+            model_call::next_call(deciding);
+        }
+        AfterPatience::Wait { delay_ms } => wait_for_provider(deciding, failure, delay_ms, true),
+        AfterPatience::Suspend => {
+            segment::finish_segment(deciding, Outcome::Paused { why: PauseReason::Model(Box::new(trouble)) });
         }
     }
+}
 
-    /// Retries are over: a fallback is called, or the session is suspended.
-    pub(super) fn give_up(&mut self, failure: ModelFailure) {
-        let trouble = self.state.models.trouble(&failure, &self.state.assignment);
-        match self.state.models.after_patience(&failure, self.failure_facts()) {
-            AfterPatience::Fallback { number, to } => {
-                let usage = failure.usage;
-                let mut retry = Retry::at_once(self.state.turns.model_calls(), cause_of(failure), usage);
-                retry.outage_ms = self.state.models.outage_ms(self.step.now().elapsed);
-                self.commit(retry);
-                let from = trouble.model.clone();
-                let why = ModelChange::Fallback { number, trouble };
-                self.commit(ModelChanged { from, to, why });
-                self.next_call();
-            }
-            AfterPatience::Wait { delay_ms } => self.wait_for_provider(failure, delay_ms, true),
-            AfterPatience::Suspend => {
-                self.finish_segment(Outcome::Paused { why: PauseReason::Model(Box::new(trouble)) });
-            }
-        }
+fn failure_facts<'a>(deciding: &'a Deciding<'_>) -> FailureFacts<'a> {
+    FailureFacts {
+        assignment: &deciding.state.assignment,
+        now: deciding.step.now().elapsed,
+        work_ends: deciding.state.turns.work_ends(),
+        entropy: deciding.entropy,
     }
+}
 
-    fn failure_facts(&self) -> FailureFacts<'_> {
-        FailureFacts {
-            assignment: &self.state.assignment,
-            now: self.step.now().elapsed,
-            work_ends: self.state.turns.work_ends(),
-            entropy: self.entropy,
-        }
+fn wait_for_provider(deciding: &mut Deciding<'_>, failure: ModelFailure, delay_ms: u64, suspended: bool) {
+    let now = deciding.step.now();
+    let until = now.at.plus_ms(delay_ms);
+    let outage_ms = deciding.state.models.outage_ms(now.elapsed);
+    let trouble = deciding.state.models.trouble(&failure, &deciding.state.assignment);
+    let usage = failure.usage;
+    let call = deciding.state.turns.model_calls();
+    deciding.commit(Retry { call, cause: cause_of(failure), delay_ms, usage, outage_ms, suspended });
+    deciding.open(now.timer(delay_ms));
+    tell_of_outage(deciding, trouble, until, outage_ms.saturating_add(delay_ms), suspended);
+    // No agent waits for the slot until the provider is available.
+    yielding::yielded(deciding);
+}
+
+/// Reports to the run that no work is done until then, if that matters.
+pub(in crate::session) fn tell_of_outage(
+    deciding: &mut Deciding<'_>,
+    trouble: ModelTrouble,
+    until: Timestamp,
+    lasts_ms: u64,
+    suspended: bool,
+) {
+    if suspended || lasts_ms >= UNTOLD_MS {
+        let session = deciding.state.session;
+        let awaited = ProviderAwaited { session, trouble, until, suspended };
+        deciding.tell_run(RunEvent::AwaitsProvider(Box::new(awaited)));
     }
+}
 
-    fn wait_for_provider(&mut self, failure: ModelFailure, delay_ms: u64, suspended: bool) {
-        let now = self.step.now();
-        let until = now.at.plus_ms(delay_ms);
-        let outage_ms = self.state.models.outage_ms(now.elapsed);
-        let trouble = self.state.models.trouble(&failure, &self.state.assignment);
-        let usage = failure.usage;
-        let call = self.state.turns.model_calls();
-        self.commit(Retry { call, cause: cause_of(failure), delay_ms, usage, outage_ms, suspended });
-        self.open(now.timer(delay_ms));
-        self.tell_of_outage(trouble, until, outage_ms.saturating_add(delay_ms), suspended);
-        // No agent waits for the slot until the provider is available.
-        self.yielded();
+/// A suspended session begins each further try with its first model.
+pub(in crate::session) fn try_first_model_again(deciding: &mut Deciding<'_>) {
+    let Some(to) = deciding.state.models.to_return_to(&deciding.state.assignment).cloned() else { return };
+    let from = deciding.state.model().map(|model| model.name.clone()).unwrap_or_default();
+    deciding.commit(ModelChanged { from, to: Box::new(to), why: ModelChange::Returned });
+}
+
+/// Suspends the session for the model's error, or for a request that doesn't suit it.
+pub(in crate::session) fn suspend(
+    deciding: &mut Deciding<'_>,
+    class: ErrorClass,
+    message: impl Into<String>,
+) {
+    let trouble =
+        deciding.state.models.trouble(&ModelFailure::new(class, message), &deciding.state.assignment);
+    segment::finish_segment(deciding, Outcome::Paused { why: PauseReason::Model(Box::new(trouble)) });
+}
+
+pub(in crate::session) fn retune(
+    deciding: &mut Deciding<'_>,
+    model: Option<Box<ModelPolicy>>,
+    outage_max_ms: Option<u64>,
+    by: &str,
+) {
+    let by = by.to_owned();
+    if let Some(to) = model.filter(|_| !deciding.state.assignment.is_external()) {
+        let from = deciding.state.model().map(|model| model.name.clone()).unwrap_or_default();
+        deciding.commit(ModelChanged { from, to, why: ModelChange::Asked { by: by.clone() } });
     }
-
-    /// Reports to the run that no work is done until then, if that matters.
-    pub(super) fn tell_of_outage(
-        &mut self,
-        trouble: ModelTrouble,
-        until: Timestamp,
-        lasts_ms: u64,
-        suspended: bool,
-    ) {
-        if suspended || lasts_ms >= UNTOLD_MS {
-            let session = self.state.session;
-            let awaited = ProviderAwaited { session, trouble, until, suspended };
-            self.tell_run(RunEvent::AwaitsProvider(Box::new(awaited)));
-        }
-    }
-
-    /// A suspended session begins each further try with its first model.
-    pub(super) fn try_first_model_again(&mut self) {
-        let Some(to) = self.state.models.to_return_to(&self.state.assignment).cloned() else { return };
-        let from = self.state.model().map(|model| model.name.clone()).unwrap_or_default();
-        self.commit(ModelChanged { from, to: Box::new(to), why: ModelChange::Returned });
-    }
-
-    /// Suspends the session for the model's error, or for a request that doesn't suit it.
-    pub(super) fn suspend(&mut self, class: ErrorClass, message: impl Into<String>) {
-        let trouble = self.state.models.trouble(&ModelFailure::new(class, message), &self.state.assignment);
-        self.finish_segment(Outcome::Paused { why: PauseReason::Model(Box::new(trouble)) });
-    }
-
-    pub(super) fn retune(&mut self, model: Option<Box<ModelPolicy>>, outage_max_ms: Option<u64>, by: &str) {
-        let by = by.to_owned();
-        if let Some(to) = model.filter(|_| !self.state.assignment.is_external()) {
-            let from = self.state.model().map(|model| model.name.clone()).unwrap_or_default();
-            self.commit(ModelChanged { from, to, why: ModelChange::Asked { by: by.clone() } });
-        }
-        if let Some(outage_max_ms) = outage_max_ms {
-            self.commit(OutageWaitChanged { outage_max_ms, by });
-        }
+    if let Some(outage_max_ms) = outage_max_ms {
+        deciding.commit(OutageWaitChanged { outage_max_ms, by });
     }
 }
 

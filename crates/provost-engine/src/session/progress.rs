@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::fingerprint::fingerprint;
 use super::{Deciding, SessionState};
+use crate::session::segment;
 use kind::{counts_of, kind_of_call, kind_of_check};
 
 pub use kind::kind_of_text;
@@ -294,31 +295,29 @@ enum AfterTurn {
     },
 }
 
-impl Deciding<'_> {
-    /// Suspends the session after too many turns without progress; notifies the model before. Returns whether it
-    /// suspends it.
-    pub(super) fn looks_at_progress(&mut self) -> bool {
-        match self.state.progress.after_turn(self.state.stuck_turns()) {
-            AfterTurn::GoOn => false,
-            AfterTurn::Suspend { turns } => {
-                self.finish_segment(Outcome::Paused { why: PauseReason::Stuck { turns } });
-                true
-            }
-            AfterTurn::Notify { .. } if self.state.assignment.is_external() => false,
-            AfterTurn::Notify { turns: idle, left } => {
-                let turns = match left {
-                    1 => "one more such turn".to_owned(),
-                    left => format!("{left} more such turns"),
-                };
-                let body = format!(
-                    "Nothing measurable has moved the work on for {idle} turns: no changed file, no changed result of a \
-                     check, no ticked step of the plan, no new kind of call or result. If you wait for something, wait longer in \
-                     one call; otherwise change the approach, or say what keeps you from going on. After {turns} you are \
-                     suspended."
-                );
-                self.say(ItemKind::NoProgressNotice, body);
-                false
-            }
+/// Suspends the session after too many turns without progress; notifies the model before. Returns whether it
+/// suspends it.
+pub(in crate::session) fn looks_at_progress(deciding: &mut Deciding<'_>) -> bool {
+    match deciding.state.progress.after_turn(deciding.state.stuck_turns()) {
+        AfterTurn::GoOn => false,
+        AfterTurn::Suspend { turns } => {
+            segment::finish_segment(deciding, Outcome::Paused { why: PauseReason::Stuck { turns } });
+            true
+        }
+        AfterTurn::Notify { .. } if deciding.state.assignment.is_external() => false,
+        AfterTurn::Notify { turns: idle, left } => {
+            let turns = match left {
+                1 => "one more such turn".to_owned(),
+                left => format!("{left} more such turns"),
+            };
+            let body = format!(
+                "Nothing measurable has moved the work on for {idle} turns: no changed file, no changed result of a \
+                 check, no ticked step of the plan, no new kind of call or result. If you wait for something, wait longer in \
+                 one call; otherwise change the approach, or say what keeps you from going on. After {turns} you are \
+                 suspended."
+            );
+            deciding.say(ItemKind::NoProgressNotice, body);
+            false
         }
     }
 }

@@ -7,113 +7,119 @@ use provost_event::{
 
 use super::{Deciding, Phase, SessionState};
 use crate::event::ToolResult;
+use crate::session::{
+    calls::{approve, run},
+    goal::verify,
+    model_call, models, segment, stop, terminal, worktree,
+};
 
-impl Deciding<'_> {
-    /// No process performs the open effects any more: each is performed again or counted as lost.
-    pub(super) fn recover(&mut self, fresh: &[Seq]) {
-        if self.state.lifecycle.outcome().is_some() {
-            return;
+/// No process performs the open effects any more: each is performed again or counted as lost.
+pub(in crate::session) fn recover(deciding: &mut Deciding<'_>, fresh: &[Seq]) {
+    if deciding.state.lifecycle.outcome().is_some() {
+        return;
+    }
+    let lost = deciding.state.lifecycle.phase();
+    let running = deciding.state.calls.running_effects().collect::<Vec<_>>();
+    let timers = deciding.state.calls.approval_timers();
+    deciding.commit(Resumed {
+        cause: ResumeCause::Interrupted,
+        budget: Budget::default(),
+        turns_max: None,
+        reopens: false,
+    });
+    timers.into_iter().for_each(|timer| deciding.step.close(timer));
+    approve::time_approvals(deciding);
+    let times = deciding.state.lifecycle.interruptions();
+    if times >= deciding.state.assignment.limits().interruptions_max
+        && !deciding.state.lifecycle.is_stopping()
+    {
+        let outcome = Outcome::Paused { why: PauseReason::CrashLoop { times } };
+        deciding.commit(StopRequested { agent: None, outcome, for_child: false });
+    }
+    let asks = recover_questions(deciding);
+    terminal::close_terminal_again(deciding);
+    worktree::ask_about_worktree_again(deciding);
+    if deciding.state.closing().is_some() {
+        return;
+    }
+    if !matches!(lost, Phase::CheckingStop(seq) if asks.contains(&seq))
+        && verify::recover_check(deciding, lost, fresh)
+    {
+        return;
+    }
+    match lost {
+        Phase::Preparing(_) | Phase::Compacting(_) => segment::finish_as_asked(deciding),
+        Phase::CheckingStop(seq) if asks.contains(&seq) => segment::finish_as_asked(deciding),
+        Phase::Thinking(seq) if fresh.contains(&seq) && !deciding.state.lifecycle.is_stopping() => {}
+        Phase::Thinking(seq) => {
+            deciding.step.close(seq);
+            deciding.settle(deciding.state.lost_usage());
+            let call = deciding.state.turns.model_calls();
+            let cause = RetryCause::Interrupted;
+            deciding.commit(Retry::at_once(call, cause, deciding.state.lost_usage()));
+            model_call::next_call(deciding);
         }
-        let lost = self.state.lifecycle.phase();
-        let running = self.state.calls.running_effects().collect::<Vec<_>>();
-        let timers = self.state.calls.approval_timers();
-        self.commit(Resumed {
-            cause: ResumeCause::Interrupted,
-            budget: Budget::default(),
-            turns_max: None,
-            reopens: false,
-        });
-        timers.into_iter().for_each(|timer| self.step.close(timer));
-        self.time_approvals();
-        let times = self.state.lifecycle.interruptions();
-        if times >= self.state.assignment.limits().interruptions_max && !self.state.lifecycle.is_stopping() {
-            let outcome = Outcome::Paused { why: PauseReason::CrashLoop { times } };
-            self.commit(StopRequested { agent: None, outcome, for_child: false });
+        Phase::MakingWorktree(seq) => {
+            deciding.step.close(seq);
+            match deciding.state.lifecycle.stopping().cloned() {
+                Some(outcome) => segment::finish_segment(deciding, outcome),
+                None => worktree::make_worktree(deciding),
+            }
         }
-        let asks = self.recover_questions();
-        self.close_terminal_again();
-        self.ask_about_worktree_again();
-        if self.state.closing().is_some() {
-            return;
+        Phase::Waiting(seq) => {
+            deciding.step.close(seq);
+            models::try_first_model_again(deciding);
+            model_call::next_call(deciding);
         }
-        if !matches!(lost, Phase::CheckingStop(seq) if asks.contains(&seq)) && self.recover_check(lost, fresh)
-        {
-            return;
+        Phase::CheckingStop(seq) => {
+            deciding.step.close(seq);
+            match deciding.state.lifecycle.stopping().cloned() {
+                Some(outcome) => segment::finish_segment(deciding, outcome),
+                None => stop::check_stop(deciding),
+            }
         }
-        match lost {
-            Phase::Preparing(_) | Phase::Compacting(_) => self.finish_as_asked(),
-            Phase::CheckingStop(seq) if asks.contains(&seq) => self.finish_as_asked(),
-            Phase::Thinking(seq) if fresh.contains(&seq) && !self.state.lifecycle.is_stopping() => {}
-            Phase::Thinking(seq) => {
-                self.step.close(seq);
-                self.settle(self.state.lost_usage());
-                let call = self.state.turns.model_calls();
-                let cause = RetryCause::Interrupted;
-                self.commit(Retry::at_once(call, cause, self.state.lost_usage()));
-                self.next_call();
-            }
-            Phase::MakingWorktree(seq) => {
-                self.step.close(seq);
-                match self.state.lifecycle.stopping().cloned() {
-                    Some(outcome) => self.finish_segment(outcome),
-                    None => self.make_worktree(),
-                }
-            }
-            Phase::Waiting(seq) => {
-                self.step.close(seq);
-                self.try_first_model_again();
-                self.next_call();
-            }
-            Phase::CheckingStop(seq) => {
-                self.step.close(seq);
-                match self.state.lifecycle.stopping().cloned() {
-                    Some(outcome) => self.finish_segment(outcome),
-                    None => self.check_stop(),
-                }
-            }
-            Phase::Acting => self.recover_tools(running, fresh),
-            Phase::Ready => self.next_call(),
-            Phase::Between => self.finish_as_asked(),
-            Phase::New | Phase::Verifying | Phase::Judging(_) | Phase::JudgeWaits(_) => {}
+        Phase::Acting => recover_tools(deciding, running, fresh),
+        Phase::Ready => model_call::next_call(deciding),
+        Phase::Between => segment::finish_as_asked(deciding),
+        Phase::New | Phase::Verifying | Phase::Judging(_) | Phase::JudgeWaits(_) => {}
+    }
+}
+
+/// Repeats the open questions to hooks, or records them as unanswered if the session is to stop anyway.
+fn recover_questions(deciding: &mut Deciding<'_>) -> Vec<Seq> {
+    let questions = deciding.state.hooks.entries();
+    for seq in questions.iter().copied() {
+        deciding.step.close(seq);
+        let waits = matches!(
+            deciding.state.hooks.get(seq),
+            Some(HookTrigger::Closing { .. } | HookTrigger::Prompt { .. })
+        );
+        let keeps = waits && deciding.state.lifecycle.phase() != Phase::Preparing(seq);
+        if deciding.state.lifecycle.is_stopping() && !keeps {
+            deciding.commit(HooksDecided { asked: seq, reports: Vec::new(), scripts: None });
+        } else {
+            deciding.open_question(seq);
         }
     }
+    questions
+}
 
-    /// Repeats the open questions to hooks, or records them as unanswered if the session is to stop anyway.
-    fn recover_questions(&mut self) -> Vec<Seq> {
-        let questions = self.state.hooks.entries();
-        for seq in questions.iter().copied() {
-            self.step.close(seq);
-            let waits = matches!(
-                self.state.hooks.get(seq),
-                Some(HookTrigger::Closing { .. } | HookTrigger::Prompt { .. })
-            );
-            let keeps = waits && self.state.lifecycle.phase() != Phase::Preparing(seq);
-            if self.state.lifecycle.is_stopping() && !keeps {
-                self.commit(HooksDecided { asked: seq, reports: Vec::new(), scripts: None });
-            } else {
-                self.open_question(seq);
-            }
+fn recover_tools(deciding: &mut Deciding<'_>, running: Vec<Seq>, fresh: &[Seq]) {
+    let stops = deciding.state.lifecycle.is_stopping();
+    for seq in running {
+        if fresh.contains(&seq) && !stops {
+            continue;
         }
-        questions
-    }
-
-    fn recover_tools(&mut self, running: Vec<Seq>, fresh: &[Seq]) {
-        let stops = self.state.lifecycle.is_stopping();
-        for seq in running {
-            if fresh.contains(&seq) && !stops {
-                continue;
-            }
-            if fresh.contains(&seq) {
-                let text = "Not run: the agent was stopped before it began.";
-                self.state.calls.hold(seq, ToolResult::without_run(ToolStatus::Cancelled, text));
-            } else if !stops && self.is_idempotent(seq) {
-                self.start_again(seq);
-            } else {
-                self.state.calls.hold(seq, ToolResult::lost());
-            }
+        if fresh.contains(&seq) {
+            let text = "Not run: the agent was stopped before it began.";
+            deciding.state.calls.hold(seq, ToolResult::without_run(ToolStatus::Cancelled, text));
+        } else if !stops && run::is_idempotent(deciding, seq) {
+            run::start_again(deciding, seq);
+        } else {
+            deciding.state.calls.hold(seq, ToolResult::lost());
         }
-        self.advance_calls();
     }
+    run::advance_calls(deciding);
 }
 
 impl SessionState {

@@ -13,6 +13,10 @@ use serde::{Deserialize, Serialize};
 use super::assignment::Assignment;
 use super::{Deciding, Phase, SessionState};
 use crate::event::StopCheckResult;
+use crate::session::{
+    goal::{judge, verify},
+    segment,
+};
 use crate::{Effect, StopCheck};
 
 /// Number of times in a row that a check may give no answer before the agent is suspended.
@@ -174,107 +178,114 @@ impl StopObjections {
     }
 }
 
-impl Deciding<'_> {
-    /// The answer has no tool calls: the agent considers its work done.
-    pub(super) fn check_stop(&mut self) {
-        if self.state.hooks.lack_turn_end(&self.state.assignment) {
-            return self.ask(HookTrigger::TurnEnd { turn: self.state.turns.next() });
-        }
-        self.ask_stop_hooks();
+/// The answer has no tool calls: the agent considers its work done.
+pub(in crate::session) fn check_stop(deciding: &mut Deciding<'_>) {
+    if deciding.state.hooks.lack_turn_end(&deciding.state.assignment) {
+        return deciding.ask(HookTrigger::TurnEnd { turn: deciding.state.turns.next() });
     }
+    ask_stop_hooks(deciding);
+}
 
-    /// Calls the stop hooks for the entry just committed, or begins the verification of the goal, which then calls
-    /// them.
-    pub(super) fn ask_stop_hooks(&mut self) {
-        if self.state.goal.in_force(&self.state.assignment).is_some() && !self.state.goal.is_verified() {
-            return self.start_check(GoalTrigger::Claim);
-        }
-        self.put_stop_question();
+/// Calls the stop hooks for the entry just committed, or begins the verification of the goal, which then calls
+/// them.
+pub(in crate::session) fn ask_stop_hooks(deciding: &mut Deciding<'_>) {
+    if deciding.state.goal.in_force(&deciding.state.assignment).is_some()
+        && !deciding.state.goal.is_verified()
+    {
+        return verify::start_check(deciding, GoalTrigger::Claim);
     }
+    put_stop_question(deciding);
+}
 
-    /// Calls the stop hooks, if there are any.
-    pub(super) fn put_stop_question(&mut self) {
-        if !self.state.assignment.has_stop_hooks() {
-            return self.may_stop(Verification::None);
-        }
-        let check = StopCheck {
-            session: self.state.session,
-            turn: self.state.turns.next(),
-            tool_calls: self.state.calls.made(),
-            final_text: self.state.turns.text().to_owned(),
-            blocked_before: self.state.objections.has_blocked(),
-            trigger: self.state.goal.live_trigger().unwrap_or(GoalTrigger::Claim),
-            limit_ms: self.limit_left_ms(),
-        };
-        self.open(Effect::CheckStop(check));
+/// Calls the stop hooks, if there are any.
+pub(in crate::session) fn put_stop_question(deciding: &mut Deciding<'_>) {
+    if !deciding.state.assignment.has_stop_hooks() {
+        return may_stop(deciding, Verification::None);
     }
+    let check = StopCheck {
+        session: deciding.state.session,
+        turn: deciding.state.turns.next(),
+        tool_calls: deciding.state.calls.made(),
+        final_text: deciding.state.turns.text().to_owned(),
+        blocked_before: deciding.state.objections.has_blocked(),
+        trigger: deciding.state.goal.live_trigger().unwrap_or(GoalTrigger::Claim),
+        limit_ms: deciding.limit_left_ms(),
+    };
+    deciding.open(Effect::CheckStop(check));
+}
 
-    pub(super) fn stop_checked(&mut self, seq: Seq, result: StopCheckResult) {
-        self.step.close(seq);
-        let trigger = self.state.goal.live_trigger();
-        if let Some(outcome) = self.state.lifecycle.stopping().cloned().filter(|_| trigger.is_none()) {
-            // The hooks may have been cut short: they are called again after a resumption.
-            self.commit(StopCheckCutShort { turn: self.state.turns.next(), reports: result.reports });
-            return self.finish_segment(outcome);
-        }
-        let verdicts = StopVerdicts {
-            turn: self.state.turns.next(),
-            reports: result.reports,
-            evidence: result.evidence,
-        };
-        let halt = verdicts.reports.iter().find_map(|report| match &report.verdict {
-            StopHookVerdict::Halt(reason) => Some((report.name.clone(), reason.clone())),
-            _ => None,
-        });
-        let objections = self.state.stop_hook_law().objections(&verdicts);
-        let verification = verification_by(&verdicts);
-        self.commit(verdicts);
-        let is_wish = matches!(trigger, None | Some(GoalTrigger::Claim));
-        match halt {
-            Some((hook, reason)) => {
-                if is_wish {
-                    self.end_turn(0);
-                }
-                self.finish_segment(Outcome::Aborted { hook, reason });
+pub(in crate::session) fn stop_checked(deciding: &mut Deciding<'_>, seq: Seq, result: StopCheckResult) {
+    deciding.step.close(seq);
+    let trigger = deciding.state.goal.live_trigger();
+    if let Some(outcome) = deciding.state.lifecycle.stopping().cloned().filter(|_| trigger.is_none()) {
+        // The hooks may have been cut short: they are called again after a resumption.
+        deciding.commit(StopCheckCutShort { turn: deciding.state.turns.next(), reports: result.reports });
+        return segment::finish_segment(deciding, outcome);
+    }
+    let verdicts = StopVerdicts {
+        turn: deciding.state.turns.next(),
+        reports: result.reports,
+        evidence: result.evidence,
+    };
+    let halt = verdicts.reports.iter().find_map(|report| match &report.verdict {
+        StopHookVerdict::Halt(reason) => Some((report.name.clone(), reason.clone())),
+        _ => None,
+    });
+    let objections = deciding.state.stop_hook_law().objections(&verdicts);
+    let verification = verification_by(&verdicts);
+    deciding.commit(verdicts);
+    let is_wish = matches!(trigger, None | Some(GoalTrigger::Claim));
+    match halt {
+        Some((hook, reason)) => {
+            if is_wish {
+                deciding.end_turn(0);
             }
-            None if objections.is_empty() => self.may_stop(verification),
-            None if is_wish => self.blocked(&objections),
-            // The agent hasn't asked to stop: it continues as if there had been no check.
-            None => self.go_on_unfinished(None),
+            segment::finish_segment(deciding, Outcome::Aborted { hook, reason });
         }
+        None if objections.is_empty() => may_stop(deciding, verification),
+        None if is_wish => blocked(deciding, &objections),
+        // The agent hasn't asked to stop: it continues as if there had been no check.
+        None => verify::go_on_unfinished(deciding, None),
     }
+}
 
-    fn blocked(&mut self, objections: &[Objection]) {
-        let after = self.state.objections.after(objections, self.state.assignment.limits().stop_blocks_max);
-        let reasons = objections.iter().map(|objection| objection.reason.as_str()).collect::<Vec<_>>();
-        let body = format!("You can't stop yet. What stands against it:\n\n{}", reasons.join("\n\n"));
-        let origin = Origin::StopHooks(objections.iter().map(|objection| objection.hook.clone()).collect());
-        let item = match after {
-            AfterObjections::Suspend { .. } => ItemKind::StopSuspended,
-            AfterObjections::GoOn => ItemKind::StopBlocked,
-        };
-        self.commit(SystemItem { item, body, origin });
-        self.end_turn(0);
-        match after {
-            AfterObjections::Suspend { reasons } => self.finish_segment(Outcome::Blocked { reasons }),
-            AfterObjections::GoOn => self.next_turn(),
+fn blocked(deciding: &mut Deciding<'_>, objections: &[Objection]) {
+    let after =
+        deciding.state.objections.after(objections, deciding.state.assignment.limits().stop_blocks_max);
+    let reasons = objections.iter().map(|objection| objection.reason.as_str()).collect::<Vec<_>>();
+    let body = format!("You can't stop yet. What stands against it:\n\n{}", reasons.join("\n\n"));
+    let origin = Origin::StopHooks(objections.iter().map(|objection| objection.hook.clone()).collect());
+    let item = match after {
+        AfterObjections::Suspend { .. } => ItemKind::StopSuspended,
+        AfterObjections::GoOn => ItemKind::StopBlocked,
+    };
+    deciding.commit(SystemItem { item, body, origin });
+    deciding.end_turn(0);
+    match after {
+        AfterObjections::Suspend { reasons } => {
+            segment::finish_segment(deciding, Outcome::Blocked { reasons })
         }
+        AfterObjections::GoOn => segment::next_turn(deciding),
     }
+}
 
-    fn may_stop(&mut self, verification: Verification) {
-        if self.state.goal.is_verified() { self.ask_judge() } else { self.let_go(verification) }
+fn may_stop(deciding: &mut Deciding<'_>, verification: Verification) {
+    if deciding.state.goal.is_verified() {
+        judge::ask_judge(deciding)
+    } else {
+        let_go(deciding, verification)
     }
+}
 
-    /// The agent may stop; `verification` is what has confirmed that the work is done.
-    pub(super) fn let_go(&mut self, verification: Verification) {
-        let verdict = Verdict::find(self.state.turns.text());
-        let unheard = self.state.turns.is_unheard() || self.state.hooks.have_prompts();
-        self.end_turn(0);
-        if unheard || (self.state.assignment.is_attended() && self.state.terminal.is_open()) {
-            self.next_turn();
-        } else {
-            self.finish_segment(Outcome::Completed { verdict, verification });
-        }
+/// The agent may stop; `verification` is what has confirmed that the work is done.
+pub(in crate::session) fn let_go(deciding: &mut Deciding<'_>, verification: Verification) {
+    let verdict = Verdict::find(deciding.state.turns.text());
+    let unheard = deciding.state.turns.is_unheard() || deciding.state.hooks.have_prompts();
+    deciding.end_turn(0);
+    if unheard || (deciding.state.assignment.is_attended() && deciding.state.terminal.is_open()) {
+        segment::next_turn(deciding);
+    } else {
+        segment::finish_segment(deciding, Outcome::Completed { verdict, verification });
     }
 }
 

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Deciding, Phase, SessionState};
 use crate::Effect;
+use crate::session::{calls::approve, segment};
 
 /// The author of an answer that was given at the terminal itself.
 const BY_TERMINAL: &str = "a person at the terminal";
@@ -72,63 +73,61 @@ impl Terminal {
     }
 }
 
-impl Deciding<'_> {
-    pub(super) fn terminal_noted(&mut self, noted: TerminalNoted) {
-        let is_last = noted.event == TerminalEvent::State(TerminalState::Exited);
-        if self.state.assignment.is_external() && self.state.lifecycle.is_live() && !is_last {
-            self.commit(noted);
-        }
+pub(in crate::session) fn terminal_noted(deciding: &mut Deciding<'_>, noted: TerminalNoted) {
+    let is_last = noted.event == TerminalEvent::State(TerminalState::Exited);
+    if deciding.state.assignment.is_external() && deciding.state.lifecycle.is_live() && !is_last {
+        deciding.commit(noted);
     }
+}
 
-    /// The program withdrew its question: it was answered at the terminal.
-    pub(super) fn ask_withdrawn(&mut self, call: &CallId) {
-        let asked = self.state.calls.approval_of(call);
-        if let Some(asked) = asked {
-            let reason = "it was answered at the terminal".to_owned();
-            self.resolve(asked, ApprovalAnswer::Deny { reason }, BY_TERMINAL.to_owned());
-        }
+/// The program withdrew its question: it was answered at the terminal.
+pub(in crate::session) fn ask_withdrawn(deciding: &mut Deciding<'_>, call: &CallId) {
+    let asked = deciding.state.calls.approval_of(call);
+    if let Some(asked) = asked {
+        let reason = "it was answered at the terminal".to_owned();
+        approve::resolve(deciding, asked, ApprovalAnswer::Deny { reason }, BY_TERMINAL.to_owned());
     }
+}
 
-    /// Ends the program before the session stops with `outcome`, if one is running. Returns whether to wait for
-    /// that.
-    pub(super) fn closes_terminal(&mut self, outcome: &Outcome) -> bool {
-        if !self.state.terminal.is_open() {
-            return false;
-        }
-        if let Phase::Waiting(timer) | Phase::JudgeWaits(timer) = self.state.lifecycle.phase() {
-            self.step.close(timer);
-        }
-        self.commit(TerminalEnding { outcome: outcome.clone() });
-        self.open(self.closing_of_terminal());
-        true
+/// Ends the program before the session stops with `outcome`, if one is running. Returns whether to wait for
+/// that.
+pub(in crate::session) fn closes_terminal(deciding: &mut Deciding<'_>, outcome: &Outcome) -> bool {
+    if !deciding.state.terminal.is_open() {
+        return false;
     }
-
-    /// Repeats the request to end the program, under the same id.
-    pub(super) fn close_terminal_again(&mut self) {
-        if let Some(seq) = self.state.terminal.question() {
-            self.step.close(seq);
-            self.step.effect(seq, self.closing_of_terminal());
-        }
+    if let Phase::Waiting(timer) | Phase::JudgeWaits(timer) = deciding.state.lifecycle.phase() {
+        deciding.step.close(timer);
     }
+    deciding.commit(TerminalEnding { outcome: outcome.clone() });
+    deciding.open(closing_of_terminal(deciding));
+    true
+}
 
-    fn closing_of_terminal(&self) -> Effect {
-        Effect::CloseTerminal { session: self.state.session, limit_ms: self.limit_left_ms() }
+/// Repeats the request to end the program, under the same id.
+pub(in crate::session) fn close_terminal_again(deciding: &mut Deciding<'_>) {
+    if let Some(seq) = deciding.state.terminal.question() {
+        deciding.step.close(seq);
+        deciding.step.effect(seq, closing_of_terminal(deciding));
     }
+}
 
-    pub(super) fn terminal_closed(&mut self, seq: Seq, exit: Option<Exit>) {
-        if self.state.terminal.question() != Some(seq) || self.state.lifecycle.outcome().is_some() {
-            return;
-        }
-        self.step.close(seq);
-        if self.state.terminal.is_open() {
-            let exit = exit.unwrap_or(Exit::Unseen);
-            self.commit(TerminalNoted::certain(TerminalEvent::Exited { exit }));
-        }
-        // The last record: no process is left.
-        self.commit(TerminalNoted::certain(TerminalEvent::State(TerminalState::Exited)));
-        if let Some(outcome) = self.state.lifecycle.stopping().cloned() {
-            self.close_segment(outcome);
-        }
+fn closing_of_terminal(deciding: &Deciding<'_>) -> Effect {
+    Effect::CloseTerminal { session: deciding.state.session, limit_ms: deciding.limit_left_ms() }
+}
+
+pub(in crate::session) fn terminal_closed(deciding: &mut Deciding<'_>, seq: Seq, exit: Option<Exit>) {
+    if deciding.state.terminal.question() != Some(seq) || deciding.state.lifecycle.outcome().is_some() {
+        return;
+    }
+    deciding.step.close(seq);
+    if deciding.state.terminal.is_open() {
+        let exit = exit.unwrap_or(Exit::Unseen);
+        deciding.commit(TerminalNoted::certain(TerminalEvent::Exited { exit }));
+    }
+    // The last record: no process is left.
+    deciding.commit(TerminalNoted::certain(TerminalEvent::State(TerminalState::Exited)));
+    if let Some(outcome) = deciding.state.lifecycle.stopping().cloned() {
+        segment::close_segment(deciding, outcome);
     }
 }
 

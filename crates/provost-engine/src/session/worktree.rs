@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Deciding, Phase, SessionState};
 use crate::event::WorktreeResult;
+use crate::session::segment;
 use crate::{CleanWorktree, Effect, WorktreeCheck, WorktreeOrder};
 
 /// The git worktree of a session that has its own.
@@ -177,79 +178,75 @@ impl OwnWorktree {
     }
 }
 
-impl Deciding<'_> {
-    /// The session can't begin before its worktree is ready.
-    pub(super) fn make_worktree(&mut self) {
-        if let (Phase::MakingWorktree(seq), Some(order)) =
-            (self.state.lifecycle.phase(), self.state.worktree_order())
-        {
-            self.step.effect(seq, Effect::MakeWorktree(order));
-        }
+/// The session can't begin before its worktree is ready.
+pub(in crate::session) fn make_worktree(deciding: &mut Deciding<'_>) {
+    if let (Phase::MakingWorktree(seq), Some(order)) =
+        (deciding.state.lifecycle.phase(), deciding.state.worktree_order())
+    {
+        deciding.step.effect(seq, Effect::MakeWorktree(order));
     }
+}
 
-    pub(super) fn worktree_ready(&mut self, seq: Seq, result: WorktreeResult) {
-        if self.state.lifecycle.phase() != Phase::MakingWorktree(seq)
-            || self.state.lifecycle.outcome().is_some()
-        {
-            return;
-        }
-        self.step.close(seq);
-        let failed = match result {
-            WorktreeResult::Made(made) => {
-                self.commit(made);
-                let notes = self.state.worktree.notes();
-                if !notes.is_empty() {
-                    self.say(ItemKind::Reminder, notes);
-                }
-                None
+pub(in crate::session) fn worktree_ready(deciding: &mut Deciding<'_>, seq: Seq, result: WorktreeResult) {
+    if deciding.state.lifecycle.phase() != Phase::MakingWorktree(seq)
+        || deciding.state.lifecycle.outcome().is_some()
+    {
+        return;
+    }
+    deciding.step.close(seq);
+    let failed = match result {
+        WorktreeResult::Made(made) => {
+            deciding.commit(made);
+            let notes = deciding.state.worktree.notes();
+            if !notes.is_empty() {
+                deciding.say(ItemKind::Reminder, notes);
             }
-            WorktreeResult::Failed { message } => {
-                Some(Outcome::Failed { class: ErrorClass::Workspace, message })
-            }
-        };
-        match self.state.lifecycle.stopping().cloned().or(failed) {
-            Some(outcome) => self.finish_segment(outcome),
-            None => self.next_turn(),
+            None
         }
+        WorktreeResult::Failed { message } => Some(Outcome::Failed { class: ErrorClass::Workspace, message }),
+    };
+    match deciding.state.lifecycle.stopping().cloned().or(failed) {
+        Some(outcome) => segment::finish_segment(deciding, outcome),
+        None => segment::next_turn(deciding),
     }
+}
 
-    /// Has the worktree's changes inspected before the session stops with `outcome`, if they must be known.
-    /// Returns whether an inspection is requested.
-    pub(super) fn asks_about_worktree(&mut self, outcome: &Outcome) -> bool {
-        if !self.state.worktree.must_be_inspected(outcome) {
-            return false;
-        }
-        if let Phase::Waiting(timer) = self.state.lifecycle.phase() {
-            self.step.close(timer);
-        }
-        self.commit(WorktreeAsked { outcome: outcome.clone() });
-        self.open_worktree_question();
-        true
+/// Has the worktree's changes inspected before the session stops with `outcome`, if they must be known.
+/// Returns whether an inspection is requested.
+pub(in crate::session) fn asks_about_worktree(deciding: &mut Deciding<'_>, outcome: &Outcome) -> bool {
+    if !deciding.state.worktree.must_be_inspected(outcome) {
+        return false;
     }
-
-    /// Repeats a pending request under the same id.
-    pub(super) fn ask_about_worktree_again(&mut self) {
-        if let Some(seq) = self.state.worktree.question() {
-            self.step.close(seq);
-            self.open_worktree_question();
-        }
+    if let Phase::Waiting(timer) = deciding.state.lifecycle.phase() {
+        deciding.step.close(timer);
     }
+    deciding.commit(WorktreeAsked { outcome: outcome.clone() });
+    open_worktree_question(deciding);
+    true
+}
 
-    fn open_worktree_question(&mut self) {
-        if let (Some(seq), Some(check)) = (self.state.worktree.question(), self.state.worktree_check()) {
-            self.step.effect(seq, Effect::CheckWorktree(check));
-        }
+/// Repeats a pending request under the same id.
+pub(in crate::session) fn ask_about_worktree_again(deciding: &mut Deciding<'_>) {
+    if let Some(seq) = deciding.state.worktree.question() {
+        deciding.step.close(seq);
+        open_worktree_question(deciding);
     }
+}
 
-    pub(super) fn worktree_checked(&mut self, seq: Seq, left: WorktreeLeft) {
-        if self.state.worktree.question() != Some(seq) || self.state.lifecycle.outcome().is_some() {
-            return;
-        }
-        self.step.close(seq);
-        self.commit(WorktreeFound { left });
-        if let Some(outcome) = self.state.lifecycle.stopping().cloned() {
-            self.close_segment(outcome);
-        }
+fn open_worktree_question(deciding: &mut Deciding<'_>) {
+    if let (Some(seq), Some(check)) = (deciding.state.worktree.question(), deciding.state.worktree_check()) {
+        deciding.step.effect(seq, Effect::CheckWorktree(check));
+    }
+}
+
+pub(in crate::session) fn worktree_checked(deciding: &mut Deciding<'_>, seq: Seq, left: WorktreeLeft) {
+    if deciding.state.worktree.question() != Some(seq) || deciding.state.lifecycle.outcome().is_some() {
+        return;
+    }
+    deciding.step.close(seq);
+    deciding.commit(WorktreeFound { left });
+    if let Some(outcome) = deciding.state.lifecycle.stopping().cloned() {
+        segment::close_segment(deciding, outcome);
     }
 }
 

@@ -13,7 +13,7 @@ use provost_event::{
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::BackendMaker;
+use super::{BackendMaker, StuckHolder};
 use crate::{Backend, BackendError, Clock, Executor, Posted, RunLease, SimulatedClock};
 
 /// The deadline of every wait.
@@ -36,6 +36,10 @@ impl<'a, M: BackendMaker> Bench<'a, M> {
     pub(super) async fn open(&self) -> Arc<dyn Backend> {
         let clock: Arc<dyn Clock> = self.clock.clone();
         soon("a backend opens", self.maker.open(&self.place, clock)).await
+    }
+
+    pub(super) async fn hold(&self, run: RunId) -> Option<Box<dyn StuckHolder>> {
+        soon("a run is held", self.maker.hold(&self.place, run)).await
     }
 }
 

@@ -17,7 +17,8 @@ use provost_harness::{
 };
 use provost_llm::ScriptedModel;
 use provost_store::{
-    EmbeddedBackend, NewEntry, OpenEffect, RunLeases, SessionStore, SqliteStore, StoreReader, StoredRun,
+    EmbeddedBackend, Mailbox, NewEntry, OpenEffect, RunLeases, SessionStore, SqliteStore, StoreReader,
+    StoredRun, WakeUps,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -106,6 +107,12 @@ impl SessionStore for Mortal {
     }
     fn reader(&mut self) -> Done<Box<dyn StoreReader>> {
         self.store.reader()
+    }
+    fn mailbox(&mut self) -> &mut dyn Mailbox {
+        self.store.mailbox()
+    }
+    fn wake_ups(&self) -> Arc<dyn WakeUps> {
+        self.store.wake_ups()
     }
     fn leases(&self) -> Arc<dyn RunLeases> {
         self.store.leases()

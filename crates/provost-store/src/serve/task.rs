@@ -6,18 +6,27 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use provost_engine::{Effect, Event, RunEvent, SessionEvent};
 use provost_event::{ActorKey, EffectId, Elapsed, Seq};
-use provost_harness::{Backend as _, BackendError, Executor};
+use provost_harness::{BackendError, Executor};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use crate::EmbeddedBackend;
-use crate::job::{Order, Orders};
+use crate::job::{Order, Orders, Post};
 use crate::store::OpenEffect;
+
+/// Who performs a run's effects.
+pub(super) struct Performing {
+    pub(super) backend: EmbeddedBackend,
+    pub(super) executor: Arc<dyn Executor>,
+    /// The owner's epoch of the run.
+    pub(super) epoch: u64,
+}
 
 pub(super) struct Task {
     backend: EmbeddedBackend,
     executor: Arc<dyn Executor>,
+    epoch: u64,
     orders: mpsc::Receiver<Orders>,
     failure: watch::Receiver<Option<BackendError>>,
     tasks: JoinSet<Result<Done, BackendError>>,
@@ -42,14 +51,14 @@ enum Done {
 
 impl Task {
     pub(super) fn new(
-        backend: EmbeddedBackend,
-        executor: Arc<dyn Executor>,
+        Performing { backend, executor, epoch }: Performing,
         orders: mpsc::Receiver<Orders>,
         failure: watch::Receiver<Option<BackendError>>,
     ) -> Self {
         Self {
             backend,
             executor,
+            epoch,
             orders,
             failure,
             tasks: JoinSet::new(),
@@ -116,10 +125,13 @@ impl Task {
             return self.begin_timer(id, now.plus_ms(remaining_ms));
         }
         let cancel = CancellationToken::new();
-        let (backend, executor, token) = (self.backend.clone(), Arc::clone(&self.executor), cancel.clone());
+        let backend = self.backend.clone();
+        let executor = Arc::clone(&self.executor);
+        let token = cancel.clone();
+        let epoch = self.epoch;
         let task = self.tasks.spawn(async move {
             let event = executor.run(id, effect, token).await;
-            backend.post(id.actor, event, None).await.map(|_| Done::Effect)
+            backend.send_post(result_of(id, event, epoch)).await.map(|_| Done::Effect)
         });
         self.begun.insert(id, Begun::Running { cancel, task });
     }
@@ -188,13 +200,19 @@ impl Task {
         }
         self.firing = true;
         let backend = self.backend.clone();
+        let epoch = self.epoch;
         self.tasks.spawn(async move {
             for id in due {
-                backend.post(id.actor, timer_fired(id), None).await?;
+                backend.send_post(result_of(id, timer_fired(id), epoch)).await?;
             }
             Ok(Done::Timers)
         });
     }
+}
+
+/// The result of an effect, which counts only while this process serves the run.
+const fn result_of(id: EffectId, event: Event, epoch: u64) -> Post {
+    Post { key: id.actor, event, dedup: None, epoch: Some(epoch) }
 }
 
 fn timer_fired(EffectId { actor, seq }: EffectId) -> Event {

@@ -30,6 +30,7 @@ impl SqliteStore {
             format!("DELETE FROM actors WHERE {OF_RUN}"),
             "DELETE FROM runs WHERE run = ?1".to_owned(),
             "DELETE FROM owners WHERE run = ?1".to_owned(),
+            "DELETE FROM mailbox WHERE run = ?1".to_owned(),
         ];
         for sql in tables {
             self.connection.execute(&sql, params![name]).attempt(ATTEMPT)?;

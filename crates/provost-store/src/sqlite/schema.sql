@@ -78,6 +78,18 @@ CREATE TABLE owners (
     epoch INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+-- What processes request of runs that another process holds. answered: 0 while body is the request, 1 when it is the reply.
+-- id: no number twice, so that a sender never takes another's reply for its own. sum: the hash of run, answered and body.
+CREATE TABLE mailbox (
+    id       INTEGER PRIMARY KEY AUTOINCREMENT,
+    run      TEXT NOT NULL,
+    answered INTEGER NOT NULL,
+    body     TEXT NOT NULL,
+    sum      INTEGER NOT NULL
+) STRICT;
+
+CREATE INDEX mailbox_waiting ON mailbox (run, id) WHERE answered = 0;
+
 CREATE TABLE blobs (
     hash TEXT PRIMARY KEY,
     body BLOB NOT NULL

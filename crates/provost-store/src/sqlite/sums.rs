@@ -55,6 +55,11 @@ pub(super) fn of_effect(actor: ActorKey, seq: Seq, kind: &str) -> i64 {
     sum("effects", &columns)
 }
 
+/// The sum of a request in a run's mailbox, or of its reply.
+pub(super) fn of_request(run: &str, answered: bool, body: &str) -> i64 {
+    sum("mailbox", &[Column::Text(run), Column::Number(answered.into()), Column::Text(body)])
+}
+
 /// The sum of a run's row.
 pub(super) fn of_run(run: &StoredRun, outcome: Option<&str>) -> i64 {
     let columns = [

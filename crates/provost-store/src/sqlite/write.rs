@@ -12,7 +12,7 @@ use super::error::{Attempt, is_damage, storage};
 use super::open::BUSY_TIMEOUT;
 use super::{CachedHead, KNOWN_ACTORS_MAX, SqliteReader, SqliteStore, count, int, log, sums, unsigned};
 use crate::store::log_begins;
-use crate::{NewEntry, OpenEffect, RunLeases, SessionStore, StoreReader, StoredRun};
+use crate::{Mailbox, NewEntry, OpenEffect, RunLeases, SessionStore, StoreReader, StoredRun, WakeUps};
 
 impl SqliteStore {
     /// The data of an actor that has a number.
@@ -47,7 +47,12 @@ impl SqliteStore {
         self.known.insert(actor, known);
     }
 
-    fn run(&self, sql: &str, params: impl Params, attempt: &'static str) -> Result<usize, BackendError> {
+    pub(super) fn run(
+        &self,
+        sql: &str,
+        params: impl Params,
+        attempt: &'static str,
+    ) -> Result<usize, BackendError> {
         self.connection
             .prepare_cached(sql)
             .and_then(|mut statement| statement.execute(params))
@@ -150,6 +155,14 @@ impl SessionStore for SqliteStore {
 
     fn leases(&self) -> Arc<dyn RunLeases> {
         self.file_leases()
+    }
+
+    fn mailbox(&mut self) -> &mut dyn Mailbox {
+        self
+    }
+
+    fn wake_ups(&self) -> Arc<dyn WakeUps> {
+        self.socket_wake_ups()
     }
 
     fn begin(&mut self) -> Result<(), BackendError> {

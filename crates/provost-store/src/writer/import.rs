@@ -52,7 +52,7 @@ impl Writer {
                     let run = run.run.run;
                     // A process that serves it would continue from its old state.
                     let lease = match change {
-                        ImportChange::Extended(_) => Some(self.store.leases().claim(run)?),
+                        ImportChange::Extended(_) => Some(self.leases.claim(run)?),
                         ImportChange::New | ImportChange::Known => None,
                     };
                     planned.push(Planned { imported: Imported { run, change }, _lease: lease });

@@ -72,6 +72,12 @@ impl Writer {
                 return Err(error);
             }
         };
+        // Before anything else of the run, and as without an owner: effects that this opens are unstarted ones.
+        if let Err(error) = self.decide_requests(run, batch) {
+            send(reply, Err(error.clone()));
+            return Err(error);
+        }
+        self.outbox.listen();
         batch.taken.push(run);
         let held = HeldTime::begin(self.clock.monotonic());
         self.owned.insert(run, Owned { epoch, held, verified: true, server });
@@ -131,27 +137,6 @@ impl Writer {
         Ok(open)
     }
 
-    /// The same without a transaction under way.
-    fn begin_what_is_ours(&mut self, run: RunId) -> Result<Vec<OpenEffect>, BackendError> {
-        let open = self.what_is_ours(run)?;
-        let Some(epoch) = self.owned.get(&run).map(|owned| owned.epoch) else { return Ok(open) };
-        if !open.iter().any(is_unbegun) {
-            return Ok(open);
-        }
-        self.store.begin()?;
-        let marked = self.store.change_marker().and_then(|marker| {
-            self.saw(marker);
-            self.verify_owner(run)?;
-            let open = self.begun_here(run, epoch)?;
-            self.store.commit()?;
-            Ok(open)
-        });
-        if marked.is_err() {
-            self.store.rollback();
-        }
-        marked
-    }
-
     pub(super) fn order(&mut self, run: RunId, orders: Orders) {
         let Some(owned) = self.owned.get(&run) else { return };
         match owned.server.orders.try_send(orders) {
@@ -164,21 +149,22 @@ impl Writer {
         }
     }
 
-    /// After a commit of another process: updates the ends of the logs, and the open effects.
+    /// After a commit of another process: decides on its requests, and updates the ends of the logs. And sends all
+    /// open effects to servers that are behind.
     pub(super) fn tell_followers(&mut self) {
         if std::mem::take(&mut self.outdated) {
-            for actor in self.feed.followed() {
+            self.empty_mailboxes();
+            let followed = self.feed.followed();
+            for actor in followed.into_iter().filter(|actor| !self.owned.contains_key(&actor.run())) {
                 match self.store.head(actor) {
                     Ok(head) => self.feed.advance(actor, head),
                     Err(error) => tracing::warn!(%error, %actor, "can't look for new entries"),
                 }
             }
-            self.behind.extend(self.owned.keys());
         }
         for run in std::mem::take(&mut self.behind) {
-            match self.begin_what_is_ours(run) {
+            match self.what_is_ours(run) {
                 Ok(open) => self.order(run, Orders::Open(open, self.clock.monotonic())),
-                Err(error @ BackendError::Conflict { .. }) => self.fail_owner(run, &error),
                 Err(error) => {
                     tracing::warn!(%error, %run, "can't look for what is to be done");
                     self.behind.insert(run);

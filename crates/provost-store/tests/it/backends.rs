@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use provost_engine::{Effect, Event};
-use provost_event::{Budget, EffectId, Seq};
-use provost_harness::conformance::{BackendMaker, check_backend};
+use provost_event::{Budget, EffectId, RunId, Seq};
+use provost_harness::conformance::{BackendMaker, StuckHolder, check_backend};
 use provost_harness::{Backend, Clock};
-use provost_store::{EmbeddedBackend, MemoryStore, SqliteStore};
+use provost_store::{EmbeddedBackend, HeldLease, MemoryStore, SessionStore, SqliteStore};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -26,6 +26,10 @@ impl BackendMaker for InMemory {
     async fn open(&self, place: &MemoryStoreAt, clock: Arc<dyn Clock>) -> Arc<dyn Backend> {
         Arc::new(EmbeddedBackend::new(place.0.lock().unwrap().clone(), clock).unwrap())
     }
+
+    async fn hold(&self, place: &MemoryStoreAt, run: RunId) -> Option<Box<dyn StuckHolder>> {
+        Some(Box::new(Stuck::of(place.0.lock().unwrap().clone(), run)))
+    }
 }
 
 struct MemoryStoreAt(std::sync::Mutex<MemoryStore>);
@@ -43,6 +47,34 @@ impl BackendMaker for OnDisk {
     async fn open(&self, folder: &TempDir, clock: Arc<dyn Clock>) -> Arc<dyn Backend> {
         let store = SqliteStore::open(folder.path().join("provost.db")).unwrap();
         Arc::new(EmbeddedBackend::new(store, clock).unwrap())
+    }
+
+    async fn hold(&self, folder: &TempDir, run: RunId) -> Option<Box<dyn StuckHolder>> {
+        let store = SqliteStore::open(folder.path().join("provost.db")).unwrap();
+        Some(Box::new(Stuck::of(store, run)))
+    }
+}
+
+/// Has the lease, and leaves the mailbox alone.
+struct Stuck<S> {
+    store: S,
+    run: RunId,
+    _lease: HeldLease,
+}
+
+impl<S: SessionStore> Stuck<S> {
+    fn of(store: S, run: RunId) -> Self {
+        let lease = store.leases().claim(run).unwrap();
+        Self { store, run, _lease: lease }
+    }
+}
+
+#[async_trait]
+impl<S: SessionStore> StuckHolder for Stuck<S> {
+    async fn wait_for_posts(&mut self, count: usize) {
+        while self.store.mailbox().waiting_requests(self.run, 10).unwrap().len() < count {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
     }
 }
 

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use provost_event::{ActorKey, BlobId, EffectId, Record, RunId, Seq};
 use provost_harness::BackendError;
 use provost_store::conformance::{check_shared_store, check_store};
-use provost_store::{MemoryStore, NewEntry, OpenEffect, RunLeases, SessionStore, StoreReader, StoredRun};
+use provost_store::{
+    Mailbox, MemoryStore, NewEntry, OpenEffect, RunLeases, SessionStore, StoreReader, StoredRun, WakeUps,
+};
 
 /// Commits fail while it is full.
 #[derive(Clone)]
@@ -57,6 +59,12 @@ impl StoreReader for Failing {
 impl SessionStore for Failing {
     fn reader(&mut self) -> Result<Box<dyn StoreReader>, BackendError> {
         Ok(Box::new(self.clone()))
+    }
+    fn mailbox(&mut self) -> &mut dyn Mailbox {
+        self.inner.mailbox()
+    }
+    fn wake_ups(&self) -> Arc<dyn WakeUps> {
+        self.inner.wake_ups()
     }
     fn leases(&self) -> Arc<dyn RunLeases> {
         self.inner.leases()

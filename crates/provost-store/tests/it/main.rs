@@ -5,6 +5,8 @@ mod backends;
 #[cfg(test)]
 mod damage;
 #[cfg(test)]
+mod deadly;
+#[cfg(test)]
 mod failing;
 #[cfg(test)]
 mod failures;
@@ -14,6 +16,8 @@ mod forks;
 mod kept;
 #[cfg(test)]
 mod killed;
+#[cfg(test)]
+mod mailbox;
 #[cfg(test)]
 mod model;
 #[cfg(test)]

@@ -54,6 +54,16 @@ pub(crate) struct ActArgs {
     pub(crate) run: String,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct CancelArgs {
+    #[arg(help = AGENT_HELP)]
+    pub(crate) run: String,
+    /// First end the process that works on the run, with all that it has started, without asking it: for one that is
+    /// stopped or doesn't answer. Linux only.
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum GoalCommand {
     /// Shows the goals of a run's agents: the condition, its status, its judges and all their verdicts.

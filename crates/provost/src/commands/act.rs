@@ -3,6 +3,7 @@
 
 mod agent;
 mod clear;
+mod force;
 mod say;
 
 use std::sync::Arc;
@@ -25,7 +26,7 @@ use self::say::Passed;
 pub(crate) use self::say::SentMessage;
 use super::target::{Target, agent_of, those_there};
 use super::{backend, print, resume};
-use crate::cli::{ActArgs, ReprioritizeArgs, ResumeArgs, SayArgs};
+use crate::cli::{ActArgs, CancelArgs, ReprioritizeArgs, ResumeArgs, SayArgs};
 use crate::drive::run_state;
 use crate::exit::{Exit, Refusal};
 use crate::questions::user_name;
@@ -49,9 +50,20 @@ pub(super) async fn pause(args: ActArgs) -> anyhow::Result<Exit> {
     say_what_came(run, outcome)
 }
 
-pub(super) async fn cancel(args: ActArgs) -> anyhow::Result<Exit> {
-    let Found { backend, run, status, agent } = found(&args.run).await?;
+pub(super) async fn cancel(args: CancelArgs) -> anyhow::Result<Exit> {
+    let Found { backend, run, mut status, agent } = found(&args.run).await?;
     let by = user_name("provost cancel");
+    if args.force {
+        if agent.is_some() {
+            let what = format!(
+                "--force ends a process with its whole run, and `{}` names one of its agents",
+                args.run
+            );
+            return Err(Refusal::new(what, format!("provost cancel {run} --force")).into());
+        }
+        force::end_holder(&backend, run).await?;
+        status = not_ended(&backend, run).await?;
+    }
     if let Some(agent) = agent {
         return AgentControl { backend, run, status, agent }.act(AgentCommand::Cancel, by).await;
     }

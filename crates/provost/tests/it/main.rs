@@ -140,6 +140,8 @@ mod settings_permissions;
 #[cfg(test)]
 mod shown;
 #[cfg(test)]
+mod stopped_holder;
+#[cfg(test)]
 mod store_commands;
 #[cfg(test)]
 mod support;

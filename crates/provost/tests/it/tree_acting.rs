@@ -5,7 +5,6 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::control::log;
 use crate::support::{Done, Running, Scene, gone, json, line_in, until};
 
 /// The root has two sub-agents; the first has one itself. Each waits for a file of its own.
@@ -190,9 +189,10 @@ fn killed_behind(scene: &Scene, command: &str, name: &str, more: &[&str]) -> Don
     let name = of_last(scene, name);
     let args = [&[command, name.as_str()], more].concat();
     running.signal("STOP");
-    let head = log(scene).len();
     let wish = scene.start(&args);
-    until("the wish is in the log", || (log(scene).len() > head).then_some(()));
+    // That of the stopped process, and that of the one that waits for its decision.
+    let sockets = || std::fs::read_dir(scene.path("state/wake")).unwrap().count();
+    until("the wish waits for a decision", || (sockets() == 2).then_some(()));
     running.kill();
     pids.iter().for_each(|pid| gone(pid));
     let done = wish.end();

@@ -6,75 +6,77 @@ use provost_event::{CallFacts, HookTrigger, Outcome, Seq, SubAgentResumed, SubAg
 use super::Calls;
 use super::call::{CallStage, TrackedCall};
 use crate::event::ToolResult;
-use crate::session::Deciding;
+use crate::session::{Deciding, calls::run};
 use crate::{RunEvent, SubAgentReport};
 
-impl Deciding<'_> {
-    /// Requests an agent from the run; the entry just committed identifies the call.
-    pub(in crate::session) fn delegate(&mut self, tool: String, input: provost_event::Json) {
-        let call = self.state.head;
-        self.tell_run(RunEvent::Spawn { parent: self.state.session, call, tool, input });
-    }
+/// Requests an agent from the run; the entry just committed identifies the call.
+pub(in crate::session) fn delegate(deciding: &mut Deciding<'_>, tool: String, input: provost_event::Json) {
+    let call = deciding.state.head;
+    deciding.tell_run(RunEvent::Spawn { parent: deciding.state.session, call, tool, input });
+}
 
-    /// The other agent is done, or there is none. A suspended session records this too: the event isn't repeated.
-    pub(in crate::session) fn sub_agent_finished(&mut self, started: Seq, report: SubAgentReport) {
-        let Some(call) = self.state.calls.delegated_by(started).cloned() else { return };
-        let limit = self.state.assignment.tool(&call.tool).map_or(usize::MAX, |spec| spec.output_bytes_max);
-        let output = cut(report.text, limit.min(self.state.calls.output_share(self.state.window().room())));
-        let SubAgentReport { status, duration_ms, ended, .. } = report;
-        let result = ToolResult {
-            status,
-            output,
-            images: Vec::new(),
-            whole: None,
-            duration_ms,
-            memory: None,
-            plan: None,
-            facts: CallFacts::default(),
-        };
-        let is_error = status.is_error();
-        let about = match ended {
-            Some((child, outcome)) => {
-                HookTrigger::ChildEnd { call: call.id.clone(), is_error, child, outcome }
-            }
-            None => HookTrigger::Result { call: call.id.clone(), is_error },
-        };
-        self.finish_with(call, result, about);
-        if self.state.lifecycle.is_live() {
-            self.advance_calls();
-        }
+/// The other agent is done, or there is none. A suspended session records this too: the event isn't repeated.
+pub(in crate::session) fn sub_agent_finished(
+    deciding: &mut Deciding<'_>,
+    started: Seq,
+    report: SubAgentReport,
+) {
+    let Some(call) = deciding.state.calls.delegated_by(started).cloned() else { return };
+    let limit = deciding.state.assignment.tool(&call.tool).map_or(usize::MAX, |spec| spec.output_bytes_max);
+    let output =
+        cut(report.text, limit.min(deciding.state.calls.output_share(deciding.state.window().room())));
+    let SubAgentReport { status, duration_ms, ended, .. } = report;
+    let result = ToolResult {
+        status,
+        output,
+        images: Vec::new(),
+        whole: None,
+        duration_ms,
+        memory: None,
+        plan: None,
+        facts: CallFacts::default(),
+    };
+    let is_error = status.is_error();
+    let about = match ended {
+        Some((child, outcome)) => HookTrigger::ChildEnd { call: call.id.clone(), is_error, child, outcome },
+        None => HookTrigger::Result { call: call.id.clone(), is_error },
+    };
+    run::finish_with(deciding, call, result, about);
+    if deciding.state.lifecycle.is_live() {
+        run::advance_calls(deciding);
     }
+}
 
-    /// The other agent is suspended: so is this one, once it has nothing else to do.
-    pub(in crate::session) fn sub_agent_suspended(&mut self, started: Seq, outcome: Outcome) {
-        let works = |call: &TrackedCall| !call.stage.is_suspended();
-        if self.state.lifecycle.outcome().is_some()
-            || !self.state.calls.delegated_by(started).is_some_and(works)
-        {
-            return;
-        }
-        self.commit(SubAgentSuspended { started, outcome });
-        self.advance_calls();
+/// The other agent is suspended: so is this one, once it has nothing else to do.
+pub(in crate::session) fn sub_agent_suspended(deciding: &mut Deciding<'_>, started: Seq, outcome: Outcome) {
+    let works = |call: &TrackedCall| !call.stage.is_suspended();
+    if deciding.state.lifecycle.outcome().is_some()
+        || !deciding.state.calls.delegated_by(started).is_some_and(works)
+    {
+        return;
     }
+    deciding.commit(SubAgentSuspended { started, outcome });
+    run::advance_calls(deciding);
+}
 
-    /// The other agent works again, or is about to.
-    pub(in crate::session) fn sub_agent_resumed(&mut self, started: Seq) {
-        let is_suspended = |call: &TrackedCall| call.stage.is_suspended();
-        if self.state.lifecycle.is_live() && self.state.calls.delegated_by(started).is_some_and(is_suspended)
-        {
-            self.commit(SubAgentResumed { started });
-        }
+/// The other agent works again, or is about to.
+pub(in crate::session) fn sub_agent_resumed(deciding: &mut Deciding<'_>, started: Seq) {
+    let is_suspended = |call: &TrackedCall| call.stage.is_suspended();
+    if deciding.state.lifecycle.is_live()
+        && deciding.state.calls.delegated_by(started).is_some_and(is_suspended)
+    {
+        deciding.commit(SubAgentResumed { started });
     }
+}
 
-    /// Gives each call that a sub-agent works for a result that says that it was stopped: the run stops that
-    /// agent.
-    pub(in crate::session) fn cut_delegated(&mut self) {
-        for call in self.state.calls.delegated() {
-            // No hook is called about work that wasn't done.
-            let call = TrackedCall { stage: CallStage::Pending, ..call };
-            let text = "The agent was stopped, and with it the one that worked for it.";
-            self.finish(call, ToolResult::without_run(ToolStatus::Cancelled, text));
-        }
+/// Gives each call that a sub-agent works for a result that says that it was stopped: the run stops that
+/// agent.
+pub(in crate::session) fn cut_delegated(deciding: &mut Deciding<'_>) {
+    for call in deciding.state.calls.delegated() {
+        // No hook is called about work that wasn't done.
+        let call = TrackedCall { stage: CallStage::Pending, ..call };
+        let text = "The agent was stopped, and with it the one that worked for it.";
+        run::finish(deciding, call, ToolResult::without_run(ToolStatus::Cancelled, text));
     }
 }
 

@@ -15,8 +15,11 @@ use super::call::{CallConsent, CallStage, HookAnswer, TrackedCall};
 use crate::WantedAgent;
 use crate::permission::{Permissions, scripts_named};
 use crate::run::SPAWN_TOOL;
-use crate::session::Deciding;
-use crate::session::assignment::Assignment;
+use crate::session::{
+    Deciding,
+    assignment::Assignment,
+    calls::{approve, run},
+};
 
 /// The next check of a call.
 enum Clearance {
@@ -201,33 +204,31 @@ struct SpawnPreview {
     priority: Option<Priority>,
 }
 
-impl Deciding<'_> {
-    /// Takes each call that may begin through the checks that need no answer; returns whether that changed
-    /// anything.
-    pub(super) fn open_calls(&mut self) -> bool {
-        let before = self.state.head;
-        for call in self.state.gate().startable() {
-            self.open_call(&call);
-        }
-        self.state.head != before
+/// Takes each call that may begin through the checks that need no answer; returns whether that changed
+/// anything.
+pub(in crate::session) fn open_calls(deciding: &mut Deciding<'_>) -> bool {
+    let before = deciding.state.head;
+    for call in deciding.state.gate().startable() {
+        open_call(deciding, &call);
     }
+    deciding.state.head != before
+}
 
-    fn open_call(&mut self, call: &TrackedCall) {
-        let id = &call.id;
-        loop {
-            let Some(call) = self.state.calls.get(id) else { return };
-            match self.state.gate().clearance(call) {
-                Clearance::Hooks => return self.ask(HookTrigger::Call { call: id.clone() }),
-                Clearance::SpawnHooks => return self.ask(HookTrigger::Spawn { call: id.clone() }),
-                Clearance::HooksThatConsent => return self.ask(HookTrigger::Approval { call: id.clone() }),
-                Clearance::Consent => return self.request_approval(id),
-                Clearance::Nothing => return self.start_call(id),
-                Clearance::Refused => return,
-                Clearance::Ruling => match self.state.calls.permits.rule(call) {
-                    Some(decided) => self.commit(decided),
-                    None => return,
-                },
-            }
+fn open_call(deciding: &mut Deciding<'_>, call: &TrackedCall) {
+    let id = &call.id;
+    loop {
+        let Some(call) = deciding.state.calls.get(id) else { return };
+        match deciding.state.gate().clearance(call) {
+            Clearance::Hooks => return deciding.ask(HookTrigger::Call { call: id.clone() }),
+            Clearance::SpawnHooks => return deciding.ask(HookTrigger::Spawn { call: id.clone() }),
+            Clearance::HooksThatConsent => return deciding.ask(HookTrigger::Approval { call: id.clone() }),
+            Clearance::Consent => return approve::request_approval(deciding, id),
+            Clearance::Nothing => return run::start_call(deciding, id),
+            Clearance::Refused => return,
+            Clearance::Ruling => match deciding.state.calls.permits.rule(call) {
+                Some(decided) => deciding.commit(decided),
+                None => return,
+            },
         }
     }
 }

@@ -185,11 +185,9 @@ impl Calls {
     }
 }
 
-impl Deciding<'_> {
-    /// Notifies the model of repeated calls and of turns in which all calls fail, before the turn ends.
-    pub(super) fn notices_of_calls(&mut self) {
-        for notice in self.state.calls.notices(self.state.assignment.limits()) {
-            self.say(notice.item, notice.body);
-        }
+/// Notifies the model of repeated calls and of turns in which all calls fail, before the turn ends.
+pub(in crate::session) fn notices_of_calls(deciding: &mut Deciding<'_>) {
+    for notice in deciding.state.calls.notices(deciding.state.assignment.limits()) {
+        deciding.say(notice.item, notice.body);
     }
 }

@@ -8,7 +8,11 @@ use super::Calls;
 use super::call::{CallStage, TrackedCall};
 use super::gate::CallGate;
 use crate::event::ToolResult;
-use crate::session::{Deciding, Phase};
+use crate::session::{
+    Deciding, Phase,
+    calls::{approve, delegate, gate, repeats},
+    model_call, segment, yielding,
+};
 use crate::{Effect, ToolRun};
 
 /// Bytes per token of output, by a conservative estimate.
@@ -126,231 +130,232 @@ impl Calls {
 const NO_RESULT: &str = "The conversation was forked before this call had a result. The call isn't made again, and \
                          whether it was made where the conversation comes from isn't known here.";
 
-impl Deciding<'_> {
-    pub(in crate::session) fn tool_done(&mut self, seq: Seq, result: ToolResult) {
-        let is_open = self.state.calls.running_effects().any(|running| running == seq);
-        if is_open && !self.state.calls.is_held(seq) {
-            self.state.calls.hold(seq, result);
-            self.advance_calls();
-        }
+pub(in crate::session) fn tool_done(deciding: &mut Deciding<'_>, seq: Seq, result: ToolResult) {
+    let is_open = deciding.state.calls.running_effects().any(|running| running == seq);
+    if is_open && !deciding.state.calls.is_held(seq) {
+        deciding.state.calls.hold(seq, result);
+        advance_calls(deciding);
     }
+}
 
-    /// Commits the results that are next in order, starts the calls that may start, and ends the turn after the
-    /// last call.
-    pub(in crate::session) fn advance_calls(&mut self) {
-        if self.state.lifecycle.phase() != Phase::Acting || self.state.closing().is_some() {
-            return;
-        }
-        if self.state.lifecycle.stopping().is_some_and(Outcome::is_final) {
-            self.withdraw_approvals();
-            self.cut_delegated();
-        }
-        loop {
-            self.commit_results();
-            // A session that yields starts nothing more.
-            if self.state.lifecycle.is_stopping() || self.state.lifecycle.is_yielding() || !self.open_calls()
-            {
-                break;
-            }
-        }
-        self.commit_held_results();
-        match self.state.calls.after(self.call_flow_facts()) {
-            AfterCalls::Wait | AfterCalls::Hold { ends: false } => {}
-            AfterCalls::Hold { ends: true } => self.finish_as_asked(),
-            AfterCalls::Yield => {
-                self.yielded();
-            }
-            AfterCalls::Suspend(outcome) => {
-                self.commit(StopRequested { agent: None, outcome: outcome.clone(), for_child: true });
-                self.finish_segment(outcome);
-            }
-            AfterCalls::End => self.end_of_calls(),
-        }
+/// Commits the results that are next in order, starts the calls that may start, and ends the turn after the
+/// last call.
+pub(in crate::session) fn advance_calls(deciding: &mut Deciding<'_>) {
+    if deciding.state.lifecycle.phase() != Phase::Acting || deciding.state.closing().is_some() {
+        return;
     }
-
-    fn call_flow_facts(&self) -> CallFlowFacts<'_> {
-        CallFlowFacts {
-            stopping: self.state.lifecycle.stopping(),
-            yields: self.state.lifecycle.is_yielding(),
-            asks_hooks: self.state.hooks.are_about_calls(),
-        }
+    if deciding.state.lifecycle.stopping().is_some_and(Outcome::is_final) {
+        approve::withdraw_approvals(deciding);
+        delegate::cut_delegated(deciding);
     }
-
-    /// Where the session is to be suspended amid its calls, results don't wait for earlier calls that stay open.
-    /// While a call runs, a session that yields keeps their order.
-    fn commit_held_results(&mut self) {
-        let calls = &self.state.calls;
-        let stopping = self.state.lifecycle.stopping();
-        let yields = self.state.lifecycle.is_yielding() && stopping.is_none() && !calls.are_done();
-        if calls.are_held(stopping) || (yields && calls.are_all_held()) {
-            for due in self.state.calls.take_all_held() {
-                self.finish_due(due);
-            }
-        }
-    }
-
-    fn commit_results(&mut self) {
-        loop {
-            let assignment = &self.state.assignment;
-            let stopping = self.state.lifecycle.stopping();
-            let due = self
-                .state
-                .calls
-                .take_due(|calls, call| CallGate { calls, assignment }.result_without_run(call, stopping));
-            match due {
-                Some(due) => self.finish_due(due),
-                None => return,
-            }
-        }
-    }
-
-    fn finish_due(&mut self, due: DueResult) {
-        due.effect.into_iter().for_each(|seq| self.step.close(seq));
-        self.finish(due.call, due.result);
-    }
-
-    pub(super) fn finish(&mut self, call: TrackedCall, result: ToolResult) {
-        let about = HookTrigger::Result { call: call.id.clone(), is_error: result.status.is_error() };
-        self.finish_with(call, result, about);
-    }
-
-    /// Commits a result, and calls hooks for `about` if the call was run.
-    pub(super) fn finish_with(&mut self, call: TrackedCall, result: ToolResult, about: HookTrigger) {
-        let tool = call.tool.clone();
-        let was_run = call.stage.running().is_some() || call.stage.is_delegated();
-        self.finish_without_hooks(call, result);
-        if was_run
-            && !self.state.lifecycle.is_stopping()
-            && self.state.assignment.has_hooks_for_tool(about.points(), &tool)
+    loop {
+        commit_results(deciding);
+        // A session that yields starts nothing more.
+        if deciding.state.lifecycle.is_stopping()
+            || deciding.state.lifecycle.is_yielding()
+            || !gate::open_calls(deciding)
         {
-            self.ask(about);
+            break;
         }
     }
-
-    /// Commits a result without calling hooks.
-    fn finish_without_hooks(&mut self, call: TrackedCall, result: ToolResult) {
-        self.commit(ToolFinished {
-            call: call.id,
-            tool: call.tool,
-            status: result.status,
-            output: result.output,
-            images: result.images,
-            whole: result.whole,
-            duration_ms: result.duration_ms,
-            memory: result.memory,
-            plan: result.plan,
-            facts: result.facts,
-        });
+    commit_held_results(deciding);
+    match deciding.state.calls.after(call_flow_facts(deciding)) {
+        AfterCalls::Wait | AfterCalls::Hold { ends: false } => {}
+        AfterCalls::Hold { ends: true } => segment::finish_as_asked(deciding),
+        AfterCalls::Yield => {
+            yielding::yielded(deciding);
+        }
+        AfterCalls::Suspend(outcome) => {
+            deciding.commit(StopRequested { agent: None, outcome: outcome.clone(), for_child: true });
+            segment::finish_segment(deciding, outcome);
+        }
+        AfterCalls::End => end_of_calls(deciding),
     }
+}
 
-    pub(in crate::session) fn start_call(&mut self, id: &CallId) {
-        let Some(call) = self.state.calls.get(id).cloned() else { return };
-        let memory = self.state.calls.memories.get(&call.tool).cloned();
-        self.commit(ToolStarted {
-            call: call.id,
-            tool: call.tool.clone(),
-            input: call.input.clone(),
-            again: false,
-        });
-        if self.state.assignment.delegates(&call.tool) {
-            self.delegate(call.tool, call.input);
-        } else {
-            self.run_tool(id, memory);
+fn call_flow_facts<'a>(deciding: &'a Deciding<'_>) -> CallFlowFacts<'a> {
+    CallFlowFacts {
+        stopping: deciding.state.lifecycle.stopping(),
+        yields: deciding.state.lifecycle.is_yielding(),
+        asks_hooks: deciding.state.hooks.are_about_calls(),
+    }
+}
+
+/// Where the session is to be suspended amid its calls, results don't wait for earlier calls that stay open.
+/// While a call runs, a session that yields keeps their order.
+fn commit_held_results(deciding: &mut Deciding<'_>) {
+    let calls = &deciding.state.calls;
+    let stopping = deciding.state.lifecycle.stopping();
+    let yields = deciding.state.lifecycle.is_yielding() && stopping.is_none() && !calls.are_done();
+    if calls.are_held(stopping) || (yields && calls.are_all_held()) {
+        for due in deciding.state.calls.take_all_held() {
+            finish_due(deciding, due);
         }
     }
+}
 
-    /// Gives each call that a fork took over a result that says that it has none.
-    pub(in crate::session) fn answer_forked_calls(&mut self) {
-        for call in self.state.calls.without_result() {
-            self.finish_without_hooks(call, ToolResult::without_run(ToolStatus::Unknown, NO_RESULT));
+fn commit_results(deciding: &mut Deciding<'_>) {
+    loop {
+        let assignment = &deciding.state.assignment;
+        let stopping = deciding.state.lifecycle.stopping();
+        let due = deciding
+            .state
+            .calls
+            .take_due(|calls, call| CallGate { calls, assignment }.result_without_run(call, stopping));
+        match due {
+            Some(due) => finish_due(deciding, due),
+            None => return,
         }
     }
+}
 
-    /// Gives each call without a result one that says that it wasn't run, and ends the turn. Nothing is running.
-    pub(in crate::session) fn cancel_calls(&mut self) {
-        self.withdraw_approvals();
-        for call in self.state.calls.without_result() {
-            self.finish(call, cancelled());
-        }
-        self.end_turn(self.state.calls.count());
+fn finish_due(deciding: &mut Deciding<'_>, due: DueResult) {
+    due.effect.into_iter().for_each(|seq| deciding.step.close(seq));
+    finish(deciding, due.call, due.result);
+}
+
+pub(super) fn finish(deciding: &mut Deciding<'_>, call: TrackedCall, result: ToolResult) {
+    let about = HookTrigger::Result { call: call.id.clone(), is_error: result.status.is_error() };
+    finish_with(deciding, call, result, about);
+}
+
+/// Commits a result, and calls hooks for `about` if the call was run.
+pub(super) fn finish_with(
+    deciding: &mut Deciding<'_>,
+    call: TrackedCall,
+    result: ToolResult,
+    about: HookTrigger,
+) {
+    let tool = call.tool.clone();
+    let was_run = call.stage.running().is_some() || call.stage.is_delegated();
+    finish_without_hooks(deciding, call, result);
+    if was_run
+        && !deciding.state.lifecycle.is_stopping()
+        && deciding.state.assignment.has_hooks_for_tool(about.points(), &tool)
+    {
+        deciding.ask(about);
     }
+}
 
-    fn run_tool(&mut self, id: &CallId, memory: Option<Json>) {
-        let Some(call) = self.state.calls.get(id) else { return };
-        let Some(spec) = self.state.assignment.tool(&call.tool) else { return };
-        let output_bytes_max =
-            spec.output_bytes_max.min(self.state.calls.output_share(self.state.window().room()));
-        let is_last = self.state.calls.of_answer.last().is_some_and(|last| last.id == call.id);
-        let looks_at_workspace = is_last && self.state.progress.looks_at_workspace(self.state.stuck_turns());
-        let run = ToolRun {
-            session: self.state.session,
-            call: call.id.clone(),
-            tool: call.tool.clone(),
-            input: call.input.clone(),
-            timeout_ms: spec.timeout_ms,
-            limit_ms: self.limit_left_ms(),
-            output_bytes_max,
-            memory,
-            scripts: call.scripts.clone(),
-            looks_at_workspace,
-        };
-        self.open(Effect::RunTool(run));
+/// Commits a result without calling hooks.
+fn finish_without_hooks(deciding: &mut Deciding<'_>, call: TrackedCall, result: ToolResult) {
+    deciding.commit(ToolFinished {
+        call: call.id,
+        tool: call.tool,
+        status: result.status,
+        output: result.output,
+        images: result.images,
+        whole: result.whole,
+        duration_ms: result.duration_ms,
+        memory: result.memory,
+        plan: result.plan,
+        facts: result.facts,
+    });
+}
+
+pub(in crate::session) fn start_call(deciding: &mut Deciding<'_>, id: &CallId) {
+    let Some(call) = deciding.state.calls.get(id).cloned() else { return };
+    let memory = deciding.state.calls.memories.get(&call.tool).cloned();
+    deciding.commit(ToolStarted {
+        call: call.id,
+        tool: call.tool.clone(),
+        input: call.input.clone(),
+        again: false,
+    });
+    if deciding.state.assignment.delegates(&call.tool) {
+        delegate::delegate(deciding, call.tool, call.input);
+    } else {
+        run_tool(deciding, id, memory);
     }
+}
 
-    /// The remaining time of the limit that applies to the agent, if any.
-    pub(in crate::session) fn limit_left_ms(&self) -> Option<u64> {
-        Some(self.state.turns.limit_ends()?.since_ms(self.step.now().elapsed))
+/// Gives each call that a fork took over a result that says that it has none.
+pub(in crate::session) fn answer_forked_calls(deciding: &mut Deciding<'_>) {
+    for call in deciding.state.calls.without_result() {
+        finish_without_hooks(deciding, call, ToolResult::without_run(ToolStatus::Unknown, NO_RESULT));
     }
+}
 
-    pub(in crate::session) fn is_idempotent(&self, seq: Seq) -> bool {
-        let call = self.state.calls.running().find(|(_, running)| *running == seq).map(|(call, _)| call);
-        call.and_then(|call| self.state.assignment.tool(&call.tool)).is_some_and(|spec| spec.idempotent)
+/// Gives each call without a result one that says that it wasn't run, and ends the turn. Nothing is running.
+pub(in crate::session) fn cancel_calls(deciding: &mut Deciding<'_>) {
+    approve::withdraw_approvals(deciding);
+    for call in deciding.state.calls.without_result() {
+        finish(deciding, call, cancelled());
     }
+    deciding.end_turn(deciding.state.calls.count());
+}
 
-    /// Runs an interrupted call once more, under a new effect.
-    pub(in crate::session) fn start_again(&mut self, seq: Seq) {
-        let found =
-            self.state.calls.running().find(|(_, running)| *running == seq).map(|(call, _)| call.clone());
-        let Some(call) = found else { return };
-        self.step.close(seq);
-        let memory = self.state.calls.memories.get(&call.tool).cloned();
-        self.commit(ToolStarted {
-            call: call.id.clone(),
-            tool: call.tool.clone(),
-            input: call.input.clone(),
-            again: true,
-        });
-        self.run_tool(&call.id, memory);
+fn run_tool(deciding: &mut Deciding<'_>, id: &CallId, memory: Option<Json>) {
+    let Some(call) = deciding.state.calls.get(id) else { return };
+    let Some(spec) = deciding.state.assignment.tool(&call.tool) else { return };
+    let output_bytes_max =
+        spec.output_bytes_max.min(deciding.state.calls.output_share(deciding.state.window().room()));
+    let is_last = deciding.state.calls.of_answer.last().is_some_and(|last| last.id == call.id);
+    let looks_at_workspace =
+        is_last && deciding.state.progress.looks_at_workspace(deciding.state.stuck_turns());
+    let run = ToolRun {
+        session: deciding.state.session,
+        call: call.id.clone(),
+        tool: call.tool.clone(),
+        input: call.input.clone(),
+        timeout_ms: spec.timeout_ms,
+        limit_ms: deciding.limit_left_ms(),
+        output_bytes_max,
+        memory,
+        scripts: call.scripts.clone(),
+        looks_at_workspace,
+    };
+    deciding.open(Effect::RunTool(run));
+}
+
+pub(in crate::session) fn is_idempotent(deciding: &Deciding<'_>, seq: Seq) -> bool {
+    let call = deciding.state.calls.running().find(|(_, running)| *running == seq).map(|(call, _)| call);
+    call.and_then(|call| deciding.state.assignment.tool(&call.tool)).is_some_and(|spec| spec.idempotent)
+}
+
+/// Runs an interrupted call once more, under a new effect.
+pub(in crate::session) fn start_again(deciding: &mut Deciding<'_>, seq: Seq) {
+    let found =
+        deciding.state.calls.running().find(|(_, running)| *running == seq).map(|(call, _)| call.clone());
+    let Some(call) = found else { return };
+    deciding.step.close(seq);
+    let memory = deciding.state.calls.memories.get(&call.tool).cloned();
+    deciding.commit(ToolStarted {
+        call: call.id.clone(),
+        tool: call.tool.clone(),
+        input: call.input.clone(),
+        again: true,
+    });
+    run_tool(deciding, &call.id, memory);
+}
+
+/// Whether hooks have yet to decide on all the results together.
+fn asks_about_batch(deciding: &mut Deciding<'_>) -> bool {
+    if deciding.state.hooks.are_about_batch() {
+        return true;
     }
-
-    /// Whether hooks have yet to decide on all the results together.
-    fn asks_about_batch(&mut self) -> bool {
-        if self.state.hooks.are_about_batch() {
-            return true;
-        }
-        let asks = self.state.hooks.lack_batch(&self.state.assignment)
-            && !self.state.lifecycle.is_stopping()
-            && self.state.assignment.has_hook(HookPoint::PostToolBatch);
-        if asks {
-            self.ask(HookTrigger::Batch { turn: self.state.turns.next() });
-        }
-        asks
+    let asks = deciding.state.hooks.lack_batch(&deciding.state.assignment)
+        && !deciding.state.lifecycle.is_stopping()
+        && deciding.state.assignment.has_hook(HookPoint::PostToolBatch);
+    if asks {
+        deciding.ask(HookTrigger::Batch { turn: deciding.state.turns.next() });
     }
+    asks
+}
 
-    fn end_of_calls(&mut self) {
-        if self.asks_about_batch() {
-            return;
-        }
-        let tool = self.state.calls.last_tool().to_owned();
-        self.notices_of_calls();
-        self.end_turn(self.state.calls.count());
-        if self.state.lifecycle.is_stopping() {
-            self.next_call();
-        } else if let Some(outcome) = self.state.calls.suspends(tool, self.state.assignment.limits()) {
-            self.finish_segment(outcome);
-        } else {
-            self.next_turn();
-        }
+fn end_of_calls(deciding: &mut Deciding<'_>) {
+    if asks_about_batch(deciding) {
+        return;
+    }
+    let tool = deciding.state.calls.last_tool().to_owned();
+    repeats::notices_of_calls(deciding);
+    deciding.end_turn(deciding.state.calls.count());
+    if deciding.state.lifecycle.is_stopping() {
+        model_call::next_call(deciding);
+    } else if let Some(outcome) = deciding.state.calls.suspends(tool, deciding.state.assignment.limits()) {
+        segment::finish_segment(deciding, outcome);
+    } else {
+        segment::next_turn(deciding);
     }
 }
 

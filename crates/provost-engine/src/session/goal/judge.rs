@@ -10,9 +10,10 @@ use super::Goal;
 use super::check::{GoalCheck, QuorumState};
 use crate::Effect;
 use crate::event::JudgeReport;
-use crate::session::assignment::Assignment;
-use crate::session::models::PROBE_MS;
-use crate::session::{Deciding, Phase};
+use crate::session::{
+    Deciding, Phase, assignment::Assignment, goal::verify, hooks::decisions, model_call, models,
+    models::PROBE_MS, segment, yielding,
+};
 use crate::step::JudgeCall;
 use crate::tokens::tokens_of;
 
@@ -193,123 +194,124 @@ pub(in crate::session) fn request_tokens(assignment: &Assignment) -> u64 {
     u64::from(policy.evidence_tokens_max).saturating_add(condition).saturating_add(JUDGE_TOKENS)
 }
 
-impl Deciding<'_> {
-    /// Calls the next judge, or concludes.
-    pub(in crate::session) fn ask_judge(&mut self) {
-        let Some(check) = self.state.goal.live_check() else { return };
-        let times = self.state.lifecycle.interruptions();
-        let is_lost = check.trigger() == GoalTrigger::Limit
-            && times >= self.state.assignment.limits().interruptions_max;
-        match self.state.goal.standing(&self.state.assignment) {
-            QuorumState::Known(finding) => self.conclude(finding, None),
-            QuorumState::Undecided(error) => self.undecided(&error),
-            QuorumState::Open(_) if is_lost => {
-                let why = format!("it was interrupted {times} times");
-                self.conclude(GoalFinding::Unverified { why }, None);
-            }
-            QuorumState::Open(_) if self.yielded() => {}
-            QuorumState::Open(_) => self.reserve(Purpose::Judge),
+/// Calls the next judge, or concludes.
+pub(in crate::session) fn ask_judge(deciding: &mut Deciding<'_>) {
+    let Some(check) = deciding.state.goal.live_check() else { return };
+    let times = deciding.state.lifecycle.interruptions();
+    let is_lost = check.trigger() == GoalTrigger::Limit
+        && times >= deciding.state.assignment.limits().interruptions_max;
+    match deciding.state.goal.standing(&deciding.state.assignment) {
+        QuorumState::Known(finding) => verify::conclude(deciding, finding, None),
+        QuorumState::Undecided(error) => undecided(deciding, &error),
+        QuorumState::Open(_) if is_lost => {
+            let why = format!("it was interrupted {times} times");
+            verify::conclude(deciding, GoalFinding::Unverified { why }, None);
         }
+        QuorumState::Open(_) if yielding::yielded(deciding) => {}
+        QuorumState::Open(_) => model_call::reserve(deciding, Purpose::Judge),
     }
+}
 
-    /// Budget for the call is reserved.
-    pub(in crate::session) fn judge(&mut self, output_tokens_max: u32) {
-        let place = JudgePlace {
-            session: self.state.session,
-            turn: self.state.turn_of(Purpose::Judge),
-            through: self.state.head,
-            output_tokens_max,
-        };
-        let Some(call) = self.state.goal.judge_call(&self.state.assignment, place) else { return };
-        self.open(Effect::Judge(call));
+/// Budget for the call is reserved.
+pub(in crate::session) fn judge(deciding: &mut Deciding<'_>, output_tokens_max: u32) {
+    let place = JudgePlace {
+        session: deciding.state.session,
+        turn: deciding.state.turn_of(Purpose::Judge),
+        through: deciding.state.head,
+        output_tokens_max,
+    };
+    let Some(call) = deciding.state.goal.judge_call(&deciding.state.assignment, place) else { return };
+    deciding.open(Effect::Judge(call));
+}
+
+/// There is no budget for a judge; with `is_share` only the judges' part of it is used up.
+pub(in crate::session) fn judge_refused(deciding: &mut Deciding<'_>, exhausted: Exhausted, is_share: bool) {
+    if is_share {
+        let error =
+            format!("the judges' part of the run's budget is used up ({exhausted}): give the run more");
+        let outcome =
+            Outcome::Paused { why: PauseReason::JudgeUnreachable { times: 0, error: error.clone() } };
+        return verify::conclude(deciding, GoalFinding::Unverified { why: error }, Some(outcome));
     }
+    let why = format!("there is no budget left for a judge ({exhausted})");
+    verify::conclude(deciding, GoalFinding::Unverified { why }, Some(Outcome::BudgetExhausted(exhausted)));
+}
 
-    /// There is no budget for a judge; with `is_share` only the judges' part of it is used up.
-    pub(in crate::session) fn judge_refused(&mut self, exhausted: Exhausted, is_share: bool) {
-        if is_share {
-            let error =
-                format!("the judges' part of the run's budget is used up ({exhausted}): give the run more");
-            let outcome =
-                Outcome::Paused { why: PauseReason::JudgeUnreachable { times: 0, error: error.clone() } };
-            return self.conclude(GoalFinding::Unverified { why: error }, Some(outcome));
-        }
-        let why = format!("there is no budget left for a judge ({exhausted})");
-        self.conclude(GoalFinding::Unverified { why }, Some(Outcome::BudgetExhausted(exhausted)));
+pub(in crate::session) fn judged(deciding: &mut Deciding<'_>, seq: Seq, report: JudgeReport) {
+    if deciding.state.lifecycle.phase() != Phase::Judging(seq) {
+        return;
     }
-
-    pub(in crate::session) fn judged(&mut self, seq: Seq, report: JudgeReport) {
-        if self.state.lifecycle.phase() != Phase::Judging(seq) {
-            return;
-        }
-        self.step.close(seq);
-        self.settle(report.usage);
-        let is_aborted = matches!(
-            &report.answer,
-            JudgeAnswer::Failed(SupervisorError::Llm { class: ErrorClass::Aborted, .. })
+    deciding.step.close(seq);
+    deciding.settle(report.usage);
+    let is_aborted = matches!(
+        &report.answer,
+        JudgeAnswer::Failed(SupervisorError::Llm { class: ErrorClass::Aborted, .. })
+    );
+    let is_live = deciding.state.goal.is_verified();
+    if is_live && is_aborted && deciding.state.lifecycle.is_yielding() {
+        let (call, cause) = (deciding.state.turns.model_calls(), RetryCause::Interrupted);
+        deciding.commit(Retry::at_once(call, cause, report.usage));
+        return ask_judge(deciding);
+    }
+    let now = deciding.step.now();
+    let outage = deciding.state.goal.judges_outage(&report.answer, judge_facts(deciding));
+    let wait_ms = deciding.state.goal.wait_after(&report.answer, judge_facts(deciding)).filter(|_| is_live);
+    let generation = deciding.state.goal.check().map_or(0, GoalCheck::generation);
+    let judge = deciding.state.judge_in_turn();
+    let call = AsideCall {
+        call: deciding.state.turns.model_calls(),
+        usage: report.usage,
+        cost: judge.and_then(|judge| judge.price).map(|price| price.cost(report.usage)),
+        model: report.model,
+    };
+    let judge = judge.map(|judge| judge.name.clone()).unwrap_or_default();
+    let JudgeReport { answer, duration_ms, evidence, .. } = report;
+    let mismatch = script_mismatch(&answer).filter(|_| is_live);
+    deciding.commit(GoalJudged {
+        generation,
+        judge,
+        answer,
+        call,
+        duration_ms,
+        evidence,
+        wait_ms,
+        stale: !is_live,
+    });
+    if let Some(message) = mismatch {
+        // A wrong script won't change.
+        return segment::finish_segment(
+            deciding,
+            Outcome::Failed { class: ErrorClass::ScriptMismatch, message },
         );
-        let is_live = self.state.goal.is_verified();
-        if is_live && is_aborted && self.state.lifecycle.is_yielding() {
-            let (call, cause) = (self.state.turns.model_calls(), RetryCause::Interrupted);
-            self.commit(Retry::at_once(call, cause, report.usage));
-            return self.ask_judge();
-        }
-        let now = self.step.now();
-        let outage = self.state.goal.judges_outage(&report.answer, self.judge_facts());
-        let wait_ms = self.state.goal.wait_after(&report.answer, self.judge_facts()).filter(|_| is_live);
-        let generation = self.state.goal.check().map_or(0, GoalCheck::generation);
-        let judge = self.state.judge_in_turn();
-        let call = AsideCall {
-            call: self.state.turns.model_calls(),
-            usage: report.usage,
-            cost: judge.and_then(|judge| judge.price).map(|price| price.cost(report.usage)),
-            model: report.model,
-        };
-        let judge = judge.map(|judge| judge.name.clone()).unwrap_or_default();
-        let JudgeReport { answer, duration_ms, evidence, .. } = report;
-        let mismatch = script_mismatch(&answer).filter(|_| is_live);
-        self.commit(GoalJudged {
-            generation,
-            judge,
-            answer,
-            call,
-            duration_ms,
-            evidence,
-            wait_ms,
-            stale: !is_live,
-        });
-        if let Some(message) = mismatch {
-            // A wrong script won't change.
-            return self.finish_segment(Outcome::Failed { class: ErrorClass::ScriptMismatch, message });
-        }
-        match wait_ms {
-            _ if !is_live => self.go_on_stopping(),
-            Some(wait_ms) => {
-                self.open(now.timer(wait_ms));
-                if let Some(JudgeOutage { trouble, lasts_ms, suspended }) = outage {
-                    self.tell_of_outage(trouble, now.at.plus_ms(wait_ms), lasts_ms, suspended);
-                }
-                // No agent waits for the slot until the provider is available.
-                self.yielded();
+    }
+    match wait_ms {
+        _ if !is_live => decisions::go_on_stopping(deciding),
+        Some(wait_ms) => {
+            deciding.open(now.timer(wait_ms));
+            if let Some(JudgeOutage { trouble, lasts_ms, suspended }) = outage {
+                models::tell_of_outage(deciding, trouble, now.at.plus_ms(wait_ms), lasts_ms, suspended);
             }
-            None => self.ask_judge(),
+            // No agent waits for the slot until the provider is available.
+            yielding::yielded(deciding);
         }
+        None => ask_judge(deciding),
     }
+}
 
-    /// The judges reached no verdict.
-    fn undecided(&mut self, error: &SupervisorError) {
-        let remedy = error.remedy().map(|remedy| format!("; {remedy}")).unwrap_or_default();
-        let error = format!("{error}{remedy}");
-        let outcome = self.state.goal.outcome_without_verdict(&self.state.assignment, &error);
-        self.conclude(GoalFinding::Unverified { why: error }, outcome);
-    }
+/// The judges reached no verdict.
+fn undecided(deciding: &mut Deciding<'_>, error: &SupervisorError) {
+    let remedy = error.remedy().map(|remedy| format!("; {remedy}")).unwrap_or_default();
+    let error = format!("{error}{remedy}");
+    let outcome = deciding.state.goal.outcome_without_verdict(&deciding.state.assignment, &error);
+    verify::conclude(deciding, GoalFinding::Unverified { why: error }, outcome);
+}
 
-    fn judge_facts(&self) -> JudgeFacts<'_> {
-        JudgeFacts {
-            assignment: &self.state.assignment,
-            now: self.step.now().elapsed,
-            work_ends: self.state.turns.work_ends(),
-            outage_max_ms: self.state.models.outage_max_ms(&self.state.assignment),
-        }
+fn judge_facts<'a>(deciding: &'a Deciding<'_>) -> JudgeFacts<'a> {
+    JudgeFacts {
+        assignment: &deciding.state.assignment,
+        now: deciding.step.now().elapsed,
+        work_ends: deciding.state.turns.work_ends(),
+        outage_max_ms: deciding.state.models.outage_max_ms(&deciding.state.assignment),
     }
 }
 

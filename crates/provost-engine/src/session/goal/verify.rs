@@ -6,7 +6,7 @@ use provost_event::{
 };
 
 use crate::RunEvent;
-use crate::session::{Deciding, Phase};
+use crate::session::{Deciding, Phase, goal::judge, hooks::decisions, progress, segment, stop};
 
 /// What follows a verdict.
 enum AfterVerdict {
@@ -43,174 +43,182 @@ impl AfterVerdict {
     }
 }
 
-impl Deciding<'_> {
-    /// Begins to verify the goal: first by the stop hooks, then by the judges.
-    pub(in crate::session) fn start_check(&mut self, trigger: GoalTrigger) {
-        let Some(generation) = self.state.goal.next_generation() else { return };
-        let turn = self.state.turn_checked(trigger);
-        self.commit(GoalCheckStarted { trigger, turn, generation });
-        match self.state.lifecycle.phase() {
-            Phase::CheckingStop(_) => self.put_stop_question(),
-            _ => self.ask_judge(),
-        }
+/// Begins to verify the goal: first by the stop hooks, then by the judges.
+pub(in crate::session) fn start_check(deciding: &mut Deciding<'_>, trigger: GoalTrigger) {
+    let Some(generation) = deciding.state.goal.next_generation() else { return };
+    let turn = deciding.state.turn_checked(trigger);
+    deciding.commit(GoalCheckStarted { trigger, turn, generation });
+    match deciding.state.lifecycle.phase() {
+        Phase::CheckingStop(_) => stop::put_stop_question(deciding),
+        _ => judge::ask_judge(deciding),
     }
+}
 
-    /// Continues a verification that was interrupted.
-    pub(in crate::session) fn go_on_checking(&mut self) {
-        match (self.state.goal.live_trigger(), self.state.lifecycle.phase()) {
-            (Some(GoalTrigger::Claim), Phase::CheckingStop(_)) => self.check_stop(),
-            (Some(_), Phase::CheckingStop(_)) => self.put_stop_question(),
-            (Some(_), _) => self.ask_judge(),
-            (None, _) => self.go_on_stopping(),
-        }
+/// Continues a verification that was interrupted.
+pub(in crate::session) fn go_on_checking(deciding: &mut Deciding<'_>) {
+    match (deciding.state.goal.live_trigger(), deciding.state.lifecycle.phase()) {
+        (Some(GoalTrigger::Claim), Phase::CheckingStop(_)) => stop::check_stop(deciding),
+        (Some(_), Phase::CheckingStop(_)) => stop::put_stop_question(deciding),
+        (Some(_), _) => judge::ask_judge(deciding),
+        (None, _) => decisions::go_on_stopping(deciding),
     }
+}
 
-    /// The process that called the judge, or the stop hooks for a verification, is gone. Returns whether a
-    /// verification was lost.
-    pub(in crate::session) fn recover_check(&mut self, lost: Phase, fresh: &[Seq]) -> bool {
-        match lost {
-            Phase::Judging(seq) if fresh.contains(&seq) && self.state.goal.is_verified() => {}
-            Phase::Judging(seq) => {
-                self.step.close(seq);
-                self.settle(self.state.lost_usage());
-                let call = self.state.turns.model_calls();
-                self.commit(Retry::at_once(call, RetryCause::Interrupted, self.state.lost_usage()));
-                self.go_on_checking();
+/// The process that called the judge, or the stop hooks for a verification, is gone. Returns whether a
+/// verification was lost.
+pub(in crate::session) fn recover_check(deciding: &mut Deciding<'_>, lost: Phase, fresh: &[Seq]) -> bool {
+    match lost {
+        Phase::Judging(seq) if fresh.contains(&seq) && deciding.state.goal.is_verified() => {}
+        Phase::Judging(seq) => {
+            deciding.step.close(seq);
+            deciding.settle(deciding.state.lost_usage());
+            let call = deciding.state.turns.model_calls();
+            deciding.commit(Retry::at_once(call, RetryCause::Interrupted, deciding.state.lost_usage()));
+            go_on_checking(deciding);
+        }
+        Phase::JudgeWaits(seq) => {
+            deciding.step.close(seq);
+            go_on_checking(deciding);
+        }
+        Phase::Verifying => go_on_checking(deciding),
+        Phase::CheckingStop(seq) if deciding.state.goal.is_verified() => {
+            deciding.step.close(seq);
+            match deciding.state.goal.live_trigger() {
+                // Timers of questions may have been set by the same entry.
+                Some(GoalTrigger::Limit) => start_check(deciding, GoalTrigger::Limit),
+                _ => go_on_checking(deciding),
             }
-            Phase::JudgeWaits(seq) => {
-                self.step.close(seq);
-                self.go_on_checking();
+        }
+        _ => return false,
+    }
+    true
+}
+
+/// Verifies once at a limit whether the goal is reached. Returns whether a verification begins.
+pub(in crate::session) fn checks_at_limit(deciding: &mut Deciding<'_>, outcome: &Outcome) -> bool {
+    if !deciding.state.may_check_at_limit(outcome) {
+        return false;
+    }
+    if let Phase::Waiting(timer) | Phase::JudgeWaits(timer) = deciding.state.lifecycle.phase() {
+        deciding.step.close(timer);
+    }
+    if !deciding.state.lifecycle.stops_as(outcome) {
+        deciding.commit(StopRequested { agent: None, outcome: outcome.clone(), for_child: false });
+    }
+    start_check(deciding, GoalTrigger::Limit);
+    true
+}
+
+/// Records the result of the verification, and acts on it: with the outcome `rest`, if given, where it is
+/// unverified.
+pub(in crate::session) fn conclude(deciding: &mut Deciding<'_>, finding: GoalFinding, rest: Option<Outcome>) {
+    let Some(check) = deciding.state.goal.live_check() else { return };
+    let trigger = check.trigger();
+    let generation = check.generation();
+    let turn = deciding.state.turn_checked(trigger);
+    deciding.commit(GoalVerdict { trigger, turn, generation, finding: finding.clone() });
+    let unheard = deciding.state.turns.is_unheard() || deciding.state.hooks.have_prompts();
+    match AfterVerdict::of(finding, trigger, unheard, rest) {
+        AfterVerdict::LetGo => stop::let_go(deciding, Verification::Passed),
+        AfterVerdict::Complete => {
+            let verdict = Verdict::find(deciding.state.turns.text());
+            if matches!(deciding.state.lifecycle.phase(), Phase::CheckingStop(_)) {
+                // The time limit was reached during the claim.
+                deciding.end_turn(0);
             }
-            Phase::Verifying => self.go_on_checking(),
-            Phase::CheckingStop(seq) if self.state.goal.is_verified() => {
-                self.step.close(seq);
-                match self.state.goal.live_trigger() {
-                    // Timers of questions may have been set by the same entry.
-                    Some(GoalTrigger::Limit) => self.start_check(GoalTrigger::Limit),
-                    _ => self.go_on_checking(),
-                }
+            segment::finish_segment(
+                deciding,
+                Outcome::Completed { verdict, verification: Verification::Passed },
+            );
+        }
+        AfterVerdict::NotReached { reasoning, suggestions } => {
+            tell_what_is_missing(deciding, trigger, &reasoning, &suggestions);
+            not_achieved(deciding, trigger, reasoning);
+        }
+        AfterVerdict::GoOn(rest) => go_on_unfinished(deciding, rest),
+    }
+}
+
+fn tell_what_is_missing(
+    deciding: &mut Deciding<'_>,
+    trigger: GoalTrigger,
+    reasoning: &str,
+    suggestions: &[String],
+) {
+    let opening = match trigger {
+        GoalTrigger::Claim => "The goal isn't reached yet, so you can't stop.",
+        GoalTrigger::Interval | GoalTrigger::Limit => "The goal isn't reached yet.",
+    };
+    let mut body = format!("{opening} An independent judge who saw the evidence says:\n\n{reasoning}");
+    if !suggestions.is_empty() {
+        let lines = suggestions.iter().map(|line| format!("\n- {line}")).collect::<String>();
+        body.push_str("\n\nWhat it suggests:");
+        body.push_str(&lines);
+    }
+    deciding.commit(SystemItem { item: ItemKind::GoalNotReached, body, origin: Origin::Judges });
+}
+
+fn not_achieved(deciding: &mut Deciding<'_>, trigger: GoalTrigger, reasoning: String) {
+    if trigger != GoalTrigger::Claim {
+        return go_on_unfinished(deciding, None);
+    }
+    deciding.end_turn(0);
+    if deciding.state.goal.has_no_rounds_left(&deciding.state.assignment) {
+        segment::finish_segment(deciding, Outcome::Blocked { reasons: vec![format!("judge: {reasoning}")] });
+    } else {
+        segment::next_turn(deciding);
+    }
+}
+
+/// Stops with `rest` or with the outcome that was requested before; otherwise continues the work.
+pub(in crate::session) fn go_on_unfinished(deciding: &mut Deciding<'_>, rest: Option<Outcome>) {
+    match rest.or_else(|| deciding.state.lifecycle.stopping().cloned()) {
+        Some(outcome) => segment::finish_segment(deciding, outcome),
+        None => segment::next_turn(deciding),
+    }
+}
+
+/// A turn has ended: suspends the session after too many turns without progress, or verifies the goal if that
+/// is due. Returns whether it does either.
+pub(in crate::session) fn looks_at_goal(deciding: &mut Deciding<'_>) -> bool {
+    if deciding.state.lifecycle.is_stopping() || deciding.state.lifecycle.outcome().is_some() {
+        return false;
+    }
+    if progress::looks_at_progress(deciding) {
+        return true;
+    }
+    let is_due = deciding.state.goal.is_interval_over(deciding.state.goal_facts());
+    if is_due {
+        start_check(deciding, GoalTrigger::Interval);
+    }
+    is_due
+}
+
+/// Clears the goal. What is in flight stops, and the session is suspended.
+pub(in crate::session) fn clear_goal(deciding: &mut Deciding<'_>, by: String) {
+    if deciding.state.goal.in_force(&deciding.state.assignment).is_none() {
+        return;
+    }
+    deciding.commit(GoalCleared { by: by.clone() });
+    let agent = Some(deciding.state.session.agent);
+    if deciding.state.lifecycle.outcome().is_some_and(Outcome::is_preempted) {
+        // A preempted session would continue without a request.
+        return deciding.tell_run(RunEvent::Pause { agent, by });
+    }
+    if deciding.state.lifecycle.outcome().is_some() || deciding.state.closing().is_some() {
+        return;
+    }
+    match (deciding.state.lifecycle.stopping().cloned(), deciding.state.lifecycle.phase()) {
+        (Some(_), Phase::Judging(seq)) => deciding.step.abort(seq),
+        (Some(outcome), Phase::Verifying | Phase::JudgeWaits(_)) => {
+            segment::finish_segment(deciding, outcome)
+        }
+        (Some(_), _) => {}
+        (None, _) => {
+            if deciding.state.calls.are_delegated() {
+                deciding.tell_run(RunEvent::Pause { agent, by: by.clone() });
             }
-            _ => return false,
-        }
-        true
-    }
-
-    /// Verifies once at a limit whether the goal is reached. Returns whether a verification begins.
-    pub(in crate::session) fn checks_at_limit(&mut self, outcome: &Outcome) -> bool {
-        if !self.state.may_check_at_limit(outcome) {
-            return false;
-        }
-        if let Phase::Waiting(timer) | Phase::JudgeWaits(timer) = self.state.lifecycle.phase() {
-            self.step.close(timer);
-        }
-        if !self.state.lifecycle.stops_as(outcome) {
-            self.commit(StopRequested { agent: None, outcome: outcome.clone(), for_child: false });
-        }
-        self.start_check(GoalTrigger::Limit);
-        true
-    }
-
-    /// Records the result of the verification, and acts on it: with the outcome `rest`, if given, where it is
-    /// unverified.
-    pub(super) fn conclude(&mut self, finding: GoalFinding, rest: Option<Outcome>) {
-        let Some(check) = self.state.goal.live_check() else { return };
-        let trigger = check.trigger();
-        let generation = check.generation();
-        let turn = self.state.turn_checked(trigger);
-        self.commit(GoalVerdict { trigger, turn, generation, finding: finding.clone() });
-        let unheard = self.state.turns.is_unheard() || self.state.hooks.have_prompts();
-        match AfterVerdict::of(finding, trigger, unheard, rest) {
-            AfterVerdict::LetGo => self.let_go(Verification::Passed),
-            AfterVerdict::Complete => {
-                let verdict = Verdict::find(self.state.turns.text());
-                if matches!(self.state.lifecycle.phase(), Phase::CheckingStop(_)) {
-                    // The time limit was reached during the claim.
-                    self.end_turn(0);
-                }
-                self.finish_segment(Outcome::Completed { verdict, verification: Verification::Passed });
-            }
-            AfterVerdict::NotReached { reasoning, suggestions } => {
-                self.tell_what_is_missing(trigger, &reasoning, &suggestions);
-                self.not_achieved(trigger, reasoning);
-            }
-            AfterVerdict::GoOn(rest) => self.go_on_unfinished(rest),
-        }
-    }
-
-    fn tell_what_is_missing(&mut self, trigger: GoalTrigger, reasoning: &str, suggestions: &[String]) {
-        let opening = match trigger {
-            GoalTrigger::Claim => "The goal isn't reached yet, so you can't stop.",
-            GoalTrigger::Interval | GoalTrigger::Limit => "The goal isn't reached yet.",
-        };
-        let mut body = format!("{opening} An independent judge who saw the evidence says:\n\n{reasoning}");
-        if !suggestions.is_empty() {
-            let lines = suggestions.iter().map(|line| format!("\n- {line}")).collect::<String>();
-            body.push_str("\n\nWhat it suggests:");
-            body.push_str(&lines);
-        }
-        self.commit(SystemItem { item: ItemKind::GoalNotReached, body, origin: Origin::Judges });
-    }
-
-    fn not_achieved(&mut self, trigger: GoalTrigger, reasoning: String) {
-        if trigger != GoalTrigger::Claim {
-            return self.go_on_unfinished(None);
-        }
-        self.end_turn(0);
-        if self.state.goal.has_no_rounds_left(&self.state.assignment) {
-            self.finish_segment(Outcome::Blocked { reasons: vec![format!("judge: {reasoning}")] });
-        } else {
-            self.next_turn();
-        }
-    }
-
-    /// Stops with `rest` or with the outcome that was requested before; otherwise continues the work.
-    pub(in crate::session) fn go_on_unfinished(&mut self, rest: Option<Outcome>) {
-        match rest.or_else(|| self.state.lifecycle.stopping().cloned()) {
-            Some(outcome) => self.finish_segment(outcome),
-            None => self.next_turn(),
-        }
-    }
-
-    /// A turn has ended: suspends the session after too many turns without progress, or verifies the goal if that
-    /// is due. Returns whether it does either.
-    pub(in crate::session) fn looks_at_goal(&mut self) -> bool {
-        if self.state.lifecycle.is_stopping() || self.state.lifecycle.outcome().is_some() {
-            return false;
-        }
-        if self.looks_at_progress() {
-            return true;
-        }
-        let is_due = self.state.goal.is_interval_over(self.state.goal_facts());
-        if is_due {
-            self.start_check(GoalTrigger::Interval);
-        }
-        is_due
-    }
-
-    /// Clears the goal. What is in flight stops, and the session is suspended.
-    pub(in crate::session) fn clear_goal(&mut self, by: String) {
-        if self.state.goal.in_force(&self.state.assignment).is_none() {
-            return;
-        }
-        self.commit(GoalCleared { by: by.clone() });
-        let agent = Some(self.state.session.agent);
-        if self.state.lifecycle.outcome().is_some_and(Outcome::is_preempted) {
-            // A preempted session would continue without a request.
-            return self.tell_run(RunEvent::Pause { agent, by });
-        }
-        if self.state.lifecycle.outcome().is_some() || self.state.closing().is_some() {
-            return;
-        }
-        match (self.state.lifecycle.stopping().cloned(), self.state.lifecycle.phase()) {
-            (Some(_), Phase::Judging(seq)) => self.step.abort(seq),
-            (Some(outcome), Phase::Verifying | Phase::JudgeWaits(_)) => self.finish_segment(outcome),
-            (Some(_), _) => {}
-            (None, _) => {
-                if self.state.calls.are_delegated() {
-                    self.tell_run(RunEvent::Pause { agent, by: by.clone() });
-                }
-                self.stop(Outcome::Paused { why: PauseReason::GoalCleared { by } });
-            }
+            segment::stop(deciding, Outcome::Paused { why: PauseReason::GoalCleared { by } });
         }
     }
 }

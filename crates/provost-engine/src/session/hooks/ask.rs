@@ -1,39 +1,12 @@
 //! Which hooks are called when, and with what input.
 
-use provost_event::{CallId, HookTrigger, HooksAsked, Outcome, Seq};
+use provost_event::{CallId, HookTrigger, Outcome, Seq};
 
+use crate::HookCallDetails;
 use crate::session::{Deciding, Phase, SessionState};
-use crate::{Effect, HookCall, HookCallDetails};
 
-impl Deciding<'_> {
-    /// Calls the hooks for `about`. While the session is suspended the question is only recorded, and asked when
-    /// the session is resumed.
-    pub(in crate::session) fn ask(&mut self, about: HookTrigger) {
-        self.commit(HooksAsked { about });
-        if self.state.lifecycle.is_live() {
-            self.open_question(self.state.head);
-        }
-    }
-
-    /// Calls the hooks for the question of entry `seq`.
-    pub(in crate::session) fn open_question(&mut self, seq: Seq) {
-        let Some(about) = self.state.hooks.get(seq).cloned() else { return };
-        let details = self.state.details(&about);
-        self.step.effect(
-            seq,
-            Effect::AskHooks(HookCall {
-                session: self.state.session,
-                turn: self.state.turns.next(),
-                about,
-                details,
-                limit_ms: self.limit_left_ms(),
-            }),
-        );
-    }
-
-    pub(in crate::session) fn stop_asking(&mut self) {
-        self.state.hooks.entries().into_iter().for_each(|seq| self.step.abort(seq));
-    }
+pub(in crate::session) fn stop_asking(deciding: &mut Deciding<'_>) {
+    deciding.state.hooks.entries().into_iter().for_each(|seq| deciding.step.abort(seq));
 }
 
 impl SessionState {
@@ -48,7 +21,7 @@ impl SessionState {
         asked.or_else(|| self.terminal.question()).or_else(|| self.worktree.question())
     }
 
-    fn details(&self, about: &HookTrigger) -> HookCallDetails {
+    pub(in crate::session) fn details(&self, about: &HookTrigger) -> HookCallDetails {
         match about {
             HookTrigger::Session { .. }
             | HookTrigger::Subagent

@@ -5,8 +5,7 @@ use provost_event::{
     Outcome, PauseReason, Seq, SystemItem, UserMessage,
 };
 
-use crate::session::assignment::Assignment;
-use crate::session::{Deciding, Phase};
+use crate::session::{Deciding, Phase, assignment::Assignment, calls::run, model_call, segment, stop};
 
 /// The combined decision of hooks, the least restrictive first.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,133 +18,135 @@ pub(in crate::session) enum CombinedDecision {
     Abort { hook: String, reason: String },
 }
 
-impl Deciding<'_> {
-    pub(in crate::session) fn hooks_said(
-        &mut self,
-        seq: Seq,
-        reports: Vec<HookReport>,
-        scripts: Option<Vec<NamedScript>>,
-    ) {
-        if self.state.lifecycle.outcome().is_some() {
-            return;
-        }
-        let Some(about) = self.state.hooks.get(seq).cloned() else { return };
-        self.step.close(seq);
-        for report in &reports {
-            for body in &report.reminders {
-                let origin = Origin::Hook(report.hook.clone());
-                self.commit(SystemItem { item: ItemKind::Reminder, body: body.clone(), origin });
-            }
-        }
-        let heard = CombinedDecision::of(&reports, &self.state.assignment);
-        let is_goal = self.state.lifecycle.phase() == Phase::Preparing(seq);
-        self.commit(HooksDecided { asked: seq, reports, scripts });
-        match about {
-            HookTrigger::Closing { .. } => self.apply_closing_decision(),
-            HookTrigger::Prompt { text, by } if !is_goal => self.apply_prompt_decision(heard, text, by),
-            _ if self.state.lifecycle.is_stopping() => self.go_on_stopping(),
-            about => self.apply_gate_decision(&about, heard),
+pub(in crate::session) fn hooks_said(
+    deciding: &mut Deciding<'_>,
+    seq: Seq,
+    reports: Vec<HookReport>,
+    scripts: Option<Vec<NamedScript>>,
+) {
+    if deciding.state.lifecycle.outcome().is_some() {
+        return;
+    }
+    let Some(about) = deciding.state.hooks.get(seq).cloned() else { return };
+    deciding.step.close(seq);
+    for report in &reports {
+        for body in &report.reminders {
+            let origin = Origin::Hook(report.hook.clone());
+            deciding.commit(SystemItem { item: ItemKind::Reminder, body: body.clone(), origin });
         }
     }
+    let heard = CombinedDecision::of(&reports, &deciding.state.assignment);
+    let is_goal = deciding.state.lifecycle.phase() == Phase::Preparing(seq);
+    deciding.commit(HooksDecided { asked: seq, reports, scripts });
+    match about {
+        HookTrigger::Closing { .. } => apply_closing_decision(deciding),
+        HookTrigger::Prompt { text, by } if !is_goal => apply_prompt_decision(deciding, heard, text, by),
+        _ if deciding.state.lifecycle.is_stopping() => go_on_stopping(deciding),
+        about => apply_gate_decision(deciding, &about, heard),
+    }
+}
 
-    /// Applies decisions on the questions that the session waits for.
-    fn apply_gate_decision(&mut self, about: &HookTrigger, heard: CombinedDecision) {
-        let heard = match (about, heard) {
-            // Without its goal the session has nothing to do.
-            (HookTrigger::Prompt { .. }, CombinedDecision::Deny { hook, reason }) => {
-                CombinedDecision::Abort { hook, reason }
+/// Applies decisions on the questions that the session waits for.
+fn apply_gate_decision(deciding: &mut Deciding<'_>, about: &HookTrigger, heard: CombinedDecision) {
+    let heard = match (about, heard) {
+        // Without its goal the session has nothing to do.
+        (HookTrigger::Prompt { .. }, CombinedDecision::Deny { hook, reason }) => {
+            CombinedDecision::Abort { hook, reason }
+        }
+        (_, heard) => heard,
+    };
+    match heard {
+        CombinedDecision::Abort { hook, reason } if matches!(about, HookTrigger::TurnEnd { .. }) => {
+            deciding.end_turn(0);
+            segment::finish_segment(deciding, Outcome::Aborted { hook, reason });
+        }
+        CombinedDecision::Abort { hook, reason } => {
+            segment::stop(deciding, Outcome::Aborted { hook, reason })
+        }
+        CombinedDecision::Pause { hook, reason } => {
+            pause_for(deciding, about, PauseReason::Hook { hook, reason })
+        }
+        _ => go_on_after(deciding, about),
+    }
+}
+
+fn go_on_after(deciding: &mut Deciding<'_>, about: &HookTrigger) {
+    match about {
+        HookTrigger::Session { .. }
+        | HookTrigger::Subagent
+        | HookTrigger::Prompt { .. }
+        | HookTrigger::Request { .. }
+        | HookTrigger::Compaction
+        | HookTrigger::Compacted => model_call::next_call(deciding),
+        HookTrigger::Call { .. }
+        | HookTrigger::Spawn { .. }
+        | HookTrigger::Approval { .. }
+        | HookTrigger::Result { .. }
+        | HookTrigger::ChildEnd { .. }
+        | HookTrigger::Batch { .. } => run::advance_calls(deciding),
+        HookTrigger::TurnEnd { .. } => stop::ask_stop_hooks(deciding),
+        HookTrigger::Closing { .. } => {}
+    }
+}
+
+/// Running tools finish; calls that have not begun wait until the session is resumed.
+fn pause_for(deciding: &mut Deciding<'_>, about: &HookTrigger, why: PauseReason) {
+    let outcome = Outcome::Paused { why };
+    match about {
+        HookTrigger::Call { .. }
+        | HookTrigger::Spawn { .. }
+        | HookTrigger::Approval { .. }
+        | HookTrigger::Result { .. }
+        | HookTrigger::ChildEnd { .. }
+        | HookTrigger::Batch { .. } => {
+            deciding.commit(provost_event::StopRequested { agent: None, outcome, for_child: false });
+            run::advance_calls(deciding);
+        }
+        _ => segment::finish_segment(deciding, outcome),
+    }
+}
+
+fn apply_prompt_decision(deciding: &mut Deciding<'_>, heard: CombinedDecision, text: String, by: String) {
+    match heard {
+        CombinedDecision::Deny { .. } => {
+            // A segment that was begun for a message that a hook denied has nothing to do.
+            if let Some(done) = deciding
+                .state
+                .lifecycle
+                .done_before()
+                .cloned()
+                .filter(|_| !deciding.state.lifecycle.is_stopping())
+            {
+                return segment::finish_segment(deciding, done);
             }
-            (_, heard) => heard,
-        };
-        match heard {
-            CombinedDecision::Abort { hook, reason } if matches!(about, HookTrigger::TurnEnd { .. }) => {
-                self.end_turn(0);
-                self.finish_segment(Outcome::Aborted { hook, reason });
-            }
-            CombinedDecision::Abort { hook, reason } => self.stop(Outcome::Aborted { hook, reason }),
-            CombinedDecision::Pause { hook, reason } => {
-                self.pause_for(about, PauseReason::Hook { hook, reason })
-            }
-            _ => self.go_on_after(about),
+        }
+        CombinedDecision::Abort { hook, reason } => {
+            return segment::stop(deciding, Outcome::Aborted { hook, reason });
+        }
+        CombinedDecision::Free
+        | CombinedDecision::Allow
+        | CombinedDecision::Ask(_)
+        | CombinedDecision::Pause { .. } => {
+            deciding.commit(UserMessage { content: vec![provost_event::Block::Text(text)], by });
         }
     }
-
-    fn go_on_after(&mut self, about: &HookTrigger) {
-        match about {
-            HookTrigger::Session { .. }
-            | HookTrigger::Subagent
-            | HookTrigger::Prompt { .. }
-            | HookTrigger::Request { .. }
-            | HookTrigger::Compaction
-            | HookTrigger::Compacted => self.next_call(),
-            HookTrigger::Call { .. }
-            | HookTrigger::Spawn { .. }
-            | HookTrigger::Approval { .. }
-            | HookTrigger::Result { .. }
-            | HookTrigger::ChildEnd { .. }
-            | HookTrigger::Batch { .. } => self.advance_calls(),
-            HookTrigger::TurnEnd { .. } => self.ask_stop_hooks(),
-            HookTrigger::Closing { .. } => {}
-        }
+    if deciding.state.lifecycle.phase() == Phase::Ready && !deciding.state.lifecycle.is_stopping() {
+        model_call::next_call(deciding);
     }
+}
 
-    /// Running tools finish; calls that have not begun wait until the session is resumed.
-    fn pause_for(&mut self, about: &HookTrigger, why: PauseReason) {
-        let outcome = Outcome::Paused { why };
-        match about {
-            HookTrigger::Call { .. }
-            | HookTrigger::Spawn { .. }
-            | HookTrigger::Approval { .. }
-            | HookTrigger::Result { .. }
-            | HookTrigger::ChildEnd { .. }
-            | HookTrigger::Batch { .. } => {
-                self.commit(provost_event::StopRequested { agent: None, outcome, for_child: false });
-                self.advance_calls();
-            }
-            _ => self.finish_segment(outcome),
-        }
+/// A stop was requested while hooks ran: their decisions no longer count.
+pub(in crate::session) fn go_on_stopping(deciding: &mut Deciding<'_>) {
+    match (deciding.state.lifecycle.phase(), deciding.state.lifecycle.stopping().cloned()) {
+        (Phase::Acting, _) => run::advance_calls(deciding),
+        (_, Some(outcome)) => segment::finish_segment(deciding, outcome),
+        (_, None) => {}
     }
+}
 
-    fn apply_prompt_decision(&mut self, heard: CombinedDecision, text: String, by: String) {
-        match heard {
-            CombinedDecision::Deny { .. } => {
-                // A segment that was begun for a message that a hook denied has nothing to do.
-                if let Some(done) = self
-                    .state
-                    .lifecycle
-                    .done_before()
-                    .cloned()
-                    .filter(|_| !self.state.lifecycle.is_stopping())
-                {
-                    return self.finish_segment(done);
-                }
-            }
-            CombinedDecision::Abort { hook, reason } => return self.stop(Outcome::Aborted { hook, reason }),
-            CombinedDecision::Free
-            | CombinedDecision::Allow
-            | CombinedDecision::Ask(_)
-            | CombinedDecision::Pause { .. } => {
-                self.commit(UserMessage { content: vec![provost_event::Block::Text(text)], by });
-            }
-        }
-        if self.state.lifecycle.phase() == Phase::Ready && !self.state.lifecycle.is_stopping() {
-            self.next_call();
-        }
-    }
-
-    /// A stop was requested while hooks ran: their decisions no longer count.
-    pub(in crate::session) fn go_on_stopping(&mut self) {
-        match (self.state.lifecycle.phase(), self.state.lifecycle.stopping().cloned()) {
-            (Phase::Acting, _) => self.advance_calls(),
-            (_, Some(outcome)) => self.finish_segment(outcome),
-            (_, None) => {}
-        }
-    }
-
-    fn apply_closing_decision(&mut self) {
-        if let Some(outcome) = self.state.lifecycle.stopping().cloned() {
-            self.close_segment(outcome);
-        }
+fn apply_closing_decision(deciding: &mut Deciding<'_>) {
+    if let Some(outcome) = deciding.state.lifecycle.stopping().cloned() {
+        segment::close_segment(deciding, outcome);
     }
 }
 

@@ -49,6 +49,8 @@ struct One {
     at: At,
     /// When it was queued.
     since: u64,
+    /// When it was requested last.
+    requested: u64,
     claim: QueueRank,
     has_begun: bool,
     /// Its sub-agents.
@@ -305,6 +307,7 @@ impl RunLaws {
         assert_eq!((one.at, one.parent), (At::Finished, Some(parent)), "{child} is asked again");
         assert!(one.has_begun, "{child} has no session to go on with");
         (one.at, one.since, one.priority) = (At::Line, events, asked.priority);
+        one.requested = events;
         one.spent_before = one.spent;
         one.claim =
             if matches!(asked.slot, SlotAssignment::After(_)) { QueueRank::Heir } else { QueueRank::None };
@@ -318,8 +321,7 @@ impl RunLaws {
             .agents
             .iter()
             .filter(|(agent, one)| **agent != ROOT && one.at == At::Works && one.priority < priority);
-        // The youngest has the highest number.
-        below.min_by_key(|(agent, one)| (one.priority, Reverse(**agent))).map(|(agent, _)| *agent)
+        below.min_by_key(|(_, one)| (one.priority, Reverse(one.requested))).map(|(agent, _)| *agent)
     }
 
     fn started(&mut self, agent: u32) {
@@ -547,6 +549,7 @@ impl One {
             priority,
             at,
             since,
+            requested: since,
             claim: QueueRank::None,
             has_begun: parent.is_none(),
             children: 0,

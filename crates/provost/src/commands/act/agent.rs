@@ -195,9 +195,10 @@ impl AgentControl {
         let mut following = Following::new(&self.backend, [(ActorKey::Run(self.run), before)]);
         let until = Instant::now() + patience;
         loop {
+            // Before the state: once no process works on the run, the state is the last one.
+            self.status = status(&self.backend, self.run).await?;
             let state = self.state().await?;
             let standing = agent_of(&state, self.session())?.standing;
-            self.status = status(&self.backend, self.run).await?;
             let is_worked_on = self.status == RunStatus::Running;
             let is_there = match (command, &standing) {
                 (

@@ -1,0 +1,251 @@
+//! How a segment of work begins and ends: start, stop, suspension, end and resumption.
+
+use provost_event::{
+    Block, Ended, HookPoint, HookTrigger, HooksAsked, ItemKind, Outcome, Paused, ResumeCause, Resumed,
+    SessionStarted, StopRequested, UserMessage,
+};
+
+use super::{Deciding, Phase};
+use crate::RunEvent;
+use crate::run::DELIVERED;
+use crate::session::{
+    calls::{approve, delegate, run},
+    change, final_summary,
+    goal::verify,
+    hooks::ask,
+    model_call, stop, terminal, worktree,
+};
+
+pub(in crate::session) fn start(deciding: &mut Deciding<'_>, started: SessionStarted) {
+    deciding.commit(started);
+    worktree::make_worktree(deciding);
+    if deciding.state.lifecycle.phase() == Phase::Ready {
+        model_call::next_call(deciding);
+    }
+}
+
+pub(in crate::session) fn proceed(deciding: &mut Deciding<'_>, turn: u32) {
+    let between = deciding.state.lifecycle.phase() == Phase::Between && deciding.state.lifecycle.is_live();
+    if between && turn == deciding.state.turns.next() && !verify::looks_at_goal(deciding) {
+        model_call::next_call(deciding);
+    }
+}
+
+/// Suspends or ends the session, once hooks have been notified. Nothing is in flight any more.
+pub(in crate::session) fn finish_segment(deciding: &mut Deciding<'_>, outcome: Outcome) {
+    let outcome = deciding.state.without_summary(outcome);
+    if deciding.state.closing().is_some()
+        || final_summary::ask_final_summary(deciding, &outcome)
+        || verify::checks_at_limit(deciding, &outcome)
+    {
+        return;
+    }
+    let Some(about) = deciding.state.closing_trigger(&outcome) else {
+        return close_segment(deciding, outcome);
+    };
+    if let Phase::Waiting(timer) | Phase::JudgeWaits(timer) = deciding.state.lifecycle.phase() {
+        deciding.step.close(timer);
+    }
+    if !deciding.state.lifecycle.stops_as(&outcome) {
+        deciding.commit(StopRequested { agent: None, outcome, for_child: false });
+    }
+    deciding.ask(about);
+}
+
+/// Ends the segment. Calls that stay open in a suspended session get a result when it ends.
+pub(in crate::session) fn close_segment(deciding: &mut Deciding<'_>, outcome: Outcome) {
+    if outcome.is_final() {
+        end_calls(deciding);
+    }
+    if terminal::closes_terminal(deciding, &outcome) || worktree::asks_about_worktree(deciding, &outcome) {
+        return;
+    }
+    deciding.state.open_effects().into_iter().for_each(|seq| deciding.step.close(seq));
+    end_segment(deciding, outcome);
+}
+
+/// Ends a suspended session, in a segment of its own. Nothing is in flight, and there may be no process to
+/// call hooks.
+fn end_suspended(deciding: &mut Deciding<'_>, outcome: Outcome) {
+    begin_segment(deciding, ResumeCause::ToEnd, None);
+    end_calls(deciding);
+    end_segment(deciding, outcome);
+}
+
+/// Gives each open call its result.
+fn end_calls(deciding: &mut Deciding<'_>) {
+    if deciding.state.lifecycle.phase() == Phase::Acting || deciding.state.stands_aside_of(Phase::Acting) {
+        if let Phase::JudgeWaits(timer) = deciding.state.lifecycle.phase() {
+            deciding.step.close(timer);
+        }
+        delegate::cut_delegated(deciding);
+        run::cancel_calls(deciding);
+    }
+}
+
+fn end_segment(deciding: &mut Deciding<'_>, outcome: Outcome) {
+    let for_child = deciding.state.lifecycle.stops_for_child();
+    if outcome.is_final() {
+        deciding.commit(Ended { outcome: outcome.clone() });
+    } else {
+        deciding.commit(Paused { outcome: outcome.clone() });
+    }
+    let (session, text) = (deciding.state.session, deciding.state.last_report());
+    deciding.tell_run(RunEvent::SessionStopped { session, outcome, text, for_child });
+}
+
+/// After a turn that isn't the last: the next turn, or a wait for the event that allows it.
+pub(in crate::session) fn next_turn(deciding: &mut Deciding<'_>) {
+    // A stepped session checks the goal when it is told to take the next turn.
+    if deciding.state.lifecycle.phase() != Phase::Between && verify::looks_at_goal(deciding) {
+        return;
+    }
+    let makes_way =
+        deciding.state.lifecycle.phase() == Phase::Between && deciding.state.lifecycle.is_yielding();
+    if deciding.state.lifecycle.phase() == Phase::Ready || deciding.state.lifecycle.is_stopping() || makes_way
+    {
+        model_call::next_call(deciding);
+    }
+}
+
+pub(in crate::session) fn stop(deciding: &mut Deciding<'_>, outcome: Outcome) {
+    if deciding.state.lifecycle.outcome().is_some() {
+        if outcome.is_final() {
+            end_suspended(deciding, outcome);
+        }
+        return;
+    }
+    if outcome.is_final() {
+        // A repeated stop by a person doesn't wait for the last hooks.
+        deciding.state.closing().into_iter().for_each(|seq| deciding.step.abort(seq));
+    }
+    if let (Some(seq), Outcome::BudgetExhausted(exhausted)) = (deciding.state.ending_at_limit(), &outcome)
+        && exhausted.used >= exhausted.limit
+    {
+        // The time for the final summary and for the last check of the goal is over too.
+        deciding.step.abort(seq);
+    }
+    if !deciding.state.lifecycle.accepts_stop(&outcome) {
+        return;
+    }
+    deciding.commit(StopRequested { agent: None, outcome: outcome.clone(), for_child: false });
+    ask::stop_asking(deciding);
+    if deciding.state.closing().is_some() {
+        return;
+    }
+    match deciding.state.lifecycle.phase() {
+        Phase::Thinking(seq) | Phase::MakingWorktree(seq) | Phase::Judging(seq) => deciding.step.abort(seq),
+        Phase::CheckingStop(seq) if deciding.state.hooks.is_open(seq) => {}
+        Phase::CheckingStop(seq) => deciding.step.abort(seq),
+        Phase::Preparing(seq) | Phase::Compacting(seq) if deciding.state.hooks.is_open(seq) => {}
+        Phase::Preparing(_) | Phase::Compacting(_) => finish_segment(deciding, outcome),
+        Phase::Acting => {
+            let running = deciding.state.calls.running_effects().collect::<Vec<_>>();
+            running.into_iter().for_each(|seq| deciding.step.abort(seq));
+            run::advance_calls(deciding);
+        }
+        Phase::New
+        | Phase::Ready
+        | Phase::Between
+        | Phase::Waiting(_)
+        | Phase::Verifying
+        | Phase::JudgeWaits(_) => finish_segment(deciding, outcome),
+    }
+}
+
+/// Begins another segment.
+pub(in crate::session) fn resume(
+    deciding: &mut Deciding<'_>,
+    by: String,
+    turns_max: Option<u32>,
+    text: Option<String>,
+) {
+    let Some(before) = deciding.state.lifecycle.outcome().cloned() else { return };
+    begin_segment(deciding, ResumeCause::Asked { by: by.clone() }, turns_max);
+    tell_of_end(deciding, &before, text.is_some());
+    change::tell_of_changed_goal(deciding);
+    match text {
+        // Open questions are asked as soon as the session is resumed.
+        Some(text) if deciding.state.assignment.has_hook(HookPoint::PromptSubmit) => {
+            deciding.commit(HooksAsked { about: HookTrigger::Prompt { text, by } });
+        }
+        Some(text) => deciding.commit(UserMessage { content: vec![Block::Text(text)], by }),
+        None => {}
+    }
+    go_on_from_phase(deciding);
+}
+
+/// Begins another segment after a failure, within the limits of the previous one.
+pub(in crate::session) fn restart(deciding: &mut Deciding<'_>, attempt: u32, attempts_max: u32) {
+    let Some(before) = deciding.state.lifecycle.outcome().map(ToString::to_string) else { return };
+    let before = before.lines().next().unwrap_or_default();
+    begin_segment(deciding, ResumeCause::Retry { attempt }, None);
+    let body = format!(
+        "Your work had failed ({before}), and you are restarted: retry {attempt} of {attempts_max}. What you did \
+         before still stands, and your limits are the same. Look at how far you came, and go on from there; if what \
+         you did led to the failure, do it differently."
+    );
+    deciding.say(ItemKind::Resumed, body);
+    go_on_from_phase(deciding);
+}
+
+/// Tells the agent how its last segment ended, unless it was only suspended.
+fn tell_of_end(deciding: &mut Deciding<'_>, outcome: &Outcome, is_told_more: bool) {
+    if !outcome.is_final() {
+        return;
+    }
+    let body = match outcome {
+        Outcome::Completed { .. } if is_told_more => return,
+        Outcome::Completed { .. } => {
+            "You were done, and have been asked to go on. Look whether everything that was asked for is \
+             done, and do what is missing."
+                .to_owned()
+        }
+        Outcome::Cancelled { by } if by == DELIVERED => {
+            "What you had come to was delivered, and you are asked to go on with it.".to_owned()
+        }
+        outcome => {
+            format!("Your work had ended ({outcome}), and you have been asked to go on with it.")
+        }
+    };
+    deciding.say(ItemKind::Resumed, &body);
+}
+
+pub(in crate::session) fn finish_as_asked(deciding: &mut Deciding<'_>) {
+    if let Some(outcome) = deciding.state.lifecycle.stopping().cloned() {
+        finish_segment(deciding, outcome);
+    }
+}
+
+/// The session is worked on again. Other entries at the beginning of the segment are committed before it
+/// proceeds.
+pub(in crate::session) fn begin_segment(
+    deciding: &mut Deciding<'_>,
+    cause: ResumeCause,
+    turns_max: Option<u32>,
+) {
+    let (budget, reopens) = (provost_event::Budget::default(), deciding.state.has_ended());
+    deciding.commit(Resumed { cause, budget, turns_max, reopens });
+}
+
+/// Proceeds from the phase in which the last segment ended.
+pub(in crate::session) fn go_on_from_phase(deciding: &mut Deciding<'_>) {
+    approve::time_approvals(deciding);
+    let questions = deciding.state.hooks.entries();
+    questions.into_iter().for_each(|seq| deciding.open_question(seq));
+    match deciding.state.lifecycle.phase() {
+        Phase::CheckingStop(_) => stop::check_stop(deciding),
+        Phase::Ready => model_call::next_call(deciding),
+        Phase::Acting => run::advance_calls(deciding),
+        Phase::MakingWorktree(_) => worktree::make_worktree(deciding),
+        Phase::New
+        | Phase::Between
+        | Phase::Verifying
+        | Phase::Judging(_)
+        | Phase::JudgeWaits(_)
+        | Phase::Thinking(_)
+        | Phase::Waiting(_)
+        | Phase::Preparing(_)
+        | Phase::Compacting(_) => {}
+    }
+}
