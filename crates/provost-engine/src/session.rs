@@ -326,6 +326,13 @@ impl SessionState {
     const fn gate(&self) -> CallGate<'_> {
         CallGate { calls: &self.calls, assignment: &self.assignment }
     }
+
+    /// The tool calls of the last answer that have no result, each with its tool and arguments.
+    pub fn unanswered_calls(
+        &self,
+    ) -> impl Iterator<Item = (&provost_event::CallId, &str, &provost_event::Json)> {
+        self.calls.of_answer().unanswered()
+    }
 }
 
 impl Snapshots for SessionState {

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::skip::is_default;
-use crate::{AsideCall, ErrorClass, ModelPolicy};
+use crate::{AsideCall, ErrorClass, ModelPolicy, TroubleCause};
 
 /// A judge's confidence, from 0 to 1 in millionths; a fraction in JSON.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -175,6 +175,9 @@ pub enum SupervisorError {
         class: ErrorClass,
         /// The error message.
         message: String,
+        /// Where to look, such as the variable that holds the key; empty if unknown.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        hint: String,
     },
     /// No answer within this many milliseconds.
     Timeout(u64),
@@ -198,12 +201,30 @@ impl SupervisorError {
             Self::Parse(_) => false,
         }
     }
+
+    /// What a person must do before the judge can be asked again, where no wait helps.
+    #[must_use]
+    pub const fn remedy(&self) -> Option<&'static str> {
+        let Self::Llm { class, .. } = self else { return None };
+        match class.cause() {
+            TroubleCause::Key => Some("set a valid key, then resume"),
+            TroubleCause::Quota => Some("add credit or wait until it is renewed, then resume"),
+            TroubleCause::Address => Some("set base_url to the address that answers, then resume"),
+            TroubleCause::ModelUnknown => {
+                Some("name another judge in the settings, then resume --with-settings")
+            }
+            TroubleCause::Provider | TroubleCause::Request | TroubleCause::Answer => None,
+        }
+    }
 }
 
 impl fmt::Display for SupervisorError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Llm { class, message } => write!(f, "{}: {message}", class.words()),
+            Self::Llm { class, message, hint } if hint.is_empty() => {
+                write!(f, "{}: {message}", class.words())
+            }
+            Self::Llm { class, message, hint } => write!(f, "{}: {message} ({hint})", class.words()),
             Self::Timeout(ms) => write!(f, "no verdict within {} s", ms.div_ceil(1_000)),
             Self::Parse(raw) if raw.trim().is_empty() => f.write_str("its answer is empty"),
             Self::Parse(raw) => write!(f, "its answer is no verdict: {raw}"),

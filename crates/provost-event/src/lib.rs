@@ -67,7 +67,7 @@ pub use lifecycle::{
 pub use model_call::{ModelCalled, Purpose, Retry, RetryCause, TimeLeft};
 pub use money::{Certainty, LongPrice, MicroDollars, Price, Usage};
 pub use number::{counted, grouped};
-pub use outcome::{Dimension, Exhausted, LimitOwner, Outcome, PauseReason, Shortfall};
+pub use outcome::{Dimension, Exhausted, LimitOwner, Outcome, PauseReason, Shortfall, Unsummarized};
 pub use permission::{
     ApprovalAnswer, ApprovalRequested, ApprovalResolved, ApprovalScope, NamedScript, Permission,
     PermissionDecided, PermissionPolicy, Unanswered,

@@ -70,16 +70,35 @@ pub struct Exhausted {
     /// The shortfall of the call that doesn't fit; absent if no call was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shortfall: Option<Shortfall>,
-    /// Whether the budget was too small even for the final summary, so that there is none.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub unsummarized: bool,
+    /// Why there is no final summary, if none could be asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unsummarized: Option<Unsummarized>,
+}
+
+/// Why an agent wasn't asked for a final summary at a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unsummarized {
+    /// The budget was too small even for that.
+    CantBePaid,
+    /// The agent hasn't answered once.
+    NeverAnswered,
+}
+
+impl fmt::Display for Unsummarized {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::CantBePaid => "it can't be paid either",
+            Self::NeverAnswered => "the agent hasn't answered once",
+        })
+    }
 }
 
 impl Exhausted {
     /// A limit of the run that is used up, without a call that doesn't fit.
     #[must_use]
     pub const fn new(dimension: Dimension, used: u64, limit: u64) -> Self {
-        Self { dimension, used, limit, owner: LimitOwner::Run, shortfall: None, unsummarized: false }
+        Self { dimension, used, limit, owner: LimitOwner::Run, shortfall: None, unsummarized: None }
     }
 
     /// The rest of the limit, including reserved and kept amounts.
@@ -153,10 +172,10 @@ impl fmt::Display for Exhausted {
             }
             Some(_) | None => write!(f, "{name} budget{owner} used up: {used} of {limit}")?,
         }
-        if self.unsummarized {
-            f.write_str("; no final summary: it can't be paid either")?;
+        match self.unsummarized {
+            Some(why) => write!(f, "; no final summary: {why}"),
+            None => Ok(()),
         }
-        Ok(())
     }
 }
 
@@ -168,6 +187,9 @@ pub enum PauseReason {
     Asked {
         /// By whom.
         by: String,
+        /// The trouble of the provider that it waited for then.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        awaited: Option<Box<ModelTrouble>>,
     },
     /// The same call with the same arguments gave the same result this many consecutive times.
     RepeatedCall {
@@ -240,7 +262,11 @@ pub enum PauseReason {
 impl fmt::Display for PauseReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Asked { by } => write!(f, "paused by {by}"),
+            Self::Asked { by, awaited: None } => write!(f, "paused by {by}"),
+            Self::Asked { by, awaited: Some(trouble) } => {
+                let ModelTrouble { model, message, .. } = &**trouble;
+                write!(f, "paused by {by} while {} ({model}): {message}", trouble.cause().past())
+            }
             Self::RepeatedCall { tool, times } => {
                 write!(
                     f,

@@ -96,6 +96,20 @@ impl TroubleCause {
         }
     }
 
+    /// The cause, for display where it is over or nothing has looked at it since.
+    #[must_use]
+    pub const fn past(self) -> &'static str {
+        match self {
+            Self::Provider => "the provider couldn't be reached",
+            Self::Key => "the provider refused the key",
+            Self::Quota => "the quota was used up",
+            Self::Address => "the provider's base URL redirected",
+            Self::ModelUnknown => "the provider didn't know the model",
+            Self::Request => "request refused",
+            Self::Answer => "the model gave no usable answer",
+        }
+    }
+
     /// The remedy.
     #[must_use]
     pub const fn remedy(self) -> &'static str {

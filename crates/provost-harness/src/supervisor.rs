@@ -227,7 +227,7 @@ fn said(stop: StopReason, content: &[Block]) -> JudgeAnswer {
 }
 
 fn error_of(failure: ModelFailure) -> SupervisorError {
-    let ModelFailure { class, status, message, retry_after_ms, .. } = failure;
+    let ModelFailure { class, status, message, retry_after_ms, hint, .. } = failure;
     match class {
         ErrorClass::RateLimited if status.is_none_or(|status| status == TOO_MANY_REQUESTS) => {
             SupervisorError::RateLimited { retry_after_ms }
@@ -236,12 +236,16 @@ fn error_of(failure: ModelFailure) -> SupervisorError {
             let advice = "show the judge less evidence, or take one with a larger window";
             llm(class, &format!("{advice} ({message})"))
         }
-        class => llm(class, &message),
+        class => SupervisorError::Llm { class, message: in_short(&message), hint },
     }
 }
 
 fn llm(class: ErrorClass, message: &str) -> SupervisorError {
-    SupervisorError::Llm { class, message: verdict::beginning(message.trim(), MESSAGE_CHARS_MAX) }
+    SupervisorError::Llm { class, message: in_short(message), hint: String::new() }
+}
+
+fn in_short(message: &str) -> String {
+    verdict::beginning(message.trim(), MESSAGE_CHARS_MAX)
 }
 
 fn aborted() -> SupervisorError {

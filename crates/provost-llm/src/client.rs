@@ -11,8 +11,8 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Client, Response, Url, redirect};
 
 use crate::failure::{
-    ErrorDetails, ReadError, cause_of, causes, class_of, one_line, request_id, retry_after_ms, shorten,
-    stalled,
+    ErrorDetails, ReadError, cause_of, causes, class_of, one_line, request_id, retry_after_ms, says_daily,
+    shorten, stalled, wait_said,
 };
 use crate::key::Key;
 use crate::stream::EventStream;
@@ -158,7 +158,12 @@ impl Endpoint {
         };
         let body = self.key.scrub(&body);
         let said = (self.read_error)(&body).unwrap_or_else(|| foreign(status, &headers, &body));
-        let class = class_of(status, said.class);
+        let is_daily = says_daily(&said.message);
+        let class = match class_of(status, said.class) {
+            ErrorClass::RateLimited if is_daily => ErrorClass::QuotaUsedUp,
+            class => class,
+        };
+        let asked_ms = retry_after_ms(&headers, self.clock.now()).or(said.retry_after_ms);
         let hint = match (class.cause(), &self.key_env) {
             (TroubleCause::Key, Some(key_env)) => format!("the key comes from {key_env}"),
             _ => String::new(),
@@ -167,9 +172,9 @@ impl Endpoint {
             class,
             hint,
             status: Some(status),
+            retry_after_ms: asked_ms.or_else(|| is_daily.then(|| wait_said(&said.message))),
             message: said.message,
             request_id: said.request_id.or_else(|| request_id(&headers)),
-            retry_after_ms: retry_after_ms(&headers, self.clock.now()).or(said.retry_after_ms),
             usage: Usage::default(),
         };
         Refused { failure, body }

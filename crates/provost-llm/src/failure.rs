@@ -60,6 +60,48 @@ pub(crate) fn says_quota_used_up(message: &str) -> bool {
     QUOTA_USED_UP.iter().any(|words| message.contains(words))
 }
 
+/// Phrases of providers for a limit of a day's requests or tokens, and the abbreviations of such limits.
+const DAILY: &[&str] = &[
+    "per day",
+    "per-day",
+    "perday",
+    "daily limit",
+    "daily quota",
+    "daily request",
+    "daily token",
+    "daily rate",
+];
+const DAILY_SHORT: &[&str] = &["rpd", "tpd"];
+/// The wait until a day's limit is asked about again where the provider names none.
+const RENEWAL_MS: u64 = 300_000;
+
+/// Whether a rate limit is one of a day, which waiting for seconds doesn't help.
+pub(crate) fn says_daily(message: &str) -> bool {
+    let message = message.to_lowercase();
+    let mut words = message.split(|c: char| !c.is_alphanumeric());
+    let is_shorter =
+        ["per minute", "per min", "per second", "(rpm)", "(tpm)"].iter().any(|one| message.contains(one));
+    !is_shorter
+        && (DAILY.iter().any(|one| message.contains(one)) || words.any(|word| DAILY_SHORT.contains(&word)))
+}
+
+/// The wait in a text such as "Please try again in 7m12.5s", in milliseconds; 5 minutes without one.
+pub(crate) fn wait_said(message: &str) -> u64 {
+    let said = message.split_once("try again in ").map(|(_, said)| said).unwrap_or_default();
+    let said = said.split_whitespace().next().unwrap_or_default();
+    let (mut ms, mut rest) = (0.0, said);
+    while let Some(end) = rest.find(|c: char| !c.is_ascii_digit() && c != '.') {
+        let (number, unit) = rest.split_at(end);
+        let Ok(number) = number.parse::<f64>() else { break };
+        let units = [("ms", 1.0), ("h", 3_600_000.0), ("m", 60_000.0), ("s", 1_000.0)];
+        let Some((name, each)) = units.into_iter().find(|(name, _)| unit.starts_with(name)) else { break };
+        ms += number * each;
+        rest = unit.strip_prefix(name).unwrap_or_default();
+    }
+    let wait = Duration::try_from_secs_f64(ms / 1_000.0).unwrap_or_default();
+    Some(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)).filter(|ms| *ms > 0).unwrap_or(RENEWAL_MS)
+}
+
 /// The class of an HTTP error: by the status if it is specific, else by the provider's own error.
 pub(crate) fn class_of(status: u16, said: Option<ErrorClass>) -> ErrorClass {
     match status {

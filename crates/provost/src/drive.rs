@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use provost_engine::{Actor, RunEvent, RunState};
 use provost_event::{
-    ActorKey, Budget, ConversationEntry, Entry, LifecycleEntry, Outcome, PauseReason, RunId, Seq, SessionId,
+    ActorKey, Budget, ConversationEntry, Entry, Exhausted, LifecycleEntry, Outcome, PauseReason, Paused,
+    RunId, Seq, SessionId,
 };
 use provost_harness::{Backend as _, Clock as _, Harness, SystemClock, TurnState, final_text, read_actor};
 use provost_process::{MAYBE_LEFT, end_adopted_leftovers};
@@ -146,7 +147,7 @@ impl Work {
         if let Some(refusal) = refusal {
             anyhow::bail!(refusal);
         }
-        let by_signal = matches!(&outcome, Outcome::Paused { why: PauseReason::Asked { by } } if Some(by.as_str()) == signal);
+        let by_signal = matches!(&outcome, Outcome::Paused { why: PauseReason::Asked { by, .. } } if Some(by.as_str()) == signal);
         Ok(if by_signal { Exit::Cancelled } else { self.exit(&outcome) })
     }
 
@@ -275,7 +276,7 @@ impl Work {
 }
 
 /// Why a run's first agent has given no final summary at the limit that suspended it; `None` where it has, or
-/// wasn't asked for one.
+/// wasn't asked for one, or where the outcome says it.
 pub(crate) async fn why_no_final_summary(
     backend: &EmbeddedBackend,
     run: RunId,
@@ -291,9 +292,15 @@ pub(crate) async fn why_no_final_summary(
         for record in &records {
             match &record.entry {
                 Entry::Conversation(ConversationEntry::FinalSummary(wrapped)) => {
-                    why = wrapped.problem.clone().filter(|_| wrapped.call.is_some());
+                    why.clone_from(&wrapped.problem);
                 }
-                Entry::Lifecycle(LifecycleEntry::Resumed(_)) => why = None,
+                // The outcome says it.
+                Entry::Lifecycle(
+                    LifecycleEntry::Paused(Paused {
+                        outcome: Outcome::BudgetExhausted(Exhausted { unsummarized: Some(_), .. }),
+                    })
+                    | LifecycleEntry::Resumed(_),
+                ) => why = None,
                 _ => {}
             }
         }

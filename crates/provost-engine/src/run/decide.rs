@@ -111,7 +111,8 @@ impl<'a> Deciding<'a> {
             RunEvent::Say { agent, text, by } => self.say(agent, text, by),
             RunEvent::ClearGoal { agent, by } => self.clear_goal(agent, by),
             RunEvent::Pause { agent, by } => {
-                let outcome = Outcome::Paused { why: PauseReason::Asked { by } };
+                let awaited = self.state.trouble_awaited(agent).cloned().map(Box::new);
+                let outcome = Outcome::Paused { why: PauseReason::Asked { by, awaited } };
                 self.stops().stop(agent, outcome);
             }
             RunEvent::Cancel { agent, by } => self.stops().stop(agent, Outcome::Cancelled { by }),

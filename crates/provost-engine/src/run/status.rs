@@ -1,12 +1,12 @@
 //! What others may read of a run.
 
 use provost_event::{
-    Budget, Elapsed, Forked, MicroDollars, ModelPolicy, Outcome, Priority, ProviderAwaited, RunPolicy, Seq,
-    SessionId, Timestamp,
+    Budget, Elapsed, Forked, MicroDollars, ModelPolicy, ModelTrouble, Outcome, Priority, ProviderAwaited,
+    RunPolicy, Seq, SessionId, Timestamp,
 };
 
 use super::agents::{Agent, AgentState};
-use super::{Ledger, RunState, StepTracker};
+use super::{AgentNumber, Ledger, RunState, StepTracker};
 use crate::ActorStatus;
 
 /// One agent of a run, as the run records it.
@@ -130,6 +130,15 @@ impl RunState {
         let awaited = self.agents.table().iter().filter_map(|(_, agent)| agent.awaits());
         let first = awaited.min_by_key(|awaited| awaited.until);
         first.filter(|_| self.lifecycle.is_worked_on() && !self.does_more_than_wait())
+    }
+
+    /// The trouble of the provider that an agent, or else the whole run, waits for.
+    pub(super) fn trouble_awaited(&self, agent: Option<AgentNumber>) -> Option<&ModelTrouble> {
+        let awaited = match agent {
+            Some(agent) => self.agents.table().get(agent)?.awaits(),
+            None => self.awaits_provider(),
+        };
+        awaited.map(|awaited| &awaited.trouble)
     }
 
     /// Milliseconds worked on it, as of its last entry.

@@ -3,7 +3,7 @@
 
 use provost_event::{
     AsideCall, Block, Exhausted, FinalSummaryFinished, GoalTrigger, ModelFailure, Outcome, Purpose, Seq,
-    StopRequested, Usage,
+    StopRequested, Unsummarized, Usage,
 };
 
 use super::{Deciding, Phase, SessionState};
@@ -64,7 +64,7 @@ pub(in crate::session) fn final_summary_refused(deciding: &mut Deciding<'_>, exh
     if let Some(Outcome::BudgetExhausted(first)) = deciding.state.lifecycle.stopping().cloned() {
         return segment::finish(
             deciding,
-            Outcome::BudgetExhausted(Exhausted { unsummarized: true, ..first }),
+            Outcome::BudgetExhausted(Exhausted { unsummarized: Some(Unsummarized::CantBePaid), ..first }),
         );
     }
     segment::finish_as_asked(deciding);
@@ -73,6 +73,17 @@ pub(in crate::session) fn final_summary_refused(deciding: &mut Deciding<'_>, exh
 /// Whether the next model call is for the final summary.
 pub(in crate::session) fn wants_final_summary(state: &SessionState) -> bool {
     state.lifecycle.stopping().is_some_and(|outcome| may_ask_final_summary(state, outcome))
+}
+
+/// `outcome`, which says so where an agent that has never answered can't be asked for a final summary.
+pub(in crate::session) fn without_summary(state: &SessionState, outcome: Outcome) -> Outcome {
+    match outcome {
+        Outcome::BudgetExhausted(first) if state.turns.answers() == 0 && !state.assignment.is_external() => {
+            let unsummarized = first.unsummarized.or(Some(Unsummarized::NeverAnswered));
+            Outcome::BudgetExhausted(Exhausted { unsummarized, ..first })
+        }
+        other => other,
+    }
 }
 
 /// An agent that has just claimed to be done needs no final summary.

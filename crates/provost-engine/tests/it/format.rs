@@ -253,7 +253,7 @@ fn goal_run() -> Tree {
 /// A claim, an interval and a limit, with all kinds of answers from judges.
 fn verify_in_vain(tree: &mut Tree) {
     let message = "connection refused".to_owned();
-    let unreachable = SupervisorError::Llm { class: ErrorClass::Transport, message };
+    let unreachable = SupervisorError::Llm { class: ErrorClass::Transport, message, hint: String::new() };
     tree.say(0, "done");
     say_of(tree, 0, failed(SupervisorError::RateLimited { retry_after_ms: Some(2_000) }));
     tree.tick();

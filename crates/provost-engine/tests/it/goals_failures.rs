@@ -17,7 +17,11 @@ fn limited(retry_after_ms: Option<u64>) -> provost_event::JudgeAnswer {
 }
 
 fn unreachable() -> provost_event::JudgeAnswer {
-    failed(SupervisorError::Llm { class: ErrorClass::Transport, message: "connection refused".to_owned() })
+    failed(SupervisorError::Llm {
+        class: ErrorClass::Transport,
+        message: "connection refused".to_owned(),
+        hint: String::new(),
+    })
 }
 
 /// The waits before a judge was called again, and the failures counted so far.

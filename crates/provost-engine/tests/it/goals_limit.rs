@@ -225,7 +225,11 @@ fn when_time_is_over_amid_the_last_look_it_ends_there() {
     judged(
         &mut world,
         seq,
-        failed(SupervisorError::Llm { class: ErrorClass::Aborted, message: "aborted".into() }),
+        failed(SupervisorError::Llm {
+            class: ErrorClass::Aborted,
+            message: "aborted".into(),
+            hint: String::new(),
+        }),
     );
     expect![[r#"
         goal_judged judge generation 1: the call was cancelled: aborted
@@ -268,7 +272,11 @@ fn time_that_is_over_amid_a_claim_s_verification_leaves_time_for_a_last_look() {
     judged(
         &mut world,
         seq,
-        failed(SupervisorError::Llm { class: ErrorClass::Aborted, message: "aborted".into() }),
+        failed(SupervisorError::Llm {
+            class: ErrorClass::Aborted,
+            message: "aborted".into(),
+            hint: String::new(),
+        }),
     );
     expect![[r#"
         goal_judged judge generation 1: the call was cancelled: aborted (stale)

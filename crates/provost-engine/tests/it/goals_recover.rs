@@ -276,7 +276,7 @@ fn a_verification_that_waits_for_budget_asks_for_it_again_after_a_crash() {
 #[test]
 fn a_verification_that_waits_for_budget_stops_at_once() {
     let by = || "me".to_owned();
-    let paused = Outcome::Paused { why: PauseReason::Asked { by: by() } };
+    let paused = Outcome::Paused { why: PauseReason::Asked { by: by(), awaited: None } };
     let cancelled = Outcome::Cancelled { by: by() };
     let cleared = Outcome::Paused { why: PauseReason::GoalCleared { by: by() } };
     let stop = |outcome: &Outcome| SessionEvent::Stop { outcome: outcome.clone() };

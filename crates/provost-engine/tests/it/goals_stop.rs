@@ -59,7 +59,11 @@ pub(crate) fn stopped(world: &mut World) {
         world.hook(StopHookVerdict::Error("stopped".to_owned()), "");
     }
     if world.judging().is_some() {
-        let error = SupervisorError::Llm { class: ErrorClass::Aborted, message: "stopped".to_owned() };
+        let error = SupervisorError::Llm {
+            class: ErrorClass::Aborted,
+            message: "stopped".to_owned(),
+            hint: String::new(),
+        };
         world.judge(failed(error));
     }
 }
@@ -77,7 +81,7 @@ pub(crate) fn clear(world: &mut World) {
 }
 
 pub(crate) fn paused_by_me() -> Option<Outcome> {
-    Some(Outcome::Paused { why: PauseReason::Asked { by: "me".to_owned() } })
+    Some(Outcome::Paused { why: PauseReason::Asked { by: "me".to_owned(), awaited: None } })
 }
 
 fn cleared_by_me() -> Option<Outcome> {

@@ -38,7 +38,11 @@ pub(crate) fn say_of(tree: &mut Tree, agent: u32, answer: JudgeAnswer) {
 }
 
 fn aborted() -> JudgeAnswer {
-    JudgeAnswer::Failed(SupervisorError::Llm { class: ErrorClass::Aborted, message: "stopped".to_owned() })
+    JudgeAnswer::Failed(SupervisorError::Llm {
+        class: ErrorClass::Aborted,
+        message: "stopped".to_owned(),
+        hint: String::new(),
+    })
 }
 
 fn status(tree: &Tree, agent: u32) -> GoalStatus {

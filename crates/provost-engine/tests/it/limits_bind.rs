@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use expect_test::expect;
 use provost_event::{
     Budget, BudgetEntry, ConversationEntry, Dimension, Entry, Exhausted, ItemKind, LimitOwner, Limits,
-    MicroDollars, Outcome, Purpose, RunPolicy, ToolStatus, Usage,
+    MicroDollars, Outcome, Purpose, RunPolicy, ToolStatus, Unsummarized, Usage,
 };
 
 use crate::tree_world::{Tree, key, policy};
@@ -235,7 +235,7 @@ fn what_the_next_call_needs_is_said_and_what_is_kept_for_what() {
         tokens(1_200, None),
         tokens(900, Some(none)),
         tokens(310, Some(kept)),
-        Exhausted { unsummarized: true, ..tokens(900, Some(none)) },
+        Exhausted { unsummarized: Some(Unsummarized::CantBePaid), ..tokens(900, Some(none)) },
         Exhausted {
             owner: LimitOwner::Agent,
             shortfall: Some(provost_event::Shortfall { needs: 350_000, summary: 400_000, ..none }),
@@ -259,6 +259,6 @@ fn where_the_final_summary_cannot_be_paid_the_outcome_says_so() {
     tree.call(0, &[("read", "{}")]);
     tree.finish(0, ToolStatus::Ok, "x");
     let Some(Outcome::BudgetExhausted(exhausted)) = tree.outcome() else { panic!("{:?}", tree.outcome()) };
-    assert!(exhausted.unsummarized);
+    assert_eq!(exhausted.unsummarized, Some(Unsummarized::CantBePaid));
     expect!["Token budget too small to go on: 3,960 of 4,000 used; the next call needs about 4,248 tokens; 40 are left; no final summary: it can't be paid either"].assert_eq(&exhausted.to_string());
 }

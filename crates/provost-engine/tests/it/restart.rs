@@ -131,7 +131,7 @@ fn an_agent_that_is_cancelled_blocked_or_at_a_limit_is_not_restarted() {
     let cancelled = Outcome::Cancelled { by: "ann".to_owned() };
     let aborted = Outcome::Aborted { hook: "h".to_owned(), reason: String::new() };
     let blocked = Outcome::Blocked { reasons: vec!["red".to_owned()] };
-    let asked = Outcome::Paused { why: PauseReason::Asked { by: "ann".to_owned() } };
+    let asked = Outcome::Paused { why: PauseReason::Asked { by: "ann".to_owned(), awaited: None } };
     for outcome in [cancelled, aborted, blocked, asked, Outcome::UNVERIFIED] {
         assert!(!outcome.may_restart(), "{outcome}");
     }

@@ -744,16 +744,16 @@ fn the_time_of_the_run_ends_all_with_final_summary_and_more_of_it_lets_them_go_o
     check(
         &mut tree,
         expect![[r#"
-        1 spawned by 0 (normal, a slot is free)
-        1 started
-        2 spawned by 0 (normal, a slot is free)
-        2 started
-        0 at a limit of the run: Time budget used up: 90.0 s of 100.0 s
-        2 is suspended: Time budget used up: 90.0 s of 100.0 s
-        1 is suspended: Time budget used up: 90.0 s of 100.0 s
-        0 is suspended: Time budget used up: 90.0 s of 100.0 s
-        suspended: Time budget used up: 90.0 s of 100.0 s
-    "#]],
+            1 spawned by 0 (normal, a slot is free)
+            1 started
+            2 spawned by 0 (normal, a slot is free)
+            2 started
+            0 at a limit of the run: Time budget used up: 90.0 s of 100.0 s
+            2 is suspended: Time budget used up: 90.0 s of 100.0 s; no final summary: the agent hasn't answered once
+            1 is suspended: Time budget used up: 90.0 s of 100.0 s
+            0 is suspended: Time budget used up: 90.0 s of 100.0 s
+            suspended: Time budget used up: 90.0 s of 100.0 s
+        "#]],
     );
     tree.resume_with(None, Budget { wall_time_ms: Some(1_000_000), ..Budget::default() });
     assert_eq!(tree.thinking(), [1, 2]);
@@ -887,7 +887,7 @@ fn the_runs_budget_spent_rests_all_and_with_more_all_finish() {
             2 spawned by 0 (normal, a slot is free)
             2 started
             2 at a limit of the run: Token budget too small to go on: 950 of 2,400 used; the next call needs about 1,360 tokens, 1,450 are reserved for calls of other agents; 1,450 are left
-            2 is suspended: Token budget too small to go on: 950 of 2,400 used; the next call needs about 1,360 tokens, 1,450 are reserved for calls of other agents; 1,450 are left
+            2 is suspended: Token budget too small to go on: 950 of 2,400 used; the next call needs about 1,360 tokens, 1,450 are reserved for calls of other agents; 1,450 are left; no final summary: the agent hasn't answered once
             1 finished: completed, not verified
             0 is suspended: Token budget too small to go on: 950 of 2,400 used; the next call needs about 1,360 tokens, 1,450 are reserved for calls of other agents; 1,450 are left; no final summary: it can't be paid either
             suspended: Token budget too small to go on: 950 of 2,400 used; the next call needs about 1,360 tokens, 1,450 are reserved for calls of other agents; 1,450 are left; no final summary: it can't be paid either

@@ -287,7 +287,7 @@ fn paused_while_it_is_made_an_agent_makes_it_when_it_goes_on() {
     let mut tree = begun();
     tree.pause(None);
     ready(&mut tree, 1, failed());
-    let asked = Outcome::Paused { why: PauseReason::Asked { by: "p".to_owned() } };
+    let asked = Outcome::Paused { why: PauseReason::Asked { by: "p".to_owned(), awaited: None } };
     assert_eq!(tree.suspended(1), Some(asked));
     tree.resume(None);
     assert!(open(&tree, 1)[0].ends_with("make worktree"), "{:?}", open(&tree, 1));

@@ -78,6 +78,6 @@ impl HarnessExecutor {
 }
 
 fn failed(class: ErrorClass, message: String) -> Judgement {
-    let answer = JudgeAnswer::Failed(SupervisorError::Llm { class, message });
+    let answer = JudgeAnswer::Failed(SupervisorError::Llm { class, message, hint: String::new() });
     Judgement { answer, usage: Usage::default(), model: String::new() }
 }

@@ -323,7 +323,7 @@ where
     let (outcome, ()) = timeout(DEADLINE, both).await.unwrap_or_else(|_| panic!("{:?} holds it", E::POINT));
     let outcome = outcome.unwrap();
     let expected = match pause {
-        Some(()) => Outcome::Paused { why: PauseReason::Asked { by: "ann".into() } },
+        Some(()) => Outcome::Paused { why: PauseReason::Asked { by: "ann".into(), awaited: None } },
         None => Outcome::Cancelled { by: "ann".into() },
     };
     assert_eq!(outcome, expected, "{:?}", E::POINT);

@@ -78,7 +78,7 @@ fn a_run_that_goes_on_joins_its_trace_below_its_first_span() {
     let mut log = Log::default();
     begin(&mut log);
     work(&mut log);
-    let paused = Outcome::Paused { why: PauseReason::Asked { by: "somebody".to_owned() } };
+    let paused = Outcome::Paused { why: PauseReason::Asked { by: "somebody".to_owned(), awaited: None } };
     log.root(6_000, Paused { outcome: paused.clone() }).run(6_001, Paused { outcome: paused });
     let collector = Collector::start(Manner::Good);
     observe(&telemetry(&collector), log.take());

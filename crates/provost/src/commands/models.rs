@@ -88,7 +88,7 @@ impl KeyState {
 
 fn page(shown: &[&Provider], settings: &ProviderSettings, used: &str) -> String {
     let mut table =
-        Table::new(&[("PROVIDER", Cells::Text), ("KEY", Cells::Text), ("ADDRESS", Cells::CutAtEnd)]);
+        Table::new(&[("PROVIDER", Cells::Text), ("KEY", Cells::CutAtEnd), ("ADDRESS", Cells::CutAtEnd)]);
     for provider in shown {
         let key = KeyState::of(provider, settings).said(provider);
         table.row(vec![provider.name.clone(), key, without_userinfo(&provider.base_url)]);
@@ -125,13 +125,13 @@ fn page(shown: &[&Provider], settings: &ProviderSettings, used: &str) -> String 
 fn models_table(facts: &[ModelFacts], used: &str) -> String {
     let mut table = Table::new(&[
         ("MODEL", Cells::CutAtStart),
-        ("WINDOW", Cells::Numbers),
-        ("ANSWER", Cells::Numbers),
-        ("INPUT", Cells::Numbers),
-        ("CACHED", Cells::Numbers),
-        ("OUTPUT", Cells::Numbers),
-        ("FROM", Cells::Text),
-        ("", Cells::Text),
+        ("WINDOW", Cells::LeftOut),
+        ("ANSWER", Cells::LeftOut),
+        ("INPUT", Cells::LeftOutLast),
+        ("CACHED", Cells::LeftOut),
+        ("OUTPUT", Cells::LeftOutLast),
+        ("FROM", Cells::CutAtEnd),
+        ("", Cells::CutAtEnd),
     ]);
     facts.iter().for_each(|facts| table.row(row(facts, used)));
     table.lines(terminal_width())

@@ -96,6 +96,9 @@ fn shown(run: &RunSummary, status: &str) -> String {
         RunStatus::Stopped(Outcome::Paused { why: PauseReason::Model(trouble) }) => {
             format!("{status}: {}", trouble.cause().words())
         }
+        RunStatus::Stopped(Outcome::Paused { why: PauseReason::Asked { awaited: Some(trouble), .. } }) => {
+            format!("{status}: {}", trouble.cause().past())
+        }
         RunStatus::Stopped(Outcome::Completed { verification: Verification::Passed, .. }) => {
             format!("{status}, verified")
         }

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use provost_engine::{Actor, RunEvent, RunState, SessionStatus};
+use provost_engine::{Actor, AgentState, RunEvent, RunState, SessionStatus};
 use provost_event::{ActorKey, GoalState, Outcome, SessionId};
 use provost_harness::{Backend as _, Harness, Models, RemadeWorktree, ResumeRequest, RunQuery, read_actor};
 use provost_llm::resolve;
@@ -26,7 +26,7 @@ use crate::exit::{Exit, Refusal};
 use crate::input::tell_of_unread;
 use crate::observers::observers;
 use crate::questions::open_in;
-use crate::render::Progress;
+use crate::render::{Earlier, Progress};
 use crate::reports::reporting;
 use crate::settings::{Request, Scope, Settings, load};
 use crate::signals::Signals;
@@ -65,7 +65,8 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     let progress = Progress::choose(args.shown);
     let heads = HashMap::from([(run.into(), state.head()), (SessionId::root(run).into(), root.head())]);
     let asks = who_asks(progress);
-    let view = reporting(progress.view(Some(&state)), settings, None);
+    let sessions = live_sessions(&backend, &state).await?;
+    let view = reporting(progress.view(Some(&Earlier { state: &state, sessions })), settings, None);
     let watcher = Arc::new(Watcher::new(view, asks, heads));
     let around = RunContext::new(settings, &variables, (watcher.clone(), observers), programs);
     let opened = place.harness(backend.clone(), models, around).open(run).await;
@@ -104,6 +105,19 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     Work { backend, harness, observed, watcher, asking, signals, shown: args.shown, progress, pending_stop }
         .finish_after(said.as_ref(), was_completed)
         .await
+}
+
+/// The sessions of the agents that may still work.
+async fn live_sessions(
+    backend: &EmbeddedBackend,
+    state: &RunState,
+) -> anyhow::Result<Vec<(ActorKey, Actor)>> {
+    let mut sessions = Vec::new();
+    for agent in state.agents().filter(|agent| !matches!(agent.standing, AgentState::Finished(_))) {
+        let key = ActorKey::from(agent.session);
+        sessions.push((key, read_actor(backend, key).await?));
+    }
+    Ok(sessions)
 }
 
 /// Resumes a suspended run. An interrupted one resumes by itself as soon as it is opened.

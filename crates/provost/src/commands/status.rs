@@ -146,7 +146,7 @@ impl Suspension {
         let word = self.word();
         let cause = self.awaited.trouble.cause().words();
         match self.wait {
-            None => format!("{word}: {}", past(self.awaited.trouble.cause())),
+            None => format!("{word}: {}", self.awaited.trouble.cause().past()),
             Some(Some(Left::Of(ms))) => format!("{word}: {cause}, next try in {}", whole_seconds(ms)),
             Some(Some(Left::AtMost(ms))) => {
                 format!("{word}: {cause}, next try in at most {}", whole_seconds(ms))
@@ -169,19 +169,6 @@ impl Suspension {
         let ModelTrouble { model, message, .. } = &self.awaited.trouble;
         let cause = self.awaited.trouble.cause();
         ProviderLine { cause, model: model.clone(), message: message.clone(), next_try_ms }
-    }
-}
-
-/// A cause that nothing has looked at since the run's process was killed.
-const fn past(cause: TroubleCause) -> &'static str {
-    match cause {
-        TroubleCause::Provider => "the provider couldn't be reached",
-        TroubleCause::Key => "the provider refused the key",
-        TroubleCause::Quota => "the quota was used up",
-        TroubleCause::Address => "the provider's base URL redirected",
-        TroubleCause::ModelUnknown => "the provider didn't know the model",
-        TroubleCause::Request => "request refused",
-        TroubleCause::Answer => "the model gave no usable answer",
     }
 }
 

@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use provost_event::Record;
 
+use super::entry::Sayer;
 use super::plain::Plain;
 use super::{Attached, View};
-use crate::names::Names;
 use crate::questions::Question;
 
 pub(super) struct Attended {
@@ -15,8 +15,8 @@ pub(super) struct Attended {
 }
 
 impl Attended {
-    pub(super) fn new(names: Names) -> Self {
-        Self { plain: Plain::new(names), is_ours: AtomicBool::new(false) }
+    pub(super) const fn new(sayer: Sayer) -> Self {
+        Self { plain: Plain::new(sayer), is_ours: AtomicBool::new(false) }
     }
 
     fn ours(&self) -> Option<&Plain> {

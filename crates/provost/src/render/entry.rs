@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use provost_engine::Actor;
 use provost_event::{
     ActorKey, AgentEntry, AgentSpawned, ApprovalRequested, AssistantMessage, Block, BudgetCharged,
     BudgetEntry, BudgetExhausted, BudgetReserved, CallId, Certainty, ConversationEntry, Dimension, Ended,
@@ -18,7 +19,7 @@ use super::gate::{
 use super::model::purpose_in_words;
 use super::saying::{Saying, Tag};
 use super::words::{amount, duration, one_line, pictures, plural};
-use super::{agents, arguments, flow, goal, model, policy, terminal, worktree};
+use super::{Earlier, agents, arguments, flow, goal, model, policy, terminal, worktree};
 use crate::names::Names;
 use provost_process::MAYBE_LEFT;
 
@@ -39,6 +40,19 @@ impl Sayer {
     /// A renderer that knows these agents already.
     pub(crate) fn knowing(names: Names) -> Self {
         Self { names, ..Self::default() }
+    }
+
+    /// A renderer that has seen what was before.
+    pub(crate) fn after(earlier: &Earlier<'_>) -> Self {
+        let mut calls = HashMap::new();
+        for (key, actor) in &earlier.sessions {
+            if let Actor::Session(session) = actor {
+                let open = session.unanswered_calls();
+                calls
+                    .extend(open.map(|(id, tool, input)| ((*key, id.clone()), arguments::call(tool, input))));
+            }
+        }
+        Self { calls, names: Names::of(earlier.state), ..Self::default() }
     }
 
     /// What the run's agents are called.

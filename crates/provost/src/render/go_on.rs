@@ -194,18 +194,25 @@ fn with_settings(policy: &RunPolicy) -> String {
     in_shell_words(&file.chain(["--with-settings".to_owned()]).collect::<Vec<_>>())
 }
 
-/// An amount to add to a limit: as much again, and at least room for four calls like the next, with which `least`
-/// would be used.
-pub(crate) fn enough_more(limit: u64, used: u64, least: u64) -> u64 {
-    let calls = least.saturating_sub(used).saturating_mul(4);
-    let short = used.saturating_add(calls).saturating_sub(limit);
-    limit.max(short).max(1)
+/// An amount to add to a limit with which `least` would be used. For tokens and money: with which twice what the next
+/// call needs is left, rounded up to two digits. As much as the limit where that need isn't known, and for turns
+/// and time, of which one call needs little.
+pub(crate) fn enough_more(dimension: Dimension, limit: u64, used: u64, least: u64) -> u64 {
+    let needs = least.saturating_sub(used.max(limit));
+    let of_calls = matches!(dimension, Dimension::Tokens | Dimension::Money);
+    if !of_calls || needs == 0 {
+        return limit.max(used.saturating_sub(limit).saturating_add(needs)).max(1);
+    }
+    let twice = used.saturating_add(least.saturating_sub(used).saturating_mul(2));
+    let more = twice.saturating_sub(limit);
+    let unit = 10_u64.pow(more.checked_ilog10().unwrap_or_default().saturating_sub(1));
+    more.div_ceil(unit).saturating_mul(unit)
 }
 
 /// A limit that would let the run go on.
 fn more_of(exhausted: &Exhausted) -> String {
     let Exhausted { dimension, used, limit, .. } = exhausted;
-    let more = enough_more(*limit, *used, exhausted.least_limit());
+    let more = enough_more(*dimension, *limit, *used, exhausted.least_limit());
     match dimension {
         Dimension::Tokens => format!("--tokens {more}"),
         Dimension::Turns => format!("--max-turns {more}"),
@@ -214,9 +221,24 @@ fn more_of(exhausted: &Exhausted) -> String {
     }
 }
 
-fn dollars(micros: u64) -> String {
+/// The amount as `--usd` takes it, with at least two decimals.
+pub(crate) fn dollars(micros: u64) -> String {
     let text = format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000);
     let short = text.trim_end_matches('0');
     let decimals = short.rsplit('.').next().map_or(0, str::len);
     format!("{short}{}", "0".repeat(2_usize.saturating_sub(decimals)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_suggested_leaves_twice_what_the_next_call_needs() {
+        let money = enough_more(Dimension::Money, 120_000, 118_000, 131_500);
+        assert_eq!((money, dollars(money).as_str()), (25_000, "0.025"));
+        assert_eq!(enough_more(Dimension::Tokens, 9_000, 2_378, 9_836), 8_300, "rounded up");
+        assert_eq!(enough_more(Dimension::Tokens, 9_000, 9_500, 9_500), 9_000, "the need isn't known");
+        assert_eq!(enough_more(Dimension::Turns, 5, 5, 6), 5);
+    }
 }

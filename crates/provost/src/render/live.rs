@@ -18,7 +18,6 @@ use super::safe::visible;
 use super::saying::{Saying, Tag, Weight};
 use super::tracker::Tracker;
 use super::{View, safe};
-use crate::names::Names;
 use crate::questions::Question;
 
 /// Columns of text; wider lines are hard to read.
@@ -46,13 +45,12 @@ pub(super) struct Live {
 }
 
 impl Live {
-    pub(super) fn new(before: Option<&RunState>) -> Self {
+    pub(super) fn new(sayer: Sayer, before: Option<&RunState>) -> Self {
         let tracker = Arc::new(Mutex::new(Tracker::new(before)));
         let target = ProgressDrawTarget::term_like(Box::new(Narrow(Term::buffered_stderr())));
         let bar = ProgressBar::with_draw_target(None, target).with_style(style(Arc::clone(&tracker)));
         bar.enable_steady_tick(TICK);
-        let sayer = Mutex::new(Sayer::knowing(before.map(Names::of).unwrap_or_default()));
-        Self { bar, sayer, tracker, prompt: Mutex::default() }
+        Self { bar, sayer: Mutex::new(sayer), tracker, prompt: Mutex::default() }
     }
 
     /// Prints above the status line, or above the prompt of a question. (The bar's own printing fills lines with

@@ -32,18 +32,17 @@ mod worktree;
 
 use std::io::IsTerminal as _;
 
-use provost_engine::RunState;
-use provost_event::{Delta, Record};
+use provost_engine::{Actor, RunState};
+use provost_event::{ActorKey, Delta, Record};
 
 use crate::cli::ShownArgs;
-use crate::names::Names;
 use crate::questions::Question;
 
 pub(crate) use agents::checked;
 pub(crate) use arguments::call as call_in_words;
 pub(crate) use context::{compaction_in_words, compactions_in_words, freed, outcome_in_words};
 pub(crate) use entry::Sayer;
-pub(crate) use go_on::{enough_more, go_on_with};
+pub(crate) use go_on::{dollars, enough_more, go_on_with};
 pub(crate) use goal::{failure_in_words, finding_in_words, goal_at_end, reasons, trigger_in_words};
 pub(crate) use question::{Extent, Room, UNNAMED, answer_in_words, call_in_full, script_in_words};
 pub(crate) use safe::{safe, visible, visible_json};
@@ -141,15 +140,23 @@ impl Progress {
     }
 
     /// The view; `before` is the run as it was, if it was.
-    pub(crate) fn view(self, before: Option<&RunState>) -> Box<dyn View> {
+    pub(crate) fn view(self, earlier: Option<&Earlier<'_>>) -> Box<dyn View> {
+        let sayer = || earlier.map(Sayer::after).unwrap_or_default();
         match self {
-            Self::Live => Box::new(live::Live::new(before)),
-            Self::Plain => Box::new(plain::Plain::new(before.map(Names::of).unwrap_or_default())),
-            Self::Attended => Box::new(attended::Attended::new(before.map(Names::of).unwrap_or_default())),
+            Self::Live => Box::new(live::Live::new(sayer(), earlier.map(|earlier| earlier.state))),
+            Self::Plain => Box::new(plain::Plain::new(sayer())),
+            Self::Attended => Box::new(attended::Attended::new(sayer())),
             Self::Json => Box::new(json::Json),
             Self::Silent => Box::new(Silent),
         }
     }
+}
+
+/// A run before the part of it that is shown.
+pub(crate) struct Earlier<'a> {
+    pub(crate) state: &'a RunState,
+    /// Its agents' sessions, as far as they may still work.
+    pub(crate) sessions: Vec<(ActorKey, Actor)>,
 }
 
 struct Silent;

@@ -13,7 +13,6 @@ use super::safe::visible;
 use super::saying::{Saying, Tag, Weight};
 use super::words::hanging;
 use super::{View, safe};
-use crate::names::Names;
 use crate::questions::Question;
 
 /// Columns of a call; a reader of the lines may wrap them once more.
@@ -26,8 +25,8 @@ pub(super) struct Plain {
 }
 
 impl Plain {
-    pub(super) fn new(names: Names) -> Self {
-        Self { sayer: Mutex::new(Sayer::knowing(names)) }
+    pub(super) const fn new(sayer: Sayer) -> Self {
+        Self { sayer: Mutex::new(sayer) }
     }
 
     /// Takes a record in without showing it.

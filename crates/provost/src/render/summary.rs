@@ -1,7 +1,7 @@
 //! The summary of a run that is suspended or has ended.
 
-use provost_engine::RunState;
-use provost_event::{Outcome, RunId};
+use provost_engine::{AgentState, AgentStatus, RunState};
+use provost_event::{ErrorClass, Exhausted, LimitOwner, Outcome, PauseReason, RunId};
 
 use super::arguments;
 use super::context::outcome_in_words;
@@ -33,7 +33,13 @@ pub(crate) fn summary(stopped: &Stopped<'_>) -> String {
     let Stopped { run, state, outcome, open, goal, no_final_summary } = *stopped;
     let ledger = state.ledger();
     let priced = state.policy().is_some_and(|policy| policy.agent.model.price.is_some());
-    let mut parts = vec![hanging(&outcome_in_words(outcome), "  "), plural(ledger.turns().into(), "turn")];
+    let turns = plural(ledger.turns().into(), "turn");
+    let (whose, sums) = match concerns(state, outcome) {
+        Concerned::Run => (String::new(), turns),
+        Concerned::Step => (String::new(), format!("the whole run: {turns}")),
+        Concerned::Agent(who) => (format!("{who}: "), format!("the whole run: {turns}")),
+    };
+    let mut parts = vec![hanging(&format!("{whose}{}", outcome_in_words(outcome)), "  "), sums];
     let uncertain = UncertaintyMarks::of_run(state);
     parts.push(uncertain.marked_tokens(tokens_in_short(ledger.tokens)));
     let cost = uncertain.marked_money(ledger.cost.to_string());
@@ -50,4 +56,32 @@ pub(crate) fn summary(stopped: &Stopped<'_>) -> String {
     }
     lines.extend(go_on_with(run, state, outcome).map(|on| format!("go on with: {on}")));
     lines.join("\n")
+}
+
+/// What an outcome is about, where what the whole run used could be taken for a part of it.
+enum Concerned {
+    Run,
+    /// A step of a workflow, which the outcome names.
+    Step,
+    /// The limit of one of several agents, with its name.
+    Agent(String),
+}
+
+fn concerns(state: &RunState, outcome: &Outcome) -> Concerned {
+    match outcome {
+        Outcome::Failed { class: ErrorClass::StepFailed, .. }
+        | Outcome::Paused { why: PauseReason::StepFailed { .. } } => Concerned::Step,
+        Outcome::BudgetExhausted(Exhausted { owner: LimitOwner::Agent, .. })
+            if state.agents().count() > 1 =>
+        {
+            let is_it = |agent: &AgentStatus<'_>| match &agent.standing {
+                AgentState::Suspended(own) => own == outcome,
+                _ => false,
+            };
+            let who =
+                |agent: AgentStatus<'_>| format!("agent {} ({})", agent.session.agent, visible(agent.name));
+            state.agents().find(is_it).map_or(Concerned::Run, |agent| Concerned::Agent(who(agent)))
+        }
+        _ => Concerned::Run,
+    }
 }

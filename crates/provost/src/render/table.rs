@@ -21,6 +21,8 @@ pub(crate) enum Cells {
     /// On the right; where the terminal is too narrow even with all others cut, left out, the first such column
     /// first.
     LeftOut,
+    /// As that, but after those.
+    LeftOutLast,
 }
 
 /// A table with a line of heads.
@@ -67,10 +69,12 @@ impl Table {
             (widths.iter().flatten().sum::<usize>() + gaps).saturating_sub(width.unwrap_or(usize::MAX))
         };
         let spare = |column: usize, width: &usize| width.saturating_sub(self.narrowest(column));
-        for column in 0..widths.len() {
+        let of =
+            |cells: Cells| (0..self.columns.len()).filter(move |at| self.columns.get(*at) == Some(&cells));
+        for column in of(Cells::LeftOut).chain(of(Cells::LeftOutLast)) {
             let spare =
                 widths.iter().enumerate().filter_map(|(column, width)| Some(spare(column, width.as_ref()?)));
-            if over(&widths) > spare.sum() && self.columns.get(column) == Some(&Cells::LeftOut) {
+            if over(&widths) > spare.sum() {
                 widths.get_mut(column).map(Option::take);
             }
         }
@@ -96,7 +100,7 @@ impl Table {
         match self.columns.get(column) {
             Some(Cells::CutAtEnd) => head,
             Some(Cells::CutAtStart) => head.max(END_MIN),
-            Some(Cells::Text | Cells::Numbers | Cells::LeftOut) | None => usize::MAX,
+            Some(Cells::Text | Cells::Numbers | Cells::LeftOut | Cells::LeftOutLast) | None => usize::MAX,
         }
     }
 }
@@ -104,7 +108,10 @@ impl Table {
 fn set(cell: &str, cells: Cells, width: usize) -> String {
     match cells {
         Cells::Text => pad_str(cell, width, Alignment::Left, None).into_owned(),
-        Cells::Numbers | Cells::LeftOut => pad_str(cell, width, Alignment::Right, None).into_owned(),
+        Cells::Numbers | Cells::LeftOut | Cells::LeftOutLast => {
+            pad_str(cell, width, Alignment::Right, None).into_owned()
+        }
+        Cells::CutAtEnd if width == 0 => String::new(),
         Cells::CutAtEnd => {
             pad_str(&truncate_str(cell, width, CUT), width, Alignment::Left, None).into_owned()
         }

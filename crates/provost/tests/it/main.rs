@@ -68,11 +68,15 @@ mod hostile;
 #[cfg(test)]
 mod interrupting;
 #[cfg(test)]
+mod judge_refused;
+#[cfg(test)]
 #[cfg(unix)]
 mod keys_cut;
 #[cfg(test)]
 #[cfg(unix)]
 mod keys_masked;
+#[cfg(test)]
+mod limits_shown;
 #[cfg(test)]
 mod long_runs;
 #[cfg(test)]
@@ -87,6 +91,8 @@ mod model_server;
 mod models_check;
 #[cfg(test)]
 mod models_update;
+#[cfg(test)]
+mod narrow;
 #[cfg(test)]
 mod nothing_silent;
 #[cfg(test)]

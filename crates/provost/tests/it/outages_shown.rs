@@ -87,3 +87,43 @@ fn the_agents_of_a_killed_run_are_interrupted_and_hold_no_slots() {
     let states = line["agents"].as_array().unwrap().iter().map(|agent| agent["state"].as_str().unwrap());
     assert_eq!(states.collect::<Vec<_>>(), ["interrupted", "interrupted"], "{line}");
 }
+
+#[test]
+fn a_run_that_is_stopped_while_it_waits_keeps_the_cause() {
+    let (scene, _server, running) = waiting();
+    running.signal("TERM");
+    let done = running.end();
+    let cause = "paused by SIGTERM while the provider couldn't be reached (mine/big): down";
+    assert!(done.status == 130 && done.stderr.contains(cause), "{done:?}");
+    let shown = scene.provost(&["show", "last"]).stdout;
+    assert!(shown.contains(cause), "{shown}");
+    let line = json(scene.provost(&["ps", "--json"]).stdout.trim());
+    assert_eq!(line["outcome"]["why"]["asked"]["awaited"]["message"], "down [request req_7]", "{line}");
+    let listed = scene.provost(&["ps"]).stdout;
+    assert!(listed.contains("paused: the provider couldn't be reached"), "{listed}");
+}
+
+/// Waiting for seconds doesn't renew a limit of a day.
+#[test]
+fn a_limit_of_a_day_is_a_used_up_quota() {
+    let body = r#"{"error":{"message":"Rate limit reached for big on requests per day (RPD): Limit 200, Used 200. Please try again in 7m12s.","code":"rate_limit_exceeded"}}"#;
+    let server = ModelServer::plain(vec![refusal(429, body)]);
+    let scene = Scene::new();
+    let url = format!("http://127.0.0.1:{}/v1", server.port);
+    scene.write(
+        "home/.config/provost/config.toml",
+        &format!("[providers.mine]\nbase_url = \"{url}\"\nfree = true\n"),
+    );
+    let mut command = scene.command(&["run", "x", "--model", "mine/big"]);
+    command.env("MINE_API_KEY", "sk-secret-key");
+    let running = Scene::spawn(command);
+    let listed = until("the run waits", || {
+        let listed = scene.provost(&["ps"]).stdout;
+        listed.contains("the quota is used up, next try in").then_some(listed)
+    });
+    let line = json(scene.provost(&["ps", "--json"]).stdout.trim());
+    let next_try_ms = line["awaits_provider"]["next_try_ms"].as_u64().unwrap();
+    assert!((400_000..=432_000).contains(&next_try_ms), "{line}");
+    assert_eq!(server.requests().len(), 1, "{listed}");
+    running.kill();
+}

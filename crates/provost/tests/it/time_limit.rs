@@ -75,6 +75,19 @@ fn an_external_agent_that_ignores_sigterm_is_ended_within_the_limit() {
     assert!(suspended_ms(&scene) < 8_000, "{ran:?}");
 }
 
+/// Without the limit its program would have 2 seconds more.
+#[test]
+fn a_program_at_the_terminal_tool_that_ignores_its_end_is_ended_within_the_limit() {
+    let script = format!(
+        "answers: [{{ tools: [{{ terminal: {{ action: start, command: \"{DEAF}\", wait_ms: 500 }} }}] }}, {{ tools: [{{ shell: {{ command: sleep 60 }} }}] }}, {{ text: done }}]"
+    );
+    let scene = Scene::scripted(&script);
+    let ran = scene.provost(&["run", "x", "--wall-time", "8s"]);
+    assert_eq!(ran.status, 3, "{ran:?}");
+    assert!(ran.stderr.contains("ok: terminal"), "{ran:?}");
+    assert!(suspended_ms(&scene) < 8_000, "{ran:?}");
+}
+
 /// The log of a run with a tool call, if the wall clock is set by this much before the tool's result.
 fn with_the_wall_clock_set(log: &str, by_ms: i64) -> String {
     let mut is_set = false;

@@ -1,7 +1,7 @@
 //! Messages to the user: how to resume a run, uncertain amounts, invisible characters, and text that is too long.
 
 use crate::approvals::{asks, killed};
-use crate::support::{Scene, json, sealed, until};
+use crate::support::{Scene, json, line_in, sealed, until};
 
 #[track_caller]
 fn has(text: &str, words: &str) {
@@ -217,4 +217,29 @@ fn a_resumed_run_waits_for_its_provider_as_long_as_its_own_settings_say() {
     assert_eq!(resumed.status, 4, "{resumed:?}");
     let log = scene.provost(&["logs", "last", "--json"]).stdout;
     assert!(!log.contains("outage_wait_changed"), "{log}");
+}
+
+#[test]
+fn a_call_that_was_begun_before_the_resume_is_shown_with_its_arguments() {
+    let scene = Scene::scripted(
+        "answers: [{ tools: [{ shell: { command: 'echo $$ > pid; sleep 600' } }] }, { text: done }]",
+    );
+    let running = scene.start(&["run", "x"]);
+    line_in(&scene.path("work/pid"));
+    running.kill();
+    let resumed = scene.provost(&["resume", "last"]);
+    let line = resumed.stderr.lines().find(|line| line.contains("shell")).unwrap_or_default();
+    assert!(line.contains("sleep 600"), "{resumed:?}");
+}
+
+#[test]
+fn a_suspended_agent_whose_result_was_delivered_says_so() {
+    let scene = Scene::scripted(
+        "answers: [{ tools: [{ reader: { goal: read it } }] }, { text: done }]\nagents:\n  - goal: read it\n    answers: [{ tools: [list_dir] }, { tools: [list_dir] }]\n",
+    )
+    .with_settings("[[agents]]\nname = \"reader\"\ndescription = \"reads\"\nmax_turns = 1\n");
+    assert_eq!(scene.provost(&["run", "x"]).status, 0);
+    let log = scene.provost(&["logs", "last.1"]).stdout;
+    let words = "cancelled by its run: it was suspended, and what it had come to was delivered";
+    assert!(log.contains(words) && !log.contains("agent that asked"), "{log}");
 }

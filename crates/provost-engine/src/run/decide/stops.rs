@@ -14,7 +14,7 @@ use crate::run::flow::Attempt;
 use crate::run::report::AgentEnd;
 
 /// Who ends a suspended agent once its partial result has been delivered.
-pub(crate) const DELIVERED: &str = "the agent that asked for it, which has its result";
+pub(crate) const DELIVERED: &str = "its run: it was suspended, and what it had come to was delivered";
 
 /// Decides which agents stop, and what follows when they have.
 pub(super) struct Stops<'d, 'a> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use provost_event::{CallId, Seq};
+use provost_event::{CallId, Json, Seq};
 use serde::{Deserialize, Serialize};
 
 use super::approve::LateApproval;
@@ -75,6 +75,12 @@ impl AnswerCalls {
     /// Calls without a result.
     pub(super) fn without_result(&self) -> Vec<TrackedCall> {
         self.0.iter().filter(|call| !call.stage.has_result()).cloned().collect()
+    }
+
+    /// The same by id, with tool and arguments.
+    pub(in crate::session) fn unanswered(&self) -> impl Iterator<Item = (&CallId, &str, &Json)> {
+        let open = self.0.iter().filter(|call| !call.stage.has_result());
+        open.map(|call| (&call.id, call.tool.as_str(), &call.input))
     }
 
     /// The tool of the last call.

@@ -111,6 +111,9 @@ impl Goal {
         let policy = self.in_force(facts.assignment)?;
         let track = self.track.as_ref()?;
         let check = track.check.as_ref().filter(|_| script_mismatch(answer).is_none())?;
+        if matches!(answer, JudgeAnswer::Failed(error) if error.remedy().is_some()) {
+            return None;
+        }
         let own = (WAIT_MS << track.waits.min(8)).min(WAIT_MS_MAX);
         // There is no wait that exceeds the remaining time of the run.
         let fits = |wait: &u64| facts.work_ends.is_none_or(|ends| facts.now.plus_ms(*wait) < ends);
@@ -199,7 +202,7 @@ pub(in crate::session) fn ask_judge(deciding: &mut Deciding<'_>) {
         && times >= deciding.state.assignment.limits().interruptions_max;
     match deciding.state.goal.standing(&deciding.state.assignment) {
         QuorumState::Known(finding) => verify::conclude(deciding, finding, None),
-        QuorumState::Undecided(error) => undecided(deciding, error.to_string()),
+        QuorumState::Undecided(error) => undecided(deciding, &error),
         QuorumState::Open(_) if is_lost => {
             let why = format!("it was interrupted {times} times");
             verify::conclude(deciding, GoalFinding::Unverified { why }, None);
@@ -293,7 +296,9 @@ pub(in crate::session) fn judged(deciding: &mut Deciding<'_>, seq: Seq, report: 
 }
 
 /// The judges reached no verdict.
-fn undecided(deciding: &mut Deciding<'_>, error: String) {
+fn undecided(deciding: &mut Deciding<'_>, error: &SupervisorError) {
+    let remedy = error.remedy().map(|remedy| format!("; {remedy}")).unwrap_or_default();
+    let error = format!("{error}{remedy}");
     let outcome = deciding.state.goal.outcome_without_verdict(&deciding.state.assignment, &error);
     verify::conclude(deciding, GoalFinding::Unverified { why: error }, outcome);
 }
@@ -310,7 +315,7 @@ fn judge_facts<'a>(deciding: &'a Deciding<'_>) -> JudgeFacts<'a> {
 /// The error in a scripted judge's script, if that is the failure.
 fn script_mismatch(answer: &JudgeAnswer) -> Option<String> {
     match answer {
-        JudgeAnswer::Failed(SupervisorError::Llm { class: ErrorClass::ScriptMismatch, message }) => {
+        JudgeAnswer::Failed(SupervisorError::Llm { class: ErrorClass::ScriptMismatch, message, .. }) => {
             Some(message.clone())
         }
         JudgeAnswer::Failed(_) | JudgeAnswer::Verdict(_) => None,

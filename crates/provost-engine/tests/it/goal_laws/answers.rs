@@ -88,7 +88,11 @@ pub(super) fn judgement(kind: u8, salt: u8) -> JudgeAnswer {
             failed(SupervisorError::RateLimited { retry_after_ms })
         }
         12 | 13 => failed(SupervisorError::Timeout(60_000)),
-        _ => failed(SupervisorError::Llm { class: ErrorClass::Server, message: "m".to_owned() }),
+        _ => failed(SupervisorError::Llm {
+            class: ErrorClass::Server,
+            message: "m".to_owned(),
+            hint: String::new(),
+        }),
     }
 }
 

@@ -344,7 +344,7 @@ impl Driver {
         let stops = self.world.aborted.contains(&(ROOT.into(), seq)) && !salt.is_multiple_of(4);
         let answer = if stops {
             let (class, message) = (ErrorClass::Aborted, "stopped".to_owned());
-            JudgeAnswer::Failed(SupervisorError::Llm { class, message })
+            JudgeAnswer::Failed(SupervisorError::Llm { class, message, hint: String::new() })
         } else {
             answer
         };

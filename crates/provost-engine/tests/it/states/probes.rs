@@ -28,7 +28,7 @@ fn cancelled() -> Outcome {
 }
 
 fn paused() -> Outcome {
-    Outcome::Paused { why: PauseReason::Asked { by: by() } }
+    Outcome::Paused { why: PauseReason::Asked { by: by(), awaited: None } }
 }
 
 /// The events to try on an actor.

@@ -225,7 +225,7 @@ pub(super) fn judgement(call: &JudgeCall, salt: u16) -> JudgeAnswer {
 /// The answer of a judge that was aborted.
 pub(super) fn aborted() -> JudgeAnswer {
     let (class, message) = (ErrorClass::Aborted, "stopped".to_owned());
-    JudgeAnswer::Failed(SupervisorError::Llm { class, message })
+    JudgeAnswer::Failed(SupervisorError::Llm { class, message, hint: String::new() })
 }
 
 fn said(number: usize, parts: &[String]) -> String {

@@ -108,8 +108,14 @@ impl<'a> Layout<'a> {
 
     fn columns(&self) -> Vec<(&'static str, Cells)> {
         let mut columns = self.groups.iter().map(|group| column(*group)).collect::<Vec<_>>();
-        columns.extend(["CALLS", "INPUT", "CACHED", "WRITTEN", "OUTPUT"].map(|head| (head, Cells::Numbers)));
-        columns.extend(self.reasoning.then_some(("REASONING", Cells::Numbers)));
+        columns.extend([
+            ("CALLS", Cells::LeftOut),
+            ("INPUT", Cells::LeftOutLast),
+            ("CACHED", Cells::LeftOut),
+            ("WRITTEN", Cells::LeftOut),
+            ("OUTPUT", Cells::LeftOutLast),
+        ]);
+        columns.extend(self.reasoning.then_some(("REASONING", Cells::LeftOut)));
         columns.push(("COST", Cells::Numbers));
         columns.extend(self.goals.as_ref().map(|_| ("GOAL", Cells::CutAtEnd)));
         columns
@@ -164,7 +170,7 @@ const fn column(group: CostGroup) -> (&'static str, Cells) {
         CostGroup::Day => ("DAY", Cells::Text),
         CostGroup::Run => ("RUN", Cells::Text),
         CostGroup::Segment => ("SEGMENT", Cells::Text),
-        CostGroup::Agent => ("AGENT", Cells::Text),
+        CostGroup::Agent => ("AGENT", Cells::CutAtEnd),
         CostGroup::Purpose => ("PURPOSE", Cells::Text),
         CostGroup::Model => ("MODEL", Cells::CutAtStart),
     }

@@ -106,11 +106,11 @@ fn limits(title: &str, limits: &[Limit]) -> Block {
     let mut block = Block::new(
         title,
         &[
-            ("LIMIT", Cells::Text),
-            ("SET TO", NUMBER),
-            ("REACHED", NUMBER),
+            ("LIMIT", NAME),
+            ("SET TO", Cells::LeftOutLast),
+            ("REACHED", Cells::LeftOut),
             ("CONSULTED", NUMBER),
-            ("DECIDED", NUMBER),
+            ("DECIDED", Cells::LeftOutLast),
         ],
     );
     for limit in limits {
@@ -139,7 +139,7 @@ fn limits(title: &str, limits: &[Limit]) -> Block {
 fn stop_hooks(title: &str, hooks: &[StopHook<'_>]) -> Block {
     let mut block = Block::new(
         title,
-        &[("STOP HOOK", NAME), ("CONSULTED", NUMBER), ("TIME", NUMBER), ("LONGEST", NUMBER)],
+        &[("STOP HOOK", NAME), ("CONSULTED", NUMBER), ("TIME", Cells::LeftOut), ("LONGEST", Cells::LeftOut)],
     );
     for hook in hooks {
         let verdicts = hook.verdicts;
@@ -163,11 +163,11 @@ fn hooks(title: &str, hooks: &[Hook<'_>]) -> Block {
         title,
         &[
             ("HOOK", NAME),
-            ("MOMENT", Cells::Text),
+            ("MOMENT", NAME),
             ("CONSULTED", NUMBER),
-            ("SKIPPED", NUMBER),
-            ("TIME", NUMBER),
-            ("LONGEST", NUMBER),
+            ("SKIPPED", Cells::LeftOut),
+            ("TIME", Cells::LeftOut),
+            ("LONGEST", Cells::LeftOut),
         ],
     );
     for hook in hooks {
@@ -218,7 +218,7 @@ fn permissions(permissions: &Permissions<'_>, whose: &str, width: Option<usize>)
     }
     let mut block = Block::new(
         if permissions.open { format!("{title}: {open}") } else { title },
-        &[("KIND", Cells::Text), ("PATTERN", NAME), ("CONSULTED", NUMBER), ("DECIDED", NUMBER)],
+        &[("KIND", Cells::Text), ("PATTERN", NAME), ("CONSULTED", NUMBER), ("DECIDED", Cells::LeftOutLast)],
     );
     for rule in &permissions.patterns {
         let cells = vec![
@@ -301,7 +301,7 @@ fn approvals(sums: &ApprovalSums, whose: &str) -> String {
 fn observers(observers: &[Observer]) -> Block {
     let mut block = Block::new(
         "observers",
-        &[("OBSERVER", NAME), ("STRETCHES", NUMBER), ("TOLD", NUMBER), ("LOST", NUMBER)],
+        &[("OBSERVER", NAME), ("STRETCHES", Cells::LeftOut), ("TOLD", Cells::LeftOutLast), ("LOST", NUMBER)],
     );
     for observer in observers {
         let cells = vec![

@@ -8,7 +8,7 @@ use provost_event::{
 use crate::cli::ResumeArgs;
 use crate::commands::in_shell_words;
 use crate::exit::Refusal;
-use crate::render::{duration, enough_more, plural};
+use crate::render::{dollars, duration, enough_more, plural};
 use crate::settings::{Request, load};
 
 /// What is given to the next segment.
@@ -283,13 +283,10 @@ impl Meter {
     /// An amount to add that takes further.
     fn example(&self, call: NextCall) -> String {
         let limit = self.before.unwrap_or_default();
-        let more = enough_more(limit, self.used, self.used.saturating_add(call.all()));
+        let more = enough_more(self.dimension, limit, self.used, self.used.saturating_add(call.all()));
         match self.dimension {
             Dimension::Tokens | Dimension::Turns => more.to_string(),
-            Dimension::Money => {
-                let cents = more.div_ceil(10_000);
-                format!("{}.{:02}", cents / 100, cents % 100)
-            }
+            Dimension::Money => dollars(more),
             Dimension::WallTime => format!("{}s", more.div_ceil(1_000)),
         }
     }

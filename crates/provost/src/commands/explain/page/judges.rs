@@ -5,12 +5,18 @@ use provost_event::OnHookError;
 use super::{NAME, NUMBER, in_words, took};
 use crate::commands::explain::block::{Block, name};
 use crate::commands::explain::goal::{Goal, JudgeRow};
-use crate::render::{amount, plural};
+use crate::render::{Cells, amount, plural};
 
 pub(super) fn judges(title: &str, goal: &Goal<'_>, width: Option<usize>) -> String {
     let mut block = Block::new(
         title,
-        &[("JUDGE", NAME), ("CONSULTED", NUMBER), ("TIME", NUMBER), ("LONGEST", NUMBER), ("COST", NUMBER)],
+        &[
+            ("JUDGE", NAME),
+            ("CONSULTED", NUMBER),
+            ("TIME", Cells::LeftOut),
+            ("LONGEST", Cells::LeftOut),
+            ("COST", Cells::LeftOutLast),
+        ],
     );
     for JudgeRow { judge, standing } in &goal.judges {
         let said = in_words(&[

@@ -64,7 +64,7 @@ fn team() -> Vec<Node> {
         wall_time_ms: Some(600_000),
         turns: None,
     };
-    let asked = PauseReason::Asked { by: "ann".to_owned() };
+    let asked = PauseReason::Asked { by: "ann".to_owned(), awaited: None };
     vec![
         node(0, None, "root", State::Working),
         limited,
