@@ -33,7 +33,7 @@ pub(in crate::session) fn proceed(deciding: &mut Deciding<'_>, turn: u32) {
 
 /// Suspends or ends the session, once hooks have been notified. Nothing is in flight any more.
 pub(in crate::session) fn finish(deciding: &mut Deciding<'_>, outcome: Outcome) {
-    let outcome = final_summary::without_summary(&deciding.state, outcome);
+    let outcome = final_summary::without_summary(deciding.state, outcome);
     if deciding.state.closing().is_some()
         || final_summary::ask_final_summary(deciding, &outcome)
         || verify::checks_at_limit(deciding, &outcome)
