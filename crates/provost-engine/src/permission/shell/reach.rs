@@ -14,6 +14,7 @@ use super::program::{Program, program_of, runners_of};
 use super::scan::{SimpleCommand, Word, scan};
 use super::variable::{is_harmless, starts_something};
 use super::{Command, Within, joined};
+use builtin::Builtins;
 
 /// Maximum nesting of commands in the arguments of commands.
 const DEPTH_MAX: usize = 8;
@@ -189,14 +190,18 @@ impl Reach {
             }
             Program::Find => self.find(index, at),
             Program::Fd => self.fd(index, at),
-            Program::Shell => self.shell(at),
+            Program::Shell => self.builtins().shell(at),
             Program::Git => self.git(index, at),
             Program::Awk => self.awk(index, at),
             Program::Sed => self.sed(index, at),
-            Program::Builtin => self.builtin(index, at),
+            Program::Builtin => self.builtins().builtin(index, at),
             Program::Interpreter | Program::Unknown => self.all_names(index, at),
         }
-        self.condition(at);
+        self.builtins().condition(at);
+    }
+
+    const fn builtins(&mut self) -> Builtins<'_> {
+        Builtins { reach: self }
     }
 
     /// Records all words in the arguments that may be names of programs.

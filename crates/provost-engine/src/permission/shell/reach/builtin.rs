@@ -8,34 +8,39 @@ const NAMES: &str = "the shell works out what it takes for the name of a variabl
 const SUMS: &str = "the shell works out a sum in it, and runs what is in there";
 const MEANS: &str = "it gives words another meaning";
 
-impl Reach {
+/// Reads the builtins of shells, and what works like them.
+pub(super) struct Builtins<'r> {
+    pub(super) reach: &'r mut Reach,
+}
+
+impl Builtins<'_> {
     pub(super) fn builtin(&mut self, index: usize, at: At<'_>) {
         match at.program {
-            "env" => self.env(index, at),
+            "env" => self.reach.env(index, at),
             "parallel" => {
-                self.all_names(index, at);
-                self.parallel(at);
+                self.reach.all_names(index, at);
+                self.reach.parallel(at);
             }
             "make" | "gmake" => self.make(index, at),
-            "eval" => self.joined_text(at, 0),
+            "eval" => self.reach.joined_text(at, 0),
             "trap" => {
                 let first = at.arguments.iter().position(|word| word.value != "--");
                 if let Some(first) = first
                     && let Some(script) = at.value(first)
                 {
-                    self.text(at, first, script);
+                    self.reach.text(at, first, script);
                 }
             }
             "alias" => self.alias(at),
             "source" | "." => self.source(at),
             "test" | "[" => self.test(at),
             "printf" => self.printf(at),
-            "let" => self.doubt(SUMS),
+            "let" => self.reach.doubt(SUMS),
             "declare" | "typeset" | "local" | "export" | "readonly" => self.declare(index, at),
             "read" | "readarray" | "mapfile" | "unset" | "wait" | "getopts" => self.takes_names(index, at),
             "compgen" | "complete" | "compopt" | "bind" | "fc" | "history" => {
-                self.all_names(index, at);
-                self.doubt("the shell runs what is in its arguments");
+                self.reach.all_names(index, at);
+                self.reach.doubt("the shell runs what is in its arguments");
             }
             "hash" | "enable" => self.renames(index, at),
             "jobs" => self.jobs(at),
@@ -55,7 +60,7 @@ impl Reach {
                 return;
             }
             if matches!(value, "--rcfile" | "--init-file") || value.contains(HOLE) {
-                self.doubt("a shell in it reads its commands from elsewhere");
+                self.reach.doubt("a shell in it reads its commands from elsewhere");
             }
             // For them `+c` is `-c`.
             has_script |= !value.starts_with("--") && value.contains('c');
@@ -67,16 +72,16 @@ impl Reach {
             place += 1;
         }
         match at.arguments.get(place) {
-            Some(_) if has_script => self.text(at, place, at.value(place).unwrap_or_default()),
+            Some(_) if has_script => self.reach.text(at, place, at.value(place).unwrap_or_default()),
             Some(file) if is_file(file) => {}
-            _ => self.doubt("a shell in it reads its commands from elsewhere"),
+            _ => self.reach.doubt("a shell in it reads its commands from elsewhere"),
         }
     }
 
     fn source(&mut self, at: At<'_>) {
         let first = usize::from(at.value(0) == Some("--"));
         if !at.arguments.get(first).is_some_and(is_file) {
-            self.doubt("a script in it shows only when it runs");
+            self.reach.doubt("a script in it shows only when it runs");
         }
     }
 
@@ -84,10 +89,10 @@ impl Reach {
         for place in 0..at.arguments.len() {
             let value = at.value(place).unwrap_or_default();
             if let Some((_, script)) = value.split_once('=') {
-                self.doubt(MEANS);
-                self.text(at, place, script);
+                self.reach.doubt(MEANS);
+                self.reach.text(at, place, script);
             } else if value.contains(HOLE) {
-                self.doubt(MEANS);
+                self.reach.doubt(MEANS);
             }
         }
     }
@@ -96,28 +101,28 @@ impl Reach {
     fn takes_names(&mut self, index: usize, at: At<'_>) {
         let is_callback = |word: &Word| word.value.starts_with('-') && word.value.contains(['C', 'c']);
         if matches!(at.program, "readarray" | "mapfile") && at.arguments.iter().any(is_callback) {
-            self.all_names(index, at);
+            self.reach.all_names(index, at);
             for place in 0..at.arguments.len() {
                 let behind = at.value(place).unwrap_or_default();
                 let attached = behind.strip_prefix("-C").filter(|rest| !rest.is_empty());
                 if let Some(script) = attached.or_else(|| at.value(place + 1).filter(|_| behind == "-C")) {
-                    self.text(at, place, script);
+                    self.reach.text(at, place, script);
                 }
             }
-            self.doubt("the shell runs what is in its arguments");
+            self.reach.doubt("the shell runs what is in its arguments");
         }
         for word in at.arguments {
             let value = word.value.as_str();
             if value.contains(['[', '(', '`', '$', HOLE]) {
-                self.doubt(NAMES);
+                self.reach.doubt(NAMES);
             } else if is_identifier(value)
                 && !(at.program == "wait" || at.program == "unset" && value == "-f")
             {
-                self.facts.bind(value, false);
+                self.reach.facts.bind(value, false);
             }
         }
         if at.program == "read" && !at.arguments.iter().any(|word| is_identifier(&word.value)) {
-            self.facts.bind("reply", false);
+            self.reach.facts.bind("reply", false);
         }
     }
 
@@ -126,24 +131,24 @@ impl Reach {
             let value = word.value.as_str();
             let letters = value.strip_prefix(['-', '+']);
             if letters.is_some_and(|letters| letters.chars().any(|c| !"xrpgFl-".contains(c))) {
-                self.doubt("the shell works out what such a variable holds");
+                self.reach.doubt("the shell works out what such a variable holds");
             } else if letters.is_none() {
                 match value.split_once('=') {
                     Some((name, value)) if is_identifier(name) => {
                         // The value may be anything but a list, since it is stored without evaluation.
                         if value.starts_with('(') || word.splits && !word.assigns {
-                            self.doubt("the shell works out what such a variable holds");
+                            self.reach.doubt("the shell works out what such a variable holds");
                         }
                         if starts_something(name, Some(value)) {
-                            self.doubt("a variable that it sets has a shell or a loader run something");
+                            self.reach.doubt("a variable that it sets has a shell or a loader run something");
                         }
                         if !is_harmless(name, "") {
-                            self.names(index, value);
-                            self.unread("it sets a variable that changes what commands do", at, place);
+                            self.reach.names(index, value);
+                            self.reach.unread("it sets a variable that changes what commands do", at, place);
                         }
                     }
                     None if is_identifier(value) => {}
-                    _ => self.doubt(NAMES),
+                    _ => self.reach.doubt(NAMES),
                 }
             }
         }
@@ -152,11 +157,11 @@ impl Reach {
     fn printf(&mut self, at: At<'_>) {
         let Some(first) = at.arguments.first() else { return };
         if super::may_be_option(first) {
-            return self.doubt(NAMES);
+            return self.reach.doubt(NAMES);
         }
         let Some(rest) = first.value.strip_prefix("-v") else { return };
         let name = if rest.is_empty() { at.value(1).unwrap_or_default() } else { rest };
-        self.facts.bind(name, false);
+        self.reach.facts.bind(name, false);
     }
 
     fn test(&mut self, at: At<'_>) {
@@ -166,7 +171,7 @@ impl Reach {
             let may_split = word.splits && word.value.contains(HOLE) && !counts(word);
             let name = word.raw.strip_prefix('$').filter(|name| is_identifier(name));
             if may_split && name.is_some() {
-                self.facts.count_with_put_in(&word.raw);
+                self.reach.facts.count_with_put_in(&word.raw);
             } else if may_split
                 || (unknown(word) && next.is_some_and(unknown))
                 || (word.splits
@@ -174,12 +179,12 @@ impl Reach {
                     && !word.value.contains(HOLE)
                     && word.value.starts_with(['*', '?', '[']))
             {
-                self.doubt("what is tested shows only when it runs");
+                self.reach.doubt("what is tested shows only when it runs");
             }
             if matches!(word.value.as_str(), "-v" | "-R")
                 && next.is_some_and(|word| !is_identifier(&word.value))
             {
-                self.doubt(NAMES);
+                self.reach.doubt(NAMES);
             }
         }
     }
@@ -195,7 +200,7 @@ impl Reach {
             let value = word.value.as_str();
             let next = at.arguments.get(place + 1);
             if matches!(value, "-v" | "-R") && next.is_some_and(|word| !is_identifier(&word.value)) {
-                self.doubt(NAMES);
+                self.reach.doubt(NAMES);
             }
             if !SUMS_OF.contains(&value) {
                 continue;
@@ -207,14 +212,14 @@ impl Reach {
                     self.counted(before);
                     self.counted(next);
                 }
-                _ => self.doubt(SUMS),
+                _ => self.reach.doubt(SUMS),
             }
         }
         let operator = at.arguments.iter().any(|word| SUMS_OF.contains(&word.value.as_str()));
         if at.program == "-v"
             || (operator && at.program != "[[" && at.value(0).is_some_and(|first| SUMS_OF.contains(&first)))
         {
-            self.doubt(SUMS);
+            self.reach.doubt(SUMS);
         }
     }
 
@@ -225,11 +230,11 @@ impl Reach {
             return;
         }
         if raw.starts_with('$') {
-            self.facts.count_with_put_in(raw);
+            self.reach.facts.count_with_put_in(raw);
         } else if is_identifier(raw) {
-            self.facts.count_with(raw);
+            self.reach.facts.count_with(raw);
         } else {
-            self.doubt(SUMS);
+            self.reach.doubt(SUMS);
         }
     }
 
@@ -237,8 +242,8 @@ impl Reach {
         if at.arguments.iter().any(|word| {
             word.value.starts_with('-') && word.value.contains(['p', 'f']) || word.value.contains(HOLE)
         }) {
-            self.all_names(index, at);
-            self.doubt(MEANS);
+            self.reach.all_names(index, at);
+            self.reach.doubt(MEANS);
         }
     }
 
@@ -247,7 +252,7 @@ impl Reach {
             at.arguments.iter().position(|word| word.value.starts_with('-') && word.value.contains('x'))
         {
             let words = at.arguments.get(place + 1..).unwrap_or_default();
-            self.words(at, place + 1, words);
+            self.reach.words(at, place + 1, words);
         }
     }
 
@@ -276,7 +281,7 @@ impl Reach {
         };
         let sets_words = at.program == "set" && at.value(0) == Some("--");
         if !sets_words && !at.arguments.iter().all(known) {
-            self.doubt("it changes how the shell reads what follows");
+            self.reach.doubt("it changes how the shell reads what follows");
         }
     }
 
@@ -300,12 +305,12 @@ impl Reach {
             let sets =
                 value.split_once('=').filter(|_| !value.starts_with('-')).is_some_and(|set| !simple(set));
             if elsewhere || (evaluates && value.contains(HOLE)) {
-                self.doubt("what it makes is read from elsewhere");
+                self.reach.doubt("what it makes is read from elsewhere");
             }
             if evaluates || elsewhere || sets {
-                self.names(index, value);
-                self.names(index, at.value(place + 1).unwrap_or_default());
-                self.unread("it is told in its arguments what to run", at, place);
+                self.reach.names(index, value);
+                self.reach.names(index, at.value(place + 1).unwrap_or_default());
+                self.reach.unread("it is told in its arguments what to run", at, place);
             }
         }
     }
