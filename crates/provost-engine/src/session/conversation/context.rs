@@ -24,10 +24,10 @@ const UNSEEN_TOKENS: u64 = 32;
 
 /// A message, result or item of the conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "Row", into = "Row")]
-pub(super) struct Item {
+#[serde(from = "ItemRow", into = "ItemRow")]
+pub(super) struct ContextItem {
     pub(super) at: Seq,
-    pub(super) form: Form,
+    pub(super) form: ItemForm,
     pub(super) is_result: bool,
     /// Estimated tokens of each form.
     whole: u64,
@@ -40,35 +40,35 @@ pub(super) struct Item {
 }
 
 /// An item in snapshots, which have many.
-type Row = (Seq, Form, bool, u64, u64, u64, usize, Option<u64>);
+type ItemRow = (Seq, ItemForm, bool, u64, u64, u64, usize, Option<u64>);
 
-impl From<Row> for Item {
-    fn from((at, form, is_result, whole, cut, line, images, reads): Row) -> Self {
+impl From<ItemRow> for ContextItem {
+    fn from((at, form, is_result, whole, cut, line, images, reads): ItemRow) -> Self {
         Self { at, form, is_result, whole, cut, line, images, reads }
     }
 }
 
-impl From<Item> for Row {
-    fn from(item: Item) -> Self {
-        let Item { at, form, is_result, whole, cut, line, images, reads } = item;
+impl From<ContextItem> for ItemRow {
+    fn from(item: ContextItem) -> Self {
+        let ContextItem { at, form, is_result, whole, cut, line, images, reads } = item;
         (at, form, is_result, whole, cut, line, images, reads)
     }
 }
 
 /// The form in which an item is shown, the longest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(super) enum Form {
+pub(super) enum ItemForm {
     Whole,
     Cut,
     Line,
 }
 
-impl Item {
+impl ContextItem {
     /// A message; `image_tokens` is the size of an image.
     fn said(at: Seq, text: u64, images: usize, image_tokens: u64) -> Self {
         let whole = text.saturating_add(times(image_tokens, images));
         let line = text.saturating_add(times(tokens_of(&image_line(at)), images));
-        Self { at, form: Form::Whole, is_result: false, whole, cut: whole, line, images, reads: None }
+        Self { at, form: ItemForm::Whole, is_result: false, whole, cut: whole, line, images, reads: None }
     }
 
     fn result(at: Seq, finished: &ToolFinished, reads: Option<u64>, image_tokens: u64) -> Self {
@@ -79,7 +79,7 @@ impl Item {
         let whole = tokens(&finished.output).saturating_add(pictures);
         let cut = text.cut().map_or(whole, |cut| tokens(&cut).saturating_add(pictures));
         let line = text.line().map_or(whole, |line| tokens(&line));
-        Self { at, form: Form::Whole, is_result: true, whole, cut, line, images, reads }
+        Self { at, form: ItemForm::Whole, is_result: true, whole, cut, line, images, reads }
     }
 
     /// Estimated tokens in its current form.
@@ -88,15 +88,15 @@ impl Item {
     }
 
     /// Estimated tokens in `form`, or in its current form if that is shorter.
-    pub(super) fn at_most(&self, form: Form) -> u64 {
+    pub(super) fn at_most(&self, form: ItemForm) -> u64 {
         self.in_form(self.form.max(form))
     }
 
-    const fn in_form(&self, form: Form) -> u64 {
+    const fn in_form(&self, form: ItemForm) -> u64 {
         match form {
-            Form::Whole => self.whole,
-            Form::Cut => self.cut,
-            Form::Line => self.line,
+            ItemForm::Whole => self.whole,
+            ItemForm::Cut => self.cut,
+            ItemForm::Line => self.line,
         }
     }
 
@@ -108,26 +108,26 @@ impl Item {
 
 /// The items between two model calls: an answer and the replies to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Span {
+pub(super) struct ContextSpan {
     /// The model call that first included it.
     pub(super) through: Seq,
-    pub(super) items: Vec<Item>,
+    pub(super) items: Vec<ContextItem>,
 }
 
-impl Span {
+impl ContextSpan {
     pub(super) fn shown(&self) -> u64 {
         shown(&self.items)
     }
 }
 
 /// Estimated tokens of `items` in their current forms.
-pub(super) fn shown(items: &[Item]) -> u64 {
-    items.iter().map(Item::shown).fold(0, u64::saturating_add)
+pub(super) fn shown(items: &[ContextItem]) -> u64 {
+    items.iter().map(ContextItem::shown).fold(0, u64::saturating_add)
 }
 
 /// A request that a provider has counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-struct Anchor {
+struct CountAnchor {
     /// Its tokens and those of its answer.
     counted: u64,
     /// What they were estimated at.
@@ -138,7 +138,7 @@ struct Anchor {
 
 /// The provider's last report, unchanged: budgets use it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-struct Report {
+struct ProviderReport {
     /// Tokens of a request, and of its answer as far as that is sent back.
     counted: u64,
     /// What they were estimated at.
@@ -147,7 +147,7 @@ struct Report {
     at: Seq,
 }
 
-impl Report {
+impl ProviderReport {
     /// An estimate scaled by the ratio of the report, and at least the estimate.
     fn scaled(&self, estimated: u64) -> u64 {
         let scaled = u128::from(estimated) * u128::from(self.counted);
@@ -169,17 +169,17 @@ pub(super) struct Context {
     /// The last entry that the summary replaces, and the entry with the summary.
     pub(super) from: Seq,
     pub(super) summed_up_at: Seq,
-    pub(super) spans: Vec<Span>,
+    pub(super) spans: Vec<ContextSpan>,
     /// What the next call sends for the first time, or again because it got no answer.
-    pub(super) waiting: Vec<Item>,
+    pub(super) waiting: Vec<ContextItem>,
     /// The last span was sent and has no answer yet.
     is_unanswered: bool,
     /// Estimated tokens of all that in its current form.
     estimated: u64,
     /// The estimate of the last request.
     asked: u64,
-    anchor: Option<Anchor>,
-    report: Option<Report>,
+    anchor: Option<CountAnchor>,
+    report: Option<ProviderReport>,
     /// The last model call was a judge's, which has another conversation.
     is_judge: bool,
     /// A request was refused as too long although by the provider's own report it wasn't.
@@ -206,7 +206,7 @@ impl Context {
                 self.say(at, tokens_of(&item.body), 0)
             }
             Entry::Tool(ToolEntry::Finished(finished)) => {
-                self.wait(Item::result(at, finished, reads, self.image_tokens));
+                self.wait(ContextItem::result(at, finished, reads, self.image_tokens));
             }
             Entry::Conversation(ConversationEntry::AssistantMessage(answer)) => {
                 self.is_unanswered = false;
@@ -219,7 +219,7 @@ impl Context {
                 if called.purpose == Purpose::Turn {
                     self.take_back();
                     self.is_unanswered = true;
-                    self.spans.push(Span { through: at, items: std::mem::take(&mut self.waiting) });
+                    self.spans.push(ContextSpan { through: at, items: std::mem::take(&mut self.waiting) });
                 }
             }
             Entry::Model(ModelEntry::Retried(retry)) => {
@@ -227,7 +227,7 @@ impl Context {
                 self.take_back();
                 let counted = retry.usage.prompt_tokens();
                 if counted > 0 && !self.is_judge && retry.usage.certainty.is_reported() {
-                    self.report = Some(Report { counted, estimated: self.asked, at });
+                    self.report = Some(ProviderReport { counted, estimated: self.asked, at });
                 }
             }
             Entry::Lifecycle(LifecycleEntry::Paused(_) | LifecycleEntry::Ended(_)) => self.take_back(),
@@ -289,10 +289,10 @@ impl Context {
     }
 
     fn say(&mut self, at: Seq, text: u64, images: usize) {
-        self.wait(Item::said(at, text.saturating_add(BLOCK_TOKENS), images, self.image_tokens));
+        self.wait(ContextItem::said(at, text.saturating_add(BLOCK_TOKENS), images, self.image_tokens));
     }
 
-    fn wait(&mut self, item: Item) {
+    fn wait(&mut self, item: ContextItem) {
         self.estimated = self.estimated.saturating_add(item.shown());
         self.waiting.push(item);
     }
@@ -305,7 +305,7 @@ impl Context {
         // Hidden reasoning isn't sent back.
         let goes_back = |block: &Block| matches!(block, Block::Thinking { .. } | Block::Opaque { .. });
         let hidden = if answer.content.iter().any(goes_back) { 0 } else { usage.reasoning_tokens };
-        let estimated = self.asked.saturating_add(self.waiting.last().map_or(0, Item::shown));
+        let estimated = self.asked.saturating_add(self.waiting.last().map_or(0, ContextItem::shown));
         let (least, most) = REPORT_BOUNDS;
         let bounds = (
             estimated.saturating_mul(least) / 1_000,
@@ -313,11 +313,11 @@ impl Context {
         );
         let reported = usage.total().saturating_sub(hidden);
         if input > 0 {
-            self.report = Some(Report { counted: reported, estimated, at });
+            self.report = Some(ProviderReport { counted: reported, estimated, at });
         }
         let counted = reported.clamp(bounds.0, bounds.1);
         let counted = if self.underreports { counted.max(estimated) } else { counted };
-        self.anchor = (input > 0).then_some(Anchor { counted, estimated, at });
+        self.anchor = (input > 0).then_some(CountAnchor { counted, estimated, at });
     }
 
     /// The part of the log that the model sees.
@@ -340,7 +340,7 @@ impl Context {
     /// Tokens of the next request: the provider's last count, plus the estimate of later changes.
     pub(super) fn tokens(&self) -> u64 {
         let Some(anchor) = self.anchor else { return self.estimated };
-        let new = self.waiting.iter().filter(|item| item.at != anchor.at).map(Item::shown);
+        let new = self.waiting.iter().filter(|item| item.at != anchor.at).map(ContextItem::shown);
         let new = new.fold(0, u64::saturating_add);
         let old = self.estimated.saturating_sub(new);
         let counted = if old >= anchor.estimated {
@@ -359,7 +359,7 @@ impl Context {
     pub(super) fn reserved_tokens(&self, question: u64) -> u64 {
         let estimated = self.estimated.saturating_add(question);
         let Some(report) = self.report else { return estimated };
-        let new = self.waiting.iter().filter(|item| item.at > report.at).map(Item::shown);
+        let new = self.waiting.iter().filter(|item| item.at > report.at).map(ContextItem::shown);
         let new = new.fold(0, u64::saturating_add);
         let old = self.estimated.saturating_sub(new);
         let counted = match old.checked_sub(report.estimated) {
@@ -391,7 +391,7 @@ impl Context {
 
     /// Real tokens per thousand estimated ones.
     fn density(&self) -> u64 {
-        let density = |anchor: Anchor| {
+        let density = |anchor: CountAnchor| {
             let counted = anchor.counted.saturating_add(PRIOR_TOKENS);
             counted.saturating_mul(1_000) / anchor.estimated.saturating_add(PRIOR_TOKENS)
         };
@@ -399,12 +399,12 @@ impl Context {
     }
 
     /// The results and the other items, the newest first, with whether they have been sent before.
-    pub(super) fn newest_first(&self) -> impl Iterator<Item = (&Item, bool)> {
+    pub(super) fn newest_first(&self) -> impl Iterator<Item = (&ContextItem, bool)> {
         let sent = self.spans.iter().rev().flat_map(|span| span.items.iter().rev());
         self.waiting.iter().rev().map(|item| (item, false)).chain(sent.map(|item| (item, true)))
     }
 
-    fn all_mut(&mut self) -> impl Iterator<Item = &mut Item> {
+    fn all_mut(&mut self) -> impl Iterator<Item = &mut ContextItem> {
         self.spans.iter_mut().flat_map(|span| span.items.iter_mut()).chain(&mut self.waiting)
     }
 
@@ -420,16 +420,16 @@ impl Context {
         for item in self.all_mut() {
             let is_line = item.at <= compacted.lines_through || compacted.superseded.contains(&item.at);
             if is_line {
-                item.form = Form::Line;
+                item.form = ItemForm::Line;
             } else if item.at <= compacted.cut_through && item.is_result {
-                item.form = item.form.max(Form::Cut);
+                item.form = item.form.max(ItemForm::Cut);
             }
         }
         self.estimated = self.sum();
     }
 
     fn sum(&self) -> u64 {
-        let spans = self.spans.iter().map(Span::shown).fold(0, u64::saturating_add);
+        let spans = self.spans.iter().map(ContextSpan::shown).fold(0, u64::saturating_add);
         let parts = [self.fixed, self.summary, spans, shown(&self.waiting)];
         parts.into_iter().fold(0, u64::saturating_add)
     }

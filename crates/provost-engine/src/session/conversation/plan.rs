@@ -3,7 +3,7 @@
 use provost_event::{AsideCall, Block, Compacted, CompactionKind, Seq, StopReason};
 
 use super::compactions::{CompactionConsent, POOR_BELOW};
-use super::context::{Form, Span, shown};
+use super::context::{ContextSpan, ItemForm, shown};
 use super::window::{EMERGENCY_AT, Window};
 use crate::event::Answer;
 use crate::tokens::{BLOCK_TOKENS, tokens_of};
@@ -74,7 +74,7 @@ impl Window<'_> {
     fn cut_before_newest(&self, room: u64) -> Option<Seq> {
         let mut kept = 0_u64;
         let spans = self.context.spans.iter().rev();
-        let is_first_out = |span: &&Span| {
+        let is_first_out = |span: &&ContextSpan| {
             kept = kept.saturating_add(span.shown());
             kept > room
         };
@@ -143,7 +143,7 @@ impl Window<'_> {
         let text = self.rule_text(self.facts.head);
         let beside =
             [self.context.fixed, tokens_of(&text), BLOCK_TOKENS].into_iter().fold(0, u64::saturating_add);
-        let forms = [Form::Whole, Form::Cut, Form::Line].into_iter();
+        let forms = [ItemForm::Whole, ItemForm::Cut, ItemForm::Line].into_iter();
         let newest = forms.filter_map(|form| self.newest_turns(form, beside, room));
         // Never between a call and its result.
         let nothing = Compacted {
@@ -159,14 +159,14 @@ impl Window<'_> {
 
     /// Leaves the newest turns that fit, with results in `form`, next to `beside` tokens of other content. `None`
     /// if what hasn't been sent yet is too long in that form and there is a shorter one.
-    fn newest_turns(&self, form: Form, beside: u64, room: u64) -> Option<Compacted> {
+    fn newest_turns(&self, form: ItemForm, beside: u64, room: u64) -> Option<Compacted> {
         // If the window is unknown, a refusal only shows that it is smaller; there is one more try.
         let is_blind = self.compactions.overflow && self.facts.model?.window_tokens.is_none();
         let newest_max = if is_blind { BLIND_TARGET } else { EMERGENCY_NEWEST };
         let target = if is_blind { BLIND_TARGET } else { EMERGENCY_TARGET };
         let waiting = self.context.waiting.iter().map(|item| item.at_most(form));
         let newest = waiting.fold(beside, u64::saturating_add);
-        if form != Form::Line && newest > self.part_of(room, newest_max) {
+        if form != ItemForm::Line && newest > self.part_of(room, newest_max) {
             return None;
         }
         let left = self.part_of(room, target).saturating_sub(newest);
@@ -174,8 +174,8 @@ impl Window<'_> {
         let through = self.cut_before_newest(left).unwrap_or(self.context.from);
         let summary = if through.is_start() { String::new() } else { self.rule_text(through) };
         let in_form = |wanted| if form == wanted { self.facts.head } else { Seq::START };
-        let cut_through = in_form(Form::Cut);
-        let lines_through = in_form(Form::Line);
+        let cut_through = in_form(ItemForm::Cut);
+        let lines_through = in_form(ItemForm::Line);
         let how = CompactionKind::Emergency;
         Some(Compacted { through, summary, cut_through, lines_through, ..Compacted::new(how) })
     }
