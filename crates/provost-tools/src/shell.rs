@@ -33,7 +33,7 @@ const TIMEOUT_MAX: Duration = Duration::from_secs(600);
 /// The default time of a command.
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(120);
 
-/// The minimum sleep of a command that counts as waiting: a shorter sleep is a poll that could wait longer.
+/// The minimum time of a command that counts as waiting, but for a sleep that is shorter.
 const WAIT_MIN: Duration = Duration::from_secs(1);
 
 /// Shells add this to the number of a signal that ended a command.
@@ -196,21 +196,31 @@ fn facts(finished: &Finished, command: &str) -> CallFacts {
         Ending::Signalled(signal) => Some(SIGNALLED.saturating_add(signal)),
         Ending::Cancelled | Ending::TimedOut => None,
     };
-    let waited = finished.duration >= WAIT_MIN && waits(command);
+    let waited = wait_min(command).is_some_and(|least| finished.duration >= least);
     CallFacts { exit_status, waited, ..CallFacts::default() }
 }
 
-/// Whether a command waits: it sleeps, or follows a file.
-fn waits(command: &str) -> bool {
+/// The minimum time that a command takes if it waits: it sleeps, or follows a file. `None` if it doesn't.
+fn wait_min(command: &str) -> Option<Duration> {
     let is_end = |c: char| c.is_whitespace() || matches!(c, ';' | '&' | '|' | '(' | ')');
     let words = command.split(is_end).filter(|word| !word.is_empty()).collect::<Vec<_>>();
-    let is_time = |word: &&str| word.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '.' | '$'));
     let pairs = words.iter().zip(words.iter().skip(1));
-    pairs.into_iter().any(|(word, next)| match *word {
-        "sleep" => is_time(next),
-        "tail" => matches!(*next, "-f" | "-F" | "--follow"),
-        _ => false,
-    })
+    let waits = pairs.filter_map(|(word, next)| match *word {
+        "sleep" => sleep_min(next),
+        "tail" => matches!(*next, "-f" | "-F" | "--follow").then_some(WAIT_MIN),
+        _ => None,
+    });
+    waits.min()
+}
+
+/// The minimum time of a sleep of this length, at most [`WAIT_MIN`]; `None` for none. The value of a variable isn't known.
+fn sleep_min(length: &str) -> Option<Duration> {
+    if length.starts_with('$') {
+        return Some(WAIT_MIN);
+    }
+    let secs =
+        length.trim_end_matches(['s', 'm', 'h', 'd']).parse::<f64>().ok().filter(|secs| *secs > 0.0)?;
+    Some(Duration::try_from_secs_f64(secs).unwrap_or(WAIT_MIN).min(WAIT_MIN))
 }
 
 /// How it ended, for the engine and for the model.

@@ -267,14 +267,14 @@ const BOUNDS: &[Setting<Settings>] = &[
         kind: Kind::Count { min: 2, max: COUNT_MAX, put: |s, n| s.limits.repeated_call_notice_at = small(n) },
         default: SettingDefault::Is("3"),
         example: "3",
-        words: "Turns in a row with the same call and result after which the model is told. Reads of a terminal and commands that sleep for a second or more don't count.",
+        words: "Turns in a row with the same call and result after which the model is told. Reads of a terminal and commands that sleep don't count.",
         ..limit("repeated_call_notice")
     },
     Setting {
         kind: Kind::Count { min: 2, max: COUNT_MAX, put: |s, n| s.limits.repeated_call_max = small(n) },
         default: SettingDefault::Is("10"),
         example: "10",
-        words: "Turns in a row with the same call and result after which the run is suspended. Reads of a terminal and commands that sleep for a second or more don't count.",
+        words: "Turns in a row with the same call and result after which the run is suspended. Reads of a terminal and commands that sleep don't count.",
         ..limit("repeated_call")
     },
     Setting {

@@ -69,6 +69,20 @@ fn every_command_that_acts_is_refused_and_names_the_run() {
     assert_eq!(runs.lines().count(), 1, "{runs}");
 }
 
+/// The table would be stored in the folder that the variable names.
+#[test]
+fn models_are_not_updated_in_another_settings_folder_either() {
+    let (scene, out) = tried(
+        "echo '{}' > table.json\n\
+         for folder in \"$PWD/elsewhere\" relative ''; do\n\
+         XDG_CONFIG_HOME=$folder $P models update table.json >> out 2>&1; echo $? >> out\n\
+         done\n",
+    );
+    assert_eq!(out.matches("whose programs can't act on runs").count(), 3, "{out}");
+    assert_eq!(out.matches("\n2\n").count(), 3, "{out}");
+    assert!(!scene.path("work/elsewhere").exists() && !scene.path("work/relative").exists());
+}
+
 #[test]
 fn looking_stays_allowed() {
     let looks =

@@ -4,6 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
+use crate::model_server::ModelServer;
 use crate::support::{Done, Scene, json};
 
 /// An agent that claims this many times to be done.
@@ -250,4 +251,29 @@ fn the_default_limit_is_refused_where_a_model_has_no_known_price() {
         let check = scene.provost(&["check"]);
         assert!(check.status == 0, "a limit that binds: {check:?}");
     }
+}
+
+#[test]
+fn a_run_without_a_limit_is_told_of_the_default_one_which_binds() {
+    let call = r#"{"index":0,"id":"c1","function":{"name":"list_dir","arguments":"{}"}}"#;
+    let answer = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n\
+         data: {{\"model\":\"priced\",\"choices\":[{{\"index\":0,\"delta\":{{\"tool_calls\":[{call}]}},\"finish_reason\":\"tool_calls\"}}]}}\n\n\
+         data: {{\"model\":\"priced\",\"choices\":[],\"usage\":{{\"prompt_tokens\":6000,\"completion_tokens\":1}}}}\n\n\
+         data: [DONE]\n\n"
+    );
+    let server = ModelServer::plain(vec![answer]);
+    let scene = Scene::new();
+    scene.write(
+        USER_FILE,
+        &format!(
+            "[providers.mine]\nbase_url = \"http://127.0.0.1:{}/v1\"\n\
+             [models.\"mine/priced\"]\ninput_usd = 1000\noutput_usd = 1\n",
+            server.port
+        ),
+    );
+    scene.write("work/provost.toml", "[agent]\nmodel = \"mine/priced\"\n");
+    let ran = run(&scene, &[]);
+    says(&ran, 3, &["no limit set: $20 binds; [budget] usd or --usd changes it", "Money budget", "$20.00"]);
+    assert!((2..=3).contains(&server.requests().len()), "{ran:?}");
 }

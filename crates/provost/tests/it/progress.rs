@@ -41,6 +41,17 @@ fn five_polls_of_a_terminal_suspend_nothing() {
 }
 
 #[test]
+fn polls_with_a_short_sleep_suspend_nothing_but_a_sleep_of_no_time_is_none() {
+    let polls = |command: &str| run(&Scene::scripted(&shell_script((0..12).map(|_| command.to_owned()))));
+    let ran = polls("sleep 0.05; test -e missing");
+    assert_eq!((ran.status, ran.stdout.as_str()), (0, "all done\n"), "{ran:?}");
+    for loops in ["sleep 0; echo same", "false && sleep 0.5", "echo 'sleep 5'"] {
+        let ran = polls(loops);
+        assert!(ran.status == 4 && ran.stderr.contains("repeated call"), "{loops}: {ran:?}");
+    }
+}
+
+#[test]
 fn the_same_call_is_told_at_three_and_suspended_at_ten() {
     let scene = Scene::scripted(&shell_script((0..12).map(|_| "echo same".to_owned())));
     let ran = run(&scene);

@@ -21,9 +21,13 @@ use crate::segments::Change;
 
 const NAME: Cells = Cells::CutAtEnd;
 const NUMBER: Cells = Cells::Numbers;
+/// What further lines of the head begin with.
+const UNDER: &str = "        ";
+/// The narrowest that the head is set.
+const HEAD_MIN: usize = 20;
 
 pub(super) fn page(explained: &Explained<'_>, width: Option<usize>) -> String {
-    let mut out = head(explained);
+    let mut out = head(explained, width);
     out.push_str(&limits("limits of the run", &explained.limits).text(width));
     for agent in &explained.agents {
         let whose = match (explained.agents.as_slice(), explained.agents_left_out) {
@@ -50,7 +54,8 @@ pub(super) fn page(explained: &Explained<'_>, width: Option<usize>) -> String {
     out
 }
 
-fn head(explained: &Explained<'_>) -> String {
+/// The lines above the groups, each continued under its value.
+fn head(explained: &Explained<'_>, width: Option<usize>) -> String {
     let agents = explained.agents.iter();
     let entries = agents.map(|agent| format!(", {} of agent {}", amount(agent.entry.0), agent.agent));
     let as_of = format!(
@@ -65,11 +70,11 @@ fn head(explained: &Explained<'_>) -> String {
         ("goal", one_line(explained.goal, GOAL_WIDTH)),
         ("as of", as_of),
     ];
-    let mut head = rows.iter().map(|(name, value)| format!("{name:<7} {value}\n")).collect::<String>();
-    for (place, line) in explained.changes.iter().flat_map(Change::lines).enumerate() {
-        head.push_str(&format!("{:<7} {line}\n", if place == 0 { "changed" } else { "" }));
-    }
-    head
+    let changes = explained.changes.iter().flat_map(Change::lines).enumerate();
+    let changes = changes.map(|(place, line)| (if place == 0 { "changed" } else { "" }, line));
+    let options = textwrap::Options::new(width.unwrap_or(usize::MAX).max(HEAD_MIN)).subsequent_indent(UNDER);
+    let line = |(name, value)| textwrap::fill(&format!("{name:<7} {value}"), &options) + "\n";
+    rows.into_iter().chain(changes).map(line).collect()
 }
 
 fn agent_texts(agent: &Agent<'_>, whose: &str, width: Option<usize>) -> Vec<String> {
