@@ -5,7 +5,7 @@ mod entry;
 mod seen;
 mod view;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use console::{Alignment, Style, pad_str};
@@ -140,27 +140,34 @@ async fn print_there(
     keys: Vec<ActorKey>,
     printer: &mut Printer,
 ) -> anyhow::Result<There> {
-    let (mut all, mut heads, mut suspended) = (Vec::new(), Vec::new(), false);
-    for key in keys {
+    let mut all = Vec::new();
+    let mut heads = Vec::new();
+    let mut suspended = false;
+    let mut unread = VecDeque::from(keys);
+    while let Some(key) = unread.pop_front() {
         let mut seen = CompactionView::default();
         let mut moments = Moments::default();
+        let mut begun = Vec::new();
         let head = each(backend, key, |record| {
             seen.note(&record);
             if matches!(key, ActorKey::Run(_)) {
                 suspended = place(&record) == 2;
+            }
+            if let Entry::Agent(AgentEntry::Started(started)) = &record.entry {
+                begun.push(ActorKey::from(started.child));
             }
             all.push((moments.of(&record), record));
         })
         .await?;
         heads.push((key, head));
         printer.seen.insert(key, seen);
+        // Agents that began after the logs were listed.
+        for agent in begun {
+            if !unread.contains(&agent) && !printer.seen.contains_key(&agent) {
+                unread.push_back(agent);
+            }
+        }
     }
-    // Agents that began after the logs were listed: their beginning is read already, their logs are not.
-    let begun = all.iter().filter_map(|(_, record)| match &record.entry {
-        Entry::Agent(AgentEntry::Started(started)) => Some(ActorKey::from(started.child)),
-        _ => None,
-    });
-    heads.extend(begun.filter(|key| !printer.seen.contains_key(key)).map(|key| (key, Seq::START)));
     all.sort_by_key(|(moment, _)| *moment);
     all.iter().try_for_each(|(_, record)| printer.print(record))?;
     Ok(There { heads, suspended })

@@ -194,17 +194,27 @@ fn with_settings(policy: &RunPolicy) -> String {
     in_shell_words(&file.chain(["--with-settings".to_owned()]).collect::<Vec<_>>())
 }
 
-/// An amount to add to a limit with which `least` would be used. For tokens and money: with which twice what the next
-/// call needs is left, rounded up to two digits. As much as the limit where that need isn't known, and for turns
-/// and time, of which one call needs little.
-pub(crate) fn enough_more(dimension: Dimension, limit: u64, used: u64, least: u64) -> u64 {
+/// The smallest limit with which the next call is made.
+#[derive(Clone, Copy)]
+pub(crate) struct LeastLimit {
+    pub(crate) limit: u64,
+    /// Whether a final summary is part of it: before an agent's first answer none is kept.
+    pub(crate) has_summary: bool,
+}
+
+/// An amount to add to a limit. For tokens and money: with which the next call, another one and a final summary have
+/// room, rounded up to two digits. As much as the limit where that need isn't known, and for turns and time, of which
+/// one call needs little.
+pub(crate) fn enough_more(dimension: Dimension, limit: u64, used: u64, least: LeastLimit) -> u64 {
+    let LeastLimit { limit: least, has_summary } = least;
     let needs = least.saturating_sub(used.max(limit));
     let of_calls = matches!(dimension, Dimension::Tokens | Dimension::Money);
     if !of_calls || needs == 0 {
         return limit.max(used.saturating_sub(limit).saturating_add(needs)).max(1);
     }
-    let twice = used.saturating_add(least.saturating_sub(used).saturating_mul(2));
-    let more = twice.saturating_sub(limit);
+    let calls =
+        used.saturating_add(least.saturating_sub(used).saturating_mul(if has_summary { 2 } else { 3 }));
+    let more = calls.saturating_sub(limit);
     let unit = 10_u64.pow(more.checked_ilog10().unwrap_or_default().saturating_sub(1));
     more.div_ceil(unit).saturating_mul(unit)
 }
@@ -212,7 +222,9 @@ pub(crate) fn enough_more(dimension: Dimension, limit: u64, used: u64, least: u6
 /// A limit that would let the run go on.
 fn more_of(exhausted: &Exhausted) -> String {
     let Exhausted { dimension, used, limit, .. } = exhausted;
-    let more = enough_more(*dimension, *limit, *used, exhausted.least_limit());
+    let has_summary = exhausted.shortfall.is_some_and(|shortfall| shortfall.summary > 0);
+    let least = LeastLimit { limit: exhausted.least_limit(), has_summary };
+    let more = enough_more(*dimension, *limit, *used, least);
     match dimension {
         Dimension::Tokens => format!("--tokens {more}"),
         Dimension::Turns => format!("--max-turns {more}"),
@@ -234,11 +246,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_suggested_leaves_twice_what_the_next_call_needs() {
-        let money = enough_more(Dimension::Money, 120_000, 118_000, 131_500);
+    fn what_is_suggested_has_room_for_three_calls() {
+        let least = |limit, has_summary| LeastLimit { limit, has_summary };
+        let money = enough_more(Dimension::Money, 120_000, 118_000, least(131_500, true));
         assert_eq!((money, dollars(money).as_str()), (25_000, "0.025"));
-        assert_eq!(enough_more(Dimension::Tokens, 9_000, 2_378, 9_836), 8_300, "rounded up");
-        assert_eq!(enough_more(Dimension::Tokens, 9_000, 9_500, 9_500), 9_000, "the need isn't known");
-        assert_eq!(enough_more(Dimension::Turns, 5, 5, 6), 5);
+        let first = enough_more(Dimension::Tokens, 2_000, 0, least(3_450, false));
+        assert_eq!(first, 8_400, "the next call, another one and a final summary, rounded up");
+        assert_eq!(enough_more(Dimension::Tokens, 9_000, 2_378, least(9_836, true)), 8_300, "rounded up");
+        assert_eq!(
+            enough_more(Dimension::Tokens, 9_000, 9_500, least(9_500, true)),
+            9_000,
+            "the need isn't known"
+        );
+        assert_eq!(enough_more(Dimension::Turns, 5, 5, least(6, true)), 5);
     }
 }

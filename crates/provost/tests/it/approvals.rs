@@ -448,7 +448,7 @@ fn an_agent_can_t_agree_in_somebody_s_place() {
 fn an_agent_finds_no_key_in_the_environment_of_provost() {
     let look = "cat /proc/[0-9]*/environ | tr '\\\\0' '\\\\n' | grep -a canary";
     let scene = Scene::scripted(&format!(
-        "answers:\n  - tools:\n      - shell: {{ command: \"{look} > out 2>/dev/null; cat /proc/$PPID/environ | wc -c > seen\" }}\n  - text: done\n"
+        "answers:\n  - tools:\n      - shell: {{ command: \"{look} > out 2>/dev/null; cat /proc/$$/environ | wc -c > seen\" }}\n  - text: done\n"
     ));
     let keys =
         [("ANTHROPIC_API_KEY", "sk-canary-1"), ("OTEL_EXPORTER_OTLP_HEADERS", "k=canary-2"), ("PLAIN", "x")];

@@ -618,7 +618,7 @@ fn the_end_of_a_budget_says_whether_the_goal_was_reached() {
             "{ fault: { class: unauthorized, message: no such key } }",
             expect![[r#"
                 Turn budget of the run used up: 1 of 1 · 1 turn · 110 tokens · $0.00 · TIME
-                the goal couldn't be verified: the provider refused the key: no such key
+                the goal couldn't be verified: the provider refused the key: no such key; set a valid key, then resume
                 no final summary: the model's answer was empty
                 go on with: provost resume RUN --max-turns 1"#]],
         ),
@@ -663,8 +663,8 @@ verdicts:
             agent: Done.
             goal: verifying the goal: the agent says that it is done
             goal: script:/FOLDER/work/judge.yaml: no verdict: the provider refused the key: no such key (TIME)
-            goal: the goal couldn't be verified: the provider refused the key: no such key
-            the judge gives no verdict: one failure, the last: the provider refused the key: no such key · 1 turn · 110 tokens · $0.00 · TIME
+            goal: the goal couldn't be verified: the provider refused the key: no such key; set a valid key, then resume
+            the judge gives no verdict: one failure, the last: the provider refused the key: no such key; set a valid key, then resume · 1 turn · 110 tokens · $0.00 · TIME
             go on with: provost resume RUN
         "#]],
     );
@@ -827,7 +827,7 @@ agents:
         expect![[r#"
             It is back.
             run: RUN goes on, asked by provost resume
-            ok: spawn_agent (TIME)
+            ok: spawn_agent writer: write it (TIME)
             run: agent 1 (writer) is done
             agent: It is back.
             completed, not verified · 3 turns · 430 tokens · $0.00 · TIME

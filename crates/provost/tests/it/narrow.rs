@@ -3,12 +3,16 @@
 use crate::on_terminal::program_on_terminal;
 use crate::support::Scene;
 
-/// The longest line of the tables of a command on a terminal of this many columns: those with wide gaps.
+/// The longest line of the tables of a command on a terminal of this many columns: those with wide gaps. What `explain`
+/// says of the run itself is no table, and goes on in the next line of the terminal.
 fn widest(scene: &Scene, columns: u32, command: &str) -> (usize, String) {
     let line = format!("stty cols {columns}; \"$PROVOST\" {command}");
     let shown = program_on_terminal(scene, &["sh", "-c", &line], &[]).stdout;
-    let widths =
-        shown.lines().filter(|line| line.trim_start().contains("  ")).map(|line| line.chars().count());
+    let is_of_table = |line: &&str| {
+        let is_head = command.starts_with("explain") && !line.starts_with(' ');
+        line.trim_start().contains("  ") && !is_head
+    };
+    let widths = shown.lines().filter(is_of_table).map(|line| line.chars().count());
     (widths.max().unwrap_or_default(), shown)
 }
 

@@ -251,10 +251,10 @@ fn a_fork_says_what_it_does_not_take_and_takes_todays_settings_if_told() {
 fn no_key_is_in_what_is_shown_of_a_difference() {
     let scene = Scene::scripted(DONE);
     assert_eq!(scene.provost(&["run", "do it"]).status, 0);
-    settings(&scene, &check("tests", "echo sk-thisisaverysecretkey0123456789 >/dev/null"));
+    settings(&scene, &check("tests", "echo thisisaverysecretkey0123456789 >/dev/null"));
     let scene = scene.trusted();
     let mut command = scene.command(&["resume", "last", "--with-settings", "more"]);
-    let output = command.env("MY_API_KEY", "sk-thisisaverysecretkey0123456789").output().unwrap();
+    let output = command.env("MY_API_KEY", "thisisaverysecretkey0123456789").output().unwrap();
     let told = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success(), "{told}");
     assert!(told.contains("stop_hooks: ") || told.contains("stop_hooks.tests: "), "{told}");

@@ -8,7 +8,7 @@ use provost_event::{
 use crate::cli::ResumeArgs;
 use crate::commands::in_shell_words;
 use crate::exit::Refusal;
-use crate::render::{dollars, duration, enough_more, plural};
+use crate::render::{LeastLimit, dollars, duration, enough_more, plural};
 use crate::settings::{Request, load};
 
 /// What is given to the next segment.
@@ -164,16 +164,18 @@ struct NextCall {
     needs: u64,
     /// Kept besides it, for the final summary and for judges.
     kept: u64,
+    /// Whether that includes a final summary.
+    has_summary: bool,
 }
 
 impl NextCall {
     fn of(exhausted: Exhausted, root: &Actor) -> Self {
         match (exhausted.shortfall, root) {
             (Some(Shortfall { needs, summary, judges, .. }), _) => {
-                Self { needs, kept: summary.saturating_add(judges) }
+                Self { needs, kept: summary.saturating_add(judges), has_summary: summary > 0 }
             }
             (None, Actor::Session(root)) if exhausted.dimension == Dimension::Tokens => {
-                Self { needs: root.next_call_tokens(), kept: 0 }
+                Self { needs: root.next_call_tokens(), ..Self::default() }
             }
             (None, _) => Self::default(),
         }
@@ -283,7 +285,8 @@ impl Meter {
     /// An amount to add that takes further.
     fn example(&self, call: NextCall) -> String {
         let limit = self.before.unwrap_or_default();
-        let more = enough_more(self.dimension, limit, self.used, self.used.saturating_add(call.all()));
+        let least = LeastLimit { limit: self.used.saturating_add(call.all()), has_summary: call.has_summary };
+        let more = enough_more(self.dimension, limit, self.used, least);
         match self.dimension {
             Dimension::Tokens | Dimension::Turns => more.to_string(),
             Dimension::Money => dollars(more),
