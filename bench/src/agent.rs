@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use provost_event::{Access, AgentPolicy, Json, Limits, ModelPolicy, RunId, RunPolicy, ToolSpec, ToolSubject};
+use provost_event::{
+    Access, AgentPolicy, Json, Limits, ModelPolicy, RunId, RunPolicy, ToolSpec, ToolSubject,
+};
 use provost_harness::{
     AgentHarness, Backend, HarnessCallback, HarnessDeps, Model, Models, SystemClock, Tool, ToolContext,
     ToolOutput, ToolRegistry, system_prompt,
@@ -13,7 +15,7 @@ use provost_harness::{
 use provost_store::{EmbeddedBackend, MemoryStore, SqliteStore};
 use serde::{Deserialize, Serialize};
 
-use crate::timed_store::{Spent, TimedStore};
+use crate::timed_store::{Spent, Timed};
 
 /// The model's name.
 pub(crate) const MODEL: &str = "anthropic/claude-sonnet-4-5";
@@ -52,9 +54,9 @@ pub(crate) fn backend(store: Store, dir: &Path) -> anyhow::Result<(EmbeddedBacke
     let backend = match store {
         Store::Sqlite | Store::SlowSqlite(_) => {
             let store = SqliteStore::open(dir.join("provost.db"))?;
-            EmbeddedBackend::new(TimedStore::new(store, counted, wait), clock)?
+            EmbeddedBackend::new(Timed::store(store, counted, wait), clock)?
         }
-        Store::Memory => EmbeddedBackend::new(TimedStore::new(MemoryStore::new(), counted, wait), clock)?,
+        Store::Memory => EmbeddedBackend::new(Timed::store(MemoryStore::new(), counted, wait), clock)?,
     };
     Ok((backend, spent))
 }
@@ -104,7 +106,10 @@ fn noop_spec() -> anyhow::Result<ToolSpec> {
         name: TOOL.to_owned(),
         description: TOOL_DESCRIPTION.to_owned(),
         input_schema: Json::parse(TOOL_SCHEMA.to_owned())?,
-        access: Access::Reads, subject: ToolSubject::Opaque, aliases: Vec::new(), summary_field: None,
+        access: Access::Reads,
+        subject: ToolSubject::Opaque,
+        aliases: Vec::new(),
+        summary_field: None,
         idempotent: true,
         timeout_ms: 60_000,
         output_bytes_max: 32 << 10,

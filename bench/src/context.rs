@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, ensure};
 use async_trait::async_trait;
 use provost_engine::Answer;
-use provost_event::{CompactionKind, Entry, ModelFailure, Purpose, Record, ConversationEntry};
+use provost_event::{CompactionKind, ConversationEntry, Entry, ModelFailure, Purpose, Record};
 use provost_harness::{AgentHarness, DeltaSink, HarnessCallback, HarnessDeps, Model, ModelRequest};
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;

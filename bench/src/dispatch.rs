@@ -98,7 +98,7 @@ pub(crate) async fn case(
 fn hook_call() -> anyhow::Result<HookCall> {
     let call = CallDetails {
         call: "toolu_00000001".into(),
-        tool: "shell".to_owned(),
+        tool: Box::new(provost_event::ToolIdentity::unknown("shell")),
         input: Json::parse(r#"{"command":"cargo nextest run --workspace","timeout_s":600}"#.to_owned())?,
         memory: None,
         why: String::new(),

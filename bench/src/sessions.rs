@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
-use provost_event::{Entry, Record, ModelEntry};
+use provost_event::{Entry, ModelEntry, Record};
 use provost_harness::{AgentHarness, HarnessCallback, Model};
 use provost_llm::{ScriptedModel, WireFormat};
 use serde::{Deserialize, Serialize};

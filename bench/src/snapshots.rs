@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use provost_event::{Entry, Record, Seq, ConversationEntry, LifecycleEntry};
+use provost_event::{ConversationEntry, Entry, LifecycleEntry, Record, Seq};
 use provost_store::{NewEntry, SessionStore, SqliteStore};
 
 use crate::Options;
@@ -62,9 +62,11 @@ impl Costs {
     }
 
     fn add(&mut self, decided: Decided, store: &mut dyn SessionStore) -> anyhow::Result<()> {
-        let is_turn = |record: &&Record| matches!(record.entry, Entry::Conversation(ConversationEntry::TurnEnded(_)));
+        let is_turn =
+            |record: &&Record| matches!(record.entry, Entry::Conversation(ConversationEntry::TurnEnded(_)));
         self.turns += decided.records.iter().filter(is_turn).count();
-        let is_snapshot = |record: &Record| matches!(record.entry, Entry::Lifecycle(LifecycleEntry::Snapshot(_)));
+        let is_snapshot =
+            |record: &Record| matches!(record.entry, Entry::Lifecycle(LifecycleEntry::Snapshot(_)));
         let has_one = decided.records.last().is_some_and(is_snapshot);
         let steps = if has_one { &mut self.with } else { &mut self.without };
         steps.add(decided, store)

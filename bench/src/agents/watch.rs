@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::anyhow;
 use async_trait::async_trait;
 use provost_engine::Answer;
-use provost_event::{Block, Entry, ModelFailure, RunId, Seq, SessionId, StopReason, AgentEntry};
+use provost_event::{AgentEntry, Block, Entry, ModelFailure, RunId, Seq, SessionId, StopReason};
 use provost_harness::{Backend, DeltaSink, Message, Model, ModelRequest, Part};
 use provost_llm::ProviderModel;
 use tokio_util::sync::CancellationToken;

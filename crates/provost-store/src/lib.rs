@@ -6,6 +6,7 @@
 mod cache;
 pub mod conformance;
 mod decide;
+mod decorated;
 mod embedded;
 mod export;
 mod feed;
@@ -26,6 +27,7 @@ mod transfer;
 mod wake;
 mod writer;
 
+pub use decorated::{DecoratedStore, Transactions};
 pub use embedded::{Damage, EmbeddedBackend};
 pub use export::{Exported, export_run};
 pub use import::{Salvaged, import_incomplete, import_run};

@@ -14,7 +14,7 @@ use provost_hooks::{ProgramHooks, ProgramHooksOptions};
 use provost_store::{EmbeddedBackend, SqliteStore};
 use tokio_util::sync::CancellationToken;
 
-use super::deadly_store::{DeadlyStore, Kept};
+use super::deadly_store::{Deadly, Kept};
 use super::fault::{Fault, Point};
 use super::files::{Files, FinalState, append};
 use super::model::Play;
@@ -34,7 +34,7 @@ async fn work(scenario: &'static Scenario, files: Files, point: Option<Point>) -
     // A killed process may have left half a line.
     append(&files.shown(), "")?;
     let (fault, kept) = (Arc::new(Fault::at(point)), Kept::default());
-    let store = DeadlyStore::new(SqliteStore::open(files.database())?, Arc::clone(&fault), Arc::clone(&kept));
+    let store = Deadly::store(SqliteStore::open(files.database())?, Arc::clone(&fault), Arc::clone(&kept));
     let backend: Arc<dyn Backend> = Arc::new(EmbeddedBackend::new(store, Arc::new(SystemClock))?);
     let tools = tool_registry(&files, &fault);
     let policy = scenario.run_policy(files.workspace(), tools.specs());

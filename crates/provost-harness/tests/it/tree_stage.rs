@@ -8,18 +8,15 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use provost_engine::{Answer, agent_tool};
 use provost_event::{
-    Access, ActorKey, AgentPolicy, BlobId, Budget, EffectId, Json, Limits, ModelFailure, ModelPolicy,
-    Priority, Record, RunId, RunPolicy, Seq, SessionId, SpawnBudget, SubAgentPolicy, ToolSpec, ToolSubject,
+    Access, ActorKey, AgentPolicy, Budget, Json, Limits, ModelFailure, ModelPolicy, Priority, RunId,
+    RunPolicy, Seq, SessionId, SpawnBudget, SubAgentPolicy, ToolSpec, ToolSubject,
 };
 use provost_harness::{
     AgentHarness, BackendError, Clock, DeltaSink, HarnessDeps, Model, ModelRequest, Models, SystemClock,
     Tool, ToolContext, ToolOutput, ToolRegistry,
 };
 use provost_llm::ScriptedModel;
-use provost_store::{
-    EmbeddedBackend, Mailbox, NewEntry, OpenEffect, RunLeases, SessionStore, SqliteStore, StoreReader,
-    StoredRun, WakeUps,
-};
+use provost_store::{DecoratedStore, EmbeddedBackend, NewEntry, SessionStore, SqliteStore, Transactions};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) const RUN: RunId = RunId::from_entropy(66);
@@ -30,9 +27,8 @@ pub(crate) const MODEL: &str = "script:tree";
 /// The heads of the run's log after each decision, as they were committed.
 pub(crate) type Decisions = Arc<Mutex<Vec<Seq>>>;
 
-/// A store whose process dies at a commit: that one may still be stored, and nothing after it.
+/// Transactions of a process that dies at a commit: that one may still be stored, and nothing after it.
 pub(crate) struct Mortal {
-    store: SqliteStore,
     decisions: Decisions,
     now: Vec<Seq>,
     /// Commits until then.
@@ -41,10 +37,14 @@ pub(crate) struct Mortal {
 }
 
 impl Mortal {
-    pub(crate) fn open(path: &Path, decisions: Decisions, dies_after: Option<u32>) -> Self {
-        let store = SqliteStore::open(path).unwrap();
+    pub(crate) fn open(
+        path: &Path,
+        decisions: Decisions,
+        dies_after: Option<u32>,
+    ) -> DecoratedStore<SqliteStore, Self> {
         let keeps_last = dies_after.is_some_and(|commits| commits.is_multiple_of(2));
-        Self { store, decisions, now: Vec::new(), left: dies_after, keeps_last }
+        let mortal = Self { decisions, now: Vec::new(), left: dies_after, keeps_last };
+        DecoratedStore::new(SqliteStore::open(path).unwrap(), mortal)
     }
 
     fn died() -> BackendError {
@@ -52,115 +52,41 @@ impl Mortal {
     }
 }
 
-type Done<T> = Result<T, BackendError>;
-
-impl StoreReader for Mortal {
-    fn read(&mut self, actor: ActorKey, after: Seq, max: usize) -> Done<Vec<Arc<Record>>> {
-        self.store.read(actor, after, max)
-    }
-    fn head(&mut self, actor: ActorKey) -> Done<Seq> {
-        self.store.head(actor)
-    }
-    fn newest_snapshot(&mut self, actor: ActorKey) -> Done<Option<Arc<Record>>> {
-        self.store.newest_snapshot(actor)
-    }
-    fn actors(&mut self, run: RunId) -> Done<Vec<ActorKey>> {
-        self.store.actors(run)
-    }
-    fn runs(&mut self, max: usize) -> Done<Vec<StoredRun>> {
-        self.store.runs(max)
-    }
-    fn blobs(&mut self) -> Done<Vec<BlobId>> {
-        self.store.blobs()
-    }
-    fn get_blob(&mut self, id: &BlobId) -> Done<Option<Vec<u8>>> {
-        self.store.get_blob(id)
-    }
-}
-
-impl SessionStore for Mortal {
-    fn begin(&mut self) -> Done<()> {
+impl Transactions<SqliteStore> for Mortal {
+    fn begin(&mut self, store: &mut SqliteStore) -> Result<(), BackendError> {
         if self.left == Some(0) {
             return Err(Self::died());
         }
-        self.store.begin()
+        store.begin()
     }
-    fn append(&mut self, actor: ActorKey, expected: Seq, entries: &[NewEntry]) -> Done<()> {
+
+    fn append(
+        &mut self,
+        store: &mut SqliteStore,
+        actor: ActorKey,
+        expected: Seq,
+        entries: &[NewEntry],
+    ) -> Result<(), BackendError> {
         if matches!(actor, ActorKey::Run(_)) {
             self.now.extend(entries.last().map(|entry| entry.record.seq));
         }
-        self.store.append(actor, expected, entries)
+        store.append(actor, expected, entries)
     }
-    fn commit(&mut self) -> Done<()> {
+
+    fn commit(&mut self, store: &mut SqliteStore) -> Result<(), BackendError> {
         self.left = self.left.map(|left| left.saturating_sub(1));
         let dies = self.left == Some(0);
         if dies && !self.keeps_last {
             return Err(Self::died());
         }
-        self.store.commit()?;
+        store.commit()?;
         self.decisions.lock().unwrap().append(&mut self.now);
         if dies { Err(Self::died()) } else { Ok(()) }
     }
-    fn rollback(&mut self) {
+
+    fn rollback(&mut self, store: &mut SqliteStore) {
         self.now.clear();
-        self.store.rollback();
-    }
-    fn reader(&mut self) -> Done<Box<dyn StoreReader>> {
-        self.store.reader()
-    }
-    fn mailbox(&mut self) -> &mut dyn Mailbox {
-        self.store.mailbox()
-    }
-    fn wake_ups(&self) -> Arc<dyn WakeUps> {
-        self.store.wake_ups()
-    }
-    fn leases(&self) -> Arc<dyn RunLeases> {
-        self.store.leases()
-    }
-    fn change_marker(&mut self) -> Done<u64> {
-        self.store.change_marker()
-    }
-    fn put_effect(&mut self, effect: &OpenEffect) -> Done<()> {
-        self.store.put_effect(effect)
-    }
-    fn close_effect(&mut self, id: EffectId) -> Done<()> {
-        self.store.close_effect(id)
-    }
-    fn request_abort(&mut self, id: EffectId) -> Done<()> {
-        self.store.request_abort(id)
-    }
-    fn open_effects(&mut self, run: RunId) -> Done<Vec<OpenEffect>> {
-        self.store.open_effects(run)
-    }
-    fn has_post(&mut self, actor: ActorKey, dedup: &str) -> Done<bool> {
-        self.store.has_post(actor, dedup)
-    }
-    fn mark_post(&mut self, actor: ActorKey, dedup: &str) -> Done<()> {
-        self.store.mark_post(actor, dedup)
-    }
-    fn put_run(&mut self, run: &StoredRun) -> Done<()> {
-        self.store.put_run(run)
-    }
-    fn put_blob(&mut self, id: &BlobId, body: &[u8]) -> Done<()> {
-        self.store.put_blob(id, body)
-    }
-    fn remove_run(&mut self, run: RunId) -> Done<()> {
-        self.store.remove_run(run)
-    }
-    fn remove_blobs(&mut self, names: &[BlobId]) -> Done<()> {
-        self.store.remove_blobs(names)
-    }
-    fn settle(&mut self) -> Done<()> {
-        self.store.settle()
-    }
-    fn shrink(&mut self) -> Done<()> {
-        self.store.shrink()
-    }
-    fn owner_epoch(&mut self, run: RunId) -> Done<u64> {
-        self.store.owner_epoch(run)
-    }
-    fn bump_owner_epoch(&mut self, run: RunId) -> Done<u64> {
-        self.store.bump_owner_epoch(run)
+        store.rollback();
     }
 }
 

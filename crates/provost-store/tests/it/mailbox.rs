@@ -21,7 +21,7 @@ const HOLDER_COMMITS: usize = 3;
 const SENDER_COMMITS: usize = 2;
 
 fn backend(path: &Path, at: Option<DeathPoint>) -> EmbeddedBackend {
-    let store = Deadly::new(SqliteStore::open(path).unwrap(), at);
+    let store = Deadly::store(SqliteStore::open(path).unwrap(), at);
     EmbeddedBackend::new(store, Arc::new(SystemClock)).unwrap()
 }
 
