@@ -15,7 +15,7 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 
-use provost_event::{AgentPolicy, Json, Permission, PermissionPolicy, ToolIdentity, ToolSpec};
+use provost_event::{AgentPolicy, Json, Permission, PermissionPolicy, ToolIdentity, ToolSpec, ToolSubject};
 
 use call::{Call, Subject};
 use pattern::Touch;
@@ -330,6 +330,11 @@ pub fn narrowest_pattern(tool: &ToolIdentity, input: &Json, workspace: &Path) ->
 #[must_use]
 pub fn scripts_named(tool: &ToolIdentity, input: &Json) -> Option<ScriptNames> {
     match Call::read(tool, input, Path::new("/")).subject {
+        // The folder of a program at a terminal isn't known here.
+        Subject::Shell(script) if matches!(tool.subject, ToolSubject::Typed { .. }) => {
+            let runs_files = script.scripts.unnamed || !script.scripts.files.is_empty();
+            runs_files.then(ScriptNames::unknown)
+        }
         Subject::Shell(script) => {
             Some(script.scripts).filter(|names| names.unnamed || !names.files.is_empty())
         }

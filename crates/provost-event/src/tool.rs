@@ -62,6 +62,12 @@ pub enum ToolSubject {
     Typed {
         /// The arguments with such text.
         fields: Vec<String>,
+        /// The argument with the names of keys that are pressed after it, if there is one.
+        #[serde(default, skip_serializing_if = "is_default")]
+        keys: Option<String>,
+        /// The argument that is false if the text isn't submitted, so that later text continues it, if there is one.
+        #[serde(default, skip_serializing_if = "is_default")]
+        submit: Option<String>,
     },
     /// A file or folder.
     Path {

@@ -122,7 +122,11 @@ impl Terminal {
             name: "terminal",
             description: DESCRIPTION,
             access: Access::Anything,
-            subject: ToolSubject::Typed { fields: ["command", "text"].map(str::to_owned).to_vec() },
+            subject: ToolSubject::Typed {
+                fields: ["command", "text"].map(str::to_owned).to_vec(),
+                keys: Some("keys".to_owned()),
+                submit: Some("submit".to_owned()),
+            },
             aliases: &[],
             summary_field: None,
             idempotent: false,

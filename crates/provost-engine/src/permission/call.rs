@@ -12,6 +12,11 @@ use super::shell::{Reader, Script};
 /// Maximum number of commands of one call that an approval question names.
 const PARTS_NAMED_MAX: usize = 3;
 
+/// Keys, in lower case, that submit what was typed, or drop it.
+const KEYS_THAT_SUBMIT: [&str; 3] = ["enter", "return", "ctrl-c"];
+/// Keys that change nothing of what was typed; the last one ends the input.
+const KEYS_WITHOUT_EFFECT_ON_TEXT: [&str; 4] = ["enter", "return", "ctrl-c", "ctrl-d"];
+
 /// A call, its arguments read once.
 pub(super) struct Call<'c> {
     pub(super) tool: &'c ToolIdentity,
@@ -89,14 +94,17 @@ fn subject(of_tool: &ToolSubject, value: Value, workspace: &Path) -> Subject {
             Some(Some(command)) => Subject::Shell(Script::read(command, Reader::NewShell)),
             _ => Subject::Unreadable,
         },
-        // Typed text may be read by a shell or by another program: the most dangerous reading counts.
-        ToolSubject::Typed { fields } => {
+        ToolSubject::Typed { fields, keys, submit } => {
             let given = fields.iter().filter_map(|field| value.get(field)).filter(|text| !text.is_null());
-            match given.map(Value::as_str).collect::<Option<Vec<_>>>() {
-                None => Subject::Unreadable,
-                Some(texts) if texts.is_empty() => all(value),
-                Some(texts) => Subject::Shell(Script::read(&texts.join("\n"), Reader::Terminal)),
+            let Some(texts) = given.map(Value::as_str).collect::<Option<Vec<_>>>() else {
+                return Subject::Unreadable;
+            };
+            let pressed = keys.as_deref().and_then(|keys| value.get(keys)).filter(|keys| !keys.is_null());
+            if texts.is_empty() && pressed.is_none() {
+                return all(value);
             }
+            let submits = submit.as_deref().and_then(|submit| value.get(submit)).and_then(Value::as_bool);
+            typed(&texts, pressed, submits)
         }
         ToolSubject::Path { field, walks, .. } => {
             let path = |path| Subject::Path { place: NormalizedPath::new(path, workspace), walks: *walks };
@@ -112,6 +120,28 @@ fn subject(of_tool: &ToolSubject, value: Value, workspace: &Path) -> Subject {
         },
         ToolSubject::Opaque => all(value),
     }
+}
+
+/// Typed text may be read by a shell or by another program: the most dangerous reading counts. A return ends a line
+/// at a terminal.
+fn typed(texts: &[&str], pressed: Option<&Value>, submits: Option<bool>) -> Subject {
+    let text = texts.join("\n").replace('\r', "\n");
+    let mut script = Script::read(&text, Reader::Terminal);
+    let keys = pressed.map(|keys| keys.as_array().map(Vec::as_slice).unwrap_or(std::slice::from_ref(keys)));
+    let keys = keys.unwrap_or_default().iter().map(|key| key.as_str().unwrap_or_default().to_lowercase());
+    let keys = keys.collect::<Vec<_>>();
+    let first = keys.first().map(String::as_str);
+    let is_submitted =
+        submits.unwrap_or(keys.is_empty()) || first.is_some_and(|key| KEYS_THAT_SUBMIT.contains(&key));
+    let doubt = if keys.iter().any(|key| !KEYS_WITHOUT_EFFECT_ON_TEXT.contains(&key.as_str())) {
+        Some("its keys may edit what was typed, or run an earlier command")
+    } else if !text.is_empty() && (!is_submitted || text.trim_end_matches('\n').ends_with('\\')) {
+        Some("later text may go on with it")
+    } else {
+        None
+    };
+    script.unclear = script.unclear.or(doubt);
+    Subject::Shell(script)
 }
 
 fn all(mut value: Value) -> Subject {

@@ -642,7 +642,10 @@ fn a_tool_of_any_origin_gets_the_permissions_of_its_subject() {
         of("mcp__box__exec", ToolSubject::Command { field: "cmd".to_owned() }),
         of("mcp__disk__save", ToolSubject::written_path("file")),
         of("mcp__net__get", ToolSubject::Url { field: "address".to_owned() }),
-        of("mcp__tty__type", ToolSubject::Typed { fields: vec!["keys".to_owned()] }),
+        of(
+            "mcp__tty__type",
+            ToolSubject::Typed { fields: vec!["keys".to_owned()], keys: None, submit: None },
+        ),
     ];
     let rules = [
         "deny shell(rm *)",
@@ -750,6 +753,26 @@ fn a_command_line_at_a_terminal_is_judged_as_the_shell_judges_it() {
         judge(&["deny terminal(rm *)", "default ask"], &json(r#"{"action":"start"}"#)),
         "Ask - by default"
     );
+    // What a terminal makes of it isn't its text: keys that edit it, and text that later text continues.
+    let allowed = ["allow terminal(echo *)", "deny shell(rm *)"];
+    for (input, expected) in [
+        (r#"{"action":"send","text":"echo a"}"#, "Allow allow terminal(echo *)"),
+        (r#"{"action":"send","text":"echo a","keys":["Enter"]}"#, "Allow allow terminal(echo *)"),
+        (r#"{"action":"send","keys":["Ctrl-C"]}"#, "Allow - by default"),
+        (r#"{"action":"send","text":"echo a\rrm x"}"#, "Deny deny shell(rm *)"),
+        (r#"{"action":"send","text":"echo a #\rtouch b"}"#, "Allow - by default"),
+        (r#"{"action":"send","text":"echo rm x","keys":["Home","Alt-d","Enter"]}"#, "Ask -"),
+        (r#"{"action":"send","keys":["r","m"," ","x","Enter"]}"#, "Ask -"),
+        (r#"{"action":"send","text":"r","submit":false}"#, "Ask -"),
+        (r#"{"action":"send","text":"r","keys":["Ctrl-D"]}"#, "Ask -"),
+        (r#"{"action":"send","text":"echo \\"}"#, "Ask -"),
+    ] {
+        assert!(
+            judge(&allowed, &json(input)).starts_with(expected),
+            "{input}: {}",
+            judge(&allowed, &json(input))
+        );
+    }
     assert_eq!(
         narrowest_pattern(&identity("terminal"), &start("git status"), Path::new(WORKSPACE)),
         "terminal(git status)"

@@ -36,10 +36,14 @@ pub(crate) fn identities() -> Vec<ToolIdentity> {
         subject,
     };
     let folder = || ToolSubject::Path { field: "path".to_owned(), walks: true, writes: false };
-    let typed = ["command", "text"].map(str::to_owned).to_vec();
+    let typed = ToolSubject::Typed {
+        fields: ["command", "text"].map(str::to_owned).to_vec(),
+        keys: Some("keys".to_owned()),
+        submit: Some("submit".to_owned()),
+    };
     vec![
         of("shell", &["Bash"], ToolSubject::Command { field: "command".to_owned() }),
-        of("terminal", &[], ToolSubject::Typed { fields: typed }),
+        of("terminal", &[], typed),
         of("read_file", &["Read"], ToolSubject::read_path("path")),
         of("write_file", &["Write"], ToolSubject::written_path("path")),
         of("edit_file", &["Edit", "MultiEdit"], ToolSubject::written_path("path")),

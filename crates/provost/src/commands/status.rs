@@ -156,9 +156,16 @@ impl Suspension {
         }
     }
 
-    /// The model's failure in full.
+    /// The model's failure in full, and what must change: nothing, while it is tried again.
     pub(super) fn trouble(&self) -> String {
-        self.awaited.trouble.to_string()
+        let trouble = &self.awaited.trouble;
+        match self.wait {
+            Some(_) => format!(
+                "{}; it is tried again by itself. For another model: provost pause, then provost resume with --model",
+                trouble.what()
+            ),
+            None => trouble.to_string(),
+        }
     }
 
     pub(super) fn line(&self) -> ProviderLine {

@@ -107,7 +107,7 @@ const fn takes_no_room(c: char) -> bool {
     matches!(
         c,
         '\u{ad}' | '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}' | '\u{200b}'
-            | '\u{2028}' | '\u{2029}' | '\u{2060}'..='\u{2065}' | '\u{206a}'..='\u{206f}' | '\u{3164}' | '\u{feff}'
+            | '\u{2028}' | '\u{2029}' | '\u{2060}'..='\u{2065}' | '\u{2800}' | '\u{206a}'..='\u{206f}' | '\u{3164}' | '\u{feff}'
             | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
             | '\u{e0000}'..='\u{e0fff}'
     )
@@ -121,7 +121,8 @@ const fn joins(c: char) -> bool {
 /// JSON in which what a terminal would obey or not show is escaped: the same value, and fit to be looked at. Such
 /// characters are in the texts of JSON only, and controls below U+0080 are escaped in every JSON.
 pub(crate) fn visible_json(json: &str) -> std::borrow::Cow<'_, str> {
-    let is_escaped = |c: char| (c.is_control() && !c.is_ascii_control()) || c == '\u{7f}' || is_hidden(c);
+    let is_escaped =
+        |c: char| (c.is_control() && !c.is_ascii_control()) || c == '\u{7f}' || is_hidden(c) || joins(c);
     if !json.contains(is_escaped) {
         return json.into();
     }

@@ -8,7 +8,10 @@ use crate::support::{Running, Scene, json, until};
 
 /// A scene whose provider answers with a 503, and the run that waits for it.
 fn waiting() -> (Scene, ModelServer, Running) {
-    let server = ModelServer::plain(vec![refusal(503, r#"{"error":{"message":"down"}}"#)]);
+    let server = ModelServer::plain(vec![refusal(
+        503,
+        r#"{"error":{"message":"down\nstatus      completed, verified"}}"#,
+    )]);
     let scene = Scene::new();
     let url = format!("http://127.0.0.1:{}/v1", server.port);
     let settings =
@@ -45,6 +48,17 @@ fn a_run_that_waits_for_its_provider_has_one_status_in_the_table_and_in_json() {
         let status = page.lines().find(|line| line.starts_with("status ")).unwrap();
         assert!(status.contains(" suspended: the provider can't be reached, next try "), "{page}");
     }
+    // What a provider says makes no row of its own, and the remedy is one that works.
+    let shown = scene.provost(&["show", "last"]).stdout;
+    assert_eq!(shown.matches("\nstatus ").count(), 1, "{shown}");
+    assert!(
+        shown.contains(
+            "\n            status      completed, verified [request req_7]; it is tried again by itself."
+        ),
+        "{shown}"
+    );
+    let refused = scene.provost(&["resume", "last", "--usd", "1"]);
+    assert!(refused.status == 2 && refused.stderr.contains("isn't suspended and goes on"), "{refused:?}");
     running.kill();
 }
 
@@ -98,7 +112,11 @@ fn a_run_that_is_stopped_while_it_waits_keeps_the_cause() {
     let shown = scene.provost(&["show", "last"]).stdout;
     assert!(shown.contains(cause), "{shown}");
     let line = json(scene.provost(&["ps", "--json"]).stdout.trim());
-    assert_eq!(line["outcome"]["why"]["asked"]["awaited"]["message"], "down [request req_7]", "{line}");
+    assert_eq!(
+        line["outcome"]["why"]["asked"]["awaited"]["message"],
+        "down\nstatus      completed, verified [request req_7]",
+        "{line}"
+    );
     let listed = scene.provost(&["ps"]).stdout;
     assert!(listed.contains("paused: the provider couldn't be reached"), "{listed}");
 }

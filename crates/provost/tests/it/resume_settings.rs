@@ -326,7 +326,7 @@ fn an_empty_goal_and_a_run_that_was_interrupted_are_refused() {
     line_in(&scene.path("work/pid"));
     running.kill();
     let goal = scene.provost(&["resume", "last", "--goal", "b"]);
-    says(&goal, 2, &["was interrupted and goes on as it was; --goal can't change what is in flight"]);
+    says(&goal, 2, &["isn't suspended and goes on as it was; --goal can't change what is in flight"]);
     let settings = scene.provost(&["resume", "last", "--with-settings"]);
     says(&settings, 2, &["--with-settings can't change what is in flight"]);
 

@@ -272,8 +272,8 @@ fn limits_of_an_interrupted_run_cant_be_changed_silently() {
     let running = scene.start(&["run", "sleep"]);
     line_in(&scene.path("work/child"));
     running.kill();
-    let words = "error: run RUN was interrupted and goes on with its own limits; --tokens can't change them\n\
-                 hint: `provost resume RUN` goes on; when it is suspended the limits can be changed\n";
+    let words = "error: run RUN isn't suspended and goes on with its own limits; --tokens can't change them\n\
+                 hint: `provost pause RUN` suspends it, or `provost resume RUN` goes on if its process is gone; when it is suspended the limits can be changed\n";
     refused(&scene, &["last", "--tokens", "5000000"], 2, words);
 }
 

@@ -67,6 +67,7 @@ impl ScriptNames {
         let named = resolved(first);
         self.unnamed |= named.contains(HOLE) || (!first.plain && !first.value.contains(HOLE));
         self.unnamed |= named.contains("{}");
+        self.unnamed |= std::iter::once(first).chain(arguments).any(|word| names_folder_by_tilde(&word.raw));
         match named.contains('/') {
             true => add(&mut self.files, &named),
             false => add(&mut self.programs, &named),
@@ -137,9 +138,14 @@ impl ScriptNames {
         }
     }
 
+    /// It may run files that aren't known here.
+    pub(in crate::permission) fn unknown() -> Self {
+        Self { unnamed: true, ..Self::default() }
+    }
+
     /// The names in a text that isn't parsed.
     pub(super) fn unread(text: &str) -> Self {
-        let mut names = Self { unnamed: true, ..Self::default() };
+        let mut names = Self::unknown();
         names.note_text(text);
         names
     }
@@ -287,6 +293,13 @@ fn names_makefile(option: &str) -> bool {
 /// Whether it lets `find` run a command in the folder of each file.
 fn runs_in_each_folder(word: &Word) -> bool {
     matches!(word.value.as_str(), "-execdir" | "-okdir")
+}
+
+/// Whether a shell puts a folder of its own in place of the beginning: the current one, the one before, or one of the
+/// stack.
+fn names_folder_by_tilde(raw: &str) -> bool {
+    let rest = raw.strip_prefix('~').unwrap_or_default();
+    rest.starts_with(|c: char| matches!(c, '+' | '-') || c.is_ascii_digit())
 }
 
 /// The value of a word, with the current folder in place of `$PWD`: the workspace or one of the folders that the

@@ -95,9 +95,10 @@ impl Change {
 fn goal(args: &ResumeArgs, run: RunId, state: &RunState) -> Result<Option<String>, Refusal> {
     if let (Some(flag), None) = (args.changes().first(), state.outcome()) {
         let what =
-            format!("run {run} was interrupted and goes on as it was; {flag} can't change what is in flight");
-        let hint =
-            format!("`provost resume {run}` goes on; once it is suspended, e.g. by Ctrl-C, give {flag}");
+            format!("run {run} isn't suspended and goes on as it was; {flag} can't change what is in flight");
+        let hint = format!(
+            "`provost pause {run}` suspends it, or `provost resume {run}` goes on if its process is gone; once it is suspended, give {flag}"
+        );
         return Err(Refusal::new(what, hint));
     }
     let Some(goal) = &args.goal else { return Ok(None) };

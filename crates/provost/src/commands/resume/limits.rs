@@ -70,10 +70,12 @@ impl Given {
             } else {
                 Err(Refusal::new(
                     format!(
-                        "run {run} was interrupted and goes on with its own limits; {} can't change them",
+                        "run {run} isn't suspended and goes on with its own limits; {} can't change them",
                         self.flags.join(", ")
                     ),
-                    format!("`provost resume {run}` goes on; when it is suspended the limits can be changed"),
+                    format!(
+                        "`provost pause {run}` suspends it, or `provost resume {run}` goes on if its process is gone; when it is suspended the limits can be changed"
+                    ),
                 ))
             };
         };

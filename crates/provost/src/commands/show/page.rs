@@ -91,7 +91,7 @@ fn rows(seen: &RunPage<'_>, facts: &Facts) -> String {
     row("run", &summary.run.to_string());
     row("status", &seen.suspension.map_or_else(|| seen.status.to_owned(), Suspension::words));
     if let Some(suspension) = seen.suspension {
-        row("", &suspension.trouble());
+        row("", &hanging(&suspension.trouble(), "            "));
     }
     if summary.status == RunStatus::Interrupted && summary.damage.is_none() {
         row("go on with", &format!("provost resume {}", summary.run));
