@@ -144,7 +144,7 @@ fn spec() -> ToolSpec {
     }
 }
 
-/// Calls the tool so many times, and is done.
+/// A model that calls the tool this many times, and is done.
 struct Calls(u32);
 
 #[async_trait]

@@ -89,7 +89,8 @@ pub(crate) fn says_daily(message: &str) -> bool {
 pub(crate) fn wait_said(message: &str) -> u64 {
     let said = message.split_once("try again in ").map(|(_, said)| said).unwrap_or_default();
     let said = said.split_whitespace().next().unwrap_or_default();
-    let (mut ms, mut rest) = (0.0, said);
+    let mut ms = 0.0;
+    let mut rest = said;
     while let Some(end) = rest.find(|c: char| !c.is_ascii_digit() && c != '.') {
         let (number, unit) = rest.split_at(end);
         let Ok(number) = number.parse::<f64>() else { break };

@@ -206,7 +206,8 @@ mod sockets {
                 let sender = sender.clone();
                 wake_ups.listen(Box::new(move || sender.send(name).is_ok())).unwrap()
             };
-            let (one, two) = (listen("one"), listen("two"));
+            let one = listen("one");
+            let two = listen("two");
             assert!(!stale.exists());
             wake_ups.wake();
             let mut names = [(); 2].map(|()| woken.recv_timeout(DEADLINE).unwrap());

@@ -127,7 +127,7 @@ impl AgentPolicies<'_> {
         policy.workspace = folder.join(self.worktree_name(number));
         policy.system_prompt.push_str(&format!(
             "\n\nWhatever is said of a workspace above, yours is {}: a git worktree of your own, on the branch {}, made \
-             from the last commit in {}. Commit your work there before you stop: whoever gave you the goal takes it \
+             from the last commit in {}. Commit your work there before you stop: your work is taken \
              over from that branch.",
             policy.workspace.display(),
             worktree.branch,

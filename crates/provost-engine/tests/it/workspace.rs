@@ -20,11 +20,11 @@ pub(crate) fn play_all() {
         an_agents_own_agents_start_from_its_worktree,
         nobody_gets_one_where_there_is_no_folder_for_them,
         an_agent_that_gets_none_fails_and_says_why,
-        what_is_in_it_is_told_to_whoever_asked,
+        what_is_in_it_is_told_to_the_agent_that_asked,
         one_that_nothing_was_done_to_may_go_at_the_end_only,
         one_of_an_agent_at_its_limit_is_looked_at_and_stays,
-        whoever_dies_while_one_is_made_makes_it_again_under_a_new_name,
-        whoever_dies_while_it_is_looked_at_looks_again,
+        a_process_that_dies_while_one_is_made_makes_it_again_under_a_new_name,
+        a_process_that_dies_while_it_is_inspected_inspects_it_again,
         cancelled_while_it_is_made_an_agent_ends_when_that_has_stopped,
         one_that_is_made_all_the_same_is_looked_at_too,
         paused_while_it_is_made_an_agent_makes_it_when_it_goes_on,
@@ -196,7 +196,7 @@ fn an_agent_that_gets_none_fails_and_says_why() {
 }
 
 #[test]
-fn what_is_in_it_is_told_to_whoever_asked() {
+fn what_is_in_it_is_told_to_the_agent_that_asked() {
     let mut tree = working();
     tree.say(1, "done");
     assert_eq!(tree.standing(1), AgentState::Working);
@@ -236,7 +236,7 @@ fn one_of_an_agent_at_its_limit_is_looked_at_and_stays() {
 }
 
 #[test]
-fn whoever_dies_while_one_is_made_makes_it_again_under_a_new_name() {
+fn a_process_that_dies_while_one_is_made_makes_it_again_under_a_new_name() {
     for fresh in [false, true] {
         let mut tree = begun();
         tree.crash(|_| fresh);
@@ -249,7 +249,7 @@ fn whoever_dies_while_one_is_made_makes_it_again_under_a_new_name() {
 }
 
 #[test]
-fn whoever_dies_while_it_is_looked_at_looks_again() {
+fn a_process_that_dies_while_it_is_inspected_inspects_it_again() {
     for fresh in [false, true] {
         let mut tree = working();
         tree.say(1, "done");

@@ -16,7 +16,8 @@ const DECISION_MAX_MS: u64 = 5_000;
 
 pub(super) async fn a_post_is_decided_on_where_the_run_is_held(maker: &impl BackendMaker) {
     let bench = Bench::new(maker).await;
-    let (backend, other) = (bench.open().await, bench.open().await);
+    let backend = bench.open().await;
+    let other = bench.open().await;
     let mut served = serve(&backend, run(1)).await;
     post(&backend, run(1), start(Budget::default())).await;
     let _call = served.call().await;
@@ -69,7 +70,8 @@ pub(super) async fn a_post_that_is_not_decided_on_in_time_never_counts(maker: &i
 
 pub(super) async fn a_new_holder_decides_first_on_what_waits(maker: &impl BackendMaker) {
     let bench = Bench::new(maker).await;
-    let (backend, other) = (bench.open().await, bench.open().await);
+    let backend = bench.open().await;
+    let other = bench.open().await;
     post(&backend, run(1), start(Budget::default())).await;
     let Some(mut holder) = bench.hold(run(1)).await else { return };
     for (count, text) in [(1, "one"), (2, "two")] {
@@ -95,7 +97,8 @@ pub(super) async fn a_new_holder_decides_first_on_what_waits(maker: &impl Backen
 
 pub(super) async fn a_post_outlives_the_holder_that_was_asked(maker: &impl BackendMaker) {
     let bench = Bench::new(maker).await;
-    let (backend, other) = (bench.open().await, bench.open().await);
+    let backend = bench.open().await;
+    let other = bench.open().await;
     post(&backend, run(1), start(Budget::default())).await;
     let Some(mut holder) = bench.hold(run(1)).await else { return };
     let posted = spawn_say(&other, "hello");

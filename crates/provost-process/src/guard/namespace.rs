@@ -107,7 +107,8 @@ struct Guarded {
 fn tend(tended: Tended) -> ! {
     // SAFETY: both descriptors are open, and nothing else closes them.
     let (stream, mut go) = unsafe { (sys::stream(tended.line), sys::stream(tended.go)) };
-    let (mut line, child) = (&stream, tended.child);
+    let mut line = &stream;
+    let child = tended.child;
     let child_signals = sys::child_signals();
     let mut may_reap = false;
     loop {
@@ -159,10 +160,13 @@ fn watch(guarded: Guarded) -> ! {
     // reused.
     let mut child = 0;
     sys::each_child_of(first, |pid| child = if child == 0 { pid } else { child });
-    let (mut control, mut line) = (&control, &line);
+    let mut control = &control;
+    let mut line = &line;
     let _ = control.write_all(&child.to_ne_bytes());
     let _ = line.write_all(&[GO]);
-    let (mut is_reaped, mut is_killed, mut has_line) = (false, false, true);
+    let mut is_reaped = false;
+    let mut is_killed = false;
+    let mut has_line = true;
     while !sys::has_ended(first) {
         let listened =
             [if is_killed { -1 } else { control.as_raw_fd() }, if has_line { line.as_raw_fd() } else { -1 }];

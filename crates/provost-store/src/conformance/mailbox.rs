@@ -65,7 +65,8 @@ pub(super) fn a_request_is_withdrawn_or_answered(mut store: impl SessionStore) {
 }
 
 pub(super) fn what_is_rolled_back_was_never_requested(mut store: impl SessionStore) {
-    let (answered, withdrawn) = (put(&mut store, 1, "one"), put(&mut store, 1, "two"));
+    let answered = put(&mut store, 1, "one");
+    let withdrawn = put(&mut store, 1, "two");
     ok(store.begin());
     ok(store.mailbox().answer_request(answered, "yes"));
     assert!(ok(store.mailbox().withdraw_request(withdrawn)));
@@ -76,14 +77,16 @@ pub(super) fn what_is_rolled_back_was_never_requested(mut store: impl SessionSto
 }
 
 pub(super) fn a_run_that_is_removed_has_no_requests(mut store: impl SessionStore) {
-    let (gone, stays) = (put(&mut store, 1, "one"), put(&mut store, 2, "two"));
+    let gone = put(&mut store, 1, "one");
+    let stays = put(&mut store, 2, "two");
     within(&mut store, |store| ok(store.remove_run(run(1))));
     assert_eq!(ok(store.mailbox().request_state(gone)), None);
     assert_eq!(ok(store.mailbox().request_state(stays)), Some(MailboxState::Waiting));
 }
 
 pub(super) fn old_replies_are_removed(mut store: impl SessionStore) {
-    let (waits, first) = (put(&mut store, 1, "waits"), put(&mut store, 1, "one"));
+    let waits = put(&mut store, 1, "waits");
+    let first = put(&mut store, 1, "one");
     let mut last = first;
     within(&mut store, |store| {
         ok(store.mailbox().answer_request(first, "yes"));
@@ -102,7 +105,8 @@ pub(super) fn old_replies_are_removed(mut store: impl SessionStore) {
 }
 
 pub(super) fn requests_are_there_for_other_writers<P, S: SessionStore>(place: &P, open: &impl Fn(&P) -> S) {
-    let (mut sender, mut holder) = (open(place), open(place));
+    let mut sender = open(place);
+    let mut holder = open(place);
     let before = ok(holder.change_marker());
     let id = put(&mut sender, 1, "one");
     assert_ne!(ok(holder.change_marker()), before, "a request is a change");
@@ -115,7 +119,8 @@ pub(super) fn requests_are_there_for_other_writers<P, S: SessionStore>(place: &P
 
 /// A store whose wake-ups can't be heard may say so; then its writers poll.
 pub(super) fn a_writer_that_listens_is_woken<P, S: SessionStore>(place: &P, open: &impl Fn(&P) -> S) {
-    let (one, two) = (open(place), open(place));
+    let one = open(place);
+    let two = open(place);
     let (sender, woken) = mpsc::channel();
     let Some(listening) = one.wake_ups().listen(Box::new(move || sender.send(()).is_ok())) else { return };
     two.wake_ups().wake();

@@ -60,7 +60,8 @@ impl Outbox {
         if self.listening.is_some() {
             return;
         }
-        let (jobs, is_woken) = (self.jobs.clone(), Arc::clone(&self.is_woken));
+        let jobs = self.jobs.clone();
+        let is_woken = Arc::clone(&self.is_woken);
         self.listening = self.wake_ups.listen(Box::new(move || {
             let Some(jobs) = jobs.upgrade() else { return false };
             if !is_woken.swap(true, Ordering::SeqCst) {

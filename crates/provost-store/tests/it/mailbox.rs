@@ -138,7 +138,8 @@ async fn check(holder: Option<DeathPoint>, sender: Option<DeathPoint>, second: D
 
 #[tokio::test]
 async fn a_post_counts_once_or_not_at_all_wherever_its_sender_and_the_holder_are_killed() {
-    let (mut decided, mut died) = (0, 0);
+    let mut decided = 0;
+    let mut died = 0;
     for (number, holder) in points(HOLDER_COMMITS).into_iter().enumerate() {
         for sender in points(SENDER_COMMITS) {
             let side = if number % 2 == 0 { Side::Before } else { Side::After };

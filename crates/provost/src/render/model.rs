@@ -71,7 +71,8 @@ fn retry(entry: &Retry) -> Saying {
 }
 
 fn model_changed(actor: ActorKey, entry: &ModelChanged) -> Saying {
-    let (from, to) = (&entry.from, &entry.to.name);
+    let from = &entry.from;
+    let to = &entry.to.name;
     let effort =
         entry.to.effort.map(|effort| format!(", effort {effort:?}").to_lowercase()).unwrap_or_default();
     let text = match &entry.why {
