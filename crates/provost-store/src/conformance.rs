@@ -62,6 +62,7 @@ pub fn check_shared_store<P, S: SessionStore>(place: impl Fn() -> P, open: impl 
     a_snapshot_is_found_when_opened_again(&place(), &open);
     two_writers_take_turns(&place(), &open);
     a_run_is_claimed_once(&place(), &open);
+    a_note_outlives_its_lease(&place(), &open);
     mailbox::requests_are_there_for_other_writers(&place(), &open);
     mailbox::a_writer_that_listens_is_woken(&place(), &open);
 }
@@ -393,6 +394,20 @@ fn a_run_is_claimed_once<P, S: SessionStore>(place: &P, open: &impl Fn(&P) -> S)
     drop(lease);
     assert!(!ok(two.is_claimed(run(1))));
     drop(ok(two.claim(run(1))));
+}
+
+fn a_note_outlives_its_lease<P, S: SessionStore>(place: &P, open: &impl Fn(&P) -> S) {
+    let (one, two) = (open(place).leases(), open(place).leases());
+    assert_eq!(two.noted(run(1)), Elapsed(0));
+    let lease = ok(one.claim(run(1)));
+    for ms in [7, 61_000, 62_000] {
+        one.note(run(1), Elapsed(ms));
+        assert_eq!(two.noted(run(1)), Elapsed(ms));
+    }
+    drop(lease);
+    assert_eq!((two.noted(run(1)), two.noted(run(2))), (Elapsed(62_000), Elapsed(0)));
+    two.forget_note(run(1));
+    assert_eq!(one.noted(run(1)), Elapsed(0));
 }
 
 fn within<S: SessionStore>(store: &mut S, write: impl FnOnce(&mut S)) {
