@@ -47,18 +47,21 @@ impl Deciding<'_> {
         self.settle_at(usage, None);
     }
 
-    /// Charges the call in flight at `cost`, or at the model's price if that is absent.
+    /// Charges the call in flight at `cost`, or at the model's price if that is absent. A call that took no tokens
+    /// cost nothing, whatever the price; what an external agent's own calls cost is unknown.
     pub(super) fn settle_at(&mut self, usage: Usage, cost: Option<MicroDollars>) {
         let model = model_call::model_of(self.state, self.state.turns.purpose());
         let price = model.and_then(|model| model.price);
         let model = model.map(|model| model.name.clone()).unwrap_or_default();
+        let took_nothing = usage == Usage::default() && !self.state.assignment.is_external();
+        let nothing = took_nothing.then_some(MicroDollars(0));
         self.tell_run(RunEvent::Settle(SettleNote {
             session: self.state.session,
             call: self.state.turns.model_calls(),
             turn: model_call::turn_of(self.state, self.state.turns.purpose()),
             model,
             usage,
-            cost: cost.or_else(|| price.map(|price| price.cost(usage))),
+            cost: cost.or_else(|| price.map(|price| price.cost(usage))).or(nothing),
         }));
     }
 
