@@ -134,11 +134,43 @@ impl ModelTrouble {
         self.class.cause()
     }
 
+    /// What happens, for display.
+    #[must_use]
+    pub const fn words(&self) -> &'static str {
+        match self.class {
+            ErrorClass::Cut => "the provider's answers break off",
+            ErrorClass::Stalled => "the provider stops in the middle of an answer",
+            ErrorClass::Silent => "the provider doesn't answer",
+            ErrorClass::RateLimited => "the provider limits the rate of requests",
+            ErrorClass::Overloaded => "the provider is overloaded",
+            ErrorClass::Server => "the provider reports an error",
+            ErrorClass::MalformedResponse => "the provider's answers are malformed",
+            ErrorClass::Refusal => "the model's provider reports a refusal",
+            _ => self.cause().words(),
+        }
+    }
+
+    /// What happened, for display where it is over or nothing has looked at it since.
+    #[must_use]
+    pub const fn past(&self) -> &'static str {
+        match self.class {
+            ErrorClass::Cut => "the provider's answers broke off",
+            ErrorClass::Stalled => "the provider stopped in the middle of an answer",
+            ErrorClass::Silent => "the provider didn't answer",
+            ErrorClass::RateLimited => "the provider limited the rate of requests",
+            ErrorClass::Overloaded => "the provider was overloaded",
+            ErrorClass::Server => "the provider reported an error",
+            ErrorClass::MalformedResponse => "the provider's answers were malformed",
+            ErrorClass::Refusal => "the model's provider reported a refusal",
+            _ => self.cause().past(),
+        }
+    }
+
     /// The failure, without the remedy.
     #[must_use]
     pub fn what(&self) -> String {
         let hint = if self.hint.is_empty() { String::new() } else { format!(" ({})", self.hint) };
-        format!("{} ({}): {}{hint}", self.cause().words(), self.model, self.message)
+        format!("{} ({}): {}{hint}", self.words(), self.model, self.message)
     }
 }
 

@@ -47,18 +47,20 @@ impl Deciding<'_> {
         self.settle_at(usage, None);
     }
 
-    /// Charges the call in flight at `cost`, or at the model's price if that is absent.
+    /// Charges the call in flight at `cost`, or at the model's price if that is absent. A call that certainly took
+    /// nothing costs nothing at any price.
     pub(super) fn settle_at(&mut self, usage: Usage, cost: Option<MicroDollars>) {
         let model = model_call::model_of(self.state, self.state.turns.purpose());
         let price = model.and_then(|model| model.price);
         let model = model.map(|model| model.name.clone()).unwrap_or_default();
+        let nothing = (usage == Usage::default()).then(MicroDollars::default);
         self.tell_run(RunEvent::Settle(SettleNote {
             session: self.state.session,
             call: self.state.turns.model_calls(),
             turn: model_call::turn_of(self.state, self.state.turns.purpose()),
             model,
             usage,
-            cost: cost.or_else(|| price.map(|price| price.cost(usage))),
+            cost: cost.or_else(|| price.map(|price| price.cost(usage))).or(nothing),
         }));
     }
 

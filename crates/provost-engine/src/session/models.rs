@@ -264,11 +264,23 @@ impl Models {
 }
 
 /// Retries the call, as long as patience lasts.
-pub(in crate::session) fn try_again(deciding: &mut Deciding<'_>, failure: ModelFailure) {
-    match deciding.state.models.retry_delay_ms(&failure, failure_facts(deciding)) {
-        Some(delay_ms) => wait_for_provider(deciding, failure, delay_ms, false),
-        None => give_up(deciding, failure),
+pub(in crate::session) fn try_again(deciding: &mut Deciding<'_>, mut failure: ModelFailure) {
+    let facts = failure_facts(deciding);
+    let models = &deciding.state.models;
+    if let Some(delay_ms) = models.retry_delay_ms(&failure, facts) {
+        return wait_for_provider(deciding, failure, delay_ms, false);
     }
+    let unhurried = FailureFacts { work_ends: None, ..facts };
+    if let Some(ends) = facts.work_ends
+        && models.retry_delay_ms(&failure, unhurried).is_some()
+    {
+        let left_ms = ends.since_ms(facts.now);
+        let (s, tenths) = (left_ms / 1000, left_ms % 1000 / 100);
+        failure.message.push_str(&format!(
+            " (not retried for the whole of limits.model_patience: the limit on time leaves {s}.{tenths} s)"
+        ));
+    }
+    give_up(deciding, failure);
 }
 
 /// Retries are over: a fallback is called, or the session is suspended.

@@ -24,8 +24,10 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use provost_engine::{Actor, RunState};
-use provost_event::{ActorKey, Entry, LifecycleEntry, Record, RunId, Seq, SessionId, Timestamp};
-use provost_harness::{Backend as _, BackendError, RunQuery, RunSummary, read_actor};
+use provost_event::{
+    ActorKey, Entry, LifecycleEntry, Outcome, PauseReason, Record, RunId, Seq, SessionId, Timestamp,
+};
+use provost_harness::{Backend as _, BackendError, RunQuery, RunStatus, RunSummary, read_actor};
 use provost_store::EmbeddedBackend;
 use serde::{Serialize, Serializer};
 
@@ -69,7 +71,8 @@ pub(super) async fn explain(args: ExplainArgs) -> anyhow::Result<Exit> {
         agents_left_out: left_out,
         changes,
         awaits_provider: suspension.as_ref().map(Suspension::line),
-        status_in_words: suspension.map_or_else(|| status.clone(), |suspension| suspension.words()),
+        status_in_words: suspension
+            .map_or_else(|| stopped_in_words(&summary, &status), |suspension| suspension.words()),
         ..sums.explained(&summary, observers, status)
     };
     if args.json {
@@ -78,6 +81,18 @@ pub(super) async fn explain(args: ExplainArgs) -> anyhow::Result<Exit> {
         print(&safe(&page(&explained, terminal_width())))?;
     }
     Ok(Exit::Done)
+}
+
+/// The status, with the cause if its model has suspended the run.
+fn stopped_in_words(summary: &RunSummary, status: &str) -> String {
+    match &summary.status {
+        RunStatus::Stopped(Outcome::Paused { why: PauseReason::Model(trouble) })
+            if summary.damage.is_none() =>
+        {
+            format!("{status}: {}", trouble.words())
+        }
+        _ => status.to_owned(),
+    }
 }
 
 /// A run, and how all that is configured for it fared.

@@ -144,9 +144,9 @@ impl Suspension {
     /// The status with its cause, and with the next try if there is one.
     pub(super) fn words(&self) -> String {
         let word = self.word();
-        let cause = self.awaited.trouble.cause().words();
+        let cause = self.awaited.trouble.words();
         match self.wait {
-            None => format!("{word}: {}", self.awaited.trouble.cause().past()),
+            None => format!("{word}: {}", self.awaited.trouble.past()),
             Some(Some(Left::Of(ms))) => format!("{word}: {cause}, next try in {}", whole_seconds(ms)),
             Some(Some(Left::AtMost(ms))) => {
                 format!("{word}: {cause}, next try in at most {}", whole_seconds(ms))
