@@ -19,6 +19,9 @@ pub struct ModelTrouble {
     /// Where to look, such as the variable that holds the key; empty if unknown.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub hint: String,
+    /// The models that were asked before this one in the same outage, and why each gave no answer. Theirs is empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tried: Vec<ModelTrouble>,
 }
 
 /// What must change before the model can be called again.
@@ -170,7 +173,20 @@ impl ModelTrouble {
     #[must_use]
     pub fn what(&self) -> String {
         let hint = if self.hint.is_empty() { String::new() } else { format!(" ({})", self.hint) };
-        format!("{} ({}): {}{hint}", self.words(), self.model, self.message)
+        let tried = self.tried_in_words();
+        format!("{} ({}): {}{hint}{tried}", self.words(), self.model, self.message)
+    }
+
+    /// The models that were asked before, each with its failure and, unless waiting helps, the remedy; as the end of
+    /// a sentence, empty if there are none.
+    #[must_use]
+    pub fn tried_in_words(&self) -> String {
+        let tried = self.tried.iter().map(|tried| {
+            let remedy = if tried.cause() == TroubleCause::Provider { "" } else { tried.cause().remedy() };
+            let separator = if remedy.is_empty() { "" } else { "; " };
+            format!("; asked before: {}{separator}{remedy}", tried.what())
+        });
+        tried.collect()
     }
 }
 

@@ -2,9 +2,9 @@
 //! budget.
 
 use provost_event::{
-    AgentEntry, Budget, BudgetCharged, BudgetEntry, BudgetExhausted, BudgetReserved, Dimension,
-    Elapsed, Entry, Exhausted, LifecycleEntry, LimitOwner, Purpose, Resumed, RunPolicy, RunPolicyChanged,
-    SessionId, TimeLeft, Usage,
+    AgentEntry, Budget, BudgetCharged, BudgetEntry, BudgetExhausted, BudgetReserved, Dimension, Elapsed,
+    Entry, Exhausted, LifecycleEntry, LimitOwner, Purpose, Resumed, RunPolicy, RunPolicyChanged, SessionId,
+    TimeLeft, Usage,
 };
 use serde::{Deserialize, Serialize};
 

@@ -36,6 +36,9 @@ pub(super) struct Models {
     failed_attempts: u32,
     /// Empty answers in a row.
     empty_answers: u32,
+    /// The models before the fallback in use, and why each gave no answer.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tried: Vec<ModelTrouble>,
     #[serde(skip_serializing_if = "Option::is_none")]
     outage: Option<Outage>,
     /// The value that a later change sets in place of the policy's.
@@ -123,8 +126,14 @@ impl Models {
                 self.named = Some(changed.to.clone());
                 self.begin_anew();
             }
-            ModelChange::Fallback { number, .. } => self.fallback = *number,
-            ModelChange::Returned => self.fallback = 0,
+            ModelChange::Fallback { number, trouble } => {
+                self.fallback = *number;
+                self.tried.push(trouble.clone());
+            }
+            ModelChange::Returned => {
+                self.fallback = 0;
+                self.tried.clear();
+            }
         }
         if let Some(outage) = &mut self.outage {
             // Another model has its full patience.
@@ -145,14 +154,15 @@ impl Models {
     }
 
     /// The session was resumed by a request.
-    pub(super) const fn resumed(&mut self) {
+    pub(super) fn resumed(&mut self) {
         self.begin_anew();
         self.failed_attempts = 0;
         self.empty_answers = 0;
     }
 
-    const fn begin_anew(&mut self) {
+    fn begin_anew(&mut self) {
         self.outage = None;
+        self.tried.clear();
         self.fallback = 0;
     }
 
@@ -259,6 +269,7 @@ impl Models {
             class: failure.class,
             message: format!("{}{request}", failure.message),
             hint: failure.hint.clone(),
+            tried: self.tried.clone(),
         }
     }
 }
@@ -293,6 +304,7 @@ pub(in crate::session) fn give_up(deciding: &mut Deciding<'_>, failure: ModelFai
             retry.outage_ms = deciding.state.models.outage_ms(deciding.step.now().elapsed);
             deciding.commit(retry);
             let from = trouble.model.clone();
+            let trouble = ModelTrouble { tried: Vec::new(), ..trouble };
             let why = ModelChange::Fallback { number, trouble };
             deciding.commit(ModelChanged { from, to, why });
             model_call::next_call(deciding);

@@ -244,7 +244,7 @@ fn a_refusal_is_an_outcome() {
         expect![[r#"
             assistant_message Refusal 1 blocks
             turn_ended
-            paused: the model gives no usable answer (script:test): I won't.; resume with a message that says what to do instead, or with --model
+            paused: the model's provider reports a refusal (script:test): I won't.; resume with a message that says what to do instead, or with --model
         "#]],
     );
 }

@@ -156,6 +156,11 @@ impl Suspension {
         }
     }
 
+    /// The status with its cause and the models that were asked before.
+    pub(super) fn words_in_full(&self) -> String {
+        self.words() + &self.awaited.trouble.tried_in_words()
+    }
+
     /// The model's failure in full, and what must change: nothing, while it is tried again.
     pub(super) fn trouble(&self) -> String {
         let trouble = &self.awaited.trouble;
@@ -173,15 +178,24 @@ impl Suspension {
             Left::Of(ms) | Left::AtMost(ms) => ms,
             Left::Over => 0,
         });
-        let ModelTrouble { model, message, .. } = &self.awaited.trouble;
+        let ModelTrouble { model, message, tried, .. } = &self.awaited.trouble;
         let cause = self.awaited.trouble.cause();
-        ProviderLine { cause, model: model.clone(), message: message.clone(), next_try_ms }
+        ProviderLine {
+            cause,
+            model: model.clone(),
+            message: message.clone(),
+            next_try_ms,
+            tried: tried.clone(),
+        }
     }
 }
 
 /// The provider that a run waits for, for programs.
 #[derive(Serialize)]
 pub(super) struct ProviderLine {
+    /// The models that were asked before it, and why each gave no answer.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tried: Vec<ModelTrouble>,
     cause: TroubleCause,
     model: String,
     message: String,

@@ -38,9 +38,8 @@ fn a_refused_connection_costs_nothing_for_certain_with_and_without_a_price() {
         let total = total(&scene);
         assert_eq!((&total["cost_micro_usd"], &total["unconfirmed_tokens"]), (&0.into(), &0.into()));
         assert_eq!(total["unknown_price_calls"], 0, "{total}");
-        let shown = ["ps --all", "show last", "cost last"].map(|args| {
-            scene.provost(&args.split(' ').collect::<Vec<_>>()).stdout
-        });
+        let shown = ["ps --all", "show last", "cost last"]
+            .map(|args| scene.provost(&args.split(' ').collect::<Vec<_>>()).stdout);
         for text in shown.iter().chain([&done.stderr]) {
             assert!(!text.contains('~') && !text.contains("+ ?"), "{text}");
             assert!(!text.contains("price unknown"), "{text}");
@@ -113,4 +112,47 @@ fn a_time_limit_that_cuts_patience_short_is_said() {
     let log = scene.provost(&["logs", "last"]).stdout;
     let words = "not retried for the whole of limits.model_patience: the limit on time leaves ";
     assert!(log.contains(words), "{log} {done:?}");
+}
+
+#[test]
+fn the_models_that_were_asked_are_named_each_with_its_failure() {
+    let down = ModelServer::plain(vec![refusal(503, r#"{"error":{"message":"down"}}"#)]);
+    let first = ModelServer::plain(vec![refusal(401, r#"{"error":{"message":"wrong key"}}"#)]);
+    let second = ModelServer::plain(vec![refusal(403, r#"{"error":{"message":"not yours"}}"#)]);
+    let scene = scene(down.port, PRICE);
+    let path = scene.path("home/.config/provost/config.toml");
+    let mut settings = std::fs::read_to_string(path).unwrap();
+    for (name, server) in [("one", &first), ("two", &second)] {
+        settings.push_str(&format!(
+            "[providers.{name}]\nbase_url = \"http://127.0.0.1:{}/v1\"\n[models.\"{name}/big\"]\nwindow_tokens = \
+             100_000\n{PRICE}",
+            server.port
+        ));
+    }
+    settings.push_str("[agent]\nfallback_models = [\"one/big\", \"two/big\"]\n");
+    scene.write("home/.config/provost/config.toml", &settings);
+    let mut command = scene.command(&["run", "x", "--model", "mine/big"]);
+    for name in ["MINE_API_KEY", "ONE_API_KEY", "TWO_API_KEY"] {
+        command.env(name, "sk-secret-key");
+    }
+    let done = Scene::spawn(command).end();
+    assert_eq!(done.status, 4, "{done:?}");
+    let json_of = |args: &[&str]| json(scene.provost(args).stdout.trim()).to_string();
+    let pages = [
+        done.stderr.clone(),
+        scene.provost(&["show", "last"]).stdout,
+        scene.provost(&["explain", "last"]).stdout,
+        json_of(&["ps", "--all", "--json"]),
+        json_of(&["show", "last", "--json"]),
+        json_of(&["explain", "last", "--json"]),
+    ];
+    for page in pages {
+        let page = page.split_whitespace().collect::<Vec<_>>().join(" ");
+        for words in ["mine/big", "down", "one/big", "wrong key", "ONE_API_KEY"] {
+            assert!(page.contains(words), "{words}: {page}");
+        }
+    }
+    for words in ["two/big", "not yours", "TWO_API_KEY", "set a valid key"] {
+        assert!(done.stderr.contains(words), "{words}: {done:?}");
+    }
 }
