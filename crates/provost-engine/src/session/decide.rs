@@ -53,7 +53,8 @@ impl Deciding<'_> {
         let model = model_call::model_of(self.state, self.state.turns.purpose());
         let price = model.and_then(|model| model.price);
         let model = model.map(|model| model.name.clone()).unwrap_or_default();
-        let nothing = (usage == Usage::default()).then(MicroDollars::default);
+        let is_nothing = usage == Usage::default() && !self.state.assignment.is_external();
+        let nothing = is_nothing.then(MicroDollars::default);
         self.tell_run(RunEvent::Settle(SettleNote {
             session: self.state.session,
             call: self.state.turns.model_calls(),
