@@ -265,7 +265,7 @@ impl fmt::Display for PauseReason {
             Self::Asked { by, awaited: None } => write!(f, "paused by {by}"),
             Self::Asked { by, awaited: Some(trouble) } => {
                 let ModelTrouble { model, message, .. } = &**trouble;
-                write!(f, "paused by {by} while {} ({model}): {message}", trouble.cause().past())
+                write!(f, "paused by {by} while {} ({model}): {message}", trouble.past())
             }
             Self::RepeatedCall { tool, times } => {
                 write!(

@@ -19,6 +19,9 @@ pub struct ModelTrouble {
     /// Where to look, such as the variable that holds the key; empty if unknown.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub hint: String,
+    /// The models that were asked before this one in the same outage, and why each gave no answer. Theirs is empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tried: Vec<ModelTrouble>,
 }
 
 /// What must change before the model can be called again.
@@ -134,11 +137,56 @@ impl ModelTrouble {
         self.class.cause()
     }
 
+    /// What happens, for display.
+    #[must_use]
+    pub const fn words(&self) -> &'static str {
+        match self.class {
+            ErrorClass::Cut => "the provider can't be reached: its answers break off",
+            ErrorClass::Stalled => "the provider can't be reached: it stops in the middle of an answer",
+            ErrorClass::Silent => "the provider can't be reached: it doesn't answer",
+            ErrorClass::RateLimited => "the provider limits the rate of requests",
+            ErrorClass::Overloaded => "the provider can't be reached: it is overloaded",
+            ErrorClass::Server => "the provider can't be reached: it reports an error",
+            ErrorClass::MalformedResponse => "the provider's answers are malformed",
+            ErrorClass::Refusal => "the model's provider reports a refusal",
+            _ => self.cause().words(),
+        }
+    }
+
+    /// What happened, for display where it is over or nothing has looked at it since.
+    #[must_use]
+    pub const fn past(&self) -> &'static str {
+        match self.class {
+            ErrorClass::Cut => "the provider couldn't be reached: its answers broke off",
+            ErrorClass::Stalled => "the provider couldn't be reached: it stopped in the middle of an answer",
+            ErrorClass::Silent => "the provider couldn't be reached: it didn't answer",
+            ErrorClass::RateLimited => "the provider limited the rate of requests",
+            ErrorClass::Overloaded => "the provider couldn't be reached: it was overloaded",
+            ErrorClass::Server => "the provider couldn't be reached: it reported an error",
+            ErrorClass::MalformedResponse => "the provider's answers were malformed",
+            ErrorClass::Refusal => "the model's provider reported a refusal",
+            _ => self.cause().past(),
+        }
+    }
+
     /// The failure, without the remedy.
     #[must_use]
     pub fn what(&self) -> String {
         let hint = if self.hint.is_empty() { String::new() } else { format!(" ({})", self.hint) };
-        format!("{} ({}): {}{hint}", self.cause().words(), self.model, self.message)
+        let tried = self.tried_in_words();
+        format!("{} ({}): {}{hint}{tried}", self.words(), self.model, self.message)
+    }
+
+    /// The models that were asked before, each with its failure and, unless waiting helps, the remedy; as the end of
+    /// a sentence, empty if there are none.
+    #[must_use]
+    pub fn tried_in_words(&self) -> String {
+        let tried = self.tried.iter().map(|tried| {
+            let remedy = if tried.cause() == TroubleCause::Provider { "" } else { tried.cause().remedy() };
+            let separator = if remedy.is_empty() { "" } else { "; " };
+            format!("; asked before: {}{separator}{remedy}", tried.what())
+        });
+        tried.collect()
     }
 }
 

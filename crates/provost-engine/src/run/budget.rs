@@ -2,9 +2,9 @@
 //! budget.
 
 use provost_event::{
-    AgentEntry, Budget, BudgetCharged, BudgetEntry, BudgetExhausted, BudgetReserved, Certainty, Dimension,
-    Elapsed, Entry, Exhausted, LifecycleEntry, LimitOwner, Purpose, Resumed, RunPolicy, RunPolicyChanged,
-    SessionId, TimeLeft,
+    AgentEntry, Budget, BudgetCharged, BudgetEntry, BudgetExhausted, BudgetReserved, Dimension, Elapsed,
+    Entry, Exhausted, LifecycleEntry, LimitOwner, Purpose, Resumed, RunPolicy, RunPolicyChanged, SessionId,
+    TimeLeft, Usage,
 };
 use serde::{Deserialize, Serialize};
 
@@ -146,7 +146,7 @@ impl RunBudget {
     /// The charge for a call, if that has a reservation. A call that was lost to a crash is charged with what was
     /// reserved for it.
     pub(super) fn charge(&self, mut note: SettleNote) -> Option<BudgetCharged> {
-        if note.usage.certainty == Certainty::Unconfirmed
+        if note.usage == Usage::unconfirmed()
             && let Some((usage, cost)) = self.ledger.unconfirmed_usage(note.session, note.call)
         {
             note = SettleNote { usage, cost: note.cost.map(|_| cost), ..note };

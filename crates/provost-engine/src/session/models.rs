@@ -36,6 +36,9 @@ pub(super) struct Models {
     failed_attempts: u32,
     /// Empty answers in a row.
     empty_answers: u32,
+    /// The models before the fallback in use, and why each gave no answer.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tried: Vec<ModelTrouble>,
     #[serde(skip_serializing_if = "Option::is_none")]
     outage: Option<Outage>,
     /// The value that a later change sets in place of the policy's.
@@ -123,8 +126,14 @@ impl Models {
                 self.named = Some(changed.to.clone());
                 self.begin_anew();
             }
-            ModelChange::Fallback { number, .. } => self.fallback = *number,
-            ModelChange::Returned => self.fallback = 0,
+            ModelChange::Fallback { number, trouble } => {
+                self.fallback = *number;
+                self.tried.push(trouble.clone());
+            }
+            ModelChange::Returned => {
+                self.fallback = 0;
+                self.tried.clear();
+            }
         }
         if let Some(outage) = &mut self.outage {
             // Another model has its full patience.
@@ -145,14 +154,15 @@ impl Models {
     }
 
     /// The session was resumed by a request.
-    pub(super) const fn resumed(&mut self) {
+    pub(super) fn resumed(&mut self) {
         self.begin_anew();
         self.failed_attempts = 0;
         self.empty_answers = 0;
     }
 
-    const fn begin_anew(&mut self) {
+    fn begin_anew(&mut self) {
         self.outage = None;
+        self.tried.clear();
         self.fallback = 0;
     }
 
@@ -259,16 +269,29 @@ impl Models {
             class: failure.class,
             message: format!("{}{request}", failure.message),
             hint: failure.hint.clone(),
+            tried: self.tried.clone(),
         }
     }
 }
 
 /// Retries the call, as long as patience lasts.
-pub(in crate::session) fn try_again(deciding: &mut Deciding<'_>, failure: ModelFailure) {
-    match deciding.state.models.retry_delay_ms(&failure, failure_facts(deciding)) {
-        Some(delay_ms) => wait_for_provider(deciding, failure, delay_ms, false),
-        None => give_up(deciding, failure),
+pub(in crate::session) fn try_again(deciding: &mut Deciding<'_>, mut failure: ModelFailure) {
+    let facts = failure_facts(deciding);
+    let models = &deciding.state.models;
+    if let Some(delay_ms) = models.retry_delay_ms(&failure, facts) {
+        return wait_for_provider(deciding, failure, delay_ms, false);
     }
+    let unhurried = FailureFacts { work_ends: None, ..facts };
+    if let Some(ends) = facts.work_ends
+        && models.retry_delay_ms(&failure, unhurried).is_some()
+    {
+        let left_ms = ends.since_ms(facts.now);
+        let (s, tenths) = (left_ms / 1000, left_ms % 1000 / 100);
+        failure.message.push_str(&format!(
+            " (not retried for the whole of limits.model_patience: the limit on time leaves {s}.{tenths} s)"
+        ));
+    }
+    give_up(deciding, failure);
 }
 
 /// Retries are over: a fallback is called, or the session is suspended.
@@ -281,6 +304,7 @@ pub(in crate::session) fn give_up(deciding: &mut Deciding<'_>, failure: ModelFai
             retry.outage_ms = deciding.state.models.outage_ms(deciding.step.now().elapsed);
             deciding.commit(retry);
             let from = trouble.model.clone();
+            let trouble = ModelTrouble { tried: Vec::new(), ..trouble };
             let why = ModelChange::Fallback { number, trouble };
             deciding.commit(ModelChanged { from, to, why });
             model_call::next_call(deciding);

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use proptest::test_runner::{TestCaseError, TestRunner};
-use provost_engine::{ExecutionTracker, FINAL_SUMMARY_TOKENS, Ledger, Refusal, ReserveRequest};
+use provost_engine::{ExecutionTracker, FINAL_SUMMARY_TOKENS, Ledger, Refusal, ReserveRequest, Uncertain};
 use provost_event::{
     Budget, BudgetCharged, BudgetReserved, Certainty, Dimension, Exhausted, LongPrice, MicroDollars, Price,
     Purpose, SessionId, Usage,
@@ -86,6 +86,7 @@ impl Request {
 struct Took {
     percent: u64,
     turn: u32,
+    certainty: Certainty,
 }
 
 const fn price(input: u64, output: u64, cache_write: u64, long: Option<LongPrice>) -> Price {
@@ -134,7 +135,11 @@ impl Op {
             kept_cost: MicroDollars(one_of([0, 250, 9_000], e / 3)),
             turn: u32::from(e % 4),
         };
-        let took = Took { percent: one_of([0, 10, 50, 99, 100, 100, 400], a), turn: u32::from(b % 8) };
+        let took = Took {
+            percent: one_of([0, 10, 50, 99, 100, 100, 400], a),
+            turn: u32::from(b % 8),
+            certainty: one_of([Certainty::Reported, Certainty::Estimated, Certainty::Unconfirmed], c),
+        };
         match kind % 32 {
             0..5 => Self::Admit { parent: place, budget: budget(a, b) },
             5..7 => Self::Readmit { agent: place, budget: budget(a, b) },
@@ -172,6 +177,7 @@ struct Charge {
     cost: MicroDollars,
     is_judges: bool,
     is_turn: bool,
+    certainty: Certainty,
 }
 
 /// Lists of the agents and calls, and of what happened.
@@ -484,6 +490,7 @@ impl Both {
         let usage = Usage {
             input_tokens: part(call.request.input),
             output_tokens: part(u64::from(call.output)),
+            certainty: took.certainty,
             ..Usage::default()
         };
         let (agent, number) = (call.agent, call.number);
@@ -504,7 +511,15 @@ impl Both {
         let was_set_aside = known.and_then(|known| known.set_aside.take()).is_some();
         let is_judges = call.request.is_judges() && was_set_aside;
         let is_turn = !was_set_aside || call.request.purpose == Purpose::Turn;
-        self.naive.charges.push(Charge { agent, turn: took.turn, tokens, cost, is_judges, is_turn });
+        self.naive.charges.push(Charge {
+            agent,
+            turn: took.turn,
+            tokens,
+            cost,
+            is_judges,
+            is_turn,
+            certainty: took.certainty,
+        });
     }
 
     fn check(&self, agent: u32) -> Result<(), TestCaseError> {
@@ -525,6 +540,16 @@ impl Both {
         let (ledger, run) = (&self.ledger, self.naive.spent(None));
         prop_assert_eq!(*ledger.run(), run);
         prop_assert_eq!((ledger.tokens, ledger.cost, ledger.turns()), (run.tokens, run.cost, run.turns));
+        // Each charge counts for the limits whatever its certainty, and for the amounts of its own certainty.
+        for (part, certainty) in
+            [(ledger.estimated, Certainty::Estimated), (ledger.unconfirmed, Certainty::Unconfirmed)]
+        {
+            let charges = self.naive.charges.iter().filter(|charge| charge.certainty == certainty);
+            let sum = charges.fold(Uncertain::default(), |sum, charge| {
+                sum.plus(Uncertain { tokens: charge.tokens, cost: charge.cost })
+            });
+            prop_assert_eq!(part, sum);
+        }
         Ok(())
     }
 
@@ -541,7 +566,7 @@ impl Both {
     fn settle_all(&mut self) -> Result<(), TestCaseError> {
         for call in self.naive.calls.clone() {
             if call.set_aside.is_some() {
-                self.settle(&call, Took { percent: 10, turn: 1 });
+                self.settle(&call, Took { percent: 10, turn: 1, certainty: Certainty::Unconfirmed });
             }
         }
         let agents = self.naive.agents.iter().filter_map(|agent| self.ledger.spent(agent.number));

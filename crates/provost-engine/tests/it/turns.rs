@@ -172,7 +172,7 @@ fn a_provider_that_asks_for_more_time_than_there_is_ends_the_run_at_once() {
         policy,
         |w| w.fail(ErrorClass::RateLimited, Some(3_600_000)),
         expect![[r#"
-            paused: the provider can't be reached (script:test): its message; resume when it answers again, or resume with --model and another provider's model
+            paused: the provider limits the rate of requests (script:test): its message; resume when it answers again, or resume with --model and another provider's model
         "#]],
     );
 }
@@ -244,7 +244,7 @@ fn a_refusal_is_an_outcome() {
         expect![[r#"
             assistant_message Refusal 1 blocks
             turn_ended
-            paused: the model gives no usable answer (script:test): I won't.; resume with a message that says what to do instead, or with --model
+            paused: the model's provider reports a refusal (script:test): I won't.; resume with a message that says what to do instead, or with --model
         "#]],
     );
 }

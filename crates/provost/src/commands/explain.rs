@@ -24,8 +24,11 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use provost_engine::{Actor, RunState};
-use provost_event::{ActorKey, Entry, LifecycleEntry, Record, RunId, Seq, SessionId, Timestamp};
-use provost_harness::{Backend as _, BackendError, RunQuery, RunSummary, read_actor};
+use provost_event::{
+    ActorKey, Entry, LifecycleEntry, ModelTrouble, Outcome, PauseReason, Record, RunId, Seq, SessionId,
+    Timestamp,
+};
+use provost_harness::{Backend as _, BackendError, RunQuery, RunStatus, RunSummary, read_actor};
 use provost_store::EmbeddedBackend;
 use serde::{Serialize, Serializer};
 
@@ -69,7 +72,9 @@ pub(super) async fn explain(args: ExplainArgs) -> anyhow::Result<Exit> {
         agents_left_out: left_out,
         changes,
         awaits_provider: suspension.as_ref().map(Suspension::line),
-        status_in_words: suspension.map_or_else(|| status.clone(), |suspension| suspension.words()),
+        status_in_words: suspension
+            .map_or_else(|| stopped_in_words(&summary, &status), |suspension| suspension.words_in_full()),
+        model_trouble: trouble_of(&summary),
         ..sums.explained(&summary, observers, status)
     };
     if args.json {
@@ -78,6 +83,24 @@ pub(super) async fn explain(args: ExplainArgs) -> anyhow::Result<Exit> {
         print(&safe(&page(&explained, terminal_width())))?;
     }
     Ok(Exit::Done)
+}
+
+/// The model's failure that has suspended the run.
+const fn trouble_of(summary: &RunSummary) -> Option<&ModelTrouble> {
+    match &summary.status {
+        RunStatus::Stopped(Outcome::Paused { why: PauseReason::Model(trouble) }) => Some(trouble),
+        _ => None,
+    }
+}
+
+/// The status, with the cause if its model has suspended the run.
+fn stopped_in_words(summary: &RunSummary, status: &str) -> String {
+    match trouble_of(summary) {
+        Some(trouble) if summary.damage.is_none() => {
+            format!("{status}: {}{}", trouble.words(), trouble.tried_in_words())
+        }
+        _ => status.to_owned(),
+    }
 }
 
 /// A run, and how all that is configured for it fared.
@@ -90,6 +113,9 @@ struct Explained<'a> {
     /// The provider that it waits for, or waited for when its process was killed; absent where it doesn't.
     #[serde(skip_serializing_if = "Option::is_none")]
     awaits_provider: Option<ProviderLine>,
+    /// The model's failure that has suspended it, with the models that were asked before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model_trouble: Option<&'a ModelTrouble>,
     goal: &'a str,
     /// The last entry of the run's log that was read, and when it was made.
     entry: Seq,
@@ -196,6 +222,7 @@ impl Sums {
             status_in_words: status.clone(),
             status,
             awaits_provider: None,
+            model_trouble: None,
             goal: &summary.goal,
             entry: self.state.head(),
             at_ms: self.at,

@@ -94,10 +94,10 @@ fn shown(run: &RunSummary, status: &str) -> String {
             outcome @ Outcome::Completed { verdict: Some(Verdict::Fail | Verdict::Partial), .. },
         ) => outcome.to_string(),
         RunStatus::Stopped(Outcome::Paused { why: PauseReason::Model(trouble) }) => {
-            format!("{status}: {}", trouble.cause().words())
+            format!("{status}: {}", trouble.words())
         }
         RunStatus::Stopped(Outcome::Paused { why: PauseReason::Asked { awaited: Some(trouble), .. } }) => {
-            format!("{status}: {}", trouble.cause().past())
+            format!("{status}: {}", trouble.past())
         }
         RunStatus::Stopped(Outcome::Completed { verification: Verification::Passed, .. }) => {
             format!("{status}, verified")

@@ -144,9 +144,9 @@ impl Suspension {
     /// The status with its cause, and with the next try if there is one.
     pub(super) fn words(&self) -> String {
         let word = self.word();
-        let cause = self.awaited.trouble.cause().words();
+        let cause = self.awaited.trouble.words();
         match self.wait {
-            None => format!("{word}: {}", self.awaited.trouble.cause().past()),
+            None => format!("{word}: {}", self.awaited.trouble.past()),
             Some(Some(Left::Of(ms))) => format!("{word}: {cause}, next try in {}", whole_seconds(ms)),
             Some(Some(Left::AtMost(ms))) => {
                 format!("{word}: {cause}, next try in at most {}", whole_seconds(ms))
@@ -154,6 +154,11 @@ impl Suspension {
             Some(Some(Left::Over)) => format!("{word}: {cause}, next try now"),
             Some(None) => format!("{word}: {cause}"),
         }
+    }
+
+    /// The status with its cause and the models that were asked before.
+    pub(super) fn words_in_full(&self) -> String {
+        self.words() + &self.awaited.trouble.tried_in_words()
     }
 
     /// The model's failure in full, and what must change: nothing, while it is tried again.
@@ -173,15 +178,24 @@ impl Suspension {
             Left::Of(ms) | Left::AtMost(ms) => ms,
             Left::Over => 0,
         });
-        let ModelTrouble { model, message, .. } = &self.awaited.trouble;
+        let ModelTrouble { model, message, tried, .. } = &self.awaited.trouble;
         let cause = self.awaited.trouble.cause();
-        ProviderLine { cause, model: model.clone(), message: message.clone(), next_try_ms }
+        ProviderLine {
+            cause,
+            model: model.clone(),
+            message: message.clone(),
+            next_try_ms,
+            tried: tried.clone(),
+        }
     }
 }
 
 /// The provider that a run waits for, for programs.
 #[derive(Serialize)]
 pub(super) struct ProviderLine {
+    /// The models that were asked before it, and why each gave no answer.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tried: Vec<ModelTrouble>,
     cause: TroubleCause,
     model: String,
     message: String,

@@ -32,7 +32,10 @@ pub(crate) struct Stopped<'a> {
 pub(crate) fn summary(stopped: &Stopped<'_>) -> String {
     let Stopped { run, state, outcome, open, goal, no_final_summary } = *stopped;
     let ledger = state.ledger();
-    let priced = state.policy().is_some_and(|policy| policy.agent.model.price.is_some());
+    let priced = state.policy().is_some_and(|policy| {
+        let took_nothing = ledger.tokens == 0 && policy.agent.external.is_none();
+        policy.agent.model.price.is_some() || took_nothing
+    });
     let turns = plural(ledger.turns().into(), "turn");
     let (whose, sums) = match concerns(state, outcome) {
         Concerned::Run => (String::new(), turns),

@@ -605,8 +605,13 @@ fn each_counter_tells_how_far_it_went_and_when_it_decided() {
     retry(&mut log, RetryCause::EmptyAnswer);
     log.called(4, 1, 1_000);
     let message = "the model gave an empty answer 2 times in a row".to_owned();
-    let trouble =
-        ModelTrouble { model: "m".to_owned(), class: ErrorClass::NoAnswer, message, hint: String::new() };
+    let trouble = ModelTrouble {
+        model: "m".to_owned(),
+        class: ErrorClass::NoAnswer,
+        message,
+        hint: String::new(),
+        tried: Vec::new(),
+    };
     log.suspended(&Outcome::Paused { why: PauseReason::Model(Box::new(trouble)) });
     let whole = log.json();
     let told = |row: &Value| {

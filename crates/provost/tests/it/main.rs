@@ -108,6 +108,8 @@ mod profile_command;
 #[cfg(test)]
 mod progress;
 #[cfg(test)]
+mod providers_said;
+#[cfg(test)]
 mod recording;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
@@ -169,6 +171,7 @@ mod tree_shown;
 mod trust;
 #[cfg(test)]
 mod unanswered_calls;
+#[cfg(test)]
 mod verified;
 #[cfg(test)]
 mod worked_time;

@@ -30,7 +30,10 @@ fn waiting() -> (Scene, ModelServer, Running) {
 fn a_run_that_waits_for_its_provider_has_one_status_in_the_table_and_in_json() {
     let (scene, _server, running) = waiting();
     let listed = scene.provost(&["ps"]).stdout;
-    assert!(listed.contains("  suspended: the provider can't be reached, next try "), "{listed}");
+    assert!(
+        listed.contains("  suspended: the provider can't be reached: it reports an error, next try "),
+        "{listed}"
+    );
     for args in [["ps", "--json"], ["show", "last"], ["explain", "last"]] {
         let args = if args[0] == "ps" { args.to_vec() } else { vec![args[0], args[1], "--json"] };
         let line = json(scene.provost(&args).stdout.trim());
@@ -46,7 +49,10 @@ fn a_run_that_waits_for_its_provider_has_one_status_in_the_table_and_in_json() {
     for command in ["show", "explain"] {
         let page = scene.provost(&[command, "last"]).stdout;
         let status = page.lines().find(|line| line.starts_with("status ")).unwrap();
-        assert!(status.contains(" suspended: the provider can't be reached, next try "), "{page}");
+        assert!(
+            status.contains(" suspended: the provider can't be reached: it reports an error, next try "),
+            "{page}"
+        );
     }
     // What a provider says makes no row of its own, and the remedy is one that works.
     let shown = scene.provost(&["show", "last"]).stdout;
@@ -68,9 +74,15 @@ fn a_run_whose_process_was_killed_promises_no_try_that_nothing_makes() {
     running.kill();
     let run = scene.last_run();
     let listed = scene.provost(&["ps"]).stdout;
-    assert!(listed.contains("  interrupted: the provider couldn't be reached  "), "{listed}");
+    assert!(
+        listed.contains("  interrupted: the provider couldn't be reached: it reported an error  "),
+        "{listed}"
+    );
     let shown = scene.provost(&["show", "last"]).stdout;
-    assert!(shown.contains("\nstatus      interrupted: the provider couldn't be reached\n"), "{shown}");
+    assert!(
+        shown.contains("\nstatus      interrupted: the provider couldn't be reached: it reported an error\n"),
+        "{shown}"
+    );
     assert!(shown.contains(&format!("\ngo on with  provost resume {run}\n")), "{shown}");
     for text in [&listed, &shown] {
         assert!(!text.contains("next try") && !text.contains("suspended"), "{text}");
@@ -81,7 +93,10 @@ fn a_run_whose_process_was_killed_promises_no_try_that_nothing_makes() {
         (&value!("interrupted"), &value!(null))
     );
     let explained = scene.provost(&["explain", "last"]).stdout;
-    assert!(explained.contains("\nstatus  interrupted: the provider couldn't be reached\n"), "{explained}");
+    assert!(
+        explained.contains("\nstatus  interrupted: the provider couldn't be reached: it reported an error\n"),
+        "{explained}"
+    );
 }
 
 #[test]
@@ -107,7 +122,8 @@ fn a_run_that_is_stopped_while_it_waits_keeps_the_cause() {
     let (scene, _server, running) = waiting();
     running.signal("TERM");
     let done = running.end();
-    let cause = "paused by SIGTERM while the provider couldn't be reached (mine/big): down";
+    let cause =
+        "paused by SIGTERM while the provider couldn't be reached: it reported an error (mine/big): down";
     assert!(done.status == 130 && done.stderr.contains(cause), "{done:?}");
     let shown = scene.provost(&["show", "last"]).stdout;
     assert!(shown.contains(cause), "{shown}");
@@ -118,7 +134,7 @@ fn a_run_that_is_stopped_while_it_waits_keeps_the_cause() {
         "{line}"
     );
     let listed = scene.provost(&["ps"]).stdout;
-    assert!(listed.contains("paused: the provider couldn't be reached"), "{listed}");
+    assert!(listed.contains("paused: the provider couldn't be reached: it reported an error"), "{listed}");
 }
 
 /// Waiting for seconds doesn't renew a limit of a day.

@@ -93,8 +93,9 @@ fn what_never_reached_a_provider_or_was_refused_costs_nothing_for_certain() {
 fn a_call_that_was_never_sent_costs_nothing_also_where_the_price_is_unknown() {
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let scene = Scene::new();
-    let settings =
-        format!("[providers.mine]\nbase_url = \"http://127.0.0.1:{closed}/v1\"\n[limits]\nmodel_patience = \"1s\"\n");
+    let settings = format!(
+        "[providers.mine]\nbase_url = \"http://127.0.0.1:{closed}/v1\"\n[limits]\nmodel_patience = \"1s\"\n"
+    );
     scene.write("home/.config/provost/config.toml", &settings);
     let mut command = scene.command(&["run", "x", "--model", "mine/big"]);
     command.env("MINE_API_KEY", "sk-secret-key");

@@ -167,7 +167,8 @@ impl Goal {
         let since = self.track.as_ref().and_then(|track| track.outage_since)?;
         let lasts_ms = facts.now.since_ms(since);
         let model = self.judge_in_turn(facts.assignment).map(|judge| judge.name.clone()).unwrap_or_default();
-        let trouble = ModelTrouble { model, class, message: error.to_string(), hint: String::new() };
+        let trouble =
+            ModelTrouble { model, class, message: error.to_string(), hint: String::new(), tried: Vec::new() };
         let suspended = lasts_ms >= facts.assignment.limits().model_patience_ms;
         Some(JudgeOutage { trouble, lasts_ms, suspended })
     }

@@ -76,6 +76,7 @@ fn run_commands() -> Vec<RunEvent> {
                 class: ErrorClass::Server,
                 message: text(),
                 hint: text(),
+                tried: Vec::new(),
             },
             until: Timestamp(0),
             suspended: false,
