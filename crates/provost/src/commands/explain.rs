@@ -35,6 +35,7 @@ use self::limits::Limit;
 use self::observers::{Observer, observers};
 use self::page::page;
 use self::say::{Group, Tallies};
+use super::ps::with_cause;
 use super::status::{ProviderLine, Suspension, status_of};
 use super::target::{Target, agent_of, named};
 use super::{place, print};
@@ -69,7 +70,8 @@ pub(super) async fn explain(args: ExplainArgs) -> anyhow::Result<Exit> {
         agents_left_out: left_out,
         changes,
         awaits_provider: suspension.as_ref().map(Suspension::line),
-        status_in_words: suspension.map_or_else(|| status.clone(), |suspension| suspension.words()),
+        status_in_words: suspension
+            .map_or_else(|| with_cause(&summary, &status), |suspension| suspension.words()),
         ..sums.explained(&summary, observers, status)
     };
     if args.json {
