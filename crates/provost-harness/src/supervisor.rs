@@ -150,7 +150,7 @@ impl GoalSupervisor {
     /// # Cancellation
     /// When `cancel` fires the call is cancelled, and it fails as aborted, with the usage so far. If the model
     /// answers all the same, its answer is returned: the caller decides whether it still counts. A call that
-    /// doesn't stop is abandoned after 2 s, and its usage is unknown. No call is made if `cancel` has fired
+    /// doesn't stop is abandoned after 2 s, and its usage is unconfirmed. No call is made if `cancel` has fired
     /// before. Dropping the future ends the call at once.
     pub async fn ask(&self, inquiry: &Inquiry<'_>, cancel: &CancellationToken) -> Judgement {
         if cancel.is_cancelled() {
@@ -191,7 +191,7 @@ impl GoalSupervisor {
         let last = tokio::select! {
             biased;
             answer = &mut asked => answer,
-            () = self.clock.sleep(ENDING_MAX) => return failed(error, Usage::default()),
+            () = self.clock.sleep(ENDING_MAX) => return failed(error, Usage::unconfirmed()),
         };
         match last {
             Ok(answer) if !matches!(error, SupervisorError::Timeout(_)) => heard(answer),

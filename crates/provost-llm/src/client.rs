@@ -8,13 +8,14 @@ use std::time::Duration;
 use provost_event::{ErrorClass, ModelFailure, TroubleCause, Usage};
 use provost_harness::Clock;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
-use reqwest::{Client, Response, Url, redirect};
+use reqwest::{Body, Client, Response, Url, redirect};
 
 use crate::failure::{
     ErrorDetails, ReadError, cause_of, causes, class_of, one_line, request_id, retry_after_ms, says_daily,
     shorten, stalled, wait_said,
 };
 use crate::key::Key;
+use crate::sent::Sent;
 use crate::stream::EventStream;
 use crate::stream_timeouts::StreamTimeouts;
 use crate::{ModelLimits, ResolveError};
@@ -107,9 +108,9 @@ impl Endpoint {
     }
 
     /// Sends `body` to `url` and returns the stream of the answer.
-    pub(crate) async fn post(&self, url: Url, body: Vec<u8>, times: u32) -> Result<EventStream, Refused> {
+    pub(crate) async fn post(&self, url: Url, body: Sent, times: u32) -> Result<EventStream, Refused> {
         let patience = StreamTimeouts::since(self.clock.monotonic(), self.limits, times);
-        let request = self.client.post(url).headers(self.headers.clone()).body(body);
+        let request = self.client.post(url).headers(self.headers.clone()).body(Body::wrap(body));
         let (due, stall) = patience.due();
         let response = tokio::select! {
             biased;

@@ -28,6 +28,7 @@ mod providers;
 mod public_table;
 mod resolve;
 mod script;
+mod sent;
 mod sse;
 mod stream;
 mod stream_timeouts;

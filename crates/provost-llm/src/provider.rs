@@ -21,6 +21,7 @@ use crate::listing;
 use crate::openai::{TOOLS_WITHOUT_EFFORT_FROM, gpt_version};
 use crate::openai_chat::OpenaiChat;
 use crate::openai_responses::OpenaiResponses;
+use crate::sent::Sent;
 use crate::stream::{EventStream, malformed};
 use crate::wire::{Body, Progress, Reader, Thoughts, Wire};
 use crate::{ModelLimits, Provider, Reasoning, ResolveError, WireFormat};
@@ -99,26 +100,29 @@ impl ProviderModel {
         &self,
         request: &ModelRequest<'_>,
         reader: &mut dyn Reader,
-        has_begun: &AtomicBool,
+        sent: &Arc<AtomicBool>,
     ) -> Result<ReadAnswer, ModelFailure> {
         let Body { bytes, mut prefix, has_thoughts } = self.wire.body(request, Thoughts::Sent);
-        let mut posted = self.endpoint.post(self.url.clone(), bytes, request.patience).await;
+        let mut posted = self.endpoint.post(self.url.clone(), Sent::new(bytes, sent), request.patience).await;
         let is_wrong =
             |refused: &Refused| refused.failure.class == ErrorClass::InvalidRequest && has_thoughts;
         if posted.as_ref().is_err_and(is_wrong) {
             let bare = self.wire.body(request, Thoughts::LeftOut);
             prefix = bare.prefix;
-            posted = self.endpoint.post(self.url.clone(), bare.bytes, request.patience).await;
+            posted =
+                self.endpoint.post(self.url.clone(), Sent::new(bare.bytes, sent), request.patience).await;
         }
         let mut stream = match posted {
             Ok(stream) => stream,
             // A failure of the answer that contains the answer.
             Err(Refused { failure, body }) => {
+                if failure.status.is_some() {
+                    sent.store(false, Ordering::Relaxed);
+                }
                 let is_answer = matches!(reader.take(&body), Ok(Progress::Done));
                 return if is_answer { Ok(ReadAnswer { stream: None, prefix }) } else { Err(failure) };
             }
         };
-        has_begun.store(true, Ordering::Relaxed);
         match read(&mut stream, reader).await {
             Ok(()) => Ok(ReadAnswer { stream: Some(stream), prefix }),
             Err(failure) => Err(stream.named(failure)),
@@ -200,11 +204,11 @@ impl Model for ProviderModel {
         cancel: &CancellationToken,
     ) -> Result<Answer, ModelFailure> {
         let mut reader = self.wire.reader(&request, deltas);
-        let has_begun = AtomicBool::new(false);
+        let sent = Arc::<AtomicBool>::default();
         let listened = tokio::select! {
             biased;
             () = cancel.cancelled() => Err(ModelFailure::new(ErrorClass::Aborted, "cancelled while the model was answering")),
-            listened = self.listen(&request, &mut *reader, &has_begun) => listened,
+            listened = self.listen(&request, &mut *reader, &sent) => listened,
         };
         let usage = counted(&*reader, &request);
         let answer = match listened {
@@ -227,7 +231,7 @@ impl Model for ProviderModel {
         match answer {
             Ok(answer) => Ok(Answer { usage, ..answer }),
             Err(failure) => {
-                let is_paid_for = has_begun.into_inner() && may_have_worked(failure.class);
+                let is_paid_for = sent.load(Ordering::Relaxed) && may_have_worked(failure.class);
                 let usage = discarded(&*reader, &request, is_paid_for);
                 Err(self.endpoint.presentable(failure, usage))
             }
@@ -265,12 +269,17 @@ fn discarded(reader: &dyn Reader, request: &ModelRequest<'_>, is_paid_for: bool)
     usage
 }
 
-/// Whether the model may have worked in a call that failed in this way after the provider accepted it: yes, unless
-/// the provider itself reports a failure.
+/// Whether the model may have worked in a call that failed in this way after the request was sent: yes, unless the
+/// provider itself reports a failure.
 const fn may_have_worked(class: ErrorClass) -> bool {
     matches!(
         class,
-        ErrorClass::Cut | ErrorClass::Stalled | ErrorClass::Aborted | ErrorClass::MalformedResponse
+        ErrorClass::Cut
+            | ErrorClass::Stalled
+            | ErrorClass::Silent
+            | ErrorClass::Transport
+            | ErrorClass::Aborted
+            | ErrorClass::MalformedResponse
     )
 }
 

@@ -420,7 +420,7 @@ async fn a_judge_has_all_of_its_time() {
     clock.advance_ms(1);
     let judgement = asked.await;
     assert_eq!(error(&judgement), SupervisorError::Timeout(60_000));
-    assert_eq!(judgement.usage, Usage::default());
+    assert_eq!(judgement.usage, Usage::unconfirmed());
 }
 
 #[tokio::test]
@@ -460,7 +460,7 @@ async fn a_judge_that_was_told_to_stop_and_answers_all_the_same_is_heard() {
     assert_eq!(judgement.usage, usage(50, 0));
     let judgement = stopped(Answers::AtHalfPastNever).await;
     assert_eq!(class(&error(&judgement)).0, ErrorClass::Aborted);
-    assert_eq!(judgement.usage, Usage::default());
+    assert_eq!(judgement.usage, Usage::unconfirmed());
 }
 
 #[tokio::test]
@@ -479,7 +479,7 @@ async fn a_judge_that_is_told_to_stop_stops_at_once() {
 }
 
 #[tokio::test]
-async fn nobody_is_asked_once_it_was_told_to_stop() {
+async fn no_judge_is_asked_after_a_stop() {
     // This one would answer yes at once.
     let (supervisor, _) = answering(Answers::WhenStopped);
     let cancel = CancellationToken::new();

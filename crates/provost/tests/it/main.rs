@@ -170,6 +170,7 @@ mod tree_shown;
 #[cfg(test)]
 mod trust;
 #[cfg(test)]
+mod unanswered_calls;
 mod verified;
 #[cfg(test)]
 mod worked_time;
