@@ -39,8 +39,10 @@ pub enum ItemKind {
     LastTurn,
     /// Another segment begins, with what has changed.
     Resumed,
-    /// The agent's goal was set, replaced or removed.
+    /// The agent's goal was set or replaced.
     GoalGiven,
+    /// The agent's goal was removed.
+    GoalRemoved,
     /// A threshold of a limit was passed.
     LimitNotice {
         /// Which limit.

@@ -107,14 +107,6 @@ impl Exhausted {
         self.limit.saturating_sub(self.used)
     }
 
-    /// The smallest limit that the call would fit.
-    #[must_use]
-    pub fn least_limit(&self) -> u64 {
-        let used = self.used.max(self.limit);
-        let Some(Shortfall { needs, reserved, summary, judges }) = self.shortfall else { return used };
-        [needs, reserved, summary, judges].into_iter().fold(self.used, u64::saturating_add).max(used)
-    }
-
     fn show(&self, amount: u64) -> String {
         match self.dimension {
             Dimension::Money => MicroDollars(amount).to_string(),

@@ -138,6 +138,7 @@ impl PromptQueue {
                 | ItemKind::GoalNotReached
                 | ItemKind::Reminder
                 | ItemKind::GoalGiven
+                | ItemKind::GoalRemoved
                 | ItemKind::Resumed => {
                     self.push(record.seq, own_words(&item.body));
                 }

@@ -1,6 +1,6 @@
 //! A policy or a goal that replaces the one that the session was started with.
 
-use provost_event::{AgentPolicyChanged, ItemKind};
+use provost_event::AgentPolicyChanged;
 
 use super::{Deciding, SessionState};
 
@@ -13,8 +13,8 @@ pub(in crate::session) fn change_policy(deciding: &mut Deciding<'_>, changed: Ag
 
 /// Notifies the agent of a goal that was set or cleared while it was suspended or had ended.
 pub(in crate::session) fn tell_of_changed_goal(deciding: &mut Deciding<'_>) {
-    if let Some(notice) = deciding.state.goal.notice(&deciding.state.assignment) {
-        deciding.say(ItemKind::GoalGiven, notice);
+    if let Some((item, notice)) = deciding.state.goal.notice(&deciding.state.assignment) {
+        deciding.say(item, notice);
     }
 }
 

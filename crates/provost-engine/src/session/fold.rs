@@ -214,7 +214,7 @@ fn told(state: &mut SessionState, item: ItemKind) {
         ItemKind::LastTurn => state.turns.last_turn_told(),
         ItemKind::LimitNotice { dimension, percent } => state.turns.limit_told(dimension, percent),
         ItemKind::NoProgressNotice => state.progress.told(),
-        ItemKind::GoalGiven => state.goal.told(),
+        ItemKind::GoalGiven | ItemKind::GoalRemoved => state.goal.told(),
         ItemKind::AnswerAgain
         | ItemKind::Resumed
         | ItemKind::RepeatedCallNotice

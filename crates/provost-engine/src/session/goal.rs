@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use provost_event::{
     AgentPolicy, AgentPolicyChanged, Elapsed, GoalCheckStarted, GoalEntry, GoalFinding, GoalJudged,
-    GoalPolicy, GoalTrigger, GoalVerdict, JudgeAnswer, Outcome, Seq, StopHookVerdict, StopVerdicts,
+    GoalPolicy, GoalTrigger, GoalVerdict, ItemKind, JudgeAnswer, Outcome, Seq, StopHookVerdict, StopVerdicts,
 };
 use serde::{Deserialize, Serialize};
 
@@ -350,17 +350,18 @@ impl Goal {
     }
 
     /// The agent's notice of a goal that was set or taken away while it was suspended or had ended.
-    pub(super) fn notice(&self, assignment: &Assignment) -> Option<String> {
+    pub(super) fn notice(&self, assignment: &Assignment) -> Option<(ItemKind, String)> {
         if self.was_removed {
             let body = "The condition for being done is taken away: judges no longer verify it. Do what you are asked.";
-            return Some(body.to_owned());
+            return Some((ItemKind::GoalRemoved, body.to_owned()));
         }
         let track = self.track.as_ref().filter(|track| track.is_untold)?;
         let again = if track.had_another { "another goal, in place of the one before" } else { "a goal" };
         let condition = assignment.goal_policy().map(|goal| goal.condition.as_str()).unwrap_or_default();
-        Some(format!(
+        let body = format!(
             "You are given {again}. You are done once this is true, and independent judges verify it against the \
              evidence:\n\n{condition}"
-        ))
+        );
+        Some((ItemKind::GoalGiven, body))
     }
 }

@@ -225,11 +225,12 @@ pub(in crate::session) fn begin(deciding: &mut Deciding<'_>, cause: ResumeCause,
     let budget = provost_event::Budget::default();
     let reopens = deciding.state.has_ended();
     deciding.commit(Resumed { cause, budget, turns_max, reopens });
+    // At once: that entry names the timer.
+    approve::time_approvals(deciding);
 }
 
 /// Proceeds from the phase in which the last segment ended.
 pub(in crate::session) fn go_on_from_phase(deciding: &mut Deciding<'_>) {
-    approve::time_approvals(deciding);
     let questions = deciding.state.hooks.entries();
     questions.into_iter().for_each(|seq| deciding.open_question(seq));
     match deciding.state.lifecycle.phase() {

@@ -30,7 +30,7 @@ use crate::cli::{ActArgs, CancelArgs, ReprioritizeArgs, ResumeArgs, SayArgs};
 use crate::drive::run_state;
 use crate::exit::{Exit, Refusal};
 use crate::questions::user_name;
-use crate::render::{go_on_with, one_line, outcome_in_words, safe};
+use crate::render::{ask_again, go_on_with, one_line, outcome_in_words, safe};
 
 /// How long a command waits for a run to be suspended before it only reports the request.
 const WAIT_MAX: Duration = Duration::from_secs(10);
@@ -46,8 +46,9 @@ pub(super) async fn pause(args: ActArgs) -> anyhow::Result<Exit> {
         print(&safe(&format!("run {run} is suspended already: {outcome}\n")))?;
         return Ok(Exit::Done);
     }
-    let outcome = Stop { backend, run, status }.post(RunEvent::Pause { agent: None, by }).await?;
-    say_what_came(run, outcome)
+    let stop = Stop { backend: Arc::clone(&backend), run, status };
+    let outcome = stop.post(RunEvent::Pause { agent: None, by }).await?;
+    say_what_came(&backend, run, outcome).await
 }
 
 pub(super) async fn cancel(args: CancelArgs) -> anyhow::Result<Exit> {
@@ -67,8 +68,9 @@ pub(super) async fn cancel(args: CancelArgs) -> anyhow::Result<Exit> {
     if let Some(agent) = agent {
         return AgentControl { backend, run, status, agent }.act(AgentCommand::Cancel, by).await;
     }
-    let outcome = Stop { backend, run, status }.post(RunEvent::Cancel { agent: None, by }).await?;
-    say_what_came(run, outcome)
+    let stop = Stop { backend: Arc::clone(&backend), run, status };
+    let outcome = stop.post(RunEvent::Cancel { agent: None, by }).await?;
+    say_what_came(&backend, run, outcome).await
 }
 
 /// A whole run goes on in this process; one of its agents in the process that works on the run.
@@ -173,7 +175,10 @@ async fn after_hooks(
 /// A workflow has no agent that stands for all of it.
 fn nobody_hears(state: &RunState, run: RunId) -> Refusal {
     let what = format!("run {run} is a flow, and no one agent stands for it; {}", those_there(state));
-    let live = state.agents().find(|agent| !matches!(agent.standing, AgentState::Finished(_)));
+    let hears = |standing: &AgentState| {
+        !matches!(standing, AgentState::Finished(_) | AgentState::Queued | AgentState::AwaitsRestart { .. })
+    };
+    let live = state.agents().find(|agent| hears(&agent.standing));
     let hint = match live {
         Some(agent) => format!("provost say {} \"…\"", agent.session),
         None => format!("`provost show {run}` shows how its steps stand"),
@@ -191,7 +196,11 @@ fn hears(status: &RunStatus, command: &str) -> String {
 }
 
 /// The command that resumes a run, with more of a limit that is used up.
-async fn resuming(backend: &EmbeddedBackend, run: RunId, status: &RunStatus) -> anyhow::Result<String> {
+pub(super) async fn resuming(
+    backend: &EmbeddedBackend,
+    run: RunId,
+    status: &RunStatus,
+) -> anyhow::Result<String> {
     let state = run_state(backend, run).await?;
     let command = match (status, &state) {
         (RunStatus::Stopped(outcome), Some(state)) => go_on_with(run, state, outcome),
@@ -251,7 +260,7 @@ async fn is_there(backend: &EmbeddedBackend, session: SessionId) -> anyhow::Resu
 /// The status of a run; one that has ended is refused.
 async fn not_ended(backend: &EmbeddedBackend, run: RunId) -> anyhow::Result<RunStatus> {
     match status(backend, run).await? {
-        RunStatus::Stopped(outcome) if outcome.is_final() => Err(refusal(run, &outcome).into()),
+        RunStatus::Stopped(outcome) if outcome.is_final() => Err(ended(backend, run).await?.into()),
         status => Ok(status),
     }
 }
@@ -259,26 +268,32 @@ async fn not_ended(backend: &EmbeddedBackend, run: RunId) -> anyhow::Result<RunS
 async fn ended(backend: &EmbeddedBackend, run: RunId) -> anyhow::Result<Refusal> {
     let state = run_state(backend, run).await?.with_context(|| format!("the log of run {run} is empty"))?;
     Ok(match state.outcome() {
-        Some(outcome) => refusal(run, outcome),
+        Some(outcome) => refusal(run, &state, outcome),
         None => Refusal::new(format!("run {run} takes nothing now"), "`provost ps` says how it stands"),
     })
 }
 
-fn refusal(run: RunId, outcome: &Outcome) -> Refusal {
-    let hint = format!("`provost resume {run} \"…\"` goes on with it");
+fn refusal(run: RunId, state: &RunState, outcome: &Outcome) -> Refusal {
+    let hint = match ask_again(run, state, outcome) {
+        Some(command) => format!("go on with: {command}"),
+        None => format!("`provost show {run}` shows it"),
+    };
     Refusal::new(format!("run {run} has ended: {}", outcome_in_words(outcome)), hint)
 }
 
-fn say_what_came(run: RunId, outcome: Option<Outcome>) -> anyhow::Result<Exit> {
+async fn say_what_came(
+    backend: &EmbeddedBackend,
+    run: RunId,
+    outcome: Option<Outcome>,
+) -> anyhow::Result<Exit> {
     let words = match outcome {
         Some(outcome) if outcome.is_final() => {
             format!("run {run} has ended: {}\n", outcome_in_words(&outcome))
         }
         Some(outcome) => {
-            format!(
-                "run {run} is suspended: {}\ngo on with: provost resume {run}\n",
-                outcome_in_words(&outcome)
-            )
+            let words = outcome_in_words(&outcome);
+            let next = resuming(backend, run, &RunStatus::Stopped(outcome)).await?;
+            format!("run {run} is suspended: {words}\ngo on with: {next}\n")
         }
         None => format!(
             "run {run} has been asked to stop, and what it does at this moment has not ended yet\n\

@@ -12,7 +12,7 @@ use provost_event::{
 use provost_harness::{Backend as _, Clock as _, RunStatus, SystemClock};
 use provost_store::EmbeddedBackend;
 
-use super::act::status;
+use super::act::{resuming, status};
 use super::find::find;
 use super::{current_dir, print, shown};
 use crate::answering::{Given, give};
@@ -197,8 +197,9 @@ impl ApprovalControl {
         match status(&self.backend, run).await? {
             RunStatus::Stopped(outcome) if outcome.is_final() => Ok(()),
             RunStatus::Running => Ok(()),
-            RunStatus::Stopped(_) | RunStatus::Interrupted => {
-                print(&format!("no process holds run {run} now; it goes on with: provost resume {run}\n"))
+            status @ (RunStatus::Stopped(_) | RunStatus::Interrupted) => {
+                let next = resuming(&self.backend, run, &status).await?;
+                print(&safe(&format!("no process holds run {run} now; it goes on with: {next}\n")))
             }
         }
     }

@@ -15,6 +15,7 @@ use crate::cli::AttachArgs;
 use crate::drive::run_state;
 use crate::exit::{Exit, Refusal};
 use crate::output::tell;
+use crate::render::go_on_with;
 use crate::settings::{Request, Scope, load};
 use crate::signals::Signals;
 use crate::wiring::{StateDir, variables};
@@ -80,7 +81,10 @@ async fn which(backend: &EmbeddedBackend, args: &AttachArgs) -> anyhow::Result<(
                 ),
                 false => (
                     format!("run {run} is suspended: {outcome}"),
-                    format!("go on with it: provost resume {run}"),
+                    format!(
+                        "go on with it: {}",
+                        go_on_with(run, &state, outcome).unwrap_or_else(|| format!("provost show {run}"))
+                    ),
                 ),
             };
             return Err(refuse(what, hint));

@@ -38,6 +38,7 @@ use self::limits::Limit;
 use self::observers::{Observer, observers};
 use self::page::page;
 use self::say::{Group, Tallies};
+use super::ps::with_cause;
 use super::status::{ProviderLine, Suspension, status_of};
 use super::target::{Target, agent_of, named};
 use super::{place, print};
@@ -93,14 +94,10 @@ const fn trouble_of(summary: &RunSummary) -> Option<&ModelTrouble> {
     }
 }
 
-/// The status, with the cause if its model has suspended the run.
+/// The status with its cause, and the models that were asked before.
 fn stopped_in_words(summary: &RunSummary, status: &str) -> String {
-    match trouble_of(summary) {
-        Some(trouble) if summary.damage.is_none() => {
-            format!("{status}: {}{}", trouble.words(), trouble.tried_in_words())
-        }
-        _ => status.to_owned(),
-    }
+    let tried = trouble_of(summary).map(ModelTrouble::tried_in_words).unwrap_or_default();
+    with_cause(summary, status) + &tried
 }
 
 /// A run, and how all that is configured for it fared.

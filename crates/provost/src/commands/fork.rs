@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use provost_engine::{RunState, told_of_goal};
+use provost_engine::{AgentState, RunState, told_of_goal};
 use provost_event::{
     AgentPolicy, GivenFlag, ModelPolicy, PolicyDifference, RunId, RunPolicy, Seq, SessionId, Worktree,
 };
@@ -133,9 +133,12 @@ impl CameFrom {
         let state = read_state(&backend, run).await?;
         if agent.is_none() && state.flow().is_some() {
             let what = format!("run {run} is a workflow, and no one agent stands for it");
-            return Err(
-                Refusal::new(what, format!("name one of its agents, e.g. provost fork {run}.1")).into()
-            );
+            let begun = state.agents().filter(|agent| !matches!(agent.standing, AgentState::Queued));
+            let hint = match begun.last() {
+                Some(agent) => format!("name one of its agents, e.g. provost fork {}", agent.session),
+                None => format!("`provost show {run}` shows its steps, and none has begun"),
+            };
+            return Err(Refusal::new(what, hint).into());
         }
         let session = SessionId { run, agent: agent.unwrap_or_default() };
         if session.agent != 0 {
@@ -298,6 +301,7 @@ fn refused(error: ForkError, session: SessionId) -> anyhow::Error {
     let logs = format!("`provost logs {run} --agent {agent}` lists the entries with their numbers");
     let hint = match &error {
         ForkError::NotBegun(_) => format!("`provost show {run}` shows its agents"),
+        ForkError::External(_) if agent != 0 => format!("`provost show {run}` shows the run's agents"),
         ForkError::External(_) => format!("`provost resume {run} \"…\"` goes on with it"),
         ForkError::OutOfRange { .. } => logs,
         ForkError::NoPartOfIt { before: Some(before), .. } => {

@@ -35,6 +35,7 @@ mod trust;
 
 pub(crate) use self::act::SentMessage;
 pub(crate) use self::exec::in_shell_words;
+pub(crate) use self::resume::limits::lacking;
 pub(crate) use self::show::date_and_time;
 
 use std::path::Path;

@@ -93,16 +93,24 @@ fn shown(run: &RunSummary, status: &str) -> String {
         RunStatus::Stopped(
             outcome @ Outcome::Completed { verdict: Some(Verdict::Fail | Verdict::Partial), .. },
         ) => outcome.to_string(),
+        RunStatus::Stopped(Outcome::Completed { verification: Verification::Passed, .. }) => {
+            format!("{status}, verified")
+        }
+        RunStatus::Stopped(Outcome::Completed { .. }) => format!("{status}, not verified"),
+        RunStatus::Stopped(_) | RunStatus::Running | RunStatus::Interrupted => with_cause(run, status),
+    }
+}
+
+/// The status of a run, with what its provider has to do with it.
+pub(super) fn with_cause(run: &RunSummary, status: &str) -> String {
+    match &run.status {
+        _ if run.damage.is_some() => status.to_owned(),
         RunStatus::Stopped(Outcome::Paused { why: PauseReason::Model(trouble) }) => {
             format!("{status}: {}", trouble.words())
         }
         RunStatus::Stopped(Outcome::Paused { why: PauseReason::Asked { awaited: Some(trouble), .. } }) => {
             format!("{status}: {}", trouble.past())
         }
-        RunStatus::Stopped(Outcome::Completed { verification: Verification::Passed, .. }) => {
-            format!("{status}, verified")
-        }
-        RunStatus::Stopped(Outcome::Completed { .. }) => format!("{status}, not verified"),
         RunStatus::Stopped(_) | RunStatus::Running | RunStatus::Interrupted => status.to_owned(),
     }
 }

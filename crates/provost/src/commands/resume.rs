@@ -1,7 +1,7 @@
 //! `provost resume`: resumes a run from its log.
 
 pub(super) mod change;
-mod limits;
+pub(crate) mod limits;
 pub(super) mod note;
 
 use std::collections::HashMap;
@@ -55,7 +55,7 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     let root = read_actor(&*backend, ActorKey::from(SessionId::root(run))).await?;
     let change = Change::of(&args, (run, &state, &root), &place.trust(), &variables)?;
     let folder = change.policy.agent.workspace.clone();
-    let more = given.added_to(run, (&state, &change.policy), &root)?;
+    let more = given.added_to(run, (&state, &change.policy))?;
     let tuning = Tuning::of(&args, (&state, &change), (settings, &variables))?;
     let judges = if change.gives_goal() { Judges::Needed } else { judges(&root) };
     let models = models(&change, judges, &given, (settings, &variables), &tuning)?;
@@ -76,7 +76,7 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     if was_suspended {
         // Another process may have resumed it before it was opened.
         let now = run_state(&backend, run).await?.unwrap_or(state);
-        more = given.added_to(run, (&now, &change.policy), &root).inspect_err(|_| watcher.close())?;
+        more = given.added_to(run, (&now, &change.policy)).inspect_err(|_| watcher.close())?;
     }
     if matches!(progress, Progress::Plain | Progress::Attended | Progress::Live) && !args.shown.quiet {
         change.said.iter().chain(&more.said).for_each(|line| crate::output::tell(line));
@@ -210,7 +210,8 @@ fn models(
     let mut models = frozen_models(policy, judges, replaced, (settings, variables))?;
     // One that was named at an earlier resume is no part of the policy.
     let now = &change.model;
-    if tuning.model.is_none() && models.get(&now.name).is_err() {
+    let is_native = policy.agent.external.is_none();
+    if is_native && tuning.model.is_none() && models.get(&now.name).is_err() {
         let hint = "resume with --model and another model";
         let made = resolve(&now.name, &providers(settings, variables));
         let (model, _) = made.map_err(|error| Refusal::new(words(&error), hint))?;

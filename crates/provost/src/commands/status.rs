@@ -166,8 +166,10 @@ impl Suspension {
         let trouble = &self.awaited.trouble;
         match self.wait {
             Some(_) => format!(
-                "{}; it is tried again by itself. For another model: provost pause, then provost resume with --model",
-                trouble.what()
+                "{}; it is tried again by itself. For another model: provost pause {run}, then provost resume {run} --model \
+                 NAME",
+                trouble.what(),
+                run = self.awaited.session.run,
             ),
             None => trouble.to_string(),
         }

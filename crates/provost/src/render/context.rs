@@ -75,7 +75,8 @@ pub(crate) fn exhausted_in_words(exhausted: &Exhausted) -> String {
 pub(crate) fn outcome_in_words(outcome: &Outcome) -> String {
     match outcome {
         Outcome::BudgetExhausted(exhausted) => exhausted_in_words(exhausted),
-        _ => excerpt(&outcome.to_string(), "`provost show RUN --json` has all of it"),
+        // The output of a check is kept only in part.
+        _ => excerpt(&outcome.to_string(), "`provost show RUN --json` has as much of it as is kept"),
     }
 }
 

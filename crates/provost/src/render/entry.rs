@@ -274,6 +274,7 @@ fn system_item(entry: &SystemItem) -> Saying {
         ItemKind::Continue => Saying::passing(Tag::Provost, "the answer was cut off; asked to go on"),
         ItemKind::Resumed => Saying::passing(Tag::Provost, one_line(&entry.body, WIDTH_MAX)),
         ItemKind::GoalGiven => Saying::passing(Tag::Provost, "told of the goal"),
+        ItemKind::GoalRemoved => Saying::passing(Tag::Provost, "told that its goal is taken away"),
         ItemKind::AnswerAgain => Saying::passing(Tag::Provost, "the answer was empty; asked again"),
         ItemKind::RepeatedCallNotice => {
             Saying::kept(Tag::Provost, "told that the same call gives the same result")

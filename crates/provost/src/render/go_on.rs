@@ -1,10 +1,10 @@
 //! How a run goes on after any end: the command, with what makes a difference.
 
-use provost_engine::RunState;
-use provost_event::{Dimension, ErrorClass, Exhausted, Outcome, PauseReason, RunId, RunPolicy, TroubleCause};
+use provost_engine::{AgentState, AgentStatus, RunState};
+use provost_event::{Dimension, ErrorClass, Outcome, PauseReason, RunId, RunPolicy, TroubleCause};
 
 use super::safe::visible;
-use crate::commands::in_shell_words;
+use crate::commands::{in_shell_words, lacking};
 
 /// The placeholder for a model's name.
 const ANOTHER_MODEL: &str = "--model NAME";
@@ -45,10 +45,7 @@ pub(crate) fn go_on_with(run: RunId, state: &RunState, outcome: &Outcome) -> Opt
     }
     let Difference { words, why } = difference(state, outcome, is_flow);
     let mut command = format!("provost resume {run}");
-    let limits = match outcome {
-        Outcome::BudgetExhausted(_) => String::new(),
-        _ => used_up(state).join(" "),
-    };
+    let limits = lacking(run, state, outcome).join(" ");
     for more in [limits, words, if why.is_empty() { why } else { format!(" ({why})") }] {
         if !more.is_empty() {
             command.push(' ');
@@ -58,31 +55,29 @@ pub(crate) fn go_on_with(run: RunId, state: &RunState, outcome: &Outcome) -> Opt
     Some(command)
 }
 
-/// The limits that are used up, without more of which nothing goes on.
-fn used_up(state: &RunState) -> Vec<String> {
-    let Some(policy) = state.policy() else { return Vec::new() };
-    let (budget, ledger) = (state.budget_under(policy), state.ledger());
-    let own_turns = state.turns_max_under(policy);
-    let is_own = state.flow().is_none() && ledger.own_turns(0) >= own_turns;
-    let turns = budget.turns.filter(|limit| ledger.turns() >= *limit).or(Some(own_turns).filter(|_| is_own));
-    let of = |dimension, used: u64, limit: Option<u64>| {
-        let limit = limit.filter(|limit| used >= *limit)?;
-        Some(more_of(&Exhausted::new(dimension, used, limit)))
+/// The command with which a run that has ended does something else: the same, or a fork of the last agent of a
+/// workflow whose steps are all done. `None` where there is none.
+pub(crate) fn ask_again(run: RunId, state: &RunState, outcome: &Outcome) -> Option<String> {
+    if let Some(command) = go_on_with(run, state, outcome) {
+        return Some(command);
+    }
+    let is_native = |agent: &AgentStatus<'_>| {
+        let Some(policy) = state.policy() else { return false };
+        let named = policy.flow.iter().flat_map(|flow| &flow.steps).find(|step| step.name == agent.name);
+        let named = named.and_then(|step| step.agent.as_ref());
+        let own = named.and_then(|name| policy.agents.iter().find(|one| one.name == *name));
+        own.map_or(&policy.agent, |own| &own.agent).external.is_none()
     };
-    let used_up = [
-        turns.map(|turns| format!("--max-turns {turns}")),
-        of(Dimension::Tokens, ledger.tokens, budget.tokens),
-        of(Dimension::Money, ledger.cost.0, budget.money.map(|money| money.0)),
-        of(Dimension::WallTime, state.active_ms(), budget.wall_time_ms),
-    ];
-    used_up.into_iter().flatten().collect()
+    let has_begun = |agent: &AgentStatus<'_>| !matches!(agent.standing, AgentState::Queued);
+    let agents = state.agents().filter(|agent| agent.parent.is_none() && has_begun(agent));
+    let last = agents.filter(is_native).map(|agent| agent.session).last()?;
+    state.flow().map(|_| format!("provost fork {last} \"and now …\""))
 }
 
 fn difference(state: &RunState, outcome: &Outcome, is_flow: bool) -> Difference {
     let with_settings = || state.policy().map_or_else(|| "--with-settings".to_owned(), with_settings);
     match outcome {
         Outcome::Completed { .. } => Difference::words("\"and now …\""),
-        Outcome::BudgetExhausted(exhausted) => Difference::words(more_of(exhausted)),
         Outcome::Blocked { reasons } => after_checks(state, reasons).unwrap_or_default(),
         Outcome::Paused { why: PauseReason::Model(trouble) } if trouble.class == ErrorClass::Refusal => {
             Difference::words("\"what to do otherwise\"").because("or --model NAME")
@@ -91,7 +86,9 @@ fn difference(state: &RunState, outcome: &Outcome, is_flow: bool) -> Difference 
         Outcome::Paused { why: PauseReason::StepFailed { reason, .. } } => {
             of_step(state, reason).unwrap_or_default()
         }
-        Outcome::Paused { .. } | Outcome::Cancelled { .. } => Difference::default(),
+        Outcome::BudgetExhausted(_) | Outcome::Paused { .. } | Outcome::Cancelled { .. } => {
+            Difference::default()
+        }
         Outcome::Aborted { hook, .. } => {
             let hook = visible(hook);
             let why = format!(
@@ -217,20 +214,6 @@ pub(crate) fn enough_more(dimension: Dimension, limit: u64, used: u64, least: Le
     let more = calls.saturating_sub(limit);
     let unit = 10_u64.pow(more.checked_ilog10().unwrap_or_default().saturating_sub(1));
     more.div_ceil(unit).saturating_mul(unit)
-}
-
-/// A limit that would let the run go on.
-fn more_of(exhausted: &Exhausted) -> String {
-    let Exhausted { dimension, used, limit, .. } = exhausted;
-    let has_summary = exhausted.shortfall.is_some_and(|shortfall| shortfall.summary > 0);
-    let least = LeastLimit { limit: exhausted.least_limit(), has_summary };
-    let more = enough_more(*dimension, *limit, *used, least);
-    match dimension {
-        Dimension::Tokens => format!("--tokens {more}"),
-        Dimension::Turns => format!("--max-turns {more}"),
-        Dimension::Money => format!("--usd {}", dollars(more)),
-        Dimension::WallTime => format!("--wall-time {}s", more.div_ceil(1_000)),
-    }
 }
 
 /// The amount as `--usd` takes it, with at least two decimals.

@@ -165,7 +165,7 @@ const WORK: &[Setting<Settings>] = &[
         kind: Kind::Time(|s, ms| s.budget.wall_time_ms = Some(ms)),
         default: SettingDefault::Unset("no limit"),
         example: r#""2h""#,
-        words: "Time worked on it, by a clock that can't be set; time between interruption and resume doesn't count, nor while the machine is suspended. The last tenth of it, at most a minute, \
+        words: "Time worked on it, by a clock that can't be set; time between interruption and resume doesn't count, nor while the machine is suspended, nor waits for a provider in an outage; waits for consent and for commands count. The last tenth of it, at most a minute, \
                 is kept for the agent's final summary: work ends before.",
         flag: Some("--wall-time"),
         ..budget("wall_time")

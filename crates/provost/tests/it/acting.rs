@@ -41,7 +41,8 @@ fn cancel_ends_another_processs_run_for_good() {
     check(&scene, &["cancel", "last"], 0, "run RUN has ended: cancelled by provost cancel\n");
     assert_eq!(running.end().status, 130);
     gone(&child);
-    let ended = "error: run RUN has ended: cancelled by provost cancel\nhint: `provost resume RUN \"…\"` goes on with it\n";
+    let ended =
+        "error: run RUN has ended: cancelled by provost cancel\nhint: go on with: provost resume RUN\n";
     check(&scene, &["cancel", "last"], 2, ended);
     check(&scene, &["pause", "last"], 2, ended);
     check(&scene, &["say", "last", "hello"], 2, ended);

@@ -441,7 +441,7 @@ fn a_goal_is_cleared_at_rest() {
         0,
         expect![[r#"
             run RUN has no goal any more, and is still suspended: Turn budget of the run used up: 1 of 1
-            go on without it: provost resume RUN
+            go on without it: provost resume RUN --max-turns 1
         "#]],
     );
     check(

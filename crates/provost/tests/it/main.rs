@@ -62,6 +62,8 @@ mod git_environment;
 #[cfg(test)]
 mod goal_commands;
 #[cfg(test)]
+mod hints;
+#[cfg(test)]
 mod hooks_agents;
 #[cfg(test)]
 mod hostile;

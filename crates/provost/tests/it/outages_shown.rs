@@ -69,6 +69,15 @@ fn a_run_that_waits_for_its_provider_has_one_status_in_the_table_and_in_json() {
 }
 
 #[test]
+fn explain_names_the_provider_of_a_run_that_was_paused_in_an_outage() {
+    let (scene, _server, running) = waiting();
+    assert_eq!(scene.provost(&["pause", "last"]).status, 0);
+    running.end();
+    let explained = scene.provost(&["explain", "last"]).stdout;
+    assert!(explained.contains("\nstatus  paused: the provider couldn't be reached\n"), "{explained}");
+}
+
+#[test]
 fn a_run_whose_process_was_killed_promises_no_try_that_nothing_makes() {
     let (scene, _server, running) = waiting();
     running.kill();

@@ -157,6 +157,8 @@ fn the_goal_of_an_ended_run_can_be_taken_away_for_what_comes_next() {
     says(&resumed, 0, &["the goal is taken away by", "completed, not verified"]);
     assert!(!scene.provost(&["show", "last"]).stdout.contains("condition"));
     shows(&scene, &["logs", "last", "--view"], &["The condition for being done is taken away"]);
+    shows(&scene, &["logs", "last"], &["told that its goal is taken away"]);
+    assert!(!scene.provost(&["logs", "last"]).stdout.contains("told of the goal"));
     says(&scene.provost(&["goal", "show", "last"]), 2, &["has no goal that judges verify"]);
     says(&scene.provost(&["resume", "last", "--no-goal"]), 2, &["has no goal that judges verify"]);
 }

@@ -71,7 +71,7 @@ fn a_completed_run_goes_on_with_what_is_said_and_its_whole_conversation() {
     assert_eq!(say.status, 2, "{say:?}");
     assert_eq!(
         scene.stable(&say.stderr),
-        "error: run RUN has ended: completed, not verified\nhint: `provost resume RUN \"…\"` goes on with it\n"
+        "error: run RUN has ended: completed, not verified\nhint: go on with: provost resume RUN \"and now …\"\n"
     );
     let resumed = scene.provost(&["resume", "last", "and now", "the docs"]);
     assert_eq!((resumed.status, resumed.stdout.as_str()), (0, "so are the docs\n"), "{resumed:?}");
@@ -184,7 +184,8 @@ fn amounts_are_added_and_nothing_left_is_told() {
     let words = "error: run RUN has 0 turns left: limit 1 turn, used 1 turn\n\
                  hint: provost resume RUN --max-turns 1\n";
     refused(&scene, &["last"], 2, words);
-    refused(&scene, &["last", "--tokens", "100000"], 2, words);
+    let with_tokens = words.replace("--max-turns 1", "--max-turns 1 --tokens 100000");
+    refused(&scene, &["last", "--tokens", "100000"], 2, &with_tokens);
     let words = "error: run RUN has 0 turns left: limit 1 turn, used 1 turn\n\
                  hint: provost resume RUN 'and it'\\''s docs' --max-turns 1\n";
     refused(&scene, &["last", "and it's docs"], 2, words);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use provost_engine::{AgentState, RunEvent, RunState};
+use provost_engine::{AgentState, AgentStatus, RunEvent, RunState};
 use provost_event::{ActorKey, Budget, Outcome, Priority, RunId, Seq, SessionId};
 use provost_harness::{Backend as _, RunStatus, read_actor};
 use provost_store::EmbeddedBackend;
@@ -18,7 +18,7 @@ use crate::commands::print;
 use crate::commands::target::{agent_of, named};
 use crate::drive::run_state;
 use crate::exit::{Exit, Refusal};
-use crate::render::{one_line, outcome_in_words, safe};
+use crate::render::{ask_again, one_line, outcome_in_words, safe};
 
 /// How long an agent that waits for a slot, or is to yield its own, is watched: it may take any time, and is
 /// reported.
@@ -57,16 +57,19 @@ impl AgentControl {
         if let AgentState::Finished(outcome) = &agent.standing {
             let what = format!("{who} has ended: {}", outcome_in_words(outcome));
             let hint = match command {
-                AgentCommand::Say(_) | AgentCommand::Resume => format!(
-                    "what it came to was delivered, and only who asked for it can ask anew; `provost resume {} \"…\"` \
-                     goes on with the run",
-                    self.run
-                ),
+                AgentCommand::Say(_) | AgentCommand::Resume => {
+                    let what = "what it came to was delivered, and only who asked for it can ask anew";
+                    match self.run_command(&before).await? {
+                        Some(next) => format!("{what}; the run goes on with: {next}"),
+                        None => what.to_owned(),
+                    }
+                }
                 _ => format!("`provost show {}` shows it", self.run),
             };
             return Err(Refusal::new(what, hint).into());
         }
-        if let Some(words) = self.already(&command, &agent.standing, agent.priority, &who)? {
+        let next = resuming(&self.backend, self.run, &self.status).await?;
+        if let Some(words) = self.already(&command, &agent, (&who, &next))? {
             print(&safe(&format!("{words}\n")))?;
             return Ok(Exit::Done);
         }
@@ -116,17 +119,16 @@ impl AgentControl {
     fn already(
         &self,
         command: &AgentCommand,
-        standing: &AgentState,
-        priority: Option<Priority>,
-        who: &str,
+        agent: &AgentStatus<'_>,
+        (who, next): (&str, &str),
     ) -> Result<Option<String>, Refusal> {
-        let words = match (command, standing) {
+        let words = match (command, &agent.standing) {
             (AgentCommand::Pause, AgentState::Suspended(outcome)) => {
                 format!("{who} is suspended already: {}", outcome_in_words(outcome))
             }
             (AgentCommand::Resume, _) if matches!(self.status, RunStatus::Stopped(_)) => {
                 let what = format!("{who} is suspended with the whole run");
-                return Err(Refusal::new(what, format!("go on with: provost resume {}", self.run)));
+                return Err(Refusal::new(what, format!("go on with: {next}")));
             }
             (AgentCommand::Resume, AgentState::Working | AgentState::Yielding { .. }) => {
                 format!("{who} is at work already")
@@ -137,7 +139,7 @@ impl AgentControl {
             (AgentCommand::Resume, AgentState::Preempted { .. }) => {
                 format!("{who} has yielded, and goes on by itself when there is a slot; {}", self.sooner())
             }
-            (AgentCommand::Reprioritize(wanted), _) if priority == Some(*wanted) => {
+            (AgentCommand::Reprioritize(wanted), _) if agent.priority == Some(*wanted) => {
                 format!("{who} has priority {wanted} already")
             }
             _ => return Ok(None),
@@ -240,9 +242,7 @@ impl AgentControl {
                 )
             }
             RunStatus::Interrupted | RunStatus::Stopped(_) => {
-                format!(
-                    "recorded: {who} is to {what}\nnobody works on the run now; it does so with: provost resume {run}"
-                )
+                format!("recorded: {who} is to {what}\nnobody works on the run now; it does so with: {next}")
             }
         };
         match (command, standing) {
@@ -250,21 +250,11 @@ impl AgentControl {
                 format!("{who} has ended: {}", outcome_in_words(outcome))
             }
             (AgentCommand::Pause, Some(AgentState::Suspended(outcome))) => {
-                let agent = self.agent;
-                format!(
-                    "{who} is suspended: {}\ngo on with: provost resume {run}.{agent}",
-                    outcome_in_words(outcome)
-                )
+                format!("{who} is suspended: {}\ngo on with: {}", outcome_in_words(outcome), self.whom(next))
             }
             (AgentCommand::ClearGoal, Some(AgentState::Suspended(outcome))) => {
-                let whom = match self.status {
-                    RunStatus::Running => format!("{run}.{}", self.agent),
-                    RunStatus::Interrupted | RunStatus::Stopped(_) => run.to_string(),
-                };
-                let outcome = outcome_in_words(outcome);
-                format!(
-                    "{who} has no goal any more, and is suspended: {outcome}\ngo on without it: provost resume {whom}"
-                )
+                let (outcome, whom) = (outcome_in_words(outcome), self.whom(next));
+                format!("{who} has no goal any more, and is suspended: {outcome}\ngo on without it: {whom}")
             }
             (AgentCommand::ClearGoal, Some(AgentState::Preempted { .. })) => {
                 format!(
@@ -285,6 +275,23 @@ impl AgentControl {
             (AgentCommand::Reprioritize(priority), standing) => {
                 format!("{who} has priority {priority} now{}", self.with_that(standing))
             }
+        }
+    }
+
+    /// The command that resumes the agent: itself while a process works on the run, or else the run, with `next`.
+    fn whom(&self, next: &str) -> String {
+        match self.status {
+            RunStatus::Running => format!("provost resume {}.{}", self.run, self.agent),
+            RunStatus::Interrupted | RunStatus::Stopped(_) => next.to_owned(),
+        }
+    }
+
+    /// The command with which a run that has `state` goes on with another request; `None` while it is worked on.
+    async fn run_command(&self, state: &RunState) -> anyhow::Result<Option<String>> {
+        match (&self.status, state.outcome()) {
+            (RunStatus::Running, _) => Ok(None),
+            (_, Some(outcome)) => Ok(ask_again(self.run, state, outcome)),
+            (status, None) => resuming(&self.backend, self.run, status).await.map(Some),
         }
     }
 

@@ -1,11 +1,13 @@
 //! `provost goal clear`: removes an agent's goal, also during its verification, and suspends the agent.
 
+use std::sync::Arc;
+
 use provost_engine::RunEvent;
 use provost_event::{Outcome, RunId, SessionId};
 use provost_harness::{Backend as _, RunStatus};
 
 use super::agent::{AgentCommand, AgentControl};
-use super::{MeantAgent, Stop, ended, meant, not_ended, status};
+use super::{MeantAgent, Stop, ended, meant, not_ended, resuming, status};
 use crate::cli::ActArgs;
 use crate::commands::goal::bound;
 use crate::commands::print;
@@ -41,35 +43,33 @@ pub(in crate::commands) async fn clear_goal(args: ActArgs) -> anyhow::Result<Exi
             if !backend.post(run.into(), command.into(), None).await?.changed {
                 return Err(ended(&backend, run).await?.into());
             }
-            when_suspended(run, &outcome)
+            let next = resuming(&backend, run, &RunStatus::Stopped(outcome.clone())).await?;
+            when_suspended(run, &outcome, &next)
         }
         RunStatus::Running | RunStatus::Interrupted => {
-            let came = Stop { backend, run, status }.post(command).await?;
-            in_words(run, came.as_ref())
+            let came = Stop { backend: Arc::clone(&backend), run, status }.post(command).await?;
+            let status = came.clone().map_or(RunStatus::Running, RunStatus::Stopped);
+            in_words(run, came.as_ref(), &resuming(&backend, run, &status).await?)
         }
     };
     print(&safe(&words))?;
     Ok(Exit::Done)
 }
 
-fn when_suspended(run: RunId, outcome: &Outcome) -> String {
+fn when_suspended(run: RunId, outcome: &Outcome, next: &str) -> String {
     let rest = outcome_in_words(outcome);
-    format!(
-        "run {run} has no goal any more, and is still suspended: {rest}\ngo on without it: provost resume {run}\n"
-    )
+    format!("run {run} has no goal any more, and is still suspended: {rest}\ngo on without it: {next}\n")
 }
 
-fn in_words(run: RunId, came: Option<&Outcome>) -> String {
+fn in_words(run: RunId, came: Option<&Outcome>, next: &str) -> String {
     match came {
         Some(outcome) if outcome.is_final() => {
             format!("run {run} has no goal any more, and has ended: {}\n", outcome_in_words(outcome))
         }
         Some(Outcome::Paused { .. }) => {
-            format!(
-                "run {run} has no goal any more, and is suspended\ngo on without it: provost resume {run}\n"
-            )
+            format!("run {run} has no goal any more, and is suspended\ngo on without it: {next}\n")
         }
-        Some(outcome) => when_suspended(run, outcome),
+        Some(outcome) => when_suspended(run, outcome, next),
         None => format!(
             "run {run} has no goal any more, and what it does at this moment has not ended yet\n\
              follow it with: provost logs {run} -f\n"

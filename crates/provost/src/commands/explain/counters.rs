@@ -171,6 +171,7 @@ impl CounterSums {
             ItemKind::AnswerAgain
             | ItemKind::Resumed
             | ItemKind::GoalGiven
+            | ItemKind::GoalRemoved
             | ItemKind::NoProgressNotice
             | ItemKind::GoalNotReached
             | ItemKind::Reminder

@@ -1,6 +1,6 @@
 //! The limits of the next segment: what is left of those that the run has, and what is added to them.
 
-use provost_engine::{Actor, RunState, StepStatus};
+use provost_engine::{RunState, StepStatus};
 use provost_event::{
     Budget, Dimension, Exhausted, LimitOwner, MicroDollars, Outcome, RunId, RunPolicy, Shortfall,
 };
@@ -8,8 +8,10 @@ use provost_event::{
 use crate::cli::ResumeArgs;
 use crate::commands::in_shell_words;
 use crate::exit::Refusal;
-use crate::render::{LeastLimit, dollars, duration, enough_more, plural};
+use crate::render::{LeastLimit, ask_again, dollars, duration, enough_more, plural};
 use crate::settings::{Request, load};
+
+const TURNS: &str = "--max-turns";
 
 /// What is given to the next segment.
 pub(super) struct Given {
@@ -44,10 +46,10 @@ impl Given {
     }
 
     /// The command that has `run` go on, with `more` besides what was given now.
-    fn command(&self, run: RunId, text: Option<&str>, more: &[&str]) -> String {
+    fn command(&self, run: RunId, text: Option<&str>, more: &[String]) -> String {
         let words = ["provost".to_owned(), "resume".to_owned(), run.to_string()].into_iter();
         let words = words.chain(self.called_with.iter().cloned()).chain(text.map(str::to_owned));
-        in_shell_words(&words.chain(more.iter().map(ToString::to_string)).collect::<Vec<_>>())
+        in_shell_words(&words.chain(more.iter().cloned()).collect::<Vec<_>>())
     }
 
     /// The limits of the next segment of `run`, which `policy` binds then: what it has, and what is given besides.
@@ -58,11 +60,17 @@ impl Given {
         &self,
         run: RunId,
         (state, policy): (&RunState, &RunPolicy),
-        root: &Actor,
     ) -> Result<More, Refusal> {
+        if let Some(outcome) = state.outcome()
+            && state.flow().is_some_and(|flow| flow.iter().all(|(_, standing)| *standing == StepStatus::Done))
+        {
+            let what = format!("all steps of run {run} are done");
+            let hint = ask_again(run, state, outcome).unwrap_or_else(|| format!("provost show {run}"));
+            return Err(Refusal::new(what, hint));
+        }
         if self.text.is_some() && state.flow().is_some() {
             let what = format!("run {run} is a workflow, and no one agent stands for it");
-            return Err(Refusal::new(what, format!("{}, without a text", self.command(run, None, &[]))));
+            return Err(Refusal::new(what, format!("`{}` goes on with it", self.command(run, None, &[]))));
         }
         let Some(outcome) = state.outcome() else {
             return if self.flags.is_empty() {
@@ -79,24 +87,19 @@ impl Given {
                 ))
             };
         };
-        if state.flow().is_some_and(|flow| flow.iter().all(|(_, standing)| *standing == StepStatus::Done)) {
-            let what = format!("all steps of run {run} are done");
-            return Err(Refusal::new(what, format!("`provost show {run}` shows them")));
-        }
-        let refused = match outcome {
-            Outcome::BudgetExhausted(exhausted) => Some(*exhausted),
-            _ => None,
-        };
-        let meters = self.meters((state, policy), refused);
-        for meter in &meters {
-            let refused = refused.filter(|exhausted| exhausted.dimension == meter.dimension);
-            let next = refused.map(|exhausted| NextCall::of(exhausted, root)).unwrap_or_default();
-            // The settings of today may have raised what was reached.
-            let is_refused = refused.is_some() && meter.before <= meter.in_force;
-            meter.refuse(run, is_refused, next).map_err(|(what, example)| {
-                let more = [meter.flag, example.as_str()];
-                Refusal::new(what, self.command(run, self.text.as_deref(), &more))
-            })?;
+        let refused = exhausted_in(outcome);
+        let meters = meters((state, policy), &self.budget, refused);
+        let lacks = meters.iter().map(|meter| meter.lack(run, refused)).collect::<Vec<_>>();
+        if let Some(Lack { what, .. }) = lacks.iter().flatten().next() {
+            let amount = |(meter, lack): (&Meter, &Option<Lack>)| match lack {
+                Some(lack) => Some(lack.more),
+                None => Some(meter.given).filter(|given| *given > 0),
+            };
+            let amounts = meters.iter().zip(&lacks);
+            let words = amounts
+                .filter_map(|one| Some([one.0.flag.to_owned(), in_flag(one.0.dimension, amount(one)?)]));
+            let words = words.flatten().collect::<Vec<_>>();
+            return Err(Refusal::new(what, self.command(run, self.text.as_deref(), &words)));
         }
         let limit_of = |dimension: Dimension, owner: LimitOwner| {
             let is_it =
@@ -120,43 +123,79 @@ impl Given {
         let said = meters.iter().filter(|meter| meter.given > 0).map(Meter::said).collect();
         Ok(More { budget, turns_max, said })
     }
+}
 
-    /// Each dimension that has a limit, or is given one. Turns are the root agent's where its own limit was
-    /// reached, and else those of all agents.
-    fn meters(&self, (state, policy): (&RunState, &RunPolicy), refused: Option<Exhausted>) -> Vec<Meter> {
-        let in_force = state.policy().map(|policy| state.budget_under(policy)).unwrap_or_default();
-        let budget = state.budget_under(policy);
-        let ledger = state.ledger();
-        let meter = |dimension, flag, used: u64| Meter {
-            dimension,
-            owner: LimitOwner::Run,
-            flag,
-            in_force: limit_in(&in_force, dimension),
-            before: limit_in(&budget, dimension),
-            used,
-            given: limit_in(&self.budget, dimension).unwrap_or_default(),
-        };
-        let is_own =
-            refused.is_some_and(|one| one.dimension == Dimension::Turns && one.owner == LimitOwner::Agent);
-        let turns = meter(Dimension::Turns, "--max-turns", ledger.turns().into());
-        let turns = if is_own {
-            Meter {
-                owner: LimitOwner::Agent,
-                in_force: state.policy().map(|policy| state.turns_max_under(policy).into()),
-                before: Some(state.turns_max_under(policy).into()),
-                used: own_turns(state).into(),
-                ..turns
-            }
-        } else {
-            turns
-        };
-        let all = [
-            turns,
-            meter(Dimension::Tokens, "--tokens", ledger.tokens),
-            meter(Dimension::Money, "--usd", ledger.cost.0),
-            meter(Dimension::WallTime, "--wall-time", state.active_ms()),
-        ];
-        all.into_iter().filter(|meter| meter.limit().is_some()).collect()
+const fn exhausted_in(outcome: &Outcome) -> Option<Exhausted> {
+    match outcome {
+        Outcome::BudgetExhausted(exhausted) => Some(*exhausted),
+        _ => None,
+    }
+}
+
+/// The flags with the amounts without which a suspended or ended run isn't resumed, or is suspended again at once.
+pub(crate) fn lacking(run: RunId, state: &RunState, outcome: &Outcome) -> Vec<String> {
+    let Some(policy) = state.policy() else { return Vec::new() };
+    let refused = exhausted_in(outcome);
+    let meters = meters((state, policy), &Budget::default(), refused);
+    let lacks = meters.iter().filter_map(|meter| Some((meter, meter.lack(run, refused)?)));
+    let mut flags =
+        lacks.map(|(meter, lack)| (meter.flag, in_flag(meter.dimension, lack.more))).collect::<Vec<_>>();
+    // A limit of the root agent alone refuses nothing, but its first call.
+    let own = state.turns_max_under(policy);
+    if state.flow().is_none() && own_turns(state) >= own && flags.iter().all(|(flag, _)| *flag != TURNS) {
+        flags.insert(0, (TURNS, own.to_string()));
+    }
+    flags.into_iter().map(|(flag, amount)| format!("{flag} {amount}")).collect()
+}
+
+/// Each dimension that has a limit, or is given one. Turns are the root agent's where its own limit was reached, and
+/// else those of all agents.
+fn meters(
+    (state, policy): (&RunState, &RunPolicy),
+    given: &Budget,
+    refused: Option<Exhausted>,
+) -> Vec<Meter> {
+    let in_force = state.policy().map(|policy| state.budget_under(policy)).unwrap_or_default();
+    let budget = state.budget_under(policy);
+    let ledger = state.ledger();
+    let meter = |dimension, flag, used: u64| Meter {
+        dimension,
+        owner: LimitOwner::Run,
+        flag,
+        in_force: limit_in(&in_force, dimension),
+        before: limit_in(&budget, dimension),
+        used,
+        given: limit_in(given, dimension).unwrap_or_default(),
+    };
+    let is_own =
+        refused.is_some_and(|one| one.dimension == Dimension::Turns && one.owner == LimitOwner::Agent);
+    let turns = meter(Dimension::Turns, TURNS, ledger.turns().into());
+    let turns = if is_own {
+        Meter {
+            owner: LimitOwner::Agent,
+            in_force: state.policy().map(|policy| state.turns_max_under(policy).into()),
+            before: Some(state.turns_max_under(policy).into()),
+            used: own_turns(state).into(),
+            ..turns
+        }
+    } else {
+        turns
+    };
+    let all = [
+        turns,
+        meter(Dimension::Tokens, "--tokens", ledger.tokens),
+        meter(Dimension::Money, "--usd", ledger.cost.0),
+        meter(Dimension::WallTime, "--wall-time", state.active_ms()),
+    ];
+    all.into_iter().filter(|meter| meter.limit().is_some()).collect()
+}
+
+/// An amount as its flag takes it. Milliseconds are rounded up to seconds.
+fn in_flag(dimension: Dimension, amount: u64) -> String {
+    match dimension {
+        Dimension::Tokens | Dimension::Turns => amount.to_string(),
+        Dimension::Money => dollars(amount),
+        Dimension::WallTime => format!("{}s", amount.div_ceil(1_000)),
     }
 }
 
@@ -171,16 +210,11 @@ struct NextCall {
 }
 
 impl NextCall {
-    fn of(exhausted: Exhausted, root: &Actor) -> Self {
-        match (exhausted.shortfall, root) {
-            (Some(Shortfall { needs, summary, judges, .. }), _) => {
-                Self { needs, kept: summary.saturating_add(judges), has_summary: summary > 0 }
-            }
-            (None, Actor::Session(root)) if exhausted.dimension == Dimension::Tokens => {
-                Self { needs: root.next_call_tokens(), ..Self::default() }
-            }
-            (None, _) => Self::default(),
-        }
+    fn of(exhausted: Exhausted) -> Self {
+        let Some(Shortfall { needs, summary, judges, .. }) = exhausted.shortfall else {
+            return Self::default();
+        };
+        Self { needs, kept: summary.saturating_add(judges), has_summary: summary > 0 }
     }
 
     const fn all(self) -> u64 {
@@ -261,16 +295,16 @@ impl Meter {
         )
     }
 
-    /// Refuses where nothing is left, or less than the next call needs: the run would be suspended again at once.
-    /// `is_refused` if this limit suspended it; `call` is what the next call takes.
-    ///
-    /// # Errors
-    /// What is wrong, and an amount for its flag that takes further.
-    fn refuse(&self, run: RunId, is_refused: bool, call: NextCall) -> Result<(), (String, String)> {
-        let Some(limit) = self.limit() else { return Ok(()) };
-        let has_more = self.given > 0 || !is_refused;
+    /// What lacks where nothing is left, or less than the next call needs: the run would be suspended again at once.
+    /// `refused` is the limit that suspended it, if one did.
+    fn lack(&self, run: RunId, refused: Option<Exhausted>) -> Option<Lack> {
+        let limit = self.limit()?;
+        let refused = refused.filter(|exhausted| exhausted.dimension == self.dimension);
+        let call = refused.map(NextCall::of).unwrap_or_default();
+        // The settings of today may have raised what was reached.
+        let has_more = self.given > 0 || refused.is_none() || self.before > self.in_force;
         if has_more && self.used.saturating_add(call.all().max(1)) <= limit {
-            return Ok(());
+            return None;
         }
         let left = shown(self.dimension, limit.saturating_sub(self.used));
         let next = call.said(self.dimension);
@@ -281,20 +315,18 @@ impl Meter {
         } else {
             format!("run {run} has {left} left: limit {limit}, used {used}{next}")
         };
-        Err((what, self.example(call)))
-    }
-
-    /// An amount to add that takes further.
-    fn example(&self, call: NextCall) -> String {
-        let limit = self.before.unwrap_or_default();
+        let before = self.before.unwrap_or_default();
         let least = LeastLimit { limit: self.used.saturating_add(call.all()), has_summary: call.has_summary };
-        let more = enough_more(self.dimension, limit, self.used, least);
-        match self.dimension {
-            Dimension::Tokens | Dimension::Turns => more.to_string(),
-            Dimension::Money => dollars(more),
-            Dimension::WallTime => format!("{}s", more.div_ceil(1_000)),
-        }
+        Some(Lack { what, more: enough_more(self.dimension, before, self.used, least) })
     }
+}
+
+/// A limit that keeps a run from going on.
+struct Lack {
+    /// What is wrong.
+    what: String,
+    /// An amount to add with which it goes on.
+    more: u64,
 }
 
 fn shown(dimension: Dimension, used: u64) -> String {
