@@ -4,6 +4,7 @@ mod forest;
 mod row;
 
 use console::{Style, measure_text_width, truncate_str};
+use provost_event::Outcome;
 
 use self::forest::Forest;
 use self::row::Row;
@@ -143,7 +144,12 @@ fn set(rows: &[Row], columns: &[Column], drawing: Drawing) -> Vec<String> {
 /// The number of agents by state, and the slots, of which `held` are in use while a process holds the run; then
 /// which agent yields its slot to which.
 pub(super) fn head(nodes: &[Node], held: Option<usize>, slots: usize, drawing: Drawing) -> Vec<String> {
-    let count = |word: &str| nodes.iter().filter(|node| node.state.word() == word).count();
+    let word_of = |state: &State| match state {
+        State::Done(Outcome::Completed { .. }) => "done",
+        State::Done(outcome) => outcome.word(),
+        other => other.word(),
+    };
+    let count = |word: &str| nodes.iter().filter(|node| word_of(&node.state) == word).count();
     let words = [
         "working",
         "interrupted",
@@ -154,6 +160,12 @@ pub(super) fn head(nodes: &[Node], held: Option<usize>, slots: usize, drawing: D
         "waiting to restart",
         "suspended",
         "done",
+        "failed",
+        "budget exhausted",
+        "blocked",
+        "paused",
+        "aborted",
+        "cancelled",
     ];
     let counted = words.into_iter().map(|word| (count(word), word)).filter(|(count, _)| *count > 0);
     let counted = counted.map(|(count, word)| match word {
