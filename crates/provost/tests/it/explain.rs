@@ -558,6 +558,16 @@ fn a_run_that_has_just_begun_tells_that_nothing_was_consulted_yet() {
     "#]]);
 }
 
+fn no_answer() -> ModelTrouble {
+    ModelTrouble {
+        model: "m".to_owned(),
+        class: ErrorClass::NoAnswer,
+        message: "the model gave an empty answer 2 times in a row".to_owned(),
+        hint: String::new(),
+        tried: Vec::new(),
+    }
+}
+
 #[test]
 fn each_counter_tells_how_far_it_went_and_when_it_decided() {
     let mut policy = plain();
@@ -604,15 +614,7 @@ fn each_counter_tells_how_far_it_went_and_when_it_decided() {
     log.called(4, 1, 1_000);
     retry(&mut log, RetryCause::EmptyAnswer);
     log.called(4, 1, 1_000);
-    let message = "the model gave an empty answer 2 times in a row".to_owned();
-    let trouble = ModelTrouble {
-        model: "m".to_owned(),
-        class: ErrorClass::NoAnswer,
-        message,
-        hint: String::new(),
-        tried: Vec::new(),
-    };
-    log.suspended(&Outcome::Paused { why: PauseReason::Model(Box::new(trouble)) });
+    log.suspended(&Outcome::Paused { why: PauseReason::Model(Box::new(no_answer())) });
     let whole = log.json();
     let told = |row: &Value| {
         let (name, first) = (row["name"].as_str().unwrap(), &row["set_to_at_first"]);

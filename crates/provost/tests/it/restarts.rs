@@ -67,7 +67,7 @@ fn an_agent_without_retries_has_failed_at_once_and_its_parent_goes_on() {
     assert_eq!(of_kind(&records(&scene), "agent_retry_scheduled").len(), 0);
     assert!(records(&scene).iter().any(|record| record.to_string().contains("empty answer 3 times")));
     let shown = scene.provost(&["show", "last"]).stdout;
-    assert!(shown.contains(" · 1 done, 1 failed\n"), "{shown}");
+    assert!(shown.contains(" · 1 suspended, 1 done\n"), "{shown}");
 }
 
 #[test]
