@@ -75,21 +75,7 @@ pub(crate) fn mib(kib: u64) -> f64 {
 
 /// Runs `case` in a process of its own, whose memory and CPU time are then the case's alone.
 pub(crate) fn in_child(case: &Case, dir: &Path) -> anyhow::Result<Sample> {
-    in_child_of(&[], case, dir)
-}
-
-/// The same, started by the program that these words name.
-pub(crate) fn in_child_of(starter: &[&str], case: &Case, dir: &Path) -> anyhow::Result<Sample> {
-    let this = std::env::current_exe()?;
-    let mut command = match starter.split_first() {
-        Some((program, arguments)) => {
-            let mut command = Command::new(program);
-            command.args(arguments).arg(this);
-            command
-        }
-        None => Command::new(this),
-    };
-    let output = command
+    let output = Command::new(std::env::current_exe()?)
         .arg("case")
         .arg(serde_json::to_string(case)?)
         .arg("--dir")

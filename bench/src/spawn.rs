@@ -1,17 +1,19 @@
 //! (l) What it costs to start a program: with its guard in a process namespace, with a guard alone, and with none.
 
 use std::path::Path;
-use std::process::Stdio;
+use std::process;
 
 use anyhow::{Context as _, ensure};
-use provost_process::{ChildSpec, Ending, Streams, guards_are_out_of_reach, run};
+use provost_process::{
+    ChildSpec, Confinement, Ending, Launch, Stdio, Streams, guards_are_out_of_reach, run,
+};
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use crate::Options;
 use crate::case::Case;
 use crate::measure::Start;
-use crate::sample::{Sample, in_child, in_child_of};
+use crate::sample::{Sample, in_child};
 use crate::table::{self, Target};
 
 /// What stands between this process and the program.
@@ -24,9 +26,6 @@ pub(crate) enum Guard {
     /// A guard that is the first process of a namespace, as root has it.
     Namespace,
 }
-
-/// Takes the right to make namespaces away from what it starts.
-const WITHOUT_RIGHTS: [&str; 4] = ["setpriv", "--bounding-set", "-sys_admin", "--inh-caps=-all"];
 
 /// Measures and prints.
 pub(crate) fn report(options: &Options) -> anyhow::Result<()> {
@@ -42,11 +41,7 @@ pub(crate) fn report(options: &Options) -> anyhow::Result<()> {
             continue;
         }
         let case = Case::Spawn { guard, programs };
-        let sample = || match guard {
-            Guard::Plain => in_child_of(&WITHOUT_RIGHTS, &case, options.dir()),
-            Guard::None | Guard::Namespace => in_child(&case, options.dir()),
-        };
-        let samples = (0..options.runs).map(|_| sample()).collect::<anyhow::Result<Vec<_>>>()?;
+        let samples = (0..options.runs).map(|_| in_child(&case, options.dir())).collect::<anyhow::Result<Vec<_>>>()?;
         let wall =
             samples.iter().map(|sample| sample.each(sample.wall.as_secs_f64() * 1e6)).collect::<Vec<_>>();
         table::row(what, "one after the other", "µs/program", &wall, Target::None);
@@ -57,15 +52,15 @@ pub(crate) fn report(options: &Options) -> anyhow::Result<()> {
 /// One run: so many programs, each once the one before has ended.
 pub(crate) async fn case(guard: Guard, programs: usize, dir: &Path) -> anyhow::Result<Sample> {
     let cancel = CancellationToken::new();
-    if guard != Guard::None {
-        let is_apart = guards_are_out_of_reach();
-        ensure!(is_apart == (guard == Guard::Namespace), "guards are in a namespace: {is_apart}");
+    if guard == Guard::Namespace {
+        ensure!(guards_are_out_of_reach(), "guards can't be in a namespace");
     }
     let start = Start::now()?;
     for _ in 0..programs {
         match guard {
             Guard::None => bare(dir).await?,
-            Guard::Plain | Guard::Namespace => guarded(dir, &cancel).await?,
+            Guard::Plain => guarded(dir, Confinement::Guard, &cancel).await?,
+            Guard::Namespace => guarded(dir, Confinement::Strongest, &cancel).await?,
         }
     }
     start.sample(programs)
@@ -73,21 +68,23 @@ pub(crate) async fn case(guard: Guard, programs: usize, dir: &Path) -> anyhow::R
 
 async fn bare(dir: &Path) -> anyhow::Result<()> {
     let mut command = tokio::process::Command::new("true");
-    let command = command.current_dir(dir).stdin(Stdio::null());
+    let command = command.current_dir(dir).stdin(process::Stdio::null());
     let output = command.output().await.context("starting a program")?;
     ensure!(output.status.success(), "`true` failed");
     Ok(())
 }
 
-async fn guarded(dir: &Path, cancel: &CancellationToken) -> anyhow::Result<()> {
+async fn guarded(dir: &Path, confinement: Confinement, cancel: &CancellationToken) -> anyhow::Result<()> {
     let path = std::env::var_os("PATH").context("PATH isn't set")?;
     let spec = ChildSpec {
-        program: "true".into(),
-        args: Vec::new(),
-        cwd: dir.to_path_buf(),
-        env: vec![("PATH".into(), path)],
-        stdin: Vec::new(),
-        streams: Streams::Apart,
+        launch: Launch {
+            program: "true".into(),
+            args: Vec::new(),
+            env: vec![("PATH".into(), path)],
+            cwd: dir.to_path_buf(),
+            stdio: Stdio { input: Vec::new(), streams: Streams::Apart },
+            confinement,
+        },
         keep_bytes_max: 1_024,
         timeout: None,
         grace: std::time::Duration::ZERO,

@@ -14,7 +14,8 @@ use nix::pty::openpty;
 use nix::time::{ClockId, clock_gettime};
 use provost_event::{Exit, TerminalEvent, TerminalNoted, WindowSize};
 use provost_process::{
-    EventSubscription, PtyCommand, PtyOptions, PtySupervisor, QuitPlan, Recorder, allowed_env,
+    AtTerminal, Confinement, EventSubscription, Launch, PtyOptions, PtySupervisor, QuitPlan, Recorder,
+    allowed_env,
 };
 use provost_terminal::{CastHeader, CastWriter, Detector, Profile};
 use serde::{Deserialize, Serialize};
@@ -226,13 +227,14 @@ impl Recorder for Counting {
     }
 }
 
-fn command(program: &str, args: &[&str], dir: &Path) -> PtyCommand {
-    PtyCommand {
+fn command(program: &str, args: &[&str], dir: &Path) -> Launch<AtTerminal> {
+    Launch {
         program: program.into(),
         args: args.iter().map(Into::into).collect(),
         env: allowed_env(&[]),
         cwd: dir.to_owned(),
-        size: WindowSize::default(),
+        stdio: AtTerminal { size: WindowSize::default() },
+        confinement: Confinement::Strongest,
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use provost_event::{SessionId, TerminalEvent, TerminalNoted, WindowSize};
 use provost_harness::Redactor;
-use provost_process::{PtyCommand, Recorder};
+use provost_process::{AtTerminal, Launch, Recorder};
 use provost_terminal::{CastHeader, CastWriter, Mask};
 
 use crate::driver::private_folder;
@@ -37,7 +37,7 @@ impl RecordingTarget {
     }
 
     /// Opens it for `command`.
-    pub(crate) fn open(&self, command: &PtyCommand) -> io::Result<Box<dyn Recorder>> {
+    pub(crate) fn open(&self, launch: &Launch<AtTerminal>) -> io::Result<Box<dyn Recorder>> {
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
         #[cfg(unix)]
@@ -45,19 +45,19 @@ impl RecordingTarget {
         let out = BufWriter::new(options.open(&self.path)?);
         let redactor = self.redactor.clone();
         let mask: Mask = Arc::new(move |text| redactor.redact(text));
-        let writer = CastWriter::new(out, &header(command), Some(mask))?;
+        let writer = CastWriter::new(out, &header(launch), Some(mask))?;
         Ok(Box::new(Recording { writer: Some(writer) }))
     }
 }
 
-fn header(command: &PtyCommand) -> CastHeader {
-    let words = std::iter::once(&command.program).chain(&command.args);
+fn header(launch: &Launch<AtTerminal>) -> CastHeader {
+    let words = std::iter::once(&launch.program).chain(&launch.args);
     let variable = |wanted: &str| {
-        let found = command.env.iter().find(|(name, _)| name == wanted);
+        let found = launch.env.iter().find(|(name, _)| name == wanted);
         found.map(|(_, value)| value.to_string_lossy().into_owned())
     };
     CastHeader {
-        size: command.size,
+        size: launch.stdio.size,
         timestamp: SystemTime::now().duration_since(UNIX_EPOCH).ok().map(|since| since.as_secs()),
         command: Some(words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")),
         title: None,

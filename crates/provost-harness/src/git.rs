@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use provost_process::{ChildSpec, Ending, SpawnError, Streams, allowed_env, run};
+use provost_process::{ChildSpec, Confinement, Ending, Launch, SpawnError, Stdio, Streams, allowed_env, run};
 use tokio_util::sync::CancellationToken;
 
 use found::Found;
@@ -241,12 +241,14 @@ impl<'a> Git<'a> {
         }
         args.extend(arguments.iter().map(OsString::from));
         ChildSpec {
-            program: "git".into(),
-            args,
-            cwd: self.folder.clone(),
-            env: self.env(),
-            stdin: Vec::new(),
-            streams: Streams::Apart,
+            launch: Launch {
+                program: "git".into(),
+                args,
+                env: self.env(),
+                cwd: self.folder.clone(),
+                stdio: Stdio { input: Vec::new(), streams: Streams::Apart },
+                confinement: Confinement::Strongest,
+            },
             keep_bytes_max: KEEP_BYTES_MAX,
             timeout: Some(time),
             grace: GRACE,

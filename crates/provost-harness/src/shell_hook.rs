@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use provost_event::{StopHookVerdict, counted, grouped};
-use provost_process::{Captured, ChildSpec, Ending, Finished, MAYBE_LEFT, Streams, allowed_env, run};
+use provost_process::{
+    Captured, ChildSpec, Confinement, Ending, Finished, Launch, MAYBE_LEFT, Stdio, Streams, allowed_env, run,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::stop_hook::{StopHookContext, StopHookHandler};
@@ -54,12 +56,14 @@ impl ShellStopHook {
         env.push(("PROVOST_SESSION_ID".into(), context.session_id.to_string().into()));
         env.push(("CLAUDE_PROJECT_DIR".into(), context.cwd.clone().into()));
         Ok(ChildSpec {
-            program: "sh".into(),
-            args: vec!["-c".into(), self.command.clone().into()],
-            cwd: context.cwd.clone(),
-            env,
-            stdin: serde_json::to_vec(context)?,
-            streams: Streams::Apart,
+            launch: Launch {
+                program: "sh".into(),
+                args: vec!["-c".into(), self.command.clone().into()],
+                env,
+                cwd: context.cwd.clone(),
+                stdio: Stdio { input: serde_json::to_vec(context)?, streams: Streams::Apart },
+                confinement: Confinement::Strongest,
+            },
             keep_bytes_max: KEEP_BYTES_MAX,
             timeout: Some(self.timeout),
             grace: GRACE,

@@ -4,7 +4,9 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use provost_event::{HookProgram, SessionId};
-use provost_process::{ChildSpec, Finished, SpawnError, Streams, allowed_env, run};
+use provost_process::{
+    ChildSpec, Confinement, Finished, Launch, SpawnError, Stdio, Streams, allowed_env, run,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::question::HookQuery;
@@ -68,12 +70,14 @@ impl Command<'_> {
         // Later entries take precedence, even if a setting passes one of these by name.
         env.extend(own.into_iter().map(|(name, value)| (name.into(), value)));
         ChildSpec {
-            program,
-            args,
-            cwd: asked.question.workspace.to_path_buf(),
-            env,
-            stdin,
-            streams: Streams::Apart,
+            launch: Launch {
+                program,
+                args,
+                env,
+                cwd: asked.question.workspace.to_path_buf(),
+                stdio: Stdio { input: stdin, streams: Streams::Apart },
+                confinement: Confinement::Strongest,
+            },
             keep_bytes_max: KEEP_BYTES_MAX,
             timeout: Some(self.timeout),
             grace: GRACE,

@@ -1,10 +1,10 @@
 //! Why a child couldn't be started.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use crate::ChildSpec;
+use crate::Launch;
 
 /// Why a child wasn't started; no process is left of the attempt.
 #[derive(Debug, thiserror::Error)]
@@ -46,13 +46,10 @@ pub enum SpawnError {
 }
 
 impl SpawnError {
-    pub(crate) fn new(spec: &ChildSpec, source: io::Error) -> Self {
-        Self::of(&spec.program, &spec.cwd, source)
-    }
-
-    pub(crate) fn of(program: &OsStr, cwd: &Path, source: io::Error) -> Self {
+    pub(crate) fn new<C>(launch: &Launch<C>, source: io::Error) -> Self {
         use io::ErrorKind::{NotADirectory, NotFound};
-        let (program, cwd) = (program.to_owned(), cwd.to_owned());
+        let program = launch.program.clone();
+        let cwd = launch.cwd.clone();
         match source.kind() {
             NotFound | NotADirectory if !cwd.is_dir() => Self::FolderNotFound { program, cwd, source },
             NotFound | NotADirectory => Self::ProgramNotFound { program, cwd, source },

@@ -111,12 +111,25 @@ pub(crate) enum StandardInput {
     Terminal,
 }
 
+/// Where the guard and the program are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Placement {
+    /// In the process namespace of this process.
+    Shared,
+    /// In one of their own. Needs the rights to make it: [`namespaces_are_there`].
+    OwnNamespace,
+}
+
 /// Puts a guard, which holds `control`, between this process and the program of `command`.
-pub(crate) fn install(command: &mut Command, control: UnixStream, input: StandardInput) {
-    let is_apart = namespaces_are_there();
+pub(crate) fn install(
+    command: &mut Command,
+    control: UnixStream,
+    input: StandardInput,
+    placement: Placement,
+) {
     let needed = Needed::by_this_thread();
     // SAFETY: `split` and all it calls use only async-signal-safe system calls and memory of their own stack.
-    unsafe { command.pre_exec(move || split(&control, input, is_apart, &needed)) };
+    unsafe { command.pre_exec(move || split(&control, input, placement, &needed)) };
 }
 
 /// Makes this process adopt orphans; returns whether the system can do that.
@@ -138,7 +151,12 @@ pub fn namespaces_are_there() -> bool {
 }
 
 /// Forks; returns in the child only, which then execs. The guard never returns.
-fn split(control: &UnixStream, input: StandardInput, is_apart: bool, needed: &Needed) -> io::Result<()> {
+fn split(
+    control: &UnixStream,
+    input: StandardInput,
+    placement: Placement,
+    needed: &Needed,
+) -> io::Result<()> {
     // Blocked until the child is ready: a handler of Provost's must not run in a copy of it. Blocked for good in
     // the guard: a signal that ends the children must not end their guard first.
     sys::block_signals();
@@ -148,10 +166,10 @@ fn split(control: &UnixStream, input: StandardInput, is_apart: bool, needed: &Ne
     // No process of the same user can trace it, or take its descriptors. An exec resets that for the program.
     crate::be_untraceable();
     #[cfg(target_os = "linux")]
-    if is_apart {
+    if placement == Placement::OwnNamespace {
         return namespace::split(control, input, needed);
     }
-    let _ = is_apart;
+    let _ = placement;
     let guard = sys::own_pid();
     // The child execs only after the guard is set up and has sent the child's process id.
     let (go, gate) = UnixStream::pair()?;

@@ -8,7 +8,8 @@
 //!
 //! | file | what lives there |
 //! |---|---|
-//! | `spec.rs` | what to start, and its result |
+//! | `launch.rs`, `launch/` | what to start and what confines it; the one place that starts programs |
+//! | `spec.rs` | what to run to its end, and its result |
 //! | `error.rs` | why a child couldn't be started |
 //! | `capture.rs` | the kept head and tail of a stream |
 //! | `env.rs` | the environment children may see |
@@ -17,7 +18,7 @@
 //! | `ancestry.rs` | whether a run has started this process |
 //! | `run.rs` | one child from start to end |
 //! | `drain.rs` | writes and reads the pipes |
-//! | `start.rs` | pipes, control channel, spawn (unix) |
+//! | `start.rs` | its pipes, and the channel to its guard (unix) |
 //! | `guard.rs`, `guard/` | the guard (unix); with `secrecy.rs` and `streams.rs` the only `unsafe` code of Provost |
 //! | `portable.rs` | the same `run` with fewer guarantees (other platforms) |
 //! | `piped.rs`, `piped/` | a long-lived child with a line protocol |
@@ -68,6 +69,7 @@ mod error;
 #[cfg(unix)]
 mod guard;
 mod identity;
+mod launch;
 mod leftover;
 mod piped;
 #[cfg(not(unix))]
@@ -92,19 +94,20 @@ pub use error::SpawnError;
 #[cfg(unix)]
 pub use guard::namespaces_are_there as guards_are_out_of_reach;
 pub use identity::ProcessIdentity;
+pub use launch::{AtTerminal, Confinement, Launch, OpenPipes, Stdio, Streams};
 pub use leftover::end_leftovers;
 pub use piped::{PipeClosed, Piped, PipedChild, PipedCommand, PipedEnding};
 #[cfg(not(unix))]
 pub use portable::{adopt_orphans, end_adopted_leftovers, keep_ledger, run};
 pub use pty::{
-    Changes, EVENTS_MAX, EventSubscription, Events, OUTPUT_BYTES_MAX, OutputSubscription, Painted,
-    PtyCommand, PtyError, PtyOptions, PtySignal, PtySupervisor, QuitPlan, QuitStep, Recorder, TerminalView,
-    WATCHER_BYTES_MAX, Watcher,
+    Changes, EVENTS_MAX, EventSubscription, Events, OUTPUT_BYTES_MAX, OutputSubscription, Painted, PtyError,
+    PtyOptions, PtySignal, PtySupervisor, QuitPlan, QuitStep, Recorder, TerminalView, WATCHER_BYTES_MAX,
+    Watcher,
 };
 #[cfg(unix)]
 pub use registry::{adopt_orphans, end_adopted_leftovers, keep_ledger};
 #[cfg(unix)]
 pub use run::run;
 pub use secrecy::{be_untraceable, hide_variables};
-pub use spec::{ChildSpec, Ending, Finished, MAYBE_LEFT, Streams};
+pub use spec::{ChildSpec, Ending, Finished, MAYBE_LEFT};
 pub use streams::stdout_was_closed;

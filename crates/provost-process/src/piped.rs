@@ -8,9 +8,6 @@ mod keeper;
 mod keeper;
 mod lines;
 
-use std::ffi::OsString;
-use std::fmt;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -21,7 +18,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::SpawnError;
+use crate::{Launch, OpenPipes, SpawnError};
 use keeper::{Keeper, Output};
 use lines::Lines;
 
@@ -39,36 +36,15 @@ const VANISH_MAX: Duration = Duration::from_secs(5);
 
 const CHUNK_BYTES: usize = 8 * 1024;
 
-/// The program to start, and how.
-#[derive(Clone)]
+/// The program to start, and what is kept of its output.
+#[derive(Debug, Clone)]
 pub struct PipedCommand {
-    /// The program: a path, or a name looked up in the `PATH` of `env`.
-    pub program: OsString,
-    /// Its arguments, without the program's name.
-    pub args: Vec<OsString>,
-    /// The folder it starts in.
-    pub cwd: PathBuf,
-    /// Its whole environment: nothing is inherited.
-    pub env: Vec<(OsString, OsString)>,
+    /// The program.
+    pub launch: Launch<OpenPipes>,
     /// Bytes kept of a line; of a longer one only its length is reported.
     pub line_bytes_max: usize,
     /// Bytes kept from the end of standard error.
     pub stderr_bytes_max: usize,
-}
-
-/// Leaves out the values of the environment: they may hold secrets.
-impl fmt::Debug for PipedCommand {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<_> = self.env.iter().map(|(name, _)| name).collect();
-        f.debug_struct("PipedCommand")
-            .field("program", &self.program)
-            .field("args", &self.args)
-            .field("cwd", &self.cwd)
-            .field("env_names", &names)
-            .field("line_bytes_max", &self.line_bytes_max)
-            .field("stderr_bytes_max", &self.stderr_bytes_max)
-            .finish()
-    }
 }
 
 /// Output or end of a child.
@@ -126,18 +102,23 @@ impl PipedChild {
     /// # Panics
     /// Outside of a tokio runtime with I/O and time enabled.
     pub async fn spawn(command: PipedCommand) -> Result<Self, SpawnError> {
-        let limits = (command.line_bytes_max, command.stderr_bytes_max);
-        let (program, cwd) = (command.program.clone(), command.cwd.clone());
-        let started = keeper::start(command).await.map_err(|error| SpawnError::of(&program, &cwd, error))?;
+        let PipedCommand { launch, line_bytes_max, stderr_bytes_max } = command;
+        let launch = Arc::new(launch);
+        let started = keeper::start(Arc::clone(&launch)).await;
+        let started = started.map_err(|error| SpawnError::new(&launch, error))?;
         let (input, messages) = mpsc::channel(QUEUE_MAX);
         let stderr = Arc::new(Mutex::new(Vec::new()));
         let tasks = [
             AbortOnDropHandle::new(tokio::spawn(write(started.stdin, messages))),
-            AbortOnDropHandle::new(tokio::spawn(keep_end(started.stderr, limits.1, Arc::clone(&stderr)))),
+            AbortOnDropHandle::new(tokio::spawn(keep_end(
+                started.stderr,
+                stderr_bytes_max,
+                Arc::clone(&stderr),
+            ))),
         ];
         Ok(Self {
             keeper: started.keeper,
-            lines: Lines::new(started.stdout, limits.0),
+            lines: Lines::new(started.stdout, line_bytes_max),
             input: Some(input),
             stderr,
             drains_until: None,

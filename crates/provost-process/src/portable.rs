@@ -7,12 +7,12 @@ use std::process::Stdio;
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, ReadBuf};
-use tokio::process::{Child, Command};
+use tokio::process::Child;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::drain::{drain, feed};
-use crate::{ChildSpec, Ending, Finished, SpawnError, Streams};
+use crate::{ChildSpec, Ending, Finished, Launch, SpawnError, Streams, launch};
 
 /// Runs one child to its end; returns how it ended, and its output.
 ///
@@ -30,11 +30,11 @@ pub async fn run(spec: ChildSpec, cancel: &CancellationToken) -> Result<Finished
     }
     let began = Instant::now();
     let deadline = spec.timeout.and_then(|timeout| began.checked_add(timeout));
-    let mut child = start(&spec).map_err(|source| SpawnError::new(&spec, source))?;
+    let mut child = start(&spec.launch).map_err(|source| SpawnError::new(&spec.launch, source))?;
     let stdin = child.stdin.take();
     let stdout: Option<Stream> = child.stdout.take().map(|pipe| Box::new(pipe) as Stream);
     let stderr: Option<Stream> = child.stderr.take().map(|pipe| Box::new(pipe) as Stream);
-    let (stdout, stderr) = match spec.streams {
+    let (stdout, stderr) = match spec.launch.stdio.streams {
         Streams::Merged => (Both([stdout, stderr]), None),
         Streams::Apart => (Both([stdout, None]), stderr),
     };
@@ -44,7 +44,7 @@ pub async fn run(spec: ChildSpec, cancel: &CancellationToken) -> Result<Finished
             let _ended = ended.clone().drop_guard();
             end(&mut child, cancel, deadline).await
         },
-        feed(stdin, &spec.stdin, &ended),
+        feed(stdin, &spec.launch.stdio.input, &ended),
         drain(Some(stdout), spec.keep_bytes_max, &ended),
         drain(stderr, spec.keep_bytes_max, &ended),
     );
@@ -64,18 +64,9 @@ pub fn end_adopted_leftovers() -> bool {
 /// There are no guards to list on this platform.
 pub fn keep_ledger(_folder: std::path::PathBuf) {}
 
-fn start(spec: &ChildSpec) -> io::Result<Child> {
-    let stdin = if spec.stdin.is_empty() { Stdio::null() } else { Stdio::piped() };
-    Command::new(&spec.program)
-        .args(&spec.args)
-        .current_dir(&spec.cwd)
-        .env_clear()
-        .envs(spec.env.iter().cloned())
-        .stdin(stdin)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()
+fn start(launch: &Launch) -> io::Result<Child> {
+    let stdin = if launch.stdio.input.is_empty() { Stdio::null() } else { Stdio::piped() };
+    launch::start(launch, stdin)
 }
 
 async fn end(child: &mut Child, cancel: &CancellationToken, deadline: Option<Instant>) -> Ending {

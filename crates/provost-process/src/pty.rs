@@ -45,12 +45,11 @@ use unix::supervise;
 #[cfg(windows)]
 use windows::supervise;
 
-use crate::SpawnError;
+use crate::{AtTerminal, Launch, SpawnError};
 
 pub use events::{EVENTS_MAX, Events};
 pub use options::{
-    EventSubscription, OutputSubscription, PtyCommand, PtyError, PtyOptions, PtySignal, QuitPlan, QuitStep,
-    Recorder,
+    EventSubscription, OutputSubscription, PtyError, PtyOptions, PtySignal, QuitPlan, QuitStep, Recorder,
 };
 pub use output::OUTPUT_BYTES_MAX;
 use shared::{Ask, Keys, Shared};
@@ -70,18 +69,20 @@ const START_MAX: Duration = Duration::from_secs(10);
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # use std::sync::Arc;
 /// # use provost_event::{Exit, WindowSize};
-/// # use provost_process::{OutputSubscription, PtyCommand, PtyOptions, PtySupervisor, allowed_env};
+/// # use provost_process::{AtTerminal, Confinement, Launch, allowed_env};
+/// # use provost_process::{OutputSubscription, PtyOptions, PtySupervisor};
 /// # let profile = Arc::new(provost_terminal::Profile::named("generic").ok_or("no profile")?);
 /// let mut options = PtyOptions::new(profile);
 /// options.hears_output = OutputSubscription::Wanted;
-/// let command = PtyCommand {
+/// let launch = Launch {
 ///     program: "sh".into(),
 ///     args: vec!["-c".into(), "read name; echo hello $name; exit 3".into()],
 ///     env: allowed_env(&[]),
 ///     cwd: "/".into(),
-///     size: WindowSize::default(),
+///     stdio: AtTerminal { size: WindowSize::default() },
+///     confinement: Confinement::Strongest,
 /// };
-/// let terminal = PtySupervisor::spawn(command, options).await?;
+/// let terminal = PtySupervisor::spawn(launch, options).await?;
 /// terminal.send_input("world\r").await?;
 /// assert_eq!(terminal.wait().await, Exit::Code(3));
 /// let mut text = String::new();
@@ -99,23 +100,27 @@ pub struct PtySupervisor {
 
 /// The initial state of a terminal's thread.
 struct Start {
-    command: PtyCommand,
+    launch: Arc<Launch<AtTerminal>>,
     options: PtyOptions,
     answer: oneshot::Sender<io::Result<PtySupervisor>>,
 }
 
 impl PtySupervisor {
-    /// Starts the program at a terminal of its own and returns once it executes.
+    /// Starts the program at a terminal of its own and returns once it executes. `TERM=xterm-256color` is added to
+    /// an environment without `TERM`.
     ///
     /// # Errors
     /// When it couldn't be started, or took more than 10 s; no process is left of the attempt.
     ///
     /// # Cancellation
     /// What was started is killed.
-    pub async fn spawn(command: PtyCommand, options: PtyOptions) -> Result<Self, SpawnError> {
-        let (program, cwd) = (command.program.clone(), command.cwd.clone());
+    pub async fn spawn(mut launch: Launch<AtTerminal>, options: PtyOptions) -> Result<Self, SpawnError> {
+        if launch.env.iter().all(|(name, _)| name != "TERM") {
+            launch.env.push(("TERM".into(), "xterm-256color".into()));
+        }
+        let launch = Arc::new(launch);
         let (answer, started) = oneshot::channel();
-        let start = Start { command, options, answer };
+        let start = Start { launch: Arc::clone(&launch), options, answer };
         // Forking a large process takes a while, so the thread does that too.
         let thread = std::thread::Builder::new().name("terminal".to_owned()).spawn(|| supervise(start));
         let started = match thread {
@@ -127,7 +132,7 @@ impl PtySupervisor {
             Ok(Err(_)) => Err(io::Error::other("the terminal's thread has ended")),
             Err(_) => Err(io::ErrorKind::TimedOut.into()),
         }
-        .map_err(|source| SpawnError::of(&program, &cwd, source))
+        .map_err(|source| SpawnError::new(&launch, source))
     }
 
     /// Types this after all earlier input, and returns when the terminal has taken all of it, which may be never

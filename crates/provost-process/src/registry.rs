@@ -94,6 +94,7 @@ pub(crate) fn starting() -> RwLockReadGuard<'static, ()> {
 pub(crate) fn spawn<C>(
     spawn: impl FnOnce() -> io::Result<C>,
     pid: impl Fn(&C) -> u32,
+    placement: guard::Placement,
 ) -> io::Result<Registered<C>> {
     let starting = starting();
     let child = spawn()?;
@@ -104,7 +105,7 @@ pub(crate) fn spawn<C>(
         .get_or_insert_default()
         .insert(pid, started_of(pid));
     drop(starting);
-    let folder = LEDGER.get().filter(|_| !guard::namespaces_are_there());
+    let folder = LEDGER.get().filter(|_| placement == guard::Placement::Shared);
     let entry = folder.and_then(|folder| Ledger::begin(folder, pid));
     Ok(Registered { child, pid, entry })
 }

@@ -39,16 +39,19 @@ const REAP_MAX: Duration = Duration::from_secs(1);
 ///
 /// ```
 /// # use std::{path::PathBuf, time::Duration};
-/// # use provost_process::{ChildSpec, Ending, Streams, allowed_env, run};
+/// # use provost_process::{ChildSpec, Confinement, Ending, Launch, Stdio, Streams, allowed_env, run};
 /// # use tokio_util::sync::CancellationToken;
 /// # #[tokio::main] async fn main() -> Result<(), provost_process::SpawnError> {
-/// let spec = ChildSpec {
+/// let launch = Launch {
 ///     program: "sh".into(),
 ///     args: vec!["-c".into(), "cat; sleep 1000 & exit 3".into()],
-///     cwd: PathBuf::from("/"),
 ///     env: allowed_env(&[]),
-///     stdin: b"hello".to_vec(),
-///     streams: Streams::Merged,
+///     cwd: PathBuf::from("/"),
+///     stdio: Stdio { input: b"hello".to_vec(), streams: Streams::Merged },
+///     confinement: Confinement::Strongest,
+/// };
+/// let spec = ChildSpec {
+///     launch,
 ///     keep_bytes_max: 64 * 1024,
 ///     timeout: Some(Duration::from_secs(60)),
 ///     grace: Duration::from_secs(2),
@@ -77,7 +80,7 @@ pub async fn run(spec: ChildSpec, cancel: &CancellationToken) -> Result<Finished
     let deadline = spec.timeout.map(sleep);
     let spec = Arc::new(spec);
     let Started { mut guard, control, stdin, stdout, stderr } =
-        start_apart(&spec).await.map_err(|source| SpawnError::new(&spec, source))?;
+        start_apart(&spec).await.map_err(|source| SpawnError::new(&spec.launch, source))?;
 
     let ended = CancellationToken::new();
     let ((ending, is_all_ended), (), stdout, stderr) = tokio::join!(
@@ -87,7 +90,7 @@ pub async fn run(spec: ChildSpec, cancel: &CancellationToken) -> Result<Finished
             watch(control, &mut guard, stop_asked(cancel, deadline), Stop { grace: spec.grace, by, cancel })
                 .await
         },
-        feed(stdin, &spec.stdin, &ended),
+        feed(stdin, &spec.launch.stdio.input, &ended),
         drain(Some(stdout), spec.keep_bytes_max, &ended),
         drain(stderr, spec.keep_bytes_max, &ended),
     );
@@ -102,7 +105,7 @@ pub async fn run(spec: ChildSpec, cancel: &CancellationToken) -> Result<Finished
 async fn start_apart(spec: &Arc<ChildSpec>) -> io::Result<Started> {
     let spec = Arc::clone(spec);
     // If the caller is gone, what was started is dropped, and thereby killed.
-    let starting = AbortOnDropHandle::new(tokio::task::spawn_blocking(move || start(&spec)));
+    let starting = AbortOnDropHandle::new(tokio::task::spawn_blocking(move || start(&spec.launch)));
     match timeout(START_MAX, starting).await {
         Ok(Ok(started)) => started,
         Ok(Err(error)) => Err(io::Error::other(error)),

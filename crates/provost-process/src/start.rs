@@ -1,6 +1,6 @@
-//! Starts a child under its guard: pipes, control channel, spawn.
+//! A child that is run to its end: its pipes, and the channel to its guard.
 
-use std::io;
+use std::io::{self, PipeWriter};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitStatus, Stdio};
@@ -8,10 +8,11 @@ use std::process::{ExitStatus, Stdio};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe::{Receiver, Sender};
-use tokio::process::{Child, Command};
+use tokio::process::Child;
 
-use crate::registry::{self, Registered};
-use crate::{ChildSpec, Ending, Streams, guard};
+use crate::launch::{self, ChildEnds, Guarded};
+use crate::registry::Registered;
+use crate::{Ending, Launch, Streams};
 
 pub(crate) use crate::guard::Order;
 
@@ -26,48 +27,34 @@ pub(crate) struct Started {
     pub(crate) stderr: Option<Receiver>,
 }
 
-/// Starts `spec.program` and returns once it executes. Blocks; needs the context of a tokio runtime.
-pub(crate) fn start(spec: &ChildSpec) -> io::Result<Started> {
-    let mut command = Command::new(&spec.program);
-    command.args(&spec.args).current_dir(&spec.cwd).env_clear().envs(spec.env.iter().cloned());
-    let stdin = set_stdin(&mut command, &spec.stdin)?;
-    let (stdout, stderr) = set_output(&mut command, spec.streams)?;
-    let (ours, guards) = std::os::unix::net::UnixStream::pair()?;
-    ours.set_nonblocking(true)?;
-    let control = Control(UnixStream::from_std(ours)?);
-    guard::install(command.as_std_mut(), guards, guard::StandardInput::Stream);
-    let guard = registry::spawn(|| command.spawn(), |guard| guard.id().unwrap_or_default())?;
-    // `command` goes out of scope here and closes our copies of the child's and the guard's ends.
-    Ok(Started { guard, control, stdin, stdout, stderr })
+/// Starts the program and returns once it executes. Blocks; needs the context of a tokio runtime.
+pub(crate) fn start(launch: &Launch) -> io::Result<Started> {
+    let (stdin_end, stdin) = input(&launch.stdio.input)?;
+    let (stdout_end, stdout) = output()?;
+    let (stderr_end, stderr) = match launch.stdio.streams {
+        Streams::Merged => (stdout_end.try_clone()?, None),
+        Streams::Apart => {
+            let (end, stderr) = output()?;
+            (end, Some(stderr))
+        }
+    };
+    let ends = ChildEnds { stdin: stdin_end, stdout: stdout_end.into(), stderr: stderr_end.into() };
+    let Guarded { guard, control } = launch::start(launch, ends)?;
+    Ok(Started { guard, control: Control(control), stdin, stdout, stderr })
 }
 
 /// Without input the child reads the null device: some programs take a pipe as input to search.
-fn set_stdin(command: &mut Command, input: &[u8]) -> io::Result<Option<Sender>> {
-    if input.is_empty() {
-        command.stdin(Stdio::null());
-        return Ok(None);
+fn input(bytes: &[u8]) -> io::Result<(Stdio, Option<Sender>)> {
+    if bytes.is_empty() {
+        return Ok((Stdio::null(), None));
     }
     let (reader, writer) = io::pipe()?;
-    command.stdin(reader);
-    Sender::from_owned_fd(OwnedFd::from(writer)).map(Some)
+    Ok((reader.into(), Some(Sender::from_owned_fd(OwnedFd::from(writer))?)))
 }
 
-fn set_output(command: &mut Command, streams: Streams) -> io::Result<(Receiver, Option<Receiver>)> {
+fn output() -> io::Result<(PipeWriter, Receiver)> {
     let (reader, writer) = io::pipe()?;
-    let stdout = Receiver::from_owned_fd(OwnedFd::from(reader))?;
-    let stderr = match streams {
-        Streams::Merged => {
-            command.stderr(writer.try_clone()?);
-            None
-        }
-        Streams::Apart => {
-            let (reader, writer) = io::pipe()?;
-            command.stderr(writer);
-            Some(Receiver::from_owned_fd(OwnedFd::from(reader))?)
-        }
-    };
-    command.stdout(writer);
-    Ok((stdout, stderr))
+    Ok((writer, Receiver::from_owned_fd(OwnedFd::from(reader))?))
 }
 
 /// Our end of the channel to the guard. Closing it makes the guard kill everything.

@@ -12,7 +12,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use provost_event::{Access, CallFacts, Json, ToolSpec, ToolStatus, ToolSubject};
 use provost_harness::{Tool, ToolContext, ToolOutput};
-use provost_process::{ChildSpec, Ending, Finished, MAYBE_LEFT, Streams, allowed_env};
+use provost_process::{
+    ChildSpec, Confinement, Ending, Finished, Launch, MAYBE_LEFT, Stdio, Streams, allowed_env,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -105,12 +107,14 @@ impl Shell {
         let extra: Vec<&str> = self.extra_env.iter().map(String::as_str).collect();
         let env = allowed_env(&extra);
         ChildSpec {
-            program: self.program.clone().unwrap_or_else(|| script::shell_in(&env)),
-            args: vec!["-c".into(), script.text().into()],
-            cwd,
-            env,
-            stdin: Vec::new(),
-            streams: Streams::Merged,
+            launch: Launch {
+                program: self.program.clone().unwrap_or_else(|| script::shell_in(&env)),
+                args: vec!["-c".into(), script.text().into()],
+                env,
+                cwd,
+                stdio: Stdio { input: Vec::new(), streams: Streams::Merged },
+                confinement: Confinement::Strongest,
+            },
             keep_bytes_max: SHELL_KEEP_BYTES_MAX,
             timeout: Some(time.timeout),
             grace: GRACE,

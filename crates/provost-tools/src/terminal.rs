@@ -15,8 +15,8 @@ use provost_event::{
 };
 use provost_harness::{Tool, ToolContext, ToolOutput};
 use provost_process::{
-    EventSubscription, MAYBE_LEFT, PtyCommand, PtyError, PtyOptions, PtySupervisor, QuitPlan, TerminalView,
-    allowed_env,
+    AtTerminal, Confinement, EventSubscription, Launch, MAYBE_LEFT, PtyError, PtyOptions, PtySupervisor,
+    QuitPlan, TerminalView, allowed_env,
 };
 use provost_terminal::Profile;
 use schemars::JsonSchema;
@@ -149,11 +149,11 @@ impl Terminal {
             line.ok_or_else(|| ToolOutput::rejected("`start` needs `command`, the command line to run"))?;
         let id = arguments.id.as_deref().unwrap_or(ONLY);
         let place = self.shelf.reserve(session, id)?;
-        let command = self.command(line, arguments, cwd(arguments, context)?);
+        let launch = self.launch(line, arguments, cwd(arguments, context)?);
         let mut options = PtyOptions::new(Arc::new(profile(line)));
         options.hears_events = EventSubscription::Unwanted;
         options.grace = grace(context);
-        let started = context.cancel.run_until_cancelled(PtySupervisor::spawn(command, options)).await;
+        let started = context.cancel.run_until_cancelled(PtySupervisor::spawn(launch, options)).await;
         let pty = started.ok_or_else(cancelled)?.map_err(|error| ToolOutput::error(chain(&error)))?;
         let held = place.put(Held { line: line.to_owned(), pty });
         match self.looks(&held, arguments, context).await {
@@ -167,17 +167,19 @@ impl Terminal {
         }
     }
 
-    fn command(&self, line: &str, arguments: &Arguments, cwd: PathBuf) -> PtyCommand {
+    fn launch(&self, line: &str, arguments: &Arguments, cwd: PathBuf) -> Launch<AtTerminal> {
         let extra: Vec<&str> = self.extra_env.iter().map(String::as_str).collect();
         let env = allowed_env(&extra).into_iter().filter(|(name, _)| name != "TERM").collect::<Vec<_>>();
         let usual = WindowSize::default();
         let side = |given: Option<NonZeroU16>, usual: u16| given.map_or(usual, NonZeroU16::get);
-        PtyCommand {
+        let size = WindowSize::new(side(arguments.rows, usual.rows), side(arguments.cols, usual.cols));
+        Launch {
             program: shell_in(&env),
             args: vec!["-c".into(), line.into()],
             env,
             cwd,
-            size: WindowSize::new(side(arguments.rows, usual.rows), side(arguments.cols, usual.cols)),
+            stdio: AtTerminal { size },
+            confinement: Confinement::Strongest,
         }
     }
 

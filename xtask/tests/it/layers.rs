@@ -136,6 +136,67 @@ fn what_is_foreign_stays_in_its_crate() {
     }
 }
 
+/// The files that may construct a process command outside of tests, and why.
+const STARTERS: [(&str, &str); 3] = [
+    ("provost-process/src/launch/unix.rs", "the one place that starts programs"),
+    ("provost-process/src/launch/portable.rs", "the same where there are no guards"),
+    (
+        "provost-process/src/guard.rs",
+        "puts a guard before the exec; its own probe for namespaces never execs",
+    ),
+];
+
+/// Whether a source imports or names a type from which a process is started. `process::{Child, Command}` counts,
+/// `process::Child` and a type of the crate's own that is called `Command` don't.
+fn starts_processes(text: &str) -> bool {
+    let imports = text.match_indices("process::").any(|(at, module)| {
+        let named = text.get(at + module.len()..).unwrap_or_default();
+        let named = match named.strip_prefix('{') {
+            Some(list) => list.split('}').next().unwrap_or_default(),
+            None => named.split(|letter: char| !letter.is_alphanumeric()).next().unwrap_or_default(),
+        };
+        named == "*" || named.split(|letter: char| !letter.is_alphanumeric()).any(|word| word == "Command")
+    });
+    let others = ["CommandBuilder", "CommandExt", "posix_spawn", "libc::execv", "libc::vfork"];
+    imports || others.iter().any(|word| text.contains(word))
+}
+
+#[test]
+fn programs_are_started_in_one_place() {
+    let crates = workspace().join("crates");
+    let mut found = Vec::new();
+    for (name, _) in FLOORS {
+        for (path, text) in sources(name) {
+            if starts_processes(&text) {
+                found.push(path.strip_prefix(&crates).expect("a crate's file").display().to_string());
+            }
+        }
+    }
+    found.sort();
+    let mut known = STARTERS.map(|(file, _)| file.to_owned());
+    known.sort();
+    assert_eq!(found, known, "a program is started through `provost_process::Launch`");
+}
+
+#[test]
+fn each_way_to_name_a_process_command_is_found() {
+    for text in [
+        "use std::process::Command;",
+        "use tokio::process::{Child, Command};",
+        "use std::{process::{self, Command as Program}, io};",
+        "tokio::process::Command::new(\"true\")",
+        "use std::os::unix::process::CommandExt as _;",
+        "use portable_pty::CommandBuilder;",
+    ] {
+        assert!(starts_processes(text), "{text}");
+    }
+    for text in
+        ["use tokio::process::Child;", "use std::process::{ExitStatus, Stdio};", "use crate::Command;"]
+    {
+        assert!(!starts_processes(text), "{text}");
+    }
+}
+
 #[test]
 fn only_the_process_crate_holds_unsafe_code() {
     for (name, _) in FLOORS.iter().filter(|(name, _)| *name != "provost-process") {

@@ -9,7 +9,7 @@ use provost_event::{
     Channel, ErrorClass, ExternalPolicy, ModelFailure, SessionId, TerminalEvent, TerminalNoted,
 };
 use provost_harness::{Exchange, Redactor};
-use provost_process::{PtyCommand, PtyOptions, PtySupervisor, SpawnError};
+use provost_process::{AtTerminal, Confinement, Launch, PtyOptions, PtySupervisor, SpawnError};
 use provost_terminal::{Profile, ProgramKind};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -49,13 +49,13 @@ pub(crate) async fn start(
     private_folder(&options.folder)
         .map_err(|error| failed(format!("can't make Provost's folder: {error}")))?;
     let recording = recording_of(options, exchange)?;
-    let command = command_of(options, exchange, &args);
+    let launch = launch_of(options, exchange, &args);
     let pty_options = PtyOptions {
-        recorder: recording.as_ref().map(|recording| recording.open(&command)).transpose().map_err(failed)?,
+        recorder: recording.as_ref().map(|recording| recording.open(&launch)).transpose().map_err(failed)?,
         ledger: Some(ledger_of(&options.folder, exchange.session)),
         ..PtyOptions::new(profile.clone())
     };
-    let pty = PtySupervisor::spawn(command, pty_options).await.map_err(|error| not_started(&error))?;
+    let pty = PtySupervisor::spawn(launch, pty_options).await.map_err(|error| not_started(&error))?;
     let started = TerminalEvent::Started {
         command: shown(&exchange.policy.program, &args, &exchange.redactor),
         pid: pty.pid(),
@@ -123,7 +123,7 @@ pub(crate) fn profile_of(
     })
 }
 
-fn command_of(options: &DriversOptions, exchange: &Exchange<'_>, args: &[String]) -> PtyCommand {
+fn launch_of(options: &DriversOptions, exchange: &Exchange<'_>, args: &[String]) -> Launch<AtTerminal> {
     let policy = exchange.policy;
     let mut env: Vec<(String, String)> = options.env.clone();
     env.extend(options.passed.iter().filter(|(name, _)| policy.passes.contains(name)).cloned());
@@ -132,12 +132,13 @@ fn command_of(options: &DriversOptions, exchange: &Exchange<'_>, args: &[String]
     if !policy.env.contains_key("TERM") {
         env.push(("TERM".to_owned(), TERM.to_owned()));
     }
-    PtyCommand {
+    Launch {
         program: policy.program.clone().into(),
         args: args.iter().map(Into::into).collect(),
         env: env.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
         cwd: exchange.workspace.to_owned(),
-        size: policy.size,
+        stdio: AtTerminal { size: policy.size },
+        confinement: Confinement::Strongest,
     }
 }
 

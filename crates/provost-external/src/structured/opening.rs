@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use provost_event::{Channel, ErrorClass, ModelFailure, TerminalEvent, TerminalNoted, TerminalState};
 use provost_harness::Exchange;
-use provost_process::{PipedChild, PipedCommand, PipedEnding, SpawnError};
+use provost_process::{Confinement, Launch, OpenPipes, PipedChild, PipedCommand, PipedEnding, SpawnError};
 use tokio_util::sync::CancellationToken;
 
 use super::format::{self, Life, Opening};
@@ -63,10 +63,14 @@ impl StructuredDriver {
         let arguments = format::arguments(&self.channel, self.kept.session.as_deref());
         let args: Vec<String> = policy.args.iter().cloned().chain(arguments).collect();
         let command = PipedCommand {
-            program: policy.program.clone().into(),
-            args: args.iter().map(Into::into).collect(),
-            cwd: exchange.workspace.to_owned(),
-            env: self.environment(exchange),
+            launch: Launch {
+                program: policy.program.clone().into(),
+                args: args.iter().map(Into::into).collect(),
+                env: self.environment(exchange),
+                cwd: exchange.workspace.to_owned(),
+                stdio: OpenPipes,
+                confinement: Confinement::Strongest,
+            },
             line_bytes_max: LINE_BYTES_MAX,
             stderr_bytes_max: STDERR_BYTES_MAX,
         };

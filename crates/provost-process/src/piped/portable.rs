@@ -2,13 +2,14 @@
 
 use std::io;
 use std::process::Stdio;
+use std::sync::Arc;
 
 use provost_event::Exit;
-use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 use tokio::sync::{mpsc, watch};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::PipedCommand;
+use crate::{Launch, OpenPipes, launch};
 
 pub(super) type Output = ChildStdout;
 
@@ -29,17 +30,8 @@ pub(super) struct Keeper {
 }
 
 #[expect(clippy::unused_async, reason = "the shape that the other platforms need")]
-pub(super) async fn start(command: PipedCommand) -> io::Result<Started> {
-    let mut child = Command::new(&command.program)
-        .args(&command.args)
-        .current_dir(&command.cwd)
-        .env_clear()
-        .envs(command.env.iter().cloned())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()?;
+pub(super) async fn start(launch: Arc<Launch<OpenPipes>>) -> io::Result<Started> {
+    let mut child = launch::start(&launch, Stdio::piped())?;
     let (Some(stdin), Some(stdout), Some(stderr)) =
         (child.stdin.take(), child.stdout.take(), child.stderr.take())
     else {

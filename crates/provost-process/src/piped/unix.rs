@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
+use std::sync::Arc;
 use std::time::Duration;
 
 use provost_event::Exit;
@@ -11,14 +12,15 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::process::{Child, Command};
+use tokio::process::Child;
 use tokio::sync::watch;
 use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::PipedCommand;
-use crate::guard::{self, Order};
+use crate::guard::Order;
+use crate::launch::{self, ChildEnds, Guarded};
 use crate::registry::{self, Registered};
+use crate::{Launch, OpenPipes};
 
 const SIGKILL: i32 = 9;
 
@@ -58,10 +60,11 @@ struct Stage {
 }
 
 /// Starts it on a thread that may block.
-pub(super) async fn start(command: PipedCommand) -> io::Result<Started> {
-    let spawning = AbortOnDropHandle::new(tokio::task::spawn_blocking(move || spawn(&command)));
+pub(super) async fn start(launch: Arc<Launch<OpenPipes>>) -> io::Result<Started> {
+    let spawning = AbortOnDropHandle::new(tokio::task::spawn_blocking(move || spawn(&launch)));
     let Ok(joined) = timeout(START_MAX, spawning).await else { return Err(io::ErrorKind::TimedOut.into()) };
-    let (guard, control, stdin, stdout, stderr) = joined.map_err(io::Error::other)??;
+    let Spawned { guarded: Guarded { guard, control }, stdin, stdout, stderr } =
+        joined.map_err(io::Error::other)??;
     let (mut words, orders) = control.into_split();
     let mut number = [0; 4];
     timeout(GUARD_WORD_MAX, words.read_exact(&mut number)).await.map_err(|_| io::ErrorKind::TimedOut)??;
@@ -73,27 +76,22 @@ pub(super) async fn start(command: PipedCommand) -> io::Result<Started> {
     Ok(Started { keeper, stdin, stdout, stderr })
 }
 
-type Spawned = (Registered<Child>, UnixStream, Sender, Receiver, Receiver);
+struct Spawned {
+    guarded: Guarded<Child, UnixStream>,
+    stdin: Sender,
+    stdout: Receiver,
+    stderr: Receiver,
+}
 
-fn spawn(command: &PipedCommand) -> io::Result<Spawned> {
-    let mut child = Command::new(&command.program);
-    child.args(&command.args).current_dir(&command.cwd).env_clear().envs(command.env.iter().cloned());
-    let (theirs, stdin) = io::pipe()?;
-    child.stdin(theirs);
-    let (stdout, theirs) = io::pipe()?;
-    child.stdout(theirs);
-    let (stderr, theirs) = io::pipe()?;
-    child.stderr(theirs);
+fn spawn(launch: &Launch<OpenPipes>) -> io::Result<Spawned> {
+    let (stdin_end, stdin) = io::pipe()?;
+    let (stdout, stdout_end) = io::pipe()?;
+    let (stderr, stderr_end) = io::pipe()?;
     let stdin = Sender::from_owned_fd(OwnedFd::from(stdin))?;
     let stdout = Receiver::from_owned_fd(OwnedFd::from(stdout))?;
     let stderr = Receiver::from_owned_fd(OwnedFd::from(stderr))?;
-    let (ours, guards) = std::os::unix::net::UnixStream::pair()?;
-    ours.set_nonblocking(true)?;
-    let control = UnixStream::from_std(ours)?;
-    guard::install(child.as_std_mut(), guards, guard::StandardInput::Stream);
-    let guard = registry::spawn(|| child.spawn(), |guard| guard.id().unwrap_or_default())?;
-    // `child` goes out of scope here and closes our copies of the child's and the guard's ends.
-    Ok((guard, control, stdin, stdout, stderr))
+    let ends = ChildEnds { stdin: stdin_end.into(), stdout: stdout_end.into(), stderr: stderr_end.into() };
+    Ok(Spawned { guarded: launch::start(launch, ends)?, stdin, stdout, stderr })
 }
 
 /// Receives the child's end, and the end of all processes below the guard, which tokio reaps when this is dropped.

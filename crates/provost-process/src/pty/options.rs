@@ -1,7 +1,5 @@
-//! What to start at a terminal, with which options, and the requests to it.
+//! How a program at a terminal is supervised, and the requests to it.
 
-use std::ffi::OsString;
-use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,45 +7,6 @@ use std::time::Duration;
 
 use provost_event::{TerminalNoted, WindowSize};
 use provost_terminal::Profile;
-
-/// The program to start at a terminal.
-#[derive(Clone)]
-pub struct PtyCommand {
-    /// The program: a path, or a name looked up in the `PATH` of `env`. A relative path starts at `cwd`.
-    pub program: OsString,
-    /// Its arguments, without the program's name.
-    pub args: Vec<OsString>,
-    /// Its whole environment: nothing is inherited. `TERM=xterm-256color` is added if it has no `TERM`.
-    pub env: Vec<(OsString, OsString)>,
-    /// The folder it starts in.
-    pub cwd: PathBuf,
-    /// The initial window size.
-    pub size: WindowSize,
-}
-
-impl PtyCommand {
-    pub(super) fn whole_env(&self) -> Vec<(OsString, OsString)> {
-        let mut env = self.env.clone();
-        if env.iter().all(|(name, _)| name != "TERM") {
-            env.push(("TERM".into(), "xterm-256color".into()));
-        }
-        env
-    }
-}
-
-/// Leaves out the values of the environment: they may hold secrets.
-impl fmt::Debug for PtyCommand {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<_> = self.env.iter().map(|(name, _)| name).collect();
-        f.debug_struct("PtyCommand")
-            .field("program", &self.program)
-            .field("args", &self.args)
-            .field("env_names", &names)
-            .field("cwd", &self.cwd)
-            .field("size", &self.size)
-            .finish()
-    }
-}
 
 /// How a program at a terminal is supervised.
 pub struct PtyOptions {

@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, ExitStatus};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -19,14 +19,15 @@ use rustix::termios::{tcgetattr, tcgetpgrp, tcsetattr, tcsetwinsize};
 
 use super::device::{Device, LineModes, Order};
 use super::kernel::Looker;
-use super::options::{PtyCommand, PtySignal};
+use super::options::PtySignal;
 use super::shared::Shared;
 use super::terminal::Terminal;
 use super::{PtySupervisor, Start};
-use crate::guard::{self, StandardInput, signal_message};
+use crate::guard::{self, signal_message};
+use crate::launch::{self, ChildEnds, Guarded};
 use crate::leftover::Ledger;
 use crate::registry::{self, Registered};
-use crate::sweep;
+use crate::{AtTerminal, Launch, sweep};
 
 /// Maximum bytes to read after the program's end, in case another process goes on writing.
 const DRAIN_BYTES_MAX: usize = 1024 * 1024;
@@ -43,10 +44,10 @@ const GUARD_WORD_MAX: Duration = Duration::from_secs(5);
 
 /// Opens the terminal, starts the program, and supervises both until the handle is dropped.
 pub(super) fn supervise(start: Start) {
-    let Start { command, mut options, answer } = start;
+    let Start { launch, mut options, answer } = start;
     let ledger = options.ledger.take();
-    let opened =
-        open_terminal(command.size).and_then(|(master, slave)| Running::start(&command, master, slave));
+    let size = launch.stdio.size;
+    let opened = open_terminal(size).and_then(|(master, slave)| Running::start(&launch, master, slave));
     let (running, wake) = match opened.and_then(|running| Ok((running, UnixStream::pair()?))) {
         Ok(opened) => opened,
         Err(error) => return drop(answer.send(Err(error))),
@@ -60,7 +61,7 @@ pub(super) fn supervise(start: Start) {
     let pid = running.pid;
     // A full channel wakes as well as one more byte.
     let (shared, inbox) = Shared::new(move || drop((&waker).write(&[0])));
-    let terminal = Terminal::new(running, Arc::clone(&shared), inbox, command.size, options);
+    let terminal = Terminal::new(running, Arc::clone(&shared), inbox, size, options);
     // If the caller is gone, the handle is dropped, and thereby the program killed.
     drop(answer.send(Ok(PtySupervisor { shared, pid })));
     look_after(terminal, wake);
@@ -109,15 +110,13 @@ pub(super) struct Running {
 }
 
 impl Running {
-    fn start(command: &PtyCommand, master: OwnedFd, slave: OwnedFd) -> io::Result<Self> {
-        let mut child = Command::new(&command.program);
-        child.args(&command.args).current_dir(&command.cwd).env_clear().envs(command.whole_env());
-        child.stdin(slave.try_clone()?).stdout(slave.try_clone()?).stderr(slave.try_clone()?);
-        let (control, guards) = UnixStream::pair()?;
-        guard::install(&mut child, guards, StandardInput::Terminal);
-        let guard = registry::spawn(|| child.spawn(), Child::id)?;
-        // Our copies of the guard's and the child's descriptors.
-        drop(child);
+    fn start(launch: &Launch<AtTerminal>, master: OwnedFd, slave: OwnedFd) -> io::Result<Self> {
+        let ends = ChildEnds {
+            stdin: slave.try_clone()?.into(),
+            stdout: slave.try_clone()?.into(),
+            stderr: slave.try_clone()?.into(),
+        };
+        let Guarded { guard, control } = launch::start_at_terminal(launch, ends)?;
         let looker = Looker::new(guard.pid(), ptsname(&master, Vec::new()).ok());
         let mut running = Self {
             master: master.into(),

@@ -11,15 +11,16 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use portable_pty::{Child, ChildKiller, CommandBuilder, MasterPty, PtySize, native_pty_system};
+use portable_pty::{Child, ChildKiller, MasterPty, PtySize, native_pty_system};
 use provost_event::{Exit, WindowSize};
 use provost_terminal::KernelSample;
 
 use super::device::{Device, LineModes, Order};
-use super::options::{PtyCommand, PtySignal};
+use super::options::PtySignal;
 use super::shared::Shared;
 use super::terminal::Terminal;
 use super::{PtySupervisor, Start};
+use crate::{AtTerminal, Launch, launch};
 
 const PIECE_BYTES: usize = 16 * 1024;
 
@@ -37,14 +38,14 @@ type Wake = SyncSender<()>;
 
 /// Opens the console, starts the program, and supervises both until the handle is dropped.
 pub(super) fn supervise(start: Start) {
-    let Start { command, options, answer } = start;
+    let Start { launch, options, answer } = start;
     let (wake, wakes) = sync_channel(1);
-    let (running, pid) = match Running::start(&command, &wake) {
+    let (running, pid) = match Running::start(&launch, &wake) {
         Ok(started) => started,
         Err(error) => return drop(answer.send(Err(error))),
     };
     let (shared, inbox) = Shared::new(move || poke(&wake));
-    let terminal = Terminal::new(running, Arc::clone(&shared), inbox, command.size, options);
+    let terminal = Terminal::new(running, Arc::clone(&shared), inbox, launch.stdio.size, options);
     drop(answer.send(Ok(PtySupervisor { shared, pid })));
     look_after(terminal, &wakes);
 }
@@ -66,18 +67,11 @@ struct Running {
 }
 
 impl Running {
-    fn start(command: &PtyCommand, wake: &Wake) -> io::Result<(Self, u32)> {
-        let pair = native_pty_system().openpty(pty_size(command.size)).map_err(io::Error::other)?;
-        let mut builder = CommandBuilder::new(&command.program);
-        builder.args(&command.args);
-        builder.cwd(&command.cwd);
-        builder.env_clear();
-        for (name, value) in command.whole_env() {
-            builder.env(name, value);
-        }
+    fn start(launch: &Launch<AtTerminal>, wake: &Wake) -> io::Result<(Self, u32)> {
+        let pair = native_pty_system().openpty(pty_size(launch.stdio.size)).map_err(io::Error::other)?;
         let reader = pair.master.try_clone_reader().map_err(io::Error::other)?;
         let writer = pair.master.take_writer().map_err(io::Error::other)?;
-        let child = pair.slave.spawn_command(builder).map_err(io::Error::other)?;
+        let child = pair.slave.spawn_command(launch::console_command(launch)).map_err(io::Error::other)?;
         let (killer, pid) = (child.clone_killer(), child.process_id().unwrap_or_default());
         let running = Self {
             master: Some(pair.master),

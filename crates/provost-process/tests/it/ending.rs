@@ -53,7 +53,7 @@ async fn a_timeout_too_long_for_any_clock_is_no_timeout() {
 async fn the_timeout_covers_input_nobody_reads() {
     let shell = Shell::new();
     let mut spec = shell.spec("sleep 1000");
-    spec.stdin = vec![b'x'; 1 << 20];
+    spec.launch.stdio.input = vec![b'x'; 1 << 20];
     spec.timeout = Some(Duration::from_millis(100));
     assert_eq!(shell.run(spec, &CancellationToken::new()).await.ending, Ending::TimedOut);
 }
@@ -63,7 +63,7 @@ async fn cancelled_before_the_start_nothing_is_started() {
     let (shell, cancel) = (Shell::new(), CancellationToken::new());
     cancel.cancel();
     let mut spec = shell.spec("");
-    spec.program = "no-such-program".into();
+    spec.launch.program = "no-such-program".into();
     let finished = shell.run(spec, &cancel).await;
     assert_eq!(finished.ending, Ending::Cancelled);
     assert!(finished.stdout.is_empty());

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use provost_process::{ChildSpec, PtyCommand, PtySupervisor, adopt_orphans, end_leftovers, keep_ledger, run};
+use provost_process::{ChildSpec, PtySupervisor, adopt_orphans, end_leftovers, keep_ledger, run};
 use tokio_util::sync::CancellationToken;
 
 use crate::pty::{command_in, options, quit};
@@ -97,7 +97,7 @@ async fn provost() {
         };
         finished.unwrap().is_all_ended
     } else {
-        let command: PtyCommand = command_in(&folder, &format!("{MARKER_NAME}={marker}"), &script);
+        let command = command_in(&folder, &format!("{MARKER_NAME}={marker}"), &script);
         let mut options = options();
         (options.ledger, options.grace) = (Some(folder.join("ledger")), GRACE);
         let terminal = PtySupervisor::spawn(command, options).await.unwrap();

@@ -14,6 +14,8 @@ mod hostile;
 #[cfg(test)]
 mod killed;
 #[cfg(test)]
+mod launch;
+#[cfg(test)]
 mod memory;
 #[cfg(test)]
 mod output;

@@ -12,7 +12,7 @@ use crate::support::Shell;
 async fn input_nobody_reads_is_no_error() {
     let shell = Shell::new();
     let mut spec = shell.spec("exit 5");
-    spec.stdin = vec![b'x'; 1 << 20];
+    spec.launch.stdio.input = vec![b'x'; 1 << 20];
     assert_eq!(shell.run(spec, &CancellationToken::new()).await.ending, Ending::Exited(5));
 }
 
@@ -20,9 +20,9 @@ async fn input_nobody_reads_is_no_error() {
 async fn a_megabyte_goes_in_and_comes_out_unchanged() {
     let shell = Shell::new();
     let mut spec = shell.spec("cat");
-    spec.stdin = (0..1_u32 << 20).map(|n| n.to_le_bytes()[usize::from(n % 3 == 0)]).collect();
+    spec.launch.stdio.input = (0..1_u32 << 20).map(|n| n.to_le_bytes()[usize::from(n % 3 == 0)]).collect();
     spec.keep_bytes_max = 2 << 20;
-    let input = spec.stdin.clone();
+    let input = spec.launch.stdio.input.clone();
     let finished = shell.run(spec, &CancellationToken::new()).await;
     assert_eq!(finished.ending, Ending::Exited(0));
     assert!([finished.stdout.head(), finished.stdout.tail()].concat() == input);
@@ -51,7 +51,7 @@ async fn ten_megabytes_are_counted_and_their_head_and_tail_kept() {
 async fn merged_streams_keep_the_order_of_writing() {
     let shell = Shell::new();
     let mut spec = shell.spec("i=0; while [ $i -lt 200 ]; do echo out$i; echo err$i >&2; i=$((i+1)); done");
-    spec.streams = Streams::Merged;
+    spec.launch.stdio.streams = Streams::Merged;
     let finished = shell.run(spec, &CancellationToken::new()).await;
     let expected: String = (0..200).map(|i| format!("out{i}\nerr{i}\n")).collect();
     assert_eq!(finished.stdout.to_text_lossy(), expected);

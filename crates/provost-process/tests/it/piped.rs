@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use provost_event::Exit;
+use provost_process::{Confinement, Launch, OpenPipes};
 use provost_process::{PipeClosed, Piped, PipedChild, PipedCommand, PipedEnding, SpawnError};
 use tokio_util::sync::CancellationToken;
 
@@ -14,10 +15,14 @@ const PATIENT: PipedEnding = PipedEnding { own: FAR, grace: FAR };
 fn command(shell: &Shell, script: &str) -> PipedCommand {
     let (name, value) = shell.marker.split_once('=').unwrap();
     PipedCommand {
-        program: "/bin/sh".into(),
-        args: vec!["-c".into(), script.into()],
-        cwd: shell.path().to_owned(),
-        env: vec![("PATH".into(), path()), (name.into(), value.into())],
+        launch: Launch {
+            program: "/bin/sh".into(),
+            args: vec!["-c".into(), script.into()],
+            env: vec![("PATH".into(), path()), (name.into(), value.into())],
+            cwd: shell.path().to_owned(),
+            stdio: OpenPipes,
+            confinement: Confinement::Strongest,
+        },
         line_bytes_max: 100,
         stderr_bytes_max: 40,
     }
@@ -146,7 +151,7 @@ async fn dropping_it_leaves_nothing() {
 async fn a_program_that_is_not_there_is_named() {
     let shell = Shell::new();
     let mut command = command(&shell, "");
-    command.program = "no-such-program".into();
+    command.launch.program = "no-such-program".into();
     let error = PipedChild::spawn(command).await.err().unwrap();
     assert!(matches!(error, SpawnError::ProgramNotFound { .. }), "{error}");
     shell.assert_nothing_left();

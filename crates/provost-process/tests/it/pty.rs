@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use provost_event::{Exit, WindowSize};
-use provost_process::{OutputSubscription, PtyCommand, PtyOptions, PtySupervisor, QuitPlan};
+use provost_process::{
+    AtTerminal, Confinement, Launch, OutputSubscription, PtyOptions, PtySupervisor, QuitPlan,
+};
 use provost_terminal::Profile;
 use tokio::time::timeout;
 
@@ -17,18 +19,19 @@ pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
 /// Far above real times: an ending that waits for one of these limits fails.
 pub(crate) const FAR_AWAY: Duration = Duration::from_secs(60);
 
-pub(crate) fn command_in(folder: &Path, marker: &str, script: &str) -> PtyCommand {
+pub(crate) fn command_in(folder: &Path, marker: &str, script: &str) -> Launch<AtTerminal> {
     let (name, value) = marker.split_once('=').unwrap();
-    PtyCommand {
+    Launch {
         program: "/bin/sh".into(),
         args: vec!["-c".into(), script.into()],
         env: vec![("PATH".into(), path()), (name.into(), value.into())],
         cwd: folder.to_owned(),
-        size: WindowSize::default(),
+        stdio: AtTerminal { size: WindowSize::default() },
+        confinement: Confinement::Strongest,
     }
 }
 
-pub(crate) fn command(shell: &Shell, script: &str) -> PtyCommand {
+pub(crate) fn command(shell: &Shell, script: &str) -> Launch<AtTerminal> {
     command_in(shell.path(), &shell.marker, script)
 }
 

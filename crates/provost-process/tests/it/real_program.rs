@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use provost_event::{Exit, OptionMeaning, TerminalAsk, TerminalEvent, WindowSize};
-use provost_process::{PtyCommand, PtyOptions, PtySupervisor};
+use provost_process::{AtTerminal, Confinement, Launch, PtyOptions, PtySupervisor};
 use provost_terminal::Profile;
 use tempfile::TempDir;
 use tokio::time::timeout;
@@ -46,12 +46,13 @@ impl Program {
     }
 
     pub(crate) async fn start_in(folder: TempDir, program: &str, args: &[&str]) -> Self {
-        let command = PtyCommand {
+        let command = Launch {
             program: program.into(),
             args: args.iter().map(Into::into).collect(),
             env: env(folder.path()),
             cwd: folder.path().to_owned(),
-            size: WindowSize::new(24, 80),
+            stdio: AtTerminal { size: WindowSize::new(24, 80) },
+            confinement: Confinement::Strongest,
         };
         let terminal = PtySupervisor::spawn(command, PtyOptions::new(generic())).await.unwrap();
         Self { terminal, folder }

@@ -17,8 +17,8 @@ async fn error_of(spec: ChildSpec) -> SpawnError {
 #[tokio::test]
 async fn a_program_that_is_not_there_is_named() {
     let mut spec = Shell::new().spec("");
-    spec.cwd = "/".into();
-    spec.program = "no-such-program".into();
+    spec.launch.cwd = "/".into();
+    spec.launch.program = "no-such-program".into();
     let error = error_of(spec).await;
     assert!(matches!(error, SpawnError::ProgramNotFound { .. }), "{error:?}");
     assert!(error.to_string().contains("\"no-such-program\""), "{error}");
@@ -32,7 +32,7 @@ async fn a_folder_that_is_not_there_is_named() {
     std::fs::write(&file, "").unwrap();
     for folder in [shell.path().join("nowhere"), file] {
         let mut spec = shell.spec("");
-        spec.cwd.clone_from(&folder);
+        spec.launch.cwd.clone_from(&folder);
         let error = error_of(spec).await;
         assert!(matches!(error, SpawnError::FolderNotFound { .. }), "{error:?}");
         assert!(error.to_string().contains(&format!("{folder:?}")), "{error}");
@@ -46,14 +46,14 @@ async fn other_failures_name_program_and_folder_and_keep_the_cause() {
     std::fs::write(&file, "").unwrap();
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
     let mut spec = shell.spec("");
-    spec.program = file.into();
+    spec.launch.program = file.into();
     let error = error_of(spec).await;
     let SpawnError::Failed { source, .. } = &error else { panic!("{error:?}") };
     assert_eq!(source.kind(), std::io::ErrorKind::PermissionDenied);
     assert!(!error.may_be_retried());
 
     let mut spec = shell.spec("");
-    spec.args = vec!["with a\0zero".into()];
+    spec.launch.args = vec!["with a\0zero".into()];
     assert!(matches!(error_of(spec).await, SpawnError::Failed { .. }));
 }
 
@@ -64,8 +64,8 @@ async fn the_program_is_looked_up_in_the_path_it_is_given() {
     std::fs::write(&file, "#!/bin/sh\nexit 6\n").unwrap();
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
     let mut spec = shell.spec("");
-    spec.program = "only-here".into();
-    spec.env = vec![("PATH".into(), shell.path().into())];
+    spec.launch.program = "only-here".into();
+    spec.launch.env = vec![("PATH".into(), shell.path().into())];
     assert_eq!(shell.run(spec, &CancellationToken::new()).await.ending, Ending::Exited(6));
 }
 
@@ -73,9 +73,9 @@ async fn the_program_is_looked_up_in_the_path_it_is_given() {
 async fn the_environment_is_what_was_given_and_nothing_else() {
     let shell = Shell::new();
     let mut spec = shell.spec("");
-    spec.program = "/usr/bin/env".into();
-    spec.args = vec!["-0".into()];
-    spec.env = vec![("ONE".into(), "1".into()), ("TWO".into(), "two\nlines".into())];
+    spec.launch.program = "/usr/bin/env".into();
+    spec.launch.args = vec!["-0".into()];
+    spec.launch.env = vec![("ONE".into(), "1".into()), ("TWO".into(), "two\nlines".into())];
     let finished = shell.run(spec, &CancellationToken::new()).await;
     assert_eq!(finished.stdout.to_text_lossy(), "ONE=1\0TWO=two\nlines\0");
 }

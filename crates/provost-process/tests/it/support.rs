@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use std::{fs, iter, process};
 
-use provost_process::{ChildSpec, Finished, Streams, run};
+use provost_process::{ChildSpec, Confinement, Finished, Launch, Stdio, Streams, run};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -167,12 +167,14 @@ pub(crate) fn spec_in(
     env: Vec<(std::ffi::OsString, std::ffi::OsString)>,
 ) -> ChildSpec {
     ChildSpec {
-        program: "/bin/sh".into(),
-        args: vec!["-c".into(), script.into()],
-        cwd: folder.to_owned(),
-        env,
-        stdin: Vec::new(),
-        streams: Streams::Apart,
+        launch: Launch {
+            program: "/bin/sh".into(),
+            args: vec!["-c".into(), script.into()],
+            env,
+            cwd: folder.to_owned(),
+            stdio: Stdio { input: Vec::new(), streams: Streams::Apart },
+            confinement: Confinement::Strongest,
+        },
         keep_bytes_max: 64 * 1024,
         timeout: Some(Duration::from_secs(60)),
         ends_within: None,

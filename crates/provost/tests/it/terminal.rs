@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use provost_event::{Exit, WindowSize};
-use provost_process::{OutputSubscription, PtyCommand, PtyOptions, PtySupervisor};
+use provost_process::{AtTerminal, Confinement, Launch, OutputSubscription, PtyOptions, PtySupervisor};
 use provost_terminal::Profile;
 use tokio::runtime::Runtime;
 
@@ -42,12 +42,13 @@ impl AtTerminal {
         let of_scene = scene.command(&[]);
         let env = of_scene.get_envs().filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())));
         let more = more.iter().map(|&(name, value)| (name.into(), value.into()));
-        let command = PtyCommand {
+        let command = Launch {
             program: "/bin/sh".into(),
             args: vec!["-c".into(), script.into()],
             env: env.chain(more).collect(),
             cwd: scene.path("work"),
-            size: WindowSize::new(30, 100),
+            stdio: AtTerminal { size: WindowSize::new(30, 100) },
+            confinement: Confinement::Strongest,
         };
         let mut options = PtyOptions::new(std::sync::Arc::new(Profile::named("generic").unwrap()));
         options.hears_output = OutputSubscription::Wanted;

@@ -1,0 +1,35 @@
+//! Starts a program where there are no guards: dropping the child kills it, and nothing more. Every [`Confinement`](super::Confinement) is the same here.
+
+use std::io;
+use std::process::Stdio;
+
+use tokio::process::{Child, Command};
+
+use super::Launch;
+
+/// Starts a program with pipes.
+pub(crate) fn start<C>(launch: &Launch<C>, stdin: Stdio) -> io::Result<Child> {
+    Command::new(&launch.program)
+        .args(&launch.args)
+        .current_dir(&launch.cwd)
+        .env_clear()
+        .envs(launch.env.iter().cloned())
+        .stdin(stdin)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+}
+
+/// The parts of a program to start at a console.
+#[cfg(windows)]
+pub(crate) fn console_command<C>(launch: &Launch<C>) -> portable_pty::CommandBuilder {
+    let mut builder = portable_pty::CommandBuilder::new(&launch.program);
+    builder.args(&launch.args);
+    builder.cwd(&launch.cwd);
+    builder.env_clear();
+    for (name, value) in &launch.env {
+        builder.env(name, value);
+    }
+    builder
+}
