@@ -243,7 +243,7 @@ async fn supervised(script: &str, recording: Option<PathBuf>) -> anyhow::Result<
     let kept = recording
         .map(|path| CastWriter::new(File::create(path)?, &CastHeader::default(), None))
         .transpose()?;
-    let mut options = PtyOptions::new(Arc::new(generic()?));
+    let mut options = PtyOptions::new(Detector::of_terminal(Arc::new(generic()?)));
     options.hears_events = EventSubscription::Unwanted;
     options.recorder = Some(Box::new(Counting { bytes: Arc::clone(&bytes), kept }));
     let start = Start::now()?;
@@ -260,7 +260,7 @@ async fn idle_case(dir: &Path) -> anyhow::Result<Sample> {
     let mut terminals = Vec::new();
     for _ in 0..TERMINALS {
         let shell = command("bash", &["--norc", "--noprofile", "-i"], dir);
-        terminals.push(PtySupervisor::spawn(shell, PtyOptions::new(Arc::clone(&profile))).await?);
+        terminals.push(PtySupervisor::spawn(shell, PtyOptions::new(Detector::of_terminal(Arc::clone(&profile)))).await?);
     }
     sleep(CALM).await;
     for terminal in &terminals {
@@ -291,7 +291,7 @@ async fn delay_case(dir: &Path, questions: usize) -> anyhow::Result<Sample> {
     let told = dir.join("told");
     let (file, times) = (told.display().to_string(), questions.to_string());
     let asker = command("python3", &["-c", ASKER, &file, &times], dir);
-    let terminal = PtySupervisor::spawn(asker, PtyOptions::new(Arc::new(generic()?))).await?;
+    let terminal = PtySupervisor::spawn(asker, PtyOptions::new(Detector::of_terminal(Arc::new(generic()?)))).await?;
     let start = Start::now()?;
     let mut events = terminal.events();
     let mut seen = Vec::new();

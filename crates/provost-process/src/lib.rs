@@ -24,6 +24,7 @@
 //! | `piped.rs`, `piped/` | a long-lived child with a line protocol |
 //! | `pty.rs` | a program at a terminal, as its supervisor's handle |
 //! | `pty/options.rs` | what to start there, and the requests to it |
+//! | `pty/reader.rs` | what a terminal must know of its screen: the interface to a detector |
 //! | `pty/terminal.rs`, `pty/terminal/asks.rs` | the owner of one terminal, on its thread |
 //! | `pty/shared.rs`, `pty/output.rs`, `pty/events.rs`, `pty/view.rs`, `pty/watcher.rs` | the channels between that thread and the handles |
 //! | `pty/typing.rs`, `pty/live.rs`, `pty/ending.rs` | input; output for watchers; the stages of ending |
@@ -43,7 +44,7 @@
 //! - Only Provost itself holds a terminal's master, so its death hangs the terminal up; the guard has neither
 //!   side.
 //! - A terminal's thread waits for no caller, and every queue has a bound.
-//! - A secret is typed only while the terminal's echo is off, and reaches neither recording nor log nor detector.
+//! - A secret is typed only while the terminal's echo is off, and reaches neither recording nor log nor reader.
 //! - A guard has unmapped its caller's memory before the program is executed (Linux on x86-64 and AArch64).
 //! - The guard allocates nothing, takes no lock and holds no descriptor except the control channel and its
 //!   signals.
@@ -100,9 +101,10 @@ pub use piped::{PipeClosed, Piped, PipedChild, PipedCommand, PipedEnding};
 #[cfg(not(unix))]
 pub use portable::{adopt_orphans, end_adopted_leftovers, keep_ledger, run};
 pub use pty::{
-    Changes, EVENTS_MAX, EventSubscription, Events, OUTPUT_BYTES_MAX, OutputSubscription, Painted, PtyError,
-    PtyOptions, PtySignal, PtySupervisor, QuitPlan, QuitStep, Recorder, TerminalView, WATCHER_BYTES_MAX,
-    Watcher,
+    Changes, Cursor, Detected, EVENTS_MAX, EventSubscription, Events, KernelSample, Modes, Mouse,
+    NewScreenReader, OUTPUT_BYTES_MAX, OutputSubscription, Painted, PtyError, PtyOptions, PtySignal,
+    PtySupervisor, QuitPlan, QuitStep, Recorder, ScreenReader, TerminalView, WATCHER_BYTES_MAX, Watcher,
+    is_shell,
 };
 #[cfg(unix)]
 pub use registry::{adopt_orphans, end_adopted_leftovers, keep_ledger};

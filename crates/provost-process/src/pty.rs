@@ -1,7 +1,7 @@
 //! Programs at a pseudo-terminal: start, screen, input, watchers, and a reliable end.
 //!
 //! ```text
-//!  handles ──asks, keys──▶ ┌ terminal's thread ┐ ──▶ screen and detector ──▶ replies, events
+//!  handles ──asks, keys──▶ ┌ terminal's thread ┐ ──▶ reader of the screen ─▶ replies, events
 //!  output, events, views ◀─┤ poll: master,     │ ──▶ recording
 //!  watchers ◀──────────────┤ wake, guard, time │ ◀──master──▶ program ── guard
 //!                          └───────────────────┘
@@ -20,6 +20,7 @@ pub(crate) mod kernel;
 mod live;
 mod options;
 mod output;
+mod reader;
 mod shared;
 mod terminal;
 mod typing;
@@ -35,7 +36,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use provost_event::{Exit, WindowSize};
-use provost_terminal::{Detected, Detector, KernelSample};
 use secrecy::SecretString;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -52,8 +52,9 @@ pub use options::{
     EventSubscription, OutputSubscription, PtyError, PtyOptions, PtySignal, QuitPlan, QuitStep, Recorder,
 };
 pub use output::OUTPUT_BYTES_MAX;
+pub use reader::{Detected, KernelSample, NewScreenReader, ScreenReader, is_shell};
 use shared::{Ask, Keys, Shared};
-pub use view::{Changes, TerminalView};
+pub use view::{Changes, Cursor, Modes, Mouse, TerminalView};
 pub use watcher::{Painted, WATCHER_BYTES_MAX, Watcher};
 
 /// How long a program may take to start; only a hung file system takes that long.
@@ -72,7 +73,7 @@ const START_MAX: Duration = Duration::from_secs(10);
 /// # use provost_process::{AtTerminal, Confinement, Launch, allowed_env};
 /// # use provost_process::{OutputSubscription, PtyOptions, PtySupervisor};
 /// # let profile = Arc::new(provost_terminal::Profile::named("generic").ok_or("no profile")?);
-/// let mut options = PtyOptions::new(profile);
+/// let mut options = PtyOptions::new(provost_terminal::Detector::of_terminal(profile));
 /// options.hears_output = OutputSubscription::Wanted;
 /// let launch = Launch {
 ///     program: "sh".into(),
@@ -148,7 +149,7 @@ impl PtySupervisor {
     }
 
     /// Types this like [`send_input`](Self::send_input) if `check` agrees, and returns whether it was typed. The
-    /// check sees the detector and its screen right before the first byte, including all output until then (unless
+    /// check sees the screen and what it means right before the first byte, including all output until then (unless
     /// the output's reader is behind): this binds an answer to its question. It runs on the terminal's thread and
     /// should be quick.
     ///
@@ -160,7 +161,7 @@ impl PtySupervisor {
     pub async fn send_if(
         &self,
         text: &str,
-        check: impl FnOnce(&Detector) -> bool + Send + 'static,
+        check: impl FnOnce(&TerminalView) -> bool + Send + 'static,
     ) -> Result<bool, PtyError> {
         self.shared.type_keys(Keys::Input(text.as_bytes().to_vec()), Some(Box::new(check))).await
     }
@@ -174,7 +175,7 @@ impl PtySupervisor {
     }
 
     /// Types a secret and a return, once, and only if the terminal's echo is off at that moment. The secret is
-    /// neither recorded nor logged nor shown to the detector, and its memory is wiped.
+    /// neither recorded nor logged nor shown to the reader, and its memory is wiped.
     ///
     /// # Errors
     /// When the terminal's echo is on or unknown: nothing is typed. When the secret is longer than a line (4,095

@@ -28,7 +28,7 @@ use provost_event::{
 };
 
 use crate::kernel::KernelReading;
-use crate::{KernelSample, Profile, Screen, Signal};
+use crate::{Detected, KernelSample, Profile, Screen, Signal};
 use claim::ActivityReport;
 use finding::{Answered, Candidate, ReportedState, Turn};
 pub(crate) use frame::Frame;
@@ -39,15 +39,6 @@ const PAINTING_MAX: Duration = Duration::from_millis(250);
 const SAMPLE_PAUSE_MAX: Duration = Duration::from_secs(5);
 /// The first pause.
 const SAMPLE_PAUSE: Duration = Duration::from_millis(100);
-
-/// An event, and its time since the program's start.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Detected {
-    /// The time.
-    pub at: Duration,
-    /// The event.
-    pub noted: TerminalNoted,
-}
 
 /// Whether the detector uses what programs report of themselves (status, titles, notifications).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -172,8 +163,8 @@ impl Detector {
             if is_new { SAMPLE_PAUSE } else { (self.clock.sample_pause * 2).min(SAMPLE_PAUSE_MAX) };
         self.clock.sample = Some(at + self.clock.sample_pause);
         self.kernel = Some((at, sample));
-        if self.reading.1 != Some(sample.reading()) {
-            self.reading = (at, Some(sample.reading()));
+        if self.reading.1 != Some(KernelReading::of(sample)) {
+            self.reading = (at, Some(KernelReading::of(sample)));
         }
         if self.clock.dirty.is_none() {
             self.look(at);

@@ -14,24 +14,13 @@ mod style;
 use std::num::NonZeroU16;
 
 use provost_event::WindowSize;
+use provost_process::{Cursor, Modes};
 
-pub use modes::{Modes, Mouse};
 pub use style::{Colour, Run, Style};
 
 use crate::Signal;
 use emulator::Emulator;
 use scan::{Piece, Scanner};
-
-/// The cursor's position, from 0, and its visibility.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cursor {
-    /// The row.
-    pub row: u16,
-    /// The column; may be one past the last.
-    pub col: u16,
-    /// Whether it is shown.
-    pub visible: bool,
-}
 
 /// A screen with its reports and replies.
 ///

@@ -18,7 +18,7 @@ use provost_process::{
     AtTerminal, Confinement, EventSubscription, Launch, MAYBE_LEFT, PtyError, PtyOptions, PtySupervisor,
     QuitPlan, TerminalView, allowed_env,
 };
-use provost_terminal::Profile;
+use provost_terminal::{Detector, Profile};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::time::{Instant, sleep};
@@ -150,7 +150,7 @@ impl Terminal {
         let id = arguments.id.as_deref().unwrap_or(ONLY);
         let place = self.shelf.reserve(session, id)?;
         let launch = self.launch(line, arguments, cwd(arguments, context)?);
-        let mut options = PtyOptions::new(Arc::new(profile(line)));
+        let mut options = PtyOptions::new(Detector::of_terminal(Arc::new(profile(line))));
         options.hears_events = EventSubscription::Unwanted;
         options.grace = grace(context);
         let started = context.cancel.run_until_cancelled(PtySupervisor::spawn(launch, options)).await;
@@ -410,7 +410,7 @@ async fn type_one(pty: &PtySupervisor, text: &str, is_harmless: bool) -> Result<
     let sample = pty.sample().await.map_err(gone)?;
     let is_hidden = sample.echo == Some(false) && sample.canonical == Some(true);
     let reads_secret = move |state: TerminalState| is_hidden || state == TerminalState::Password;
-    let typed = pty.send_if(text, move |detector| is_harmless || !reads_secret(detector.state())).await;
+    let typed = pty.send_if(text, move |view| is_harmless || !reads_secret(view.state)).await;
     if typed.map_err(gone)? {
         return Ok(());
     }

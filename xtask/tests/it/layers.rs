@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 const FLOORS: &[(&str, &[&str])] = &[
     ("provost-event", &[]),
     ("provost-engine", &["provost-event"]),
-    ("provost-terminal", &["provost-event"]),
-    ("provost-process", &["provost-event", "provost-terminal"]),
+    ("provost-process", &["provost-event"]),
+    ("provost-terminal", &["provost-event", "provost-process"]),
     ("provost-harness", &["provost-engine", "provost-event", "provost-process"]),
     ("provost-llm", &["provost-engine", "provost-event", "provost-harness"]),
     ("provost-tools", &["provost-event", "provost-harness", "provost-process", "provost-terminal"]),

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use provost_event::{CallId, ErrorClass, ModelFailure, OptionMeaning, TerminalAsk, TerminalEvent};
 use provost_harness::ToolOutput;
-use provost_terminal::{Detector, ProgramKind};
+use provost_process::TerminalView;
+use provost_terminal::ProgramKind;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -117,7 +118,7 @@ impl TerminalDriver {
         for attempt in 0..2 {
             let before = self.pty.view().await.map_err(|error| self.failed(&error))?;
             let asked = ask.clone();
-            let still_asks = move |detector: &Detector| is_asked(&asked, detector);
+            let still_asks = move |view: &TerminalView| is_asked(&asked, view);
             if !self.send_if(keys.clone(), still_asks, cancel).await? {
                 return Ok(if attempt == 0 { Effect::Gone } else { Effect::Taken });
             }
@@ -171,11 +172,11 @@ impl TerminalDriver {
 
 /// Whether the question is still asked and the screen shows its subject: another question may have been painted in
 /// its place too recently for the detector to report it.
-fn is_asked(ask: &TerminalAsk, detector: &Detector) -> bool {
-    let stands = detector.ask().is_some_and(|now| now.fingerprint == ask.fingerprint);
+fn is_asked(ask: &TerminalAsk, view: &TerminalView) -> bool {
+    let stands = view.ask.as_ref().is_some_and(|now| now.fingerprint == ask.fingerprint);
     let subject = ask.subject.as_deref().and_then(|subject| subject.lines().next()).unwrap_or_default();
     let head: String = subject.trim().chars().take(SUBJECT_CHARS).collect();
-    stands && (head.is_empty() || detector.screen().rows().iter().any(|row| row.contains(&head)))
+    stands && (head.is_empty() || view.rows.iter().any(|row| row.contains(&head)))
 }
 
 fn answered(ask: &TerminalAsk, choice: &str) -> TerminalEvent {

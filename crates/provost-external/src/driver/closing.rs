@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use provost_event::{Exit, ModelFailure, OptionMeaning, TerminalEvent, TerminalState};
-use provost_process::{MAYBE_LEFT, QuitPlan};
-use provost_terminal::{Detector, ProgramKind};
+use provost_process::{MAYBE_LEFT, QuitPlan, TerminalView};
+use provost_terminal::ProgramKind;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -77,9 +77,9 @@ impl TerminalDriver {
         };
         let Some(keys) = keys else { return };
         let asked = standing.ask.map(|ask| ask.fingerprint);
-        let is_as_it_was = move |detector: &Detector| {
-            detector.ask().map(|ask| &ask.fingerprint) == asked.as_ref()
-                && detector.state() != TerminalState::Password
+        let is_as_it_was = move |view: &TerminalView| {
+            view.ask.as_ref().map(|ask| &ask.fingerprint) == asked.as_ref()
+                && view.state != TerminalState::Password
         };
         if !matches!(self.pty.send_if(&keys, is_as_it_was).await, Ok(true)) {
             return;
@@ -127,11 +127,11 @@ impl TerminalDriver {
 }
 
 /// Whether it reads its quit keys. A program that works may ask a question at any moment.
-fn is_ready(detector: &Detector) -> bool {
-    matches!(detector.state(), TerminalState::Idle | TerminalState::WaitingForInput) && asks_nothing(detector)
+fn is_ready(view: &TerminalView) -> bool {
+    matches!(view.state, TerminalState::Idle | TerminalState::WaitingForInput) && asks_nothing(view)
 }
 
-fn asks_nothing(detector: &Detector) -> bool {
-    let asks = matches!(detector.state(), TerminalState::Blocked(_) | TerminalState::Password);
-    !asks && detector.ask().is_none()
+fn asks_nothing(view: &TerminalView) -> bool {
+    let asks = matches!(view.state, TerminalState::Blocked(_) | TerminalState::Password);
+    !asks && view.ask.is_none()
 }

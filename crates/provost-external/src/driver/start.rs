@@ -10,7 +10,7 @@ use provost_event::{
 };
 use provost_harness::{Exchange, Redactor};
 use provost_process::{AtTerminal, Confinement, Launch, PtyOptions, PtySupervisor, SpawnError};
-use provost_terminal::{Profile, ProgramKind};
+use provost_terminal::{Detector, Profile, ProgramKind};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -53,7 +53,7 @@ pub(crate) async fn start(
     let pty_options = PtyOptions {
         recorder: recording.as_ref().map(|recording| recording.open(&launch)).transpose().map_err(failed)?,
         ledger: Some(ledger_of(&options.folder, exchange.session)),
-        ..PtyOptions::new(profile.clone())
+        ..PtyOptions::new(Detector::of_terminal(profile.clone()))
     };
     let pty = PtySupervisor::spawn(launch, pty_options).await.map_err(|error| not_started(&error))?;
     let started = TerminalEvent::Started {

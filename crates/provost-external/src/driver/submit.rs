@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use provost_event::{Blocker, ErrorClass, ModelFailure, TerminalState};
 use provost_process::{PtyError, TerminalView};
-use provost_terminal::{Detector, ProgramKind};
+use provost_terminal::ProgramKind;
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 
@@ -48,7 +48,9 @@ impl TerminalDriver {
             let before = self.desk.look();
             let shown = self.pty.view().await.map_err(|error| self.failed(&error))?;
             // A question that came up meanwhile would take the return as consent.
-            if !self.send_if(typing.submit.clone(), takes_return, cancel).await? {
+            let kind = self.profile.kind;
+            let takes_it = move |view: &TerminalView| takes_return(kind, view);
+            if !self.send_if(typing.submit.clone(), takes_it, cancel).await? {
                 break;
             }
             if self.is_taken(&before, cancel).await?
@@ -119,7 +121,7 @@ impl TerminalDriver {
     pub(super) async fn send_if(
         &self,
         keys: String,
-        check: impl FnOnce(&Detector) -> bool + Send + 'static,
+        check: impl FnOnce(&TerminalView) -> bool + Send + 'static,
         cancel: &CancellationToken,
     ) -> Result<bool, ModelFailure> {
         tokio::select! {
@@ -144,19 +146,19 @@ fn shows_taken(before: &TerminalStatus, now: &TerminalStatus) -> bool {
 }
 
 /// Only a state that reads text gets text: never a password prompt, a login, or a question for consent.
-fn takes_words(detector: &Detector) -> bool {
+fn takes_words(view: &TerminalView) -> bool {
     let is_ready = matches!(
-        detector.state(),
+        view.state,
         TerminalState::Idle | TerminalState::WaitingForInput | TerminalState::Blocked(Blocker::Question)
     );
-    is_ready && detector.ask().is_none()
+    is_ready && view.ask.is_none()
 }
 
-fn takes_return(detector: &Detector) -> bool {
+fn takes_return(kind: ProgramKind, view: &TerminalView) -> bool {
     let asks_for_more = matches!(
-        detector.state(),
+        view.state,
         TerminalState::Password | TerminalState::Blocked(Blocker::Approval | Blocker::Auth)
     );
-    let is_plain = detector.profile().kind == ProgramKind::Plain;
-    !asks_for_more && (is_plain || detector.ask().is_none())
+    let is_plain = kind == ProgramKind::Plain;
+    !asks_for_more && (is_plain || view.ask.is_none())
 }

@@ -3,9 +3,9 @@
 use std::io;
 
 use provost_event::WindowSize;
-use provost_terminal::KernelSample;
 
 use super::options::PtySignal;
+use super::reader::KernelSample;
 
 /// How a terminal treats input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

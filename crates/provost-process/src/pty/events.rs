@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-use provost_terminal::Detected;
 use tokio::sync::Notify;
 
 use super::locked;
+use super::reader::Detected;
 use super::shared::Shared;
 
 /// Maximum queued events. None is dropped: when the limit is reached the terminal isn't read, so that the program

@@ -5,7 +5,7 @@ use std::ffi::CString;
 use std::path::Path;
 
 #[cfg(target_os = "linux")]
-use provost_terminal::is_shell;
+use super::reader::is_shell;
 
 /// Maximum processes and threads to check; beyond that, what isn't found is unknown.
 #[cfg(target_os = "linux")]

@@ -2,16 +2,16 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use provost_event::{TerminalNoted, WindowSize};
-use provost_terminal::Profile;
+
+use super::reader::NewScreenReader;
 
 /// How a program at a terminal is supervised.
 pub struct PtyOptions {
-    /// The profile of its screens.
-    pub profile: Arc<Profile>,
+    /// Makes the reader of its screen.
+    pub reader: NewScreenReader,
     /// The recorder, if the session is recorded. It runs on the terminal's thread, so a slow one slows the
     /// program.
     pub recorder: Option<Box<dyn Recorder>>,
@@ -29,9 +29,9 @@ pub struct PtyOptions {
 impl PtyOptions {
     /// No recording, no ledger, output isn't kept, events are kept, five seconds of grace.
     #[must_use]
-    pub fn new(profile: Arc<Profile>) -> Self {
+    pub fn new(reader: NewScreenReader) -> Self {
         Self {
-            profile,
+            reader,
             recorder: None,
             hears_output: OutputSubscription::Unwanted,
             hears_events: EventSubscription::Wanted,

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use provost_event::{Exit, WindowSize};
-use provost_terminal::{Detector, KernelSample};
 use secrecy::SecretString;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::events::EventQueue;
 use super::options::{PtyError, PtySignal, QuitPlan};
 use super::output::Output;
+use super::reader::KernelSample;
 use super::view::TerminalView;
 use super::watcher::WatcherQueue;
 
@@ -29,7 +29,7 @@ pub(super) enum Ask {
 }
 
 /// Decides from the screen whether to type.
-pub(super) type Check = Box<dyn FnOnce(&Detector) -> bool + Send>;
+pub(super) type Check = Box<dyn FnOnce(&TerminalView) -> bool + Send>;
 
 /// Input to type.
 pub(super) enum Keys {

@@ -7,14 +7,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use provost_event::{Exit, TerminalNoted, WindowSize};
-use provost_terminal::Detector;
 
 use super::device::Device;
 use super::ending::Ending;
 use super::live::LiveOutput;
 use super::options::{EventSubscription, OutputSubscription, PtyOptions, Recorder};
+use super::reader::ScreenReader;
 use super::shared::{Inbox, Shared};
 use super::typing::{Typing, TypingObserver};
+use super::view::TerminalView;
 use super::watcher::WatcherQueue;
 
 /// Bytes to read before other work.
@@ -26,7 +27,7 @@ const SETTLED_AFTER: Duration = Duration::from_millis(30);
 /// The longest interval between updates of a screen that changes all the time.
 const UNSETTLED_MAX: Duration = Duration::from_millis(250);
 
-/// The least time between two samples, and between two ticks, whichever time the detector requests.
+/// The least time between two samples, and between two ticks, whichever time the reader requests.
 const SAMPLE_PAUSE_MIN: Duration = Duration::from_millis(5);
 const TICK_PAUSE_MIN: Duration = Duration::from_millis(1);
 
@@ -39,7 +40,7 @@ pub(super) struct Terminal<D> {
     inbox: Inbox,
     began: Instant,
     size: WindowSize,
-    detector: Detector,
+    reader: Box<dyn ScreenReader>,
     recorder: Option<Box<dyn Recorder>>,
     hears_output: OutputSubscription,
     hears_events: EventSubscription,
@@ -72,7 +73,7 @@ impl<D: Device> Terminal<D> {
             inbox,
             began: Instant::now(),
             size,
-            detector: Detector::new(options.profile, size),
+            reader: (options.reader)(size),
             recorder: options.recorder,
             hears_output: options.hears_output,
             hears_events: options.hears_events,
@@ -113,8 +114,8 @@ impl<D: Device> Terminal<D> {
             last.map_or(wish, |last| wish.max(last.saturating_add(pause)))
         };
         let watched = self.shared.is_running();
-        let tick = self.detector.next_tick().filter(|_| watched);
-        let sample = self.detector.next_sample().filter(|_| watched);
+        let tick = self.reader.next_tick().filter(|_| watched);
+        let sample = self.reader.next_sample().filter(|_| watched);
         let recording = self.recorder.as_ref().and_then(|recorder| recorder.tick_due());
         let deadlines = [
             tick.map(|wish| at(self.last_tick, TICK_PAUSE_MIN, wish)),
@@ -142,8 +143,7 @@ impl<D: Device> Terminal<D> {
     fn output(&mut self, bytes: &[u8]) {
         let now = self.began.elapsed();
         self.record(|recorder| recorder.output(now, bytes));
-        self.detector.output(now, bytes);
-        let replies = self.detector.screen_mut().take_replies();
+        let replies = self.reader.output(now, bytes);
         if self.shared.is_running() {
             self.typing.reply(&replies);
             self.go_on_typing();
@@ -161,7 +161,7 @@ impl<D: Device> Terminal<D> {
     pub(super) fn exited(&mut self, exit: Exit) {
         let now = self.began.elapsed();
         self.typing.fail_all();
-        self.detector.exited(now, exit);
+        self.reader.exited(now, exit);
         self.pass_on_events();
         self.settle();
         self.shared.set_ended();
@@ -212,18 +212,18 @@ impl<D: Device> Terminal<D> {
                 wish.is_some_and(|wish| wish <= now)
                     && last.is_none_or(|last: Duration| now >= last.saturating_add(pause))
             };
-            if due(self.detector.next_sample(), self.last_sample, SAMPLE_PAUSE_MIN) {
+            if due(self.reader.next_sample(), self.last_sample, SAMPLE_PAUSE_MIN) {
                 self.last_sample = Some(now);
                 let sample = self.device.sample();
                 // Output from before the kernel was sampled is handled before the sample.
                 if self.reads() {
                     self.read();
                 }
-                self.detector.kernel(self.began.elapsed(), sample);
+                self.reader.kernel(self.began.elapsed(), sample);
             }
-            if due(self.detector.next_tick(), self.last_tick, TICK_PAUSE_MIN) {
+            if due(self.reader.next_tick(), self.last_tick, TICK_PAUSE_MIN) {
                 self.last_tick = Some(now);
-                self.detector.tick(self.began.elapsed());
+                self.reader.tick(self.began.elapsed());
             }
             self.pass_on_events();
         }
@@ -249,8 +249,15 @@ impl<D: Device> Terminal<D> {
     }
 
     fn go_on_typing(&mut self) {
-        let Self { typing, device, detector, recorder, began, .. } = self;
-        let mut at_desk = AtDesk { began: *began, detector, recorder, error: None };
+        let Self { typing, device, reader, recorder, began, size, last_output, .. } = self;
+        let mut at_desk = AtDesk {
+            began: *began,
+            reader: reader.as_mut(),
+            size: *size,
+            last_output: *last_output,
+            recorder,
+            error: None,
+        };
         typing.go_on(device, &mut at_desk);
         if let Some(error) = at_desk.error {
             self.stop_recording(&error);
@@ -259,7 +266,7 @@ impl<D: Device> Terminal<D> {
     }
 
     fn pass_on_events(&mut self) {
-        for detected in self.detector.take() {
+        for detected in self.reader.take() {
             let noted: &TerminalNoted = &detected.noted;
             self.record(|recorder| recorder.event(detected.at, noted));
             if self.hears_events == EventSubscription::Wanted {
@@ -329,7 +336,9 @@ impl<D> Drop for Terminal<D> {
 /// Records what is typed.
 struct AtDesk<'a> {
     began: Instant,
-    detector: &'a mut Detector,
+    reader: &'a mut dyn ScreenReader,
+    size: WindowSize,
+    last_output: Duration,
     recorder: &'a mut Option<Box<dyn Recorder>>,
     error: Option<std::io::Error>,
 }
@@ -344,10 +353,10 @@ impl TypingObserver for AtDesk<'_> {
     }
 
     fn typed(&mut self, bytes: &[u8]) {
-        self.detector.input(self.began.elapsed(), bytes);
+        self.reader.input(self.began.elapsed(), bytes);
     }
 
-    fn detector(&self) -> &Detector {
-        self.detector
+    fn view(&self) -> TerminalView {
+        self.reader.view(self.size, self.last_output)
     }
 }

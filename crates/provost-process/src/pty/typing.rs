@@ -4,13 +4,13 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::atomic::Ordering;
 
-use provost_terminal::Detector;
 use secrecy::ExposeSecret;
 use secrecy::zeroize::Zeroizing;
 
 use super::device::{Device, LineModes};
 use super::options::PtyError;
 use super::shared::{Keys, Typed};
+use super::view::TerminalView;
 
 /// Inputs taken from the inbox before they are typed.
 const QUEUED_MAX: usize = 64;
@@ -38,7 +38,7 @@ pub(super) trait TypingObserver {
     fn typed(&mut self, bytes: &[u8]);
 
     /// The argument of a check.
-    fn detector(&self) -> &Detector;
+    fn view(&self) -> TerminalView;
 }
 
 #[derive(Default)]
@@ -113,7 +113,7 @@ impl Typing {
         }
         let Some(first) = self.queue.front_mut() else { return TypingStep::Idle };
         let is_dropped = first.is_dropped.load(Ordering::Acquire);
-        if is_dropped || first.check.take().is_some_and(|check| !check(desk.detector())) {
+        if is_dropped || first.check.take().is_some_and(|check| !check(&desk.view())) {
             self.finish(Ok(false));
             return TypingStep::Sent;
         }

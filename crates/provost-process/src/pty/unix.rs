@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use provost_event::{Exit, WindowSize};
-use provost_terminal::KernelSample;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags, fcntl_getfl, fcntl_setfl, open};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -20,6 +19,7 @@ use rustix::termios::{tcgetattr, tcgetpgrp, tcsetattr, tcsetwinsize};
 use super::device::{Device, LineModes, Order};
 use super::kernel::Looker;
 use super::options::PtySignal;
+use super::reader::KernelSample;
 use super::shared::Shared;
 use super::terminal::Terminal;
 use super::{PtySupervisor, Start};

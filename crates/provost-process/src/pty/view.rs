@@ -1,10 +1,9 @@
-//! A snapshot of what a terminal shows.
+//! A snapshot of what a terminal shows, and what it means.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use provost_event::{TerminalAsk, TerminalState, WindowSize};
-use provost_terminal::{Cursor, Detector, Modes};
 use tokio::sync::{oneshot, watch};
 
 use super::shared::{Ask, Shared};
@@ -26,28 +25,64 @@ pub struct TerminalView {
     pub ask: Option<TerminalAsk>,
     /// The window's size.
     pub size: WindowSize,
-    /// Identifies the readable content and the cursor:
-    /// [`Screen::fingerprint`](provost_terminal::Screen::fingerprint).
+    /// Identifies the readable content: the rows' texts, which screen it is, the cursor's position and visibility.
+    /// Stable within one version of Provost; don't store it.
     pub fingerprint: u64,
     /// When the program last wrote, since its start.
     pub at: Duration,
 }
 
-impl TerminalView {
-    pub(super) fn of(detector: &Detector, size: WindowSize, at: Duration) -> Self {
-        let screen = detector.screen();
-        Self {
-            rows: screen.rows(),
-            cursor: screen.cursor(),
-            modes: screen.modes(),
-            title: screen.title().to_owned(),
-            state: detector.state(),
-            ask: detector.ask().cloned(),
-            size,
-            fingerprint: screen.fingerprint(),
-            at,
-        }
-    }
+/// The cursor's position, from 0, and its visibility.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cursor {
+    /// The row.
+    pub row: u16,
+    /// The column; may be one past the last.
+    pub col: u16,
+    /// Whether it is shown.
+    pub visible: bool,
+}
+
+/// The mouse events that a program requests.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Mouse {
+    /// Nothing.
+    #[default]
+    Off,
+    /// Buttons pressed.
+    Press,
+    /// Buttons pressed and released.
+    PressRelease,
+    /// Those, and motion with a button held.
+    Drag,
+    /// All motion.
+    Motion,
+}
+
+/// The modes that input and display depend on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Modes {
+    /// The alternate screen is shown.
+    pub alternate: bool,
+    /// Pasted text has to be bracketed.
+    pub bracketed_paste: bool,
+    /// The program is painting a frame (synchronized update). The screen has no clock: the code that waits for the
+    /// end of a frame sets the limit after which this no longer counts, in case the program dies within one.
+    pub synchronized: bool,
+    /// Cursor keys send their application forms.
+    pub application_cursor: bool,
+    /// The keypad sends its application forms.
+    pub application_keypad: bool,
+    /// The program requests focus events.
+    pub focus_reports: bool,
+    /// The requested mouse events.
+    pub mouse: Mouse,
+    /// Mouse reports have the form of SGR (DECSET 1006).
+    pub mouse_sgr: bool,
+    /// The flags of kitty's keyboard protocol; 0 for the classic encoding.
+    pub keyboard_flags: u8,
+    /// xterm's modifyOtherKeys, 0 to 2.
+    pub modify_other_keys: u8,
 }
 
 /// The settled changes of a terminal, from [`PtySupervisor::changes`](crate::PtySupervisor::changes).

@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 
 use portable_pty::{Child, ChildKiller, MasterPty, PtySize, native_pty_system};
 use provost_event::{Exit, WindowSize};
-use provost_terminal::KernelSample;
 
 use super::device::{Device, LineModes, Order};
 use super::options::PtySignal;
+use super::reader::KernelSample;
 use super::shared::Shared;
 use super::terminal::Terminal;
 use super::{PtySupervisor, Start};

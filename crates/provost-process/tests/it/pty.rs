@@ -8,7 +8,7 @@ use provost_event::{Exit, WindowSize};
 use provost_process::{
     AtTerminal, Confinement, Launch, OutputSubscription, PtyOptions, PtySupervisor, QuitPlan,
 };
-use provost_terminal::Profile;
+use provost_terminal::{Detector, Profile};
 use tokio::time::timeout;
 
 use crate::support::{Shell, path};
@@ -36,7 +36,7 @@ pub(crate) fn command(shell: &Shell, script: &str) -> Launch<AtTerminal> {
 }
 
 pub(crate) fn options() -> PtyOptions {
-    let mut options = PtyOptions::new(Arc::new(Profile::named("generic").unwrap()));
+    let mut options = PtyOptions::new(Detector::of_terminal(Arc::new(Profile::named("generic").unwrap())));
     options.hears_output = OutputSubscription::Wanted;
     options.grace = FAR_AWAY;
     options

@@ -138,8 +138,8 @@ async fn an_answer_is_typed_only_if_the_screen_still_asks() {
     let terminal =
         start(&shell, "printf 'Sure? '; read first; read second; echo $first/$second; exit 3").await;
     read_until(&terminal, "Sure?").await;
-    let asks = |detector: &provost_terminal::Detector| detector.screen().rows()[0].starts_with("Sure?");
-    assert!(!terminal.send_if("no\r", move |detector| !asks(detector)).await.unwrap());
+    let asks = |view: &provost_process::TerminalView| view.rows[0].starts_with("Sure?");
+    assert!(!terminal.send_if("no\r", move |view| !asks(view)).await.unwrap());
     assert!(terminal.send_if("yes\r", asks).await.unwrap());
     terminal.send_input("end\r").await.unwrap();
     assert!(read_to_end(&terminal).await.contains("yes/end\r\n"));
@@ -207,7 +207,7 @@ print('length', len(secret), flush=True)
 async fn kernel_says(
     terminal: &PtySupervisor,
     what: &str,
-    is: impl Fn(provost_terminal::KernelSample) -> bool,
+    is: impl Fn(provost_process::KernelSample) -> bool,
 ) {
     let mut sample = terminal.sample().await.unwrap();
     for _ in 0..2000 {

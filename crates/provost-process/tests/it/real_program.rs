@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use provost_event::{Exit, OptionMeaning, TerminalAsk, TerminalEvent, WindowSize};
 use provost_process::{AtTerminal, Confinement, Launch, PtyOptions, PtySupervisor};
-use provost_terminal::Profile;
+use provost_terminal::{Detector, Profile};
 use tempfile::TempDir;
 use tokio::time::timeout;
 
@@ -54,7 +54,8 @@ impl Program {
             stdio: AtTerminal { size: WindowSize::new(24, 80) },
             confinement: Confinement::Strongest,
         };
-        let terminal = PtySupervisor::spawn(command, PtyOptions::new(generic())).await.unwrap();
+        let terminal =
+            PtySupervisor::spawn(command, PtyOptions::new(Detector::of_terminal(generic()))).await.unwrap();
         Self { terminal, folder }
     }
 

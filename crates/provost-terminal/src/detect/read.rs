@@ -54,7 +54,7 @@ impl Detector {
     fn reading(&self, at: Duration) -> Option<KernelReading> {
         let active = self.clock.active();
         match self.kernel {
-            Some((sampled, sample)) if sampled >= active => Some(sample.reading()),
+            Some((sampled, sample)) if sampled >= active => Some(KernelReading::of(sample)),
             Some(_) if self.profile.kind == ProgramKind::Plain && at < active + SAMPLE_WAIT => None,
             _ => Some(KernelReading::Unknown),
         }
@@ -320,7 +320,7 @@ impl Detector {
     }
 
     fn by_kernel(&self) -> Vec<TerminalEvidence> {
-        let what = self.kernel.map_or("no sample", |(_, sample)| sample.words());
+        let what = self.kernel.map_or("no sample", |(_, sample)| KernelReading::of(sample).words());
         vec![TerminalEvidence { source: EvidenceSource::Kernel, what: what.to_owned() }]
     }
 

@@ -134,7 +134,7 @@ impl Detector {
     /// Whether letters follow the prompt's text: the prompt is the same, whatever the line looks like now.
     fn is_being_typed(&self, frame: &Frame) -> bool {
         let Some(standing) = &self.standing else { return false };
-        let reads = self.kernel.is_none_or(|(_, sample)| sample.reading() != KernelReading::Nothing);
+        let reads = self.kernel.is_none_or(|(_, sample)| KernelReading::of(sample) != KernelReading::Nothing);
         let is_longer =
             standing.words.len() < frame.line.len() && frame.line.starts_with(standing.words.as_str());
         standing.is_typed_at
@@ -295,6 +295,6 @@ impl Detector {
 
     fn kernel_says_busy(&self) -> bool {
         let is_plain = self.profile.kind == ProgramKind::Plain;
-        is_plain && self.kernel.is_some_and(|(_, sample)| sample.reading() == KernelReading::Nothing)
+        is_plain && self.kernel.is_some_and(|(_, sample)| KernelReading::of(sample) == KernelReading::Nothing)
     }
 }

@@ -10,7 +10,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::{Recording, RecordingError, RecordingStep};
-use crate::{KernelSample, Label, is_shell};
+use crate::{KernelSample, Label};
+use provost_process::is_shell;
 
 const RAW: &str = ".raw.jsonl";
 const KERNEL: &str = ".proc.jsonl";

@@ -1,51 +1,9 @@
-//! The modes of a terminal: those for input and display, and those that only the emulator needs.
+//! The modes of a terminal that only the emulator needs.
 
 use super::charset::Charsets;
 
 /// Maximum keyboard settings on a stack, a limit that kitty's protocol allows; the oldest is dropped.
 const KEYBOARD_STACK_MAX: usize = 16;
-
-/// The mouse events that a program requests.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Mouse {
-    /// Nothing.
-    #[default]
-    Off,
-    /// Buttons pressed.
-    Press,
-    /// Buttons pressed and released.
-    PressRelease,
-    /// Those, and motion with a button held.
-    Drag,
-    /// All motion.
-    Motion,
-}
-
-/// The modes that input and display depend on.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Modes {
-    /// The alternate screen is shown.
-    pub alternate: bool,
-    /// Pasted text has to be bracketed.
-    pub bracketed_paste: bool,
-    /// The program is painting a frame (synchronized update). The screen has no clock: the code that waits for the
-    /// end of a frame sets the limit after which this no longer counts, in case the program dies within one.
-    pub synchronized: bool,
-    /// Cursor keys send their application forms.
-    pub application_cursor: bool,
-    /// The keypad sends its application forms.
-    pub application_keypad: bool,
-    /// The program requests focus events.
-    pub focus_reports: bool,
-    /// The requested mouse events.
-    pub mouse: Mouse,
-    /// Mouse reports have the form of SGR (DECSET 1006).
-    pub mouse_sgr: bool,
-    /// The flags of kitty's keyboard protocol; 0 for the classic encoding.
-    pub keyboard_flags: u8,
-    /// xterm's modifyOtherKeys, 0 to 2.
-    pub modify_other_keys: u8,
-}
 
 /// State that the library doesn't keep. The pairs are for the main and the alternate screen.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -4,8 +4,8 @@ use provost_event::WindowSize;
 
 use super::csi::Csi;
 use super::emulator::Emulator;
-use super::modes::{Modes, Mouse};
 use crate::query::{Dec, QueryState, answer_csi};
+use provost_process::{Modes, Mouse};
 
 impl Emulator {
     /// Replies to a query; passes any other sequence to the library.

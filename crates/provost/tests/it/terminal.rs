@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use provost_event::{Exit, WindowSize};
-use provost_process::{AtTerminal, Confinement, Launch, OutputSubscription, PtyOptions, PtySupervisor};
-use provost_terminal::Profile;
+use provost_process::{Confinement, Launch, OutputSubscription, PtyOptions, PtySupervisor};
+use provost_terminal::{Detector, Profile};
 use tokio::runtime::Runtime;
 
 use crate::support::Scene;
@@ -47,10 +47,11 @@ impl AtTerminal {
             args: vec!["-c".into(), script.into()],
             env: env.chain(more).collect(),
             cwd: scene.path("work"),
-            stdio: AtTerminal { size: WindowSize::new(30, 100) },
+            stdio: provost_process::AtTerminal { size: WindowSize::new(30, 100) },
             confinement: Confinement::Strongest,
         };
-        let mut options = PtyOptions::new(std::sync::Arc::new(Profile::named("generic").unwrap()));
+        let mut options =
+            PtyOptions::new(Detector::of_terminal(std::sync::Arc::new(Profile::named("generic").unwrap())));
         options.hears_output = OutputSubscription::Wanted;
         options.hears_events = provost_process::EventSubscription::Unwanted;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

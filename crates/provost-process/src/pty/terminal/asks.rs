@@ -9,7 +9,6 @@ use super::super::device::{Device, Order};
 use super::super::ending::Next;
 use super::super::options::{PtyError, PtySignal, QuitPlan};
 use super::super::shared::{Ask, Keys, Typed};
-use super::super::view::TerminalView;
 use super::super::watcher::WatcherQueue;
 use super::{SIGKILL, Terminal};
 
@@ -20,11 +19,11 @@ impl<D: Device> Terminal<D> {
             Ask::Resize(size, answer) => drop(answer.send(self.resize(size))),
             Ask::Signal(signal, answer) => drop(answer.send(self.signal(signal))),
             Ask::View(answer) => {
-                drop(answer.send(TerminalView::of(&self.detector, self.size, self.last_output)));
+                drop(answer.send(self.reader.view(self.size, self.last_output)));
             }
             Ask::Sample(answer) => drop(answer.send(self.device.sample())),
             Ask::Watch(answer) => self.begin_watch(answer),
-            Ask::Repaint(queue) => queue.repaint(self.size, self.detector.screen().snapshot()),
+            Ask::Repaint(queue) => queue.repaint(self.size, self.reader.snapshot()),
             Ask::End(plan) => {
                 let next = self.ending.ask(self.began.elapsed(), plan);
                 if let Some(next) = next {
@@ -41,7 +40,7 @@ impl<D: Device> Terminal<D> {
         let size = WindowSize::new(size.rows, size.cols);
         let now = self.began.elapsed();
         // The screen first: the program paints for its new window afterwards.
-        self.detector.resize(now, size);
+        self.reader.resize(now, size);
         self.size = size;
         self.device
             .resize(size)
@@ -66,7 +65,7 @@ impl<D: Device> Terminal<D> {
     /// The snapshot and its position in the output are taken at once: no output is lost or doubled in between.
     fn begin_watch(&mut self, answer: oneshot::Sender<Arc<WatcherQueue>>) {
         let queue = Arc::<WatcherQueue>::default();
-        queue.repaint(self.size, self.detector.screen().snapshot());
+        queue.repaint(self.size, self.reader.snapshot());
         if self.shared.status.borrow().is_gone {
             queue.close();
         } else {
@@ -78,7 +77,7 @@ impl<D: Device> Terminal<D> {
     pub(super) fn carry_out(&mut self, next: Next) {
         match next {
             // Quit keys would answer an open question: with a return, often by consent.
-            Next::Type(_) | Next::EndInput if self.detector.ask().is_some() => self.ask_to_end_now(),
+            Next::Type(_) | Next::EndInput if self.reader.asks() => self.ask_to_end_now(),
             Next::Type(keys) => self.type_own(keys.into_bytes()),
             Next::EndInput => {
                 let modes = self.device.line_modes().filter(|modes| modes.canonical);
