@@ -142,17 +142,18 @@ struct Begin<T> {
 pub(super) unsafe fn forget_all<T: Copy>(needed: &Needed, with: T, go_on: fn(T) -> !) -> ! {
     let access = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // A page may be as large as the stack.
+    let bytes = STACK_BYTES.saturating_add(needed.ceil(size_of::<Begin<T>>()));
     // SAFETY: a new mapping touches no other.
-    let low = unsafe { libc::mmap(std::ptr::null_mut(), STACK_BYTES, access, flags, -1, 0) };
-    let size = needed.ceil(size_of::<Begin<T>>());
-    if low == libc::MAP_FAILED || size >= STACK_BYTES / 2 {
+    let low = unsafe { libc::mmap(std::ptr::null_mut(), bytes, access, flags, -1, 0) };
+    if low == libc::MAP_FAILED {
         super::sys::exit();
     }
-    let stack = Range { start: low.addr(), end: low.addr().saturating_add(STACK_BYTES) };
+    let stack = Range { start: low.addr(), end: low.addr().saturating_add(bytes) };
     // The head of the new mapping, aligned to a page; the stack grows down from there.
-    // SAFETY: it is inside of the mapping, see the check above.
+    // SAFETY: the mapping has room for it above the stack.
     unsafe {
-        let begin = low.byte_add(STACK_BYTES.saturating_sub(size)).cast::<Begin<T>>();
+        let begin = low.byte_add(STACK_BYTES).cast::<Begin<T>>();
         begin.write(Begin { needed: *needed, stack, go_on, with });
         continue_at(begin.cast(), begin_anew::<T>)
     }
@@ -172,7 +173,7 @@ unsafe fn continue_at(stack: *mut c_void, entry: unsafe extern "C" fn(*mut c_voi
         );
         #[cfg(target_arch = "aarch64")]
         std::arch::asm!(
-            "mov sp, x0", "mov x29, xzr", "mov x30, xzr", "blr {entry}", "brk #1",
+            "mov sp, x0", "mov x29, xzr", "blr {entry}", "brk #1",
             in("x0") stack, entry = in(reg) entry, options(noreturn)
         );
     }
