@@ -14,12 +14,13 @@
 //! | `capture.rs` | the kept head and tail of a stream |
 //! | `env.rs` | the environment children may see |
 //! | `secrecy.rs` | hides secrets of this process from others |
+//! | `file_size.rs` | a write beyond the limit on the size of files fails |
 //! | `streams.rs` | which standard streams this process was started without |
 //! | `ancestry.rs` | whether a run has started this process |
 //! | `run.rs` | one child from start to end |
 //! | `drain.rs` | writes and reads the pipes |
 //! | `start.rs` | its pipes, and the channel to its guard (unix) |
-//! | `guard.rs`, `guard/` | the guard (unix); with `secrecy.rs` and `streams.rs` the only `unsafe` code of Provost |
+//! | `guard.rs`, `guard/` | the guard (unix); with `secrecy.rs`, `streams.rs` and `file_size.rs` the only `unsafe` code of Provost |
 //! | `portable.rs` | the same `run` with fewer guarantees (other platforms) |
 //! | `piped.rs`, `piped/` | a long-lived child with a line protocol |
 //! | `pty.rs` | a program at a terminal, as its supervisor's handle |
@@ -67,6 +68,7 @@ mod capture;
 mod drain;
 mod env;
 mod error;
+mod file_size;
 #[cfg(unix)]
 mod guard;
 mod identity;
@@ -92,6 +94,7 @@ pub use ancestry::{Descent, descent, mark_descendants};
 pub use capture::Captured;
 pub use env::allowed_env;
 pub use error::SpawnError;
+pub use file_size::outlive_file_size_limit;
 #[cfg(unix)]
 pub use guard::namespaces_are_there as guards_are_out_of_reach;
 pub use identity::ProcessIdentity;

@@ -59,6 +59,8 @@ use clap::Parser as _;
 fn main() -> ExitCode {
     wiring::hide_secrets();
     provost_process::be_untraceable();
+    // A log that reaches the limit ends a run with an error, not Provost without a word.
+    provost_process::outlive_file_size_limit();
     // Children of a guard that was killed by what it guards are reparented to this process, which ends them.
     provost_process::adopt_orphans();
     match commands::Cli::try_parse() {

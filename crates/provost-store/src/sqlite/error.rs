@@ -42,7 +42,10 @@ impl<T> Attempt<T> for Result<T, rusqlite::Error> {
 fn hint(error: &rusqlite::Error) -> Option<&'static str> {
     match error.sqlite_error_code()? {
         ErrorCode::DiskFull => Some("free some space, then `provost resume`"),
-        ErrorCode::SystemIoFailure => Some("check the disk and its free space, then `provost resume`"),
+        // A write beyond the limit on the size of files is one too: SQLite doesn't pass its cause on.
+        ErrorCode::SystemIoFailure => Some(
+            "check the disk, its free space and the limit on the size of files (`ulimit -f`), then `provost resume`",
+        ),
         ErrorCode::NotADatabase => {
             Some("this file isn't Provost's: move it away or name another state folder")
         }

@@ -120,6 +120,41 @@ fn a_store_whose_disk_is_full_or_unmounted_ends_the_run() {
     is_failed(&ran, "is gone", HINT);
 }
 
+/// Files may have a megabyte: `ulimit -f` counts blocks of 512 bytes.
+fn with_small_files(scene: &Scene, args: &[&str]) -> Command {
+    let provost = scene.command(args);
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", "ulimit -f 2048; exec \"$0\" \"$@\""]).arg(provost.get_program()).args(args);
+    command.current_dir(scene.path("work")).stdin(std::process::Stdio::null()).env_clear();
+    command.envs(provost.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command
+}
+
+#[test]
+fn a_store_that_reaches_the_limit_on_the_size_of_files_ends_the_run() {
+    let noise = |number: usize| {
+        let command = format!("head -c 50000 /dev/urandom | od -An -v -tx1; echo {number}");
+        format!("  - tools: [{{ shell: {{ command: \"{command}\" }} }}]\n")
+    };
+    let script = format!("answers:\n{}  - text: done\n", (0..12).map(noise).collect::<String>());
+    let scene = Scene::scripted(&script);
+    let ran = Scene::spawn(with_small_files(&scene, &["run", "x"])).end();
+    is_failed(&ran, "disk I/O error", "the limit on the size of files (`ulimit -f`), then `provost resume`");
+    let resumed = scene.provost(&["resume", "last"]);
+    assert_eq!(resumed.status, 0, "{resumed:?}");
+}
+
+#[test]
+fn a_command_that_reaches_the_limit_on_the_size_of_files_is_ended_by_its_signal() {
+    let writes = "answers:\n  - tools: [{ shell: { command: \"head -c 3000000 /dev/zero > big; echo it was $?\" } }]\n  - text: done\n";
+    let scene = Scene::scripted(writes);
+    let ran = Scene::spawn(with_small_files(&scene, &["run", "x"])).end();
+    assert_eq!(ran.status, 0, "{ran:?}");
+    let shown = scene.provost(&["logs", "last", "--json"]).stdout;
+    // 128 and SIGXFSZ: a program that ignored the signal would have an error to report, with status 1.
+    assert!(shown.contains("it was 153"), "{shown}");
+}
+
 #[test]
 fn a_store_on_a_read_only_file_system_is_read() {
     let looks = [
