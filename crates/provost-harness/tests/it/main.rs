@@ -79,6 +79,8 @@ mod observers_events;
 #[cfg(test)]
 mod observers_harness;
 #[cfg(test)]
+mod observers_order;
+#[cfg(test)]
 mod observers_shipped;
 #[cfg(test)]
 mod pictures;

@@ -192,7 +192,8 @@ impl AgentControl {
             AgentCommand::Resume | AgentCommand::Reprioritize(_) => SLOT_WAIT_MAX,
             AgentCommand::Say(_) => Duration::ZERO,
         };
-        let mut following = Following::new(&self.backend, [(ActorKey::Run(self.run), before)]);
+        let after = self.backend.run_head(self.run).await?;
+        let mut following = Following::new(&self.backend, self.run, after, HashMap::new());
         let until = Instant::now() + patience;
         loop {
             // Before the state: once no process works on the run, the state is the last one.

@@ -42,8 +42,9 @@ pub(super) async fn follow(
     drawing: Drawing,
     json: bool,
 ) -> anyhow::Result<Exit> {
+    let (run, after) = (summary.run, backend.run_head(summary.run).await?);
     let (mut board, heads) = Board::read(backend, summary, drawing).await?;
-    let mut following = Following::new(backend, heads);
+    let mut following = Following::new(backend, run, after, heads);
     let mut shown = match Screen::of_stdout().filter(|_| !json) {
         _ if json => ShowOutput::Json,
         Some(screen) => ShowOutput::Screen(screen),
@@ -70,9 +71,6 @@ pub(super) async fn follow(
         }
         board.look(backend).await?;
         shown.draw(&board)?;
-    }
-    for record in following.rest(board.summary.run).await? {
-        board.take(&record)?;
     }
     board.look(backend).await?;
     board.goal = AgentGoal::read(backend, SessionId::root(board.summary.run)).await?;

@@ -1,0 +1,438 @@
+//! Runs from seeds, with trees of agents, workflows, denials, approvals, pauses, budgets that are used up and
+//! processes that end: observers, traces and callbacks get the events of all logs in one order, which fits the logs.
+
+use std::collections::{HashMap, HashSet};
+use std::panic::AssertUnwindSafe;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use fastrand::Rng;
+use futures::{FutureExt as _, StreamExt as _};
+use provost_engine::{Event, RunEvent, SessionEvent};
+use provost_event::{
+    ActorKey, AgentEntry, ApprovalAnswer, ApprovalScope, Budget, Entry, FlowPolicy, GateEntry,
+    LifecycleEntry, Outcome, Permission, PermissionPolicy, Priority, Record, RunPolicy, Seq, SpawnBudget,
+    StepPolicy, ToolEntry, ToolStatus,
+};
+use provost_harness::{
+    AgentHarness, Backend, BackendError, Harness, HarnessCallback, HarnessDeps, HarnessError, JsonlTrace,
+    Models, ObservedBody, ObserverEvent, ObserverOptions, Observers, Redactor, RunPosition, SystemClock,
+    ToolRegistry, observe_with, read_run,
+};
+use provost_llm::ScriptedModel;
+use provost_store::{EmbeddedBackend, MemoryStore, SqliteStore, export_run, import_run};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use crate::tree_stage::{Act, AtWork, MODEL, RUN, act, policy};
+
+const DEADLINE: Duration = Duration::from_secs(30);
+const SEEDS: u64 = 120;
+
+// ---- runs from seeds ----------------------------------------------------------------------------------------------
+
+/// The script of a run: every agent calls tools, spawns others, and asks its first one again.
+struct Script {
+    text: String,
+    random: Rng,
+    next: u32,
+    unwritten: Vec<(u32, u32)>,
+}
+
+impl Script {
+    fn of(seed: u64) -> String {
+        let mut script =
+            Self { text: String::new(), random: Rng::with_seed(seed), next: 1, unwritten: Vec::new() };
+        script.text.push_str("answers:\n");
+        script.write_answers("  ", 0);
+        script.text.push_str("agents:\n");
+        // The steps of a workflow, which may not be spawned by anyone.
+        script.next = script.next.max(4);
+        for step in 1..4 {
+            if !script.unwritten.iter().any(|(number, _)| *number == step) {
+                script.unwritten.push((step, 1));
+            }
+        }
+        while let Some((number, depth)) = script.unwritten.pop() {
+            script.text.push_str(&format!("  - goal: \"{}\"\n    answers:\n", goal(number)));
+            script.write_answers("      ", depth);
+            script.text.push_str("    final_summary: { text: so far, usage: { input: 40, output: 3 } }\n");
+        }
+        script.text
+    }
+
+    fn write_answers(&mut self, indent: &str, depth: u32) {
+        let turns = self.random.u32(1..4);
+        for turn in 0..turns {
+            let delay = self.random.u32(0..3);
+            self.text.push_str(&format!("{indent}- delay_ms: {delay}\n{indent}  usage: {{ input: 90, output: 20 }}\n"));
+            self.text.push_str(&format!("{indent}  tools:\n"));
+            for _ in 0..self.random.u32(1..4) {
+                let call = self.call(depth);
+                self.text.push_str(&format!("{indent}    - {call}\n"));
+            }
+            if depth == 0 && turn + 1 == turns {
+                self.text.push_str(&format!("{indent}    - normal: {{ goal: and now, agent: \"1\" }}\n"));
+            }
+        }
+        // More answers than segments: each of them is one end.
+        for _ in 0..6 {
+            self.text.push_str(&format!("{indent}- {{ text: done, usage: {{ input: 90, output: 20 }} }}\n"));
+        }
+    }
+
+    fn call(&mut self, depth: u32) -> String {
+        let number = self.random.u32(..);
+        match self.random.u32(0..10) {
+            0..3 => format!("act: {{ number: {number} }}"),
+            3 => format!("asked: {{ number: {number} }}"),
+            4 => format!("denied: {{ number: {number} }}"),
+            5 => format!("unknown: {{ number: {number} }}"),
+            _ if depth < 3 && self.next < 25 => {
+                let child = self.next;
+                self.next += 1;
+                self.unwritten.push((child, depth + 1));
+                format!("{}: {{ goal: \"{}\" }}", self.random.choice(["normal", "high"]).unwrap(), goal(child))
+            }
+            _ => format!("act: {{ number: {number} }}"),
+        }
+    }
+}
+
+fn goal(number: u32) -> String {
+    format!("task {number:04}.")
+}
+
+fn policy_of(seed: u64) -> RunPolicy {
+    let spawn = SpawnBudget { max_agents: 1 + u32::try_from(seed % 4).unwrap() * 2, ..SpawnBudget::default() };
+    let mut policy = policy(spawn, |_| Budget::default());
+    let tools = ["asked", "denied"].map(|name| provost_event::ToolSpec { name: name.into(), ..act() });
+    let permissions = PermissionPolicy {
+        ask: vec!["asked".to_owned()],
+        deny: vec!["denied".to_owned()],
+        default: Permission::Allow,
+        ..PermissionPolicy::default()
+    };
+    let agents = policy.agents.iter_mut().map(|sub_agent| &mut sub_agent.agent);
+    for agent in agents.chain([&mut policy.agent]) {
+        agent.tools.extend(tools.clone());
+        agent.permissions = permissions.clone();
+    }
+    if seed % 3 == 1 {
+        policy.budget.tokens = Some(1_500);
+    }
+    if seed % 5 == 4 {
+        let step = |name: &str, number: u32, needs: &[&str]| StepPolicy {
+            name: name.to_owned(),
+            needs: needs.iter().map(|&need| need.to_owned()).collect(),
+            agent: None,
+            goal: goal(number),
+            stop_hooks: Vec::new(),
+            attempts_max: 2,
+            restarts_max: None,
+            on_failure: provost_event::OnStepFailure::default(),
+            budget: Budget::default(),
+            priority: Priority::Normal,
+        };
+        let steps = vec![step("one", 1, &[]), step("two", 2, &[]), step("three", 3, &["one"])];
+        policy.flow = Some(FlowPolicy { name: "night".to_owned(), file: None, steps });
+    }
+    policy
+}
+
+// ---- what observers, traces and callbacks get ---------------------------------------------------------------------
+
+type Place = (ActorKey, Seq);
+
+/// What each got, in its order.
+#[derive(Default)]
+struct Recorded {
+    observer: Mutex<Vec<Arc<ObserverEvent>>>,
+    callback: Mutex<Vec<Arc<Record>>>,
+}
+
+struct Recorder(Arc<Recorded>);
+
+impl HarnessCallback for Recorder {
+    fn on_record(&self, record: &Arc<Record>) {
+        self.0.callback.lock().unwrap().push(Arc::clone(record));
+    }
+}
+
+impl Recorded {
+    fn callback(&self) -> Vec<Arc<Record>> {
+        self.callback.lock().unwrap().clone()
+    }
+
+    /// The observer's events of entries: name and place.
+    fn observer(&self) -> Vec<(&'static str, Place)> {
+        let events = self.observer.lock().unwrap();
+        let of = |event: &Arc<ObserverEvent>| match &event.body {
+            ObservedBody::Entry(record) => Some((event.kind.name(), (event.actor, record.seq))),
+            ObservedBody::Delta(_) => None,
+        };
+        events.iter().filter_map(of).collect()
+    }
+}
+
+/// The events of entries in a trace file: name and place.
+fn traced(path: &Path) -> Vec<(String, Place)> {
+    let text = std::fs::read_to_string(path).unwrap();
+    let lines = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let entries = lines.filter(|line| line.get("entry").is_some());
+    let of = |line: serde_json::Value| {
+        let actor = line.get("session").or(line.get("run")).unwrap().as_str().unwrap();
+        (line["event"].as_str().unwrap().to_owned(), (actor.parse().unwrap(), Seq(line["seq"].as_u64().unwrap())))
+    };
+    entries.map(of).collect()
+}
+
+// ---- one run ------------------------------------------------------------------------------------------------------
+
+struct Stage {
+    seed: u64,
+    random: Rng,
+    folder: tempfile::TempDir,
+    memory: MemoryStore,
+    model: Arc<ScriptedModel>,
+    recorded: Arc<Recorded>,
+}
+
+impl Stage {
+    fn new(seed: u64) -> Self {
+        Self {
+            seed,
+            random: Rng::with_seed(!seed),
+            folder: tempfile::tempdir().unwrap(),
+            memory: MemoryStore::new(),
+            model: Arc::new(ScriptedModel::parse(&Script::of(seed), "order").unwrap()),
+            recorded: Arc::default(),
+        }
+    }
+
+    fn trace(&self) -> std::path::PathBuf {
+        self.folder.path().join("trace.jsonl")
+    }
+
+    /// A process of its own.
+    fn process(&self) -> (AgentHarness, Arc<EmbeddedBackend>) {
+        let clock = Arc::new(SystemClock);
+        let backend = if self.seed.is_multiple_of(2) {
+            EmbeddedBackend::new(self.memory.clone(), clock)
+        } else {
+            EmbeddedBackend::new(SqliteStore::open(self.folder.path().join("provost.db")).unwrap(), clock)
+        };
+        let backend = Arc::new(backend.unwrap());
+        let recorded = Arc::clone(&self.recorded);
+        let options = ObserverOptions { queue_max: 100_000, ..ObserverOptions::default() };
+        let observers = Observers::new()
+            .finish_within(DEADLINE)
+            .with("observer", options, move |_| {
+                let recorded = Arc::clone(&recorded);
+                observe_with(move |event| {
+                    recorded.observer.lock().unwrap().push(Arc::clone(event));
+                    Ok(())
+                })
+            })
+            .with_trace("trace", options, JsonlTrace::new(self.trace(), Arc::new(Redactor::default())).sink());
+        let mut tools = ToolRegistry::new();
+        for name in ["act", "asked", "denied"] {
+            let spec = provost_event::ToolSpec { name: name.into(), ..act() };
+            tools = tools.with(Act(spec, AtWork::default()));
+        }
+        let models = Models::new().with(MODEL, self.model.clone());
+        let callback = Arc::new(Recorder(Arc::clone(&self.recorded)));
+        let deps = HarnessDeps { observers, callback, ..HarnessDeps::new(backend.clone(), models, tools) };
+        (AgentHarness::new(deps), backend)
+    }
+
+    /// The run from its start to its end; returns how many processes there were.
+    async fn play(&mut self) -> u32 {
+        let mut processes = 1;
+        let (mut harness, mut backend) = self.process();
+        let mut run = harness.start(RUN, "all of it", policy_of(self.seed)).await.unwrap();
+        let mut interruptions = self.seed % 7;
+        loop {
+            let cancel = CancellationToken::new();
+            let outcome = tokio::select! {
+                outcome = run.run(&cancel) => Some(outcome.unwrap()),
+                () = self.meddle(&backend, &mut interruptions) => None,
+            };
+            match outcome {
+                Some(outcome) if outcome.is_final() => return processes,
+                Some(Outcome::Paused { .. } | Outcome::BudgetExhausted(_)) => {
+                    let more = Budget { tokens: Some(1_000_000), ..Budget::default() };
+                    run.resume("ann", more, None).await.unwrap();
+                }
+                Some(other) => panic!("it is suspended at {other}"),
+                None => {
+                    drop(run);
+                    processes += 1;
+                    (harness, backend) = self.process();
+                    run = opened(&harness).await;
+                }
+            }
+        }
+    }
+
+    /// Answers questions and pauses the run; returns when the process is to end.
+    async fn meddle(&mut self, backend: &Arc<EmbeddedBackend>, interruptions: &mut u64) {
+        let mut records = backend.subscribe_run(RUN, RunPosition::START);
+        let mut left = self.random.u32(20..120);
+        while let Some(Ok(placed)) = records.next().await {
+            let actor = placed.record.actor;
+            if let Entry::Gate(GateEntry::ApprovalRequested(_)) = &placed.record.entry {
+                let answer = match self.random.bool() {
+                    true => ApprovalAnswer::Allow { scope: ApprovalScope::Once, pattern: None },
+                    false => ApprovalAnswer::Deny { reason: "ann says no".to_owned() },
+                };
+                let asked = placed.record.seq;
+                let event = SessionEvent::Resolve { asked, answer, by: "ann".to_owned() };
+                let _ = backend.post(actor, Event::Session(event), None).await;
+            }
+            left = left.saturating_sub(1);
+            if left > 0 || *interruptions == 0 {
+                continue;
+            }
+            left = self.random.u32(20..120);
+            *interruptions -= 1;
+            let by = "ann".to_owned();
+            let event = match self.random.u32(0..4) {
+                0 => return,
+                1 => RunEvent::Cancel { agent: Some(self.random.u32(1..6)), by },
+                _ => RunEvent::Pause { agent: None, by },
+            };
+            let _ = backend.post(RUN.into(), Event::Run(event), None).await;
+        }
+        std::future::pending().await
+    }
+}
+
+/// The run, as soon as the previous process has released it.
+async fn opened(harness: &AgentHarness) -> Harness {
+    loop {
+        match harness.open(RUN).await {
+            Err(HarnessError::Backend(BackendError::Held { .. })) => tokio::task::yield_now().await,
+            opened => return opened.unwrap(),
+        }
+    }
+}
+
+// ---- what must be so ----------------------------------------------------------------------------------------------
+
+async fn whole(backend: &dyn Backend) -> Vec<Arc<Record>> {
+    let (mut all, mut after) = (Vec::new(), RunPosition::START);
+    loop {
+        let records = read_run(backend, RUN, after, 100).await.unwrap();
+        let Some(last) = records.last() else { return all };
+        after = last.position;
+        all.extend(records.into_iter().map(|placed| placed.record));
+    }
+}
+
+fn places(records: &[Arc<Record>]) -> Vec<Place> {
+    records.iter().map(|record| (record.actor, record.seq)).collect()
+}
+
+/// The order fits the logs: each of them, and what leads from one to another.
+fn check_fits_the_logs(order: &[Arc<Record>]) {
+    let mut heads = HashMap::<ActorKey, Seq>::new();
+    let (mut spawned, mut ended) = (HashSet::new(), HashSet::new());
+    for record in order {
+        let head = heads.insert(record.actor, record.seq).unwrap_or_default();
+        assert_eq!(record.seq, head.next(), "{} is out of order", record.actor);
+        if let ActorKey::Session(session) = record.actor {
+            let is_known = session.agent == 0 || spawned.contains(&session);
+            assert!(is_known, "{session} begins before it is spawned");
+        }
+        match &record.entry {
+            Entry::Agent(AgentEntry::Spawned(entry)) => assert!(spawned.insert(entry.child)),
+            Entry::Agent(AgentEntry::AskedAgain(entry)) => drop(ended.remove(&entry.child)),
+            Entry::Agent(AgentEntry::Finished(entry)) => drop(ended.insert(entry.child)),
+            _ => {}
+        }
+    }
+}
+
+/// A segment begins with RUN_START and ends with RUN_END, a workflow's with FLOW_START and FLOW_END inside of
+/// them; nothing is between segments.
+fn check_segments(events: &[(&'static str, Place)], is_flow: bool) {
+    let mut open = false;
+    for (at, (name, place)) in events.iter().enumerate() {
+        match *name {
+            "RUN_START" => assert!(!std::mem::replace(&mut open, true), "{place:?}: two starts"),
+            _ => assert!(open, "{place:?}: {name} is outside of a segment: {:?}", events[..=at].iter().rev().take(8).collect::<Vec<_>>()),
+        }
+        let neighbour = |at: Option<usize>| at.and_then(|at| events.get(at)).map(|(name, _)| *name);
+        match *name {
+            "RUN_END" => open = false,
+            "FLOW_START" => assert_eq!(neighbour(at.checked_sub(1)), Some("RUN_START")),
+            "FLOW_END" => assert_eq!(neighbour(Some(at + 1)), Some("RUN_END")),
+            _ => {}
+        }
+    }
+    assert!(!open, "the last segment has no end");
+    assert_eq!(events.iter().any(|(name, _)| *name == "FLOW_START"), is_flow);
+    assert_eq!(events.iter().any(|(name, _)| name.starts_with("STEP_")), is_flow);
+}
+
+/// Each call has a start and an end or neither, each denial one GUARDRAIL_TRIP, and a question that is allowed none.
+fn check_calls(order: &[Arc<Record>], events: &[(&'static str, Place)]) {
+    let count = |wanted: &str| events.iter().filter(|(name, _)| *name == wanted).count();
+    assert_eq!(count("TOOL_START"), count("TOOL_END"));
+    let denied = order.iter().filter(|record| match &record.entry {
+        Entry::Tool(ToolEntry::Finished(finished)) => finished.status == ToolStatus::Denied,
+        _ => false,
+    });
+    assert_eq!(count("GUARDRAIL_TRIP"), denied.count());
+    let sessions = order.iter().filter(|record| {
+        matches!(record.entry, Entry::Lifecycle(LifecycleEntry::SessionStarted(_)))
+    });
+    assert!(count("SESSION_START") >= sessions.count());
+}
+
+/// Plays the run of `seed` and checks all that it must be.
+async fn check(seed: u64) {
+    let mut stage = Stage::new(seed);
+    let processes = timeout(DEADLINE, stage.play()).await.expect("it comes to its end");
+    let (_, backend) = stage.process();
+    let order = whole(&*backend).await;
+    check_fits_the_logs(&order);
+    let callback = places(&stage.recorded.callback());
+    let observer = stage.recorded.observer();
+    let traced = traced(&stage.trace());
+    let traced = traced.iter().map(|(name, place)| (name.as_str(), *place)).collect::<Vec<_>>();
+    assert!(traced == observer, "the trace isn't what the observer got");
+    let in_order = places(&order);
+    if processes == 1 {
+        let differs = callback.iter().zip(&in_order).find(|(got, due)| got != due);
+        assert_eq!(differs, None, "the callback didn't get each entry in order");
+        assert_eq!(callback.len(), in_order.len(), "the callback didn't get each entry");
+        check_segments(&observer, policy_of(seed).flow.is_some());
+        check_calls(&order, &observer);
+    }
+    let at = in_order.iter().enumerate().map(|(at, place)| (*place, at)).collect::<HashMap<_, _>>();
+    assert!(callback.is_sorted_by(|one, next| at[one] < at[next]), "the callback's order isn't the log's");
+    assert!(observer.is_sorted_by(|one, next| at[&one.1] <= at[&next.1]), "the observer's order isn't the log's");
+    let mut file = Vec::new();
+    export_run(&*backend, RUN, &mut file).await.unwrap();
+    let copy = EmbeddedBackend::new(MemoryStore::new(), Arc::new(SystemClock)).unwrap();
+    import_run(&copy, &mut &*file).await.unwrap();
+    assert!(places(&whole(&copy).await) == in_order, "an import has another order");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn observers_traces_and_callbacks_have_one_order_which_fits_the_logs() {
+    let first = std::env::var("PROVOST_ORDER_FROM").ok().and_then(|text| text.parse().ok()).unwrap_or(0);
+    let seeds = std::env::var("PROVOST_ORDER_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(SEEDS);
+    let mut failed = Vec::new();
+    for seed in first..first + seeds {
+        if let Err(panic) = AssertUnwindSafe(check(seed)).catch_unwind().await {
+            let text = panic.downcast_ref::<String>().cloned();
+            let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+            failed.push(format!("seed {seed}: {}", text.unwrap_or_default().chars().take(400).collect::<String>()));
+        }
+    }
+    assert!(failed.is_empty(), "{} of {seeds} runs: {failed:#?}", failed.len());
+}
