@@ -16,8 +16,8 @@ use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use provost_engine::{Actor, AgentState, Event, RunEvent, SessionEvent, SessionStatus, check_flow};
 use provost_event::{
-    ActorKey, AgentPolicy, Budget, ConversationEntry, Ended, Entry, LifecycleEntry, Outcome,
-    Paused, Record, RunId, RunPolicy, Seq, SessionId, StepMode, ToolEntry,
+    ActorKey, AgentPolicy, Budget, ConversationEntry, Ended, Entry, LifecycleEntry, Outcome, Paused, Record,
+    RunId, RunPolicy, Seq, SessionId, StepMode, ToolEntry,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -25,7 +25,8 @@ use crate::executor::HarnessExecutor;
 use crate::read_back::{catch_up, read_actor};
 use crate::session_cache::SessionCache;
 use crate::{
-    BackendError, Goal, HarnessDeps, HarnessError, ObserverReport, PlacedRecord, RunLease, RunObservers, RunPosition,
+    BackendError, Goal, HarnessDeps, HarnessError, ObserverReport, PlacedRecord, RunLease, RunObservers,
+    RunPosition,
 };
 
 /// Starts and opens runs. Cheap to share; one serves any number of runs at a time.

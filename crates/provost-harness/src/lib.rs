@@ -42,9 +42,9 @@ mod watch;
 mod workspace;
 
 pub use backend::{
-    Backend, BackendError, PlacedEntry, PlacedRecord, Posted, RunLease, RunPosition, RunQuery, RunStatus, RunSummary,
+    Backend, BackendError, PlacedEntry, PlacedRecord, Posted, RunLease, RunPosition, RunQuery, RunStatus,
+    RunSummary,
 };
-pub use run_order::{LogPart, log_parts, read_run};
 pub use blobs::{BLOB_URI, Blobs};
 pub use clock::{Clock, SimulatedClock, SystemClock};
 pub use deps::{HarnessDeps, HarnessError};
@@ -72,6 +72,7 @@ pub use prompt_queue::{Prompt, PromptQueue};
 pub use provost_event::StopHookVerdict;
 pub use read_back::read_actor;
 pub use recall::Recall;
+pub use run_order::{LogPart, log_parts, read_run};
 pub use secrets::Redactor;
 pub use session_log::{LogItem, LogPage, SessionLog, Utterance};
 pub use shell_hook::ShellStopHook;

@@ -30,12 +30,15 @@ pub async fn read_run(
         }
         let mut placed = Vec::with_capacity(places.len());
         for PlacedEntry { position, actor, seq } in places {
-            let part: Option<&mut VecDeque<Arc<Record>>> = parts.get_mut(&actor);
-            match part.and_then(|part| part.pop_front_if(|record| record.seq == seq)) {
-                Some(record) => placed.push(PlacedRecord { position, record }),
-                None if failure.is_some() => break,
-                // A log that is read up to its damage only.
-                None => {}
+            let Some(part) = parts.get_mut(&actor) else { continue };
+            // A log that is read up to its damage only is shorter.
+            let part: &mut VecDeque<Arc<Record>> = part;
+            if part.is_empty() && failure.is_some() {
+                break;
+            }
+            // More than one where the order lacks an entry of the log.
+            while let Some(record) = part.pop_front_if(|record| record.seq <= seq) {
+                placed.push(PlacedRecord { position, record });
             }
         }
         match failure {
@@ -46,12 +49,12 @@ pub async fn read_run(
     }
 }
 
-/// Of consecutive places, the entries of each log: the number of the one before the first, and how many there are.
+/// Of consecutive places, the part of each log that they are in.
 pub fn log_parts(places: &[PlacedEntry]) -> BTreeMap<ActorKey, LogPart> {
     let mut parts = BTreeMap::new();
     for place in places {
         let before = Seq(place.seq.0.saturating_sub(1));
-        parts.entry(place.actor).or_insert(LogPart { after: before, count: 0 }).count += 1;
+        parts.entry(place.actor).or_insert(LogPart { after: before, last: place.seq }).last = place.seq;
     }
     parts
 }
@@ -61,8 +64,8 @@ pub fn log_parts(places: &[PlacedEntry]) -> BTreeMap<ActorKey, LogPart> {
 pub struct LogPart {
     /// The entry before them.
     pub after: Seq,
-    /// How many they are.
-    pub count: usize,
+    /// The last of them.
+    pub last: Seq,
 }
 
 /// As many of them as can be read, and why there are no more.
@@ -71,10 +74,11 @@ async fn read_part(
     actor: ActorKey,
     part: LogPart,
 ) -> (VecDeque<Arc<Record>>, Option<BackendError>) {
-    let mut records = VecDeque::with_capacity(part.count);
+    let mut records = VecDeque::new();
     let mut after = part.after;
-    while records.len() < part.count {
-        match backend.read(actor, after, part.count - records.len()).await {
+    while after < part.last {
+        let wanted = usize::try_from(part.last.0 - after.0).unwrap_or(usize::MAX);
+        match backend.read(actor, after, wanted).await {
             Ok(more) => match more.last() {
                 Some(last) => {
                     after = last.seq;

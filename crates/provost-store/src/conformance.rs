@@ -147,7 +147,10 @@ fn the_logs_of_a_run_have_one_order(mut store: impl SessionStore) {
             }
         });
     }
-    assert!(expected.is_sorted_by(|one, next| one.position < next.position), "a place isn't after the last one");
+    assert!(
+        expected.is_sorted_by(|one, next| one.position < next.position),
+        "a place isn't after the last one"
+    );
     let mut reader = ok(store.reader());
     assert_eq!(ok(reader.order(run, RunPosition::START, 100)), expected, "another run's, or rolled back");
     assert_eq!(ok(reader.order(run, expected[20].position, 3)), expected[21..24], "a piece of it");

@@ -5,8 +5,8 @@ use std::io::Write;
 use std::sync::Arc;
 
 use provost_event::{
-    ActorKey, BlobId, Entry, ForkBase, FormatError, LifecycleEntry, Record, RunId, Seq, SessionId, SessionStarted,
-    ToolEntry,
+    ActorKey, BlobId, Entry, ForkBase, FormatError, LifecycleEntry, Record, RunId, Seq, SessionId,
+    SessionStarted, ToolEntry,
 };
 use provost_harness::{Backend, BackendError, EntryChain, RunPosition, log_parts};
 
@@ -68,7 +68,7 @@ struct LogExport {
     /// Read and not written yet.
     read: VecDeque<Arc<Record>>,
     chain: Option<EntryChain>,
-    /// The rest can't be read.
+    /// There is no more of it, or no more can be read.
     is_over: bool,
 }
 
@@ -98,11 +98,11 @@ impl Exporting<'_> {
             after = last.position;
             for (actor, part) in log_parts(&places) {
                 let log = logs.entry(actor).or_default();
-                self.read(actor, log, part.count).await?;
+                self.read(actor, log, part.last).await?;
             }
             for place in places {
                 let Some(log) = logs.get_mut(&place.actor) else { continue };
-                if let Some(record) = log.read.pop_front() {
+                while let Some(record) = log.read.pop_front_if(|record| record.seq <= place.seq) {
                     self.record(&record, &mut log.chain)?;
                 }
             }
@@ -110,7 +110,8 @@ impl Exporting<'_> {
         // What was written meanwhile, and whether each log ends where the store says it does.
         for actor in self.backend.actors(run).await? {
             let log = logs.entry(actor).or_default();
-            while self.read(actor, log, AT_ONCE).await? {
+            while !log.is_over {
+                self.read(actor, log, Seq(log.after.0.saturating_add(AT_ONCE as u64))).await?;
                 for record in std::mem::take(&mut log.read) {
                     self.record(&record, &mut log.chain)?;
                 }
@@ -119,23 +120,25 @@ impl Exporting<'_> {
         Ok(())
     }
 
-    /// Reads the next `count` entries of a log, or what can be read of them; returns whether there were any.
-    async fn read(&mut self, actor: ActorKey, log: &mut LogExport, count: usize) -> Result<bool, TransferError> {
-        let before = log.read.len();
-        while !log.is_over && log.read.len() < before + count {
-            match self.backend.read(actor, log.after, before + count - log.read.len()).await {
-                Ok(records) => {
-                    let Some(last) = records.last() else { break };
-                    log.after = last.seq;
-                    log.read.extend(records);
-                }
+    /// Reads a log on up to `last`, or what can be read of that.
+    async fn read(&mut self, actor: ActorKey, log: &mut LogExport, last: Seq) -> Result<(), TransferError> {
+        while !log.is_over && log.after < last {
+            let wanted = usize::try_from(last.0 - log.after.0).unwrap_or(usize::MAX);
+            match self.backend.read(actor, log.after, wanted).await {
+                Ok(records) => match records.last() {
+                    Some(last) => {
+                        log.after = last.seq;
+                        log.read.extend(records);
+                    }
+                    None => log.is_over = true,
+                },
                 Err(error) => {
                     log.is_over = true;
                     self.lose(actor, log.after.next(), error)?;
                 }
             }
         }
-        Ok(log.read.len() > before)
+        Ok(())
     }
 
     fn record(&mut self, record: &Record, chain: &mut Option<EntryChain>) -> Result<(), TransferError> {

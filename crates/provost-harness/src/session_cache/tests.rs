@@ -14,8 +14,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::SessionCache;
 use crate::{
-    Backend, BackendError, Blobs, Executor, PlacedEntry, PlacedRecord, Posted, RunLease, RunPosition, RunQuery,
-    RunSummary,
+    Backend, BackendError, Blobs, Executor, PlacedEntry, PlacedRecord, Posted, RunLease, RunPosition,
+    RunQuery, RunSummary,
 };
 
 /// Number of tried orders.

@@ -17,7 +17,8 @@ use provost_event::{
 };
 use provost_harness::{
     AgentHarness, Backend, BackendError, Blobs, DeltaSink, Executor, HarnessDeps, Model, ModelRequest,
-    Models, Part, PlacedEntry, PlacedRecord, Posted, Redactor, RunLease, RunPosition, RunQuery, RunSummary, SystemClock, ToolRegistry,
+    Models, Part, PlacedEntry, PlacedRecord, Posted, Redactor, RunLease, RunPosition, RunQuery, RunSummary,
+    SystemClock, ToolRegistry,
 };
 use provost_store::{EmbeddedBackend, MemoryStore};
 use provost_tools::{EditFile, Shell, UpdatePlan, WriteFile};

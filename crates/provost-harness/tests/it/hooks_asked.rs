@@ -18,8 +18,8 @@ use provost_event::{
 use provost_harness::hooks::{HookOptions, HookRegistry, PreToolCall, PreToolCallAction, from_fn};
 use provost_harness::{
     AgentHarness, Backend, BackendError, Blobs, Clock, Executor, Harness, HarnessDeps, HarnessError,
-    HookAnswer, HookPrograms, HookQuestion, HookQuestionTrigger, Models, PlacedEntry, PlacedRecord, Posted, RunLease, RunPosition, RunQuery,
-    RunSummary, SimulatedClock, SystemClock, ToolRegistry,
+    HookAnswer, HookPrograms, HookQuestion, HookQuestionTrigger, Models, PlacedEntry, PlacedRecord, Posted,
+    RunLease, RunPosition, RunQuery, RunSummary, SimulatedClock, SystemClock, ToolRegistry,
 };
 use provost_llm::ScriptedModel;
 use provost_store::{EmbeddedBackend, MemoryStore};

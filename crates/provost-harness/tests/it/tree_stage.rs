@@ -12,8 +12,8 @@ use provost_event::{
     RunPolicy, Seq, SessionId, SpawnBudget, SubAgentPolicy, ToolSpec, ToolSubject,
 };
 use provost_harness::{
-    AgentHarness, BackendError, Clock, DeltaSink, HarnessDeps, Model, ModelRequest, Models, RunPosition, SystemClock,
-    Tool, ToolContext, ToolOutput, ToolRegistry,
+    AgentHarness, BackendError, Clock, DeltaSink, HarnessDeps, Model, ModelRequest, Models, RunPosition,
+    SystemClock, Tool, ToolContext, ToolOutput, ToolRegistry,
 };
 use provost_llm::ScriptedModel;
 use provost_store::{DecoratedStore, EmbeddedBackend, NewEntry, SessionStore, SqliteStore, Transactions};

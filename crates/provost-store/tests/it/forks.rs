@@ -11,8 +11,8 @@ use provost_event::{
     ActorKey, BlobId, Budget, ConversationEntry, Entry, LifecycleEntry, Record, RunId, Seq, SessionId,
 };
 use provost_harness::{
-    Backend, BackendError, Blobs, Executor, ForkPoint, PlacedEntry, PlacedRecord, Posted, RunLease, RunPosition, RunQuery, RunSummary, SystemClock,
-    read_actor, read_conversation,
+    Backend, BackendError, Blobs, Executor, ForkPoint, PlacedEntry, PlacedRecord, Posted, RunLease,
+    RunPosition, RunQuery, RunSummary, SystemClock, read_actor, read_conversation,
 };
 use provost_store::{EmbeddedBackend, MemoryStore, SessionStore, SqliteStore};
 use tokio_util::sync::CancellationToken;

@@ -6,6 +6,7 @@ mod seen;
 mod view;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use console::{Alignment, Style, pad_str};
 use provost_event::{ActorKey, Entry, LifecycleEntry, Record, RunId, Seq, SessionId};
@@ -110,6 +111,21 @@ fn who(key: ActorKey) -> String {
     }
 }
 
+/// Calls `see` with all entries of a log; returns the last one's number.
+async fn each(
+    backend: &EmbeddedBackend,
+    key: ActorKey,
+    mut see: impl FnMut(Arc<Record>),
+) -> anyhow::Result<Seq> {
+    let mut head = Seq::START;
+    loop {
+        let records = backend.read(key, head, READ_MAX).await?;
+        let Some(last) = records.last() else { return Ok(head) };
+        head = last.seq;
+        records.into_iter().for_each(&mut see);
+    }
+}
+
 /// Up to where a run was printed.
 struct There {
     position: RunPosition,
@@ -119,11 +135,7 @@ struct There {
 }
 
 /// Prints what is there now, in the order in which it was committed.
-async fn print_there(
-    backend: &EmbeddedBackend,
-    run: RunId,
-    printer: &mut Printer,
-) -> anyhow::Result<There> {
+async fn print_there(backend: &EmbeddedBackend, run: RunId, printer: &mut Printer) -> anyhow::Result<There> {
     let (mut all, mut heads) = (Vec::new(), HashMap::new());
     let mut there = There { position: RunPosition::START, suspended: false };
     loop {

@@ -1,12 +1,13 @@
 //! Acts on one agent of a run and those below it. A request is in the run's log before anything is printed; its
 //! result is read from the agent's status.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use provost_engine::{AgentState, RunEvent, RunState};
-use provost_event::{ActorKey, Budget, Outcome, Priority, RunId, Seq, SessionId};
+use provost_event::{Budget, Outcome, Priority, RunId, Seq, SessionId};
 use provost_harness::{Backend as _, RunStatus, read_actor};
 use provost_store::EmbeddedBackend;
 use tokio::time::Instant;
