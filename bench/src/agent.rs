@@ -73,9 +73,9 @@ pub(crate) fn harness(
     }))
 }
 
-/// A run without limits.
+/// A run without limits. The tool does nothing, which is no progress and the same call each time.
 pub(crate) fn policy(workspace: &Path) -> anyhow::Result<RunPolicy> {
-    let limits = Limits { turns_max: u32::MAX, ..Limits::default() };
+    let limits = Limits { turns_max: u32::MAX, stuck_turns: 0, ..Limits::default() };
     Ok(RunPolicy::new(AgentPolicy {
         system_prompt: system_prompt(workspace, ""),
         tools: vec![noop_spec()?],

@@ -81,6 +81,44 @@ impl HookPoint {
             Some(_) => Self::SubagentStop,
         }
     }
+
+    /// What a refusal at this point leads to.
+    #[must_use]
+    pub const fn refusal(self) -> PointRefusal {
+        match self {
+            Self::PreToolCall
+            | Self::Spawn
+            | Self::Approval
+            | Self::PromptSubmit
+            | Self::PreCompact
+            | Self::Stop
+            | Self::SubagentStop => PointRefusal::Deny,
+            Self::TurnEnd | Self::PostToolBatch => PointRefusal::Pause,
+            Self::SessionStart
+            | Self::SubagentStart
+            | Self::PreLlmRequest
+            | Self::ChildEnd
+            | Self::PostToolCall
+            | Self::PostToolSuccess
+            | Self::PostToolFailure => PointRefusal::Abort,
+            Self::Notification | Self::PostCompact | Self::Abort | Self::StopFailure | Self::SessionEnd => {
+                PointRefusal::None
+            }
+        }
+    }
+}
+
+/// What a hook's refusal leads to, by its hook point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PointRefusal {
+    /// Nothing waits for the decision.
+    None,
+    /// The call, prompt, compaction or stop is denied.
+    Deny,
+    /// The session is suspended.
+    Pause,
+    /// The run ends.
+    Abort,
 }
 
 /// A hook, as part of the policy.

@@ -57,7 +57,7 @@ pub use goal::{
 };
 pub use hook::{
     HookContract, HookDecision, HookPoint, HookPolicy, HookProgram, HookReport, HookTrigger, HooksAsked,
-    HooksDecided, OnFailure, SessionSource,
+    HooksDecided, OnFailure, PointRefusal, SessionSource,
 };
 pub use id::{ActorKey, BlobId, CallId, EffectId, Elapsed, IdError, RunId, Seq, SessionId, Timestamp};
 pub use json::Json;

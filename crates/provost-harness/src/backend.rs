@@ -159,7 +159,7 @@ pub struct RunSummary {
     pub cost: MicroDollars,
     /// The share of both that no provider has reported: estimated, or lost to a crash.
     pub uncertain: Uncertain,
-    /// How long processes have held the run.
+    /// How long processes have held the run: of a run without an outcome until now, as far as its process has noted it.
     pub elapsed: Elapsed,
     /// The damage of its log, if known: then the other fields show the state before it.
     pub damage: Option<String>,

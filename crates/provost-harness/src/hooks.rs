@@ -22,29 +22,15 @@
 //! [`HarnessDeps::hooks`]: crate::HarnessDeps::hooks
 //! [`Observer`]: crate::Observer
 
-mod action;
 mod adapter;
 mod dispatch;
 mod event;
-mod input;
 mod registry;
 mod reminders;
 
-pub use action::{
-    OnApprovalAction, OnChildEndAction, OnPromptSubmitAction, OnSpawnAction, OnTurnEndAction,
-    PostToolCallAction, PreCompactAction, PreLlmRequestAction, PreToolCallAction,
-};
 pub use adapter::{blocking, from_fn};
 pub(crate) use dispatch::Dispatch;
-pub use event::{
-    Hook, HookEvent, OnAbort, OnApproval, OnChildEnd, OnPromptSubmit, OnSessionEnd, OnSessionStart, OnSpawn,
-    OnTurnEnd, PostToolCall, PreCompact, PreLlmRequest, PreToolCall,
-};
-pub use input::{
-    OnAbortInput, OnApprovalInput, OnChildEndInput, OnPromptSubmitInput, OnSessionEndInput,
-    OnSessionStartInput, OnSpawnInput, OnTurnEndInput, PostToolCallInput, PreCompactInput,
-    PreLlmRequestInput, PreToolCallInput,
-};
+pub use event::*;
 pub use registry::{HookOptions, HookRegistry, HookRegistryBuilder, HookRegistryError};
 pub use reminders::TaskReminders;
 

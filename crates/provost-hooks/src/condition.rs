@@ -2,7 +2,7 @@
 
 use provost_engine::Pattern;
 
-use crate::point::is_about_a_call;
+use crate::point::rules;
 use crate::question::HookQuery;
 
 /// Whether the call meets `condition`. At a hook point that isn't about one call no condition holds.
@@ -10,7 +10,7 @@ use crate::question::HookQuery;
 /// # Errors
 /// When the condition is invalid, in words.
 pub(crate) fn holds(condition: &str, asked: HookQuery<'_>) -> Result<bool, String> {
-    let Some(call) = asked.call().filter(|_| is_about_a_call(asked.point)) else { return Ok(false) };
+    let Some(call) = asked.call().filter(|_| rules(asked.point).is_about_a_call) else { return Ok(false) };
     Ok(read(condition)?.touches(&call.tool, &call.input, &asked.question.workspace))
 }
 

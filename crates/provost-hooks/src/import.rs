@@ -10,8 +10,8 @@ use std::collections::HashSet;
 use provost_event::{HookPoint, HookPolicy, HookProgram};
 use serde_json::Value;
 
-use crate::matcher::{check_matcher, has_matchers};
-use crate::point::hook_point_of;
+use crate::matcher::check_matcher;
+use crate::point::{hook_point_of, rules};
 use handler::{Handler, session_end_timeouts};
 
 /// The hooks of a settings file.
@@ -155,7 +155,7 @@ impl Import<'_> {
         if matches!(matcher, "" | "*") {
             return Ok(None);
         }
-        if !has_matchers(point) {
+        if !rules(point).has_matchers {
             let why = "this event has no matchers: the hooks are asked each time";
             self.skip(place, format!("the matcher `{matcher}`"), why);
             return Ok(None);

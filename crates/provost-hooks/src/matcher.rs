@@ -42,12 +42,6 @@ pub fn matches_any(point: HookPoint, matcher: &str, names: &[&str]) -> bool {
     Matcher::parse(point, matcher).and_then(|matcher| matcher.hits(names)).unwrap_or(true)
 }
 
-/// Whether matchers apply at `point`; elsewhere they are ignored.
-pub(crate) const fn has_matchers(point: HookPoint) -> bool {
-    use HookPoint as M;
-    !matches!(point, M::PromptSubmit | M::PostToolBatch | M::Stop | M::PreLlmRequest | M::TurnEnd | M::Abort)
-}
-
 /// The names of one thing that a matcher is compared with, the contract's own name first.
 pub(crate) type Names<'a> = Vec<&'a str>;
 

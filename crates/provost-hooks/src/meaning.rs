@@ -1,9 +1,10 @@
 //! The decision of a reply or a refusal at a hook point.
 
-use provost_event::{HookContract, HookDecision, HookPoint};
+use provost_event::{HookContract, HookDecision, HookPoint, PointRefusal};
 use provost_harness::HookAnswer;
 use serde_json::Value;
 
+use crate::point::rules;
 use crate::question::{HookQuery, value_of};
 use crate::reply::{
     Behavior, PermissionDecision, Reply, RequestDecision, Specific, Top, TopDecision, untaken_words,
@@ -72,31 +73,25 @@ impl Meaning {
 
 /// The decision of a hook that denies: the strongest one at its hook point.
 pub(crate) fn refusal(asked: HookQuery<'_>, contract: HookContract, reason: String) -> Meaning {
-    use HookPoint as M;
+    let rules = rules(asked.point);
     let claude = contract == HookContract::Claude;
     let said = Meaning { refuses: true, ..Meaning::nothing() };
-    match asked.point {
-        M::PreToolCall | M::Spawn | M::PromptSubmit | M::PreCompact | M::Stop | M::SubagentStop => {
-            said.decide(HookDecision::Deny(reason))
-        }
-        M::Approval if !claude => said.decide(HookDecision::Deny(reason)),
-        M::PostToolBatch | M::TurnEnd => said.decide(HookDecision::Pause(reason)),
-        M::PreLlmRequest => said.decide(HookDecision::Abort(reason)),
-        M::SessionStart | M::SubagentStart if !claude => said.decide(HookDecision::Abort(reason)),
-        // The call was made: the only option is to tell the model.
-        M::ChildEnd | M::PostToolCall | M::PostToolSuccess | M::PostToolFailure => {
-            let said = said.remind(reason.clone());
-            if claude { said } else { said.note(reason) }
-        }
-        M::Approval
-        | M::SessionStart
-        | M::SubagentStart
-        | M::Notification
-        | M::PostCompact
-        | M::Abort
-        | M::StopFailure
-        | M::SessionEnd => said.note(format!("it can't refuse at this point: {reason}")),
+    if rules.call_was_made {
+        // The only option is to tell the model.
+        let said = said.remind(reason.clone());
+        return if claude { said } else { said.note(reason) };
     }
+    match asked.point.refusal() {
+        PointRefusal::None => said.note(cant_refuse(&reason)),
+        _ if claude && !rules.claude_refuses => said.note(cant_refuse(&reason)),
+        PointRefusal::Deny => said.decide(HookDecision::Deny(reason)),
+        PointRefusal::Pause => said.decide(HookDecision::Pause(reason)),
+        PointRefusal::Abort => said.decide(HookDecision::Abort(reason)),
+    }
+}
+
+fn cant_refuse(reason: &str) -> String {
+    format!("it can't refuse at this point: {reason}")
 }
 
 /// The decision of a reply.
@@ -106,7 +101,7 @@ pub(crate) fn of_reply(asked: HookQuery<'_>, contract: HookContract, reply: Repl
     if specific.decision.as_ref().is_some_and(|decision| decision.updated_permissions.is_some()) {
         said = said.note(untaken_words("updatedPermissions"));
     }
-    let common = takes_common_fields(asked.point);
+    let common = rules(asked.point).takes_common_fields;
     if let Some(message) = top.system_message.clone().filter(|_| common) {
         said = said.note(message);
     }
@@ -134,31 +129,11 @@ const fn is_stop(point: HookPoint) -> bool {
     matches!(point, HookPoint::Stop | HookPoint::SubagentStop)
 }
 
-/// Whether `continue` and `systemMessage` apply at `point`.
-const fn takes_common_fields(point: HookPoint) -> bool {
-    use HookPoint as M;
-    !matches!(
-        point,
-        M::Notification | M::PreCompact | M::PostCompact | M::SessionEnd | M::StopFailure | M::Abort
-    )
-}
-
 fn context_of(said: Meaning, point: HookPoint, context: Option<String>) -> Meaning {
-    use HookPoint as M;
-    let Some(context) = context else { return said };
-    match point {
-        M::SessionStart
-        | M::SubagentStart
-        | M::PromptSubmit
-        | M::PreLlmRequest
-        | M::PreToolCall
-        | M::Spawn
-        | M::ChildEnd
-        | M::PostToolCall
-        | M::PostToolSuccess
-        | M::PostToolFailure
-        | M::PostToolBatch => said.remind(context),
-        _ => said.note("its `additionalContext` isn't taken at this point"),
+    match context {
+        None => said,
+        Some(context) if rules(point).takes_context => said.remind(context),
+        Some(_) => said.note("its `additionalContext` isn't taken at this point"),
     }
 }
 

@@ -4,24 +4,117 @@ use std::fmt;
 
 use provost_event::HookPoint;
 
+/// What the contracts of hooks that are programs say of one hook point.
+#[derive(Debug, Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "a row of a table")]
+pub(crate) struct PointRules {
+    /// The event's name in a hook's input.
+    event: &'static str,
+    /// Whether settings may name the point by that event, as one of Claude Code's.
+    is_claudes: bool,
+    /// Whether it is about one tool call.
+    pub(crate) is_about_a_call: bool,
+    /// Whether that call was made already.
+    pub(crate) call_was_made: bool,
+    /// Whether matchers apply.
+    pub(crate) has_matchers: bool,
+    /// Whether the input has `permission_mode`.
+    pub(crate) has_permission_mode: bool,
+    /// Whether `continue` and `systemMessage` of a reply apply.
+    pub(crate) takes_common_fields: bool,
+    /// Whether `additionalContext` of a reply applies.
+    pub(crate) takes_context: bool,
+    /// Whether a script for Claude Code may refuse.
+    pub(crate) claude_refuses: bool,
+}
+
+/// A point that a script for Claude Code knows as `event`.
+const fn claudes(event: &'static str) -> PointRules {
+    PointRules { is_claudes: true, ..own(event) }
+}
+
+/// A point that is Provost's own.
+const fn own(event: &'static str) -> PointRules {
+    PointRules {
+        event,
+        is_claudes: false,
+        is_about_a_call: false,
+        call_was_made: false,
+        has_matchers: true,
+        has_permission_mode: false,
+        takes_common_fields: true,
+        takes_context: false,
+        claude_refuses: true,
+    }
+}
+
+/// A point about one tool call.
+const fn call(point: PointRules) -> PointRules {
+    PointRules { is_about_a_call: true, has_permission_mode: true, takes_context: true, ..point }
+}
+
+/// A point about one tool call that was made.
+const fn made(point: PointRules) -> PointRules {
+    PointRules { call_was_made: true, ..call(point) }
+}
+
+/// A point where a reply only informs the user.
+const fn informs(point: PointRules) -> PointRules {
+    PointRules { takes_common_fields: false, ..point }
+}
+
+/// The rules of `point`.
+pub(crate) const fn rules(point: HookPoint) -> PointRules {
+    use HookPoint as M;
+    match point {
+        M::SessionStart => {
+            PointRules { takes_context: true, claude_refuses: false, ..claudes("SessionStart") }
+        }
+        M::SubagentStart => {
+            PointRules { takes_context: true, claude_refuses: false, ..claudes("SubagentStart") }
+        }
+        M::PromptSubmit => PointRules {
+            has_matchers: false,
+            has_permission_mode: true,
+            takes_context: true,
+            ..claudes("UserPromptSubmit")
+        },
+        M::PreLlmRequest => PointRules { has_matchers: false, takes_context: true, ..own("PreLlmRequest") },
+        M::PreToolCall => call(claudes("PreToolUse")),
+        M::Spawn => call(own("Spawn")),
+        M::Approval => {
+            PointRules { takes_context: false, claude_refuses: false, ..call(claudes("PermissionRequest")) }
+        }
+        M::Notification => informs(claudes("Notification")),
+        M::ChildEnd => made(own("ChildEnd")),
+        M::PostToolCall => made(own(POST_TOOL_USE)),
+        M::PostToolSuccess => made(claudes(POST_TOOL_USE)),
+        M::PostToolFailure => made(claudes(POST_TOOL_USE_FAILURE)),
+        M::PostToolBatch => PointRules {
+            has_matchers: false,
+            has_permission_mode: true,
+            takes_context: true,
+            ..claudes("PostToolBatch")
+        },
+        M::TurnEnd => PointRules { has_matchers: false, ..own("TurnEnd") },
+        M::Stop => PointRules { has_matchers: false, ..claudes("Stop") },
+        M::SubagentStop => claudes("SubagentStop"),
+        M::PreCompact => informs(claudes("PreCompact")),
+        M::PostCompact => informs(claudes("PostCompact")),
+        M::Abort => PointRules { has_matchers: false, ..informs(own("Abort")) },
+        M::StopFailure => informs(claudes("StopFailure")),
+        M::SessionEnd => informs(claudes("SessionEnd")),
+    }
+}
+
+const POST_TOOL_USE: &str = "PostToolUse";
+const POST_TOOL_USE_FAILURE: &str = "PostToolUseFailure";
+
 /// Claude Code's events that Provost supports, with their hook points.
-const CLAUDE: &[(&str, HookPoint)] = &[
-    ("SessionStart", HookPoint::SessionStart),
-    ("UserPromptSubmit", HookPoint::PromptSubmit),
-    ("PreToolUse", HookPoint::PreToolCall),
-    ("PermissionRequest", HookPoint::Approval),
-    ("PostToolUse", HookPoint::PostToolSuccess),
-    ("PostToolUseFailure", HookPoint::PostToolFailure),
-    ("PostToolBatch", HookPoint::PostToolBatch),
-    ("Notification", HookPoint::Notification),
-    ("SubagentStart", HookPoint::SubagentStart),
-    ("SubagentStop", HookPoint::SubagentStop),
-    ("Stop", HookPoint::Stop),
-    ("StopFailure", HookPoint::StopFailure),
-    ("PreCompact", HookPoint::PreCompact),
-    ("PostCompact", HookPoint::PostCompact),
-    ("SessionEnd", HookPoint::SessionEnd),
-];
+fn of_claude() -> impl Iterator<Item = (&'static str, HookPoint)> {
+    let points = HookPoint::ALL.iter().map(|point| (rules(*point), *point));
+    points.filter(|(rules, _)| rules.is_claudes).map(|(rules, point)| (rules.event, point))
+}
 
 const NO_TEAMS: &str = "Provost has no teams of agents with shared tasks";
 const NO_SCREEN: &str = "it is about an interactive screen, which an agent under Provost doesn't have";
@@ -83,7 +176,7 @@ impl std::error::Error for UnknownEvent {}
 /// When it is no event, or one that Provost doesn't support.
 pub fn hook_point_of(event: &str) -> Result<HookPoint, UnknownEvent> {
     let own = HookPoint::ALL.iter().find(|point| point.name() == event).copied();
-    let claude = || CLAUDE.iter().find(|(name, _)| *name == event).map(|(_, point)| *point);
+    let claude = || of_claude().find(|(name, _)| *name == event).map(|(_, point)| point);
     if let Some(point) = own.or_else(claude) {
         return Ok(point);
     }
@@ -95,7 +188,7 @@ pub fn hook_point_of(event: &str) -> Result<HookPoint, UnknownEvent> {
 
 fn nearest(event: &str) -> Option<&'static str> {
     let own = HookPoint::ALL.iter().map(|point| point.name());
-    let names = own.chain(CLAUDE.iter().map(|(name, _)| *name));
+    let names = own.chain(of_claude().map(|(name, _)| name));
     let lower = event.to_lowercase();
     // The names of the typed events of embedding programs.
     let lower = lower.strip_prefix("on_").or_else(|| lower.strip_prefix("on")).unwrap_or(&lower);
@@ -112,32 +205,11 @@ fn by_nearness(a: &(f64, &str), b: &(f64, &str)) -> std::cmp::Ordering {
 }
 
 /// The event name of `point` in a hook's input, for a result that is or isn't an error.
-pub(crate) fn event_name(point: HookPoint, failed: bool) -> &'static str {
+pub(crate) const fn event_name(point: HookPoint, failed: bool) -> &'static str {
     match point {
-        HookPoint::PostToolCall if failed => "PostToolUseFailure",
-        HookPoint::PostToolCall => "PostToolUse",
-        HookPoint::PreLlmRequest => "PreLlmRequest",
-        HookPoint::Spawn => "Spawn",
-        HookPoint::ChildEnd => "ChildEnd",
-        HookPoint::TurnEnd => "TurnEnd",
-        HookPoint::Abort => "Abort",
-        other => CLAUDE.iter().find(|(_, point)| *point == other).map_or("", |(name, _)| *name),
+        HookPoint::PostToolCall if failed => POST_TOOL_USE_FAILURE,
+        point => rules(point).event,
     }
-}
-
-/// Whether `point` is about one tool call.
-pub(crate) const fn is_about_a_call(point: HookPoint) -> bool {
-    use HookPoint as M;
-    matches!(
-        point,
-        M::PreToolCall
-            | M::Spawn
-            | M::Approval
-            | M::ChildEnd
-            | M::PostToolCall
-            | M::PostToolSuccess
-            | M::PostToolFailure
-    )
 }
 
 #[cfg(test)]
@@ -147,7 +219,7 @@ mod tests {
     use super::{UnknownEvent, event_name, hook_point_of};
 
     #[test]
-    fn every_moment_has_a_name_that_leads_back_to_it() {
+    fn every_hook_point_has_a_name_that_leads_back_to_it() {
         for point in HookPoint::ALL {
             assert_eq!(hook_point_of(point.name()), Ok(*point));
             let told = event_name(*point, false);

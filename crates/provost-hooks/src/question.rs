@@ -11,8 +11,8 @@ use provost_event::{
 use provost_harness::{HookAgent, HookQuestion, HookQuestionTrigger};
 use serde_json::{Map, Value, json};
 
-use crate::matcher::{Names, has_matchers};
-use crate::point::{event_name, is_about_a_call};
+use crate::matcher::Names;
+use crate::point::{event_name, rules};
 use crate::tool;
 
 /// The only trigger with which Provost starts a compaction.
@@ -86,7 +86,7 @@ impl<'a> HookQuery<'a> {
 
     /// The names that matchers are compared with; `None` if matchers are ignored.
     pub(crate) fn names(self, contract: HookContract) -> Option<Names<'a>> {
-        if !has_matchers(self.point) {
+        if !rules(self.point).has_matchers {
             return None;
         }
         match self.point {
@@ -96,7 +96,7 @@ impl<'a> HookQuery<'a> {
             HookPoint::SubagentStart | HookPoint::SubagentStop => {
                 return Some(agent_names(self.question.agent.name.as_deref()));
             }
-            point if is_about_a_call(point) => return Some(tool::call_names(self.call()?, contract)),
+            point if rules(point).is_about_a_call => return Some(tool::call_names(self.call()?, contract)),
             _ => {}
         }
         match (self.point, self.about()?) {
@@ -147,10 +147,10 @@ impl<'a> HookQuery<'a> {
             }),
         );
         put(&mut out, self.agent());
-        if has_permission_mode(self.point) {
+        if rules(self.point).has_permission_mode {
             out.insert("permission_mode".to_owned(), "default".into());
         }
-        if let Some(level) = self.effort().filter(|_| is_about_a_call(self.point)) {
+        if let Some(level) = self.effort().filter(|_| rules(self.point).is_about_a_call) {
             out.insert("effort".to_owned(), json!({ "level": level }));
         }
         out
@@ -382,10 +382,6 @@ fn stop(check: &StopCheck) -> Value {
         "tool_calls": check.tool_calls,
         "stop_reason": check.stop_reason(),
     })
-}
-
-const fn has_permission_mode(point: HookPoint) -> bool {
-    is_about_a_call(point) || matches!(point, HookPoint::PromptSubmit | HookPoint::PostToolBatch)
 }
 
 const fn source_name(source: SessionSource) -> &'static str {

@@ -7,13 +7,14 @@
 #![expect(clippy::panic, reason = "that is how a check says that something is wrong")]
 
 mod mailbox;
+mod order;
 
 use provost_engine::{Effect, Uncertain};
 use provost_event::{
     ActorKey, Block, ConversationEntry, EffectId, Elapsed, Entry, Json, LifecycleEntry, MicroDollars,
     Outcome, Record, RunId, Seq, SessionId, Snapshot, Timestamp, UserMessage,
 };
-use provost_harness::{BackendError, PlacedEntry, RunPosition};
+use provost_harness::BackendError;
 
 use crate::embedded::blob_id;
 use crate::{NewEntry, OpenEffect, SessionStore, StoreReader, StoredRun};
@@ -26,7 +27,7 @@ pub fn check_store<S: SessionStore>(make: impl Fn() -> S) {
     an_empty_store_has_nothing(make());
     a_log_is_read_as_it_was_appended(make());
     logs_written_in_turn_are_read_each_by_itself(make());
-    the_logs_of_a_run_have_one_order(make());
+    order::the_logs_of_a_run_have_one_order(make());
     the_newest_snapshot_of_a_log_is_found(make());
     a_stale_append_is_refused_and_leaves_nothing(make());
     what_is_rolled_back_never_was(make());
@@ -63,6 +64,7 @@ pub fn check_shared_store<P, S: SessionStore>(place: impl Fn() -> P, open: impl 
     a_snapshot_is_found_when_opened_again(&place(), &open);
     two_writers_take_turns(&place(), &open);
     a_run_is_claimed_once(&place(), &open);
+    a_note_outlives_its_lease(&place(), &open);
     mailbox::requests_are_there_for_other_writers(&place(), &open);
     mailbox::a_writer_that_listens_is_woken(&place(), &open);
 }
@@ -122,42 +124,6 @@ fn check_written_in_turn(store: &mut (impl StoreReader + ?Sized)) {
         }
         assert_eq!(found, records(actor, 1..=100), "its own, in order");
     }
-}
-
-fn the_logs_of_a_run_have_one_order(mut store: impl SessionStore) {
-    let (run, other) = (self::run(1), session(7));
-    let logs = [ActorKey::Run(run), SessionId::root(run).into(), SessionId { run, agent: 1 }.into()];
-    assert_eq!(ok(store.order(run, RunPosition::START, 100)), [], "of an unknown run");
-    assert_eq!(ok(store.run_head(run)), RunPosition::START);
-    let (mut expected, mut others) = (Vec::new(), 0);
-    for round in 0..6_u64 {
-        let (before, last) = (Seq(round * 2), Seq(round * 2 + 2));
-        ok(store.begin());
-        ok(store.append(logs[0], before, &entries(logs[0], before.next().0..=last.0)));
-        store.rollback();
-        within(&mut store, |store| {
-            let first = usize::try_from(round).unwrap_or_default();
-            for actor in logs.iter().cycle().skip(first).take(3) {
-                let place = ok(store.append(*actor, before, &entries(*actor, before.next().0..=last.0)));
-                let place_before = RunPosition(place.0 - 1);
-                expected.push(PlacedEntry { position: place_before, actor: *actor, seq: before.next() });
-                expected.push(PlacedEntry { position: place, actor: *actor, seq: last });
-                others += 1;
-                ok(store.append(other, Seq(others - 1), &entries(other, others..=others)));
-            }
-        });
-    }
-    assert!(
-        expected.is_sorted_by(|one, next| one.position < next.position),
-        "a place isn't after the last one"
-    );
-    let mut reader = ok(store.reader());
-    assert_eq!(ok(reader.order(run, RunPosition::START, 100)), expected, "another run's, or rolled back");
-    assert_eq!(ok(reader.order(run, expected[20].position, 3)), expected[21..24], "a piece of it");
-    assert_eq!(ok(reader.run_head(run)), expected[35].position);
-    assert_eq!(ok(store.order(run, expected[35].position, 3)), [], "nothing after the end");
-    within(&mut store, |store| ok(store.remove_run(run)));
-    assert_eq!(ok(store.order(run, RunPosition::START, 100)), [], "of a run that was removed");
 }
 
 fn the_newest_snapshot_of_a_log_is_found(mut store: impl SessionStore) {
@@ -430,6 +396,20 @@ fn a_run_is_claimed_once<P, S: SessionStore>(place: &P, open: &impl Fn(&P) -> S)
     drop(lease);
     assert!(!ok(two.is_claimed(run(1))));
     drop(ok(two.claim(run(1))));
+}
+
+fn a_note_outlives_its_lease<P, S: SessionStore>(place: &P, open: &impl Fn(&P) -> S) {
+    let (one, two) = (open(place).leases(), open(place).leases());
+    assert_eq!(two.noted(run(1)), Elapsed(0));
+    let lease = ok(one.claim(run(1)));
+    for ms in [7, 61_000, 62_000] {
+        one.note(run(1), Elapsed(ms));
+        assert_eq!(two.noted(run(1)), Elapsed(ms));
+    }
+    drop(lease);
+    assert_eq!((two.noted(run(1)), two.noted(run(2))), (Elapsed(62_000), Elapsed(0)));
+    two.forget_note(run(1));
+    assert_eq!(one.noted(run(1)), Elapsed(0));
 }
 
 fn within<S: SessionStore, T>(store: &mut S, write: impl FnOnce(&mut S) -> T) {

@@ -203,7 +203,11 @@ impl Backend for EmbeddedBackend {
             let runs = store.runs(query.max)?.into_iter();
             runs.map(|run| {
                 let worked_on = |run| Ok(feed.is_served(run) || leases.is_claimed(run)?);
-                summary(run, worked_on)
+                let mut summary = summary(run, worked_on)?;
+                if !matches!(summary.status, RunStatus::Stopped(_)) {
+                    summary.elapsed = summary.elapsed.max(leases.noted(summary.run));
+                }
+                Ok(summary)
             })
             .collect()
         };

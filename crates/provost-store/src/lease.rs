@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use provost_event::RunId;
+use provost_event::{Elapsed, RunId};
 use provost_harness::BackendError;
 use provost_process::ProcessIdentity;
 
@@ -60,12 +60,23 @@ pub trait RunLeases: Send + Sync {
     /// # Errors
     /// When that can't be determined.
     fn holder(&self, run: RunId) -> Result<Option<Holder>, BackendError>;
+
+    /// Notes the elapsed time of `run`, whose lease is held. Cheap, and not synced to disk: the note outlives the
+    /// holder's process, not the machine. Best effort: without a note the time in the logs counts.
+    fn note(&self, run: RunId, elapsed: Elapsed);
+
+    /// The elapsed time that the holder of `run`, or the last one that was killed, noted last; 0 without a note.
+    fn noted(&self, run: RunId) -> Elapsed;
+
+    /// Removes the note, which the logs of `run` make superfluous.
+    fn forget_note(&self, run: RunId);
 }
 
 /// Leases within one process.
 #[derive(Debug, Clone, Default)]
 pub struct LocalLeases {
     held: Arc<Mutex<HashMap<RunId, String>>>,
+    notes: Arc<Mutex<HashMap<RunId, Elapsed>>>,
 }
 
 impl LocalLeases {
@@ -106,6 +117,18 @@ impl RunLeases for LocalLeases {
         let by = held.get(&run).cloned();
         Ok(by.map(|by| Holder { by, process: ProcessIdentity::own() }))
     }
+
+    fn note(&self, run: RunId, elapsed: Elapsed) {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner).insert(run, elapsed);
+    }
+
+    fn noted(&self, run: RunId) -> Elapsed {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner).get(&run).copied().unwrap_or_default()
+    }
+
+    fn forget_note(&self, run: RunId) {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner).remove(&run);
+    }
 }
 
 /// Leases as file locks, one per run; the system releases them when their process is gone, for whatever cause.
@@ -122,6 +145,11 @@ impl FileLeases {
 
     fn path(&self, run: RunId) -> PathBuf {
         self.folder.join(format!("{run}.lock"))
+    }
+
+    /// Beside the lock, which other handles can't write to on every system.
+    fn note_path(&self, run: RunId) -> PathBuf {
+        self.folder.join(format!("{run}.elapsed"))
     }
 
     /// The file, if a process holds its lock.
@@ -210,6 +238,37 @@ impl RunLeases for FileLeases {
     fn holder(&self, run: RunId) -> Result<Option<Holder>, BackendError> {
         Ok(self.locked(run)?.map(holder))
     }
+
+    fn note(&self, run: RunId, elapsed: Elapsed) {
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(false);
+        folder::only_for_the_owner(&mut options);
+        // One write of a constant length: a reader sees the previous note or this one.
+        let text = note_text(elapsed);
+        let written = options.open(self.note_path(run)).and_then(|mut file| file.write_all(text.as_bytes()));
+        if let Err(error) = written {
+            tracing::debug!(%run, %error, "can't note the elapsed time");
+        }
+    }
+
+    fn noted(&self, run: RunId) -> Elapsed {
+        let text = std::fs::read_to_string(self.note_path(run)).unwrap_or_default();
+        elapsed_in(&text).unwrap_or_default()
+    }
+
+    fn forget_note(&self, run: RunId) {
+        let _ = std::fs::remove_file(self.note_path(run));
+    }
+}
+
+/// Milliseconds, twice: a note that was written in part is none.
+fn note_text(elapsed: Elapsed) -> String {
+    format!("{0:020} {0:020}\n", elapsed.0)
+}
+
+fn elapsed_in(text: &str) -> Option<Elapsed> {
+    let (one, other) = text.strip_suffix('\n')?.split_once(' ')?;
+    (one == other).then(|| one.parse().ok().map(Elapsed)).flatten()
 }
 
 fn failed(error: &std::io::Error) -> BackendError {
@@ -246,6 +305,21 @@ fn is_still_at(file: &File, path: &Path) -> bool {
 #[cfg(not(unix))]
 fn is_still_at(_file: &File, _path: &Path) -> bool {
     true
+}
+
+#[cfg(test)]
+mod notes {
+    use super::*;
+
+    #[test]
+    fn a_note_that_was_written_in_part_is_none() {
+        let note = note_text(Elapsed(61_234));
+        assert_eq!(elapsed_in(&note), Some(Elapsed(61_234)));
+        assert_eq!(elapsed_in(&note[..note.len() - 1]), None);
+        assert_eq!(elapsed_in(&note.replacen("61234", "71234", 1)), None);
+        assert_eq!(elapsed_in(&"\0".repeat(note.len())), None);
+        assert_eq!(elapsed_in(""), None);
+    }
 }
 
 #[cfg(all(test, unix))]

@@ -28,6 +28,9 @@ use crate::{NewEntry, OpenEffect, RunLeases, SessionStore, StoredRun};
 const BATCH_MAX: usize = 256;
 /// How often the writer checks for commits of other processes while there are subscribers.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// How often the elapsed times of the runs that this process holds are noted beside their leases: after `kill -9`
+/// about so much worked time is lost.
+const NOTE_EVERY: Duration = Duration::from_secs(1);
 
 pub(crate) struct Writer {
     store: Box<dyn SessionStore>,
@@ -37,6 +40,8 @@ pub(crate) struct Writer {
     cache: Cache,
     random: fastrand::Rng,
     owned: HashMap<RunId, Owned>,
+    /// The reading of the process's clock at which elapsed times were last noted.
+    noted_at: Elapsed,
     /// Runs whose server must get all open effects.
     behind: HashSet<RunId>,
     marker: Option<u64>,
@@ -88,6 +93,7 @@ impl Writer {
             cache: Cache::default(),
             random: fastrand::Rng::new(),
             owned: HashMap::new(),
+            noted_at: Elapsed::default(),
             behind: HashSet::new(),
             marker: None,
             outdated: false,
@@ -96,7 +102,7 @@ impl Writer {
 
     /// Works until all senders are gone.
     pub(crate) fn work(mut self, waiting: &Waiting<Job>) {
-        while let Ok(job) = waiting.next(self.look_every()) {
+        while let Ok(job) = waiting.next(self.wakes_every()) {
             match job {
                 None | Some(Job::Look) => {
                     self.outbox.hears();
@@ -116,7 +122,14 @@ impl Writer {
             }
             self.tell_followers();
             self.attend_outbox();
+            self.note_times();
         }
+    }
+
+    /// How often to do something without a job; `None` for not at all.
+    fn wakes_every(&self) -> Option<Duration> {
+        let notes = (!self.owned.is_empty()).then_some(NOTE_EVERY);
+        self.look_every().into_iter().chain(notes).min()
     }
 
     /// How often to check for commits of other processes without being woken; `None` if they don't matter.
@@ -198,7 +211,11 @@ impl Writer {
         };
         batch.touched.extend(self.store.actors(run)?);
         batch.removed.push(run);
+        let leases = Arc::clone(&self.leases);
         batch.answers.push(Box::new(move |committed| {
+            if committed.is_ok() {
+                leases.forget_note(run);
+            }
             drop(lease);
             send(reply, committed);
         }));
@@ -274,7 +291,10 @@ impl Writer {
     fn decide(&mut self, key: ActorKey, event: Event) -> Result<Decided, BackendError> {
         let run = key.run();
         let monotonic = self.clock.monotonic();
-        let elapsed = self.owned.get(&run).map_or_else(Elapsed::default, |owned| owned.held.at(monotonic));
+        let elapsed = match self.owned.get(&run) {
+            Some(owned) => owned.held.at(monotonic),
+            None => self.leases.noted(run),
+        };
         let now = Now { at: self.clock.now(), elapsed, entropy: self.random.u64(..) };
         let decided = decide(&mut self.cache, &mut *self.store, (key, event), now)?;
         if let Some(owned) = self.owned.get_mut(&run) {

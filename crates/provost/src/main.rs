@@ -2,8 +2,8 @@
 //!
 //! | file | what lives there |
 //! |---|---|
-//! | `cli.rs` | the command line |
-//! | `commands/` | one command each |
+//! | `commands/` | the command line: one command each |
+//! | `cli.rs`, `cli/` | the arguments of commands |
 //! | `settings/` | the settings: declared once, read in layers, documented from the declaration |
 //! | `observers.rs` | further observers of a run, and how they fared |
 //! | `trust.rs`, `trust/` | what of a project's files the user has agreed to |
@@ -61,7 +61,7 @@ fn main() -> ExitCode {
     provost_process::be_untraceable();
     // Children of a guard that was killed by what it guards are reparented to this process, which ends them.
     provost_process::adopt_orphans();
-    match cli::Cli::try_parse() {
+    match commands::Cli::try_parse() {
         Ok(cli) => exit::report(commands::run(cli)),
         Err(answer) => exit::usage(&answer),
     }

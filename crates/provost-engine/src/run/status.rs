@@ -38,7 +38,7 @@ pub struct AgentStatus<'a> {
     pub cost: MicroDollars,
     /// When it was requested.
     pub spawned_at: Timestamp,
-    /// Milliseconds that it worked, as of the run's last entry; 0 for the root.
+    /// Milliseconds that it worked, by the time that the status is of; 0 for the root.
     pub worked_ms: u64,
     /// How many times it was restarted after a failure.
     pub restarts: u32,
@@ -147,6 +147,13 @@ impl RunState {
         self.budget.worked_ms(self.elapsed())
     }
 
+    /// Milliseconds worked on it by `now`, the run's elapsed time, or as of its last entry if that is later. While
+    /// it is suspended, and after its end, none are added.
+    #[must_use]
+    pub fn worked_ms(&self, now: Elapsed) -> u64 {
+        self.budget.worked_ms(now.max(self.elapsed()))
+    }
+
     /// The run's elapsed time at its last entry.
     #[must_use]
     pub const fn elapsed(&self) -> Elapsed {
@@ -159,12 +166,18 @@ impl RunState {
         self.lifecycle.updated().at
     }
 
-    /// Its agents, by number: the root first.
+    /// Its agents, by number: the root first. As of its last entry.
     pub fn agents(&self) -> impl Iterator<Item = AgentStatus<'_>> {
-        self.agents.table().iter().map(|(number, agent)| self.agent_status(number, agent))
+        self.agents_at(self.elapsed())
     }
 
-    fn agent_status<'a>(&'a self, number: u32, agent: &'a Agent) -> AgentStatus<'a> {
+    /// The same by `now`, the run's elapsed time, or as of its last entry if that is later.
+    pub fn agents_at(&self, now: Elapsed) -> impl Iterator<Item = AgentStatus<'_>> {
+        let now = now.max(self.elapsed());
+        self.agents.table().iter().map(move |(number, agent)| self.agent_status((number, agent), now))
+    }
+
+    fn agent_status<'a>(&'a self, (number, agent): (u32, &'a Agent), now: Elapsed) -> AgentStatus<'a> {
         let table = self.agents.table();
         let spent = self.ledger().spent(number).copied().unwrap_or_default();
         AgentStatus {
@@ -181,7 +194,7 @@ impl RunState {
             tokens: spent.tokens,
             cost: spent.cost,
             spawned_at: agent.requested_at().at,
-            worked_ms: agent.clock().used_ms(self.elapsed()),
+            worked_ms: agent.clock().used_ms(now),
             restarts: agent.restarts(),
         }
     }

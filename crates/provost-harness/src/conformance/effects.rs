@@ -146,7 +146,9 @@ pub(super) async fn timers_survive_a_restart(maker: &impl BackendMaker) {
     let budget = Budget { wall_time_ms: Some(60 * SECOND_MS), ..Budget::default() };
     post(&backend, run(1), start(budget)).await;
     let call = served.call().await;
-    drop((call, served, backend));
+    drop(call);
+    served.guard.release().await;
+    drop(backend);
     bench.clock.advance_ms(20 * SECOND_MS);
     let backend = bench.open().await;
     let mut served = serve_when_free(&backend, run(1)).await;

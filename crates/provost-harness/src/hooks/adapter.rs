@@ -7,8 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tokio::task::{JoinError, spawn_blocking};
 
-use super::event::{Hook, HookEvent};
-use super::input::HookInput as _;
+use super::event::{Hook, HookEvent, HookInput as _};
 
 /// A hook from a closure that returns at once. It runs on the caller's thread, which it blocks, and no timeout can
 /// interrupt it: use [`blocking`] for a closure that may wait.

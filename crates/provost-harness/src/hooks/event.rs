@@ -3,17 +3,11 @@
 use std::fmt;
 
 use async_trait::async_trait;
-use provost_event::HookPoint;
+use provost_engine::{CallDetails, HookCall, HookCallDetails};
+use provost_event::{Entry, HookDecision, HookPoint, HookTrigger, Outcome, Seq, ToolEntry, ToolFinished};
 
-use super::action::{
-    HookAction, OnApprovalAction, OnChildEndAction, OnPromptSubmitAction, OnSpawnAction, OnTurnEndAction,
-    PostToolCallAction, PreCompactAction, PreLlmRequestAction, PreToolCallAction,
-};
-use super::input::{
-    HookInput, OnAbortInput, OnApprovalInput, OnChildEndInput, OnPromptSubmitInput, OnSessionEndInput,
-    OnSessionStartInput, OnSpawnInput, OnTurnEndInput, PostToolCallInput, PreCompactInput,
-    PreLlmRequestInput, PreToolCallInput,
-};
+use super::reminders::HookInvocation;
+use crate::HookQuestionTrigger;
 
 mod sealed {
     pub trait Sealed {}
@@ -40,6 +34,58 @@ pub trait Hook<E: HookEvent>: Send + Sync + 'static {
     /// # Cancellation
     /// The future is dropped when the hook's timeout is over, or the question is obsolete.
     async fn decide(&self, input: E::Input<'_>) -> E::Action;
+}
+
+/// An action of a hook. It can't be implemented outside of this crate.
+pub trait HookAction: Send {
+    /// Its decision in the log, which is all that the engine reads.
+    fn decision(self) -> HookDecision;
+}
+
+/// No action: the hook is only informed.
+impl HookAction for () {
+    fn decision(self) -> HookDecision {
+        HookDecision::Continue
+    }
+}
+
+/// Declares the inputs: views of one question.
+macro_rules! inputs {
+    ($($(#[$doc:meta])* $input:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty,)* })*) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy)]
+        pub struct $input<'a> {
+            /// The agent.
+            pub session: SessionId,
+            $($(#[$field_doc])* pub $field: $type,)*
+            pub(in crate::hooks) asked: &'a HookInvocation,
+        }
+    )*};
+}
+
+/// Implements [`HookInput`] for views; `read` creates their fields.
+macro_rules! views {
+    ($($input:ident: |$asked:ident, $hook_call:ident| $view:expr;)*) => {$(
+        impl<'a> HookInput<'a> for $input<'a> {
+            fn of($asked: &'a HookInvocation) -> Option<Self> {
+                let $hook_call = hook_call($asked)?;
+                $view
+            }
+
+            fn asked(&self) -> &'a HookInvocation {
+                self.asked
+            }
+        }
+    )*};
+}
+
+/// A read-only view of one question.
+pub trait HookInput<'a>: Sized {
+    /// The view of `asked`; `None` if it is a question of another kind, or incomplete.
+    fn of(asked: &'a HookInvocation) -> Option<Self>;
+
+    /// The viewed question.
+    fn asked(&self) -> &'a HookInvocation;
 }
 
 /// Declares the events, each with a proof that its hooks can return its actions and no others: two examples that
@@ -79,56 +125,45 @@ macro_rules! events {
     )*};
 }
 
-events! {
-    /// A session starts, or continues after a suspension. Its hooks are only informed.
-    OnSessionStart: SessionStart, OnSessionStartInput => ();
-    may "()", must_not "OnTurnEndAction::Pause";
+mod agent;
+mod call;
+mod session;
+mod turn;
 
-    /// A message was sent, before it is committed.
-    OnPromptSubmit: PromptSubmit, OnPromptSubmitInput => OnPromptSubmitAction;
-    may "OnPromptSubmitAction::Cancel(String::new())", must_not "OnPromptSubmitAction::Abort(String::new())";
+pub use self::agent::*;
+pub use self::call::*;
+pub use self::session::*;
+pub use self::turn::*;
 
-    /// A model is about to be called.
-    PreLlmRequest: PreLlmRequest, PreLlmRequestInput => PreLlmRequestAction;
-    may "PreLlmRequestAction::Yield", must_not "PreLlmRequestAction::Deny(String::new())";
+fn hook_call(asked: &HookInvocation) -> Option<&HookCall> {
+    match &asked.question.trigger {
+        HookQuestionTrigger::HookCall(hook_call) => Some(hook_call),
+        HookQuestionTrigger::Stop(_) => None,
+    }
+}
 
-    /// A tool is about to be called. Unless its registration says otherwise, a hook that gives no answer counts as
-    /// one that denies.
-    PreToolCall: PreToolCall, PreToolCallInput => PreToolCallAction;
-    may "PreToolCallAction::Deny(String::new())", must_not "PreToolCallAction::Allow";
+const fn call_of(hook_call: &HookCall) -> Option<&CallDetails> {
+    match &hook_call.details {
+        HookCallDetails::Call(call) => Some(call),
+        _ => None,
+    }
+}
 
-    /// An agent is about to spawn another: its call passed the [`PreToolCall`] hooks and the permissions, and
-    /// hasn't been submitted for approval yet. Whether there is a slot and budget for the new agent is checked
-    /// afterwards.
-    OnSpawn: Spawn, OnSpawnInput => OnSpawnAction;
-    may "OnSpawnAction::Deny(String::new())", must_not "OnSpawnAction::Abort(String::new())";
+const fn outcome_of(hook_call: &HookCall) -> Option<&Outcome> {
+    match &hook_call.about {
+        HookTrigger::Closing { outcome } => Some(outcome),
+        _ => None,
+    }
+}
 
-    /// A spawned agent is done, or was stopped, and its result is in its parent's log. Its hooks are called before
-    /// those of [`PostToolCall`]; they aren't called for agents that never started.
-    OnChildEnd: ChildEnd, OnChildEndInput => OnChildEndAction;
-    may "OnChildEndAction::Abort(String::new())", must_not "OnChildEndAction::Deny(String::new())";
+fn result_at(asked: &HookInvocation, finished: Seq) -> Option<&ToolFinished> {
+    let record = asked.question.records.iter().find(|record| record.seq == finished)?;
+    match &record.entry {
+        Entry::Tool(ToolEntry::Finished(result)) => Some(result),
+        _ => None,
+    }
+}
 
-    /// A tool was called.
-    PostToolCall: PostToolCall, PostToolCallInput => PostToolCallAction;
-    may "PostToolCallAction::Abort(String::new())", must_not "PostToolCallAction::Deny(String::new())";
-
-    /// A turn ended without tool calls.
-    OnTurnEnd: TurnEnd, OnTurnEndInput => OnTurnEndAction;
-    may "OnTurnEndAction::Pause", must_not "OnTurnEndAction::Continue";
-
-    /// The conversation is about to be shortened.
-    PreCompact: PreCompact, PreCompactInput => PreCompactAction;
-    may "PreCompactAction::Refuse(String::new())", must_not "PreCompactAction::Abort(String::new())";
-
-    /// A tool call needs approval, and no approver has been asked yet.
-    OnApproval: Approval, OnApprovalInput => OnApprovalAction;
-    may "OnApprovalAction::Undecided", must_not "OnApprovalAction::Pause";
-
-    /// The session is about to be suspended or to end before its work is done. Its hooks are only informed.
-    OnAbort: Abort, OnAbortInput => ();
-    may "()", must_not "OnTurnEndAction::Finish";
-
-    /// The session is about to end. Its hooks are only informed.
-    OnSessionEnd: SessionEnd, OnSessionEndInput => ();
-    may "()", must_not "PreToolCallAction::Continue";
+fn beginning(text: &str, bytes_max: usize) -> &str {
+    text.get(..text.floor_char_boundary(bytes_max)).unwrap_or(text)
 }

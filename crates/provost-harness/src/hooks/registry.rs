@@ -10,8 +10,7 @@ use async_trait::async_trait;
 use provost_event::{HookContract, HookDecision, HookPoint, HookPolicy, HookReport, OnFailure};
 use tokio_util::sync::CancellationToken;
 
-use super::action::HookAction as _;
-use super::input::HookInput as _;
+use super::event::{HookAction as _, HookInput as _};
 use super::reminders::HookInvocation;
 use super::{DEFAULT_TIMEOUT, Dispatch, Hook, HookEvent};
 use crate::{Clock, HookQuestion, NoHookPrograms};

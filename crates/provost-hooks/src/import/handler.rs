@@ -4,7 +4,7 @@ use provost_event::{HookContract, HookPoint, HookPolicy, HookProgram, OnFailure}
 use serde_json::Value;
 
 use super::name::name_of;
-use crate::point::is_about_a_call;
+use crate::point::rules;
 use crate::{condition, http};
 
 const TIMEOUT_MS: u64 = 600_000;
@@ -119,7 +119,7 @@ impl Handler<'_> {
 
     fn condition(&self) -> Result<Option<String>, String> {
         let Some(condition) = self.text("if")? else { return Ok(None) };
-        if !is_about_a_call(self.point) {
+        if !rules(self.point).is_about_a_call {
             return Err("a hook with `if` never runs at an event that isn't about one tool call".to_owned());
         }
         condition::read(condition)?;

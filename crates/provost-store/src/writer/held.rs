@@ -13,10 +13,10 @@ pub(super) struct HeldTime {
 }
 
 impl HeldTime {
-    /// Starts at a reading of the process's clock. The time in the logs is learnt from decisions: the first one is
-    /// the recovery, which asks every active actor.
-    pub(super) const fn begin(monotonic: Elapsed) -> Self {
-        Self { base: Elapsed(0), since: monotonic }
+    /// Starts at a reading of the process's clock, with what the last holder has `noted`. The time in the logs is
+    /// learnt from decisions: the first one is the recovery, which asks every active actor.
+    pub(super) const fn begin(noted: Elapsed, monotonic: Elapsed) -> Self {
+        Self { base: noted, since: monotonic }
     }
 
     pub(super) const fn at(self, monotonic: Elapsed) -> Elapsed {

@@ -5,7 +5,7 @@ use provost_event::{ActorKey, RunId, Timestamp};
 use provost_harness::BackendError;
 use tokio::sync::mpsc::error::TrySendError;
 
-use super::{Batch, HeldTime, Owned, Writer};
+use super::{Batch, HeldTime, NOTE_EVERY, Owned, Writer};
 use crate::OpenEffect;
 use crate::decide::Change;
 use crate::job::{Order, Orders, Reply, Server, answer, send};
@@ -46,10 +46,29 @@ impl Writer {
     }
 
     pub(super) fn give_up(&mut self, run: RunId, epoch: u64, reply: Reply<()>) {
-        if self.owned.get(&run).is_some_and(|owned| owned.epoch == epoch) {
+        if let Some(owned) = self.owned.get(&run).filter(|owned| owned.epoch == epoch) {
+            let elapsed = owned.held.at(self.clock.monotonic());
+            // The log of a run that was stopped ends with that time.
+            match self.cache.get(run.into(), &mut *self.store).map(|state| state.status()) {
+                Ok(Some(status)) if status.outcome.is_some() => self.leases.forget_note(run),
+                Ok(_) | Err(_) => self.leases.note(run, elapsed),
+            }
             self.disown(run);
         }
         send(reply, Ok(()));
+    }
+
+    /// Notes the elapsed times of the runs that this process holds, if it is time.
+    pub(super) fn note_times(&mut self) {
+        let now = self.clock.monotonic();
+        let is_due = u128::from(now.since_ms(self.noted_at)) >= NOTE_EVERY.as_millis();
+        if self.owned.is_empty() || !is_due {
+            return;
+        }
+        self.noted_at = now;
+        for (run, owned) in &self.owned {
+            self.leases.note(*run, owned.held.at(now));
+        }
     }
 
     pub(super) fn disown(&mut self, run: RunId) {
@@ -79,7 +98,7 @@ impl Writer {
         }
         self.outbox.listen();
         batch.taken.push(run);
-        let held = HeldTime::begin(self.clock.monotonic());
+        let held = HeldTime::begin(self.leases.noted(run), self.clock.monotonic());
         self.owned.insert(run, Owned { epoch, held, verified: true, server });
         self.feed.serve(run);
         match self.recover(run) {

@@ -2,8 +2,8 @@
 
 use clap::CommandFactory as _;
 
+use super::Cli;
 use super::print;
-use crate::cli::Cli;
 use crate::exit::Exit;
 
 pub(super) fn completions(shell: clap_complete::Shell) -> anyhow::Result<Exit> {

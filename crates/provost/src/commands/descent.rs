@@ -3,7 +3,6 @@
 use provost_event::RunId;
 use provost_process::Descent;
 
-use crate::cli::{Command, FlowCommand, GoalCommand, ModelsArgs, ModelsCommand};
 use crate::exit::Refusal;
 use crate::output::tell;
 
@@ -19,57 +18,6 @@ pub(super) enum Act {
 }
 
 impl Act {
-    pub(super) const fn of(command: &Command) -> Self {
-        match command {
-            Command::Run(_) => Self::Works("run"),
-            Command::Flow(FlowCommand::Run(_)) => Self::Works("flow run"),
-            Command::Exec(_) => Self::Works("exec"),
-            Command::Fork(_) => Self::Works("fork"),
-            Command::Resume(_) => Self::Works("resume"),
-            Command::Goal(GoalCommand::Resume(_)) => Self::Works("goal resume"),
-            Command::Goal(GoalCommand::Pause(_)) => Self::Acts("goal pause"),
-            Command::Goal(GoalCommand::Clear(_)) => Self::Acts("goal clear"),
-            Command::Attach(_) => Self::Acts("attach"),
-            Command::Approve(_) => Self::Acts("approve"),
-            Command::Deny(_) => Self::Acts("deny"),
-            Command::Say(_) => Self::Acts("say"),
-            Command::Pause(_) => Self::Acts("pause"),
-            Command::Cancel(_) => Self::Acts("cancel"),
-            Command::Reprioritize(_) => Self::Acts("reprioritize"),
-            Command::Import(_) => Self::Acts("import"),
-            Command::Prune(_) => Self::Acts("prune"),
-            Command::Doctor(args) if args.acknowledge => Self::Acts("doctor --acknowledge"),
-            // They change prices and settings, or spend outside of every budget.
-            Command::Models(ModelsArgs {
-                command: Some(ModelsCommand::Update { dry_run: false, .. }),
-                ..
-            }) => Self::Acts("models update"),
-            Command::Models(ModelsArgs { command: Some(ModelsCommand::Check { .. }), .. }) => {
-                Self::Acts("models check")
-            }
-            Command::Init(_) => Self::Acts("init"),
-            Command::Trust(args) if args.list => Self::Looks,
-            Command::Trust(_) => Self::Acts("trust"),
-            Command::Flow(FlowCommand::Check(_))
-            | Command::Goal(GoalCommand::Show(_))
-            | Command::Ps(_)
-            | Command::Cost(_)
-            | Command::Replay(_)
-            | Command::Profile(_)
-            | Command::Approvals(_)
-            | Command::Show(_)
-            | Command::Explain(_)
-            | Command::Logs(_)
-            | Command::Export(_)
-            | Command::Backup(_)
-            | Command::Doctor(_)
-            | Command::Models(_)
-            | Command::Check(_)
-            | Command::Completions { .. }
-            | Command::Man => Self::Looks,
-        }
-    }
-
     /// Refuses to what a run has started (its tools, hooks, external agents, and what these have started) what
     /// only a person, or a program of theirs, may do.
     ///

@@ -9,10 +9,15 @@ use provost_event::RunId;
 use provost_store::{EmbeddedBackend, Inspection, Lost, SqliteStore, export_run, inspect};
 use serde_json::{Value, json};
 
+use super::descent::Act;
 use super::{backend_to_read, place, print, shown};
 use crate::cli::DoctorArgs;
 use crate::exit::Exit;
 use crate::render::{plural, safe, size};
+
+pub(super) const fn act_of(args: &DoctorArgs) -> Act {
+    if args.acknowledge { Act::Acts("doctor --acknowledge") } else { Act::Looks }
+}
 
 pub(super) async fn doctor(args: DoctorArgs) -> anyhow::Result<Exit> {
     let database = place()?.database();

@@ -183,7 +183,7 @@ impl Sums {
         observers: Vec<Observer>,
         status: String,
     ) -> Explained<'a> {
-        let limits = self.budget.limits(&self.state);
+        let limits = self.budget.limits(&self.state, summary.elapsed);
         let agents = self.agents.iter().map(AgentSums::agent).collect::<Vec<_>>();
         let mut tallies = Tallies::default();
         tallies.add(Group::Limits, limits.iter().map(|limit| &limit.standing));

@@ -8,12 +8,22 @@ use provost_store::EmbeddedBackend;
 
 pub(super) use self::page::{standing, verdict_lines};
 pub(super) use self::show::GoalJson;
+use super::descent::Act;
 use super::target::{Target, agent_of, named};
 use super::{act, backend};
 use crate::cli::GoalCommand;
 use crate::drive::run_state;
 use crate::exit::{Exit, Refusal};
 use crate::goals::AgentGoal;
+
+pub(super) const fn act_of(command: &GoalCommand) -> Act {
+    match command {
+        GoalCommand::Show(_) => Act::Looks,
+        GoalCommand::Pause(_) => Act::Acts("goal pause"),
+        GoalCommand::Clear(_) => Act::Acts("goal clear"),
+        GoalCommand::Resume(_) => Act::Works("goal resume"),
+    }
+}
 
 pub(super) async fn goal(command: GoalCommand) -> anyhow::Result<Exit> {
     match command {

@@ -3,8 +3,8 @@
 use clap::CommandFactory as _;
 use clap_mangen::Man;
 
+use super::Cli;
 use super::print;
-use crate::cli::Cli;
 use crate::exit::Exit;
 
 pub(super) fn man() -> anyhow::Result<Exit> {

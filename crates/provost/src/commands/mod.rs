@@ -1,4 +1,4 @@
-//! One command each.
+//! The command line: its commands, one module each, and what runs them.
 
 mod act;
 mod answer;
@@ -41,13 +41,19 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use clap::{Parser, Subcommand};
 use provost_store::EmbeddedBackend;
 use tracing_subscriber::EnvFilter;
 
 use self::descent::Act;
 pub(crate) use self::descent::mark;
 pub(crate) use self::prune::remove_files;
-use crate::cli::{Cli, Command, FlowCommand};
+use crate::cli::{
+    ActArgs, ApprovalsArgs, ApproveArgs, AttachArgs, BackupArgs, CancelArgs, CheckArgs, CostArgs, DenyArgs,
+    DoctorArgs, ExecArgs, ExplainArgs, ExportArgs, FlowCommand, ForkArgs, GoalCommand, ImportArgs, InitArgs,
+    LogsArgs, ModelsArgs, ProfileCommand, PruneArgs, PsArgs, ReplayArgs, ReprioritizeArgs, ResumeArgs,
+    RunArgs, SayArgs, ShowArgs, TrustArgs,
+};
 use crate::exit::{Exit, Refusal};
 use crate::input::tell_of_unread;
 use crate::output;
@@ -55,54 +61,170 @@ use crate::render::visible_json;
 use crate::settings::{Request, Scope, load};
 use crate::wiring::{StateDir, leave_store, variables};
 
+/// Runs autonomous agents under supervision: they work until the goal is verified, a budget is used up or a hook
+/// stops them, and every step is in a log from which they resume.
+#[derive(Debug, Parser)]
+#[command(name = "provost", version, max_term_width = 100, arg_required_else_help = true)]
+#[command(after_help = EXIT_STATUSES)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const EXIT_STATUSES: &str = "Exit status of run, exec and resume: 0 completed, which says whether anything verified it · 1 failed, \
+the agent's own verdict is FAIL or PARTIAL, output couldn't be written, or not verified with --require-verified · 2 wrong usage or settings · 3 a budget ended it · 4 it waits (paused, blocked, needs approval) · 5 a hook aborted it · \
+130 interrupted or cancelled.";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Runs an agent on a goal, in the current folder.
+    Run(RunArgs),
+    /// Runs an external program as an agent, at this terminal or unattended: its questions pass the permissions,
+    /// its end the stop hooks and judges.
+    Exec(ExecArgs),
+    /// Resumes a run after a crash, a suspension or any end.
+    Resume(ResumeArgs),
+    /// Starts a run from another's conversation up to an entry, which is referred to and not paid again.
+    Fork(ForkArgs),
+    /// Runs a workflow from a file: steps that wait for each other.
+    #[command(subcommand)]
+    Flow(FlowCommand),
+    /// Lists runs, the newest first.
+    Ps(PsArgs),
+    /// Shows one run: its status, what it used, all its agents as a tree, the last message of the first one.
+    Show(ShowArgs),
+    /// Shows which limits, hooks, permissions and observers took effect in a run, and what they decided.
+    Explain(ExplainArgs),
+    /// Prints the log of a run, one line per entry.
+    Logs(LogsArgs),
+    /// Connects this terminal to the program of an external agent.
+    Attach(AttachArgs),
+    /// Plays a recording of what a program showed.
+    Replay(ReplayArgs),
+    /// Lists, shows and tests the profiles of external programs.
+    #[command(subcommand)]
+    Profile(ProfileCommand),
+    /// Lists the tool calls that wait for approval.
+    Approvals(ApprovalsArgs),
+    /// Allows a tool call that waits for approval.
+    Approve(ApproveArgs),
+    /// Refuses a tool call that waits for approval.
+    Deny(DenyArgs),
+    /// Sends a message to an agent of a run; it gets the message before its next model call.
+    Say(SayArgs),
+    /// Suspends a run, or one of its agents and those below it; `resume` goes on with it.
+    Pause(ActArgs),
+    /// Ends a run, or one of its agents and those below it.
+    Cancel(CancelArgs),
+    /// Shows what must be confirmed before an agent counts as done, and the verdicts of its judges; or acts on
+    /// that.
+    #[command(subcommand)]
+    Goal(GoalCommand),
+    /// Changes the priority of an agent of a run.
+    Reprioritize(ReprioritizeArgs),
+    /// Shows what was spent: calls, tokens and money, by model, agent, run or day.
+    Cost(CostArgs),
+    /// Writes a run to a file for `import`.
+    Export(ExportArgs),
+    /// Imports a run that `export` wrote.
+    Import(ImportArgs),
+    /// Copies the whole store to a file, also while runs are worked on, and checks the copy.
+    Backup(BackupArgs),
+    /// Checks the store, reports what is damaged or lost, and saves what can be read.
+    Doctor(DoctorArgs),
+    /// Removes runs that are over, and frees their space.
+    Prune(PruneArgs),
+    /// Writes a commented provost.toml to the current folder.
+    Init(InitArgs),
+    /// Lists providers and models with key, window and price. Or checks whether a model answers.
+    Models(ModelsArgs),
+    /// Checks the settings and shows where each came from.
+    Check(CheckArgs),
+    /// Shows what a project's files would run or allow, and asks for your consent.
+    Trust(TrustArgs),
+    /// Prints completions for a shell.
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+    /// Prints the manual page.
+    Man,
+}
+
 /// Runs the command.
 ///
 /// # Errors
 /// Why it failed.
 pub(crate) fn run(cli: Cli) -> anyhow::Result<Exit> {
     trace()?;
-    let act = Act::of(&cli.command);
+    let Planned { act, work } = plan(cli.command);
     act.allowed()?;
-    let result = match cli.command {
-        Command::Run(args) => block_on(run::run(args)),
-        Command::Flow(FlowCommand::Run(args)) => block_on(flow::run(args)),
-        Command::Flow(FlowCommand::Check(args)) => flow::check(&args),
-        Command::Exec(args) => block_on(exec::exec(args)),
-        Command::Fork(args) => block_on(fork::fork(args)),
-        Command::Resume(args) => block_on(act::resume(args)),
-        Command::Ps(args) => block_on(ps::ps(args)),
-        Command::Cost(args) => block_on(cost::cost(args)),
-        Command::Attach(args) => block_on(attach::attach(args)),
-        Command::Replay(args) => block_on(replay::replay(args)),
-        Command::Profile(command) => profile::profile(command),
-        Command::Approvals(args) => block_on(approvals::approvals(args)),
-        Command::Approve(args) => block_on(answer::approve(args)),
-        Command::Deny(args) => block_on(answer::deny(args)),
-        Command::Say(args) => block_on(act::say(args)),
-        Command::Pause(args) => block_on(act::pause(args)),
-        Command::Cancel(args) => block_on(act::cancel(args)),
-        Command::Goal(command) => block_on(goal::goal(command)),
-        Command::Reprioritize(args) => block_on(act::reprioritize(args)),
-        Command::Show(args) => block_on(show::show(args)),
-        Command::Explain(args) => block_on(explain::explain(args)),
-        Command::Logs(args) => block_on(logs::logs(args)),
-        Command::Export(args) => block_on(transfer::export(args)),
-        Command::Import(args) => block_on(transfer::import(args)),
-        Command::Backup(args) => backup::backup(&args),
-        Command::Doctor(args) => block_on(doctor::doctor(args)),
-        Command::Prune(args) => block_on(prune::prune(args)),
-        Command::Models(args) => block_on(models::models(args)),
-        Command::Init(args) => init::init(&args),
-        Command::Check(args) => check::check(&args),
-        Command::Trust(args) => trust::trust(&args),
-        Command::Completions { shell } => completions::completions(shell),
-        Command::Man => man::man(),
-    };
+    let result = work();
     // Piped input may have arrived only now.
     if let Act::Works(_) = act {
         tell_of_unread("");
     }
     result
+}
+
+/// What a command will do.
+struct Planned {
+    act: Act,
+    work: Box<dyn FnOnce() -> anyhow::Result<Exit>>,
+}
+
+fn plan(command: Command) -> Planned {
+    match command {
+        Command::Run(args) => works("run", || block_on(run::run(args))),
+        Command::Flow(FlowCommand::Run(args)) => works("flow run", || block_on(flow::run(args))),
+        Command::Flow(FlowCommand::Check(args)) => looks(move || flow::check(&args)),
+        Command::Exec(args) => works("exec", || block_on(exec::exec(args))),
+        Command::Fork(args) => works("fork", || block_on(fork::fork(args))),
+        Command::Resume(args) => works("resume", || block_on(act::resume(args))),
+        Command::Ps(args) => looks(|| block_on(ps::ps(args))),
+        Command::Cost(args) => looks(|| block_on(cost::cost(args))),
+        Command::Attach(args) => acts("attach", || block_on(attach::attach(args))),
+        Command::Replay(args) => looks(|| block_on(replay::replay(args))),
+        Command::Profile(command) => looks(|| profile::profile(command)),
+        Command::Approvals(args) => looks(|| block_on(approvals::approvals(args))),
+        Command::Approve(args) => acts("approve", || block_on(answer::approve(args))),
+        Command::Deny(args) => acts("deny", || block_on(answer::deny(args))),
+        Command::Say(args) => acts("say", || block_on(act::say(args))),
+        Command::Pause(args) => acts("pause", || block_on(act::pause(args))),
+        Command::Cancel(args) => acts("cancel", || block_on(act::cancel(args))),
+        Command::Goal(command) => planned(goal::act_of(&command), || block_on(goal::goal(command))),
+        Command::Reprioritize(args) => acts("reprioritize", || block_on(act::reprioritize(args))),
+        Command::Show(args) => looks(|| block_on(show::show(args))),
+        Command::Explain(args) => looks(|| block_on(explain::explain(args))),
+        Command::Logs(args) => looks(|| block_on(logs::logs(args))),
+        Command::Export(args) => looks(|| block_on(transfer::export(args))),
+        Command::Import(args) => acts("import", || block_on(transfer::import(args))),
+        Command::Backup(args) => looks(move || backup::backup(&args)),
+        Command::Doctor(args) => planned(doctor::act_of(&args), || block_on(doctor::doctor(args))),
+        Command::Prune(args) => acts("prune", || block_on(prune::prune(args))),
+        Command::Models(args) => planned(models::act_of(&args), || block_on(models::models(args))),
+        Command::Init(args) => acts("init", move || init::init(&args)),
+        Command::Check(args) => looks(move || check::check(&args)),
+        Command::Trust(args) => planned(trust::act_of(&args), move || trust::trust(&args)),
+        Command::Completions { shell } => looks(move || completions::completions(shell)),
+        Command::Man => looks(man::man),
+    }
+}
+
+fn planned(act: Act, work: impl FnOnce() -> anyhow::Result<Exit> + 'static) -> Planned {
+    Planned { act, work: Box::new(work) }
+}
+
+fn looks(work: impl FnOnce() -> anyhow::Result<Exit> + 'static) -> Planned {
+    planned(Act::Looks, work)
+}
+
+fn acts(name: &'static str, work: impl FnOnce() -> anyhow::Result<Exit> + 'static) -> Planned {
+    planned(Act::Acts(name), work)
+}
+
+fn works(name: &'static str, work: impl FnOnce() -> anyhow::Result<Exit> + 'static) -> Planned {
+    planned(Act::Works(name), work)
 }
 
 fn block_on(work: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<Exit> {
@@ -171,4 +293,14 @@ fn print(text: &str) -> anyhow::Result<()> {
 /// The name of a path for people.
 fn shown(path: &Path) -> String {
     path.display().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_makes_sense() {
+        super::Cli::command().debug_assert();
+    }
 }

@@ -10,12 +10,22 @@ use provost_event::{MicroDollars, Price};
 use provost_llm::{ModelFacts, Origin, Provider, ProviderSettings};
 use serde_json::{Value, json};
 
+use super::descent::Act;
 use super::{current_dir, print};
 use crate::cli::{ModelsArgs, ModelsCommand};
 use crate::exit::{Exit, Refusal};
 use crate::render::{Cells, Table, safe, terminal_width, tokens};
 use crate::settings::{Request, Scope, Settled, load};
 use crate::wiring::{Variables, asked, providers, variables};
+
+pub(super) const fn act_of(args: &ModelsArgs) -> Act {
+    match args.command {
+        // They change prices and settings, or spend outside of every budget.
+        Some(ModelsCommand::Update { dry_run: false, .. }) => Act::Acts("models update"),
+        Some(ModelsCommand::Check { .. }) => Act::Acts("models check"),
+        Some(ModelsCommand::Update { dry_run: true, .. }) | None => Act::Looks,
+    }
+}
 
 pub(super) async fn models(args: ModelsArgs) -> anyhow::Result<Exit> {
     let (folder, variables) = (current_dir()?, variables());

@@ -101,7 +101,7 @@ pub(super) async fn summary(backend: &EmbeddedBackend, run: RunId) -> anyhow::Re
 /// The agents of the run, and the steps that they do.
 fn crew(state: &RunState, summary: &RunSummary, openings: &Openings, open: &[Question]) -> Crew {
     let is_interrupted = summary.status == RunStatus::Interrupted;
-    let agents = nodes(state, &AgentContext { openings, open, is_interrupted });
+    let agents = nodes(state, &AgentContext { openings, open, is_interrupted, elapsed: summary.elapsed });
     let now = matches!(summary.status, RunStatus::Running).then(|| SystemClock.now());
     let steps = steps(state, &agents, now);
     Crew { agents, steps }
@@ -285,6 +285,7 @@ struct Whole<'a> {
     outcome_text: Option<String>,
     verdict: Option<provost_event::Verdict>,
     budget: Budget,
+    /// Worked on it by now, as far as the process that holds it has noted.
     active_ms: u64,
     spent_micro_usd: MicroDollars,
     /// What is asked, in full.
@@ -332,7 +333,7 @@ impl<'a> Whole<'a> {
                 _ => None,
             },
             budget: state.budget(),
-            active_ms: state.active_ms(),
+            active_ms: state.worked_ms(summary.elapsed),
             spent_micro_usd: state.ledger().cost,
             slots: Slots::of(state),
             agents: crew.agents.iter().map(agents::AgentJson::of).collect(),

@@ -7,6 +7,7 @@ use anyhow::Context as _;
 use provost_event::Timestamp;
 use provost_harness::{Clock as _, SystemClock};
 
+use super::descent::Act;
 use super::{print, shown};
 use crate::cli::TrustArgs;
 use crate::exit::{Exit, Refusal};
@@ -14,6 +15,10 @@ use crate::render::{Cells, Table, age, safe, terminal_width};
 use crate::settings::{FlowFile, Request, Scope, load};
 use crate::trust::{TrustState, TrustStore, Trusted, grant, standing};
 use crate::wiring::{StateDir, variables};
+
+pub(super) const fn act_of(args: &TrustArgs) -> Act {
+    if args.list { Act::Looks } else { Act::Acts("trust") }
+}
 
 pub(super) fn trust(args: &TrustArgs) -> anyhow::Result<Exit> {
     let folder = folder(args.dir.as_deref())?;

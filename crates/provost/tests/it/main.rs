@@ -169,3 +169,5 @@ mod tree_shown;
 mod trust;
 #[cfg(test)]
 mod verified;
+#[cfg(test)]
+mod worked_time;

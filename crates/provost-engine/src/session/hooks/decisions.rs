@@ -1,8 +1,8 @@
 //! How a session applies the decisions of hooks.
 
 use provost_event::{
-    HookDecision, HookPoint, HookReport, HookTrigger, HooksDecided, ItemKind, NamedScript, OnFailure, Origin,
-    Outcome, PauseReason, Seq, SystemItem, UserMessage,
+    HookDecision, HookReport, HookTrigger, HooksDecided, ItemKind, NamedScript, OnFailure, Origin, Outcome,
+    PauseReason, PointRefusal, Seq, SystemItem, UserMessage,
 };
 
 use crate::session::{Deciding, Phase, assignment::Assignment, calls::run, model_call, segment, stop};
@@ -178,38 +178,11 @@ impl CombinedDecision {
             policy.map_or_else(|| OnFailure::default_at(report.point), |policy| policy.on_failure);
         let hook = report.hook.clone();
         let reason = format!("it gave no answer: {why}");
-        match (on_failure, report.point) {
-            (OnFailure::Continue, _) => Self::Free,
-            (
-                OnFailure::Deny,
-                HookPoint::PreToolCall
-                | HookPoint::Spawn
-                | HookPoint::Approval
-                | HookPoint::PromptSubmit
-                | HookPoint::PreCompact
-                | HookPoint::Stop
-                | HookPoint::SubagentStop,
-            ) => Self::Deny { hook, reason },
-            (OnFailure::Deny, HookPoint::TurnEnd | HookPoint::PostToolBatch) => Self::Pause { hook, reason },
-            (
-                OnFailure::Deny,
-                HookPoint::SessionStart
-                | HookPoint::SubagentStart
-                | HookPoint::PreLlmRequest
-                | HookPoint::ChildEnd
-                | HookPoint::PostToolCall
-                | HookPoint::PostToolSuccess
-                | HookPoint::PostToolFailure,
-            ) => Self::Abort { hook, reason },
-            // No call waits for their decision.
-            (
-                OnFailure::Deny,
-                HookPoint::Notification
-                | HookPoint::PostCompact
-                | HookPoint::Abort
-                | HookPoint::StopFailure
-                | HookPoint::SessionEnd,
-            ) => Self::Free,
+        match (on_failure, report.point.refusal()) {
+            (OnFailure::Continue, _) | (OnFailure::Deny, PointRefusal::None) => Self::Free,
+            (OnFailure::Deny, PointRefusal::Deny) => Self::Deny { hook, reason },
+            (OnFailure::Deny, PointRefusal::Pause) => Self::Pause { hook, reason },
+            (OnFailure::Deny, PointRefusal::Abort) => Self::Abort { hook, reason },
         }
     }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use provost_engine::FINAL_SUMMARY_TOKENS;
 use provost_engine::RunState;
 use provost_event::{
-    Budget, BudgetCharged, BudgetEntry, BudgetExhausted, BudgetReserved, Dimension, Effort, Entry,
+    Budget, BudgetCharged, BudgetEntry, BudgetExhausted, BudgetReserved, Dimension, Effort, Elapsed, Entry,
     LifecycleEntry, MicroDollars, ModelPolicy, Price, Purpose,
 };
 
@@ -168,26 +168,26 @@ impl BudgetSums {
         }
     }
 
-    /// The limits of the run that its log has brought to `state`.
-    pub(super) fn limits(&self, state: &RunState) -> Vec<Limit> {
+    /// The limits of the run that its log has brought to `state`, by its elapsed time.
+    pub(super) fn limits(&self, state: &RunState, elapsed: Elapsed) -> Vec<Limit> {
         let money = |money: Option<MicroDollars>| money.map(|money| money.0);
         let limits = [
             self.tokens.limit(Unit::Tokens, self.at_first.tokens, self.budget.tokens),
             self.money.limit(Unit::MicroUsd, money(self.at_first.money), money(self.budget.money)),
-            self.time(state),
+            self.time(state.worked_ms(elapsed)),
             self.turns(state),
         ];
         limits.into_iter().map(|limit| self.with_standing(limit)).collect()
     }
 
-    fn time(&self, state: &RunState) -> Limit {
+    fn time(&self, worked_ms: u64) -> Limit {
         let (at_first, set_to) = (self.at_first.wall_time_ms, self.budget.wall_time_ms);
         Limit {
             name: "wall_time",
             unit: Unit::Ms,
             set_to,
             set_to_at_first: at_first.filter(|_| at_first != set_to),
-            most: state.active_ms(),
+            most: worked_ms,
             consulted: self.wall_time.consulted,
             decided: self.wall_time.decided,
             reserved: None,

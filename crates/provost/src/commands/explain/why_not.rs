@@ -123,9 +123,7 @@ impl HookFacts<'_> {
             M::Abort => "nothing stopped the agent before its work was done",
             M::StopFailure => "the agent didn't fail",
             M::SessionEnd => "the agent hasn't come to its end",
-            M::SessionStart | M::PromptSubmit | M::PreLlmRequest | M::TurnEnd => {
-                "the run never came to this point"
-            }
+            _ => "the run never came to this point",
         };
         words.to_owned()
     }

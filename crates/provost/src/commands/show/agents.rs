@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use provost_engine::{Actor, AgentState, AgentStatus, RunState};
 use provost_event::{
-    Budget, Entry, GoalState, LifecycleEntry, Limits, MicroDollars, Outcome, Priority, Record, Seq,
+    Budget, Elapsed, Entry, GoalState, LifecycleEntry, Limits, MicroDollars, Outcome, Priority, Record, Seq,
     SessionId, SpawnBudget, Timestamp,
 };
 use provost_harness::{Backend as _, BackendError, read_actor};
@@ -203,11 +203,13 @@ pub(super) struct AgentContext<'a> {
     pub(super) open: &'a [Question],
     /// Whether the run has no outcome and no process holds it.
     pub(super) is_interrupted: bool,
+    /// The run's elapsed time by now, as far as it is known.
+    pub(super) elapsed: Elapsed,
 }
 
 /// The agents of a run, by number.
 pub(super) fn nodes(state: &RunState, around: &AgentContext<'_>) -> Vec<Node> {
-    state.agents().map(|agent| node(state, &agent, around)).collect()
+    state.agents_at(around.elapsed).map(|agent| node(state, &agent, around)).collect()
 }
 
 fn node(run: &RunState, agent: &AgentStatus<'_>, around: &AgentContext<'_>) -> Node {
@@ -220,7 +222,7 @@ fn node(run: &RunState, agent: &AgentStatus<'_>, around: &AgentContext<'_>) -> N
         State::Working | State::Yields(_) if around.is_interrupted => State::Interrupted,
         state => state,
     };
-    let worked_ms = if is_root { run.active_ms() } else { agent.worked_ms };
+    let worked_ms = if is_root { run.worked_ms(around.elapsed) } else { agent.worked_ms };
     let is_priced = run.policy().is_none_or(|policy| policy.agent.model.price.is_some());
     let of_its_policy =
         if is_root { Some(run.turns_max()) } else { opening.map(|opening| opening.turns_max) };

@@ -277,13 +277,14 @@ pub(super) fn used(seen: &RunPage<'_>) -> [(&'static str, String); 4] {
         (None, None, false) => ledger.turns().to_string(),
     };
     let of = |limit: Option<String>| limit.map(|limit| format!(" of {limit}")).unwrap_or_default();
+    let worked_ms = state.worked_ms(seen.summary.elapsed);
     let priced = state.policy().is_some_and(|policy| policy.agent.model.price.is_some());
     let cost = if priced { ledger.cost.to_string() } else { "unknown price".to_owned() };
     [
         ("turns", turns),
         ("tokens", format!("{}{}", amount(ledger.tokens), of(budget.tokens.map(amount)))),
         ("cost", format!("{cost}{}{}", of(budget.money.map(|money| money.to_string())), uncertain(ledger))),
-        ("time", format!("{}{}", duration(state.active_ms()), of(budget.wall_time_ms.map(duration)))),
+        ("time", format!("{}{}", duration(worked_ms), of(budget.wall_time_ms.map(duration)))),
     ]
 }
 
