@@ -81,6 +81,8 @@ mod observers_harness;
 #[cfg(test)]
 mod observers_order;
 #[cfg(test)]
+mod observers_order_script;
+#[cfg(test)]
 mod observers_shipped;
 #[cfg(test)]
 mod pictures;

@@ -11,9 +11,8 @@ use fastrand::Rng;
 use futures::{FutureExt as _, StreamExt as _};
 use provost_engine::{Event, RunEvent, SessionEvent};
 use provost_event::{
-    ActorKey, AgentEntry, ApprovalAnswer, ApprovalScope, Budget, CallId, Entry, FlowPolicy, GateEntry,
-    LifecycleEntry, Outcome, Permission, PermissionPolicy, Priority, Record, RunPolicy, Seq, SpawnBudget,
-    StepPolicy, ToolEntry,
+    ActorKey, AgentEntry, ApprovalAnswer, ApprovalScope, Budget, CallId, Entry, GateEntry, LifecycleEntry,
+    Outcome, Permission, Record, Seq, ToolEntry,
 };
 use provost_harness::{
     AgentHarness, Backend, BackendError, Harness, HarnessCallback, HarnessDeps, HarnessError, JsonlTrace,
@@ -26,128 +25,11 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::tree_stage::{Act, AtWork, MODEL, RUN, act, policy};
+use crate::observers_order_script::{Script, policy_of};
+use crate::tree_stage::{Act, AtWork, MODEL, RUN, act};
 
 const DEADLINE: Duration = Duration::from_secs(30);
 const SEEDS: u64 = 120;
-
-// ---- runs from seeds ----------------------------------------------------------------------------------------------
-
-/// The script of a run: every agent calls tools, spawns others, and asks its first one again.
-struct Script {
-    text: String,
-    random: Rng,
-    next: u32,
-    unwritten: Vec<(u32, u32)>,
-}
-
-impl Script {
-    fn of(seed: u64) -> String {
-        let mut script =
-            Self { text: String::new(), random: Rng::with_seed(seed), next: 1, unwritten: Vec::new() };
-        script.text.push_str("answers:\n");
-        script.write_answers("  ", 0);
-        script.text.push_str("agents:\n");
-        // The steps of a workflow, which may not be spawned by anyone.
-        script.next = script.next.max(4);
-        for step in 1..4 {
-            if !script.unwritten.iter().any(|(number, _)| *number == step) {
-                script.unwritten.push((step, 1));
-            }
-        }
-        while let Some((number, depth)) = script.unwritten.pop() {
-            script.text.push_str(&format!("  - goal: \"{}\"\n    answers:\n", goal(number)));
-            script.write_answers("      ", depth);
-            script.text.push_str("    final_summary: { text: so far, usage: { input: 40, output: 3 } }\n");
-        }
-        script.text
-    }
-
-    fn write_answers(&mut self, indent: &str, depth: u32) {
-        let turns = self.random.u32(1..4);
-        for turn in 0..turns {
-            let delay = self.random.u32(0..3);
-            self.text.push_str(&format!(
-                "{indent}- delay_ms: {delay}\n{indent}  usage: {{ input: 90, output: 20 }}\n"
-            ));
-            self.text.push_str(&format!("{indent}  tools:\n"));
-            for _ in 0..self.random.u32(1..4) {
-                let call = self.call(depth);
-                self.text.push_str(&format!("{indent}    - {call}\n"));
-            }
-            if depth == 0 && turn + 1 == turns {
-                self.text.push_str(&format!("{indent}    - normal: {{ goal: and now, agent: \"1\" }}\n"));
-            }
-        }
-        // More answers than segments: each of them is one end.
-        for _ in 0..6 {
-            self.text.push_str(&format!("{indent}- {{ text: done, usage: {{ input: 90, output: 20 }} }}\n"));
-        }
-    }
-
-    fn call(&mut self, depth: u32) -> String {
-        let number = self.random.u32(..);
-        match self.random.u32(0..10) {
-            0..3 => format!("act: {{ number: {number} }}"),
-            3 => format!("asked: {{ number: {number} }}"),
-            4 => format!("denied: {{ number: {number} }}"),
-            5 => format!("unknown: {{ number: {number} }}"),
-            _ if depth < 3 && self.next < 25 => {
-                let child = self.next;
-                self.next += 1;
-                self.unwritten.push((child, depth + 1));
-                format!(
-                    "{}: {{ goal: \"{}\" }}",
-                    self.random.choice(["normal", "high"]).unwrap(),
-                    goal(child)
-                )
-            }
-            _ => format!("act: {{ number: {number} }}"),
-        }
-    }
-}
-
-fn goal(number: u32) -> String {
-    format!("task {number:04}.")
-}
-
-fn policy_of(seed: u64) -> RunPolicy {
-    let spawn =
-        SpawnBudget { max_agents: 1 + u32::try_from(seed % 4).unwrap() * 2, ..SpawnBudget::default() };
-    let mut policy = policy(spawn, |_| Budget::default());
-    let tools = ["asked", "denied"].map(|name| provost_event::ToolSpec { name: name.into(), ..act() });
-    let permissions = PermissionPolicy {
-        ask: vec!["asked".to_owned()],
-        deny: vec!["denied".to_owned()],
-        default: Permission::Allow,
-        ..PermissionPolicy::default()
-    };
-    let agents = policy.agents.iter_mut().map(|sub_agent| &mut sub_agent.agent);
-    for agent in agents.chain([&mut policy.agent]) {
-        agent.tools.extend(tools.clone());
-        agent.permissions = permissions.clone();
-    }
-    if seed % 3 == 1 {
-        policy.budget.tokens = Some(1_500);
-    }
-    if seed % 5 == 4 {
-        let step = |name: &str, number: u32, needs: &[&str]| StepPolicy {
-            name: name.to_owned(),
-            needs: needs.iter().map(|&need| need.to_owned()).collect(),
-            agent: None,
-            goal: goal(number),
-            stop_hooks: Vec::new(),
-            attempts_max: 2,
-            restarts_max: None,
-            on_failure: provost_event::OnStepFailure::default(),
-            budget: Budget::default(),
-            priority: Priority::Normal,
-        };
-        let steps = vec![step("one", 1, &[]), step("two", 2, &[]), step("three", 3, &["one"])];
-        policy.flow = Some(FlowPolicy { name: "night".to_owned(), file: None, steps });
-    }
-    policy
-}
 
 // ---- what observers, traces and callbacks get ---------------------------------------------------------------------
 
@@ -229,15 +111,18 @@ impl Drop for Observing {
 }
 
 /// A trace's sink, as an observer that is there.
-struct Sink(Box<dyn TraceSink>, Observing);
+struct Sink {
+    sink: Box<dyn TraceSink>,
+    _observing: Observing,
+}
 
 impl TraceSink for Sink {
     fn event(&mut self, event: &TraceEvent) -> Result<(), TraceError> {
-        self.0.event(event)
+        self.sink.event(event)
     }
 
     fn flush(&mut self) -> Result<(), TraceError> {
-        self.0.flush()
+        self.sink.flush()
     }
 }
 
@@ -282,7 +167,9 @@ impl Stage {
                     Ok(())
                 })
             })
-            .with_trace("trace", options, move |run| Box::new(Sink(sink(run), Observing::begin(&tracing))));
+            .with_trace("trace", options, move |run| {
+                Box::new(Sink { sink: sink(run), _observing: Observing::begin(&tracing) })
+            });
         let mut tools = ToolRegistry::new();
         for name in ["act", "asked", "denied"] {
             let spec = provost_event::ToolSpec { name: name.into(), ..act() };
@@ -510,11 +397,6 @@ async fn check(seed: u64) {
     let traced = traced.iter().map(|(name, place)| (name.as_str(), *place)).collect::<Vec<_>>();
     assert!(traced == observer, "the trace isn't what the observer got");
     let in_order = places(&order);
-    if std::env::var("PROVOST_ORDER_SHOW").is_ok() {
-        for record in &order {
-            println!("{}", record.to_line().unwrap().chars().take(260).collect::<String>());
-        }
-    }
     if processes == 1 {
         let differs = callback.iter().zip(&in_order).find(|(got, due)| got != due);
         assert_eq!(differs, None, "the callback didn't get each entry in order");
