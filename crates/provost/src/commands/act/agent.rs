@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use provost_engine::{AgentState, RunEvent, RunState};
-use provost_event::{Budget, Outcome, Priority, RunId, Seq, SessionId};
+use provost_event::{Budget, Outcome, Priority, RunId, SessionId};
 use provost_harness::{Backend as _, RunStatus, read_actor};
 use provost_store::EmbeddedBackend;
 use tokio::time::Instant;
@@ -77,7 +77,7 @@ impl AgentControl {
         if !posted.changed {
             return Err(self.ignored(&command, &who).await?.into());
         }
-        let standing = self.came(&command, before.head()).await?;
+        let standing = self.came(&command).await?;
         let next = resuming(&self.backend, self.run, &self.status).await?;
         let mut words = self.in_words(&command, standing.as_ref(), (&who, &next));
         if let AgentCommand::Say(text) = &command {
@@ -187,7 +187,7 @@ impl AgentControl {
 
     /// The agent's status once the request has taken effect, if that comes soon; `None` if it takes longer. While
     /// no process holds the run nothing more comes.
-    async fn came(&mut self, command: &AgentCommand, before: Seq) -> anyhow::Result<Option<AgentState>> {
+    async fn came(&mut self, command: &AgentCommand) -> anyhow::Result<Option<AgentState>> {
         let patience = match command {
             AgentCommand::Pause | AgentCommand::Cancel | AgentCommand::ClearGoal => WAIT_MAX,
             AgentCommand::Resume | AgentCommand::Reprioritize(_) => SLOT_WAIT_MAX,
