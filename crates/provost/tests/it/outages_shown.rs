@@ -74,7 +74,10 @@ fn explain_names_the_provider_of_a_run_that_was_paused_in_an_outage() {
     assert_eq!(scene.provost(&["pause", "last"]).status, 0);
     running.end();
     let explained = scene.provost(&["explain", "last"]).stdout;
-    assert!(explained.contains("\nstatus  paused: the provider couldn't be reached: it reported an error\n"), "{explained}");
+    assert!(
+        explained.contains("\nstatus  paused: the provider couldn't be reached: it reported an error\n"),
+        "{explained}"
+    );
 }
 
 #[test]
