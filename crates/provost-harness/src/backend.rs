@@ -86,6 +86,36 @@ pub enum BackendError {
     Closed,
 }
 
+/// A place in the order in which a run's entries were committed, those of all its logs together. Places of different
+/// runs or stores can't be compared.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RunPosition(pub u64);
+
+impl RunPosition {
+    /// Before the first entry.
+    pub const START: Self = Self(0);
+}
+
+/// The place of an entry among those of its run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PlacedEntry {
+    /// Its place.
+    pub position: RunPosition,
+    /// The actor of its log.
+    pub actor: ActorKey,
+    /// Its number in that log.
+    pub seq: Seq,
+}
+
+/// An entry and its place among those of its run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlacedRecord {
+    /// Its place.
+    pub position: RunPosition,
+    /// The entry.
+    pub record: Arc<Record>,
+}
+
 /// Which runs to list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunQuery {
@@ -204,6 +234,33 @@ pub trait Backend: Blobs {
 
     /// Entries of `key` after `after` as they are written by any process, without a gap or a repeat, without end.
     fn subscribe(&self, key: ActorKey, after: Seq) -> BoxStream<'static, Result<Arc<Record>, BackendError>>;
+
+    /// The places of the entries of `run` after `after`, at most `max` of them, in the order in which they were
+    /// committed: an entry follows all that it depends on, whichever logs they are in, and the order never changes.
+    /// Empty at the end.
+    ///
+    /// # Errors
+    /// When they can't be read.
+    async fn order(
+        &self,
+        run: RunId,
+        after: RunPosition,
+        max: usize,
+    ) -> Result<Vec<PlacedEntry>, BackendError>;
+
+    /// The place of the last entry of `run`; [`RunPosition::START`] if it has none.
+    ///
+    /// # Errors
+    /// When it can't be read.
+    async fn run_head(&self, run: RunId) -> Result<RunPosition, BackendError>;
+
+    /// The entries of all logs of `run` after `after` in that order, as they are written by any process, also of
+    /// agents that begin later, without a gap or a repeat, without end.
+    fn subscribe_run(
+        &self,
+        run: RunId,
+        after: RunPosition,
+    ) -> BoxStream<'static, Result<PlacedRecord, BackendError>>;
 
     /// Acquires the lease on `run` for this process: until the returned guard is dropped, its effects are
     /// performed by `executor` here and nowhere else. Effects left open by a process that is gone are recovered

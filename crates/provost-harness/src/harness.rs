@@ -8,24 +8,26 @@ mod worktrees;
 pub use fork::ForkRequest;
 pub use worktrees::RemadeWorktree;
 
-use std::collections::hash_map;
 use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use futures::StreamExt as _;
-use futures::stream::{BoxStream, SelectAll};
+use futures::stream::BoxStream;
 use provost_engine::{Actor, AgentState, Event, RunEvent, SessionEvent, SessionStatus, check_flow};
 use provost_event::{
-    ActorKey, AgentEntry, AgentPolicy, Budget, ConversationEntry, Ended, Entry, LifecycleEntry, Outcome,
-    Paused, Record, RunId, RunPolicy, Seq, SessionId, StepMode, ToolEntry,
+    ActorKey, AgentPolicy, Budget, ConversationEntry, Ended, Entry, LifecycleEntry, Outcome, Paused, Record,
+    RunId, RunPolicy, Seq, SessionId, StepMode, ToolEntry,
 };
 use tokio_util::sync::CancellationToken;
 
 use crate::executor::HarnessExecutor;
 use crate::read_back::{catch_up, read_actor};
 use crate::session_cache::SessionCache;
-use crate::{BackendError, Goal, HarnessDeps, HarnessError, ObserverReport, RunLease, RunObservers};
+use crate::{
+    BackendError, Goal, HarnessDeps, HarnessError, ObserverReport, PlacedRecord, RunLease, RunObservers,
+    RunPosition,
+};
 
 /// Starts and opens runs. Cheap to share; one serves any number of runs at a time.
 pub struct AgentHarness {
@@ -102,7 +104,7 @@ impl AgentHarness {
                 policy.observers.push(name.to_owned());
             }
         }
-        let mut harness = self.claim(run, LogPositions::from([(run.into(), Seq::START)])).await?;
+        let mut harness = self.claim(run, RunPosition::START, LogPositions::new()).await?;
         harness.step_mode = step_mode_of(&policy);
         let Goal { text, images } = goal.into();
         let mut kept = Vec::with_capacity(images.len());
@@ -123,6 +125,8 @@ impl AgentHarness {
     /// again.
     pub async fn open(&self, run: RunId) -> Result<Harness, HarnessError> {
         let (backend, root) = (&*self.deps.backend, SessionId::root(run));
+        // Before the logs: what is committed meanwhile is reported, unless these logs had it already.
+        let reported = backend.run_head(run).await?;
         let mut run_actor = read_actor(backend, run.into()).await?;
         let mut root_actor = read_actor(backend, root.into()).await?;
         if run_actor.head() == Seq::START {
@@ -138,7 +142,7 @@ impl AgentHarness {
         // An interrupted run continues as soon as its lease is acquired.
         let agents = live.iter().chain([&root_actor]).collect::<Vec<_>>();
         let remade = Self::remake_worktrees(&agents).await?;
-        let mut harness = self.claim(run, seen).await?;
+        let mut harness = self.claim(run, reported, seen).await?;
         harness.remade = remade;
         harness.tell_of_remade().await?;
         if run_actor.status().is_some_and(|status| status.outcome.is_some()) {
@@ -151,19 +155,17 @@ impl AgentHarness {
         Ok(harness)
     }
 
-    /// Acquires the lease on `run` for this process, continuing after the `seen` entries of its logs.
-    async fn claim(&self, run: RunId, mut seen: LogPositions) -> Result<Harness, HarnessError> {
+    /// Acquires the lease on `run` for this process, continuing after `reported`, and after the `seen` entries of its
+    /// logs.
+    async fn claim(
+        &self,
+        run: RunId,
+        reported: RunPosition,
+        seen: LogPositions,
+    ) -> Result<Harness, HarnessError> {
         let backend = &self.deps.backend;
         let observers = Arc::new(self.deps.observers.of_run(run));
-        seen.entry(SessionId::root(run).into()).or_insert(Seq::START);
-        let mut records = SelectAll::new();
-        for (actor, head) in &seen {
-            records.push(until_over(backend.subscribe(*actor, *head)));
-            // An agent's position is in its first entry, which may have been reported long ago.
-            if !head.is_start() && !observers.is_empty() {
-                backend.read(*actor, Seq::START, 1).await?.iter().for_each(|first| observers.learn(first));
-            }
-        }
+        let records = backend.subscribe_run(run, reported);
         let stop = CancellationToken::new();
         let executor = HarnessExecutor {
             deps: self.deps.clone(),
@@ -180,7 +182,7 @@ impl AgentHarness {
             next_turn: 1,
             outcome: None,
             seen,
-            over: HashSet::new(),
+            known_to_observers: HashSet::new(),
             remade: Vec::new(),
             records,
             serving,
@@ -192,12 +194,6 @@ impl AgentHarness {
 /// How far each log of a run was reported here; suspensions up to there are over.
 type LogPositions = HashMap<ActorKey, Seq>;
 
-/// A subscribed log.
-type Records = BoxStream<'static, Result<Arc<Record>, BackendError>>;
-
-/// Entries read at a time.
-const READ_MAX: usize = 1_000;
-
 /// A run served by this process. Dropping it releases the run as it is, to be opened again later.
 pub struct Harness {
     deps: Arc<HarnessDeps>,
@@ -208,11 +204,12 @@ pub struct Harness {
     next_turn: u32,
     outcome: Option<Outcome>,
     seen: LogPositions,
-    /// The agents whose whole logs were reported.
-    over: HashSet<SessionId>,
+    /// The logs whose first entries the observers have.
+    known_to_observers: HashSet<ActorKey>,
     /// The worktrees that were created again when it was opened.
     remade: Vec<RemadeWorktree>,
-    records: SelectAll<Records>,
+    /// The entries of all logs, in their order.
+    records: BoxStream<'static, Result<PlacedRecord, BackendError>>,
     serving: Box<dyn RunLease>,
     _stop: tokio_util::sync::DropGuard,
 }
@@ -286,7 +283,7 @@ impl Harness {
                     continue;
                 }
             };
-            let record = record.unwrap_or(Err(BackendError::Closed))?;
+            let PlacedRecord { record, .. } = record.unwrap_or(Err(BackendError::Closed))?;
             if let Some(turn) = self.take_in(&record).await? {
                 return Ok(turn);
             }
@@ -302,20 +299,16 @@ impl Harness {
         }
         *seen = record.seq;
         self.tell_callback(record);
+        self.introduce(record).await?;
         self.observers.0.record(record);
         match (record.actor, &record.entry) {
-            (ActorKey::Run(_), Entry::Agent(AgentEntry::Started(started))) => {
-                self.follow(started.child);
-                Ok(None)
-            }
             (
                 ActorKey::Run(_),
                 Entry::Lifecycle(LifecycleEntry::Paused(Paused { outcome }))
                 | Entry::Lifecycle(LifecycleEntry::Ended(Ended { outcome })),
-            ) => self.done(outcome.clone()).await.map(Some),
+            ) => Ok(Some(self.done(outcome.clone()).await)),
             (ActorKey::Session(session), Entry::Lifecycle(LifecycleEntry::Ended(_))) => {
                 self.forget(session);
-                self.over.insert(session);
                 Ok(None)
             }
             (ActorKey::Session(session), Entry::Conversation(ConversationEntry::TurnEnded(ended)))
@@ -337,42 +330,28 @@ impl Harness {
         }
     }
 
-    /// Subscribes to the log of a new agent.
-    fn follow(&mut self, session: SessionId) {
-        if let hash_map::Entry::Vacant(seen) = self.seen.entry(session.into()) {
-            seen.insert(Seq::START);
-            self.records.push(until_over(self.deps.backend.subscribe(session.into(), Seq::START)));
+    /// Observers are told an agent's place in the tree by its first entry, which may have been reported long ago, to
+    /// other observers.
+    async fn introduce(&mut self, record: &Record) -> Result<(), HarnessError> {
+        if !self.observers.0.is_empty()
+            && self.known_to_observers.insert(record.actor)
+            && let Some(first) = self.deps.backend.read(record.actor, Seq::START, 1).await?.first()
+        {
+            self.observers.0.learn(first);
         }
+        Ok(())
     }
 
-    /// The run is suspended or has ended, and with it all its agents: observers get all of their logs.
-    async fn done(&mut self, outcome: Outcome) -> Result<TurnState, HarnessError> {
-        for actor in self.seen.keys().copied().collect::<Vec<_>>() {
-            while let ActorKey::Session(session) = actor {
-                if self.over.contains(&session) {
-                    break;
-                }
-                let seen = self.seen.get(&actor).copied().unwrap_or_default();
-                let records = self.deps.backend.read(actor, seen, READ_MAX).await?;
-                if records.is_empty() {
-                    self.forget(session);
-                    break;
-                }
-                for record in records {
-                    self.seen.insert(actor, record.seq);
-                    if matches!(record.entry, Entry::Lifecycle(LifecycleEntry::Ended(_))) {
-                        // Its subscription ends, unless another segment begins.
-                        self.over.insert(session);
-                        self.forget(session);
-                    }
-                    self.tell_callback(&record);
-                    self.observers.0.record(&record);
-                }
+    /// The run is suspended or has ended, and with it all its agents.
+    async fn done(&mut self, outcome: Outcome) -> TurnState {
+        for actor in self.seen.keys() {
+            if let ActorKey::Session(session) = actor {
+                self.forget(*session);
             }
         }
         self.outcome = Some(outcome.clone());
         self.observers.0.finish().await;
-        Ok(TurnState::Done(outcome))
+        TurnState::Done(outcome)
     }
 
     /// Drops all cached data of a suspended or ended session.
@@ -429,11 +408,6 @@ impl Harness {
         if self.outcome.take().is_none() {
             return Ok(());
         }
-        let root = SessionId::root(self.run);
-        if self.over.remove(&root) {
-            let seen = self.seen.get(&root.into()).copied().unwrap_or_default();
-            self.records.push(until_over(self.deps.backend.subscribe(root.into(), seen)));
-        }
         self.observers.0.begin();
         let ResumeRequest { by, budget, turns_max, text } = request;
         self.to_run(RunEvent::Resume { agent: None, by, budget, turns_max, text }).await
@@ -459,21 +433,6 @@ impl Harness {
             Ok(())
         }
     }
-}
-
-/// A session's log up to its end: of thousands of agents most end before their run, and no further entries are
-/// expected.
-fn until_over(records: Records) -> Records {
-    let next = |records: Option<Records>| async {
-        let mut records = records?;
-        let next = records.next().await?;
-        let is_over = next.as_ref().is_ok_and(|record| {
-            matches!(record.entry, Entry::Lifecycle(LifecycleEntry::Ended(_)))
-                && matches!(record.actor, ActorKey::Session(_))
-        });
-        Some((next, (!is_over).then_some(records)))
-    };
-    futures::stream::unfold(Some(records), next).boxed()
 }
 
 /// The unfinished agents with a log, except for the root.

@@ -28,6 +28,7 @@ mod prompt;
 mod prompt_queue;
 mod read_back;
 mod recall;
+mod run_order;
 mod secrets;
 mod session_cache;
 mod session_log;
@@ -40,7 +41,10 @@ mod transcript;
 mod watch;
 mod workspace;
 
-pub use backend::{Backend, BackendError, Posted, RunLease, RunQuery, RunStatus, RunSummary};
+pub use backend::{
+    Backend, BackendError, PlacedEntry, PlacedRecord, Posted, RunLease, RunPosition, RunQuery, RunStatus,
+    RunSummary,
+};
 pub use blobs::{BLOB_URI, Blobs};
 pub use clock::{Clock, SimulatedClock, SystemClock};
 pub use deps::{HarnessDeps, HarnessError};
@@ -68,6 +72,7 @@ pub use prompt_queue::{Prompt, PromptQueue};
 pub use provost_event::StopHookVerdict;
 pub use read_back::read_actor;
 pub use recall::Recall;
+pub use run_order::{LogPart, log_parts, read_run};
 pub use secrets::Redactor;
 pub use session_log::{LogItem, LogPage, SessionLog, Utterance};
 pub use shell_hook::ShellStopHook;

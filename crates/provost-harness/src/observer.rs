@@ -105,8 +105,9 @@ pub enum ObservedBody {
 /// other task waits for it. A panic, an error and a hang are logged and counted, and the run continues. Events
 /// that arrive faster than they are handled are queued; when the queue is full the oldest is dropped.
 ///
-/// Entries of one log arrive in the order of that log; pieces of an answer arrive in their order and before the
-/// answer. A piece may arrive before the entry of its model call.
+/// Entries of all logs of the run arrive in the order in which they were committed
+/// ([`Backend::order`](crate::Backend::order)): each after those that it follows from. Pieces of an answer arrive in their
+/// order and before the answer. A piece may arrive before the entry of its model call.
 #[async_trait]
 pub trait Observer: Send {
     /// Handles an event.

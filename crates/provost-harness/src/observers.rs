@@ -228,7 +228,7 @@ impl RunObservers {
         let (chain, call) = stretch.chains.of(actor);
         for kind in events::kinds(record, &mut stretch.history) {
             let body = ObservedBody::Entry(record.clone());
-            stretch.tell(ObserverEvent { kind: *kind, at, actor, chain, call, body });
+            stretch.tell(ObserverEvent { kind: *kind, at, actor, chain: chain.clone(), call, body });
         }
     }
 

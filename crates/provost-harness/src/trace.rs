@@ -97,7 +97,8 @@ impl TraceEvent {
     /// | `event` | its name, such as `TOOL_START` |
     /// | `run` | the run |
     /// | `session` | the agent; absent for events of the run as a whole |
-    /// | `chain` | `chain_id` (the run's), `parent` (the parent agent, or null), `depth` (0 for the root) |
+    /// | `chain` | `chain_id` (the run's), `parent` (the parent agent, or null), `depth` (0 for the root), `agent_name` (of a configured
+    /// sub-agent, or null) |
     /// | `span` | its span |
     /// | `parent_span` | the parent span; absent for the run |
     /// | `seq`, `entry` | for a committed entry: its position in its log, and its `type` and own fields, as in the

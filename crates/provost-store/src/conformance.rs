@@ -7,6 +7,7 @@
 #![expect(clippy::panic, reason = "that is how a check says that something is wrong")]
 
 mod mailbox;
+mod order;
 
 use provost_engine::{Effect, Uncertain};
 use provost_event::{
@@ -26,6 +27,7 @@ pub fn check_store<S: SessionStore>(make: impl Fn() -> S) {
     an_empty_store_has_nothing(make());
     a_log_is_read_as_it_was_appended(make());
     logs_written_in_turn_are_read_each_by_itself(make());
+    order::the_logs_of_a_run_have_one_order(make());
     the_newest_snapshot_of_a_log_is_found(make());
     a_stale_append_is_refused_and_leaves_nothing(make());
     what_is_rolled_back_never_was(make());
@@ -410,7 +412,7 @@ fn a_note_outlives_its_lease<P, S: SessionStore>(place: &P, open: &impl Fn(&P) -
     assert_eq!(one.noted(run(1)), Elapsed(0));
 }
 
-fn within<S: SessionStore>(store: &mut S, write: impl FnOnce(&mut S)) {
+fn within<S: SessionStore, T>(store: &mut S, write: impl FnOnce(&mut S) -> T) {
     ok(store.begin());
     write(store);
     ok(store.commit());

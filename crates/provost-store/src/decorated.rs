@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use provost_event::{ActorKey, BlobId, EffectId, Record, RunId, Seq};
-use provost_harness::BackendError;
+use provost_harness::{BackendError, PlacedEntry, RunPosition};
 
 use crate::{Mailbox, NewEntry, OpenEffect, RunLeases, SessionStore, StoreReader, StoredRun, WakeUps};
 
@@ -28,7 +28,7 @@ pub trait Transactions<S: SessionStore>: Send + 'static {
         actor: ActorKey,
         expected: Seq,
         entries: &[NewEntry],
-    ) -> Result<(), BackendError> {
+    ) -> Result<RunPosition, BackendError> {
         store.append(actor, expected, entries)
     }
 
@@ -73,6 +73,17 @@ impl<S: SessionStore, T: Transactions<S>> StoreReader for DecoratedStore<S, T> {
     fn actors(&mut self, run: RunId) -> Result<Vec<ActorKey>, BackendError> {
         self.store.actors(run)
     }
+    fn order(
+        &mut self,
+        run: RunId,
+        after: RunPosition,
+        max: usize,
+    ) -> Result<Vec<PlacedEntry>, BackendError> {
+        self.store.order(run, after, max)
+    }
+    fn run_head(&mut self, run: RunId) -> Result<RunPosition, BackendError> {
+        self.store.run_head(run)
+    }
     fn runs(&mut self, max: usize) -> Result<Vec<StoredRun>, BackendError> {
         self.store.runs(max)
     }
@@ -112,7 +123,12 @@ impl<S: SessionStore, T: Transactions<S>> SessionStore for DecoratedStore<S, T> 
     fn change_marker(&mut self) -> Result<u64, BackendError> {
         self.store.change_marker()
     }
-    fn append(&mut self, actor: ActorKey, expected: Seq, entries: &[NewEntry]) -> Result<(), BackendError> {
+    fn append(
+        &mut self,
+        actor: ActorKey,
+        expected: Seq,
+        entries: &[NewEntry],
+    ) -> Result<RunPosition, BackendError> {
         self.transactions.append(&mut self.store, actor, expected, entries)
     }
     fn put_effect(&mut self, effect: &OpenEffect) -> Result<(), BackendError> {

@@ -8,7 +8,8 @@ use futures::stream::BoxStream;
 use provost_engine::Event;
 use provost_event::{ActorKey, BlobId, Record, RunId, Seq};
 use provost_harness::{
-    Backend, BackendError, Blobs, Clock, Executor, Posted, RunLease, RunQuery, RunStatus, RunSummary,
+    Backend, BackendError, Blobs, Clock, Executor, PlacedEntry, PlacedRecord, Posted, RunLease, RunPosition,
+    RunQuery, RunStatus, RunSummary,
 };
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -219,6 +220,27 @@ impl Backend for EmbeddedBackend {
 
     fn subscribe(&self, key: ActorKey, after: Seq) -> BoxStream<'static, Result<Arc<Record>, BackendError>> {
         subscribe::subscribe(self.clone(), key, after)
+    }
+
+    async fn order(
+        &self,
+        run: RunId,
+        after: RunPosition,
+        max: usize,
+    ) -> Result<Vec<PlacedEntry>, BackendError> {
+        self.inner.reader.ask(move |store| store.order(run, after, max)).await
+    }
+
+    async fn run_head(&self, run: RunId) -> Result<RunPosition, BackendError> {
+        self.inner.reader.ask(move |store| store.run_head(run)).await
+    }
+
+    fn subscribe_run(
+        &self,
+        run: RunId,
+        after: RunPosition,
+    ) -> BoxStream<'static, Result<PlacedRecord, BackendError>> {
+        subscribe::subscribe(self.clone(), run, after)
     }
 
     async fn serve(

@@ -1,13 +1,14 @@
 //! Writing a run to a file.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::io::Write;
+use std::sync::Arc;
 
 use provost_event::{
-    ActorKey, BlobId, Entry, ForkBase, FormatError, LifecycleEntry, RunId, Seq, SessionId, SessionStarted,
-    ToolEntry,
+    ActorKey, BlobId, Entry, ForkBase, FormatError, LifecycleEntry, Record, RunId, Seq, SessionId,
+    SessionStarted, ToolEntry,
 };
-use provost_harness::{Backend, BackendError, EntryChain};
+use provost_harness::{Backend, BackendError, EntryChain, RunPosition, log_parts};
 
 use crate::transfer::{BlobLine, EndLine, LineProblem, Lost, TransferError, chained_line};
 
@@ -24,7 +25,7 @@ pub struct Exported {
     pub lost: Vec<Lost>,
 }
 
-/// Writes `run` to `out`, a line for each record (the run's own log first, then its sessions'); then likewise the
+/// Writes `run` to `out`, a line for each record, those of all its logs in the order in which they were committed; then likewise the
 /// runs that it is a fork of; then a line for each output and picture stored beside them; and a last line with the
 /// number and the hash of all lines, without which the file is incomplete. Damaged or missing parts are left out
 /// (of a log, everything from there on), and the last line lists them.
@@ -38,8 +39,7 @@ pub async fn export_run(
     run: RunId,
     out: &mut (dyn Write + Send),
 ) -> Result<Exported, TransferError> {
-    let actors = backend.actors(run).await?;
-    if actors.is_empty() {
+    if backend.actors(run).await?.is_empty() {
         return Err(BackendError::Unknown { what: format!("run {run}") }.into());
     }
     let mut exporting = Exporting {
@@ -53,14 +53,23 @@ pub async fn export_run(
         bases: Vec::new(),
         next: 0,
     };
-    for actor in actors {
-        exporting.log(actor).await?;
-    }
+    exporting.run(run).await?;
     while let Some(base) = exporting.next_base() {
         exporting.base(base).await?;
     }
     exporting.blobs().await?;
     exporting.end()
+}
+
+/// A log, as far as it is read.
+#[derive(Default)]
+struct LogExport {
+    after: Seq,
+    /// Read and not written yet.
+    read: VecDeque<Arc<Record>>,
+    chain: Option<EntryChain>,
+    /// There is no more of it, or no more can be read.
+    is_over: bool,
 }
 
 struct Exporting<'a> {
@@ -79,33 +88,73 @@ struct Exporting<'a> {
 }
 
 impl Exporting<'_> {
-    /// A log, up to its first unreadable entry.
-    async fn log(&mut self, actor: ActorKey) -> Result<(), TransferError> {
-        let (mut after, mut chain) = (Seq::START, None::<EntryChain>);
+    /// The logs of a run in the order of its entries, each up to its first unreadable one.
+    async fn run(&mut self, run: RunId) -> Result<(), TransferError> {
+        let mut logs = HashMap::<ActorKey, LogExport>::new();
+        let mut after = RunPosition::START;
         loop {
-            let records = match self.backend.read(actor, after, AT_ONCE).await {
-                Ok(records) => records,
-                Err(error) => return self.lose(actor, after.next(), error),
-            };
-            let Some(last) = records.last() else { return Ok(()) };
-            after = last.seq;
-            for record in &records {
-                let chain = chain.get_or_insert_with(|| EntryChain::before(&record.entry));
-                chain.add(record);
-                self.line(chained_line(record, chain))?;
-                if let Entry::Tool(ToolEntry::Finished(finished)) = &record.entry {
-                    self.blobs.extend(finished.whole.clone());
+            let places = self.backend.order(run, after, AT_ONCE).await?;
+            let Some(last) = places.last() else { break };
+            after = last.position;
+            for (actor, part) in log_parts(&places) {
+                let log = logs.entry(actor).or_default();
+                self.read(actor, log, part.last).await?;
+            }
+            for place in places {
+                let Some(log) = logs.get_mut(&place.actor) else { continue };
+                while let Some(record) = log.read.pop_front_if(|record| record.seq <= place.seq) {
+                    self.record(&record, &mut log.chain)?;
                 }
-                if let Entry::Lifecycle(LifecycleEntry::SessionStarted(SessionStarted {
-                    fork: Some(fork),
-                    ..
-                })) = &record.entry
-                {
-                    self.bases.extend(fork.bases.iter().cloned());
-                }
-                self.blobs.extend(record.entry.images().into_iter().map(|image| image.blob.clone()));
             }
         }
+        // What was written meanwhile, and whether each log ends where the store says it does.
+        for actor in self.backend.actors(run).await? {
+            let log = logs.entry(actor).or_default();
+            while !log.is_over {
+                self.read(actor, log, Seq(log.after.0.saturating_add(AT_ONCE as u64))).await?;
+                for record in std::mem::take(&mut log.read) {
+                    self.record(&record, &mut log.chain)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a log on up to `last`, or what can be read of that.
+    async fn read(&mut self, actor: ActorKey, log: &mut LogExport, last: Seq) -> Result<(), TransferError> {
+        while !log.is_over && log.after < last {
+            let wanted = usize::try_from(last.0 - log.after.0).unwrap_or(usize::MAX);
+            match self.backend.read(actor, log.after, wanted).await {
+                Ok(records) => match records.last() {
+                    Some(last) => {
+                        log.after = last.seq;
+                        log.read.extend(records);
+                    }
+                    None => log.is_over = true,
+                },
+                Err(error) => {
+                    log.is_over = true;
+                    self.lose(actor, log.after.next(), error)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn record(&mut self, record: &Record, chain: &mut Option<EntryChain>) -> Result<(), TransferError> {
+        let chain = chain.get_or_insert_with(|| EntryChain::before(&record.entry));
+        chain.add(record);
+        self.line(chained_line(record, chain))?;
+        if let Entry::Tool(ToolEntry::Finished(finished)) = &record.entry {
+            self.blobs.extend(finished.whole.clone());
+        }
+        if let Entry::Lifecycle(LifecycleEntry::SessionStarted(SessionStarted { fork: Some(fork), .. })) =
+            &record.entry
+        {
+            self.bases.extend(fork.bases.iter().cloned());
+        }
+        self.blobs.extend(record.entry.images().into_iter().map(|image| image.blob.clone()));
+        Ok(())
     }
 
     /// Records the unreadable part of a log.
@@ -139,9 +188,7 @@ impl Exporting<'_> {
             Err(error) => return Err(error),
         }
         if self.runs.insert(session.run) {
-            for actor in self.backend.actors(session.run).await? {
-                self.log(actor).await?;
-            }
+            self.run(session.run).await?;
         }
         Ok(())
     }

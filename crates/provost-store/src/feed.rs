@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::sync::Arc;
 
 use provost_event::{ActorKey, Entry, LifecycleEntry, Record, RunId, Seq};
+use provost_harness::{PlacedRecord, RunPosition};
 use tokio::sync::watch;
 
 use crate::NewEntry;
@@ -18,6 +19,25 @@ const TAIL_BYTES_MAX: usize = 64 << 10;
 const ALL_RECORDS_MAX: usize = 32_768;
 /// Records kept of a log in any case: what an agent needs from one model call to the next.
 const TAIL_RECORDS_MIN: usize = 12;
+
+/// Maximum records kept of a run's logs in their order, and their approximate size.
+const RUN_TAIL_RECORDS_MAX: usize = 512;
+const RUN_TAIL_BYTES_MAX: usize = 512 << 10;
+
+/// What was appended to a log at once.
+pub(crate) struct Written {
+    pub(crate) actor: ActorKey,
+    pub(crate) entries: Vec<NewEntry>,
+    /// The place of the last entry; those before it have the numbers before that.
+    pub(crate) last: RunPosition,
+}
+
+impl Written {
+    fn places(&self) -> impl Iterator<Item = (RunPosition, &NewEntry)> {
+        let first = self.last.0.saturating_sub(self.entries.len() as u64);
+        (first + 1..).map(RunPosition).zip(&self.entries)
+    }
+}
 
 /// The live ends, by log.
 #[derive(Default)]
@@ -31,6 +51,47 @@ pub(crate) struct Feed {
 struct Live {
     served: HashSet<RunId>,
     ends: HashMap<ActorKey, End>,
+    runs: HashMap<RunId, RunEnd>,
+}
+
+/// The end of a run's entries in their order. The tail is kept while the run is served here, when no other process
+/// writes to it: it has all entries after `tail_after`, and may be ahead of the announced head.
+#[derive(Default)]
+struct RunEnd {
+    head: watch::Sender<RunPosition>,
+    tail: VecDeque<(PlacedRecord, usize)>,
+    tail_bytes: usize,
+    tail_after: RunPosition,
+}
+
+impl RunEnd {
+    fn push(&mut self, written: &Written) {
+        for (position, NewEntry { record, body }) in written.places() {
+            if self.tail.is_empty() {
+                self.tail_after = RunPosition(position.0.saturating_sub(1));
+            }
+            self.tail.push_back((PlacedRecord { position, record: Arc::clone(record) }, body.len()));
+            self.tail_bytes += body.len();
+        }
+        while self.tail.len() > RUN_TAIL_RECORDS_MAX || self.tail_bytes > RUN_TAIL_BYTES_MAX {
+            let Some((first, bytes)) = self.tail.pop_front() else { break };
+            self.tail_after = first.position;
+            self.tail_bytes -= bytes;
+        }
+    }
+
+    fn forget(&mut self) {
+        self.tail.clear();
+        self.tail_bytes = 0;
+    }
+
+    fn after(&self, after: RunPosition, max: usize) -> Vec<PlacedRecord> {
+        if self.tail.is_empty() || after < self.tail_after {
+            return Vec::new();
+        }
+        let skip = self.tail.partition_point(|(record, _)| record.position <= after);
+        self.tail.iter().skip(skip).take(max).map(|(record, _)| record.clone()).collect()
+    }
 }
 
 /// A log's end. The tail is a gapless piece of the log, or empty; it may be ahead of the announced head.
@@ -97,6 +158,12 @@ impl Feed {
             self.interested.fetch_sub(1, Ordering::Relaxed);
         }
         live.ends.retain(|key, end| key.run() != run || end.head.receiver_count() > 0);
+        if let Some(end) = live.runs.get_mut(&run) {
+            end.forget();
+            if end.head.receiver_count() == 0 {
+                live.runs.remove(&run);
+            }
+        }
     }
 
     /// Whether this process serves `run`.
@@ -105,12 +172,16 @@ impl Feed {
     }
 
     /// Stores what was just committed, without announcing it.
-    pub(crate) fn keep(&self, written: &[(ActorKey, Vec<NewEntry>)]) {
+    pub(crate) fn keep(&self, written: &[Written]) {
         let mut live = self.lock();
         let logs = live.ends.len().max(1);
         let records_max = (ALL_RECORDS_MAX / logs).clamp(TAIL_RECORDS_MIN, TAIL_RECORDS_MAX);
-        for (actor, entries) in written {
+        for one in written {
+            let Written { actor, entries, .. } = one;
             let served = live.served.contains(&actor.run());
+            if served {
+                live.runs.entry(actor.run()).or_default().push(one);
+            }
             match live.ends.get_mut(actor) {
                 Some(end) => end.push(entries, records_max),
                 None if served => live.ends.entry(*actor).or_default().push(entries, records_max),
@@ -120,9 +191,12 @@ impl Feed {
     }
 
     /// Announces to subscribers what was just committed.
-    pub(crate) fn announce(&self, written: &[(ActorKey, Vec<NewEntry>)]) {
+    pub(crate) fn announce(&self, written: &[Written]) {
         let live = self.lock();
-        for (actor, entries) in written {
+        for Written { actor, entries, last } in written {
+            if let Some(end) = live.runs.get(&actor.run()).filter(|_| !entries.is_empty()) {
+                end.head.send_replace(*last);
+            }
             if let (Some(end), Some(last)) = (live.ends.get(actor), entries.last()) {
                 end.head.send_replace(last.record.seq);
             }
@@ -141,6 +215,43 @@ impl Feed {
         {
             end.forget();
             end.head.send_replace(head);
+        }
+    }
+
+    /// The runs that have subscribers.
+    pub(crate) fn followed_runs(&self) -> Vec<RunId> {
+        self.lock().runs.keys().copied().collect()
+    }
+
+    /// Sets the last entry of `run` to `head`, written by any process.
+    pub(crate) fn advance_run(&self, run: RunId, head: RunPosition) {
+        if let Some(end) = self.lock().runs.get_mut(&run) {
+            end.head.send_if_modified(|known| {
+                let is_new = *known < head;
+                *known = head.max(*known);
+                is_new
+            });
+        }
+    }
+
+    /// The kept entries of `run` after `after`; may be fewer than in the store.
+    pub(crate) fn after_in_run(&self, run: RunId, after: RunPosition, max: usize) -> Vec<PlacedRecord> {
+        self.lock().runs.get(&run).map(|end| end.after(after, max)).unwrap_or_default()
+    }
+
+    /// A receiver for the last entry of `run` as entries are added, starting with the last known one.
+    pub(crate) fn watch_run(&self, run: RunId) -> watch::Receiver<RunPosition> {
+        self.interested.fetch_add(1, Ordering::Relaxed);
+        self.lock().runs.entry(run).or_default().head.subscribe()
+    }
+
+    /// Undoes one [`Feed::watch_run`] of `run`, whose receiver is gone.
+    pub(crate) fn unwatch_run(&self, run: RunId) {
+        self.interested.fetch_sub(1, Ordering::Relaxed);
+        let mut live = self.lock();
+        let is_idle = live.runs.get(&run).is_some_and(|end| end.head.receiver_count() == 0);
+        if is_idle && !live.served.contains(&run) {
+            live.runs.remove(&run);
         }
     }
 
@@ -181,7 +292,7 @@ mod tests {
         SessionId { run: RUN, agent }.into()
     }
 
-    fn written(actor: ActorKey, seqs: RangeInclusive<u64>, ends: bool) -> (ActorKey, Vec<NewEntry>) {
+    fn written(actor: ActorKey, seqs: RangeInclusive<u64>, ends: bool) -> Written {
         let outcome = Outcome::Cancelled { by: "ann".to_owned() };
         let stopped = StopRequested { agent: None, outcome: outcome.clone(), for_child: false };
         let last = *seqs.end();
@@ -197,7 +308,7 @@ mod tests {
             })
             .unwrap()
         });
-        (actor, entries.collect())
+        Written { actor, entries: entries.collect(), last: RunPosition(last) }
     }
 
     #[test]

@@ -111,6 +111,8 @@ struct ImportReader {
     /// The runs in the order of the file; the first is the exported one.
     runs: Vec<RunId>,
     logs: BTreeMap<ActorKey, Log>,
+    /// The log of each entry, in the order of the file.
+    order: Vec<ActorKey>,
     /// The references of forks.
     bases: Vec<ForkBase>,
     blobs: Vec<(BlobId, Vec<u8>)>,
@@ -250,6 +252,7 @@ impl ImportReader {
         let record = log.without_a_false_snapshot(record);
         let entry = record.entry.body().map_err(FormatError::Malformed)?;
         log.chain = chain;
+        self.order.push(actor);
         log.entries.push(NewEntry { record: record.into(), body: entry });
         self.bases.extend(bases);
         self.last = Some((actor, seq));
@@ -257,7 +260,7 @@ impl ImportReader {
     }
 
     fn into_import(self) -> Result<Import, TransferError> {
-        let Self { runs, mut logs, bases, blobs, last: _ } = self;
+        let Self { runs, mut logs, mut order, bases, blobs, last: _ } = self;
         // Of a damaged first entry only the actor is known.
         logs.retain(|_, log| !log.entries.is_empty());
         let mut imports = Vec::with_capacity(runs.len());
@@ -267,7 +270,8 @@ impl ImportReader {
             let Some(status) = status else { continue };
             let of_run = logs.extract_if(.., |key, _| key.run() == run);
             let logs = of_run.map(|(key, log)| (key, log.entries)).collect();
-            imports.push(ImportRun { run: StoredRun::new(run, status), logs });
+            let order = order.extract_if(.., |actor| actor.run() == run).collect();
+            imports.push(ImportRun { run: StoredRun::new(run, status), logs, order });
         }
         if imports.is_empty() {
             return Err(TransferError::Empty);

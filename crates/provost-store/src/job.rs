@@ -82,6 +82,8 @@ pub(crate) struct Import {
 pub(crate) struct ImportRun {
     pub(crate) run: StoredRun,
     pub(crate) logs: Vec<(ActorKey, Vec<NewEntry>)>,
+    /// The log of each entry, in the order in which they are to be appended.
+    pub(crate) order: Vec<ActorKey>,
 }
 
 /// Why an import conflicts with the store.

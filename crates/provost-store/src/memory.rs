@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use provost_event::{ActorKey, BlobId, EffectId, Entry, LifecycleEntry, Record, RunId, Seq};
-use provost_harness::BackendError;
+use provost_harness::{BackendError, PlacedEntry, RunPosition};
 
 use crate::store::log_begins;
 use crate::{
@@ -39,6 +39,9 @@ struct Data {
     writing: bool,
     commits: u64,
     logs: HashMap<ActorKey, Vec<Arc<Record>>>,
+    orders: HashMap<RunId, Vec<PlacedEntry>>,
+    /// Records ever appended.
+    appended: u64,
     effects: BTreeMap<RunId, BTreeMap<EffectId, OpenEffect>>,
     posts: BTreeSet<(ActorKey, String)>,
     runs: HashMap<RunId, StoredRun>,
@@ -147,6 +150,24 @@ impl StoreReader for MemoryStore {
         Ok(actors)
     }
 
+    fn order(
+        &mut self,
+        run: RunId,
+        after: RunPosition,
+        max: usize,
+    ) -> Result<Vec<PlacedEntry>, BackendError> {
+        let data = self.look();
+        let order = data.orders.get(&run).map_or(&[][..], Vec::as_slice);
+        let start = order.partition_point(|place| place.position <= after);
+        Ok(order.iter().skip(start).take(max).copied().collect())
+    }
+
+    fn run_head(&mut self, run: RunId) -> Result<RunPosition, BackendError> {
+        let data = self.look();
+        let last = data.orders.get(&run).and_then(|order| order.last());
+        Ok(last.map_or(RunPosition::START, |last| last.position))
+    }
+
     fn runs(&mut self, max: usize) -> Result<Vec<StoredRun>, BackendError> {
         let mut runs = self.look().runs.values().cloned().collect::<Vec<_>>();
         runs.sort_unstable_by_key(|run| std::cmp::Reverse((run.started_at, run.run)));
@@ -217,18 +238,33 @@ impl SessionStore for MemoryStore {
         Ok(self.look().commits - self.commits)
     }
 
-    fn append(&mut self, actor: ActorKey, expected: Seq, entries: &[NewEntry]) -> Result<(), BackendError> {
+    fn append(
+        &mut self,
+        actor: ActorKey,
+        expected: Seq,
+        entries: &[NewEntry],
+    ) -> Result<RunPosition, BackendError> {
         self.write(|data| {
             let before = data.log(actor).is_empty().then(|| log_begins(entries));
             if before.unwrap_or_else(|| data.head(actor)) != expected {
                 return (Err(BackendError::Conflict { actor }), None);
             }
             if entries.is_empty() {
-                return (Ok(()), None);
+                return (Ok(RunPosition(data.appended)), None);
             }
             let log = data.logs.entry(actor).or_default();
             let before = log.len();
             log.extend(entries.iter().map(|entry| Arc::clone(&entry.record)));
+            let order = data.orders.entry(actor.run()).or_default();
+            let placed_before = order.len();
+            for entry in entries {
+                data.appended += 1;
+                order.push(PlacedEntry {
+                    position: RunPosition(data.appended),
+                    actor,
+                    seq: entry.record.seq,
+                });
+            }
             let undo: Undo = Box::new(move |data| {
                 if let Some(log) = data.logs.get_mut(&actor) {
                     log.truncate(before);
@@ -236,8 +272,11 @@ impl SessionStore for MemoryStore {
                 if before == 0 {
                     data.logs.remove(&actor);
                 }
+                if let Some(order) = data.orders.get_mut(&actor.run()) {
+                    order.truncate(placed_before);
+                }
             });
-            (Ok(()), Some(undo))
+            (Ok(RunPosition(data.appended)), Some(undo))
         })
     }
 
@@ -312,6 +351,7 @@ impl SessionStore for MemoryStore {
             let effects = data.effects.remove(&run);
             let row = data.runs.remove(&run);
             let epoch = data.epochs.remove(&run);
+            let order = data.orders.remove(&run);
             let requests = data.requests.remove_run(run);
             let undo: Undo = Box::new(move |data| {
                 data.logs.extend(logs);
@@ -319,6 +359,7 @@ impl SessionStore for MemoryStore {
                 data.effects.extend(effects.map(|effects| (run, effects)));
                 data.runs.extend(row.map(|row| (run, row)));
                 data.epochs.extend(epoch.map(|epoch| (run, epoch)));
+                data.orders.extend(order.map(|order| (run, order)));
                 data.requests.put_back(requests);
             });
             ((), Some(undo))

@@ -7,7 +7,7 @@ use provost_engine::{ActorStatus, Effect, Uncertain};
 use provost_event::{
     ActorKey, BlobId, EffectId, Elapsed, MicroDollars, Outcome, Record, RunId, Seq, Timestamp,
 };
-use provost_harness::BackendError;
+use provost_harness::{BackendError, PlacedEntry, RunPosition};
 
 use crate::{Mailbox, RunLeases, WakeUps};
 
@@ -138,6 +138,19 @@ pub trait StoreReader: Send + 'static {
     /// When they can't be read.
     fn actors(&mut self, run: RunId) -> Result<Vec<ActorKey>, BackendError>;
 
+    /// The places of the records of `run` after `after`, at most `max`, in the order in which they were appended.
+    ///
+    /// # Errors
+    /// When they can't be read.
+    fn order(&mut self, run: RunId, after: RunPosition, max: usize)
+    -> Result<Vec<PlacedEntry>, BackendError>;
+
+    /// The place of the last record of `run`; [`RunPosition::START`] for an unknown one. Must be cheap.
+    ///
+    /// # Errors
+    /// When it can't be read.
+    fn run_head(&mut self, run: RunId) -> Result<RunPosition, BackendError>;
+
     /// At most `max` runs, the latest start first; of two with the same start, the greater id first.
     ///
     /// # Errors
@@ -214,11 +227,17 @@ pub trait SessionStore: StoreReader {
 
     /// Appends to the log of `actor`, whose last record is `expected`. The records are numbered from there. A log
     /// without records ends at [`Entry::follows`](provost_event::Entry::follows) of its first one: a fork's log
-    /// continues another log's numbers.
+    /// continues another log's numbers. Returns the place of the last record in the order of the run; those before
+    /// it have the numbers before that. A place is greater than those of all records that the run had.
     ///
     /// # Errors
     /// [`BackendError::Conflict`] when `expected` isn't its last record; nothing is appended then.
-    fn append(&mut self, actor: ActorKey, expected: Seq, entries: &[NewEntry]) -> Result<(), BackendError>;
+    fn append(
+        &mut self,
+        actor: ActorKey,
+        expected: Seq,
+        entries: &[NewEntry],
+    ) -> Result<RunPosition, BackendError>;
 
     /// Stores an open effect, replacing one with the same id.
     ///

@@ -19,7 +19,7 @@ use self::held::HeldTime;
 use self::mailbox::{Outbox, Sent};
 use crate::cache::Cache;
 use crate::decide::{Change, Decided, decide};
-use crate::feed::Feed;
+use crate::feed::{Feed, Written};
 use crate::job::{Answer, Job, Order, Orders, Post, Reply, Server, answer, send};
 use crate::queue::{Queue, Waiting};
 use crate::{NewEntry, OpenEffect, RunLeases, SessionStore, StoredRun};
@@ -65,7 +65,8 @@ struct Owned {
 struct Batch {
     answers: Vec<Answer>,
     touched: Vec<ActorKey>,
-    written: Vec<(ActorKey, Vec<NewEntry>)>,
+    /// What was appended, in this order.
+    written: Vec<Written>,
     orders: HashMap<RunId, Vec<Order>>,
     runs: BTreeSet<RunId>,
     taken: Vec<RunId>,
@@ -314,11 +315,11 @@ impl Writer {
         let named = |seq: Seq| EffectId { actor, seq };
         let mut orders = Vec::new();
         if !change.entries.is_empty() {
-            self.store.append(actor, change.before, &change.entries)?;
+            let last = self.store.append(actor, change.before, &change.entries)?;
             if matches!(actor, ActorKey::Run(_)) && change.entries.iter().any(shows_in_a_list) {
                 batch.runs.insert(run);
             }
-            batch.written.push((actor, change.entries));
+            batch.written.push(Written { actor, entries: change.entries, last });
         }
         for id in change.closed.into_iter().map(named) {
             self.store.close_effect(id)?;
@@ -364,7 +365,7 @@ impl Writer {
             self.order(run, Orders::Changed(orders));
         }
         self.feed.announce(&batch.written);
-        for (actor, _) in &batch.written {
+        for Written { actor, .. } in &batch.written {
             self.cache.tidy(*actor, |run| self.owned.contains_key(&run));
         }
         batch.answers.into_iter().for_each(|answer| answer(Ok(())));

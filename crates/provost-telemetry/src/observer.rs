@@ -54,7 +54,7 @@ impl RunObserver {
         }
     }
 
-    fn record(&mut self, record: &Record, chain: ChainContext, call: Option<Seq>) {
+    fn record(&mut self, record: &Record, chain: &ChainContext, call: Option<Seq>) {
         if self.seen.get(&record.actor).is_some_and(|seen| *seen >= record.seq) {
             return;
         }
@@ -113,15 +113,15 @@ impl RunObserver {
         }
     }
 
-    fn on_session(&mut self, session: SessionId, record: &Record, chain: ChainContext, parent: SpanId) {
+    fn on_session(&mut self, session: SessionId, record: &Record, chain: &ChainContext, parent: SpanId) {
         let state = self.sessions.entry(session).or_insert_with(|| Session::new(session));
-        state.stands(chain);
+        state.stands(chain.clone());
         state.on(record, parent, &self.context);
     }
 
     /// The parent of an agent's span: that of the call that started it, even if another process exported that; or
     /// the parent agent's, or the run's.
-    fn parent(&self, session: SessionId, chain: ChainContext, call: Option<Seq>) -> SpanId {
+    fn parent(&self, session: SessionId, chain: &ChainContext, call: Option<Seq>) -> SpanId {
         if let (Some(asking), Some(call)) = (chain.parent, call) {
             return span_id(asking.into(), call);
         }
@@ -140,7 +140,7 @@ impl RunObserver {
         let stood_in = root_span_id(self.run);
         self.sessions.values_mut().for_each(|session| session.moved(stood_in, span.id));
         span.set(names::RUN, self.run.to_string());
-        span.stands(ChainContext::root(self.run));
+        span.stands(&ChainContext::root(self.run));
         self.stretch.insert(span)
     }
 
@@ -197,7 +197,7 @@ impl Observer for RunObserver {
     async fn observe(&mut self, event: &Arc<ObserverEvent>) -> Result<(), ObserverError> {
         self.last = self.last.max(event.at);
         if let ObservedBody::Entry(record) = &event.body {
-            self.record(record, event.chain, event.call);
+            self.record(record, &event.chain, event.call);
         }
         Ok(())
     }

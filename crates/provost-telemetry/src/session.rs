@@ -41,7 +41,7 @@ impl Context {
 }
 
 /// The agent of a call.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Caller {
     session: SessionId,
     chain: ChainContext,
@@ -52,7 +52,7 @@ pub(crate) struct Caller {
 impl Caller {
     /// Sets the agent's attributes on `span`.
     pub(crate) fn named(&self, span: &mut OpenSpan) {
-        named(span, self.session, self.chain);
+        named(span, self.session, &self.chain);
     }
 }
 
@@ -96,7 +96,7 @@ impl Session {
     }
 
     /// Sets its position in the chain.
-    pub(crate) const fn stands(&mut self, chain: ChainContext) {
+    pub(crate) fn stands(&mut self, chain: ChainContext) {
         self.chain = chain;
     }
 
@@ -219,14 +219,14 @@ impl Session {
     fn open(&mut self, record: &Record, parent: SpanId) -> &mut OpenSpan {
         let span = OpenSpan::new(span_id(record.actor, record.seq), parent, record.at);
         self.stopped_at = None;
-        self.span.insert(agent_span(self.id, self.chain, span))
+        self.span.insert(agent_span(self.id, &self.chain, span))
     }
 
     /// Its span; one that begins here if its beginning wasn't seen.
     fn open_span(&mut self, record: &Record, parent: SpanId) -> &mut OpenSpan {
         // The entry may open a span of its own, with its own id.
         let id = || stand_in_id(record.actor, record.seq);
-        let new = || agent_span(self.id, self.chain, OpenSpan::new(id(), parent, record.at));
+        let new = || agent_span(self.id, &self.chain, OpenSpan::new(id(), parent, record.at));
         self.span.get_or_insert_with(new)
     }
 
@@ -297,7 +297,7 @@ impl Session {
 
     fn caller(&mut self, record: &Record, parent: SpanId) -> Caller {
         let span = self.open_span(record, parent).id;
-        Caller { session: self.id, chain: self.chain, span }
+        Caller { session: self.id, chain: self.chain.clone(), span }
     }
 
     /// It is suspended or ends. A model call in progress has failed; its charge follows.
@@ -380,14 +380,14 @@ impl Session {
     }
 }
 
-fn agent_span(session: SessionId, chain: ChainContext, mut span: OpenSpan) -> OpenSpan {
+fn agent_span(session: SessionId, chain: &ChainContext, mut span: OpenSpan) -> OpenSpan {
     span.set(names::OPERATION, names::INVOKE_AGENT);
     named(&mut span, session, chain);
     span
 }
 
 /// Sets the agent's id and its position in the chain.
-fn named(span: &mut OpenSpan, session: SessionId, chain: ChainContext) {
+fn named(span: &mut OpenSpan, session: SessionId, chain: &ChainContext) {
     span.set(names::AGENT_ID, session.to_string());
     span.set(names::AGENT_NAME, names::agent_name(session));
     span.set(names::CONVERSATION, session.to_string());

@@ -46,7 +46,7 @@ impl OpenSpan {
     }
 
     /// Sets its position among the agents of the run.
-    pub(crate) fn stands(&mut self, chain: ChainContext) {
+    pub(crate) fn stands(&mut self, chain: &ChainContext) {
         self.set(names::CHAIN, chain.chain.to_string());
         self.set(names::CHAIN_DEPTH, i64::from(chain.depth));
         if let Some(parent) = chain.parent {

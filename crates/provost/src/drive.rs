@@ -131,7 +131,7 @@ impl Work {
             self.end_leftovers().await;
             return Ok(Exit::Cancelled);
         };
-        self.watcher.finish();
+        self.watcher.close();
         self.tell_of_observers();
         let refusal = match said {
             Some((said, _)) if !matches!(outcome, Outcome::Aborted { .. }) => {

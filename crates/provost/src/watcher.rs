@@ -11,11 +11,11 @@ use crate::names::Names;
 use crate::questions::Question;
 use crate::render::View;
 
-/// Hands the records of a run to a view: each once, the run's beginning first, its suspension or end last. The
-/// logs of a run and of its sessions arrive separately; what lies between is shown as it comes.
+/// Hands the records of a run to a view, each once, in the order in which they were committed.
 pub(crate) struct Watcher {
     view: Box<dyn View>,
-    seen: Mutex<WatchedLogs>,
+    /// What was shown of each log.
+    seen: Mutex<HashMap<ActorKey, Seq>>,
     asks: Asks,
     open: Mutex<Vec<Question>>,
     /// Those of suspended agents: they are asked again when their agents go on.
@@ -34,43 +34,10 @@ pub(crate) enum Asks {
     Elsewhere,
 }
 
-struct WatchedLogs {
-    heads: HashMap<ActorKey, Seq>,
-    /// What of sessions came before the run's first entry.
-    early: Vec<Arc<Record>>,
-    /// The run's suspension or end, held back until its sessions' final summaries are shown.
-    last: Option<Arc<Record>>,
-}
-
-impl WatchedLogs {
-    /// What is to be shown, now that `record` has come.
-    fn take(&mut self, record: &Arc<Record>) -> Vec<Arc<Record>> {
-        let head = self.heads.entry(record.actor).or_default();
-        if record.seq <= *head {
-            return Vec::new();
-        }
-        *head = record.seq;
-        match (record.actor, &record.entry) {
-            (ActorKey::Run(_), Entry::Lifecycle(LifecycleEntry::Paused(_) | LifecycleEntry::Ended(_))) => {
-                self.last.replace(Arc::clone(record)).into_iter().collect()
-            }
-            // The suspension wasn't the last entry, then.
-            (ActorKey::Run(_), _) => {
-                self.last.take().into_iter().chain([Arc::clone(record)]).chain(self.early.drain(..)).collect()
-            }
-            (ActorKey::Session(session), _) if !self.heads.contains_key(&session.run.into()) => {
-                self.early.push(Arc::clone(record));
-                Vec::new()
-            }
-            (ActorKey::Session(_), _) => vec![Arc::clone(record)],
-        }
-    }
-}
-
 impl Watcher {
     /// Shows what comes after these heads.
     pub(crate) fn new(view: Box<dyn View>, asks: Asks, heads: HashMap<ActorKey, Seq>) -> Self {
-        let seen = Mutex::new(WatchedLogs { heads, early: Vec::new(), last: None });
+        let seen = Mutex::new(heads);
         let (open, aside, names) = Default::default();
         Self { view, seen, asks, open, aside, names, changed: Notify::new() }
     }
@@ -87,15 +54,6 @@ impl Watcher {
 
     /// Removes what the view shows only meanwhile.
     pub(crate) fn close(&self) {
-        self.view.close();
-    }
-
-    /// Shows the run's suspension or end, now that everything else is shown.
-    pub(crate) fn finish(&self) {
-        let last = self.seen.lock().unwrap_or_else(PoisonError::into_inner).last.take();
-        if let Some(record) = last {
-            self.view.record(&record);
-        }
         self.view.close();
     }
 
@@ -190,10 +148,15 @@ impl HarnessCallback for Watcher {
     }
 
     fn on_record(&self, record: &Arc<Record>) {
-        let shown = self.seen.lock().unwrap_or_else(PoisonError::into_inner).take(record);
-        for record in shown {
-            self.view.record(&record);
-            self.note(&record);
+        {
+            let mut seen = locked(&self.seen);
+            let head = seen.entry(record.actor).or_default();
+            if record.seq <= *head {
+                return;
+            }
+            *head = record.seq;
         }
+        self.view.record(record);
+        self.note(record);
     }
 }

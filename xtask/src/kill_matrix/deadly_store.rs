@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use provost_event::{ActorKey, Seq};
-use provost_harness::BackendError;
+use provost_harness::{BackendError, RunPosition};
 use provost_store::{DecoratedStore, NewEntry, SessionStore as _, SqliteStore, Transactions};
 
 use super::fault::Fault;
@@ -49,7 +49,7 @@ impl Transactions<SqliteStore> for Deadly {
         actor: ActorKey,
         expected: Seq,
         entries: &[NewEntry],
-    ) -> Result<(), BackendError> {
+    ) -> Result<RunPosition, BackendError> {
         self.now.extend(entries.iter().map(|entry| entry.record.entry.kind().to_owned()));
         store.append(actor, expected, entries)
     }

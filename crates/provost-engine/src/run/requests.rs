@@ -158,7 +158,7 @@ impl Requests<'_> {
         let agents = self.policies.agents;
         let depth_max = self.policies.run.spawn_budget().max_depth;
         let above = agents.get(parent.agent).map_or(0, Agent::depth);
-        let chain = ChainContext { chain: parent.run, parent: None, depth: above };
+        let chain = ChainContext { depth: above, ..ChainContext::root(parent.run) };
         let child = chain.child_of(parent, depth_max);
         let depth = child.map_err(|deep| Refused::error(deep.to_string()))?.depth;
         let slot = self.slot_for(parent.agent, priority)?;

@@ -13,7 +13,7 @@ fn a_chain_goes_down_a_level_at_a_time_until_it_is_refused() {
     let mut place = ChainContext::root(RUN);
     for depth in 1..=4 {
         place = place.child_of(agent(depth - 1), 4).expect("allowed");
-        assert_eq!(place, ChainContext { chain: RUN, parent: Some(agent(depth - 1)), depth });
+        assert_eq!(place, ChainContext { parent: Some(agent(depth - 1)), depth, ..ChainContext::root(RUN) });
     }
     let refused = place.child_of(agent(4), 4).expect_err("too deep");
     assert_eq!((refused.depth, refused.depth_max), (5, 4));
@@ -28,8 +28,8 @@ fn a_chain_goes_down_a_level_at_a_time_until_it_is_refused() {
 fn its_fields_have_the_names_that_traces_have() {
     let child = ChainContext::root(RUN).child_of(agent(0), 1).expect("allowed");
     let json = serde_json::to_string(&child).expect("JSON");
-    assert_eq!(json, r#"{"chain_id":"000000000007","parent":"000000000007.0","depth":1}"#);
+    assert_eq!(json, r#"{"chain_id":"000000000007","parent":"000000000007.0","depth":1,"agent_name":null}"#);
     assert_eq!(serde_json::from_str::<ChainContext>(&json).expect("a chain"), child);
     let root = serde_json::to_string(&ChainContext::root(RUN)).expect("JSON");
-    assert_eq!(root, r#"{"chain_id":"000000000007","parent":null,"depth":0}"#);
+    assert_eq!(root, r#"{"chain_id":"000000000007","parent":null,"depth":0,"agent_name":null}"#);
 }

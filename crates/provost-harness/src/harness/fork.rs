@@ -1,11 +1,11 @@
 //! Starting a run with another agent's conversation.
 
 use provost_engine::{RunEvent, RunForkRequest};
-use provost_event::{RunId, RunPolicy, Seq, Worktree};
+use provost_event::{RunId, RunPolicy, Worktree};
 
 use super::{AgentHarness, Harness, LogPositions, step_mode_of};
 use crate::lineage::ForkPoint;
-use crate::{BackendError, HarnessError};
+use crate::{BackendError, HarnessError, RunPosition};
 
 /// A run that continues another agent's conversation.
 #[derive(Debug, Clone)]
@@ -44,7 +44,7 @@ impl AgentHarness {
                 policy.observers.push(name.to_owned());
             }
         }
-        let mut harness = self.claim(run, LogPositions::from([(run.into(), Seq::START)])).await?;
+        let mut harness = self.claim(run, RunPosition::START, LogPositions::new()).await?;
         harness.step_mode = step_mode_of(&policy);
         let agent_goal = point.goal.clone();
         let fork = Box::new(point.into_fork());

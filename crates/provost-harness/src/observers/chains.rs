@@ -23,9 +23,9 @@ impl Chains {
         let run = actor.run();
         let place = ChainContext::root(run);
         match actor {
-            ActorKey::Session(session) => self.0.get(&session).copied().unwrap_or_else(|| {
+            ActorKey::Session(session) => self.0.get(&session).cloned().unwrap_or_else(|| {
                 let root = SessionId::root(run);
-                let below = ChainContext { parent: Some(root), depth: 1, ..place };
+                let below = ChainContext { parent: Some(root), depth: 1, ..place.clone() };
                 (if session == root { place } else { below }, None)
             }),
             ActorKey::Run(_) => (place, None),

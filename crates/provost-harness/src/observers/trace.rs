@@ -31,7 +31,8 @@ impl Tracer {
             ObservedBody::Entry(record) => TraceBody::Entry(record.clone()),
             ObservedBody::Delta(delta) => TraceBody::Delta(delta.clone()),
         };
-        let ObserverEvent { kind, at, actor, chain, .. } = *event;
+        let ObserverEvent { kind, at, actor, .. } = *event;
+        let chain = event.chain.clone();
         TraceEvent { at, name: kind.name(), actor, chain, span, parent_span, body }
     }
 

@@ -13,7 +13,10 @@ use provost_event::{
 use tokio_util::sync::CancellationToken;
 
 use super::SessionCache;
-use crate::{Backend, BackendError, Blobs, Executor, Posted, RunLease, RunQuery, RunSummary};
+use crate::{
+    Backend, BackendError, Blobs, Executor, PlacedEntry, PlacedRecord, Posted, RunLease, RunPosition,
+    RunQuery, RunSummary,
+};
 
 /// Number of tried orders.
 const ORDERS: usize = 150;
@@ -117,6 +120,19 @@ impl Backend for LogFixture {
         Err(BackendError::Closed)
     }
     fn subscribe(&self, _: ActorKey, _: Seq) -> BoxStream<'static, Result<Arc<Record>, BackendError>> {
+        Box::pin(futures::stream::empty())
+    }
+    async fn order(&self, _: RunId, _: RunPosition, _: usize) -> Result<Vec<PlacedEntry>, BackendError> {
+        Err(BackendError::Closed)
+    }
+    async fn run_head(&self, _: RunId) -> Result<RunPosition, BackendError> {
+        Err(BackendError::Closed)
+    }
+    fn subscribe_run(
+        &self,
+        _: RunId,
+        _: RunPosition,
+    ) -> BoxStream<'static, Result<PlacedRecord, BackendError>> {
         Box::pin(futures::stream::empty())
     }
     async fn serve(

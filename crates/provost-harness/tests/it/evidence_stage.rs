@@ -17,7 +17,8 @@ use provost_event::{
 };
 use provost_harness::{
     AgentHarness, Backend, BackendError, Blobs, DeltaSink, Executor, HarnessDeps, Model, ModelRequest,
-    Models, Part, Posted, Redactor, RunLease, RunQuery, RunSummary, SystemClock, ToolRegistry,
+    Models, Part, PlacedEntry, PlacedRecord, Posted, Redactor, RunLease, RunPosition, RunQuery, RunSummary,
+    SystemClock, ToolRegistry,
 };
 use provost_store::{EmbeddedBackend, MemoryStore};
 use provost_tools::{EditFile, Shell, UpdatePlan, WriteFile};
@@ -147,6 +148,27 @@ impl Backend for Counted {
 
     fn subscribe(&self, key: ActorKey, after: Seq) -> BoxStream<'static, Result<Arc<Record>, BackendError>> {
         self.backend.subscribe(key, after)
+    }
+
+    async fn order(
+        &self,
+        run: RunId,
+        after: RunPosition,
+        max: usize,
+    ) -> Result<Vec<PlacedEntry>, BackendError> {
+        self.backend.order(run, after, max).await
+    }
+
+    async fn run_head(&self, run: RunId) -> Result<RunPosition, BackendError> {
+        self.backend.run_head(run).await
+    }
+
+    fn subscribe_run(
+        &self,
+        run: RunId,
+        after: RunPosition,
+    ) -> BoxStream<'static, Result<PlacedRecord, BackendError>> {
+        self.backend.subscribe_run(run, after)
     }
 
     async fn serve(

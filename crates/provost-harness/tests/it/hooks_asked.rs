@@ -18,8 +18,8 @@ use provost_event::{
 use provost_harness::hooks::{HookOptions, HookRegistry, PreToolCall, PreToolCallAction, from_fn};
 use provost_harness::{
     AgentHarness, Backend, BackendError, Blobs, Clock, Executor, Harness, HarnessDeps, HarnessError,
-    HookAnswer, HookPrograms, HookQuestion, HookQuestionTrigger, Models, Posted, RunLease, RunQuery,
-    RunSummary, SimulatedClock, SystemClock, ToolRegistry,
+    HookAnswer, HookPrograms, HookQuestion, HookQuestionTrigger, Models, PlacedEntry, PlacedRecord, Posted,
+    RunLease, RunPosition, RunQuery, RunSummary, SimulatedClock, SystemClock, ToolRegistry,
 };
 use provost_llm::ScriptedModel;
 use provost_store::{EmbeddedBackend, MemoryStore};
@@ -69,6 +69,27 @@ impl Backend for Caught {
 
     fn subscribe(&self, key: ActorKey, after: Seq) -> BoxStream<'static, Result<Arc<Record>, BackendError>> {
         self.backend.subscribe(key, after)
+    }
+
+    async fn order(
+        &self,
+        run: RunId,
+        after: RunPosition,
+        max: usize,
+    ) -> Result<Vec<PlacedEntry>, BackendError> {
+        self.backend.order(run, after, max).await
+    }
+
+    async fn run_head(&self, run: RunId) -> Result<RunPosition, BackendError> {
+        self.backend.run_head(run).await
+    }
+
+    fn subscribe_run(
+        &self,
+        run: RunId,
+        after: RunPosition,
+    ) -> BoxStream<'static, Result<PlacedRecord, BackendError>> {
+        self.backend.subscribe_run(run, after)
     }
 
     async fn serve(

@@ -79,6 +79,10 @@ mod observers_events;
 #[cfg(test)]
 mod observers_harness;
 #[cfg(test)]
+mod observers_order;
+#[cfg(test)]
+mod observers_order_script;
+#[cfg(test)]
 mod observers_shipped;
 #[cfg(test)]
 mod pictures;

@@ -394,11 +394,19 @@ fn the_table_has_every_kind_of_entry() {
     assert_eq!(missing.collect::<Vec<_>>(), Vec::<&&str>::new());
 }
 
+fn of_helper(parent: SessionId, depth: u32) -> ChainContext {
+    let agent_name = Some(format!("helper-{depth}").into());
+    ChainContext { parent: Some(parent), depth, agent_name, ..ChainContext::root(RUN) }
+}
+
 /// Reports a chain of three agents, and then all entries and a piece of an answer of the last of them.
 fn tell_of_a_chain(run: &RunObservers) -> ChainContext {
     let agent = |agent| SessionId { run: RUN, agent };
     for (parent, depth) in [(0, 1), (1, 2)] {
-        let body = format!(r#"{{"goal":"g","policy":POLICY,"parent":"{}","depth":{depth}}}"#, agent(parent));
+        let body = format!(
+            r#"{{"goal":"g","policy":POLICY,"parent":"{}","depth":{depth},"agent":"helper-{depth}"}}"#,
+            agent(parent)
+        );
         let started = entry("session_started", &body);
         let actor = agent(depth).into();
         run.record(&Arc::new(Record {
@@ -412,15 +420,13 @@ fn tell_of_a_chain(run: &RunObservers) -> ChainContext {
     // Except the first: the last agent has started already.
     tell_from(1, run, agent(2));
     run.delta(Timestamp(0), &Delta { session: agent(2), kind: DeltaKind::Text, text: "t".into() });
-    ChainContext { chain: RUN, parent: Some(agent(1)), depth: 2 }
+    of_helper(agent(1), 2)
 }
 
 fn place_of(actor: ActorKey, last: ChainContext) -> ChainContext {
     match actor {
         ActorKey::Run(run) => ChainContext::root(run),
-        ActorKey::Session(session) if session.agent == 1 => {
-            ChainContext { chain: RUN, parent: Some(SessionId::root(RUN)), depth: 1 }
-        }
+        ActorKey::Session(session) if session.agent == 1 => of_helper(SessionId::root(RUN), 1),
         ActorKey::Session(_) => last,
     }
 }
@@ -442,17 +448,17 @@ async fn every_kind_of_event_says_where_in_the_chain_of_agents_it_stands() {
     run.finish().await;
     let (seen, traced) = (seen.try_iter().collect::<Vec<_>>(), trace.events());
     for event in &seen {
-        assert_eq!(event.chain, place_of(event.actor, last), "{event:?}");
+        assert_eq!(event.chain, place_of(event.actor, last.clone()), "{event:?}");
     }
     let kinds = seen.iter().map(|event| event.kind).collect::<BTreeSet<_>>();
     let silent = ObserverEventKind::ALL.iter().filter(|kind| !kinds.contains(kind)).collect::<Vec<_>>();
     assert!(silent.is_empty(), "nothing emits these: {silent:?}");
     assert_eq!(traced.len(), seen.len());
     for (event, observed) in traced.iter().zip(&seen) {
-        assert_eq!((event.chain, event.name), (observed.chain, observed.kind.name()));
+        assert_eq!((&event.chain, event.name), (&observed.chain, observed.kind.name()));
         let line = event.to_json().expect("JSON");
         let json = serde_json::from_str::<serde_json::Value>(&line).expect("JSON");
-        assert_eq!(json["chain"], serde_json::to_value(observed.chain).expect("JSON"), "{line}");
+        assert_eq!(json["chain"], serde_json::to_value(&observed.chain).expect("JSON"), "{line}");
     }
 }
 
@@ -468,10 +474,14 @@ async fn agents_keep_their_places_when_a_run_goes_on() {
         |agent| Delta { session: SessionId { run: RUN, agent }, kind: DeltaKind::Text, text: "t".into() };
     (0..4).for_each(|agent| run.delta(Timestamp(0), &delta(agent)));
     run.finish().await;
-    let places = trace.events()[before..].iter().map(|event| event.chain).collect::<Vec<_>>();
+    let places = trace.events()[before..].iter().map(|event| event.chain.clone()).collect::<Vec<_>>();
     let root = ChainContext::root(RUN);
     let child = root.child_of(SessionId::root(RUN), 1).expect("allowed");
-    assert_eq!(places, [root, child, last, child], "one of which nothing is known counts as the root's");
+    assert_eq!(
+        places,
+        [root, of_helper(SessionId::root(RUN), 1), last, child],
+        "one of which nothing is known counts as the root's"
+    );
 }
 
 #[test]
@@ -491,7 +501,7 @@ fn a_trace_event_is_one_object_with_these_fields() {
         at: Timestamp(9),
         name,
         actor: session.into(),
-        chain,
+        chain: chain.clone(),
         span: format!("{session}/turn-1"),
         parent_span: Some(session.to_string()),
         body,
@@ -512,8 +522,8 @@ fn a_trace_event_is_one_object_with_these_fields() {
     ];
     let lines = events.iter().map(|event| event.to_json().expect("JSON") + "\n").collect::<String>();
     expect![[r#"
-        {"ts_ms":9,"event":"TURN_END","run":"000000000007","session":"000000000007.3","chain":{"chain_id":"000000000007","parent":"000000000007.0","depth":1},"span":"000000000007.3/turn-1","parent_span":"000000000007.3","seq":5,"entry":{"type":"turn_ended","turn":1,"tool_calls":0}}
-        {"ts_ms":9,"event":"LLM_DELTA","run":"000000000007","session":"000000000007.3","chain":{"chain_id":"000000000007","parent":"000000000007.0","depth":1},"span":"000000000007.3/turn-1","parent_span":"000000000007.3","delta":{"kind":"thinking","bytes":3}}
-        {"ts_ms":9,"event":"LOST","run":"000000000007","chain":{"chain_id":"000000000007","parent":null,"depth":0},"span":"000000000007","count":7}
+        {"ts_ms":9,"event":"TURN_END","run":"000000000007","session":"000000000007.3","chain":{"chain_id":"000000000007","parent":"000000000007.0","depth":1,"agent_name":null},"span":"000000000007.3/turn-1","parent_span":"000000000007.3","seq":5,"entry":{"type":"turn_ended","turn":1,"tool_calls":0}}
+        {"ts_ms":9,"event":"LLM_DELTA","run":"000000000007","session":"000000000007.3","chain":{"chain_id":"000000000007","parent":"000000000007.0","depth":1,"agent_name":null},"span":"000000000007.3/turn-1","parent_span":"000000000007.3","delta":{"kind":"thinking","bytes":3}}
+        {"ts_ms":9,"event":"LOST","run":"000000000007","chain":{"chain_id":"000000000007","parent":null,"depth":0,"agent_name":null},"span":"000000000007","count":7}
     "#]].assert_eq(&lines);
 }

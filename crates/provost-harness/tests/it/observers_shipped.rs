@@ -254,7 +254,10 @@ async fn a_run_s_trace_is_lines_of_json_that_know_their_place() {
     let tool = of("TOOL_END");
     let session = session().to_string();
     assert_eq!(tool["session"], session.as_str());
-    assert_eq!(tool["chain"], serde_json::json!({"chain_id": RUN.to_string(), "parent": null, "depth": 0}));
+    assert_eq!(
+        tool["chain"],
+        serde_json::json!({"chain_id": RUN.to_string(), "parent": null, "depth": 0, "agent_name": null})
+    );
     assert_eq!(tool["parent_span"], format!("{session}/turn-1"));
     assert_eq!(tool["span"], of("TOOL_START")["span"]);
     assert!(tool["ts_ms"].as_u64().is_some_and(|ms| ms > 1_600_000_000_000), "{tool}");

@@ -12,8 +12,8 @@ use provost_event::{
     RunPolicy, Seq, SessionId, SpawnBudget, SubAgentPolicy, ToolSpec, ToolSubject,
 };
 use provost_harness::{
-    AgentHarness, BackendError, Clock, DeltaSink, HarnessDeps, Model, ModelRequest, Models, SystemClock,
-    Tool, ToolContext, ToolOutput, ToolRegistry,
+    AgentHarness, BackendError, Clock, DeltaSink, HarnessDeps, Model, ModelRequest, Models, RunPosition,
+    SystemClock, Tool, ToolContext, ToolOutput, ToolRegistry,
 };
 use provost_llm::ScriptedModel;
 use provost_store::{DecoratedStore, EmbeddedBackend, NewEntry, SessionStore, SqliteStore, Transactions};
@@ -66,7 +66,7 @@ impl Transactions<SqliteStore> for Mortal {
         actor: ActorKey,
         expected: Seq,
         entries: &[NewEntry],
-    ) -> Result<(), BackendError> {
+    ) -> Result<RunPosition, BackendError> {
         if matches!(actor, ActorKey::Run(_)) {
             self.now.extend(entries.last().map(|entry| entry.record.seq));
         }
@@ -138,7 +138,7 @@ impl Model for Seen {
     }
 }
 
-struct Act(ToolSpec, AtWork);
+pub(crate) struct Act(pub(crate) ToolSpec, pub(crate) AtWork);
 
 #[async_trait]
 impl Tool for Act {

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use provost_event::{ActorKey, BlobId, Record, RunId, Seq};
-use provost_harness::BackendError;
-use rusqlite::{Connection, OptionalExtension as _};
+use provost_harness::{BackendError, PlacedEntry, RunPosition};
+use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::error::Attempt;
-use super::{SqliteReader, SqliteStore, log, runs};
+use super::{SqliteReader, SqliteStore, int, log, runs, unsigned};
 use crate::embedded::blob_id;
 use crate::{StoreReader, StoredRun};
 
@@ -32,6 +32,19 @@ impl StoreReader for SqliteReader {
 
     fn actors(&mut self, run: RunId) -> Result<Vec<ActorKey>, BackendError> {
         actors(&self.connection, run)
+    }
+
+    fn order(
+        &mut self,
+        run: RunId,
+        after: RunPosition,
+        max: usize,
+    ) -> Result<Vec<PlacedEntry>, BackendError> {
+        order(&self.connection, run, after, max)
+    }
+
+    fn run_head(&mut self, run: RunId) -> Result<RunPosition, BackendError> {
+        run_head(&self.connection, run)
     }
 
     fn runs(&mut self, max: usize) -> Result<Vec<StoredRun>, BackendError> {
@@ -64,6 +77,19 @@ impl StoreReader for SqliteStore {
         actors(&self.connection, run)
     }
 
+    fn order(
+        &mut self,
+        run: RunId,
+        after: RunPosition,
+        max: usize,
+    ) -> Result<Vec<PlacedEntry>, BackendError> {
+        order(&self.connection, run, after, max)
+    }
+
+    fn run_head(&mut self, run: RunId) -> Result<RunPosition, BackendError> {
+        run_head(&self.connection, run)
+    }
+
     fn runs(&mut self, max: usize) -> Result<Vec<StoredRun>, BackendError> {
         runs::newest(&self.connection, max)
     }
@@ -90,6 +116,42 @@ pub(super) fn actors(connection: &Connection, run: RunId) -> Result<Vec<ActorKey
     let mut actors = keys.iter().filter_map(|key| key.parse().ok()).collect::<Vec<_>>();
     actors.sort_unstable();
     Ok(actors)
+}
+
+/// The numbers of the entries count those of all runs; within a run they are its order.
+fn order(
+    connection: &Connection,
+    run: RunId,
+    after: RunPosition,
+    max: usize,
+) -> Result<Vec<PlacedEntry>, BackendError> {
+    const ATTEMPT: &str = "read the order of a run's entries";
+    let sql = "SELECT entries.id, actors.key, entries.seq FROM entries INDEXED BY run_order \
+               JOIN actors ON actors.id = entries.actor \
+               WHERE entries.run = (SELECT id FROM actors WHERE key = ?1) AND entries.id > ?2 \
+               ORDER BY entries.id LIMIT ?3";
+    let mut statement = connection.prepare_cached(sql).attempt(ATTEMPT)?;
+    let max = i64::try_from(max).unwrap_or(i64::MAX);
+    let mut rows = statement.query(params![run.to_string(), int(after.0), max]).attempt(ATTEMPT)?;
+    let mut places = Vec::new();
+    while let Some(row) = rows.next().attempt(ATTEMPT)? {
+        let read = || Ok((unsigned(row.get(0)?), row.get_ref(1)?.as_str()?.parse(), unsigned(row.get(2)?)));
+        let (position, actor, seq) = read().attempt(ATTEMPT)?;
+        // A log whose name is damaged isn't among the run's logs either.
+        let Ok(actor) = actor else { continue };
+        places.push(PlacedEntry { position: RunPosition(position), actor, seq: Seq(seq) });
+    }
+    Ok(places)
+}
+
+fn run_head(connection: &Connection, run: RunId) -> Result<RunPosition, BackendError> {
+    let sql = "SELECT id FROM entries INDEXED BY run_order \
+               WHERE run = (SELECT id FROM actors WHERE key = ?1) ORDER BY id DESC LIMIT 1";
+    connection
+        .prepare_cached(sql)
+        .and_then(|mut statement| statement.query_row([run.to_string()], |row| row.get(0)).optional())
+        .map(|id| id.map_or(RunPosition::START, |id| RunPosition(unsigned(id))))
+        .attempt("find the end of a run's entries")
 }
 
 fn blob(connection: &Connection, id: &BlobId) -> Result<Option<Vec<u8>>, BackendError> {

@@ -5,10 +5,12 @@ CREATE TABLE actors (
 ) STRICT;
 
 -- The logs, in the order in which they were written: what many sessions write at once shares pages. The index
--- tells whose they are. id: counts all entries that were ever written, and never a number twice. body: the entry's own fields
+-- tells whose they are. id: counts all entries that were ever written, and never a number twice; in this order the
+-- entries of a run are shown. run: the number of the run's own actor. body: the entry's own fields
 -- as JSON, written in format v. chain: the hash of the log up to here. state: of a snapshot, the hash of its body.
 CREATE TABLE entries (
     id      INTEGER PRIMARY KEY,
+    run     INTEGER NOT NULL,
     actor   INTEGER NOT NULL,
     seq     INTEGER NOT NULL,
     v       INTEGER NOT NULL,
@@ -20,6 +22,9 @@ CREATE TABLE entries (
     state   BLOB,
     UNIQUE (actor, seq)
 ) STRICT;
+
+-- The entries of a run, of all its logs, by id.
+CREATE INDEX run_order ON entries (run);
 
 -- Where each log's snapshots are. The kind is the one that such entries have in the log.
 CREATE INDEX snapshots ON entries (actor, seq) WHERE kind = 'snapshot';

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use provost_engine::Effect;
 use provost_event::{ActorKey, BlobId, EffectId, Entry, FORMAT_VERSION, LifecycleEntry, RunId, Seq};
-use provost_harness::{BackendError, ChainLink, EntryChain};
+use provost_harness::{BackendError, ChainLink, EntryChain, RunPosition};
 use rusqlite::{ErrorCode, OptionalExtension as _, Params, Row, params};
 
 use super::error::{Attempt, is_damage, storage};
@@ -65,18 +65,19 @@ impl SqliteStore {
         Ok((run, self.find_or_add(id.actor)?.id, int(id.seq.0)))
     }
 
-    fn insert_entry(&mut self, entry: NumberedEntry<'_>) -> rusqlite::Result<()> {
+    fn insert_entry(&mut self, entry: NumberedEntry<'_>) -> rusqlite::Result<i64> {
         let record = &entry.entry.record;
         let state = matches!(record.entry, Entry::Lifecycle(LifecycleEntry::Snapshot(_)))
             .then(|| entry.chain.hash_of_state(&entry.link));
         let number = self.next_entry()?;
         self.connection
             .prepare_cached(
-                "INSERT INTO entries (id, actor, seq, v, at, elapsed, kind, body, chain, state) \
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+                "INSERT INTO entries (id, run, actor, seq, v, at, elapsed, kind, body, chain, state) \
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
             )?
             .execute(params![
                 number,
+                entry.run,
                 entry.log,
                 int(record.seq.0),
                 FORMAT_VERSION,
@@ -88,7 +89,7 @@ impl SqliteStore {
                 state
             ])?;
         self.next_entry = Some(number.saturating_add(1));
-        Ok(())
+        Ok(number)
     }
 
     /// The number of the next entry, never used before.
@@ -137,6 +138,8 @@ impl SqliteStore {
 
 /// An entry to be written.
 struct NumberedEntry<'a> {
+    /// The number of the run's own log.
+    run: i64,
     /// The log's number.
     log: i64,
     entry: &'a NewEntry,
@@ -217,13 +220,22 @@ impl SessionStore for SqliteStore {
         Ok(marker)
     }
 
-    fn append(&mut self, actor: ActorKey, expected: Seq, entries: &[NewEntry]) -> Result<(), BackendError> {
+    fn append(
+        &mut self,
+        actor: ActorKey,
+        expected: Seq,
+        entries: &[NewEntry],
+    ) -> Result<RunPosition, BackendError> {
+        let run = self.find_or_add(ActorKey::Run(actor.run()))?.id;
         let known = self.find_or_add(actor)?;
         let before = if known.head.is_start() { log_begins(entries) } else { known.head };
         if before != expected {
             return Err(BackendError::Conflict { actor });
         }
-        let (Some(first), Some(last)) = (entries.first(), entries.last()) else { return Ok(()) };
+        let (Some(first), Some(last)) = (entries.first(), entries.last()) else {
+            return Ok(RunPosition::START);
+        };
+        let mut position = RunPosition::START;
         let name = actor.to_string();
         let mut chain =
             if known.head.is_start() { EntryChain::before(&first.record.entry) } else { known.chain };
@@ -238,14 +250,14 @@ impl SessionStore for SqliteStore {
                 body: &entry.body,
             };
             chain.link(&link);
-            let numbered = NumberedEntry { log: known.id, entry, link, chain };
-            self.insert_entry(numbered).attempt("append to a log")?;
+            let numbered = NumberedEntry { run, log: known.id, entry, link, chain };
+            position = RunPosition(unsigned(self.insert_entry(numbered).attempt("append to a log")?));
         }
         let known = CachedHead { head: last.record.seq, chain, ..known };
         self.put_head(&name, known)?;
         self.remember(actor, known);
         self.appended = Some((actor, known.head));
-        Ok(())
+        Ok(position)
     }
 
     fn put_effect(&mut self, open: &OpenEffect) -> Result<(), BackendError> {

@@ -1,10 +1,13 @@
 //! Importing runs into the store, and merging them with existing ones.
 
+use std::collections::HashMap;
+
 use provost_event::{ActorKey, Entry, LifecycleEntry, Record, RunId, Seq};
 use provost_harness::BackendError;
 
 use super::{Batch, Writer};
 use crate::HeldLease;
+use crate::feed::Written;
 use crate::job::{Import, ImportRun, Reply, Unfit, answer, send};
 use crate::store::log_begins;
 use crate::transfer::{ImportChange, Imported};
@@ -111,13 +114,21 @@ impl Writer {
     /// Adds the missing entries. The run's open effects are over: the entries contain their results.
     fn add(&mut self, run: ImportRun, batch: &mut Batch) -> Result<(), BackendError> {
         self.close_all(run.run.run)?;
-        for (actor, mut entries) in run.logs {
+        let mut logs = HashMap::with_capacity(run.logs.len());
+        for (actor, entries) in run.logs {
             self.cache.forget(actor);
-            let head = self.store.head(actor)?;
-            entries.retain(|entry| entry.record.seq > head);
-            let before = if head.is_start() { log_begins(&entries) } else { head };
-            self.store.append(actor, before, &entries)?;
-            batch.written.push((actor, entries));
+            logs.insert(actor, (self.store.head(actor)?, entries.into_iter()));
+        }
+        for group in run.order.chunk_by(|one, next| one == next) {
+            let [actor, ..] = *group else { continue };
+            let Some((head, entries)) = logs.get_mut(&actor) else { continue };
+            let group = entries.by_ref().take(group.len());
+            let entries = group.filter(|entry| entry.record.seq > *head).collect::<Vec<_>>();
+            let Some(last) = entries.last() else { continue };
+            let before = if head.is_start() { log_begins(&entries) } else { *head };
+            *head = last.record.seq;
+            let last = self.store.append(actor, before, &entries)?;
+            batch.written.push(Written { actor, entries, last });
         }
         self.store.put_run(&run.run)
     }

@@ -180,6 +180,13 @@ impl Writer {
                     Err(error) => tracing::warn!(%error, %actor, "can't look for new entries"),
                 }
             }
+            let followed = self.feed.followed_runs();
+            for run in followed.into_iter().filter(|run| !self.owned.contains_key(run)) {
+                match self.store.run_head(run) {
+                    Ok(head) => self.feed.advance_run(run, head),
+                    Err(error) => tracing::warn!(%error, %run, "can't look for new entries"),
+                }
+            }
         }
         for run in std::mem::take(&mut self.behind) {
             match self.what_is_ours(run) {

@@ -189,7 +189,10 @@ impl Image {
 /// contain the same.
 fn lines(text: &str) -> Vec<&str> {
     let skipped = |line: &&str| line.contains(r#""type":"snapshot""#) || line.contains(r#""type":"end""#);
-    text.lines().filter(|line| !skipped(line)).collect()
+    let mut lines = text.lines().filter(|line| !skipped(line)).collect::<Vec<_>>();
+    // Each log by itself: the order of entries of different logs isn't part of their hashes.
+    lines.sort_by_key(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["actor"].to_string());
+    lines
 }
 
 /// Whether the other export contains all of this one.

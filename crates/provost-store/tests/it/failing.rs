@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use provost_event::{ActorKey, BlobId, EffectId, Record, RunId, Seq};
-use provost_harness::BackendError;
+use provost_harness::{BackendError, PlacedEntry, RunPosition};
 use provost_store::conformance::{check_shared_store, check_store};
 use provost_store::{
     Mailbox, MemoryStore, NewEntry, OpenEffect, RunLeases, SessionStore, StoreReader, StoredRun, WakeUps,
@@ -44,6 +44,17 @@ impl StoreReader for Failing {
     }
     fn actors(&mut self, run: RunId) -> Result<Vec<ActorKey>, BackendError> {
         self.inner.actors(run)
+    }
+    fn order(
+        &mut self,
+        run: RunId,
+        after: RunPosition,
+        max: usize,
+    ) -> Result<Vec<PlacedEntry>, BackendError> {
+        self.inner.order(run, after, max)
+    }
+    fn run_head(&mut self, run: RunId) -> Result<RunPosition, BackendError> {
+        self.inner.run_head(run)
     }
     fn runs(&mut self, max: usize) -> Result<Vec<StoredRun>, BackendError> {
         self.inner.runs(max)
@@ -85,7 +96,12 @@ impl SessionStore for Failing {
     fn change_marker(&mut self) -> Result<u64, BackendError> {
         self.inner.change_marker()
     }
-    fn append(&mut self, actor: ActorKey, expected: Seq, entries: &[NewEntry]) -> Result<(), BackendError> {
+    fn append(
+        &mut self,
+        actor: ActorKey,
+        expected: Seq,
+        entries: &[NewEntry],
+    ) -> Result<RunPosition, BackendError> {
         self.inner.append(actor, expected, entries)
     }
     fn put_effect(&mut self, effect: &OpenEffect) -> Result<(), BackendError> {

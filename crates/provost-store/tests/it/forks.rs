@@ -11,8 +11,8 @@ use provost_event::{
     ActorKey, BlobId, Budget, ConversationEntry, Entry, LifecycleEntry, Record, RunId, Seq, SessionId,
 };
 use provost_harness::{
-    Backend, BackendError, Blobs, Executor, ForkPoint, Posted, RunLease, RunQuery, RunSummary, SystemClock,
-    read_actor, read_conversation,
+    Backend, BackendError, Blobs, Executor, ForkPoint, PlacedEntry, PlacedRecord, Posted, RunLease,
+    RunPosition, RunQuery, RunSummary, SystemClock, read_actor, read_conversation,
 };
 use provost_store::{EmbeddedBackend, MemoryStore, SessionStore, SqliteStore};
 use tokio_util::sync::CancellationToken;
@@ -158,6 +158,27 @@ impl Backend for Counting {
 
     fn subscribe(&self, key: ActorKey, after: Seq) -> BoxStream<'static, Result<Arc<Record>, BackendError>> {
         self.backend.subscribe(key, after)
+    }
+
+    async fn order(
+        &self,
+        run: RunId,
+        after: RunPosition,
+        max: usize,
+    ) -> Result<Vec<PlacedEntry>, BackendError> {
+        self.backend.order(run, after, max).await
+    }
+
+    async fn run_head(&self, run: RunId) -> Result<RunPosition, BackendError> {
+        self.backend.run_head(run).await
+    }
+
+    fn subscribe_run(
+        &self,
+        run: RunId,
+        after: RunPosition,
+    ) -> BoxStream<'static, Result<PlacedRecord, BackendError>> {
+        self.backend.subscribe_run(run, after)
     }
 
     async fn serve(

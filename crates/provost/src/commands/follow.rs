@@ -1,75 +1,46 @@
-//! The logs of a run as they grow: its own, and those of all its agents, also of such that begin later.
+//! The entries of a run as they are committed: its own, and those of all its agents, also of such that begin later.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use futures::StreamExt as _;
-use futures::stream::{BoxStream, SelectAll};
-use provost_event::{ActorKey, AgentEntry, Entry, Record, RunId, Seq};
-use provost_harness::{Backend as _, BackendError};
+use futures::stream::BoxStream;
+use provost_event::{ActorKey, Record, RunId, Seq};
+use provost_harness::{Backend as _, BackendError, PlacedRecord, RunPosition};
 use provost_store::EmbeddedBackend;
 
-const READ_MAX: usize = 1_000;
-
 /// Follows a run, whichever process holds it.
-pub(super) struct Following<'a> {
-    backend: &'a EmbeddedBackend,
+pub(super) struct Following {
+    /// What is known already of each log.
     heads: HashMap<ActorKey, Seq>,
-    records: SelectAll<BoxStream<'static, Result<Arc<Record>, BackendError>>>,
+    records: BoxStream<'static, Result<PlacedRecord, BackendError>>,
 }
 
-impl<'a> Following<'a> {
-    /// Follows these logs from behind these entries.
+impl Following {
+    /// Follows `run` from behind `after`, except for what these heads include.
     pub(super) fn new(
-        backend: &'a EmbeddedBackend,
-        heads: impl IntoIterator<Item = (ActorKey, Seq)>,
+        backend: &EmbeddedBackend,
+        run: RunId,
+        after: RunPosition,
+        heads: HashMap<ActorKey, Seq>,
     ) -> Self {
-        let mut following = Self { backend, heads: HashMap::new(), records: SelectAll::new() };
-        heads.into_iter().for_each(|(actor, head)| following.follow(actor, head));
-        following
+        Self { heads, records: backend.subscribe_run(run, after) }
     }
 
-    fn follow(&mut self, actor: ActorKey, head: Seq) {
-        if let std::collections::hash_map::Entry::Vacant(place) = self.heads.entry(actor) {
-            place.insert(head);
-            self.records.push(self.backend.subscribe(actor, head));
-        }
-    }
-
-    /// The next entry of any of them.
+    /// The next entry.
     ///
     /// # Errors
-    /// When they can't be read.
+    /// When it can't be read.
     ///
     /// # Cancellation
     /// Safe.
     pub(super) async fn next(&mut self) -> Result<Arc<Record>, BackendError> {
-        let record = self.records.next().await.unwrap_or(Err(BackendError::Closed))?;
-        self.heads.insert(record.actor, record.seq);
-        if let (ActorKey::Run(_), Entry::Agent(AgentEntry::Started(started))) = (record.actor, &record.entry)
-        {
-            self.follow(started.child.into(), Seq::START);
-        }
-        Ok(record)
-    }
-
-    /// The rest of the agents' logs, now that the run is suspended or has ended: their final summaries may come a
-    /// little later than the run's last entry.
-    ///
-    /// # Errors
-    /// When they can't be read.
-    pub(super) async fn rest(&mut self, run: RunId) -> Result<Vec<Arc<Record>>, BackendError> {
-        let mut all = Vec::new();
-        let sessions = self.heads.iter_mut().filter(|(actor, _)| **actor != ActorKey::Run(run));
-        for (actor, head) in sessions {
-            loop {
-                let records = self.backend.read(*actor, *head, READ_MAX).await?;
-                let Some(last) = records.last() else { break };
-                *head = last.seq;
-                all.extend(records);
+        loop {
+            let PlacedRecord { record, .. } =
+                self.records.next().await.unwrap_or(Err(BackendError::Closed))?;
+            if self.heads.get(&record.actor).is_none_or(|head| record.seq > *head) {
+                return Ok(record);
             }
         }
-        all.sort_by_key(|record| (record.elapsed, record.actor, record.seq));
-        Ok(all)
     }
 }

@@ -1,16 +1,16 @@
-//! `provost logs`: the log of a run, all its actors in the order of time; one entry of it; or the model's view of
+//! `provost logs`: the log of a run, all its actors in the order in which they were committed; one entry of it; or the model's view of
 //! it.
 
 mod entry;
 mod seen;
 mod view;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use console::{Alignment, Style, pad_str};
-use provost_event::{ActorKey, AgentEntry, Elapsed, Entry, LifecycleEntry, Record, RunId, Seq, SessionId};
-use provost_harness::Backend as _;
+use provost_event::{ActorKey, Entry, LifecycleEntry, Record, RunId, Seq, SessionId};
+use provost_harness::{Backend as _, PlacedRecord, RunPosition, read_run};
 use provost_store::EmbeddedBackend;
 
 use self::seen::CompactionView;
@@ -56,9 +56,9 @@ pub(super) async fn logs(args: LogsArgs) -> anyhow::Result<Exit> {
     let names = run_state(&backend, run).await?.map(|state| Names::of(&state)).unwrap_or_default();
     let sayer = Sayer::knowing(names);
     let mut printer = Printer { json: args.json, only, narrow, sayer, seen: HashMap::new() };
-    let there = print_there(&backend, keys, &mut printer).await?;
+    let there = print_there(&backend, run, &mut printer).await?;
     if args.follow && !there.suspended {
-        follow(&backend, run, there.heads, &mut printer).await?;
+        follow(&backend, run, there.position, &mut printer).await?;
     }
     Ok(Exit::Done)
 }
@@ -126,103 +126,62 @@ async fn each(
     }
 }
 
-/// Up to where a log was printed.
+/// Up to where a run was printed.
 struct There {
-    heads: Vec<(ActorKey, Seq)>,
+    position: RunPosition,
     /// Whether the run's own log ends with its suspension or end, as printed: any other source may be older or
     /// newer.
     suspended: bool,
 }
 
-/// Prints what is there now.
-async fn print_there(
-    backend: &EmbeddedBackend,
-    keys: Vec<ActorKey>,
-    printer: &mut Printer,
-) -> anyhow::Result<There> {
-    let mut all = Vec::new();
-    let mut heads = Vec::new();
-    let mut suspended = false;
-    let mut unread = VecDeque::from(keys);
-    while let Some(key) = unread.pop_front() {
-        let mut seen = CompactionView::default();
-        let mut moments = Moments::default();
-        let mut begun = Vec::new();
-        let head = each(backend, key, |record| {
-            seen.note(&record);
-            if matches!(key, ActorKey::Run(_)) {
-                suspended = place(&record) == 2;
+/// Prints what is there now, in the order in which it was committed.
+async fn print_there(backend: &EmbeddedBackend, run: RunId, printer: &mut Printer) -> anyhow::Result<There> {
+    let (mut all, mut heads) = (Vec::new(), HashMap::new());
+    let mut there = There { position: RunPosition::START, suspended: false };
+    loop {
+        let records = read_run(backend, run, there.position, READ_MAX).await?;
+        let Some(last) = records.last() else { break };
+        there.position = last.position;
+        for PlacedRecord { record, .. } in records {
+            printer.seen.entry(record.actor).or_default().note(&record);
+            heads.insert(record.actor, record.seq);
+            if matches!(record.actor, ActorKey::Run(_)) {
+                there.suspended = suspends(&record);
             }
-            if let Entry::Agent(AgentEntry::Started(started)) = &record.entry {
-                begun.push(ActorKey::from(started.child));
-            }
-            all.push((moments.of(&record), record));
-        })
-        .await?;
-        heads.push((key, head));
-        printer.seen.insert(key, seen);
-        // Agents that began after the logs were listed.
-        for agent in begun {
-            if !unread.contains(&agent) && !printer.seen.contains_key(&agent) {
-                unread.push_back(agent);
-            }
+            all.push(record);
         }
     }
-    all.sort_by_key(|(moment, _)| *moment);
-    all.iter().try_for_each(|(_, record)| printer.print(record))?;
-    Ok(There { heads, suspended })
-}
-
-/// When entries of one log happened, by the run's elapsed time, which doesn't pass between two segments.
-#[derive(Default)]
-struct Moments {
-    elapsed: Elapsed,
-    /// Segments of this log that were over by then, of those that ended in this very millisecond.
-    over: u8,
-}
-
-impl Moments {
-    /// What entries of all logs are sorted by: of one millisecond, each segment's before those of the next.
-    fn of(&mut self, record: &Record) -> (Elapsed, u8, u8) {
-        if record.elapsed > self.elapsed {
-            (self.elapsed, self.over) = (record.elapsed, 0);
-        }
-        let moment = (self.elapsed, self.over, place(record));
-        if matches!(record.entry, Entry::Lifecycle(LifecycleEntry::Paused(_) | LifecycleEntry::Ended(_))) {
-            self.over = self.over.saturating_add(1);
-        }
-        moment
+    for actor in backend.actors(run).await? {
+        // Where a log ends is confirmed by reading it there.
+        backend.read(actor, heads.get(&actor).copied().unwrap_or_default(), 1).await?;
     }
+    all.iter().try_for_each(|record| printer.print(record))?;
+    Ok(there)
 }
 
-/// Among entries of one moment the run's own come first, but for its suspension or end.
-const fn place(record: &Record) -> u8 {
-    match (record.actor, &record.entry) {
-        (ActorKey::Run(_), Entry::Lifecycle(LifecycleEntry::Paused(_) | LifecycleEntry::Ended(_))) => 2,
-        (ActorKey::Run(_), _) => 0,
-        (ActorKey::Session(_), _) => 1,
-    }
+/// Whether this is the run's suspension or end.
+const fn suspends(record: &Record) -> bool {
+    matches!(
+        (record.actor, &record.entry),
+        (ActorKey::Run(_), Entry::Lifecycle(LifecycleEntry::Paused(_) | LifecycleEntry::Ended(_)))
+    )
 }
 
 /// Prints what comes, until the run is suspended or ends; also of agents that begin meanwhile.
 async fn follow(
     backend: &EmbeddedBackend,
     run: RunId,
-    heads: Vec<(ActorKey, Seq)>,
+    after: RunPosition,
     printer: &mut Printer,
 ) -> anyhow::Result<()> {
-    let mut following = Following::new(backend, heads);
-    let last = loop {
+    let mut following = Following::new(backend, run, after, HashMap::new());
+    loop {
         let record = following.next().await?;
-        if place(&record) == 2 {
-            break record;
+        printer.print(&record)?;
+        if suspends(&record) {
+            return Ok(());
         }
-        printer.print(&record)?;
-    };
-    for record in following.rest(run).await? {
-        printer.print(&record)?;
     }
-    printer.print(&last)
 }
 
 struct Printer {

@@ -827,8 +827,8 @@ agents:
         expect![[r#"
             It is back.
             run: RUN goes on, asked by provost resume
-            ok: spawn_agent writer: write it (TIME)
             run: agent 1 (writer) is done
+            ok: spawn_agent writer: write it (TIME)
             agent: It is back.
             completed, not verified · 3 turns · 430 tokens · $0.00 · TIME
             go on with: provost resume RUN "and now …"

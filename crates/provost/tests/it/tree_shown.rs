@@ -41,6 +41,40 @@ fn show_draws_the_agents_of_a_run_with_a_head_that_counts_them() {
     assert!(one.status == 2 && one.stderr.contains("hint: provost show "), "{one:?}");
 }
 
+/// The log and number of each entry in lines of JSON, each once.
+fn places(lines: &str) -> Vec<(String, u64)> {
+    let mut places = Vec::new();
+    for line in lines.lines().map(json) {
+        // One entry may give several events of a trace; pieces of an answer are no entries.
+        let actor = ["actor", "session", "run"].iter().find_map(|field| line[*field].as_str());
+        if let (Some(actor), Some(seq)) = (actor, line["seq"].as_u64())
+            && places.last() != Some(&(actor.to_owned(), seq))
+        {
+            places.push((actor.to_owned(), seq));
+        }
+    }
+    places
+}
+
+#[test]
+fn json_logs_and_exports_of_a_tree_have_one_order_and_its_trace_too() {
+    let scene = Scene::scripted(TEAM);
+    let mut command = scene.command(&["run", "team", "--json"]);
+    command.env("PROVOST_TRACE_FILE", scene.path("trace.jsonl"));
+    let_go(&scene);
+    let ran = command.output().unwrap();
+    assert!(ran.status.success(), "{ran:?}");
+    let log = places(&scene.provost(&["logs", "last", "--json"]).stdout);
+    let agents = log.iter().map(|(actor, _)| actor).collect::<std::collections::BTreeSet<_>>();
+    assert_eq!(agents.len(), 5, "the run and its four agents: {log:?}");
+    assert_eq!(places(str::from_utf8(&ran.stdout).unwrap()), log);
+    assert_eq!(scene.provost(&["export", "last", "-o", "run.jsonl"]).status, 0);
+    assert_eq!(places(&std::fs::read_to_string(scene.path("work/run.jsonl")).unwrap()), log);
+    let trace = places(&std::fs::read_to_string(scene.path("trace.jsonl")).unwrap());
+    let traced = log.iter().filter(|place| trace.contains(place)).cloned().collect::<Vec<_>>();
+    assert!(trace.len() > 20 && trace == traced, "{trace:?}\n{traced:?}");
+}
+
 #[test]
 fn show_of_a_run_with_one_agent_draws_nothing() {
     let scene = Scene::scripted("answers: [{ text: done }]");

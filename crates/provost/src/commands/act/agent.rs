@@ -1,12 +1,13 @@
 //! Acts on one agent of a run and those below it. A request is in the run's log before anything is printed; its
 //! result is read from the agent's status.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use provost_engine::{AgentState, AgentStatus, RunEvent, RunState};
-use provost_event::{ActorKey, Budget, Outcome, Priority, RunId, Seq, SessionId};
+use provost_event::{Budget, Outcome, Priority, RunId, SessionId};
 use provost_harness::{Backend as _, RunStatus, read_actor};
 use provost_store::EmbeddedBackend;
 use tokio::time::Instant;
@@ -79,7 +80,7 @@ impl AgentControl {
         if !posted.changed {
             return Err(self.ignored(&command, &who).await?.into());
         }
-        let standing = self.came(&command, before.head()).await?;
+        let standing = self.came(&command).await?;
         let next = resuming(&self.backend, self.run, &self.status).await?;
         let mut words = self.in_words(&command, standing.as_ref(), (&who, &next));
         if let AgentCommand::Say(text) = &command {
@@ -188,13 +189,14 @@ impl AgentControl {
 
     /// The agent's status once the request has taken effect, if that comes soon; `None` if it takes longer. While
     /// no process holds the run nothing more comes.
-    async fn came(&mut self, command: &AgentCommand, before: Seq) -> anyhow::Result<Option<AgentState>> {
+    async fn came(&mut self, command: &AgentCommand) -> anyhow::Result<Option<AgentState>> {
         let patience = match command {
             AgentCommand::Pause | AgentCommand::Cancel | AgentCommand::ClearGoal => WAIT_MAX,
             AgentCommand::Resume | AgentCommand::Reprioritize(_) => SLOT_WAIT_MAX,
             AgentCommand::Say(_) => Duration::ZERO,
         };
-        let mut following = Following::new(&self.backend, [(ActorKey::Run(self.run), before)]);
+        let after = self.backend.run_head(self.run).await?;
+        let mut following = Following::new(&self.backend, self.run, after, HashMap::new());
         let until = Instant::now() + patience;
         loop {
             // Before the state: once no process works on the run, the state is the last one.

@@ -8,6 +8,7 @@ use anyhow::Context as _;
 use console::truncate_str;
 use provost_engine::{Actor, AgentState, RunState};
 use provost_event::{ActorKey, Entry, GateEntry, LifecycleEntry, Record, Seq, SessionId, Timestamp};
+use provost_harness::Backend as _;
 use provost_harness::{RunStatus, RunSummary, read_actor};
 use provost_store::EmbeddedBackend;
 use tokio::time::Instant;
@@ -42,8 +43,9 @@ pub(super) async fn follow(
     drawing: Drawing,
     json: bool,
 ) -> anyhow::Result<Exit> {
+    let (run, after) = (summary.run, backend.run_head(summary.run).await?);
     let (mut board, heads) = Board::read(backend, summary, drawing).await?;
-    let mut following = Following::new(backend, heads);
+    let mut following = Following::new(backend, run, after, heads);
     let mut shown = match Screen::of_stdout().filter(|_| !json) {
         _ if json => ShowOutput::Json,
         Some(screen) => ShowOutput::Screen(screen),
@@ -70,9 +72,6 @@ pub(super) async fn follow(
         }
         board.look(backend).await?;
         shown.draw(&board)?;
-    }
-    for record in following.rest(board.summary.run).await? {
-        board.take(&record)?;
     }
     board.look(backend).await?;
     board.goal = AgentGoal::read(backend, SessionId::root(board.summary.run)).await?;
