@@ -12,7 +12,7 @@ use futures::{FutureExt as _, StreamExt as _};
 use provost_engine::{Event, RunEvent, SessionEvent};
 use provost_event::{
     ActorKey, AgentEntry, ApprovalAnswer, ApprovalScope, Budget, CallId, Entry, GateEntry, LifecycleEntry,
-    Outcome, Permission, Record, Seq, ToolEntry,
+    Outcome, Permission, Record, Seq, ToolEntry, ToolStatus,
 };
 use provost_harness::{
     AgentHarness, Backend, BackendError, Harness, HarnessCallback, HarnessDeps, HarnessError, JsonlTrace,
@@ -294,10 +294,11 @@ fn check_fits_the_logs(order: &[Arc<Record>]) {
     }
 }
 
-/// What a person requests of a suspended run, and what follows from it.
+/// What a person requests of a suspended run, and what follows from it. The result of an agent that a person ended may
+/// follow the suspension that this caused.
 fn between_segments(order: &[Arc<Record>]) -> HashSet<Place> {
     let mut between = HashSet::new();
-    let (mut suspended, mut requested) = (false, false);
+    let (mut suspended, mut requested, mut ended) = (false, false, false);
     for record in order {
         let is_run = matches!(record.actor, ActorKey::Run(_));
         match &record.entry {
@@ -305,15 +306,23 @@ fn between_segments(order: &[Arc<Record>]) -> HashSet<Place> {
                 (suspended, requested) = (true, false);
                 continue;
             }
-            Entry::Lifecycle(LifecycleEntry::Resumed(_)) if is_run => suspended = false,
+            Entry::Lifecycle(LifecycleEntry::Resumed(_)) if is_run => (suspended, ended) = (false, false),
             Entry::Gate(GateEntry::ApprovalResolved(resolved)) => requested |= resolved.by == "ann",
             Entry::Lifecycle(LifecycleEntry::StopRequested(stop)) => {
-                requested |= stop.outcome == Outcome::Cancelled { by: "ann".to_owned() };
+                ended |= stop.outcome == Outcome::Cancelled { by: "ann".to_owned() };
+                requested |= ended;
             }
             _ => {}
         }
         if suspended {
-            assert!(requested, "{}/{} is after the end of its segment", record.actor, record.seq);
+            let is_result = matches!(&record.entry, Entry::Tool(ToolEntry::Finished(result))
+                if result.status == ToolStatus::Cancelled);
+            assert!(
+                requested || (ended && is_result),
+                "{}/{} is after the end of its segment",
+                record.actor,
+                record.seq
+            );
             between.insert((record.actor, record.seq));
         }
     }
