@@ -286,9 +286,10 @@ pub(in crate::session) fn try_again(deciding: &mut Deciding<'_>, mut failure: Mo
         && models.retry_delay_ms(&failure, unhurried).is_some()
     {
         let left_ms = ends.since_ms(facts.now);
-        let (s, tenths) = (left_ms / 1000, left_ms % 1000 / 100);
+        let seconds = left_ms / 1000;
+        let tenths = left_ms % 1000 / 100;
         failure.message.push_str(&format!(
-            " (not retried for the whole of limits.model_patience: the limit on time leaves {s}.{tenths} s)"
+            " (not retried for the whole of limits.model_patience: the limit on time leaves {seconds}.{tenths} s)"
         ));
     }
     give_up(deciding, failure);

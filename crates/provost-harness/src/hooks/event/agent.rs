@@ -8,14 +8,14 @@ use crate::hooks::SUMMARY_BYTES_MAX;
 use crate::hooks::reminders::HookInvocation;
 
 events! {
-    /// An agent is about to spawn another: its call passed the [`PreToolCall`] hooks and the permissions, and
+    /// An agent is about to spawn another: its call passed the [`PreToolCall`](crate::hooks::PreToolCall) hooks and the permissions, and
     /// hasn't been submitted for approval yet. Whether there is a slot and budget for the new agent is checked
     /// afterwards.
     OnSpawn: Spawn, OnSpawnInput => OnSpawnAction;
     may "OnSpawnAction::Deny(String::new())", must_not "OnSpawnAction::Abort(String::new())";
 
     /// A spawned agent is done, or was stopped, and its result is in its parent's log. Its hooks are called before
-    /// those of [`PostToolCall`]; they aren't called for agents that never started.
+    /// those of [`PostToolCall`](crate::hooks::PostToolCall); they aren't called for agents that never started.
     OnChildEnd: ChildEnd, OnChildEndInput => OnChildEndAction;
     may "OnChildEndAction::Abort(String::new())", must_not "OnChildEndAction::Deny(String::new())";
 }
