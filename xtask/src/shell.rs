@@ -30,7 +30,7 @@ pub(crate) fn must(command: &mut Command) -> Result<()> {
 
 /// Builds the program and returns its path.
 pub(crate) fn built_provost(profile: &[&str]) -> Result<PathBuf> {
-    must(cargo().args(["build", "--quiet", "--package", "provost", "--bin", "provost"]).args(profile))?;
+    must(cargo().args(["build", "--quiet", "--package", "provost-cli", "--bin", "provost"]).args(profile))?;
     let target =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace().join("target"), PathBuf::from);
     let folder = if profile.contains(&"--release") { "release" } else { "debug" };

@@ -24,7 +24,7 @@ const FLOORS: &[(&str, &[&str])] = &[
         &["provost-engine", "provost-event", "provost-harness", "provost-process", "provost-terminal"],
     ),
     (
-        "provost",
+        "provost-cli",
         &[
             "provost-engine",
             "provost-event",
@@ -120,8 +120,8 @@ fn what_is_foreign_stays_in_its_crate() {
         ("reqwest", &["provost-llm", "provost-hooks", "provost-telemetry"]),
         ("rusqlite", &["provost-store"]),
         ("libc", &["provost-process"]),
-        ("clap", &["provost"]),
-        ("anyhow", &["provost"]),
+        ("clap", &["provost-cli"]),
+        ("anyhow", &["provost-cli"]),
         ("grep-searcher", &["provost-tools"]),
         ("keepawake", &["provost-power"]),
         ("vt100", &["provost-terminal"]),

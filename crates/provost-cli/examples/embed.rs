@@ -1,7 +1,7 @@
 //! Provost inside another program: an agent with a tool, a hook, a stop hook and an observer of the program's own, taken
 //! turn by turn.
 //!
-//! `cargo run -p provost --example embed`
+//! `cargo run -p provost-cli --example embed`
 
 use std::error::Error;
 use std::sync::Arc;
