@@ -1,6 +1,7 @@
 //! Ids of runs, sessions, log positions, effects, calls and blobs.
 
 use std::fmt;
+use std::hash::{BuildHasher as _, RandomState};
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -29,6 +30,13 @@ impl IdError {
 pub struct RunId(u64);
 
 impl RunId {
+    /// A new id, from the randomness that the standard library seeds its hash maps with.
+    #[must_use]
+    #[expect(clippy::new_without_default, reason = "each one is different")]
+    pub fn new() -> Self {
+        Self::from_entropy(RandomState::new().hash_one(()))
+    }
+
     /// An id of random bits; the upper four of the 64 are dropped.
     #[must_use]
     pub const fn from_entropy(bits: u64) -> Self {

@@ -152,6 +152,15 @@ pub struct LongPrice {
 }
 
 impl Price {
+    /// Nothing.
+    pub const FREE: Self = Self {
+        input: MicroDollars(0),
+        output: MicroDollars(0),
+        cache_read: MicroDollars(0),
+        cache_write: MicroDollars(0),
+        long: None,
+    };
+
     /// This price with all input written to the cache, if that costs more.
     #[must_use]
     pub fn worst(self) -> Self {

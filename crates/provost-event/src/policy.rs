@@ -99,6 +99,40 @@ impl Budget {
         *self == Self::default()
     }
 
+    /// The same with a limit of tokens, of all kinds.
+    #[must_use]
+    pub const fn tokens(mut self, tokens: u64) -> Self {
+        self.tokens = Some(tokens);
+        self
+    }
+
+    /// The same with a limit of money in dollars, rounded down to a millionth; 0 for less than zero and NaN.
+    #[must_use]
+    pub fn dollars(mut self, dollars: f64) -> Self {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "such casts saturate, and NaN is 0"
+        )]
+        let micro = (dollars * 1_000_000.0 + 1e-6) as u64;
+        self.money = Some(MicroDollars(micro));
+        self
+    }
+
+    /// The same with a limit of worked time, to the millisecond.
+    #[must_use]
+    pub fn time(mut self, time: std::time::Duration) -> Self {
+        self.wall_time_ms = Some(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+        self
+    }
+
+    /// The same with a limit of turns of all agents together.
+    #[must_use]
+    pub const fn turns(mut self, turns: u32) -> Self {
+        self.turns = Some(turns);
+        self
+    }
+
     /// This budget (from a policy with the budget `old`, plus additions) under a policy with the budget `new`: a
     /// limit that is the same in both keeps its additions.
     #[must_use]

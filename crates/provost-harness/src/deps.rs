@@ -12,7 +12,8 @@ use crate::{
     SystemClock, ToolRegistry,
 };
 
-/// The dependencies of a harness. Everything else it needs is in the log.
+/// The dependencies of a harness. Everything else it needs is in the log. Clones share them.
+#[derive(Clone)]
 pub struct HarnessDeps {
     /// Stores the log and dispatches effects.
     pub backend: Arc<dyn Backend>,

@@ -87,12 +87,12 @@ impl AgentHarness {
         mut policy: RunPolicy,
     ) -> Result<Harness, HarnessError> {
         let must_be_priced = policy.budget.money.is_some() && !policy.allow_unpriced;
-        let agents = policy.agents.iter_mut().map(|sub_agent| &mut sub_agent.agent);
-        for agent in [&mut policy.agent].into_iter().chain(agents) {
+        let agents = policy.agents.iter_mut().map(|one| (Some(one.name.as_str()), &mut one.agent));
+        for (name, agent) in [(None, &mut policy.agent)].into_iter().chain(agents) {
             if must_be_priced && agent.model.price.is_none() {
                 return Err(HarnessError::UnknownPrice { model: agent.model.name.clone() });
             }
-            agent.hooks.splice(..0, self.deps.hooks.policies());
+            agent.hooks.splice(..0, self.deps.hooks.policies_of(name));
             unique_hooks(agent)?;
         }
         if let Some(flow) = &policy.flow {

@@ -7,6 +7,7 @@ mod backend;
 mod blobs;
 mod clock;
 pub mod conformance;
+mod control;
 mod deps;
 mod entry_chain;
 mod executor;
@@ -47,6 +48,7 @@ pub use backend::{
 };
 pub use blobs::{BLOB_URI, Blobs};
 pub use clock::{Clock, SimulatedClock, SystemClock};
+pub use control::{Control, OpenApproval};
 pub use deps::{HarnessDeps, HarnessError};
 pub use entry_chain::{ChainLink, EntryChain};
 pub use executor::Executor;

@@ -137,6 +137,13 @@ impl ToolRegistry {
         self
     }
 
+    /// Adds the tools of `other`, replacing those with the same names.
+    #[must_use]
+    pub fn and(mut self, other: Self) -> Self {
+        self.by_name.extend(other.by_name);
+        self
+    }
+
     /// The tool with this `name`.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use provost_event::{MicroDollars, ModelPolicy, Price};
+use provost_event::{ModelPolicy, Price};
 use serde::{Deserialize, Serialize};
 
 static BUILT_IN: LazyLock<Vec<ModelFacts>> = LazyLock::new(|| {
@@ -16,15 +16,6 @@ static BUILT_IN: LazyLock<Vec<ModelFacts>> = LazyLock::new(|| {
 /// of the window.
 const OUTPUT_TOKENS_MAX: u32 = 8192;
 const OUTPUT_DIVISOR: u64 = 4;
-
-/// The price of a free model.
-pub(crate) const FREE: Price = Price {
-    input: MicroDollars(0),
-    output: MicroDollars(0),
-    cache_read: MicroDollars(0),
-    cache_write: MicroDollars(0),
-    long: None,
-};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use provost_event::ModelPolicy;
+use provost_event::{ModelPolicy, Price};
 use provost_harness::{Clock, Model, Redactor, SystemClock};
 use secrecy::SecretString;
 
-use crate::catalog::FREE;
 use crate::key::Key;
 use crate::{
     Catalog, ModelFacts, ModelLimits, Provider, ProviderModel, ProviderOptions, Providers, RecordingModel,
@@ -68,7 +67,7 @@ impl ProviderSettings {
             Some(provider) if provider.free => {
                 let known =
                     known.unwrap_or_else(|| ModelFacts { name: name.to_owned(), ..ModelFacts::default() });
-                Some(ModelFacts { price: known.price.or(Some(FREE)), ..known })
+                Some(ModelFacts { price: known.price.or(Some(Price::FREE)), ..known })
             }
             _ => known,
         }
@@ -195,7 +194,7 @@ fn scripted(
     let model = ScriptedModel::load(settings.base_dir.join(file))?.with_clock(Arc::clone(&settings.clock));
     let policy = ModelPolicy {
         window_tokens: Some(model.window_tokens()),
-        price: Some(FREE),
+        price: Some(Price::FREE),
         images: true,
         ..ModelPolicy::new(name, model.output_tokens_max())
     };
@@ -223,7 +222,7 @@ fn replayed(
     let model = ReplayModel::open(settings.base_dir.join(file))?;
     let policy = ModelPolicy {
         window_tokens: model.window_tokens(),
-        price: Some(FREE),
+        price: Some(Price::FREE),
         images: model.images(),
         ..ModelPolicy::new(name, model.output_tokens_max())
     };

@@ -21,6 +21,24 @@ pub(crate) fn schema_of<A: JsonSchema>() -> Json {
     Json::of(&value).unwrap_or_else(|_| Json::empty_object())
 }
 
+/// The name of the type `A` in snake case, as a tool's name.
+pub(crate) fn name_of<A: JsonSchema>() -> String {
+    let mut name = String::new();
+    for letter in A::schema_name().chars() {
+        if letter.is_uppercase() && !name.is_empty() {
+            name.push('_');
+        }
+        name.extend(letter.to_lowercase());
+    }
+    name
+}
+
+/// The documentation of the type `A`; empty if it has none.
+pub(crate) fn description_of<A: JsonSchema>() -> String {
+    let schema = schemars::schema_for!(A);
+    schema.get("description").and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
 /// Removes what is useless to a model: titles, number formats, and that an optional field may be null.
 fn tidy(schema: &mut Schema) {
     for noise in ["title", "format"] {

@@ -31,6 +31,7 @@
 mod arguments;
 mod edit_file;
 mod failure;
+mod function;
 mod job;
 mod list_dir;
 mod picture;
@@ -50,6 +51,7 @@ mod write_file;
 use provost_harness::{Recall, ToolRegistry};
 
 pub use edit_file::EditFile;
+pub use function::{FunctionTool, IntoToolOutput, tool, tool_in};
 pub use list_dir::ListDir;
 pub use read_file::ReadFile;
 pub use search::Search;

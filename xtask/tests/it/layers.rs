@@ -24,6 +24,19 @@ const FLOORS: &[(&str, &[&str])] = &[
         &["provost-engine", "provost-event", "provost-harness", "provost-process", "provost-terminal"],
     ),
     (
+        "provost",
+        &[
+            "provost-engine",
+            "provost-event",
+            "provost-harness",
+            "provost-hooks",
+            "provost-llm",
+            "provost-power",
+            "provost-store",
+            "provost-tools",
+        ],
+    ),
+    (
         "provost-cli",
         &[
             "provost-engine",

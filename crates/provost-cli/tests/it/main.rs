@@ -39,7 +39,6 @@ mod control_rules;
 #[cfg(test)]
 mod cost;
 #[cfg(test)]
-mod embedding;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 #[cfg(test)]

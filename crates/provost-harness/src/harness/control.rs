@@ -1,12 +1,21 @@
 //! Control requests of the embedding program to a run or an agent, possible at any time.
 
+use std::sync::Arc;
+
 use provost_engine::RunEvent;
 use provost_event::{ModelPolicy, Priority, RunPolicyChanged};
 
 use super::Harness;
-use crate::HarnessError;
+
+use crate::{Control, HarnessError};
 
 impl Harness {
+    /// Control of the run, which may be used while [`Harness::run`] works; `by` is who the log names.
+    #[must_use]
+    pub fn control(&self, by: &str) -> Control {
+        Control::new(Arc::clone(&self.deps.backend), self.run, by)
+    }
+
     /// Pauses the run as soon as everything in flight has stopped; `run` then returns.
     ///
     /// # Errors

@@ -28,12 +28,21 @@ pub struct HookOptions {
     /// Whether it gets a [`TaskReminders`](super::TaskReminders); only for [`PreLlmRequest`](super::PreLlmRequest)
     /// hooks.
     pub may_remind: bool,
+    /// The only configured sub-agents that it is called for; `None`: all agents of a run, the root included.
+    pub only_agents: Option<Vec<String>>,
 }
 
 impl HookOptions {
-    /// A hook of `owner` with a timeout of 5 s, the default failure handling of its hook point, and no reminders.
+    /// A hook of `owner` with a timeout of 5 s, the default failure handling of its hook point, and no
+    /// reminders, for all agents.
     pub fn new(owner: impl Into<String>) -> Self {
-        Self { owner: owner.into(), timeout: DEFAULT_TIMEOUT, on_failure: None, may_remind: false }
+        Self {
+            owner: owner.into(),
+            timeout: DEFAULT_TIMEOUT,
+            on_failure: None,
+            may_remind: false,
+            only_agents: None,
+        }
     }
 }
 
@@ -58,7 +67,13 @@ pub enum HookRegistryError {
 /// Collects hooks. They are called in registration order.
 #[derive(Default)]
 pub struct HookRegistryBuilder {
-    hooks: Vec<(HookPolicy, Arc<dyn AnyHook>)>,
+    hooks: Vec<Registered>,
+}
+
+struct Registered {
+    policy: HookPolicy,
+    only_agents: Option<Vec<String>>,
+    hook: Arc<dyn AnyHook>,
 }
 
 /// Typed hooks: immutable, and cheap to share.
@@ -71,6 +86,8 @@ pub struct HookRegistry(Arc<Frozen>);
 #[derive(Default)]
 struct Frozen {
     policies: Vec<HookPolicy>,
+    /// The sub-agents of those hooks that aren't called for all agents, by the hook's name.
+    only_agents: HashMap<String, Vec<String>>,
     hooks: HashMap<String, (HookPoint, Arc<dyn AnyHook>)>,
 }
 
@@ -89,7 +106,8 @@ impl HookRegistryBuilder {
             on_failure: options.on_failure.unwrap_or_else(|| OnFailure::default_at(E::POINT)),
             may_remind: options.may_remind,
         };
-        self.hooks.push((policy, Arc::new(Typed { hook, event: PhantomData })));
+        let hook = Arc::new(Typed { hook, event: PhantomData });
+        self.hooks.push(Registered { policy, only_agents: options.only_agents, hook });
         self
     }
 
@@ -99,7 +117,7 @@ impl HookRegistryBuilder {
     /// When two hooks have the same owner, even at different hook points, or one has none.
     pub fn freeze(self) -> Result<HookRegistry, HookRegistryError> {
         let mut names = BTreeSet::new();
-        for (policy, _) in &self.hooks {
+        for Registered { policy, .. } in &self.hooks {
             if policy.name.is_empty() {
                 return Err(HookRegistryError::Unnamed { point: policy.point });
             }
@@ -107,9 +125,15 @@ impl HookRegistryBuilder {
                 return Err(HookRegistryError::Doubled { owner: policy.name.clone() });
             }
         }
-        let policies = self.hooks.iter().map(|(policy, _)| policy.clone()).collect();
-        let hooks = self.hooks.into_iter().map(|(policy, hook)| (policy.name, (policy.point, hook)));
-        Ok(HookRegistry(Arc::new(Frozen { policies, hooks: hooks.collect() })))
+        let mut frozen = Frozen::default();
+        for Registered { policy, only_agents, hook } in self.hooks {
+            if let Some(agents) = only_agents {
+                frozen.only_agents.insert(policy.name.clone(), agents);
+            }
+            frozen.hooks.insert(policy.name.clone(), (policy.point, hook));
+            frozen.policies.push(policy);
+        }
+        Ok(HookRegistry(Arc::new(frozen)))
     }
 }
 
@@ -124,6 +148,16 @@ impl HookRegistry {
     #[must_use]
     pub fn policies(&self) -> Vec<HookPolicy> {
         self.0.policies.clone()
+    }
+
+    /// Its hooks for the configured sub-agent `agent`, or for the root and its copies, in call order.
+    #[must_use]
+    pub fn policies_of(&self, agent: Option<&str>) -> Vec<HookPolicy> {
+        let is_for = |policy: &&HookPolicy| match self.0.only_agents.get(&policy.name) {
+            None => true,
+            Some(agents) => agent.is_some_and(|agent| agents.iter().any(|one| one == agent)),
+        };
+        self.0.policies.iter().filter(is_for).cloned().collect()
     }
 
     /// Calls its hooks at the hook points of `question`, as a run without other hooks does: in order, up to the
@@ -157,7 +191,7 @@ impl fmt::Debug for HookRegistry {
 
 impl fmt::Debug for HookRegistryBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.hooks.iter().map(|(policy, _)| &policy.name)).finish()
+        f.debug_list().entries(self.hooks.iter().map(|hook| &hook.policy.name)).finish()
     }
 }
 

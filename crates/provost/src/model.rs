@@ -1,0 +1,168 @@
+//! Which model an agent has: one of a provider by its name, or one of the embedding program.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use provost_event::{Effort, ModelPolicy, Price};
+use provost_harness::{Model, Models};
+use provost_llm::{ProviderSettings, ScriptedModel, resolve};
+use secrecy::SecretString;
+
+use crate::Error;
+
+/// A model: `"anthropic/claude-sonnet-4-5"`, `"script:FILE"`, or an own implementation of [`Model`].
+///
+/// The key of a provider's model comes from the provider's environment variable, such as `ANTHROPIC_API_KEY`, unless
+/// [`AgentBuilder::providers`](crate::AgentBuilder::providers) says otherwise.
+#[derive(Clone)]
+pub struct ModelChoice {
+    source: ModelSource,
+    output_tokens_max: Option<u32>,
+    window_tokens: Option<u64>,
+    price: Option<Price>,
+    effort: Option<Effort>,
+}
+
+#[derive(Clone)]
+enum ModelSource {
+    Named(String),
+    Own { name: String, model: Arc<dyn Model>, known: Option<Box<ModelPolicy>> },
+}
+
+impl ModelChoice {
+    /// The output cap of an own model that states none, in tokens.
+    const OUTPUT_TOKENS: u32 = 8_192;
+
+    /// A model of a provider, by its name `provider/model`; or `script:FILE`, `record:FILE=MODEL`, `replay:FILE`.
+    pub fn named(name: impl Into<String>) -> Self {
+        Self::of(ModelSource::Named(name.into()))
+    }
+
+    /// A model of the embedding program. Its price is unknown unless [`price`](Self::price) states it, and a budget in
+    /// money is refused then; answers have at most 8,192 tokens unless [`output_tokens_max`](Self::output_tokens_max)
+    /// says otherwise.
+    pub fn own(name: impl Into<String>, model: impl Model + 'static) -> Self {
+        Self::of(ModelSource::Own { name: name.into(), model: Arc::new(model), known: None })
+    }
+
+    fn of(source: ModelSource) -> Self {
+        Self { source, output_tokens_max: None, window_tokens: None, price: None, effort: None }
+    }
+
+    /// Sets the maximum tokens of an answer.
+    #[must_use]
+    pub const fn output_tokens_max(mut self, tokens: u32) -> Self {
+        self.output_tokens_max = Some(tokens);
+        self
+    }
+
+    /// Sets the context window: tokens of a request and its answer.
+    #[must_use]
+    pub const fn window_tokens(mut self, tokens: u64) -> Self {
+        self.window_tokens = Some(tokens);
+        self
+    }
+
+    /// Sets the price of its tokens.
+    #[must_use]
+    pub const fn price(mut self, price: Price) -> Self {
+        self.price = Some(price);
+        self
+    }
+
+    /// Sets the effort of its reasoning.
+    #[must_use]
+    pub const fn effort(mut self, effort: Effort) -> Self {
+        self.effort = Some(effort);
+        self
+    }
+
+    fn adjusted(self, policy: ModelPolicy) -> ModelPolicy {
+        ModelPolicy {
+            output_tokens_max: self.output_tokens_max.unwrap_or(policy.output_tokens_max),
+            window_tokens: self.window_tokens.or(policy.window_tokens),
+            price: self.price.or(policy.price),
+            effort: self.effort.or(policy.effort),
+            ..policy
+        }
+    }
+}
+
+impl From<&str> for ModelChoice {
+    fn from(name: &str) -> Self {
+        Self::named(name)
+    }
+}
+
+impl From<String> for ModelChoice {
+    fn from(name: String) -> Self {
+        Self::named(name)
+    }
+}
+
+/// A script as a model called `scripted`, which costs nothing. Two different ones in one agent need names:
+/// [`ModelChoice::own`].
+impl From<ScriptedModel> for ModelChoice {
+    fn from(model: ScriptedModel) -> Self {
+        let known = ModelPolicy {
+            window_tokens: Some(model.window_tokens()),
+            price: Some(Price::FREE),
+            images: true,
+            ..ModelPolicy::new("scripted", model.output_tokens_max())
+        };
+        let known = Some(Box::new(known));
+        Self::of(ModelSource::Own { name: "scripted".to_owned(), model: Arc::new(model), known })
+    }
+}
+
+/// Collects the models of an agent.
+pub(crate) struct ModelCollection {
+    providers: ProviderSettings,
+    own: BTreeMap<String, Arc<dyn Model>>,
+    pub(crate) models: Models,
+}
+
+impl ModelCollection {
+    pub(crate) fn new(providers: ProviderSettings) -> Self {
+        Self { providers, own: BTreeMap::new(), models: Models::new() }
+    }
+
+    /// Adds `choice`; returns its policy.
+    pub(crate) fn add(&mut self, choice: ModelChoice) -> Result<ModelPolicy, Error> {
+        let policy = match &choice.source {
+            ModelSource::Named(name) => {
+                let (model, policy) = resolve(name, &self.providers)?;
+                self.models = std::mem::take(&mut self.models).with(name.clone(), model);
+                policy
+            }
+            ModelSource::Own { name, model, known } => {
+                let before = self.own.insert(name.clone(), Arc::clone(model));
+                if before.is_some_and(|before| !Arc::ptr_eq(&before, model)) {
+                    return Err(Error::DoubledModel { name: name.clone() });
+                }
+                self.models = std::mem::take(&mut self.models).with(name.clone(), Arc::clone(model));
+                let unknown = || ModelPolicy::new(name.clone(), ModelChoice::OUTPUT_TOKENS);
+                known.as_deref().cloned().unwrap_or_else(unknown)
+            }
+        };
+        Ok(choice.adjusted(policy))
+    }
+
+    /// The keys that no evidence for a judge and no log may contain.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = SecretString> {
+        self.providers.keys.values().chain(&self.providers.secrets).cloned()
+    }
+}
+
+/// The built-in providers, with the keys in their environment variables.
+pub(crate) fn providers_of_environment(folder: &Path) -> ProviderSettings {
+    let mut settings = ProviderSettings::new(folder);
+    for provider in settings.providers.iter() {
+        let variable = provider.key_env.as_ref().and_then(|name| std::env::var(name).ok());
+        if let Some(key) = variable.filter(|key| !key.trim().is_empty()) {
+            settings.keys.insert(provider.name.clone(), SecretString::from(key));
+        }
+    }
+    settings
+}
