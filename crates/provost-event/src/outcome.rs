@@ -312,7 +312,7 @@ impl fmt::Display for PauseReason {
 pub enum Outcome {
     /// The agent claims that the work is done, and no configured check objected.
     Completed {
-        /// The agent's own verdict, if it gave one.
+        /// The agent's own verdict, if it gave one; of a workflow PARTIAL if a step has failed or was skipped.
         verdict: Option<Verdict>,
         /// Whether anything besides the agent has confirmed it.
         #[serde(flatten)]
@@ -363,6 +363,23 @@ impl Outcome {
         match self {
             Self::Completed { verification, .. } => Some(verification),
             Self::BudgetExhausted(_)
+            | Self::Blocked { .. }
+            | Self::Paused { .. }
+            | Self::Aborted { .. }
+            | Self::Cancelled { .. }
+            | Self::Failed { .. } => None,
+        }
+    }
+
+    /// The agent's own verdict of a completed one, if that is FAIL or PARTIAL.
+    #[must_use]
+    pub const fn verdict_not_passed(&self) -> Option<Verdict> {
+        match self {
+            Self::Completed { verdict: Some(verdict @ (Verdict::Fail | Verdict::Partial)), .. } => {
+                Some(*verdict)
+            }
+            Self::Completed { verdict: None | Some(Verdict::Pass), .. }
+            | Self::BudgetExhausted(_)
             | Self::Blocked { .. }
             | Self::Paused { .. }
             | Self::Aborted { .. }

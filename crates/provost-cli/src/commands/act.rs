@@ -30,7 +30,7 @@ use crate::cli::{ActArgs, CancelArgs, ReprioritizeArgs, ResumeArgs, SayArgs};
 use crate::drive::run_state;
 use crate::exit::{Exit, Refusal};
 use crate::questions::user_name;
-use crate::render::{ask_again, go_on_with, one_line, outcome_in_words, safe};
+use crate::render::{ask_again, go_on_with, one_line, outcome_in_words, run_outcome_in_words, safe};
 
 /// How long a command waits for a run to be suspended before it only reports the request.
 const WAIT_MAX: Duration = Duration::from_secs(10);
@@ -278,7 +278,7 @@ fn refusal(run: RunId, state: &RunState, outcome: &Outcome) -> Refusal {
         Some(command) => format!("go on with: {command}"),
         None => format!("`provost show {run}` shows it"),
     };
-    Refusal::new(format!("run {run} has ended: {}", outcome_in_words(outcome)), hint)
+    Refusal::new(format!("run {run} has ended: {}", run_outcome_in_words(state, outcome)), hint)
 }
 
 async fn say_what_came(

@@ -73,7 +73,7 @@ pub(crate) struct Cli {
 }
 
 const EXIT_STATUSES: &str = "Exit status of run, exec and resume: 0 completed, which says whether anything verified it · 1 failed, \
-the agent's own verdict is FAIL or PARTIAL, output couldn't be written, or not verified with --require-verified · 2 wrong usage or settings · 3 a budget ended it · 4 it waits (paused, blocked, needs approval) · 5 a hook aborted it · \
+the agent's own verdict is FAIL or PARTIAL, a workflow's step failed or was skipped, output couldn't be written, or not verified with --require-verified · 2 wrong usage or settings · 3 a budget ended it · 4 it waits (paused, blocked, needs approval) · 5 a hook aborted it · \
 130 interrupted or cancelled.";
 
 #[derive(Debug, Subcommand)]

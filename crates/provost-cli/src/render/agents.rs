@@ -95,6 +95,9 @@ pub(super) fn finished(entry: &AgentFinished, names: &Names) -> Saying {
         0 => names.in_words(entry.child),
         restarts => format!("{} (attempt {})", names.in_words(entry.child), restarts.saturating_add(1)),
     };
+    if let Some(verdict) = entry.outcome.verdict_not_passed() {
+        return Saying::kept(Tag::Failed, format!("{who} has ended: verdict {verdict}"));
+    }
     match &entry.outcome {
         Outcome::Completed { verdict, verification } => {
             let verdict = verdict.map(|verdict| format!(", verdict {verdict}")).unwrap_or_default();

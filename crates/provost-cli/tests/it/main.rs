@@ -2,7 +2,6 @@
 
 #![cfg(unix)]
 
-#[cfg(test)]
 mod acting;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
@@ -41,7 +40,10 @@ mod cost;
 #[cfg(test)]
 mod embedding;
 #[cfg(test)]
+#[cfg(test)]
 #[cfg(target_os = "linux")]
+#[cfg(test)]
+mod ends_told;
 #[cfg(test)]
 mod exec;
 #[cfg(test)]

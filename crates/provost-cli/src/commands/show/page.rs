@@ -21,7 +21,7 @@ use crate::names::agent_in_words;
 use crate::questions::Question;
 use crate::render::{
     Room, amount, call_in_full, compactions_in_words, duration, excerpt, go_on_with, goal_at_end, hanging,
-    one_line, outcome_in_words, pictures, plural, safe, terminal_width, visible,
+    one_line, pictures, plural, run_outcome_in_words, safe, terminal_width, visible,
 };
 use crate::segments::{Change, Segment};
 
@@ -97,7 +97,7 @@ fn rows(seen: &RunPage<'_>, facts: &Facts) -> String {
         row("go on with", &format!("provost resume {}", summary.run));
     }
     if let Some(outcome) = state.outcome() {
-        row("outcome", &hanging(&outcome_in_words(outcome), "            "));
+        row("outcome", &hanging(&run_outcome_in_words(state, outcome), "            "));
         if let Some(words) = seen.goal.and_then(|goal| goal_at_end(outcome, goal)) {
             row("", &words);
         }
