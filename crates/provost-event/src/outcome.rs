@@ -1,6 +1,7 @@
 //! Outcomes: how a session or run ends or is suspended.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
@@ -195,6 +196,11 @@ pub enum PauseReason {
         /// How many.
         turns: u32,
     },
+    /// The agent's workspace was deleted, moved or unmounted: no call can work in it.
+    WorkspaceGone {
+        /// The folder.
+        path: PathBuf,
+    },
     /// The same turn was interrupted this many times.
     CrashLoop {
         /// How many times.
@@ -272,6 +278,9 @@ impl fmt::Display for PauseReason {
                     "no tool call succeeded in {} in a row: each was rejected, denied or failed",
                     counted((*turns).into(), "turn")
                 )
+            }
+            Self::WorkspaceGone { path } => {
+                write!(f, "the workspace {} is gone: it was deleted, moved or unmounted", path.display())
             }
             Self::CrashLoop { times } => {
                 write!(f, "the same turn was interrupted {}", counted((*times).into(), "time"))
@@ -415,6 +424,7 @@ impl Outcome {
                 PauseReason::RepeatedCall { .. } | PauseReason::ToolFailures { .. } => true,
                 PauseReason::Model(trouble) => trouble.class.may_restart() && !trouble.cause().is_outside(),
                 PauseReason::Asked { .. }
+                | PauseReason::WorkspaceGone { .. }
                 | PauseReason::CrashLoop { .. }
                 | PauseReason::Hook { .. }
                 | PauseReason::Approval { .. }

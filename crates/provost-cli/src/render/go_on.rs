@@ -87,6 +87,9 @@ fn difference(state: &RunState, outcome: &Outcome, is_flow: bool) -> Difference 
         Outcome::Paused { why: PauseReason::StepFailed { reason, .. } } => {
             of_step(state, reason).unwrap_or_default()
         }
+        Outcome::Paused { why: PauseReason::WorkspaceGone { .. } } => {
+            Difference::why("once the folder is back")
+        }
         Outcome::BudgetExhausted(_) | Outcome::Paused { .. } | Outcome::Cancelled { .. } => {
             Difference::default()
         }

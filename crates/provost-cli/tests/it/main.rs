@@ -90,6 +90,8 @@ mod lost_output;
 #[cfg(test)]
 mod lost_store;
 #[cfg(test)]
+mod lost_workspace;
+#[cfg(test)]
 mod model_server;
 #[cfg(test)]
 mod models_check;

@@ -282,6 +282,7 @@ fn clean_worktree_at(outcome: &Outcome) -> Option<CleanWorktree> {
             PauseReason::Model(trouble) if !trouble.cause().is_outside() => Some(CleanWorktree::Stays),
             PauseReason::Model(_)
             | PauseReason::Asked { .. }
+            | PauseReason::WorkspaceGone { .. }
             | PauseReason::CrashLoop { .. }
             | PauseReason::Hook { .. }
             | PauseReason::Approval { .. }
