@@ -3,6 +3,7 @@
 pub(super) mod change;
 pub(crate) mod limits;
 pub(super) mod note;
+mod steps;
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -54,7 +55,7 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     tell_of_unread("");
     let state = run_state(&backend, run).await?.with_context(|| format!("the log of run {run} is empty"))?;
     let root = read_actor(&*backend, ActorKey::from(SessionId::root(run))).await?;
-    let change = Change::of(&args, (run, &state, &root), &place.trust(), &variables)?;
+    let change = Change::of(&args, (run, &state, &root), &given.budget, (&place.trust(), &variables))?;
     let folder = change.policy.agent.workspace.clone();
     refuse_lost_workspace(run, &folder, &root)?;
     let more = given.added_to(run, (&state, &change.policy))?;

@@ -148,6 +148,8 @@ mod settings_permissions;
 #[cfg(test)]
 mod shown;
 #[cfg(test)]
+mod steps_limits;
+#[cfg(test)]
 mod stopped_holder;
 #[cfg(test)]
 mod store_commands;
