@@ -27,7 +27,7 @@ pub(crate) use self::raw_elsewhere::{reset, size};
 pub(crate) use self::report::Asides;
 use crate::exit::Refusal;
 use crate::questions::user_name;
-use crate::settings::DetachKey;
+use provost_config::DetachKey;
 
 /// Refuses unless standard input and output are a terminal.
 ///

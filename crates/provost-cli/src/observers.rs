@@ -11,8 +11,8 @@ use provost_telemetry::{Content, Telemetry, TelemetryOptions};
 use secrecy::SecretString;
 use serde_json::json;
 
-use crate::settings::{Problem, Problems, Settled};
 use crate::wiring::{Variables, all_secrets, beside};
+use provost_config::{Problem, Problems, Settled};
 
 /// The observer that writes a file, as reports name it.
 const FILE: &str = "trace.file";

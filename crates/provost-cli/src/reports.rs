@@ -14,7 +14,7 @@ use provost_event::{
 use crate::attached::Asides;
 use crate::questions::Question;
 use crate::render::{Extent, View, one_line};
-use crate::settings::Settings;
+use provost_config::Settings;
 
 /// Columns of a goal in a title.
 const TITLE_WIDTH: usize = 60;

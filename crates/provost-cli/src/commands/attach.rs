@@ -16,9 +16,9 @@ use crate::drive::run_state;
 use crate::exit::{Exit, Refusal};
 use crate::output::tell;
 use crate::render::go_on_with;
-use crate::settings::{Request, Scope, load};
 use crate::signals::Signals;
-use crate::wiring::{StateDir, variables};
+use crate::wiring::{StateDir, available_tools, variables};
+use provost_config::{Request, Scope, load};
 
 /// How long the hint on how to detach is shown, before the program's screen is.
 const WORDS_STAND: Duration = Duration::from_millis(700);
@@ -26,8 +26,14 @@ const WORDS_STAND: Duration = Duration::from_millis(700);
 pub(super) async fn attach(args: AttachArgs) -> anyhow::Result<Exit> {
     must_be_terminal("provost attach", "`provost logs -f RUN` follows a run without one")?;
     let (folder, variables) = (current_dir()?, variables());
-    let request =
-        Request { scope: Scope::User, folder: &folder, file: None, variables: &variables, flags: &[] };
+    let request = Request {
+        scope: Scope::User,
+        folder: &folder,
+        file: None,
+        variables: &variables,
+        flags: &[],
+        tools: available_tools(),
+    };
     let (loading, folders) = load(&request)?;
     let settled = loading.settled()?;
     let place = StateDir::new(&settled.settings, &folders);

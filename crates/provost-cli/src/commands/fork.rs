@@ -26,14 +26,15 @@ use crate::observers::observers;
 use crate::output;
 use crate::render::{Progress, safe};
 use crate::reports::reporting;
-use crate::settings::{Request, Scope, Settings, load};
 use crate::signals::Signals;
-use crate::trust::{TrustStore, require};
+use crate::trust::require;
 use crate::watcher::Watcher;
 use crate::wiring::{
-    Before, Chosen, Judges, Programs, RunContext, StateDir, Today, Variables, choose_again, default_limit,
-    frozen_models, today, variables, with_flag,
+    Before, Chosen, Judges, Programs, RunContext, StateDir, Today, Variables, available_tools, choose_again,
+    default_limit, frozen_models, today, variables, with_flag,
 };
+use provost_config::TrustStore;
+use provost_config::{Request, Scope, Settings, load};
 
 /// The sender of the message to the agent of a fork.
 const BY: &str = "provost fork";
@@ -51,8 +52,14 @@ pub(super) async fn fork(args: ForkArgs) -> anyhow::Result<Exit> {
     let variables = variables();
     let flags = flags(&args);
     let file = args.config.as_deref();
-    let request =
-        Request { scope: Scope::Project, folder: &here, file, variables: &variables, flags: &flags };
+    let request = Request {
+        scope: Scope::Project,
+        folder: &here,
+        file,
+        variables: &variables,
+        flags: &flags,
+        tools: available_tools(),
+    };
     let (loading, folders) = load(&request)?;
     let settled = loading.settled()?;
     let settings = &settled.settings;

@@ -10,9 +10,9 @@ use serde_json::json;
 use super::{current_dir, print, shown};
 use crate::cli::ProfileCommand;
 use crate::exit::Exit;
-use crate::profiles::Profiles;
 use crate::render::safe;
-use crate::settings::Folders;
+use provost_config::Folders;
+use provost_config::Profiles;
 
 pub(super) fn profile(command: ProfileCommand) -> anyhow::Result<Exit> {
     match command {

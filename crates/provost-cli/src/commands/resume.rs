@@ -30,19 +30,26 @@ use crate::observers::observers;
 use crate::questions::open_in;
 use crate::render::{Earlier, Progress};
 use crate::reports::reporting;
-use crate::settings::{Request, Scope, Settings, load};
 use crate::signals::Signals;
 use crate::watcher::Watcher;
 use crate::wiring::{
-    Chosen, Judges, Programs, RunContext, StateDir, Variables, choose_again, frozen_models, models_of,
-    outage_max_ms, programs_of, providers, variables, words,
+    Chosen, Judges, Programs, RunContext, StateDir, Variables, available_tools, choose_again, frozen_models,
+    models_of, outage_max_ms, programs_of, providers, variables, words,
 };
+use provost_config::{Request, Scope, Settings, load};
 
 pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     let (folder, variables) = (current_dir()?, variables());
     let flags = args.budget.given();
     let file = args.config.as_deref();
-    let request = Request { scope: Scope::User, folder: &folder, file, variables: &variables, flags: &[] };
+    let request = Request {
+        scope: Scope::User,
+        folder: &folder,
+        file,
+        variables: &variables,
+        flags: &[],
+        tools: available_tools(),
+    };
     let (loading, folders) = load(&request)?;
     let settled = loading.settled()?;
     let settings = &settled.settings;

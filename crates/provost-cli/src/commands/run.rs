@@ -23,14 +23,14 @@ use crate::observers::observers;
 use crate::output;
 use crate::render::{Progress, one_line};
 use crate::reports::reporting;
-use crate::settings::{Folders, Request, Scope, Settings, Settled, load};
 use crate::signals::Signals;
 use crate::trust::require;
 use crate::watcher::Watcher;
 use crate::wiring::{
-    Programs, RunContext, StateDir, Team, Variables, default_limit, doubts, given_flags, policy, retiring,
-    variables, with_file,
+    Programs, RunContext, StateDir, Team, Variables, available_tools, default_limit, doubts, given_flags,
+    policy, retiring, variables, with_file,
 };
+use provost_config::{Folders, Request, Scope, Settings, Settled, load};
 
 /// A flag and what stands behind it.
 type Flag = (&'static str, String);
@@ -93,8 +93,14 @@ impl Ready {
         let (folder, variables) = (folder(args.dir.as_deref())?, variables());
         let flags = flags(args, besides);
         let file = args.config.as_deref();
-        let request =
-            Request { scope: Scope::Project, folder: &folder, file, variables: &variables, flags: &flags };
+        let request = Request {
+            scope: Scope::Project,
+            folder: &folder,
+            file,
+            variables: &variables,
+            flags: &flags,
+            tools: available_tools(),
+        };
         let (loading, folders) = load(&request)?;
         let settled = loading.settled()?;
         let place = StateDir::new(&settled.settings, &folders);

@@ -5,7 +5,7 @@ use provost_llm::resolve;
 
 use super::{Chosen, Variables, is_program, providers, with_absolute_paths, words};
 use crate::exit::Refusal;
-use crate::settings::{Settings, effort};
+use provost_config::{Settings, effort};
 
 /// The model named by `--model`, or `now`, with the effort of `--effort`; `None` where neither is given.
 ///

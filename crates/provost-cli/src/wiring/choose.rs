@@ -12,8 +12,8 @@ use secrecy::ExposeSecret as _;
 
 use super::retire::retirement;
 use super::{Variables, asked, providers, team};
-use crate::settings::{Agent, Problem, Problems, Settled, Source};
 use crate::window::{self, Keys, Room};
+use provost_config::{Agent, Problem, Problems, Settled, Source};
 
 /// A model, and its entry in a policy.
 #[derive(Clone)]

@@ -8,9 +8,9 @@ use provost_harness::{Redactor, system_prompt};
 
 use super::external::permissions_of_program;
 use super::team::{Team, bare_policy, policy};
-use super::{StateDir, Variables, all_secrets, default_limit, with_absolute_paths};
+use super::{StateDir, Variables, all_secrets, available_tools, default_limit, with_absolute_paths};
 use crate::exit::Refusal;
-use crate::settings::{FlowFile, Problems, Request, Scope, Settled, Source, load};
+use provost_config::{ConfigError, FlowFile, Request, Scope, Settled, Source, load};
 
 /// The flags of `run` and `exec` that are settings.
 const FLAGS: [&str; 9] = [
@@ -169,7 +169,8 @@ fn by_flags(
     };
     let flags = FLAGS.into_iter().filter_map(value).collect::<Vec<_>>();
     let folder = &before.folder;
-    let request = Request { scope: Scope::Project, folder, file, variables, flags: &flags };
+    let request =
+        Request { scope: Scope::Project, folder, file, variables, flags: &flags, tools: available_tools() };
     let (loading, folders) = load(&request)?;
     let settled = loading.settled()?;
     let place = StateDir::new(&settled.settings, &folders);
@@ -245,8 +246,10 @@ fn of_program(
 }
 
 /// The file of the workflow can't be read, or is wrong.
-fn no_flow(error: anyhow::Error, path: &Path) -> anyhow::Error {
-    if error.is::<Problems>() {
+fn no_flow(error: ConfigError, path: &Path) -> anyhow::Error {
+    let is_read = matches!(error, ConfigError::Problems(_));
+    let error = anyhow::Error::from(error);
+    if is_read {
         return error;
     }
     let hint = format!("put {} back, or leave out --with-settings", path.display());

@@ -17,8 +17,8 @@ use crate::commands::run::{Ready, Shape};
 use crate::exit::Exit;
 use crate::output::tell;
 use crate::render::{Attached, Progress};
-use crate::settings::DetachKey;
 use crate::watcher::Watcher;
+use provost_config::DetachKey;
 
 /// How often to check whether a program that was started can be attached to.
 const LOOK: Duration = Duration::from_millis(10);

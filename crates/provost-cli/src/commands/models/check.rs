@@ -14,8 +14,8 @@ use super::KeyState;
 use crate::commands::print;
 use crate::exit::{Exit, Refusal};
 use crate::render::{amount, duration, one_line, safe};
-use crate::settings::Settled;
 use crate::wiring::{Chosen, Variables, asked, choose_model, providers};
+use provost_config::Settled;
 
 const QUESTION: &str = "Answer with the one word: ready";
 /// Enough for a model that reasons before it answers.

@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 use crate::commands::{print, shown};
 use crate::exit::{Exit, Refusal};
 use crate::render::{amount, plural, safe};
-use crate::settings::{Settled, UpdatedModels};
-use crate::whole_file::read;
 use crate::wiring::{Variables, providers};
+use provost_config::read_limited;
+use provost_config::{Settled, UpdatedModels};
 
 /// More than any table has.
 const TABLE_BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -60,7 +60,7 @@ pub(super) fn update(asked: &Update, settled: &Settled) -> anyhow::Result<Exit> 
 
 fn found(asked: &Update, settled: &Settled) -> anyhow::Result<Found> {
     let refused = |why: String| Refusal::new(format!("{}: {why}", shown(&asked.file)), "nothing has changed");
-    let text = match read(&asked.file, TABLE_BYTES_MAX) {
+    let text = match read_limited(&asked.file, TABLE_BYTES_MAX) {
         Ok(Some(text)) => text,
         Ok(None) => return Err(refused("there is no such file".to_owned()).into()),
         Err(error) => return Err(refused(format!("can't be read: {error}")).into()),

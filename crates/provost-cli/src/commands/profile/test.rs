@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 use crate::cli::ProfileTestArgs;
 use crate::commands::{print, shown};
 use crate::exit::{Exit, Refusal};
-use crate::profiles::{Profiles, read};
 use crate::render::{plural, safe};
+use provost_config::{Profiles, read_profile};
 
 const RAW: &str = ".raw.jsonl";
 /// Mistakes that are listed; what they have in common shows in the first.
@@ -61,7 +61,7 @@ fn which(
 ) -> anyhow::Result<(Option<Arc<Profile>>, Vec<PathBuf>)> {
     let Some((first, rest)) = args.what.split_first() else { return Ok((None, Vec::new())) };
     if first.extension().is_some_and(|ending| ending == "toml") {
-        let profile = read(first).map_err(|problem| crate::settings::Problems(vec![problem]))?;
+        let profile = read_profile(first).map_err(|problem| provost_config::Problems(vec![problem]))?;
         return Ok((Some(Arc::new(profile)), rest.to_vec()));
     }
     if first.is_dir() || is_recording(first) {

@@ -11,8 +11,9 @@ use crate::cli::ResumeArgs;
 use crate::commands::flow::trusting;
 use crate::drive::BY;
 use crate::exit::Refusal;
-use crate::trust::{TrustStore, require, require_by};
+use crate::trust::{require, require_by};
 use crate::wiring::{Before, Today, Variables, today, with_flag};
+use provost_config::TrustStore;
 
 /// What binds a run from its next segment on.
 pub(super) struct Change {

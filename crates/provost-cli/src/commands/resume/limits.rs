@@ -12,7 +12,7 @@ use crate::cli::ResumeArgs;
 use crate::commands::in_shell_words;
 use crate::exit::Refusal;
 use crate::render::{LeastLimit, ask_again, dollars, duration, enough_more, plural};
-use crate::settings::{Request, load};
+use provost_config::{Request, load};
 
 const TURNS: &str = "--max-turns";
 
