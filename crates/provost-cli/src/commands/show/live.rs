@@ -238,7 +238,7 @@ impl Board {
 
     fn standing(&self, state: &RunState) -> String {
         match (state.outcome(), &self.summary.status) {
-            (Some(outcome), _) => safe(&outcome_in_words(outcome)).replace('\n', " "),
+            (Some(outcome), _) => safe(&outcome_in_words(self.summary.run, outcome)).replace('\n', " "),
             (None, RunStatus::Interrupted) => {
                 format!("{}; it goes on with: provost resume {}", self.in_words(), self.summary.run)
             }

@@ -97,7 +97,7 @@ fn rows(seen: &RunPage<'_>, facts: &Facts) -> String {
         row("go on with", &format!("provost resume {}", summary.run));
     }
     if let Some(outcome) = state.outcome() {
-        row("outcome", &hanging(&run_outcome_in_words(state, outcome), "            "));
+        row("outcome", &hanging(&run_outcome_in_words(summary.run, state, outcome), "            "));
         if let Some(words) = seen.goal.and_then(|goal| goal_at_end(outcome, goal)) {
             row("", &words);
         }
