@@ -64,6 +64,18 @@ pub struct Request<'a> {
     pub tools: AvailableTools<'a>,
 }
 
+impl<'a> Request<'a> {
+    /// A request without a named file and without flags.
+    pub const fn new(
+        scope: Scope,
+        folder: &'a Path,
+        variables: &'a BTreeMap<String, String>,
+        tools: AvailableTools<'a>,
+    ) -> Self {
+        Self { scope, folder, file: None, variables, flags: &[], tools }
+    }
+}
+
 /// Loads all layers. What is wrong is in the result.
 ///
 /// # Errors

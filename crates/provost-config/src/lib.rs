@@ -20,14 +20,8 @@
 //! let folder = Path::new("/nowhere");
 //! let folders = Folders { user_file: folder.join("config.toml"), state: folder.join("state") };
 //! let variables = BTreeMap::from([("PROVOST_BUDGET_TOKENS".to_owned(), "0".to_owned())]);
-//! let request = Request {
-//!     scope: Scope::Project,
-//!     folder,
-//!     file: None,
-//!     variables: &variables,
-//!     flags: &[("--max-turns", "30".to_owned())],
-//!     tools: AvailableTools::default(),
-//! };
+//! let request = Request::new(Scope::Project, folder, &variables, AvailableTools::default());
+//! let request = Request { flags: &[("--max-turns", "30".to_owned())], ..request };
 //! let loading = load_in(&request, &folders);
 //! assert_eq!(loading.settings.limits.turns_max, 30);
 //! assert_eq!(loading.source("agent.max_turns").to_string(), "--max-turns");

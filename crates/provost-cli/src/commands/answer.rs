@@ -73,14 +73,7 @@ impl ApprovalControl {
     fn open() -> anyhow::Result<Self> {
         let (folder, variables) = (current_dir()?, variables());
         let (scope, folder) = (Scope::User, folder.as_path());
-        let request = Request {
-            scope,
-            folder,
-            file: None,
-            variables: &variables,
-            flags: &[],
-            tools: available_tools(),
-        };
+        let request = Request::new(scope, folder, &variables, available_tools());
         let (loading, folders) = load(&request)?;
         let backend = StateDir::new(&loading.settled()?.settings, &folders).open()?;
         Ok(Self { backend, user_file: folders.user_file })

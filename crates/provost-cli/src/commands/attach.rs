@@ -26,14 +26,7 @@ const WORDS_STAND: Duration = Duration::from_millis(700);
 pub(super) async fn attach(args: AttachArgs) -> anyhow::Result<Exit> {
     must_be_terminal("provost attach", "`provost logs -f RUN` follows a run without one")?;
     let (folder, variables) = (current_dir()?, variables());
-    let request = Request {
-        scope: Scope::User,
-        folder: &folder,
-        file: None,
-        variables: &variables,
-        flags: &[],
-        tools: available_tools(),
-    };
+    let request = Request::new(Scope::User, &folder, &variables, available_tools());
     let (loading, folders) = load(&request)?;
     let settled = loading.settled()?;
     let place = StateDir::new(&settled.settings, &folders);

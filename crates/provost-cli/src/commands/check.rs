@@ -31,14 +31,7 @@ pub(super) fn check(args: &CheckArgs) -> anyhow::Result<Exit> {
     }
     let (folder, variables) = (current_dir()?, variables());
     let file = args.config.as_deref();
-    let request = Request {
-        scope: Scope::Project,
-        folder: &folder,
-        file,
-        variables: &variables,
-        flags: &[],
-        tools: available_tools(),
-    };
+    let request = Request { file, ..Request::new(Scope::Project, &folder, &variables, available_tools()) };
     let (loading, folders) = load(&request)?;
     let mut found = Found::of(loading);
     found.check_models(&folder, &variables);

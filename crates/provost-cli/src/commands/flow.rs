@@ -47,14 +47,7 @@ pub(super) fn check(args: &FlowCheckArgs) -> anyhow::Result<Exit> {
         None => current_dir()?,
     };
     let (variables, file) = (variables(), args.config.as_deref());
-    let request = Request {
-        scope: Scope::Project,
-        folder: &folder,
-        file,
-        variables: &variables,
-        flags: &[],
-        tools: available_tools(),
-    };
+    let request = Request { file, ..Request::new(Scope::Project, &folder, &variables, available_tools()) };
     let (loading, folders) = load(&request)?;
     let file = FlowFile::read(&args.file)?;
     let settled = loading.settled()?.with_flow(&file);

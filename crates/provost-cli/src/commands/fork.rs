@@ -52,14 +52,8 @@ pub(super) async fn fork(args: ForkArgs) -> anyhow::Result<Exit> {
     let variables = variables();
     let flags = flags(&args);
     let file = args.config.as_deref();
-    let request = Request {
-        scope: Scope::Project,
-        folder: &here,
-        file,
-        variables: &variables,
-        flags: &flags,
-        tools: available_tools(),
-    };
+    let request =
+        Request { file, flags: &flags, ..Request::new(Scope::Project, &here, &variables, available_tools()) };
     let (loading, folders) = load(&request)?;
     let settled = loading.settled()?;
     let settings = &settled.settings;

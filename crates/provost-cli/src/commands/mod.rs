@@ -275,14 +275,7 @@ fn backend_to_read() -> anyhow::Result<Arc<EmbeddedBackend>> {
 fn place() -> anyhow::Result<StateDir> {
     let variables = variables();
     let folder = current_dir()?;
-    let request = Request {
-        scope: Scope::User,
-        folder: &folder,
-        file: None,
-        variables: &variables,
-        flags: &[],
-        tools: available_tools(),
-    };
+    let request = Request::new(Scope::User, &folder, &variables, available_tools());
     let (loading, folders) = load(&request)?;
     Ok(StateDir::new(&loading.settled()?.settings, &folders))
 }

@@ -29,14 +29,7 @@ pub(super) const fn act_of(args: &ModelsArgs) -> Act {
 
 pub(super) async fn models(args: ModelsArgs) -> anyhow::Result<Exit> {
     let (folder, variables) = (current_dir()?, variables());
-    let request = Request {
-        scope: Scope::Project,
-        folder: &folder,
-        file: None,
-        variables: &variables,
-        flags: &[],
-        tools: available_tools(),
-    };
+    let request = Request::new(Scope::Project, &folder, &variables, available_tools());
     let settled = load(&request)?.0.settled()?;
     match args.command {
         Some(ModelsCommand::Check { name }) => check::check(name, settled, &folder, &variables).await,

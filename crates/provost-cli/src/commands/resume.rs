@@ -42,14 +42,7 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     let (folder, variables) = (current_dir()?, variables());
     let flags = args.budget.given();
     let file = args.config.as_deref();
-    let request = Request {
-        scope: Scope::User,
-        folder: &folder,
-        file,
-        variables: &variables,
-        flags: &[],
-        tools: available_tools(),
-    };
+    let request = Request { file, ..Request::new(Scope::User, &folder, &variables, available_tools()) };
     let (loading, folders) = load(&request)?;
     let settled = loading.settled()?;
     let settings = &settled.settings;

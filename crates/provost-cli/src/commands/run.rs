@@ -94,12 +94,9 @@ impl Ready {
         let flags = flags(args, besides);
         let file = args.config.as_deref();
         let request = Request {
-            scope: Scope::Project,
-            folder: &folder,
             file,
-            variables: &variables,
             flags: &flags,
-            tools: available_tools(),
+            ..Request::new(Scope::Project, &folder, &variables, available_tools())
         };
         let (loading, folders) = load(&request)?;
         let settled = loading.settled()?;

@@ -30,14 +30,7 @@ pub(super) fn trust(args: &TrustArgs) -> anyhow::Result<Exit> {
     }
     let variables = variables();
     let file = args.config.as_deref();
-    let request = Request {
-        scope: Scope::Project,
-        folder: &folder,
-        file,
-        variables: &variables,
-        flags: &[],
-        tools: available_tools(),
-    };
+    let request = Request { file, ..Request::new(Scope::Project, &folder, &variables, available_tools()) };
     let (loading, folders) = load(&request)?;
     let mut settled = loading.settled()?;
     if let Some(file) = &args.flow {
@@ -91,14 +84,7 @@ fn folder(dir: Option<&Path>) -> anyhow::Result<PathBuf> {
 /// Where trust is kept, by the user's own settings: a project's settings, which may be wrong, don't count.
 fn store(folder: &Path) -> anyhow::Result<TrustStore> {
     let variables = variables();
-    let request = Request {
-        scope: Scope::User,
-        folder,
-        file: None,
-        variables: &variables,
-        flags: &[],
-        tools: available_tools(),
-    };
+    let request = Request::new(Scope::User, folder, &variables, available_tools());
     let (loading, folders) = load(&request)?;
     Ok(StateDir::new(&loading.settled()?.settings, &folders).trust())
 }

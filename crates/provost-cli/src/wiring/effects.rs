@@ -26,8 +26,7 @@ fn loading(toml: &str, folder: &Path) -> Loading {
     fs::write(&file, toml).unwrap();
     let (file, variables) = (Some(file.as_path()), Variables::new());
     let scope = Scope::Project;
-    let request =
-        Request { scope, folder, file, variables: &variables, flags: &[], tools: available_tools() };
+    let request = Request { file, ..Request::new(scope, folder, &variables, available_tools()) };
     load_in(&request, &folders(folder))
 }
 

@@ -170,7 +170,7 @@ fn by_flags(
     let flags = FLAGS.into_iter().filter_map(value).collect::<Vec<_>>();
     let folder = &before.folder;
     let request =
-        Request { scope: Scope::Project, folder, file, variables, flags: &flags, tools: available_tools() };
+        Request { file, flags: &flags, ..Request::new(Scope::Project, folder, variables, available_tools()) };
     let (loading, folders) = load(&request)?;
     let settled = loading.settled()?;
     let place = StateDir::new(&settled.settings, &folders);
