@@ -48,6 +48,22 @@ pub enum Scope {
     User,
 }
 
+/// A value that was given on the command line, over all other layers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Override {
+    /// The flag, as the setting declares it: `--model`.
+    pub flag: &'static str,
+    /// The value, as it was written.
+    pub value: String,
+}
+
+impl Override {
+    /// `value` behind `flag`.
+    pub fn new(flag: &'static str, value: impl Into<String>) -> Self {
+        Self { flag, value: value.into() }
+    }
+}
+
 /// What to load.
 pub struct Request<'a> {
     /// Which files count.
@@ -58,8 +74,8 @@ pub struct Request<'a> {
     pub file: Option<&'a Path>,
     /// The environment.
     pub variables: &'a BTreeMap<String, String>,
-    /// Values behind flags, by flag.
-    pub flags: &'a [(&'static str, String)],
+    /// What was given on the command line.
+    pub flags: &'a [Override],
     /// The tools that permissions, hooks and agents may name.
     pub tools: AvailableTools<'a>,
 }
@@ -205,19 +221,40 @@ fn refuse_unknown(loading: &mut Loading, variables: &BTreeMap<String, String>) {
             continue;
         }
         let remedy = nearest(name, known.iter().cloned()).map(|known| format!("did you mean {known}?"));
-        loading.problems.push(Problem {
-            source: Source::Variable(name.clone()),
-            key: String::new(),
-            what: "there is no such setting".to_owned(),
-            remedy: remedy.unwrap_or_default(),
-        });
+        let problem = no_setting(Source::Variable(name.clone()), remedy.unwrap_or_default());
+        loading.problems.push(problem);
     }
 }
 
-fn load_flags(loading: &mut Loading, flags: &[(&'static str, String)]) {
-    for (flag, value) in flags {
-        if let Some(setting) = settings().find(|setting| setting.flag == Some(flag)) {
-            loading.take(setting, Raw::Text(value), Source::Flag(flag));
+fn load_flags(loading: &mut Loading, flags: &[Override]) {
+    for Override { flag, value } in flags {
+        match settings().find(|setting| setting.flag == Some(flag)) {
+            Some(setting) => loading.take(setting, Raw::Text(value), Source::Flag(flag)),
+            None => loading.problems.push(no_setting(Source::Flag(flag), String::new())),
         }
+    }
+}
+
+fn no_setting(source: Source, remedy: String) -> Problem {
+    Problem { source, key: String::new(), what: "there is no such setting".to_owned(), remedy }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::{AvailableTools, Folders, Override, Request, Scope, load_in};
+
+    #[test]
+    fn a_flag_that_is_no_setting_is_a_problem() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        let folders = Folders { user_file: folder.join("user.toml"), state: folder.join("state") };
+        let variables = BTreeMap::new();
+        let request = Request::new(Scope::Project, folder, &variables, AvailableTools::default());
+        let flags = [Override::new("--dollars", "3")];
+        let loading = load_in(&Request { flags: &flags, ..request }, &folders);
+        let problems = loading.problems.iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(problems, ["--dollars: there is no such setting"]);
     }
 }

@@ -15,16 +15,17 @@
 //! use std::collections::BTreeMap;
 //! use std::path::Path;
 //!
-//! use provost_config::{AvailableTools, Folders, Request, Scope, load_in};
+//! use provost_config::{AvailableTools, Folders, Override, Request, Scope, load_in};
 //!
 //! let folder = Path::new("/nowhere");
 //! let folders = Folders { user_file: folder.join("config.toml"), state: folder.join("state") };
 //! let variables = BTreeMap::from([("PROVOST_BUDGET_TOKENS".to_owned(), "0".to_owned())]);
 //! let request = Request::new(Scope::Project, folder, &variables, AvailableTools::default());
-//! let request = Request { flags: &[("--max-turns", "30".to_owned())], ..request };
+//! let flags = [Override::new("--model", "openai/gpt-5")];
+//! let request = Request { flags: &flags, ..request };
 //! let loading = load_in(&request, &folders);
-//! assert_eq!(loading.settings.limits.turns_max, 30);
-//! assert_eq!(loading.source("agent.max_turns").to_string(), "--max-turns");
+//! assert_eq!(loading.settings.model, "openai/gpt-5");
+//! assert_eq!(loading.source("agent.model").to_string(), "--model");
 //! assert!(loading.problems[0].to_string().starts_with("PROVOST_BUDGET_TOKENS: budget.tokens: "));
 //! ```
 
@@ -69,7 +70,7 @@ pub use goal::{EVIDENCE_TOKENS_MIN, GoalSettings};
 pub use hook::{Hook, runs};
 pub use imported::Placed;
 pub use known_tools::AvailableTools;
-pub use layers::{FILE_NAME, Folders, Request, Scope, load, load_in, setting_variables};
+pub use layers::{FILE_NAME, Folders, Override, Request, Scope, load, load_in, setting_variables};
 pub use named::{ModelTable, Named, ProviderTable};
 pub use nearest::nearest;
 pub use permissions::Permissions;

@@ -1,5 +1,6 @@
 //! Arguments of the commands that start a run.
 
+use provost_config::Override;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
@@ -24,14 +25,14 @@ pub(crate) struct BudgetArgs {
 
 impl BudgetArgs {
     /// Those that were given, by flag.
-    pub(crate) fn given(&self) -> Vec<(&'static str, String)> {
+    pub(crate) fn given(&self) -> Vec<Override> {
         let all = [
             ("--max-turns", &self.max_turns),
             ("--tokens", &self.tokens),
             ("--usd", &self.usd),
             ("--wall-time", &self.wall_time),
         ];
-        all.into_iter().filter_map(|(flag, value)| Some((flag, value.clone()?))).collect()
+        all.into_iter().filter_map(|(flag, value)| Some(Override::new(flag, value.clone()?))).collect()
     }
 }
 

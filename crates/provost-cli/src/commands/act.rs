@@ -6,6 +6,7 @@ mod clear;
 mod force;
 mod say;
 
+use provost_config::Override;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -83,7 +84,7 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
         return resume::resume(ResumeArgs { run: run.to_string(), ..args }).await;
     };
     let status = not_ended(&backend, run).await?;
-    if let Some((flag, _)) = args.budget.given().first() {
+    if let Some(Override { flag, .. }) = args.budget.given().first() {
         let what = format!("{flag} is a limit of the whole run, and `{}` names one of its agents", args.run);
         return Err(
             Refusal::new(what, format!("provost resume {run} {flag} …, once the run is suspended")).into()

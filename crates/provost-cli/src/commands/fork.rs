@@ -34,7 +34,7 @@ use crate::wiring::{
     default_limit, frozen_models, today, variables, with_flag,
 };
 use provost_config::TrustStore;
-use provost_config::{Request, Scope, Settings, load};
+use provost_config::{Override, Request, Scope, Settings, load};
 
 /// The sender of the message to the agent of a fork.
 const BY: &str = "provost fork";
@@ -95,10 +95,10 @@ pub(super) async fn fork(args: ForkArgs) -> anyhow::Result<Exit> {
         .await
 }
 
-fn flags(args: &ForkArgs) -> Vec<(&'static str, String)> {
+fn flags(args: &ForkArgs) -> Vec<Override> {
     let mut flags = args.budget.given();
-    flags.extend(args.max_agents.clone().map(|agents| ("--max-agents", agents)));
-    flags.extend(args.allow_unpriced.then(|| ("--allow-unpriced", "true".to_owned())));
+    flags.extend(args.max_agents.clone().map(|agents| Override::new("--max-agents", agents)));
+    flags.extend(args.allow_unpriced.then(|| Override::new("--allow-unpriced", "true")));
     flags
 }
 
@@ -107,10 +107,10 @@ fn own_flags(before: Vec<GivenFlag>, args: &ForkArgs, model: &ModelPolicy) -> Ve
     let limits = ["--usd", "--tokens", "--wall-time", "--max-turns", "--allow-unpriced"];
     let own = flags(args);
     let is_kept = |given: &GivenFlag| {
-        !limits.contains(&given.flag.as_str()) && own.iter().all(|(flag, _)| *flag != given.flag)
+        !limits.contains(&given.flag.as_str()) && own.iter().all(|own| own.flag != given.flag)
     };
     let mut kept = before.into_iter().filter(is_kept).collect::<Vec<_>>();
-    kept.extend(own.iter().map(|(flag, value)| GivenFlag { flag: (*flag).to_owned(), value: value.clone() }));
+    kept.extend(own.into_iter().map(|own| GivenFlag { flag: own.flag.to_owned(), value: own.value }));
     if args.model.is_some() { with_flag(kept, "--model", &model.name) } else { kept }
 }
 

@@ -10,7 +10,7 @@ use super::external::permissions_of_program;
 use super::team::{Team, bare_policy, policy};
 use super::{StateDir, Variables, all_secrets, available_tools, default_limit, with_absolute_paths};
 use crate::exit::Refusal;
-use provost_config::{ConfigError, FlowFile, Request, Scope, Settled, Source, load};
+use provost_config::{ConfigError, FlowFile, Override, Request, Scope, Settled, Source, load};
 
 /// The flags of `run` and `exec` that are settings.
 const FLAGS: [&str; 9] = [
@@ -26,11 +26,7 @@ const FLAGS: [&str; 9] = [
 ];
 
 /// `flags` as a policy keeps them: their paths are absolute, so that they mean the same from anywhere.
-pub(crate) fn given_flags(
-    flags: &[(&'static str, String)],
-    model: &ModelPolicy,
-    here: &Path,
-) -> Vec<GivenFlag> {
+pub(crate) fn given_flags(flags: &[Override], model: &ModelPolicy, here: &Path) -> Vec<GivenFlag> {
     let value = |flag: &str, value: &String| match flag {
         "--model" => model.name.clone(),
         "--judge" => {
@@ -39,8 +35,10 @@ pub(crate) fn given_flags(
         }
         _ => value.clone(),
     };
-    let known = flags.iter().filter(|(flag, _)| FLAGS.contains(flag));
-    known.map(|(flag, text)| GivenFlag { flag: (*flag).to_owned(), value: value(flag, text) }).collect()
+    let known = flags.iter().filter(|given| FLAGS.contains(&given.flag));
+    known
+        .map(|given| GivenFlag { flag: given.flag.to_owned(), value: value(given.flag, &given.value) })
+        .collect()
 }
 
 /// Adds a flag, or puts its value in place of the one it has.
@@ -165,7 +163,7 @@ fn by_flags(
         given = with_flag(given, "--goal", goal);
     }
     let value = |flag: &'static str| {
-        given.iter().find(|given| given.flag == flag).map(|given| (flag, given.value.clone()))
+        given.iter().find(|given| given.flag == flag).map(|given| Override::new(flag, given.value.clone()))
     };
     let flags = FLAGS.into_iter().filter_map(value).collect::<Vec<_>>();
     let folder = &before.folder;

@@ -36,7 +36,7 @@ impl Given {
     /// Has the reader of settings look at the flags, and takes what they alone have set.
     pub(super) fn read(request: &Request<'_>, args: &ResumeArgs) -> anyhow::Result<Self> {
         let settings = load(request)?.0.settled()?.settings;
-        let flags = request.flags.iter().map(|(flag, _)| *flag).collect::<Vec<_>>();
+        let flags = request.flags.iter().map(|given| given.flag).collect::<Vec<_>>();
         let has = |flag: &str| flags.contains(&flag);
         let budget = Budget {
             tokens: settings.budget.tokens.filter(|_| has("--tokens")),
