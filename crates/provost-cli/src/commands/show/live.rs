@@ -220,6 +220,7 @@ impl Board {
             drawing,
             goal: None,
             suspension: self.suspension.as_ref(),
+            pruned_forks: &[],
             segments: &[],
         };
         let used = used(&seen).map(|(name, value)| with_unit(name, value));
