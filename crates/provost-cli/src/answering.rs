@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use anyhow::Context as _;
+use provost_config::{Kept, keep_approved};
 use provost_engine::SessionEvent;
 use provost_event::{ApprovalAnswer, ApprovalResolved, ApprovalScope, Timestamp};
 use provost_harness::Backend as _;
 use provost_store::EmbeddedBackend;
 
 use crate::questions::{Question, answer_to};
-use provost_config::{Kept, keep_approved};
 
 /// The result of an answer.
 pub(crate) enum Given {

@@ -5,13 +5,13 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
+use provost_config::{ConfigError, Problems};
 use provost_event::{Outcome, Verdict, Verification};
 use provost_harness::{BackendError, HarnessError};
 use provost_store::TransferError;
 
 use crate::output::{self, tell_raw};
 use crate::render::{hanging, safe, visible};
-use provost_config::{ConfigError, Problems};
 
 /// An exit status with its meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use provost_config::{Problem, Problems, Settled};
 use provost_event::{RunId, Timestamp};
 use provost_harness::{JsonlTrace, ObserverOptions, ObserverReport, ObserverState, Observers, Redactor};
 use provost_telemetry::{Content, Telemetry, TelemetryOptions};
@@ -12,7 +13,6 @@ use secrecy::SecretString;
 use serde_json::json;
 
 use crate::wiring::{Variables, all_secrets, beside};
-use provost_config::{Problem, Problems, Settled};
 
 /// The observer that writes a file, as reports name it.
 const FILE: &str = "trace.file";

@@ -17,6 +17,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use anyhow::Context as _;
+use provost_config::TrustStore;
+use provost_config::{Folders, Hook, Named, Problems, Settings, Settled, Source, setting_variables};
 use provost_event::{RunId, RunPolicy};
 use provost_external::{Drivers, DriversOptions};
 use provost_harness::{
@@ -28,9 +30,6 @@ use provost_llm::{Provider, ProviderSettings};
 use provost_power::{KeepAwake, KeepAwakeOptions};
 use provost_store::{Damage, EmbeddedBackend, SqliteStore};
 use secrecy::SecretString;
-
-use provost_config::TrustStore;
-use provost_config::{Folders, Hook, Named, Problems, Settings, Settled, Source, setting_variables};
 
 pub(crate) use again::choose_again;
 pub(crate) use choose::{Choosing, Chosen, choose_model, retiring, words};

@@ -1,9 +1,9 @@
 //! The commands for external programs: `exec`, `attach`, `replay` and `profile`.
 
-use provost_config::Override;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use provost_config::Override;
 use provost_event::Channel;
 
 use super::{BudgetArgs, ShownArgs, WorkArgs};

@@ -1,9 +1,9 @@
 //! Arguments of the commands that start a run.
 
-use provost_config::Override;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use provost_config::Override;
 
 /// Limits that `run` sets and `resume` changes.
 #[derive(Debug, Clone, Args)]

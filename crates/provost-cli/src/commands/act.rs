@@ -6,13 +6,13 @@ mod clear;
 mod force;
 mod say;
 
-use provost_config::Override;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use async_trait::async_trait;
 use futures::StreamExt as _;
+use provost_config::Override;
 use provost_engine::{AgentState, Effect, Event, RunEvent, RunState, SessionEvent};
 use provost_event::{
     EffectId, Ended, Entry, LifecycleEntry, Outcome, Paused, RunId, Seq, SessionId, WorktreeLeft,

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use provost_config::Kept;
+use provost_config::{Request, Scope, load};
 use provost_engine::Permissions;
 use provost_event::{
     ActorKey, ApprovalAnswer, ApprovalResolved, ApprovalScope, Permission, PermissionPolicy, RunId, Seq,
@@ -23,8 +25,6 @@ use crate::output::{tell, tell_raw};
 use crate::questions::{self, Question, everywhere, open_in, user_name};
 use crate::render::{age, answer_in_words, call_in_words, one_line, safe};
 use crate::wiring::{StateDir, available_tools, known_tools, variables};
-use provost_config::Kept;
-use provost_config::{Request, Scope, load};
 
 /// Questions shown when it isn't clear which is meant.
 const SHOWN_MAX: usize = 10;

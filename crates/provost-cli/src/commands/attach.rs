@@ -1,5 +1,6 @@
 //! `provost attach`: connects a person's terminal to the program of an agent.
 
+use provost_config::{Request, Scope, load};
 use provost_engine::{Actor, SessionState};
 use provost_event::{Exit as ProgramExit, SessionId, TerminalState};
 use provost_external::{AttachError, Role};
@@ -18,7 +19,6 @@ use crate::output::tell;
 use crate::render::go_on_with;
 use crate::signals::Signals;
 use crate::wiring::{StateDir, available_tools, variables};
-use provost_config::{Request, Scope, load};
 
 /// How long the hint on how to detach is shown, before the program's screen is.
 const WORDS_STAND: Duration = Duration::from_millis(700);

@@ -4,6 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 
+use provost_config::{
+    Agent, External, Folders, Given, Loading, Placed, Problem, Problems, Project, Request, Scope, Settled,
+    keys, load, named_keys, runs, schema,
+};
+use provost_config::{TrustState, trust_in};
 use provost_event::{Budget, HookPolicy, Isolation};
 use serde_json::{Value, json};
 
@@ -16,11 +21,6 @@ use crate::wiring::{
     Choosing, StateDir, UNPRICED_REMEDY, Variables, available_tools, doubts, misplaced, note_once,
     programs_problems, unaffordable, unpriced_beside_priced, unpriced_in_words, variables, wanted,
 };
-use provost_config::{
-    Agent, External, Folders, Given, Loading, Placed, Problem, Problems, Project, Request, Scope, Settled,
-    keys, load, named_keys, runs, schema,
-};
-use provost_config::{TrustState, trust_in};
 
 const VALUE_WIDTH: usize = 60;
 

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use provost_config::{FlowFile, Request, Scope, Settled, load};
+use provost_config::{TrustState, trust_in};
 use provost_event::{RunPolicy, StopHookPolicy};
 use provost_harness::Goal;
 
@@ -14,8 +16,6 @@ use crate::input::tell_of_unread;
 use crate::render::{plural, safe};
 use crate::trust::require_by;
 use crate::wiring::{StateDir, Team, available_tools, policy, retiring, variables};
-use provost_config::{FlowFile, Request, Scope, Settled, load};
-use provost_config::{TrustState, trust_in};
 
 pub(super) async fn run(args: FlowRunArgs) -> anyhow::Result<Exit> {
     tell_of_unread("");

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use provost_config::TrustStore;
+use provost_config::{Override, Request, Scope, Settings, load};
 use provost_engine::{AgentState, RunState, told_of_goal};
 use provost_event::{
     AgentPolicy, GivenFlag, ModelPolicy, PolicyDifference, RunId, RunPolicy, Seq, SessionId, Worktree,
@@ -33,8 +35,6 @@ use crate::wiring::{
     Before, Chosen, Judges, Programs, RunContext, StateDir, Today, Variables, available_tools, choose_again,
     default_limit, frozen_models, today, variables, with_flag,
 };
-use provost_config::TrustStore;
-use provost_config::{Override, Request, Scope, Settings, load};
 
 /// The sender of the message to the agent of a fork.
 const BY: &str = "provost fork";

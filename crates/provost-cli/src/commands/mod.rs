@@ -43,6 +43,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
+use provost_config::{Request, Scope, load};
 use provost_store::EmbeddedBackend;
 use tracing_subscriber::EnvFilter;
 
@@ -60,7 +61,6 @@ use crate::input::tell_of_unread;
 use crate::output;
 use crate::render::visible_json;
 use crate::wiring::{StateDir, available_tools, leave_store, variables};
-use provost_config::{Request, Scope, load};
 
 /// Runs autonomous agents under supervision: they work until the goal is verified, a budget is used up or a hook
 /// stops them, and every step is in a log from which they resume.

@@ -6,6 +6,7 @@ mod update;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+use provost_config::{Request, Scope, Settled, load};
 use provost_event::{MicroDollars, Price};
 use provost_llm::{ModelFacts, Origin, Provider, ProviderSettings};
 use serde_json::{Value, json};
@@ -16,7 +17,6 @@ use crate::cli::{ModelsArgs, ModelsCommand};
 use crate::exit::{Exit, Refusal};
 use crate::render::{Cells, Table, safe, terminal_width, tokens};
 use crate::wiring::{Variables, asked, available_tools, providers, variables};
-use provost_config::{Request, Scope, Settled, load};
 
 pub(super) const fn act_of(args: &ModelsArgs) -> Act {
     match args.command {

@@ -4,6 +4,8 @@ mod test;
 
 use std::fmt::Write as _;
 
+use provost_config::Folders;
+use provost_config::Profiles;
 use provost_terminal::{Profile, ProgramKind};
 use serde_json::json;
 
@@ -11,8 +13,6 @@ use super::{current_dir, print, shown};
 use crate::cli::ProfileCommand;
 use crate::exit::Exit;
 use crate::render::safe;
-use provost_config::Folders;
-use provost_config::Profiles;
 
 pub(super) fn profile(command: ProfileCommand) -> anyhow::Result<Exit> {
     match command {

@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use provost_config::{Request, Scope, Settings, load};
 use provost_engine::{Actor, AgentState, RunEvent, RunState, SessionStatus};
 use provost_event::{ActorKey, GoalState, Outcome, RunId, SessionId};
 use provost_harness::{Backend as _, Harness, Models, RemadeWorktree, ResumeRequest, RunQuery, read_actor};
@@ -36,7 +37,6 @@ use crate::wiring::{
     Chosen, Judges, Programs, RunContext, StateDir, Variables, available_tools, choose_again, frozen_models,
     models_of, outage_max_ms, programs_of, providers, variables, words,
 };
-use provost_config::{Request, Scope, Settings, load};
 
 pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     let (folder, variables) = (current_dir()?, variables());

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use provost_config::{Folders, Override, Request, Scope, Settings, Settled, load};
 use provost_event::{ModelPolicy, RunId, RunPolicy};
 use provost_harness::{
     Backend as _, Goal, IMAGE_BYTES_MAX, ImageData, ImageError, Models, RunQuery, RunStatus, RunSummary,
@@ -30,9 +31,6 @@ use crate::wiring::{
     Programs, RunContext, StateDir, Team, Variables, available_tools, default_limit, doubts, given_flags,
     policy, retiring, variables, with_file,
 };
-use provost_config::{Folders, Override, Request, Scope, Settings, Settled, load};
-
-/// A flag and what stands behind it.
 
 const GOAL_WIDTH: usize = 60;
 const GOAL_BYTES_MAX: u64 = 1024 * 1024;

@@ -4,6 +4,8 @@ use std::io::{BufRead as _, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use provost_config::{FlowFile, Request, Scope, load};
+use provost_config::{TrustState, TrustStore, Trusted, grant, trust_in};
 use provost_event::Timestamp;
 use provost_harness::{Clock as _, SystemClock};
 
@@ -13,8 +15,6 @@ use crate::cli::TrustArgs;
 use crate::exit::{Exit, Refusal};
 use crate::render::{Cells, Table, age, safe, terminal_width};
 use crate::wiring::{StateDir, available_tools, variables};
-use provost_config::{FlowFile, Request, Scope, load};
-use provost_config::{TrustState, TrustStore, Trusted, grant, trust_in};
 
 pub(super) const fn act_of(args: &TrustArgs) -> Act {
     if args.list { Act::Looks } else { Act::Acts("trust") }

@@ -1,10 +1,10 @@
 //! Whether limits can pay for a single verdict. Where they can't, an agent with a goal could never be done.
 
+use provost_config::{Agent, Problem, Settings, Settled};
 use provost_engine::{JUDGE_TOKENS, USEFUL_OUTPUT_TOKENS, tokens_of};
 use provost_event::{GoalPolicy, MicroDollars, Usage, counted, grouped};
 
 use super::goals::Goals;
-use provost_config::{Agent, Problem, Settings, Settled};
 
 /// A proposed limit is a multiple of this.
 const ROUND_TOKENS: u64 = 1_000;

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use provost_config::Profiles;
+use provost_config::{Agent, ConfigError, External, Problem, Problems, Settings, Settled, Source};
 use provost_event::{
     AgentPolicy, Channel, ExternalPolicy, Limits, ModelPolicy, Permission, PermissionPolicy, RunPolicy,
     SubAgentPolicy,
@@ -11,8 +13,6 @@ use provost_terminal::Profile;
 
 use super::Variables;
 use super::team::{Team, bare_policy};
-use provost_config::Profiles;
-use provost_config::{Agent, ConfigError, External, Problem, Problems, Settings, Settled, Source};
 
 /// The name of an external agent's model: it only names the program.
 const MODEL: &str = "external/";

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
+use provost_config::{Agent, GoalSettings, Settings, Settled};
 use provost_event::{GoalPolicy, ModelPolicy, OnHookError};
 
 use super::choose::Wanted;
 use super::team::{wanted_of, wanted_of_root};
 use super::{asked, model_name};
 use crate::window::{Keys, Room};
-use provost_config::{Agent, GoalSettings, Settings, Settled};
 
 /// One item for each goal of a run.
 pub(super) struct Goals<T> {

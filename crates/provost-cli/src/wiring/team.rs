@@ -5,6 +5,7 @@ use std::io::IsTerminal as _;
 use std::path::Path;
 use std::sync::LazyLock;
 
+use provost_config::{Agent, AvailableTools, Problem, Problems, Settings, Settled};
 use provost_engine::{agent_tool, judged_spawn_tool, spawn_tool};
 use provost_event::{
     Access, AgentPolicy, GoalPolicy, Isolation, Limits, ModelPolicy, RunPolicy, SubAgentPolicy, ToolSpec,
@@ -19,7 +20,6 @@ use super::goals::wanted_goals;
 use super::{Variables, model_name, providers, tools};
 use crate::exit::Refusal;
 use crate::window::{Keys, Room};
-use provost_config::{Agent, AvailableTools, Problem, Problems, Settings, Settled};
 
 /// The agents of a new run, and their models.
 pub(crate) struct Team {

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use provost_config::{ConfigError, FlowFile, Override, Request, Scope, Settled, Source, load};
 use provost_engine::StepTracker;
 use provost_event::{GivenFlag, ModelPolicy, RunPolicy};
 use provost_harness::{Redactor, system_prompt};
@@ -10,7 +11,6 @@ use super::external::permissions_of_program;
 use super::team::{Team, bare_policy, policy};
 use super::{StateDir, Variables, all_secrets, available_tools, default_limit, with_absolute_paths};
 use crate::exit::Refusal;
-use provost_config::{ConfigError, FlowFile, Override, Request, Scope, Settled, Source, load};
 
 /// The flags of `run` and `exec` that are settings.
 const FLAGS: [&str; 9] = [

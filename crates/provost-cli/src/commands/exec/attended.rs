@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
+use provost_config::DetachKey;
 use provost_event::{Entry, Record, RunId, RunPolicy, Seq, SessionId, TerminalEntry, TerminalEvent};
 use provost_external::Role;
 use provost_harness::{Backend as _, BackendError, Goal, Models};
@@ -18,7 +19,6 @@ use crate::exit::Exit;
 use crate::output::tell;
 use crate::render::{Attached, Progress};
 use crate::watcher::Watcher;
-use provost_config::DetachKey;
 
 /// How often to check whether a program that was started can be attached to.
 const LOOK: Duration = Duration::from_millis(10);

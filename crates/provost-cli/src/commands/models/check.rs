@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+use provost_config::Settled;
 use provost_engine::Answer;
 use provost_event::{Block, DeltaKind, ErrorClass, ModelFailure, ModelPolicy, RunId, SessionId};
 use provost_harness::{DeltaSink, Message, ModelRequest, Part, Role, ToolChoice};
@@ -15,7 +16,6 @@ use crate::commands::print;
 use crate::exit::{Exit, Refusal};
 use crate::render::{amount, duration, one_line, safe};
 use crate::wiring::{Chosen, Variables, asked, choose_model, providers};
-use provost_config::Settled;
 
 const QUESTION: &str = "Answer with the one word: ready";
 /// Enough for a model that reasons before it answers.

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use jiff::Zoned;
+use provost_config::read_limited;
+use provost_config::{Settled, UpdatedModels};
 use provost_event::{MicroDollars, Price};
 use provost_llm::{Catalog, ModelChange, ModelFacts, ProviderSettings, PublicTable};
 use serde_json::{Value, json};
@@ -13,8 +15,6 @@ use crate::commands::{print, shown};
 use crate::exit::{Exit, Refusal};
 use crate::render::{amount, plural, safe};
 use crate::wiring::{Variables, providers};
-use provost_config::read_limited;
-use provost_config::{Settled, UpdatedModels};
 
 /// More than any table has.
 const TABLE_BYTES_MAX: u64 = 64 * 1024 * 1024;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use provost_config::{Profiles, read_profile};
 use provost_terminal::{
     Prediction, Profile, Recording, RecordingError, ReplayOptions, Reports, Score, ScoreRow, Wrong, replay,
 };
@@ -15,7 +16,6 @@ use crate::cli::ProfileTestArgs;
 use crate::commands::{print, shown};
 use crate::exit::{Exit, Refusal};
 use crate::render::{plural, safe};
-use provost_config::{Profiles, read_profile};
 
 const RAW: &str = ".raw.jsonl";
 /// Mistakes that are listed; what they have in common shows in the first.

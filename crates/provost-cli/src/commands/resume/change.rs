@@ -1,6 +1,7 @@
 //! What binds a run from its next segment on: the policy that it has, or today's settings, or another goal.
 
 use anyhow::Context as _;
+use provost_config::TrustStore;
 use provost_engine::{Actor, RunState};
 use provost_event::{Budget, GoalPolicy, ModelPolicy, PolicyDifference, RunId, RunPolicy, RunPolicyChanged};
 use provost_harness::Redactor;
@@ -13,7 +14,6 @@ use crate::drive::BY;
 use crate::exit::Refusal;
 use crate::trust::{require, require_by};
 use crate::wiring::{Before, Today, Variables, today, with_flag};
-use provost_config::TrustStore;
 
 /// What binds a run from its next segment on.
 pub(super) struct Change {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use provost_config::{Request, load};
 use provost_engine::{RunState, StepStatus};
 use provost_event::{
     Budget, Dimension, Exhausted, LimitOwner, MicroDollars, Outcome, RunId, RunPolicy, Shortfall,
@@ -12,7 +13,6 @@ use crate::cli::ResumeArgs;
 use crate::commands::in_shell_words;
 use crate::exit::Refusal;
 use crate::render::{LeastLimit, ask_again, dollars, duration, enough_more, plural};
-use provost_config::{Request, load};
 
 const TURNS: &str = "--max-turns";
 

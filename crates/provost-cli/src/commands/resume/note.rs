@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
+use provost_config::Settled;
 use provost_event::PolicyDifference;
 
 use super::change::differences;
 use crate::render::safe;
 use crate::wiring::{Before, Today, Variables, today, today_in_part};
-use provost_config::Settled;
 
 /// Differences that a note names.
 const NAMED_MAX: usize = 5;
