@@ -50,5 +50,5 @@ pub use session::{
     kind_of_text,
 };
 
-pub use tokens::tokens_of;
+pub use tokens::{IMAGE_TOKENS, tokens_of};
 pub use view::{ResultText, image_line};

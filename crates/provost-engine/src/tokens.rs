@@ -3,7 +3,7 @@
 /// Tokens around each block of a request.
 pub(crate) const BLOCK_TOKENS: u64 = 8;
 /// Tokens of an image: providers take some 1,600 for one of the largest size that they don't scale down.
-pub(crate) const IMAGE_TOKENS: u64 = 1_600;
+pub const IMAGE_TOKENS: u64 = 1_600;
 
 /// Classes of bytes that tokenizers separate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

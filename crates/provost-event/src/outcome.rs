@@ -1,6 +1,7 @@
 //! Outcomes: how a session or run ends or is suspended.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
@@ -195,6 +196,11 @@ pub enum PauseReason {
         /// How many.
         turns: u32,
     },
+    /// The agent's workspace was deleted, moved or unmounted: no call can work in it.
+    WorkspaceGone {
+        /// The folder.
+        path: PathBuf,
+    },
     /// The same turn was interrupted this many times.
     CrashLoop {
         /// How many times.
@@ -273,6 +279,9 @@ impl fmt::Display for PauseReason {
                     counted((*turns).into(), "turn")
                 )
             }
+            Self::WorkspaceGone { path } => {
+                write!(f, "the workspace {} is gone: it was deleted, moved or unmounted", path.display())
+            }
             Self::CrashLoop { times } => {
                 write!(f, "the same turn was interrupted {}", counted((*times).into(), "time"))
             }
@@ -312,7 +321,7 @@ impl fmt::Display for PauseReason {
 pub enum Outcome {
     /// The agent claims that the work is done, and no configured check objected.
     Completed {
-        /// The agent's own verdict, if it gave one.
+        /// The agent's own verdict, if it gave one; of a workflow PARTIAL if a step has failed or was skipped.
         verdict: Option<Verdict>,
         /// Whether anything besides the agent has confirmed it.
         #[serde(flatten)]
@@ -371,6 +380,23 @@ impl Outcome {
         }
     }
 
+    /// The agent's own verdict of a completed one, if that is FAIL or PARTIAL.
+    #[must_use]
+    pub const fn verdict_not_passed(&self) -> Option<Verdict> {
+        match self {
+            Self::Completed { verdict: Some(verdict @ (Verdict::Fail | Verdict::Partial)), .. } => {
+                Some(*verdict)
+            }
+            Self::Completed { verdict: None | Some(Verdict::Pass), .. }
+            | Self::BudgetExhausted(_)
+            | Self::Blocked { .. }
+            | Self::Paused { .. }
+            | Self::Aborted { .. }
+            | Self::Cancelled { .. }
+            | Self::Failed { .. } => None,
+        }
+    }
+
     /// Whether it is an end: nothing follows unless another segment is requested.
     #[must_use]
     pub const fn is_final(&self) -> bool {
@@ -398,6 +424,7 @@ impl Outcome {
                 PauseReason::RepeatedCall { .. } | PauseReason::ToolFailures { .. } => true,
                 PauseReason::Model(trouble) => trouble.class.may_restart() && !trouble.cause().is_outside(),
                 PauseReason::Asked { .. }
+                | PauseReason::WorkspaceGone { .. }
                 | PauseReason::CrashLoop { .. }
                 | PauseReason::Hook { .. }
                 | PauseReason::Approval { .. }

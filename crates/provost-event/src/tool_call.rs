@@ -55,6 +55,9 @@ pub struct CallFacts {
     /// ended it. A status is output: the call didn't fail as a tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_status: Option<i32>,
+    /// The agent's workspace wasn't there when it ended: no later call can work in it.
+    #[serde(skip_serializing_if = "is_default")]
+    pub workspace_gone: bool,
     /// It only waited for, or inspected, work that continues by itself.
     #[serde(skip_serializing_if = "is_default")]
     pub waited: bool,

@@ -20,6 +20,7 @@ pub mod hooks;
 mod image;
 mod lineage;
 mod model;
+mod model_panic;
 mod observer;
 mod observers;
 mod output;

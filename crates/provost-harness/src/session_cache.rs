@@ -38,6 +38,8 @@ pub(crate) struct Opening {
     pub(crate) tools: Arc<[ToolSpec]>,
     /// The workspace without symlinks, or as given if it doesn't exist.
     pub(crate) workspace: Arc<Path>,
+    /// The workspace is a worktree of the agent's own, which it may remove at the end of its work.
+    pub(crate) has_worktree: bool,
     pub(crate) permissions: Permissions,
     pub(crate) agent: HookAgent,
 }
@@ -140,6 +142,7 @@ impl SessionCache {
             tools,
             permissions: Permissions::of_agent(&policy, &workspace),
             workspace: workspace.into(),
+            has_worktree: started.worktree.is_some(),
             agent: HookAgent { parent: started.parent, depth: started.depth, name: started.agent.clone() },
             policy,
         });

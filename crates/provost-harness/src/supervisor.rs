@@ -11,6 +11,7 @@ mod prompt;
 mod sheet;
 mod verdict;
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,6 +26,7 @@ pub use evidence::{Action, ChangedFiles, Evidence, HookResult, Since};
 pub(crate) use gather::{Sources, gather};
 pub use verdict::parse_verdict;
 
+use crate::model_panic::answer_of;
 use crate::{Clock, DeltaSink, Message, Model, ModelRequest, Part, Role, ToolChoice};
 
 /// How long a cancelled judge may take to report its usage.
@@ -178,7 +180,7 @@ impl GoalSupervisor {
 
     async fn answer_in_time(&self, request: ModelRequest<'_>, cancel: &CancellationToken) -> Judgement {
         let stop = cancel.child_token();
-        let mut asked = self.model.answer(request, &Unheard, &stop);
+        let mut asked = pin!(answer_of(&*self.model, request, &Unheard, &stop));
         let error = tokio::select! {
             biased;
             answer = &mut asked => return answer.map_or_else(|failure| missed(failure, cancel), heard),

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use provost_event::{ErrorClass, ModelFailure, TroubleCause, Usage};
@@ -110,6 +111,7 @@ impl Endpoint {
     /// Sends `body` to `url` and returns the stream of the answer.
     pub(crate) async fn post(&self, url: Url, body: Sent, times: u32) -> Result<EventStream, Refused> {
         let patience = StreamTimeouts::since(self.clock.monotonic(), self.limits, times);
+        let sent = body.flag();
         let request = self.client.post(url).headers(self.headers.clone()).body(Body::wrap(body));
         let (due, stall) = patience.due();
         let response = tokio::select! {
@@ -119,6 +121,10 @@ impl Endpoint {
         };
         if response.status().is_success() && is_stream(&response) {
             return Ok(EventStream::new(response, patience, self.limits, Arc::clone(&self.clock)));
+        }
+        if !response.status().is_success() {
+            // The status alone says that nothing was answered, before the rest of the response is read.
+            sent.store(false, Ordering::Relaxed);
         }
         Err(self.refused(response).await)
     }

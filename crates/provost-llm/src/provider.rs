@@ -104,8 +104,10 @@ impl ProviderModel {
     ) -> Result<ReadAnswer, ModelFailure> {
         let Body { bytes, mut prefix, has_thoughts } = self.wire.body(request, Thoughts::Sent);
         let mut posted = self.endpoint.post(self.url.clone(), Sent::new(bytes, sent), request.patience).await;
-        let is_wrong =
-            |refused: &Refused| refused.failure.class == ErrorClass::InvalidRequest && has_thoughts;
+        let is_wrong = |refused: &Refused| {
+            let failure = &refused.failure;
+            failure.class == ErrorClass::InvalidRequest && has_thoughts && !is_whole_answer(failure)
+        };
         if posted.as_ref().is_err_and(is_wrong) {
             let bare = self.wire.body(request, Thoughts::LeftOut);
             prefix = bare.prefix;
@@ -116,9 +118,6 @@ impl ProviderModel {
             Ok(stream) => stream,
             // A failure of the answer that contains the answer.
             Err(Refused { failure, body }) => {
-                if failure.status.is_some() {
-                    sent.store(false, Ordering::Relaxed);
-                }
                 let is_answer = matches!(reader.take(&body), Ok(Progress::Done));
                 return if is_answer { Ok(ReadAnswer { stream: None, prefix }) } else { Err(failure) };
             }
@@ -231,7 +230,8 @@ impl Model for ProviderModel {
         match answer {
             Ok(answer) => Ok(Answer { usage, ..answer }),
             Err(failure) => {
-                let is_paid_for = sent.load(Ordering::Relaxed) && may_have_worked(failure.class);
+                let may_have_worked = may_have_worked(failure.class) || is_whole_answer(&failure);
+                let is_paid_for = sent.load(Ordering::Relaxed) && may_have_worked;
                 let usage = discarded(&*reader, &request, is_paid_for);
                 Err(self.endpoint.presentable(failure, usage))
             }
@@ -281,6 +281,12 @@ const fn may_have_worked(class: ErrorClass) -> bool {
             | ErrorClass::Aborted
             | ErrorClass::MalformedResponse
     )
+}
+
+/// Whether the provider answered, though not as the stream that was asked for.
+fn is_whole_answer(failure: &ModelFailure) -> bool {
+    let is_success = failure.status.is_some_and(|status| (200..300).contains(&status));
+    is_success && failure.class == ErrorClass::InvalidRequest
 }
 
 impl fmt::Debug for ProviderModel {

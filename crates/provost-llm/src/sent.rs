@@ -21,6 +21,11 @@ impl Sent {
         flag.store(false, Ordering::Relaxed);
         Self { rest: Some(bytes.into()), flag: Arc::clone(flag) }
     }
+
+    /// The flag, to be cleared when the provider has refused the request.
+    pub(crate) fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.flag)
+    }
 }
 
 impl Body for Sent {

@@ -12,6 +12,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use async_trait::async_trait;
 use futures::StreamExt as _;
+use provost_config::Override;
 use provost_engine::{AgentState, Effect, Event, RunEvent, RunState, SessionEvent};
 use provost_event::{
     EffectId, Ended, Entry, LifecycleEntry, Outcome, Paused, RunId, Seq, SessionId, WorktreeLeft,
@@ -30,7 +31,7 @@ use crate::cli::{ActArgs, CancelArgs, ReprioritizeArgs, ResumeArgs, SayArgs};
 use crate::drive::run_state;
 use crate::exit::{Exit, Refusal};
 use crate::questions::user_name;
-use crate::render::{ask_again, go_on_with, one_line, outcome_in_words, safe};
+use crate::render::{ask_again, go_on_with, one_line, outcome_in_words, run_outcome_in_words, safe};
 
 /// How long a command waits for a run to be suspended before it only reports the request.
 const WAIT_MAX: Duration = Duration::from_secs(10);
@@ -83,7 +84,7 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
         return resume::resume(ResumeArgs { run: run.to_string(), ..args }).await;
     };
     let status = not_ended(&backend, run).await?;
-    if let Some((flag, _)) = args.budget.given().first() {
+    if let Some(Override { flag, .. }) = args.budget.given().first() {
         let what = format!("{flag} is a limit of the whole run, and `{}` names one of its agents", args.run);
         return Err(
             Refusal::new(what, format!("provost resume {run} {flag} …, once the run is suspended")).into()
@@ -278,7 +279,7 @@ fn refusal(run: RunId, state: &RunState, outcome: &Outcome) -> Refusal {
         Some(command) => format!("go on with: {command}"),
         None => format!("`provost show {run}` shows it"),
     };
-    Refusal::new(format!("run {run} has ended: {}", outcome_in_words(outcome)), hint)
+    Refusal::new(format!("run {run} has ended: {}", run_outcome_in_words(run, state, outcome)), hint)
 }
 
 async fn say_what_came(
@@ -288,10 +289,10 @@ async fn say_what_came(
 ) -> anyhow::Result<Exit> {
     let words = match outcome {
         Some(outcome) if outcome.is_final() => {
-            format!("run {run} has ended: {}\n", outcome_in_words(&outcome))
+            format!("run {run} has ended: {}\n", outcome_in_words(run, &outcome))
         }
         Some(outcome) => {
-            let words = outcome_in_words(&outcome);
+            let words = outcome_in_words(run, &outcome);
             let next = resuming(backend, run, &RunStatus::Stopped(outcome)).await?;
             format!("run {run} is suspended: {words}\ngo on with: {next}\n")
         }

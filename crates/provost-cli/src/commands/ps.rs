@@ -1,6 +1,7 @@
 //! `provost ps`: the runs.
 
-use provost_event::{MicroDollars, Outcome, PauseReason, RunId, Timestamp, Verdict, Verification};
+use provost_engine::RunState;
+use provost_event::{MicroDollars, Outcome, PauseReason, RunId, Timestamp, Verification};
 use provost_harness::{Backend as _, Clock as _, RunQuery, RunStatus, RunSummary, SystemClock};
 use provost_process::Descent;
 use provost_store::EmbeddedBackend;
@@ -12,7 +13,9 @@ use crate::cli::PsArgs;
 use crate::drive::run_state;
 use crate::exit::Exit;
 use crate::questions::{Question, of_summary};
-use crate::render::{Cells, Table, UncertaintyMarks, one_line, span, terminal_width, tokens};
+use crate::render::{
+    Cells, Table, UncertaintyMarks, one_line, run_outcome_in_words, span, terminal_width, tokens,
+};
 
 /// Columns of a goal where there is no terminal to measure.
 pub(super) const GOAL_WIDTH: usize = 200;
@@ -23,6 +26,8 @@ struct RunExtras {
     open: Vec<Question>,
     /// Its status with these questions.
     status: String,
+    /// The same for the table.
+    words: String,
     /// That its provider keeps it from working.
     suspension: Option<Suspension>,
     /// What of its tokens and of its money no provider has reported.
@@ -35,11 +40,13 @@ impl RunExtras {
         let open = of_summary(backend, run).await.unwrap_or_default();
         let status = status(run, &open, at_terminal(backend, run).await);
         let uncertain = UncertaintyMarks::of(run.uncertain);
-        let has_ended = matches!(&run.status, RunStatus::Stopped(outcome) if outcome.is_final());
-        let state = if has_ended { None } else { run_state(backend, run.run).await.unwrap_or_default() };
-        let Some(state) = state else { return Self { open, status, suspension: None, uncertain } };
+        // The list has all that is shown of a run that ended, except for what became of a workflow's steps.
+        let is_told = matches!(&run.status, RunStatus::Stopped(outcome) if outcome.is_final() && outcome.verdict_not_passed().is_none());
+        let state = if is_told { None } else { run_state(backend, run.run).await.unwrap_or_default() };
+        let words = shown(run, state.as_deref(), &status);
+        let Some(state) = state else { return Self { open, status, words, suspension: None, uncertain } };
         let suspension = Suspension::read(backend, (run, &state), &open).await;
-        Self { open, status, suspension, uncertain: UncertaintyMarks::of_run(&state) }
+        Self { open, status, words, suspension, uncertain: UncertaintyMarks::of_run(&state) }
     }
 }
 
@@ -87,12 +94,12 @@ pub(super) async fn ps(args: PsArgs) -> anyhow::Result<Exit> {
 
 /// The status in the table; of a completed run the agent's own verdict, unless it is a pass, and whether it was
 /// verified; of one that its model has suspended the cause.
-fn shown(run: &RunSummary, status: &str) -> String {
+fn shown(run: &RunSummary, state: Option<&RunState>, status: &str) -> String {
     match &run.status {
         _ if run.damage.is_some() => status.to_owned(),
-        RunStatus::Stopped(
-            outcome @ Outcome::Completed { verdict: Some(Verdict::Fail | Verdict::Partial), .. },
-        ) => outcome.to_string(),
+        RunStatus::Stopped(outcome) if outcome.verdict_not_passed().is_some() => {
+            state.map_or_else(|| outcome.to_string(), |state| run_outcome_in_words(run.run, state, outcome))
+        }
         RunStatus::Stopped(Outcome::Completed { verification: Verification::Passed, .. }) => {
             format!("{status}, verified")
         }
@@ -128,7 +135,7 @@ fn table(runs: &[RunSummary], told: &[RunExtras], now: Timestamp) -> Table {
     for (run, told) in runs.iter().zip(told) {
         table.row(vec![
             run.run.to_string(),
-            told.suspension.as_ref().map_or_else(|| shown(run, &told.status), Suspension::words),
+            told.suspension.as_ref().map_or_else(|| told.words.clone(), Suspension::words),
             run.turns.to_string(),
             told.uncertain.marked_tokens(tokens(run.tokens)),
             told.uncertain.marked_money(run.cost.to_string()),

@@ -3,13 +3,16 @@
 pub(super) mod change;
 pub(crate) mod limits;
 pub(super) mod note;
+mod steps;
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use provost_config::{Request, Scope, Settings, load};
 use provost_engine::{Actor, AgentState, RunEvent, RunState, SessionStatus};
-use provost_event::{ActorKey, GoalState, Outcome, SessionId};
+use provost_event::{ActorKey, GoalState, Outcome, RunId, SessionId};
 use provost_harness::{Backend as _, Harness, Models, RemadeWorktree, ResumeRequest, RunQuery, read_actor};
 use provost_llm::resolve;
 use provost_store::EmbeddedBackend;
@@ -28,19 +31,18 @@ use crate::observers::observers;
 use crate::questions::open_in;
 use crate::render::{Earlier, Progress};
 use crate::reports::reporting;
-use crate::settings::{Request, Scope, Settings, load};
 use crate::signals::Signals;
 use crate::watcher::Watcher;
 use crate::wiring::{
-    Chosen, Judges, Programs, RunContext, StateDir, Variables, choose_again, frozen_models, models_of,
-    outage_max_ms, programs_of, providers, variables, words,
+    Chosen, Judges, Programs, RunContext, StateDir, Variables, available_tools, choose_again, frozen_models,
+    models_of, outage_max_ms, programs_of, providers, variables, words,
 };
 
 pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     let (folder, variables) = (current_dir()?, variables());
     let flags = args.budget.given();
     let file = args.config.as_deref();
-    let request = Request { scope: Scope::User, folder: &folder, file, variables: &variables, flags: &[] };
+    let request = Request { file, ..Request::new(Scope::User, &folder, &variables, available_tools()) };
     let (loading, folders) = load(&request)?;
     let settled = loading.settled()?;
     let settings = &settled.settings;
@@ -53,8 +55,9 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     tell_of_unread("");
     let state = run_state(&backend, run).await?.with_context(|| format!("the log of run {run} is empty"))?;
     let root = read_actor(&*backend, ActorKey::from(SessionId::root(run))).await?;
-    let change = Change::of(&args, (run, &state, &root), &place.trust(), &variables)?;
+    let change = Change::of(&args, (run, &state, &root), &given.budget, (&place.trust(), &variables))?;
     let folder = change.policy.agent.workspace.clone();
+    refuse_lost_workspace(run, &folder, &root)?;
     let more = given.added_to(run, (&state, &change.policy))?;
     let tuning = Tuning::of(&args, (&state, &change), (settings, &variables))?;
     let judges = if change.gives_goal() { Judges::Needed } else { judges(&root) };
@@ -221,6 +224,19 @@ fn models(
         models = models.with(policy.name.clone(), model.clone());
     }
     Ok(models)
+}
+
+/// A worktree that is gone is made again; another folder isn't, and nothing can be done without it.
+fn refuse_lost_workspace(run: RunId, folder: &Path, root: &Actor) -> Result<(), Refusal> {
+    let is_remade = matches!(root, Actor::Session(session) if session.worktree().is_some());
+    if is_remade || folder.is_dir() {
+        return Ok(());
+    }
+    let what = format!(
+        "the workspace {} of run {run} is gone: it was deleted, moved or unmounted",
+        folder.display()
+    );
+    Err(Refusal::new(what, format!("put the folder back, then `provost resume {run}`")))
 }
 
 /// No judge is needed for a goal that was cleared; the goal of a run that was cancelled or aborted is verified

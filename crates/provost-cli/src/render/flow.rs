@@ -1,16 +1,18 @@
 //! The ends of the steps of a workflow, in words.
 
-use provost_event::{OnStepFailure, StepEnd, StepEnded};
+use provost_engine::{RunState, StepStatus};
+use provost_event::{OnStepFailure, Outcome, RunId, StepEnd, StepEnded};
 
 use super::context::outcome_in_words;
 use super::saying::{Saying, Tag};
+use super::words::plural;
 
 pub(super) fn step_ended(entry: &StepEnded) -> Saying {
-    let StepEnded { step, attempt, .. } = entry;
+    let StepEnded { step, attempt, child, .. } = entry;
     match &entry.end {
         StepEnd::Done { .. } => Saying::kept(Tag::Run, format!("step {step} is done")),
         StepEnd::Again { outcome, .. } => {
-            let why = outcome_in_words(outcome);
+            let why = outcome_in_words(child.run, outcome);
             Saying::kept(
                 Tag::Failed,
                 format!("step {step}: attempt {attempt} failed, it is tried again: {why}"),
@@ -23,8 +25,32 @@ pub(super) fn step_ended(entry: &StepEnded) -> Saying {
                 OnStepFailure::Skip => format!("skipped with it: {}", skipped.join(", ")),
                 OnStepFailure::Ask => "a person must say how to go on".to_owned(),
             };
-            let line = format!("step {step} has failed: {}; {then}", outcome_in_words(outcome));
+            let line = format!("step {step} has failed: {}; {then}", outcome_in_words(child.run, outcome));
             Saying::kept(Tag::Failed, line)
         }
+    }
+}
+
+/// How many steps of a run's workflow are done, have failed and were skipped: `1 of 3 steps done, 2 skipped`. `None`
+/// without a workflow.
+pub(crate) fn steps_in_words(state: &RunState) -> Option<String> {
+    let flow = state.flow()?;
+    let count = |is_it: fn(&StepStatus) -> bool| flow.iter().filter(|(_, standing)| is_it(standing)).count();
+    let all = plural(flow.iter().count() as u64, "step");
+    let done = count(|standing| *standing == StepStatus::Done);
+    let failed = count(|standing| matches!(standing, StepStatus::Failed(_) | StepStatus::Asks(_)));
+    let skipped = count(|standing| *standing == StepStatus::Skipped);
+    let others = [(failed, "failed"), (skipped, "skipped")];
+    let others = others.into_iter().filter(|(count, _)| *count > 0);
+    let others = others.map(|(count, what)| format!(", {count} {what}")).collect::<String>();
+    Some(format!("{done} of {all} done{others}"))
+}
+
+/// The outcome of a run; of a workflow whose steps aren't all done with what became of them.
+pub(crate) fn run_outcome_in_words(run: RunId, state: &RunState, outcome: &Outcome) -> String {
+    let words = outcome_in_words(run, outcome);
+    match (outcome, steps_in_words(state)) {
+        (Outcome::Completed { verdict: Some(_), .. }, Some(steps)) => format!("{words}: {steps}"),
+        _ => words,
     }
 }

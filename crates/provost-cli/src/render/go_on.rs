@@ -1,6 +1,6 @@
 //! How a run goes on after any end: the command, with what makes a difference.
 
-use provost_engine::{AgentState, AgentStatus, RunState};
+use provost_engine::{AgentState, AgentStatus, RunState, StepTracker};
 use provost_event::{Dimension, ErrorClass, Outcome, PauseReason, RunId, RunPolicy, TroubleCause};
 
 use super::safe::visible;
@@ -35,7 +35,7 @@ impl Difference {
 pub(crate) fn go_on_with(run: RunId, state: &RunState, outcome: &Outcome) -> Option<String> {
     let is_flow = state.flow().is_some();
     let is_over = match outcome {
-        Outcome::Completed { .. } => is_flow,
+        Outcome::Completed { .. } => state.flow().is_some_and(StepTracker::is_done),
         // Its conversation is the program's own, and that is gone.
         Outcome::Failed { class, .. } => *class == ErrorClass::ProgramGone,
         _ => false,
@@ -77,6 +77,7 @@ pub(crate) fn ask_again(run: RunId, state: &RunState, outcome: &Outcome) -> Opti
 fn difference(state: &RunState, outcome: &Outcome, is_flow: bool) -> Difference {
     let with_settings = || state.policy().map_or_else(|| "--with-settings".to_owned(), with_settings);
     match outcome {
+        Outcome::Completed { .. } if is_flow => of_failure(ErrorClass::StepFailed),
         Outcome::Completed { .. } => Difference::words("\"and now …\""),
         Outcome::Blocked { reasons } => after_checks(state, reasons).unwrap_or_default(),
         Outcome::Paused { why: PauseReason::Model(trouble) } if trouble.class == ErrorClass::Refusal => {
@@ -85,6 +86,9 @@ fn difference(state: &RunState, outcome: &Outcome, is_flow: bool) -> Difference 
         Outcome::Paused { why: PauseReason::Model(trouble) } => of_trouble(trouble.cause()),
         Outcome::Paused { why: PauseReason::StepFailed { reason, .. } } => {
             of_step(state, reason).unwrap_or_default()
+        }
+        Outcome::Paused { why: PauseReason::WorkspaceGone { .. } } => {
+            Difference::why("once the folder is back")
         }
         Outcome::BudgetExhausted(_) | Outcome::Paused { .. } | Outcome::Cancelled { .. } => {
             Difference::default()

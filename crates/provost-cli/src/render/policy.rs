@@ -11,10 +11,15 @@ const WIDTH_MAX: usize = 400;
 pub(super) fn run_changed(entry: &RunPolicyChanged) -> Saying {
     let by = &entry.by;
     let is_of_goal = |one: &PolicyDifference| one.what.starts_with("goal");
+    let is_of_limits =
+        |one: &PolicyDifference| one.what.contains("budget.") || one.what.ends_with("limits.turns_max");
     let text = match &entry.goal {
         Some(_) if entry.differences.iter().all(is_of_goal) => format!("the goal is given by {by}"),
         None if !entry.differences.is_empty() && entry.differences.iter().all(is_of_goal) => {
             format!("the goal is taken away by {by}")
+        }
+        None if !entry.differences.is_empty() && entry.differences.iter().all(is_of_limits) => {
+            format!("limits are changed by {by}")
         }
         Some(_) => format!("today's settings and a goal bind the run from here on, given by {by}"),
         None => format!("today's settings bind the run from here on, taken by {by}"),

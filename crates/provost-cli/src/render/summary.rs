@@ -1,10 +1,10 @@
 //! The summary of a run that is suspended or has ended.
 
 use provost_engine::{AgentState, AgentStatus, RunState};
-use provost_event::{ErrorClass, Exhausted, LimitOwner, Outcome, PauseReason, RunId};
+use provost_event::{ErrorClass, Exhausted, LimitOwner, Outcome, PauseReason, RunId, Verdict};
 
 use super::arguments;
-use super::context::outcome_in_words;
+use super::flow::run_outcome_in_words;
 use super::go_on::go_on_with;
 use super::goal::goal_at_end;
 use super::safe::visible;
@@ -42,12 +42,14 @@ pub(crate) fn summary(stopped: &Stopped<'_>) -> String {
         Concerned::Step => (String::new(), format!("the whole run: {turns}")),
         Concerned::Agent(who) => (format!("{who}: "), format!("the whole run: {turns}")),
     };
-    let mut parts = vec![hanging(&format!("{whose}{}", outcome_in_words(outcome)), "  "), sums];
+    let mut parts =
+        vec![hanging(&format!("{whose}{}", run_outcome_in_words(run, state, outcome)), "  "), sums];
     let uncertain = UncertaintyMarks::of_run(state);
     parts.push(uncertain.marked_tokens(tokens_in_short(ledger.tokens)));
     let cost = uncertain.marked_money(ledger.cost.to_string());
     parts.push(if priced { cost } else { "price unknown".to_owned() });
     parts.push(duration(state.active_ms()));
+    parts.extend(verdicts_of_agents(state));
     let mut lines = vec![parts.join(" · ")];
     lines.extend(goal.and_then(|goal| goal_at_end(outcome, goal)));
     lines.extend(no_final_summary.map(|why| format!("no final summary: {}", one_line(why, WHY_WIDTH))));
@@ -59,6 +61,25 @@ pub(crate) fn summary(stopped: &Stopped<'_>) -> String {
     }
     lines.extend(go_on_with(run, state, outcome).map(|on| format!("go on with: {on}")));
     lines.join("\n")
+}
+
+/// How many agents besides the first one are completed with a verdict other than PASS; `None` if none is, and for
+/// workflows, whose outcome says it.
+fn verdicts_of_agents(state: &RunState) -> Option<String> {
+    if state.flow().is_some() {
+        return None;
+    }
+    let not_passed = |agent: &AgentStatus<'_>| match &agent.standing {
+        AgentState::Finished(outcome) if agent.parent.is_some() => outcome.verdict_not_passed(),
+        _ => None,
+    };
+    let verdicts = state.agents().filter_map(|agent| not_passed(&agent)).collect::<Vec<_>>();
+    let all = plural(state.agents().count() as u64, "agent");
+    let counted = [Verdict::Fail, Verdict::Partial].into_iter().filter_map(|verdict| {
+        let count = verdicts.iter().filter(|one| **one == verdict).count();
+        (count > 0).then(|| format!("{count} of {all}: verdict {verdict}"))
+    });
+    Some(counted.collect::<Vec<_>>().join(", ")).filter(|words| !words.is_empty())
 }
 
 /// What an outcome is about, where what the whole run used could be taken for a part of it.

@@ -174,7 +174,7 @@ fn a_flow_has_nobody_to_whom_one_speaks_without_a_number() {
 fn what_needs_a_failed_step_says_so() {
     let scene = Scene::scripted(SCRIPT);
     scene.write("work/flow.toml", FLOW);
-    assert_eq!(scene.provost(&["flow", "run", "flow.toml"]).status, 0);
+    assert_eq!(scene.provost(&["flow", "run", "flow.toml"]).status, 1);
     let page = scene.provost(&["show", "last"]);
     check_tree(
         &page.stdout,

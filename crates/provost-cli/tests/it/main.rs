@@ -2,7 +2,6 @@
 
 #![cfg(unix)]
 
-#[cfg(test)]
 mod acting;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
@@ -40,7 +39,10 @@ mod control_rules;
 mod cost;
 #[cfg(test)]
 #[cfg(test)]
+#[cfg(test)]
 #[cfg(target_os = "linux")]
+#[cfg(test)]
+mod ends_told;
 #[cfg(test)]
 mod exec;
 #[cfg(test)]
@@ -86,6 +88,8 @@ mod long_runs;
 mod lost_output;
 #[cfg(test)]
 mod lost_store;
+#[cfg(test)]
+mod lost_workspace;
 #[cfg(test)]
 mod model_server;
 #[cfg(test)]
@@ -142,6 +146,8 @@ mod settings_named;
 mod settings_permissions;
 #[cfg(test)]
 mod shown;
+#[cfg(test)]
+mod steps_limits;
 #[cfg(test)]
 mod stopped_holder;
 #[cfg(test)]

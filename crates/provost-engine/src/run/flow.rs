@@ -194,6 +194,12 @@ impl StepTracker {
         self.open == 0
     }
 
+    /// Whether all steps are done.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.steps.iter().all(|step| step.standing == StepStatus::Done)
+    }
+
     /// The first step that needs a person's decision, and its outcome.
     #[must_use]
     pub fn asks(&self) -> Option<(&str, &Outcome)> {

@@ -2,6 +2,7 @@
 
 use provost_event::{
     AgentEntry, Elapsed, Entry, ErrorClass, LifecycleEntry, OnStepFailure, Outcome, PauseReason, StepEnd,
+    Verdict,
 };
 use serde::{Deserialize, Serialize};
 
@@ -71,10 +72,11 @@ impl Workflow {
         Some(AttemptEnd { attempt, end })
     }
 
-    /// The outcome of a run whose steps are all over.
+    /// The outcome of a run whose steps are all over: PARTIAL where one has failed or was skipped.
     pub(super) fn completed(&self) -> Option<Outcome> {
         let steps = self.steps.as_ref().filter(|steps| steps.is_over())?;
-        Some(Outcome::Completed { verdict: None, verification: steps.verification() })
+        let verdict = (!steps.is_done()).then_some(Verdict::Partial);
+        Some(Outcome::Completed { verdict, verification: steps.verification() })
     }
 
     /// The outcome of a run without working agents that nobody stops; `None` if a step is still to begin.

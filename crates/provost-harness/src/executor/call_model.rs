@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use futures::FutureExt as _;
 use provost_engine::{Answer, CallModel};
 use provost_event::{Block, CallId, Delta, DeltaKind, ErrorClass, Json, ModelFailure, SessionId};
 use tokio_util::sync::CancellationToken;
 
 use super::HarnessExecutor;
+use crate::model_panic::answer_of;
 use crate::{BackendError, DeltaSink, HarnessDeps, ModelRequest, Redactor, RunObservers, ToolChoice};
 
 impl HarnessExecutor {
@@ -49,14 +49,8 @@ impl HarnessExecutor {
             tool_choice: if model_call.question.is_some() { ToolChoice::None } else { ToolChoice::Auto },
         };
         let deltas = ToWatchers { session, deps: &self.deps, observers: &self.observers };
-        let answer = AssertUnwindSafe(model.answer(request, &deltas, cancel)).catch_unwind().await;
+        let answer = answer_of(&**model, request, &deltas, cancel).await;
         self.known.give_back(session, transcript);
-        let answer = answer.unwrap_or_else(|_| {
-            Err(ModelFailure::new(
-                ErrorClass::MalformedResponse,
-                format!("the adapter of model `{name}` panicked"),
-            ))
-        });
         answer.map(|answer| without_keys(answer, &self.deps.redactor))
     }
 }

@@ -70,10 +70,7 @@ impl HarnessExecutor {
             evidence: &evidence,
             again: call.again,
         };
-        let asked = AssertUnwindSafe(supervisor.ask(&inquiry, cancel)).catch_unwind().await;
-        asked.unwrap_or_else(|_| {
-            failed(ErrorClass::MalformedResponse, format!("the adapter of model `{name}` panicked"))
-        })
+        supervisor.ask(&inquiry, cancel).await
     }
 }
 

@@ -1,7 +1,9 @@
 //! Runs a tool within its time and output limits.
 
+use std::io::ErrorKind;
 use std::panic::AssertUnwindSafe;
-use std::sync::PoisonError;
+use std::path::Path;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use futures::FutureExt as _;
@@ -37,7 +39,17 @@ impl HarnessExecutor {
             Ok(opening) if opening.policy.external.is_some() => {
                 return self.answer_program(run, cancel).await;
             }
-            Ok(opening) => self.made(id, run, &opening, cancel).await,
+            Ok(opening) => {
+                if let Some(why) = workspace_gone(&opening.workspace).await {
+                    without_workspace(ToolOutput::error(""), why)
+                } else {
+                    let output = self.made(id, run, &opening, cancel).await;
+                    match workspace_gone(&opening.workspace).await {
+                        Some(why) if !opening.has_worktree => without_workspace(output, why),
+                        Some(_) | None => output,
+                    }
+                }
+            }
             Err(error) => ToolOutput::error(error.to_string()),
         };
         let images = self.keep(&output.images).await;
@@ -155,6 +167,29 @@ impl HarnessExecutor {
         let whole = kept.ok();
         (cut.with_note(whole.as_ref()), whole)
     }
+}
+
+/// What the model is told if the workspace isn't a folder any more.
+async fn workspace_gone(workspace: &Arc<Path>) -> Option<String> {
+    let folder = Arc::clone(workspace);
+    let found = tokio::task::spawn_blocking(move || std::fs::metadata(folder)).await.ok()?;
+    let is_gone = match found {
+        Ok(found) => !found.is_dir(),
+        Err(error) => matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory),
+    };
+    let folder = workspace.display();
+    is_gone.then(|| {
+        format!(
+            "The workspace `{folder}` is gone: it was deleted, moved or unmounted. You are suspended until it is back."
+        )
+    })
+}
+
+/// A call's output with the fact that the workspace is gone.
+fn without_workspace(output: ToolOutput, why: String) -> ToolOutput {
+    let text = if output.text.is_empty() { why } else { format!("{}\n[{why}]", output.text) };
+    let facts = CallFacts { workspace_gone: true, ..output.facts };
+    ToolOutput { text, facts, ..output }
 }
 
 fn panicked(tool: &str) -> ToolOutput {

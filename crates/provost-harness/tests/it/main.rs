@@ -73,6 +73,8 @@ mod long_texts;
 #[cfg(test)]
 mod long_trial;
 #[cfg(test)]
+mod model_panics;
+#[cfg(test)]
 mod observers;
 #[cfg(test)]
 mod observers_events;

@@ -464,6 +464,14 @@ async fn a_judge_that_was_told_to_stop_and_answers_all_the_same_is_heard() {
 }
 
 #[tokio::test]
+async fn what_a_panicking_judge_took_is_estimated() {
+    let judgement = ask(&answering(Answers::Panics).0, &CancellationToken::new()).await;
+    assert_eq!(class(&error(&judgement)).0, ErrorClass::MalformedResponse);
+    assert_eq!(judgement.usage.certainty, Certainty::Estimated);
+    assert!(judgement.usage.input_tokens > 100, "{:?}", judgement.usage);
+}
+
+#[tokio::test]
 async fn a_judge_that_is_told_to_stop_stops_at_once() {
     let court = Court::with([hanging(), says(YES)]).await;
     let cancel = CancellationToken::new();
@@ -548,7 +556,7 @@ fn answering(answers: Answers) -> (GoalSupervisor, Arc<SimulatedClock>) {
 #[tokio::test]
 async fn a_run_whose_judge_panics_or_isn_t_there_rests_and_says_so() {
     for (stage, words) in [
-        (Stage::new().model(JUDGE, Arc::new(Answers::Panics)), "the adapter of model `judge` panicked"),
+        (Stage::new().model(JUDGE, Arc::new(Answers::Panics)), "the model's adapter panicked"),
         (Stage::new(), "no model `judge` is configured here"),
     ] {
         let stage = stage.agent([text("Done.")]);

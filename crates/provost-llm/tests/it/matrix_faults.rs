@@ -25,6 +25,8 @@ for_every_provider! {
     a_stream_that_stops_coming_is_a_stall_that_keeps_what_was_taken,
     an_event_that_makes_no_sense_is_nonsense,
     an_error_in_the_stream_has_its_class_and_keeps_what_was_taken,
+    an_answer_that_is_no_stream_may_have_cost_money,
+    a_cancel_amid_a_refusal_costs_nothing,
 }
 
 async fn asked_at(speaker: &dyn Speaker, base_url: &str) -> ModelFailure {
@@ -243,4 +245,29 @@ async fn an_error_in_the_stream_has_its_class_and_keeps_what_was_taken(speaker: 
             }
         }
     }
+}
+
+async fn an_answer_that_is_no_stream_may_have_cost_money(speaker: &dyn Speaker) {
+    for body in ["", "<html>Please sign in</html>", "{}", "{\"choices\":[]}"] {
+        let page = plain(200, "content-type: text/html\r\n", body);
+        let scene = Scene::new(speaker, [Reply::Whole(page)]).await;
+        let failure = scene.ask().await.unwrap_err();
+        assert_eq!(failure.status, Some(200), "{failure:?}");
+        assert_eq!(failure.usage, taken(None, &scene.conversation), "{failure:?}");
+    }
+}
+
+async fn a_cancel_amid_a_refusal_costs_nothing(speaker: &dyn Speaker) {
+    let mut begun = plain(429, "", &"x".repeat(1_000));
+    begun.truncate(begun.len() - 500);
+    let (scene, clock) = Scene::timed(speaker, Reply::Hold(begun)).await;
+    let (heard, cancel) = (DeltaRecorder::default(), CancellationToken::new());
+    let (outcome, ()) = tokio::join!(scene.hear(&heard, &cancel), async {
+        // The first read begins the wait for a response, the second one that for the rest of its body.
+        in_time(clock.until_read(2)).await;
+        cancel.cancel();
+    });
+    let failure = outcome.unwrap_err();
+    assert_eq!(failure.class, ErrorClass::Aborted);
+    assert_eq!(failure.usage, Usage::default());
 }

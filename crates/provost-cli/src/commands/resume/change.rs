@@ -1,16 +1,18 @@
 //! What binds a run from its next segment on: the policy that it has, or today's settings, or another goal.
 
 use anyhow::Context as _;
+use provost_config::TrustStore;
 use provost_engine::{Actor, RunState};
-use provost_event::{GoalPolicy, ModelPolicy, PolicyDifference, RunId, RunPolicy, RunPolicyChanged};
+use provost_event::{Budget, GoalPolicy, ModelPolicy, PolicyDifference, RunId, RunPolicy, RunPolicyChanged};
 use provost_harness::Redactor;
 
 use super::note::not_taken;
+use super::steps;
 use crate::cli::ResumeArgs;
 use crate::commands::flow::trusting;
 use crate::drive::BY;
 use crate::exit::Refusal;
-use crate::trust::{TrustStore, require, require_by};
+use crate::trust::{require, require_by};
 use crate::wiring::{Before, Today, Variables, today, with_flag};
 
 /// What binds a run from its next segment on.
@@ -26,15 +28,16 @@ pub(super) struct Change {
 }
 
 impl Change {
-    /// The change that `args` request for `run`.
+    /// The change that `args` request for `run`. What is `given` is added to the limits of steps that were ended by
+    /// them.
     ///
     /// # Errors
     /// [`Refusal`] where that can't be, and what is wrong with today's settings or isn't trusted.
     pub(super) fn of(
         args: &ResumeArgs,
         (run, state, root): (RunId, &RunState, &Actor),
-        trust: &TrustStore,
-        variables: &Variables,
+        given: &Budget,
+        (trust, variables): (&TrustStore, &Variables),
     ) -> anyhow::Result<Self> {
         let in_force = state.policy().context("the run's log doesn't begin with its policy")?;
         let model = state.model().context("the run's log doesn't begin with its policy")?;
@@ -46,7 +49,9 @@ impl Change {
             return Err(Refusal::new(what, format!("provost resume {run}")).into());
         }
         let unchanged = |said| Self { policy: in_force.clone(), model: model.clone(), entry: None, said };
-        if args.changes().is_empty() {
+        let mut raised = in_force.clone();
+        steps::raise(&mut raised, state, given);
+        if args.changes().is_empty() && raised == *in_force {
             let file = args.config.as_deref();
             let note = file.and_then(|file| not_taken(&before, (file, "the run"), |_| true, variables));
             return Ok(unchanged(note.into_iter().collect()));
@@ -57,9 +62,11 @@ impl Change {
             let flow = today.policy.flow.as_ref().and_then(|flow| flow.file.as_deref());
             let command = flow.map_or_else(|| "provost trust".to_owned(), trusting);
             require_by(trust, &today.settled.project, &command)?;
-            (today.policy, today.redactor)
-        } else if args.no_goal {
-            (in_force.clone(), Redactor::new([]))
+            let mut policy = today.policy;
+            steps::raise(&mut policy, state, given);
+            (policy, today.redactor)
+        } else if args.goal.is_none() {
+            (raised, Redactor::new([]))
         } else {
             let condition = goal.as_deref().unwrap_or_default();
             let (given, redactor) = given_goal(&before, args, condition, (trust, variables))?;

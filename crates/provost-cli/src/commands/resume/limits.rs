@@ -1,15 +1,18 @@
 //! The limits of the next segment: what is left of those that the run has, and what is added to them.
 
+use std::collections::BTreeMap;
+
+use provost_config::{Request, load};
 use provost_engine::{RunState, StepStatus};
 use provost_event::{
     Budget, Dimension, Exhausted, LimitOwner, MicroDollars, Outcome, RunId, RunPolicy, Shortfall,
 };
 
+use super::steps;
 use crate::cli::ResumeArgs;
 use crate::commands::in_shell_words;
 use crate::exit::Refusal;
 use crate::render::{LeastLimit, ask_again, dollars, duration, enough_more, plural};
-use crate::settings::{Request, load};
 
 const TURNS: &str = "--max-turns";
 
@@ -33,7 +36,7 @@ impl Given {
     /// Has the reader of settings look at the flags, and takes what they alone have set.
     pub(super) fn read(request: &Request<'_>, args: &ResumeArgs) -> anyhow::Result<Self> {
         let settings = load(request)?.0.settled()?.settings;
-        let flags = request.flags.iter().map(|(flag, _)| *flag).collect::<Vec<_>>();
+        let flags = request.flags.iter().map(|given| given.flag).collect::<Vec<_>>();
         let has = |flag: &str| flags.contains(&flag);
         let budget = Budget {
             tokens: settings.budget.tokens.filter(|_| has("--tokens")),
@@ -96,8 +99,9 @@ impl Given {
                 None => Some(meter.given).filter(|given| *given > 0),
             };
             let amounts = meters.iter().zip(&lacks);
-            let words = amounts
-                .filter_map(|one| Some([one.0.flag.to_owned(), in_flag(one.0.dimension, amount(one)?)]));
+            let words = amounts.filter_map(|one| {
+                Some([flag_of(one.0.dimension).to_owned(), in_flag(one.0.dimension, amount(one)?)])
+            });
             let words = words.flatten().collect::<Vec<_>>();
             return Err(Refusal::new(what, self.command(run, self.text.as_deref(), &words)));
         }
@@ -137,9 +141,14 @@ pub(crate) fn lacking(run: RunId, state: &RunState, outcome: &Outcome) -> Vec<St
     let Some(policy) = state.policy() else { return Vec::new() };
     let refused = exhausted_in(outcome);
     let meters = meters((state, policy), &Budget::default(), refused);
-    let lacks = meters.iter().filter_map(|meter| Some((meter, meter.lack(run, refused)?)));
-    let mut flags =
-        lacks.map(|(meter, lack)| (meter.flag, in_flag(meter.dimension, lack.more))).collect::<Vec<_>>();
+    let lacks = meters.iter().filter_map(|meter| Some((meter.dimension, meter.lack(run, refused)?.more)));
+    let mut amounts = BTreeMap::new();
+    for (dimension, more) in lacks.chain(steps::lacking(state, policy)) {
+        let amount = amounts.entry(dimension).or_insert(more);
+        *amount = more.max(*amount);
+    }
+    let flagged = amounts.into_iter().map(|(dimension, more)| (flag_of(dimension), in_flag(dimension, more)));
+    let mut flags = flagged.collect::<Vec<_>>();
     // A limit of the root agent alone refuses nothing, but its first call.
     let own = state.turns_max_under(policy);
     if state.flow().is_none() && own_turns(state) >= own && flags.iter().all(|(flag, _)| *flag != TURNS) {
@@ -158,10 +167,11 @@ fn meters(
     let in_force = state.policy().map(|policy| state.budget_under(policy)).unwrap_or_default();
     let budget = state.budget_under(policy);
     let ledger = state.ledger();
-    let meter = |dimension, flag, used: u64| Meter {
+    let of_steps = steps::limited_dimensions(state);
+    let meter = |dimension, used: u64| Meter {
         dimension,
         owner: LimitOwner::Run,
-        flag,
+        is_of_steps: of_steps.contains(&dimension),
         in_force: limit_in(&in_force, dimension),
         before: limit_in(&budget, dimension),
         used,
@@ -169,7 +179,7 @@ fn meters(
     };
     let is_own =
         refused.is_some_and(|one| one.dimension == Dimension::Turns && one.owner == LimitOwner::Agent);
-    let turns = meter(Dimension::Turns, TURNS, ledger.turns().into());
+    let turns = meter(Dimension::Turns, ledger.turns().into());
     let turns = if is_own {
         Meter {
             owner: LimitOwner::Agent,
@@ -183,11 +193,21 @@ fn meters(
     };
     let all = [
         turns,
-        meter(Dimension::Tokens, "--tokens", ledger.tokens),
-        meter(Dimension::Money, "--usd", ledger.cost.0),
-        meter(Dimension::WallTime, "--wall-time", state.active_ms()),
+        meter(Dimension::Tokens, ledger.tokens),
+        meter(Dimension::Money, ledger.cost.0),
+        meter(Dimension::WallTime, state.active_ms()),
     ];
     all.into_iter().filter(|meter| meter.limit().is_some()).collect()
+}
+
+/// The flag that adds to a limit.
+const fn flag_of(dimension: Dimension) -> &'static str {
+    match dimension {
+        Dimension::Turns => TURNS,
+        Dimension::Tokens => "--tokens",
+        Dimension::Money => "--usd",
+        Dimension::WallTime => "--wall-time",
+    }
 }
 
 /// An amount as its flag takes it. Milliseconds are rounded up to seconds.
@@ -261,7 +281,8 @@ fn own_turns(state: &RunState) -> u32 {
 struct Meter {
     dimension: Dimension,
     owner: LimitOwner,
-    flag: &'static str,
+    /// A step's own limit in this dimension is raised by what is given: the run gets no limit by that if it has none.
+    is_of_steps: bool,
     /// The limit up to now, if there was one.
     in_force: Option<u64>,
     /// The limit to which is added: that of today's settings where they are taken.
@@ -276,7 +297,7 @@ impl Meter {
     fn limit(&self) -> Option<u64> {
         match self.before {
             Some(before) => Some(before.saturating_add(self.given)),
-            None => (self.given > 0).then(|| self.used.saturating_add(self.given)),
+            None => (self.given > 0 && !self.is_of_steps).then(|| self.used.saturating_add(self.given)),
         }
     }
 
@@ -311,7 +332,10 @@ impl Meter {
         let used = shown(self.dimension, self.used);
         let limit = shown(self.dimension, limit);
         let what = if self.given > 0 {
-            format!("{} isn't enough for run {run}: limit {limit}, used {used}, {left} left{next}", self.flag)
+            format!(
+                "{} isn't enough for run {run}: limit {limit}, used {used}, {left} left{next}",
+                flag_of(self.dimension)
+            )
         } else {
             format!("run {run} has {left} left: limit {limit}, used {used}{next}")
         };

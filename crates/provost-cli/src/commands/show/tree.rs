@@ -4,7 +4,7 @@ mod forest;
 mod row;
 
 use console::{Style, measure_text_width, truncate_str};
-use provost_event::Outcome;
+use provost_event::{Outcome, Verdict};
 
 use self::forest::Forest;
 use self::row::Row;
@@ -141,12 +141,21 @@ fn set(rows: &[Row], columns: &[Column], drawing: Drawing) -> Vec<String> {
     text.lines().zip(styles).map(|(line, style)| style.apply_to(fitted(line)).to_string()).collect()
 }
 
+/// The end of an agent's work in a word, to count by: done is what hasn't itself the verdict that it isn't.
+fn end_in_a_word(outcome: &Outcome) -> &'static str {
+    match (outcome, outcome.verdict_not_passed()) {
+        (_, Some(Verdict::Fail)) => "verdict FAIL",
+        (_, Some(_)) => "verdict PARTIAL",
+        (Outcome::Completed { .. }, None) => "done",
+        (_, None) => outcome.word(),
+    }
+}
+
 /// The number of agents by state, and the slots, of which `held` are in use while a process holds the run; then
 /// which agent yields its slot to which.
 pub(super) fn head(nodes: &[Node], held: Option<usize>, slots: usize, drawing: Drawing) -> Vec<String> {
     let word_of = |state: &State| match state {
-        State::Done(Outcome::Completed { .. }) => "done",
-        State::Done(outcome) => outcome.word(),
+        State::Done(outcome) => end_in_a_word(outcome),
         other => other.word(),
     };
     let count = |word: &str| nodes.iter().filter(|node| word_of(&node.state) == word).count();
@@ -160,6 +169,8 @@ pub(super) fn head(nodes: &[Node], held: Option<usize>, slots: usize, drawing: D
         "waiting to restart",
         "suspended",
         "done",
+        "verdict FAIL",
+        "verdict PARTIAL",
         "failed",
         "budget exhausted",
         "blocked",

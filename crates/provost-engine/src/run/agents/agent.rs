@@ -405,6 +405,7 @@ impl Agent {
                 | PauseReason::Stuck { .. } => true,
                 PauseReason::Model(trouble) => !trouble.cause().is_outside(),
                 PauseReason::Asked { .. }
+                | PauseReason::WorkspaceGone { .. }
                 | PauseReason::CrashLoop { .. }
                 | PauseReason::Hook { .. }
                 | PauseReason::Approval { .. }

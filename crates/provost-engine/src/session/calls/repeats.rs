@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Calls;
 use crate::session::Deciding;
+use crate::session::assignment::Assignment;
 
 /// The last call with its result, and in how many turns in a row it was the only one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +25,8 @@ struct CallsOfTurn {
     failed: u32,
     /// One of them only waited for, or looked at, work in the background.
     waited: bool,
+    /// One of them found that the workspace is gone.
+    workspace_gone: bool,
 }
 
 impl CallsOfTurn {
@@ -33,6 +36,7 @@ impl CallsOfTurn {
             self.last = fingerprint;
         }
         self.waited |= finished.facts.waited;
+        self.workspace_gone |= finished.facts.workspace_gone;
         // The exit status of a command is output.
         let is_output = finished.facts.exit_status.is_some();
         match finished.status {
@@ -66,6 +70,8 @@ pub(super) struct CallHistory {
     of_turn: CallsOfTurn,
     /// Turns in a row in which no call succeeded.
     failed_turns: u32,
+    /// A call of the last turn found that the workspace is gone.
+    workspace_gone: bool,
 }
 
 impl CallHistory {
@@ -80,6 +86,7 @@ impl CallHistory {
         }
         self.repeats = self.repeats_with_turn();
         self.failed_turns = self.failed_turns_with_turn();
+        self.workspace_gone = self.of_turn.workspace_gone;
         self.of_turn = CallsOfTurn::default();
     }
 
@@ -153,10 +160,13 @@ impl CallHistory {
     }
 
     /// Why the session is suspended for its calls, the last of `tool`, after a turn; if it is.
-    fn suspends(&self, tool: String, limits: Limits) -> Option<Outcome> {
+    fn suspends(&self, tool: String, assignment: &Assignment) -> Option<Outcome> {
+        let limits = assignment.limits();
         let times = self.repeats.times;
         let turns = self.failed_turns;
-        let why = if times >= limits.repeated_call_max {
+        let why = if let Some(policy) = assignment.policy().filter(|_| self.workspace_gone) {
+            PauseReason::WorkspaceGone { path: policy.workspace.clone() }
+        } else if times >= limits.repeated_call_max {
             PauseReason::RepeatedCall { tool, times }
         } else if turns >= limits.failed_turns_max {
             PauseReason::ToolFailures { turns }
@@ -180,8 +190,8 @@ impl Calls {
     }
 
     /// Why the session is suspended for its calls after a turn whose last call was of `tool`; if it is.
-    pub(super) fn suspends(&self, tool: String, limits: Limits) -> Option<Outcome> {
-        self.history.suspends(tool, limits)
+    pub(super) fn suspends(&self, tool: String, assignment: &Assignment) -> Option<Outcome> {
+        self.history.suspends(tool, assignment)
     }
 }
 

@@ -352,7 +352,7 @@ fn end_of_calls(deciding: &mut Deciding<'_>) {
     deciding.end_turn(deciding.state.calls.of_answer.count());
     if deciding.state.lifecycle.is_stopping() {
         model_call::next_call(deciding);
-    } else if let Some(outcome) = deciding.state.calls.suspends(tool, deciding.state.assignment.limits()) {
+    } else if let Some(outcome) = deciding.state.calls.suspends(tool, &deciding.state.assignment) {
         segment::finish(deciding, outcome);
     } else {
         segment::next_turn(deciding);

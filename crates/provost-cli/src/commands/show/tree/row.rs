@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use console::Style;
 use provost_event::{Budget, GoalState, MicroDollars, Outcome, Verification};
 
-use super::Branches;
 use super::forest::Numbers;
+use super::{Branches, end_in_a_word};
 use crate::commands::show::agents::{Node, State};
 use crate::commands::show::steps::{FlowStep, StepState, in_time};
 use crate::names::labelled;
-use crate::render::{checked, duration, one_line, outcome_in_words, tokens, visible};
+use crate::render::{checked, duration, exhausted_in_words, one_line, tokens, visible};
 
 const NAME_WIDTH: usize = 20;
 const GOAL_WIDTH: usize = 120;
@@ -126,7 +126,9 @@ fn style(state: &State) -> Style {
         State::Working => plain,
         State::Asks | State::Interrupted | State::Suspended(_) => plain.yellow(),
         State::Queued | State::Yields(_) | State::Preempted(_) | State::Restarts { .. } => plain.cyan(),
-        State::Done(Outcome::Completed { .. }) => plain.dim(),
+        State::Done(outcome @ Outcome::Completed { .. }) if outcome.verdict_not_passed().is_none() => {
+            plain.dim()
+        }
         State::Done(_) => plain.red(),
     }
 }
@@ -201,6 +203,7 @@ fn state_in_words(state: &State) -> String {
             format!("failed, retry {attempt} of {attempts_max}: {}", in_short(failed))
         }
         State::Suspended(outcome) => format!("suspended: {}", in_short(outcome)),
+        State::Done(outcome) if outcome.verdict_not_passed().is_some() => end_in_a_word(outcome).to_owned(),
         State::Done(Outcome::Completed { verdict, verification }) => {
             let verdict = verdict.map(|verdict| format!(", verdict {verdict}")).unwrap_or_default();
             format!("done{verdict}{}", checked(verification))
@@ -210,14 +213,22 @@ fn state_in_words(state: &State) -> String {
 }
 
 fn in_short(outcome: &Outcome) -> String {
-    one_line(&visible(&outcome_in_words(outcome)), REASON_WIDTH)
+    let words = match outcome {
+        Outcome::BudgetExhausted(exhausted) => exhausted_in_words(exhausted),
+        other => other.to_string(),
+    };
+    one_line(&visible(&words), REASON_WIDTH)
 }
 
 pub(super) fn sum_row(stem: &str, nodes: &[&Node], branches: Branches) -> Row {
     let queued = nodes.iter().all(|node| node.state == State::Queued);
     let mut outcomes: BTreeMap<&str, usize> = BTreeMap::new();
     for outcome in nodes.iter().filter_map(|node| node.state.outcome()) {
-        *outcomes.entry(outcome.word()).or_default() += 1;
+        let word = match end_in_a_word(outcome) {
+            "done" => "completed",
+            other => other,
+        };
+        *outcomes.entry(word).or_default() += 1;
     }
     let completed = outcomes.get("completed") == Some(&nodes.len());
     let outcomes = outcomes.iter().map(|(word, count)| format!("{count} {word}")).collect::<Vec<_>>();
@@ -227,7 +238,7 @@ pub(super) fn sum_row(stem: &str, nodes: &[&Node], branches: Branches) -> Row {
     let (what, style) = match (queued, completed) {
         (true, _) => ("more queued", Style::new().cyan()),
         (false, true) => ("done", Style::new().dim()),
-        (false, false) => ("done", Style::new().red()),
+        (false, false) => ("ended", Style::new().red()),
     };
     let shown = |text: String| if queued { String::new() } else { text };
     Row {

@@ -202,7 +202,7 @@ fn many_that_are_done_or_wait_in_the_line_are_summed_up() {
             ├ 62 over           done                        3/40   12.4k  $0.0200   1m20s
             │ └ 63 below        working                     3/40   12.4k  $0.0200   1m20s
             ├ … 13 more queued
-            └ … 43 done         3 cancelled, 40 completed    129  533.2k    $0.86  57m20s
+            └ … 43 ended        3 cancelled, 40 completed    129  533.2k    $0.86  57m20s
         "#]],
     );
     let all = lines(&crew(wide()), Drawing { extent: Extent::Whole, ..drawing(None) });
@@ -327,7 +327,7 @@ fn the_whole_of_a_flow_has_the_attempts_that_have_failed() {
     let all = lines(&flow(), Drawing { extent: Extent::Whole, ..drawing(Some(70)) });
     expect![[r#"
         build           4  at work, attempt 2 of 3       6/40   24.8k  $0.0400
-        ├ build         2  done, verdict FAIL            3/40   12.4k  $0.0200
+        ├ build         2  verdict FAIL                  3/40   12.4k  $0.0200
         │ └ before     10  done                          3/40   12.4k  $0.0200
         ├ helper       11  working                       3/40   12.4k  $0.0200
         ├ helper       12  done                          3/40   12.4k  $0.0200"#]]
