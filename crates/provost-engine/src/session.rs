@@ -29,6 +29,7 @@ mod fold;
 mod fork;
 mod goal;
 mod hooks;
+mod last_report;
 mod lifecycle;
 mod model_call;
 mod models;

@@ -4,15 +4,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::Result;
-use provost_event::{ActorKey, Entry, Record, Seq, SessionId};
+use provost_event::{ActorKey, Entry, Record, RunId, Seq, SessionId};
 use provost_store::{OpenEffect, SessionStore as _, SqliteStore, StoreReader as _, StoredRun};
 
 use super::files::{Files, FinalState, lines};
-use super::scenario::RUN;
+use super::scenario::{FORK, RUN};
 
 /// The evidence of a suspended or ended run.
 pub(super) struct Evidence {
     pub(super) logs: BTreeMap<ActorKey, Vec<Arc<Record>>>,
+    /// Those of its fork; empty if there is none.
+    pub(super) fork: BTreeMap<ActorKey, Vec<Arc<Record>>>,
     /// What the store lists.
     pub(super) row: Option<StoredRun>,
     pub(super) open: Vec<OpenEffect>,
@@ -24,22 +26,11 @@ pub(super) struct Evidence {
 impl Evidence {
     pub(super) fn collect(files: &Files, rest: FinalState, kills: usize) -> Result<Self> {
         let mut store = SqliteStore::open(files.database())?;
-        let mut logs = BTreeMap::new();
-        for actor in store.actors(RUN)? {
-            let mut log: Vec<Arc<Record>> = Vec::new();
-            loop {
-                let after = log.last().map_or(Seq::START, |record| record.seq);
-                let more = store.read(actor, after, 1_000)?;
-                if more.is_empty() {
-                    break;
-                }
-                log.extend(more);
-            }
-            logs.insert(actor, log);
-        }
+        let logs = logs_of(&mut store, RUN)?;
+        let fork = logs_of(&mut store, FORK)?;
         let row = store.runs(10)?.into_iter().find(|row| row.run == RUN);
-        let open = store.open_effects(RUN)?;
-        Ok(Self { logs, row, open, rest, kills, files: files.clone() })
+        let open = [store.open_effects(RUN)?, store.open_effects(FORK)?].concat();
+        Ok(Self { logs, fork, row, open, rest, kills, files: files.clone() })
     }
 
     /// The agents that have a log, the root first.
@@ -70,4 +61,21 @@ impl Evidence {
         }
         counted
     }
+}
+
+fn logs_of(store: &mut SqliteStore, run: RunId) -> Result<BTreeMap<ActorKey, Vec<Arc<Record>>>> {
+    let mut logs = BTreeMap::new();
+    for actor in store.actors(run)? {
+        let mut log: Vec<Arc<Record>> = Vec::new();
+        loop {
+            let after = log.last().map_or(Seq::START, |record| record.seq);
+            let more = store.read(actor, after, 1_000)?;
+            if more.is_empty() {
+                break;
+            }
+            log.extend(more);
+        }
+        logs.insert(actor, log);
+    }
+    Ok(logs)
 }

@@ -4,6 +4,7 @@ mod agents;
 mod asked;
 mod budget;
 mod calls;
+mod forks;
 mod goals;
 mod logs;
 mod programs;
@@ -67,9 +68,10 @@ pub(super) fn broken(scenario: &Scenario, seen: &Evidence, undisturbed: &FinalSt
     budget::check(seen, &mut found);
     goals::check(seen, &mut found);
     programs::check(seen, &mut found);
+    forks::check(scenario, seen, &mut found);
     ends_alike(scenario, &seen.rest, undisturbed, &mut found);
     for complaint in super::files::lines(&seen.files.complaints()) {
-        found.wrong(format!("the model was asked wrongly: {complaint}"));
+        found.wrong(format!("a process complains: {complaint}"));
     }
     found.0
 }

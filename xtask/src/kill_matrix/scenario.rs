@@ -8,6 +8,8 @@ use provost_event::{
 use serde_json::Value;
 
 pub(super) const RUN: RunId = RunId::from_entropy(77);
+/// The fork that is made of the run when it has ended, if one is.
+pub(super) const FORK: RunId = RunId::from_entropy(78);
 pub(super) const ROOT: SessionId = SessionId::root(RUN);
 pub(super) const GOAL: &str = "Keep notes of everything that happens, and lose none of them.";
 pub(super) const FINAL_SUMMARY: &str = "Some notes are kept, others are not.";
@@ -99,6 +101,8 @@ pub(super) struct Scenario {
     pub(super) answers: Answers,
     pub(super) after: After,
     pub(super) points: Points,
+    /// Whether a fork of it is made and worked on after its end.
+    pub(super) forks: bool,
     /// Entries that the log of an undisturbed run must have: the purpose of the scenario.
     pub(super) shows: &'static [&'static str],
 }
@@ -117,6 +121,7 @@ pub(super) const PLAIN: Scenario = Scenario {
     answers: Answers::Nobody,
     after: After::Nothing,
     points: Points::All,
+    forks: false,
     shows: &[],
 };
 

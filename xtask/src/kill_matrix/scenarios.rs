@@ -6,8 +6,9 @@ use provost_event::{Budget, MicroDollars};
 
 use super::scenario::{After, Answers, PLAIN, Points, Same, Scenario, Summaries};
 use scripts::{
-    agents, all_hooks, compaction_hooks, compaction_refused, consent, endless, gated, goals, late_consent,
-    long_notes, long_words, many, many_turns, programs, small_window, stop_hooks, tools, troubles, wishes,
+    agents, all_hooks, compaction_hooks, compaction_refused, consent, endless, forked, gated, goals,
+    late_consent, long_notes, long_words, many, many_turns, programs, small_window, stop_hooks, tools,
+    troubles, wishes,
 };
 
 const TRIM: &str = "\"how\":\"trim\"";
@@ -19,6 +20,7 @@ const LAST: &str = "\"type\":\"final_summary_finished\",\"text\":";
 /// All of them, in the order in which they are run.
 pub(super) const ALL: &[Scenario] = &[
     Scenario { name: "tools", turn: tools, shows: &["\"shell\"", "\"rejected\""], ..PLAIN },
+    Scenario { name: "fork", turn: forked, forks: true, shows: &["\"type\":\"forked\""], ..PLAIN },
     Scenario {
         name: "troubles",
         turn: troubles,

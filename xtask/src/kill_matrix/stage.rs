@@ -5,10 +5,11 @@ use std::sync::{Arc, PoisonError};
 
 use anyhow::{Context as _, Result};
 use provost_engine::Actor;
-use provost_event::{Budget, Entry, LifecycleEntry, Record, ResumeCause, Seq};
+use provost_event::{Budget, Entry, LifecycleEntry, Record, ResumeCause, RunPolicy, Seq, SessionId};
 use provost_external::{Drivers, DriversOptions};
 use provost_harness::{
-    AgentHarness, Backend, HarnessCallback, HarnessDeps, HarnessError, Model, Models, SystemClock, read_actor,
+    AgentHarness, Backend, ForkPoint, ForkRequest, HarnessCallback, HarnessDeps, HarnessError, Model, Models,
+    SystemClock, read_actor,
 };
 use provost_hooks::{ProgramHooks, ProgramHooksOptions};
 use provost_store::{EmbeddedBackend, SqliteStore};
@@ -18,7 +19,7 @@ use super::deadly_store::{Deadly, Kept};
 use super::fault::{Fault, Point};
 use super::files::{Files, FinalState, append};
 use super::model::Play;
-use super::scenario::{GOAL, JUDGE, MODEL, ROOT, RUN, Scenario, waits_for_consent};
+use super::scenario::{FORK, GOAL, JUDGE, MODEL, ROOT, RUN, Scenario, waits_for_consent};
 use super::tools::tool_registry;
 
 /// Entries read at a time.
@@ -69,21 +70,55 @@ async fn work(scenario: &'static Scenario, files: Files, point: Option<Point>) -
     let cancel = CancellationToken::new();
     let outcome = loop {
         let outcome = run.run(&cancel).await?;
-        let (asked, text, consents) = look(&*backend).await?;
+        let (asked, text, consents) = look(&*backend, ROOT).await?;
         let turns = scenario.turns_after(&outcome, asked);
         if turns.is_none() && !(waits_for_consent(&outcome) && consents == 0) {
             break (outcome, text);
         }
         run.resume("the matrix", Budget::default(), turns).await?;
     };
+    let (outcome, mut text) = outcome;
+    if scenario.forks {
+        let said =
+            forked(&harness, &backend, &files, scenario.run_policy(files.workspace(), Vec::new())).await?;
+        text.push_str(&said);
+    }
     let commits = kept.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    let (outcome, text) = outcome;
     files.keep_final_state(&FinalState { outcome, text, commits, effects: fault.effects(), answers: 0 })
 }
 
+/// Makes the fork of the ended run, or goes on with it; returns what it said last. Until it is made, the origin
+/// doesn't name it.
+async fn forked(
+    harness: &AgentHarness,
+    backend: &Arc<dyn Backend>,
+    files: &Files,
+    policy: RunPolicy,
+) -> Result<String> {
+    let Actor::Run(origin) = read_actor(&**backend, RUN.into()).await? else { anyhow::bail!("no run") };
+    let is_named = origin.forks().iter().any(|forked| forked.to == FORK);
+    let opened = harness.open(FORK).await;
+    if opened.is_ok() != is_named {
+        files.complain(&format!("the fork is there: {}, named by its origin: {is_named}", opened.is_ok()));
+    }
+    let mut run = match opened {
+        Err(HarnessError::UnknownRun(_)) => {
+            let point = ForkPoint::find(&**backend, ROOT, None).await?;
+            let policy = RunPolicy { agent: point.policy.clone(), ..policy };
+            let (goal, by) = (GOAL.to_owned(), "the matrix".to_owned());
+            let text = Some("And what else?".to_owned());
+            harness.fork(FORK, ForkRequest { point, goal, policy, worktree: None, text, by }).await?
+        }
+        opened => opened?,
+    };
+    let outcome = run.run(&CancellationToken::new()).await?;
+    let (_, text, _) = look(&**backend, SessionId::root(FORK)).await?;
+    Ok(format!("; the fork: {outcome}: {text}"))
+}
+
 /// How often the run was resumed, the agent's final answer, and the open approval requests.
-async fn look(backend: &dyn Backend) -> Result<(usize, String, usize)> {
-    let log = backend.read(ROOT.into(), Seq::START, READ_MAX).await?;
+async fn look(backend: &dyn Backend, session: SessionId) -> Result<(usize, String, usize)> {
+    let log = backend.read(session.into(), Seq::START, READ_MAX).await?;
     let is_asked = |record: &Arc<Record>| match &record.entry {
         Entry::Lifecycle(LifecycleEntry::Resumed(resumed)) => {
             matches!(resumed.cause, ResumeCause::Asked { .. })
@@ -91,7 +126,7 @@ async fn look(backend: &dyn Backend) -> Result<(usize, String, usize)> {
         _ => false,
     };
     let asked = log.iter().filter(|record| is_asked(record)).count();
-    match read_actor(backend, ROOT.into()).await? {
+    match read_actor(backend, session.into()).await? {
         Actor::Session(state) => Ok((asked, state.last_text().to_owned(), state.approvals().count())),
         Actor::Run(_) => None.context("the root is a session"),
     }

@@ -278,7 +278,7 @@ fn refusal(run: RunId, state: &RunState, outcome: &Outcome) -> Refusal {
         Some(command) => format!("go on with: {command}"),
         None => format!("`provost show {run}` shows it"),
     };
-    Refusal::new(format!("run {run} has ended: {}", run_outcome_in_words(state, outcome)), hint)
+    Refusal::new(format!("run {run} has ended: {}", run_outcome_in_words(run, state, outcome)), hint)
 }
 
 async fn say_what_came(
@@ -288,10 +288,10 @@ async fn say_what_came(
 ) -> anyhow::Result<Exit> {
     let words = match outcome {
         Some(outcome) if outcome.is_final() => {
-            format!("run {run} has ended: {}\n", outcome_in_words(&outcome))
+            format!("run {run} has ended: {}\n", outcome_in_words(run, &outcome))
         }
         Some(outcome) => {
-            let words = outcome_in_words(&outcome);
+            let words = outcome_in_words(run, &outcome);
             let next = resuming(backend, run, &RunStatus::Stopped(outcome)).await?;
             format!("run {run} is suspended: {words}\ngo on with: {next}\n")
         }

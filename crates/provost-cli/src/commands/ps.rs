@@ -98,7 +98,7 @@ fn shown(run: &RunSummary, state: Option<&RunState>, status: &str) -> String {
     match &run.status {
         _ if run.damage.is_some() => status.to_owned(),
         RunStatus::Stopped(outcome) if outcome.verdict_not_passed().is_some() => {
-            state.map_or_else(|| outcome.to_string(), |state| run_outcome_in_words(state, outcome))
+            state.map_or_else(|| outcome.to_string(), |state| run_outcome_in_words(run.run, state, outcome))
         }
         RunStatus::Stopped(Outcome::Completed { verification: Verification::Passed, .. }) => {
             format!("{status}, verified")

@@ -62,6 +62,7 @@ pub(super) async fn show(args: ShowArgs) -> anyhow::Result<Exit> {
     let openings = openings(&backend, &state, which).await?;
     let crew = crew(&state, &summary, &openings, &open);
     let segments = segments_of(&backend, run).await?;
+    let pruned_forks = pruned_forks(&backend, &state).await?;
     if args.json {
         let with_goals = crew.agents.iter().filter(|agent| agent.goal_state.is_some());
         let goals = AgentGoal::of(&backend, with_goals.map(|agent| agent.session)).await?;
@@ -71,6 +72,7 @@ pub(super) async fn show(args: ShowArgs) -> anyhow::Result<Exit> {
             facts: Some(&facts),
             goals,
             segments: &segments,
+            pruned_forks: &pruned_forks,
             ..Whole::of((&summary, &open, (&status, suspension.as_ref())), &state, &crew)
         };
         print(&format!("{}\n", serde_json::to_string(&whole)?))?;
@@ -84,12 +86,23 @@ pub(super) async fn show(args: ShowArgs) -> anyhow::Result<Exit> {
             drawing,
             goal: goal.as_ref(),
             suspension: suspension.as_ref(),
+            pruned_forks: &pruned_forks,
             segments: &segments,
         };
         print(&page(&seen, &facts))?;
         print(&waiting(&summary, &open, &crew.agents))?;
     }
     Ok(Exit::Done)
+}
+
+/// The forks of a run that aren't in the store any more.
+async fn pruned_forks(backend: &EmbeddedBackend, state: &RunState) -> anyhow::Result<Vec<RunId>> {
+    if state.forks().is_empty() {
+        return Ok(Vec::new());
+    }
+    let runs = backend.list(RunQuery { max: usize::MAX }).await?;
+    let forks = state.forks().iter().map(|forked| forked.to);
+    Ok(forks.filter(|fork| runs.iter().all(|run| run.run != *fork)).collect())
 }
 
 pub(super) async fn summary(backend: &EmbeddedBackend, run: RunId) -> anyhow::Result<RunSummary> {
@@ -301,6 +314,9 @@ struct Whole<'a> {
     /// The runs that were forked from it; absent where there are none.
     #[serde(skip_serializing_if = "<[Forked]>::is_empty")]
     forks: &'a [Forked],
+    /// Those of them that aren't in the store any more; absent where there are none.
+    #[serde(skip_serializing_if = "<[RunId]>::is_empty")]
+    pruned_forks: &'a [RunId],
     /// The steps of its workflow; absent where it has none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     steps: Vec<steps::StepJson<'a>>,
@@ -340,6 +356,7 @@ impl<'a> Whole<'a> {
             segments: &[],
             forked_from: state.forked_from(),
             forks: state.forks(),
+            pruned_forks: &[],
             steps: crew.steps.iter().map(steps::StepJson::of).collect(),
             goals: Vec::new(),
             facts: None,

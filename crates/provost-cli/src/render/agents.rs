@@ -1,9 +1,9 @@
 //! What happens among the agents of a run, in words.
 
 use provost_event::{
-    AgentAskedAgain, AgentFinished, AgentResumeRequested, AgentRetryScheduled, AgentSpawned, AgentStarted,
-    AgentSuspended, AgentYieldRequested, Outcome, PauseReason, Priority, Reprioritized, SessionId,
-    SlotAssignment, SubAgentSuspended, Verification, YieldRequested,
+    ActorKey, AgentAskedAgain, AgentFinished, AgentResumeRequested, AgentRetryScheduled, AgentSpawned,
+    AgentStarted, AgentSuspended, AgentYieldRequested, Outcome, PauseReason, Priority, Reprioritized,
+    SessionId, SlotAssignment, SubAgentSuspended, Verification, YieldRequested,
 };
 
 use super::context::outcome_in_words;
@@ -69,7 +69,7 @@ pub(super) fn paused(entry: &AgentSuspended, names: &Names) -> Saying {
             Outcome::Paused { why: PauseReason::Preempted { by } } => {
                 format!("{who} has yielded to {}", whom(*by, names))
             }
-            other => format!("{who} is suspended: {}", outcome_in_words(other)),
+            other => format!("{who} is suspended: {}", outcome_in_words(entry.child.run, other)),
         },
     )
 }
@@ -84,7 +84,7 @@ pub(super) fn retry_scheduled(entry: &AgentRetryScheduled, names: &Names) -> Say
     let line = format!(
         "{} has failed: {}; retry {attempt} of {attempts_max} in {}",
         names.in_words(*agent),
-        outcome_in_words(outcome),
+        outcome_in_words(agent.run, outcome),
         duration(*delay_ms),
     );
     Saying::kept(Tag::Failed, line)
@@ -103,7 +103,10 @@ pub(super) fn finished(entry: &AgentFinished, names: &Names) -> Saying {
             let verdict = verdict.map(|verdict| format!(", verdict {verdict}")).unwrap_or_default();
             Saying::kept(Tag::Run, format!("{who} is done{verdict}{}", checked(verification)))
         }
-        other => Saying::kept(Tag::Failed, format!("{who} has ended: {}", outcome_in_words(other))),
+        other => Saying::kept(
+            Tag::Failed,
+            format!("{who} has ended: {}", outcome_in_words(entry.child.run, other)),
+        ),
     }
 }
 
@@ -128,8 +131,11 @@ pub(super) fn yield_requested(entry: &YieldRequested, names: &Names) -> Saying {
     })
 }
 
-pub(super) fn suspended(entry: &SubAgentSuspended) -> Saying {
-    Saying::detail(format!("the agent it waits for is suspended: {}", outcome_in_words(&entry.outcome)))
+pub(super) fn suspended(actor: ActorKey, entry: &SubAgentSuspended) -> Saying {
+    Saying::detail(format!(
+        "the agent it waits for is suspended: {}",
+        outcome_in_words(actor.run(), &entry.outcome)
+    ))
 }
 
 fn whom(session: Option<SessionId>, names: &Names) -> String {

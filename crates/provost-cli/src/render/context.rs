@@ -1,7 +1,7 @@
 //! What a model no longer sees of its conversation, and its final summary at a limit, in words.
 
 use provost_event::{
-    Compacted, CompactionKind, Dimension, Exhausted, FinalSummaryFinished, Outcome, Snapshot,
+    Compacted, CompactionKind, Dimension, Exhausted, FinalSummaryFinished, Outcome, RunId, Snapshot,
 };
 
 use super::saying::{Saying, Tag};
@@ -72,11 +72,14 @@ pub(crate) fn exhausted_in_words(exhausted: &Exhausted) -> String {
 }
 
 /// An outcome, with what its numbers alone don't show, and without what is too long to be read.
-pub(crate) fn outcome_in_words(outcome: &Outcome) -> String {
+pub(crate) fn outcome_in_words(run: RunId, outcome: &Outcome) -> String {
     match outcome {
         Outcome::BudgetExhausted(exhausted) => exhausted_in_words(exhausted),
         // The output of a check is kept only in part.
-        _ => excerpt(&outcome.to_string(), "`provost show RUN --json` has as much of it as is kept"),
+        _ => excerpt(
+            &outcome.to_string(),
+            &format!("`provost show {run} --json` has as much of it as is kept"),
+        ),
     }
 }
 

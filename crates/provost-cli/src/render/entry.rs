@@ -76,7 +76,7 @@ impl Sayer {
             Entry::Gate(entry) => self.gate_entry(actor, entry),
             Entry::Goal(entry) => goal::in_words(entry),
             Entry::Budget(entry) => self.budget_entry(entry),
-            Entry::Agent(entry) => self.agent_entry(entry),
+            Entry::Agent(entry) => self.agent_entry(actor, entry),
             Entry::Terminal(entry) => terminal::in_words(entry),
             Entry::Worktree(entry) => worktree::in_words(entry),
             Entry::Lifecycle(entry) => self.lifecycle_entry(actor, entry),
@@ -121,7 +121,7 @@ impl Sayer {
         }
     }
 
-    fn agent_entry(&mut self, entry: &AgentEntry) -> Saying {
+    fn agent_entry(&mut self, actor: ActorKey, entry: &AgentEntry) -> Saying {
         match entry {
             AgentEntry::Spawned(entry) => self.agent_spawned(entry),
             AgentEntry::AskedAgain(entry) => {
@@ -146,7 +146,7 @@ impl Sayer {
             AgentEntry::StepEnded(entry) => flow::step_ended(entry),
             AgentEntry::MustYield(entry) => agents::yield_requested(entry, &self.names),
             AgentEntry::SubAgentResumed(_) => agents::goes_on(),
-            AgentEntry::SubAgentSuspended(entry) => agents::suspended(entry),
+            AgentEntry::SubAgentSuspended(entry) => agents::suspended(actor, entry),
         }
     }
 
@@ -160,7 +160,7 @@ impl Sayer {
             LifecycleEntry::Snapshot(entry) => snapshot(entry),
             LifecycleEntry::ProcessesLeft(_) => Saying::kept(Tag::Failed, MAYBE_LEFT),
             LifecycleEntry::StopRequested(entry) => self.stop_requested(actor, entry),
-            LifecycleEntry::Paused(entry) => paused(entry),
+            LifecycleEntry::Paused(entry) => paused(actor, entry),
             LifecycleEntry::Resumed(entry) => resumed(actor, entry),
             LifecycleEntry::Ended(entry) => ended(entry),
         }
@@ -187,7 +187,7 @@ impl Sayer {
         if let Outcome::Completed { .. } = entry.outcome {
             return Saying::detail(entry.outcome.to_string());
         }
-        let outcome = outcome_in_words(&entry.outcome);
+        let outcome = outcome_in_words(actor.run(), &entry.outcome);
         match entry.agent {
             // The run's own log reports a sub-agent's stop.
             None if self.names.prefix(actor).is_some() => Saying::detail(format!("stopping: {outcome}")),
@@ -370,8 +370,8 @@ fn budget_charged(entry: &BudgetCharged) -> Saying {
     Saying::detail(format!("call {}: {sent} in{cached}, {written} out{cost}{certainty}", entry.call))
 }
 
-fn paused(entry: &Paused) -> Saying {
-    Saying::detail(outcome_in_words(&entry.outcome))
+fn paused(actor: ActorKey, entry: &Paused) -> Saying {
+    Saying::detail(outcome_in_words(actor.run(), &entry.outcome))
 }
 
 fn resumed(actor: ActorKey, entry: &Resumed) -> Saying {

@@ -1,18 +1,18 @@
 //! The ends of the steps of a workflow, in words.
 
 use provost_engine::{RunState, StepStatus};
-use provost_event::{OnStepFailure, Outcome, StepEnd, StepEnded};
+use provost_event::{OnStepFailure, Outcome, RunId, StepEnd, StepEnded};
 
 use super::context::outcome_in_words;
 use super::saying::{Saying, Tag};
 use super::words::plural;
 
 pub(super) fn step_ended(entry: &StepEnded) -> Saying {
-    let StepEnded { step, attempt, .. } = entry;
+    let StepEnded { step, attempt, child, .. } = entry;
     match &entry.end {
         StepEnd::Done { .. } => Saying::kept(Tag::Run, format!("step {step} is done")),
         StepEnd::Again { outcome, .. } => {
-            let why = outcome_in_words(outcome);
+            let why = outcome_in_words(child.run, outcome);
             Saying::kept(
                 Tag::Failed,
                 format!("step {step}: attempt {attempt} failed, it is tried again: {why}"),
@@ -25,7 +25,7 @@ pub(super) fn step_ended(entry: &StepEnded) -> Saying {
                 OnStepFailure::Skip => format!("skipped with it: {}", skipped.join(", ")),
                 OnStepFailure::Ask => "a person must say how to go on".to_owned(),
             };
-            let line = format!("step {step} has failed: {}; {then}", outcome_in_words(outcome));
+            let line = format!("step {step} has failed: {}; {then}", outcome_in_words(child.run, outcome));
             Saying::kept(Tag::Failed, line)
         }
     }
@@ -47,8 +47,8 @@ pub(crate) fn steps_in_words(state: &RunState) -> Option<String> {
 }
 
 /// The outcome of a run; of a workflow whose steps aren't all done with what became of them.
-pub(crate) fn run_outcome_in_words(state: &RunState, outcome: &Outcome) -> String {
-    let words = outcome_in_words(outcome);
+pub(crate) fn run_outcome_in_words(run: RunId, state: &RunState, outcome: &Outcome) -> String {
+    let words = outcome_in_words(run, outcome);
     match (outcome, steps_in_words(state)) {
         (Outcome::Completed { verdict: Some(_), .. }, Some(steps)) => format!("{words}: {steps}"),
         _ => words,

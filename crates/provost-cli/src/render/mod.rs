@@ -40,7 +40,9 @@ use crate::questions::Question;
 
 pub(crate) use agents::checked;
 pub(crate) use arguments::call as call_in_words;
-pub(crate) use context::{compaction_in_words, compactions_in_words, freed, outcome_in_words};
+pub(crate) use context::{
+    compaction_in_words, compactions_in_words, exhausted_in_words, freed, outcome_in_words,
+};
 pub(crate) use entry::Sayer;
 pub(crate) use flow::run_outcome_in_words;
 pub(crate) use go_on::{LeastLimit, ask_again, dollars, enough_more, go_on_with};

@@ -42,7 +42,8 @@ pub(crate) fn summary(stopped: &Stopped<'_>) -> String {
         Concerned::Step => (String::new(), format!("the whole run: {turns}")),
         Concerned::Agent(who) => (format!("{who}: "), format!("the whole run: {turns}")),
     };
-    let mut parts = vec![hanging(&format!("{whose}{}", run_outcome_in_words(state, outcome)), "  "), sums];
+    let mut parts =
+        vec![hanging(&format!("{whose}{}", run_outcome_in_words(run, state, outcome)), "  "), sums];
     let uncertain = UncertaintyMarks::of_run(state);
     parts.push(uncertain.marked_tokens(tokens_in_short(ledger.tokens)));
     let cost = uncertain.marked_money(ledger.cost.to_string());

@@ -1,6 +1,6 @@
 //! What a run that isn't done as a whole says at its end, in the list of runs and on its page.
 
-use crate::support::Scene;
+use crate::support::{Scene, json};
 
 const SCRIPT: &str = r#"
 answers: [{ text: "no agent has this goal" }]
@@ -91,4 +91,68 @@ agents:
     assert!(last.contains("1 of 2 agents: verdict FAIL"), "{last}");
     let page = scene.provost(&["show", "last"]).stdout;
     assert!(page.contains("slots · 1 done, 1 verdict FAIL\n"), "{page}");
+}
+
+#[test]
+fn an_agent_that_ends_at_its_limit_without_words_leaves_an_account_to_the_one_that_asked() {
+    let script = r#"
+answers:
+  - tools: [{ worker: { goal: build it } }]
+  - text: "So it is."
+    expect: { tool_result: [{ contains: ["Turn budget", "Files written: a.txt, b.txt", "1 of 2 steps of its plan done", "in progress: test"] }] }
+agents:
+  - goal: build it
+    answers:
+      - tools: [{ write_file: { path: a.txt, content: x } }, { write_file: { path: b.txt, content: x } }]
+      - tools: [{ update_plan: { items: [{ text: write, status: done }, { text: test, status: in_progress }] } }]
+      - tools: [{ shell: { command: "true" } }]
+"#;
+    let scene = Scene::scripted(script)
+        .with_settings("\n[[agents]]\nname = \"worker\"\ndescription = \"works\"\nmax_turns = 3\n");
+    let done = scene.provost(&["run", "see to it"]);
+    assert_eq!(done.stdout, "So it is.\n", "{done:?}");
+    let log = scene.provost(&["logs", "last", "--json"]).stdout;
+    assert!(!log.contains("It said nothing"), "{log}");
+}
+
+#[test]
+fn a_long_outcome_names_the_command_that_shows_all_of_it_with_the_run_s_id() {
+    let scene = Scene::scripted("answers: [{ text: done }, { text: done }, { text: done }]")
+        .with_settings("\n[[stop_hooks]]\nname = \"lint\"\ncommand = \"seq 200; exit 1\"\n")
+        .trusted();
+    let done = scene.provost(&["run", "x"]);
+    assert_eq!(done.status, 4, "{done:?}");
+    let run = scene.last_run();
+    let command = format!("provost show {run} --json");
+    for text in [&done.stderr, &scene.provost(&["show", "last"]).stdout] {
+        assert!(text.contains(&command) && !text.contains("show RUN"), "{text}");
+    }
+    let whole = scene.provost(&["show", &run, "--json"]).stdout;
+    assert!(whole.contains("blocked"), "{whole}");
+}
+
+#[test]
+fn a_step_that_is_tried_again_shows_what_counts_for_the_limit_beside_it() {
+    let scene = Scene::scripted(SCRIPT);
+    let flow = FLOW.replace("\"check it\"\n", "\"check it\"\nbudget.tokens = 50000\nretry = 1\n");
+    scene.write("work/flow.toml", &flow);
+    let step = || {
+        let whole = json(&scene.provost(&["show", "last", "--json"]).stdout);
+        let step = &whole["steps"][1];
+        (
+            step["tokens"].as_u64().unwrap(),
+            step["attempt"].as_u64().unwrap(),
+            step["agents"].as_array().unwrap().len(),
+        )
+    };
+    assert_eq!(scene.provost(&["flow", "run", "flow.toml"]).status, 1);
+    let (tokens, attempt, agents) = step();
+    assert_eq!((attempt, agents), (2, 2), "both attempts draw from the step's budget");
+    assert_eq!(scene.provost(&["resume", "last"]).status, 1);
+    let (again, attempt, agents) = step();
+    assert_eq!((attempt, agents), (2, 4), "the budget has begun anew");
+    assert_eq!(again, tokens, "what was spent before the resume doesn't count for it");
+    let page = scene.provost(&["show", "last"]).stdout;
+    let line = page.lines().find(|line| line.starts_with("check")).unwrap();
+    assert!(line.contains("4.8k/50.0k"), "{line}");
 }

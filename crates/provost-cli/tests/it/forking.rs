@@ -159,7 +159,8 @@ fn a_fork_of_a_fork_names_the_run_that_has_the_entry() {
 #[test]
 fn wrong_entries_and_runs_are_told_and_leave_nothing() {
     let (scene, run) = completed();
-    let listed = scene.provost(&["ps", "--all"]).stdout;
+    // The table's ages grow meanwhile.
+    let listed = scene.provost(&["ps", "--all", "--json"]).stdout;
     for (args, words) in [
         (
             vec!["zzzz-zzzz"],
@@ -185,7 +186,26 @@ fn wrong_entries_and_runs_are_told_and_leave_nothing() {
     assert_eq!(zero.status, 2, "{zero:?}");
     let nowhere = scene.provost(&["fork", &run, "--dir", "nowhere"]);
     assert_eq!(nowhere.status, 2, "{nowhere:?}");
-    assert_eq!(scene.provost(&["ps", "--all"]).stdout, listed);
+    assert_eq!(scene.provost(&["ps", "--all", "--json"]).stdout, listed);
+}
+
+#[test]
+fn a_fork_that_was_pruned_is_told_so_by_its_origin() {
+    let scene = Scene::scripted("answers: [{ tools: [list_dir] }, { text: two }]");
+    assert_eq!(scene.provost(&["run", "count", "--max-turns", "1"]).status, 3);
+    let run = scene.last_run();
+    assert_eq!(scene.provost(&["fork", &run, "go on"]).status, 0);
+    let fork = scene.last_run();
+    let forks = || {
+        let page = scene.provost(&["show", &run]).stdout;
+        page.lines().find(|line| line.starts_with("forks")).unwrap().to_owned()
+    };
+    assert!(forks().contains(&format!("{fork} at entry")) && !forks().contains("pruned"), "{}", forks());
+    let pruned = scene.provost(&["prune", "--keep", "0", "--yes"]);
+    assert_eq!(scene.provost(&["show", &fork]).status, 2, "{pruned:?}");
+    assert!(forks().ends_with(" (pruned)"), "{}", forks());
+    let whole = json(&scene.provost(&["show", &run, "--json"]).stdout);
+    assert_eq!(whole["pruned_forks"][0], fork);
 }
 
 #[test]

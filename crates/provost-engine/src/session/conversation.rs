@@ -73,6 +73,11 @@ impl Conversation {
         }
     }
 
+    /// The files that calls have written, the last one last.
+    pub(super) fn written(&self) -> impl Iterator<Item = &str> {
+        self.written.iter().map(String::as_str)
+    }
+
     pub(super) fn planned(&mut self, plan: &Plan) {
         self.plan = Some(Box::new(plan.clone()));
     }

@@ -8,6 +8,7 @@ use provost_event::{
 use super::{Deciding, Phase};
 use crate::RunEvent;
 use crate::run::DELIVERED;
+use crate::session::last_report::last_report;
 use crate::session::{
     calls::{approve, delegate, run},
     change, final_summary,
@@ -91,7 +92,7 @@ fn end_segment(deciding: &mut Deciding<'_>, outcome: Outcome) {
         deciding.commit(Paused { outcome: outcome.clone() });
     }
     let session = deciding.state.session;
-    let text = worktree::last_report(deciding.state);
+    let text = last_report(deciding.state, &outcome);
     deciding.tell_run(RunEvent::SessionStopped { session, outcome, text, for_child });
 }
 

@@ -294,13 +294,9 @@ fn clean_worktree_at(outcome: &Outcome) -> Option<CleanWorktree> {
     }
 }
 
-/// The agent's last text, with what it leaves in its worktree.
-pub(in crate::session) fn last_report(state: &SessionState) -> String {
-    let text = state.last_text();
-    match workspace(state).and_then(|path| state.worktree.report(path)) {
-        Some(left) => format!("{}\n\n[{left}]", text.trim()).trim_start().to_owned(),
-        None => text.to_owned(),
-    }
+/// What the agent leaves in its worktree, if it has one.
+pub(in crate::session) fn report(state: &SessionState) -> Option<String> {
+    workspace(state).and_then(|path| state.worktree.report(path))
 }
 
 fn worktree_order(state: &SessionState) -> Option<WorktreeOrder> {

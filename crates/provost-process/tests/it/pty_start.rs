@@ -74,7 +74,7 @@ async fn a_program_that_is_not_there_is_named_and_nothing_is_left() {
 #[tokio::test]
 async fn its_number_is_told() {
     let shell = Shell::new();
-    let terminal = start(&shell, "echo $$ > pid; exec sleep 1000").await;
+    let terminal = start(&shell, "echo $$ > pid; read -r _").await;
     let inner = shell.line("pid").await;
     assert_eq!(shell.number_here(&inner), terminal.pid());
     assert!(terminal.is_running());

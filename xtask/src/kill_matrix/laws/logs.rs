@@ -52,7 +52,9 @@ fn ends_once(actor: ActorKey, log: &[Arc<Record>], seen: &Evidence, found: &mut 
     if ends > 1 {
         found.doubled(format!("{actor} ended {ends} times"));
     }
-    let last = log.last().map(|record| &record.entry);
+    // A fork may be made of a run that has ended.
+    let is_forked = |entry: &&Entry| matches!(entry, Entry::Lifecycle(LifecycleEntry::Forked(_)));
+    let last = log.iter().rev().map(|record| &record.entry).find(|entry| !is_forked(entry));
     let outcome = match last {
         Some(Entry::Lifecycle(LifecycleEntry::Ended(ended))) if ended.outcome.is_final() => {
             Some(&ended.outcome)
@@ -73,7 +75,7 @@ fn ends_once(actor: ActorKey, log: &[Arc<Record>], seen: &Evidence, found: &mut 
     }
 }
 
-fn reads_the_same_from_snapshots(actor: ActorKey, log: &[Arc<Record>], found: &mut Breaches) {
+pub(super) fn reads_the_same_from_snapshots(actor: ActorKey, log: &[Arc<Record>], found: &mut Breaches) {
     let mut whole = Actor::new(actor);
     for record in log {
         if let Err(error) = whole.replay(record) {
@@ -100,7 +102,8 @@ fn reads_the_same_from_snapshots(actor: ActorKey, log: &[Arc<Record>], found: &m
 
 /// Every record that a subscriber got is in the log.
 fn was_truly_shown(seen: &Evidence, found: &mut Breaches) {
-    let kept = seen.logs.values().flatten().filter_map(|record| record.to_line().ok());
+    let kept =
+        seen.logs.values().chain(seen.fork.values()).flatten().filter_map(|record| record.to_line().ok());
     let kept = kept.collect::<HashSet<_>>();
     // The process was killed while it wrote a half line.
     let is_whole = |line: &String| serde_json::from_str::<serde::de::IgnoredAny>(line).is_ok();

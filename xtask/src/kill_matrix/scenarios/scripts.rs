@@ -53,6 +53,16 @@ pub(super) fn tools(answers: u32) -> Say {
     }
 }
 
+/// Calls, an end, and after that what a fork of it does.
+pub(super) fn forked(answers: u32) -> Say {
+    match answers {
+        0 => calls(vec![note("a"), mark("b")]),
+        1 => done(),
+        2 => Say::Cut("Something else: ".to_owned()),
+        _ => Say::Text("nothing.".to_owned()),
+    }
+}
+
 /// An overloaded provider, an empty answer, an answer that is cut off.
 pub(super) fn troubles(answers: u32) -> Say {
     match answers {

@@ -56,7 +56,7 @@ impl AgentControl {
         let agent = agent_of(&before, self.session())?;
         let who = format!("{} of run {}", named(&agent), self.run);
         if let AgentState::Finished(outcome) = &agent.standing {
-            let what = format!("{who} has ended: {}", outcome_in_words(outcome));
+            let what = format!("{who} has ended: {}", outcome_in_words(self.run, outcome));
             let hint = match command {
                 AgentCommand::Say(_) | AgentCommand::Resume => {
                     let what = "what it came to was delivered, and only who asked for it can ask anew";
@@ -125,7 +125,7 @@ impl AgentControl {
     ) -> Result<Option<String>, Refusal> {
         let words = match (command, &agent.standing) {
             (AgentCommand::Pause, AgentState::Suspended(outcome)) => {
-                format!("{who} is suspended already: {}", outcome_in_words(outcome))
+                format!("{who} is suspended already: {}", outcome_in_words(self.run, outcome))
             }
             (AgentCommand::Resume, _) if matches!(self.status, RunStatus::Stopped(_)) => {
                 let what = format!("{who} is suspended with the whole run");
@@ -162,7 +162,7 @@ impl AgentControl {
         let cancel = format!("provost cancel {}.{}", self.run, self.agent);
         Ok(match (standing, command) {
             (AgentState::Finished(outcome), _) => Refusal::new(
-                format!("{who} has ended: {}", outcome_in_words(&outcome)),
+                format!("{who} has ended: {}", outcome_in_words(self.run, &outcome)),
                 format!("`provost show {}` shows it", self.run),
             ),
             (AgentState::Queued, AgentCommand::Say(_)) => Refusal::new(
@@ -249,13 +249,17 @@ impl AgentControl {
         };
         match (command, standing) {
             (_, Some(AgentState::Finished(outcome))) => {
-                format!("{who} has ended: {}", outcome_in_words(outcome))
+                format!("{who} has ended: {}", outcome_in_words(self.run, outcome))
             }
             (AgentCommand::Pause, Some(AgentState::Suspended(outcome))) => {
-                format!("{who} is suspended: {}\ngo on with: {}", outcome_in_words(outcome), self.whom(next))
+                format!(
+                    "{who} is suspended: {}\ngo on with: {}",
+                    outcome_in_words(self.run, outcome),
+                    self.whom(next)
+                )
             }
             (AgentCommand::ClearGoal, Some(AgentState::Suspended(outcome))) => {
-                let (outcome, whom) = (outcome_in_words(outcome), self.whom(next));
+                let (outcome, whom) = (outcome_in_words(self.run, outcome), self.whom(next));
                 format!("{who} has no goal any more, and is suspended: {outcome}\ngo on without it: {whom}")
             }
             (AgentCommand::ClearGoal, Some(AgentState::Preempted { .. })) => {

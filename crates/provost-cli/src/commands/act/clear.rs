@@ -25,7 +25,7 @@ pub(in crate::commands) async fn clear_goal(args: ActArgs) -> anyhow::Result<Exi
         RunStatus::Stopped(outcome) if outcome.is_final() && agent.is_none() => {
             let what = format!(
                 "run {run} has ended, and keeps its goal until it goes on: {}",
-                outcome_in_words(&outcome)
+                outcome_in_words(run, &outcome)
             );
             return Err(
                 Refusal::new(what, format!("`provost resume {run} --no-goal` goes on without it")).into()
@@ -57,14 +57,14 @@ pub(in crate::commands) async fn clear_goal(args: ActArgs) -> anyhow::Result<Exi
 }
 
 fn when_suspended(run: RunId, outcome: &Outcome, next: &str) -> String {
-    let rest = outcome_in_words(outcome);
+    let rest = outcome_in_words(run, outcome);
     format!("run {run} has no goal any more, and is still suspended: {rest}\ngo on without it: {next}\n")
 }
 
 fn in_words(run: RunId, came: Option<&Outcome>, next: &str) -> String {
     match came {
         Some(outcome) if outcome.is_final() => {
-            format!("run {run} has no goal any more, and has ended: {}\n", outcome_in_words(outcome))
+            format!("run {run} has no goal any more, and has ended: {}\n", outcome_in_words(run, outcome))
         }
         Some(Outcome::Paused { .. }) => {
             format!("run {run} has no goal any more, and is suspended\ngo on without it: {next}\n")

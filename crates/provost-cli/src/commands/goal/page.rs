@@ -24,7 +24,7 @@ const INDENT: &str = "            ";
 pub(super) fn page(shown: &GoalsView<'_>, goals: &[AgentGoal], width: Option<usize>) -> String {
     let mut out = String::new();
     let mut head = vec![("run", shown.run.to_string()), ("status", shown.status.to_owned())];
-    head.extend(shown.outcome.map(|outcome| ("outcome", outcome_in_words(outcome))));
+    head.extend(shown.outcome.map(|outcome| ("outcome", outcome_in_words(shown.run, outcome))));
     head.push(("task", one_line(shown.task, GOAL_WIDTH)));
     push_rows(&mut out, &head, width);
     for goal in goals {

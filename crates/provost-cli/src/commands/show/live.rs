@@ -220,6 +220,7 @@ impl Board {
             drawing,
             goal: None,
             suspension: self.suspension.as_ref(),
+            pruned_forks: &[],
             segments: &[],
         };
         let used = used(&seen).map(|(name, value)| with_unit(name, value));
@@ -238,7 +239,7 @@ impl Board {
 
     fn standing(&self, state: &RunState) -> String {
         match (state.outcome(), &self.summary.status) {
-            (Some(outcome), _) => safe(&outcome_in_words(outcome)).replace('\n', " "),
+            (Some(outcome), _) => safe(&outcome_in_words(self.summary.run, outcome)).replace('\n', " "),
             (None, RunStatus::Interrupted) => {
                 format!("{}; it goes on with: provost resume {}", self.in_words(), self.summary.run)
             }

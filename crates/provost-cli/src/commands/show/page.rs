@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use provost_engine::{Ledger, ProgressReport, RunState};
 use provost_event::{
-    Channel, Forked, HookPoint, Limits, MicroDollars, Outcome, PlanItem, PlanStatus, SessionId,
+    Channel, Forked, HookPoint, Limits, MicroDollars, Outcome, PlanItem, PlanStatus, RunId, SessionId,
     StopHookVerdict, TerminalState, Timestamp,
 };
 use provost_harness::{Clock as _, RunStatus, RunSummary, SystemClock};
@@ -43,6 +43,8 @@ pub(super) struct RunPage<'a> {
     pub(super) goal: Option<&'a AgentGoal>,
     /// That its provider keeps it from working.
     pub(super) suspension: Option<&'a Suspension>,
+    /// Its forks that aren't in the store any more.
+    pub(super) pruned_forks: &'a [RunId],
     /// Its segments, as far as they are shown.
     pub(super) segments: &'a [Segment],
 }
@@ -97,7 +99,7 @@ fn rows(seen: &RunPage<'_>, facts: &Facts) -> String {
         row("go on with", &format!("provost resume {}", summary.run));
     }
     if let Some(outcome) = state.outcome() {
-        row("outcome", &hanging(&run_outcome_in_words(state, outcome), "            "));
+        row("outcome", &hanging(&run_outcome_in_words(summary.run, state, outcome), "            "));
         if let Some(words) = seen.goal.and_then(|goal| goal_at_end(outcome, goal)) {
             row("", &words);
         }
@@ -126,7 +128,7 @@ fn rows(seen: &RunPage<'_>, facts: &Facts) -> String {
         None => row("model", state.model().map_or(&summary.model, |model| &model.name)),
     }
     row("workspace", &shown(&summary.workspace));
-    lineage(state).iter().for_each(|(name, value)| row(name, value));
+    lineage(state, seen.pruned_forks).iter().for_each(|(name, value)| row(name, value));
     row("started", &date_and_time(summary.started_at));
     row("updated", &date_and_time(summary.updated_at));
     for (name, value) in used(seen) {
@@ -167,7 +169,7 @@ fn segments(segments: &[Segment]) -> Vec<(&'static str, String)> {
 }
 
 /// What the run is a fork of, and its own forks.
-fn lineage(state: &RunState) -> Vec<(&'static str, String)> {
+fn lineage(state: &RunState, pruned: &[RunId]) -> Vec<(&'static str, String)> {
     let from = state.forked_from().map(|forked| {
         let Forked { from, at, .. } = forked;
         ("forked from", format!("{} at entry {at}", agent_of_run(*from)))
@@ -175,7 +177,8 @@ fn lineage(state: &RunState) -> Vec<(&'static str, String)> {
     let forks = state.forks().iter().enumerate().map(|(place, forked)| {
         let whose = if forked.from.agent == 0 { String::new() } else { format!(" of {}", forked.from) };
         let name = if place == 0 { "forks" } else { "" };
-        (name, format!("{} at entry {}{whose}", forked.to, forked.at))
+        let is_pruned = if pruned.contains(&forked.to) { " (pruned)" } else { "" };
+        (name, format!("{} at entry {}{whose}{is_pruned}", forked.to, forked.at))
     });
     from.into_iter().chain(forks).collect()
 }

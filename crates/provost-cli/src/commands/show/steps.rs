@@ -55,7 +55,8 @@ impl StepState {
     }
 }
 
-/// One step, as it is drawn. What it took is what all attempts at it took.
+/// One step, as it is drawn. What it took is what counts for its budget: that of all attempts since the run was last
+/// resumed after a failure of it.
 #[derive(Debug, Clone)]
 pub(super) struct FlowStep {
     pub(super) name: String,
@@ -102,8 +103,7 @@ pub(super) fn steps(run: &RunState, agents: &[Node], now: Option<Timestamp>) -> 
     let numbered = flow.steps.iter().enumerate();
     let step = |(number, policy): (usize, &StepPolicy)| {
         let tried = by_step.get(policy.name.as_str()).map(Vec::as_slice).unwrap_or_default();
-        let attempts = u32::try_from(tracker.attempts(number).len()).unwrap_or(u32::MAX);
-        all.step(policy, tried, attempts)
+        all.step(policy, tried, tracker.attempts(number))
     };
     numbered.map(step).collect()
 }
@@ -118,8 +118,11 @@ struct All<'a> {
 }
 
 impl All<'_> {
-    fn step(&self, policy: &StepPolicy, tried: &[&Node], attempts: u32) -> FlowStep {
+    fn step(&self, policy: &StepPolicy, tried: &[&Node], attempts: &[u32]) -> FlowStep {
         let last = tried.last();
+        // Those before the run was resumed don't draw from the budget any more.
+        let counted = tried.iter().filter(|agent| attempts.contains(&agent.number())).collect::<Vec<_>>();
+        let attempts = u32::try_from(attempts.len()).unwrap_or(u32::MAX);
         let standing = self.standing(policy, last.map(|agent| &agent.state));
         let is_open = matches!(standing, StepState::Waits(_) | StepState::Ready | StepState::Again(_));
         let own = policy.budget;
@@ -132,12 +135,12 @@ impl All<'_> {
             attempt: attempts.saturating_add(u32::from(matches!(standing, StepState::Again(_)))).max(1),
             attempts_max: policy.attempts_max,
             priority: if is_open { Some(policy.priority) } else { last.and_then(|agent| agent.priority) },
-            turns: tried.iter().map(|agent| agent.turns).fold(0, u32::saturating_add),
-            turns_max: last.and_then(|agent| agent.turns_max).filter(|_| tried.len() == 1),
-            tokens: tried.iter().map(|agent| agent.tokens).fold(0, u64::saturating_add),
-            cost: tried.iter().try_fold(MicroDollars(0), |sum, agent| agent.cost.map(|cost| sum + cost)),
-            budget: if own.is_unlimited() && tried.len() == 1 { agents_own } else { own },
-            worked_ms: tried.iter().map(|agent| agent.worked_ms).fold(0, u64::saturating_add),
+            turns: counted.iter().map(|agent| agent.turns).fold(0, u32::saturating_add),
+            turns_max: last.and_then(|agent| agent.turns_max).filter(|_| counted.len() == 1),
+            tokens: counted.iter().map(|agent| agent.tokens).fold(0, u64::saturating_add),
+            cost: counted.iter().try_fold(MicroDollars(0), |sum, agent| agent.cost.map(|cost| sum + cost)),
+            budget: if own.is_unlimited() && counted.len() == 1 { agents_own } else { own },
+            worked_ms: counted.iter().map(|agent| agent.worked_ms).fold(0, u64::saturating_add),
             standing,
         }
     }

@@ -10,7 +10,7 @@ use super::{Branches, end_in_a_word};
 use crate::commands::show::agents::{Node, State};
 use crate::commands::show::steps::{FlowStep, StepState, in_time};
 use crate::names::labelled;
-use crate::render::{checked, duration, one_line, outcome_in_words, tokens, visible};
+use crate::render::{checked, duration, exhausted_in_words, one_line, tokens, visible};
 
 const NAME_WIDTH: usize = 20;
 const GOAL_WIDTH: usize = 120;
@@ -213,7 +213,11 @@ fn state_in_words(state: &State) -> String {
 }
 
 fn in_short(outcome: &Outcome) -> String {
-    one_line(&visible(&outcome_in_words(outcome)), REASON_WIDTH)
+    let words = match outcome {
+        Outcome::BudgetExhausted(exhausted) => exhausted_in_words(exhausted),
+        other => other.to_string(),
+    };
+    one_line(&visible(&words), REASON_WIDTH)
 }
 
 pub(super) fn sum_row(stem: &str, nodes: &[&Node], branches: Branches) -> Row {
