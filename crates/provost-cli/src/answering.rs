@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use anyhow::Context as _;
+use provost_config::{Kept, keep_approved};
 use provost_engine::SessionEvent;
 use provost_event::{ApprovalAnswer, ApprovalResolved, ApprovalScope, Timestamp};
 use provost_harness::Backend as _;
 use provost_store::EmbeddedBackend;
 
-use crate::approved::{self, Kept};
 use crate::questions::{Question, answer_to};
 
 /// The result of an answer.
@@ -38,7 +38,7 @@ pub(crate) async fn give(
             return Ok(Given::Late(first, at));
         }
         let (file, pattern) = (user_file.to_owned(), pattern.clone());
-        let keep = tokio::task::spawn_blocking(move || approved::keep(&file, &pattern));
+        let keep = tokio::task::spawn_blocking(move || keep_approved(&file, &pattern));
         kept = Some(keep.await.context("can't change your settings")??);
     }
     let event = SessionEvent::Resolve { asked: question.asked, answer, by };

@@ -10,6 +10,7 @@ mod report;
 use std::path::Path;
 
 use anyhow::Context as _;
+use provost_config::DetachKey;
 use provost_event::{Exit, SessionId, WindowSize};
 use provost_external::{AttachError, AttachUpdate, Attached, AttachedInput, Hello, Role, attach};
 use tokio::io::AsyncWriteExt as _;
@@ -27,7 +28,6 @@ pub(crate) use self::raw_elsewhere::{reset, size};
 pub(crate) use self::report::Asides;
 use crate::exit::Refusal;
 use crate::questions::user_name;
-use crate::settings::DetachKey;
 
 /// Refuses unless standard input and output are a terminal.
 ///

@@ -5,13 +5,13 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
+use provost_config::{ConfigError, Problems};
 use provost_event::{Outcome, Verdict, Verification};
 use provost_harness::{BackendError, HarnessError};
 use provost_store::TransferError;
 
 use crate::output::{self, tell_raw};
 use crate::render::{hanging, safe, visible};
-use crate::settings::Problems;
 
 /// An exit status with its meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,11 +79,6 @@ impl Refusal {
     pub(crate) fn new(what: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { what: what.into(), hint: hint.into() }
     }
-
-    /// The remedy; empty if there is none.
-    pub(crate) fn hint(&self) -> &str {
-        &self.hint
-    }
 }
 
 impl fmt::Display for Refusal {
@@ -143,7 +138,7 @@ fn is_loss(error: &anyhow::Error) -> bool {
 }
 
 fn message(error: &anyhow::Error) -> String {
-    let mut text = match error.downcast_ref::<Problems>() {
+    let mut text = match problems_of(error) {
         Some(Problems(problems)) => problems
             .iter()
             .map(|problem| format!("error: {}\n", hanging(&safe(&problem.to_string()), "  ")))
@@ -172,8 +167,21 @@ fn chain(error: &anyhow::Error) -> String {
     text
 }
 
+/// What is wrong with settings, if that is the error.
+fn problems_of(error: &anyhow::Error) -> Option<&Problems> {
+    let of_config = error.downcast_ref::<ConfigError>().and_then(|error| match error {
+        ConfigError::Problems(problems) => Some(problems),
+        _ => None,
+    });
+    of_config.or_else(|| error.downcast_ref())
+}
+
 fn exit_of(error: &anyhow::Error) -> Exit {
-    if error.is::<Problems>() || error.is::<Refusal>() {
+    let is_usage = matches!(
+        error.downcast_ref(),
+        Some(ConfigError::NoSettings { .. } | ConfigError::UnknownProfile { .. })
+    );
+    if is_usage || problems_of(error).is_some() || error.is::<Refusal>() {
         return Exit::Usage;
     }
     match error.downcast_ref::<HarnessError>() {
@@ -190,6 +198,9 @@ fn exit_of(error: &anyhow::Error) -> Exit {
 fn hint(error: &anyhow::Error) -> Option<String> {
     if let Some(refusal) = error.downcast_ref::<Refusal>() {
         return Some(refusal.hint.clone()).filter(|hint| !hint.is_empty());
+    }
+    if let Some(hint) = error.downcast_ref::<ConfigError>().and_then(ConfigError::hint) {
+        return Some(hint.to_owned());
     }
     if error.chain().any(is_incomplete_export) {
         return Some("`provost import --incomplete` takes what is in it".to_owned());

@@ -4,19 +4,15 @@
 //! |---|---|
 //! | `commands/` | the command line: one command each |
 //! | `cli.rs`, `cli/` | the arguments of commands |
-//! | `settings/` | the settings: declared once, read in layers, documented from the declaration |
 //! | `observers.rs` | further observers of a run, and how they fared |
-//! | `trust.rs`, `trust/` | what of a project's files the user has agreed to |
+//! | `trust.rs` | refusing what the user has not agreed to |
 //! | `wiring.rs`, `wiring/` | from settings to models, backend and harness |
 //! | `window.rs` | whether a model's window has room for an agent |
 //! | `drive.rs`, `signals.rs` | working on a run until it is suspended or ends, and what interrupts that |
-//! | `profiles.rs` | profiles of external programs |
 //! | `questions.rs`, `answering.rs` | which calls need approval, and giving the answer |
 //! | `goals.rs` | goals as the logs have them |
 //! | `asking.rs` | asking for consent on the terminal |
 //! | `attached.rs`, `attached/` | a person's terminal that is connected to a program |
-//! | `approved.rs` | keeping permanent approvals in the user's settings |
-//! | `whole_file.rs` | changing small files that other processes change too |
 //! | `watcher.rs` | which records a view is shown, and in which order |
 //! | `render/` | from records to what people and programs see |
 //! | `reports.rs` | reports on a run to the surrounding terminal |
@@ -27,7 +23,6 @@
 #![deny(clippy::print_stdout, clippy::print_stderr, reason = "they panic when the stream is closed or full")]
 
 mod answering;
-mod approved;
 mod asking;
 mod attached;
 mod cli;
@@ -39,16 +34,13 @@ mod input;
 mod names;
 mod observers;
 mod output;
-mod profiles;
 mod questions;
 mod render;
 mod reports;
 mod segments;
-mod settings;
 mod signals;
 mod trust;
 mod watcher;
-mod whole_file;
 mod window;
 mod wiring;
 

@@ -5,13 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use provost_config::{Problem, Problems, Settled};
 use provost_event::{RunId, Timestamp};
 use provost_harness::{JsonlTrace, ObserverOptions, ObserverReport, ObserverState, Observers, Redactor};
 use provost_telemetry::{Content, Telemetry, TelemetryOptions};
 use secrecy::SecretString;
 use serde_json::json;
 
-use crate::settings::{Problem, Problems, Settled};
 use crate::wiring::{Variables, all_secrets, beside};
 
 /// The observer that writes a file, as reports name it.

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::{Mutex, PoisonError};
 
+use provost_config::Settings;
 use provost_event::{
     ActorKey, Blocker, Delta, Entry, GateEntry, LifecycleEntry, Outcome, Record, RunId, Seq, SessionId,
     TerminalEntry, TerminalEvent, TerminalState,
@@ -14,7 +15,6 @@ use provost_event::{
 use crate::attached::Asides;
 use crate::questions::Question;
 use crate::render::{Extent, View, one_line};
-use crate::settings::Settings;
 
 /// Columns of a goal in a title.
 const TITLE_WIDTH: usize = 60;

@@ -2,10 +2,9 @@
 //! window with little more room than that a conversation would be shortened again and again for nothing. A judge
 //! has one request.
 
+use provost_config::{EVIDENCE_TOKENS_MIN, Problem, Settled, Source};
 use provost_engine::{JUDGE_TOKENS, tokens_of};
 use provost_event::{ModelPolicy, ToolSpec, counted, grouped};
-
-use crate::settings::{EVIDENCE_TOKENS_MIN, Problem, Settled, Source};
 
 /// A request must have room for this many times what stands before every conversation, plus this many tokens: the
 /// engine shortens to half of the room where it can.

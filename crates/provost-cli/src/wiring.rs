@@ -4,6 +4,8 @@ mod afford;
 mod again;
 mod choose;
 mod default_limit;
+#[cfg(test)]
+mod effects;
 mod external;
 mod goals;
 mod retire;
@@ -15,6 +17,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use anyhow::Context as _;
+use provost_config::TrustStore;
+use provost_config::{Folders, Hook, Named, Problems, Settings, Settled, Source, setting_variables};
 use provost_event::{RunId, RunPolicy};
 use provost_external::{Drivers, DriversOptions};
 use provost_harness::{
@@ -27,9 +31,6 @@ use provost_power::{KeepAwake, KeepAwakeOptions};
 use provost_store::{Damage, EmbeddedBackend, SqliteStore};
 use secrecy::SecretString;
 
-use crate::settings::{Folders, Hook, Named, Problems, Settings, Settled, Source, setting_variables};
-use crate::trust::TrustStore;
-
 pub(crate) use again::choose_again;
 pub(crate) use choose::{Choosing, Chosen, choose_model, retiring, words};
 pub(crate) use default_limit::{UNPRICED_REMEDY, default_limit, unpriced_beside_priced, unpriced_in_words};
@@ -37,8 +38,8 @@ pub(crate) use external::{
     Manner, Wanted as WantedProgram, external_policy, is_program, passed, profile_of, programs_problems,
 };
 pub(crate) use team::{
-    Judges, Team, doubts, frozen_models, known_tool, known_tools, misplaced, models_of, note_once,
-    outage_max_ms, policy, programs_of, tool_names, unaffordable, wanted,
+    Judges, Team, available_tools, doubts, frozen_models, known_tool, known_tools, misplaced, models_of,
+    note_once, outage_max_ms, policy, programs_of, unaffordable, wanted,
 };
 
 pub(crate) use today::{Before, Today, given_flags, today, today_in_part, with_file, with_flag};

@@ -24,8 +24,20 @@ const FLOORS: &[(&str, &[&str])] = &[
         &["provost-engine", "provost-event", "provost-harness", "provost-process", "provost-terminal"],
     ),
     (
+        "provost-config",
+        &[
+            "provost-engine",
+            "provost-event",
+            "provost-harness",
+            "provost-hooks",
+            "provost-llm",
+            "provost-terminal",
+        ],
+    ),
+    (
         "provost-cli",
         &[
+            "provost-config",
             "provost-engine",
             "provost-event",
             "provost-external",
@@ -116,12 +128,15 @@ fn the_engine_and_the_words_do_nothing() {
 
 #[test]
 fn what_is_foreign_stays_in_its_crate() {
-    let homes: [(&str, &[&str]); 9] = [
+    let homes: [(&str, &[&str]); 12] = [
         ("reqwest", &["provost-llm", "provost-hooks", "provost-telemetry"]),
         ("rusqlite", &["provost-store"]),
         ("libc", &["provost-process"]),
         ("clap", &["provost-cli"]),
         ("anyhow", &["provost-cli"]),
+        ("toml", &["provost-config", "provost-llm", "provost-terminal"]),
+        ("toml_edit", &["provost-config"]),
+        ("etcetera", &["provost-config"]),
         ("grep-searcher", &["provost-tools"]),
         ("keepawake", &["provost-power"]),
         ("vt100", &["provost-terminal"]),
@@ -131,6 +146,30 @@ fn what_is_foreign_stays_in_its_crate() {
         for dependency in dependencies(name) {
             for (library, homes) in homes {
                 assert!(dependency != library || homes.contains(name), "{library} doesn't belong to {name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn settings_are_read_without_printing_or_asking() {
+    for (path, text) in sources("provost-config") {
+        for word in ["println!", "print!(", "io::stdout", "io::stderr", "io::stdin", "IsTerminal"] {
+            assert!(!text.contains(word), "{} must not use `{word}`", path.display());
+        }
+    }
+}
+
+/// The crates whose code may read environment variables: the command line hands them on to all others, and children
+/// get a part of them.
+const READERS_OF_VARIABLES: [&str; 2] = ["provost-cli", "provost-process"];
+
+#[test]
+fn the_environment_is_read_only_where_allowed() {
+    for (name, _) in FLOORS.iter().filter(|(name, _)| !READERS_OF_VARIABLES.contains(name)) {
+        for (path, text) in sources(name) {
+            for word in ["env::var(", "env::var_os(", "env::vars(", "env::vars_os(", "env::home_dir("] {
+                assert!(!text.contains(word), "{} must not use `{word}`", path.display());
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Which of what is typed is the key that detaches.
 
-use crate::settings::DetachKey;
+use provost_config::DetachKey;
 
 /// What was typed.
 #[derive(Debug, PartialEq, Eq)]

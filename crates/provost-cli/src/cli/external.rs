@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use provost_config::Override;
 use provost_event::Channel;
 
 use super::{BudgetArgs, ShownArgs, WorkArgs};
@@ -80,14 +81,14 @@ impl ExecArgs {
     }
 
     /// The flags that only this command has, and that are settings.
-    pub(crate) fn flags(&self) -> Vec<(&'static str, String)> {
-        let judges = (!self.judges.is_empty()).then(|| ("--judge", self.judges.join(",")));
+    pub(crate) fn flags(&self) -> Vec<Override> {
+        let judges = (!self.judges.is_empty()).then(|| Override::new("--judge", self.judges.join(",")));
         let all = [
-            self.condition.clone().map(|condition| ("--goal", condition)),
+            self.condition.clone().map(|condition| Override::new("--goal", condition)),
             judges,
-            self.size.clone().map(|size| ("--size", size)),
-            self.idle_time.clone().map(|time| ("--idle-time", time)),
-            self.no_record.then(|| ("--no-record", "false".to_owned())),
+            self.size.clone().map(|size| Override::new("--size", size)),
+            self.idle_time.clone().map(|time| Override::new("--idle-time", time)),
+            self.no_record.then(|| Override::new("--no-record", "false")),
         ];
         all.into_iter().flatten().collect()
     }

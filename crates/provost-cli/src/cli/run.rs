@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use provost_config::Override;
 
 /// Limits that `run` sets and `resume` changes.
 #[derive(Debug, Clone, Args)]
@@ -24,14 +25,14 @@ pub(crate) struct BudgetArgs {
 
 impl BudgetArgs {
     /// Those that were given, by flag.
-    pub(crate) fn given(&self) -> Vec<(&'static str, String)> {
+    pub(crate) fn given(&self) -> Vec<Override> {
         let all = [
             ("--max-turns", &self.max_turns),
             ("--tokens", &self.tokens),
             ("--usd", &self.usd),
             ("--wall-time", &self.wall_time),
         ];
-        all.into_iter().filter_map(|(flag, value)| Some((flag, value.clone()?))).collect()
+        all.into_iter().filter_map(|(flag, value)| Some(Override::new(flag, value.clone()?))).collect()
     }
 }
 

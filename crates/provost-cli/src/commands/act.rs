@@ -12,6 +12,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use async_trait::async_trait;
 use futures::StreamExt as _;
+use provost_config::Override;
 use provost_engine::{AgentState, Effect, Event, RunEvent, RunState, SessionEvent};
 use provost_event::{
     EffectId, Ended, Entry, LifecycleEntry, Outcome, Paused, RunId, Seq, SessionId, WorktreeLeft,
@@ -83,7 +84,7 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
         return resume::resume(ResumeArgs { run: run.to_string(), ..args }).await;
     };
     let status = not_ended(&backend, run).await?;
-    if let Some((flag, _)) = args.budget.given().first() {
+    if let Some(Override { flag, .. }) = args.budget.given().first() {
         let what = format!("{flag} is a limit of the whole run, and `{}` names one of its agents", args.run);
         return Err(
             Refusal::new(what, format!("provost resume {run} {flag} …, once the run is suspended")).into()

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use provost_config::Kept;
+use provost_config::{Request, Scope, load};
 use provost_engine::Permissions;
 use provost_event::{
     ActorKey, ApprovalAnswer, ApprovalResolved, ApprovalScope, Permission, PermissionPolicy, RunId, Seq,
@@ -16,15 +18,13 @@ use super::act::{resuming, status};
 use super::find::find;
 use super::{current_dir, print, shown};
 use crate::answering::{Given, give};
-use crate::approved::Kept;
 use crate::cli::{ApproveArgs, DenyArgs};
 use crate::drive::run_state;
 use crate::exit::{Exit, Refusal};
 use crate::output::{tell, tell_raw};
 use crate::questions::{self, Question, everywhere, open_in, user_name};
 use crate::render::{age, answer_in_words, call_in_words, one_line, safe};
-use crate::settings::{Request, Scope, load};
-use crate::wiring::{StateDir, known_tools, variables};
+use crate::wiring::{StateDir, available_tools, known_tools, variables};
 
 /// Questions shown when it isn't clear which is meant.
 const SHOWN_MAX: usize = 10;
@@ -73,7 +73,7 @@ impl ApprovalControl {
     fn open() -> anyhow::Result<Self> {
         let (folder, variables) = (current_dir()?, variables());
         let (scope, folder) = (Scope::User, folder.as_path());
-        let request = Request { scope, folder, file: None, variables: &variables, flags: &[] };
+        let request = Request::new(scope, folder, &variables, available_tools());
         let (loading, folders) = load(&request)?;
         let backend = StateDir::new(&loading.settled()?.settings, &folders).open()?;
         Ok(Self { backend, user_file: folders.user_file })

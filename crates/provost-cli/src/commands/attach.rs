@@ -1,5 +1,6 @@
 //! `provost attach`: connects a person's terminal to the program of an agent.
 
+use provost_config::{Request, Scope, load};
 use provost_engine::{Actor, SessionState};
 use provost_event::{Exit as ProgramExit, SessionId, TerminalState};
 use provost_external::{AttachError, Role};
@@ -16,9 +17,8 @@ use crate::drive::run_state;
 use crate::exit::{Exit, Refusal};
 use crate::output::tell;
 use crate::render::go_on_with;
-use crate::settings::{Request, Scope, load};
 use crate::signals::Signals;
-use crate::wiring::{StateDir, variables};
+use crate::wiring::{StateDir, available_tools, variables};
 
 /// How long the hint on how to detach is shown, before the program's screen is.
 const WORDS_STAND: Duration = Duration::from_millis(700);
@@ -26,8 +26,7 @@ const WORDS_STAND: Duration = Duration::from_millis(700);
 pub(super) async fn attach(args: AttachArgs) -> anyhow::Result<Exit> {
     must_be_terminal("provost attach", "`provost logs -f RUN` follows a run without one")?;
     let (folder, variables) = (current_dir()?, variables());
-    let request =
-        Request { scope: Scope::User, folder: &folder, file: None, variables: &variables, flags: &[] };
+    let request = Request::new(Scope::User, &folder, &variables, available_tools());
     let (loading, folders) = load(&request)?;
     let settled = loading.settled()?;
     let place = StateDir::new(&settled.settings, &folders);

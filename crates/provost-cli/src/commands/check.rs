@@ -4,6 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 
+use provost_config::{
+    Agent, External, Folders, Given, Loading, Placed, Problem, Problems, Project, Request, Scope, Settled,
+    keys, load, named_keys, runs, schema,
+};
+use provost_config::{TrustState, trust_in};
 use provost_event::{Budget, HookPolicy, Isolation};
 use serde_json::{Value, json};
 
@@ -12,14 +17,9 @@ use crate::cli::CheckArgs;
 use crate::exit::Exit;
 use crate::observers::observers;
 use crate::render::{duration, one_line, plural, safe};
-use crate::settings::{
-    Agent, External, Folders, Given, Loading, Placed, Problem, Problems, Project, Request, Scope, Settled,
-    keys, load, named_keys, runs, schema,
-};
-use crate::trust::{TrustState, standing};
 use crate::wiring::{
-    Choosing, StateDir, UNPRICED_REMEDY, Variables, doubts, misplaced, note_once, programs_problems,
-    unaffordable, unpriced_beside_priced, unpriced_in_words, variables, wanted,
+    Choosing, StateDir, UNPRICED_REMEDY, Variables, available_tools, doubts, misplaced, note_once,
+    programs_problems, unaffordable, unpriced_beside_priced, unpriced_in_words, variables, wanted,
 };
 
 const VALUE_WIDTH: usize = 60;
@@ -31,7 +31,7 @@ pub(super) fn check(args: &CheckArgs) -> anyhow::Result<Exit> {
     }
     let (folder, variables) = (current_dir()?, variables());
     let file = args.config.as_deref();
-    let request = Request { scope: Scope::Project, folder: &folder, file, variables: &variables, flags: &[] };
+    let request = Request { file, ..Request::new(Scope::Project, &folder, &variables, available_tools()) };
     let (loading, folders) = load(&request)?;
     let mut found = Found::of(loading);
     found.check_models(&folder, &variables);
@@ -206,7 +206,7 @@ impl Found {
     /// Missing trust is no fault of the settings either.
     fn check_trust(&mut self, folders: &Folders) -> anyhow::Result<()> {
         let Some(settled) = &self.settled else { return Ok(()) };
-        self.trust = Some(standing(&StateDir::new(&settled.settings, folders).trust(), &self.project)?);
+        self.trust = Some(trust_in(&StateDir::new(&settled.settings, folders).trust(), &self.project)?);
         Ok(())
     }
 

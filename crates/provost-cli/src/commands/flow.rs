@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use provost_config::{FlowFile, Request, Scope, Settled, load};
+use provost_config::{TrustState, trust_in};
 use provost_event::{RunPolicy, StopHookPolicy};
 use provost_harness::Goal;
 
@@ -12,9 +14,8 @@ use crate::cli::{FlowCheckArgs, FlowRunArgs};
 use crate::exit::{Exit, Refusal};
 use crate::input::tell_of_unread;
 use crate::render::{plural, safe};
-use crate::settings::{FlowFile, Request, Scope, Settled, load};
-use crate::trust::{TrustState, require_by, standing};
-use crate::wiring::{StateDir, Team, policy, retiring, variables};
+use crate::trust::require_by;
+use crate::wiring::{StateDir, Team, available_tools, policy, retiring, variables};
 
 pub(super) async fn run(args: FlowRunArgs) -> anyhow::Result<Exit> {
     tell_of_unread("");
@@ -46,13 +47,13 @@ pub(super) fn check(args: &FlowCheckArgs) -> anyhow::Result<Exit> {
         None => current_dir()?,
     };
     let (variables, file) = (variables(), args.config.as_deref());
-    let request = Request { scope: Scope::Project, folder: &folder, file, variables: &variables, flags: &[] };
+    let request = Request { file, ..Request::new(Scope::Project, &folder, &variables, available_tools()) };
     let (loading, folders) = load(&request)?;
     let file = FlowFile::read(&args.file)?;
     let settled = loading.settled()?.with_flow(&file);
     file.policy(&settled.settings)?;
     Team::choose(&settled, &settled.settings.agents, &folder, &variables)?;
-    let standing = standing(&StateDir::new(&settled.settings, &folders).trust(), &settled.project)?;
+    let standing = trust_in(&StateDir::new(&settled.settings, &folders).trust(), &settled.project)?;
     print(&safe(&page(&file, &settled, &standing, &args.file)))?;
     tell(&goal_of_nobody(&settled).into_iter().collect::<Vec<_>>());
     Ok(Exit::Done)

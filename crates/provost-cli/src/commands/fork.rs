@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use provost_config::TrustStore;
+use provost_config::{Override, Request, Scope, Settings, load};
 use provost_engine::{AgentState, RunState, told_of_goal};
 use provost_event::{
     AgentPolicy, GivenFlag, ModelPolicy, PolicyDifference, RunId, RunPolicy, Seq, SessionId, Worktree,
@@ -26,13 +28,12 @@ use crate::observers::observers;
 use crate::output;
 use crate::render::{Progress, safe};
 use crate::reports::reporting;
-use crate::settings::{Request, Scope, Settings, load};
 use crate::signals::Signals;
-use crate::trust::{TrustStore, require};
+use crate::trust::require;
 use crate::watcher::Watcher;
 use crate::wiring::{
-    Before, Chosen, Judges, Programs, RunContext, StateDir, Today, Variables, choose_again, default_limit,
-    frozen_models, today, variables, with_flag,
+    Before, Chosen, Judges, Programs, RunContext, StateDir, Today, Variables, available_tools, choose_again,
+    default_limit, frozen_models, today, variables, with_flag,
 };
 
 /// The sender of the message to the agent of a fork.
@@ -52,7 +53,7 @@ pub(super) async fn fork(args: ForkArgs) -> anyhow::Result<Exit> {
     let flags = flags(&args);
     let file = args.config.as_deref();
     let request =
-        Request { scope: Scope::Project, folder: &here, file, variables: &variables, flags: &flags };
+        Request { file, flags: &flags, ..Request::new(Scope::Project, &here, &variables, available_tools()) };
     let (loading, folders) = load(&request)?;
     let settled = loading.settled()?;
     let settings = &settled.settings;
@@ -94,10 +95,10 @@ pub(super) async fn fork(args: ForkArgs) -> anyhow::Result<Exit> {
         .await
 }
 
-fn flags(args: &ForkArgs) -> Vec<(&'static str, String)> {
+fn flags(args: &ForkArgs) -> Vec<Override> {
     let mut flags = args.budget.given();
-    flags.extend(args.max_agents.clone().map(|agents| ("--max-agents", agents)));
-    flags.extend(args.allow_unpriced.then(|| ("--allow-unpriced", "true".to_owned())));
+    flags.extend(args.max_agents.clone().map(|agents| Override::new("--max-agents", agents)));
+    flags.extend(args.allow_unpriced.then(|| Override::new("--allow-unpriced", "true")));
     flags
 }
 
@@ -106,10 +107,10 @@ fn own_flags(before: Vec<GivenFlag>, args: &ForkArgs, model: &ModelPolicy) -> Ve
     let limits = ["--usd", "--tokens", "--wall-time", "--max-turns", "--allow-unpriced"];
     let own = flags(args);
     let is_kept = |given: &GivenFlag| {
-        !limits.contains(&given.flag.as_str()) && own.iter().all(|(flag, _)| *flag != given.flag)
+        !limits.contains(&given.flag.as_str()) && own.iter().all(|own| own.flag != given.flag)
     };
     let mut kept = before.into_iter().filter(is_kept).collect::<Vec<_>>();
-    kept.extend(own.iter().map(|(flag, value)| GivenFlag { flag: (*flag).to_owned(), value: value.clone() }));
+    kept.extend(own.into_iter().map(|own| GivenFlag { flag: own.flag.to_owned(), value: own.value }));
     if args.model.is_some() { with_flag(kept, "--model", &model.name) } else { kept }
 }
 

@@ -3,11 +3,11 @@
 use std::io::Write as _;
 
 use anyhow::Context as _;
+use provost_config::{FILE_NAME, Folders, init_file};
 
 use super::{current_dir, print, shown};
 use crate::cli::InitArgs;
 use crate::exit::{Exit, Refusal};
-use crate::settings::{FILE_NAME, Folders, init_file};
 
 pub(super) fn init(args: &InitArgs) -> anyhow::Result<Exit> {
     let path = if args.user { Folders::of_platform()?.user_file } else { current_dir()?.join(FILE_NAME) };

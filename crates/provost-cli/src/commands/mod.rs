@@ -43,6 +43,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
+use provost_config::{Request, Scope, load};
 use provost_store::EmbeddedBackend;
 use tracing_subscriber::EnvFilter;
 
@@ -59,8 +60,7 @@ use crate::exit::{Exit, Refusal};
 use crate::input::tell_of_unread;
 use crate::output;
 use crate::render::visible_json;
-use crate::settings::{Request, Scope, load};
-use crate::wiring::{StateDir, leave_store, variables};
+use crate::wiring::{StateDir, available_tools, leave_store, variables};
 
 /// Runs autonomous agents under supervision: they work until the goal is verified, a budget is used up or a hook
 /// stops them, and every step is in a log from which they resume.
@@ -275,8 +275,7 @@ fn backend_to_read() -> anyhow::Result<Arc<EmbeddedBackend>> {
 fn place() -> anyhow::Result<StateDir> {
     let variables = variables();
     let folder = current_dir()?;
-    let request =
-        Request { scope: Scope::User, folder: &folder, file: None, variables: &variables, flags: &[] };
+    let request = Request::new(Scope::User, &folder, &variables, available_tools());
     let (loading, folders) = load(&request)?;
     Ok(StateDir::new(&loading.settled()?.settings, &folders))
 }

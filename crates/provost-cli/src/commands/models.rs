@@ -6,6 +6,7 @@ mod update;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+use provost_config::{Request, Scope, Settled, load};
 use provost_event::{MicroDollars, Price};
 use provost_llm::{ModelFacts, Origin, Provider, ProviderSettings};
 use serde_json::{Value, json};
@@ -15,8 +16,7 @@ use super::{current_dir, print};
 use crate::cli::{ModelsArgs, ModelsCommand};
 use crate::exit::{Exit, Refusal};
 use crate::render::{Cells, Table, safe, terminal_width, tokens};
-use crate::settings::{Request, Scope, Settled, load};
-use crate::wiring::{Variables, asked, providers, variables};
+use crate::wiring::{Variables, asked, available_tools, providers, variables};
 
 pub(super) const fn act_of(args: &ModelsArgs) -> Act {
     match args.command {
@@ -29,8 +29,7 @@ pub(super) const fn act_of(args: &ModelsArgs) -> Act {
 
 pub(super) async fn models(args: ModelsArgs) -> anyhow::Result<Exit> {
     let (folder, variables) = (current_dir()?, variables());
-    let request =
-        Request { scope: Scope::Project, folder: &folder, file: None, variables: &variables, flags: &[] };
+    let request = Request::new(Scope::Project, &folder, &variables, available_tools());
     let settled = load(&request)?.0.settled()?;
     match args.command {
         Some(ModelsCommand::Check { name }) => check::check(name, settled, &folder, &variables).await,
@@ -225,5 +224,5 @@ fn as_json(provider: &Provider, settings: &ProviderSettings) -> Value {
 
 /// The address without what may stand before its host.
 fn without_userinfo(base_url: &str) -> String {
-    crate::settings::without_password(base_url)
+    provost_config::without_password(base_url)
 }

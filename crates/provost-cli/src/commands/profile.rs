@@ -4,15 +4,15 @@ mod test;
 
 use std::fmt::Write as _;
 
+use provost_config::Folders;
+use provost_config::Profiles;
 use provost_terminal::{Profile, ProgramKind};
 use serde_json::json;
 
 use super::{current_dir, print, shown};
 use crate::cli::ProfileCommand;
 use crate::exit::Exit;
-use crate::profiles::Profiles;
 use crate::render::safe;
-use crate::settings::Folders;
 
 pub(super) fn profile(command: ProfileCommand) -> anyhow::Result<Exit> {
     match command {

@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use provost_config::{Request, Scope, Settings, load};
 use provost_engine::{Actor, AgentState, RunEvent, RunState, SessionStatus};
 use provost_event::{ActorKey, GoalState, Outcome, RunId, SessionId};
 use provost_harness::{Backend as _, Harness, Models, RemadeWorktree, ResumeRequest, RunQuery, read_actor};
@@ -30,19 +31,18 @@ use crate::observers::observers;
 use crate::questions::open_in;
 use crate::render::{Earlier, Progress};
 use crate::reports::reporting;
-use crate::settings::{Request, Scope, Settings, load};
 use crate::signals::Signals;
 use crate::watcher::Watcher;
 use crate::wiring::{
-    Chosen, Judges, Programs, RunContext, StateDir, Variables, choose_again, frozen_models, models_of,
-    outage_max_ms, programs_of, providers, variables, words,
+    Chosen, Judges, Programs, RunContext, StateDir, Variables, available_tools, choose_again, frozen_models,
+    models_of, outage_max_ms, programs_of, providers, variables, words,
 };
 
 pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     let (folder, variables) = (current_dir()?, variables());
     let flags = args.budget.given();
     let file = args.config.as_deref();
-    let request = Request { scope: Scope::User, folder: &folder, file, variables: &variables, flags: &[] };
+    let request = Request { file, ..Request::new(Scope::User, &folder, &variables, available_tools()) };
     let (loading, folders) = load(&request)?;
     let settled = loading.settled()?;
     let settings = &settled.settings;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use provost_config::{Folders, Override, Request, Scope, Settings, Settled, load};
 use provost_event::{ModelPolicy, RunId, RunPolicy};
 use provost_harness::{
     Backend as _, Goal, IMAGE_BYTES_MAX, ImageData, ImageError, Models, RunQuery, RunStatus, RunSummary,
@@ -23,17 +24,13 @@ use crate::observers::observers;
 use crate::output;
 use crate::render::{Progress, one_line};
 use crate::reports::reporting;
-use crate::settings::{Folders, Request, Scope, Settings, Settled, load};
 use crate::signals::Signals;
 use crate::trust::require;
 use crate::watcher::Watcher;
 use crate::wiring::{
-    Programs, RunContext, StateDir, Team, Variables, default_limit, doubts, given_flags, policy, retiring,
-    variables, with_file,
+    Programs, RunContext, StateDir, Team, Variables, available_tools, default_limit, doubts, given_flags,
+    policy, retiring, variables, with_file,
 };
-
-/// A flag and what stands behind it.
-type Flag = (&'static str, String);
 
 const GOAL_WIDTH: usize = 60;
 const GOAL_BYTES_MAX: u64 = 1024 * 1024;
@@ -65,9 +62,9 @@ pub(super) fn tell(notes: &[String]) {
 }
 
 /// The flags that set what must be confirmed, and by which judges.
-fn of_goal(args: &RunArgs) -> Vec<Flag> {
-    let condition = args.condition.clone().map(|condition| ("--goal", condition));
-    let judges = (!args.judges.is_empty()).then(|| ("--judge", args.judges.join(",")));
+fn of_goal(args: &RunArgs) -> Vec<Override> {
+    let condition = args.condition.clone().map(|condition| Override::new("--goal", condition));
+    let judges = (!args.judges.is_empty()).then(|| Override::new("--judge", args.judges.join(",")));
     condition.into_iter().chain(judges).collect()
 }
 
@@ -79,7 +76,7 @@ pub(super) struct Ready {
     pub(super) place: StateDir,
     folders: Folders,
     shown: ShownArgs,
-    flags: Vec<Flag>,
+    flags: Vec<Override>,
     /// The settings file that was named in place of the project's.
     file: Option<PathBuf>,
 }
@@ -89,12 +86,15 @@ impl Ready {
     ///
     /// # Errors
     /// What is wrong with them.
-    pub(super) fn new(args: &WorkArgs, besides: Vec<Flag>) -> anyhow::Result<Self> {
+    pub(super) fn new(args: &WorkArgs, besides: Vec<Override>) -> anyhow::Result<Self> {
         let (folder, variables) = (folder(args.dir.as_deref())?, variables());
         let flags = flags(args, besides);
         let file = args.config.as_deref();
-        let request =
-            Request { scope: Scope::Project, folder: &folder, file, variables: &variables, flags: &flags };
+        let request = Request {
+            file,
+            flags: &flags,
+            ..Request::new(Scope::Project, &folder, &variables, available_tools())
+        };
         let (loading, folders) = load(&request)?;
         let settled = loading.settled()?;
         let place = StateDir::new(&settled.settings, &folders);
@@ -289,11 +289,11 @@ pub(super) fn folder(dir: Option<&Path>) -> anyhow::Result<PathBuf> {
 }
 
 /// The flags that are settings.
-fn flags(args: &WorkArgs, besides: Vec<Flag>) -> Vec<Flag> {
+fn flags(args: &WorkArgs, besides: Vec<Override>) -> Vec<Override> {
     let mut flags = args.budget.given();
     flags.extend(besides);
-    flags.extend(args.model.clone().map(|model| ("--model", model)));
-    flags.extend(args.max_agents.clone().map(|agents| ("--max-agents", agents)));
-    flags.extend(args.allow_unpriced.then(|| ("--allow-unpriced", "true".to_owned())));
+    flags.extend(args.model.clone().map(|model| Override::new("--model", model)));
+    flags.extend(args.max_agents.clone().map(|agents| Override::new("--max-agents", agents)));
+    flags.extend(args.allow_unpriced.then(|| Override::new("--allow-unpriced", "true")));
     flags
 }

@@ -4,6 +4,8 @@ use std::io::{BufRead as _, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use provost_config::{FlowFile, Request, Scope, load};
+use provost_config::{TrustState, TrustStore, Trusted, grant, trust_in};
 use provost_event::Timestamp;
 use provost_harness::{Clock as _, SystemClock};
 
@@ -12,9 +14,7 @@ use super::{print, shown};
 use crate::cli::TrustArgs;
 use crate::exit::{Exit, Refusal};
 use crate::render::{Cells, Table, age, safe, terminal_width};
-use crate::settings::{FlowFile, Request, Scope, load};
-use crate::trust::{TrustState, TrustStore, Trusted, grant, standing};
-use crate::wiring::{StateDir, variables};
+use crate::wiring::{StateDir, available_tools, variables};
 
 pub(super) const fn act_of(args: &TrustArgs) -> Act {
     if args.list { Act::Looks } else { Act::Acts("trust") }
@@ -30,14 +30,14 @@ pub(super) fn trust(args: &TrustArgs) -> anyhow::Result<Exit> {
     }
     let variables = variables();
     let file = args.config.as_deref();
-    let request = Request { scope: Scope::Project, folder: &folder, file, variables: &variables, flags: &[] };
+    let request = Request { file, ..Request::new(Scope::Project, &folder, &variables, available_tools()) };
     let (loading, folders) = load(&request)?;
     let mut settled = loading.settled()?;
     if let Some(file) = &args.flow {
         settled = settled.with_flow(&FlowFile::read(file)?);
     }
     let store = StateDir::new(&settled.settings, &folders).trust();
-    let needed = match standing(&store, &settled.project)? {
+    let needed = match trust_in(&store, &settled.project)? {
         TrustState::NotNeeded => return said("nothing here needs your trust\n"),
         TrustState::Trusted { .. } => return said("you trust this already\n"),
         TrustState::Needed(needed) => needed,
@@ -84,7 +84,7 @@ fn folder(dir: Option<&Path>) -> anyhow::Result<PathBuf> {
 /// Where trust is kept, by the user's own settings: a project's settings, which may be wrong, don't count.
 fn store(folder: &Path) -> anyhow::Result<TrustStore> {
     let variables = variables();
-    let request = Request { scope: Scope::User, folder, file: None, variables: &variables, flags: &[] };
+    let request = Request::new(Scope::User, folder, &variables, available_tools());
     let (loading, folders) = load(&request)?;
     Ok(StateDir::new(&loading.settled()?.settings, &folders).trust())
 }

@@ -1,10 +1,10 @@
 //! Whether limits can pay for a single verdict. Where they can't, an agent with a goal could never be done.
 
+use provost_config::{Agent, Problem, Settings, Settled};
 use provost_engine::{JUDGE_TOKENS, USEFUL_OUTPUT_TOKENS, tokens_of};
 use provost_event::{GoalPolicy, MicroDollars, Usage, counted, grouped};
 
 use super::goals::Goals;
-use crate::settings::{Agent, Problem, Settings, Settled};
 
 /// A proposed limit is a multiple of this.
 const ROUND_TOKENS: u64 = 1_000;
@@ -67,7 +67,7 @@ pub(super) fn problems(settled: &Settled, agents: &[Agent], goals: &Goals<Box<Go
 struct AffordProblem(String, String);
 
 impl AffordProblem {
-    fn at(self, (source, key): (crate::settings::Source, String)) -> Problem {
+    fn at(self, (source, key): (provost_config::Source, String)) -> Problem {
         Problem { source, key, what: self.0, remedy: self.1 }
     }
 }

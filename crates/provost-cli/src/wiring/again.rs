@@ -1,11 +1,11 @@
 //! Another model for a conversation that goes on.
 
+use provost_config::{Settings, effort};
 use provost_event::ModelPolicy;
 use provost_llm::resolve;
 
 use super::{Chosen, Variables, is_program, providers, with_absolute_paths, words};
 use crate::exit::Refusal;
-use crate::settings::{Settings, effort};
 
 /// The model named by `--model`, or `now`, with the effort of `--effort`; `None` where neither is given.
 ///

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use jiff::Zoned;
+use provost_config::{Agent, Problem, Problems, Settled, Source};
 use provost_event::{Effort, ModelPolicy, counted};
 use provost_harness::{Model, Models, Redactor};
 use provost_llm::{ProviderSettings, ResolveError, resolve};
@@ -12,7 +13,6 @@ use secrecy::ExposeSecret as _;
 
 use super::retire::retirement;
 use super::{Variables, asked, providers, team};
-use crate::settings::{Agent, Problem, Problems, Settled, Source};
 use crate::window::{self, Keys, Room};
 
 /// A model, and its entry in a policy.

@@ -1,11 +1,11 @@
 //! The limit of a run that has no configured limit.
 
+use provost_config::{Settled, Source};
 use provost_event::{Limits, MicroDollars, ModelPolicy, RunPolicy};
 
 use super::models_of;
 use super::programs_of;
 use crate::exit::Refusal;
-use crate::settings::{Settled, Source};
 
 /// The most that a run without a configured limit may cost.
 const DEFAULT_LIMIT: MicroDollars = MicroDollars(20_000_000);

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use provost_config::Profiles;
+use provost_config::{Agent, ConfigError, External, Problem, Problems, Settings, Settled, Source};
 use provost_event::{
     AgentPolicy, Channel, ExternalPolicy, Limits, ModelPolicy, Permission, PermissionPolicy, RunPolicy,
     SubAgentPolicy,
@@ -11,9 +13,6 @@ use provost_terminal::Profile;
 
 use super::Variables;
 use super::team::{Team, bare_policy};
-use crate::exit::Refusal;
-use crate::profiles::Profiles;
-use crate::settings::{Agent, External, Problem, Problems, Settings, Settled, Source};
 
 /// The name of an external agent's model: it only names the program.
 const MODEL: &str = "external/";
@@ -174,12 +173,12 @@ pub(super) fn sub_agent(
 /// The profile of a program: the named one, else the one that matches it.
 ///
 /// # Errors
-/// [`Refusal`] if none has the name.
+/// [`ConfigError::UnknownProfile`] if none has the name.
 pub(crate) fn profile_of(
     profiles: &Profiles,
     named: Option<&str>,
     command: (&str, &[String]),
-) -> Result<Profile, Refusal> {
+) -> Result<Profile, ConfigError> {
     named.map_or_else(|| Ok(profiles.for_command(command.0, command.1)), |name| profiles.named(name))
 }
 
@@ -205,7 +204,7 @@ pub(super) fn profiles_of(settled: &Settled, agents: &[Agent]) -> Result<Vec<Opt
                 source: agent.source_of("profile"),
                 key: "agents.profile".to_owned(),
                 what: refusal.to_string(),
-                remedy: refusal.hint().to_owned(),
+                remedy: refusal.hint().unwrap_or_default().to_owned(),
             }),
         }
     }

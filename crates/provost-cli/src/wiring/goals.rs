@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
+use provost_config::{Agent, GoalSettings, Settings, Settled};
 use provost_event::{GoalPolicy, ModelPolicy, OnHookError};
 
 use super::choose::Wanted;
 use super::team::{wanted_of, wanted_of_root};
 use super::{asked, model_name};
-use crate::settings::{Agent, GoalSettings, Settings, Settled};
 use crate::window::{Keys, Room};
 
 /// One item for each goal of a run.

@@ -5,6 +5,7 @@ use std::io::IsTerminal as _;
 use std::path::Path;
 use std::sync::LazyLock;
 
+use provost_config::{Agent, AvailableTools, Problem, Problems, Settings, Settled};
 use provost_engine::{agent_tool, judged_spawn_tool, spawn_tool};
 use provost_event::{
     Access, AgentPolicy, GoalPolicy, Isolation, Limits, ModelPolicy, RunPolicy, SubAgentPolicy, ToolSpec,
@@ -18,7 +19,6 @@ use super::external;
 use super::goals::wanted_goals;
 use super::{Variables, model_name, providers, tools};
 use crate::exit::Refusal;
-use crate::settings::{Agent, Problem, Problems, Settings, Settled};
 use crate::window::{Keys, Room};
 
 /// The agents of a new run, and their models.
@@ -324,9 +324,10 @@ pub(crate) fn known_tool(name: &str) -> Option<&'static ToolSpec> {
     known_tools().iter().find(|tool| tool.name == name)
 }
 
-/// The names of the tools that a native agent may have, but those that request agents by name.
-pub(crate) fn tool_names() -> Vec<String> {
-    native_tools().map(|tool| tool.name).collect()
+/// What settings may name of the tools.
+pub(crate) fn available_tools() -> AvailableTools<'static> {
+    static NATIVE: LazyLock<Vec<String>> = LazyLock::new(|| native_tools().map(|tool| tool.name).collect());
+    AvailableTools { all: known_tools(), native: &NATIVE }
 }
 
 fn native_tools() -> impl Iterator<Item = ToolSpec> {

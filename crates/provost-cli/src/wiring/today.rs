@@ -2,15 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
+use provost_config::{ConfigError, FlowFile, Override, Request, Scope, Settled, Source, load};
 use provost_engine::StepTracker;
 use provost_event::{GivenFlag, ModelPolicy, RunPolicy};
 use provost_harness::{Redactor, system_prompt};
 
 use super::external::permissions_of_program;
 use super::team::{Team, bare_policy, policy};
-use super::{StateDir, Variables, all_secrets, default_limit, with_absolute_paths};
+use super::{StateDir, Variables, all_secrets, available_tools, default_limit, with_absolute_paths};
 use crate::exit::Refusal;
-use crate::settings::{FlowFile, Problems, Request, Scope, Settled, Source, load};
 
 /// The flags of `run` and `exec` that are settings.
 const FLAGS: [&str; 9] = [
@@ -26,11 +26,7 @@ const FLAGS: [&str; 9] = [
 ];
 
 /// `flags` as a policy keeps them: their paths are absolute, so that they mean the same from anywhere.
-pub(crate) fn given_flags(
-    flags: &[(&'static str, String)],
-    model: &ModelPolicy,
-    here: &Path,
-) -> Vec<GivenFlag> {
+pub(crate) fn given_flags(flags: &[Override], model: &ModelPolicy, here: &Path) -> Vec<GivenFlag> {
     let value = |flag: &str, value: &String| match flag {
         "--model" => model.name.clone(),
         "--judge" => {
@@ -39,8 +35,10 @@ pub(crate) fn given_flags(
         }
         _ => value.clone(),
     };
-    let known = flags.iter().filter(|(flag, _)| FLAGS.contains(flag));
-    known.map(|(flag, text)| GivenFlag { flag: (*flag).to_owned(), value: value(flag, text) }).collect()
+    let known = flags.iter().filter(|given| FLAGS.contains(&given.flag));
+    known
+        .map(|given| GivenFlag { flag: given.flag.to_owned(), value: value(given.flag, &given.value) })
+        .collect()
 }
 
 /// Adds a flag, or puts its value in place of the one it has.
@@ -165,11 +163,12 @@ fn by_flags(
         given = with_flag(given, "--goal", goal);
     }
     let value = |flag: &'static str| {
-        given.iter().find(|given| given.flag == flag).map(|given| (flag, given.value.clone()))
+        given.iter().find(|given| given.flag == flag).map(|given| Override::new(flag, given.value.clone()))
     };
     let flags = FLAGS.into_iter().filter_map(value).collect::<Vec<_>>();
     let folder = &before.folder;
-    let request = Request { scope: Scope::Project, folder, file, variables, flags: &flags };
+    let request =
+        Request { file, flags: &flags, ..Request::new(Scope::Project, folder, variables, available_tools()) };
     let (loading, folders) = load(&request)?;
     let settled = loading.settled()?;
     let place = StateDir::new(&settled.settings, &folders);
@@ -245,8 +244,10 @@ fn of_program(
 }
 
 /// The file of the workflow can't be read, or is wrong.
-fn no_flow(error: anyhow::Error, path: &Path) -> anyhow::Error {
-    if error.is::<Problems>() {
+fn no_flow(error: ConfigError, path: &Path) -> anyhow::Error {
+    let is_read = matches!(error, ConfigError::Problems(_));
+    let error = anyhow::Error::from(error);
+    if is_read {
         return error;
     }
     let hint = format!("put {} back, or leave out --with-settings", path.display());

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
+use provost_config::DetachKey;
 use provost_event::{Entry, Record, RunId, RunPolicy, Seq, SessionId, TerminalEntry, TerminalEvent};
 use provost_external::Role;
 use provost_harness::{Backend as _, BackendError, Goal, Models};
@@ -17,7 +18,6 @@ use crate::commands::run::{Ready, Shape};
 use crate::exit::Exit;
 use crate::output::tell;
 use crate::render::{Attached, Progress};
-use crate::settings::DetachKey;
 use crate::watcher::Watcher;
 
 /// How often to check whether a program that was started can be attached to.

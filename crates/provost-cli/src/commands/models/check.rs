@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+use provost_config::Settled;
 use provost_engine::Answer;
 use provost_event::{Block, DeltaKind, ErrorClass, ModelFailure, ModelPolicy, RunId, SessionId};
 use provost_harness::{DeltaSink, Message, ModelRequest, Part, Role, ToolChoice};
@@ -14,7 +15,6 @@ use super::KeyState;
 use crate::commands::print;
 use crate::exit::{Exit, Refusal};
 use crate::render::{amount, duration, one_line, safe};
-use crate::settings::Settled;
 use crate::wiring::{Chosen, Variables, asked, choose_model, providers};
 
 const QUESTION: &str = "Answer with the one word: ready";

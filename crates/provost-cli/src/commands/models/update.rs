@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use jiff::Zoned;
+use provost_config::read_limited;
+use provost_config::{Settled, UpdatedModels};
 use provost_event::{MicroDollars, Price};
 use provost_llm::{Catalog, ModelChange, ModelFacts, ProviderSettings, PublicTable};
 use serde_json::{Value, json};
@@ -12,8 +14,6 @@ use serde_json::{Value, json};
 use crate::commands::{print, shown};
 use crate::exit::{Exit, Refusal};
 use crate::render::{amount, plural, safe};
-use crate::settings::{Settled, UpdatedModels};
-use crate::whole_file::read;
 use crate::wiring::{Variables, providers};
 
 /// More than any table has.
@@ -60,7 +60,7 @@ pub(super) fn update(asked: &Update, settled: &Settled) -> anyhow::Result<Exit> 
 
 fn found(asked: &Update, settled: &Settled) -> anyhow::Result<Found> {
     let refused = |why: String| Refusal::new(format!("{}: {why}", shown(&asked.file)), "nothing has changed");
-    let text = match read(&asked.file, TABLE_BYTES_MAX) {
+    let text = match read_limited(&asked.file, TABLE_BYTES_MAX) {
         Ok(Some(text)) => text,
         Ok(None) => return Err(refused("there is no such file".to_owned()).into()),
         Err(error) => return Err(refused(format!("can't be read: {error}")).into()),

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use provost_config::{Profiles, read_profile};
 use provost_terminal::{
     Prediction, Profile, Recording, RecordingError, ReplayOptions, Reports, Score, ScoreRow, Wrong, replay,
 };
@@ -14,7 +15,6 @@ use serde_json::{Value, json};
 use crate::cli::ProfileTestArgs;
 use crate::commands::{print, shown};
 use crate::exit::{Exit, Refusal};
-use crate::profiles::{Profiles, read};
 use crate::render::{plural, safe};
 
 const RAW: &str = ".raw.jsonl";
@@ -61,7 +61,7 @@ fn which(
 ) -> anyhow::Result<(Option<Arc<Profile>>, Vec<PathBuf>)> {
     let Some((first, rest)) = args.what.split_first() else { return Ok((None, Vec::new())) };
     if first.extension().is_some_and(|ending| ending == "toml") {
-        let profile = read(first).map_err(|problem| crate::settings::Problems(vec![problem]))?;
+        let profile = read_profile(first).map_err(|problem| provost_config::Problems(vec![problem]))?;
         return Ok((Some(Arc::new(profile)), rest.to_vec()));
     }
     if first.is_dir() || is_recording(first) {

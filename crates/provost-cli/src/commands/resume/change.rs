@@ -1,6 +1,7 @@
 //! What binds a run from its next segment on: the policy that it has, or today's settings, or another goal.
 
 use anyhow::Context as _;
+use provost_config::TrustStore;
 use provost_engine::{Actor, RunState};
 use provost_event::{Budget, GoalPolicy, ModelPolicy, PolicyDifference, RunId, RunPolicy, RunPolicyChanged};
 use provost_harness::Redactor;
@@ -11,7 +12,7 @@ use crate::cli::ResumeArgs;
 use crate::commands::flow::trusting;
 use crate::drive::BY;
 use crate::exit::Refusal;
-use crate::trust::{TrustStore, require, require_by};
+use crate::trust::{require, require_by};
 use crate::wiring::{Before, Today, Variables, today, with_flag};
 
 /// What binds a run from its next segment on.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use provost_config::{Request, load};
 use provost_engine::{RunState, StepStatus};
 use provost_event::{
     Budget, Dimension, Exhausted, LimitOwner, MicroDollars, Outcome, RunId, RunPolicy, Shortfall,
@@ -12,7 +13,6 @@ use crate::cli::ResumeArgs;
 use crate::commands::in_shell_words;
 use crate::exit::Refusal;
 use crate::render::{LeastLimit, ask_again, dollars, duration, enough_more, plural};
-use crate::settings::{Request, load};
 
 const TURNS: &str = "--max-turns";
 
@@ -36,7 +36,7 @@ impl Given {
     /// Has the reader of settings look at the flags, and takes what they alone have set.
     pub(super) fn read(request: &Request<'_>, args: &ResumeArgs) -> anyhow::Result<Self> {
         let settings = load(request)?.0.settled()?.settings;
-        let flags = request.flags.iter().map(|(flag, _)| *flag).collect::<Vec<_>>();
+        let flags = request.flags.iter().map(|given| given.flag).collect::<Vec<_>>();
         let has = |flag: &str| flags.contains(&flag);
         let budget = Budget {
             tokens: settings.budget.tokens.filter(|_| has("--tokens")),

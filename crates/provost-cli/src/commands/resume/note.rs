@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
+use provost_config::Settled;
 use provost_event::PolicyDifference;
 
 use super::change::differences;
 use crate::render::safe;
-use crate::settings::Settled;
 use crate::wiring::{Before, Today, Variables, today, today_in_part};
 
 /// Differences that a note names.

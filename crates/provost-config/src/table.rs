@@ -1,0 +1,481 @@
+//! All settings of this version. Each is declared here, once.
+
+use provost_event::{Effort, Permission, Unanswered};
+
+use super::Settings;
+use super::declare::{From, Kind, Setting, SettingDefault};
+use super::exec::{EXEC, EXEC_WORDS, TERMINAL_WORDS};
+use super::goal::{GOAL, GOAL_WORDS};
+use super::hook::pattern;
+
+/// The tables in the order of the documentation, each with a sentence.
+pub(crate) const SECTIONS: &[(&str, &str)] = &[
+    ("agent", "Who works."),
+    (
+        "budget",
+        "What a run may spend at most, over all its interruptions and resumes. At a limit it is suspended, once the agent has \
+         said how far it has come. That is within the limit too: the last part of each is kept for it.",
+    ),
+    (
+        "spawn",
+        "How many agents may work at the same time, and how deep they may nest. At a max_agents of 1 \
+         or a max_depth of 0 there are no sub-agents, and no agent is offered a tool that asks for one.",
+    ),
+    (
+        "retry",
+        "How agents are restarted that have failed: their program crashed, the model gave no usable answer, or their tool \
+         calls led nowhere. Each goes on in its own conversation, within the same limits. The first agent of a run isn't \
+         restarted; `provost resume` does that.",
+    ),
+    ("goal", GOAL_WORDS),
+    ("limits", "When an agent is stopped or told that it gets nowhere."),
+    (
+        "permissions",
+        "Which tool calls an agent may make: freely, after approval, or never. A pattern is a tool's name, \
+         alone or with what the call must look like in parentheses. Of those that a call meets, deny counts before ask, \
+         and ask before allow. The lists of all files add up.",
+    ),
+    ("hooks", "Hooks that are taken from elsewhere. A file has either this table or a list of [[hooks]]."),
+    ("exec", EXEC_WORDS),
+    ("terminal", TERMINAL_WORDS),
+    ("store", "Where Provost keeps its runs."),
+    ("trace", "Where else a run is told of, as it goes. A project's file may set none of it."),
+];
+
+/// Turns that can be allowed.
+pub(crate) const TURNS_MAX: u64 = 1_000_000;
+/// Agents that can be allowed at a time: more than fit on one machine.
+const AGENTS_MAX: u64 = 100_000;
+/// The greatest depth that can be allowed.
+const DEPTH_MAX: u64 = 64;
+pub(crate) const COUNT_MAX: u64 = 1_000;
+
+/// All settings, section by section.
+pub(crate) fn settings() -> impl Iterator<Item = &'static Setting<Settings>> + Clone {
+    [WORK, RETRIES, GOAL, BOUNDS, EXEC, AROUND].into_iter().flatten()
+}
+
+/// Agents, their limits and those of the run.
+const WORK: &[Setting<Settings>] = &[
+    Setting {
+        kind: Kind::Line(|s, model| s.model = model),
+        default: SettingDefault::Is(r#""anthropic/claude-sonnet-5-5""#),
+        example: r#""anthropic/claude-sonnet-5-5""#,
+        words: "The model: `provider/model` (`provost models` lists them); `script:FILE` for answers that stand in a \
+                file; `record:FILE=MODEL` to keep a model's answers in a file, and `replay:FILE` to have them given \
+                again. FILE is relative to the file that names it, or to the current folder.",
+        flag: Some("--model"),
+        ..agent("model")
+    },
+    Setting {
+        kind: Kind::Count { min: 1, max: TURNS_MAX, put: |s, n| s.limits.turns_max = small(n) },
+        default: SettingDefault::Unset("300; no limit where [budget] limits tokens, money, time or turns"),
+        example: "300",
+        words: "Turns each agent may take: model calls, each with the tool calls it asks for. When they are used up it says \
+                how far it has come, which is no turn, and is suspended. `budget.turns` limits all agents of a run together.",
+        ..agent("max_turns")
+    },
+    Setting {
+        kind: Kind::Text(|s, text| s.instructions = text),
+        default: SettingDefault::Is(r#""""#),
+        example: r#""Write British English. Run `cargo test` before you say that something works.""#,
+        words: "Your own words at the end of the system prompt.",
+        ..agent("instructions")
+    },
+    Setting {
+        kind: Kind::Count { min: 256, max: 1_000_000, put: |s, n| s.output_tokens_max = Some(small(n)) },
+        default: SettingDefault::Unset("what the model allows"),
+        example: "8192",
+        words: "Tokens one answer may have; never more than half of the model's window.",
+        ..agent("output_tokens_max")
+    },
+    Setting {
+        kind: Kind::List(|s, model| {
+            s.fallback_models.push(model);
+            Ok(())
+        }),
+        default: SettingDefault::Unset("none"),
+        example: r#"["openai/gpt-5"]"#,
+        words: "Models that stand in, in this order, when the one before gives no answer: its provider can't be reached for \
+                longer than limits.model_patience, or refuses the key, the quota or the request.",
+        ..agent("fallback_models")
+    },
+    Setting {
+        kind: Kind::Choice {
+            of: &["minimal", "low", "medium", "high"],
+            put: |s, word| s.effort = Some(effort(word)),
+        },
+        default: SettingDefault::Unset("as its provider has it"),
+        example: r#""medium""#,
+        words: "How much the model thinks before it answers.",
+        ..agent("effort")
+    },
+    Setting {
+        kind: Kind::Count { min: 0, max: TURNS_MAX, put: |s, n| s.limits.stuck_turns = small(n) },
+        default: SettingDefault::Is("20"),
+        example: "20",
+        words: "Turns in a row without measurable progress at which an agent without a goal is suspended as stuck; it is \
+                told before. Turns that only wait don't count. 0 turns it off. With a goal, `goal.stuck_turns` counts.",
+        ..agent("stuck_turns")
+    },
+    Setting {
+        kind: Kind::Truth(|s, truth| s.keep_awake = truth),
+        default: SettingDefault::Is("true"),
+        example: "false",
+        words: "Whether the machine is kept from falling asleep while an agent works: thinks, runs a tool, is checked by \
+                hooks. While an approval is waited for, it may sleep.",
+        ..agent("keep_awake")
+    },
+    Setting {
+        kind: Kind::Truth(|s, truth| s.block_sleep = truth),
+        default: SettingDefault::Is("false"),
+        example: "true",
+        words: "Whether `keep_awake` also holds off sleep that is asked for: a closed lid, `systemctl suspend`, a \
+                desktop's timer. Linux only.",
+        ..agent("block_sleep")
+    },
+    Setting {
+        kind: Kind::Count { min: 1, max: u64::MAX, put: |s, n| s.budget.tokens = Some(n) },
+        default: SettingDefault::Unset("no limit"),
+        example: "2_000_000",
+        words: "Tokens of all kinds.",
+        flag: Some("--tokens"),
+        ..budget("tokens")
+    },
+    Setting {
+        kind: Kind::Money(|s, money| s.budget.money = Some(money)),
+        default: SettingDefault::Unset(
+            "no limit; 20.00 where [budget] limits nothing and a model's price is known",
+        ),
+        example: "5.00",
+        words: "Money in US dollars, with at most six decimals. Needs a model whose price is known.",
+        flag: Some("--usd"),
+        ..budget("usd")
+    },
+    Setting {
+        kind: Kind::Truth(|s, truth| s.allow_unpriced = truth),
+        default: SettingDefault::Is("false"),
+        example: "true",
+        words: "Lets a model whose price isn't known work although money is limited: the limit doesn't bind it then.",
+        flag: Some("--allow-unpriced"),
+        ..budget("allow_unpriced")
+    },
+    Setting {
+        kind: Kind::Time(|s, ms| s.budget.wall_time_ms = Some(ms)),
+        default: SettingDefault::Unset("no limit"),
+        example: r#""2h""#,
+        words: "Time worked on it, by a clock that can't be set; time between interruption and resume doesn't count, nor while the machine is suspended, nor waits for a provider in an outage; waits for consent and for commands count. The last tenth of it, at most a minute, \
+                is kept for the agent's final summary: work ends before.",
+        flag: Some("--wall-time"),
+        ..budget("wall_time")
+    },
+    Setting {
+        kind: Kind::Count { min: 1, max: TURNS_MAX, put: |s, n| s.budget.turns = Some(small(n)) },
+        default: SettingDefault::Unset("no limit"),
+        example: "100",
+        words: "Turns of all agents together, sub-agents included. Waiting takes none: for consent, a provider, a sub-agent. \
+                Nor do summaries, judges and the final summary.",
+        flag: Some("--max-turns"),
+        ..budget("turns")
+    },
+    Setting {
+        kind: Kind::Count { min: 1, max: AGENTS_MAX, put: |s, n| s.spawn.max_agents = small(n) },
+        default: SettingDefault::Is("8"),
+        example: "8",
+        words: "Agents of a run that may work at the same time, the first one included.",
+        flag: Some("--max-agents"),
+        ..spawn("max_agents")
+    },
+    Setting {
+        kind: Kind::Truth(|s, truth| s.spawn.allow_preempt = truth),
+        default: SettingDefault::Is("true"),
+        example: "false",
+        words: "Whether an agent of high or critical priority gets the slot of one below it when all are taken. That one \
+                yields at its next check and goes on when a slot comes free; it loses nothing.",
+        ..spawn("allow_preempt")
+    },
+    Setting {
+        kind: Kind::Count { min: 0, max: DEPTH_MAX, put: |s, n| s.spawn.max_depth = small(n) },
+        default: SettingDefault::Is("4"),
+        example: "1",
+        words: "Maximum nesting depth of agents. 1: only the first one may ask for others.",
+        ..spawn("max_depth")
+    },
+];
+
+/// How agents that have failed are restarted.
+const RETRIES: &[Setting<Settings>] = &[
+    Setting {
+        kind: Kind::Count { min: 0, max: COUNT_MAX, put: |s, n| s.limits.retry.attempts_max = small(n) },
+        default: SettingDefault::Is("3"),
+        example: "1",
+        words: "Restarts in a row of an agent that fails. 0: the first failure counts. `max_retries` of an agent and `retry` \
+                of a step say otherwise for theirs.",
+        ..retry("attempts")
+    },
+    Setting {
+        kind: Kind::Time(|s, ms| s.limits.retry.backoff_base_ms = ms),
+        default: SettingDefault::Is(r#""1s""#),
+        example: r#""5s""#,
+        words: "The longest wait before the first restart; it doubles with each restart in a row. The wait itself is drawn at \
+                random, from nothing up to that.",
+        ..retry("backoff_base")
+    },
+    Setting {
+        kind: Kind::Time(|s, ms| s.limits.retry.backoff_max_ms = ms),
+        default: SettingDefault::Is(r#""1m""#),
+        example: r#""10m""#,
+        words: "No wait before a restart is longer.",
+        ..retry("backoff_max")
+    },
+];
+
+/// What an agent may do.
+const BOUNDS: &[Setting<Settings>] = &[
+    Setting {
+        kind: Kind::Time(|s, ms| s.limits.model_patience_ms = ms),
+        default: SettingDefault::Is(r#""15m""#),
+        example: r#""1h""#,
+        words: "How long a model is tried again that gives no answer; then the next of agent.fallback_models is asked, and \
+                after the last the run is suspended.",
+        ..limit("model_patience")
+    },
+    Setting {
+        kind: Kind::Time(|s, ms| s.outage_max_ms = ms),
+        default: SettingDefault::Is(r#""8h""#),
+        example: r#""2h""#,
+        words: "How long a suspended run waits for its provider where no person is at the terminal, and tries it every 5 \
+                minutes or when the provider says; then it exits with status 4. At a terminal it exits at once.",
+        ..limit("outage_max")
+    },
+    Setting {
+        kind: Kind::Count { min: 0, max: COUNT_MAX, put: |s, n| s.limits.empty_answers_max = small(n) },
+        default: SettingDefault::Is("2"),
+        example: "2",
+        words: "Times in a row that an empty answer is asked for again; then the run is suspended.",
+        ..limit("empty_answers")
+    },
+    Setting {
+        kind: Kind::Count { min: 0, max: COUNT_MAX, put: |s, n| s.limits.continuations_max = small(n) },
+        default: SettingDefault::Is("3"),
+        example: "3",
+        words: "Times in a row that an answer cut off at its cap is continued; then what there is counts.",
+        ..limit("continuations")
+    },
+    Setting {
+        kind: Kind::Count { min: 2, max: COUNT_MAX, put: |s, n| s.limits.repeated_call_notice_at = small(n) },
+        default: SettingDefault::Is("3"),
+        example: "3",
+        words: "Turns in a row with the same call and result after which the model is told. Reads of a terminal and commands that sleep don't count.",
+        ..limit("repeated_call_notice")
+    },
+    Setting {
+        kind: Kind::Count { min: 2, max: COUNT_MAX, put: |s, n| s.limits.repeated_call_max = small(n) },
+        default: SettingDefault::Is("10"),
+        example: "10",
+        words: "Turns in a row with the same call and result after which the run is suspended. Reads of a terminal and commands that sleep don't count.",
+        ..limit("repeated_call")
+    },
+    Setting {
+        kind: Kind::Count { min: 1, max: COUNT_MAX, put: |s, n| s.limits.failed_turns_notice_at = small(n) },
+        default: SettingDefault::Is("5"),
+        example: "5",
+        words: "Turns in a row whose every call was rejected, denied or failed as a tool, after which the model is told. The exit \
+                status of a command is output, not a failure.",
+        ..limit("failed_turns_notice")
+    },
+    Setting {
+        kind: Kind::Count { min: 1, max: COUNT_MAX, put: |s, n| s.limits.failed_turns_max = small(n) },
+        default: SettingDefault::Is("12"),
+        example: "12",
+        words: "Turns in a row whose every call was rejected, denied or failed as a tool, after which the run is suspended.",
+        ..limit("failed_turns")
+    },
+    Setting {
+        kind: Kind::Count { min: 1, max: COUNT_MAX, put: |s, n| s.limits.interruptions_max = small(n) },
+        default: SettingDefault::Is("3"),
+        example: "3",
+        words: "Interruptions of one turn (a crash, a power cut) after which the run is suspended.",
+        ..limit("interruptions")
+    },
+    Setting {
+        kind: Kind::Count { min: 1, max: COUNT_MAX, put: |s, n| s.limits.stop_blocks_max = small(n) },
+        default: SettingDefault::Is("8"),
+        example: "8",
+        words: "Times in all that stop hooks may send an agent back; then the run is suspended as blocked.",
+        ..limit("stop_blocks")
+    },
+    Setting {
+        kind: Kind::List(|s, text| add(&mut s.permissions.allow, text)),
+        default: SettingDefault::Unset("none"),
+        example: r#"["read_file", "search", "shell(cargo *)"]"#,
+        words: "Calls that may be made. A project's file that allows something must be trusted first.",
+        ..permissions("allow")
+    },
+    Setting {
+        kind: Kind::List(|s, text| add(&mut s.permissions.ask, text)),
+        default: SettingDefault::Unset("none"),
+        example: r#"["shell(git push *)"]"#,
+        words: "Calls that need approval.",
+        ..permissions("ask")
+    },
+    Setting {
+        kind: Kind::List(|s, text| add(&mut s.permissions.deny, text)),
+        default: SettingDefault::Unset("none"),
+        example: r#"["shell(rm -rf *)", "write_file(.env)"]"#,
+        words: "Calls that are never made.",
+        ..permissions("deny")
+    },
+    Setting {
+        kind: Kind::List(|s, text| add(&mut s.permissions.approved, text)),
+        default: SettingDefault::Unset("none"),
+        example: r#"["shell(git push origin main)"]"#,
+        words: "Calls that you have agreed to for always: `provost approve` writes them here.",
+        from: From::User,
+        ..permissions("approved")
+    },
+    Setting {
+        kind: Kind::Choice {
+            of: &["allow", "ask", "deny"],
+            put: |s, word| s.permissions.default = Some(permission(word)),
+        },
+        default: SettingDefault::Unset("ask where anything is listed in allow, else allow"),
+        example: r#""ask""#,
+        words: "What becomes of a call that no pattern speaks of.",
+        ..permissions("default")
+    },
+    Setting {
+        kind: Kind::Time(|s, ms| s.permissions.approval_timeout_ms = ms),
+        default: SettingDefault::Is(r#""1h""#),
+        example: r#""15m""#,
+        words: "How long an approval is waited for.",
+        ..permissions("approval_timeout")
+    },
+    Setting {
+        kind: Kind::Choice {
+            of: &["deny", "pause"],
+            put: |s, word| {
+                s.permissions.unanswered = if word == "pause" { Unanswered::Pause } else { Unanswered::Deny };
+            },
+        },
+        default: SettingDefault::Is(r#""deny""#),
+        example: r#""pause""#,
+        words: "What becomes of a call that isn't answered in that time: it isn't made and the agent goes on, or \
+                the run is suspended until it is answered.",
+        ..permissions("unanswered")
+    },
+];
+
+/// What is around a run.
+const AROUND: &[Setting<Settings>] = &[
+    Setting {
+        kind: Kind::List(|s, word| match word.as_str() {
+            "claude" => {
+                s.import_claude();
+                Ok(())
+            }
+            other => Err(format!("must be one of claude (is `{other}`)")),
+        }),
+        default: SettingDefault::Unset("nothing is imported"),
+        example: r#"["claude"]"#,
+        words: "claude: the hooks of the project's .claude/settings.json and .claude/settings.local.json, after all \
+                others. What of them can't be taken is told.",
+        ..Setting::declared("hooks", "import")
+    },
+    Setting {
+        kind: Kind::Folder(|s, path| s.state_dir = Some(path)),
+        default: SettingDefault::Unset("`provost` in the platform's folder for state"),
+        example: r#""/var/lib/provost""#,
+        words: "The folder for the runs' logs. A project's file may not set it.",
+        variables: &["PROVOST_STATE_DIR"],
+        from: From::User,
+        ..Setting::declared("store", "dir")
+    },
+    Setting {
+        kind: Kind::Line(|s, file| s.trace.file = Some(file)),
+        default: SettingDefault::Unset("none is written"),
+        example: r#""trace.jsonl""#,
+        words: "A file to which all that happens in a run is added, a line of JSON each. Relative to the file that names \
+                it, or to the current folder.",
+        ..trace("file")
+    },
+    Setting {
+        kind: Kind::Address(|s, address| s.trace.otlp_endpoint = Some(address)),
+        default: SettingDefault::Unset("nothing is sent"),
+        example: r#""http://127.0.0.1:4318""#,
+        words: "A collector of OpenTelemetry that spans are sent to, by OTLP over HTTP.",
+        ..trace("otlp_endpoint")
+    },
+    Setting {
+        kind: Kind::Variable(|s, name| s.trace.otlp_headers_env = Some(name)),
+        default: SettingDefault::Unset("no headers"),
+        example: r#""OTLP_HEADERS""#,
+        words: "The environment variable that holds headers for the collector, such as `x-api-key=…,tenant=…`.",
+        ..trace("otlp_headers_env")
+    },
+    Setting {
+        kind: Kind::Truth(|s, truth| s.trace.otlp_content = truth),
+        default: SettingDefault::Is("false"),
+        example: "true",
+        words: "Whether the collector gets to see what was said, and what tools were given and gave.",
+        ..trace("otlp_content")
+    },
+];
+
+const fn agent(name: &'static str) -> Setting<Settings> {
+    Setting::declared("agent", name)
+}
+
+const fn budget(name: &'static str) -> Setting<Settings> {
+    Setting::declared("budget", name)
+}
+
+const fn spawn(name: &'static str) -> Setting<Settings> {
+    Setting::declared("spawn", name)
+}
+
+const fn retry(name: &'static str) -> Setting<Settings> {
+    Setting::declared("retry", name)
+}
+
+const fn limit(name: &'static str) -> Setting<Settings> {
+    Setting::declared("limits", name)
+}
+
+const fn permissions(name: &'static str) -> Setting<Settings> {
+    Setting::declared("permissions", name)
+}
+
+const fn trace(name: &'static str) -> Setting<Settings> {
+    Setting { from: From::User, ..Setting::declared("trace", name) }
+}
+
+/// Adds a pattern.
+fn add(list: &mut Vec<String>, text: String) -> Result<(), String> {
+    list.push(pattern(text)?);
+    Ok(())
+}
+
+/// For numbers that their bounds keep small.
+pub(crate) fn small(count: u64) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+/// The effort that a word of the choice means.
+pub fn effort(word: &str) -> Effort {
+    match word {
+        "minimal" => Effort::Minimal,
+        "low" => Effort::Low,
+        "high" => Effort::High,
+        _ => Effort::Medium,
+    }
+}
+
+/// The permission that a word of the choice means.
+pub(crate) fn permission(word: &str) -> Permission {
+    match word {
+        "allow" => Permission::Allow,
+        "ask" => Permission::Ask,
+        _ => Permission::Deny,
+    }
+}
