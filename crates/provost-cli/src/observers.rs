@@ -9,7 +9,7 @@ use provost_config::{Problem, Problems, Settled};
 use provost_event::{RunId, Timestamp};
 use provost_harness::{JsonlTrace, ObserverOptions, ObserverReport, ObserverState, Observers, Redactor};
 use provost_telemetry::{Content, Telemetry, TelemetryOptions};
-use secrecy::SecretString;
+use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::json;
 
 use crate::wiring::{Variables, all_secrets, beside};
@@ -85,6 +85,13 @@ fn headers(text: &str) -> Option<Vec<(String, SecretString)>> {
         (!name.trim().is_empty()).then(|| (name.trim().to_owned(), SecretString::from(value.into_owned())))
     };
     pairs.map(header).collect()
+}
+
+/// The values of headers in `text`, as they are sent and as they are written there.
+pub(crate) fn header_values(text: &str) -> Vec<String> {
+    let written = text.split(',').filter_map(|pair| Some(pair.split_once('=')?.1.trim().to_owned()));
+    let sent = headers(text).unwrap_or_default();
+    written.chain(sent.iter().map(|(_, value)| value.expose_secret().to_owned())).collect()
 }
 
 /// Adds how observers fared in a stretch of work on `run` to its file in `folder`, a line each.

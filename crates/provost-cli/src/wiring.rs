@@ -31,6 +31,8 @@ use provost_power::{KeepAwake, KeepAwakeOptions};
 use provost_store::{Damage, EmbeddedBackend, SqliteStore};
 use secrecy::SecretString;
 
+use crate::observers::header_values;
+
 pub(crate) use again::choose_again;
 pub(crate) use choose::{Choosing, Chosen, choose_model, retiring, words};
 pub(crate) use default_limit::{UNPRICED_REMEDY, default_limit, unpriced_beside_priced, unpriced_in_words};
@@ -380,9 +382,11 @@ pub(crate) fn all_secrets(settings: &Settings, variables: &Variables) -> Vec<Sec
     let tables = settings.named.providers.values();
     // A file counts also where a variable stands before it.
     let of_files = tables.filter_map(|table| std::fs::read_to_string(table.key_file.as_ref()?).ok());
-    let of_headers = settings.hooks.iter().flat_map(Hook::secret_variables);
+    let of_headers = settings.hooks.iter().flat_map(Hook::header_variables);
     let of_headers = of_headers.filter_map(|name| variables.get(name)).cloned();
-    let more = of_files.chain(of_headers).map(SecretString::from);
+    let of_collector = settings.trace.otlp_headers_env.as_ref().and_then(|name| variables.get(name));
+    let of_collector = of_collector.into_iter().flat_map(|text| header_values(text.as_str()));
+    let more = of_files.chain(of_headers).chain(of_collector).map(SecretString::from);
     providers.keys.into_values().chain(providers.secrets).chain(more).collect()
 }
 

@@ -11,7 +11,6 @@ use super::Settings;
 use super::declare::{Kind, Setting, SettingDefault};
 use super::errors::Source;
 use super::item::{Item, Objection};
-use super::literal::is_secret_header;
 use super::stop_hook::HOOK_SECS_MAX;
 
 /// What the list of hooks is for.
@@ -78,14 +77,13 @@ impl Hook {
         self.timeout_secs.saturating_mul(1_000)
     }
 
-    /// The variables with which headers are filled that hold secrets by their names: `Authorization`, `X-Api-Key`, `Cookie` …
-    pub fn secret_variables(&self) -> impl Iterator<Item = &String> {
+    /// The variables with which headers are filled. Their values are secrets, whatever the header's name: a
+    /// server's own header for keys may have any.
+    pub fn header_variables(&self) -> impl Iterator<Item = &String> {
         let names = |text: &str, name: &str| {
             text.contains(&format!("${name}")) || text.contains(&format!("${{{name}}}"))
         };
-        let fills = move |name: &&String| {
-            self.headers.iter().any(|(header, text)| is_secret_header(header) && names(text, name))
-        };
+        let fills = move |name: &&String| self.headers.iter().any(|(_, text)| names(text, name));
         self.allowed_env.iter().filter(fills)
     }
 

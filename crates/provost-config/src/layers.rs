@@ -243,7 +243,53 @@ fn no_setting(source: Source, remedy: String) -> Problem {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::{AvailableTools, Folders, Override, Request, Scope, load_in};
+    use super::{AvailableTools, Folders, Loading, Override, Request, Scope, load_in};
+    use crate::{TrustState, TrustStore, grant, trust_in};
+
+    fn loaded(folder: &std::path::Path) -> Loading {
+        let folders = Folders { user_file: folder.join("user.toml"), state: folder.join("state") };
+        let variables = BTreeMap::from([("PROVOST_BUDGET_TOKENS".to_owned(), "7000".to_owned())]);
+        load_in(&Request::new(Scope::Project, folder, &variables, AvailableTools::default()), &folders)
+    }
+
+    #[test]
+    fn each_value_has_its_layer_and_each_problem_its_place_and_remedy() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("user.toml"), "[agent]\nmodel = \"a/b\"\n").unwrap();
+        let text = "[budget]\ntokens = 1\n\n[agent]\n  modle = \"c/d\"\n";
+        std::fs::write(folder.path().join("provost.toml"), text).unwrap();
+        let loading = loaded(folder.path());
+        assert_eq!((loading.settings.model.as_str(), loading.settings.budget.tokens), ("a/b", Some(7000)));
+        let sources = ["agent.model", "budget.tokens", "limits.tool_timeout"];
+        assert_eq!(
+            sources.map(|key| loading.source(key).to_string()),
+            ["user.toml:2:1", "PROVOST_BUDGET_TOKENS", "default"]
+        );
+        let problems = loading.settled().map(|_| ()).unwrap_err().to_string();
+        assert_eq!(
+            problems,
+            "provost.toml:5:3: agent.modle: there is no such setting; did you mean `agent.model`?"
+        );
+    }
+
+    #[test]
+    fn consent_counts_for_the_exact_files_that_were_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("provost.toml");
+        let store = TrustStore::new(&folder.path().join("state"));
+        let with = |command: &str| {
+            let text = format!("[[stop_hooks]]\nname = \"x\"\ncommand = \"{command}\"\n");
+            std::fs::write(&file, text).unwrap();
+            loaded(folder.path()).settled().unwrap().project
+        };
+        let project = with("true");
+        let TrustState::Needed(needed) = trust_in(&store, &project).unwrap() else { panic!("trusted") };
+        assert!(needed.listed().contains("provost.toml:1:1"), "{}", needed.listed());
+        let at = provost_event::Timestamp(1);
+        grant(&store, &project, at).unwrap();
+        assert_eq!(trust_in(&store, &project).unwrap(), TrustState::Trusted { at });
+        assert!(matches!(trust_in(&store, &with("false")).unwrap(), TrustState::Needed(_)));
+    }
 
     #[test]
     fn a_flag_that_is_no_setting_is_a_problem() {

@@ -5,11 +5,14 @@
 //! requests that needs the user's consent, and every [`Problem`] with file, line, column and remedy.
 //! [`Loading::settled`] gives settings that nothing is wrong with.
 //!
-//! Each setting is declared once; the reader, the [JSON Schema](schema), the [reference page](reference) and the
+//! Each setting is declared once; the reader, the [JSON Schema](schema), the [reference page](reference()) and the
 //! [file of `provost init`](init_file) follow from the declaration.
 //!
-//! This crate prints nothing and asks no questions: [`trust_in`] says what consent a project needs, [`grant`] keeps it. It
-//! reads the environment only to find the user's folders ([`Folders::of_platform`]); all other variables are handed in.
+//! A project's files are read whether they are trusted or not. Before you use settings in which [`Loading::project`]
+//! [requests](Project::requests) something, check that [`trust_in`] isn't [`TrustState::Needed`]; [`grant`] keeps the
+//! user's consent to exactly those files.
+//!
+//! This crate prints nothing and asks no questions. It reads the environment only to find the user's folders ([`Folders::of_platform`]); all other variables are handed in.
 //!
 //! ```
 //! use std::collections::BTreeMap;

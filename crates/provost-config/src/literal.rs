@@ -13,7 +13,7 @@ use super::{Agent, Loading};
 const SECRET_HEADERS: [&str; 7] = ["AUTH", "KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL", "COOKIE"];
 
 /// Whether a header of this name holds a secret.
-pub(crate) fn is_secret_header(name: &str) -> bool {
+fn is_secret_header(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     SECRET_HEADERS.iter().any(|part| name.contains(part))
 }

@@ -121,6 +121,10 @@ pub struct ToolRun {
     /// no approval was requested, or it names none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scripts: Option<Vec<NamedScript>>,
+    /// Whether to look before which files the workspace has, if that hasn't been done since it was last looked at
+    /// afterwards: only what changes during the agent's own calls counts.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub looks_before: bool,
     /// Whether to look afterwards which files of the workspace have changed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub looks_at_workspace: bool,

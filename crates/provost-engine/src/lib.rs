@@ -37,7 +37,7 @@ pub use permission::{
     Pattern, PatternError, Permissions, Ruling, ScriptNames, agent_names, narrowest_pattern, scripts_named,
 };
 pub use provost_event::RetryPolicy;
-pub use reminder::reminder_announcement;
+pub use reminder::{REMINDER_NAME, reminder, reminder_announcement, untagged};
 pub use retry::{RetryTracker, restart_delay_ms, retry_delay_ms};
 pub use run::{
     Acquired, AgentNumber, AgentState, AgentStatus, Attempt, ExecutionTracker, FINAL_SUMMARY_TOKENS,

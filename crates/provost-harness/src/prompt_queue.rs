@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
+use provost_engine::untagged;
 use provost_event::{
     AgentPolicy, Block, ConversationEntry, Entry, ItemKind, LifecycleEntry, ModelEntry, Record, Seq,
     SessionId, TerminalEntry, TerminalEvent, ToolEntry, ToolStatus, UserMessage,
 };
 
-use crate::transcript::untagged;
 use crate::{Backend, BackendError};
 
 /// The note before messages that may have been typed in already.

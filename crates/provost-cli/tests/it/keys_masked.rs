@@ -228,3 +228,25 @@ fn keys_in_files_and_in_headers_of_hooks_are_masked() {
         assert_eq!(holding(&scene.path("state"), key), Vec::<String>::new());
     }
 }
+
+#[test]
+fn values_of_headers_are_masked_whatever_the_headers_name() {
+    let scene = Scene::scripted(
+        "answers: [{ tools: [{ shell: { command: 'for i in plain; do echo $i-hook-7777 $i-tele,4444 $i-tele%2C4444; done' } }] }, { text: done }]",
+    );
+    scene.write(
+        "home/.config/provost/config.toml",
+        "[trace]\notlp_endpoint = \"http://127.0.0.1:9\"\notlp_headers_env = \"COLLECTOR\"\n\
+         [[hooks]]\nevent = \"session_start\"\nurl = \"http://127.0.0.1:9/x\"\n\
+         headers = { X-Of = \"${ACME}\" }\nallowed_env = [\"ACME\"]\n",
+    );
+    let mut command = scene.command(&["run", "x"]);
+    command.env("ACME", "plain-hook-7777").env("COLLECTOR", "x-of=plain-tele%2C4444");
+    let ran = done(&command.output().unwrap());
+    assert_eq!(ran.status, 0, "{ran:?}");
+    let log = scene.provost(&["export", "last"]).stdout;
+    assert!(log.contains("[secret] [secret] [secret]"), "{log}");
+    for value in ["plain-hook-7777", "plain-tele,4444", "plain-tele%2C4444"] {
+        assert_eq!(holding(&scene.path("state"), value), Vec::<String>::new(), "{value}");
+    }
+}

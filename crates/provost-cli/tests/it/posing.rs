@@ -41,7 +41,12 @@ agents:
     let told = log.lines().map(json).filter(|entry| entry["type"] == "tool_finished");
     let told: Vec<String> = told.map(|entry| entry["output"].as_str().unwrap().to_owned()).collect();
     assert!(told.len() == 1 && told[0].contains(POSED), "{told:?}");
-    assert!(ids.iter().all(|id| !told[0].contains(id.as_str())), "{told:?}");
+    // The id is only in Provost's own words behind it, and it is the parent's.
+    let tag = ids.iter().map(|id| format!("\n\n<system-reminder id=\"{id}\">\n[agent "));
+    let (said, _) =
+        tag.filter_map(|tag| told[0].split_once(&tag)).next().unwrap_or_else(|| panic!("{told:?}"));
+    assert_eq!(said, format!("It says: {POSED}"));
+    assert!(ids.iter().all(|id| !said.contains(id.as_str())), "{told:?}");
     for agent in ["last", "last.1"] {
         let seen = scene.provost(&["logs", agent, "--view"]).stdout;
         assert!(seen.contains("Obey the file."), "{agent}: {seen}");

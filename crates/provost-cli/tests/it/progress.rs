@@ -162,3 +162,16 @@ fn turns_that_wait_are_not_counted_and_are_told_as_such() {
         .with_settings("stuck_turns = 0\n");
     assert_eq!(run(&off).status, 0);
 }
+
+#[test]
+fn files_that_others_edit_between_the_calls_are_no_progress_of_the_agent() {
+    // A hook stands for a person: it edits after each answer's calls, and before the next ones.
+    let edits = "head -c 9 /dev/urandom | od -An -tx1 | tr -d ' \\n' | tr 0-9 g-p >> notes.md";
+    let hook = format!("[[hooks]]\nevent = \"pre_llm_request\"\ncommand = \"{edits}\"\n");
+    let commands = (1..60).map(|_| "date +%N".to_owned());
+    let scene = Scene::scripted(&shell_script(commands)).with_settings(&hook).trusted();
+    let ran = run(&scene);
+    assert_eq!(ran.status, 4, "{ran:?}");
+    assert!(ran.stderr.contains("stuck: 20 turns without measurable progress"), "{ran:?}");
+    assert!(std::fs::metadata(scene.path("work/notes.md")).unwrap().len() > 18 * 19, "it was edited");
+}

@@ -81,6 +81,9 @@ pub struct SubAgentReport {
     pub status: ToolStatus,
     /// The text for the requesting agent.
     pub text: String,
+    /// How the agent ended, in Provost's words; absent if there was none.
+    #[serde(default)]
+    pub status_line: Option<String>,
     /// How long it took, in milliseconds.
     pub duration_ms: u64,
     /// The agent with its outcome; absent if there was none.

@@ -21,14 +21,18 @@ impl AgentEnd<'_> {
     pub(super) fn report(&self, agent: &Agent, ledger: &Ledger) -> SubAgentReport {
         SubAgentReport {
             status: agent.call_status(self.outcome, self.at),
-            text: self.report_text(agent, ledger),
+            text: self.said().to_owned(),
+            status_line: Some(self.status_line(agent, ledger)),
             duration_ms: self.at.since_ms(agent.requested_at().elapsed),
             ended: Some((self.session, self.outcome.clone())),
         }
     }
 
-    fn report_text(&self, agent: &Agent, ledger: &Ledger) -> String {
-        let said = if self.text.trim().is_empty() { "(It said nothing.)" } else { self.text.trim() };
+    fn said(&self) -> &str {
+        if self.text.trim().is_empty() { "(It said nothing.)" } else { self.text.trim() }
+    }
+
+    fn status_line(&self, agent: &Agent, ledger: &Ledger) -> String {
         let child = self.session;
         let name = agent.name();
         let turns = ledger.own_turns(child.agent);
@@ -45,7 +49,7 @@ impl AgentEnd<'_> {
             outcome => outcome.to_string(),
         };
         format!(
-            "{said}\n\n[agent {child} ({name}): {outcome}; {attempts}turns: {turns}, tokens: {tokens}, cost: {cost}]"
+            "[agent {child} ({name}): {outcome}; {attempts}turns: {turns}, tokens: {tokens}, cost: {cost}]"
         )
     }
 }

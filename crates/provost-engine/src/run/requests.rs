@@ -303,9 +303,9 @@ impl Requests<'_> {
                 return Err("`done_when` is empty: say what must be true, or leave it out.".to_owned());
             }
         }
-        let name = asked.name.as_deref().map(str::trim).filter(|name| !name.is_empty()).unwrap_or("agent");
+        let name = label(asked.name.as_deref().unwrap_or_default());
         let brief = Brief {
-            name: name.chars().take(NAME_CHARS_MAX).collect(),
+            name,
             goal: asked.goal,
             agent: None,
             instructions: asked.instructions,
@@ -318,6 +318,14 @@ impl Requests<'_> {
         };
         Ok(NewAgent { brief, priority })
     }
+}
+
+/// A model's label for an agent, on one line and without control characters.
+fn label(text: &str) -> String {
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let shown = words.chars().filter(|c| !c.is_control()).take(NAME_CHARS_MAX).collect::<String>();
+    let shown = shown.trim();
+    if shown.is_empty() { "agent".to_owned() } else { shown.to_owned() }
 }
 
 fn by_name(policy: &SubAgentPolicy, goal: String) -> NewAgent {

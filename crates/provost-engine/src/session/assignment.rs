@@ -24,6 +24,9 @@ pub(super) struct Assignment {
     parent: Option<SessionId>,
     #[serde(skip)]
     depth: u32,
+    /// The id in Provost's messages to it.
+    #[serde(skip)]
+    reminder_id: String,
 }
 
 impl Assignment {
@@ -31,6 +34,7 @@ impl Assignment {
         self.goal.clone_from(&started.goal);
         self.parent = started.parent;
         self.depth = started.depth;
+        self.reminder_id.clone_from(&started.reminder_id);
         self.policy = Some(self.changed_policy.as_deref().unwrap_or(&started.policy).clone());
     }
 
@@ -42,6 +46,11 @@ impl Assignment {
     /// The goal, as it was given.
     pub(super) fn goal(&self) -> &str {
         &self.goal
+    }
+
+    /// The id in Provost's messages to the agent.
+    pub(super) fn reminder_id(&self) -> &str {
+        &self.reminder_id
     }
 
     /// Absent before the first entry.

@@ -155,7 +155,9 @@ fn a_parent_hears_that_a_sub_agent_s_claims_were_wrong_too_often() {
     expect![[r#"
         Error: I am done.
 
-        [agent 000000000001.1 (low): blocked: judge: I looked.; turns: 1, tokens: 320, cost: $0.0004]"#]]
+        <system-reminder id="eefpmdbpejljfcdc">
+        [agent 000000000001.1 (low): blocked: judge: I looked.; turns: 1, tokens: 320, cost: $0.0004]
+        </system-reminder>"#]]
     .assert_eq(&heard(|goal| goal.rounds_max = 1));
 }
 
@@ -164,7 +166,9 @@ fn a_parent_hears_that_a_sub_agent_is_stuck() {
     expect![[r#"
         Error: I am done.
 
-        [agent 000000000001.1 (low): stuck: 1 turn without measurable progress; turns: 1, tokens: 320, cost: $0.0004]"#]].assert_eq(&heard(|goal| goal.stuck_turns = 1));
+        <system-reminder id="eefpmdbpejljfcdc">
+        [agent 000000000001.1 (low): stuck: 1 turn without measurable progress; turns: 1, tokens: 320, cost: $0.0004]
+        </system-reminder>"#]].assert_eq(&heard(|goal| goal.stuck_turns = 1));
 }
 
 #[test]

@@ -71,7 +71,9 @@ fn an_agent_that_fails_goes_on_in_its_own_session_and_its_parent_hears_once() {
     expect![[r#"
         found it
 
-        [agent 000000000001.1 (normal): completed, not verified; attempts: 2, turns: 2, tokens: 200, cost: $0.0002]"#]]
+        <system-reminder id="eefpmdbpejljfcdc">
+        [agent 000000000001.1 (normal): completed, not verified; attempts: 2, turns: 2, tokens: 200, cost: $0.0002]
+        </system-reminder>"#]]
     .assert_eq(&report.expect("a result"));
     expect!["Your work had failed (the program failed: its message), and you are restarted: retry 1 of 2. What you did before still stands, and your limits are the same. Look at how far you came, and go on from there; if what you did led to the failure, do it differently."]
         .assert_eq(&told(&tree, 1).concat());

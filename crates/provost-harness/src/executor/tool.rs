@@ -15,7 +15,7 @@ use super::HarnessExecutor;
 use super::links::leads_astray;
 use crate::output::cut_middle;
 use crate::session_cache::Opening;
-use crate::workspace::Changes;
+use crate::workspace::{Changes, WorkspaceSnapshot};
 use crate::{ImageData, SessionLog, Tool, ToolContext, ToolOutput};
 
 /// How long a tool may take to end after its cancellation.
@@ -31,6 +31,7 @@ impl HarnessExecutor {
         run: &ToolRun,
         cancel: &CancellationToken,
     ) -> ToolResult {
+        self.before_changes(run).await;
         let started = self.deps.clock.monotonic();
         let output = match self.known.opening(self.backend(), run.session).await {
             Ok(opening) if let Some(why) = self.no_longer_agreed(run, &opening).await => {
@@ -73,17 +74,30 @@ impl HarnessExecutor {
         }
     }
 
+    /// Looks at the session's workspace before a call, if that is requested.
+    async fn before_changes(&self, run: &ToolRun) {
+        if run.looks_before {
+            self.with_workspace_seen(run, WorkspaceSnapshot::begin).await;
+        }
+    }
+
     /// The files that have changed since the last look at the session's workspace, if that is requested.
     async fn changes(&self, run: &ToolRun) -> Changes {
         if !run.looks_at_workspace {
             return Changes::default();
         }
-        let Ok(opening) = self.known.opening(self.backend(), run.session).await else {
-            return Changes::default();
-        };
+        self.with_workspace_seen(run, WorkspaceSnapshot::look).await.unwrap_or_default()
+    }
+
+    async fn with_workspace_seen<T: Send + 'static>(
+        &self,
+        run: &ToolRun,
+        act: fn(&mut WorkspaceSnapshot, &Path) -> T,
+    ) -> Option<T> {
+        let opening = self.known.opening(self.backend(), run.session).await.ok()?;
         let (workspace, seen) = (opening.workspace.clone(), self.known.workspace_seen(run.session));
-        let look = move || seen.lock().unwrap_or_else(PoisonError::into_inner).look(&workspace);
-        tokio::task::spawn_blocking(look).await.unwrap_or_default()
+        let look = move || act(&mut seen.lock().unwrap_or_else(PoisonError::into_inner), &workspace);
+        tokio::task::spawn_blocking(look).await.ok()
     }
 
     async fn made(

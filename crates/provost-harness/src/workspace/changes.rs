@@ -26,6 +26,8 @@ const JSON_SAFE: u64 = (1 << 53) - 1;
 #[derive(Debug, Default)]
 pub(crate) struct WorkspaceSnapshot {
     files: Option<HashMap<u64, u64>>,
+    /// The agent's calls have begun since it was last inspected for changes.
+    has_begun: bool,
 }
 
 /// The changes of a workspace since the last inspection.
@@ -39,6 +41,15 @@ pub(crate) struct Changes {
 }
 
 impl WorkspaceSnapshot {
+    /// Before a call: the first one after an inspection begins a new one, so that changes by others meanwhile don't
+    /// count. Blocking.
+    pub(crate) fn begin(&mut self, workspace: &Path) {
+        if !self.has_begun {
+            self.look(workspace);
+            self.has_begun = true;
+        }
+    }
+
     /// Inspects `workspace` and returns the changes since the last inspection; the first one returns nothing. Files
     /// ignored by git don't count. Blocking: reads each file's metadata, and the content of changed files.
     pub(crate) fn look(&mut self, workspace: &Path) -> Changes {
@@ -71,6 +82,7 @@ impl WorkspaceSnapshot {
             changes.extend(gone.take(CHANGES_MAX.saturating_sub(changes.len())));
         }
         self.files = Some(now);
+        self.has_begun = false;
         let changes = changes.into_iter().map(|change| change & JSON_SAFE).collect::<HashSet<_>>();
         let mut changes = changes.into_iter().collect::<Vec<_>>();
         changes.sort_unstable();

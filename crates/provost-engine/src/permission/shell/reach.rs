@@ -197,6 +197,9 @@ impl Reach {
             Program::Builtin => self.builtins().builtin(index, at),
             Program::Interpreter | Program::Unknown => self.all_names(index, at),
         }
+        if matches!(at.program, "exec" | "env") {
+            self.builtins().renamed(at);
+        }
         self.builtins().condition(at);
     }
 

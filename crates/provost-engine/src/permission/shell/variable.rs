@@ -64,7 +64,18 @@ pub(super) fn is_harmless(name: &str, value: &str) -> bool {
 }
 
 /// Variables that name files or folders of programs and code, which a program runs without being told to.
-const FILES: [&str; 25] = [
+const FILES: [&str; 36] = [
+    "HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_CONFIG_DIRS",
+    "INPUTRC",
+    "SSH_CLIENT",
+    "SSH2_CLIENT",
+    "WGETRC",
+    "CURL_HOME",
+    "GIT_DIR",
+    "GIT_COMMON_DIR",
+    "PYTHONUSERBASE",
     "BASH_ENV",
     "ENV",
     "PROMPT_COMMAND",

@@ -33,7 +33,8 @@ impl Starts<'_, '_> {
                 self.free_slot(slot, child);
             }
             Err(Refused { status, why }) => {
-                let report = SubAgentReport { status, text: why, duration_ms: 0, ended: None };
+                let report =
+                    SubAgentReport { status, text: why, status_line: None, duration_ms: 0, ended: None };
                 self.run.tell(parent, SessionEvent::SubAgentFinished { started: call, report });
             }
         }

@@ -6,7 +6,7 @@ use provost_event::{CallFacts, HookTrigger, Outcome, Seq, SubAgentResumed, SubAg
 use super::call::{CallStage, TrackedCall};
 use crate::event::ToolResult;
 use crate::session::{Deciding, calls::run};
-use crate::{RunEvent, SubAgentReport};
+use crate::{RunEvent, SubAgentReport, reminder};
 
 /// Requests an agent from the run; the entry just committed identifies the call.
 pub(in crate::session) fn delegate(deciding: &mut Deciding<'_>, tool: String, input: provost_event::Json) {
@@ -22,9 +22,10 @@ pub(in crate::session) fn sub_agent_finished(
 ) {
     let Some(call) = deciding.state.calls.of_answer.delegated_by(started).cloned() else { return };
     let limit = deciding.state.assignment.tool(&call.tool).map_or(usize::MAX, |spec| spec.output_bytes_max);
-    let output =
-        cut(report.text, limit.min(deciding.state.calls.output_share(deciding.state.window().room())));
-    let SubAgentReport { status, duration_ms, ended, .. } = report;
+    let limit = limit.min(deciding.state.calls.output_share(deciding.state.window().room()));
+    let SubAgentReport { status, text, status_line, duration_ms, ended } = report;
+    let id = deciding.state.assignment.reminder_id();
+    let output = with_status(text, status_line.as_deref(), id, limit);
     let result = ToolResult {
         status,
         output,
@@ -79,8 +80,17 @@ pub(in crate::session) fn cut_delegated(deciding: &mut Deciding<'_>) {
     }
 }
 
-/// Bytes at the end of a text that are kept when its middle is left out: they hold the status of the agent.
+/// Maximum bytes at the end of a text that are kept when its middle is left out.
 const END_BYTES: usize = 2 * 1024;
+
+/// What an agent said and, between the tags of Provost's messages, how it ended: the agent can't write these tags,
+/// since it doesn't know the id. The status is never cut.
+fn with_status(said: String, status_line: Option<&str>, id: &str, bytes_max: usize) -> String {
+    let Some(line) = status_line else { return cut(said, bytes_max) };
+    let status = reminder(line, id);
+    let said = cut(said, bytes_max.saturating_sub(status.len()));
+    format!("{said}\n\n{status}")
+}
 
 /// A text without its middle if it is too long, with a note in its place.
 fn cut(text: String, bytes_max: usize) -> String {

@@ -285,8 +285,7 @@ fn run_tool(deciding: &mut Deciding<'_>, id: &CallId, memory: Option<Json>) {
     let output_bytes_max =
         spec.output_bytes_max.min(deciding.state.calls.output_share(deciding.state.window().room()));
     let is_last = deciding.state.calls.of_answer.0.last().is_some_and(|last| last.id == call.id);
-    let looks_at_workspace =
-        is_last && deciding.state.progress.looks_at_workspace(progress::stuck_turns(deciding.state));
+    let looks_before = deciding.state.progress.looks_at_workspace(progress::stuck_turns(deciding.state));
     let run = ToolRun {
         session: deciding.state.session,
         call: call.id.clone(),
@@ -297,7 +296,8 @@ fn run_tool(deciding: &mut Deciding<'_>, id: &CallId, memory: Option<Json>) {
         output_bytes_max,
         memory,
         scripts: call.scripts.clone(),
-        looks_at_workspace,
+        looks_before,
+        looks_at_workspace: looks_before && is_last,
     };
     deciding.open(Effect::RunTool(run));
 }

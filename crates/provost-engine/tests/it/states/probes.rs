@@ -185,7 +185,13 @@ fn results() -> Vec<SessionEvent> {
         model: String::new(),
         stop: StopReason::EndTurn,
     };
-    let report = SubAgentReport { status: ToolStatus::Ok, text: String::new(), duration_ms: 0, ended: None };
+    let report = SubAgentReport {
+        status: ToolStatus::Ok,
+        text: String::new(),
+        status_line: None,
+        duration_ms: 0,
+        ended: None,
+    };
     let judged = JudgeReport {
         answer: JudgeAnswer::Failed(SupervisorError::Timeout(1)),
         usage: Usage::default(),

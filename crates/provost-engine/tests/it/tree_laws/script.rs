@@ -139,7 +139,7 @@ impl Script {
                 parts.push(match (tool.as_str(), found) {
                     ("shell" | "edit", _) => continue,
                     (_, Some((ToolStatus::Ok, output))) => {
-                        output.split("\n\n[agent").next().unwrap_or_default().to_owned()
+                        output.split("\n\n<system-reminder").next().unwrap_or_default().to_owned()
                     }
                     (_, Some(_)) => "-".to_owned(),
                     (_, None) => "not seen".to_owned(),

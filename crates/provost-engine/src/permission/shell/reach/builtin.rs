@@ -6,6 +6,7 @@ use crate::permission::glob::HOLE;
 
 const NAMES: &str = "the shell works out what it takes for the name of a variable";
 const SUMS: &str = "the shell works out a sum in it, and runs what is in there";
+const STARTS_UP: &str = "a shell in it runs its start-up files";
 const MEANS: &str = "it gives words another meaning";
 
 /// Reads the builtins of shells, and what works like them.
@@ -59,8 +60,13 @@ impl Builtins<'_> {
             if matches!(value, "--version" | "--help") {
                 return;
             }
-            if matches!(value, "--rcfile" | "--init-file") || value.contains(HOLE) {
+            if value.contains(HOLE) {
                 self.reach.doubt("a shell in it reads its commands from elsewhere");
+            }
+            // `--login`, `--interactive`, `--init-file`, `--rcfile`, which bash takes with one hyphen, too.
+            let names_files = ["--l", "--i", "--rc"].iter().any(|begin| value.starts_with(begin));
+            if names_files || (!value.starts_with("--") && value.contains(['l', 'i'])) {
+                self.reach.doubt(STARTS_UP);
             }
             // For them `+c` is `-c`.
             has_script |= !value.starts_with("--") && value.contains('c');
@@ -75,6 +81,21 @@ impl Builtins<'_> {
             Some(_) if has_script => self.reach.text(at, place, at.value(place).unwrap_or_default()),
             Some(file) if is_file(file) => {}
             _ => self.reach.doubt("a shell in it reads its commands from elsewhere"),
+        }
+    }
+
+    /// A program that is given another name for itself: a shell whose name begins with a hyphen is a login shell.
+    pub(super) fn renamed(&mut self, at: At<'_>) {
+        let renames = |(place, word): (usize, &Word)| match at.program {
+            "exec" => word.value.contains(['l', 'a', HOLE]),
+            _ => {
+                word.value.starts_with("--a")
+                    || word.value == "-a" && at.value(place + 1).is_some_and(|name| name.starts_with('-'))
+            }
+        };
+        let options = at.arguments.iter().enumerate();
+        if options.take_while(|(_, word)| word.value.starts_with(['-', HOLE])).any(renames) {
+            self.reach.doubt(STARTS_UP);
         }
     }
 
