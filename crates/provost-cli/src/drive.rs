@@ -220,7 +220,7 @@ impl Work {
         let run = self.harness.run_id();
         let open = if outcome.is_final() { Vec::new() } else { open_in(&self.backend, run).await? };
         self.print_last_text(&final_text(&*self.backend, run).await?);
-        if self.shown.quiet && outcome.is_final() {
+        if self.shown.quiet && Exit::of(outcome) == Exit::Done {
             return Ok(());
         }
         if let Some(state) = run_state(&self.backend, run).await? {

@@ -2,6 +2,9 @@
 
 mod changes;
 
+#[cfg(unix)]
+use std::fs::File;
+use std::fs::Metadata;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
@@ -15,6 +18,7 @@ const FILES_MAX: usize = 50_000;
 /// A fingerprint of the files in `workspace` by name, size and modification time: equal if nothing changed. Files
 /// ignored by git don't count. Blocking; reads each file's metadata once.
 pub(crate) fn fingerprint(workspace: &Path) -> String {
+    let own_output = OwnOutput::find();
     let mut hasher = blake3::Hasher::new();
     let walk = WalkBuilder::new(workspace)
         .hidden(false)
@@ -25,13 +29,55 @@ pub(crate) fn fingerprint(workspace: &Path) -> String {
     for entry in walk.flatten().take(FILES_MAX) {
         hasher.update(entry.path().as_os_str().as_encoded_bytes());
         let Ok(metadata) = entry.metadata() else { continue };
-        if metadata.is_file() {
+        if metadata.is_file() && !own_output.includes(&metadata) {
             let changed = metadata.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
             hasher.update(&metadata.len().to_le_bytes());
             hasher.update(&changed.unwrap_or_default().as_nanos().to_le_bytes());
         }
     }
     hasher.finalize().to_hex().chars().take(32).collect()
+}
+
+/// The files behind this process's standard output and error, which grow while it works: they are no work of an agent.
+struct OwnOutput(Vec<FileId>);
+
+/// The device and the number of a file.
+type FileId = (u64, u64);
+
+impl OwnOutput {
+    #[cfg(unix)]
+    fn find() -> Self {
+        use std::os::fd::{AsFd as _, BorrowedFd};
+
+        let id_of = |stream: BorrowedFd<'_>| {
+            let metadata = File::from(stream.try_clone_to_owned().ok()?).metadata().ok()?;
+            Some(file_id(&metadata))
+        };
+        let streams = [id_of(std::io::stdout().as_fd()), id_of(std::io::stderr().as_fd())];
+        Self(streams.into_iter().flatten().collect())
+    }
+
+    /// What a stream leads to isn't known there.
+    #[cfg(not(unix))]
+    fn find() -> Self {
+        Self(Vec::new())
+    }
+
+    fn includes(&self, metadata: &Metadata) -> bool {
+        self.0.contains(&file_id(metadata))
+    }
+}
+
+#[cfg(unix)]
+fn file_id(metadata: &Metadata) -> FileId {
+    use std::os::unix::fs::MetadataExt as _;
+
+    (metadata.dev(), metadata.ino())
+}
+
+#[cfg(not(unix))]
+fn file_id(_: &Metadata) -> FileId {
+    (0, 0)
 }
 
 #[cfg(test)]

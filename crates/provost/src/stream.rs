@@ -25,7 +25,7 @@ const EVENTS_MAX: usize = 256;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum StreamItem {
-    /// An event of the run, in its order; pieces of an answer included.
+    /// An event of the run, in its order; pieces of an answer included, which may come before the event of their call.
     Event(Arc<ObserverEvent>),
     /// The number of events that were left out here: the reader was too slow.
     Lost(u64),

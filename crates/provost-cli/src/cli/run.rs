@@ -42,7 +42,7 @@ pub(crate) struct ShownArgs {
     /// Print each log entry as a line of JSON on standard output, and nothing else there.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Show no progress.
+    /// Show no progress; how the run ended is said only if it isn't done.
     #[arg(long, short, conflicts_with = "json")]
     pub(crate) quiet: bool,
     /// Exit with status 1 where the run is completed but no stop hook or judge has verified it.

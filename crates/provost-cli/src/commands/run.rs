@@ -22,7 +22,7 @@ use crate::exit::{Exit, Refusal};
 use crate::input::tell_of_unread;
 use crate::observers::observers;
 use crate::output;
-use crate::render::{Progress, one_line};
+use crate::render::{Progress, one_line, visible};
 use crate::reports::reporting;
 use crate::signals::Signals;
 use crate::trust::require;
@@ -166,7 +166,7 @@ async fn before_it_begins(
         notes.push(format!(
             "no rules are set: agents may change files in {} and run any command with your rights, without asking; \
              [permissions] in provost.toml limits that",
-            folder.display()
+            visible(&folder.display().to_string())
         ));
     }
     Ok(notes)
@@ -180,7 +180,8 @@ pub(super) fn others_at_work(runs: &[RunSummary], folder: &Path, but: Option<Run
             && (run.workspace.starts_with(folder) || folder.starts_with(&run.workspace))
     };
     let line = |run: &RunSummary| {
-        let (place, goal) = (run.workspace.display(), one_line(&run.goal, GOAL_WIDTH));
+        let place = visible(&run.workspace.display().to_string());
+        let goal = one_line(&run.goal, GOAL_WIDTH);
         format!("run {} works in {place} too, and both may change the same files: {goal}", run.run)
     };
     runs.iter().filter(is_shared).map(line).collect()

@@ -92,15 +92,28 @@ fn in_words(imported: &Imported) -> Option<String> {
 
 /// Whole or not at all: an export that breaks off leaves what was there.
 async fn to_file(backend: &EmbeddedBackend, run: RunId, file: &Path) -> anyhow::Result<Exported> {
-    let draft = file.with_added_extension("new");
-    let written = write_draft(backend, run, &draft).await.and_then(|exported| {
-        std::fs::rename(&draft, file)?;
-        Ok(exported)
-    });
-    let exported = written.inspect_err(|_| drop(std::fs::remove_file(&draft)));
+    // A device or a pipe is written to; a file in its place would reach no reader.
+    let is_special = std::fs::metadata(file).is_ok_and(|facts| !facts.is_file());
+    let exported = if is_special {
+        write_special(backend, run, file).await
+    } else {
+        let draft = file.with_added_extension("new");
+        let written = write_draft(backend, run, &draft).await.and_then(|exported| {
+            std::fs::rename(&draft, file)?;
+            Ok(exported)
+        });
+        written.inspect_err(|_| drop(std::fs::remove_file(&draft)))
+    };
     let exported = exported.with_context(|| format!("can't export run {run} to {}", file.display()))?;
     let lines = plural(exported.lines as u64, "line");
     tell(&format!("run {run}: {lines} in {}", file.display()));
+    Ok(exported)
+}
+
+async fn write_special(backend: &EmbeddedBackend, run: RunId, file: &Path) -> anyhow::Result<Exported> {
+    let mut out = BufWriter::new(File::options().write(true).open(file)?);
+    let exported = export_run(backend, run, &mut out).await?;
+    out.flush()?;
     Ok(exported)
 }
 

@@ -208,7 +208,7 @@ fn pages_logs_and_spending_tell_of_judges() {
             time        TIME
             calls       1 tool call
             progress    converging
-                        1 of 3 turns changed files
+                        2 of 3 turns changed files
                         1 of 3 turns brought a new kind of call and result
                         1 of 3 turns repeated what was there, or did nothing
 

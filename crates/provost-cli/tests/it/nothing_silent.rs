@@ -263,3 +263,34 @@ fn what_is_piped_in_while_the_run_works_is_told_at_its_end() {
     drop(input);
     assert_eq!((ran.status, ran.stderr.matches(UNREAD).count()), (0, 1), "{ran:?}");
 }
+
+/// `-q` leaves out progress; a script's mail with only an exit status would say nothing.
+#[test]
+fn a_quiet_run_that_isnt_done_says_how_it_ended() {
+    for (script, status, words) in [
+        ("answers: [{ text: 'I could not. VERDICT: FAIL' }]", 1, "verdict FAIL"),
+        ("answers: [{ text: x, tools: [list_dir] }]", 1, "the script doesn't fit the conversation"),
+    ] {
+        let ran = Scene::scripted(script).provost(&["run", "x", "-q"]);
+        assert_eq!(ran.status, status, "{ran:?}");
+        assert!(ran.stderr.contains(words), "{ran:?}");
+    }
+    let done = Scene::scripted("answers: [{ text: 'VERDICT: PASS' }]").provost(&["run", "x", "-q"]);
+    assert_eq!((done.status, done.stderr.as_str()), (0, ""));
+}
+
+/// A folder's name is shown on the line that it belongs to.
+#[cfg(unix)]
+#[test]
+fn a_line_break_in_a_folders_name_forges_no_line() {
+    let scene = Scene::scripted("answers: [{ fault: unauthorized }]");
+    let folder = scene.path("work/ws\nstatus      completed, verified");
+    std::fs::create_dir_all(&folder).unwrap();
+    let script = format!("script:{}", scene.path("work/agent.yaml").display());
+    let ran = scene.provost(&["run", "x", "-C", folder.to_str().unwrap(), "-m", &script]);
+    let shown = scene.provost(&["show", "last"]);
+    for text in [&ran.stderr, &shown.stdout] {
+        assert!(text.contains("ws\\nstatus      completed"), "{text}");
+        assert!(!text.lines().any(|line| line.starts_with("status      completed")), "{text}");
+    }
+}

@@ -175,3 +175,17 @@ fn files_that_others_edit_between_the_calls_are_no_progress_of_the_agent() {
     assert!(ran.stderr.contains("stuck: 20 turns without measurable progress"), "{ran:?}");
     assert!(std::fs::metadata(scene.path("work/notes.md")).unwrap().len() > 18 * 19, "it was edited");
 }
+
+#[test]
+fn provosts_own_output_in_the_workspace_is_no_progress_of_the_agent() {
+    let commands = (1..60).map(|_| "date +%N".to_owned());
+    let scene = Scene::scripted(&shell_script(commands));
+    let file = |name| std::fs::File::create(scene.path("work").join(name)).unwrap();
+    let status = scene.command(&["run", "x"]).stdout(file("out")).stderr(file("messages")).status().unwrap();
+    assert_eq!(status.code(), Some(4));
+    let said = std::fs::read_to_string(scene.path("work/messages")).unwrap();
+    assert!(
+        said.contains("stuck: 20 turns without measurable progress") && said.contains("21 turns"),
+        "{said}"
+    );
+}

@@ -83,3 +83,30 @@ fn an_export_is_readable_by_its_owner_only_and_follows_no_link() {
     assert_eq!(mode & 0o777, 0o600);
     assert_eq!(fs::read_to_string(scene.path("work/victim")).unwrap(), "kept");
 }
+
+/// A file in the place of a device or a pipe would reach no reader, and the export would be reported as written.
+#[cfg(unix)]
+#[test]
+fn an_export_to_a_pipe_or_a_device_is_written_to_it() {
+    use std::os::unix::fs::FileTypeExt as _;
+
+    let scene = Scene::scripted(SCRIPT);
+    assert_eq!(scene.provost(&["run", "look"]).status, 0);
+    let pipe = scene.path("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let reader = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || std::fs::read_to_string(pipe).unwrap()
+    });
+    let exported = scene.provost(&["export", "last", "-o", pipe.to_str().unwrap()]);
+    assert_eq!(exported.status, 0, "{exported:?}");
+    assert_eq!(reader.join().unwrap(), scene.provost(&["export", "last"]).stdout);
+    assert!(std::fs::metadata(&pipe).unwrap().file_type().is_fifo());
+    // A link of our own to the device: what would replace the name replaces the link only.
+    let full = scene.path("full");
+    std::os::unix::fs::symlink("/dev/full", &full).unwrap();
+    let exported = scene.provost(&["export", "last", "-o", full.to_str().unwrap()]);
+    assert_eq!(exported.status, 1, "{exported:?}");
+    assert!(exported.stderr.contains("No space left on device"), "{exported:?}");
+    assert!(std::fs::symlink_metadata(&full).unwrap().is_symlink());
+}

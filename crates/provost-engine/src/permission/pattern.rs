@@ -61,12 +61,29 @@ pub(super) enum Touch {
     Yes,
 }
 
+/// Whether the argument of a pattern for `tool` holds another such pattern, as in `rm *), shell(mv *`.
+fn holds_another(tool: &str, argument: &str) -> bool {
+    argument.match_indices(')').any(|(at, _)| {
+        let after = argument.get(at + 1..).unwrap_or_default();
+        let next = after.trim_start_matches([',', ';', ' ']);
+        next.len() < after.len() && next.strip_prefix(tool).is_some_and(|rest| rest.starts_with('('))
+    })
+}
+
+/// Whether a pattern, and no single word, is in quotes: `'rm *'`.
+fn is_quoted(argument: &str) -> bool {
+    [('\'', '\''), ('"', '"'), ('\u{201c}', '\u{201d}')].into_iter().any(|(open, close)| {
+        let inner = argument.strip_prefix(open).and_then(|rest| rest.strip_suffix(close));
+        inner.is_some_and(|inner| inner.contains(" *") && !inner.contains([open, close]))
+    })
+}
+
 impl Pattern {
     /// Reads a pattern.
     ///
     /// # Errors
-    /// When it is empty or longer than 64 KiB, names no tool, or its parenthesis is empty or isn't closed at its
-    /// end.
+    /// When it is empty or longer than 64 KiB, names no tool, its parenthesis is empty or isn't closed at its end, or
+    /// what is in it can match no call: several patterns, or one in quotes.
     pub fn parse(text: &str) -> Result<Self, PatternError> {
         let fail = |complaint| Err(PatternError { pattern: text.chars().take(200).collect(), complaint });
         let trimmed = text.trim();
@@ -90,6 +107,12 @@ impl Pattern {
         }
         if tool.contains(|c: char| c.is_whitespace() || c == ')') {
             return fail("isn't one: write `tool` or `tool(PATTERN)`");
+        }
+        if argument.is_some_and(|argument| holds_another(tool, argument)) {
+            return fail("holds several patterns: write each as an item of its own");
+        }
+        if argument.is_some_and(is_quoted) {
+            return fail("is in quotes, which calls don't have: write it without");
         }
         let argument = argument.filter(|argument| *argument != "*").map(Argument::new);
         Ok(Self { tool: Glob::new(tool), argument })

@@ -689,6 +689,20 @@ fn patterns_that_cannot_be_read_say_so_and_open_nothing() {
     for text in ["", " ", "(rm)", "shell(rm", "shell(rm) x", "she ll", "rm)"] {
         assert!(Pattern::parse(text).expect_err(text).to_string().contains(&format!("`{text}`")));
     }
+    // What looks like more than one, or is in quotes, would match no call.
+    for text in [
+        "shell(rm *), shell(mv *)",
+        "shell(rm *); shell(mv *)",
+        "shell('rm *')",
+        "shell(\"rm *\")",
+        "shell(\u{201c}rm *\u{201d})",
+        "write_file(.env),write_file(b)",
+    ] {
+        assert!(Pattern::parse(text).expect_err(text).to_string().contains("write"), "{text}");
+    }
+    for text in ["shell(python -c 'print(1); print(2)')", "shell('my program')", "shell(sh -c '* ; rm')"] {
+        Pattern::parse(text).expect(text);
+    }
     for kind in ["allow", "approved"] {
         let homeless = policy(&[&format!("{kind} read_file(~/x)")]);
         let error =

@@ -9,6 +9,8 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 use ignore::WalkBuilder;
 use provost_engine::kind_of_text;
 
+use super::OwnOutput;
+
 /// Maximum files inspected.
 const FILES_MAX: usize = 50_000;
 /// Time limit of an inspection; files after that aren't inspected.
@@ -54,6 +56,7 @@ impl WorkspaceSnapshot {
     /// ignored by git don't count. Blocking: reads each file's metadata, and the content of changed files.
     pub(crate) fn look(&mut self, workspace: &Path) -> Changes {
         let due = Instant::now() + LOOK_MAX;
+        let own_output = OwnOutput::find();
         let before = self.files.take();
         let mut now = HashMap::new();
         let mut changes = Vec::new();
@@ -65,6 +68,9 @@ impl WorkspaceSnapshot {
                 break;
             }
             let Some(metadata) = entry.metadata().ok().filter(fs::Metadata::is_file) else { continue };
+            if own_output.includes(&metadata) {
+                continue;
+            }
             let name = entry.path().strip_prefix(workspace).unwrap_or(entry.path());
             let (file, state) = (number_of(&name.to_string_lossy()), state_of(&metadata));
             let is_changed = before.as_ref().is_some_and(|before| before.get(&file) != Some(&state));

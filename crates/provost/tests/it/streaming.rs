@@ -15,10 +15,11 @@ async fn events_come_in_order_and_the_end_comes_last() {
         StreamItem::Event(event) => Some(event.kind),
         _ => None,
     });
-    let kinds = kinds.collect::<Vec<_>>();
+    // A piece of an answer isn't committed, and may come before the entry of its call.
+    let (pieces, kinds) = kinds.partition::<Vec<_>, _>(|kind| *kind == ObserverEventKind::LlmDelta);
     assert_eq!(kinds.first(), Some(&ObserverEventKind::RunStart));
     assert_eq!(kinds.last(), Some(&ObserverEventKind::RunEnd));
-    assert!(kinds.contains(&ObserverEventKind::LlmDelta), "{kinds:?}");
+    assert!(!pieces.is_empty(), "{kinds:?}");
     let Some(StreamItem::Finished(finished)) = items.last() else { panic!("the end is missing: {items:?}") };
     assert!(finished.is_completed() && finished.text.starts_with("Hello"));
 }

@@ -125,9 +125,9 @@ fn rows(seen: &RunPage<'_>, facts: &Facts) -> String {
     }
     match &facts.program {
         Some(program) => program_rows(program).into_iter().for_each(|(name, value)| row(name, &value)),
-        None => row("model", state.model().map_or(&summary.model, |model| &model.name)),
+        None => row("model", &visible(state.model().map_or(&summary.model, |model| &model.name))),
     }
-    row("workspace", &shown(&summary.workspace));
+    row("workspace", &visible(&shown(&summary.workspace)));
     lineage(state, seen.pruned_forks).iter().for_each(|(name, value)| row(name, value));
     row("started", &date_and_time(summary.started_at));
     row("updated", &date_and_time(summary.updated_at));
