@@ -3,9 +3,12 @@
 
 mod control;
 mod fork;
+mod tools;
 mod worktrees;
 
 pub use fork::ForkRequest;
+pub(crate) use tools::LiveTools;
+pub use tools::RunTools;
 pub use worktrees::RemadeWorktree;
 
 use std::collections::hash_map;
@@ -165,14 +168,17 @@ impl AgentHarness {
             }
         }
         let stop = CancellationToken::new();
+        let tools = Arc::new(LiveTools::new(self.deps.tools.clone()));
         let executor = HarnessExecutor {
             deps: self.deps.clone(),
+            tools: tools.clone(),
             known: self.known.clone(),
             observers: observers.clone(),
         };
         let serving = backend.serve(run, Arc::new(executor), stop.clone()).await?;
         Ok(Harness {
             deps: self.deps.clone(),
+            tools,
             sessions: self.known.clone(),
             observers: Watched(observers),
             run,
@@ -201,6 +207,7 @@ const READ_MAX: usize = 1_000;
 /// A run served by this process. Dropping it releases the run as it is, to be opened again later.
 pub struct Harness {
     deps: Arc<HarnessDeps>,
+    tools: Arc<LiveTools>,
     sessions: Arc<SessionCache>,
     observers: Watched,
     run: RunId,
@@ -378,7 +385,7 @@ impl Harness {
     /// Drops all cached data of a suspended or ended session.
     fn forget(&self, session: SessionId) {
         self.sessions.forget(session);
-        self.deps.tools.session_over(session);
+        self.tools.session_over(session);
     }
 
     fn tell_callback(&self, record: &Arc<Record>) {
