@@ -80,9 +80,8 @@ impl ToolsChanged {
     #[must_use]
     pub fn applied_to(&self, tools: &[ToolSpec]) -> Vec<ToolSpec> {
         let newest = |name: &str| self.added.iter().rfind(|tool| tool.name == name);
-        let kept = tools.iter().filter(|tool| {
-            newest(&tool.name).is_some() || !self.removed.iter().any(|name| *name == tool.name)
-        });
+        let kept =
+            tools.iter().filter(|tool| newest(&tool.name).is_some() || !self.removed.contains(&tool.name));
         let mut after = kept.map(|tool| newest(&tool.name).unwrap_or(tool).clone()).collect::<Vec<_>>();
         for tool in &self.added {
             if !after.iter().any(|known| known.name == tool.name) {
