@@ -2,6 +2,7 @@
 
 use provost_event::{
     ActorKey, Elapsed, Entry, LifecycleEntry, MicroDollars, ModelEntry, Outcome, Record, Seq, Timestamp,
+    ToolEntry,
 };
 
 use crate::decision_time::DecisionTime;
@@ -134,6 +135,7 @@ impl Actor {
                     | LifecycleEntry::Forked(_)
                     | LifecycleEntry::ProcessesLeft(_)
             ) | Entry::Model(ModelEntry::Changed(_) | ModelEntry::OutageWaitChanged(_))
+                | Entry::Tool(ToolEntry::Changed(_))
         );
         if self.has_ended() && !may_follow_end {
             return Err(ReplayError::AfterEnd { actor, found });

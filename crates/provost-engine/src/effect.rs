@@ -57,6 +57,10 @@ pub struct CallModel {
     /// The part of the log that it sees.
     #[serde(default)]
     pub view: View,
+    /// The entry since which the agent's policy applies; 0 if it is the first entry's. The model is offered the tools
+    /// as of that entry or a later one.
+    #[serde(default)]
+    pub policy_since: Seq,
     /// The purpose.
     #[serde(default)]
     pub purpose: Purpose,

@@ -170,10 +170,16 @@ impl SessionState {
         }
     }
 
-    /// Its first entry's data; absent before that entry.
+    /// The policy in force; absent before the first entry.
     #[must_use]
     pub const fn policy(&self) -> Option<&AgentPolicy> {
         self.assignment.policy()
+    }
+
+    /// The entry since which its policy applies; 0 if it is the first entry's.
+    #[must_use]
+    pub const fn policy_since(&self) -> Seq {
+        self.assignment.policy_since()
     }
 
     /// The agent's last text: the final summary at a limit, or else the text of the turn that it is in or stopped

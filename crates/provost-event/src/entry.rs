@@ -10,8 +10,8 @@ use crate::{
     HooksDecided, Image, ModelCalled, ModelChanged, OutageWaitChanged, Paused, PermissionDecided,
     ProcessesLeft, ProviderAwaited, Reprioritized, Resumed, Retry, RunPolicyChanged, RunStarted, Seq,
     SessionStarted, Snapshot, StepEnded, StopCheckCutShort, StopRequested, StopVerdicts, SubAgentResumed,
-    SubAgentSuspended, SystemItem, TerminalEnding, TerminalNoted, ToolFinished, ToolStarted, TurnEnded,
-    UserMessage, WorktreeAsked, WorktreeFound, WorktreeMade, YieldRequested,
+    SubAgentSuspended, SystemItem, TerminalEnding, TerminalNoted, ToolFinished, ToolStarted, ToolsChanged,
+    TurnEnded, UserMessage, WorktreeAsked, WorktreeFound, WorktreeMade, YieldRequested,
 };
 
 macro_rules! families {
@@ -113,12 +113,14 @@ families! {
         /// A session waits for its model's provider.
         ProviderAwaited(ProviderAwaited) = "provider_awaited",
     }
-    /// Tool calls.
+    /// Tool calls, and which tools there are.
     Tool: ToolEntry {
         /// The intent of a tool call.
         Started(ToolStarted) = "tool_started",
         /// The one result of a tool call.
         Finished(ToolFinished) = "tool_finished",
+        /// The tools are others from here on.
+        Changed(ToolsChanged) = "tools_changed",
     }
     /// What decides whether something may happen: hooks, stop hooks, permissions, approvals.
     Gate: GateEntry {

@@ -85,7 +85,7 @@ pub use terminal::{
     OptionMeaning, TerminalAsk, TerminalEnding, TerminalEvent, TerminalEvidence, TerminalNoted,
     TerminalState, WindowSize,
 };
-pub use tool::{Access, ToolIdentity, ToolSpec, ToolSubject};
+pub use tool::{Access, ToolIdentity, ToolSpec, ToolSubject, ToolsChanged};
 pub use tool_call::{CallFacts, ToolFinished, ToolStarted, ToolStatus};
 pub use tree::{
     AgentAskedAgain, AgentFinished, AgentResumeRequested, AgentRetryScheduled, AgentSpawned, AgentStarted,

@@ -48,6 +48,50 @@ impl ToolSpec {
     }
 }
 
+/// The tools of a run, or of one of its agents, are others from here on. Calls of an answer that was given before
+/// are still made with the tools that it was given with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolsChanged {
+    /// The new tools, and new versions of tools that there were.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub added: Vec<ToolSpec>,
+    /// The names of the tools that there no longer are.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub removed: Vec<String>,
+    /// Who changed them.
+    pub by: String,
+}
+
+impl ToolsChanged {
+    /// The difference between two sets of tools; `None` if there is none. Their order doesn't count.
+    #[must_use]
+    pub fn between(before: &[ToolSpec], after: &[ToolSpec], by: &str) -> Option<Self> {
+        let added = after.iter().filter(|tool| !before.contains(tool)).cloned().collect::<Vec<_>>();
+        let is_left = |name: &str| after.iter().any(|tool| tool.name == name);
+        let removed = before.iter().map(|tool| &tool.name).filter(|name| !is_left(name));
+        let removed = removed.cloned().collect::<Vec<_>>();
+        let is_change = !added.is_empty() || !removed.is_empty();
+        is_change.then(|| Self { added, removed, by: by.to_owned() })
+    }
+
+    /// `tools` after this change. A new version takes the place of the old one, and new tools come last: what a
+    /// provider has cached of a request stays the same as far as possible. A name that is both removed and added is
+    /// added.
+    #[must_use]
+    pub fn applied_to(&self, tools: &[ToolSpec]) -> Vec<ToolSpec> {
+        let newest = |name: &str| self.added.iter().rfind(|tool| tool.name == name);
+        let kept =
+            tools.iter().filter(|tool| newest(&tool.name).is_some() || !self.removed.contains(&tool.name));
+        let mut after = kept.map(|tool| newest(&tool.name).unwrap_or(tool).clone()).collect::<Vec<_>>();
+        for tool in &self.added {
+            if !after.iter().any(|known| known.name == tool.name) {
+                after.extend(newest(&tool.name).cloned());
+            }
+        }
+        after
+    }
+}
+
 /// What the calls of a tool are about. Each `field` is the name of an argument with a text.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -8,6 +8,7 @@ use provost_engine::{Effect, Event, SessionEvent};
 use provost_event::EffectId;
 use tokio_util::sync::CancellationToken;
 
+use crate::harness::LiveTools;
 use crate::power::{REASON, wait_after};
 use crate::session_cache::SessionCache;
 use crate::{Backend, HarnessDeps, RunObservers};
@@ -41,6 +42,8 @@ pub trait Executor: Send + Sync {
 /// The executor of one run with the dependencies of a harness.
 pub(crate) struct HarnessExecutor {
     pub(crate) deps: Arc<HarnessDeps>,
+    /// Those of `deps`, and those that were added while the run lives.
+    pub(crate) tools: Arc<LiveTools>,
     pub(crate) known: Arc<SessionCache>,
     pub(crate) observers: Arc<RunObservers>,
 }

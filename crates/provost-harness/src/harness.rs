@@ -3,9 +3,12 @@
 
 mod control;
 mod fork;
+mod tools;
 mod worktrees;
 
 pub use fork::ForkRequest;
+pub(crate) use tools::LiveTools;
+pub use tools::RunTools;
 pub use worktrees::RemadeWorktree;
 
 use std::collections::{HashMap, HashSet};
@@ -167,14 +170,17 @@ impl AgentHarness {
         let observers = Arc::new(self.deps.observers.of_run(run));
         let records = backend.subscribe_run(run, reported);
         let stop = CancellationToken::new();
+        let tools = Arc::new(LiveTools::new(self.deps.tools.clone()));
         let executor = HarnessExecutor {
             deps: self.deps.clone(),
+            tools: tools.clone(),
             known: self.known.clone(),
             observers: observers.clone(),
         };
         let serving = backend.serve(run, Arc::new(executor), stop.clone()).await?;
         Ok(Harness {
             deps: self.deps.clone(),
+            tools,
             sessions: self.known.clone(),
             observers: Watched(observers),
             run,
@@ -197,6 +203,7 @@ type LogPositions = HashMap<ActorKey, Seq>;
 /// A run served by this process. Dropping it releases the run as it is, to be opened again later.
 pub struct Harness {
     deps: Arc<HarnessDeps>,
+    tools: Arc<LiveTools>,
     sessions: Arc<SessionCache>,
     observers: Watched,
     run: RunId,
@@ -357,7 +364,7 @@ impl Harness {
     /// Drops all cached data of a suspended or ended session.
     fn forget(&self, session: SessionId) {
         self.sessions.forget(session);
-        self.deps.tools.session_over(session);
+        self.tools.session_over(session);
     }
 
     fn tell_callback(&self, record: &Arc<Record>) {

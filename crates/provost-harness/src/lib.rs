@@ -55,7 +55,7 @@ pub use entry_chain::{ChainLink, EntryChain};
 pub use executor::Executor;
 pub use external::{ConsentTool, Exchange, ExternalAgents, NoExternalAgents, TerminalLog, consent_tools};
 pub use final_text::final_text;
-pub use harness::{AgentHarness, ForkRequest, Harness, RemadeWorktree, ResumeRequest, TurnState};
+pub use harness::{AgentHarness, ForkRequest, Harness, RemadeWorktree, ResumeRequest, RunTools, TurnState};
 pub use hook_program::{
     HookAgent, HookAnswer, HookPrograms, HookQuestion, HookQuestionTrigger, NoHookPrograms,
 };

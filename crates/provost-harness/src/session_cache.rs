@@ -31,7 +31,7 @@ const SESSIONS_MAX: usize = 32_768;
 /// Maximum policies that sessions share: the latest ones.
 const SHARED_MAX: usize = 16;
 
-/// What stays the same through a segment of a session.
+/// What stays the same through a turn of a session.
 #[derive(Debug)]
 pub(crate) struct Opening {
     pub(crate) policy: Arc<AgentPolicy>,
@@ -42,6 +42,8 @@ pub(crate) struct Opening {
     pub(crate) has_worktree: bool,
     pub(crate) permissions: Permissions,
     pub(crate) agent: HookAgent,
+    /// The entry since which the policy applies; 0 if it is the first entry's.
+    since: Seq,
 }
 
 impl Opening {
@@ -120,7 +122,18 @@ impl SessionCache {
         backend: &dyn Backend,
         session: SessionId,
     ) -> Result<Arc<Opening>, BackendError> {
+        self.opening_since(backend, session, Seq::START).await
+    }
+
+    /// The same, with the policy as of the entry `since` or a later one.
+    pub(crate) async fn opening_since(
+        &self,
+        backend: &dyn Backend,
+        session: SessionId,
+        since: Seq,
+    ) -> Result<Arc<Opening>, BackendError> {
         let known = self.sessions().known.get(&session).and_then(|known| known.opening.clone());
+        let known = known.filter(|known| known.since >= since);
         if let Some(opening) = known {
             return Ok(opening);
         }
@@ -131,9 +144,9 @@ impl SessionCache {
             return Err(BackendError::Unknown { what: format!("session {session}") });
         };
         // The policy may have been changed since.
-        let policy = match read_actor(backend, session.into()).await? {
-            Actor::Session(state) => state.policy().cloned(),
-            Actor::Run(_) => None,
+        let (policy, since) = match read_actor(backend, session.into()).await? {
+            Actor::Session(state) => (state.policy().cloned(), state.policy_since()),
+            Actor::Run(_) => (None, Seq::START),
         };
         let policy = policy.unwrap_or_else(|| started.policy.clone());
         let workspace = policy.workspace.canonicalize().unwrap_or_else(|_| policy.workspace.clone());
@@ -145,6 +158,7 @@ impl SessionCache {
             has_worktree: started.worktree.is_some(),
             agent: HookAgent { parent: started.parent, depth: started.depth, name: started.agent.clone() },
             policy,
+            since,
         });
         self.sessions().of(session).opening = Some(opening.clone());
         Ok(opening)

@@ -144,6 +144,11 @@ impl ToolRegistry {
         self
     }
 
+    /// Adds `tool`, replacing one with the same name.
+    pub(crate) fn add(&mut self, tool: Arc<dyn Tool>) {
+        self.by_name.insert(tool.spec().name.clone(), tool);
+    }
+
     /// The tool with this `name`.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {

@@ -198,7 +198,7 @@ impl Transcript {
                 | LifecycleEntry::Ended(_),
             )
             | Entry::Gate(_)
-            | Entry::Tool(ToolEntry::Started(_))
+            | Entry::Tool(ToolEntry::Started(_) | ToolEntry::Changed(_))
             | Entry::Terminal(_)
             | Entry::Goal(_)
             | Entry::Budget(_)

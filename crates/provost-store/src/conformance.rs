@@ -463,6 +463,7 @@ fn entries_with(actor: ActorKey, seqs: std::ops::RangeInclusive<u64>, snapshots:
 fn model_call(number: u64, seq: u64, epoch: Option<u64>) -> OpenEffect {
     let session = SessionId::root(run(number));
     let effect = Effect::CallModel(provost_engine::CallModel {
+        policy_since: Seq::START,
         session,
         turn: 1,
         through: Seq(seq),

@@ -98,6 +98,7 @@ impl Sayer {
         match entry {
             ToolEntry::Started(entry) => self.tool_started(actor, entry),
             ToolEntry::Finished(entry) => self.tool_finished(actor, entry),
+            ToolEntry::Changed(entry) => policy::tools_changed(actor, entry),
         }
     }
 

@@ -1,6 +1,6 @@
 //! A changed policy in words.
 
-use provost_event::{AgentPolicyChanged, PolicyDifference, RunPolicyChanged};
+use provost_event::{ActorKey, AgentPolicyChanged, PolicyDifference, RunPolicyChanged, ToolsChanged};
 
 use super::saying::{Saying, Tag};
 use super::words::one_line;
@@ -33,4 +33,18 @@ pub(super) fn run_changed(entry: &RunPolicyChanged) -> Saying {
 pub(super) fn agent_changed(entry: &AgentPolicyChanged) -> Saying {
     let what = if entry.goal.is_some() { "a goal" } else { "today's settings" };
     Saying::detail(format!("{what} from here on, by {}", entry.by))
+}
+
+/// The run's own entry is followed by one of each agent that it concerns.
+pub(super) fn tools_changed(actor: ActorKey, entry: &ToolsChanged) -> Saying {
+    let ToolsChanged { added, removed, by } = entry;
+    let added = added.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>().join(", ");
+    let parts = [("added", added), ("removed", removed.join(", "))];
+    let parts = parts.iter().filter(|(_, names)| !names.is_empty());
+    let parts = parts.map(|(what, names)| format!("{what} {names}")).collect::<Vec<_>>();
+    let text = format!("tools from here on, by {by}: {}", parts.join("; "));
+    match actor {
+        ActorKey::Run(_) => Saying::detail(text),
+        ActorKey::Session(_) => Saying::kept(Tag::Run, text),
+    }
 }

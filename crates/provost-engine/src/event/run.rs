@@ -2,7 +2,7 @@
 
 use provost_event::{
     Budget, EffectId, Forked, Image, Json, ModelPolicy, Outcome, Priority, ProviderAwaited, RunPolicy,
-    RunPolicyChanged, Seq, SessionFork, SessionId, Worktree,
+    RunPolicyChanged, Seq, SessionFork, SessionId, ToolsChanged, Worktree,
 };
 use serde::{Deserialize, Serialize};
 
@@ -116,6 +116,9 @@ pub enum RunEvent {
         /// Who requested it.
         by: String,
     },
+    /// Changes the tools from here on: those of the run's own agent, and of each agent that has its tools from there.
+    /// A suspended run stays suspended.
+    ChangeTools(Box<ToolsChanged>),
     /// Changes the policy or the goal from the run's next segment on. A suspended run stays suspended; ignored
     /// while the run is worked on.
     ChangePolicy(Box<RunPolicyChanged>),

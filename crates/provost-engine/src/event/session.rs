@@ -2,7 +2,8 @@
 
 use provost_event::{
     AgentPolicyChanged, ApprovalAnswer, CallId, Exhausted, Exit, HookReport, ModelFailure, ModelPolicy,
-    NamedScript, Outcome, Purpose, Seq, SessionId, SessionStarted, TerminalNoted, TimeLeft, WorktreeLeft,
+    NamedScript, Outcome, Purpose, Seq, SessionId, SessionStarted, TerminalNoted, TimeLeft, ToolsChanged,
+    WorktreeLeft,
 };
 use serde::{Deserialize, Serialize};
 
@@ -166,6 +167,8 @@ pub enum SessionEvent {
         /// Who requested it.
         by: String,
     },
+    /// Changes the agent's tools from its next turn on.
+    ChangeTools(Box<ToolsChanged>),
     /// Changes the policy or the goal from the next segment on; ignored while the session is worked on.
     ChangePolicy(Box<AgentPolicyChanged>),
     /// Resumes a session that is suspended or has ended; ignored while it is worked on.

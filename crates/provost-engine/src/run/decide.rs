@@ -94,6 +94,7 @@ impl<'a> Deciding<'a> {
                 self.resume(by, budget, turns_max, text);
             }
             RunEvent::Retune { model, outage_max_ms, by } => self.retune(model, outage_max_ms, &by),
+            RunEvent::ChangeTools(changed) => self.change_tools(*changed),
             RunEvent::ChangePolicy(changed) => self.change_policy(*changed),
             RunEvent::Forked(forked) => self.commit(forked),
             RunEvent::ProcessesLeft => self.commit(ProcessesLeft {}),

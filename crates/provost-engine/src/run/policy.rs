@@ -4,7 +4,7 @@ use std::path::Path;
 
 use provost_event::{
     AgentPolicy, Entry, LifecycleEntry, ModelEntry, ModelPolicy, RunPolicy, RunPolicyChanged, RunStarted,
-    SpawnBudget, StepPolicy, SubAgentPolicy,
+    SpawnBudget, StepPolicy, SubAgentPolicy, ToolEntry,
 };
 use serde::{Deserialize, Serialize};
 
@@ -96,6 +96,12 @@ impl PolicyInForce {
                 self.outage_max_ms = Some(changed.outage_max_ms)
             }
             Entry::Lifecycle(LifecycleEntry::RunPolicyChanged(changed)) => self.change(changed),
+            Entry::Tool(ToolEntry::Changed(changed)) => {
+                if let Some(policy) = &mut self.policy {
+                    policy.agent.tools = changed.applied_to(&policy.agent.tools);
+                    self.changed = Some(Box::new(policy.clone()));
+                }
+            }
             _ => {}
         }
     }

@@ -1,8 +1,11 @@
 //! What a session was given: its goal, its policy, and its place in the tree of agents.
 
+use std::collections::BTreeSet;
+
 use provost_event::{
     Access, AgentPolicy, AgentPolicyChanged, ExternalPolicy, GoalPolicy, HookPoint, HookPolicy, HookTrigger,
-    Limits, OnHookError, SessionId, SessionStarted, StepMode, StopReport, ToolIdentity, ToolSpec, Unanswered,
+    Limits, OnHookError, Seq, SessionId, SessionStarted, StepMode, StopReport, ToolIdentity, ToolSpec,
+    ToolsChanged, Unanswered,
 };
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +22,15 @@ pub(super) struct Assignment {
     /// The policy and the goal in place of its first entry's, if they were changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     changed_policy: Option<Box<AgentPolicy>>,
+    /// The entry since which the policy applies; 0 if it is the first entry's.
+    #[serde(default, skip_serializing_if = "Seq::is_start")]
+    policy_since: Seq,
+    /// Changes of the tools that wait for the end of the turn, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    tools_to_change: Vec<ToolsChanged>,
+    /// The names of tools that the agent no longer has.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    removed_tools: BTreeSet<String>,
     /// The agent that requested it.
     #[serde(skip)]
     parent: Option<SessionId>,
@@ -38,9 +50,53 @@ impl Assignment {
         self.policy = Some(self.changed_policy.as_deref().unwrap_or(&started.policy).clone());
     }
 
-    pub(super) fn policy_changed(&mut self, changed: &AgentPolicyChanged) {
-        self.policy = Some(changed.policy.clone());
-        self.changed_policy = Some(Box::new(changed.policy.clone()));
+    /// The entry `head` replaces the policy.
+    pub(super) fn policy_changed(&mut self, changed: &AgentPolicyChanged, head: Seq) {
+        self.tools_to_change.clear();
+        self.replace_policy(changed.policy.clone(), head);
+    }
+
+    /// The tools change when the turn has ended.
+    pub(super) fn tools_will_change(&mut self, changed: &ToolsChanged) {
+        self.tools_to_change.push(changed.clone());
+    }
+
+    /// Applies the changes of the tools as of the entry `head`. Returns whether there were any.
+    pub(super) fn change_tools(&mut self, head: Seq) -> bool {
+        let tools = self.tools_to_come();
+        let Some(policy) = self.policy.clone().filter(|_| !self.tools_to_change.is_empty()) else {
+            return false;
+        };
+        self.tools_to_change.clear();
+        self.replace_policy(AgentPolicy { tools, ..policy }, head);
+        true
+    }
+
+    fn replace_policy(&mut self, policy: AgentPolicy, head: Seq) {
+        let before = self.tools().iter().map(|tool| tool.name.clone()).collect::<Vec<_>>();
+        self.removed_tools.extend(before);
+        policy.tools.iter().for_each(|tool| {
+            self.removed_tools.remove(&tool.name);
+        });
+        self.changed_policy = Some(Box::new(policy.clone()));
+        self.policy = Some(policy);
+        self.policy_since = head;
+    }
+
+    /// The entry since which the policy applies; 0 if it is the first entry's.
+    pub(super) const fn policy_since(&self) -> Seq {
+        self.policy_since
+    }
+
+    /// The tools from the next turn on.
+    pub(super) fn tools_to_come(&self) -> Vec<ToolSpec> {
+        let tools = self.tools().to_vec();
+        self.tools_to_change.iter().fold(tools, |tools, changed| changed.applied_to(&tools))
+    }
+
+    /// Whether the agent had the tool `name` once, and no longer has it.
+    pub(super) fn had_tool(&self, name: &str) -> bool {
+        self.removed_tools.contains(name)
     }
 
     /// The goal, as it was given.

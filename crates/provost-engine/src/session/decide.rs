@@ -109,6 +109,7 @@ pub(super) fn on(deciding: &mut Deciding<'_>, event: SessionEvent) {
         }
         SessionEvent::Restart { attempt, attempts_max } => segment::restart(deciding, attempt, attempts_max),
         SessionEvent::ChangePolicy(changed) => change::change_policy(deciding, *changed),
+        SessionEvent::ChangeTools(changed) => change::change_tools(deciding, &changed),
         SessionEvent::Retune { model, outage_max_ms, by } => {
             models::retune(deciding, model, outage_max_ms, &by);
         }
@@ -183,6 +184,7 @@ fn within_segment(deciding: &mut Deciding<'_>, event: SessionEvent) {
         | SessionEvent::Resume { .. }
         | SessionEvent::Restart { .. }
         | SessionEvent::ChangePolicy(_)
+        | SessionEvent::ChangeTools(_)
         | SessionEvent::Retune { .. } => {}
     }
 }
@@ -228,6 +230,7 @@ const fn counts_at_the_end(event: &SessionEvent) -> bool {
         | SessionEvent::Resolve { .. }
         | SessionEvent::Say { .. }
         | SessionEvent::Retune { .. }
+        | SessionEvent::ChangeTools(_)
         | SessionEvent::Stop { .. }
         | SessionEvent::SubAgentFinished { .. }
         | SessionEvent::ClearGoal { .. }

@@ -69,6 +69,7 @@ fn tool_entry(state: &mut SessionState, entry: &ToolEntry) {
     match entry {
         ToolEntry::Started(started) => state.calls.started(started, state.head, &state.assignment),
         ToolEntry::Finished(finished) => tool_finished(state, finished),
+        ToolEntry::Changed(changed) => change::tools_changed(state, changed),
     }
 }
 
@@ -298,6 +299,7 @@ fn turn_ended(state: &mut SessionState) {
     state.calls.turn_ended();
     state.lifecycle.turn_ended(between_turns(state));
     state.progress.turn_ended();
+    change::change_tools_now(state);
 }
 
 fn stop_checked(state: &mut SessionState, verdicts: &StopVerdicts) {

@@ -161,6 +161,7 @@ fn call_model(
         turn,
         through,
         view,
+        policy_since: deciding.state.assignment.policy_since(),
         purpose,
         question,
         answers_before,

@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use expect_test::expect_file;
 use provost_engine::{Actor, Effect, RunEvent, SessionEvent, ToolResult, WorktreeResult};
 use provost_event::{
-    ActorKey, ApprovalAnswer, ApprovalScope, BlobId, Block, Budget, CompactionKind, ConversationEntry, Entry,
-    ErrorClass, GoalPolicy, HookContract, HookDecision, HookPoint, HookProgram, HookReport, Image, ImageKind,
-    Isolation, Outcome, Plan, PlanItem, PlanStatus, Priority, Purpose, Record, RunPolicy, RunPolicyChanged,
-    StopHookVerdict, StopReason, SupervisorError, ToolStatus, Usage, WorktreeLeft, WorktreeMade,
+    Access, ActorKey, ApprovalAnswer, ApprovalScope, BlobId, Block, Budget, CompactionKind,
+    ConversationEntry, Entry, ErrorClass, GoalPolicy, HookContract, HookDecision, HookPoint, HookProgram,
+    HookReport, Image, ImageKind, Isolation, Outcome, Plan, PlanItem, PlanStatus, Priority, Purpose, Record,
+    RunPolicy, RunPolicyChanged, StopHookVerdict, StopReason, SupervisorError, ToolStatus, ToolsChanged,
+    Usage, WorktreeLeft, WorktreeMade,
 };
 
 use crate::external;
@@ -18,7 +19,7 @@ use crate::forks;
 use crate::goals::{failed, judge, malformed, no, timeout, yes};
 use crate::goals_tree::{judged_policy, say_of};
 use crate::tree_world::{self, Tree};
-use crate::world::{ROOT, RUN, World, guarded, policy, report, without_hooks};
+use crate::world::{ROOT, RUN, World, guarded, policy, report, tool, without_hooks};
 
 /// Plays all scenarios of this file.
 pub(crate) fn play_all() {
@@ -304,6 +305,9 @@ fn outage_run() -> World {
     let by = "a person".to_owned();
     let changed = RunPolicyChanged { policy: changed, goal: None, differences, by };
     world.run_event(RunEvent::ChangePolicy(Box::new(changed)));
+    let (added, removed) = (vec![tool("extra", Access::Reads, true)], vec!["shell".to_owned()]);
+    let changed = ToolsChanged { added, removed, by: "a person".to_owned() };
+    world.run_event(RunEvent::ChangeTools(Box::new(changed)));
     world
 }
 

@@ -55,9 +55,11 @@ pub(crate) struct LogLaws {
 impl LogLaws {
     /// Reads the next entry; `request_tokens` is the session's estimate of its last request.
     pub(crate) fn see(&mut self, record: &Record, request_tokens: u64) {
-        // Another policy may apply from here on.
-        if !matches!(record.entry, Entry::Lifecycle(LifecycleEntry::AgentPolicyChanged(_)))
-            && std::mem::take(&mut self.has_ended)
+        // Another policy or other tools may apply from here on.
+        if !matches!(
+            record.entry,
+            Entry::Lifecycle(LifecycleEntry::AgentPolicyChanged(_)) | Entry::Tool(ToolEntry::Changed(_))
+        ) && std::mem::take(&mut self.has_ended)
         {
             assert!(
                 matches!(record.entry, Entry::Lifecycle(LifecycleEntry::Resumed(_))),

@@ -79,6 +79,8 @@ mod steps;
 #[cfg(test)]
 mod time;
 #[cfg(test)]
+mod tools;
+#[cfg(test)]
 mod tree;
 #[cfg(test)]
 mod tree_laws;

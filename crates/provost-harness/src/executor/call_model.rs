@@ -18,7 +18,11 @@ impl HarnessExecutor {
         cancel: &CancellationToken,
     ) -> Result<Answer, ModelFailure> {
         let session = model_call.session;
-        let opening = self.known.opening(self.backend(), session).await.map_err(|e| storage(&e))?;
+        let opening = self
+            .known
+            .opening_since(self.backend(), session, model_call.policy_since)
+            .await
+            .map_err(|e| storage(&e))?;
         if let Some(external) = &opening.policy.external {
             return self.exchange(model_call, &opening, external, cancel).await;
         }

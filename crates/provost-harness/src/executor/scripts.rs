@@ -54,7 +54,7 @@ impl HarnessExecutor {
         names: ScriptNames,
         opening: &Opening,
     ) -> Vec<NamedScript> {
-        let folder = self.deps.tools.get(tool).and_then(|tool| tool.folder(memory));
+        let folder = self.tools.get(tool).and_then(|tool| tool.folder(memory));
         let workspace = opening.workspace.clone();
         let looked = tokio::task::spawn_blocking(move || look(&workspace, folder, &names)).await;
         looked.unwrap_or_default()

@@ -107,7 +107,7 @@ impl HarnessExecutor {
         opening: &Opening,
         cancel: &CancellationToken,
     ) -> ToolOutput {
-        let Some(tool) = self.deps.tools.get(&run.tool) else {
+        let Some(tool) = self.tools.get(&run.tool) else {
             return ToolOutput::rejected(format!("The tool `{}` can't be run here.", run.tool));
         };
         if let Some(why) = leads_astray(run, opening).await {
@@ -124,7 +124,7 @@ impl HarnessExecutor {
             log: SessionLog::of(self.deps.backend.clone(), id),
             output_bytes_max: run.output_bytes_max,
         };
-        self.within_time(&**tool, run, &context).await
+        self.within_time(&*tool, run, &context).await
     }
 
     /// Runs the tool until it is done, its time limit is over, or the call is cancelled; in the latter cases it is

@@ -173,6 +173,8 @@ fn tool_words(kind: ObserverEventKind, entry: &ToolEntry) -> String {
     match entry {
         ToolEntry::Started(started) => format!("{} {}", started.tool, started.input.text()),
         ToolEntry::Finished(finished) => result(kind, finished),
+        // Not reported.
+        ToolEntry::Changed(_) => String::new(),
     }
 }
 

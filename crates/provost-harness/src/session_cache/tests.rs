@@ -147,6 +147,7 @@ impl Backend for LogFixture {
 
 fn model_call(agent: u32, through: Seq) -> CallModel {
     CallModel {
+        policy_since: Seq::START,
         session: session(agent),
         turn: 1,
         through,

@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 const RUN: RunId = RunId::from_entropy(9);
 
 /// A tool from a function.
-struct Made<F>(ToolSpec, F);
+pub(crate) struct Made<F>(ToolSpec, F);
 
 #[async_trait]
 impl<F, R> Tool for Made<F>
@@ -39,7 +39,7 @@ where
     }
 }
 
-fn made<F, R>(name: &str, access: Access, does: F) -> Made<F>
+pub(crate) fn made<F, R>(name: &str, access: Access, does: F) -> Made<F>
 where
     F: Fn(Json, ToolContext) -> R + Send + Sync,
     R: Future<Output = ToolOutput> + Send,

@@ -97,6 +97,8 @@ mod recall_stage;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 #[cfg(test)]
+mod run_tools;
+#[cfg(test)]
 mod shell_stop_hook;
 #[cfg(test)]
 mod supervisor;

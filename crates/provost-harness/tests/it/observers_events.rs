@@ -121,6 +121,7 @@ const ENTRIES: &[(&str, &str, &str)] = &[
     ("run", "agent_finished", r#"{"child":"SESSION","outcome":OUTCOME}"#),
     ("run", "reprioritized", r#"{"agent":"SESSION","priority":"high","by":"me"}"#),
     ("run", "step_ended", r#"{"step":"s","child":"SESSION","attempt":1,"end":{"kind":"done","text":"t"}}"#),
+    ("session", "tools_changed", r#"{"removed":["t"],"by":"me"}"#),
     ("session", "yield_requested", r#"{"due":9}"#),
     ("session", "sub_agent_suspended", r#"{"started":3,"outcome":OUTCOME}"#),
     ("session", "sub_agent_resumed", r#"{"started":3}"#),
@@ -291,6 +292,7 @@ async fn entries_are_told_as_the_events_they_are() {
         run agent_finished → HANDOFF
         run reprioritized → BUDGET
         run step_ended → STEP_END
+        session tools_changed → nobody is told
         session yield_requested → nobody is told
         session sub_agent_suspended → nobody is told
         session sub_agent_resumed → nobody is told

@@ -130,3 +130,48 @@ answers:
     let (finished, ()) = tokio::join!(run.finish(), answering);
     assert!(finished.expect("it runs").is_completed());
 }
+
+/// The tools of a run are in its log: another process has those that were there last.
+#[tokio::test]
+async fn tools_that_were_added_and_removed_stay_so_after_the_run_was_dropped() {
+    /// Counts what is left.
+    #[derive(Deserialize, JsonSchema)]
+    struct Count {}
+    let folder = tempfile::tempdir().expect("a folder");
+    let model = || {
+        script(
+            "
+answers:
+  - tools: [{ take: { number: 1 } }]
+  - { expect: { tool_result: [{ contains: 1 taken }] }, text: 'VERDICT: PASS' }
+  - tools: [{ count: {} }, { take: { number: 2 } }]
+  - { expect: { tool_result: [{ contains: nine are left }, { contains: was removed }] }, text: 'Nine. VERDICT: PASS' }
+",
+        )
+    };
+    let take = || tool(|take: Take| async move { format!("{} taken", take.number) });
+    let count = || tool(|_: Count| async { "nine are left" });
+    let agent = |with_count: bool| {
+        let builder = Agent::builder(model()).tool(take()).sqlite(folder.path().join("runs.db"));
+        if with_count { builder.tool(count()) } else { builder }.build().expect("an agent")
+    };
+    let first = agent(false);
+    let mut run = first.start("Take one.").await.expect("it starts");
+    assert!(run.finish().await.expect("it runs").is_completed());
+    run.harness()
+        .tools()
+        .change(vec![Arc::new(count())], &["take"], "the test")
+        .await
+        .expect("it is recorded");
+    let id = run.id();
+    drop((run, first));
+    let mut run = agent(true).open(id).await.expect("it opens");
+    run.resume(Some("How many are left?"), Budget::default()).await.expect("it is recorded");
+    let finished = run.finish().await.expect("it runs");
+    assert_eq!(
+        (finished.is_completed(), finished.text.as_str()),
+        (true, "Nine. VERDICT: PASS"),
+        "{}",
+        finished.outcome
+    );
+}

@@ -8,7 +8,7 @@ use console::Style;
 use provost_engine::tokens_of;
 use provost_event::{
     ActorKey, AgentPolicy, BlobId, Compacted, ConversationEntry, Elapsed, Entry, LifecycleEntry, ModelCalled,
-    Purpose, Record, Seq, SessionId, Timestamp,
+    Purpose, Record, Seq, SessionId, Timestamp, ToolEntry,
 };
 use provost_harness::{Blobs as _, ImageData, Message, Part, Role, Transcript, read_conversation};
 use provost_store::EmbeddedBackend;
@@ -62,6 +62,11 @@ impl View {
                     }
                     Entry::Lifecycle(LifecycleEntry::AgentPolicyChanged(changed)) => {
                         policy = Some(changed.policy.clone())
+                    }
+                    Entry::Tool(ToolEntry::Changed(changed)) => {
+                        if let Some(policy) = &mut policy {
+                            policy.tools = changed.applied_to(&policy.tools);
+                        }
                     }
                     Entry::Conversation(ConversationEntry::Compacted(Compacted { through, .. }))
                         if !through.is_start() =>

@@ -2,11 +2,12 @@
 
 use provost_event::{
     AgentPolicyChanged, Forked, ModelChange, ModelChanged, ModelPolicy, OutageWaitChanged, RunPolicyChanged,
-    RunStarted, SessionStarted,
+    RunStarted, SessionStarted, ToolSpec, ToolsChanged,
 };
 
 use super::Deciding;
 use crate::event::{ForkStart, RunForkRequest};
+use crate::run::AgentNumber;
 use crate::run::agent_policy::told_of_goal;
 use crate::run::agents::{Agent, ROOT};
 use crate::{Event, Message, RunEvent, SessionEvent};
@@ -36,6 +37,35 @@ impl Deciding<'_> {
         if let Some(outage_max_ms) = outage_max_ms {
             self.commit(OutageWaitChanged { outage_max_ms, by });
         }
+    }
+
+    /// Changes the tools of the run's own agent, and tells each agent that may still work what that changes for it.
+    pub(super) fn change_tools(&mut self, changed: ToolsChanged) {
+        let Some(policy) = self.state.policy.get() else { return };
+        let tools = &policy.agent.tools;
+        let Some(changed) = ToolsChanged::between(tools, &changed.applied_to(tools), &changed.by) else {
+            return;
+        };
+        let by = changed.by.clone();
+        let agents = self.state.agents.table().that_may_work();
+        let before = agents.into_iter().map(|number| (number, self.tools_of(number))).collect::<Vec<_>>();
+        self.commit(changed);
+        for (number, tools) in before {
+            let Some(mut changed) = ToolsChanged::between(&tools, &self.tools_of(number), &by) else {
+                continue;
+            };
+            if self.state.policies().lacks_settings(number) {
+                changed.added.clear();
+            }
+            let session = self.session(number);
+            self.tell(session, SessionEvent::ChangeTools(Box::new(changed)));
+        }
+    }
+
+    /// The tools of an agent; none for an external agent, whose tools are what its program can do.
+    fn tools_of(&self, number: AgentNumber) -> Vec<ToolSpec> {
+        let policy = self.state.policies().of(number).filter(|policy| policy.external.is_none());
+        policy.map(|policy| policy.tools).unwrap_or_default()
     }
 
     /// Applies another policy to the run and to each of its agents that may still work.

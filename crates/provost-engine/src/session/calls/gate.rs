@@ -145,6 +145,9 @@ impl CallGate<'_> {
             .max_by(|a, b| a.0.total_cmp(&b.0));
         let offered = names.iter().map(|spec| spec.name.as_str()).collect::<Vec<_>>().join(", ");
         Some(match nearest {
+            _ if self.assignment.had_tool(&call.tool) => {
+                format!("The tool `{}` was removed: you no longer have it. There are: {offered}.", call.tool)
+            }
             Some((_, name)) => format!("There is no tool `{}`. Did you mean `{name}`?", call.tool),
             None => format!("There is no tool `{}`. There are: {offered}.", call.tool),
         })

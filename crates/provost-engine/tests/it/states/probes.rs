@@ -8,7 +8,7 @@ use provost_event::{
     AgentPolicyChanged, ApprovalAnswer, Budget, CallId, ErrorClass, Exhausted, Exit, Forked, Json,
     JudgeAnswer, MicroDollars, ModelFailure, ModelTrouble, Outcome, PauseReason, Priority, ProviderAwaited,
     Purpose, RunPolicyChanged, Seq, SessionFork, SessionStarted, StepMode, StopReason, SupervisorError,
-    TerminalEvent, TerminalNoted, Timestamp, ToolStatus, Usage, WorktreeLeft,
+    TerminalEvent, TerminalNoted, Timestamp, ToolStatus, ToolsChanged, Usage, WorktreeLeft,
 };
 
 use crate::tree_world::result;
@@ -69,6 +69,7 @@ fn run_commands() -> Vec<RunEvent> {
         RunEvent::Cancel { agent: None, by: by() },
         RunEvent::Retune { model: None, outage_max_ms: Some(1), by: by() },
         RunEvent::ChangePolicy(Box::new(changed)),
+        RunEvent::ChangeTools(Box::new(without_tools())),
         RunEvent::AwaitsProvider(Box::new(ProviderAwaited {
             session: ROOT,
             trouble: ModelTrouble {
@@ -131,6 +132,11 @@ fn session_notes() -> Vec<RunEvent> {
     ]
 }
 
+fn without_tools() -> ToolsChanged {
+    let removed = without_hooks().agent.tools.into_iter().map(|tool| tool.name).collect();
+    ToolsChanged { added: Vec::new(), removed, by: by() }
+}
+
 fn session_events(session: &SessionState) -> Vec<SessionEvent> {
     let started = SessionStarted {
         goal: "g".to_owned(),
@@ -163,6 +169,7 @@ fn session_events(session: &SessionState) -> Vec<SessionEvent> {
         SessionEvent::Stop { outcome: paused() },
         SessionEvent::Retune { model: None, outage_max_ms: Some(1), by: by() },
         SessionEvent::ChangePolicy(Box::new(changed)),
+        SessionEvent::ChangeTools(Box::new(without_tools())),
         SessionEvent::Resume { by: by(), turns_max: None, text: None, reopens: false },
         SessionEvent::Resume { by: by(), turns_max: None, text: Some("now".to_owned()), reopens: true },
         SessionEvent::Restart { attempt: 1, attempts_max: 2 },
