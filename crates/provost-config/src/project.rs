@@ -64,7 +64,32 @@ pub(crate) fn requests(loading: &Loading, without: Permission) -> Vec<ProjectReq
     all.extend(default(loading, without));
     all.extend(variables(loading));
     all.extend(programs(loading));
+    all.extend(recordings(loading));
     all
+}
+
+/// Models whose answers are recorded: that writes a file, which may be outside of the project.
+fn recordings(loading: &Loading) -> Vec<ProjectRequest> {
+    const FALLBACKS: &str = "agent.fallback_models";
+    let settings = &loading.settings;
+    let judges_key = settings.goal.judges_key();
+    let mut named = vec![(&settings.model, loading.source("agent.model"))];
+    named.extend(settings.fallback_models.iter().map(|name| (name, loading.source_of_item(FALLBACKS, name))));
+    named.extend(settings.goal.judges.iter().map(|name| (name, loading.source_of_item(&judges_key, name))));
+    for agent in &settings.agents {
+        named.extend(agent.model.iter().map(|name| (name, agent.source_of("model"))));
+        named.extend(agent.judge.iter().map(|name| (name, agent.source_of("judge"))));
+        let fallbacks = agent.fallback_models.iter().flatten();
+        named.extend(fallbacks.map(|name| (name, agent.source_of("fallback_models"))));
+    }
+    let is_its = |(name, source): &(&String, Source)| name.starts_with("record:") && source.is_projects();
+    let request = |(name, source): (&String, Source)| ProjectRequest {
+        file: FILE_NAME.to_owned(),
+        place: source.to_string(),
+        what: "writes what a model says to a file".to_owned(),
+        body: name.clone(),
+    };
+    named.into_iter().filter(is_its).map(request).collect()
 }
 
 /// Variables for programs, which may hold keys.

@@ -244,6 +244,12 @@ impl Loading {
         self.given.get(key).map_or(Source::Default, |given| given.source.clone())
     }
 
+    /// Where `item` of the list `key` was given.
+    pub(crate) fn source_of_item(&self, key: &str, item: &str) -> Source {
+        let found = self.items.iter().find(|(of, given)| of == key && given.shown == item);
+        found.map_or_else(|| self.source(key), |(_, given)| given.source.clone())
+    }
+
     /// The settings, if nothing is wrong with them.
     ///
     /// # Errors

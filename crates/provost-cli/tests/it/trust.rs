@@ -232,3 +232,32 @@ fn what_is_trusted_counts_only_while_it_can_be_read() {
     assert!(refused.status == 1 && refused.stderr.contains("can't read what you trust from"), "{refused:?}");
     assert!(!scene.path("work/ran").exists());
 }
+
+/// A recording is a file that the project's author names: it could be a start-up file of the user's shell.
+#[test]
+fn a_project_that_has_models_recorded_needs_trust_for_it() {
+    let record = "record:../home/.bash_profile=script:agent.yaml";
+    for (settings, more) in [
+        (format!("fallback_models = [\"{record}\"]\n"), ""),
+        (format!("[goal]\ncondition = \"c\"\njudge = \"{record}\"\n"), ""),
+        (format!("[[agents]]\nname = \"a\"\ndescription = \"d\"\nmodel = \"{record}\"\n"), ""),
+        (format!("[[agents]]\nname = \"a\"\ndescription = \"d\"\nfallback_models = [\"{record}\"]\n"), ""),
+        (format!("[agent]\nmodel = \"{record}\"\n"), "[agent]"),
+    ] {
+        let scene = scene("");
+        if more.is_empty() {
+            let own = std::fs::read_to_string(scene.path("work/provost.toml")).unwrap();
+            scene.write("work/provost.toml", &format!("{own}{settings}"));
+        } else {
+            scene.write("work/provost.toml", &settings);
+        }
+        let checked = json(&scene.provost(&["check", "--json"]).stdout);
+        let trust = &checked["trust"];
+        assert_eq!(trust["standing"], "needed", "{settings}\n{checked}");
+        assert_eq!(trust["requests"][0]["body"], record, "{settings}");
+        let refused = scene.provost(&["run", "x"]);
+        assert_eq!(refused.status, 2, "{refused:?}");
+        assert!(refused.stderr.contains("writes what a model says to a file"), "{refused:?}");
+        assert!(!scene.path("home/.bash_profile").exists());
+    }
+}

@@ -1,4 +1,4 @@
-//! The declarations as data: what can be set, for whoever lists it.
+//! The declarations as data: what can be set, for programs that list them.
 
 use crate::agent::Agent;
 use crate::declare::{Setting, SettingDefault};

@@ -120,6 +120,11 @@ fn open(path: &Path) -> io::Result<File> {
     if !file.metadata()?.is_file() {
         return Err(io::Error::other("it is no ordinary file"));
     }
+    #[cfg(unix)]
+    if file.metadata()?.len() == 0 {
+        // It may have been there with another mode.
+        file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+    }
     match file.lock() {
         // Some network file systems have no locks.
         Err(error) if error.kind() != io::ErrorKind::Unsupported => Err(error),

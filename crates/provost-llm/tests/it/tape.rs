@@ -266,6 +266,17 @@ async fn a_recording_is_for_its_owner_only() {
     assert_eq!(fs::metadata(tapes.file()).unwrap().permissions().mode() & 0o777, 0o600);
 }
 
+#[cfg(unix)]
+#[tokio::test]
+async fn a_recording_into_an_empty_file_that_others_could_read_is_for_its_owner_only() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let tapes = Tapes::new();
+    fs::write(tapes.file(), "").unwrap();
+    fs::set_permissions(tapes.file(), fs::Permissions::from_mode(0o644)).unwrap();
+    converse(&tapes.script(THREE), 0, 1, "ok").await;
+    assert_eq!(fs::metadata(tapes.file()).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
 #[tokio::test]
 async fn a_recording_outlives_unknown_fields_and_an_absent_window() {
     let tapes = Tapes::new();
