@@ -91,7 +91,7 @@ fn subject(of_tool: &ToolSubject, value: Value, workspace: &Path) -> Subject {
     let text = |field: &str| value.get(field).map(Value::as_str);
     match of_tool {
         ToolSubject::Command { field } => match text(field) {
-            Some(Some(command)) => Subject::Shell(Script::read(command, Reader::NewShell)),
+            Some(Some(command)) => Subject::Shell(Script::read(command, Reader::NewShell, workspace)),
             _ => Subject::Unreadable,
         },
         ToolSubject::Typed { fields, keys, submit } => {
@@ -104,7 +104,7 @@ fn subject(of_tool: &ToolSubject, value: Value, workspace: &Path) -> Subject {
                 return all(value);
             }
             let submits = submit.as_deref().and_then(|submit| value.get(submit)).and_then(Value::as_bool);
-            typed(&texts, pressed, submits)
+            typed(&texts, pressed, submits, workspace)
         }
         ToolSubject::Path { field, walks, .. } => {
             let path = |path| Subject::Path { place: NormalizedPath::new(path, workspace), walks: *walks };
@@ -124,9 +124,9 @@ fn subject(of_tool: &ToolSubject, value: Value, workspace: &Path) -> Subject {
 
 /// Typed text may be read by a shell or by another program: the most dangerous reading counts. A return ends a line
 /// at a terminal.
-fn typed(texts: &[&str], pressed: Option<&Value>, submits: Option<bool>) -> Subject {
+fn typed(texts: &[&str], pressed: Option<&Value>, submits: Option<bool>, workspace: &Path) -> Subject {
     let text = texts.join("\n").replace('\r', "\n");
-    let mut script = Script::read(&text, Reader::Terminal);
+    let mut script = Script::read(&text, Reader::Terminal, workspace);
     let keys = pressed.map(|keys| keys.as_array().map(Vec::as_slice).unwrap_or(std::slice::from_ref(keys)));
     let keys = keys.unwrap_or_default().iter().map(|key| key.as_str().unwrap_or_default().to_lowercase());
     let keys = keys.collect::<Vec<_>>();

@@ -47,6 +47,13 @@ impl NormalizedPath {
         Self { names, workspace_names }
     }
 
+    /// Whether `path` is the workspace or in it.
+    pub(super) fn is_inside(path: &str, workspace: &Path) -> bool {
+        let mut home = Vec::new();
+        push_names(&mut home, &workspace.to_string_lossy());
+        Self::new(path, workspace).names.starts_with(&home)
+    }
+
     /// The path as the text of a pattern: relative to the workspace, if it is in there.
     pub(super) fn shown(&self) -> String {
         let below = self.names.get(self.workspace_names..).unwrap_or_default().join("/");

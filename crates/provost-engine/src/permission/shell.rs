@@ -6,8 +6,11 @@ mod files;
 mod plain;
 mod program;
 mod reach;
+mod runner;
 mod scan;
 mod variable;
+
+use std::path::Path;
 
 pub use files::ScriptNames;
 use reach::Reach;
@@ -69,8 +72,8 @@ pub(super) struct Within {
 }
 
 impl Script {
-    /// Parses `text`.
-    pub(super) fn read(text: &str, reader: Reader) -> Self {
+    /// Parses `text`; where it runs, relative paths are relative to a folder in `workspace`.
+    pub(super) fn read(text: &str, reader: Reader, workspace: &Path) -> Self {
         let whole = text.trim().to_owned();
         let unclear = match () {
             () if text.len() > COMMAND_BYTES_MAX => Some("it is longer than what is read of a command"),
@@ -80,8 +83,9 @@ impl Script {
         if unclear.is_some() {
             return Self { whole, unclear, scripts: ScriptNames::unread(text), ..Self::default() };
         }
-        let mut reach = Reach::default();
+        let mut reach = Reach::new(workspace, reader);
         reach.script(text, &[], 0);
+        reach.note_repositories();
         if reader == Reader::Terminal && text.contains(['!', '^']) {
             reach.doubt("a shell at a terminal may put in earlier commands");
         }
@@ -94,11 +98,15 @@ impl Script {
 impl Script {
     /// A command as written; if an argument can't be read, the reason and the command that contains it.
     pub(super) fn words_of(&self, command: &Command) -> String {
-        match (command.unread, command.within.last().and_then(|within| self.commands.get(within.command))) {
+        let text = match (
+            command.unread,
+            command.within.last().and_then(|within| self.commands.get(within.command)),
+        ) {
             (None, _) => format!("`{}`", command.written),
             (Some(why), Some(outer)) => format!("`{}` ({why})", outer.written),
             (Some(why), None) => why.to_owned(),
-        }
+        };
+        text.replace(HOLE, "…")
     }
 }
 

@@ -59,6 +59,7 @@ mod permissions;
 mod permissions_attempts;
 #[cfg(test)]
 mod permissions_everyday;
+mod permissions_folders;
 #[cfg(test)]
 mod permissions_laws;
 #[cfg(test)]

@@ -25,7 +25,7 @@ const LOOKING: &[&str] = &[
     "cloc", "ncdu", "blkid", "sdiff", "time", "find", "fd", "awk", "sed -n", "rg", "cat", "printf", "echo", "jq", "column", "diff", "cmp", "comm", "hexdump",
     "od", "stat", "strings", "nl", "cut", "wc", "tail", "tac", "head", "grep", "paste", "join", "fold", "fmt", "pr", "du", "ls", "ps", "seq", "basename",
     "rev", "nm", "objdump", "readelf", "man", "sha256sum", "numfmt", "tsort", "look", "lsblk", "pstree", "date", "hostname", "sysctl", "dmesg",
-    "journalctl", "fuser", "true", "test", "[", "xargs", "env", "timeout", "command", "for", "set", "x=",
+    "journalctl", "fuser", "true", "test", "[", "xargs", "env", "timeout", "flock", "command", "for", "set", "x=",
     "git diff", "git log", "git show", "git stash list", "git stash show", "git reflog", "git diff-files", "git diff-tree", "git diff-index", "git shortlog",
     "git whatchanged", "git range-diff", "git archive", "git blame", "git rev-list", "git cherry", "git rev-parse", "git grep", "git merge-tree", "git bisect log",
     "git for-each-ref", "git status", "git notes show", "git -C . diff", "git submodule summary", "git help",

@@ -304,7 +304,7 @@ fn names_folder_by_tilde(raw: &str) -> bool {
 
 /// The value of a word, with the current folder in place of `$PWD`: the workspace or one of the folders that the
 /// command changes into.
-fn resolved(word: &Word) -> String {
+pub(super) fn resolved(word: &Word) -> String {
     let put_in = word.value.matches(HOLE).count();
     let written = word.raw.matches(['$', '`', '<', '>']).count();
     // Only if each expansion certainly belongs to its hole; braces leave just one hole.

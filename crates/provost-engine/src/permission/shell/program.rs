@@ -1,6 +1,6 @@
 //! Programs and how they take commands in their arguments: only data.
 
-use super::plain;
+use super::{plain, runner};
 
 /// What a program does with its arguments.
 #[derive(Debug, Clone, Copy)]
@@ -31,41 +31,6 @@ pub(super) enum Program {
     Plain,
     /// An unknown program.
     Unknown,
-}
-
-/// How a program takes the command that it runs.
-#[derive(Debug)]
-pub(super) struct Runner {
-    names: &'static [&'static str],
-    /// Arguments before the options that make it run something: `uv run`.
-    pub(super) behind: &'static [&'static str],
-    /// Letters of options without a value, and of those with one.
-    pub(super) flags: &'static str,
-    pub(super) valued: &'static str,
-    /// Long options without a value, and those with a value in the next word.
-    pub(super) long_flags: &'static [&'static str],
-    pub(super) long_valued: &'static [&'static str],
-    /// Letters of options that set a variable for the command, and of those that name a file to write.
-    pub(super) sets: &'static str,
-    pub(super) writes: &'static str,
-    /// The number of operands between the options and the command.
-    pub(super) operands: usize,
-    pub(super) takes: Takes,
-    /// Whether it starts a shell if there is no command.
-    pub(super) alone: bool,
-}
-
-/// The form in which a command is given.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Takes {
-    /// Word by word.
-    Words,
-    /// Word by word, with more words added at run time.
-    WordsAndMore,
-    /// As text: the words joined.
-    Text,
-    /// As text after `-c`, or word by word.
-    TextBehindC,
 }
 
 /// The options of a program that take commands, or write files although the program otherwise reads.
@@ -105,20 +70,6 @@ pub(super) enum Operands {
     SetsByName,
 }
 
-const RUNNER: Runner = Runner {
-    names: &[],
-    behind: &[],
-    flags: "",
-    valued: "",
-    long_flags: &[],
-    long_valued: &[],
-    sets: "",
-    writes: "",
-    operands: 0,
-    takes: Takes::Words,
-    alone: false,
-};
-
 const OPTIONS: Options = Options {
     names: &[],
     runs_long: &[],
@@ -132,81 +83,6 @@ const OPTIONS: Options = Options {
     begins: &[],
     builds: false,
 };
-
-impl Runner {
-    /// A runner with these options, those without a value first.
-    pub(super) const fn of(
-        flags: &'static str,
-        valued: &'static str,
-        long_flags: &'static [&'static str],
-        long_valued: &'static [&'static str],
-    ) -> Self {
-        Self { flags, valued, long_flags, long_valued, ..RUNNER }
-    }
-}
-
-/// A runner with unknown options: each may take a value or not.
-const fn behind(names: &'static [&'static str], behind: &'static [&'static str]) -> Runner {
-    Runner { names, behind, ..RUNNER }
-}
-
-#[rustfmt::skip]
-const RUNNERS: &[Runner] = &[
-    Runner { names: &["sudo"], flags: "AbEeHiKklnPSsVvN", valued: "CDghpRrTtUu", alone: true,
-        long_flags: &["askpass", "background", "preserve-env", "set-home", "login", "stdin", "shell", "non-interactive", "reset-timestamp", "validate", "list"],
-        long_valued: &["user", "group", "host", "prompt", "chdir", "chroot", "close-from", "role", "type", "other-user", "command-timeout"], ..RUNNER },
-    Runner { names: &["doas"], flags: "Lns", valued: "uCa", alone: true, ..RUNNER },
-    Runner { names: &["nohup", "busybox", "toybox", "builtin"], ..RUNNER },
-    Runner { names: &["command"], flags: "pvV", ..RUNNER },
-    Runner { names: &["exec"], flags: "cl", valued: "a", ..RUNNER },
-    Runner { names: &["setsid"], flags: "cfw", long_flags: &["ctty", "fork", "wait"], ..RUNNER },
-    Runner { names: &["nice"], flags: "0123456789", valued: "n", long_valued: &["adjustment"], ..RUNNER },
-    Runner { names: &["ionice"], flags: "t", valued: "cnpPu", long_flags: &["ignore"], long_valued: &["class", "classdata", "pid", "pgid", "uid"], ..RUNNER },
-    Runner { names: &["timeout", "gtimeout"], flags: "vfp", valued: "ks", long_flags: &["foreground", "preserve-status", "verbose"], long_valued: &["kill-after", "signal"], operands: 1, ..RUNNER },
-    Runner { names: &["chroot"], long_flags: &["skip-chdir"], long_valued: &["userspec", "groups"], operands: 1, alone: true, ..RUNNER },
-    Runner { names: &["chrt"], flags: "abdefimoprvGR", valued: "TPD", operands: 1, ..RUNNER },
-    Runner { names: &["taskset"], flags: "ap", valued: "c", operands: 0, ..RUNNER },
-    Runner { names: &["taskset"], flags: "apc", operands: 1, ..RUNNER },
-    Runner { names: &["stdbuf"], valued: "ioe", long_valued: &["input", "output", "error"], ..RUNNER },
-    Runner { names: &["time", "gtime"], flags: "apqvV", valued: "fo", writes: "o", long_flags: &["append", "portability", "quiet", "verbose"], long_valued: &["format", "output"], ..RUNNER },
-    Runner { names: &["strace"], flags: "cCdfFhiknqrtTvVwxyYzZ", valued: "abeEIoOpPsSuUX", sets: "E", writes: "o", long_valued: &["env", "output"], ..RUNNER },
-    Runner { names: &["ltrace"], flags: "bcCfhiLrStTV", valued: "aAeDFlnopsuwx", writes: "o", long_valued: &["output"], ..RUNNER },
-    Runner { names: &["unshare"], flags: "muinpUCTfrc", valued: "RwSGl", alone: true, long_flags: &["mount", "uts", "ipc", "net", "pid", "user", "cgroup", "time", "fork", "map-root-user", "map-current-user", "mount-proc", "keep-caps", "kill-child"], ..RUNNER },
-    Runner { names: &["nsenter"], flags: "amuinpUCTrwFeZ", valued: "tSG", alone: true, long_flags: &["all", "mount", "uts", "ipc", "net", "pid", "user", "cgroup", "time", "root", "wd", "no-fork", "preserve-credentials"], long_valued: &["target", "setuid", "setgid"], ..RUNNER },
-    Runner { names: &["setpriv"], flags: "dhV", long_flags: &["dump", "nnp", "no-new-privs", "clear-groups", "init-groups", "keep-groups", "reset-env"],
-        long_valued: &["ambient-caps", "inh-caps", "bounding-set", "ruid", "euid", "reuid", "rgid", "egid", "regid", "groups", "securebits", "pdeathsig", "selinux-label", "apparmor-profile"], ..RUNNER },
-    Runner { names: &["setarch", "linux64", "linux32", "i386", "i686", "x86_64", "uname26", "arch"], flags: "BFILRSTXZv3", alone: true,
-        long_flags: &["32bit", "addr-no-randomize", "whole-seconds", "sticky-timeouts", "read-implies-exec", "addr-compat-layout", "3gb", "4gb", "uname-2.6", "verbose"], ..RUNNER },
-    Runner { names: &["setarch"], flags: "BFILRSTXZv3", operands: 1, alone: true, ..RUNNER },
-    Runner { names: &["prlimit"], flags: "hVcdefilmnqrstuvxy", valued: "p", ..RUNNER },
-    Runner { names: &["runcon"], flags: "c", valued: "turl", ..RUNNER },
-    Runner { names: &["runcon"], flags: "c", valued: "turl", operands: 1, ..RUNNER },
-    Runner { names: &["caffeinate"], flags: "disum", valued: "tw", ..RUNNER },
-    Runner { names: &["chronic"], flags: "ev", ..RUNNER },
-    Runner { names: &["unbuffer"], flags: "p", ..RUNNER },
-    Runner { names: &["catchsegv", "torsocks", "torify", "proxychains", "proxychains4", "fakechroot", "eatmydata", "pkexec", "gksudo", "kdesu", "nocache", "ts-node-run", "fakeroot", "ssh-agent", "dbus-launch", "aoss", "cgexec", "numactl", "stdoutisatty", "firejail", "setuidgid", "envuidgid", "softlimit", "chpst", "envdir", "envfile", "with-contenv", "s6-setuidgid", "gosu", "su-exec", "tini", "dumb-init", "catatonit", "xvfb-run", "dbus-run-session", "faketime", "rlwrap", "ld.so", "systemd-inhibit", "cpulimit", "trickle", "choom", "uclampset", "coresched", "enosys"], ..RUNNER },
-    Runner { names: &["setuidgid", "envuidgid", "chpst", "envdir", "gosu", "su-exec", "s6-setuidgid", "faketime"], operands: 1, ..RUNNER },
-    Runner { names: &["systemd-run"], flags: "rtPqGSd", valued: "HMpEu", sets: "E", alone: true, long_flags: &["user", "system", "scope", "wait", "pty", "pipe", "quiet", "collect", "no-block", "same-dir", "remain-after-exit", "no-ask-password"], ..RUNNER },
-    Runner { names: &["xargs", "gxargs"], flags: "0eiloprtx", valued: "adEILnPs", takes: Takes::WordsAndMore,
-        long_flags: &["null", "exit", "interactive", "no-run-if-empty", "verbose", "open-tty", "show-limits"], long_valued: &["arg-file", "delimiter", "max-args", "max-procs", "max-chars"], ..RUNNER },
-    Runner { names: &["watch"], flags: "bcdegtwxC", valued: "nq", takes: Takes::Text,
-        long_flags: &["beep", "color", "no-color", "errexit", "chgexit", "precise", "no-title", "no-wrap", "exec"], long_valued: &["interval", "equexit"], ..RUNNER },
-    Runner { names: &["flock"], flags: "Fnoesxu", valued: "wE", operands: 1, takes: Takes::TextBehindC,
-        long_flags: &["close", "exclusive", "nonblock", "nb", "no-fork", "shared", "unlock", "verbose"], long_valued: &["timeout", "wait", "conflict-exit-code"], ..RUNNER },
-    Runner { names: &["ssh", "slogin", "rsh"], flags: "46AaCfGgKkMNnqsTtVvXxYy", valued: "BbcDEeFIiJLlmOoPpQRSWw", operands: 1, takes: Takes::Text, ..RUNNER },
-    Runner { names: &["su", "runuser", "sg", "newgrp", "script", "capsh", "scriptlive"], flags: "flmpPaeqhV", valued: "gGsuwtTIOBmEo", alone: true, takes: Takes::TextBehindC, long_flags: &["login", "preserve-environment", "pty", "quiet", "append", "flush", "return"],
-        long_valued: &["user", "group", "supp-group", "shell"], ..RUNNER },
-    behind(&["uv", "poetry", "pipenv", "hatch", "rye", "pdm", "pixi", "conda", "mamba", "dotenvx"], &["run"]),
-    behind(&["bundle", "npm", "pnpm", "yarn", "mise", "rtx", "asdf", "rbenv", "pyenv", "nodenv", "composer", "aws-vault", "chamber", "nvm", "opam", "stack", "cabal"], &["exec"]),
-    behind(&["npm", "mise"], &["x"]),
-    Runner { names: &["direnv"], behind: &["exec"], operands: 1, ..RUNNER },
-    Runner { names: &["ip"], behind: &["netns", "exec"], operands: 1, ..RUNNER },
-    Runner { names: &["ip"], behind: &["vrf", "exec"], operands: 1, ..RUNNER },
-    behind(&["op"], &["run"]),
-    behind(&["cmake"], &["-E", "env"]),
-    behind(&["cmake"], &["-E", "time"]),
-    behind(&["cmake"], &["-E", "chdir"]),
-];
 
 #[rustfmt::skip]
 const WITH_OPTIONS: &[Options] = &[
@@ -223,7 +99,7 @@ const WITH_OPTIONS: &[Options] = &[
     Options { names: &["rsync"], runs_long: &["rsh", "rsync-path", "early-exec", "remote-option"], runs: "eM", valued: "BTfL", ..OPTIONS },
     Options { names: &["scp", "sftp"], runs: "SoDFJ", valued: "ciPlX", ..OPTIONS },
     Options { names: &["man"], runs_long: &["pager", "html", "config-file", "preprocessor", "gxditview", "ditroff", "troff"], runs: "PHCpXtTZ", valued: "LmMSsReErl", ..OPTIONS },
-    Options { names: &["less", "more", "most", "lesspipe", "zless", "bzless", "xzless", "lzless", "zstdless", "zmore", "bzmore", "xzmore", "lzmore", "pg"], runs_long: &["lesskey-src", "lesskey-content", "lesskey-file"], runs: "k", valued: "bhjpPtTxyz", writes: "oO", writes_long: &["log-file", "LOG-FILE"], begins: &["+"] , ..OPTIONS },
+    Options { names: &["less", "more", "most", "lesspipe", "pager", "sensible-pager", "zless", "bzless", "xzless", "lzless", "zstdless", "zmore", "bzmore", "xzmore", "lzmore", "pg"], runs_long: &["lesskey-src", "lesskey-content", "lesskey-file"], runs: "k", valued: "bhjpPtTxyz", writes: "oO", writes_long: &["log-file", "LOG-FILE"], begins: &["+"] , ..OPTIONS },
     Options { names: &["wget", "wget2"], runs_long: &["use-askpass", "execute", "config"], runs: "e", valued: "OoaiPUtTwQBDIlRA", ..OPTIONS },
     Options { names: &["npm", "pnpm", "yarn", "npx", "bunx", "bun", "pnpx"], runs_long: &["call", "script-shell", "shell-mode", "node-options", "node-arg", "prefix", "userconfig", "globalconfig", "scripts-prepend-node-path", "shell", "git", "editor", "viewer"], runs: "c", valued: "pw", begins: &["script-shell"], builds: true, ..OPTIONS },
     Options { names: &["go"], begins: &["-exec", "--exec", "-toolexec", "--toolexec", "-vettool", "--vettool", "-overlay", "--overlay"], builds: true, ..OPTIONS },
@@ -275,6 +151,20 @@ const WITH_OPTIONS: &[Options] = &[
     Options { names: &["bat", "batcat", "delta", "fzf"], runs_long: &["pager", "preview", "bind", "diff-so-fancy"], ..OPTIONS },
     Options { names: &["ag", "ack"], runs_long: &["pager"], ..OPTIONS },
     Options { names: &["gh"], runs_long: &["editor", "browser"], begins: &["alias", "extension", "ext"], ..OPTIONS },
+    Options { names: &["dpkg-architecture"], runs_long: &["command"], runs: "c", valued: "aAtTqiL", ..OPTIONS },
+    Options { names: &["latex", "pdflatex", "xelatex", "lualatex", "tex", "pdftex", "xetex", "luatex", "latexmk"], begins: &["-shell-escape", "--shell-escape", "-enable-write18", "--enable-write18", "-e", "-r", "-pdflatex", "-latex", "-pretex", "-usepretex"], ..OPTIONS },
+    Options { names: &["exiftool"], begins: &["-if", "-p", "-config", "-api", "-userparam", "-@"], ..OPTIONS },
+    Options { names: &["gs", "ghostscript"], begins: &["-c", "-sOutputFile", "-o", "-dNOSAFER", "@", "|", "%pipe"], ..OPTIONS },
+    Options { names: &["convert", "magick", "mogrify", "identify", "composite", "montage"], begins: &["|", "msl:", "MSL:", "ephemeral:", "@"], ..OPTIONS },
+    Options { names: &["just"], runs_long: &["command", "shell", "chooser", "shell-arg", "shell-command"], runs: "c", builds: true, ..OPTIONS },
+    Options { names: &["bazel", "buck2"], runs_long: &["run_under", "bazelrc"], builds: true, ..OPTIONS },
+    Options { names: &["mvn", "gradle"], runs_long: &["init-script"], begins: &["-Dexec", "-I"], builds: true, ..OPTIONS },
+    Options { names: &["meson"], runs_long: &["wrapper"], builds: true, ..OPTIONS },
+    Options { names: &["ctest"], runs_long: &["build-makeprogram", "build-and-test", "script"], runs: "S", valued: "CRELIjDTMOA", builds: true, ..OPTIONS },
+    Options { names: &["sshfs"], runs: "oF", valued: "p", ..OPTIONS },
+    Options { names: &["unison"], begins: &["-sshcmd", "-servercmd", "-rshcmd", "-sshargs", "-diff", "-merge", "-addprefsto"], ..OPTIONS },
+    Options { names: &["rdiff-backup"], runs_long: &["remote-schema"], ..OPTIONS },
+    Options { names: &["dar"], runs_long: &["execute"], runs: "EFB", ..OPTIONS },
     Options { names: &["crontab"], begins: &["-", "/", ".", "~"], ..OPTIONS },
 ];
 
@@ -287,7 +177,12 @@ const ANYWHERE: &[&str] = &[
     "nix-shell", "nix", "guix", "proot", "systemd-nspawn", "machinectl", "lxc-execute", "runit", "runsv", "s6-svscan",
     "xterm", "gnome-terminal", "konsole", "alacritty", "kitty", "urxvt", "foot", "wezterm", "cmd", "powershell", "pwsh", "osascript", "wsl",
     "anacron", "fcrontab", "incrontab", "logrotate", "sem", "niceload", "onchange", "chokidar", "reflex", "air", "modd", "forever", "pm2",
-    "apptainer", "singularity", "strace-log-merge", "heaptrack", "callgrind", "sh-shell", "dialog", "zsh-defer", "mapfile-run", "launchctl", "debugfs",
+    "apptainer", "singularity", "mispipe", "pee", "multilog", "execlineb", "reprotest", "rename", "prename", "file-rename", "perl-rename", "gpg-connect-agent", "smbclient", "gnuplot", "mutt", "mail", "mailx", "s-nail", "sendmail", "exim", "exim4", "sox", "play", "rec", "mlr",
+    "sensible-editor", "select-editor", "editor", "vipe", "vidir", "vigr", "vipw", "visudo", "sudoedit", "agetty", "login", "sulogin", "samply", "trace-cmd", "uftrace", "py-spy", "austin", "apitrace", "bpftrace", "stap", "dtrace", "dtruss", "truss",
+    "minijail0", "nsjail", "isolate", "sandbox-exec", "seunshare", "newrole", "ch-run", "websockify", "ttyd", "gotty", "dvtm", "empty", "asciinema", "ttyrec", "termrec", "autoexpect", "luit", "multitail", "viddy", "hwatch", "watchman-make", "inoticoming", "iwatch",
+    "when-changed", "watchmedo", "ptw", "x-terminal-emulator", "rxvt", "lxterminal", "xfce4-terminal", "mate-terminal", "terminator", "tilix", "st", "guake", "terminology", "uxterm", "sakura", "roxterm", "kgx", "ptyxis", "ghostty", "openvt", "open", "xinit", "startx",
+    "cage", "xdotool", "xautolock", "xss-lock", "swayidle", "i3-msg", "swaymsg", "hyprctl", "mpirun", "mpiexec", "orterun", "pdsh", "clush", "pssh", "parallel-ssh", "dsh", "mussh", "rush", "rargs", "xe", "xapply", "apply", "xjobs", "prll", "lockrun", "solo",
+    "dotlockfile", "runitor", "schedtool", "cset", "start-server-and-test", "wait-for-it", "dockerize", "cross-env-shell", "tcpserver", "tcpsvd", "udpsvd", "unixserver", "sslserver", "envconsul", "west", "repo", "strace-log-merge", "heaptrack", "callgrind", "sh-shell", "dialog", "zsh-defer", "mapfile-run", "launchctl", "debugfs",
 ];
 
 const SHELLS: &[&str] = &[
@@ -346,7 +241,7 @@ const BUILTINS: &[&str] = &[
 /// The entry for a program by its name, without its folder and in lower case.
 pub(super) fn program_of(name: &str) -> Program {
     let bare = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    if RUNNERS.iter().any(|runner| runner.names.contains(&name) && runner.behind.is_empty()) {
+    if runner::is_runner(name) {
         return Program::Runner;
     }
     match name {
@@ -376,10 +271,4 @@ pub(super) fn program_of(name: &str) -> Program {
         () if plain::is_plain(name) => Program::Plain,
         () => Program::Unknown,
     }
-}
-
-/// The ways in which it runs its arguments: more than one if its operands may be left out.
-pub(super) fn runners_of(name: &str) -> impl Iterator<Item = &'static Runner> {
-    let name = if name.starts_with("ld-") || name.starts_with("ld64") { "ld.so" } else { name };
-    RUNNERS.iter().filter(move |runner| runner.names.contains(&name))
 }

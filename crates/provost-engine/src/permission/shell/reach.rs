@@ -1,19 +1,25 @@
 //! The commands that a command runs in its arguments, each as a command of its own.
 
 mod builtin;
+mod folder;
 mod git;
+mod identity;
 mod language;
 mod operand;
 mod option;
+mod replace;
 mod runner;
+
+use std::path::Path;
 
 use super::super::glob::HOLE;
 use super::facts::Facts;
 use super::files::ScriptNames;
-use super::program::{Program, program_of, runners_of};
+use super::program::{Program, program_of};
+use super::runner::runners_of;
 use super::scan::{SimpleCommand, Word, scan};
 use super::variable::{is_harmless, starts_something};
-use super::{Command, Within, joined};
+use super::{Command, Reader, Within, joined};
 use builtin::Builtins;
 
 /// Maximum nesting of commands in the arguments of commands.
@@ -21,6 +27,30 @@ const DEPTH_MAX: usize = 8;
 
 /// Maximum number of commands examined in the arguments of others, in the whole script.
 const RUNS_MAX: usize = 128;
+
+/// Programs that run commands elsewhere: in containers, on other machines, in environments.
+#[rustfmt::skip]
+const CONTAINERS: &[&str] = &[
+    "docker", "docker-compose", "podman", "podman-compose", "nerdctl", "kubectl", "oc", "crictl", "ctr", "lxc", "incus", "multipass", "vagrant", "flatpak", "toolbox", "distrobox", "gcloud", "aws", "az", "heroku",
+    "fly", "flyctl", "adb", "ansible", "pnpm", "yarn", "bun", "npm", "colima", "limactl", "orb", "minikube", "runc", "crun", "buildah", "cargo", "nomad", "railway", "vercel",
+];
+const RUN_WORDS: &[&str] = &[
+    "exec",
+    "run",
+    "ssh",
+    "shell",
+    "debug",
+    "console",
+    "enter",
+    "dlx",
+    "x",
+    "attach",
+    "-a",
+    "watch",
+    "run-script",
+];
+/// Programs that run a package by its name, or a program of that name.
+const PACKAGES: &[&str] = &["npx", "bunx", "pnpx"];
 
 /// Maximum bytes of all forms of a script's commands together, which patterns are compared to.
 const FORM_BYTES_MAX: usize = 6 * super::COMMAND_BYTES_MAX;
@@ -31,6 +61,8 @@ pub(super) struct Reach {
     pub(super) commands: Vec<Command>,
     pub(super) facts: Facts,
     pub(super) scripts: ScriptNames,
+    /// Where it runs.
+    folders: folder::Folders,
     bytes: usize,
     runs: usize,
 }
@@ -53,7 +85,7 @@ struct At<'w> {
     depth: usize,
 }
 
-impl At<'_> {
+impl<'w> At<'w> {
     /// The position of the argument at `index` in this command and in those that contain it.
     fn within(&self, index: usize) -> Vec<Within> {
         let place = |trail: &Trail| {
@@ -63,12 +95,17 @@ impl At<'_> {
         self.trails.iter().map(place).collect()
     }
 
-    fn value(&self, index: usize) -> Option<&str> {
+    fn value(&self, index: usize) -> Option<&'w str> {
         self.arguments.get(index).map(|word| word.value.as_str())
     }
 }
 
 impl Reach {
+    /// For a script that `reader` runs in `workspace`.
+    pub(super) fn new(workspace: &Path, reader: Reader) -> Self {
+        Self { folders: folder::Folders::of(workspace, reader), ..Self::default() }
+    }
+
     pub(super) fn doubt(&mut self, why: &'static str) {
         self.facts.doubt(why);
     }
@@ -197,6 +234,8 @@ impl Reach {
             Program::Builtin => self.builtins().builtin(index, at),
             Program::Interpreter | Program::Unknown => self.all_names(index, at),
         }
+        self.changes_folder(at);
+        self.named_elsewhere(index, at);
         if matches!(at.program, "exec" | "env") {
             self.builtins().renamed(at);
         }
@@ -210,6 +249,21 @@ impl Reach {
     /// Records all words in the arguments that may be names of programs.
     fn all_names(&mut self, index: usize, at: At<'_>) {
         for word in at.arguments {
+            self.names(index, &word.value);
+        }
+    }
+
+    /// Records the names behind the words with which programs run a command in a container, on another host or from a
+    /// package. An `allow` for such a program means to trust it with that.
+    fn named_elsewhere(&mut self, index: usize, at: At<'_>) {
+        let place = match at.program {
+            _ if PACKAGES.contains(&at.program) => Some(0),
+            _ if CONTAINERS.contains(&at.program) => {
+                at.arguments.iter().position(|word| RUN_WORDS.contains(&word.value.as_str()))
+            }
+            _ => None,
+        };
+        for word in at.arguments.iter().skip(place.unwrap_or(usize::MAX)) {
             self.names(index, &word.value);
         }
     }

@@ -85,6 +85,9 @@ impl Reach {
         let Some(command) = self.git_front(index, at) else { return };
         let Some(word) = at.arguments.get(command) else { return };
         let name = word.value.as_str();
+        if !matches!(name, "clone" | "init" | "version" | "help") {
+            self.repository(at);
+        }
         if !OWN.contains(&name) {
             for word in at.arguments.get(command + 1..).unwrap_or_default() {
                 self.names(index, &word.value);
@@ -123,10 +126,13 @@ impl Reach {
                 return None;
             }
             match value {
-                "-C" => place += 2,
+                "-C" => {
+                    self.git_folder(at, place + 1);
+                    place += 2;
+                }
                 "-c" | "--config-env" => {
                     let setting = at.value(place + 1).unwrap_or_default();
-                    if !is_harmless(setting) {
+                    if !is_harmless(setting) || at.arguments.get(place + 1).is_some_and(|word| word.splits) {
                         self.names(index, setting);
                         self.unread(SETS, at, place + 1);
                     }
@@ -148,6 +154,14 @@ impl Reach {
             }
         }
         None
+    }
+
+    /// The folder in which git runs.
+    fn git_folder(&mut self, at: At<'_>, place: usize) {
+        if let Some(word) = at.arguments.get(place).filter(|word| self.folders.is_outside(word)) {
+            self.names(at.trails.last().map_or(0, |trail| trail.command), &word.raw);
+            self.unread(super::folder::REPOSITORY, at, place);
+        }
     }
 
     fn git_options(&mut self, index: usize, at: At<'_>, (command, name): (usize, &str)) {

@@ -1,7 +1,7 @@
 //! Options that take commands, and the words after certain options.
 
 use super::super::program::Options;
-use super::runner::put_in;
+use super::replace::{PLACEHOLDERS, put_in};
 use super::{At, Reach, Word, may_be_option};
 
 /// Options whose value is a command, word by word or as a shell reads it.
@@ -55,6 +55,9 @@ impl Reach {
             && (!options.runs.is_empty() || !options.runs_long.is_empty() || !options.begins.is_empty());
         let writes_any = !options.writes.is_empty() || !options.writes_long.is_empty();
         self.operands(options, at);
+        if at.program == "cargo" {
+            self.cargo(index, at);
+        }
         for (place, word) in at.arguments.iter().enumerate() {
             let value = word.value.as_str();
             if value == "--" {
@@ -133,6 +136,26 @@ impl Reach {
         self.unread(RUNS, at, place);
     }
 
+    /// Commands in the arguments of cargo's subcommands: `cargo rustc -- -C linker=…`, `cargo watch -s …`.
+    fn cargo(&mut self, index: usize, at: At<'_>) {
+        let named =
+            at.arguments.iter().find(|word| matches!(word.value.as_str(), "rustc" | "rustdoc" | "watch"));
+        let begins: &[&str] = match named.map(|word| word.value.as_str()) {
+            Some("watch") => &["-s", "--shell", "--use-shell", "-x", "--exec"],
+            Some(_) => &["-C", "--codegen", "-Z", "@", "--test-builder", "--runtool", "--test-runtool"],
+            None => return,
+        };
+        for (place, word) in at.arguments.iter().enumerate() {
+            let watched = word.value == "--" && begins.contains(&"-x");
+            if watched || begins.iter().any(|begin| word.value.starts_with(begin)) {
+                at.arguments.iter().for_each(|word| self.names(index, &word.value));
+                self.unread(RUNS, at, place);
+            } else if may_be_option(word) {
+                self.put_in(index, at, place);
+            }
+        }
+    }
+
     /// What SQL makes it do besides reading and writing a database.
     fn sqlite(&mut self, index: usize, at: At<'_>) {
         let operands = at.arguments.iter().filter(|word| !word.value.starts_with('-')).count();
@@ -185,7 +208,7 @@ impl Reach {
             word.value == ";" || (word.value == "+" && before.is_some_and(|word| word.value == "{}"))
         };
         let end = behind.iter().enumerate().position(is_end).unwrap_or(behind.len());
-        let words: Vec<Word> = behind.iter().take(end).map(|word| put_in(word, &["{}".to_owned()])).collect();
+        let words: Vec<Word> = behind.iter().take(end).map(|word| put_in(word, &PLACEHOLDERS)).collect();
         match words.is_empty() {
             true => self.unread("the command that it runs is missing", at, start),
             false => self.words(at, start, &words),

@@ -1,8 +1,15 @@
 //! Where commands begin in arguments.
 
-use super::super::program::{Runner, Takes};
+use super::super::runner::{Operand, Runner, Takes};
 use super::{At, Reach, Word, joined};
 use crate::permission::glob::HOLE;
+
+const UNKNOWN: &str = "what this option makes it run isn't known";
+const SPLITS: &str = "the shell may put in several words here, and which command it runs with them";
+const SETS: &str = "a variable that it sets changes what the command does";
+const RUNS: &str = "an option of it runs a command, or loads what does";
+const FOLDER: &str = "it takes programs or variables from this folder";
+const CREATES: &str = "it creates this file";
 
 /// Maximum positions in the arguments of one program at which a command may begin.
 const STARTS_MAX: usize = 8;
@@ -14,9 +21,11 @@ impl Reach {
             return;
         }
         self.runner_options(command, at, from);
-        let starts = starts(at.arguments, from, runner);
+        let Starts { places: starts, unknown, operands } = starts(at.arguments, from, runner);
         let options_end = starts.iter().copied().max().unwrap_or(at.arguments.len());
         self.runner_values(runner, at, (from, options_end));
+        self.unknown_words(at, (from, options_end), &unknown);
+        self.operand(runner, at, &operands);
         if starts.len() > STARTS_MAX {
             self.doubt("where a command in it begins can't be told");
         }
@@ -25,10 +34,15 @@ impl Reach {
         if runner.alone && !named && !asks {
             self.doubt("a shell in it reads its commands from elsewhere");
         }
-        if runner.takes == Takes::TextBehindC && self.text_behind_c(at) {
-            return;
+        let has_script = runner.takes == Takes::TextBehindC && self.text_behind_c(at);
+        if matches!(at.program, "su" | "runuser" | "sg" | "newgrp" | "capsh") {
+            self.identity(at, has_script);
         }
-        if at.program == "script" {
+        if has_script {
+            // The options before and behind the script may be other ones.
+            return self.unknown_words(at, (0, at.arguments.len()), &[]);
+        }
+        if at.program.starts_with("script") {
             return self.doubt("a shell in it reads its commands from elsewhere");
         }
         for start in starts.into_iter().filter(|start| *start < at.arguments.len()) {
@@ -42,14 +56,34 @@ impl Reach {
             Takes::Text => self.joined_text(at, start),
             Takes::Words | Takes::TextBehindC => self.words(at, start, words),
             Takes::WordsAndMore => {
-                let mut words = replaced(at, start);
-                words.push(Word {
-                    raw: HOLE.to_string(),
-                    value: HOLE.to_string(),
-                    splits: true,
-                    ..Word::default()
-                });
+                let words = self.xargs(at, start);
                 self.words(at, start, &words);
+            }
+        }
+    }
+
+    /// Words before the command with which another one may be run: options that aren't known, and what the shell may
+    /// expand to several words.
+    fn unknown_words(&mut self, at: At<'_>, (from, end): (usize, usize), unknown: &[usize]) {
+        for (place, word) in at.arguments.iter().enumerate().take(end) {
+            let why = match word.splits {
+                true => SPLITS,
+                false if place >= from && unknown.contains(&place) => UNKNOWN,
+                false => continue,
+            };
+            self.names(at.trails.last().map_or(0, |trail| trail.command), &word.raw);
+            self.unread(why, at, place);
+        }
+    }
+
+    /// The first operand before the command, at any of the positions at which it may be.
+    fn operand(&mut self, runner: &Runner, at: At<'_>, places: &[usize]) {
+        for place in places {
+            let value = at.value(*place).unwrap_or_default();
+            match runner.operand {
+                Operand::Folder => self.unread(FOLDER, at, *place),
+                Operand::Lock if !names_no_file(value) => self.unread(CREATES, at, *place),
+                Operand::Lock | Operand::Value => {}
             }
         }
     }
@@ -98,34 +132,36 @@ impl Reach {
                 self.doubt("a variable that it sets has a shell or a loader run something");
             }
             if preloads || variable.is_some_and(|(name, value)| !super::is_harmless(name, value)) {
-                self.unread("a variable that it sets changes what the command does", at, index);
+                self.unread(SETS, at, index);
             }
         }
     }
 
-    /// Values of options, between these positions, that set a variable for the command or name a file to write.
+    /// Values of options, between these positions, that set a variable for the command, name a file to write, or
+    /// run something.
     fn runner_values(&mut self, runner: &'static Runner, at: At<'_>, (from, end): (usize, usize)) {
-        if runner.sets.is_empty() && runner.writes.is_empty() {
-            return;
-        }
         for index in from..end {
-            let Some((letter, attached)) = at.value(index).and_then(|value| option_of(runner, value)) else {
+            let Some((option, attached)) = at.value(index).and_then(|value| option_of(runner, value)) else {
                 continue;
             };
             let place = index + usize::from(attached.is_none());
             let value = attached.or_else(|| at.value(place)).unwrap_or_default();
-            if runner.writes.contains(letter) {
+            if runner.writes.contains(&option) {
                 match value.strip_prefix(['|', '!', HOLE]) {
                     // strace passes its output to a command.
                     Some(command) => self.text(at, place, command),
                     None => self.unread(super::option::WRITES, at, place),
                 }
             }
+            if runner.runs.contains(&option) {
+                self.names(at.trails.last().map_or(0, |trail| trail.command), value);
+                self.unread(RUNS, at, place);
+            }
             let name = value.split('=').next().unwrap_or_default();
-            if runner.sets.contains(letter) && (super::starts_something(name, None) || name.contains(HOLE)) {
+            if runner.sets.contains(&option) && (super::starts_something(name, None) || name.contains(HOLE)) {
                 self.doubt("a variable that it sets has a shell or a loader run something");
-            } else if runner.sets.contains(letter) {
-                self.unread("a variable that it sets changes what the command does", at, place);
+            } else if runner.sets.contains(&option) {
+                self.unread(SETS, at, place);
             }
         }
     }
@@ -145,6 +181,10 @@ impl Reach {
                 let rest = at.arguments.get(index + 1..).unwrap_or_default();
                 let texts = std::iter::once(first).chain(rest.iter().map(|word| word.value.as_str()));
                 let text = joined(texts);
+                if text.contains('\\') {
+                    // `\_` and `\c` mean something to it, and nothing to a shell.
+                    self.doubt("a script in it isn't read as a shell reads it");
+                }
                 return self.text(at, at.arguments.len().saturating_sub(1), text.trim());
             }
             if !value.starts_with('-') && !value.contains('=') {
@@ -157,48 +197,52 @@ impl Reach {
     pub(super) fn parallel(&mut self, at: At<'_>) {
         let end = at.arguments.iter().position(|word| word.value.starts_with(":::"));
         let words = at.arguments.get(..end.unwrap_or(at.arguments.len())).unwrap_or_default();
-        let starts = starts(words, 0, &PARALLEL);
-        if !starts.iter().any(|start| *start < words.len()) {
-            self.doubt("the commands that it runs are read from elsewhere");
+        let Starts { places, unknown, .. } = starts(words, 0, &PARALLEL);
+        // One of two programs of this name runs each word behind `--`.
+        let several = words.iter().any(|word| word.value == "--");
+        if several || !unknown.is_empty() || !places.iter().any(|start| *start < words.len()) {
+            self.doubt("which commands it runs isn't told by the text");
         }
-        for start in starts.into_iter().filter(|start| *start < words.len()) {
-            let command = words.get(start..).unwrap_or_default();
-            let text = joined(command.iter().map(|word| word.value.as_str()));
-            let holes = ["{}", "{.}", "{/}", "{//}", "{/.}", "{#}", "{%}"];
-            let text = holes.iter().fold(text, |text, hole| text.replace(hole, "\"$_\""));
-            self.text(at, words.len().saturating_sub(1), &format!("{text} \"$_\""));
+        let start = places.iter().copied().max().unwrap_or(words.len());
+        self.unknown_words(at, (0, start), &[]);
+        for start in places.into_iter().filter(|start| *start < words.len()) {
+            self.parallel_command(at, words.get(start..).unwrap_or_default());
         }
     }
 }
 
-/// The letter of an option that has a value, and the value if it is in the same word. A long name counts as its
-/// letter: `--output` as `o`, `--env` as `E`.
-fn option_of<'w>(runner: &Runner, word: &'w str) -> Option<(char, Option<&'w str>)> {
+/// The letter or the long name of an option that has a value, and the value if it is in the same word.
+fn option_of<'w>(runner: &Runner, word: &'w str) -> Option<(&'w str, Option<&'w str>)> {
     if let Some(long) = word.strip_prefix("--") {
         let (name, attached) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
-        let known = runner.long_valued.iter().find(|known| !name.is_empty() && known.starts_with(name))?;
-        let letter = match *known {
-            "output" => 'o',
-            "env" => 'E',
-            _ => return None,
-        };
-        return Some((letter, attached));
+        let known = [runner.sets, runner.writes, runner.runs, runner.long_valued].concat();
+        let known = known.into_iter().find(|known| !name.is_empty() && known.starts_with(name))?;
+        return Some((known, attached));
     }
     let letters = word.strip_prefix('-')?;
     let (at, letter) = letters.char_indices().find(|(_, letter)| runner.valued.contains(*letter))?;
-    let behind = letters.get(at + letter.len_utf8()..).filter(|behind| !behind.is_empty());
-    Some((letter, behind))
+    let end = at + letter.len_utf8();
+    let behind = letters.get(end..).filter(|behind| !behind.is_empty());
+    Some((letters.get(at..end)?, behind))
 }
 
 const ENV: Runner = Runner::of(
     "i0v",
     "uCPa",
-    &["ignore-environment", "null", "debug", "list-signal-handling"],
+    &[
+        "ignore-environment",
+        "null",
+        "debug",
+        "list-signal-handling",
+        "block-signal",
+        "default-signal",
+        "ignore-signal",
+    ],
     &["unset", "chdir", "argv0"],
 );
 const PARALLEL: Runner = Runner::of(
     "kmXuqtv0",
-    "aIjLnNS",
+    "ajLnN",
     &["keep-order", "dry-run", "bar", "progress", "verbose", "null", "eta"],
     &["jobs", "colsep", "delay", "timeout", "retries", "max-args"],
 );
@@ -223,13 +267,23 @@ fn behind(runner: &Runner, at: At<'_>) -> Option<usize> {
     Some(index)
 }
 
-/// The positions at which a command may begin: more than one if an option is unknown and may take the next word.
-/// If there are more than [`STARTS_MAX`], one more is returned.
-fn starts(arguments: &[Word], from: usize, runner: &Runner) -> Vec<usize> {
-    let mut starts = Vec::new();
+/// Where commands may begin in arguments.
+#[derive(Default)]
+struct Starts {
+    /// More than one if an option is unknown and may take the next word. If there are more than [`STARTS_MAX`], one
+    /// more is listed.
+    places: Vec<usize>,
+    /// The positions of options that aren't known.
+    unknown: Vec<usize>,
+    /// The positions at which the first operand may be.
+    operands: Vec<usize>,
+}
+
+fn starts(arguments: &[Word], from: usize, runner: &Runner) -> Starts {
+    let mut starts = Starts::default();
     let mut ahead = vec![from];
     let mut seen = vec![false; arguments.len() + 3];
-    while let Some(mut at) = ahead.pop().filter(|_| starts.len() <= STARTS_MAX) {
+    while let Some(mut at) = ahead.pop().filter(|_| starts.places.len() <= STARTS_MAX) {
         while let Some(word) = arguments.get(at) {
             match seen.get_mut(at) {
                 Some(seen) if !*seen => *seen = true,
@@ -242,23 +296,41 @@ fn starts(arguments: &[Word], from: usize, runner: &Runner) -> Vec<usize> {
                 }
                 WrapperStep::One => at += 1,
                 WrapperStep::Two => at += 2,
+                WrapperStep::Unknown => {
+                    starts.unknown.push(at);
+                    at += 1;
+                }
                 WrapperStep::Either => {
+                    starts.unknown.push(at);
                     ahead.push(at + 2);
                     at += 1;
                 }
                 WrapperStep::Starts => break,
             }
         }
+        if runner.operands > 0 && at < arguments.len() {
+            starts.operands.push(at);
+        }
         let mut start = at + runner.operands;
         // Some take options again after their operands.
         while runner.operands > 0 && arguments.get(start).is_some_and(|word| word.value.starts_with('-')) {
             start += 1;
         }
-        if start < arguments.len() && !starts.contains(&start) {
-            starts.push(start);
+        if start < arguments.len() && !starts.places.contains(&start) {
+            starts.places.push(start);
         }
     }
     starts
+}
+
+/// Whether a lock isn't created under this name: it is the number of an open file, or a folder.
+fn names_no_file(name: &str) -> bool {
+    let is_number = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit());
+    is_number
+        || name.ends_with('/')
+        || matches!(name, "." | "..")
+        || name.ends_with("/.")
+        || name == "/dev/null"
 }
 
 enum WrapperStep {
@@ -266,6 +338,8 @@ enum WrapperStep {
     ListEnd,
     One,
     Two,
+    /// An option that isn't known, with its value.
+    Unknown,
     /// Whether a value follows is unknown.
     Either,
     Starts,
@@ -278,9 +352,17 @@ fn step(word: &Word, runner: &Runner) -> WrapperStep {
     }
     if let Some(long) = value.strip_prefix("--") {
         return match () {
-            () if long.contains('=') || runner.long_flags.contains(&long) => WrapperStep::One,
+            () if runner.long_flags.contains(&long) => WrapperStep::One,
             () if runner.long_valued.contains(&long) => WrapperStep::Two,
-            () => WrapperStep::Either,
+            () => match long.split_once('=') {
+                Some((name, _))
+                    if runner.long_valued.contains(&name) || runner.long_flags.contains(&name) =>
+                {
+                    WrapperStep::One
+                }
+                Some(_) => WrapperStep::Unknown,
+                None => WrapperStep::Either,
+            },
         };
     }
     let Some(letters) = value.strip_prefix('-') else {
@@ -294,6 +376,9 @@ fn step(word: &Word, runner: &Runner) -> WrapperStep {
                 WrapperStep::One
             };
         }
+        if runner.attached.contains(letter) {
+            return WrapperStep::One;
+        }
         if !runner.flags.contains(letter) {
             return WrapperStep::Either;
         }
@@ -304,38 +389,6 @@ fn step(word: &Word, runner: &Runner) -> WrapperStep {
 /// Whether it is a `NAME=value` as `env` and `sudo` take them.
 fn is_setting(value: &str) -> bool {
     value.split_once('=').is_some_and(|(name, _)| super::super::facts::is_identifier(name))
-}
-
-/// The words of a command of `xargs`, with holes where it inserts lines.
-fn replaced(at: At<'_>, start: usize) -> Vec<Word> {
-    let options = at.arguments.get(..start).unwrap_or_default();
-    let mut texts = vec!["{}".to_owned()];
-    for (index, word) in options.iter().enumerate() {
-        let value = word.value.as_str();
-        if value.starts_with('-') {
-            let behind = value
-                .split_once('I')
-                .map(|(_, rest)| rest)
-                .or_else(|| value.split_once('=').map(|(_, rest)| rest));
-            let next = || options.get(index + 1).map(|word| word.value.as_str());
-            texts.extend(behind.filter(|rest| !rest.is_empty()).or_else(next).map(str::to_owned));
-        }
-    }
-    let words = at.arguments.get(start..).unwrap_or_default();
-    words.iter().map(|word| put_in(word, &texts)).collect()
-}
-
-/// `word` with holes where a program replaces one of `texts`.
-pub(super) fn put_in(word: &Word, texts: &[String]) -> Word {
-    let put = |value: String, text: &String| match text.is_empty()
-        || text.chars().all(|c| c.is_ascii_alphanumeric())
-    {
-        true => value,
-        false => value.replace(text.as_str(), &HOLE.to_string()),
-    };
-    let value = texts.iter().fold(word.value.clone(), put);
-    let plain = word.plain && value == word.value;
-    Word { value, plain, ..word.clone() }
 }
 
 /// Options of ssh that only configure the connection.
