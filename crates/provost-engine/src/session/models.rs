@@ -3,7 +3,8 @@
 
 use provost_event::{
     Elapsed, ErrorClass, ModelChange, ModelChanged, ModelFailure, ModelPolicy, ModelTrouble,
-    OutageWaitChanged, Outcome, PauseReason, ProviderAwaited, Retry, RetryCause, Timestamp, TroubleCause, Usage,
+    OutageWaitChanged, Outcome, PauseReason, ProviderAwaited, Retry, RetryCause, Timestamp, TroubleCause,
+    Usage,
 };
 use serde::{Deserialize, Serialize};
 
@@ -114,9 +115,13 @@ impl Models {
         let called_at = self.called_at;
         let mut outage = match self.outage {
             Some(outage) => outage,
-            None => {
-                Outage { began: called_at, since: called_at, silent: 0, is_charged: false, suspended_at: None }
-            }
+            None => Outage {
+                began: called_at,
+                since: called_at,
+                silent: 0,
+                is_charged: false,
+                suspended_at: None,
+            },
         };
         outage.is_charged |= is_broken_connection(class) && retry.usage.total() > 0;
         outage.silent = if matches!(class, ErrorClass::Silent) { outage.silent.saturating_add(1) } else { 0 };
