@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use provost_backend::{EmbeddedBackend, MemoryStore};
 use provost_event::{
     Access, AgentPolicy, Json, Limits, ModelPolicy, RunId, RunPolicy, ToolSpec, ToolSubject,
 };
@@ -12,7 +13,7 @@ use provost_harness::{
     AgentHarness, Backend, HarnessCallback, HarnessDeps, Model, Models, SystemClock, Tool, ToolContext,
     ToolOutput, ToolRegistry, system_prompt,
 };
-use provost_store::{EmbeddedBackend, MemoryStore, SqliteStore};
+use provost_sqlite::SqliteStore;
 use serde::{Deserialize, Serialize};
 
 use crate::timed_store::{Spent, Timed};

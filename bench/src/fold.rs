@@ -4,10 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::ensure;
+use provost_backend::{EmbeddedBackend, MemoryStore, NewEntry, SessionStore};
 use provost_engine::Actor;
 use provost_event::{ActorKey, Record, Seq, SessionId};
 use provost_harness::{Backend, SystemClock, read_actor};
-use provost_store::{EmbeddedBackend, MemoryStore, NewEntry, SessionStore, SqliteStore};
+use provost_sqlite::SqliteStore;
 use serde::{Deserialize, Serialize};
 
 use crate::Options;

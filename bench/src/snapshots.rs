@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use provost_backend::{NewEntry, SessionStore};
 use provost_event::{ConversationEntry, Entry, LifecycleEntry, Record, Seq};
-use provost_store::{NewEntry, SessionStore, SqliteStore};
+use provost_sqlite::SqliteStore;
 
 use crate::Options;
 use crate::log::{self, Decided};

@@ -4,9 +4,7 @@ use std::path::Path;
 use std::process;
 
 use anyhow::{Context as _, ensure};
-use provost_process::{
-    ChildSpec, Confinement, Ending, Launch, Stdio, Streams, guards_are_out_of_reach, run,
-};
+use provost_process::{ChildSpec, Confinement, Ending, Launch, Stdio, Streams, guards_are_out_of_reach, run};
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
@@ -41,7 +39,8 @@ pub(crate) fn report(options: &Options) -> anyhow::Result<()> {
             continue;
         }
         let case = Case::Spawn { guard, programs };
-        let samples = (0..options.runs).map(|_| in_child(&case, options.dir())).collect::<anyhow::Result<Vec<_>>>()?;
+        let samples =
+            (0..options.runs).map(|_| in_child(&case, options.dir())).collect::<anyhow::Result<Vec<_>>>()?;
         let wall =
             samples.iter().map(|sample| sample.each(sample.wall.as_secs_f64() * 1e6)).collect::<Vec<_>>();
         table::row(what, "one after the other", "µs/program", &wall, Target::None);

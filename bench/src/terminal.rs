@@ -260,7 +260,9 @@ async fn idle_case(dir: &Path) -> anyhow::Result<Sample> {
     let mut terminals = Vec::new();
     for _ in 0..TERMINALS {
         let shell = command("bash", &["--norc", "--noprofile", "-i"], dir);
-        terminals.push(PtySupervisor::spawn(shell, PtyOptions::new(Detector::of_terminal(Arc::clone(&profile)))).await?);
+        terminals.push(
+            PtySupervisor::spawn(shell, PtyOptions::new(Detector::of_terminal(Arc::clone(&profile)))).await?,
+        );
     }
     sleep(CALM).await;
     for terminal in &terminals {
@@ -291,7 +293,8 @@ async fn delay_case(dir: &Path, questions: usize) -> anyhow::Result<Sample> {
     let told = dir.join("told");
     let (file, times) = (told.display().to_string(), questions.to_string());
     let asker = command("python3", &["-c", ASKER, &file, &times], dir);
-    let terminal = PtySupervisor::spawn(asker, PtyOptions::new(Detector::of_terminal(Arc::new(generic()?)))).await?;
+    let terminal =
+        PtySupervisor::spawn(asker, PtyOptions::new(Detector::of_terminal(Arc::new(generic()?)))).await?;
     let start = Start::now()?;
     let mut events = terminal.events();
     let mut seen = Vec::new();

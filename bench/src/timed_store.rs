@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use provost_backend::{DecoratedStore, SessionStore, Transactions};
 use provost_harness::BackendError;
-use provost_store::{DecoratedStore, SessionStore, Transactions};
 
 use crate::measure::thread_cpu;
 

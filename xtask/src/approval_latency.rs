@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use async_trait::async_trait;
+use provost_backend::EmbeddedBackend;
 use provost_engine::{Actor, Answer, PendingApproval, SessionEvent};
 use provost_event::{
     Access, AgentPolicy, ApprovalAnswer, ApprovalScope, Block, Json, Limits, ModelFailure, ModelPolicy,
@@ -22,7 +23,7 @@ use provost_harness::{
     AgentHarness, Backend, DeltaSink, HarnessDeps, Model, ModelRequest, Models, SystemClock, Tool,
     ToolContext, ToolOutput, ToolRegistry, read_actor,
 };
-use provost_store::{EmbeddedBackend, SqliteStore};
+use provost_sqlite::SqliteStore;
 use tokio::runtime::Builder;
 use tokio_util::sync::CancellationToken;
 

@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use anyhow::Context as _;
+use provost_backend::EmbeddedBackend;
 use provost_config::{Kept, keep_approved};
 use provost_engine::SessionEvent;
 use provost_event::{ApprovalAnswer, ApprovalResolved, ApprovalScope, Timestamp};
 use provost_harness::Backend as _;
-use provost_store::EmbeddedBackend;
 
 use crate::questions::{Question, answer_to};
 

@@ -10,8 +10,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use provost_backend::EmbeddedBackend;
 use provost_event::{ApprovalAnswer, ApprovalScope, EffectId};
-use provost_store::EmbeddedBackend;
 
 use crate::answering::{Given, give};
 use crate::questions::{Question, user_name};

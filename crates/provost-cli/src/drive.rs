@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 
+use provost_backend::EmbeddedBackend;
 use provost_engine::{Actor, RunEvent, RunState};
 use provost_event::{
     ActorKey, Budget, ConversationEntry, Entry, Exhausted, LifecycleEntry, Outcome, PauseReason, Paused,
@@ -13,7 +14,6 @@ use provost_event::{
 };
 use provost_harness::{Backend as _, Clock as _, Harness, SystemClock, TurnState, final_text, read_actor};
 use provost_process::{MAYBE_LEFT, end_adopted_leftovers};
-use provost_store::EmbeddedBackend;
 use tokio_util::sync::CancellationToken;
 
 use crate::asking::Asking;

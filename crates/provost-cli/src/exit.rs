@@ -5,10 +5,10 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
+use provost_backend::TransferError;
 use provost_config::{ConfigError, Problems};
 use provost_event::{Outcome, Verdict, Verification};
 use provost_harness::{BackendError, HarnessError};
-use provost_store::TransferError;
 
 use crate::output::{self, tell_raw};
 use crate::render::{hanging, safe, visible};

@@ -1,12 +1,12 @@
 //! Goals as the logs have them: the status of each, and its judges' verdicts.
 
+use provost_backend::EmbeddedBackend;
 use provost_engine::{Actor, AgentState, GoalStatus, RunState};
 use provost_event::{
     ConversationEntry, Entry, GoalEntry, GoalFinding, GoalJudged, GoalPolicy, GoalTrigger, JudgeAnswer,
     LifecycleEntry, MicroDollars, Record, Seq, SessionId, Timestamp, ToolEntry, Usage,
 };
 use provost_harness::{Backend as _, read_actor};
-use provost_store::EmbeddedBackend;
 use serde::Serialize;
 
 const READ_MAX: usize = 1_000;

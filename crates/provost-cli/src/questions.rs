@@ -1,13 +1,13 @@
 //! Calls that need approval: the open questions of runs, which of them is meant, and which answer was first.
 
 use anyhow::Context as _;
+use provost_backend::EmbeddedBackend;
 use provost_engine::{Actor, AgentState, PendingApproval, RunState};
 use provost_event::{
     ActorKey, ApprovalRequested, ApprovalResolved, EffectId, Entry, GateEntry, Json, NamedScript, Record,
     RunId, Seq, SessionId, TerminalEntry, TerminalEvent, Timestamp,
 };
 use provost_harness::{Backend as _, RunQuery, RunStatus, RunSummary, read_actor};
-use provost_store::EmbeddedBackend;
 
 use crate::names::Names;
 use crate::render::Wait;

@@ -1,11 +1,11 @@
 //! The segments of a run: from a start or a resume to the outcome that ends it, and what was spent in each.
 
+use provost_backend::EmbeddedBackend;
 use provost_event::{
     BudgetEntry, Entry, LifecycleEntry, MicroDollars, Outcome, PolicyDifference, Record, RunId, Seq,
     Timestamp,
 };
 use provost_harness::{Backend as _, BackendError};
-use provost_store::EmbeddedBackend;
 use serde::Serialize;
 
 use crate::commands::date_and_time;

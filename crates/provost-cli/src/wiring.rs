@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use anyhow::Context as _;
+use provost_backend::{Damage, EmbeddedBackend};
 use provost_config::TrustStore;
 use provost_config::{Folders, Hook, Named, Problems, Settings, Settled, Source, setting_variables};
 use provost_event::{RunId, RunPolicy};
@@ -28,7 +29,7 @@ use provost_harness::{
 use provost_hooks::{ProgramHooks, ProgramHooksOptions};
 use provost_llm::{Provider, ProviderSettings};
 use provost_power::{KeepAwake, KeepAwakeOptions};
-use provost_store::{Damage, EmbeddedBackend, SqliteStore};
+use provost_sqlite::SqliteStore;
 use secrecy::SecretString;
 
 use crate::observers::header_values;

@@ -6,7 +6,6 @@
 mod backend;
 mod blobs;
 mod clock;
-pub mod conformance;
 mod control;
 mod deps;
 mod entry_chain;

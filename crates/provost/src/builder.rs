@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use provost_backend::{EmbeddedBackend, SessionStore};
 use provost_event::{
     Budget, Limits, OnHookError, PermissionPolicy, RunId, SpawnBudget, StepMode, StopHookPolicy,
     StopHookVerdict,
@@ -18,7 +19,6 @@ use provost_harness::{
     ToolRegistry, observe_with,
 };
 use provost_llm::ProviderSettings;
-use provost_store::{EmbeddedBackend, SessionStore};
 use tokio_util::sync::CancellationToken;
 
 use crate::{ModelChoice, SubAgent};

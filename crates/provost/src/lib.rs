@@ -53,7 +53,7 @@
 //! | tracing processor | an observer ([`AgentBuilder::observe`]) |
 //!
 //! The layers beneath, for programs that need more: [`event`] (entries of the log), [`engine`] (decisions), [`harness`]
-//! (ports and the loop), [`llm`] (models), [`tools`], [`backend`] (stores).
+//! (ports and the loop), [`llm`] (models), [`tools`], [`backend`], [`sqlite`].
 
 mod agent;
 mod builder;
@@ -63,17 +63,19 @@ mod stream;
 mod sub_agent;
 pub mod testing;
 
+pub use provost_backend as backend;
 pub use provost_engine as engine;
 pub use provost_event as event;
 pub use provost_harness as harness;
 pub use provost_llm as llm;
-pub use provost_store as backend;
+pub use provost_sqlite as sqlite;
 pub use provost_tools as tools;
 
 pub use agent::{Agent, Finished, Run};
 pub use builder::AgentBuilder;
 pub use error::Error;
 pub use model::ModelChoice;
+pub use provost_backend::{EmbeddedBackend, MemoryStore, SessionStore};
 pub use provost_engine::{Answer, ExecutionTracker, RetryTracker, SpawnTracker};
 pub use provost_event::{
     Access, Budget, Budget as ExecutionBudget, Json, Limits, MicroDollars, Outcome, PermissionPolicy, Price,
@@ -90,7 +92,7 @@ pub use provost_harness::{
 };
 pub use provost_llm::{ProviderSettings, ScriptedModel};
 pub use provost_power::{KeepAwake, KeepAwakeOptions};
-pub use provost_store::{EmbeddedBackend, MemoryStore, SessionStore, SqliteStore};
+pub use provost_sqlite::SqliteStore;
 pub use provost_tools::{FunctionTool, IntoToolOutput, tool, tool_in};
 pub use stream::StreamItem;
 pub use sub_agent::{SubAgent, SubAgent as SubAgentConfig};

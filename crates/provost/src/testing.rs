@@ -9,9 +9,9 @@ use std::sync::{Mutex, PoisonError};
 use async_trait::async_trait;
 use provost_event::{MicroDollars, Outcome, RunId};
 
+pub use provost_backend::MemoryStore;
 pub use provost_harness::SimulatedClock;
 pub use provost_llm::ScriptedModel;
-pub use provost_store::MemoryStore;
 
 use crate::{Agent, Error, Finished};
 

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use anyhow::Result;
+use provost_backend::EmbeddedBackend;
 use provost_engine::{Actor, PendingApproval, SessionEvent};
 use provost_event::{ApprovalAnswer, ApprovalScope};
 use provost_harness::{Backend as _, SystemClock, read_actor};
-use provost_store::{EmbeddedBackend, SqliteStore};
+use provost_sqlite::SqliteStore;
 use tokio::runtime::Runtime;
 
 use super::files::Files;

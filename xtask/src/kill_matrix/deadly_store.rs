@@ -2,9 +2,10 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use provost_backend::{DecoratedStore, NewEntry, SessionStore as _, Transactions};
 use provost_event::{ActorKey, Seq};
 use provost_harness::{BackendError, RunPosition};
-use provost_store::{DecoratedStore, NewEntry, SessionStore as _, SqliteStore, Transactions};
+use provost_sqlite::SqliteStore;
 
 use super::fault::Fault;
 

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::Result;
+use provost_backend::{OpenEffect, SessionStore as _, StoreReader as _, StoredRun};
 use provost_event::{ActorKey, Entry, Record, RunId, Seq, SessionId};
-use provost_store::{OpenEffect, SessionStore as _, SqliteStore, StoreReader as _, StoredRun};
+use provost_sqlite::SqliteStore;
 
 use super::files::{Files, FinalState, lines};
 use super::scenario::{FORK, RUN};

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
 use anyhow::{Context as _, Result};
+use provost_backend::EmbeddedBackend;
 use provost_engine::Actor;
 use provost_event::{Budget, Entry, LifecycleEntry, Record, ResumeCause, RunPolicy, Seq, SessionId};
 use provost_external::{Drivers, DriversOptions};
@@ -12,7 +13,7 @@ use provost_harness::{
     SystemClock, read_actor,
 };
 use provost_hooks::{ProgramHooks, ProgramHooksOptions};
-use provost_store::{EmbeddedBackend, SqliteStore};
+use provost_sqlite::SqliteStore;
 use tokio_util::sync::CancellationToken;
 
 use super::deadly_store::{Deadly, Kept};

@@ -15,7 +15,8 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("provost-harness", &["provost-engine", "provost-event", "provost-process"]),
     ("provost-llm", &["provost-engine", "provost-event", "provost-harness"]),
     ("provost-tools", &["provost-event", "provost-harness", "provost-process", "provost-terminal"]),
-    ("provost-store", &["provost-engine", "provost-event", "provost-harness", "provost-process"]),
+    ("provost-backend", &["provost-engine", "provost-event", "provost-harness", "provost-process"]),
+    ("provost-sqlite", &["provost-backend", "provost-engine", "provost-event", "provost-harness"]),
     ("provost-hooks", &["provost-engine", "provost-event", "provost-harness", "provost-process"]),
     ("provost-telemetry", &["provost-event", "provost-harness"]),
     ("provost-power", &["provost-harness"]),
@@ -26,13 +27,14 @@ const FLOORS: &[(&str, &[&str])] = &[
     (
         "provost",
         &[
+            "provost-backend",
             "provost-engine",
             "provost-event",
             "provost-harness",
             "provost-hooks",
             "provost-llm",
             "provost-power",
-            "provost-store",
+            "provost-sqlite",
             "provost-tools",
         ],
     ),
@@ -50,6 +52,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     (
         "provost-cli",
         &[
+            "provost-backend",
             "provost-config",
             "provost-engine",
             "provost-event",
@@ -59,7 +62,7 @@ const FLOORS: &[(&str, &[&str])] = &[
             "provost-llm",
             "provost-power",
             "provost-process",
-            "provost-store",
+            "provost-sqlite",
             "provost-telemetry",
             "provost-terminal",
             "provost-tools",
@@ -143,7 +146,7 @@ fn the_engine_and_the_words_do_nothing() {
 fn what_is_foreign_stays_in_its_crate() {
     let homes: [(&str, &[&str]); 12] = [
         ("reqwest", &["provost-llm", "provost-hooks", "provost-telemetry"]),
-        ("rusqlite", &["provost-store"]),
+        ("rusqlite", &["provost-sqlite"]),
         ("libc", &["provost-process"]),
         ("clap", &["provost-cli"]),
         ("anyhow", &["provost-cli"]),

@@ -12,13 +12,13 @@ use std::time::Duration;
 use anyhow::Context as _;
 use async_trait::async_trait;
 use futures::StreamExt as _;
+use provost_backend::EmbeddedBackend;
 use provost_config::Override;
 use provost_engine::{AgentState, Effect, Event, RunEvent, RunState, SessionEvent};
 use provost_event::{
     EffectId, Ended, Entry, LifecycleEntry, Outcome, Paused, RunId, Seq, SessionId, WorktreeLeft,
 };
 use provost_harness::{Backend as _, BackendError, Executor, RunQuery, RunStatus, read_actor};
-use provost_store::EmbeddedBackend;
 use tokio_util::sync::CancellationToken;
 
 use self::agent::{AgentCommand, AgentControl};

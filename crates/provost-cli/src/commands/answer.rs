@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use provost_backend::EmbeddedBackend;
 use provost_config::Kept;
 use provost_config::{Request, Scope, load};
 use provost_engine::Permissions;
@@ -12,7 +13,6 @@ use provost_event::{
     SessionId, Timestamp,
 };
 use provost_harness::{Backend as _, Clock as _, RunStatus, SystemClock};
-use provost_store::EmbeddedBackend;
 
 use super::act::{resuming, status};
 use super::find::find;

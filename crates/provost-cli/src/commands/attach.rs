@@ -1,11 +1,11 @@
 //! `provost attach`: connects a person's terminal to the program of an agent.
 
+use provost_backend::EmbeddedBackend;
 use provost_config::{Request, Scope, load};
 use provost_engine::{Actor, SessionState};
 use provost_event::{Exit as ProgramExit, SessionId, TerminalState};
 use provost_external::{AttachError, Role};
 use provost_harness::{RunStatus, read_actor};
-use provost_store::EmbeddedBackend;
 use tokio::time::{Duration, sleep};
 
 use super::act::status;

@@ -1,7 +1,7 @@
 //! `provost backup`: the whole store as one file.
 
 use anyhow::Context as _;
-use provost_store::back_up;
+use provost_sqlite::back_up;
 use serde_json::json;
 
 use super::{place, print, shown};

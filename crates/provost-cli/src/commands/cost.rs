@@ -11,9 +11,9 @@ use std::collections::HashMap;
 
 use anyhow::Context as _;
 use jiff::tz::TimeZone;
+use provost_backend::EmbeddedBackend;
 use provost_event::{AgentEntry, BudgetEntry, Entry, MicroDollars, RunId, Seq, SessionId, Timestamp};
 use provost_harness::{Backend as _, BackendError, Clock as _, RunQuery, RunStatus, RunSummary, SystemClock};
-use provost_store::EmbeddedBackend;
 
 use self::page::Page;
 use self::since::moment_of;

@@ -5,8 +5,9 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use provost_backend::{EmbeddedBackend, Lost, export_run};
 use provost_event::RunId;
-use provost_store::{EmbeddedBackend, Inspection, Lost, SqliteStore, export_run, inspect};
+use provost_sqlite::{Inspection, SqliteStore, inspect};
 use serde_json::{Value, json};
 
 use super::descent::Act;
@@ -137,7 +138,7 @@ fn in_words(database: &Path, found: &Inspection, salvaged: &[Salvaged], args: &D
     }
     if found.is_whole() {
         text.push_str("nothing is damaged, nothing is lost\n");
-    } else if args.salvage.is_none() && found.problems.iter().any(provost_store::StoreProblem::is_loss) {
+    } else if args.salvage.is_none() && found.problems.iter().any(provost_sqlite::StoreProblem::is_loss) {
         text.push_str("`provost doctor --store --salvage DIR` saves what can be read of it\n");
     }
     text

@@ -23,13 +23,13 @@ mod why_not;
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use provost_backend::EmbeddedBackend;
 use provost_engine::{Actor, RunState};
 use provost_event::{
     ActorKey, Entry, LifecycleEntry, ModelTrouble, Outcome, PauseReason, Record, RunId, Seq, SessionId,
     Timestamp,
 };
 use provost_harness::{Backend as _, BackendError, RunQuery, RunStatus, RunSummary, read_actor};
-use provost_store::EmbeddedBackend;
 use serde::{Serialize, Serializer};
 
 use self::agent::{Agent, AgentSums};

@@ -1,8 +1,8 @@
 //! Finds the run that the user names.
 
+use provost_backend::EmbeddedBackend;
 use provost_event::RunId;
 use provost_harness::{Backend as _, RunQuery, RunSummary};
-use provost_store::EmbeddedBackend;
 
 use crate::exit::Refusal;
 use crate::render::one_line;

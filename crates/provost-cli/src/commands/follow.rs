@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
+use provost_backend::EmbeddedBackend;
 use provost_event::{ActorKey, Record, RunId, Seq};
 use provost_harness::{Backend as _, BackendError, PlacedRecord, RunPosition};
-use provost_store::EmbeddedBackend;
 
 /// Follows a run, whichever process holds it.
 pub(super) struct Following {

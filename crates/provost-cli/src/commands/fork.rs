@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use provost_backend::EmbeddedBackend;
 use provost_config::TrustStore;
 use provost_config::{Override, Request, Scope, Settings, load};
 use provost_engine::{AgentState, RunState, told_of_goal};
@@ -12,7 +13,6 @@ use provost_event::{
     AgentPolicy, GivenFlag, ModelPolicy, PolicyDifference, RunId, RunPolicy, Seq, SessionId, Worktree,
 };
 use provost_harness::{Backend as _, ForkError, ForkPoint, ForkRequest, Models, RunQuery};
-use provost_store::EmbeddedBackend;
 
 use super::mark;
 use super::resume::change::differences;

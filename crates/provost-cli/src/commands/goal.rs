@@ -3,8 +3,8 @@
 mod page;
 mod show;
 
+use provost_backend::EmbeddedBackend;
 use provost_event::SessionId;
-use provost_store::EmbeddedBackend;
 
 pub(super) use self::page::{standing, verdict_lines};
 pub(super) use self::show::GoalJson;

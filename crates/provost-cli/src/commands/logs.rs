@@ -9,9 +9,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use console::{Alignment, Style, pad_str};
+use provost_backend::EmbeddedBackend;
 use provost_event::{ActorKey, Entry, LifecycleEntry, Record, RunId, Seq, SessionId};
 use provost_harness::{Backend as _, PlacedRecord, RunPosition, read_run};
-use provost_store::EmbeddedBackend;
 
 use self::seen::CompactionView;
 use super::follow::Following;

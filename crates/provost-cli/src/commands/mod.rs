@@ -43,8 +43,8 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
+use provost_backend::EmbeddedBackend;
 use provost_config::{Request, Scope, load};
-use provost_store::EmbeddedBackend;
 use tracing_subscriber::EnvFilter;
 
 use self::descent::Act;

@@ -4,9 +4,9 @@ use std::io::{BufRead as _, IsTerminal as _};
 use std::path::Path;
 
 use anyhow::Context as _;
+use provost_backend::{KeptBecause, PrunePlan, PruneRequest, Pruned, plan_prune, prune as remove};
 use provost_event::{RunId, Timestamp};
 use provost_harness::{Clock as _, RunSummary, SystemClock};
-use provost_store::{KeptBecause, PrunePlan, PruneRequest, Pruned, plan_prune, prune as remove};
 use serde_json::{Value, json};
 
 use super::{place, print};

@@ -1,10 +1,10 @@
 //! `provost ps`: the runs.
 
+use provost_backend::EmbeddedBackend;
 use provost_engine::RunState;
 use provost_event::{MicroDollars, Outcome, PauseReason, RunId, Timestamp, Verification};
 use provost_harness::{Backend as _, Clock as _, RunQuery, RunStatus, RunSummary, SystemClock};
 use provost_process::Descent;
-use provost_store::EmbeddedBackend;
 use serde::Serialize;
 
 use super::status::{ProviderLine, Suspension, at_terminal, status};

@@ -5,9 +5,9 @@ use std::io::{BufReader, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use provost_backend::EmbeddedBackend;
 use provost_event::{Entry, LifecycleEntry, Seq, SessionId, TerminalEntry, TerminalEvent};
 use provost_harness::Backend as _;
-use provost_store::EmbeddedBackend;
 use provost_terminal::{CastReader, Happened, PlayOptions, Player};
 use tokio::time::{Duration, sleep};
 

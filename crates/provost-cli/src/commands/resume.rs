@@ -10,12 +10,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use provost_backend::EmbeddedBackend;
 use provost_config::{Request, Scope, Settings, load};
 use provost_engine::{Actor, AgentState, RunEvent, RunState, SessionStatus};
 use provost_event::{ActorKey, GoalState, Outcome, RunId, SessionId};
 use provost_harness::{Backend as _, Harness, Models, RemadeWorktree, ResumeRequest, RunQuery, read_actor};
 use provost_llm::resolve;
-use provost_store::EmbeddedBackend;
 
 use self::change::Change;
 use self::limits::{Given, More};

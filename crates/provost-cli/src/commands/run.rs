@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use provost_backend::EmbeddedBackend;
 use provost_config::{Folders, Override, Request, Scope, Settings, Settled, load};
 use provost_event::{ModelPolicy, RunId, RunPolicy};
 use provost_harness::{
     Backend as _, Goal, IMAGE_BYTES_MAX, ImageData, ImageError, Models, RunQuery, RunStatus, RunSummary,
 };
-use provost_store::EmbeddedBackend;
 
 use super::{current_dir, mark};
 use crate::asking::{Asking, who_asks};

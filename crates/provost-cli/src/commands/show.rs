@@ -10,6 +10,7 @@ mod tree;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
+use provost_backend::EmbeddedBackend;
 use provost_engine::{Actor, ProgressReport, RunState};
 use provost_event::{
     Budget, Channel, CompactionKind, ConversationEntry, Entry, Exit as ProgramExit, ExternalPolicy,
@@ -20,7 +21,6 @@ use provost_event::{
 use provost_harness::{
     Backend as _, Clock as _, RunQuery, RunStatus, RunSummary, SystemClock, final_text, read_actor,
 };
-use provost_store::EmbeddedBackend;
 use serde::Serialize;
 
 use self::agents::{AgentContext, Openings, Slots, Which, nodes, openings};

@@ -1,12 +1,12 @@
 //! The status of a run, in the words that every command uses.
 
+use provost_backend::EmbeddedBackend;
 use provost_engine::{Actor, RunState};
 use provost_event::{
     Blocker, Entry, ModelEntry, ModelTrouble, Outcome, PauseReason, ProviderAwaited, Seq, SessionId,
     TerminalState, TroubleCause,
 };
 use provost_harness::{Backend as _, Clock as _, RunStatus, RunSummary, SystemClock, read_actor};
-use provost_store::EmbeddedBackend;
 use serde::Serialize;
 
 use crate::questions::{Question, of_summary};

@@ -1,8 +1,8 @@
 //! A run or one of its agents, as the user names it: `RUN`, `RUN.3`, `last`, `last.3`.
 
+use provost_backend::EmbeddedBackend;
 use provost_engine::{AgentState, AgentStatus, RunState};
 use provost_event::{RunId, SessionId};
-use provost_store::EmbeddedBackend;
 
 use super::find::find;
 use crate::exit::Refusal;

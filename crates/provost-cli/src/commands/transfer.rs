@@ -5,10 +5,10 @@ use std::io::{self, BufRead, BufReader, BufWriter, IsTerminal as _, Write};
 use std::path::Path;
 
 use anyhow::Context as _;
-use provost_event::RunId;
-use provost_store::{
+use provost_backend::{
     EmbeddedBackend, Exported, ImportChange, Imported, Salvaged, export_run, import_incomplete, import_run,
 };
+use provost_event::RunId;
 
 use super::find::find;
 use super::{backend, backend_to_read, print};

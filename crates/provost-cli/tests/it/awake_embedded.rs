@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use provost_backend::{EmbeddedBackend, MemoryStore};
 use provost_event::{Access, AgentPolicy, Json, ModelPolicy, RunId, RunPolicy, ToolSpec, ToolSubject};
 use provost_harness::{
     AgentHarness, HarnessDeps, Models, SystemClock, Tool, ToolContext, ToolOutput, ToolRegistry, TurnState,
 };
 use provost_llm::ScriptedModel;
 use provost_power::{KeepAwake, KeepAwakeOptions};
-use provost_store::{EmbeddedBackend, MemoryStore};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 

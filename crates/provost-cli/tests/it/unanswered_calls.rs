@@ -59,6 +59,21 @@ fn a_call_whose_connection_ends_before_an_answer_is_estimated() {
 }
 
 #[test]
+fn an_outage_of_broken_connections_does_not_use_up_the_limit() {
+    let server = ModelServer::plain(vec![String::new()]);
+    // The estimate of one request is $7 and more.
+    let (scene, running) =
+        running(server.port, "[limits]\nmodel_patience = \"5s\"\noutage_max = \"1s\"\n[budget]\nusd = 20\n");
+    let done = running.end();
+    assert_eq!(done.status, 4, "{done:?}");
+    let attempts = scene.provost(&["logs", "last", "--json"]).stdout.matches("\"type\":\"retry\"").count();
+    assert!(attempts >= 3, "{attempts}");
+    is_estimated(&scene);
+    let micro_usd = whole_cost(&scene)["cost_micro_usd"].as_u64().unwrap();
+    assert!((2_000_000..12_000_000).contains(&micro_usd), "{micro_usd}");
+}
+
+#[test]
 fn calls_without_a_first_token_use_up_the_limit() {
     let server = ModelServer::silent();
     let (scene, running) = running(server.port, "[limits]\nmodel_patience = \"1h\"\n[budget]\nusd = 12\n");

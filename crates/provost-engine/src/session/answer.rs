@@ -90,8 +90,9 @@ fn refused(deciding: &mut Deciding<'_>) {
     models::suspend(deciding, ErrorClass::Refusal, message);
 }
 
-pub(in crate::session) fn model_failed(deciding: &mut Deciding<'_>, seq: Seq, failure: ModelFailure) {
+pub(in crate::session) fn model_failed(deciding: &mut Deciding<'_>, seq: Seq, mut failure: ModelFailure) {
     deciding.step.close(seq);
+    failure.usage = deciding.state.models.usage_of(&failure);
     deciding.settle(failure.usage);
     if deciding.state.turns.purpose() == Purpose::FinalSummary {
         return final_summary::final_summary_failed(deciding, &failure);

@@ -4,6 +4,7 @@
 use provost_event::{
     Elapsed, ErrorClass, ModelChange, ModelChanged, ModelFailure, ModelPolicy, ModelTrouble,
     OutageWaitChanged, Outcome, PauseReason, ProviderAwaited, Retry, RetryCause, Timestamp, TroubleCause,
+    Usage,
 };
 use serde::{Deserialize, Serialize};
 
@@ -55,6 +56,9 @@ struct Outage {
     since: Elapsed,
     /// Calls in a row without any event.
     silent: u32,
+    /// Whether a call of the current model whose connection broke before an answer began has been charged.
+    #[serde(default)]
+    is_charged: bool,
     /// When patience ended.
     suspended_at: Option<Elapsed>,
 }
@@ -111,8 +115,15 @@ impl Models {
         let called_at = self.called_at;
         let mut outage = match self.outage {
             Some(outage) => outage,
-            None => Outage { began: called_at, since: called_at, silent: 0, suspended_at: None },
+            None => Outage {
+                began: called_at,
+                since: called_at,
+                silent: 0,
+                is_charged: false,
+                suspended_at: None,
+            },
         };
+        outage.is_charged |= is_broken_connection(class) && retry.usage.total() > 0;
         outage.silent = if matches!(class, ErrorClass::Silent) { outage.silent.saturating_add(1) } else { 0 };
         if retry.suspended && outage.suspended_at.is_none() {
             outage.suspended_at = Some(outage.began.plus_ms(retry.outage_ms));
@@ -139,6 +150,7 @@ impl Models {
             // Another model has its full patience.
             outage.since = now;
             outage.silent = 0;
+            outage.is_charged = false;
         }
         self.failed_attempts = 0;
     }
@@ -195,6 +207,13 @@ impl Models {
     pub(super) fn patience(&self) -> u32 {
         let silent = self.outage.map_or(0, |outage| outage.silent);
         if silent >= SILENT_CALLS { SILENT_PATIENCE } else { 1 }
+    }
+
+    /// What a failed call is charged with. A connection that breaks before an answer has begun leaves open whether
+    /// the model worked: that is charged once, and not for each retry of an outage, which would use up the budget.
+    pub(super) fn usage_of(&self, failure: &ModelFailure) -> Usage {
+        let was_charged = self.outage.is_some_and(|outage| outage.is_charged);
+        if was_charged && is_broken_connection(failure.class) { Usage::default() } else { failure.usage }
     }
 
     /// How long an outage is waited out, in milliseconds.
@@ -395,6 +414,11 @@ impl SessionState {
     pub fn model(&self) -> Option<&ModelPolicy> {
         self.models.current(&self.assignment)
     }
+}
+
+/// Whether a connection broke before an answer had begun.
+const fn is_broken_connection(class: ErrorClass) -> bool {
+    matches!(class, ErrorClass::Transport)
 }
 
 fn cause_of(failure: ModelFailure) -> RetryCause {

@@ -2,8 +2,8 @@
 
 use provost_engine::{Effect, RunEvent};
 use provost_event::{
-    Budget, BudgetEntry, Certainty, Entry, ErrorClass, ModelChange, ModelEntry, ModelPolicy, Outcome,
-    PauseReason, RunPolicy, TroubleCause,
+    Budget, BudgetEntry, Certainty, Entry, ErrorClass, ModelChange, ModelEntry, ModelFailure, ModelPolicy,
+    Outcome, PauseReason, RunPolicy, TroubleCause, Usage,
 };
 
 use crate::world::{World, without_hooks};
@@ -184,6 +184,43 @@ fn after_two_calls_without_any_event_the_third_may_be_silent_three_times_as_long
         world.tick();
     }
     assert_eq!(patience, [1, 1, 3, 1]);
+}
+
+/// The tokens that calls were charged with, one number for each.
+fn charged_tokens(world: &World) -> Vec<u64> {
+    let charged = world.run_log().iter().filter_map(|record| match &record.entry {
+        Entry::Budget(BudgetEntry::Charged(charged)) => Some(charged.usage.total()),
+        _ => None,
+    });
+    charged.collect()
+}
+
+#[test]
+fn connections_that_break_before_an_answer_are_charged_once_an_outage_and_model() {
+    let mut policy = without_hooks();
+    let fallback = ModelPolicy { name: "fallback".to_owned(), ..policy.agent.model.clone() };
+    policy.agent.model.fallbacks.push(fallback);
+    let mut world = World::start(policy);
+    let breaks = |world: &mut World, class| {
+        let usage = Usage { input_tokens: 700, certainty: Certainty::Estimated, ..Usage::default() };
+        world.fail_with(ModelFailure { usage, ..ModelFailure::new(class, "its message") });
+        world.tick();
+    };
+    for class in [ErrorClass::Transport, ErrorClass::Transport, ErrorClass::Cut, ErrorClass::Transport] {
+        breaks(&mut world, class);
+    }
+    assert_eq!(charged_tokens(&world), [700, 0, 700, 0], "an answer that was cut is charged each time");
+    while asked(&world) != "fallback" {
+        breaks(&mut world, ErrorClass::Transport);
+    }
+    breaks(&mut world, ErrorClass::Transport);
+    breaks(&mut world, ErrorClass::Transport);
+    let charged = charged_tokens(&world);
+    assert_eq!((charged.iter().sum::<u64>(), &charged[charged.len() - 2..]), (2_100, &[700, 0][..]));
+    world.call(&[("read", "{}")]);
+    world.finish_first("text");
+    breaks(&mut world, ErrorClass::Transport);
+    assert_eq!(charged_tokens(&world).last(), Some(&700), "after an answer it's another call");
 }
 
 #[test]

@@ -411,8 +411,11 @@ impl World {
     }
 
     pub(crate) fn fail(&mut self, class: ErrorClass, retry_after_ms: Option<u64>) {
-        let Some(seq) = self.thinking() else { panic!("nobody thinks") };
-        let failure = ModelFailure { retry_after_ms, ..ModelFailure::new(class, "its message") };
+        self.fail_with(ModelFailure { retry_after_ms, ..ModelFailure::new(class, "its message") });
+    }
+
+    pub(crate) fn fail_with(&mut self, failure: ModelFailure) {
+        let Some(seq) = self.thinking() else { panic!("no model is called") };
         self.session_event(SessionEvent::ModelFailed { seq, failure });
     }
 

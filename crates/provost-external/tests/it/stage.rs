@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::StreamExt as _;
+use provost_backend::EmbeddedBackend;
 use provost_engine::SessionEvent;
 use provost_event::{
     AgentPolicy, ApprovalAnswer, ApprovalScope, Channel, ConversationEntry, Entry, ExternalPolicy, GateEntry,
@@ -18,7 +19,7 @@ use provost_harness::hooks::HookRegistryBuilder;
 use provost_harness::{
     AgentHarness, Backend as _, Harness, HarnessDeps, Models, SystemClock, ToolRegistry, consent_tools,
 };
-use provost_store::{EmbeddedBackend, SqliteStore};
+use provost_sqlite::SqliteStore;
 use provost_terminal::Profile;
 use tempfile::TempDir;
 use tokio::task::JoinHandle;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use provost_backend::{EmbeddedBackend, MemoryStore};
 use provost_engine::{agent_tool, spawn_tool};
 use provost_event::{
     AgentPolicy, Budget, Isolation, ModelPolicy, Priority, RunId, RunPolicy, SpawnBudget, SubAgentPolicy,
@@ -9,7 +10,6 @@ use provost_event::{
 use provost_harness::hooks::HookRegistry;
 use provost_harness::{AgentHarness, HarnessDeps, Models, Observers, SystemClock, ToolRegistry};
 use provost_llm::ScriptedModel;
-use provost_store::{EmbeddedBackend, MemoryStore};
 
 pub(crate) const RUN: RunId = RunId::from_entropy(21);
 

@@ -4,11 +4,12 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use provost_backend::EmbeddedBackend;
 use provost_engine::{Event, SessionEvent};
 use provost_event::{Access, ApprovalAnswer, ApprovalScope, Entry, GateEntry, Seq};
 use provost_harness::hooks::*;
 use provost_harness::{Backend, SystemClock};
-use provost_store::{EmbeddedBackend, SqliteStore};
+use provost_sqlite::SqliteStore;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 

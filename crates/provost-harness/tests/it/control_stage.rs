@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use provost_backend::{EmbeddedBackend, MemoryStore};
 use provost_engine::Answer;
 use provost_event::{
     Access, AgentPolicy, Block, Budget, ConversationEntry, Entry, GateEntry, HookDecision, HookPolicy,
@@ -18,7 +19,6 @@ use provost_harness::{
     Part, SystemClock, Tool, ToolContext, ToolOutput, ToolRegistry,
 };
 use provost_llm::ScriptedModel;
-use provost_store::{EmbeddedBackend, MemoryStore};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 

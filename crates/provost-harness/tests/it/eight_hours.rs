@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use provost_backend::{EmbeddedBackend, MemoryStore};
 use provost_engine::Actor;
 use provost_event::{
     Access, Budget, ConversationEntry, Entry, Json, Outcome, PauseReason, RunId, Seq, SessionId, Timestamp,
@@ -18,7 +19,6 @@ use provost_harness::{
     SystemClock, Tool, ToolContext, ToolOutput, ToolRegistry, read_actor,
 };
 use provost_llm::{ModelLimits, Provider, ProviderModel, ProviderOptions, WireFormat};
-use provost_store::{EmbeddedBackend, MemoryStore};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};

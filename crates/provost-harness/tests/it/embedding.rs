@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use provost_backend::{EmbeddedBackend, MemoryStore};
 use provost_event::{
     Access, AgentPolicy, Budget, Entry, GateEntry, Json, LifecycleEntry, ModelPolicy, Outcome, Record, RunId,
     RunPolicy, Seq, SessionId, StepMode, StopHookPolicy, StopHookVerdict, ToolEntry, ToolFinished, ToolSpec,
@@ -15,7 +16,6 @@ use provost_harness::{
     StopHookContext, StopHookHandler, SystemClock, Tool, ToolContext, ToolOutput, ToolRegistry, TurnState,
 };
 use provost_llm::ScriptedModel;
-use provost_store::{EmbeddedBackend, MemoryStore};
 use tokio::sync::Barrier;
 use tokio_util::sync::CancellationToken;
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use expect_test::Expect;
 use futures::stream::BoxStream;
+use provost_backend::{EmbeddedBackend, MemoryStore};
 use provost_engine::{Answer, Event, judged_spawn_tool};
 use provost_event::{
     ActorKey, AgentPolicy, BlobId, Block, CallId, GoalPolicy, Json, Limits, ModelFailure, ModelPolicy,
@@ -20,7 +21,6 @@ use provost_harness::{
     Models, Part, PlacedEntry, PlacedRecord, Posted, Redactor, RunLease, RunPosition, RunQuery, RunSummary,
     SystemClock, ToolRegistry,
 };
-use provost_store::{EmbeddedBackend, MemoryStore};
 use provost_tools::{EditFile, Shell, UpdatePlan, WriteFile};
 use secrecy::SecretString;
 use serde_json::{Value, json};

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use provost_backend::EmbeddedBackend;
 use provost_engine::Answer;
 use provost_event::{
     AgentPolicy, ApprovalAnswer, ApprovalScope, Block, Budget, CallId, Channel, Entry, ErrorClass, Exit,
@@ -17,7 +18,7 @@ use provost_harness::{
     AgentHarness, Backend, Exchange, ExternalAgents, Harness, HarnessDeps, Models, Prompt, SystemClock,
     ToolOutput, ToolRegistry, consent_tools, read_actor,
 };
-use provost_store::{EmbeddedBackend, SqliteStore};
+use provost_sqlite::SqliteStore;
 use tempfile::TempDir;
 use tokio::sync::watch;
 use tokio::time::timeout;

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use provost_backend::{EmbeddedBackend, MemoryStore};
 use provost_event::{
     Budget, ConversationEntry, Entry, Outcome, PauseReason, RunId, Seq, SessionId, Timestamp, TroubleCause,
 };
@@ -12,7 +13,6 @@ use provost_harness::{
     AgentHarness, Backend, HarnessDeps, Models, SimulatedClock, SystemClock, ToolRegistry,
 };
 use provost_llm::{ModelLimits, Provider, ProviderModel, ProviderOptions, WireFormat};
-use provost_store::{EmbeddedBackend, MemoryStore};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;

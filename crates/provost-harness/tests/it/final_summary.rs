@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use provost_backend::{EmbeddedBackend, MemoryStore};
 use provost_engine::{Actor, Answer};
 use provost_event::{
     Block, Budget, ConversationEntry, Dimension, Entry, ErrorClass, FinalSummaryFinished, MicroDollars,
@@ -13,7 +14,6 @@ use provost_harness::{
     AgentHarness, Clock, DeltaSink, Harness, HarnessDeps, Model, ModelRequest, SimulatedClock, SystemClock,
     ToolChoice, read_actor,
 };
-use provost_store::{EmbeddedBackend, MemoryStore};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 

@@ -4,13 +4,13 @@
 use std::sync::Arc;
 
 use expect_test::expect;
+use provost_backend::EmbeddedBackend;
 use provost_engine::{agent_tool, judged_spawn_tool};
 use provost_event::{
     AgentEntry, AgentPolicy, Budget, Entry, GoalPolicy, Isolation, LifecycleEntry, ModelPolicy, Outcome,
     PauseReason, Priority, RunPolicy, Seq, SessionId, SpawnBudget, SubAgentPolicy, ToolEntry, ToolStatus,
 };
 use provost_harness::{Backend as _, Clock as _, SimulatedClock};
-use provost_store::EmbeddedBackend;
 use serde_json::json;
 use tokio::sync::Semaphore;
 

@@ -4,10 +4,10 @@
 use std::sync::{Arc, Mutex};
 
 use expect_test::{Expect, expect};
+use provost_backend::EmbeddedBackend;
 use provost_event::{Entry, GoalEntry, GoalJudged, Seq};
 use provost_harness::{Backend as _, SimulatedClock, SystemClock};
 use provost_llm::{ModelLimits, Provider, ProviderModel, ProviderOptions, WireFormat};
-use provost_store::EmbeddedBackend;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use provost_backend::{EmbeddedBackend, SessionStore};
 use provost_engine::{Actor, Answer, GoalStatus, RunEvent};
 use provost_event::{
     Access, ActorKey, AgentEntry, AgentPolicy, Block, Budget, BudgetEntry, CallId, ConversationEntry, Entry,
@@ -18,7 +19,7 @@ use provost_harness::{
     ModelRequest, Models, Observers, Part, SimulatedClock, SystemClock, Tool, ToolContext, ToolOutput,
     ToolRegistry, read_actor,
 };
-use provost_store::{EmbeddedBackend, SessionStore, SqliteStore};
+use provost_sqlite::SqliteStore;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::{Semaphore, watch};

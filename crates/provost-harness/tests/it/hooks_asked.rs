@@ -9,6 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
+use provost_backend::{EmbeddedBackend, MemoryStore};
 use provost_engine::{CallDetails, Effect, Event, HookCall, HookCallDetails, SessionEvent, StopCheck};
 use provost_event::{
     ActorKey, AgentPolicy, BlobId, EffectId, HookContract, HookDecision, HookPoint, HookPolicy, HookProgram,
@@ -22,7 +23,6 @@ use provost_harness::{
     RunLease, RunPosition, RunQuery, RunSummary, SimulatedClock, SystemClock, ToolRegistry,
 };
 use provost_llm::ScriptedModel;
-use provost_store::{EmbeddedBackend, MemoryStore};
 use tokio::sync::{Barrier, mpsc};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use provost_backend::{EmbeddedBackend, MemoryStore};
 use provost_event::{Budget, CompactionKind, RunPolicy};
 use provost_harness::SystemClock;
-use provost_store::{EmbeddedBackend, MemoryStore};
 use tokio_util::sync::CancellationToken;
 
 use super::embedding::open_when_free;

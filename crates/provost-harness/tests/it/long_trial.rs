@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use provost_backend::{EmbeddedBackend, MemoryStore};
 use provost_engine::Actor;
 use provost_event::{
     CompactionKind, ConversationEntry, Entry, ModelEntry, Outcome, Record, RetryCause, RunPolicy, Seq,
 };
 use provost_harness::{Backend, SystemClock, read_actor};
-use provost_store::{EmbeddedBackend, MemoryStore};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::StreamExt as _;
+use provost_backend::{EmbeddedBackend, MemoryStore};
 use provost_engine::Answer;
 use provost_event::{
     AgentPolicy, BudgetEntry, Certainty, DeltaKind, Entry, ModelFailure, ModelPolicy, RunId, RunPolicy, Seq,
@@ -12,7 +13,6 @@ use provost_harness::{
     AgentHarness, Backend as _, DeltaSink, HarnessDeps, Model, ModelRequest, Models, SystemClock,
     ToolRegistry,
 };
-use provost_store::{EmbeddedBackend, MemoryStore};
 use tokio_util::sync::CancellationToken;
 
 struct Panics;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::StreamExt as _;
+use provost_backend::{EmbeddedBackend, MemoryStore};
 use provost_event::{
     Access, AgentPolicy, Budget, Entry, Json, LifecycleEntry, ModelPolicy, Outcome, RunId, RunPolicy, Seq,
     StepMode, ToolSpec, ToolSubject,
@@ -16,7 +17,6 @@ use provost_harness::{
     observe_with,
 };
 use provost_llm::ScriptedModel;
-use provost_store::{EmbeddedBackend, MemoryStore};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) const RUN: RunId = RunId::from_entropy(11);

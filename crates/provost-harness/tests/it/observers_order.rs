@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use futures::{FutureExt as _, StreamExt as _};
+use provost_backend::{EmbeddedBackend, MemoryStore, export_run, import_run};
 use provost_engine::{Event, RunEvent, SessionEvent};
 use provost_event::{
     ActorKey, AgentEntry, ApprovalAnswer, ApprovalScope, Budget, CallId, Entry, GateEntry, LifecycleEntry,
@@ -20,7 +21,7 @@ use provost_harness::{
     ToolRegistry, TraceError, TraceEvent, TraceSink, observe_with, read_run,
 };
 use provost_llm::ScriptedModel;
-use provost_store::{EmbeddedBackend, MemoryStore, SqliteStore, export_run, import_run};
+use provost_sqlite::SqliteStore;
 use tokio::sync::watch;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;

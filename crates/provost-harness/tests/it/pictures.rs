@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use provost_backend::{EmbeddedBackend, MemoryStore, export_run, import_incomplete};
 use provost_engine::Answer;
 use provost_event::{
     Access, AgentPolicy, Block, CallId, ImageKind, Json, ModelFailure, ModelPolicy, Outcome, RunId,
@@ -14,7 +15,6 @@ use provost_harness::{
     TurnState,
 };
 use provost_llm::ScriptedModel;
-use provost_store::{EmbeddedBackend, MemoryStore, export_run, import_incomplete};
 use tokio_util::sync::CancellationToken;
 
 use super::embedding::open_when_free;

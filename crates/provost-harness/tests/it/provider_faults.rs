@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
+use provost_backend::{EmbeddedBackend, MemoryStore};
 use provost_event::{
     AgentPolicy, BudgetEntry, Entry, ErrorClass, ModelEntry, ModelPolicy, Outcome, PauseReason, RetryCause,
     RunId, RunPolicy, Seq, SessionId, Timestamp, ToolEntry, ToolStatus,
@@ -12,7 +13,6 @@ use provost_harness::{
     AgentHarness, Backend, HarnessDeps, Models, SimulatedClock, SystemClock, ToolRegistry,
 };
 use provost_llm::{ModelLimits, Provider, ProviderModel, ProviderOptions, WireFormat};
-use provost_store::{EmbeddedBackend, MemoryStore};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;

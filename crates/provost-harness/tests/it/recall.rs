@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use async_trait::async_trait;
 use expect_test::expect;
 use proptest::prelude::*;
+use provost_backend::EmbeddedBackend;
 use provost_event::{
     Access, ConversationEntry, Entry, Json, LifecycleEntry, ModelEntry, RunId, StepMode, ToolEntry, ToolSpec,
     ToolStatus,
 };
 use provost_harness::hooks::*;
 use provost_harness::{ImageData, Recall, Tool, ToolContext, ToolOutput, ToolRegistry};
-use provost_store::EmbeddedBackend;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use provost_backend::{EmbeddedBackend, MemoryStore};
 use provost_engine::Answer;
 use provost_event::{
     Access, AgentPolicy, Block, CallId, EffectId, Entry, Json, ModelFailure, ModelPolicy, Outcome, Record,
@@ -13,7 +14,6 @@ use provost_harness::{
     AgentHarness, Backend, DeltaSink, HarnessDeps, Model, ModelRequest, Models, Part, Recall, SessionLog,
     SystemClock, Tool, ToolContext, ToolOutput, ToolRegistry,
 };
-use provost_store::{EmbeddedBackend, MemoryStore};
 use provost_tools::ReadFile;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
+use provost_backend::{EmbeddedBackend, MemoryStore};
 use provost_engine::Answer;
 use provost_event::{
     Access, AgentPolicy, Budget, Entry, ModelFailure, ModelPolicy, Outcome, RunId, RunPolicy, Seq, SessionId,
@@ -13,7 +14,6 @@ use provost_harness::{
     ToolOutput, ToolRegistry, TurnState,
 };
 use provost_llm::ScriptedModel;
-use provost_store::{EmbeddedBackend, MemoryStore};
 use tokio_util::sync::CancellationToken;
 
 use crate::embedding::{made, open_when_free};

@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 use futures::StreamExt as _;
+use provost_backend::EmbeddedBackend;
 use provost_engine::{Event, RunEvent};
 use provost_event::{AgentEntry, Budget, Entry, Outcome, Priority, Record, Seq, SpawnBudget};
 use provost_harness::{AgentHarness, Backend, BackendError, Harness, HarnessError};
 use provost_llm::ScriptedModel;
-use provost_store::EmbeddedBackend;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use expect_test::{Expect, expect};
+use provost_backend::EmbeddedBackend;
 use provost_event::{
     ActorKey, AgentEntry, Block, Budget, ConversationEntry, Entry, Json, LifecycleEntry, ModelEntry, Outcome,
     Record, RunPolicy, Seq, SessionId, SpawnBudget, Timestamp, ToolEntry, ToolSpec,
@@ -14,7 +15,7 @@ use provost_harness::{
     ToolContext, ToolOutput, ToolRegistry,
 };
 use provost_llm::ScriptedModel;
-use provost_store::{EmbeddedBackend, SqliteStore};
+use provost_sqlite::SqliteStore;
 use tempfile::TempDir;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;

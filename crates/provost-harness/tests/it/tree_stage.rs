@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use provost_backend::{DecoratedStore, EmbeddedBackend, NewEntry, SessionStore, Transactions};
 use provost_engine::{Answer, agent_tool};
 use provost_event::{
     Access, ActorKey, AgentPolicy, Budget, Json, Limits, ModelFailure, ModelPolicy, Priority, RunId,
@@ -16,7 +17,7 @@ use provost_harness::{
     SystemClock, Tool, ToolContext, ToolOutput, ToolRegistry,
 };
 use provost_llm::ScriptedModel;
-use provost_store::{DecoratedStore, EmbeddedBackend, NewEntry, SessionStore, SqliteStore, Transactions};
+use provost_sqlite::SqliteStore;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) const RUN: RunId = RunId::from_entropy(66);

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use provost_backend::EmbeddedBackend;
 use provost_engine::{Answer, SPAWN_TOOL, spawn_tool};
 use provost_event::{
     AgentPolicy, Block, Budget, CallId, ConversationEntry, Entry, Json, LifecycleEntry, ModelFailure,
@@ -16,7 +17,7 @@ use provost_event::{
 use provost_harness::{
     AgentHarness, Backend as _, DeltaSink, Harness, HarnessDeps, Model, ModelRequest, Models, SystemClock,
 };
-use provost_store::{EmbeddedBackend, SqliteStore};
+use provost_sqlite::SqliteStore;
 use serde_json::json;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use provost_backend::{EmbeddedBackend, MemoryStore};
 use provost_event::{
     Access, AgentPolicy, Block, Json, Limits, ModelPolicy, Outcome, RunId, RunPolicy, StepMode, ToolSpec,
 };
@@ -13,7 +14,6 @@ use provost_harness::{
     ToolOutput, ToolRegistry, TurnState,
 };
 use provost_llm::{ProviderModel, ProviderOptions};
-use provost_store::{EmbeddedBackend, MemoryStore};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use provost_backend::{EmbeddedBackend, MemoryStore};
 use provost_event::{AgentPolicy, Limits, ModelPolicy, RunId, RunPolicy};
 use provost_harness::{AgentHarness, HarnessDeps, Models, ToolRegistry, final_text};
 use provost_llm::{ProviderModel, ProviderOptions, Reasoning};
-use provost_store::{EmbeddedBackend, MemoryStore};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use provost_backend::{EmbeddedBackend, MemoryStore};
 use provost_event::{
     ActorKey, AgentPolicy, Confidence, Effort, Entry, ErrorClass, GoalEntry, GoalFinding, GoalJudged,
     GoalPolicy, JudgeAnswer, ModelPolicy, Outcome, RunId, RunPolicy, Seq, SessionId, SupervisorError,
 };
 use provost_harness::{AgentHarness, Backend as _, GoalSupervisor, HarnessDeps, Models, ToolRegistry};
 use provost_llm::ProviderModel;
-use provost_store::{EmbeddedBackend, MemoryStore};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use provost_backend::{EmbeddedBackend, MemoryStore};
 use provost_event::{
     Access, ActorKey, AgentPolicy, Json, Limits, ModelPolicy, Outcome, Record, RunId, RunPolicy, Seq,
     SessionId, ToolSpec,
@@ -12,7 +13,6 @@ use provost_harness::{
     AgentHarness, Backend as _, HarnessDeps, Models, Tool, ToolContext, ToolOutput, ToolRegistry,
 };
 use provost_llm::ProviderModel;
-use provost_store::{EmbeddedBackend, MemoryStore};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 

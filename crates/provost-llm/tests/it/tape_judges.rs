@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use expect_test::expect;
+use provost_backend::{EmbeddedBackend, MemoryStore};
 use provost_event::{
     ActorKey, AgentPolicy, Block, ConversationEntry, Entry, ErrorClass, GoalEntry, GoalPolicy, ModelPolicy,
     Outcome, RunId, RunPolicy, Seq, SessionId,
 };
 use provost_harness::{AgentHarness, Backend as _, HarnessDeps, Model, Models, ToolRegistry};
-use provost_store::{EmbeddedBackend, MemoryStore};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 

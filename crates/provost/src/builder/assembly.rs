@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use provost_backend::{EmbeddedBackend, MemoryStore};
 use provost_engine::{Pattern, Permissions, agent_tool, judged_spawn_tool, spawn_tool};
 use provost_event::{
     Access, AgentPolicy, Budget, GoalPolicy, MicroDollars, ModelPolicy, RunPolicy, SubAgentPolicy, ToolSpec,
 };
 use provost_harness::{Backend, Clock, HarnessDeps, Redactor, system_prompt};
 use provost_hooks::{ProgramHooks, ProgramHooksOptions};
-use provost_store::{EmbeddedBackend, MemoryStore, SqliteStore};
+use provost_sqlite::SqliteStore;
 
 use super::{AgentBuilder, StoreChoice};
 use crate::model::{ModelCollection, providers_of_environment};

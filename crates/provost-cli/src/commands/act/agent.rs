@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use provost_backend::EmbeddedBackend;
 use provost_engine::{AgentState, AgentStatus, RunEvent, RunState};
 use provost_event::{Budget, Outcome, Priority, RunId, SessionId};
 use provost_harness::{Backend as _, RunStatus, read_actor};
-use provost_store::EmbeddedBackend;
 use tokio::time::Instant;
 
 use super::say::SentMessage;

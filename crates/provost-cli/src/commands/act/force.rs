@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+use provost_backend::{EmbeddedBackend, Holder};
 use provost_event::RunId;
 use provost_harness::{Backend as _, RunQuery, RunStatus};
-use provost_store::{EmbeddedBackend, Holder};
 
 use crate::exit::Refusal;
 use crate::output::tell;

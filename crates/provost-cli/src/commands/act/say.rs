@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use futures::StreamExt as _;
+use provost_backend::EmbeddedBackend;
 use provost_event::{
     Block, ConversationEntry, Entry, GateEntry, HookDecision, HookReport, HookTrigger, HooksDecided, Record,
     Seq, SessionId, UserMessage,
 };
 use provost_harness::{Backend as _, BackendError};
-use provost_store::EmbeddedBackend;
 use tokio::time::Instant;
 
 use super::WAIT_MAX;

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
+use provost_backend::EmbeddedBackend;
 use provost_config::DetachKey;
 use provost_event::{Entry, Record, RunId, RunPolicy, Seq, SessionId, TerminalEntry, TerminalEvent};
 use provost_external::Role;
 use provost_harness::{Backend as _, BackendError, Goal, Models};
-use provost_store::EmbeddedBackend;
 
 use crate::attached::{Asides, Attaching, Left, is_not_there};
 use crate::commands::run::{Ready, Shape};

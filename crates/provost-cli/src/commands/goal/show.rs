@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use anyhow::Context as _;
+use provost_backend::EmbeddedBackend;
 use provost_engine::{GoalStatus, RunState};
 use provost_event::{
     Confidence, GoalPolicy, JudgeAnswer, MicroDollars, OnHookError, Outcome, RunId, SessionId, Usage,
 };
-use provost_store::EmbeddedBackend;
 use serde::Serialize;
 
 use super::page::page;

@@ -4,12 +4,12 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use provost_backend::EmbeddedBackend;
 use provost_event::{
     ActorKey, AssistantMessage, Block, Compacted, ConversationEntry, Entry, FinalSummaryFinished, Record,
     Seq, SystemItem, ToolEntry, ToolFinished, ToolStatus, UserMessage,
 };
 use provost_harness::{Backend as _, Blobs as _, read_conversation};
-use provost_store::EmbeddedBackend;
 use serde_json::Value;
 
 use super::seen::{CompactionView, Form};

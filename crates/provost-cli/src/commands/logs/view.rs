@@ -5,13 +5,13 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use console::Style;
+use provost_backend::EmbeddedBackend;
 use provost_engine::tokens_of;
 use provost_event::{
     ActorKey, AgentPolicy, BlobId, Compacted, ConversationEntry, Elapsed, Entry, LifecycleEntry, ModelCalled,
     Purpose, Record, Seq, SessionId, Timestamp, ToolEntry,
 };
 use provost_harness::{Blobs as _, ImageData, Message, Part, Role, Transcript, read_conversation};
-use provost_store::EmbeddedBackend;
 use serde_json::{Value, json};
 
 use super::READ_MAX;

@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 
+use provost_backend::EmbeddedBackend;
 use provost_engine::{Actor, AgentState, AgentStatus, RunState};
 use provost_event::{
     Budget, Elapsed, Entry, GoalState, LifecycleEntry, Limits, MicroDollars, Outcome, Priority, Record, Seq,
     SessionId, SpawnBudget, Timestamp,
 };
 use provost_harness::{Backend as _, BackendError, read_actor};
-use provost_store::EmbeddedBackend;
 use serde::Serialize;
 
 use crate::questions::Question;

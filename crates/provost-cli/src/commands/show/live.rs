@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use console::truncate_str;
+use provost_backend::EmbeddedBackend;
 use provost_engine::{Actor, AgentState, RunState};
 use provost_event::{ActorKey, Entry, GateEntry, LifecycleEntry, Record, Seq, SessionId, Timestamp};
 use provost_harness::Backend as _;
 use provost_harness::{RunStatus, RunSummary, read_actor};
-use provost_store::EmbeddedBackend;
 use tokio::time::Instant;
 
 use super::agents::{Opening, Openings, Which, goal_state, openings};
