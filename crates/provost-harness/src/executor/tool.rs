@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use provost_engine::{ToolResult, ToolRun};
-use provost_event::{BlobId, CallFacts, EffectId, Elapsed, Image, ToolStatus};
+use provost_event::{BlobId, CallFacts, EffectId, Elapsed, Image, ToolStatus, ToolSubject};
 use tokio_util::sync::CancellationToken;
 
 use super::HarnessExecutor;
@@ -41,11 +41,11 @@ impl HarnessExecutor {
                 return self.answer_program(run, cancel).await;
             }
             Ok(opening) => {
-                if let Some(why) = workspace_gone(&opening.workspace).await {
+                if let Some(why) = self.workspace_gone(run, &opening).await {
                     without_workspace(ToolOutput::error(""), why)
                 } else {
                     let output = self.made(id, run, &opening, cancel).await;
-                    match workspace_gone(&opening.workspace).await {
+                    match self.workspace_gone(run, &opening).await {
                         Some(why) if !opening.has_worktree => without_workspace(output, why),
                         Some(_) | None => output,
                     }
@@ -98,6 +98,16 @@ impl HarnessExecutor {
         let (workspace, seen) = (opening.workspace.clone(), self.known.workspace_seen(run.session));
         let look = move || act(&mut seen.lock().unwrap_or_else(PoisonError::into_inner), &workspace);
         tokio::task::spawn_blocking(look).await.ok()
+    }
+
+    /// What the model is told if the tool works in the workspace, and that isn't a folder any more.
+    async fn workspace_gone(&self, run: &ToolRun, opening: &Opening) -> Option<String> {
+        match self.tools.get(&run.tool)?.spec().subject {
+            ToolSubject::Command { .. } | ToolSubject::Typed { .. } | ToolSubject::Path { .. } => {
+                folder_gone(&opening.workspace).await
+            }
+            ToolSubject::Url { .. } | ToolSubject::Opaque => None,
+        }
     }
 
     async fn made(
@@ -184,7 +194,7 @@ impl HarnessExecutor {
 }
 
 /// What the model is told if the workspace isn't a folder any more.
-async fn workspace_gone(workspace: &Arc<Path>) -> Option<String> {
+async fn folder_gone(workspace: &Arc<Path>) -> Option<String> {
     let folder = Arc::clone(workspace);
     let found = tokio::task::spawn_blocking(move || std::fs::metadata(folder)).await.ok()?;
     let is_gone = match found {
