@@ -38,6 +38,37 @@ impl Confidence {
         Self(millionths as u32)
     }
 
+    /// A JSON number, as exact as it is written, in millionths rounded down; `None` if it isn't from 0 to 1.
+    #[must_use]
+    pub fn of_decimal(number: &str) -> Option<Self> {
+        const MILLIONTHS: i64 = 6;
+        let (mantissa, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
+        let digits = mantissa.strip_prefix('-').unwrap_or(mantissa);
+        let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+        let bytes = || whole.bytes().chain(fraction.bytes());
+        if whole.is_empty() || !bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        let Some(first) = bytes().position(|byte| byte != b'0') else { return Some(Self(0)) };
+        if mantissa.starts_with('-') {
+            return None;
+        }
+        let far = if exponent.starts_with('-') { i64::MIN / 2 } else { i64::MAX / 2 };
+        let exponent =
+            exponent.parse::<i64>().map_or(far, |exponent| exponent.clamp(i64::MIN / 2, i64::MAX / 2));
+        // The number of digits before the point, once the zeros in front are gone.
+        let before = i64::try_from(whole.len()).ok()? - i64::try_from(first).ok()? + exponent;
+        let mut significant = bytes().skip(first);
+        if before > 0 {
+            let is_one =
+                before == 1 && significant.next() == Some(b'1') && significant.all(|byte| byte == b'0');
+            return is_one.then_some(Self::FULL);
+        }
+        let kept = usize::try_from(MILLIONTHS + before.max(-MILLIONTHS)).ok()?;
+        let digits = significant.chain(std::iter::repeat(b'0')).take(kept);
+        Some(Self(digits.fold(0, |sum, byte| sum * 10 + u32::from(byte - b'0'))))
+    }
+
     /// As a fraction of 1.
     #[must_use]
     pub fn fraction(self) -> f64 {

@@ -105,7 +105,7 @@ impl Shell {
 
     fn child(&self, script: &Script, cwd: PathBuf, time: CallTime) -> ChildSpec {
         let extra: Vec<&str> = self.extra_env.iter().map(String::as_str).collect();
-        let env = allowed_env(&extra);
+        let env = without_editors(allowed_env(&extra));
         ChildSpec {
             launch: Launch {
                 program: self.program.clone().unwrap_or_else(|| script::shell_in(&env)),
@@ -121,6 +121,21 @@ impl Shell {
             ends_within: time.limit,
         }
     }
+}
+
+/// What programs use for an editor, which would wait for a person until the call's timeout. Git runs it with a shell and
+/// passes on what it prints; other programs say that it failed.
+const EDITORS: [(&str, &str); 4] =
+    [("GIT_EDITOR", NO_EDITOR), ("GIT_SEQUENCE_EDITOR", NO_EDITOR), ("EDITOR", "false"), ("VISUAL", "false")];
+const NO_EDITOR: &str = "echo 'no editor can be used here: pass the text (-m, -F, --no-edit), or set GIT_EDITOR to a \
+command that writes it (GIT_EDITOR=true keeps it)' >&2; false";
+
+/// `env` with editors that fail at once, unless it has one of its own.
+fn without_editors(mut env: Vec<(OsString, OsString)>) -> Vec<(OsString, OsString)> {
+    if !env.iter().any(|(name, _)| EDITORS.iter().any(|(editor, _)| name == editor)) {
+        env.extend(EDITORS.map(|(name, editor)| (name.into(), editor.into())));
+    }
+    env
 }
 
 /// The time limits of a call.

@@ -202,6 +202,47 @@ fn a_call_that_may_run_a_file_it_does_not_name_says_so_and_is_answered_for_this_
     assert_eq!((running.end().status, effects(&scene).as_str()), (0, "good\n"));
 }
 
+/// A question about a call that isn't bound to any file says so, and is answered for this call only.
+#[track_caller]
+fn is_unnamed(scene: &Scene) -> crate::support::Running {
+    let (running, name) = waiting(scene);
+    let listed = scene.provost(&["approvals"]).stdout;
+    assert!(listed.contains("it may run files that its text doesn't name"), "{listed}");
+    for longer in ["--for-run", "--always"] {
+        let refused = scene.provost(&["approve", &name, longer]);
+        assert_eq!(refused.status, 2, "{refused:?}");
+    }
+    assert_eq!(scene.provost(&["approve", &name]).status, 0);
+    running
+}
+
+#[test]
+fn a_script_in_a_folder_that_the_shell_puts_in_is_not_said_to_be_bound() {
+    for command in ["~+/build.sh", "cd tools; ~-/build.sh", "cd tools && cd .. && sh ~+/build.sh"] {
+        let scene = calls(command);
+        assert_eq!(is_unnamed(&scene).end().status, 0, "{command}");
+        assert_eq!(effects(&scene), "good\n", "{command}");
+    }
+}
+
+#[test]
+fn a_script_at_a_terminal_in_another_folder_is_not_said_to_be_bound() {
+    let start = |command: &str| {
+        let scene = Scene::scripted(&format!(
+            "answers:\n  - tools: [{{ terminal: {{ action: start, command: '{command}', cwd: tools }} }}]\n  - text: done\n"
+        ))
+        .with_settings("[permissions]\nask = [\"terminal\"]\n");
+        put(&scene, "x.sh", BAD);
+        put(&scene, "tools/x.sh", GOOD);
+        scene
+    };
+    for command in ["sh x.sh", "./x.sh", "~+/x.sh"] {
+        let scene = start(command);
+        assert_eq!(is_unnamed(&scene).end().status, 0, "{command}");
+        assert_eq!(effects(&scene), "good\n", "{command}");
+    }
+}
+
 #[test]
 fn a_call_that_runs_nothing_but_what_it_names_can_be_agreed_to_for_longer() {
     for command in ["ls *.sh", "grep x $HOME/none || true", "make -j$(nproc) --version"] {

@@ -122,6 +122,17 @@ fn what_the_text_cannot_name_is_told_and_ordinary_commands_are_not_such() {
         "export GIT_EXEC_PATH=$PWD/sub; git fetch",
         "git --exec-path=sub fetch",
         "PYTHONPATH=sub pytest",
+        "~+/build.sh",
+        "~-/build.sh",
+        "cd sub; ~-/build.sh",
+        "sh ~+/build.sh",
+        "cd sub && sh -e ~-/build.sh",
+        ". ~+/env.sh",
+        "pushd sub; sh ~1/build.sh",
+        "python3 ~-/x.py",
+        "env A=b ~+/build.sh",
+        "make -f ~-/mk",
+        "PATH=~+/sub:$PATH build.sh",
     ] {
         assert!(named(line).unnamed, "{line}: {:?}", named(line));
     }
@@ -153,4 +164,24 @@ fn what_the_text_cannot_name_is_told_and_ordinary_commands_are_not_such() {
     {
         assert_eq!(scripts_named(&identity("shell"), &command(line)), None, "{line}");
     }
+}
+
+/// The folder of a program at a terminal isn't in the text: it is started in one, and earlier lines may change it.
+#[test]
+fn a_script_that_a_line_at_a_terminal_runs_is_in_a_folder_that_is_not_known() {
+    let at_terminal = |input: serde_json::Value| {
+        let input = provost_event::Json::of(&input).expect("JSON");
+        scripts_named(&identity("terminal"), &input)
+    };
+    for line in ["./build.sh", "sh build.sh", "python3 x.py", ". ./env.sh", "~+/build.sh", "sh ~-/build.sh"] {
+        for input in [
+            serde_json::json!({ "action": "start", "command": line, "cwd": "sub" }),
+            serde_json::json!({ "action": "start", "command": line }),
+            serde_json::json!({ "action": "send", "text": line }),
+        ] {
+            let names = at_terminal(input.clone()).unwrap_or_default();
+            assert!(names.unnamed && names.files.is_empty(), "{input}: {names:?}");
+        }
+    }
+    assert_eq!(at_terminal(serde_json::json!({ "action": "start", "command": "ls", "cwd": "sub" })), None);
 }

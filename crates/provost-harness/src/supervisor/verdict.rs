@@ -5,7 +5,8 @@ use std::fmt;
 
 use provost_event::{Confidence, SupervisorError, SupervisorVerdict};
 use serde::Deserialize;
-use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
 
 /// Maximum bytes of an answer; a longer one is no verdict.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
@@ -18,16 +19,51 @@ const SUGGESTIONS_MAX: usize = 20;
 const SUGGESTION_CHARS_MAX: usize = 500;
 /// The field that decides.
 const DECIDING_FIELD: &str = "achieved";
+/// All fields of a verdict.
+const FIELDS: [&str; 4] = [DECIDING_FIELD, "reasoning", "confidence", "suggestions"];
 
 /// A verdict as a judge writes it. A duplicate field is an error.
 #[derive(Deserialize)]
 struct Written {
     achieved: bool,
     reasoning: String,
-    #[serde(default)]
-    confidence: f64,
+    #[serde(default, deserialize_with = "exact")]
+    confidence: Confidence,
     #[serde(default)]
     suggestions: Option<Vec<String>>,
+}
+
+/// Names of fields, or beginnings of the words in them, that give a verdict or its confidence a second time.
+const SECONDS: [&str; 24] = [
+    "achiev",
+    "met",
+    "unmet",
+    "verdict",
+    "pass",
+    "passed",
+    "passes",
+    "passing",
+    "fail",
+    "done",
+    "complet",
+    "incomplet",
+    "success",
+    "satisf",
+    "status",
+    "result",
+    "outcome",
+    "decision",
+    "conclusion",
+    "answer",
+    "confiden",
+    "certain",
+    "score",
+    "probabilit",
+];
+
+fn exact<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Confidence, D::Error> {
+    let number: &RawValue = Deserialize::deserialize(deserializer)?;
+    Confidence::of_decimal(number.get()).ok_or_else(|| D::Error::custom("no number from 0 to 1"))
 }
 
 /// The verdict in a judge's whole answer.
@@ -35,13 +71,14 @@ struct Written {
 /// Everything from the first brace to the last must be one JSON object (RFC 8259, nested at most 127 deep):
 /// - `achieved`: a boolean, required. Text and numbers that mean the same are none.
 /// - `reasoning`: a string with at least one letter or digit, required; the first 4,000 characters are kept.
-/// - `confidence`: a number from 0 to 1; 0 if missing. Anything else, `95`, `null` and `"high"` included, is no
-///   verdict: its meaning would be a guess.
+/// - `confidence`: a number from 0 to 1, exactly as written and rounded down to millionths; 0 if missing. Anything else,
+///   `95`, `null` and `"high"` included, is no verdict: its meaning would be a guess.
 /// - `suggestions`: a list of strings; none if missing or `null`. The first 20 that aren't blank are kept, of each the first
 ///   500 characters.
 ///
-/// Other fields are ignored, if they contain no object at any depth: an object inside of another, whether it is
-/// the verdict or quoted, is no verdict.
+/// Other fields are ignored, if they contain no object and no boolean at any depth, and their name isn't another word for
+/// one of these (`met`, `verdict`, `Confidence`): an object inside of another, whether it is the verdict or quoted, is
+/// no verdict, and a verdict that is given twice is none, also if both are the same.
 ///
 /// A verdict that says achieved must be the whole answer, apart from a fence around it and `<think>…</think>`
 /// before it: other text before or after it may say that it is quoted from the evidence, where an agent can plant
@@ -92,9 +129,29 @@ fn taken_apart(answer: &str) -> Option<(&str, &str, &str)> {
 }
 
 fn written(object: &str) -> Option<Written> {
-    let Shape { deciding: 1, objects: 1 } = serde_json::from_str(object).ok()? else { return None };
-    let written = serde_json::from_str::<Written>(object).ok()?;
-    (0.0..=1.0).contains(&written.confidence).then_some(written)
+    let Shape { deciding: 1, objects: 1, seconds: 0, .. } = serde_json::from_str(object).ok()? else {
+        return None;
+    };
+    serde_json::from_str::<Written>(object).ok()
+}
+
+/// Whether a field of this name, which isn't a verdict's own, may say the same as one of them or the opposite.
+fn is_second(name: &str) -> bool {
+    let plain: String = name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
+    if FIELDS.contains(&plain.as_str()) {
+        return true;
+    }
+    let mut words = String::new();
+    for c in name.chars() {
+        if c.is_uppercase() || !c.is_alphanumeric() {
+            words.push(' ');
+        }
+        words.extend(c.to_lowercase().filter(|c| c.is_alphanumeric()));
+    }
+    let is_word = |word: &str| {
+        SECONDS.iter().any(|known| if known.len() < 6 { word == *known } else { word.starts_with(known) })
+    };
+    words.split_whitespace().chain([plain.as_str()]).any(is_word)
 }
 
 fn verdict(written: Written) -> SupervisorVerdict {
@@ -104,7 +161,7 @@ fn verdict(written: Written) -> SupervisorVerdict {
     SupervisorVerdict {
         achieved,
         reasoning: beginning(reasoning.trim(), REASONING_CHARS_MAX),
-        confidence: Confidence::of(confidence),
+        confidence,
         suggestions: suggestions
             .take(SUGGESTIONS_MAX)
             .map(|line| beginning(line, SUGGESTION_CHARS_MAX))
@@ -151,6 +208,9 @@ struct Shape {
     /// The number of deciding fields, regardless of case.
     deciding: u32,
     objects: u32,
+    booleans: u32,
+    /// The number of fields that may give the verdict again, and of booleans in fields that aren't a verdict's own.
+    seconds: u32,
 }
 
 impl Shape {
@@ -158,6 +218,8 @@ impl Shape {
         Self {
             deciding: self.deciding.saturating_add(other.deciding),
             objects: self.objects.saturating_add(other.objects),
+            booleans: self.booleans.saturating_add(other.booleans),
+            seconds: self.seconds.saturating_add(other.seconds),
         }
     }
 }
@@ -178,11 +240,16 @@ impl<'de> Visitor<'de> for Count {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Shape, A::Error> {
-        let mut shape = Shape { deciding: 0, objects: 1 };
+        let mut shape = Shape { objects: 1, ..Shape::default() };
         while let Some(name) = map.next_key::<String>()? {
             let decides = name.trim().eq_ignore_ascii_case(DECIDING_FIELD);
-            let field = Shape { deciding: u32::from(decides), objects: 0 };
-            shape = shape.and(field).and(map.next_value()?);
+            let field = Shape { deciding: u32::from(decides), ..Shape::default() };
+            let value: Shape = map.next_value()?;
+            let mut seconds = 0;
+            if !FIELDS.contains(&name.as_str()) {
+                seconds = value.booleans.saturating_add(u32::from(is_second(&name)));
+            }
+            shape = shape.and(field).and(value).and(Shape { seconds, ..Shape::default() });
         }
         Ok(shape)
     }
@@ -200,7 +267,7 @@ impl<'de> Visitor<'de> for Count {
     }
 
     fn visit_bool<E>(self, _: bool) -> Result<Shape, E> {
-        Ok(Shape::default())
+        Ok(Shape { booleans: 1, ..Shape::default() })
     }
 
     fn visit_u64<E>(self, _: u64) -> Result<Shape, E> {

@@ -135,9 +135,78 @@ fn confidence_is_a_number_from_nothing_to_certainty() {
         let verdict = accepted(&format!(r#"{{"achieved": true, "reasoning": "r", "confidence": {given}}}"#));
         assert_eq!(verdict.confidence.to_string(), kept, "{given}");
     }
-    for given in ["7", "95", "-3", "1e300", "1.0001", "-0.0001", "-1e300"] {
+    // The number counts as written, not as the nearest one that a computer calculates with.
+    for (given, kept) in [
+        ("0.69999999999999999999", "0.699999"),
+        ("0.7", "0.7"),
+        ("0.70000000000000000001", "0.7"),
+        ("69999999999999999999.9e-20", "0.699999"),
+        ("7e-1", "0.7"),
+        ("0.00000007e7", "0.7"),
+        ("10.0e-1", "1"),
+        ("0.00001e5", "1"),
+        ("0.99999999999999999999", "0.999999"),
+        ("1e-99999999999999999999", "0"),
+        ("0e99999999999999999999", "0"),
+        ("-0e5", "0"),
+    ] {
+        let verdict = accepted(&format!(r#"{{"achieved": true, "reasoning": "r", "confidence": {given}}}"#));
+        assert_eq!(verdict.confidence.fraction().to_string(), kept, "{given}");
+    }
+    for given in [
+        "7",
+        "95",
+        "-3",
+        "1e300",
+        "1.0001",
+        "-0.0001",
+        "-1e300",
+        "1.0000000000000000001",
+        "1.00000000000000000000000000000000000000001",
+        "-0.00000000000000000000000000000000001",
+        "-1e-400",
+        "1e1",
+        "0.1e2",
+        "1e99999999999999999999",
+    ] {
         refused(&format!(r#"{{"achieved": true, "reasoning": "r", "confidence": {given}}}"#));
         refused(&format!(r#"{{"achieved": false, "reasoning": "r", "confidence": {given}}}"#));
+    }
+}
+
+#[test]
+fn a_second_verdict_in_other_words_leaves_none() {
+    for second in [
+        r#""met": false"#,
+        r#""met": true"#,
+        r#""goal_met": "no""#,
+        r#""isMet": false"#,
+        r#""verdict": "FAIL""#,
+        r#""verdict": "achieved", "met": false"#,
+        r#""passed": 0"#,
+        r#""status": "incomplete""#,
+        r#""result": "no""#,
+        r#""done": false"#,
+        r#""complete": "no""#,
+        r#""success": false"#,
+        r#""notAchieved": true"#,
+        r#""unmet": ["a"]"#,
+        r#""Confidence": 0.1"#,
+        r#""confidence_score": 0.1"#,
+        r#""score": 0.1"#,
+        r#""Reasoning": "it isn't there""#,
+        r#""sure": false"#,
+        r#""checks": ["a", false]"#,
+        r#""checks": [[true]]"#,
+    ] {
+        refused(&format!(r#"{{"achieved": true, "reasoning": "r", "confidence": 1, {second}}}"#));
+        refused(&format!(r#"{{{second}, "achieved": true, "reasoning": "r", "confidence": 1}}"#));
+        refused(&format!(r#"{{"achieved": false, "reasoning": "r", {second}}}"#));
+    }
+    for more in
+        [r#""evidence": "12 tests pass""#, r#""metrics": [12]"#, r#""method": null"#, r#""files": ["a.rs"]"#]
+    {
+        assert!(achieved(&format!(r#"{{"achieved": true, "reasoning": "r", "confidence": 1, {more}}}"#)));
     }
 }
 

@@ -161,6 +161,9 @@ async fn what_is_left_in_the_background_ends_with_the_call() {
 /// The variables that the shell itself sets.
 const SHELLS_OWN: [&str; 4] = ["PWD", "OLDPWD", "SHLVL", "_"];
 
+/// The variables that keep programs from waiting in an editor.
+const EDITORS: [&str; 4] = ["GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "EDITOR", "VISUAL"];
+
 #[tokio::test]
 async fn only_the_allow_list_of_the_environment_is_seen() {
     let allowed: BTreeSet<_> =
@@ -170,9 +173,42 @@ async fn only_the_allow_list_of_the_environment_is_seen() {
     let output = Fixture::new().call("shell", json!({"command": "env -0 | tr '\\0\\n' '\\n '"})).await;
     for line in output.text.lines() {
         let name = line.split('=').next().unwrap();
-        assert!(allowed.contains(name) || SHELLS_OWN.contains(&name), "{name} is seen");
+        let is_own = SHELLS_OWN.contains(&name) || EDITORS.contains(&name);
+        assert!(allowed.contains(name) || is_own, "{name} is seen");
     }
     assert!(output.text.contains("PATH="));
+}
+
+#[tokio::test]
+async fn an_editor_that_git_would_start_fails_at_once_and_says_what_to_do() {
+    let fixture = Fixture::new();
+    // The repository's editor would wait for ever, as one does that nobody types into.
+    let repository = "git init -q && git config user.name a && git config user.email a@example.org && \
+        git config core.editor 'sleep 600; true' && git config sequence.editor 'sleep 600; true' && \
+        git commit -q --allow-empty -m one && git commit -q --allow-empty -m two";
+    let made = fixture.call("shell", json!({"command": repository})).await;
+    assert_eq!(made.status, ToolStatus::Ok, "{}", made.text);
+    for command in ["git commit --allow-empty", "git commit --amend --allow-empty", "git rebase -i HEAD~1"] {
+        let output = fixture.call("shell", json!({"command": command, "timeout_secs": 10})).await;
+        assert_eq!(output.status, ToolStatus::Error, "{command}: {}", output.text);
+        assert!(output.text.contains("no editor can be used here"), "{command}: {}", output.text);
+    }
+    for command in ["git commit --allow-empty -m three", "GIT_EDITOR=true git commit --allow-empty --amend"] {
+        let output = fixture.call("shell", json!({"command": command, "timeout_secs": 10})).await;
+        assert_eq!(output.status, ToolStatus::Ok, "{command}: {}", output.text);
+    }
+    let other = fixture.call("shell", json!({"command": "$EDITOR x || $VISUAL x || echo neither"})).await;
+    assert_eq!(other.text, "neither");
+}
+
+#[tokio::test]
+async fn an_editor_that_is_passed_on_is_used() {
+    let fixture = Fixture::new();
+    let input = Json::of(&json!({"command": "echo \"$EDITOR\""})).unwrap();
+    let own = Shell::new().call(&input, &fixture.context()).await;
+    assert_eq!(own.text, "false");
+    let passed = Shell::new().with_env(["EDITOR"]).call(&input, &fixture.context()).await;
+    assert_eq!(passed.text, std::env::var("EDITOR").unwrap_or_else(|_| "false".to_owned()));
 }
 
 #[tokio::test]

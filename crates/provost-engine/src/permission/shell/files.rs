@@ -128,7 +128,7 @@ impl ScriptNames {
     pub(super) fn note_variable(&mut self, word: &Word) {
         self.note_path(word);
         let name = word.value.split_once('=').map_or("", |(name, _)| name);
-        self.unnamed |= name == "PWD";
+        self.unnamed |= name == "PWD" || names_folder_by_tilde(&word.raw);
     }
 
     /// Records that the text in `word` may be run.
@@ -295,11 +295,14 @@ fn runs_in_each_folder(word: &Word) -> bool {
     matches!(word.value.as_str(), "-execdir" | "-okdir")
 }
 
-/// Whether a shell puts a folder of its own in place of the beginning: the current one, the one before, or one of the
-/// stack.
+/// Whether a shell puts a folder of its own in place of the beginning of a word or of a variable's part: the current
+/// one, the one before, or one of the stack.
 fn names_folder_by_tilde(raw: &str) -> bool {
-    let rest = raw.strip_prefix('~').unwrap_or_default();
-    rest.starts_with(|c: char| matches!(c, '+' | '-') || c.is_ascii_digit())
+    let is_folder = |part: &str| {
+        let rest = part.strip_prefix('~').unwrap_or_default();
+        rest.starts_with(|c: char| matches!(c, '+' | '-') || c.is_ascii_digit())
+    };
+    raw.split(['=', ':']).any(is_folder)
 }
 
 /// The value of a word, with the current folder in place of `$PWD`: the workspace or one of the folders that the
