@@ -20,7 +20,7 @@ use provost_event::{
     Usage,
 };
 use provost_harness::{
-    AgentHarness, Backend, DeltaSink, HarnessDeps, Model, ModelRequest, Models, SystemClock, Tool,
+    AgentHarness, Backend, DeltaSink, HarnessDeps, Log as _, Model, ModelRequest, Models, SystemClock, Tool,
     ToolContext, ToolOutput, ToolRegistry, read_actor,
 };
 use provost_sqlite::SqliteStore;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use provost_event::{ActorKey, BlobId, EffectId, Record, RunId, Seq};
-use provost_harness::{BackendError, PlacedEntry, RunPosition};
+use provost_harness::{BackendError, PlacedEntry, RunCursor, RunPosition};
 
 use crate::{Mailbox, NewEntry, OpenEffect, RunLeases, SessionStore, StoreReader, StoredRun, WakeUps};
 
@@ -84,8 +84,14 @@ impl<S: SessionStore, T: Transactions<S>> StoreReader for DecoratedStore<S, T> {
     fn run_head(&mut self, run: RunId) -> Result<RunPosition, BackendError> {
         self.store.run_head(run)
     }
-    fn runs(&mut self, max: usize) -> Result<Vec<StoredRun>, BackendError> {
-        self.store.runs(max)
+    fn runs(&mut self, after: Option<RunCursor>, max: usize) -> Result<Vec<StoredRun>, BackendError> {
+        self.store.runs(after, max)
+    }
+    fn run(&mut self, run: RunId) -> Result<Option<StoredRun>, BackendError> {
+        self.store.run(run)
+    }
+    fn runs_with_prefix(&mut self, prefix: &str, max: usize) -> Result<Vec<StoredRun>, BackendError> {
+        self.store.runs_with_prefix(prefix, max)
     }
     fn blobs(&mut self) -> Result<Vec<BlobId>, BackendError> {
         self.store.blobs()

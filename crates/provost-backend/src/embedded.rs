@@ -8,8 +8,8 @@ use futures::stream::BoxStream;
 use provost_engine::Event;
 use provost_event::{ActorKey, BlobId, Record, RunId, Seq};
 use provost_harness::{
-    Backend, BackendError, Blobs, Clock, Executor, PlacedEntry, PlacedRecord, Posted, RunLease, RunPosition,
-    RunQuery, RunStatus, RunSummary,
+    BackendError, Blobs, Catalog, Clock, Executor, Holder, Log, PlacedEntry, PlacedRecord, Posted, RunFilter,
+    RunLease, RunPosition, RunQuery, RunStatus, RunSummary, Worker,
 };
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -20,7 +20,10 @@ use crate::queue::{Queue, queue};
 use crate::reader::Reader;
 use crate::transfer::Imported;
 use crate::writer::Writer;
-use crate::{Holder, RunLeases, SessionStore, StoredRun, serve, subscribe};
+use crate::{RunLeases, SessionStore, StoreReader, StoredRun, serve, subscribe};
+
+/// Runs read at a time where only some of them are asked for.
+const LIST_AT_ONCE: usize = 500;
 
 /// The backend of one machine: decides in this process and stores the results in a [`SessionStore`].
 ///
@@ -97,12 +100,8 @@ impl EmbeddedBackend {
         self.ask(|reply| Job::Settle { reply }).await
     }
 
-    /// Who holds `run`; `None` if no process does.
-    ///
-    /// # Errors
-    /// When that can't be determined.
-    pub fn holder(&self, run: RunId) -> Result<Option<Holder>, BackendError> {
-        self.inner.leases.holder(run)
+    fn standing(&self) -> Standing {
+        Standing { leases: self.leases(), feed: Arc::clone(&self.inner.feed) }
     }
 
     /// Whether reading ended with damage that is only noted.
@@ -178,7 +177,7 @@ impl Blobs for EmbeddedBackend {
 }
 
 #[async_trait]
-impl Backend for EmbeddedBackend {
+impl Log for EmbeddedBackend {
     async fn post(&self, key: ActorKey, event: Event, dedup: Option<&str>) -> Result<Posted, BackendError> {
         self.send_post(Post { key, event, dedup: dedup.map(str::to_owned), epoch: None }).await
     }
@@ -196,23 +195,6 @@ impl Backend for EmbeddedBackend {
 
     async fn newest_snapshot(&self, key: ActorKey) -> Result<Option<Arc<Record>>, BackendError> {
         self.inner.reader.ask(move |store| store.newest_snapshot(key)).await
-    }
-
-    async fn list(&self, query: RunQuery) -> Result<Vec<RunSummary>, BackendError> {
-        let (leases, feed) = (self.leases(), Arc::clone(&self.inner.feed));
-        let list = move |store: &mut dyn crate::StoreReader| {
-            let runs = store.runs(query.max)?.into_iter();
-            runs.map(|run| {
-                let worked_on = |run| Ok(feed.is_served(run) || leases.is_claimed(run)?);
-                let mut summary = summary(run, worked_on)?;
-                if !matches!(summary.status, RunStatus::Stopped(_)) {
-                    summary.elapsed = summary.elapsed.max(leases.noted(summary.run));
-                }
-                Ok(summary)
-            })
-            .collect()
-        };
-        self.inner.reader.ask(list).await
     }
 
     async fn actors(&self, run: RunId) -> Result<Vec<ActorKey>, BackendError> {
@@ -243,7 +225,33 @@ impl Backend for EmbeddedBackend {
     ) -> BoxStream<'static, Result<PlacedRecord, BackendError>> {
         subscribe::subscribe(self.clone(), run, after)
     }
+}
 
+#[async_trait]
+impl Catalog for EmbeddedBackend {
+    async fn list(&self, query: RunQuery) -> Result<Vec<RunSummary>, BackendError> {
+        let standing = self.standing();
+        self.inner.reader.ask(move |store| listed(store, &standing, query)).await
+    }
+
+    async fn get(&self, run: RunId) -> Result<Option<RunSummary>, BackendError> {
+        let standing = self.standing();
+        self.inner.reader.ask(move |store| store.run(run)?.map(|run| standing.summary(run)).transpose()).await
+    }
+
+    async fn find(&self, prefix: &str, max: usize) -> Result<Vec<RunSummary>, BackendError> {
+        let standing = self.standing();
+        let prefix = prefix.to_owned();
+        let find = move |store: &mut dyn StoreReader| {
+            let found = store.runs_with_prefix(&prefix, max)?.into_iter();
+            found.map(|run| standing.summary(run)).collect()
+        };
+        self.inner.reader.ask(find).await
+    }
+}
+
+#[async_trait]
+impl Worker for EmbeddedBackend {
     async fn serve(
         &self,
         run: RunId,
@@ -252,30 +260,69 @@ impl Backend for EmbeddedBackend {
     ) -> Result<Box<dyn RunLease>, BackendError> {
         serve::serve(self.clone(), run, executor, stop).await
     }
+
+    async fn holder(&self, run: RunId) -> Result<Option<Holder>, BackendError> {
+        self.inner.leases.holder(run)
+    }
 }
 
-fn summary(
-    run: StoredRun,
-    worked_on: impl Fn(RunId) -> Result<bool, BackendError>,
-) -> Result<RunSummary, BackendError> {
-    let status = match run.outcome {
-        Some(outcome) => RunStatus::Stopped(outcome),
-        None if worked_on(run.run)? => RunStatus::Running,
-        None => RunStatus::Interrupted,
-    };
-    Ok(RunSummary {
-        run: run.run,
-        goal: run.goal,
-        workspace: run.workspace,
-        model: run.model,
-        status,
-        started_at: run.started_at,
-        updated_at: run.updated_at,
-        turns: run.turns,
-        tokens: run.tokens,
-        cost: run.cost,
-        uncertain: run.uncertain,
-        elapsed: run.elapsed,
-        damage: run.damage,
-    })
+/// Which runs are being worked on.
+struct Standing {
+    leases: Arc<dyn RunLeases>,
+    feed: Arc<Feed>,
+}
+
+impl Standing {
+    /// A run as a list shows it.
+    fn summary(&self, run: StoredRun) -> Result<RunSummary, BackendError> {
+        let status = match run.outcome {
+            Some(outcome) => RunStatus::Stopped(outcome),
+            None if self.feed.is_served(run.run) || self.leases.is_claimed(run.run)? => RunStatus::Running,
+            None => RunStatus::Interrupted,
+        };
+        let elapsed = match &status {
+            RunStatus::Stopped(_) => run.elapsed,
+            RunStatus::Running | RunStatus::Interrupted => run.elapsed.max(self.leases.noted(run.run)),
+        };
+        Ok(RunSummary {
+            run: run.run,
+            goal: run.goal,
+            workspace: run.workspace,
+            model: run.model,
+            status,
+            started_at: run.started_at,
+            updated_at: run.updated_at,
+            turns: run.turns,
+            tokens: run.tokens,
+            cost: run.cost,
+            uncertain: run.uncertain,
+            elapsed,
+            damage: run.damage,
+        })
+    }
+}
+
+/// The runs that `query` asks for, read in pages.
+fn listed(
+    store: &mut dyn StoreReader,
+    standing: &Standing,
+    query: RunQuery,
+) -> Result<Vec<RunSummary>, BackendError> {
+    let RunQuery { filter, mut after, max } = query;
+    let page = if filter == RunFilter::default() { max } else { LIST_AT_ONCE };
+    let mut found = Vec::new();
+    loop {
+        let runs = store.runs(after, page)?;
+        let is_last = runs.len() < page;
+        after = runs.last().map(StoredRun::cursor);
+        for run in runs {
+            let run = standing.summary(run)?;
+            if found.len() < max && filter.matches(&run) {
+                found.push(run);
+            }
+        }
+        if is_last || found.len() == max {
+            return Ok(found);
+        }
+    }
 }

@@ -8,7 +8,7 @@ use provost_event::{
     ActorKey, BlobId, Entry, ForkBase, FormatError, LifecycleEntry, Record, RunId, Seq, SessionId,
     SessionStarted, ToolEntry,
 };
-use provost_harness::{Backend, BackendError, EntryChain, RunPosition, log_parts};
+use provost_harness::{BackendError, EntryChain, Log, RunPosition, log_parts};
 
 use crate::transfer::{BlobLine, EndLine, LineProblem, Lost, TransferError, chained_line};
 
@@ -35,7 +35,7 @@ pub struct Exported {
 /// # Errors
 /// [`BackendError::Unknown`] for an unknown run; otherwise when nothing of it can be read, or `out` can't be written.
 pub async fn export_run(
-    backend: &dyn Backend,
+    backend: &dyn Log,
     run: RunId,
     out: &mut (dyn Write + Send),
 ) -> Result<Exported, TransferError> {
@@ -73,7 +73,7 @@ struct LogExport {
 }
 
 struct Exporting<'a> {
-    backend: &'a dyn Backend,
+    backend: &'a dyn Log,
     out: &'a mut (dyn Write + Send),
     lines: usize,
     /// Of all lines.
@@ -230,7 +230,7 @@ impl Exporting<'_> {
 
 /// The chain of a log's entries up to `through`; `None` if the log is shorter.
 async fn chain_through(
-    backend: &dyn Backend,
+    backend: &dyn Log,
     session: SessionId,
     through: Seq,
 ) -> Result<Option<EntryChain>, TransferError> {

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use provost_event::{Elapsed, RunId};
-use provost_harness::BackendError;
+use provost_harness::{BackendError, Holder};
 use provost_process::ProcessIdentity;
 
 use crate::folder;
@@ -27,15 +27,6 @@ impl HeldLease {
     pub fn new(held: impl Send + Sync + 'static) -> Self {
         Self { _held: Box::new(held) }
     }
-}
-
-/// The holder of a lease.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Holder {
-    /// In words (`process 1234 since …`).
-    pub by: String,
-    /// The process, if known.
-    pub process: Option<ProcessIdentity>,
 }
 
 /// Grants at most one lease on a run at a time among all users of a store.

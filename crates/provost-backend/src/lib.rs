@@ -31,7 +31,7 @@ pub use decorated::{DecoratedStore, Transactions};
 pub use embedded::{Damage, EmbeddedBackend, blob_id};
 pub use export::{Exported, export_run};
 pub use import::{Salvaged, import_incomplete, import_run};
-pub use lease::{FileLeases, HeldLease, Holder, LocalLeases, RunLeases};
+pub use lease::{FileLeases, HeldLease, LocalLeases, RunLeases};
 pub use mailbox::{ANSWERED_REQUESTS_MAX, Mailbox, MailboxState};
 pub use memory::MemoryStore;
 pub use prune::{KeptBecause, PrunePlan, PruneRequest, Pruned, outputs_of, plan_prune, prune};

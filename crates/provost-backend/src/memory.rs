@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use provost_event::{ActorKey, BlobId, EffectId, Entry, LifecycleEntry, Record, RunId, Seq};
-use provost_harness::{BackendError, PlacedEntry, RunPosition};
+use provost_harness::{BackendError, PlacedEntry, RunCursor, RunPosition};
 
 use crate::store::log_begins;
 use crate::{
@@ -168,11 +168,23 @@ impl StoreReader for MemoryStore {
         Ok(last.map_or(RunPosition::START, |last| last.position))
     }
 
-    fn runs(&mut self, max: usize) -> Result<Vec<StoredRun>, BackendError> {
-        let mut runs = self.look().runs.values().cloned().collect::<Vec<_>>();
-        runs.sort_unstable_by_key(|run| std::cmp::Reverse((run.started_at, run.run)));
-        runs.truncate(max);
-        Ok(runs)
+    fn runs(&mut self, after: Option<RunCursor>, max: usize) -> Result<Vec<StoredRun>, BackendError> {
+        let data = self.look();
+        let mut runs = data.runs.values().collect::<Vec<_>>();
+        runs.retain(|run| after.is_none_or(|after| run.cursor() < after));
+        runs.sort_unstable_by_key(|run| std::cmp::Reverse(run.cursor()));
+        Ok(runs.into_iter().take(max).cloned().collect())
+    }
+
+    fn run(&mut self, run: RunId) -> Result<Option<StoredRun>, BackendError> {
+        Ok(self.look().runs.get(&run).cloned())
+    }
+
+    fn runs_with_prefix(&mut self, prefix: &str, max: usize) -> Result<Vec<StoredRun>, BackendError> {
+        let data = self.look();
+        let fits = |run: &&RunId| !prefix.is_empty() && run.to_string().starts_with(prefix);
+        let fitting = data.runs.keys().filter(fits).collect::<BTreeSet<_>>();
+        Ok(fitting.into_iter().take(max).filter_map(|run| data.runs.get(run)).cloned().collect())
     }
 
     fn blobs(&mut self) -> Result<Vec<BlobId>, BackendError> {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use provost_event::{
     ActorKey, BlobId, Entry, LifecycleEntry, RunId, Seq, SessionId, SessionStarted, Timestamp, ToolEntry,
 };
-use provost_harness::{Backend as _, BackendError, RunQuery, RunStatus, RunSummary};
+use provost_harness::{BackendError, Catalog as _, Log as _, RunQuery, RunStatus, RunSummary};
 
 use crate::EmbeddedBackend;
 use crate::job::Job;
@@ -64,7 +64,7 @@ pub struct Pruned {
 /// # Errors
 /// When the runs can't be listed.
 pub async fn plan_prune(backend: &EmbeddedBackend, request: PruneRequest) -> Result<PrunePlan, BackendError> {
-    let listed = backend.list(RunQuery { max: usize::MAX }).await?;
+    let listed = backend.list(RunQuery::newest(usize::MAX)).await?;
     let mut plan = PrunePlan::default();
     let mut stay = Vec::new();
     for (place, run) in listed.into_iter().enumerate() {
@@ -159,7 +159,7 @@ pub async fn prune(backend: &EmbeddedBackend, plan: PrunePlan) -> Result<Pruned,
 }
 
 async fn worked_on(backend: &EmbeddedBackend) -> Result<Option<RunId>, BackendError> {
-    let listed = backend.list(RunQuery { max: usize::MAX }).await?;
+    let listed = backend.list(RunQuery::newest(usize::MAX)).await?;
     let leases = backend.leases();
     for run in listed {
         // Suspended runs too: a process that has just acquired the lease is about to continue the run.
@@ -173,7 +173,7 @@ async fn worked_on(backend: &EmbeddedBackend) -> Result<Option<RunId>, BackendEr
 /// The outputs that no log refers to. Outputs added during this search count as referenced.
 async fn unused_outputs(backend: &EmbeddedBackend) -> Result<Vec<BlobId>, BackendError> {
     let mut names = backend.blobs().await?.into_iter().collect::<BTreeSet<_>>();
-    for run in backend.list(RunQuery { max: usize::MAX }).await? {
+    for run in backend.list(RunQuery::newest(usize::MAX)).await? {
         for actor in backend.actors(run.run).await? {
             forget_used(backend, actor, &mut names).await?;
         }

@@ -7,7 +7,7 @@ use provost_engine::{ActorStatus, Effect, Uncertain};
 use provost_event::{
     ActorKey, BlobId, EffectId, Elapsed, MicroDollars, Outcome, Record, RunId, Seq, Timestamp,
 };
-use provost_harness::{BackendError, PlacedEntry, RunPosition};
+use provost_harness::{BackendError, PlacedEntry, RunCursor, RunPosition};
 
 use crate::{Mailbox, RunLeases, WakeUps};
 
@@ -90,6 +90,12 @@ pub struct StoredRun {
 }
 
 impl StoredRun {
+    /// Its place in the list of runs.
+    #[must_use]
+    pub const fn cursor(&self) -> RunCursor {
+        RunCursor { started_at: self.started_at, run: self.run }
+    }
+
     /// The row of `run` as its actor describes it.
     #[must_use]
     pub fn new(run: RunId, status: ActorStatus) -> Self {
@@ -152,11 +158,24 @@ pub trait StoreReader: Send + 'static {
     /// When it can't be read.
     fn run_head(&mut self, run: RunId) -> Result<RunPosition, BackendError>;
 
-    /// At most `max` runs, the latest start first; of two with the same start, the greater id first.
+    /// At most `max` runs that were started before `after`, the latest start first, in the order of [`RunCursor`]:
+    /// the newest ones without `after`. Must not read more than these.
     ///
     /// # Errors
     /// When they can't be read.
-    fn runs(&mut self, max: usize) -> Result<Vec<StoredRun>, BackendError>;
+    fn runs(&mut self, after: Option<RunCursor>, max: usize) -> Result<Vec<StoredRun>, BackendError>;
+
+    /// The run with this id; `None` if there is none. Must be cheap, however many runs there are.
+    ///
+    /// # Errors
+    /// When it can't be read.
+    fn run(&mut self, run: RunId) -> Result<Option<StoredRun>, BackendError>;
+
+    /// At most `max` runs whose ids begin with `prefix`, ordered by id; none if `prefix` is empty. Must be as cheap.
+    ///
+    /// # Errors
+    /// When they can't be read.
+    fn runs_with_prefix(&mut self, prefix: &str, max: usize) -> Result<Vec<StoredRun>, BackendError>;
 
     /// The ids of all bodies.
     ///

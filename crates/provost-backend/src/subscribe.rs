@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use futures::StreamExt as _;
 use futures::stream::{self, BoxStream};
 use provost_event::{ActorKey, Record, RunId, Seq};
-use provost_harness::{Backend as _, BackendError, PlacedRecord, RunPosition, read_run};
+use provost_harness::{BackendError, Log as _, PlacedRecord, RunPosition, read_run};
 use tokio::sync::watch;
 
 use crate::EmbeddedBackend;

@@ -3,11 +3,10 @@
 use std::path::Path;
 
 use anyhow::Context as _;
-use provost_backend::EmbeddedBackend;
 use provost_config::{Kept, keep_approved};
 use provost_engine::SessionEvent;
 use provost_event::{ApprovalAnswer, ApprovalResolved, ApprovalScope, Timestamp};
-use provost_harness::Backend as _;
+use provost_harness::Backend;
 
 use crate::questions::{Question, answer_to};
 
@@ -27,7 +26,7 @@ pub(crate) enum Given {
 /// # Errors
 /// When the answer can't be written to the settings or the log; the question stays open.
 pub(crate) async fn give(
-    backend: &EmbeddedBackend,
+    backend: &dyn Backend,
     question: &Question,
     (answer, by): (ApprovalAnswer, String),
     user_file: &Path,

@@ -10,8 +10,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use provost_backend::EmbeddedBackend;
 use provost_event::{ApprovalAnswer, ApprovalScope, EffectId};
+use provost_harness::Backend;
 
 use crate::answering::{Given, give};
 use crate::questions::{Question, user_name};
@@ -40,7 +40,7 @@ pub(crate) fn who_asks(progress: Progress) -> Asks {
 /// Asks the user at the terminal the open questions of a run, one after the other.
 #[derive(Clone)]
 pub(crate) struct Asking {
-    pub(crate) backend: Arc<EmbeddedBackend>,
+    pub(crate) backend: Arc<dyn Backend>,
     pub(crate) watcher: Arc<Watcher>,
     pub(crate) asks: Asks,
     /// The file for patterns of permanent approvals.
@@ -155,7 +155,7 @@ impl Asking {
     /// Records the answer; false if it couldn't be kept in the settings, and the question stays open.
     async fn give(&self, question: &Question, answer: ApprovalAnswer) -> anyhow::Result<bool> {
         let by = user_name("a person at the terminal");
-        match give(&self.backend, question, (answer, by), &self.user_file).await {
+        match give(&*self.backend, question, (answer, by), &self.user_file).await {
             // The records that follow show the result, also where another answer was first.
             Ok(Given::Counts(_) | Given::Late(..) | Given::Moot) => Ok(true),
             Err(error) if error.is::<provost_harness::BackendError>() => Err(error),

@@ -6,13 +6,12 @@ use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 
-use provost_backend::EmbeddedBackend;
 use provost_engine::{Actor, RunEvent, RunState};
 use provost_event::{
     ActorKey, Budget, ConversationEntry, Entry, Exhausted, LifecycleEntry, Outcome, PauseReason, Paused,
     RunId, Seq, SessionId,
 };
-use provost_harness::{Backend as _, Clock as _, Harness, SystemClock, TurnState, final_text, read_actor};
+use provost_harness::{Backend, Clock as _, Harness, SystemClock, TurnState, final_text, read_actor};
 use provost_process::{MAYBE_LEFT, end_adopted_leftovers};
 use tokio_util::sync::CancellationToken;
 
@@ -38,7 +37,7 @@ pub(crate) const BY: &str = "provost resume";
 
 /// A run that this process holds.
 pub(crate) struct Work {
-    pub(crate) backend: Arc<EmbeddedBackend>,
+    pub(crate) backend: Arc<dyn Backend>,
     pub(crate) harness: Harness,
     /// The folder in which is kept how observers fared.
     pub(crate) observed: PathBuf,
@@ -106,7 +105,7 @@ impl Work {
         said: Option<(&SentMessage<'_>, bool)>,
     ) -> anyhow::Result<Exit> {
         let run = self.harness.run_id();
-        if let Some(state) = run_state(&self.backend, run).await? {
+        if let Some(state) = run_state(&*self.backend, run).await? {
             self.watcher.knows(Names::of(&state));
         }
         let asking = self.asking.clone();
@@ -135,7 +134,7 @@ impl Work {
         self.tell_of_observers();
         let refusal = match said {
             Some((said, _)) if !matches!(outcome, Outcome::Aborted { .. }) => {
-                said.refusal(&self.backend).await?
+                said.refusal(&*self.backend).await?
             }
             Some(_) | None => None,
         };
@@ -184,11 +183,11 @@ impl Work {
                 Next::Turn(TurnState::Done(Outcome::Paused { why: PauseReason::Asked { .. } }))
                     if asked.is_none()
                         && self.pending_stop == PendingStop::Outlived
-                        && was_told_to_suspend(&self.backend, self.harness.run_id()).await? =>
+                        && was_told_to_suspend(&*self.backend, self.harness.run_id()).await? =>
                 {
                     self.pending_stop = PendingStop::None;
                     self.harness.resume(BY, Budget::default(), None).await?;
-                    for question in open_in(&self.backend, self.harness.run_id()).await? {
+                    for question in open_in(&*self.backend, self.harness.run_id()).await? {
                         self.watcher.opened(question);
                     }
                 }
@@ -218,14 +217,14 @@ impl Work {
             return Ok(());
         }
         let run = self.harness.run_id();
-        let open = if outcome.is_final() { Vec::new() } else { open_in(&self.backend, run).await? };
+        let open = if outcome.is_final() { Vec::new() } else { open_in(&*self.backend, run).await? };
         self.print_last_text(&final_text(&*self.backend, run).await?);
         if self.shown.quiet && Exit::of(outcome) == Exit::Done {
             return Ok(());
         }
-        if let Some(state) = run_state(&self.backend, run).await? {
-            let goal = AgentGoal::read(&self.backend, SessionId::root(run)).await?;
-            let why = why_no_final_summary(&self.backend, run).await?;
+        if let Some(state) = run_state(&*self.backend, run).await? {
+            let goal = AgentGoal::read(&*self.backend, SessionId::root(run)).await?;
+            let why = why_no_final_summary(&*self.backend, run).await?;
             let summary = summary(&Stopped {
                 run,
                 state: &state,
@@ -278,7 +277,7 @@ impl Work {
 /// Why a run's first agent has given no final summary at the limit that suspended it; `None` where it has, or
 /// wasn't asked for one, or where the outcome says it.
 pub(crate) async fn why_no_final_summary(
-    backend: &EmbeddedBackend,
+    backend: &dyn Backend,
     run: RunId,
 ) -> anyhow::Result<Option<String>> {
     let root = ActorKey::Session(SessionId::root(run));
@@ -309,7 +308,7 @@ pub(crate) async fn why_no_final_summary(
 
 /// Whether a run's last suspension was requested for the whole run. One that only follows from the suspension of
 /// some of its agents was meant for those.
-async fn was_told_to_suspend(backend: &EmbeddedBackend, run: RunId) -> anyhow::Result<bool> {
+async fn was_told_to_suspend(backend: &dyn Backend, run: RunId) -> anyhow::Result<bool> {
     for key in [ActorKey::Session(SessionId::root(run)), ActorKey::Run(run)] {
         let (mut after, mut told, mut last) = (Seq::START, false, false);
         loop {
@@ -336,10 +335,7 @@ async fn was_told_to_suspend(backend: &EmbeddedBackend, run: RunId) -> anyhow::R
 }
 
 /// The run as its log has it now; `None` if there is no such run.
-pub(crate) async fn run_state(
-    backend: &EmbeddedBackend,
-    run: RunId,
-) -> anyhow::Result<Option<Box<RunState>>> {
+pub(crate) async fn run_state(backend: &dyn Backend, run: RunId) -> anyhow::Result<Option<Box<RunState>>> {
     match read_actor(backend, run.into()).await? {
         Actor::Run(state) if state.policy().is_some() => Ok(Some(state)),
         Actor::Run(_) | Actor::Session(_) => Ok(None),

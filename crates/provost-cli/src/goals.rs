@@ -1,12 +1,11 @@
 //! Goals as the logs have them: the status of each, and its judges' verdicts.
 
-use provost_backend::EmbeddedBackend;
 use provost_engine::{Actor, AgentState, GoalStatus, RunState};
 use provost_event::{
     ConversationEntry, Entry, GoalEntry, GoalFinding, GoalJudged, GoalPolicy, GoalTrigger, JudgeAnswer,
     LifecycleEntry, MicroDollars, Record, Seq, SessionId, Timestamp, ToolEntry, Usage,
 };
-use provost_harness::{Backend as _, read_actor};
+use provost_harness::{Backend, read_actor};
 use serde::Serialize;
 
 const READ_MAX: usize = 1_000;
@@ -77,7 +76,7 @@ pub(crate) struct Answer {
 
 impl AgentGoal {
     /// The goal of an agent; `None` for one that has none, or hasn't begun.
-    pub(crate) async fn read(backend: &EmbeddedBackend, session: SessionId) -> anyhow::Result<Option<Self>> {
+    pub(crate) async fn read(backend: &dyn Backend, session: SessionId) -> anyhow::Result<Option<Self>> {
         let Actor::Session(state) = read_actor(backend, session.into()).await? else { return Ok(None) };
         let Some(status) = state.goal() else { return Ok(None) };
         let mut reading = GoalReader::default();
@@ -102,7 +101,7 @@ impl AgentGoal {
 
     /// The goals of those agents that have one.
     pub(crate) async fn of(
-        backend: &EmbeddedBackend,
+        backend: &dyn Backend,
         agents: impl IntoIterator<Item = SessionId>,
     ) -> anyhow::Result<Vec<Self>> {
         let mut goals = Vec::new();
@@ -113,7 +112,7 @@ impl AgentGoal {
     }
 
     /// The goals of all agents of a run that have begun, by number.
-    pub(crate) async fn all(backend: &EmbeddedBackend, state: &RunState) -> anyhow::Result<Vec<Self>> {
+    pub(crate) async fn all(backend: &dyn Backend, state: &RunState) -> anyhow::Result<Vec<Self>> {
         let begun = state.agents().filter(|agent| !matches!(agent.standing, AgentState::Queued));
         Self::of(backend, begun.map(|agent| agent.session)).await
     }

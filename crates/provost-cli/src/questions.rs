@@ -1,13 +1,12 @@
 //! Calls that need approval: the open questions of runs, which of them is meant, and which answer was first.
 
 use anyhow::Context as _;
-use provost_backend::EmbeddedBackend;
 use provost_engine::{Actor, AgentState, PendingApproval, RunState};
 use provost_event::{
     ActorKey, ApprovalRequested, ApprovalResolved, EffectId, Entry, GateEntry, Json, NamedScript, Record,
     RunId, Seq, SessionId, TerminalEntry, TerminalEvent, Timestamp,
 };
-use provost_harness::{Backend as _, RunQuery, RunStatus, RunSummary, read_actor};
+use provost_harness::{Backend, RunQuery, RunStatus, RunStatusFilter, RunSummary, read_actor};
 
 use crate::names::Names;
 use crate::render::Wait;
@@ -126,7 +125,7 @@ impl Question {
 ///
 /// # Errors
 /// When its logs can't be read.
-pub(crate) async fn open_in(backend: &EmbeddedBackend, run: RunId) -> anyhow::Result<Vec<Question>> {
+pub(crate) async fn open_in(backend: &dyn Backend, run: RunId) -> anyhow::Result<Vec<Question>> {
     let Actor::Run(state) = read_actor(backend, run.into()).await? else { return Ok(Vec::new()) };
     let mut all = Vec::new();
     for session in may_ask(&state) {
@@ -151,7 +150,7 @@ pub(crate) async fn open_in(backend: &EmbeddedBackend, run: RunId) -> anyhow::Re
 }
 
 /// How a program can be answered: what was noted of its question shortly before the user was asked.
-async fn options(backend: &EmbeddedBackend, question: &Question) -> anyhow::Result<String> {
+async fn options(backend: &dyn Backend, question: &Question) -> anyhow::Result<String> {
     let after = Seq(question.asked.0.saturating_sub(NOTED_BEFORE));
     let records = backend.read(question.session.into(), after, READ_MAX).await?;
     let before = records.iter().rev().filter(|record| record.seq < question.asked);
@@ -201,7 +200,7 @@ pub(crate) fn open_of(session: SessionId, actor: &Actor) -> Vec<Question> {
 /// # Errors
 /// When it can't be read.
 pub(crate) async fn record(
-    backend: &EmbeddedBackend,
+    backend: &dyn Backend,
     session: SessionId,
     seq: Seq,
 ) -> anyhow::Result<Option<std::sync::Arc<Record>>> {
@@ -221,9 +220,9 @@ pub(crate) struct Everywhere {
 ///
 /// # Errors
 /// When the runs can't be listed. A run whose logs can't be read doesn't hide the others' questions.
-pub(crate) async fn everywhere(backend: &EmbeddedBackend) -> anyhow::Result<Everywhere> {
+pub(crate) async fn everywhere(backend: &dyn Backend) -> anyhow::Result<Everywhere> {
     let mut all = Everywhere { waiting: Vec::new(), untold: Vec::new() };
-    for run in backend.list(RunQuery { max: usize::MAX }).await? {
+    for run in backend.list(RunQuery::with_status(RunStatusFilter::NotEnded)).await? {
         match of_summary(backend, &run).await {
             Ok(open) if open.is_empty() => {}
             Ok(open) => all.waiting.push((run, open)),
@@ -237,7 +236,7 @@ pub(crate) async fn everywhere(backend: &EmbeddedBackend) -> anyhow::Result<Ever
 ///
 /// # Errors
 /// When its logs can't be read.
-pub(crate) async fn of_summary(backend: &EmbeddedBackend, run: &RunSummary) -> anyhow::Result<Vec<Question>> {
+pub(crate) async fn of_summary(backend: &dyn Backend, run: &RunSummary) -> anyhow::Result<Vec<Question>> {
     match &run.status {
         RunStatus::Stopped(outcome) if outcome.is_final() => Ok(Vec::new()),
         RunStatus::Stopped(_) | RunStatus::Running | RunStatus::Interrupted => {
@@ -252,7 +251,7 @@ pub(crate) async fn of_summary(backend: &EmbeddedBackend, run: &RunSummary) -> a
 /// # Errors
 /// When the log can't be read.
 pub(crate) async fn answer_to(
-    backend: &EmbeddedBackend,
+    backend: &dyn Backend,
     question: &Question,
 ) -> anyhow::Result<Option<(ApprovalResolved, Timestamp)>> {
     let mut after = question.asked;

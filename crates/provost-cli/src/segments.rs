@@ -1,11 +1,10 @@
 //! The segments of a run: from a start or a resume to the outcome that ends it, and what was spent in each.
 
-use provost_backend::EmbeddedBackend;
 use provost_event::{
     BudgetEntry, Entry, LifecycleEntry, MicroDollars, Outcome, PolicyDifference, Record, RunId, Seq,
     Timestamp,
 };
-use provost_harness::{Backend as _, BackendError};
+use provost_harness::{Backend, BackendError};
 use serde::Serialize;
 
 use crate::commands::date_and_time;
@@ -134,7 +133,7 @@ impl Segment {
 ///
 /// # Errors
 /// When its log can't be read.
-pub(crate) async fn segments_of(backend: &EmbeddedBackend, run: RunId) -> Result<Vec<Segment>, BackendError> {
+pub(crate) async fn segments_of(backend: &dyn Backend, run: RunId) -> Result<Vec<Segment>, BackendError> {
     let (mut segments, mut counter, mut changes) = (Vec::<Segment>::new(), SegmentCounter::new(), Vec::new());
     let mut after = Seq::START;
     loop {

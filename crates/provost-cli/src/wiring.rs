@@ -23,8 +23,8 @@ use provost_config::{Folders, Hook, Named, Problems, Settings, Settled, Source, 
 use provost_event::{RunId, RunPolicy};
 use provost_external::{Drivers, DriversOptions};
 use provost_harness::{
-    AgentHarness, BackendError, HarnessCallback, HarnessDeps, Models, NoPower, Observers, Power, Redactor,
-    SystemClock, ToolRegistry,
+    AgentHarness, Backend, BackendError, HarnessCallback, HarnessDeps, Models, NoPower, Observers, Power,
+    Redactor, SystemClock, ToolRegistry,
 };
 use provost_hooks::{ProgramHooks, ProgramHooksOptions};
 use provost_llm::{Provider, ProviderSettings};
@@ -105,7 +105,15 @@ impl StateDir {
     ///
     /// # Errors
     /// When that can't be done.
-    pub(crate) fn open(&self) -> anyhow::Result<Arc<EmbeddedBackend>> {
+    pub(crate) fn open(&self) -> anyhow::Result<Arc<dyn Backend>> {
+        Ok(self.open_store()?)
+    }
+
+    /// The same, to import and remove runs, which its store does itself.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub(crate) fn open_store(&self) -> anyhow::Result<Arc<EmbeddedBackend>> {
         let path = self.folder.join(DATABASE);
         let open = || backend_over(SqliteStore::open(&path)?);
         let backend = open().with_context(|| format!("can't open the store in {}", self.folder.display()))?;
@@ -116,16 +124,16 @@ impl StateDir {
     ///
     /// # Errors
     /// When there is nothing that can be read.
-    pub(crate) fn open_to_read(&self) -> anyhow::Result<Arc<EmbeddedBackend>> {
-        self.read_only().map(opened)
+    pub(crate) fn open_to_read(&self) -> anyhow::Result<Arc<dyn Backend>> {
+        Ok(opened(self.read_only()?))
     }
 
     /// The same, to show logs: of a damaged one the part before the damage, and then an error.
     ///
     /// # Errors
     /// As [`open_to_read`](Self::open_to_read).
-    pub(crate) fn open_to_show(&self) -> anyhow::Result<Arc<EmbeddedBackend>> {
-        self.read_only().map(|backend| opened(backend.noting_damage()))
+    pub(crate) fn open_to_show(&self) -> anyhow::Result<Arc<dyn Backend>> {
+        Ok(opened(self.read_only()?.noting_damage()))
     }
 
     fn read_only(&self) -> anyhow::Result<EmbeddedBackend> {
@@ -190,7 +198,7 @@ impl StateDir {
     /// A harness over `backend` with the built-in tools, these models, and programs as hooks.
     pub(crate) fn harness(
         &self,
-        backend: Arc<EmbeddedBackend>,
+        backend: Arc<dyn Backend>,
         models: Models,
         around: RunContext,
     ) -> AgentHarness {

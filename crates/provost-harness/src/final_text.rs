@@ -3,7 +3,7 @@
 use provost_engine::Actor;
 use provost_event::{RunId, SessionId};
 
-use crate::{Backend, BackendError, read_actor};
+use crate::{BackendError, Log, read_actor};
 
 /// The last messages of the agents of `run` that are its result: of the root agent; for a workflow, of each
 /// completed step that no other step depends on, under the step's name if there are several. Empty if there is
@@ -11,7 +11,7 @@ use crate::{Backend, BackendError, read_actor};
 ///
 /// # Errors
 /// When a log can't be read or is invalid.
-pub async fn final_text(backend: &dyn Backend, run: RunId) -> Result<String, BackendError> {
+pub async fn final_text(backend: &dyn Log, run: RunId) -> Result<String, BackendError> {
     let mut steps = Vec::new();
     match read_actor(backend, run.into()).await? {
         Actor::Run(state) if state.flow().is_some() => {
@@ -31,7 +31,7 @@ pub async fn final_text(backend: &dyn Backend, run: RunId) -> Result<String, Bac
     Ok(parts.join("\n\n"))
 }
 
-async fn last_text(backend: &dyn Backend, session: SessionId) -> Result<String, BackendError> {
+async fn last_text(backend: &dyn Log, session: SessionId) -> Result<String, BackendError> {
     match read_actor(backend, session.into()).await? {
         Actor::Session(state) => Ok(state.last_text().to_owned()),
         Actor::Run(_) => Ok(String::new()),

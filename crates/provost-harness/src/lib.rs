@@ -43,8 +43,8 @@ mod watch;
 mod workspace;
 
 pub use backend::{
-    Backend, BackendError, PlacedEntry, PlacedRecord, Posted, RunLease, RunPosition, RunQuery, RunStatus,
-    RunSummary,
+    Backend, BackendError, Catalog, Holder, Log, PlacedEntry, PlacedRecord, Posted, RunCursor, RunFilter,
+    RunLease, RunPosition, RunQuery, RunStatus, RunStatusFilter, RunSummary, Worker,
 };
 pub use blobs::{BLOB_URI, Blobs};
 pub use clock::{Clock, SimulatedClock, SystemClock};

@@ -9,7 +9,7 @@ use provost_event::{
 };
 
 use crate::executor::commit_at;
-use crate::{Backend, BackendError, EntryChain};
+use crate::{BackendError, EntryChain, Log};
 
 /// Entries read at a time.
 const READ_MAX: usize = 1_000;
@@ -21,7 +21,7 @@ const READ_MAX: usize = 1_000;
 /// # Errors
 /// When they can't be read, or a log that a fork refers to doesn't exist.
 pub async fn read_conversation(
-    backend: &dyn Backend,
+    backend: &dyn Log,
     session: SessionId,
     after: Seq,
     max: usize,
@@ -103,7 +103,7 @@ impl ForkPoint {
     ///
     /// # Errors
     /// When there is no such entry, or none after which a run can start.
-    pub async fn find(backend: &dyn Backend, session: SessionId, at: Option<Seq>) -> Result<Self, ForkError> {
+    pub async fn find(backend: &dyn Log, session: SessionId, at: Option<Seq>) -> Result<Self, ForkError> {
         let first = backend.read(session.into(), Seq::START, 1).await?;
         let Some(first) = first.first() else { return Err(ForkError::NotBegun(session)) };
         let Entry::Lifecycle(LifecycleEntry::SessionStarted(started)) = &first.entry else {
@@ -120,7 +120,7 @@ impl ForkPoint {
     }
 
     async fn read(
-        backend: &dyn Backend,
+        backend: &dyn Log,
         (session, started): (SessionId, &SessionStarted),
         at: Option<Seq>,
     ) -> Result<Self, ForkError> {
@@ -213,7 +213,7 @@ impl Reached {
 
 /// The last entry of a log (before `before` if given) after which a run can start.
 async fn last_part(
-    backend: &dyn Backend,
+    backend: &dyn Log,
     session: SessionId,
     before: Option<Seq>,
 ) -> Result<Option<Seq>, BackendError> {

@@ -10,7 +10,7 @@ use provost_event::{
     SessionId, TerminalEntry, TerminalEvent, ToolEntry, ToolStatus, UserMessage,
 };
 
-use crate::{Backend, BackendError};
+use crate::{BackendError, Log};
 
 /// The note before messages that may have been typed in already.
 const MAYBE_TOLD: &str =
@@ -50,7 +50,7 @@ pub struct PromptQueue {
 
 impl PromptQueue {
     /// The messages in the log of `session`, from its first entry on.
-    pub(crate) fn of(backend: &dyn Backend, session: SessionId) -> Self {
+    pub(crate) fn of(backend: &dyn Log, session: SessionId) -> Self {
         Self {
             records: backend.subscribe(session.into(), Seq::START),
             head: Seq::START,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use provost_event::{ActorKey, Record, RunId, Seq};
 
-use crate::{Backend, BackendError, PlacedEntry, PlacedRecord, RunPosition};
+use crate::{BackendError, Log, PlacedEntry, PlacedRecord, RunPosition};
 
 /// The entries of `run` after `after`, of all its logs, in the order of [`Backend::order`]; empty at the end. Returns
 /// at most `max`; those before an unreadable one come first.
@@ -13,7 +13,7 @@ use crate::{Backend, BackendError, PlacedEntry, PlacedRecord, RunPosition};
 /// # Errors
 /// When the order or the next entry can't be read.
 pub async fn read_run(
-    backend: &(impl Backend + ?Sized),
+    backend: &(impl Log + ?Sized),
     run: RunId,
     mut after: RunPosition,
     max: usize,
@@ -70,7 +70,7 @@ pub struct LogPart {
 
 /// As many of them as can be read, and why there are no more.
 async fn read_part(
-    backend: &(impl Backend + ?Sized),
+    backend: &(impl Log + ?Sized),
     actor: ActorKey,
     part: LogPart,
 ) -> (VecDeque<Arc<Record>>, Option<BackendError>) {

@@ -21,7 +21,7 @@ use shuttle::sync::{Mutex, MutexGuard};
 use crate::executor::LogFile;
 use crate::lineage::read_conversation;
 use crate::workspace::WorkspaceSnapshot;
-use crate::{Backend, BackendError, HookAgent, ImageData, PromptQueue, Transcript, read_actor};
+use crate::{BackendError, HookAgent, ImageData, Log, PromptQueue, Transcript, read_actor};
 
 /// Entries read at a time.
 const READ_MAX: usize = 1_000;
@@ -119,7 +119,7 @@ impl SessionCache {
     /// The policy and workspace of `session`.
     pub(crate) async fn opening(
         &self,
-        backend: &dyn Backend,
+        backend: &dyn Log,
         session: SessionId,
     ) -> Result<Arc<Opening>, BackendError> {
         self.opening_since(backend, session, Seq::START).await
@@ -128,7 +128,7 @@ impl SessionCache {
     /// The same, with the policy as of the entry `since` or a later one.
     pub(crate) async fn opening_since(
         &self,
-        backend: &dyn Backend,
+        backend: &dyn Log,
         session: SessionId,
         since: Seq,
     ) -> Result<Arc<Opening>, BackendError> {
@@ -168,7 +168,7 @@ impl SessionCache {
     /// given back. Only new entries are read, or all that the model still sees if nothing is cached.
     pub(crate) async fn take_transcript(
         &self,
-        backend: &dyn Backend,
+        backend: &dyn Log,
         model_call: &CallModel,
         sees: bool,
     ) -> Result<Transcript, BackendError> {
@@ -232,11 +232,7 @@ impl SessionCache {
 }
 
 /// The conversation before the first entry that the model still sees.
-async fn beginning(
-    backend: &dyn Backend,
-    session: SessionId,
-    view: View,
-) -> Result<Transcript, BackendError> {
+async fn beginning(backend: &dyn Log, session: SessionId, view: View) -> Result<Transcript, BackendError> {
     if view.summed_up_at.is_start() {
         return Ok(Transcript::new());
     }
@@ -263,7 +259,7 @@ async fn beginning(
 
 /// The images in `records` that are still stored.
 async fn images(
-    backend: &dyn Backend,
+    backend: &dyn Log,
     records: &[Arc<Record>],
 ) -> Result<HashMap<BlobId, ImageData>, BackendError> {
     let mut images = HashMap::new();

@@ -177,7 +177,7 @@ impl Inspecting<'_> {
 
     fn runs(&mut self) -> Result<Vec<RunId>, BackendError> {
         let mut all = runs::with_logs(self.connection)?;
-        all.extend(runs::newest(self.connection, usize::MAX)?.into_iter().map(|run| run.run));
+        all.extend(runs::newest(self.connection, None, usize::MAX)?.into_iter().map(|run| run.run));
         Ok(all.into_iter().collect())
     }
 

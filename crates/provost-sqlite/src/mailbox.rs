@@ -15,7 +15,7 @@ impl Mailbox for SqliteStore {
     fn put_request(&mut self, run: RunId, request: &str) -> Result<u64, BackendError> {
         let sum = sums::of_request(&run.to_string(), false, request);
         let sql = "INSERT INTO mailbox (run, answered, body, sum) VALUES (?1, 0, ?2, ?3)";
-        self.run(sql, params![run.to_string(), request, sum], WRITE)?;
+        self.execute(sql, params![run.to_string(), request, sum], WRITE)?;
         Ok(unsigned(self.connection.last_insert_rowid()))
     }
 
@@ -56,10 +56,10 @@ impl Mailbox for SqliteStore {
             .attempt(ATTEMPT)?;
         let sum = sums::of_request(&run, true, reply);
         let sql = "UPDATE mailbox SET answered = 1, body = ?2, sum = ?3 WHERE id = ?1";
-        self.run(sql, params![int(number), reply, sum], WRITE)?;
+        self.execute(sql, params![int(number), reply, sum], WRITE)?;
         let oldest = number.saturating_sub(ANSWERED_REQUESTS_MAX);
         let sql = "DELETE FROM mailbox WHERE id <= ?1 AND answered = 1";
-        self.run(sql, [int(oldest)], WRITE).map(drop)
+        self.execute(sql, [int(oldest)], WRITE).map(drop)
     }
 
     fn request_state(&mut self, number: u64) -> Result<Option<MailboxState>, BackendError> {
@@ -87,6 +87,6 @@ impl Mailbox for SqliteStore {
 
     fn withdraw_request(&mut self, number: u64) -> Result<bool, BackendError> {
         let sql = "DELETE FROM mailbox WHERE id = ?1 AND answered = 0";
-        Ok(self.run(sql, [int(number)], WRITE)? > 0)
+        Ok(self.execute(sql, [int(number)], WRITE)? > 0)
     }
 }

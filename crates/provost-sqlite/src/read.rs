@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use provost_event::{ActorKey, BlobId, Record, RunId, Seq};
-use provost_harness::{BackendError, PlacedEntry, RunPosition};
+use provost_harness::{BackendError, PlacedEntry, RunCursor, RunPosition};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::error::Attempt;
@@ -47,8 +47,16 @@ impl StoreReader for SqliteReader {
         run_head(&self.connection, run)
     }
 
-    fn runs(&mut self, max: usize) -> Result<Vec<StoredRun>, BackendError> {
-        runs::newest(&self.connection, max)
+    fn runs(&mut self, after: Option<RunCursor>, max: usize) -> Result<Vec<StoredRun>, BackendError> {
+        runs::newest(&self.connection, after, max)
+    }
+
+    fn run(&mut self, run: RunId) -> Result<Option<StoredRun>, BackendError> {
+        runs::find(&self.connection, run)
+    }
+
+    fn runs_with_prefix(&mut self, prefix: &str, max: usize) -> Result<Vec<StoredRun>, BackendError> {
+        runs::with_prefix(&self.connection, prefix, max)
     }
 
     fn blobs(&mut self) -> Result<Vec<BlobId>, BackendError> {
@@ -90,8 +98,16 @@ impl StoreReader for SqliteStore {
         run_head(&self.connection, run)
     }
 
-    fn runs(&mut self, max: usize) -> Result<Vec<StoredRun>, BackendError> {
-        runs::newest(&self.connection, max)
+    fn runs(&mut self, after: Option<RunCursor>, max: usize) -> Result<Vec<StoredRun>, BackendError> {
+        runs::newest(&self.connection, after, max)
+    }
+
+    fn run(&mut self, run: RunId) -> Result<Option<StoredRun>, BackendError> {
+        runs::find(&self.connection, run)
+    }
+
+    fn runs_with_prefix(&mut self, prefix: &str, max: usize) -> Result<Vec<StoredRun>, BackendError> {
+        runs::with_prefix(&self.connection, prefix, max)
     }
 
     fn blobs(&mut self) -> Result<Vec<BlobId>, BackendError> {

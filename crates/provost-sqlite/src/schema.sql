@@ -78,6 +78,9 @@ CREATE TABLE runs (
 
 CREATE INDEX runs_by_start ON runs (started_at, run);
 
+-- A second witness for the order of the list: damage of one index would hide a run.
+CREATE INDEX runs_by_start_again ON runs (started_at, run);
+
 CREATE TABLE owners (
     run   TEXT PRIMARY KEY,
     epoch INTEGER NOT NULL

@@ -35,7 +35,7 @@ impl SqliteStore {
         if let Some(known) = self.find(actor)? {
             return Ok(known);
         }
-        self.run("INSERT INTO actors (key) VALUES (?1)", [actor.to_string()], "add a log")?;
+        self.execute("INSERT INTO actors (key) VALUES (?1)", [actor.to_string()], "add a log")?;
         let id = self.connection.last_insert_rowid();
         let known = CachedHead { id, head: Seq::START, chain: EntryChain::new() };
         self.remember(actor, known);
@@ -49,7 +49,7 @@ impl SqliteStore {
         self.known.insert(actor, known);
     }
 
-    pub(super) fn run(
+    pub(super) fn execute(
         &self,
         sql: &str,
         params: impl Params,
@@ -105,7 +105,7 @@ impl SqliteStore {
     fn put_head(&self, actor: &str, known: CachedHead) -> Result<(), BackendError> {
         let CachedHead { id, head, chain } = known;
         let sum = sums::of_head(actor, id, head, &chain);
-        self.run(
+        self.execute(
             "INSERT INTO heads (key, actor, head, chain, sum) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (key) \
              DO UPDATE SET actor = excluded.actor, head = excluded.head, chain = excluded.chain, sum = excluded.sum",
             params![actor, id, int(head.0), chain.as_bytes(), sum],
@@ -115,7 +115,7 @@ impl SqliteStore {
     }
 
     fn update_run(&self, run: &StoredRun, outcome: Option<&str>, sum: i64) -> Result<bool, BackendError> {
-        let changed = self.run(
+        let changed = self.execute(
             "UPDATE runs SET updated_at = ?2, turns = ?3, tokens = ?4, cost = ?5, outcome = ?6, model = ?7, goal = ?8, \
              uncertain_tokens = ?9, uncertain_cost = ?10, elapsed = ?11, sum = ?12 WHERE run = ?1",
             params![
@@ -171,12 +171,12 @@ impl SessionStore for SqliteStore {
     }
 
     fn begin(&mut self) -> Result<(), BackendError> {
-        self.run("BEGIN IMMEDIATE", [], "begin to write")?;
+        self.execute("BEGIN IMMEDIATE", [], "begin to write")?;
         self.change_marker().map(drop)
     }
 
     fn commit(&mut self) -> Result<(), BackendError> {
-        self.run("COMMIT", [], "write to the log")?;
+        self.execute("COMMIT", [], "write to the log")?;
         if let (Some(last), Some(next)) = (self.appended.take(), self.next_entry) {
             self.count.write(next.saturating_sub(1), last);
         }
@@ -271,7 +271,7 @@ impl SessionStore for SqliteStore {
             Effect::Timer { due, .. } => Some(int(due.0)),
             _ => None,
         };
-        self.run(
+        self.execute(
             "INSERT OR REPLACE INTO effects (run, actor, seq, epoch, abort, due_at, kind, sum) \
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
             params![run, actor, seq, open.epoch.map(int), open.abort, due, kind, sum],
@@ -283,13 +283,13 @@ impl SessionStore for SqliteStore {
     fn close_effect(&mut self, id: EffectId) -> Result<(), BackendError> {
         let place = self.place(id)?;
         let sql = "DELETE FROM effects WHERE run = ?1 AND actor = ?2 AND seq = ?3";
-        self.run(sql, place, "write down what is done").map(drop)
+        self.execute(sql, place, "write down what is done").map(drop)
     }
 
     fn request_abort(&mut self, id: EffectId) -> Result<(), BackendError> {
         let place = self.place(id)?;
         let sql = "UPDATE effects SET abort = 1 WHERE run = ?1 AND actor = ?2 AND seq = ?3";
-        self.run(sql, place, "write down what shall stop").map(drop)
+        self.execute(sql, place, "write down what shall stop").map(drop)
     }
 
     fn open_effects(&mut self, run: RunId) -> Result<Vec<OpenEffect>, BackendError> {
@@ -326,7 +326,7 @@ impl SessionStore for SqliteStore {
     fn mark_post(&mut self, actor: ActorKey, dedup: &str) -> Result<(), BackendError> {
         let CachedHead { id, .. } = self.find_or_add(actor)?;
         let sql = "INSERT OR IGNORE INTO posts (actor, dedup) VALUES (?1, ?2)";
-        self.run(sql, params![id, dedup], "mark a post").map(drop)
+        self.execute(sql, params![id, dedup], "mark a post").map(drop)
     }
 
     fn put_run(&mut self, run: &StoredRun) -> Result<(), BackendError> {
@@ -335,7 +335,7 @@ impl SessionStore for SqliteStore {
         if self.update_run(run, outcome.as_deref(), sum)? {
             return Ok(());
         }
-        self.run(
+        self.execute(
             "INSERT INTO runs (run, started_at, updated_at, turns, tokens, cost, outcome, model, workspace, goal, \
              uncertain_tokens, uncertain_cost, elapsed, sum) \
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
@@ -362,7 +362,7 @@ impl SessionStore for SqliteStore {
 
     fn put_blob(&mut self, id: &BlobId, body: &[u8]) -> Result<(), BackendError> {
         let sql = "INSERT OR IGNORE INTO blobs (hash, body) VALUES (?1, ?2)";
-        self.run(sql, params![&*id.0, body], "keep an output").map(drop)
+        self.execute(sql, params![&*id.0, body], "keep an output").map(drop)
     }
 
     fn remove_run(&mut self, run: RunId) -> Result<(), BackendError> {
@@ -388,7 +388,7 @@ impl SessionStore for SqliteStore {
     fn bump_owner_epoch(&mut self, run: RunId) -> Result<u64, BackendError> {
         let sql = "INSERT INTO owners (run, epoch) VALUES (?1, 1) \
                    ON CONFLICT (run) DO UPDATE SET epoch = epoch + 1";
-        self.run(sql, [run.to_string()], "take a run over")?;
+        self.execute(sql, [run.to_string()], "take a run over")?;
         self.owner_epoch(run)
     }
 }

@@ -6,7 +6,7 @@ use anyhow::Result;
 use provost_backend::EmbeddedBackend;
 use provost_engine::{Actor, PendingApproval, SessionEvent};
 use provost_event::{ApprovalAnswer, ApprovalScope};
-use provost_harness::{Backend as _, SystemClock, read_actor};
+use provost_harness::{Log as _, SystemClock, read_actor};
 use provost_sqlite::SqliteStore;
 use tokio::runtime::Runtime;
 

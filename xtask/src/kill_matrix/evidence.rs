@@ -29,7 +29,7 @@ impl Evidence {
         let mut store = SqliteStore::open(files.database())?;
         let logs = logs_of(&mut store, RUN)?;
         let fork = logs_of(&mut store, FORK)?;
-        let row = store.runs(10)?.into_iter().find(|row| row.run == RUN);
+        let row = store.run(RUN)?;
         let open = [store.open_effects(RUN)?, store.open_effects(FORK)?].concat();
         Ok(Self { logs, fork, row, open, rest, kills, files: files.clone() })
     }

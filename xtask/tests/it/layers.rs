@@ -176,6 +176,14 @@ fn settings_are_read_without_printing_or_asking() {
     }
 }
 
+#[test]
+fn the_command_line_knows_no_backend_but_in_its_assembly() {
+    for (path, text) in sources("provost-cli") {
+        let is_assembly = path.ends_with("src/wiring.rs");
+        assert!(is_assembly || !text.contains("EmbeddedBackend"), "{} must not name a backend", path.display());
+    }
+}
+
 /// The crates whose code may read environment variables: the command line hands them on to all others, the library
 /// reads the keys of providers, and children get a part of them.
 const READERS_OF_VARIABLES: [&str; 3] = ["provost", "provost-cli", "provost-process"];

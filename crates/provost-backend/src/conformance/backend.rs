@@ -5,6 +5,7 @@
 #![expect(clippy::panic, reason = "that is how a check says that something is wrong")]
 
 mod bench;
+mod catalog;
 mod effects;
 mod logs;
 mod mailbox;
@@ -69,5 +70,8 @@ pub async fn check_backend(maker: &impl BackendMaker) {
     owners::what_a_server_that_vanished_left_is_made_again(maker).await;
     owners::one_of_two_claims_goes_on(maker).await;
     owners::a_stopped_server_drops_what_is_in_flight(maker).await;
+    owners::a_run_has_a_holder_while_it_is_served(maker).await;
     owners::runs_are_listed_with_how_they_stand(maker).await;
+    catalog::runs_are_listed_in_pages_and_by_what_is_asked_for(maker).await;
+    catalog::a_run_is_found_by_its_id_and_the_beginning_of_it(maker).await;
 }

@@ -8,11 +8,12 @@
 
 mod mailbox;
 mod order;
+mod runs;
 
 use provost_engine::{Effect, Uncertain};
 use provost_event::{
-    ActorKey, Block, ConversationEntry, EffectId, Elapsed, Entry, Json, LifecycleEntry, MicroDollars,
-    Outcome, Record, RunId, Seq, SessionId, Snapshot, Timestamp, UserMessage,
+    ActorKey, Block, ConversationEntry, EffectId, Elapsed, Entry, Json, LifecycleEntry, MicroDollars, Record,
+    RunId, Seq, SessionId, Snapshot, Timestamp, UserMessage,
 };
 use provost_harness::BackendError;
 
@@ -34,7 +35,8 @@ pub fn check_store<S: SessionStore>(make: impl Fn() -> S) {
     readers_see_commits_only(make());
     open_effects_are_listed_by_run(make());
     posts_are_marked_by_actor(make());
-    runs_are_listed_newest_first(make());
+    runs::runs_are_listed_newest_first(make());
+    runs::a_run_is_found_by_its_id_and_the_beginning_of_it(make());
     bodies_are_kept_once(make());
     owners_are_counted(make());
     mailbox::requests_wait_in_order_until_they_are_answered(make());
@@ -73,7 +75,7 @@ fn an_empty_store_has_nothing(mut store: impl SessionStore) {
     let (run, actor) = (run(1), session(1));
     assert_eq!(ok(store.head(actor)), Seq::START);
     assert!(ok(store.read(actor, Seq::START, 10)).is_empty());
-    assert!(ok(store.actors(run)).is_empty() && ok(store.runs(10)).is_empty());
+    assert!(ok(store.actors(run)).is_empty() && ok(store.runs(None, 10)).is_empty());
     assert!(ok(store.open_effects(run)).is_empty() && !ok(store.has_post(actor, "a")));
     assert_eq!((ok(store.owner_epoch(run)), ok(store.get_blob(&blob_id(b"a")))), (0, None));
 }
@@ -200,7 +202,7 @@ fn what_is_rolled_back_never_was(mut store: impl SessionStore) {
     assert_eq!(ok(store.open_effects(run(1))), [open]);
     assert!(ok(store.open_effects(run(2))).is_empty() && ok(store.actors(run(2))).is_empty());
     assert!(!ok(store.has_post(actor, "a")));
-    assert_eq!(ok(store.runs(10)), [listed(1, 10)]);
+    assert_eq!(ok(store.runs(None, 10)), [listed(1, 10)]);
     assert_eq!((ok(store.get_blob(&blob_id(b"a"))), ok(store.owner_epoch(run(1)))), (None, 0));
 }
 
@@ -261,33 +263,6 @@ fn posts_are_marked_by_actor(mut store: impl SessionStore) {
     assert!(!ok(store.has_post(two, "start")) && !ok(store.has_post(one, "star")));
 }
 
-fn runs_are_listed_newest_first(mut store: impl SessionStore) {
-    within(&mut store, |store| {
-        for (number, at) in [(1, 10), (2, 30), (3, 20), (4, 20)] {
-            ok(store.put_run(&listed(number, at)));
-        }
-    });
-    let order = |store: &mut dyn SessionStore, max| {
-        ok(store.runs(max)).into_iter().map(|run| run.run).collect::<Vec<_>>()
-    };
-    assert_eq!(order(&mut store, 9), [run(2), run(4), run(3), run(1)]);
-    assert_eq!(order(&mut store, 2), [run(2), run(4)]);
-    assert_eq!(order(&mut store, 0), []);
-    let outcome = Some(Outcome::Cancelled { by: "ann".to_owned() });
-    let later = StoredRun {
-        outcome,
-        updated_at: Timestamp(99),
-        turns: 3,
-        tokens: 4,
-        cost: MicroDollars(5),
-        uncertain: Uncertain { tokens: 2, cost: MicroDollars(1) },
-        elapsed: Elapsed(60),
-        ..listed(1, 10)
-    };
-    within(&mut store, |store| ok(store.put_run(&later)));
-    assert_eq!(ok(store.runs(9)).last(), Some(&later), "a row is replaced, its place stays");
-}
-
 fn bodies_are_kept_once(mut store: impl SessionStore) {
     let body = vec![0xff_u8; 300 << 10];
     let id = blob_id(&body);
@@ -324,7 +299,7 @@ fn what_is_committed_is_there_when_opened_again<P, S: SessionStore>(place: &P, o
     assert_eq!(ok(store.read(actor, Seq::START, 9)).len(), 2);
     assert_eq!(ok(store.open_effects(run(1))), [effect]);
     assert!(ok(store.has_post(actor, "a")));
-    assert_eq!(ok(store.runs(9)), [listed(1, 10)]);
+    assert_eq!(ok(store.runs(None, 9)), [listed(1, 10)]);
     assert_eq!((ok(store.get_blob(&blob_id(b"a"))), ok(store.owner_epoch(run(1)))), (Some(b"a".to_vec()), 1));
 }
 

@@ -12,13 +12,12 @@ use std::time::Duration;
 use anyhow::Context as _;
 use async_trait::async_trait;
 use futures::StreamExt as _;
-use provost_backend::EmbeddedBackend;
 use provost_config::Override;
 use provost_engine::{AgentState, Effect, Event, RunEvent, RunState, SessionEvent};
 use provost_event::{
     EffectId, Ended, Entry, LifecycleEntry, Outcome, Paused, RunId, Seq, SessionId, WorktreeLeft,
 };
-use provost_harness::{Backend as _, BackendError, Executor, RunQuery, RunStatus, read_actor};
+use provost_harness::{Backend, BackendError, Executor, RunStatus, read_actor};
 use tokio_util::sync::CancellationToken;
 
 use self::agent::{AgentCommand, AgentControl};
@@ -49,7 +48,7 @@ pub(super) async fn pause(args: ActArgs) -> anyhow::Result<Exit> {
     }
     let stop = Stop { backend: Arc::clone(&backend), run, status };
     let outcome = stop.post(RunEvent::Pause { agent: None, by }).await?;
-    say_what_came(&backend, run, outcome).await
+    say_what_came(&*backend, run, outcome).await
 }
 
 pub(super) async fn cancel(args: CancelArgs) -> anyhow::Result<Exit> {
@@ -63,15 +62,15 @@ pub(super) async fn cancel(args: CancelArgs) -> anyhow::Result<Exit> {
             );
             return Err(Refusal::new(what, format!("provost cancel {run} --force")).into());
         }
-        force::end_holder(&backend, run).await?;
-        status = not_ended(&backend, run).await?;
+        force::end_holder(&*backend, run).await?;
+        status = not_ended(&*backend, run).await?;
     }
     if let Some(agent) = agent {
         return AgentControl { backend, run, status, agent }.act(AgentCommand::Cancel, by).await;
     }
     let stop = Stop { backend: Arc::clone(&backend), run, status };
     let outcome = stop.post(RunEvent::Cancel { agent: None, by }).await?;
-    say_what_came(&backend, run, outcome).await
+    say_what_came(&*backend, run, outcome).await
 }
 
 /// A whole run goes on in this process; one of its agents in the process that works on the run.
@@ -83,7 +82,7 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     let Some(agent) = agent else {
         return resume::resume(ResumeArgs { run: run.to_string(), ..args }).await;
     };
-    let status = not_ended(&backend, run).await?;
+    let status = not_ended(&*backend, run).await?;
     if let Some(Override { flag, .. }) = args.budget.given().first() {
         let what = format!("{flag} is a limit of the whole run, and `{}` names one of its agents", args.run);
         return Err(
@@ -109,14 +108,14 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
 
 pub(super) async fn reprioritize(args: ReprioritizeArgs) -> anyhow::Result<Exit> {
     let backend = backend()?;
-    let Target { run, agent } = Target::find(&backend, &args.run).await?;
+    let Target { run, agent } = Target::find(&*backend, &args.run).await?;
     let Some(agent) = agent else {
         let what = format!("`{}` names a run, and a priority is an agent's", args.run);
         let hint = format!("e.g. provost reprioritize {run}.1 {}", args.priority);
         return Err(Refusal::new(what, hint).into());
     };
-    is_there(&backend, SessionId { run, agent }).await?;
-    let status = not_ended(&backend, run).await?;
+    is_there(&*backend, SessionId { run, agent }).await?;
+    let status = not_ended(&*backend, run).await?;
     let desk = AgentControl { backend, run, status, agent };
     desk.act(AgentCommand::Reprioritize(args.priority), user_name("provost reprioritize")).await
 }
@@ -131,18 +130,18 @@ pub(super) async fn say(args: SayArgs) -> anyhow::Result<Exit> {
     if let Some(agent) = agent {
         return AgentControl { backend, run, status, agent }.act(AgentCommand::Say(text), by).await;
     }
-    if let Some(state) = run_state(&backend, run).await?.filter(|state| state.flow().is_some()) {
+    if let Some(state) = run_state(&*backend, run).await?.filter(|state| state.flow().is_some()) {
         return Err(nobody_hears(&state, run).into());
     }
     let shown = one_line(&text, TEXT_WIDTH);
     let (to, event) = (SessionId::root(run), RunEvent::Say { agent: 0, text: text.clone(), by: by.clone() });
     let before = read_actor(&*backend, to.into()).await?.head();
     if !backend.post(run.into(), event.into(), None).await?.changed {
-        return Err(ended(&backend, run).await?.into());
+        return Err(ended(&*backend, run).await?.into());
     }
     let said = SentMessage { to, text: &text, by: &by, before };
-    let hears = hears(&status, &resuming(&backend, run, &status).await?);
-    let words = after_hooks(&backend, &said, &status, &format!("run {run}"), hears).await?;
+    let hears = hears(&status, &resuming(&*backend, run, &status).await?);
+    let words = after_hooks(&*backend, &said, &status, &format!("run {run}"), hears).await?;
     print(&safe(&format!("said to run {run}: {shown}\n{words}\n")))?;
     Ok(Exit::Done)
 }
@@ -153,7 +152,7 @@ pub(super) async fn say(args: SayArgs) -> anyhow::Result<Exit> {
 /// # Errors
 /// When a hook refused it.
 async fn after_hooks(
-    backend: &EmbeddedBackend,
+    backend: &dyn Backend,
     said: &SentMessage<'_>,
     status: &RunStatus,
     who: &str,
@@ -198,7 +197,7 @@ fn hears(status: &RunStatus, command: &str) -> String {
 
 /// The command that resumes a run, with more of a limit that is used up.
 pub(super) async fn resuming(
-    backend: &EmbeddedBackend,
+    backend: &dyn Backend,
     run: RunId,
     status: &RunStatus,
 ) -> anyhow::Result<String> {
@@ -211,16 +210,15 @@ pub(super) async fn resuming(
 }
 
 /// The status of a run.
-pub(super) async fn status(backend: &EmbeddedBackend, run: RunId) -> anyhow::Result<RunStatus> {
-    let runs = backend.list(RunQuery { max: usize::MAX }).await?;
-    let summary = runs.into_iter().find(|summary| summary.run == run);
+pub(super) async fn status(backend: &dyn Backend, run: RunId) -> anyhow::Result<RunStatus> {
+    let summary = backend.get(run).await?;
     Ok(summary.with_context(|| format!("there is no run {run}"))?.status)
 }
 
 /// A run that hasn't ended, its status, and the agent that is meant, unless that is the first one: acting on that
 /// is acting on the run.
 struct Found {
-    backend: Arc<EmbeddedBackend>,
+    backend: Arc<dyn Backend>,
     run: RunId,
     status: RunStatus,
     agent: Option<u32>,
@@ -228,13 +226,13 @@ struct Found {
 
 async fn found(word: &str) -> anyhow::Result<Found> {
     let MeantAgent { backend, run, agent } = meant(word).await?;
-    let status = not_ended(&backend, run).await?;
+    let status = not_ended(&*backend, run).await?;
     Ok(Found { backend, run, status, agent })
 }
 
 /// A run, and the agent that is meant, unless that is the first one.
 struct MeantAgent {
-    backend: Arc<EmbeddedBackend>,
+    backend: Arc<dyn Backend>,
     run: RunId,
     agent: Option<u32>,
 }
@@ -243,15 +241,15 @@ struct MeantAgent {
 /// [`Refusal`] when there is no such run, or it has no such agent.
 async fn meant(word: &str) -> anyhow::Result<MeantAgent> {
     let backend = backend()?;
-    let Target { run, agent } = Target::find(&backend, word).await?;
+    let Target { run, agent } = Target::find(&*backend, word).await?;
     if let Some(agent) = agent {
-        is_there(&backend, SessionId { run, agent }).await?;
+        is_there(&*backend, SessionId { run, agent }).await?;
     }
     Ok(MeantAgent { backend, run, agent: agent.filter(|agent| *agent != 0) })
 }
 
 /// Refuses an agent that its run doesn't have, also where the run has ended.
-async fn is_there(backend: &EmbeddedBackend, session: SessionId) -> anyhow::Result<()> {
+async fn is_there(backend: &dyn Backend, session: SessionId) -> anyhow::Result<()> {
     let run = session.run;
     let state = run_state(backend, run).await?.with_context(|| format!("the log of run {run} is empty"))?;
     agent_of(&state, session)?;
@@ -259,14 +257,14 @@ async fn is_there(backend: &EmbeddedBackend, session: SessionId) -> anyhow::Resu
 }
 
 /// The status of a run; one that has ended is refused.
-async fn not_ended(backend: &EmbeddedBackend, run: RunId) -> anyhow::Result<RunStatus> {
+async fn not_ended(backend: &dyn Backend, run: RunId) -> anyhow::Result<RunStatus> {
     match status(backend, run).await? {
         RunStatus::Stopped(outcome) if outcome.is_final() => Err(ended(backend, run).await?.into()),
         status => Ok(status),
     }
 }
 
-async fn ended(backend: &EmbeddedBackend, run: RunId) -> anyhow::Result<Refusal> {
+async fn ended(backend: &dyn Backend, run: RunId) -> anyhow::Result<Refusal> {
     let state = run_state(backend, run).await?.with_context(|| format!("the log of run {run} is empty"))?;
     Ok(match state.outcome() {
         Some(outcome) => refusal(run, &state, outcome),
@@ -282,11 +280,7 @@ fn refusal(run: RunId, state: &RunState, outcome: &Outcome) -> Refusal {
     Refusal::new(format!("run {run} has ended: {}", run_outcome_in_words(run, state, outcome)), hint)
 }
 
-async fn say_what_came(
-    backend: &EmbeddedBackend,
-    run: RunId,
-    outcome: Option<Outcome>,
-) -> anyhow::Result<Exit> {
+async fn say_what_came(backend: &dyn Backend, run: RunId, outcome: Option<Outcome>) -> anyhow::Result<Exit> {
     let words = match outcome {
         Some(outcome) if outcome.is_final() => {
             format!("run {run} has ended: {}\n", outcome_in_words(run, &outcome))
@@ -307,7 +301,7 @@ async fn say_what_came(
 
 /// A run to be suspended or ended.
 struct Stop {
-    backend: Arc<EmbeddedBackend>,
+    backend: Arc<dyn Backend>,
     run: RunId,
     status: RunStatus,
 }
@@ -317,11 +311,11 @@ impl Stop {
     /// first, so it isn't lost if this process dies. If no process holds the run, this process takes it over
     /// briefly, so that it is suspended without doing any work.
     async fn post(self, command: RunEvent) -> anyhow::Result<Option<Outcome>> {
-        let before = run_state(&self.backend, self.run).await?.map_or(Seq::START, |state| state.head());
+        let before = run_state(&*self.backend, self.run).await?.map_or(Seq::START, |state| state.head());
         if !self.backend.post(self.run.into(), command.into(), None).await?.changed {
-            let refused = ended(&self.backend, self.run).await?;
+            let refused = ended(&*self.backend, self.run).await?;
             // Requested before: that is as good as requested now.
-            if run_state(&self.backend, self.run).await?.is_some_and(|state| state.outcome().is_some()) {
+            if run_state(&*self.backend, self.run).await?.is_some_and(|state| state.outcome().is_some()) {
                 return Err(refused.into());
             }
         }

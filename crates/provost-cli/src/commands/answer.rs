@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use provost_backend::EmbeddedBackend;
 use provost_config::Kept;
 use provost_config::{Request, Scope, load};
 use provost_engine::Permissions;
@@ -12,7 +11,7 @@ use provost_event::{
     ActorKey, ApprovalAnswer, ApprovalResolved, ApprovalScope, Permission, PermissionPolicy, RunId, Seq,
     SessionId, Timestamp,
 };
-use provost_harness::{Backend as _, Clock as _, RunStatus, SystemClock};
+use provost_harness::{Backend, Clock as _, RunStatus, SystemClock};
 
 use super::act::{resuming, status};
 use super::find::find;
@@ -65,7 +64,7 @@ pub(super) async fn deny(args: DenyArgs) -> anyhow::Result<Exit> {
 
 /// The runs, and where the user's own settings are.
 struct ApprovalControl {
-    backend: Arc<EmbeddedBackend>,
+    backend: Arc<dyn Backend>,
     user_file: PathBuf,
 }
 
@@ -83,13 +82,13 @@ impl ApprovalControl {
     /// whether it is open or not.
     async fn question(&self, word: Option<&str>) -> anyhow::Result<Question> {
         let Some(word) = word else {
-            let all = everywhere(&self.backend).await?.waiting;
+            let all = everywhere(&*self.backend).await?.waiting;
             let all = all.into_iter().flat_map(|(_, open)| open).collect();
             return Ok(only(all, "nothing waits for approval", "wait for approval")?);
         };
         let Some((before, number)) = word.split_once('#') else {
-            let run = find(&self.backend, word).await?;
-            let open = open_in(&self.backend, run).await?;
+            let run = find(&*self.backend, word).await?;
+            let open = open_in(&*self.backend, run).await?;
             return Ok(only(
                 open,
                 &format!("nothing of run {run} waits for approval"),
@@ -107,7 +106,7 @@ impl ApprovalControl {
             Some((run, agent)) => (run, Some(agent.parse().map_err(|_| unclear())?)),
             None => (before, None),
         };
-        self.named(find(&self.backend, run).await?, agent, seq).await
+        self.named(find(&*self.backend, run).await?, agent, seq).await
     }
 
     /// The question that entry `seq` asked, of the agent with this number or of whichever asked one there.
@@ -118,11 +117,11 @@ impl ApprovalControl {
             if agent.is_some_and(|agent| session != SessionId { run, agent }) {
                 continue;
             }
-            let record = questions::record(&self.backend, session, seq).await?;
+            let record = questions::record(&*self.backend, session, seq).await?;
             found.extend(record.and_then(|record| Question::of(&record)));
         }
         if found.is_empty() {
-            let open = open_in(&self.backend, run).await?;
+            let open = open_in(&*self.backend, run).await?;
             let what = format!("entry {seq} of run {run} asks nothing");
             return Err(Refusal::new(with_list(what, &open), "`provost approvals` lists what waits").into());
         }
@@ -133,7 +132,8 @@ impl ApprovalControl {
     /// shown.
     async fn covering(&self, pattern: String, question: &Question) -> anyhow::Result<String> {
         let run = question.session.run;
-        let state = run_state(&self.backend, run).await?.with_context(|| format!("there is no run {run}"))?;
+        let state =
+            run_state(&*self.backend, run).await?.with_context(|| format!("there is no run {run}"))?;
         let agent = state.policy().map(|policy| &policy.agent);
         let workspace = agent.map(|agent| agent.workspace.clone()).unwrap_or_default();
         // The tools of the agents below are among these.
@@ -163,7 +163,7 @@ impl ApprovalControl {
     ) -> anyhow::Result<Exit> {
         let words = answer_in_words(&answer);
         let by = user_name(command);
-        let given = give(&self.backend, question, (answer, by), &self.user_file).await?;
+        let given = give(&*self.backend, question, (answer, by), &self.user_file).await?;
         let (name, call) = (question.name(), call_in_words(&question.tool, &question.input));
         match given {
             Given::Counts(kept) => {
@@ -194,11 +194,11 @@ impl ApprovalControl {
 
     /// The call is not made while no process holds the run.
     async fn print_how_to_go_on(&self, run: RunId) -> anyhow::Result<()> {
-        match status(&self.backend, run).await? {
+        match status(&*self.backend, run).await? {
             RunStatus::Stopped(outcome) if outcome.is_final() => Ok(()),
             RunStatus::Running => Ok(()),
             status @ (RunStatus::Stopped(_) | RunStatus::Interrupted) => {
-                let next = resuming(&self.backend, run, &status).await?;
+                let next = resuming(&*self.backend, run, &status).await?;
                 print(&safe(&format!("no process holds run {run} now; it goes on with: {next}\n")))
             }
         }

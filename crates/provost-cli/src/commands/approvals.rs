@@ -20,10 +20,10 @@ const GOAL_WIDTH: usize = 80;
 
 pub(super) async fn approvals(args: ApprovalsArgs) -> anyhow::Result<Exit> {
     let backend = backend_to_read()?;
-    let Everywhere { waiting: all, untold } = everywhere(&backend).await?;
+    let Everywhere { waiting: all, untold } = everywhere(&*backend).await?;
     if args.json {
         for (run, open) in &all {
-            let status = status(run, open, at_terminal(&backend, run).await);
+            let status = status(run, open, at_terminal(&*backend, run).await);
             for question in open {
                 print(&format!("{}\n", serde_json::to_string(&ApprovalJson::of(run, question, &status))?))?;
             }

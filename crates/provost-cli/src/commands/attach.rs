@@ -1,11 +1,10 @@
 //! `provost attach`: connects a person's terminal to the program of an agent.
 
-use provost_backend::EmbeddedBackend;
 use provost_config::{Request, Scope, load};
 use provost_engine::{Actor, SessionState};
 use provost_event::{Exit as ProgramExit, SessionId, TerminalState};
 use provost_external::{AttachError, Role};
-use provost_harness::{RunStatus, read_actor};
+use provost_harness::{Backend, RunStatus, read_actor};
 use tokio::time::{Duration, sleep};
 
 use super::act::status;
@@ -31,7 +30,7 @@ pub(super) async fn attach(args: AttachArgs) -> anyhow::Result<Exit> {
     let settled = loading.settled()?;
     let place = StateDir::new(&settled.settings, &folders);
     let backend = place.open()?;
-    let (session, program) = which(&backend, &args).await?;
+    let (session, program) = which(&*backend, &args).await?;
     let key = settled.settings.exec.detach_key;
     let (role, what) = match args.read_only {
         true => (Role::Watch, "watching"),
@@ -66,7 +65,7 @@ fn after(left: Left, session: SessionId, name: &str) -> String {
 }
 
 /// The agent that is meant, and its program.
-async fn which(backend: &EmbeddedBackend, args: &AttachArgs) -> anyhow::Result<(SessionId, String)> {
+async fn which(backend: &dyn Backend, args: &AttachArgs) -> anyhow::Result<(SessionId, String)> {
     let Target { run, agent } = Target::find(backend, &args.run).await?;
     let session = SessionId { run, agent: args.agent.or(agent).unwrap_or_default() };
     let refuse = |what: String, hint: String| anyhow::Error::from(Refusal::new(what, hint));

@@ -11,9 +11,8 @@ use std::collections::HashMap;
 
 use anyhow::Context as _;
 use jiff::tz::TimeZone;
-use provost_backend::EmbeddedBackend;
 use provost_event::{AgentEntry, BudgetEntry, Entry, MicroDollars, RunId, Seq, SessionId, Timestamp};
-use provost_harness::{Backend as _, BackendError, Clock as _, RunQuery, RunStatus, RunSummary, SystemClock};
+use provost_harness::{Backend, BackendError, Clock as _, RunQuery, RunStatus, RunSummary, SystemClock};
 
 use self::page::Page;
 use self::since::moment_of;
@@ -36,10 +35,10 @@ pub(super) async fn cost(args: CostArgs) -> anyhow::Result<Exit> {
     let since = args.since.as_deref().map(|when| moment_of(when, SystemClock.now(), &zone)).transpose()?;
     let backend = backend_to_read()?;
     let target = match args.run.as_deref() {
-        Some(word) => Some(Target::find(&backend, word).await?),
+        Some(word) => Some(Target::find(&*backend, word).await?),
         None => None,
     };
-    let runs = chosen(&backend, target).await?;
+    let runs = chosen(&*backend, target).await?;
     if runs.is_empty() && !args.json {
         print(NO_RUNS)?;
         return Ok(Exit::Done);
@@ -47,7 +46,7 @@ pub(super) async fn cost(args: CostArgs) -> anyhow::Result<Exit> {
     let only = target.and_then(|target| target.agent);
     let sums = Sums::by(groups(&args), zone);
     let mut reading = CostReader {
-        backend: &backend,
+        backend: &*backend,
         since,
         only,
         sums,
@@ -61,7 +60,7 @@ pub(super) async fn cost(args: CostArgs) -> anyhow::Result<Exit> {
     let CostReader { sums, names, open, unread, .. } = reading;
     if let (Some(Target { run, agent: Some(agent) }), 0) = (target, sums.total().calls) {
         let state =
-            run_state(&backend, run).await?.with_context(|| format!("the log of run {run} is empty"))?;
+            run_state(&*backend, run).await?.with_context(|| format!("the log of run {run} is empty"))?;
         agent_of(&state, SessionId { run, agent })?;
     }
     let page = Page { sums: &sums, runs: &runs, names: &names, one_run: args.run.is_some(), since, open };
@@ -72,10 +71,11 @@ pub(super) async fn cost(args: CostArgs) -> anyhow::Result<Exit> {
     Ok(if unread.is_empty() { Exit::Done } else { Exit::Failed })
 }
 
-async fn chosen(backend: &EmbeddedBackend, only: Option<Target>) -> anyhow::Result<Vec<RunSummary>> {
-    let mut runs = backend.list(RunQuery { max: usize::MAX }).await?;
-    runs.retain(|run| only.is_none_or(|only| run.run == only.run));
-    Ok(runs)
+async fn chosen(backend: &dyn Backend, only: Option<Target>) -> anyhow::Result<Vec<RunSummary>> {
+    Ok(match only {
+        Some(only) => backend.get(only.run).await?.into_iter().collect(),
+        None => backend.list(RunQuery::newest(usize::MAX)).await?,
+    })
 }
 
 /// The requested groups, each once; else the default ones.
@@ -100,7 +100,7 @@ struct OpenCalls {
 }
 
 struct CostReader<'a> {
-    backend: &'a EmbeddedBackend,
+    backend: &'a dyn Backend,
     since: Option<Timestamp>,
     /// The only agent whose calls count, if not all.
     only: Option<u32>,

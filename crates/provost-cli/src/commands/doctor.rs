@@ -5,8 +5,9 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use provost_backend::{EmbeddedBackend, Lost, export_run};
+use provost_backend::{Lost, export_run};
 use provost_event::RunId;
+use provost_harness::Backend;
 use provost_sqlite::{Inspection, SqliteStore, inspect};
 use serde_json::{Value, json};
 
@@ -51,11 +52,7 @@ struct Salvaged {
 }
 
 /// Exports each damaged run as far as it can be read.
-async fn salvage(
-    backend: &EmbeddedBackend,
-    found: &Inspection,
-    folder: &Path,
-) -> anyhow::Result<Vec<Salvaged>> {
+async fn salvage(backend: &dyn Backend, found: &Inspection, folder: &Path) -> anyhow::Result<Vec<Salvaged>> {
     std::fs::create_dir_all(folder).with_context(|| format!("can't make {}", folder.display()))?;
     let mut salvaged = Vec::new();
     // Damage that isn't of one run's log may be of any: then all of them are saved.

@@ -23,13 +23,12 @@ mod why_not;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use provost_backend::EmbeddedBackend;
 use provost_engine::{Actor, RunState};
 use provost_event::{
     ActorKey, Entry, LifecycleEntry, ModelTrouble, Outcome, PauseReason, Record, RunId, Seq, SessionId,
     Timestamp,
 };
-use provost_harness::{Backend as _, BackendError, RunQuery, RunStatus, RunSummary, read_actor};
+use provost_harness::{Backend, BackendError, RunStatus, RunSummary, read_actor};
 use serde::{Serialize, Serializer};
 
 use self::agent::{Agent, AgentSums};
@@ -55,11 +54,9 @@ const AGENTS_MAX: usize = 12;
 pub(super) async fn explain(args: ExplainArgs) -> anyhow::Result<Exit> {
     let place = place()?;
     let backend = place.open_to_read()?;
-    let Target { run, agent } = Target::find(&backend, &args.run).await?;
-    let runs = backend.list(RunQuery { max: usize::MAX }).await?;
-    let summary = runs.into_iter().find(|summary| summary.run == run);
-    let summary = summary.with_context(|| format!("there is no run {run}"))?;
-    let mut sums = Sums::read(&backend, run).await?;
+    let Target { run, agent } = Target::find(&*backend, &args.run).await?;
+    let summary = backend.get(run).await?.with_context(|| format!("there is no run {run}"))?;
+    let mut sums = Sums::read(&*backend, run).await?;
     let left_out = match agent {
         Some(agent) => sums.keep_only(SessionId { run, agent })?,
         None if args.json => 0,
@@ -67,8 +64,9 @@ pub(super) async fn explain(args: ExplainArgs) -> anyhow::Result<Exit> {
     };
     let names = sums.state.policy().map(|policy| policy.observers.as_slice()).unwrap_or_default();
     let observers = observers(&place.observers(), run, &summary.status, names)?;
-    let changes = segments_of(&backend, run).await?.into_iter().flat_map(|segment| segment.changes).collect();
-    let (status, suspension) = status_of(&backend, (&summary, &sums.state)).await;
+    let changes =
+        segments_of(&*backend, run).await?.into_iter().flat_map(|segment| segment.changes).collect();
+    let (status, suspension) = status_of(&*backend, (&summary, &sums.state)).await;
     let explained = Explained {
         agents_left_out: left_out,
         changes,
@@ -151,7 +149,7 @@ struct Sums {
 }
 
 impl Sums {
-    async fn read(backend: &EmbeddedBackend, run: RunId) -> anyhow::Result<Self> {
+    async fn read(backend: &dyn Backend, run: RunId) -> anyhow::Result<Self> {
         let mut agents = Vec::new();
         for key in backend.actors(run).await? {
             agents.extend(opening(backend, key).await?);
@@ -235,7 +233,7 @@ impl Sums {
 }
 
 /// The sums of a session before its log; `None` for what is no session, or has no entry yet.
-async fn opening(backend: &EmbeddedBackend, key: ActorKey) -> Result<Option<AgentSums>, BackendError> {
+async fn opening(backend: &dyn Backend, key: ActorKey) -> Result<Option<AgentSums>, BackendError> {
     let ActorKey::Session(session) = key else { return Ok(None) };
     let first = backend.read(key, Seq::START, 1).await?;
     let Some(Entry::Lifecycle(LifecycleEntry::SessionStarted(started))) =
@@ -255,7 +253,7 @@ async fn opening(backend: &EmbeddedBackend, key: ActorKey) -> Result<Option<Agen
 
 /// Calls `see` with each entry of a log.
 async fn each(
-    backend: &EmbeddedBackend,
+    backend: &dyn Backend,
     key: ActorKey,
     mut see: impl FnMut(&Record),
 ) -> Result<(), BackendError> {

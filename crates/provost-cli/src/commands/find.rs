@@ -1,8 +1,7 @@
 //! Finds the run that the user names.
 
-use provost_backend::EmbeddedBackend;
 use provost_event::RunId;
-use provost_harness::{Backend as _, RunQuery, RunSummary};
+use provost_harness::{Backend, RunQuery, RunSummary};
 
 use crate::exit::Refusal;
 use crate::render::one_line;
@@ -17,19 +16,15 @@ const GOAL_WIDTH: usize = 50;
 ///
 /// # Errors
 /// [`Refusal`] when there is none, or more than one.
-pub(super) async fn find(backend: &EmbeddedBackend, word: &str) -> anyhow::Result<RunId> {
-    let max = if word == LAST { 1 } else { usize::MAX };
-    let runs = backend.list(RunQuery { max }).await?;
+pub(super) async fn find(backend: &dyn Backend, word: &str) -> anyhow::Result<RunId> {
     if word == LAST {
-        let newest = runs.first().map(|run| run.run);
-        return Ok(
-            newest.ok_or_else(|| Refusal::new("there are no runs yet", "start one with `provost run`"))?
-        );
+        let newest = backend.list(RunQuery::newest(1)).await?.pop();
+        let newest =
+            newest.ok_or_else(|| Refusal::new("there are no runs yet", "start one with `provost run`"));
+        return Ok(newest?.run);
     }
-    let fitting = runs
-        .iter()
-        .filter(|run| !word.is_empty() && run.run.to_string().starts_with(word))
-        .collect::<Vec<_>>();
+    let mut fitting = backend.find(word, SHOWN_MAX + 1).await?;
+    fitting.sort_unstable_by_key(|run| std::cmp::Reverse(run.cursor()));
     match fitting.as_slice() {
         [run] => Ok(run.run),
         [] => Err(Refusal::new(format!("there is no run `{word}`"), "`provost ps --all` lists them").into()),
@@ -37,9 +32,11 @@ pub(super) async fn find(backend: &EmbeddedBackend, word: &str) -> anyhow::Resul
     }
 }
 
-fn ambiguous(word: &str, several: &[&RunSummary]) -> Refusal {
+fn ambiguous(word: &str, several: &[RunSummary]) -> Refusal {
+    let count =
+        if several.len() > SHOWN_MAX { format!("more than {SHOWN_MAX}") } else { several.len().to_string() };
     let shown =
         several.iter().take(SHOWN_MAX).map(|run| format!("{} {}", run.run, one_line(&run.goal, GOAL_WIDTH)));
     let lines = shown.collect::<Vec<_>>().join("\n  ");
-    Refusal::new(format!("{} runs begin with `{word}`:\n  {lines}", several.len()), "write more of the id")
+    Refusal::new(format!("{count} runs begin with `{word}`:\n  {lines}"), "write more of the id")
 }

@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
-use provost_backend::EmbeddedBackend;
 use provost_event::{ActorKey, Record, RunId, Seq};
-use provost_harness::{Backend as _, BackendError, PlacedRecord, RunPosition};
+use provost_harness::{Backend, BackendError, PlacedRecord, RunPosition};
 
 /// Follows a run, whichever process holds it.
 pub(super) struct Following {
@@ -19,7 +18,7 @@ pub(super) struct Following {
 impl Following {
     /// Follows `run` from behind `after`, except for what these heads include.
     pub(super) fn new(
-        backend: &EmbeddedBackend,
+        backend: &dyn Backend,
         run: RunId,
         after: RunPosition,
         heads: HashMap<ActorKey, Seq>,

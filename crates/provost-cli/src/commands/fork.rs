@@ -5,14 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use provost_backend::EmbeddedBackend;
 use provost_config::TrustStore;
 use provost_config::{Override, Request, Scope, Settings, load};
 use provost_engine::{AgentState, RunState, told_of_goal};
 use provost_event::{
     AgentPolicy, GivenFlag, ModelPolicy, PolicyDifference, RunId, RunPolicy, Seq, SessionId, Worktree,
 };
-use provost_harness::{Backend as _, ForkError, ForkPoint, ForkRequest, Models, RunQuery};
+use provost_harness::{Backend, ForkError, ForkPoint, ForkRequest, Models, RunQuery, RunStatusFilter};
 
 use super::mark;
 use super::resume::change::differences;
@@ -70,8 +69,8 @@ pub(super) async fn fork(args: ForkArgs) -> anyhow::Result<Exit> {
     let observers = observers(&settled, &here, &variables)?;
     let programs = Programs::of(&policy, &settled, &variables)?;
     let backend = place.open()?;
-    let runs = backend.list(RunQuery { max: usize::MAX }).await?;
-    tell(&others_at_work(&runs, &here, None));
+    let running = backend.list(RunQuery::with_status(RunStatusFilter::Running)).await?;
+    tell(&others_at_work(&running, &here, None));
     let signals = Signals::listen().context("can't listen for Ctrl-C")?;
     let progress = Progress::choose(args.shown);
     let asks = who_asks(progress);
@@ -130,8 +129,8 @@ struct CameFrom {
 impl CameFrom {
     async fn find(args: &ForkArgs) -> anyhow::Result<Self> {
         let backend = super::backend_to_read()?;
-        let Target { run, agent } = Target::find(&backend, &args.run).await?;
-        let state = read_state(&backend, run).await?;
+        let Target { run, agent } = Target::find(&*backend, &args.run).await?;
+        let state = read_state(&*backend, run).await?;
         if agent.is_none() && state.flow().is_some() {
             let what = format!("run {run} is a workflow, and no one agent stands for it");
             let begun = state.agents().filter(|agent| !matches!(agent.standing, AgentState::Queued));
@@ -148,7 +147,7 @@ impl CameFrom {
         let point = ForkPoint::find(&*backend, session, args.at.map(Seq)).await;
         let point = point.map_err(|error| refused(error, session))?;
         let state =
-            if point.session.run == run { state } else { read_state(&backend, point.session.run).await? };
+            if point.session.run == run { state } else { read_state(&*backend, point.session.run).await? };
         Ok(Self { point, state })
     }
 
@@ -293,7 +292,7 @@ impl CameFrom {
     }
 }
 
-async fn read_state(backend: &EmbeddedBackend, run: RunId) -> anyhow::Result<RunState> {
+async fn read_state(backend: &dyn Backend, run: RunId) -> anyhow::Result<RunState> {
     Ok(*run_state(backend, run).await?.with_context(|| format!("the log of run {run} is empty"))?)
 }
 

@@ -3,8 +3,8 @@
 mod page;
 mod show;
 
-use provost_backend::EmbeddedBackend;
 use provost_event::SessionId;
+use provost_harness::Backend;
 
 pub(super) use self::page::{standing, verdict_lines};
 pub(super) use self::show::GoalJson;
@@ -43,15 +43,15 @@ pub(super) async fn goal(command: GoalCommand) -> anyhow::Result<Exit> {
 /// Refuses a run or an agent without a goal.
 async fn has_one(word: &str) -> anyhow::Result<()> {
     let backend = backend()?;
-    let Target { run, agent } = Target::find(&backend, word).await?;
-    bound(&backend, SessionId { run, agent: agent.unwrap_or(0) }).await.map(drop)
+    let Target { run, agent } = Target::find(&*backend, word).await?;
+    bound(&*backend, SessionId { run, agent: agent.unwrap_or(0) }).await.map(drop)
 }
 
 /// The goal that binds an agent.
 ///
 /// # Errors
 /// [`Refusal`] when there is no such agent, it has no goal, or that was cleared.
-pub(super) async fn bound(backend: &EmbeddedBackend, session: SessionId) -> anyhow::Result<AgentGoal> {
+pub(super) async fn bound(backend: &dyn Backend, session: SessionId) -> anyhow::Result<AgentGoal> {
     let run = session.run;
     match AgentGoal::read(backend, session).await? {
         Some(goal) if !goal.is_cleared() => Ok(goal),
@@ -65,7 +65,7 @@ pub(super) async fn bound(backend: &EmbeddedBackend, session: SessionId) -> anyh
 }
 
 /// Says that an agent has no goal, and which others of its run do.
-async fn no_goal(backend: &EmbeddedBackend, session: SessionId) -> anyhow::Result<Refusal> {
+async fn no_goal(backend: &dyn Backend, session: SessionId) -> anyhow::Result<Refusal> {
     let run = session.run;
     let what = format!("{} has no goal that judges verify", whose(backend, session).await?);
     let others = match run_state(backend, run).await? {
@@ -84,7 +84,7 @@ async fn no_goal(backend: &EmbeddedBackend, session: SessionId) -> anyhow::Resul
 }
 
 /// `run RUN`, `agent 3 (reviewer) of run RUN`.
-async fn whose(backend: &EmbeddedBackend, session: SessionId) -> anyhow::Result<String> {
+async fn whose(backend: &dyn Backend, session: SessionId) -> anyhow::Result<String> {
     let run = session.run;
     let state = run_state(backend, run).await?;
     match state {

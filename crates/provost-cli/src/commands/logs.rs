@@ -9,9 +9,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use console::{Alignment, Style, pad_str};
-use provost_backend::EmbeddedBackend;
 use provost_event::{ActorKey, Entry, LifecycleEntry, Record, RunId, Seq, SessionId};
-use provost_harness::{Backend as _, PlacedRecord, RunPosition, read_run};
+use provost_harness::{Backend, PlacedRecord, RunPosition, read_run};
 
 use self::seen::CompactionView;
 use super::follow::Following;
@@ -38,27 +37,27 @@ const UNDER: &str = "    ";
 
 pub(super) async fn logs(args: LogsArgs) -> anyhow::Result<Exit> {
     let backend = backend_to_show()?;
-    let target = Target::find(&backend, &args.run).await?;
+    let target = Target::find(&*backend, &args.run).await?;
     let (run, whose) = (target.run, whose(target, &args)?);
     let keys = backend.actors(run).await?;
     if let Some(number) = args.entry {
         let key = key_of(run, whose.unwrap_or(Whose::Agent(0)), &keys)?;
-        entry::print_entry(&backend, key, Seq(number), args.json).await?;
+        entry::print_entry(&*backend, key, Seq(number), args.json).await?;
         return Ok(Exit::Done);
     }
     if args.view {
         let key = key_of(run, whose.unwrap_or(Whose::Agent(0)), &keys)?;
-        view::print_view(&backend, key, args.json).await?;
+        view::print_view(&*backend, key, args.json).await?;
         return Ok(Exit::Done);
     }
     let only = whose.map(|whose| key_of(run, whose, &keys)).transpose()?;
     let narrow = terminal_width().filter(|width| *width < NARROW);
-    let names = run_state(&backend, run).await?.map(|state| Names::of(&state)).unwrap_or_default();
+    let names = run_state(&*backend, run).await?.map(|state| Names::of(&state)).unwrap_or_default();
     let sayer = Sayer::knowing(names);
     let mut printer = Printer { json: args.json, only, narrow, sayer, seen: HashMap::new() };
-    let there = print_there(&backend, run, &mut printer).await?;
+    let there = print_there(&*backend, run, &mut printer).await?;
     if args.follow && !there.suspended {
-        follow(&backend, run, there.position, &mut printer).await?;
+        follow(&*backend, run, there.position, &mut printer).await?;
     }
     Ok(Exit::Done)
 }
@@ -112,11 +111,7 @@ fn who(key: ActorKey) -> String {
 }
 
 /// Calls `see` with all entries of a log; returns the last one's number.
-async fn each(
-    backend: &EmbeddedBackend,
-    key: ActorKey,
-    mut see: impl FnMut(Arc<Record>),
-) -> anyhow::Result<Seq> {
+async fn each(backend: &dyn Backend, key: ActorKey, mut see: impl FnMut(Arc<Record>)) -> anyhow::Result<Seq> {
     let mut head = Seq::START;
     loop {
         let records = backend.read(key, head, READ_MAX).await?;
@@ -135,7 +130,7 @@ struct There {
 }
 
 /// Prints what is there now, in the order in which it was committed.
-async fn print_there(backend: &EmbeddedBackend, run: RunId, printer: &mut Printer) -> anyhow::Result<There> {
+async fn print_there(backend: &dyn Backend, run: RunId, printer: &mut Printer) -> anyhow::Result<There> {
     let (mut all, mut heads) = (Vec::new(), HashMap::new());
     let mut there = There { position: RunPosition::START, suspended: false };
     loop {
@@ -169,7 +164,7 @@ const fn suspends(record: &Record) -> bool {
 
 /// Prints what comes, until the run is suspended or ends; also of agents that begin meanwhile.
 async fn follow(
-    backend: &EmbeddedBackend,
+    backend: &dyn Backend,
     run: RunId,
     after: RunPosition,
     printer: &mut Printer,

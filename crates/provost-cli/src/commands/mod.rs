@@ -43,7 +43,6 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
-use provost_backend::EmbeddedBackend;
 use provost_config::{Request, Scope, load};
 use tracing_subscriber::EnvFilter;
 
@@ -61,6 +60,7 @@ use crate::input::tell_of_unread;
 use crate::output;
 use crate::render::visible_json;
 use crate::wiring::{StateDir, available_tools, leave_store, variables};
+use provost_harness::Backend;
 
 /// Runs autonomous agents under supervision: they work until the goal is verified, a budget is used up or a hook
 /// stops them, and every step is in a log from which they resume.
@@ -135,11 +135,11 @@ pub(crate) enum Command {
     Doctor(DoctorArgs),
     /// Removes runs that are over, and frees their space.
     Prune(PruneArgs),
-    /// Writes a commented provost.toml to the current folder.
+    /// Writes provost.toml to the current folder, after asking for the most important settings.
     Init(InitArgs),
     /// Lists providers and models with key, window and price. Or checks whether a model answers.
     Models(ModelsArgs),
-    /// Checks the settings and shows where each came from.
+    /// Shows what is set and where, and what is wrong with it.
     Check(CheckArgs),
     /// Shows what a project's files would run or allow, and asks for your consent.
     Trust(TrustArgs),
@@ -257,17 +257,17 @@ fn trace() -> anyhow::Result<()> {
 }
 
 /// Opens the backend that the user's settings name.
-fn backend() -> anyhow::Result<Arc<EmbeddedBackend>> {
+fn backend() -> anyhow::Result<Arc<dyn Backend>> {
     place()?.open()
 }
 
 /// The same, to show logs: of a damaged one the part before the damage.
-fn backend_to_show() -> anyhow::Result<Arc<EmbeddedBackend>> {
+fn backend_to_show() -> anyhow::Result<Arc<dyn Backend>> {
     place()?.open_to_show()
 }
 
 /// Opens the backend to read only, also where it can't be written.
-fn backend_to_read() -> anyhow::Result<Arc<EmbeddedBackend>> {
+fn backend_to_read() -> anyhow::Result<Arc<dyn Backend>> {
     place()?.open_to_read()
 }
 

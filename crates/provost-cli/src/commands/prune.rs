@@ -18,7 +18,7 @@ const GOAL_WIDTH: usize = 60;
 
 pub(super) async fn prune(args: PruneArgs) -> anyhow::Result<Exit> {
     let place = place()?;
-    let backend = place.open()?;
+    let backend = place.open_store()?;
     let now = SystemClock.now();
     let request = PruneRequest {
         idle_since: args.older.map(|older| {

@@ -1,9 +1,8 @@
 //! `provost ps`: the runs.
 
-use provost_backend::EmbeddedBackend;
 use provost_engine::RunState;
 use provost_event::{MicroDollars, Outcome, PauseReason, RunId, Timestamp, Verification};
-use provost_harness::{Backend as _, Clock as _, RunQuery, RunStatus, RunSummary, SystemClock};
+use provost_harness::{Backend, Clock as _, RunQuery, RunStatus, RunSummary, SystemClock};
 use provost_process::Descent;
 use serde::Serialize;
 
@@ -36,7 +35,7 @@ struct RunExtras {
 
 impl RunExtras {
     /// A log that can't be read doesn't keep a run out of the list; `show` reports what is wrong with it.
-    async fn read(backend: &EmbeddedBackend, run: &RunSummary) -> Self {
+    async fn read(backend: &dyn Backend, run: &RunSummary) -> Self {
         let open = of_summary(backend, run).await.unwrap_or_default();
         let status = status(run, &open, at_terminal(backend, run).await);
         let uncertain = UncertaintyMarks::of(run.uncertain);
@@ -73,11 +72,11 @@ fn no_runs() -> String {
 pub(super) async fn ps(args: PsArgs) -> anyhow::Result<Exit> {
     let max = if args.all { usize::MAX } else { args.max };
     let backend = backend_to_read()?;
-    let runs = backend.list(RunQuery { max }).await?;
+    let runs = backend.list(RunQuery::newest(max)).await?;
     let now = SystemClock.now();
     let mut told = Vec::with_capacity(runs.len());
     for run in &runs {
-        told.push(RunExtras::read(&backend, run).await);
+        told.push(RunExtras::read(&*backend, run).await);
     }
     if args.json {
         for (run, told) in runs.iter().zip(&told) {

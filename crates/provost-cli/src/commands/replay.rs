@@ -5,9 +5,8 @@ use std::io::{BufReader, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use provost_backend::EmbeddedBackend;
 use provost_event::{Entry, LifecycleEntry, Seq, SessionId, TerminalEntry, TerminalEvent};
-use provost_harness::Backend as _;
+use provost_harness::Backend;
 use provost_terminal::{CastReader, Happened, PlayOptions, Player};
 use tokio::time::{Duration, sleep};
 
@@ -92,11 +91,13 @@ async fn files(args: &ReplayArgs) -> anyhow::Result<Vec<PathBuf>> {
         return Err(Refusal::new(format!("there is no recording {}", path.display()), "").into());
     }
     let backend = backend_to_read()?;
-    let Target { run, agent } = Target::find(&backend, &args.what).await?;
+    let Target { run, agent } = Target::find(&*backend, &args.what).await?;
     let session = SessionId { run, agent: args.agent.or(agent).unwrap_or_default() };
-    let Some(state) = run_state(&backend, run).await? else { anyhow::bail!("the log of run {run} is empty") };
+    let Some(state) = run_state(&*backend, run).await? else {
+        anyhow::bail!("the log of run {run} is empty")
+    };
     agent_of(&state, session)?;
-    let (is_program, files) = recorded(&backend, session).await?;
+    let (is_program, files) = recorded(&*backend, session).await?;
     let refuse = |what: String, hint: String| Err(Refusal::new(what, hint).into());
     if !is_program {
         let what = format!("agent {} of run {run} is no external agent", session.agent);
@@ -113,7 +114,7 @@ async fn files(args: &ReplayArgs) -> anyhow::Result<Vec<PathBuf>> {
 }
 
 /// Whether an agent is a program, and where its recordings are.
-async fn recorded(backend: &EmbeddedBackend, session: SessionId) -> anyhow::Result<(bool, Vec<PathBuf>)> {
+async fn recorded(backend: &dyn Backend, session: SessionId) -> anyhow::Result<(bool, Vec<PathBuf>)> {
     let (mut after, mut is_program, mut files) = (Seq::START, false, Vec::new());
     loop {
         let records = backend.read(session.into(), after, READ_MAX).await?;

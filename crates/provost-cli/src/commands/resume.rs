@@ -10,11 +10,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use provost_backend::EmbeddedBackend;
 use provost_config::{Request, Scope, Settings, load};
 use provost_engine::{Actor, AgentState, RunEvent, RunState, SessionStatus};
 use provost_event::{ActorKey, GoalState, Outcome, RunId, SessionId};
-use provost_harness::{Backend as _, Harness, Models, RemadeWorktree, ResumeRequest, RunQuery, read_actor};
+use provost_harness::{
+    Backend, Harness, Models, RemadeWorktree, ResumeRequest, RunQuery, RunStatusFilter, read_actor,
+};
 use provost_llm::resolve;
 
 use self::change::Change;
@@ -50,10 +51,10 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     let given = Given::read(&Request { flags: &flags, ..request }, &args)?;
     let place = StateDir::new(settings, &folders);
     let backend = place.open()?;
-    let run = find(&backend, &args.run).await?;
+    let run = find(&*backend, &args.run).await?;
     mark(Some(run));
     tell_of_unread("");
-    let state = run_state(&backend, run).await?.with_context(|| format!("the log of run {run} is empty"))?;
+    let state = run_state(&*backend, run).await?.with_context(|| format!("the log of run {run} is empty"))?;
     let root = read_actor(&*backend, ActorKey::from(SessionId::root(run))).await?;
     let change = Change::of(&args, (run, &state, &root), &given.budget, (&place.trust(), &variables))?;
     let folder = change.policy.agent.workspace.clone();
@@ -68,7 +69,7 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     let progress = Progress::choose(args.shown);
     let heads = HashMap::from([(run.into(), state.head()), (SessionId::root(run).into(), root.head())]);
     let asks = who_asks(progress);
-    let sessions = live_sessions(&backend, &state).await?;
+    let sessions = live_sessions(&*backend, &state).await?;
     let view = reporting(progress.view(Some(&Earlier { state: &state, sessions })), settings, None);
     let watcher = Arc::new(Watcher::new(view, asks, heads));
     let around = RunContext::new(settings, &variables, (watcher.clone(), observers), programs);
@@ -78,22 +79,22 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     let (was_suspended, mut more) = (state.outcome().is_some(), more);
     if was_suspended {
         // Another process may have resumed it before it was opened.
-        let now = run_state(&backend, run).await?.unwrap_or(state);
+        let now = run_state(&*backend, run).await?.unwrap_or(state);
         more = given.added_to(run, (&now, &change.policy)).inspect_err(|_| watcher.close())?;
     }
     if matches!(progress, Progress::Plain | Progress::Attended | Progress::Live) && !args.shown.quiet {
         change.said.iter().chain(&more.said).for_each(|line| crate::output::tell(line));
     }
-    let runs = backend.list(RunQuery { max: usize::MAX }).await?;
-    tell(&others_at_work(&runs, &folder, Some(run)));
+    let running = backend.list(RunQuery::with_status(RunStatusFilter::Running)).await?;
+    tell(&others_at_work(&running, &folder, Some(run)));
     tell_of_remade(harness.remade_worktrees());
     if let Some(changed) = change.entry {
         harness.change_policy(changed).await?;
     }
     tuning.tell(&harness).await?;
-    begin(&mut harness, &backend, was_suspended, (more, given.text.clone())).await?;
+    begin(&mut harness, &*backend, was_suspended, (more, given.text.clone())).await?;
     // By now the suspension is over, and with it the time that was left before.
-    for question in open_in(&backend, run).await? {
+    for question in open_in(&*backend, run).await? {
         watcher.opened(question);
     }
     let asking =
@@ -111,10 +112,7 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
 }
 
 /// The sessions of the agents that may still work.
-async fn live_sessions(
-    backend: &EmbeddedBackend,
-    state: &RunState,
-) -> anyhow::Result<Vec<(ActorKey, Actor)>> {
+async fn live_sessions(backend: &dyn Backend, state: &RunState) -> anyhow::Result<Vec<(ActorKey, Actor)>> {
     let mut sessions = Vec::new();
     for agent in state.agents().filter(|agent| !matches!(agent.standing, AgentState::Finished(_))) {
         let key = ActorKey::from(agent.session);
@@ -126,7 +124,7 @@ async fn live_sessions(
 /// Resumes a suspended run. An interrupted one resumes by itself as soon as it is opened.
 async fn begin(
     harness: &mut Harness,
-    backend: &EmbeddedBackend,
+    backend: &dyn Backend,
     was_suspended: bool,
     (more, text): (More, Option<String>),
 ) -> anyhow::Result<()> {

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use provost_backend::EmbeddedBackend;
 use provost_config::{Folders, Override, Request, Scope, Settings, Settled, load};
 use provost_event::{ModelPolicy, RunId, RunPolicy};
 use provost_harness::{
-    Backend as _, Goal, IMAGE_BYTES_MAX, ImageData, ImageError, Models, RunQuery, RunStatus, RunSummary,
+    Backend, Goal, IMAGE_BYTES_MAX, ImageData, ImageError, Models, RunFilter, RunQuery, RunStatus,
+    RunStatusFilter, RunSummary,
 };
 
 use super::{current_dir, mark};
@@ -133,7 +133,7 @@ impl Ready {
         tell(&settled.settings.not_known_yet());
         settled.skipped.iter().for_each(|skipped| output::tell(&format!("warning: skipped {skipped}")));
         let backend = place.open()?;
-        tell(&before_it_begins(&backend, &folder, (&settled.settings, shown), &policy).await?);
+        tell(&before_it_begins(&*backend, &folder, (&settled.settings, shown), &policy).await?);
         let signals = Signals::listen().context("can't listen for Ctrl-C")?;
         let asks = who_asks(progress);
         let view = reporting(progress.view(None), &settled.settings, asides);
@@ -153,16 +153,16 @@ impl Ready {
 
 /// What is worth to know of a folder before a run begins in it.
 async fn before_it_begins(
-    backend: &EmbeddedBackend,
+    backend: &dyn Backend,
     folder: &Path,
     (settings, shown): (&Settings, ShownArgs),
     policy: &RunPolicy,
 ) -> anyhow::Result<Vec<String>> {
-    let runs = backend.list(RunQuery { max: usize::MAX }).await?;
-    let mut notes = others_at_work(&runs, folder, None);
-    let is_first = runs.iter().all(|run| run.workspace != folder);
+    let running = backend.list(RunQuery::with_status(RunStatusFilter::Running)).await?;
+    let mut notes = others_at_work(&running, folder, None);
     let wants_words = !shown.quiet && !shown.json;
-    if wants_words && is_first && policy.agent.external.is_none() && settings.permissions.has_no_rules() {
+    let has_no_rules = policy.agent.external.is_none() && settings.permissions.has_no_rules();
+    if wants_words && has_no_rules && is_first_in(backend, folder).await? {
         notes.push(format!(
             "no rules are set: agents may change files in {} and run any command with your rights, without asking; \
              [permissions] in provost.toml limits that",
@@ -170,6 +170,12 @@ async fn before_it_begins(
         ));
     }
     Ok(notes)
+}
+
+/// Whether no run has worked in this folder.
+async fn is_first_in(backend: &dyn Backend, folder: &Path) -> anyhow::Result<bool> {
+    let filter = RunFilter { workspace: Some(folder.to_owned()), ..RunFilter::default() };
+    Ok(backend.list(RunQuery { filter, after: None, max: 1 }).await?.is_empty())
 }
 
 /// A line for each other run that a process holds now in `folder`, above it or below.

@@ -10,7 +10,6 @@ mod tree;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use provost_backend::EmbeddedBackend;
 use provost_engine::{Actor, ProgressReport, RunState};
 use provost_event::{
     Budget, Channel, CompactionKind, ConversationEntry, Entry, Exit as ProgramExit, ExternalPolicy,
@@ -18,9 +17,7 @@ use provost_event::{
     Outcome, PlanItem, Retry, RetryCause, RunId, Seq, SessionId, StopReport, TerminalEntry, TerminalEvent,
     TerminalState, ToolEntry, ToolStatus,
 };
-use provost_harness::{
-    Backend as _, Clock as _, RunQuery, RunStatus, RunSummary, SystemClock, final_text, read_actor,
-};
+use provost_harness::{Backend, Clock as _, RunStatus, RunSummary, SystemClock, final_text, read_actor};
 use serde::Serialize;
 
 use self::agents::{AgentContext, Openings, Slots, Which, nodes, openings};
@@ -46,26 +43,26 @@ const READ_MAX: usize = 1_000;
 
 pub(super) async fn show(args: ShowArgs) -> anyhow::Result<Exit> {
     let backend = backend_to_show()?;
-    let run = Target::whole_run(&backend, &args.run, "show").await?;
+    let run = Target::whole_run(&*backend, &args.run, "show").await?;
     let extent = if args.all { Extent::Whole } else { Extent::SummedUp };
     let drawing = Drawing { branches: Branches::choose(), extent, width: terminal_width() };
-    let summary = summary(&backend, run).await?;
+    let summary = summary(&*backend, run).await?;
     if args.follow {
-        return live::follow(&backend, summary, drawing, args.json).await;
+        return live::follow(&*backend, summary, drawing, args.json).await;
     }
-    let state = run_state(&backend, run).await?.with_context(|| format!("the log of run {run} is empty"))?;
-    let facts = Facts { turns_max: turns_max(&state), ..Facts::read(&backend, run, &state).await? };
-    let open = of_summary(&backend, &summary).await?;
-    let status = status(&summary, &open, at_terminal(&backend, &summary).await);
-    let suspension = Suspension::read(&backend, (&summary, &state), &open).await;
+    let state = run_state(&*backend, run).await?.with_context(|| format!("the log of run {run} is empty"))?;
+    let facts = Facts { turns_max: turns_max(&state), ..Facts::read(&*backend, run, &state).await? };
+    let open = of_summary(&*backend, &summary).await?;
+    let status = status(&summary, &open, at_terminal(&*backend, &summary).await);
+    let suspension = Suspension::read(&*backend, (&summary, &state), &open).await;
     let which = if args.all || args.json { Which::All } else { Which::Shown };
-    let openings = openings(&backend, &state, which).await?;
+    let openings = openings(&*backend, &state, which).await?;
     let crew = crew(&state, &summary, &openings, &open);
-    let segments = segments_of(&backend, run).await?;
-    let pruned_forks = pruned_forks(&backend, &state).await?;
+    let segments = segments_of(&*backend, run).await?;
+    let pruned_forks = pruned_forks(&*backend, &state).await?;
     if args.json {
         let with_goals = crew.agents.iter().filter(|agent| agent.goal_state.is_some());
-        let goals = AgentGoal::of(&backend, with_goals.map(|agent| agent.session)).await?;
+        let goals = AgentGoal::of(&*backend, with_goals.map(|agent| agent.session)).await?;
         let names = Names::of(&state);
         let goals = goals.iter().map(|goal| goal::GoalJson::of(goal, &names)).collect();
         let whole = Whole {
@@ -77,7 +74,7 @@ pub(super) async fn show(args: ShowArgs) -> anyhow::Result<Exit> {
         };
         print(&format!("{}\n", serde_json::to_string(&whole)?))?;
     } else {
-        let goal = AgentGoal::read(&backend, SessionId::root(run)).await?;
+        let goal = AgentGoal::read(&*backend, SessionId::root(run)).await?;
         let seen = page::RunPage {
             summary: &summary,
             status: &status,
@@ -96,18 +93,18 @@ pub(super) async fn show(args: ShowArgs) -> anyhow::Result<Exit> {
 }
 
 /// The forks of a run that aren't in the store any more.
-async fn pruned_forks(backend: &EmbeddedBackend, state: &RunState) -> anyhow::Result<Vec<RunId>> {
-    if state.forks().is_empty() {
-        return Ok(Vec::new());
+async fn pruned_forks(backend: &dyn Backend, state: &RunState) -> anyhow::Result<Vec<RunId>> {
+    let mut pruned = Vec::new();
+    for fork in state.forks() {
+        if backend.get(fork.to).await?.is_none() {
+            pruned.push(fork.to);
+        }
     }
-    let runs = backend.list(RunQuery { max: usize::MAX }).await?;
-    let forks = state.forks().iter().map(|forked| forked.to);
-    Ok(forks.filter(|fork| runs.iter().all(|run| run.run != *fork)).collect())
+    Ok(pruned)
 }
 
-pub(super) async fn summary(backend: &EmbeddedBackend, run: RunId) -> anyhow::Result<RunSummary> {
-    let runs = backend.list(RunQuery { max: usize::MAX }).await?;
-    let summary = runs.into_iter().find(|summary| summary.run == run);
+pub(super) async fn summary(backend: &dyn Backend, run: RunId) -> anyhow::Result<RunSummary> {
+    let summary = backend.get(run).await?;
     summary.with_context(|| format!("there is no run {run}"))
 }
 
@@ -199,7 +196,7 @@ struct Compactions {
 }
 
 impl Facts {
-    async fn read(backend: &EmbeddedBackend, run: RunId, state: &RunState) -> anyhow::Result<Self> {
+    async fn read(backend: &dyn Backend, run: RunId, state: &RunState) -> anyhow::Result<Self> {
         if state.flow().is_some() {
             return Self::of_flow(backend, run, state).await;
         }
@@ -214,7 +211,7 @@ impl Facts {
         Ok(facts)
     }
 
-    async fn of_flow(backend: &EmbeddedBackend, run: RunId, state: &RunState) -> anyhow::Result<Self> {
+    async fn of_flow(backend: &dyn Backend, run: RunId, state: &RunState) -> anyhow::Result<Self> {
         let mut facts = Self { last_text: final_text(backend, run).await?, ..Self::default() };
         for agent in state.agents() {
             facts.see(backend, agent.session, Self::count).await?;
@@ -224,7 +221,7 @@ impl Facts {
 
     async fn see(
         &mut self,
-        backend: &EmbeddedBackend,
+        backend: &dyn Backend,
         agent: SessionId,
         take: fn(&mut Self, &Entry),
     ) -> anyhow::Result<()> {

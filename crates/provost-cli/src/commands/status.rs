@@ -1,12 +1,11 @@
 //! The status of a run, in the words that every command uses.
 
-use provost_backend::EmbeddedBackend;
 use provost_engine::{Actor, RunState};
 use provost_event::{
     Blocker, Entry, ModelEntry, ModelTrouble, Outcome, PauseReason, ProviderAwaited, Seq, SessionId,
     TerminalState, TroubleCause,
 };
-use provost_harness::{Backend as _, Clock as _, RunStatus, RunSummary, SystemClock, read_actor};
+use provost_harness::{Backend, Clock as _, RunStatus, RunSummary, SystemClock, read_actor};
 use serde::Serialize;
 
 use crate::questions::{Question, of_summary};
@@ -41,7 +40,7 @@ pub(super) fn status(run: &RunSummary, open: &[Question], at_terminal: Option<&s
 
 /// The same, read from its logs, and what its provider keeps it from. A log that can't be read hides nothing else.
 pub(super) async fn status_of(
-    backend: &EmbeddedBackend,
+    backend: &dyn Backend,
     (run, state): (&RunSummary, &RunState),
 ) -> (String, Option<Suspension>) {
     let open = of_summary(backend, run).await.unwrap_or_default();
@@ -54,7 +53,7 @@ pub(super) async fn status_of(
 }
 
 /// What a run's first agent waits for at its terminal, if it is an external one that is at work.
-pub(super) async fn at_terminal(backend: &EmbeddedBackend, run: &RunSummary) -> Option<&'static str> {
+pub(super) async fn at_terminal(backend: &dyn Backend, run: &RunSummary) -> Option<&'static str> {
     if run.status != RunStatus::Running || !is_program(&run.model) {
         return None;
     }
@@ -80,7 +79,7 @@ pub(super) async fn at_terminal(backend: &EmbeddedBackend, run: &RunSummary) -> 
 ///
 /// # Errors
 /// When the log can't be read.
-async fn provider_wait(backend: &EmbeddedBackend, state: &RunState) -> anyhow::Result<Option<Wait>> {
+async fn provider_wait(backend: &dyn Backend, state: &RunState) -> anyhow::Result<Option<Wait>> {
     let Some(awaited) = state.awaits_provider() else { return Ok(None) };
     let run = awaited.session.run;
     for after in [Seq(state.head().0.saturating_sub(AWAITED_WITHIN)), Seq::START] {
@@ -114,7 +113,7 @@ impl Suspension {
     /// Reads it from the run's log; `None` where the run waits for no provider, has an outcome, or has questions
     /// `open`, which matter more. A log that can't be read hides nothing else.
     pub(super) async fn read(
-        backend: &EmbeddedBackend,
+        backend: &dyn Backend,
         (run, state): (&RunSummary, &RunState),
         open: &[Question],
     ) -> Option<Self> {

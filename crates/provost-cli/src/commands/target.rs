@@ -1,8 +1,8 @@
 //! A run or one of its agents, as the user names it: `RUN`, `RUN.3`, `last`, `last.3`.
 
-use provost_backend::EmbeddedBackend;
 use provost_engine::{AgentState, AgentStatus, RunState};
 use provost_event::{RunId, SessionId};
+use provost_harness::Backend;
 
 use super::find::find;
 use crate::exit::Refusal;
@@ -26,7 +26,7 @@ impl Target {
     ///
     /// # Errors
     /// [`Refusal`] when there is no such run, several, or what stands behind the dot is no number.
-    pub(super) async fn find(backend: &EmbeddedBackend, word: &str) -> anyhow::Result<Self> {
+    pub(super) async fn find(backend: &dyn Backend, word: &str) -> anyhow::Result<Self> {
         let Some((run, agent)) = word.rsplit_once('.') else {
             return Ok(Self { run: find(backend, word).await?, agent: None });
         };
@@ -39,11 +39,7 @@ impl Target {
     }
 
     /// The same, and refuses an agent: for what a run does only as a whole.
-    pub(super) async fn whole_run(
-        backend: &EmbeddedBackend,
-        word: &str,
-        command: &str,
-    ) -> anyhow::Result<RunId> {
+    pub(super) async fn whole_run(backend: &dyn Backend, word: &str, command: &str) -> anyhow::Result<RunId> {
         let Self { run, agent } = Self::find(backend, word).await?;
         match agent {
             None => Ok(run),

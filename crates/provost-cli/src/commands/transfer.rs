@@ -6,12 +6,13 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use provost_backend::{
-    EmbeddedBackend, Exported, ImportChange, Imported, Salvaged, export_run, import_incomplete, import_run,
+    Exported, ImportChange, Imported, Salvaged, export_run, import_incomplete, import_run,
 };
 use provost_event::RunId;
+use provost_harness::Backend;
 
 use super::find::find;
-use super::{backend, backend_to_read, print};
+use super::{backend_to_read, place, print};
 use crate::cli::{ExportArgs, ImportArgs};
 use crate::exit::Exit;
 use crate::output::{Stdout, tell};
@@ -19,13 +20,13 @@ use crate::render::{plural, visible_json};
 
 pub(super) async fn export(args: ExportArgs) -> anyhow::Result<Exit> {
     let backend = backend_to_read()?;
-    let run = find(&backend, &args.run).await?;
+    let run = find(&*backend, &args.run).await?;
     let exported = match &args.output {
-        Some(file) => to_file(&backend, run, file).await?,
+        Some(file) => to_file(&*backend, run, file).await?,
         None if io::stdout().is_terminal() => {
-            to_stdout(&backend, run, &mut Visible { out: BufWriter::new(Stdout), line: Vec::new() }).await?
+            to_stdout(&*backend, run, &mut Visible { out: BufWriter::new(Stdout), line: Vec::new() }).await?
         }
-        None => to_stdout(&backend, run, &mut BufWriter::new(Stdout)).await?,
+        None => to_stdout(&*backend, run, &mut BufWriter::new(Stdout)).await?,
     };
     if exported.lost.is_empty() {
         return Ok(Exit::Done);
@@ -36,7 +37,7 @@ pub(super) async fn export(args: ExportArgs) -> anyhow::Result<Exit> {
 }
 
 async fn to_stdout<W: Write + Send>(
-    backend: &EmbeddedBackend,
+    backend: &dyn Backend,
     run: RunId,
     out: &mut W,
 ) -> anyhow::Result<Exported> {
@@ -91,7 +92,7 @@ fn in_words(imported: &Imported) -> Option<String> {
 }
 
 /// Whole or not at all: an export that breaks off leaves what was there.
-async fn to_file(backend: &EmbeddedBackend, run: RunId, file: &Path) -> anyhow::Result<Exported> {
+async fn to_file(backend: &dyn Backend, run: RunId, file: &Path) -> anyhow::Result<Exported> {
     // A device or a pipe is written to; a file in its place would reach no reader.
     let is_special = std::fs::metadata(file).is_ok_and(|facts| !facts.is_file());
     let exported = if is_special {
@@ -110,14 +111,14 @@ async fn to_file(backend: &EmbeddedBackend, run: RunId, file: &Path) -> anyhow::
     Ok(exported)
 }
 
-async fn write_special(backend: &EmbeddedBackend, run: RunId, file: &Path) -> anyhow::Result<Exported> {
+async fn write_special(backend: &dyn Backend, run: RunId, file: &Path) -> anyhow::Result<Exported> {
     let mut out = BufWriter::new(File::options().write(true).open(file)?);
     let exported = export_run(backend, run, &mut out).await?;
     out.flush()?;
     Ok(exported)
 }
 
-async fn write_draft(backend: &EmbeddedBackend, run: RunId, draft: &Path) -> anyhow::Result<Exported> {
+async fn write_draft(backend: &dyn Backend, run: RunId, draft: &Path) -> anyhow::Result<Exported> {
     let mut out = BufWriter::new(new_file(draft)?);
     let exported = export_run(backend, run, &mut out).await?;
     out.into_inner()?.sync_all()?;
@@ -139,7 +140,7 @@ fn new_file(path: &Path) -> io::Result<File> {
 }
 
 pub(super) async fn import(args: ImportArgs) -> anyhow::Result<Exit> {
-    let backend = backend()?;
+    let backend = place()?.open_store()?;
     let cant = || format!("can't import {}", args.file.display());
     let mut input: Box<dyn BufRead + Send> = if args.file == Path::new("-") {
         Box::new(BufReader::new(std::io::stdin()))

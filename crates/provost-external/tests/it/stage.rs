@@ -17,7 +17,7 @@ use provost_event::{
 use provost_external::{Drivers, DriversOptions};
 use provost_harness::hooks::HookRegistryBuilder;
 use provost_harness::{
-    AgentHarness, Backend as _, Harness, HarnessDeps, Models, SystemClock, ToolRegistry, consent_tools,
+    AgentHarness, Harness, HarnessDeps, Log as _, Models, SystemClock, ToolRegistry, consent_tools,
 };
 use provost_sqlite::SqliteStore;
 use provost_terminal::Profile;

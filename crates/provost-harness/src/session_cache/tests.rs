@@ -10,13 +10,9 @@ use provost_event::{
     ActorKey, AgentPolicy, BlobId, Block, ConversationEntry, Elapsed, Entry, LifecycleEntry, ModelCalled,
     ModelEntry, ModelPolicy, Purpose, Record, RunId, Seq, SessionId, SessionStarted, Timestamp, UserMessage,
 };
-use tokio_util::sync::CancellationToken;
 
 use super::SessionCache;
-use crate::{
-    Backend, BackendError, Blobs, Executor, PlacedEntry, PlacedRecord, Posted, RunLease, RunPosition,
-    RunQuery, RunSummary,
-};
+use crate::{BackendError, Blobs, Log, PlacedEntry, PlacedRecord, Posted, RunPosition};
 
 /// Number of tried orders.
 const ORDERS: usize = 150;
@@ -103,7 +99,7 @@ impl Blobs for LogFixture {
 }
 
 #[async_trait]
-impl Backend for LogFixture {
+impl Log for LogFixture {
     async fn post(&self, _: ActorKey, _: Event, _: Option<&str>) -> Result<Posted, BackendError> {
         Err(BackendError::Closed)
     }
@@ -112,9 +108,6 @@ impl Backend for LogFixture {
         let log = self.0.get(&key).into_iter().flatten();
         // Never more than two at once, so that one conversation takes several reads.
         Ok(log.filter(|record| record.seq > after).take(max.min(2)).cloned().collect())
-    }
-    async fn list(&self, _: RunQuery) -> Result<Vec<RunSummary>, BackendError> {
-        Err(BackendError::Closed)
     }
     async fn actors(&self, _: RunId) -> Result<Vec<ActorKey>, BackendError> {
         Err(BackendError::Closed)
@@ -134,14 +127,6 @@ impl Backend for LogFixture {
         _: RunPosition,
     ) -> BoxStream<'static, Result<PlacedRecord, BackendError>> {
         Box::pin(futures::stream::empty())
-    }
-    async fn serve(
-        &self,
-        _: RunId,
-        _: Arc<dyn Executor>,
-        _: CancellationToken,
-    ) -> Result<Box<dyn RunLease>, BackendError> {
-        Err(BackendError::Closed)
     }
 }
 

@@ -14,7 +14,7 @@ use super::clean::{Clean, least};
 use super::files::{self, Began};
 use super::{Action, Evidence};
 use crate::session_cache::Opening;
-use crate::{Backend, BackendError, Redactor};
+use crate::{BackendError, Log, Redactor};
 
 /// Entries read at a time.
 const STRETCH_ENTRIES: u64 = 128;
@@ -30,7 +30,7 @@ const CALL_TOKENS: u64 = 24;
 /// The sources of evidence, and the secrets to remove.
 #[derive(Clone, Copy)]
 pub(crate) struct Sources<'a> {
-    pub(crate) backend: &'a dyn Backend,
+    pub(crate) backend: &'a dyn Log,
     pub(crate) opening: &'a Opening,
     pub(crate) redactor: &'a Redactor,
 }
@@ -70,7 +70,7 @@ pub(crate) async fn gather(
 }
 
 /// The task, and the state of the workspace then.
-async fn beginning(backend: &dyn Backend, session: SessionId) -> Result<(String, Began), BackendError> {
+async fn beginning(backend: &dyn Log, session: SessionId) -> Result<(String, Began), BackendError> {
     let records = backend.read(session.into(), Seq::START, BEGINNING_ENTRIES).await?;
     let (mut task, mut began) = (String::new(), Began::default());
     for record in &records {
@@ -131,7 +131,7 @@ impl<'a> Found<'a> {
         }
     }
 
-    async fn look(&mut self, backend: &dyn Backend, session: SessionId) -> Result<(), BackendError> {
+    async fn look(&mut self, backend: &dyn Log, session: SessionId) -> Result<(), BackendError> {
         while self.until.0 > 1 && self.looked_at < LOOKED_AT_MAX && !self.is_full() {
             self.look_at_stretch(backend, session).await?;
         }
@@ -142,7 +142,7 @@ impl<'a> Found<'a> {
     }
 
     /// Searches only for the agent's last message and its plan: down to the newest snapshot, which has the plan.
-    async fn look_further(&mut self, backend: &dyn Backend, session: SessionId) -> Result<(), BackendError> {
+    async fn look_further(&mut self, backend: &dyn Log, session: SessionId) -> Result<(), BackendError> {
         let snapshot = backend.newest_snapshot(session.into()).await?;
         let floor = match &snapshot {
             Some(snapshot) => snapshot.seq,
@@ -161,11 +161,7 @@ impl<'a> Found<'a> {
         Ok(())
     }
 
-    async fn look_at_stretch(
-        &mut self,
-        backend: &dyn Backend,
-        session: SessionId,
-    ) -> Result<(), BackendError> {
+    async fn look_at_stretch(&mut self, backend: &dyn Log, session: SessionId) -> Result<(), BackendError> {
         let from = Seq(self.until.0.saturating_sub(STRETCH_ENTRIES).max(1));
         let records = stretch(backend, session, from, self.until).await?;
         records.iter().rev().for_each(|record| self.take(record));
@@ -278,7 +274,7 @@ fn words(content: &[Block]) -> String {
 
 /// The entries from `from` to before `until`. A backend may return fewer at a time than requested.
 async fn stretch(
-    backend: &dyn Backend,
+    backend: &dyn Log,
     session: SessionId,
     from: Seq,
     until: Seq,

@@ -12,7 +12,7 @@ use provost_event::{
 };
 use provost_harness::hooks::*;
 use provost_harness::{
-    AgentHarness, Backend, HarnessDeps, HookAnswer, HookPrograms, HookQuestion, Models, Observers,
+    AgentHarness, HarnessDeps, HookAnswer, HookPrograms, HookQuestion, Log as _, Models, Observers,
     ToolRegistry,
 };
 use provost_llm::ScriptedModel;

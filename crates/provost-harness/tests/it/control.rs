@@ -8,7 +8,7 @@ use provost_backend::EmbeddedBackend;
 use provost_engine::{Event, SessionEvent};
 use provost_event::{Access, ApprovalAnswer, ApprovalScope, Entry, GateEntry, Seq};
 use provost_harness::hooks::*;
-use provost_harness::{Backend, SystemClock};
+use provost_harness::{Log as _, SystemClock};
 use provost_sqlite::SqliteStore;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;

@@ -11,7 +11,7 @@ use provost_event::{
     OnFailure, Outcome, PauseReason, Record, Seq, Timestamp, ToolEntry,
 };
 use provost_harness::hooks::*;
-use provost_harness::{Backend, Clock, HookAnswer, HookPrograms, HookQuestion, SimulatedClock};
+use provost_harness::{Clock, HookAnswer, HookPrograms, HookQuestion, Log as _, SimulatedClock};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;

@@ -15,8 +15,8 @@ use provost_event::{
 };
 use provost_harness::hooks::*;
 use provost_harness::{
-    AgentHarness, Backend, Clock, DeltaSink, Harness, HarnessDeps, HookPrograms, Model, ModelRequest, Models,
-    Part, SystemClock, Tool, ToolContext, ToolOutput, ToolRegistry,
+    AgentHarness, Clock, DeltaSink, Harness, HarnessDeps, HookPrograms, Log as _, Model, ModelRequest,
+    Models, Part, SystemClock, Tool, ToolContext, ToolOutput, ToolRegistry,
 };
 use provost_llm::ScriptedModel;
 use tokio::time::timeout;

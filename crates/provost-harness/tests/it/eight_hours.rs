@@ -15,7 +15,7 @@ use provost_event::{
     ToolSpec, ToolSubject, TroubleCause,
 };
 use provost_harness::{
-    AgentHarness, Backend, Clock as _, DeltaSink, HarnessDeps, Model, ModelRequest, Models, SimulatedClock,
+    AgentHarness, Clock as _, DeltaSink, HarnessDeps, Log as _, Model, ModelRequest, Models, SimulatedClock,
     SystemClock, Tool, ToolContext, ToolOutput, ToolRegistry, read_actor,
 };
 use provost_llm::{ModelLimits, Provider, ProviderModel, ProviderOptions, WireFormat};

@@ -12,7 +12,7 @@ use provost_event::{
     ToolStatus, ToolSubject,
 };
 use provost_harness::{
-    AgentHarness, Backend, BackendError, Blobs, HarnessCallback, HarnessDeps, HarnessError, Models,
+    AgentHarness, BackendError, Blobs, HarnessCallback, HarnessDeps, HarnessError, Log as _, Models,
     StopHookContext, StopHookHandler, SystemClock, Tool, ToolContext, ToolOutput, ToolRegistry, TurnState,
 };
 use provost_llm::ScriptedModel;

@@ -17,9 +17,9 @@ use provost_event::{
     ToolCall, Usage,
 };
 use provost_harness::{
-    AgentHarness, Backend, BackendError, Blobs, DeltaSink, Executor, HarnessDeps, Model, ModelRequest,
-    Models, Part, PlacedEntry, PlacedRecord, Posted, Redactor, RunLease, RunPosition, RunQuery, RunSummary,
-    SystemClock, ToolRegistry,
+    AgentHarness, BackendError, Blobs, Catalog, DeltaSink, Executor, HarnessDeps, Holder, Log, Model,
+    ModelRequest, Models, Part, PlacedEntry, PlacedRecord, Posted, Redactor, RunLease, RunPosition, RunQuery,
+    RunSummary, SystemClock, ToolRegistry, Worker,
 };
 use provost_tools::{EditFile, Shell, UpdatePlan, WriteFile};
 use secrecy::SecretString;
@@ -122,7 +122,7 @@ impl Blobs for Counted {
 }
 
 #[async_trait]
-impl Backend for Counted {
+impl Log for Counted {
     async fn post(&self, key: ActorKey, event: Event, dedup: Option<&str>) -> Result<Posted, BackendError> {
         self.backend.post(key, event, dedup).await
     }
@@ -136,10 +136,6 @@ impl Backend for Counted {
     async fn newest_snapshot(&self, key: ActorKey) -> Result<Option<Arc<Record>>, BackendError> {
         self.read.fetch_add(1, Ordering::SeqCst);
         self.backend.newest_snapshot(key).await
-    }
-
-    async fn list(&self, query: RunQuery) -> Result<Vec<RunSummary>, BackendError> {
-        self.backend.list(query).await
     }
 
     async fn actors(&self, run: RunId) -> Result<Vec<ActorKey>, BackendError> {
@@ -170,7 +166,25 @@ impl Backend for Counted {
     ) -> BoxStream<'static, Result<PlacedRecord, BackendError>> {
         self.backend.subscribe_run(run, after)
     }
+}
 
+#[async_trait]
+impl Catalog for Counted {
+    async fn list(&self, query: RunQuery) -> Result<Vec<RunSummary>, BackendError> {
+        self.backend.list(query).await
+    }
+
+    async fn get(&self, run: RunId) -> Result<Option<RunSummary>, BackendError> {
+        self.backend.get(run).await
+    }
+
+    async fn find(&self, prefix: &str, max: usize) -> Result<Vec<RunSummary>, BackendError> {
+        self.backend.find(prefix, max).await
+    }
+}
+
+#[async_trait]
+impl Worker for Counted {
     async fn serve(
         &self,
         run: RunId,
@@ -178,6 +192,10 @@ impl Backend for Counted {
         stop: CancellationToken,
     ) -> Result<Box<dyn RunLease>, BackendError> {
         self.backend.serve(run, executor, stop).await
+    }
+
+    async fn holder(&self, run: RunId) -> Result<Option<Holder>, BackendError> {
+        self.backend.holder(run).await
     }
 }
 

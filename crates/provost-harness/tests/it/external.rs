@@ -15,7 +15,7 @@ use provost_event::{
     WindowSize,
 };
 use provost_harness::{
-    AgentHarness, Backend, Exchange, ExternalAgents, Harness, HarnessDeps, Models, Prompt, SystemClock,
+    AgentHarness, Exchange, ExternalAgents, Harness, HarnessDeps, Log as _, Models, Prompt, SystemClock,
     ToolOutput, ToolRegistry, consent_tools, read_actor,
 };
 use provost_sqlite::SqliteStore;

@@ -10,7 +10,7 @@ use provost_event::{
     Budget, ConversationEntry, Entry, Outcome, PauseReason, RunId, Seq, SessionId, Timestamp, TroubleCause,
 };
 use provost_harness::{
-    AgentHarness, Backend, HarnessDeps, Models, SimulatedClock, SystemClock, ToolRegistry,
+    AgentHarness, HarnessDeps, Log as _, Models, SimulatedClock, SystemClock, ToolRegistry,
 };
 use provost_llm::{ModelLimits, Provider, ProviderModel, ProviderOptions, WireFormat};
 use tokio::io::AsyncWriteExt as _;

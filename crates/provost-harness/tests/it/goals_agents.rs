@@ -10,7 +10,7 @@ use provost_event::{
     AgentEntry, AgentPolicy, Budget, Entry, GoalPolicy, Isolation, LifecycleEntry, ModelPolicy, Outcome,
     PauseReason, Priority, RunPolicy, Seq, SessionId, SpawnBudget, SubAgentPolicy, ToolEntry, ToolStatus,
 };
-use provost_harness::{Backend as _, Clock as _, SimulatedClock};
+use provost_harness::{Clock as _, Log as _, SimulatedClock};
 use serde_json::json;
 use tokio::sync::Semaphore;
 

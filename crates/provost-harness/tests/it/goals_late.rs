@@ -7,7 +7,7 @@ use provost_engine::RunEvent;
 use provost_event::{
     Budget, ConversationEntry, Entry, GoalEntry, GoalState, ModelEntry, Outcome, PauseReason, RunPolicy, Seq,
 };
-use provost_harness::{AgentHarness, Backend, BackendError, Clock as _, Harness, HarnessError};
+use provost_harness::{AgentHarness, Backend, BackendError, Clock as _, Harness, HarnessError, Log as _};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;

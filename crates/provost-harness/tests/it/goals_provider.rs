@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use expect_test::{Expect, expect};
 use provost_backend::EmbeddedBackend;
 use provost_event::{Entry, GoalEntry, GoalJudged, Seq};
-use provost_harness::{Backend as _, SimulatedClock, SystemClock};
+use provost_harness::{Log as _, SimulatedClock, SystemClock};
 use provost_llm::{ModelLimits, Provider, ProviderModel, ProviderOptions, WireFormat};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};

@@ -15,8 +15,8 @@ use provost_event::{
     Seq, SessionId, StopReason, Timestamp, ToolCall, ToolSpec, ToolSubject, Usage,
 };
 use provost_harness::{
-    AgentHarness, Backend, BackendError, Clock, DeltaSink, Harness, HarnessDeps, HarnessError, Model,
-    ModelRequest, Models, Observers, Part, SimulatedClock, SystemClock, Tool, ToolContext, ToolOutput,
+    AgentHarness, Backend, BackendError, Clock, DeltaSink, Harness, HarnessDeps, HarnessError, Log as _,
+    Model, ModelRequest, Models, Observers, Part, SimulatedClock, SystemClock, Tool, ToolContext, ToolOutput,
     ToolRegistry, read_actor,
 };
 use provost_sqlite::SqliteStore;

@@ -18,9 +18,9 @@ use provost_event::{
 };
 use provost_harness::hooks::{HookOptions, HookRegistry, PreToolCall, PreToolCallAction, from_fn};
 use provost_harness::{
-    AgentHarness, Backend, BackendError, Blobs, Clock, Executor, Harness, HarnessDeps, HarnessError,
-    HookAnswer, HookPrograms, HookQuestion, HookQuestionTrigger, Models, PlacedEntry, PlacedRecord, Posted,
-    RunLease, RunPosition, RunQuery, RunSummary, SimulatedClock, SystemClock, ToolRegistry,
+    AgentHarness, BackendError, Blobs, Catalog, Clock, Executor, Harness, HarnessDeps, HarnessError, Holder,
+    HookAnswer, HookPrograms, HookQuestion, HookQuestionTrigger, Log, Models, PlacedEntry, PlacedRecord,
+    Posted, RunLease, RunPosition, RunQuery, RunSummary, SimulatedClock, SystemClock, ToolRegistry, Worker,
 };
 use provost_llm::ScriptedModel;
 use tokio::sync::{Barrier, mpsc};
@@ -50,17 +50,13 @@ impl Blobs for Caught {
 }
 
 #[async_trait]
-impl Backend for Caught {
+impl Log for Caught {
     async fn post(&self, key: ActorKey, event: Event, dedup: Option<&str>) -> Result<Posted, BackendError> {
         self.backend.post(key, event, dedup).await
     }
 
     async fn read(&self, key: ActorKey, after: Seq, max: usize) -> Result<Vec<Arc<Record>>, BackendError> {
         self.backend.read(key, after, max).await
-    }
-
-    async fn list(&self, query: RunQuery) -> Result<Vec<RunSummary>, BackendError> {
-        self.backend.list(query).await
     }
 
     async fn actors(&self, run: RunId) -> Result<Vec<ActorKey>, BackendError> {
@@ -91,7 +87,25 @@ impl Backend for Caught {
     ) -> BoxStream<'static, Result<PlacedRecord, BackendError>> {
         self.backend.subscribe_run(run, after)
     }
+}
 
+#[async_trait]
+impl Catalog for Caught {
+    async fn list(&self, query: RunQuery) -> Result<Vec<RunSummary>, BackendError> {
+        self.backend.list(query).await
+    }
+
+    async fn get(&self, run: RunId) -> Result<Option<RunSummary>, BackendError> {
+        self.backend.get(run).await
+    }
+
+    async fn find(&self, prefix: &str, max: usize) -> Result<Vec<RunSummary>, BackendError> {
+        self.backend.find(prefix, max).await
+    }
+}
+
+#[async_trait]
+impl Worker for Caught {
     async fn serve(
         &self,
         run: RunId,
@@ -100,6 +114,10 @@ impl Backend for Caught {
     ) -> Result<Box<dyn RunLease>, BackendError> {
         *self.executor.lock().expect("alone") = Some(executor.clone());
         self.backend.serve(run, executor, stop).await
+    }
+
+    async fn holder(&self, run: RunId) -> Result<Option<Holder>, BackendError> {
+        self.backend.holder(run).await
     }
 }
 

@@ -10,8 +10,7 @@ use provost_event::{
     AgentPolicy, BudgetEntry, Certainty, DeltaKind, Entry, ModelFailure, ModelPolicy, RunId, RunPolicy, Seq,
 };
 use provost_harness::{
-    AgentHarness, Backend as _, DeltaSink, HarnessDeps, Model, ModelRequest, Models, SystemClock,
-    ToolRegistry,
+    AgentHarness, DeltaSink, HarnessDeps, Log as _, Model, ModelRequest, Models, SystemClock, ToolRegistry,
 };
 use tokio_util::sync::CancellationToken;
 

@@ -12,7 +12,7 @@ use provost_event::{
     StepMode, ToolSpec, ToolSubject,
 };
 use provost_harness::{
-    AgentHarness, Backend, HarnessDeps, Models, ObservedBody, Observer, ObserverError, ObserverEvent,
+    AgentHarness, HarnessDeps, Log as _, Models, ObservedBody, Observer, ObserverError, ObserverEvent,
     ObserverOptions, ObserverState, Observers, Tool, ToolContext, ToolOutput, ToolRegistry, TurnState,
     observe_with,
 };

@@ -17,8 +17,8 @@ use provost_event::{
 };
 use provost_harness::{
     AgentHarness, Backend, BackendError, Harness, HarnessCallback, HarnessDeps, HarnessError, JsonlTrace,
-    Models, ObservedBody, ObserverEvent, ObserverOptions, Observers, Redactor, RunPosition, SystemClock,
-    ToolRegistry, TraceError, TraceEvent, TraceSink, observe_with, read_run,
+    Log as _, Models, ObservedBody, ObserverEvent, ObserverOptions, Observers, Redactor, RunPosition,
+    SystemClock, ToolRegistry, TraceError, TraceEvent, TraceSink, observe_with, read_run,
 };
 use provost_llm::ScriptedModel;
 use provost_sqlite::SqliteStore;

@@ -10,7 +10,7 @@ use provost_event::{
     RunPolicy, Seq, SessionId, StepMode, ToolSpec, ToolSubject,
 };
 use provost_harness::{
-    AgentHarness, Backend, Blobs, DeltaSink, Goal, HarnessDeps, IMAGE_BYTES_MAX, ImageData, ImageError,
+    AgentHarness, Blobs, DeltaSink, Goal, HarnessDeps, IMAGE_BYTES_MAX, ImageData, ImageError, Log as _,
     Model, ModelRequest, Models, Part, Role, SystemClock, Tool, ToolContext, ToolOutput, ToolRegistry,
     TurnState,
 };

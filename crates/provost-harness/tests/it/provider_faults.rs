@@ -10,7 +10,7 @@ use provost_event::{
     RunId, RunPolicy, Seq, SessionId, Timestamp, ToolEntry, ToolStatus,
 };
 use provost_harness::{
-    AgentHarness, Backend, HarnessDeps, Models, SimulatedClock, SystemClock, ToolRegistry,
+    AgentHarness, HarnessDeps, Log as _, Models, SimulatedClock, SystemClock, ToolRegistry,
 };
 use provost_llm::{ModelLimits, Provider, ProviderModel, ProviderOptions, WireFormat};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

@@ -10,7 +10,7 @@ use provost_event::{
     StepMode, ToolEntry, ToolFinished, ToolStatus,
 };
 use provost_harness::{
-    AgentHarness, Backend, DeltaSink, HarnessDeps, Model, ModelRequest, Models, SystemClock, Tool,
+    AgentHarness, DeltaSink, HarnessDeps, Log as _, Model, ModelRequest, Models, SystemClock, Tool,
     ToolOutput, ToolRegistry, TurnState,
 };
 use provost_llm::ScriptedModel;

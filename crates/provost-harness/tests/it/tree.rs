@@ -12,7 +12,7 @@ use futures::StreamExt as _;
 use provost_backend::EmbeddedBackend;
 use provost_engine::{Event, RunEvent};
 use provost_event::{AgentEntry, Budget, Entry, Outcome, Priority, Record, Seq, SpawnBudget};
-use provost_harness::{AgentHarness, Backend, BackendError, Harness, HarnessError};
+use provost_harness::{AgentHarness, BackendError, Harness, HarnessError, Log as _};
 use provost_llm::ScriptedModel;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;

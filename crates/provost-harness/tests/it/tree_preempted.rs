@@ -11,7 +11,7 @@ use provost_event::{
     Record, RunPolicy, Seq, SessionId, SpawnBudget, Timestamp, ToolEntry, ToolSpec,
 };
 use provost_harness::{
-    AgentHarness, Backend, Clock, Harness, HarnessDeps, Models, SimulatedClock, SystemClock, Tool,
+    AgentHarness, Clock, Harness, HarnessDeps, Log as _, Models, SimulatedClock, SystemClock, Tool,
     ToolContext, ToolOutput, ToolRegistry,
 };
 use provost_llm::ScriptedModel;

@@ -15,7 +15,7 @@ use provost_event::{
     Usage, WorktreeEntry, WorktreeLeft,
 };
 use provost_harness::{
-    AgentHarness, Backend as _, DeltaSink, Harness, HarnessDeps, Model, ModelRequest, Models, SystemClock,
+    AgentHarness, DeltaSink, Harness, HarnessDeps, Log as _, Model, ModelRequest, Models, SystemClock,
 };
 use provost_sqlite::SqliteStore;
 use serde_json::json;

@@ -7,7 +7,7 @@ use provost_event::{
     ActorKey, AgentPolicy, Confidence, Effort, Entry, ErrorClass, GoalEntry, GoalFinding, GoalJudged,
     GoalPolicy, JudgeAnswer, ModelPolicy, Outcome, RunId, RunPolicy, Seq, SessionId, SupervisorError,
 };
-use provost_harness::{AgentHarness, Backend as _, GoalSupervisor, HarnessDeps, Models, ToolRegistry};
+use provost_harness::{AgentHarness, GoalSupervisor, HarnessDeps, Log as _, Models, ToolRegistry};
 use provost_llm::ProviderModel;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;

@@ -10,7 +10,7 @@ use provost_event::{
     SessionId, ToolSpec,
 };
 use provost_harness::{
-    AgentHarness, Backend as _, HarnessDeps, Models, Tool, ToolContext, ToolOutput, ToolRegistry,
+    AgentHarness, HarnessDeps, Log as _, Models, Tool, ToolContext, ToolOutput, ToolRegistry,
 };
 use provost_llm::ProviderModel;
 use serde_json::{Value, json};

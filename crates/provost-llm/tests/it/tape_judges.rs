@@ -8,7 +8,7 @@ use provost_event::{
     ActorKey, AgentPolicy, Block, ConversationEntry, Entry, ErrorClass, GoalEntry, GoalPolicy, ModelPolicy,
     Outcome, RunId, RunPolicy, Seq, SessionId,
 };
-use provost_harness::{AgentHarness, Backend as _, HarnessDeps, Model, Models, ToolRegistry};
+use provost_harness::{AgentHarness, HarnessDeps, Log as _, Model, Models, ToolRegistry};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 

@@ -7,7 +7,7 @@ use provost_backend::conformance::{BackendMaker, StuckHolder, check_backend};
 use provost_backend::{EmbeddedBackend, HeldLease, MemoryStore, SessionStore};
 use provost_engine::{Effect, Event};
 use provost_event::{Budget, EffectId, RunId, Seq};
-use provost_harness::{Backend, Clock};
+use provost_harness::{Backend, Clock, Log as _, Worker as _};
 use provost_sqlite::SqliteStore;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;

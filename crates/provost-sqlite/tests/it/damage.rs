@@ -7,7 +7,10 @@ use std::sync::Arc;
 
 use provost_backend::{EmbeddedBackend, export_run};
 use provost_event::{ActorKey, Budget, Entry, RunId, Seq, SessionId, ToolEntry};
-use provost_harness::{Backend, BackendError, Blobs as _, RunQuery, RunSummary, SystemClock, read_actor};
+use provost_harness::{
+    BackendError, Blobs as _, Catalog as _, Log as _, RunQuery, RunSummary, SystemClock, Worker as _,
+    read_actor,
+};
 use provost_sqlite::SqliteStore;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -74,7 +77,7 @@ async fn export(backend: &EmbeddedBackend, run: RunId) -> Result<(String, bool),
 }
 
 async fn whole(backend: &EmbeddedBackend) -> Whole {
-    let listed = backend.list(RunQuery { max: usize::MAX }).await.unwrap();
+    let listed = backend.list(RunQuery::newest(usize::MAX)).await.unwrap();
     let mut whole = Whole { listed, exports: BTreeMap::new(), states: BTreeMap::new() };
     for number in 1..=RUNS {
         whole.exports.insert(run(number), export(backend, run(number)).await.unwrap().0);
@@ -140,7 +143,7 @@ impl Image {
     }
 
     async fn compare_list(&self, backend: &EmbeddedBackend, has_loss: bool, damaged: &mut Vec<RunId>) {
-        let Ok(listed) = backend.list(RunQuery { max: usize::MAX }).await else {
+        let Ok(listed) = backend.list(RunQuery::newest(usize::MAX)).await else {
             return damaged.extend(self.whole.exports.keys());
         };
         if has_loss {

@@ -8,7 +8,7 @@ use provost_backend::{
     Mailbox, MemoryStore, NewEntry, OpenEffect, RunLeases, SessionStore, StoreReader, StoredRun, WakeUps,
 };
 use provost_event::{ActorKey, BlobId, EffectId, Record, RunId, Seq};
-use provost_harness::{BackendError, PlacedEntry, RunPosition};
+use provost_harness::{BackendError, PlacedEntry, RunCursor, RunPosition};
 
 /// Commits fail while it is full.
 #[derive(Clone)]
@@ -56,8 +56,16 @@ impl StoreReader for Failing {
     fn run_head(&mut self, run: RunId) -> Result<RunPosition, BackendError> {
         self.inner.run_head(run)
     }
-    fn runs(&mut self, max: usize) -> Result<Vec<StoredRun>, BackendError> {
-        self.inner.runs(max)
+    fn runs(&mut self, after: Option<RunCursor>, max: usize) -> Result<Vec<StoredRun>, BackendError> {
+        self.inner.runs(after, max)
+    }
+
+    fn run(&mut self, run: RunId) -> Result<Option<StoredRun>, BackendError> {
+        self.inner.run(run)
+    }
+
+    fn runs_with_prefix(&mut self, prefix: &str, max: usize) -> Result<Vec<StoredRun>, BackendError> {
+        self.inner.runs_with_prefix(prefix, max)
     }
     fn blobs(&mut self) -> Result<Vec<BlobId>, BackendError> {
         self.inner.blobs()

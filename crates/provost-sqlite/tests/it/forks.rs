@@ -12,8 +12,8 @@ use provost_event::{
     ActorKey, BlobId, Budget, ConversationEntry, Entry, LifecycleEntry, Record, RunId, Seq, SessionId,
 };
 use provost_harness::{
-    Backend, BackendError, Blobs, Executor, ForkPoint, PlacedEntry, PlacedRecord, Posted, RunLease,
-    RunPosition, RunQuery, RunSummary, SystemClock, read_actor, read_conversation,
+    Backend, BackendError, Blobs, Catalog, Executor, ForkPoint, Holder, Log, PlacedEntry, PlacedRecord,
+    Posted, RunLease, RunPosition, RunQuery, RunSummary, SystemClock, Worker, read_actor, read_conversation,
 };
 use provost_sqlite::SqliteStore;
 use tokio_util::sync::CancellationToken;
@@ -137,7 +137,7 @@ impl Blobs for Counting {
 }
 
 #[async_trait]
-impl Backend for Counting {
+impl Log for Counting {
     async fn post(&self, key: ActorKey, event: Event, dedup: Option<&str>) -> Result<Posted, BackendError> {
         self.backend.post(key, event, dedup).await
     }
@@ -147,10 +147,6 @@ impl Backend for Counting {
         self.reads.fetch_add(1, Ordering::SeqCst);
         self.entries.fetch_add(records.len(), Ordering::SeqCst);
         Ok(records)
-    }
-
-    async fn list(&self, query: RunQuery) -> Result<Vec<RunSummary>, BackendError> {
-        self.backend.list(query).await
     }
 
     async fn actors(&self, run: RunId) -> Result<Vec<ActorKey>, BackendError> {
@@ -181,7 +177,25 @@ impl Backend for Counting {
     ) -> BoxStream<'static, Result<PlacedRecord, BackendError>> {
         self.backend.subscribe_run(run, after)
     }
+}
 
+#[async_trait]
+impl Catalog for Counting {
+    async fn list(&self, query: RunQuery) -> Result<Vec<RunSummary>, BackendError> {
+        self.backend.list(query).await
+    }
+
+    async fn get(&self, run: RunId) -> Result<Option<RunSummary>, BackendError> {
+        self.backend.get(run).await
+    }
+
+    async fn find(&self, prefix: &str, max: usize) -> Result<Vec<RunSummary>, BackendError> {
+        self.backend.find(prefix, max).await
+    }
+}
+
+#[async_trait]
+impl Worker for Counting {
     async fn serve(
         &self,
         run: RunId,
@@ -189,6 +203,10 @@ impl Backend for Counting {
         stop: CancellationToken,
     ) -> Result<Box<dyn RunLease>, BackendError> {
         self.backend.serve(run, executor, stop).await
+    }
+
+    async fn holder(&self, run: RunId) -> Result<Option<Holder>, BackendError> {
+        self.backend.holder(run).await
     }
 }
 

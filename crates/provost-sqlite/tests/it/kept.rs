@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use provost_backend::{EmbeddedBackend, KeptBecause, PruneRequest, export_run, plan_prune, prune};
 use provost_event::{ActorKey, Budget, Seq, SessionId};
-use provost_harness::{Backend, BackendError, Blobs as _, RunQuery, SystemClock};
+use provost_harness::{BackendError, Blobs as _, Catalog as _, Log as _, RunQuery, SystemClock, Worker as _};
 use provost_sqlite::{SqliteStore, StoreProblem, back_up, inspect};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -115,7 +115,7 @@ async fn all_that_is_damaged_is_named_and_what_is_derived_is_no_loss() {
     for number in 1..=3 {
         work(&first, number, format!("output {number}").as_bytes(), true).await;
     }
-    let listed = first.list(RunQuery { max: 9 }).await.unwrap();
+    let listed = first.list(RunQuery::newest(9)).await.unwrap();
     assert_eq!(inspect(&database(&folder)).unwrap().problems, []);
     let connection = rusqlite::Connection::open(database(&folder)).unwrap();
     let change = |sql: &str| assert!(connection.execute(sql, []).unwrap() > 0, "{sql}");
@@ -129,7 +129,7 @@ async fn all_that_is_damaged_is_named_and_what_is_derived_is_no_loss() {
         list
     };
     assert_eq!(
-        time(again.list(RunQuery { max: 9 }).await.unwrap()),
+        time(again.list(RunQuery::newest(9)).await.unwrap()),
         time(listed),
         "the row is made of the log"
     );

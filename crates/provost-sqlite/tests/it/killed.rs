@@ -14,7 +14,7 @@ use provost_event::{
     Block, Budget, EffectId, ErrorClass, Json, Limits, ModelFailure, Purpose, RunPolicy, Seq, StopReason,
     ToolCall, ToolStatus, Usage,
 };
-use provost_harness::{Backend, Executor, SystemClock};
+use provost_harness::{Executor, Log as _, SystemClock, Worker as _};
 use provost_sqlite::SqliteStore;
 use tempfile::TempDir;
 use tokio::sync::mpsc;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use provost_backend::{EmbeddedBackend, SessionStore as _};
 use provost_engine::RunEvent;
 use provost_event::{Budget, ConversationEntry, Entry, Seq, SessionId};
-use provost_harness::{Backend, BackendError, SystemClock};
+use provost_harness::{BackendError, Log as _, SystemClock, Worker as _};
 use provost_sqlite::SqliteStore;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;

@@ -205,7 +205,7 @@ fn compare(model: &Model, store: &mut dyn SessionStore) {
     }
     let mut runs = model.runs.values().cloned().collect::<Vec<_>>();
     runs.sort_by_key(|run| std::cmp::Reverse((run.started_at, run.run)));
-    assert_eq!(store.runs(usize::MAX).unwrap(), runs);
+    assert_eq!(store.runs(None, usize::MAX).unwrap(), runs);
 }
 
 fn check<S: SessionStore>(transactions: &[Transaction], open: impl Fn() -> S) {

@@ -14,7 +14,9 @@ use provost_event::{
     ActorKey, Budget, Elapsed, Entry, ErrorClass, Json, LifecycleEntry, ModelFailure, Record, Seq, SessionId,
     Snapshot, Timestamp,
 };
-use provost_harness::{AgentHarness, Backend, HarnessDeps, Models, SystemClock, ToolRegistry, read_actor};
+use provost_harness::{
+    AgentHarness, Backend, HarnessDeps, Log as _, Models, SystemClock, ToolRegistry, Worker as _, read_actor,
+};
 use provost_sqlite::SqliteStore;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;

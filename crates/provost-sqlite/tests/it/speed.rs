@@ -13,7 +13,7 @@ use provost_event::{
     Record, RunId, Seq, SessionId, SessionStarted, StopReason, Timestamp, ToolCall, ToolFinished,
     ToolStarted, ToolStatus, TurnEnded, Usage,
 };
-use provost_harness::{Backend, Executor, SystemClock};
+use provost_harness::{Backend, Executor, Log as _, SystemClock};
 use provost_sqlite::SqliteStore;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;

@@ -38,11 +38,11 @@ fn a_newer_database_is_refused_with_advice() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("provost.db");
     drop(SqliteStore::open(&path).unwrap());
-    rusqlite::Connection::open(&path).unwrap().pragma_update(None, "user_version", 9).unwrap();
+    rusqlite::Connection::open(&path).unwrap().pragma_update(None, "user_version", 10).unwrap();
     let error = SqliteStore::open(&path).err().unwrap();
     assert_eq!(
         error.to_string(),
-        "can't open the store: its version is 9; this Provost knows version 8 (use a newer Provost)"
+        "can't open the store: its version is 10; this Provost knows version 9 (use a newer Provost)"
     );
 }
 
@@ -57,7 +57,7 @@ fn an_older_database_is_refused_with_advice_and_left_as_it_was() {
     let error = SqliteStore::open(&path).err().unwrap();
     assert_eq!(
         error.to_string(),
-        "can't open the store: its version is 1; this Provost knows version 8 (move it away: a new one is made, and the \
+        "can't open the store: its version is 1; this Provost knows version 9 (move it away: a new one is made, and the \
          Provost that made it still reads it)"
     );
     let count = |table: &str| {

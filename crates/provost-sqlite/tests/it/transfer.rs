@@ -7,7 +7,7 @@ use provost_backend::{
     EmbeddedBackend, ImportChange, MemoryStore, TransferError, export_run, import_incomplete, import_run,
 };
 use provost_event::{Budget, FORMAT_VERSION, Seq, SessionId};
-use provost_harness::{Backend, Blobs as _, RunQuery, RunStatus, SystemClock};
+use provost_harness::{Blobs as _, Catalog as _, Log as _, RunQuery, RunStatus, SystemClock, Worker as _};
 use tokio_util::sync::CancellationToken;
 
 use crate::support::{Hands, asks_for_tools, ended, policy, run, soon, start, tool_done};
@@ -67,7 +67,7 @@ async fn an_imported_run_is_the_exported_one() {
     let backend = backend();
     assert_eq!(import(&backend, &text).await, Ok(ImportChange::New));
     assert_eq!(export(&backend).await, text);
-    let listed = backend.list(RunQuery { max: 9 }).await.unwrap();
+    let listed = backend.list(RunQuery::newest(9)).await.unwrap();
     assert!(matches!(listed[0].status, RunStatus::Stopped(_)), "{listed:?}");
     assert_eq!((listed[0].turns, listed[0].goal.as_str()), (2, "a goal"));
     assert_eq!(import(&backend, &text).await, Ok(ImportChange::Known));
@@ -79,7 +79,7 @@ async fn an_imported_run_that_was_not_at_rest_goes_on_when_served() {
     let text = exported(false).await;
     let backend = backend();
     import(&backend, &text).await.unwrap();
-    assert_eq!(backend.list(RunQuery { max: 9 }).await.unwrap()[0].status, RunStatus::Interrupted);
+    assert_eq!(backend.list(RunQuery::newest(9)).await.unwrap()[0].status, RunStatus::Interrupted);
     let (hands, mut calls) = Hands::new();
     let _guard = backend.serve(run(1), hands, CancellationToken::new()).await.unwrap();
     soon(calls.recv()).await.unwrap().done();

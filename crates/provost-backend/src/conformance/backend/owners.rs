@@ -73,10 +73,24 @@ pub(super) async fn a_stopped_server_drops_what_is_in_flight(maker: &impl Backen
     assert_eq!(kinds(&backend, root(1)).await.last(), Some(&"user_message"));
 }
 
+pub(super) async fn a_run_has_a_holder_while_it_is_served(maker: &impl BackendMaker) {
+    let bench = Bench::new(maker).await;
+    let (backend, other) = (bench.open().await, bench.open().await);
+    assert_eq!(ok(other.holder(run(1)).await), None);
+    let served = serve(&backend, run(1)).await;
+    for backend in [&backend, &other] {
+        let holder = ok(backend.holder(run(1)).await);
+        assert!(holder.is_some_and(|holder| !holder.by.is_empty()));
+        assert_eq!(ok(backend.holder(run(2)).await), None);
+    }
+    served.guard.release().await;
+    assert_eq!(ok(other.holder(run(1)).await), None);
+}
+
 pub(super) async fn runs_are_listed_with_how_they_stand(maker: &impl BackendMaker) {
     let bench = Bench::new(maker).await;
     let (backend, other) = (bench.open().await, bench.open().await);
-    assert!(ok(backend.list(RunQuery { max: 10 }).await).is_empty());
+    assert!(ok(backend.list(RunQuery::newest(10)).await).is_empty());
     let mut first = serve(&backend, run(1)).await;
     for number in [1, 2] {
         post(&backend, run(number), start(Budget::default())).await;
@@ -87,7 +101,7 @@ pub(super) async fn runs_are_listed_with_how_they_stand(maker: &impl BackendMake
         assert_eq!(standing(&**backend, 10).await, expected);
         assert_eq!(standing(&**backend, 1).await.len(), 1);
     }
-    let listed = ok(other.list(RunQuery { max: 10 }).await);
+    let listed = ok(other.list(RunQuery::newest(10)).await);
     let Some(oldest) = listed.last() else { panic!("nothing is listed") };
     assert_eq!((oldest.goal.as_str(), oldest.model.as_str()), ("a goal", "by/hand"));
     first.call().await.done();
@@ -95,10 +109,10 @@ pub(super) async fn runs_are_listed_with_how_they_stand(maker: &impl BackendMake
     let Entry::Lifecycle(LifecycleEntry::Ended(ended)) = &ended.entry else { panic!("{ended:?}") };
     let suspended = (run(1), RunStatus::Stopped(ended.outcome.clone()));
     assert_eq!(standing(&*other, 10).await.last(), Some(&suspended));
-    let turns = ok(other.list(RunQuery { max: 10 }).await).last().map(|run| run.turns);
+    let turns = ok(other.list(RunQuery::newest(10)).await).last().map(|run| run.turns);
     assert_eq!(turns, Some(1));
 }
 
 async fn standing(backend: &dyn Backend, max: usize) -> Vec<(RunId, RunStatus)> {
-    ok(backend.list(RunQuery { max }).await).into_iter().map(|run| (run.run, run.status)).collect()
+    ok(backend.list(RunQuery::newest(max)).await).into_iter().map(|run| (run.run, run.status)).collect()
 }

@@ -6,10 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use provost_backend::EmbeddedBackend;
 use provost_engine::{AgentState, AgentStatus, RunEvent, RunState};
 use provost_event::{Budget, Outcome, Priority, RunId, SessionId};
-use provost_harness::{Backend as _, RunStatus, read_actor};
+use provost_harness::{Backend, RunStatus, read_actor};
 use tokio::time::Instant;
 
 use super::say::SentMessage;
@@ -40,7 +39,7 @@ pub(super) enum AgentCommand {
 
 /// One agent of a run that hasn't ended.
 pub(super) struct AgentControl {
-    pub(super) backend: Arc<EmbeddedBackend>,
+    pub(super) backend: Arc<dyn Backend>,
     pub(super) run: RunId,
     pub(super) status: RunStatus,
     pub(super) agent: u32,
@@ -69,7 +68,7 @@ impl AgentControl {
             };
             return Err(Refusal::new(what, hint).into());
         }
-        let next = resuming(&self.backend, self.run, &self.status).await?;
+        let next = resuming(&*self.backend, self.run, &self.status).await?;
         if let Some(words) = self.already(&command, &agent, (&who, &next))? {
             print(&safe(&format!("{words}\n")))?;
             return Ok(Exit::Done);
@@ -81,11 +80,11 @@ impl AgentControl {
             return Err(self.ignored(&command, &who).await?.into());
         }
         let standing = self.came(&command).await?;
-        let next = resuming(&self.backend, self.run, &self.status).await?;
+        let next = resuming(&*self.backend, self.run, &self.status).await?;
         let mut words = self.in_words(&command, standing.as_ref(), (&who, &next));
         if let AgentCommand::Say(text) = &command {
             let said = SentMessage { to: self.session(), text, by: &by, before: session };
-            words = after_hooks(&self.backend, &said, &self.status, &who, words).await?;
+            words = after_hooks(&*self.backend, &said, &self.status, &who, words).await?;
         }
         print(&safe(&format!("{words}\n")))?;
         Ok(Exit::Done)
@@ -96,7 +95,7 @@ impl AgentControl {
     }
 
     async fn state(&self) -> anyhow::Result<Box<RunState>> {
-        let state = run_state(&self.backend, self.run).await?;
+        let state = run_state(&*self.backend, self.run).await?;
         state.with_context(|| format!("the log of run {} is empty", self.run))
     }
 
@@ -156,7 +155,7 @@ impl AgentControl {
     async fn ignored(&self, command: &AgentCommand, who: &str) -> anyhow::Result<Refusal> {
         let state = self.state().await?;
         if state.outcome().is_some_and(Outcome::is_final) {
-            return ended(&self.backend, self.run).await;
+            return ended(&*self.backend, self.run).await;
         }
         let standing = agent_of(&state, self.session())?.standing;
         let cancel = format!("provost cancel {}.{}", self.run, self.agent);
@@ -196,11 +195,11 @@ impl AgentControl {
             AgentCommand::Say(_) => Duration::ZERO,
         };
         let after = self.backend.run_head(self.run).await?;
-        let mut following = Following::new(&self.backend, self.run, after, HashMap::new());
+        let mut following = Following::new(&*self.backend, self.run, after, HashMap::new());
         let until = Instant::now() + patience;
         loop {
             // Before the state: once no process works on the run, the state is the last one.
-            self.status = status(&self.backend, self.run).await?;
+            self.status = status(&*self.backend, self.run).await?;
             let state = self.state().await?;
             let standing = agent_of(&state, self.session())?.standing;
             let is_worked_on = self.status == RunStatus::Running;
@@ -297,7 +296,7 @@ impl AgentControl {
         match (&self.status, state.outcome()) {
             (RunStatus::Running, _) => Ok(None),
             (_, Some(outcome)) => Ok(ask_again(self.run, state, outcome)),
-            (status, None) => resuming(&self.backend, self.run, status).await.map(Some),
+            (status, None) => resuming(&*self.backend, self.run, status).await.map(Some),
         }
     }
 

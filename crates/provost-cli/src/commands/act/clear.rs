@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use provost_engine::RunEvent;
 use provost_event::{Outcome, RunId, SessionId};
-use provost_harness::{Backend as _, RunStatus};
+use provost_harness::RunStatus;
 
 use super::agent::{AgentCommand, AgentControl};
 use super::{MeantAgent, Stop, ended, meant, not_ended, resuming, status};
@@ -20,8 +20,8 @@ use crate::render::{outcome_in_words, safe};
 pub(in crate::commands) async fn clear_goal(args: ActArgs) -> anyhow::Result<Exit> {
     let MeantAgent { backend, run, agent } = meant(&args.run).await?;
     let session = SessionId { run, agent: agent.unwrap_or(0) };
-    bound(&backend, session).await?;
-    let status = match status(&backend, run).await? {
+    bound(&*backend, session).await?;
+    let status = match status(&*backend, run).await? {
         RunStatus::Stopped(outcome) if outcome.is_final() && agent.is_none() => {
             let what = format!(
                 "run {run} has ended, and keeps its goal until it goes on: {}",
@@ -31,7 +31,7 @@ pub(in crate::commands) async fn clear_goal(args: ActArgs) -> anyhow::Result<Exi
                 Refusal::new(what, format!("`provost resume {run} --no-goal` goes on without it")).into()
             );
         }
-        _ => not_ended(&backend, run).await?,
+        _ => not_ended(&*backend, run).await?,
     };
     let by = user_name("provost goal clear");
     if let Some(agent) = agent {
@@ -41,15 +41,15 @@ pub(in crate::commands) async fn clear_goal(args: ActArgs) -> anyhow::Result<Exi
     let words = match status {
         RunStatus::Stopped(outcome) => {
             if !backend.post(run.into(), command.into(), None).await?.changed {
-                return Err(ended(&backend, run).await?.into());
+                return Err(ended(&*backend, run).await?.into());
             }
-            let next = resuming(&backend, run, &RunStatus::Stopped(outcome.clone())).await?;
+            let next = resuming(&*backend, run, &RunStatus::Stopped(outcome.clone())).await?;
             when_suspended(run, &outcome, &next)
         }
         RunStatus::Running | RunStatus::Interrupted => {
             let came = Stop { backend: Arc::clone(&backend), run, status }.post(command).await?;
             let status = came.clone().map_or(RunStatus::Running, RunStatus::Stopped);
-            in_words(run, came.as_ref(), &resuming(&backend, run, &status).await?)
+            in_words(run, came.as_ref(), &resuming(&*backend, run, &status).await?)
         }
     };
     print(&safe(&words))?;

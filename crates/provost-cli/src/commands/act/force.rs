@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use provost_backend::{EmbeddedBackend, Holder};
 use provost_event::RunId;
-use provost_harness::{Backend as _, RunQuery, RunStatus};
+use provost_harness::{Backend, Holder, RunQuery, RunStatusFilter};
 
 use crate::exit::Refusal;
 use crate::output::tell;
@@ -18,8 +17,8 @@ const RELEASED_STEP: Duration = Duration::from_millis(10);
 ///
 /// # Errors
 /// [`Refusal`] when it can't be verified which process that is; also when it can't be ended.
-pub(super) async fn end_holder(backend: &EmbeddedBackend, run: RunId) -> anyhow::Result<()> {
-    let Some(holder) = backend.holder(run)? else { return Ok(()) };
+pub(super) async fn end_holder(backend: &dyn Backend, run: RunId) -> anyhow::Result<()> {
+    let Some(holder) = backend.holder(run).await? else { return Ok(()) };
     let by = &holder.by;
     let Some(process) = holder.process.filter(|process| process.exists()) else {
         let what = format!("{by} holds run {run}, and it can't be verified which process that is now");
@@ -31,7 +30,7 @@ pub(super) async fn end_holder(backend: &EmbeddedBackend, run: RunId) -> anyhow:
         bail!("{by} holds run {run}, and it could not be ended with all that it has started");
     }
     for _ in 0..RELEASED_STEPS {
-        if backend.holder(run)?.is_none_or(|now| now != holder) {
+        if backend.holder(run).await?.is_none_or(|now| now != holder) {
             tell(&format!("ended {by}, with all that it had started"));
             for other in others {
                 tell(&format!("it worked on run {other} too; that goes on with: provost resume {other}"));
@@ -44,12 +43,11 @@ pub(super) async fn end_holder(backend: &EmbeddedBackend, run: RunId) -> anyhow:
 }
 
 /// The other runs that the process holds.
-async fn others_held(backend: &EmbeddedBackend, run: RunId, holder: &Holder) -> anyhow::Result<Vec<RunId>> {
-    let runs = backend.list(RunQuery { max: usize::MAX }).await?;
-    let running = runs.into_iter().filter(|other| other.status == RunStatus::Running && other.run != run);
+async fn others_held(backend: &dyn Backend, run: RunId, holder: &Holder) -> anyhow::Result<Vec<RunId>> {
+    let running = backend.list(RunQuery::with_status(RunStatusFilter::Running)).await?;
     let mut others = Vec::new();
-    for other in running.map(|other| other.run) {
-        if backend.holder(other)?.is_some_and(|now| now.process == holder.process) {
+    for other in running.into_iter().map(|other| other.run).filter(|other| *other != run) {
+        if backend.holder(other).await?.is_some_and(|now| now.process == holder.process) {
             others.push(other);
         }
     }

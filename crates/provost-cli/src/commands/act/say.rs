@@ -4,12 +4,11 @@
 use std::sync::Arc;
 
 use futures::StreamExt as _;
-use provost_backend::EmbeddedBackend;
 use provost_event::{
     Block, ConversationEntry, Entry, GateEntry, HookDecision, HookReport, HookTrigger, HooksDecided, Record,
     Seq, SessionId, UserMessage,
 };
-use provost_harness::{Backend as _, BackendError};
+use provost_harness::{Backend, BackendError};
 use tokio::time::Instant;
 
 use super::WAIT_MAX;
@@ -43,7 +42,7 @@ impl SentMessage<'_> {
     /// When the log can't be read.
     pub(super) async fn passed(
         &self,
-        backend: &EmbeddedBackend,
+        backend: &dyn Backend,
         is_worked_on: bool,
     ) -> Result<Passed, BackendError> {
         let records = backend.read(self.to.into(), self.before, READ_MAX).await?;
@@ -76,7 +75,7 @@ impl SentMessage<'_> {
     ///
     /// # Errors
     /// When the log can't be read.
-    pub(crate) async fn refusal(&self, backend: &EmbeddedBackend) -> Result<Option<String>, BackendError> {
+    pub(crate) async fn refusal(&self, backend: &dyn Backend) -> Result<Option<String>, BackendError> {
         let records = backend.read(self.to.into(), self.before, READ_MAX).await?;
         let asked = records.iter().find(|record| self.is_asked_in(record)).map(|record| record.seq);
         let answer = records.iter().enumerate().find_map(|(place, record)| match &record.entry {

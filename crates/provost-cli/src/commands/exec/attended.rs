@@ -7,11 +7,10 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
-use provost_backend::EmbeddedBackend;
 use provost_config::DetachKey;
 use provost_event::{Entry, Record, RunId, RunPolicy, Seq, SessionId, TerminalEntry, TerminalEvent};
 use provost_external::Role;
-use provost_harness::{Backend as _, BackendError, Goal, Models};
+use provost_harness::{Backend, BackendError, Goal, Models};
 
 use crate::attached::{Asides, Attaching, Left, is_not_there};
 use crate::commands::run::{Ready, Shape};
@@ -46,7 +45,7 @@ struct Person {
     folder: PathBuf,
     key: DetachKey,
     asides: Asides,
-    backend: Arc<EmbeddedBackend>,
+    backend: Arc<dyn Backend>,
     run: RunId,
     watcher: Arc<Watcher>,
 }

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use anyhow::Context as _;
-use provost_backend::EmbeddedBackend;
 use provost_engine::{GoalStatus, RunState};
 use provost_event::{
     Confidence, GoalPolicy, JudgeAnswer, MicroDollars, OnHookError, Outcome, RunId, SessionId, Usage,
 };
+use provost_harness::Backend;
 use serde::Serialize;
 
 use super::page::page;
@@ -25,15 +25,15 @@ use crate::render::{safe, terminal_width};
 
 pub(super) async fn show(args: GoalShowArgs) -> anyhow::Result<Exit> {
     let backend = backend_to_read()?;
-    let Target { run, agent } = Target::find(&backend, &args.run).await?;
-    let state = run_state(&backend, run).await?.with_context(|| format!("the log of run {run} is empty"))?;
-    let goals = chosen(&backend, run, &state, agent).await?;
+    let Target { run, agent } = Target::find(&*backend, &args.run).await?;
+    let state = run_state(&*backend, run).await?.with_context(|| format!("the log of run {run} is empty"))?;
+    let goals = chosen(&*backend, run, &state, agent).await?;
     if goals.is_empty() {
         let session = SessionId { run, agent: agent.unwrap_or(0) };
-        return Err(no_goal(&backend, session).await?.into());
+        return Err(no_goal(&*backend, session).await?.into());
     }
-    let (names, summary) = (Names::of(&state), summary(&backend, run).await?);
-    let (status, _) = status_of(&backend, (&summary, &state)).await;
+    let (names, summary) = (Names::of(&state), summary(&*backend, run).await?);
+    let (status, _) = status_of(&*backend, (&summary, &state)).await;
     let outcome = state.outcome();
     if args.json {
         let goals = goals.iter().map(|goal| GoalJson::of(goal, &names)).collect();
@@ -47,7 +47,7 @@ pub(super) async fn show(args: GoalShowArgs) -> anyhow::Result<Exit> {
 }
 
 async fn chosen(
-    backend: &EmbeddedBackend,
+    backend: &dyn Backend,
     run: RunId,
     state: &RunState,
     agent: Option<u32>,

@@ -4,12 +4,11 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use provost_backend::EmbeddedBackend;
 use provost_event::{
     ActorKey, AssistantMessage, Block, Compacted, ConversationEntry, Entry, FinalSummaryFinished, Record,
     Seq, SystemItem, ToolEntry, ToolFinished, ToolStatus, UserMessage,
 };
-use provost_harness::{Backend as _, Blobs as _, read_conversation};
+use provost_harness::{Backend, read_conversation};
 use serde_json::Value;
 
 use super::seen::{CompactionView, Form};
@@ -21,7 +20,7 @@ use crate::render::{compaction_in_words, duration, freed, pictures, safe};
 
 /// Prints the entry `seq` of the log of `key`.
 pub(super) async fn print_entry(
-    backend: &EmbeddedBackend,
+    backend: &dyn Backend,
     key: ActorKey,
     seq: Seq,
     json: bool,
@@ -42,7 +41,7 @@ pub(super) async fn print_entry(
     print(&safe(&page(&record, form, whole.as_deref())?))
 }
 
-async fn missing(backend: &EmbeddedBackend, key: ActorKey, seq: Seq) -> anyhow::Result<Refusal> {
+async fn missing(backend: &dyn Backend, key: ActorKey, seq: Seq) -> anyhow::Result<Refusal> {
     let head = each(backend, key, |_| ()).await?;
     let whose = match key {
         ActorKey::Run(run) => format!("the log of run {run} itself"),
@@ -53,7 +52,7 @@ async fn missing(backend: &EmbeddedBackend, key: ActorKey, seq: Seq) -> anyhow::
 }
 
 /// How its agent sees it now.
-async fn form_now(backend: &EmbeddedBackend, key: ActorKey, record: &Record) -> anyhow::Result<Form> {
+async fn form_now(backend: &dyn Backend, key: ActorKey, record: &Record) -> anyhow::Result<Form> {
     let (mut seen, mut after) = (CompactionView::default(), record.seq);
     loop {
         let records: Vec<Arc<Record>> = match key {
@@ -67,7 +66,7 @@ async fn form_now(backend: &EmbeddedBackend, key: ActorKey, record: &Record) -> 
 }
 
 /// All of an output of which the entry has only a part.
-async fn whole(backend: &EmbeddedBackend, record: &Record) -> anyhow::Result<Option<String>> {
+async fn whole(backend: &dyn Backend, record: &Record) -> anyhow::Result<Option<String>> {
     let Entry::Tool(ToolEntry::Finished(ToolFinished { whole: Some(id), .. })) = &record.entry else {
         return Ok(None);
     };

@@ -5,13 +5,12 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use console::Style;
-use provost_backend::EmbeddedBackend;
 use provost_engine::tokens_of;
 use provost_event::{
     ActorKey, AgentPolicy, BlobId, Compacted, ConversationEntry, Elapsed, Entry, LifecycleEntry, ModelCalled,
     Purpose, Record, Seq, SessionId, Timestamp, ToolEntry,
 };
-use provost_harness::{Blobs as _, ImageData, Message, Part, Role, Transcript, read_conversation};
+use provost_harness::{Backend, ImageData, Message, Part, Role, Transcript, read_conversation};
 use serde_json::{Value, json};
 
 use super::READ_MAX;
@@ -21,7 +20,7 @@ use crate::exit::Refusal;
 use crate::render::{plural, safe, size, tokens};
 
 /// Prints what the agent of the log `key` sees.
-pub(super) async fn print_view(backend: &EmbeddedBackend, key: ActorKey, json: bool) -> anyhow::Result<()> {
+pub(super) async fn print_view(backend: &dyn Backend, key: ActorKey, json: bool) -> anyhow::Result<()> {
     let ActorKey::Session(session) = key else {
         let what = "the run itself has no conversation";
         return Err(Refusal::new(what, "leave --agent out, or give it an agent's number").into());
@@ -45,7 +44,7 @@ struct View {
 
 impl View {
     /// `None` before the agent's first entry.
-    async fn read(backend: &EmbeddedBackend, session: SessionId) -> anyhow::Result<Option<Self>> {
+    async fn read(backend: &dyn Backend, session: SessionId) -> anyhow::Result<Option<Self>> {
         let mut transcript = Transcript::new();
         let (mut head, mut policy, mut summary) = (Seq::START, None, None);
         loop {
@@ -201,7 +200,7 @@ fn part_as_json(part: &Part) -> Value {
 
 /// The pictures that `records` refer to, as far as they are kept.
 async fn images(
-    backend: &EmbeddedBackend,
+    backend: &dyn Backend,
     records: &[Arc<Record>],
 ) -> anyhow::Result<HashMap<BlobId, ImageData>> {
     let mut images = HashMap::new();

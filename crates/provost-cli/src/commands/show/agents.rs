@@ -2,13 +2,12 @@
 
 use std::collections::HashMap;
 
-use provost_backend::EmbeddedBackend;
 use provost_engine::{Actor, AgentState, AgentStatus, RunState};
 use provost_event::{
     Budget, Elapsed, Entry, GoalState, LifecycleEntry, Limits, MicroDollars, Outcome, Priority, Record, Seq,
     SessionId, SpawnBudget, Timestamp,
 };
-use provost_harness::{Backend as _, BackendError, read_actor};
+use provost_harness::{Backend, BackendError, read_actor};
 use serde::Serialize;
 
 use crate::questions::Question;
@@ -39,7 +38,7 @@ impl Opening {
     }
 
     /// With its goal as it stands now.
-    async fn up_to_date(self, backend: &EmbeddedBackend, session: SessionId) -> Result<Self, BackendError> {
+    async fn up_to_date(self, backend: &dyn Backend, session: SessionId) -> Result<Self, BackendError> {
         if self.goal_state.is_none() {
             return Ok(self);
         }
@@ -72,7 +71,7 @@ pub(super) enum Which {
 /// # Errors
 /// When a log can't be read.
 pub(super) async fn openings(
-    backend: &EmbeddedBackend,
+    backend: &dyn Backend,
     state: &RunState,
     which: Which,
 ) -> Result<Openings, BackendError> {

@@ -6,10 +6,9 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use console::truncate_str;
-use provost_backend::EmbeddedBackend;
 use provost_engine::{Actor, AgentState, RunState};
 use provost_event::{ActorKey, Entry, GateEntry, LifecycleEntry, Record, Seq, SessionId, Timestamp};
-use provost_harness::Backend as _;
+use provost_harness::Backend;
 use provost_harness::{RunStatus, RunSummary, read_actor};
 use tokio::time::Instant;
 
@@ -38,7 +37,7 @@ const QUESTIONS_MAX: usize = 5;
 const ROWS_KEPT: usize = 1;
 
 pub(super) async fn follow(
-    backend: &EmbeddedBackend,
+    backend: &dyn Backend,
     summary: RunSummary,
     drawing: Drawing,
     json: bool,
@@ -102,7 +101,7 @@ struct Board {
 impl Board {
     /// The run as it stands, and up to where that was read.
     async fn read(
-        backend: &EmbeddedBackend,
+        backend: &dyn Backend,
         summary: RunSummary,
         drawing: Drawing,
     ) -> anyhow::Result<(Self, HashMap<ActorKey, Seq>)> {
@@ -138,14 +137,14 @@ impl Board {
     }
 
     /// Reads the run's present status.
-    async fn look(&mut self, backend: &EmbeddedBackend) -> anyhow::Result<()> {
+    async fn look(&mut self, backend: &dyn Backend) -> anyhow::Result<()> {
         self.summary = summary_of(backend, self.summary.run).await?;
         self.at_terminal = at_terminal(backend, &self.summary).await;
         self.suspension = self.suspension(backend).await?;
         Ok(())
     }
 
-    async fn suspension(&self, backend: &EmbeddedBackend) -> anyhow::Result<Option<Suspension>> {
+    async fn suspension(&self, backend: &dyn Backend) -> anyhow::Result<Option<Suspension>> {
         Ok(Suspension::read(backend, (&self.summary, self.state()?), &self.open).await)
     }
 

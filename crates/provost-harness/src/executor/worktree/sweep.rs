@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::check::check;
 use super::make::clear;
 use crate::git::Git;
-use crate::{Backend, BackendError};
+use crate::{BackendError, Log};
 
 /// Worktrees inspected in one sweep.
 const WORKTREES_MAX: usize = 100;
@@ -22,7 +22,7 @@ const READ_MAX: usize = 1_000;
 
 /// Removes the unchanged worktrees in `folder` whose sessions have ended. All others stay: those of sessions that
 /// continue or may continue, those recorded as changed, and those unknown to `backend`.
-pub(super) async fn sweep(backend: &dyn Backend, folder: PathBuf, cancel: &CancellationToken) {
+pub(super) async fn sweep(backend: &dyn Log, folder: PathBuf, cancel: &CancellationToken) {
     for (path, session) in worktrees(folder).await {
         if cancel.is_cancelled() {
             return;
@@ -61,7 +61,7 @@ struct Story {
 }
 
 /// `None` if there is nothing to do: the session hasn't ended, or its worktree has been inspected.
-async fn story(backend: &dyn Backend, session: SessionId) -> Result<Option<Story>, BackendError> {
+async fn story(backend: &dyn Log, session: SessionId) -> Result<Option<Story>, BackendError> {
     let (mut story, mut is_over, mut is_seen_to) = (None, false, false);
     let mut head = Seq::START;
     loop {

@@ -1,5 +1,6 @@
 //! A tree of agents with a goal, and a workflow, during the same eight hours.
 
+use provost_harness::Log as _;
 use std::collections::BTreeMap;
 
 use provost_engine::spawn_tool;

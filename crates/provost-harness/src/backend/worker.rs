@@ -1,0 +1,70 @@
+//! The port through which a process performs the effects of runs.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use provost_event::RunId;
+use provost_process::ProcessIdentity;
+use tokio_util::sync::CancellationToken;
+
+use super::BackendError;
+use crate::Executor;
+
+/// The holder of a lease.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holder {
+    /// In words (`process 1234 since …`).
+    pub by: String,
+    /// The process, if known.
+    pub process: Option<ProcessIdentity>,
+}
+
+/// A run served by this process; dropping it releases the run.
+#[async_trait]
+pub trait RunLease: Send + Sync {
+    /// The run.
+    fn run(&self) -> RunId;
+
+    /// Returns why this process no longer serves the run, once that is so: an event couldn't be made durable, or
+    /// another process took over. Pending forever otherwise.
+    ///
+    /// # Cancellation
+    /// Safe.
+    async fn failed(&self) -> BackendError;
+
+    /// Releases the run; when it returns, none of its effects run here any more and another process may acquire
+    /// the lease.
+    ///
+    /// # Cancellation
+    /// Dropping the future is the same as dropping the guard: the run is released soon.
+    async fn release(self: Box<Self>);
+}
+
+/// Performs the effects of runs.
+///
+/// A process that serves a run takes its effects, has them performed by an [`Executor`] and reports their results as
+/// posts. It does so under a lease, which expires when the process is gone: at once where the system tells, else
+/// after a time without renewal. [`RunLease::failed`] says so to a process that has lost it.
+#[async_trait]
+pub trait Worker: Send + Sync {
+    /// Acquires the lease on `run` for this process: until the returned guard is dropped, its effects are
+    /// performed by `executor` here and nowhere else. Effects left open by a process that is gone are recovered
+    /// first (the run's actor gets `Recover`). The run needn't exist yet.
+    ///
+    /// When `stop` fires, nothing more is started, and what is in flight is dropped.
+    ///
+    /// # Errors
+    /// [`BackendError::Held`] while another process holds it.
+    async fn serve(
+        &self,
+        run: RunId,
+        executor: Arc<dyn Executor>,
+        stop: CancellationToken,
+    ) -> Result<Box<dyn RunLease>, BackendError>;
+
+    /// Who holds the lease on `run`; `None` if no process does.
+    ///
+    /// # Errors
+    /// When that can't be determined.
+    async fn holder(&self, run: RunId) -> Result<Option<Holder>, BackendError>;
+}
