@@ -133,13 +133,108 @@ const PAIRS: &[(&str, &str)] = &[
     ("set -- ", "; \"$@\""),
 ];
 
+/// Programs that run a command in their arguments.
+const RUNNERS: &[(&str, &str)] = &[
+    ("env ", ""),
+    ("env -i PATH=\"$PATH\" ", ""),
+    ("env -S '", "'"),
+    ("env -u A ", " a"),
+    ("nice ", ""),
+    ("nice -n5 ", ""),
+    ("nice -n {5,", "} a"),
+    ("timeout 5 ", ""),
+    ("timeout -k 1 5 ", " a"),
+    ("timeout $(echo 5 ", ") a"),
+    ("stdbuf -oL ", ""),
+    ("setsid -w ", ""),
+    ("ionice -c 3 ", ""),
+    ("chrt -o 0 ", ""),
+    ("taskset -c 0 ", ""),
+    ("prlimit --nofile=200 ", ""),
+    ("choom -n 0 -- ", ""),
+    ("setarch x86_64 ", ""),
+    ("linux64 ", ""),
+    ("setpriv --nnp ", ""),
+    ("unshare ", ""),
+    ("flock . ", ""),
+    ("flock g -c '", "'"),
+    ("flock ", " a"),
+    ("script -qc '", "' /dev/null"),
+    ("su root -c '", "'"),
+    ("su -s ../bin/", " root -c a"),
+    ("su --shell=", " root"),
+    ("runuser -u root -- ", ""),
+    ("runuser -s ../bin/", " root"),
+    ("sg root '", "'"),
+    ("newgrp root <<< '", "'"),
+    ("newgrp root <<E\n", "\nE\n"),
+    ("capsh --shell=../bin/", " -- -c a"),
+    ("capsh -- -c '", "'"),
+    ("ssh-agent ", ""),
+    ("dbus-run-session -- ", ""),
+    ("fakeroot ", ""),
+    ("dpkg-architecture -c '", "'"),
+    ("find . -maxdepth 0 -exec ", " {} \\;"),
+    ("find f -exec env ", " +"),
+    ("xargs -a f ", ""),
+    ("xargs -n1 ", " < f"),
+    ("sh -c '", "'"),
+    ("sh -c \"", "\""),
+    ("bash -c '\"$@\"' a ", ""),
+    ("command ", ""),
+    ("exec ", ""),
+    ("eval ", ""),
+    ("git -c alias.y='!", "' y"),
+    ("awk 'BEGIN{system(\"", "\")}'"),
+    ("sed '1e ", "' f"),
+    ("echo ", " | sh"),
+    ("echo a | ", ""),
+];
+
+/// Words that `xargs` replaces by `v`; some of them are parts of the programs around them.
+const REPLACED: &[&str] = &[
+    "a", "M", "%", "{}", "sh", "env", "nice", "e", "5", "-n", "-c", "c 3", "root", "'", ".", "echo", "oL",
+    "-",
+];
+
+/// Forms in which `xargs` is told what to replace.
+const REPLACES: &[(&str, &str)] = &[
+    ("xargs -I '", "' "),
+    ("xargs -I'", "' "),
+    ("xargs -i'", "' "),
+    ("xargs --replace='", "' "),
+    ("xargs -tI '", "' "),
+    ("xargs -n1 -I '", "' "),
+    ("xargs -L 1 -I '", "' -- "),
+    ("env xargs -I '", "' "),
+    ("xargs -I{} -I '", "' "),
+];
+
+/// `v` behind programs that run it, or in the place of a word that `xargs` replaces in them.
+fn run_by_others() -> impl Strategy<Value = String> {
+    let runners = prop::collection::vec(select(RUNNERS), 1..5);
+    let last = select(&["a", "v", "a a", "echo a"][..]);
+    (runners, select(REPLACED), select(REPLACES), last, any::<bool>()).prop_map(
+        |(runners, word, (before, behind), last, replaces)| {
+            let wrap = |inner: &str| {
+                runners.iter().fold(inner.to_owned(), |inner, (open, close)| format!("{open}{inner}{close}"))
+            };
+            match replaces {
+                true if last == "v" => format!("echo v | {before}{word}{behind}{}", wrap(word)),
+                true => format!("echo v | {before}{word}{behind}{}", wrap(last)),
+                false => wrap("v"),
+            }
+        },
+    )
+}
+
 /// `v` somewhere in the middle, with a few pieces that may spoil it.
 fn wrapped() -> impl Strategy<Value = String> {
     let pairs = prop::collection::vec(select(PAIRS), 0..5);
     let pieces = prop::collection::vec((any::<prop::sample::Index>(), select(PIECES)), 0..3);
-    (pairs, pieces).prop_map(|(pairs, pieces)| {
-        let mut script =
-            pairs.iter().fold("v".to_owned(), |inner, (open, close)| format!("{open}{inner}{close}"));
+    let core = prop_oneof![1 => Just("v".to_owned()), 1 => run_by_others()];
+    (core, pairs, pieces).prop_map(|(core, pairs, pieces)| {
+        let mut script = pairs.iter().fold(core, |inner, (open, close)| format!("{open}{inner}{close}"));
         for (place, piece) in pieces {
             // All of it is ASCII.
             script.insert_str(place.index(script.len() + 1), piece);
@@ -311,8 +406,55 @@ fn no_command_takes_long_or_deep() {
 
 /// The programs in the generated scripts, all but `v`.
 const ALLOWED: &[&str] = &[
-    "a", "echo", "cat", "test", "[[", "let", "env", "nice", "timeout", "xargs", "find", "sh", "eval", "trap",
-    "printf", "read", "set", "f", "tee", "time", "x=1",
+    "a",
+    "echo",
+    "cat",
+    "test",
+    "[[",
+    "let",
+    "env",
+    "nice",
+    "timeout",
+    "xargs",
+    "find",
+    "sh",
+    "eval",
+    "trap",
+    "printf",
+    "read",
+    "set",
+    "f",
+    "tee",
+    "time",
+    "x=1",
+    "bash",
+    "stdbuf",
+    "setsid",
+    "ionice",
+    "chrt",
+    "taskset",
+    "prlimit",
+    "choom",
+    "setarch",
+    "linux64",
+    "setpriv",
+    "unshare",
+    "flock",
+    "script",
+    "su",
+    "runuser",
+    "sg",
+    "newgrp",
+    "capsh",
+    "ssh-agent",
+    "dbus-run-session",
+    "fakeroot",
+    "dpkg-architecture",
+    "command",
+    "exec",
+    "git",
+    "awk",
+    "sed",
 ];
 
 #[test]

@@ -60,7 +60,8 @@ impl Builtins<'_> {
             if matches!(value, "--version" | "--help") {
                 return;
             }
-            if value.contains(HOLE) {
+            let next = at.arguments.get(place + 1).filter(|_| value.ends_with(['o', 'O', 'e']));
+            if value.contains(HOLE) || next.is_some_and(|word| word.splits) {
                 self.reach.doubt("a shell in it reads its commands from elsewhere");
             }
             // `--login`, `--interactive`, `--init-file`, `--rcfile`, which bash takes with one hyphen, too.
