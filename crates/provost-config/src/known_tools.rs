@@ -1,6 +1,6 @@
 //! Tools that settings name: a rule about a tool that doesn't exist would never match a call.
 
-use provost_engine::{Pattern, PatternMismatch, SPAWN_ALIASES, SPAWN_TOOL, agent_names};
+use provost_engine::{Pattern, SPAWN_ALIASES, SPAWN_TOOL, agent_names};
 use provost_event::{HookContract, HookPoint, HookPolicy, ToolIdentity, ToolSpec};
 
 use super::errors::Problem;
@@ -139,34 +139,6 @@ fn lost_elsewhere(hook: &Hook, policy: &HookPolicy, loading: &Loading) -> Vec<(S
     lost(policy, &names).map(objection).collect()
 }
 
-/// What is wrong with the pattern `text` for `tool`, which can match none of its calls, and what would be right.
-fn objection_to_mismatch(text: &str, tool: &str, mismatch: PatternMismatch) -> (String, String) {
-    let (why, remedy) = match mismatch {
-        PatternMismatch::NotJson => (
-            format!("is compared to the arguments of `{tool}` as JSON"),
-            format!(
-                "write `{tool}` for all of its calls, or a pattern such as `{tool}({{*\"name\":\"value\"*}})`"
-            ),
-        ),
-        PatternMismatch::SeveralCommands => (
-            "is compared to each command of a line by itself, without what joins them".to_owned(),
-            "write a pattern for each of the commands".to_owned(),
-        ),
-        PatternMismatch::RegularExpression => (
-            "begins with `^`, which stands for itself: patterns aren't regular expressions".to_owned(),
-            "write it without; `*` is any text".to_owned(),
-        ),
-        PatternMismatch::Blanks => {
-            ("has blanks around its path".to_owned(), "write it without them".to_owned())
-        }
-        PatternMismatch::Alternatives => (
-            "has `{`, `,` and `}`, which stand for themselves".to_owned(),
-            "write a pattern for each of the paths".to_owned(),
-        ),
-    };
-    (format!("`{text}` {why}, so that this never matches"), remedy)
-}
-
 /// The tools there are.
 struct KnownTools(Vec<ToolIdentity>);
 
@@ -187,7 +159,9 @@ impl KnownTools {
         }
         let mut mismatches = named.into_iter().map(|tool| pattern.mismatch(tool));
         let mismatch = mismatches.next()??;
-        mismatches.all(|other| other.is_some()).then(|| objection_to_mismatch(text, tool, mismatch))
+        mismatches.all(|other| other.is_some()).then(|| {
+            (format!("`{text}` {}, so that this never matches", mismatch.why(tool)), mismatch.remedy(tool))
+        })
     }
 
     /// That the hook's condition and its matcher are about different tools, if so.

@@ -76,6 +76,42 @@ pub enum PatternMismatch {
     Alternatives,
 }
 
+impl PatternMismatch {
+    /// Why, to follow the pattern in a message; `tool` is the tool's name in it.
+    #[must_use]
+    pub fn why(self, tool: &str) -> String {
+        match self {
+            Self::NotJson => return format!("is compared to the arguments of `{tool}` as JSON"),
+            Self::SeveralCommands => {
+                "is compared to each command of a line by itself, without what joins them"
+            }
+            Self::RegularExpression => {
+                "begins with `^`, which stands for itself: patterns aren't regular expressions"
+            }
+            Self::Blanks => "has blanks around its path",
+            Self::Alternatives => "has `{`, `,` and `}`, which stand for themselves",
+        }
+        .to_owned()
+    }
+
+    /// What to write in its place.
+    #[must_use]
+    pub fn remedy(self, tool: &str) -> String {
+        match self {
+            Self::NotJson => {
+                return format!(
+                    "write `{tool}` for all of its calls, or a pattern such as `{tool}({{*\"name\":\"value\"*}})`"
+                );
+            }
+            Self::SeveralCommands => "write a pattern for each of the commands",
+            Self::RegularExpression => "write it without; `*` is any text",
+            Self::Blanks => "write it without them",
+            Self::Alternatives => "write a pattern for each of the paths",
+        }
+        .to_owned()
+    }
+}
+
 /// Whether there is `|`, `;` or `&&` outside of quotes.
 fn joins_commands(text: &str) -> bool {
     let (mut quote, mut before) = (None, ' ');
