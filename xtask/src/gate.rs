@@ -1,21 +1,21 @@
 //! `cargo xtask ci`: everything that must hold, in the order that fails fastest.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::Result;
+use xtask::shell::{cargo, must};
 
-use crate::shell::{cargo, must};
-use crate::{example, kill_loop, overnight, wire_check};
-
-/// Kills in the short version of the kill loop.
-const KILLS: u32 = 10;
-
-/// The short version of the night.
-const NIGHT: Duration = Duration::from_secs(30);
+use crate::{example, in_dev, needs, packages, wire_check};
 
 /// Checks everything.
 pub(crate) fn ci() -> Result<()> {
+    eprintln!(
+        "Checks everything: 20 to 40 minutes the first time, most of it for building and for the tests."
+    );
+    step("what the tests need", needs::programs)?;
+    let mut nextest = needs::nextest()?;
     step("format", || must(cargo().args(["fmt", "--all", "--check"])))?;
+    step("packages", packages::pack)?;
     step("lints", || {
         let lints = ["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
         must(cargo().args(lints))?;
@@ -29,18 +29,19 @@ pub(crate) fn ci() -> Result<()> {
             "warnings",
         ]))
     })?;
-    step("example", example::fix_the_bug)?;
-    step("tests", || must(cargo().args(["nextest", "run", "--workspace", "--locked", "--no-fail-fast"])))?;
+    step("demo", example::fix_the_bug)?;
+    step("tests", || must(nextest.args(["nextest", "run", "--workspace", "--locked", "--no-fail-fast"])))?;
     step("wire check", wire_check::if_possible)?;
     step("examples in the documentation", || {
         must(cargo().args(["test", "--workspace", "--doc", "--locked", "--quiet"]))
     })?;
     step("documentation", || {
         let doc = ["doc", "--workspace", "--no-deps", "--locked", "--quiet"];
-        must(cargo().args(doc).env("RUSTDOCFLAGS", "-D warnings"))
+        // As docs.rs builds it, but on the stable toolchain.
+        must(cargo().args(doc).env("RUSTDOCFLAGS", "--cfg docsrs -D warnings"))
     })?;
-    step("kill loop", || kill_loop::run(KILLS))?;
-    step("overnight", || overnight::run(overnight::Options { length: NIGHT, kills: true }))
+    step("kill loop", || in_dev(&["kill-loop", "10"]))?;
+    step("overnight", || in_dev(&["overnight", "--minutes", "0.5", "--kill"]))
 }
 
 fn step(name: &str, check: impl FnOnce() -> Result<()>) -> Result<()> {
