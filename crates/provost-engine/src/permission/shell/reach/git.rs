@@ -104,7 +104,7 @@ impl Reach {
                 self.words(at, command + 2, words);
             }
             "bisect" | "submodule" => self.git_each(at, command),
-            "remote" | "worktree" | "checkout" | "branch" => {}
+            "push" => self.git_target(at, command),
             _ => {}
         }
         self.git_options(index, at, (command, name));
@@ -134,6 +134,10 @@ impl Reach {
                     let setting = at.value(place + 1).unwrap_or_default();
                     if !is_harmless(setting) || at.arguments.get(place + 1).is_some_and(|word| word.splits) {
                         self.names(index, setting);
+                        let only_shows = SETTINGS.iter().any(|known| setting.starts_with(known));
+                        if setting.contains(super::HOLE) && !only_shows {
+                            self.doubt("which command a setting of git runs shows only when it runs");
+                        }
                         self.unread(SETS, at, place + 1);
                     }
                     place += 2;
@@ -161,6 +165,18 @@ impl Reach {
         if let Some(word) = at.arguments.get(place).filter(|word| self.folders.is_outside(word)) {
             self.names(at.trails.last().map_or(0, |trail| trail.command), &word.raw);
             self.unread(super::folder::REPOSITORY, at, place);
+        }
+    }
+
+    /// The repository that git pushes to: the hooks of one in a folder run.
+    fn git_target(&mut self, at: At<'_>, command: usize) {
+        for (place, word) in at.arguments.iter().enumerate().skip(command + 1) {
+            let path = word.value.strip_prefix("file://").unwrap_or(&word.value);
+            let path = path.strip_prefix("--repo=").unwrap_or(path);
+            let folder = super::Word { value: path.to_owned(), ..word.clone() };
+            if path.starts_with(['/', '.', '~']) && self.folders.is_outside(&folder) {
+                self.unread(super::folder::REPOSITORY, at, place);
+            }
         }
     }
 
