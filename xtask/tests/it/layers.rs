@@ -180,7 +180,11 @@ fn settings_are_read_without_printing_or_asking() {
 fn the_command_line_knows_no_backend_but_in_its_assembly() {
     for (path, text) in sources("provost-cli") {
         let is_assembly = path.ends_with("src/wiring.rs");
-        assert!(is_assembly || !text.contains("EmbeddedBackend"), "{} must not name a backend", path.display());
+        assert!(
+            is_assembly || !text.contains("EmbeddedBackend"),
+            "{} must not name a backend",
+            path.display()
+        );
     }
 }
 
