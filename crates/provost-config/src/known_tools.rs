@@ -157,14 +157,10 @@ impl KnownTools {
         if named.is_empty() {
             return Some(self.objection_to(tool));
         }
-        named.into_iter().all(|tool| pattern.misses_all(tool)).then(|| {
-            let what = format!(
-                "`{text}` is compared to the arguments of `{tool}` as JSON, so that this never matches"
-            );
-            let remedy = format!(
-                "write `{tool}` for all of its calls, or a pattern such as `{tool}({{*\"name\":\"value\"*}})`"
-            );
-            (what, remedy)
+        let mut mismatches = named.into_iter().map(|tool| pattern.mismatch(tool));
+        let mismatch = mismatches.next()??;
+        mismatches.all(|other| other.is_some()).then(|| {
+            (format!("`{text}` {}, so that this never matches", mismatch.why(tool)), mismatch.remedy(tool))
         })
     }
 

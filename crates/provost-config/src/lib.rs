@@ -65,7 +65,7 @@ mod whole_file;
 
 pub use agent::{Agent, External};
 pub use approved::{Kept, keep_approved};
-pub use document::{SettingInfo, declared, init_file, reference, schema};
+pub use document::{SettingInfo, ShortFile, declared, init_file, reference, schema, short_file};
 pub use errors::{ConfigError, Problem, Problems, Source, Spot};
 pub use exec::{DetachKey, ExecSettings};
 pub use flow::FlowFile;

@@ -259,7 +259,7 @@ const BOUNDS: &[Setting<Settings>] = &[
         kind: Kind::Count { min: 0, max: COUNT_MAX, put: |s, n| s.limits.continuations_max = small(n) },
         default: SettingDefault::Is("3"),
         example: "3",
-        words: "Times in a row that an answer cut off at its cap is continued; then what there is counts.",
+        words: "Times in a row that an answer cut off at its cap is continued; then the run is suspended.",
         ..limit("continuations")
     },
     Setting {

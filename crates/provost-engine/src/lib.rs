@@ -34,7 +34,8 @@ pub use event::{
     SessionEvent, SettleNote, StopCheckResult, SubAgentReport, ToolResult, WorktreeResult,
 };
 pub use permission::{
-    Pattern, PatternError, Permissions, Ruling, ScriptNames, agent_names, narrowest_pattern, scripts_named,
+    Pattern, PatternError, PatternMismatch, Permissions, Ruling, ScriptNames, agent_names, narrowest_pattern,
+    scripts_named,
 };
 pub use provost_event::RetryPolicy;
 pub use reminder::{REMINDER_NAME, reminder, reminder_announcement, untagged};

@@ -21,7 +21,7 @@ use call::{Call, Subject};
 use pattern::Touch;
 
 pub use names::agent_names;
-pub use pattern::{Pattern, PatternError};
+pub use pattern::{Pattern, PatternError, PatternMismatch};
 pub use shell::ScriptNames;
 
 /// Compiled permissions of one agent.

@@ -46,6 +46,8 @@ pub enum ErrorClass {
     StepFailed,
     /// The model gives only empty answers.
     NoAnswer,
+    /// The answer is still cut off by the limit on its length after it was continued.
+    OutputCap,
     /// The model declined to answer.
     Refusal,
     /// The call was cancelled by Provost.
@@ -86,6 +88,7 @@ impl ErrorClass {
             | Self::ContextExhausted
             | Self::Workspace
             | Self::StepFailed
+            | Self::OutputCap
             | Self::Refusal
             | Self::Aborted
             | Self::ScriptMismatch
@@ -119,6 +122,7 @@ impl ErrorClass {
             | Self::ContextExhausted
             | Self::Workspace
             | Self::StepFailed
+            | Self::OutputCap
             | Self::Refusal
             | Self::ScriptMismatch
             | Self::Storage
@@ -137,6 +141,7 @@ impl ErrorClass {
             Self::Silent => "the provider says nothing",
             Self::QuotaUsedUp => "the quota is used up",
             Self::NoAnswer => "the model says nothing",
+            Self::OutputCap => "the answer is cut off by its limit",
             Self::RateLimited => "rate limited",
             Self::Overloaded => "the provider is overloaded",
             Self::Server => "the provider failed",

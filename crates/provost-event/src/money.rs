@@ -161,6 +161,12 @@ impl Price {
         long: None,
     };
 
+    /// Whether input and output cost nothing.
+    #[must_use]
+    pub fn is_free(self) -> bool {
+        self.input.0 == 0 && self.output.0 == 0
+    }
+
     /// This price with all input written to the cache, if that costs more.
     #[must_use]
     pub fn worst(self) -> Self {

@@ -93,6 +93,9 @@ pub struct Budget {
 }
 
 impl Budget {
+    /// The limit of money of a run that is given no limit at all and whose models cost something: 20 dollars.
+    pub const DEFAULT_MONEY: MicroDollars = MicroDollars(20_000_000);
+
     /// Whether it has no limits.
     #[must_use]
     pub fn is_unlimited(&self) -> bool {
@@ -106,7 +109,7 @@ impl Budget {
         self
     }
 
-    /// The same with a limit of money in dollars, rounded down to a millionth; 0 for less than zero and NaN.
+    /// The same with a limit of money in dollars, rounded to a millionth; 0 for less than zero and NaN.
     #[must_use]
     pub fn dollars(mut self, dollars: f64) -> Self {
         #[expect(
@@ -114,7 +117,7 @@ impl Budget {
             clippy::cast_sign_loss,
             reason = "such casts saturate, and NaN is 0"
         )]
-        let micro = (dollars * 1_000_000.0 + 1e-6) as u64;
+        let micro = (dollars * 1_000_000.0).round() as u64;
         self.money = Some(MicroDollars(micro));
         self
     }

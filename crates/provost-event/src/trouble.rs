@@ -54,7 +54,7 @@ impl ErrorClass {
             Self::NotFound => TroubleCause::ModelUnknown,
             Self::Redirected => TroubleCause::Address,
             Self::InvalidRequest | Self::ContextTooLong | Self::ContextExhausted => TroubleCause::Request,
-            Self::Refusal | Self::NoAnswer => TroubleCause::Answer,
+            Self::Refusal | Self::NoAnswer | Self::OutputCap => TroubleCause::Answer,
             Self::Transport
             | Self::Cut
             | Self::Stalled
@@ -149,6 +149,7 @@ impl ModelTrouble {
             ErrorClass::Server => "the provider can't be reached: it reports an error",
             ErrorClass::MalformedResponse => "the provider's answers are malformed",
             ErrorClass::Refusal => "the model's provider reports a refusal",
+            ErrorClass::OutputCap => "the model's answer is cut off by the limit on its length",
             _ => self.cause().words(),
         }
     }
@@ -165,7 +166,19 @@ impl ModelTrouble {
             ErrorClass::Server => "the provider couldn't be reached: it reported an error",
             ErrorClass::MalformedResponse => "the provider's answers were malformed",
             ErrorClass::Refusal => "the model's provider reported a refusal",
+            ErrorClass::OutputCap => "the model's answer was cut off by the limit on its length",
             _ => self.cause().past(),
+        }
+    }
+
+    /// What to do, for display.
+    #[must_use]
+    pub const fn remedy(&self) -> &'static str {
+        match self.class {
+            ErrorClass::OutputCap => {
+                "a resume continues it; raise output_tokens_max, or resume with a message that asks for less"
+            }
+            _ => self.cause().remedy(),
         }
     }
 
@@ -182,7 +195,7 @@ impl ModelTrouble {
     #[must_use]
     pub fn tried_in_words(&self) -> String {
         let tried = self.tried.iter().map(|tried| {
-            let remedy = if tried.cause() == TroubleCause::Provider { "" } else { tried.cause().remedy() };
+            let remedy = if tried.cause() == TroubleCause::Provider { "" } else { tried.remedy() };
             let separator = if remedy.is_empty() { "" } else { "; " };
             format!("; asked before: {}{separator}{remedy}", tried.what())
         });
@@ -192,7 +205,7 @@ impl ModelTrouble {
 
 impl fmt::Display for ModelTrouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}; {}", self.what(), self.cause().remedy())
+        write!(f, "{}; {}", self.what(), self.remedy())
     }
 }
 

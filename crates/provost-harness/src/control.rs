@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use provost_engine::{Actor, AgentState, PendingApproval, RunEvent, SessionEvent};
-use provost_event::{ApprovalAnswer, ApprovalScope, Priority, RunId, Seq, SessionId};
+use provost_event::{ApprovalAnswer, ApprovalScope, Priority, RunId, SessionId};
 
 use crate::{Backend, BackendError, read_actor};
 
@@ -129,21 +129,8 @@ impl Control {
         approval: &OpenApproval,
         answer: ApprovalAnswer,
     ) -> Result<bool, BackendError> {
-        self.answer_entry(approval.session, approval.question.asked, answer).await
-    }
-
-    /// Answers the question that the entry `asked` of a session's log asks.
-    ///
-    /// # Errors
-    /// When the answer can't be recorded; the question stays open.
-    pub async fn answer_entry(
-        &self,
-        session: SessionId,
-        asked: Seq,
-        answer: ApprovalAnswer,
-    ) -> Result<bool, BackendError> {
-        let event = SessionEvent::Resolve { asked, answer, by: self.by() };
-        Ok(self.backend.post(session.into(), event.into(), None).await?.changed)
+        let event = SessionEvent::Resolve { asked: approval.question.asked, answer, by: self.by() };
+        Ok(self.backend.post(approval.session.into(), event.into(), None).await?.changed)
     }
 
     async fn to_run(&self, event: RunEvent) -> Result<bool, BackendError> {

@@ -432,6 +432,7 @@ const fn error_kind(outcome: &Outcome) -> &'static str {
         | ErrorClass::StepFailed
         | ErrorClass::Refusal
         | ErrorClass::NoAnswer
+        | ErrorClass::OutputCap
         | ErrorClass::Aborted
         | ErrorClass::ScriptMismatch
         | ErrorClass::Storage

@@ -50,6 +50,16 @@ pub enum Error {
         /// The agent's tools.
         known: String,
     },
+    /// A permission could match no call of its tool.
+    #[error("the permission `{pattern}` {why}, so that it never matches: {remedy}")]
+    PermissionWithoutCalls {
+        /// The pattern.
+        pattern: String,
+        /// Why.
+        why: String,
+        /// What to write in its place.
+        remedy: String,
+    },
     /// The hooks contradict each other.
     #[error(transparent)]
     Hooks(#[from] HookRegistryError),

@@ -26,14 +26,30 @@ pub(crate) struct ImportArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = INIT_HELP)]
 pub(crate) struct InitArgs {
+    /// The model: provider/model. Not asked for then.
+    #[arg(long, short, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+    /// The command that checks the agent's work, `-` for none. Not asked for then.
+    #[arg(long, value_name = "COMMAND", conflicts_with = "user")]
+    pub(crate) check: Option<String>,
+    /// The limit of each run: US dollars such as 5, or a time such as 2h; `-` for none. Not asked for then.
+    #[arg(long, value_name = "LIMIT", allow_hyphen_values = true)]
+    pub(crate) budget: Option<String>,
+    /// Write all settings instead, commented, with their defaults.
+    #[arg(long, conflicts_with_all = ["model", "check", "budget"])]
+    pub(crate) all: bool,
     /// Replace an existing file.
     #[arg(long)]
     pub(crate) force: bool,
-    /// Write the user's own file instead, with the settings that a project may not have.
+    /// Write the user's own file instead, which counts in all folders.
     #[arg(long)]
     pub(crate) user: bool,
 }
+
+const INIT_HELP: &str = "At a terminal it asks for the model, the command that checks the agent's work, and the budget. \
+Otherwise it takes what the flags say, and suggestions for the rest: the check of the project's own build tool, for one.";
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -70,6 +86,9 @@ pub(crate) enum ModelsCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
+    /// Show also what isn't set, with its default.
+    #[arg(long, short, conflicts_with_all = ["json", "schema"])]
+    pub(crate) all: bool,
     /// A settings file to take instead of the project's.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,

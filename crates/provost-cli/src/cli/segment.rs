@@ -31,7 +31,7 @@ pub(crate) struct ResumeArgs {
     #[arg(long, conflicts_with = "goal")]
     pub(crate) no_goal: bool,
     /// Ask this model from here on, in place of the run's own and of one that can't be asked any more.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, short, value_name = "NAME")]
     pub(crate) model: Option<String>,
     /// The model's reasoning effort from here on.
     #[arg(long, value_name = "LEVEL", value_parser = ["minimal", "low", "medium", "high"])]

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use provost_config::{
     Agent, External, Folders, Given, Loading, Placed, Problem, Problems, Project, Request, Scope, Settled,
-    keys, load, named_keys, runs, schema,
+    Source, keys, load, named_keys, runs, schema,
 };
 use provost_config::{TrustState, trust_in};
 use provost_event::{Budget, HookPolicy, Isolation};
@@ -23,6 +23,7 @@ use crate::wiring::{
 };
 
 const VALUE_WIDTH: usize = 60;
+const MODEL: &str = "agent.model";
 
 pub(super) fn check(args: &CheckArgs) -> anyhow::Result<Exit> {
     if args.schema {
@@ -37,7 +38,7 @@ pub(super) fn check(args: &CheckArgs) -> anyhow::Result<Exit> {
     found.check_models(&folder, &variables);
     found.check_trust(&folders)?;
     found.check_trace(&folder, &variables);
-    print(&if args.json { found.json() } else { safe(&found.page()) })?;
+    print(&if args.json { found.json() } else { safe(&found.page(args.all)) })?;
     Ok(if found.problems.is_empty() { Exit::Done } else { Exit::Usage })
 }
 
@@ -223,7 +224,8 @@ impl Found {
         }
     }
 
-    fn page(&self) -> String {
+    /// Everything that is set, and with `all` also what isn't.
+    fn page(&self, all: bool) -> String {
         let mut out = String::new();
         // Writing to a String can't fail, here and below.
         for file in &self.files {
@@ -233,18 +235,10 @@ impl Found {
             out.push_str("no settings file; `provost init` writes one\n");
         }
         out.push('\n');
-        let named = named_keys(&self.given).map(|(key, _)| key.len());
-        let width = keys().map(|(key, _)| key.len()).chain(named).max().unwrap_or_default();
-        for (key, unset) in keys() {
-            let items = self.items.iter().filter(|(of, _)| *of == key).map(|(_, given)| given);
-            let values = self.given.get(&key).into_iter().chain(items).map(shown_value).collect::<Vec<_>>();
-            let values = if values.is_empty() { vec![format!("not set: {unset}")] } else { values };
-            for value in values {
-                let _ = writeln!(out, "{key:<width$}  {value}");
-            }
-        }
-        for (key, given) in named_keys(&self.given) {
-            let _ = writeln!(out, "{key:<width$}  {}", shown_value(given));
+        let rows = self.rows(all);
+        let width = rows.iter().map(|(key, _)| key.len()).max().unwrap_or_default();
+        for (key, value) in &rows {
+            let _ = writeln!(out, "{key:<width$}  {value}");
         }
         for (name, command, source) in &self.stop_hooks {
             let _ = writeln!(out, "stop hook {name}  {}  ({source})", one_line(command, VALUE_WIDTH));
@@ -256,6 +250,9 @@ impl Found {
             let _ = writeln!(out, "{}", agent_in_words(agent, self.delegates));
         }
         out.push_str(&self.trust_in_words());
+        if !all {
+            out.push_str("`provost check --all` also shows what isn't set, with the defaults.\n");
+        }
         out.push('\n');
         for problem in &self.problems {
             let _ = writeln!(out, "error: {problem}");
@@ -273,6 +270,23 @@ impl Found {
             out.push_str("all right\n");
         }
         out
+    }
+
+    /// Keys with their values. The model is one also where it isn't set: without it nothing runs.
+    fn rows(&self, all: bool) -> Vec<(String, String)> {
+        let mut rows = Vec::new();
+        for (key, unset) in keys() {
+            let items = self.items.iter().filter(|(of, _)| *of == key).map(|(_, given)| given);
+            let values = self.given.get(&key).into_iter().chain(items);
+            let is_shown = |given: &&Given| all || given.source != Source::Default || key == MODEL;
+            let before = rows.len();
+            rows.extend(values.filter(is_shown).map(|given| (key.clone(), shown_value(given))));
+            if all && rows.len() == before {
+                rows.push((key, format!("not set: {unset}")));
+            }
+        }
+        rows.extend(named_keys(&self.given).map(|(key, given)| (key.clone(), shown_value(given))));
+        rows
     }
 
     fn lacks_trust(&self) -> bool {

@@ -135,11 +135,11 @@ pub(crate) enum Command {
     Doctor(DoctorArgs),
     /// Removes runs that are over, and frees their space.
     Prune(PruneArgs),
-    /// Writes a commented provost.toml to the current folder.
+    /// Writes provost.toml to the current folder, after asking for the most important settings.
     Init(InitArgs),
     /// Lists providers and models with key, window and price. Or checks whether a model answers.
     Models(ModelsArgs),
-    /// Checks the settings and shows where each came from.
+    /// Shows what is set and where, and what is wrong with it.
     Check(CheckArgs),
     /// Shows what a project's files would run or allow, and asks for your consent.
     Trust(TrustArgs),

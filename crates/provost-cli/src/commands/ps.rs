@@ -124,7 +124,7 @@ pub(super) fn with_cause(run: &RunSummary, status: &str) -> String {
 fn table(runs: &[RunSummary], told: &[RunExtras], now: Timestamp) -> Table {
     let mut table = Table::new(&[
         ("RUN", Cells::Text),
-        ("STATUS", Cells::Text),
+        ("STATUS", Cells::CutLast),
         ("TURNS", Cells::LeftOut),
         ("TOKENS", Cells::LeftOut),
         ("COST", Cells::Numbers),

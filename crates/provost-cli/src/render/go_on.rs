@@ -146,6 +146,7 @@ fn of_failure(class: ErrorClass) -> Difference {
         | ErrorClass::Overloaded
         | ErrorClass::Server
         | ErrorClass::MalformedResponse => Difference::why("once the provider works; or --model NAME"),
+        ErrorClass::OutputCap => Difference::why("the answer is continued; or --model NAME"),
         ErrorClass::Workspace => Difference::why("once the folder can be made"),
         ErrorClass::StepFailed => Difference::why("tries the steps again that failed or were skipped"),
         ErrorClass::ScriptMismatch => Difference::why("once the script is right; or --model NAME"),

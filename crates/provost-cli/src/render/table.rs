@@ -16,6 +16,8 @@ pub(crate) enum Cells {
     Numbers,
     /// On the left; where the terminal is too narrow, without their end.
     CutAtEnd,
+    /// The same, but only where neither the other columns cut nor those left out make room enough.
+    CutLast,
     /// On the left; where the terminal is too narrow, without their beginning.
     CutAtStart,
     /// On the right; where the terminal is too narrow even with all others cut, left out, the first such column
@@ -85,6 +87,12 @@ impl Table {
             *width -= gives;
             over -= gives;
         }
+        for column in of(Cells::CutLast) {
+            let Some(Some(width)) = widths.get_mut(column) else { continue };
+            let gives = over.min(width.saturating_sub(END_MIN));
+            *width -= gives;
+            over -= gives;
+        }
         widths
     }
 
@@ -100,7 +108,8 @@ impl Table {
         match self.columns.get(column) {
             Some(Cells::CutAtEnd) => head,
             Some(Cells::CutAtStart) => head.max(END_MIN),
-            Some(Cells::Text | Cells::Numbers | Cells::LeftOut | Cells::LeftOutLast) | None => usize::MAX,
+            Some(Cells::Text | Cells::Numbers | Cells::CutLast | Cells::LeftOut | Cells::LeftOutLast)
+            | None => usize::MAX,
         }
     }
 }
@@ -112,7 +121,7 @@ fn set(cell: &str, cells: Cells, width: usize) -> String {
             pad_str(cell, width, Alignment::Right, None).into_owned()
         }
         Cells::CutAtEnd if width == 0 => String::new(),
-        Cells::CutAtEnd => {
+        Cells::CutAtEnd | Cells::CutLast => {
             pad_str(&truncate_str(cell, width, CUT), width, Alignment::Left, None).into_owned()
         }
         Cells::CutAtStart => pad_str(&without_start(cell, width), width, Alignment::Left, None).into_owned(),
@@ -195,6 +204,25 @@ mod tests {
         assert_eq!(first_line(29), "RUN     COST  AGE  GOAL");
         assert_eq!(table.lines(Some(24)), "RUN     COST  AGE  GOAL\nabcdef    $1  3 s  find…\n");
         assert_eq!(table.lines(Some(22)), "RUN     COST  GOAL\nabcdef    $1  find th…\n");
+    }
+
+    #[test]
+    fn a_column_that_matters_more_is_cut_last() {
+        let columns = [
+            ("RUN", Cells::Text),
+            ("STATUS", Cells::CutLast),
+            ("AGE", Cells::LeftOut),
+            ("GOAL", Cells::CutAtEnd),
+        ];
+        let mut table = Table::new(&columns);
+        table.row(
+            ["abcdef", "suspended: the provider is overloaded", "3 s", "find it"].map(str::to_owned).to_vec(),
+        );
+        let last = |width| table.lines(Some(width)).lines().last().map(str::to_owned).unwrap_or_default();
+        assert_eq!(last(60), "abcdef  suspended: the provider is overloaded  3 s  find it");
+        assert_eq!(last(52), "abcdef  suspended: the provider is overloaded  find…");
+        assert_eq!(last(40), "abcdef  suspended: the provider i…  fin…");
+        assert_eq!(last(20), "abcdef  suspended: the …  fin…");
     }
 
     #[test]

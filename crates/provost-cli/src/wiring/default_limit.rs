@@ -1,17 +1,14 @@
 //! The limit of a run that has no configured limit.
 
 use provost_config::{Settled, Source};
-use provost_event::{Limits, MicroDollars, ModelPolicy, RunPolicy};
+use provost_event::{Budget, Limits, ModelPolicy, RunPolicy};
 
 use super::models_of;
 use super::programs_of;
 use crate::exit::Refusal;
 
-/// The most that a run without a configured limit may cost.
-const DEFAULT_LIMIT: MicroDollars = MicroDollars(20_000_000);
-
 fn costs_something(model: &ModelPolicy) -> bool {
-    model.price.is_some_and(|price| price.input.0 > 0 || price.output.0 > 0)
+    model.price.is_some_and(|price| !price.is_free())
 }
 
 /// `policy` with a limit of money where it limits nothing and a model costs something, and a note about that.
@@ -30,7 +27,7 @@ pub(crate) fn default_limit(
     if let Some(model) = unpriced_beside_priced(models_of(&policy)).filter(|_| !policy.allow_unpriced) {
         return Err(Refusal::new(unpriced_in_words(&model.name), UNPRICED_REMEDY));
     }
-    policy.budget.money = Some(DEFAULT_LIMIT);
+    policy.budget.money = Some(Budget::DEFAULT_MONEY);
     let program =
         programs_of(&policy).find(|program| program.price.is_none()).map(|model| model.name.clone());
     policy.allow_unpriced |= program.is_some();

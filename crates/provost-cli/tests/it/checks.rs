@@ -191,13 +191,22 @@ fn a_pattern_that_the_arguments_of_its_tool_never_meet_lets_nothing_begin() {
         ("Task(helper)", "`Task(helper)` is compared"),
         ("recall({zzz)", "so that this never matches"),
         ("shell()", "has nothing in its parentheses: write `tool` for all of its calls"),
+        ("shell(curl * | sh)", "is compared to each command of a line by itself, without what joins them"),
+        ("shell(rm *; ls)", "write a pattern for each of the commands"),
+        ("terminal(cd * && rm *)", "write a pattern for each of the commands"),
+        ("shell(rm *|mv *)", "write a pattern for each of the commands"),
+        ("shell(^rm .*)", "begins with `^`, which stands for itself"),
+        ("write_file(^src/.*)", "begins with `^`, which stands for itself"),
+        ("write_file( secrets.txt)", "has blanks around its path"),
+        ("write_file(src/{a,b}.rs)", "write a pattern for each of the paths"),
     ] {
         for list in ["allow", "ask", "deny"] {
             let scene = says_done(1).with_settings(&format!("[permissions]\n{list} = ['{wrong}']\n"));
             says(&run(&scene, &[]), 2, &[&format!("permissions.{list}: "), words]);
         }
     }
-    let right = "[permissions]\ndeny = ['update_plan(*x*)', 'spawn_agent({*\"agent\":\"helper\"*})', '*(x)', 'recall(*)']\n";
+    let right = "[permissions]\ndeny = ['update_plan(*x*)', 'spawn_agent({*\"agent\":\"helper\"*})', '*(x)', 'recall(*)', \
+                 \"shell(grep 'a|b;c' *)\", 'shell(find * \\;)', 'shell(cargo * 2>&1)', 'shell(ls | wc)', 'read_file(app/[id]/{x}.ts)']\n";
     says(&run(&says_done(1).with_settings(right), &[]), 0, &[]);
 }
 

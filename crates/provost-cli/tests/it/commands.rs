@@ -1,6 +1,6 @@
 //! The other commands' output.
 
-use expect_test::{expect, expect_file};
+use expect_test::expect;
 
 use crate::support::{Scene, json};
 
@@ -89,39 +89,16 @@ fn show_tells_all_of_one_run() {
     assert_eq!(run["last_text"], "I have looked.\n\nVERDICT: PASS");
 }
 
-#[test]
-fn init_writes_what_check_likes_and_replaces_nothing_unasked() {
-    let scene = Scene::new();
-    let wrote = scene.provost(&["init"]);
-    assert_eq!(
-        (wrote.status, scene.stable(&wrote.stdout).as_str()),
-        (0, "wrote /FOLDER/work/provost.toml\n")
-    );
-    let text = std::fs::read_to_string(scene.path("work/provost.toml")).unwrap();
-    expect_file!["init.toml"].assert_eq(&text);
-    let checked = scene.command(&["check"]).env("ANTHROPIC_API_KEY", "k").output().unwrap();
-    assert_eq!(checked.status.code(), Some(0));
-    scene.write("work/provost.toml", "mine");
-    let refused = scene.provost(&["init"]);
-    assert_eq!(refused.status, 2);
-    assert_eq!(
-        scene.stable(&refused.stderr),
-        "error: /FOLDER/work/provost.toml is there already\nhint: --force replaces it\n"
-    );
-    assert_eq!(std::fs::read_to_string(scene.path("work/provost.toml")).unwrap(), "mine");
-    assert_eq!(scene.provost(&["init", "--force"]).status, 0);
-    assert_eq!(std::fs::read_to_string(scene.path("work/provost.toml")).unwrap(), text);
-}
-
 /// Every example in the file is a valid value.
 #[test]
 fn init_files_are_right_with_everything_switched_on() {
     let scene = Scene::new();
     // A folder in which a worktree can be made.
     std::fs::create_dir(scene.path("work/.git")).unwrap();
-    for (args, file) in
-        [(&["init"][..], "work/provost.toml"), (&["init", "--user"], "home/.config/provost/config.toml")]
-    {
+    for (args, file) in [
+        (&["init", "--all"][..], "work/provost.toml"),
+        (&["init", "--all", "--user"], "home/.config/provost/config.toml"),
+    ] {
         assert_eq!(scene.provost(args).status, 0);
         let text = std::fs::read_to_string(scene.path(file)).unwrap();
         let on = |line: &str| match line.strip_prefix("# ") {
@@ -134,10 +111,10 @@ fn init_files_are_right_with_everything_switched_on() {
             _ => format!("{line}\n"),
         };
         let text = text.lines().map(on).collect::<String>().replace("lint-check", file);
-        let text = text.replace("researcher", if args.len() > 1 { "researcher" } else { "another" });
+        let text = text.replace("researcher", if args.len() > 2 { "researcher" } else { "another" });
         let text = text.replace(
             "name = \"codex\"",
-            if args.len() > 1 { "name = \"codex\"" } else { "name = \"other\"" },
+            if args.len() > 2 { "name = \"codex\"" } else { "name = \"other\"" },
         );
         assert!(text.matches(" = ").count() > 10, "{text}");
         scene.write(file, &text);
@@ -154,6 +131,21 @@ fn init_files_are_right_with_everything_switched_on() {
 fn check_says_what_counts_and_where_it_came_from() {
     let scene = ran();
     let checked = scene.provost(&["check"]);
+    assert_eq!(checked.status, 0);
+    expect![[r#"
+        read /FOLDER/work/provost.toml
+
+        agent.model    script:agent.yaml  (provost.toml:2:1)
+        budget.tokens  50000  (provost.toml:4:1)
+        store.dir      /FOLDER/state  (PROVOST_STATE_DIR)
+        stop hook tests  true  (provost.toml:5:1)
+        trust: you trust what stands in /FOLDER/work
+        `provost check --all` also shows what isn't set, with the defaults.
+
+        all right
+    "#]]
+    .assert_eq(&scene.stable(&checked.stdout));
+    let checked = scene.provost(&["check", "--all"]);
     assert_eq!(checked.status, 0);
     expect![[r#"
         read /FOLDER/work/provost.toml

@@ -156,3 +156,18 @@ fn a_step_that_is_tried_again_shows_what_counts_for_the_limit_beside_it() {
     let line = page.lines().find(|line| line.starts_with("check")).unwrap();
     assert!(line.contains("4.8k/50.0k"), "{line}");
 }
+
+#[test]
+fn an_answer_that_stays_cut_off_is_not_done_and_a_resume_continues_it() {
+    let cut = "  - { text: \"again \", stop: output_cap }\n".repeat(4);
+    let scene = Scene::scripted(&format!("answers:\n{cut}  - text: and the end\n"));
+    let ran = scene.provost(&["run", "x"]);
+    assert_eq!(ran.status, 4, "{ran:?}");
+    let why = "the model's answer is cut off by the limit on its length";
+    assert!(ran.stderr.contains(why) && ran.stderr.contains("raise output_tokens_max"), "{ran:?}");
+    let listed = scene.provost(&["ps"]).stdout;
+    assert!(listed.contains("suspended") && listed.contains("cut off"), "{listed}");
+    let resumed = scene.provost(&["resume", "last"]);
+    let whole = format!("{}and the end\n", "again ".repeat(4));
+    assert_eq!((resumed.status, resumed.stdout), (0, whole), "{}", resumed.stderr);
+}

@@ -69,6 +69,8 @@ mod hooks_agents;
 #[cfg(test)]
 mod hostile;
 #[cfg(test)]
+mod init;
+#[cfg(test)]
 mod interrupting;
 #[cfg(test)]
 mod judge_refused;

@@ -353,7 +353,7 @@ fn check_shows_the_agents() {
          [[agents]]\nname = \"coder\"\ndescription = \"Writes.\"\n",
     );
     let shown = |scene: &Scene| {
-        let checked = scene.provost(&["check"]);
+        let checked = scene.provost(&["check", "--all"]);
         assert_eq!(checked.status, 0, "{checked:?}");
         let lines =
             checked.stdout.lines().filter(|line| line.starts_with("agent ") || line.starts_with("spawn"));

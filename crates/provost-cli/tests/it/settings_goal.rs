@@ -270,7 +270,7 @@ fn judges_of_a_stronger_layer_take_the_place_of_weaker_ones() {
         USER_FILE,
         "[goal]\ncondition = \"c\"\njudges = [\"openai/gpt-6.1-terra\", \"openai/gpt-5\"]\n",
     );
-    let checked = scene.provost(&["check"]);
+    let checked = scene.provost(&["check", "--all"]);
     assert_eq!(checked.status, 0, "{checked:?}");
     let of_goal = checked.stdout.lines().filter(|line| line.starts_with("goal."));
     let of_goal = of_goal.map(|line| format!("{line}\n")).collect::<String>();

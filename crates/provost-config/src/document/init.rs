@@ -17,6 +17,38 @@ const ELSEWHERE: [&str; 2] = ["goal.judges", "goal.agree"];
 /// Columns of a comment.
 const WIDTH: usize = 100;
 
+/// The few settings of a short file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShortFile {
+    /// `agent.model`.
+    pub model: String,
+    /// The key in `[budget]` and its value as TOML: `usd` and `5.00`; `None` for no limit.
+    pub limit: Option<(&'static str, String)>,
+    /// The command of a stop hook; `None` for none.
+    pub check: Option<String>,
+}
+
+/// The file that sets this and nothing else.
+pub fn short_file(short: &ShortFile) -> String {
+    let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
+    let mut out =
+        String::from("# Settings of Provost. `provost init --all` writes all of them, with explanations.\n");
+    // Writing to a String can't fail, here and below.
+    let _ = write!(out, "\n[agent]\nmodel = {}\n", quoted(&short.model));
+    if let Some((key, value)) = &short.limit {
+        let _ = write!(out, "\n# Of one run, with all its agents.\n[budget]\n{key} = {value}\n");
+    }
+    if let Some(check) = &short.check {
+        let _ = write!(
+            out,
+            "\n# The agent's work is done when this exits with 0; otherwise it is told why not and goes on.\n\
+             [[stop_hooks]]\nname = \"check\"\ncommand = {}\ntimeout_secs = 600\n",
+            quoted(check)
+        );
+    }
+    out
+}
+
 /// The commented file for a project, or with `From::User` for the user.
 pub fn init_file(for_user: bool) -> String {
     let mut out = String::from(

@@ -61,6 +61,82 @@ pub(super) enum Touch {
     Yes,
 }
 
+/// Why a pattern can match no call of a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PatternMismatch {
+    /// It is compared to the arguments as a JSON object, and can't begin with `{` and end with `}`.
+    NotJson,
+    /// It joins commands (`|`, `;`, `&&`), and is compared to each of them by itself.
+    SeveralCommands,
+    /// It begins with `^`, as regular expressions do.
+    RegularExpression,
+    /// It is a path with blanks around it.
+    Blanks,
+    /// It has `{a,b}` in a path, which stands for itself.
+    Alternatives,
+}
+
+impl PatternMismatch {
+    /// Why, to follow the pattern in a message; `tool` is the tool's name in it.
+    #[must_use]
+    pub fn why(self, tool: &str) -> String {
+        match self {
+            Self::NotJson => return format!("is compared to the arguments of `{tool}` as JSON"),
+            Self::SeveralCommands => {
+                "is compared to each command of a line by itself, without what joins them"
+            }
+            Self::RegularExpression => {
+                "begins with `^`, which stands for itself: patterns aren't regular expressions"
+            }
+            Self::Blanks => "has blanks around its path",
+            Self::Alternatives => "has `{`, `,` and `}`, which stand for themselves",
+        }
+        .to_owned()
+    }
+
+    /// What to write in its place.
+    #[must_use]
+    pub fn remedy(self, tool: &str) -> String {
+        match self {
+            Self::NotJson => {
+                return format!(
+                    "write `{tool}` for all of its calls, or a pattern such as `{tool}({{*\"name\":\"value\"*}})`"
+                );
+            }
+            Self::SeveralCommands => "write a pattern for each of the commands",
+            Self::RegularExpression => "write it without; `*` is any text",
+            Self::Blanks => "write it without them",
+            Self::Alternatives => "write a pattern for each of the paths",
+        }
+        .to_owned()
+    }
+}
+
+/// Whether there is `|`, `;` or `&&` outside of quotes.
+fn joins_commands(text: &str) -> bool {
+    let (mut quote, mut before) = (None, ' ');
+    for (at, c) in text.char_indices() {
+        let is_escaped = before == '\\';
+        match (quote, c) {
+            (_, _) if is_escaped => {}
+            (Some(open), c) => quote = quote.filter(|_| c != open),
+            (None, '\'' | '"') => quote = Some(c),
+            (None, ';') => return true,
+            (None, '|') if before != '>' => return true,
+            (None, '&') if text[at..].starts_with("&&") => return true,
+            (None, _) => {}
+        }
+        before = if is_escaped { ' ' } else { c };
+    }
+    false
+}
+
+/// Whether there is `{`, `,` and `}` in this order.
+fn has_alternatives(text: &str) -> bool {
+    let inner = text.split_once('{').and_then(|(_, rest)| rest.split_once('}'));
+    inner.is_some_and(|(inner, _)| inner.contains(','))
+}
+
 /// Whether the argument of a pattern for `tool` holds another such pattern, as in `rm *), shell(mv *`.
 fn holds_another(tool: &str, argument: &str) -> bool {
     argument.match_indices(')').any(|(at, _)| {
@@ -142,12 +218,27 @@ impl Pattern {
         tool.names().any(|name| self.tool.matches(name))
     }
 
-    /// Whether it contains text that calls of this tool never have, because their arguments are compared as a JSON
-    /// object.
+    /// Why it can match no call of this tool; `None` if it can.
     #[must_use]
-    pub fn misses_all(&self, tool: &ToolIdentity) -> bool {
-        let argument = self.argument.as_ref().filter(|_| tool.subject == ToolSubject::Opaque);
-        argument.is_some_and(|argument| !argument.plain.can_enclose('{', '}'))
+    pub fn mismatch(&self, tool: &ToolIdentity) -> Option<PatternMismatch> {
+        let argument = self.argument.as_ref()?;
+        let text = argument.text.as_str();
+        match tool.subject {
+            ToolSubject::Opaque => {
+                (!argument.plain.can_enclose('{', '}')).then_some(PatternMismatch::NotJson)
+            }
+            ToolSubject::Command { .. } | ToolSubject::Typed { .. } => {
+                let is_several = argument.shell.literal().is_none() && joins_commands(text);
+                if is_several {
+                    return Some(PatternMismatch::SeveralCommands);
+                }
+                text.starts_with('^').then_some(PatternMismatch::RegularExpression)
+            }
+            ToolSubject::Path { .. } if text.starts_with('^') => Some(PatternMismatch::RegularExpression),
+            ToolSubject::Path { .. } if text.trim() != text => Some(PatternMismatch::Blanks),
+            ToolSubject::Path { .. } if has_alternatives(text) => Some(PatternMismatch::Alternatives),
+            ToolSubject::Path { .. } | ToolSubject::Url { .. } => None,
+        }
     }
 
     /// Whether it is for command lines, whatever the tool that runs them is called.

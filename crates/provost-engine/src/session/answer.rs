@@ -11,6 +11,9 @@ use super::{Deciding, Phase};
 use crate::event::Answer;
 use crate::session::{calls::run, conversation::compact, final_summary, model_call, models, segment, stop};
 
+/// What an agent is told whose answer was cut off.
+pub(in crate::session) const CONTINUE: &str = "Your answer was cut off by the output limit. Go on exactly where it stopped, without repeating anything.";
+
 pub(in crate::session) fn answered(deciding: &mut Deciding<'_>, seq: Seq, answer: Answer) {
     deciding.step.close(seq);
     deciding.settle_at(answer.usage, answer.cost);
@@ -37,6 +40,7 @@ fn turn_answered(deciding: &mut Deciding<'_>, answer: Answer) {
         _ if stop == StopReason::Refusal => refused(deciding),
         _ if deciding.state.lifecycle.is_stopping() => model_call::next_call(deciding),
         _ if cut && may_continue(deciding) => go_on_writing(deciding, has_text),
+        _ if cut => suspend_as_cut_off(deciding),
         _ => stop::check_stop(deciding),
     }
 }
@@ -62,12 +66,22 @@ fn may_continue(deciding: &Deciding<'_>) -> bool {
 
 fn go_on_writing(deciding: &mut Deciding<'_>, has_text: bool) {
     let body = if has_text {
-        "Your answer was cut off by the output limit. Go on exactly where it stopped, without repeating anything."
+        CONTINUE
     } else {
         "Your answer was cut off by the output limit before it said anything. Answer again, more briefly."
     };
     deciding.say(ItemKind::Continue, body);
     model_call::next_call(deciding);
+}
+
+/// An answer without its end says neither that the agent is done nor what it found.
+fn suspend_as_cut_off(deciding: &mut Deciding<'_>) {
+    let message = match deciding.state.turns.continuations() {
+        0 => "it wasn't continued".to_owned(),
+        1 => "also after it was continued".to_owned(),
+        times => format!("also after it was continued {times} times"),
+    };
+    models::suspend(deciding, ErrorClass::OutputCap, message);
 }
 
 fn empty_answer(deciding: &mut Deciding<'_>, usage: Usage) {

@@ -1,8 +1,8 @@
 //! How a segment of work begins and ends: start, stop, suspension, end and resumption.
 
 use provost_event::{
-    Block, Ended, HookPoint, HookTrigger, HooksAsked, ItemKind, Outcome, Paused, ResumeCause, Resumed,
-    SessionStarted, StopRequested, UserMessage,
+    Block, Ended, ErrorClass, HookPoint, HookTrigger, HooksAsked, ItemKind, Outcome, PauseReason, Paused,
+    ResumeCause, Resumed, SessionStarted, StopRequested, UserMessage,
 };
 
 use super::{Deciding, Phase};
@@ -10,6 +10,7 @@ use crate::RunEvent;
 use crate::run::DELIVERED;
 use crate::session::last_report::last_report;
 use crate::session::{
+    answer,
     calls::{approve, delegate, run},
     change, final_summary,
     goal::verify,
@@ -166,6 +167,9 @@ pub(in crate::session) fn resume(
     let Some(before) = deciding.state.lifecycle.outcome().cloned() else { return };
     begin(deciding, ResumeCause::Asked { by: by.clone() }, turns_max);
     tell_of_end(deciding, &before, text.is_some());
+    if text.is_none() && is_cut_off(&before) {
+        deciding.say(ItemKind::Continue, answer::CONTINUE);
+    }
     change::tell_of_changed_goal(deciding);
     match text {
         // Open questions are asked as soon as the session is resumed.
@@ -176,6 +180,11 @@ pub(in crate::session) fn resume(
         None => {}
     }
     go_on_from_phase(deciding);
+}
+
+/// Whether the segment ended amid an answer.
+fn is_cut_off(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Paused { why: PauseReason::Model(trouble) } if trouble.class == ErrorClass::OutputCap)
 }
 
 /// Begins another segment after a failure, within the limits of the previous one.

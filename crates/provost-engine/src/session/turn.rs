@@ -154,6 +154,7 @@ impl Turns {
     /// The session was resumed by a request.
     pub(super) fn resumed(&mut self, resumed: &Resumed, is_sub_agent: bool) {
         self.final_summary_finished = false;
+        self.continuations = 0;
         self.limits_told = LimitsTold::default();
         self.final_summary = None;
         if let Some(turns_max) = resumed.turns_max {

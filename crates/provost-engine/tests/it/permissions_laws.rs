@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 use proptest::sample::select;
+use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use provost_engine::{Permissions, narrowest_pattern};
 use provost_event::{Json, Permission};
 
@@ -133,13 +134,108 @@ const PAIRS: &[(&str, &str)] = &[
     ("set -- ", "; \"$@\""),
 ];
 
+/// Programs that run a command in their arguments.
+const RUNNERS: &[(&str, &str)] = &[
+    ("env ", ""),
+    ("env -i PATH=\"$PATH\" ", ""),
+    ("env -S '", "'"),
+    ("env -u A ", " a"),
+    ("nice ", ""),
+    ("nice -n5 ", ""),
+    ("nice -n {5,", "} a"),
+    ("timeout 5 ", ""),
+    ("timeout -k 1 5 ", " a"),
+    ("timeout $(echo 5 ", ") a"),
+    ("stdbuf -oL ", ""),
+    ("setsid -w ", ""),
+    ("ionice -c 3 ", ""),
+    ("chrt -o 0 ", ""),
+    ("taskset -c 0 ", ""),
+    ("prlimit --nofile=200 ", ""),
+    ("choom -n 0 -- ", ""),
+    ("setarch x86_64 ", ""),
+    ("linux64 ", ""),
+    ("setpriv --nnp ", ""),
+    ("unshare ", ""),
+    ("flock . ", ""),
+    ("flock g -c '", "'"),
+    ("flock ", " a"),
+    ("script -qc '", "' /dev/null"),
+    ("su root -c '", "'"),
+    ("su -s ../bin/", " root -c a"),
+    ("su --shell=", " root"),
+    ("runuser -u root -- ", ""),
+    ("runuser -s ../bin/", " root"),
+    ("sg root '", "'"),
+    ("newgrp root <<< '", "'"),
+    ("newgrp root <<E\n", "\nE\n"),
+    ("capsh --shell=../bin/", " -- -c a"),
+    ("capsh -- -c '", "'"),
+    ("ssh-agent ", ""),
+    ("dbus-run-session -- ", ""),
+    ("fakeroot ", ""),
+    ("dpkg-architecture -c '", "'"),
+    ("find . -maxdepth 0 -exec ", " {} \\;"),
+    ("find f -exec env ", " +"),
+    ("xargs -a f ", ""),
+    ("xargs -n1 ", " < f"),
+    ("sh -c '", "'"),
+    ("sh -c \"", "\""),
+    ("bash -c '\"$@\"' a ", ""),
+    ("command ", ""),
+    ("exec ", ""),
+    ("eval ", ""),
+    ("git -c alias.y='!", "' y"),
+    ("awk 'BEGIN{system(\"", "\")}'"),
+    ("sed '1e ", "' f"),
+    ("echo ", " | sh"),
+    ("echo a | ", ""),
+];
+
+/// Words that `xargs` replaces by `v`; some of them are parts of the programs around them.
+const REPLACED: &[&str] = &[
+    "a", "M", "%", "{}", "sh", "env", "nice", "e", "5", "-n", "-c", "c 3", "root", "'", ".", "echo", "oL",
+    "-",
+];
+
+/// Forms in which `xargs` is told what to replace.
+const REPLACES: &[(&str, &str)] = &[
+    ("xargs -I '", "' "),
+    ("xargs -I'", "' "),
+    ("xargs -i'", "' "),
+    ("xargs --replace='", "' "),
+    ("xargs -tI '", "' "),
+    ("xargs -n1 -I '", "' "),
+    ("xargs -L 1 -I '", "' -- "),
+    ("env xargs -I '", "' "),
+    ("xargs -I{} -I '", "' "),
+];
+
+/// `v` behind programs that run it, or in the place of a word that `xargs` replaces in them.
+fn run_by_others() -> impl Strategy<Value = String> {
+    let runners = prop::collection::vec(select(RUNNERS), 1..5);
+    let last = select(&["a", "v", "a a", "echo a"][..]);
+    (runners, select(REPLACED), select(REPLACES), last, any::<bool>()).prop_map(
+        |(runners, word, (before, behind), last, replaces)| {
+            let wrap = |inner: &str| {
+                runners.iter().fold(inner.to_owned(), |inner, (open, close)| format!("{open}{inner}{close}"))
+            };
+            match replaces {
+                true if last == "v" => format!("echo v | {before}{word}{behind}{}", wrap(word)),
+                true => format!("echo v | {before}{word}{behind}{}", wrap(last)),
+                false => wrap("v"),
+            }
+        },
+    )
+}
+
 /// `v` somewhere in the middle, with a few pieces that may spoil it.
 fn wrapped() -> impl Strategy<Value = String> {
     let pairs = prop::collection::vec(select(PAIRS), 0..5);
     let pieces = prop::collection::vec((any::<prop::sample::Index>(), select(PIECES)), 0..3);
-    (pairs, pieces).prop_map(|(pairs, pieces)| {
-        let mut script =
-            pairs.iter().fold("v".to_owned(), |inner, (open, close)| format!("{open}{inner}{close}"));
+    let core = prop_oneof![1 => Just("v".to_owned()), 1 => run_by_others()];
+    (core, pairs, pieces).prop_map(|(core, pairs, pieces)| {
+        let mut script = pairs.iter().fold(core, |inner, (open, close)| format!("{open}{inner}{close}"));
         for (place, piece) in pieces {
             // All of it is ASCII.
             script.insert_str(place.index(script.len() + 1), piece);
@@ -311,8 +407,55 @@ fn no_command_takes_long_or_deep() {
 
 /// The programs in the generated scripts, all but `v`.
 const ALLOWED: &[&str] = &[
-    "a", "echo", "cat", "test", "[[", "let", "env", "nice", "timeout", "xargs", "find", "sh", "eval", "trap",
-    "printf", "read", "set", "f", "tee", "time", "x=1",
+    "a",
+    "echo",
+    "cat",
+    "test",
+    "[[",
+    "let",
+    "env",
+    "nice",
+    "timeout",
+    "xargs",
+    "find",
+    "sh",
+    "eval",
+    "trap",
+    "printf",
+    "read",
+    "set",
+    "f",
+    "tee",
+    "time",
+    "x=1",
+    "bash",
+    "stdbuf",
+    "setsid",
+    "ionice",
+    "chrt",
+    "taskset",
+    "prlimit",
+    "choom",
+    "setarch",
+    "linux64",
+    "setpriv",
+    "unshare",
+    "flock",
+    "script",
+    "su",
+    "runuser",
+    "sg",
+    "newgrp",
+    "capsh",
+    "ssh-agent",
+    "dbus-run-session",
+    "fakeroot",
+    "dpkg-architecture",
+    "command",
+    "exec",
+    "git",
+    "awk",
+    "sed",
 ];
 
 #[test]
@@ -325,9 +468,12 @@ fn real_shells_run_nothing_that_is_not_found() {
     let allowed = ALLOWED.iter().map(|name| format!("allow shell({name} *)"));
     let allowed: Vec<String> = allowed.chain(["default ask".to_owned()]).collect();
     let allowed = permissions(&allowed.iter().map(String::as_str).collect::<Vec<_>>());
-    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
+    let seed = u8::try_from(number("PROVOST_SHELL_SEED").unwrap_or(0)).expect("a seed below 256");
+    let source = TestRng::from_seed(RngAlgorithm::ChaCha, &[seed; 32]);
+    let mut runner = TestRunner::new_with_rng(ProptestConfig::default(), source);
     let (mut free, mut covered, mut ran, mut missed) = (0, 0, 0, Vec::new());
-    let cases = std::env::var("PROVOST_SHELL_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(250);
+    let cases = number("PROVOST_SHELL_CASES").unwrap_or(250);
     for _ in 0..cases {
         let script =
             proptest::strategy::ValueTree::current(&wrapped().new_tree(&mut runner).expect("a script"));

@@ -210,7 +210,7 @@ fn an_empty_answer_is_asked_again_twice() {
 }
 
 #[test]
-fn a_cut_answer_is_continued_three_times_and_then_counts_as_it_is() {
+fn an_answer_that_is_still_cut_off_after_three_continuations_suspends_the_run_and_a_resume_continues_it() {
     let text = |t: &str| vec![provost_event::Block::Text(t.to_owned())];
     check(
         policy(),
@@ -218,6 +218,14 @@ fn a_cut_answer_is_continued_three_times_and_then_counts_as_it_is() {
             for piece in ["one ", "two ", "three ", "four"] {
                 w.answer(text(piece), StopReason::OutputCap);
             }
+            w.run_event(RunEvent::Resume {
+                agent: None,
+                by: "me".to_owned(),
+                budget: Budget::default(),
+                turns_max: None,
+                text: None,
+            });
+            w.answer(text("five"), StopReason::EndTurn);
         },
         expect![[r#"
             assistant_message OutputCap 1 blocks
@@ -230,7 +238,12 @@ fn a_cut_answer_is_continued_three_times_and_then_counts_as_it_is() {
             system_item Continue
             model_called turn 1 call 4 attempt 1
             assistant_message OutputCap 1 blocks
-              → #12 check stop: "one two three four"
+            paused: the model's answer is cut off by the limit on its length (script:test): also after it was continued 3 times; resume to have it continued, or with a message that asks for less; output_tokens_max is the limit
+            resumed
+            system_item Continue
+            model_called turn 1 call 5 attempt 1
+            assistant_message EndTurn 1 blocks
+              → #17 check stop: "one two three fourfive"
         "#]],
     );
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use provost_backend::{EmbeddedBackend, MemoryStore};
 use provost_engine::{Pattern, Permissions, agent_tool, judged_spawn_tool, spawn_tool};
 use provost_event::{
-    Access, AgentPolicy, Budget, GoalPolicy, MicroDollars, ModelPolicy, RunPolicy, SubAgentPolicy, ToolSpec,
+    Access, AgentPolicy, Budget, GoalPolicy, ModelPolicy, RunPolicy, SubAgentPolicy, ToolSpec,
 };
 use provost_harness::{Backend, Clock, HarnessDeps, Redactor, system_prompt};
 use provost_hooks::{ProgramHooks, ProgramHooksOptions};
@@ -16,9 +16,6 @@ use provost_sqlite::SqliteStore;
 use super::{AgentBuilder, StoreChoice};
 use crate::model::{ModelCollection, providers_of_environment};
 use crate::{Agent, Error, SubAgent};
-
-/// The most that an agent without a limit may spend, where a price is known.
-const DEFAULT_LIMIT: MicroDollars = MicroDollars(20_000_000);
 
 impl AgentBuilder {
     /// The agent.
@@ -185,10 +182,8 @@ fn default_budget(policy: &RunPolicy) -> Budget {
     let models =
         agents().flat_map(|agent| std::iter::once(&agent.model).chain(&agent.model.fallbacks)).chain(judges);
     let prices = models.map(|model| model.price).collect::<Option<Vec<_>>>();
-    let costs = prices.is_some_and(|prices| {
-        prices.iter().any(|price| price.input > MicroDollars(0) || price.output > MicroDollars(0))
-    });
-    Budget { money: costs.then_some(DEFAULT_LIMIT), ..Budget::default() }
+    let costs = prices.is_some_and(|prices| prices.iter().any(|price| !price.is_free()));
+    Budget { money: costs.then_some(Budget::DEFAULT_MONEY), ..Budget::default() }
 }
 
 /// Every pattern must be readable, and about a tool that the agent has.
@@ -198,10 +193,17 @@ fn check_permissions(agent: &AgentPolicy) -> Result<(), Error> {
     let tools = agent.tools.iter().map(ToolSpec::identity).collect::<Vec<_>>();
     for text in permissions.allow.iter().chain(&permissions.ask).chain(&permissions.deny) {
         let pattern = Pattern::parse(text)?;
-        if !tools.iter().any(|tool| pattern.names(tool)) {
+        let mut named = tools.iter().filter(|tool| pattern.names(tool)).peekable();
+        let Some(first) = named.peek() else {
             let known = agent.tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>().join(", ");
             let known = if known.is_empty() { "none".to_owned() } else { known };
             return Err(Error::PermissionOfNoTool { pattern: text.clone(), known });
+        };
+        let name = first.name.clone();
+        let mismatches = named.map(|tool| pattern.mismatch(tool)).collect::<Option<Vec<_>>>();
+        if let Some(mismatch) = mismatches.and_then(|all| all.first().copied()) {
+            let (why, remedy) = (mismatch.why(&name), mismatch.remedy(&name));
+            return Err(Error::PermissionWithoutCalls { pattern: text.clone(), why, remedy });
         }
     }
     Ok(())

@@ -33,6 +33,10 @@ fn what_can_never_work_is_refused_with_its_name() {
             "the permission `shel(rm *)` is about no tool of the agent; it has none",
         ),
         (builder().builtin_tools().deny("shell(rm *"), "shell(rm *"),
+        (
+            builder().builtin_tools().deny("shell(curl * | sh)"),
+            "the permission `shell(curl * | sh)` is compared to each command of a line by itself",
+        ),
         (builder().check("true").check("true"), "two stop hooks are called `true`"),
         (builder().sub_agent(SubAgent::new("x", "X.").tools(["shell"])), "`x` is to have the tool `shell`"),
         (builder().workspace("/nowhere/at/all"), "can't work in /nowhere/at/all"),

@@ -258,7 +258,8 @@ impl AgentControl {
                 )
             }
             (AgentCommand::ClearGoal, Some(AgentState::Suspended(outcome))) => {
-                let (outcome, whom) = (outcome_in_words(self.run, outcome), self.whom(next));
+                let outcome = outcome_in_words(self.run, outcome);
+                let whom = self.whom(next);
                 format!("{who} has no goal any more, and is suspended: {outcome}\ngo on without it: {whom}")
             }
             (AgentCommand::ClearGoal, Some(AgentState::Preempted { .. })) => {

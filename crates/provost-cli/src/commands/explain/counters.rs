@@ -135,7 +135,6 @@ impl CounterSums {
             StopReason::OutputCap => {
                 let is_over = self.now.continuations >= self.limits.continuations_max;
                 self.continuations.asked_and(is_over);
-                self.stop_requests += u64::from(is_over);
             }
             StopReason::EndTurn | StopReason::ToolUse => self.stop_requests += 1,
         }
@@ -285,7 +284,7 @@ impl CounterSums {
                 self.interruptions.reaches(self.now.interruptions);
             }
             ResumeCause::Asked { .. } | ResumeCause::Retry { .. } => {
-                self.now = Now { continuations: self.now.continuations, ..Now::default() };
+                self.now = Now::default();
                 self.turns_max = resumed.turns_max.unwrap_or(self.turns_max);
             }
         }

@@ -50,7 +50,7 @@ const RUN_WORDS: &[&str] = &[
     "run-script",
 ];
 /// Programs that run a package by its name, or a program of that name.
-const PACKAGES: &[&str] = &["npx", "bunx", "pnpx"];
+const PACKAGES: &[&str] = &["npx", "bunx", "pnpx", "dpkg-architecture"];
 
 /// Maximum bytes of all forms of a script's commands together, which patterns are compared to.
 const FORM_BYTES_MAX: usize = 6 * super::COMMAND_BYTES_MAX;

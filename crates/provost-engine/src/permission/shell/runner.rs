@@ -161,7 +161,7 @@ const RUNNERS: &[Runner] = &[
         long_flags: &["beep", "color", "no-color", "errexit", "chgexit", "precise", "no-title", "no-wrap", "exec"], long_valued: &["interval", "equexit"], ..RUNNER },
     Runner { names: &["flock"], flags: "Fnoesxu", attached: "c", valued: "wE", operands: 1, operand: Operand::Lock, takes: Takes::TextBehindC,
         long_flags: &["command", "close", "exclusive", "nonblock", "nb", "no-fork", "shared", "unlock", "verbose"], long_valued: &["timeout", "wait", "conflict-exit-code"], ..RUNNER },
-    Runner { names: &["ssh", "slogin", "rsh"], flags: "46AaCfGgKkMNnqsTtVvXxYy", valued: "BbcDEeFIiJLlmOoPpQRSWw", operands: 1, takes: Takes::Text, ..RUNNER },
+    Runner { names: &["ssh", "slogin", "rsh"], flags: "46AaCfGgKkMNnqsTtVvXxYy", valued: "BbcDEeFIiJLlmOoPpQRSWw", writes: &["E"], runs: &["o", "F", "I", "S"], operands: 1, takes: Takes::Text, ..RUNNER },
     Runner { names: &["su", "runuser", "sg", "newgrp", "script", "capsh", "scriptlive"], flags: "flmpPaeqhV", valued: "gGsuwtTIOBmEo", attached: "c", alone: true, takes: Takes::TextBehindC, long_flags: &["login", "preserve-environment", "pty", "quiet", "append", "flush", "return", "print"],
         long_valued: &["command", "session-command", "user", "group", "supp-group", "shell", "keep", "caps", "drop", "inh"], ..RUNNER },
     Runner { names: &["uv"], behind: &["run"], flags: "qvn", long_flags: &["frozen", "locked", "no-sync", "isolated", "all-extras", "no-dev", "dev", "all-groups", "exact", "quiet", "verbose", "offline"],

@@ -33,7 +33,11 @@ impl Builtins<'_> {
                 }
             }
             "alias" => self.alias(at),
-            "source" | "." => self.source(at),
+            "source" | "." => {
+                // A name without a folder is looked for where programs are.
+                self.reach.names(index, at.value(0).unwrap_or_default());
+                self.source(at);
+            }
             "test" | "[" => self.test(at),
             "printf" => self.printf(at),
             "let" => self.reach.doubt(SUMS),
@@ -60,7 +64,8 @@ impl Builtins<'_> {
             if matches!(value, "--version" | "--help") {
                 return;
             }
-            if value.contains(HOLE) {
+            let next = at.arguments.get(place + 1).filter(|_| value.ends_with(['o', 'O', 'e']));
+            if value.contains(HOLE) || next.is_some_and(|word| word.splits) {
                 self.reach.doubt("a shell in it reads its commands from elsewhere");
             }
             // `--login`, `--interactive`, `--init-file`, `--rcfile`, which bash takes with one hyphen, too.
@@ -176,13 +181,16 @@ impl Builtins<'_> {
     }
 
     fn printf(&mut self, at: At<'_>) {
-        let Some(first) = at.arguments.first() else { return };
-        if super::may_be_option(first) {
-            return self.reach.doubt(NAMES);
+        let mut place = 0;
+        while let Some(first) = at.arguments.get(place) {
+            if super::may_be_option(first) {
+                return self.reach.doubt(NAMES);
+            }
+            let Some(rest) = first.value.strip_prefix("-v") else { return };
+            let name = if rest.is_empty() { at.value(place + 1).unwrap_or_default() } else { rest };
+            self.reach.facts.bind(name, false);
+            place += if rest.is_empty() { 2 } else { 1 };
         }
-        let Some(rest) = first.value.strip_prefix("-v") else { return };
-        let name = if rest.is_empty() { at.value(1).unwrap_or_default() } else { rest };
-        self.reach.facts.bind(name, false);
     }
 
     fn test(&mut self, at: At<'_>) {

@@ -210,6 +210,9 @@ impl Reach {
                 );
                 self.names(index, script.unwrap_or_default());
                 self.scripts.note_text(script.unwrap_or(value));
+                if script.unwrap_or(value).contains(super::HOLE) {
+                    self.doubt("which command it runs shows only when it runs");
+                }
                 self.unread("an option of git runs a command", at, place);
             }
         }

@@ -72,7 +72,12 @@ impl Reach {
                 }
                 "--quiet" | "--silent" | "--posix" | "--debug" | "--sandbox" | "--regexp-extended"
                 | "--separate" | "--unbuffered" | "--null-data" | "--in-place" | "--version" | "--help" => {}
-                "-l" => place += 1,
+                "-l" => {
+                    if at.arguments.get(place).is_some_and(|word| word.splits) {
+                        return self.code(index, at, place);
+                    }
+                    place += 1;
+                }
                 _ => match sed_letters(value) {
                     Some(None) => {}
                     Some(Some(script)) => scripts.push((here, script.to_owned())),

@@ -39,6 +39,20 @@ const COMMANDS: [(&str, &str); 31] = [
     ("helm", "post-renderer"),
 ];
 
+/// Those of them whose command gets names of files or of hosts, at its end.
+const ADDS: [(&str, &str); 10] = [
+    ("rsync", "e"),
+    ("rsync", "rsh"),
+    ("tar", "rsh-command"),
+    ("rg", "pre"),
+    ("sdiff", "diff-program"),
+    ("diff3", "diff-program"),
+    ("scp", "S"),
+    ("sftp", "S"),
+    ("zip", "unzip-command"),
+    ("install", "strip-program"),
+];
+
 /// Functions of `sqlite3`'s SQL that run an editor, load a library or write a file.
 const SQL_RUNS: [&str; 4] = ["edit", "load_extension", "writefile", "fts3_tokenizer"];
 
@@ -128,8 +142,16 @@ impl Reach {
         };
         let program = at.program.trim_start_matches('g').trim_start_matches("bsd");
         let bare = at.program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-        if [program, at.program, bare].iter().any(|program| COMMANDS.contains(&(*program, name))) {
-            return self.text(at, next, value);
+        let is = |known: &[(&str, &str)]| {
+            [program, at.program, bare].iter().any(|program| known.contains(&(*program, name)))
+        };
+        if is(&COMMANDS) {
+            // What it adds may be the command: `rg --pre env` runs each file.
+            let added = if is(&ADDS) { " \"$_\"" } else { "" };
+            return self.text(at, next, &format!("{value}{added}"));
+        }
+        if value.contains(super::HOLE) {
+            self.doubt("which command it runs shows only when it runs");
         }
         self.names(index, value);
         self.scripts.note_text(value);
@@ -208,7 +230,15 @@ impl Reach {
             word.value == ";" || (word.value == "+" && before.is_some_and(|word| word.value == "{}"))
         };
         let end = behind.iter().enumerate().position(is_end).unwrap_or(behind.len());
-        let words: Vec<Word> = behind.iter().take(end).map(|word| put_in(word, &PLACEHOLDERS)).collect();
+        let mut words: Vec<Word> = behind.iter().take(end).map(|word| put_in(word, &PLACEHOLDERS)).collect();
+        if at.program.starts_with("fd")
+            && !words.is_empty()
+            && !words.iter().any(|word| word.value.contains(super::HOLE))
+        {
+            // It adds what it found.
+            let hole = super::HOLE.to_string();
+            words.push(Word { raw: hole.clone(), value: hole, ..Word::default() });
+        }
         match words.is_empty() {
             true => self.unread("the command that it runs is missing", at, start),
             false => self.words(at, start, &words),

@@ -1,5 +1,6 @@
 //! Words that a program changes once it has them: `xargs -I`, `find -exec`, `fd -x`, `parallel`.
 
+use super::super::program::{Program, program_of};
 use super::{At, Reach, Word, joined};
 use crate::permission::glob::HOLE;
 
@@ -20,6 +21,19 @@ impl Reach {
         let reads_as_text = |text: &&String| text.contains(|c: char| c.is_ascii_alphanumeric() || c == '-');
         let mut read = texts.iter().flatten().filter(reads_as_text);
         if read.any(|text| words.iter().any(|word| word.value.contains(text.as_str()))) {
+            self.doubt(REPLACES);
+        }
+        // So may what the shell puts in, and a part of a program in another language.
+        let expands = words.iter().any(|word| word.splits && word.value.contains(HOLE));
+        let is_language = |word: &Word| {
+            let name = word.value.rsplit('/').next().unwrap_or_default();
+            matches!(program_of(name), Program::Awk | Program::Sed)
+        };
+        let holds = |text: &String| {
+            words.iter().any(|word| word.value != *text && word.value.contains(text.as_str()))
+        };
+        let in_language = words.iter().any(is_language) && texts.iter().flatten().any(holds);
+        if in_language || (expands && texts.as_ref().is_some_and(|texts| !texts.is_empty())) {
             self.doubt(REPLACES);
         }
         let placeholder = [PLACEHOLDERS[0].to_owned()];

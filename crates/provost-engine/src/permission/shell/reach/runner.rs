@@ -20,10 +20,10 @@ impl Reach {
         if at.program == "command" && at.value(0).is_some_and(|first| matches!(first, "-v" | "-V")) {
             return;
         }
-        self.runner_options(command, at, from);
         let Starts { places: starts, unknown, operands } = starts(at.arguments, from, runner);
         let options_end = starts.iter().copied().max().unwrap_or(at.arguments.len());
-        self.runner_values(runner, at, (from, options_end));
+        self.runner_values(command, runner, at, (from, options_end));
+        self.runner_settings(at, (from, options_end));
         self.unknown_words(at, (from, options_end), &unknown);
         self.operand(runner, at, &operands);
         if starts.len() > STARTS_MAX {
@@ -34,18 +34,20 @@ impl Reach {
         if runner.alone && !named && !asks {
             self.doubt("a shell in it reads its commands from elsewhere");
         }
-        let has_script = runner.takes == Takes::TextBehindC && self.text_behind_c(at);
-        if matches!(at.program, "su" | "runuser" | "sg" | "newgrp" | "capsh") {
-            self.identity(at, has_script);
+        let mut scripts = Vec::new();
+        if runner.takes == Takes::TextBehindC {
+            scripts = self.texts_behind_c(at);
+            if !scripts.is_empty() {
+                // The options before and behind the script may be other ones.
+                self.unknown_words(at, (0, at.arguments.len()), &[]);
+            }
+            if self.identity(at, &scripts) {
+                return;
+            }
         }
-        if has_script {
-            // The options before and behind the script may be other ones.
-            return self.unknown_words(at, (0, at.arguments.len()), &[]);
-        }
-        if at.program.starts_with("script") {
-            return self.doubt("a shell in it reads its commands from elsewhere");
-        }
-        for start in starts.into_iter().filter(|start| *start < at.arguments.len()) {
+        for start in
+            starts.into_iter().filter(|start| *start < at.arguments.len() && !scripts.contains(start))
+        {
             self.begins(runner, at, start);
         }
     }
@@ -88,44 +90,34 @@ impl Reach {
         }
     }
 
-    /// The script after `-c`, at any position; returns whether there is one.
-    fn text_behind_c(&mut self, at: At<'_>) -> bool {
-        let mut found = false;
+    /// The scripts after `-c`, at any position; returns the positions of the words with them.
+    fn texts_behind_c(&mut self, at: At<'_>) -> Vec<usize> {
+        let mut found = Vec::new();
         for (index, word) in at.arguments.iter().enumerate() {
             let value = word.value.as_str();
             let letters = value.strip_prefix('-').filter(|letters| !letters.starts_with('-'));
-            let attached = value
-                .strip_prefix("--command=")
-                .or_else(|| letters.and_then(|letters| letters.split_once('c')).map(|(_, rest)| rest));
-            let is_long = value.len() > 3 && "--command".starts_with(value);
-            match attached.filter(|rest| !rest.is_empty()) {
-                Some(script) => self.text(at, index, script),
-                None if attached.is_some() || is_long => {
-                    if let Some(script) = at.value(index + 1) {
-                        self.text(at, index + 1, script);
-                    }
-                }
+            let (name, long) = value.split_once('=').map_or((value, None), |(name, text)| (name, Some(text)));
+            let is_long = name.len() > 3
+                && ["--command", "--session-command"].iter().any(|known| known.starts_with(name));
+            let behind = letters.and_then(|letters| letters.split_once('c')).map(|(_, behind)| behind);
+            let attached = if is_long { long } else { behind };
+            let place = match attached.filter(|text| !text.is_empty()) {
+                Some(_) => index,
+                None if attached.is_some() || is_long => index + 1,
                 None => continue,
+            };
+            if let Some(script) = attached.filter(|text| !text.is_empty()).or_else(|| at.value(place)) {
+                self.text(at, place, script);
             }
-            found = true;
+            found.push(place);
         }
         found
     }
 
-    /// Options of runners that run something themselves.
-    fn runner_options(&mut self, command: usize, at: At<'_>, from: usize) {
-        for (index, word) in at.arguments.iter().enumerate().skip(from) {
+    /// Variables that runners set for the command, and libraries that they load.
+    fn runner_settings(&mut self, at: At<'_>, (from, end): (usize, usize)) {
+        for (index, word) in at.arguments.iter().enumerate().take(end).skip(from) {
             let value = word.value.as_str();
-            if value == "--" || !(value.starts_with('-') || value.contains('=')) {
-                break;
-            }
-            let ssh =
-                matches!(at.program, "ssh" | "slogin") && value.starts_with("-o") | value.starts_with("-F");
-            if ssh && !is_harmless_ssh(at, index) {
-                self.names(command, value.get(2..).unwrap_or_default());
-                self.names(command, at.value(index + 1).unwrap_or_default());
-                self.unread("an option of ssh may run a command here", at, index);
-            }
             let variable = value.split_once('=').filter(|(name, _)| super::super::facts::is_identifier(name));
             let preloads = at.program.starts_with("ld") && value.contains("preload");
             if variable.is_some_and(|(name, value)| super::starts_something(name, Some(value))) {
@@ -139,7 +131,13 @@ impl Reach {
 
     /// Values of options, between these positions, that set a variable for the command, name a file to write, or
     /// run something.
-    fn runner_values(&mut self, runner: &'static Runner, at: At<'_>, (from, end): (usize, usize)) {
+    fn runner_values(
+        &mut self,
+        command: usize,
+        runner: &'static Runner,
+        at: At<'_>,
+        (from, end): (usize, usize),
+    ) {
         for index in from..end {
             let Some((option, attached)) = at.value(index).and_then(|value| option_of(runner, value)) else {
                 continue;
@@ -153,8 +151,13 @@ impl Reach {
                     None => self.unread(super::option::WRITES, at, place),
                 }
             }
-            if runner.runs.contains(&option) {
-                self.names(at.trails.last().map_or(0, |trail| trail.command), value);
+            let only_connects = option == "o" && is_harmless_ssh(value);
+            if runner.runs.contains(&option) && !only_connects {
+                self.names(command, value);
+                self.scripts.note_text(value);
+                if value.contains(HOLE) {
+                    self.doubt("which command it runs shows only when it runs");
+                }
                 self.unread(RUNS, at, place);
             }
             let name = value.split('=').next().unwrap_or_default();
@@ -167,7 +170,8 @@ impl Reach {
     }
 
     pub(super) fn env(&mut self, command: usize, at: At<'_>) {
-        for (index, word) in at.arguments.iter().enumerate() {
+        let mut index = 0;
+        while let Some(word) = at.arguments.get(index) {
             let value = word.value.as_str();
             let letters = value.strip_prefix('-').filter(|letters| !letters.starts_with('-'));
             let attached = value
@@ -187,9 +191,11 @@ impl Reach {
                 }
                 return self.text(at, at.arguments.len().saturating_sub(1), text.trim());
             }
-            if !value.starts_with('-') && !value.contains('=') {
-                break;
-            }
+            index += match step(word, &ENV) {
+                WrapperStep::ListEnd | WrapperStep::Starts => break,
+                WrapperStep::Two => 2,
+                WrapperStep::One | WrapperStep::Unknown | WrapperStep::Either => 1,
+            };
         }
         self.runner(command, &ENV, at);
     }
@@ -392,9 +398,7 @@ fn is_setting(value: &str) -> bool {
 }
 
 /// Options of ssh that only configure the connection.
-fn is_harmless_ssh(at: At<'_>, index: usize) -> bool {
-    let value = at.value(index).unwrap_or_default();
-    let setting = value.strip_prefix("-o").filter(|rest| !rest.is_empty()).or_else(|| at.value(index + 1));
+fn is_harmless_ssh(setting: &str) -> bool {
     let known = [
         "batchmode=",
         "stricthostkeychecking=",
@@ -404,6 +408,6 @@ fn is_harmless_ssh(at: At<'_>, index: usize) -> bool {
         "port=",
         "user=",
     ];
-    let setting = setting.unwrap_or_default().to_ascii_lowercase();
-    value.starts_with("-o") && known.iter().any(|known| setting.trim_start().starts_with(known))
+    let setting = setting.to_ascii_lowercase();
+    !setting.contains(['\n', HOLE]) && known.iter().any(|known| setting.trim_start().starts_with(known))
 }

@@ -1,5 +1,6 @@
 //! Redirections and the bodies of here-documents.
 
+use super::super::super::glob::HOLE;
 use super::{HereDoc, Read, ScriptScan, SimpleCommand, Unclear};
 
 impl ScriptScan<'_, '_> {
@@ -25,6 +26,10 @@ impl ScriptScan<'_, '_> {
                 strips_tabs: operator == "<<-",
             });
         } else {
+            // bash expands what such a redirection names once more, quoted or not.
+            if operator == ">&" && target.value.contains(['$', '`', HOLE]) {
+                self.facts.doubt("the shell works out twice what a redirection names");
+            }
             part.writes |= writes(operator, &target.value);
         }
         part.written.push(format!("{number}{operator}{gap}{}", target.raw));
