@@ -1,17 +1,11 @@
 //! `cargo xtask ci`: everything that must hold, in the order that fails fastest.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::Result;
+use xtask::shell::{cargo, must};
 
-use crate::shell::{cargo, must};
-use crate::{example, kill_loop, overnight, wire_check};
-
-/// Kills in the short version of the kill loop.
-const KILLS: u32 = 10;
-
-/// The short version of the night.
-const NIGHT: Duration = Duration::from_secs(30);
+use crate::{example, in_dev, needs, packages, wire_check};
 
 /// The benchmarks are a workspace of their own; what they share is built once.
 const BENCHMARKS: [&str; 4] = ["--manifest-path", "bench/Cargo.toml", "--target-dir", "target"];
@@ -21,15 +15,21 @@ const OWN_BACKEND: [&str; 4] = ["--manifest-path", "examples/backend/Cargo.toml"
 
 /// Checks everything.
 pub(crate) fn ci() -> Result<()> {
+    eprintln!(
+        "Checks everything: 20 to 40 minutes the first time, most of it for building and for the tests."
+    );
+    step("what the tests need", needs::programs)?;
+    let mut nextest = needs::nextest()?;
     step("format", || must(cargo().args(["fmt", "--all", "--check"])))?;
+    step("packages", packages::pack)?;
     step("lints", || {
         let lints = ["--all-targets", "--locked", "--", "-D", "warnings"];
         must(cargo().args(["clippy", "--workspace"]).args(lints))?;
         must(cargo().arg("clippy").args(BENCHMARKS).args(lints))?;
         must(cargo().arg("clippy").args(OWN_BACKEND).args(lints))
     })?;
-    step("example", example::fix_the_bug)?;
-    step("tests", || must(cargo().args(["nextest", "run", "--workspace", "--locked", "--no-fail-fast"])))?;
+    step("demo", example::fix_the_bug)?;
+    step("tests", || must(nextest.args(["nextest", "run", "--workspace", "--locked", "--no-fail-fast"])))?;
     step("a backend of an embedder", || {
         must(cargo().arg("test").args(OWN_BACKEND).args(["--locked", "--quiet"]))
     })?;
@@ -39,10 +39,11 @@ pub(crate) fn ci() -> Result<()> {
     })?;
     step("documentation", || {
         let doc = ["doc", "--workspace", "--no-deps", "--locked", "--quiet"];
-        must(cargo().args(doc).env("RUSTDOCFLAGS", "-D warnings"))
+        // As docs.rs builds it, but on the stable toolchain.
+        must(cargo().args(doc).env("RUSTDOCFLAGS", "--cfg docsrs -D warnings"))
     })?;
-    step("kill loop", || kill_loop::run(KILLS))?;
-    step("overnight", || overnight::run(overnight::Options { length: NIGHT, kills: true }))
+    step("kill loop", || in_dev(&["kill-loop", "10"]))?;
+    step("overnight", || in_dev(&["overnight", "--minutes", "0.5", "--kill"]))
 }
 
 fn step(name: &str, check: impl FnOnce() -> Result<()>) -> Result<()> {

@@ -1,26 +1,26 @@
 //! The workspace's own commands: `cargo xtask COMMAND`.
 
-mod approval_latency;
 mod example;
 mod gate;
-mod kill_loop;
-mod kill_matrix;
-mod log_check;
-mod overnight;
-mod shell;
+mod needs;
+mod packages;
+mod recording;
 mod wire_check;
 
-use std::path::Path;
-
 use anyhow::{Result, bail};
+use xtask::shell::{cargo, must};
 
 const USAGE: &str = "\
 cargo xtask COMMAND
 
-  fix-the-bug       run the example: a scripted agent repairs a small project in target/fix-the-bug
+  fix-the-bug       run the demo: a scripted agent repairs a small project in target/fix-the-bug
+  ci                check everything: format, lints, packages, tests, documentation, the demo, a short kill loop;
+                    installs what the tests need, or says what is missing
+  release-check     package every crate and build it from its package, as its users would; takes long
+  recording         record the demo anew at a terminal: docs/demo.cast and docs/demo.svg, which the README shows
+
   approval-latency [N]
                     how soon an approval from another process is acted on: median and 99th percentile of N (default 200)
-  ci                check everything: format, lints, tests, documentation, the example, a short kill loop
   kill-loop [N]     kill -9 a run at N random moments (default 100), resume it each time, check its log
   kill-matrix [--scenario NAME] [--every K]
                     kill -9 runs before and after every transaction of theirs, resume each, check its log
@@ -37,22 +37,20 @@ fn main() -> Result<()> {
     let args = args.iter().map(String::as_str).collect::<Vec<_>>();
     match args.as_slice() {
         ["fix-the-bug"] => example::fix_the_bug(),
-        ["approval-latency"] => approval_latency::run(200),
-        ["approval-latency", times] => approval_latency::run(times.parse()?),
-        [approval_latency::WORKER, folder, times] => {
-            approval_latency::work(Path::new(folder), times.parse()?)
-        }
         ["ci"] => gate::ci(),
-        ["kill-loop"] => kill_loop::run(100),
-        ["kill-loop", times] => kill_loop::run(times.parse()?),
-        ["kill-matrix", rest @ ..] => kill_matrix::run(rest),
-        ["overnight", rest @ ..] => overnight::run(overnight::Options::read(rest)?),
+        ["release-check"] => packages::release_check(),
+        ["recording"] => recording::recording(),
+        ["approval-latency" | "kill-loop" | "kill-matrix" | "overnight", ..] => in_dev(&args),
         ["wire-check", rest @ ..] => wire_check::run(rest),
-        [kill_matrix::CHILD, scenario, folder, point] => kill_matrix::child(scenario, folder, point),
         ["--help" | "-h" | "help"] | [] => {
             print!("{USAGE}");
             Ok(())
         }
         other => bail!("`cargo xtask {}` isn't known\n\n{USAGE}", other.join(" ")),
     }
+}
+
+/// Runs a command that needs the workspace's crates.
+fn in_dev(args: &[&str]) -> Result<()> {
+    must(cargo().args(["run", "--package", "provost-dev", "--locked", "--"]).args(args))
 }

@@ -6,20 +6,20 @@ use std::process::Command;
 use anyhow::{Context as _, Result, bail};
 
 /// The workspace's folder.
-pub(crate) fn workspace() -> PathBuf {
+pub fn workspace() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().unwrap_or(here).to_owned()
 }
 
 /// The `cargo` that runs this.
-pub(crate) fn cargo() -> Command {
+pub fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(workspace());
     command
 }
 
 /// Runs `command` and fails if it fails.
-pub(crate) fn must(command: &mut Command) -> Result<()> {
+pub fn must(command: &mut Command) -> Result<()> {
     let shown = format!("{command:?}");
     let status = command.status().with_context(|| format!("can't start {shown}"))?;
     if !status.success() {
@@ -29,8 +29,8 @@ pub(crate) fn must(command: &mut Command) -> Result<()> {
 }
 
 /// Builds the program and returns its path.
-pub(crate) fn built_provost(profile: &[&str]) -> Result<PathBuf> {
-    must(cargo().args(["build", "--quiet", "--package", "provost-cli", "--bin", "provost"]).args(profile))?;
+pub fn built_provost(profile: &[&str]) -> Result<PathBuf> {
+    must(cargo().args(["build", "--package", "provost-cli", "--bin", "provost"]).args(profile))?;
     let target =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace().join("target"), PathBuf::from);
     let folder = if profile.contains(&"--release") { "release" } else { "debug" };
@@ -38,7 +38,7 @@ pub(crate) fn built_provost(profile: &[&str]) -> Result<PathBuf> {
 }
 
 /// Copies the folder `from` to `to`, which must not exist, without build output.
-pub(crate) fn copy_folder(from: &Path, to: &Path) -> Result<()> {
+pub fn copy_folder(from: &Path, to: &Path) -> Result<()> {
     std::fs::create_dir_all(to).with_context(|| format!("can't make {}", to.display()))?;
     for entry in std::fs::read_dir(from).with_context(|| format!("can't read {}", from.display()))? {
         let entry = entry?;

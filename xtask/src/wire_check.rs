@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::shell::{cargo, must, workspace};
+use xtask::shell::{cargo, must, workspace};
 
 /// How long installing the SDKs may take.
 const INSTALL_MAX: Duration = Duration::from_mins(5);

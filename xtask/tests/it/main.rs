@@ -1,7 +1,6 @@
-//! Tests of the workspace: its layers and the kill matrix.
+//! Tests of the workspace: its layers and its packages.
 
-#[cfg(unix)]
-#[cfg(test)]
-mod kill_matrix;
 #[cfg(test)]
 mod layers;
+#[cfg(test)]
+mod packages;

@@ -100,7 +100,7 @@ pub(crate) struct CheckArgs {
     pub(crate) schema: bool,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(after_help = TRUST_HELP)]
 pub(crate) struct TrustArgs {
     /// Agree without being asked.

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use provost_config::Override;
 
 /// Limits that `run` sets and `resume` changes.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Limits of the whole run")]
 pub(crate) struct BudgetArgs {
     /// Turns of all agents together.
@@ -37,7 +37,7 @@ impl BudgetArgs {
 }
 
 /// How a run is shown while it goes, and what its exit status asks for.
-#[derive(Debug, Clone, Copy, Args)]
+#[derive(Debug, Clone, Copy, Default, Args)]
 pub(crate) struct ShownArgs {
     /// Print each log entry as a line of JSON on standard output, and nothing else there.
     #[arg(long)]
@@ -50,7 +50,7 @@ pub(crate) struct ShownArgs {
     pub(crate) require_verified: bool,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct RunArgs {
     /// What is to be reached; `-` reads it from standard input.
     pub(crate) goal: Option<String>,
@@ -73,8 +73,22 @@ pub(crate) struct RunArgs {
     pub(crate) work: WorkArgs,
 }
 
-/// Where and with what a run works, and how it is shown.
+impl RunArgs {
+    /// A run with this goal in `dir`, on a terminal as `run` shows it.
+    pub(crate) fn of_demo(goal: &str, dir: PathBuf, model: String) -> Self {
+        let work = WorkArgs { model: Some(model), dir: Some(dir), ..WorkArgs::default() };
+        Self { goal: Some(goal.to_owned()), work, ..Self::default() }
+    }
+}
+
 #[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// The folder for the project, which must be new or empty [default: a new one for temporary files].
+    pub(crate) folder: Option<PathBuf>,
+}
+
+/// Where and with what a run works, and how it is shown.
+#[derive(Debug, Default, Args)]
 pub(crate) struct WorkArgs {
     /// The model: provider/model, or script:FILE.
     #[arg(long, short, value_name = "MODEL")]

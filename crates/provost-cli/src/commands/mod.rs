@@ -8,6 +8,7 @@ mod backup;
 mod check;
 mod completions;
 mod cost;
+mod demo;
 mod descent;
 mod doctor;
 mod exec;
@@ -50,10 +51,10 @@ use self::descent::Act;
 pub(crate) use self::descent::mark;
 pub(crate) use self::prune::remove_files;
 use crate::cli::{
-    ActArgs, ApprovalsArgs, ApproveArgs, AttachArgs, BackupArgs, CancelArgs, CheckArgs, CostArgs, DenyArgs,
-    DoctorArgs, ExecArgs, ExplainArgs, ExportArgs, FlowCommand, ForkArgs, GoalCommand, ImportArgs, InitArgs,
-    LogsArgs, ModelsArgs, ProfileCommand, PruneArgs, PsArgs, ReplayArgs, ReprioritizeArgs, ResumeArgs,
-    RunArgs, SayArgs, ShowArgs, TrustArgs,
+    ActArgs, ApprovalsArgs, ApproveArgs, AttachArgs, BackupArgs, CancelArgs, CheckArgs, CostArgs, DemoArgs,
+    DenyArgs, DoctorArgs, ExecArgs, ExplainArgs, ExportArgs, FlowCommand, ForkArgs, GoalCommand, ImportArgs,
+    InitArgs, LogsArgs, ModelsArgs, ProfileCommand, PruneArgs, PsArgs, ReplayArgs, ReprioritizeArgs,
+    ResumeArgs, RunArgs, SayArgs, ShowArgs, TrustArgs,
 };
 use crate::exit::{Exit, Refusal};
 use crate::input::tell_of_unread;
@@ -78,6 +79,8 @@ the agent's own verdict is FAIL or PARTIAL, a workflow's step failed or was skip
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Shows a whole run in a few seconds, without a key: a scripted agent repairs a small project.
+    Demo(DemoArgs),
     /// Runs an agent on a goal, in the current folder.
     Run(RunArgs),
     /// Runs an external program as an agent, at this terminal or unattended: its questions pass the permissions,
@@ -177,6 +180,7 @@ struct Planned {
 fn plan(command: Command) -> Planned {
     match command {
         Command::Run(args) => works("run", || block_on(run::run(args))),
+        Command::Demo(args) => works("demo", || block_on(demo::demo(args))),
         Command::Flow(FlowCommand::Run(args)) => works("flow run", || block_on(flow::run(args))),
         Command::Flow(FlowCommand::Check(args)) => looks(move || flow::check(&args)),
         Command::Exec(args) => works("exec", || block_on(exec::exec(args))),

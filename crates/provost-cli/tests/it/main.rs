@@ -42,6 +42,8 @@ mod cost;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 #[cfg(test)]
+mod demo;
+#[cfg(test)]
 mod ends_told;
 #[cfg(test)]
 mod exec;

@@ -52,6 +52,10 @@ fn git_outside_of_the_workspace_needs_approval() {
         "find /other -maxdepth 0 -execdir git status ';'",
         "find .. -name .git -execdir git status ';'",
         "xargs -I % git -C % status",
+        "git push ../other main",
+        "git push /other main",
+        "git push file:///other main",
+        "git push --repo=../other",
     ];
     let inside = [
         "git -C sub status",
@@ -67,6 +71,9 @@ fn git_outside_of_the_workspace_needs_approval() {
         "env -C sub git log",
         "cd /other; git clone https://example.org/x",
         "cd /other",
+        "git push origin main",
+        "git push ./sub main",
+        "git push https://example.org/x main",
     ];
     assert_eq!(outside.iter().filter(|text| !asked(text)).collect::<Vec<_>>(), Vec::<&&str>::new());
     assert_eq!(inside.iter().filter(|text| asked(text)).collect::<Vec<_>>(), Vec::<&&str>::new());

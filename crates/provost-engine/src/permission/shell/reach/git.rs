@@ -104,7 +104,7 @@ impl Reach {
                 self.words(at, command + 2, words);
             }
             "bisect" | "submodule" => self.git_each(at, command),
-            "remote" | "worktree" | "checkout" | "branch" => {}
+            "push" => self.git_target(at, command),
             _ => {}
         }
         self.git_options(index, at, (command, name));
@@ -161,6 +161,18 @@ impl Reach {
         if let Some(word) = at.arguments.get(place).filter(|word| self.folders.is_outside(word)) {
             self.names(at.trails.last().map_or(0, |trail| trail.command), &word.raw);
             self.unread(super::folder::REPOSITORY, at, place);
+        }
+    }
+
+    /// The repository that git pushes to: the hooks of one in a folder run.
+    fn git_target(&mut self, at: At<'_>, command: usize) {
+        for (place, word) in at.arguments.iter().enumerate().skip(command + 1) {
+            let path = word.value.strip_prefix("file://").unwrap_or(&word.value);
+            let path = path.strip_prefix("--repo=").unwrap_or(path);
+            let folder = super::Word { value: path.to_owned(), ..word.clone() };
+            if path.starts_with(['/', '.', '~']) && self.folders.is_outside(&folder) {
+                self.unread(super::folder::REPOSITORY, at, place);
+            }
         }
     }
 

@@ -40,6 +40,10 @@ impl Reach {
             if !scripts.is_empty() {
                 // The options before and behind the script may be other ones.
                 self.unknown_words(at, (0, at.arguments.len()), &[]);
+                let words = at.arguments.iter().enumerate().filter(|(place, _)| !scripts.contains(place));
+                for (place, _) in words.filter(|(_, word)| super::may_be_option(word)) {
+                    self.put_in(command, at, place);
+                }
             }
             if self.identity(at, &scripts) {
                 return;

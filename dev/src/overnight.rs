@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-use crate::shell::{built_provost, workspace};
 use provider::{Night, Phase, Provider};
+use xtask::shell::{built_provost, workspace};
 
 const HOST: &str = "provider.night.test";
 

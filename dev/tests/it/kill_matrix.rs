@@ -18,7 +18,7 @@ fn a_call_that_was_agreed_to_from_elsewhere_is_made_once() {
 }
 
 fn kill(arguments: &[&str]) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_provost-dev"));
     command.arg("kill-matrix").args(arguments).env("KILL_MATRIX_SEED", SEED);
     let output = command.output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

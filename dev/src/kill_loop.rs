@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::log_check;
-use crate::shell::{built_provost, workspace};
+use xtask::shell::{built_provost, workspace};
 
 /// Steps of the scripted agent, each with an effect that can be counted afterwards.
 const STEPS: usize = 10;

@@ -1,0 +1,5 @@
+//! The kill matrix in its short form.
+
+#[cfg(unix)]
+#[cfg(test)]
+mod kill_matrix;

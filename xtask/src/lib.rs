@@ -1,0 +1,3 @@
+//! What the workspace's own commands share.
+
+pub mod shell;
