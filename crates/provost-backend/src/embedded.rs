@@ -132,6 +132,11 @@ impl EmbeddedBackend {
         self.inner.jobs.send_at_once(Job::Look);
     }
 
+    /// Waits until all that this process has committed for `run` is announced, and its effects are under way.
+    pub(crate) async fn announced(&self, run: RunId) -> Result<(), BackendError> {
+        if self.inner.feed.is_served(run) { self.ask(|reply| Job::Announced { reply }).await } else { Ok(()) }
+    }
+
     /// Imports runs.
     pub(crate) async fn import(&self, import: Import) -> Result<Result<Vec<Imported>, Unfit>, BackendError> {
         self.ask(|reply| Job::Import { import: Box::new(import), reply }).await

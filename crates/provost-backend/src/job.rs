@@ -53,6 +53,10 @@ pub(crate) enum Job {
     Shrink {
         reply: Reply<()>,
     },
+    /// Reply when all that is committed by now is announced.
+    Announced {
+        reply: Reply<()>,
+    },
     /// Leave the store so that its files can be copied.
     Settle {
         reply: Reply<()>,
@@ -129,7 +133,7 @@ pub(crate) fn send<T>(reply: Reply<T>, result: Result<T, BackendError>) {
 impl Job {
     /// Whether it runs outside of transactions.
     pub(crate) const fn is_outside_of_transactions(&self) -> bool {
-        matches!(self, Self::Settle { .. } | Self::Shrink { .. })
+        matches!(self, Self::Announced { .. } | Self::Settle { .. } | Self::Shrink { .. })
     }
 
     /// Replies with an error.
@@ -141,6 +145,7 @@ impl Job {
             | Self::Remove { reply, .. }
             | Self::RemoveBlobs { reply, .. }
             | Self::Shrink { reply }
+            | Self::Announced { reply }
             | Self::Settle { reply } => send(reply, Err(error)),
             Self::TakeOver { reply, .. } => send(reply, Err(error)),
             Self::Import { reply, .. } => send(reply, Err(error)),

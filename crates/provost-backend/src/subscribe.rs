@@ -23,6 +23,9 @@ pub(crate) trait Followed: Copy + Send + Sync + 'static {
 
     fn position(item: &Self::Item) -> Self::Position;
 
+    /// The run that it belongs to.
+    fn of_run(self) -> RunId;
+
     /// The last announced position, as it advances.
     fn watch(self, backend: &EmbeddedBackend) -> watch::Receiver<Self::Position>;
 
@@ -46,6 +49,10 @@ impl Followed for ActorKey {
         record.seq
     }
 
+    fn of_run(self) -> RunId {
+        self.run()
+    }
+
     fn watch(self, backend: &EmbeddedBackend) -> watch::Receiver<Seq> {
         backend.feed().watch(self)
     }
@@ -66,6 +73,10 @@ impl Followed for RunId {
 
     fn position(record: &PlacedRecord) -> RunPosition {
         record.position
+    }
+
+    fn of_run(self) -> RunId {
+        self
     }
 
     fn watch(self, backend: &EmbeddedBackend) -> watch::Receiver<RunPosition> {
@@ -117,6 +128,15 @@ struct Subscription<F: Followed> {
 }
 
 impl<F: Followed> Subscription<F> {
+    /// What follows. The first reads may find what is committed and not announced yet.
+    async fn read(&mut self) -> Result<Vec<F::Item>, BackendError> {
+        let items = self.followed.read(&self.backend, self.after).await?;
+        if !self.reached_end && !items.is_empty() {
+            self.backend.announced(self.followed.of_run()).await?;
+        }
+        Ok(items)
+    }
+
     async fn next(&mut self) -> Option<Result<F::Item, BackendError>> {
         if self.failed {
             return None;
@@ -129,7 +149,7 @@ impl<F: Followed> Subscription<F> {
             // Read before the records: a commit in between wakes us.
             let head = *self.head.as_mut()?.borrow_and_update();
             if !self.reached_end || head > self.after {
-                match self.followed.read(&self.backend, self.after).await {
+                match self.read().await {
                     Ok(items) if items.is_empty() => self.reached_end = true,
                     Ok(mut items) => {
                         if self.reached_end {

@@ -140,6 +140,7 @@ impl Writer {
     /// Jobs that can't be part of a transaction.
     fn maintain(&mut self, job: Job) {
         match job {
+            Job::Announced { reply } => send(reply, Ok(())),
             Job::Settle { reply } => {
                 self.outbox.close();
                 send(reply, self.store.settle());
@@ -196,7 +197,11 @@ impl Writer {
                 batch.answers.push(answer(reply, ()));
                 self.store.remove_blobs(&names)
             }
-            Job::GiveUp { .. } | Job::Look | Job::Settle { .. } | Job::Shrink { .. } => Ok(()),
+            Job::GiveUp { .. }
+            | Job::Look
+            | Job::Announced { .. }
+            | Job::Settle { .. }
+            | Job::Shrink { .. } => Ok(()),
         }
     }
 

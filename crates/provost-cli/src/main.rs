@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `commands/` | the command line: one command each |
 //! | `cli.rs`, `cli/` | the arguments of commands |
+//! | `completing.rs` | what shells may complete an argument with |
 //! | `observers.rs` | further observers of a run, and how they fared |
 //! | `trust.rs` | refusing what the user has not agreed to |
 //! | `wiring.rs`, `wiring/` | from settings to models, backend and harness |
@@ -27,6 +28,7 @@ mod asking;
 mod attached;
 mod cli;
 mod commands;
+mod completing;
 mod drive;
 mod exit;
 mod goals;
@@ -50,6 +52,9 @@ use clap::Parser as _;
 
 fn main() -> ExitCode {
     wiring::hide_secrets();
+    if completing::answer() {
+        return ExitCode::SUCCESS;
+    }
     provost_process::be_untraceable();
     // A log that reaches the limit ends a run with an error, not Provost without a word.
     provost_process::outlive_file_size_limit();

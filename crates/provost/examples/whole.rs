@@ -28,15 +28,12 @@ answers:
 verdicts:
   - { achieved: true, confidence: 0.9, reasoning: Four were taken. }
   - { achieved: true, confidence: 0.9, reasoning: They are four. }
-agents:
-  - { goal: Count the stock, answers: [{ text: 'There are ten. VERDICT: PASS' }] }
-";
+agents: [{ goal: Count the stock, answers: [{ text: 'There are ten. VERDICT: PASS' }] }]";
 
 pub(crate) async fn whole(database: &std::path::Path) -> Result<[Finished; 2], Box<dyn std::error::Error>> {
     let stock = Arc::new(AtomicU32::new(0));
     let build = |taken: Arc<AtomicU32>| {
         let stock = Arc::clone(&taken);
-        let is_even = move || stock.load(SeqCst).is_multiple_of(2);
         let take = tool(move |take: Take| {
             let before = taken.fetch_add(take.number, SeqCst);
             async move { format!("{} taken in all", before + take.number) }
@@ -49,7 +46,7 @@ pub(crate) async fn whole(database: &std::path::Path) -> Result<[Finished; 2], B
             })
             .observe("kinds", |event| println!("{}", event.kind.name()))
             .observer("cost", CostTracker::new().observer())
-            .stop_hook_fn("even", move |_| match is_even() {
+            .stop_hook_fn("even", move |_| match stock.load(SeqCst).is_multiple_of(2) {
                 true => StopHookVerdict::Allow,
                 false => StopHookVerdict::Block("an odd number is taken; take one more".to_owned()),
             })
@@ -64,8 +61,7 @@ pub(crate) async fn whole(database: &std::path::Path) -> Result<[Finished; 2], B
     // Another process, days later: the run goes on with its conversation and its budget.
     let mut run = build(stock)?.open(first.run).await?;
     run.resume(Some("How many are taken now?"), Budget::default()).await?;
-    let second = run.finish().await?;
-    Ok([first, second])
+    Ok([first, run.finish().await?])
 }
 
 #[tokio::main]

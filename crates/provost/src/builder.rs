@@ -110,8 +110,8 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets providers, keys and facts about models. By default the built-in ones, with the keys in the providers'
-    /// environment variables.
+    /// Sets providers, keys and facts about models. By default the built-in ones, with the keys and the
+    /// addresses (`ANTHROPIC_BASE_URL`) in the providers' environment variables.
     pub fn providers(mut self, providers: ProviderSettings) -> Self {
         self.providers = Some(providers);
         self

@@ -13,8 +13,9 @@ use crate::Error;
 
 /// A model: `"anthropic/claude-sonnet-4-5"`, `"script:FILE"`, or an own implementation of [`Model`].
 ///
-/// The key of a provider's model comes from the provider's environment variable, such as `ANTHROPIC_API_KEY`, unless
-/// [`AgentBuilder::providers`](crate::AgentBuilder::providers) says otherwise.
+/// The key and the address of a provider's model come from the provider's environment variables, such as
+/// `ANTHROPIC_API_KEY` and `ANTHROPIC_BASE_URL`, unless [`AgentBuilder::providers`](crate::AgentBuilder::providers)
+/// says otherwise.
 #[derive(Clone)]
 pub struct ModelChoice {
     source: ModelSource,
@@ -155,14 +156,50 @@ impl ModelCollection {
     }
 }
 
-/// The built-in providers, with the keys in their environment variables.
+/// The built-in providers, with the keys and addresses in their environment variables.
 pub(crate) fn providers_of_environment(folder: &Path) -> ProviderSettings {
+    providers_with(folder, |name| std::env::var(name).ok())
+}
+
+fn providers_with(folder: &Path, variable: impl Fn(&str) -> Option<String>) -> ProviderSettings {
     let mut settings = ProviderSettings::new(folder);
-    for provider in settings.providers.iter() {
-        let variable = provider.key_env.as_ref().and_then(|name| std::env::var(name).ok());
-        if let Some(key) = variable.filter(|key| !key.trim().is_empty()) {
+    for mut provider in settings.providers.iter().cloned().collect::<Vec<_>>() {
+        let key = provider.key_env.as_ref().and_then(|name| variable(name));
+        if let Some(key) = key.filter(|key| !key.trim().is_empty()) {
             settings.keys.insert(provider.name.clone(), SecretString::from(key));
+        }
+        let mut addresses = provider.base_url_env.iter().filter_map(|name| variable(name));
+        if let Some(address) = addresses.find(|address| !address.is_empty()) {
+            provider.base_url = address;
+            settings.providers = settings.providers.with(provider);
         }
     }
     settings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn base_url(provider: &str, variables: &[(&str, &str)]) -> String {
+        let value = |name: &str| {
+            let found = variables.iter().find(|(variable, _)| *variable == name);
+            found.map(|(_, value)| (*value).to_owned())
+        };
+        let settings = providers_with(Path::new("."), value);
+        settings.providers.get(provider).expect("a built-in provider").base_url.clone()
+    }
+
+    #[test]
+    fn the_address_of_a_provider_is_that_of_its_first_variable_that_is_set() {
+        let gateway = "http://127.0.0.1:8080";
+        assert_eq!(base_url("anthropic", &[("ANTHROPIC_BASE_URL", gateway)]), gateway);
+        let both = [("GOOGLE_GEMINI_BASE_URL", "http://127.0.0.1:1"), ("GEMINI_BASE_URL", gateway)];
+        assert_eq!(base_url("gemini", &both), gateway);
+        let empty = [("GEMINI_BASE_URL", ""), ("GOOGLE_GEMINI_BASE_URL", gateway)];
+        assert_eq!(base_url("gemini", &empty), gateway);
+        let built_in = base_url("anthropic", &[]);
+        assert!(built_in.starts_with("https://"), "{built_in}");
+        assert_eq!(base_url("anthropic", &[("OPENAI_BASE_URL", gateway)]), built_in);
+    }
 }

@@ -27,7 +27,13 @@ pub struct SubAgent {
     pub(crate) ask_timeout: Option<Duration>,
     pub(crate) goal: Option<String>,
     hooks: Vec<Hooking>,
-    observers: Vec<(String, Observing)>,
+    observers: Vec<NamedObserver>,
+}
+
+/// An observer of a sub-agent.
+struct NamedObserver {
+    name: String,
+    observe: Observing,
 }
 
 impl SubAgent {
@@ -141,7 +147,7 @@ impl SubAgent {
         name: impl Into<String>,
         observe: impl Fn(&ObserverEvent) + Send + Sync + 'static,
     ) -> Self {
-        self.observers.push((name.into(), Arc::new(observe)));
+        self.observers.push(NamedObserver { name: name.into(), observe: Arc::new(observe) });
         self
     }
 
@@ -153,10 +159,11 @@ impl SubAgent {
     /// Moves its observers to `observers`.
     pub(crate) fn register_observers(&mut self, observers: Observers) -> Observers {
         let agent: Arc<str> = self.name.as_str().into();
-        std::mem::take(&mut self.observers).into_iter().fold(observers, |observers, (name, observe)| {
+        std::mem::take(&mut self.observers).into_iter().fold(observers, |observers, own| {
             let agent = Arc::clone(&agent);
-            observers.with(name, ObserverOptions::default(), move |_| {
-                let (agent, observe) = (Arc::clone(&agent), Arc::clone(&observe));
+            observers.with(own.name, ObserverOptions::default(), move |_| {
+                let agent = Arc::clone(&agent);
+                let observe = Arc::clone(&own.observe);
                 observe_with(move |event| {
                     if event.chain.agent_name.as_ref() == Some(&agent) {
                         observe(event);

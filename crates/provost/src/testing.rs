@@ -48,8 +48,14 @@ impl AgentRunner for Agent {
 /// ```
 #[derive(Debug, Default)]
 pub struct FakeAgent {
-    results: Mutex<VecDeque<(Outcome, String)>>,
+    results: Mutex<VecDeque<FakeResult>>,
     goals: Mutex<Vec<String>>,
+}
+
+#[derive(Debug, Clone)]
+struct FakeResult {
+    outcome: Outcome,
+    text: String,
 }
 
 impl FakeAgent {
@@ -75,7 +81,8 @@ impl FakeAgent {
     /// Ends the next goal with this outcome and text.
     #[must_use]
     pub fn ends(mut self, outcome: Outcome, text: impl Into<String>) -> Self {
-        self.results.get_mut().unwrap_or_else(PoisonError::into_inner).push_back((outcome, text.into()));
+        let result = FakeResult { outcome, text: text.into() };
+        self.results.get_mut().unwrap_or_else(PoisonError::into_inner).push_back(result);
         self
     }
 
@@ -92,8 +99,9 @@ impl AgentRunner for FakeAgent {
         self.goals.lock().unwrap_or_else(PoisonError::into_inner).push(goal.to_owned());
         let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
         let last = if results.len() > 1 { results.pop_front() } else { results.front().cloned() };
-        let (outcome, text) = last.unwrap_or((Outcome::UNVERIFIED, String::new()));
-        let (run, cost) = (RunId::new(), MicroDollars(0));
-        Ok(Finished { run, outcome, text, tokens: 0, cost, is_estimated: false })
+        let empty = || FakeResult { outcome: Outcome::UNVERIFIED, text: String::new() };
+        let FakeResult { outcome, text } = last.unwrap_or_else(empty);
+        let cost = MicroDollars(0);
+        Ok(Finished { run: RunId::new(), outcome, text, tokens: 0, cost, is_estimated: false })
     }
 }

@@ -4,6 +4,7 @@ use clap::{Args, Subcommand};
 use provost_event::Priority;
 
 use super::{AGENT_HELP, ResumeArgs};
+use crate::completing;
 
 const QUESTION_HELP: &str = "The question: RUN#NUMBER as `approvals` lists it, or its run where that has only one; \
 nothing if only one waits at all";
@@ -17,7 +18,7 @@ pub(crate) struct ApprovalsArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ApproveArgs {
-    #[arg(help = QUESTION_HELP)]
+    #[arg(help = QUESTION_HELP, add = completing::runs())]
     pub(crate) question: Option<String>,
     /// Allow such calls for the rest of this run.
     #[arg(long, conflicts_with = "always")]
@@ -32,7 +33,7 @@ pub(crate) struct ApproveArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct DenyArgs {
-    #[arg(help = QUESTION_HELP)]
+    #[arg(help = QUESTION_HELP, add = completing::runs())]
     pub(crate) question: Option<String>,
     /// The reason, which the agent is told.
     #[arg(allow_hyphen_values = true, trailing_var_arg = true)]
@@ -41,7 +42,7 @@ pub(crate) struct DenyArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct SayArgs {
-    #[arg(help = AGENT_HELP)]
+    #[arg(help = AGENT_HELP, add = completing::agents())]
     pub(crate) run: String,
     /// The message; several words are one text.
     #[arg(required = true, allow_hyphen_values = true, trailing_var_arg = true)]
@@ -50,13 +51,13 @@ pub(crate) struct SayArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ActArgs {
-    #[arg(help = AGENT_HELP)]
+    #[arg(help = AGENT_HELP, add = completing::agents())]
     pub(crate) run: String,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct CancelArgs {
-    #[arg(help = AGENT_HELP)]
+    #[arg(help = AGENT_HELP, add = completing::agents())]
     pub(crate) run: String,
     /// First end the process that works on the run, with all that it has started, without asking it: for one that is
     /// stopped or doesn't answer. Linux only.
@@ -79,7 +80,7 @@ pub(crate) enum GoalCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct GoalShowArgs {
-    #[arg(help = AGENT_HELP)]
+    #[arg(help = AGENT_HELP, add = completing::agents())]
     pub(crate) run: String,
     /// Print one JSON object with all of it.
     #[arg(long)]
@@ -89,7 +90,7 @@ pub(crate) struct GoalShowArgs {
 #[derive(Debug, Args)]
 pub(crate) struct ReprioritizeArgs {
     /// The agent: RUN.3, last.3.
-    #[arg(value_name = "AGENT")]
+    #[arg(value_name = "AGENT", add = completing::agents())]
     pub(crate) run: String,
     /// Background, low, normal, high or critical: with a high or critical one a waiting agent gets a slot sooner,
     /// with one below normal an agent yields its slot to those that wait.

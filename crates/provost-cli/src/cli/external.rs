@@ -7,6 +7,7 @@ use provost_config::Override;
 use provost_event::Channel;
 
 use super::{BudgetArgs, ShownArgs, WorkArgs};
+use crate::completing;
 
 #[derive(Debug, Args)]
 #[command(after_help = EXEC_HELP)]
@@ -27,7 +28,7 @@ pub(crate) struct ExecArgs {
     #[arg(long, requires = "unattended")]
     pub(crate) stdin: bool,
     /// The profile of its screens [default: the one that matches the program, else generic].
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", add = completing::profiles())]
     pub(crate) profile: Option<String>,
     /// The channel to the program.
     #[arg(long, value_enum, default_value_t = ChannelArg::Auto)]
@@ -42,7 +43,7 @@ pub(crate) struct ExecArgs {
     #[arg(long = "goal", value_name = "CONDITION")]
     pub(crate) condition: Option<String>,
     /// The model that judges, agent.model if absent; give it again for more, of which most must agree.
-    #[arg(long = "judge", value_name = "MODEL")]
+    #[arg(long = "judge", value_name = "MODEL", add = completing::models())]
     pub(crate) judges: Vec<String>,
     /// The folder to work in.
     #[arg(long, short = 'C', value_name = "FOLDER")]
@@ -118,7 +119,7 @@ impl From<ChannelArg> for Channel {
 #[derive(Debug, Args)]
 #[command(after_help = ATTACH_HELP)]
 pub(crate) struct AttachArgs {
-    #[arg(help = super::AGENT_HELP)]
+    #[arg(help = super::AGENT_HELP, add = completing::agents())]
     pub(crate) run: String,
     /// The agent whose program is meant, by its number; the first if absent.
     #[arg(long, value_name = "N")]
@@ -134,7 +135,7 @@ may type, Provost answers none of the program's questions by itself.";
 #[derive(Debug, Args)]
 pub(crate) struct ReplayArgs {
     /// The run, as its id, the beginning of one, or `last`; one of its agents, last.3; or a recording, FILE.cast.
-    #[arg(value_name = "RUN|FILE")]
+    #[arg(value_name = "RUN|FILE", add = completing::agents())]
     pub(crate) what: String,
     /// The agent whose program is meant, by its number; the first if absent.
     #[arg(long, value_name = "N")]
@@ -158,6 +159,7 @@ pub(crate) enum ProfileCommand {
     /// Prints a profile, as a starting point for your own.
     Show {
         /// Its name.
+        #[arg(add = completing::profiles())]
         name: String,
     },
     /// Runs the detector over recordings and reports how well it does.

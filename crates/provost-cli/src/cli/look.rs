@@ -3,6 +3,7 @@
 use clap::{Args, ValueEnum};
 
 use super::{AGENT_HELP, RUN_HELP};
+use crate::completing;
 
 #[derive(Debug, Args)]
 pub(crate) struct PsArgs {
@@ -20,7 +21,7 @@ pub(crate) struct PsArgs {
 #[derive(Debug, Args)]
 #[command(after_help = SHOW_HELP)]
 pub(crate) struct ShowArgs {
-    #[arg(help = RUN_HELP)]
+    #[arg(help = RUN_HELP, add = completing::runs())]
     pub(crate) run: String,
     /// Show it as it goes until it is suspended or has ended, in whichever process it runs.
     #[arg(long, short)]
@@ -39,7 +40,7 @@ of it and of those below it; and behind a slash the limits that are its own. TIM
 #[derive(Debug, Args)]
 #[command(after_help = EXPLAIN_HELP)]
 pub(crate) struct ExplainArgs {
-    #[arg(help = AGENT_HELP)]
+    #[arg(help = AGENT_HELP, add = completing::agents())]
     pub(crate) run: String,
     /// Print one JSON object, with exact numbers.
     #[arg(long)]
@@ -53,7 +54,7 @@ a pattern, settled a call.";
 #[derive(Debug, Args)]
 #[command(after_help = LOGS_HELP)]
 pub(crate) struct LogsArgs {
-    #[arg(help = AGENT_HELP)]
+    #[arg(help = AGENT_HELP, add = completing::agents())]
     pub(crate) run: String,
     /// Follow the log as it grows until the run is suspended or has ended, in whichever process it runs.
     #[arg(long, short, conflicts_with_all = ["entry", "view"])]
@@ -100,6 +101,7 @@ impl std::str::FromStr for Whose {
 #[command(after_help = COST_HELP)]
 pub(crate) struct CostArgs {
     /// Only this run: its id, the beginning of one, or `last`; or one agent of it: RUN.3.
+    #[arg(add = completing::agents())]
     pub(crate) run: Option<String>,
     /// What to sum up by, several with commas between [default: model; of one run: agent,model].
     #[arg(long, value_name = "GROUP", value_delimiter = ',')]

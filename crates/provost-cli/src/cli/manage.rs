@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use super::RUN_HELP;
+use crate::completing;
 
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
-    #[arg(help = RUN_HELP)]
+    #[arg(help = RUN_HELP, add = completing::runs())]
     pub(crate) run: String,
     /// The file; standard output if absent.
     #[arg(long, short, value_name = "FILE")]
@@ -29,7 +30,7 @@ pub(crate) struct ImportArgs {
 #[command(after_help = INIT_HELP)]
 pub(crate) struct InitArgs {
     /// The model: provider/model. Not asked for then.
-    #[arg(long, short, value_name = "MODEL")]
+    #[arg(long, short, value_name = "MODEL", add = completing::models())]
     pub(crate) model: Option<String>,
     /// The command that checks the agent's work, `-` for none. Not asked for then.
     #[arg(long, value_name = "COMMAND", conflicts_with = "user")]
@@ -57,6 +58,7 @@ pub(crate) struct ModelsArgs {
     #[command(subcommand)]
     pub(crate) command: Option<ModelsCommand>,
     /// Only this provider's.
+    #[arg(add = completing::providers())]
     pub(crate) provider: Option<String>,
     /// Print one JSON object.
     #[arg(long)]
@@ -68,6 +70,7 @@ pub(crate) enum ModelsCommand {
     /// Asks a model one short question, and reports what is wrong if it doesn't answer. Costs a few tokens.
     Check {
         /// The model; the one of the settings if absent.
+        #[arg(add = completing::models())]
         name: Option<String>,
     },
     /// Takes over windows, prices and new models from a public table: models.dev's api.json or litellm's
@@ -127,3 +130,13 @@ pub(crate) struct TrustArgs {
 const TRUST_HELP: &str = "A project's file that names programs (hooks, stop hooks, imports) or lets an agent do more \
 counts only once you have agreed to exactly this content. What a program's own file holds isn't looked at. \
 `provost run` refuses until then.";
+
+#[derive(Debug, Args)]
+pub(crate) struct ManArgs {
+    /// The command whose page is meant, such as `run` or `goal show`; that of provost itself if absent.
+    #[arg(conflicts_with = "dir")]
+    pub(crate) command: Vec<String>,
+    /// Write the pages of all commands to this folder: provost.1, provost-run.1 and so on.
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) dir: Option<PathBuf>,
+}

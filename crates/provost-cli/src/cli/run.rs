@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use provost_config::Override;
 
+use crate::completing;
+
 /// Limits that `run` sets and `resume` changes.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Limits of the whole run")]
@@ -67,7 +69,7 @@ pub(crate) struct RunArgs {
     #[arg(long = "goal", value_name = "CONDITION")]
     pub(crate) condition: Option<String>,
     /// The model that judges, the agent's own if absent; give it again for more, of which most must agree.
-    #[arg(long = "judge", value_name = "MODEL")]
+    #[arg(long = "judge", value_name = "MODEL", add = completing::models())]
     pub(crate) judges: Vec<String>,
     #[command(flatten)]
     pub(crate) work: WorkArgs,
@@ -91,7 +93,7 @@ pub(crate) struct DemoArgs {
 #[derive(Debug, Default, Args)]
 pub(crate) struct WorkArgs {
     /// The model: provider/model, or script:FILE.
-    #[arg(long, short, value_name = "MODEL")]
+    #[arg(long, short, value_name = "MODEL", add = completing::models())]
     pub(crate) model: Option<String>,
     /// The folder to work in.
     #[arg(long, short = 'C', value_name = "FOLDER")]

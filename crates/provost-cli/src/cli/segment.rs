@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{AGENT_HELP, BudgetArgs, ShownArgs};
+use crate::completing;
 
 const RESUME_HELP: &str = "Goes on with a run that is suspended, interrupted or has ended, in the same log and with what is left of its \
 limits; amounts given here are added to them. What was delivered stays delivered. The settings are those that the run \
@@ -13,7 +14,7 @@ was started with, unless --with-settings takes those of today.";
 #[derive(Debug, Args)]
 #[command(after_help = RESUME_HELP)]
 pub(crate) struct ResumeArgs {
-    #[arg(help = AGENT_HELP)]
+    #[arg(help = AGENT_HELP, add = completing::agents())]
     pub(crate) run: String,
     /// A message to the agent.
     pub(crate) text: Vec<String>,
@@ -31,7 +32,7 @@ pub(crate) struct ResumeArgs {
     #[arg(long, conflicts_with = "goal")]
     pub(crate) no_goal: bool,
     /// Ask this model from here on, in place of the run's own and of one that can't be asked any more.
-    #[arg(long, short, value_name = "NAME")]
+    #[arg(long, short, value_name = "NAME", add = completing::models())]
     pub(crate) model: Option<String>,
     /// The model's reasoning effort from here on.
     #[arg(long, value_name = "LEVEL", value_parser = ["minimal", "low", "medium", "high"])]
@@ -60,7 +61,7 @@ otherwise. Its agent keeps model, tools and rules of the other, unless --with-se
 #[derive(Debug, Args)]
 #[command(after_help = FORK_HELP)]
 pub(crate) struct ForkArgs {
-    #[arg(help = AGENT_HELP)]
+    #[arg(help = AGENT_HELP, add = completing::agents())]
     pub(crate) run: String,
     /// The message to the agent.
     pub(crate) text: Vec<String>,
@@ -77,7 +78,7 @@ pub(crate) struct ForkArgs {
     #[arg(long)]
     pub(crate) with_settings: bool,
     /// Ask this model instead.
-    #[arg(long, short, value_name = "MODEL")]
+    #[arg(long, short, value_name = "MODEL", add = completing::models())]
     pub(crate) model: Option<String>,
     /// The model's reasoning effort.
     #[arg(long, value_name = "LEVEL", value_parser = ["minimal", "low", "medium", "high"])]

@@ -16,7 +16,7 @@ const GOAL_WIDTH: usize = 50;
 ///
 /// # Errors
 /// [`Refusal`] when there is none, or more than one.
-pub(super) async fn find(backend: &dyn Backend, word: &str) -> anyhow::Result<RunId> {
+pub(crate) async fn find(backend: &dyn Backend, word: &str) -> anyhow::Result<RunId> {
     if word == LAST {
         let newest = backend.list(RunQuery::newest(1)).await?.pop();
         let newest =

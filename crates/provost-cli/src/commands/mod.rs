@@ -49,11 +49,12 @@ use tracing_subscriber::EnvFilter;
 
 use self::descent::Act;
 pub(crate) use self::descent::mark;
+pub(crate) use self::find::find;
 pub(crate) use self::prune::remove_files;
 use crate::cli::{
     ActArgs, ApprovalsArgs, ApproveArgs, AttachArgs, BackupArgs, CancelArgs, CheckArgs, CostArgs, DemoArgs,
     DenyArgs, DoctorArgs, ExecArgs, ExplainArgs, ExportArgs, FlowCommand, ForkArgs, GoalCommand, ImportArgs,
-    InitArgs, LogsArgs, ModelsArgs, ProfileCommand, PruneArgs, PsArgs, ReplayArgs, ReprioritizeArgs,
+    InitArgs, LogsArgs, ManArgs, ModelsArgs, ProfileCommand, PruneArgs, PsArgs, ReplayArgs, ReprioritizeArgs,
     ResumeArgs, RunArgs, SayArgs, ShowArgs, TrustArgs,
 };
 use crate::exit::{Exit, Refusal};
@@ -76,6 +77,10 @@ pub(crate) struct Cli {
 const EXIT_STATUSES: &str = "Exit status of run, exec and resume: 0 completed, which says whether anything verified it · 1 failed, \
 the agent's own verdict is FAIL or PARTIAL, a workflow's step failed or was skipped, output couldn't be written, or not verified with --require-verified · 2 wrong usage or settings · 3 a budget ended it · 4 it waits (paused, blocked, needs approval) · 5 a hook aborted it · \
 130 interrupted or cancelled.";
+
+const COMPLETIONS_HELP: &str = "\
+For bash, in ~/.bashrc: source <(provost completions bash) · for zsh, in ~/.zshrc: source <(provost completions zsh) · \
+for fish, in config.fish: provost completions fish | source";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -146,13 +151,14 @@ pub(crate) enum Command {
     Check(CheckArgs),
     /// Shows what a project's files would run or allow, and asks for your consent.
     Trust(TrustArgs),
-    /// Prints completions for a shell.
+    /// Prints what makes a shell complete commands, options, runs, agents, models and profiles.
+    #[command(after_help = COMPLETIONS_HELP)]
     Completions {
         /// The shell.
         shell: clap_complete::Shell,
     },
-    /// Prints the manual page.
-    Man,
+    /// Prints a manual page, or writes all of them to a folder.
+    Man(ManArgs),
 }
 
 /// Runs the command.
@@ -212,7 +218,7 @@ fn plan(command: Command) -> Planned {
         Command::Check(args) => looks(move || check::check(&args)),
         Command::Trust(args) => planned(trust::act_of(&args), move || trust::trust(&args)),
         Command::Completions { shell } => looks(move || completions::completions(shell)),
-        Command::Man => looks(man::man),
+        Command::Man(args) => looks(move || man::man(&args)),
     }
 }
 

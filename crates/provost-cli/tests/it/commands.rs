@@ -227,21 +227,6 @@ fn check_says_what_counts_and_where_it_came_from() {
 }
 
 #[test]
-fn completions_and_the_manual_name_every_command() {
-    let scene = Scene::new();
-    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
-        let script = scene.provost(&["completions", shell]);
-        assert!(script.status == 0 && script.stdout.contains("resume"), "{shell}");
-    }
-    let manual = scene.provost(&["man"]).stdout;
-    for command in
-        ["run", "resume", "ps", "show", "logs", "cost", "export", "import", "init", "check", "completions"]
-    {
-        assert!(manual.contains(command), "{command}");
-    }
-}
-
-#[test]
 fn the_list_says_that_an_agent_calls_its_work_failed_and_why_a_run_is_suspended() {
     let scene = Scene::scripted("answers: [{ text: 'VERDICT: FAIL' }]");
     assert_eq!(scene.provost(&["run", "x"]).status, 1);

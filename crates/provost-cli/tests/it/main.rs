@@ -28,6 +28,8 @@ mod checks;
 #[cfg(test)]
 mod commands;
 #[cfg(test)]
+mod completing;
+#[cfg(test)]
 mod control;
 #[cfg(test)]
 mod control_edges;

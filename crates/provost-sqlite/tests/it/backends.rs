@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use provost_backend::conformance::{BackendMaker, StuckHolder, check_backend};
-use provost_backend::{EmbeddedBackend, HeldLease, MemoryStore, SessionStore};
+use provost_backend::{DecoratedStore, EmbeddedBackend, HeldLease, MemoryStore, SessionStore, Transactions};
 use provost_engine::{Effect, Event};
 use provost_event::{Budget, EffectId, RunId, Seq};
-use provost_harness::{Backend, Clock, Log as _, Worker as _};
+use provost_harness::{Backend, BackendError, Clock, Log as _, Worker as _};
 use provost_sqlite::SqliteStore;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -81,6 +81,42 @@ impl BackendMaker for WithoutSockets {
 #[tokio::test]
 async fn a_backend_without_sockets_passes_the_conformance_suite() {
     check_backend(&WithoutSockets).await;
+}
+
+/// A store whose commits are visible to readers for a while before its writer knows that they are done.
+struct SlowToReturn;
+
+impl<S: SessionStore> Transactions<S> for SlowToReturn {
+    fn commit(&mut self, store: &mut S) -> Result<(), BackendError> {
+        store.commit()?;
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        Ok(())
+    }
+}
+
+struct Slow;
+
+#[async_trait]
+impl BackendMaker for Slow {
+    type StoreLocation = MemoryStoreAt;
+
+    async fn place(&self) -> MemoryStoreAt {
+        InMemory.place().await
+    }
+
+    async fn open(&self, place: &MemoryStoreAt, clock: Arc<dyn Clock>) -> Arc<dyn Backend> {
+        let store = DecoratedStore::new(place.0.lock().unwrap().clone(), SlowToReturn);
+        Arc::new(EmbeddedBackend::new(store, clock).unwrap())
+    }
+
+    async fn hold(&self, place: &MemoryStoreAt, run: RunId) -> Option<Box<dyn StuckHolder>> {
+        InMemory.hold(place, run).await
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backend_whose_commits_are_seen_before_they_return_passes_the_conformance_suite() {
+    check_backend(&Slow).await;
 }
 
 /// Has the lease, and leaves the mailbox alone.

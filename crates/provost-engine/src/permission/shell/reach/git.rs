@@ -134,6 +134,10 @@ impl Reach {
                     let setting = at.value(place + 1).unwrap_or_default();
                     if !is_harmless(setting) || at.arguments.get(place + 1).is_some_and(|word| word.splits) {
                         self.names(index, setting);
+                        let only_shows = SETTINGS.iter().any(|known| setting.starts_with(known));
+                        if setting.contains(super::HOLE) && !only_shows {
+                            self.doubt("which command a setting of git runs shows only when it runs");
+                        }
                         self.unread(SETS, at, place + 1);
                     }
                     place += 2;

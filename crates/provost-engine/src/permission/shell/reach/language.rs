@@ -91,6 +91,10 @@ impl Reach {
         for (here, script) in scripts {
             let splits = at.arguments.get(here).is_some_and(|word| word.splits);
             if splits || !Sed::is_tame(&script) {
+                // Its command `e` without an argument, and the flag `e`, run what it reads.
+                if script.split([';', '\n', '}']).any(|part| part.trim_end().ends_with('e')) {
+                    self.doubt("a script in it shows only when it runs");
+                }
                 self.code(index, at, here);
             }
         }
