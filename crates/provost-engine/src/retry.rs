@@ -13,6 +13,17 @@ const BACKOFF_FIRST_MS: u64 = 500;
 const BACKOFF_MAX_MS: u64 = 60_000;
 
 /// Counts each agent's retries in a row.
+///
+/// ```
+/// use provost_engine::RetryTracker;
+///
+/// let mut retries = RetryTracker::new(2);
+/// assert!(retries.should_retry(1) && retries.should_retry(1));
+/// assert!(!retries.should_retry(1), "agent 1 has failed three times in a row");
+/// assert!(retries.should_retry(2), "each agent has a count of its own");
+/// retries.reset(1);
+/// assert!(retries.should_retry(1), "it has worked since");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RetryTracker {
     attempts_max: u32,

@@ -377,9 +377,10 @@ fn stop(check: &StopCheck) -> Value {
         "last_assistant_message": check.final_text,
         "background_tasks": [],
         "session_crons": [],
-        "final_text": check.final_text,
+        "final_text": Some(&check.final_text).filter(|text| !text.is_empty()),
         "iterations": check.turn,
         "tool_calls": check.tool_calls,
+        "tool_calls_made": check.tool_calls,
         "stop_reason": check.stop_reason(),
     })
 }

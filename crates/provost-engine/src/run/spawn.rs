@@ -55,6 +55,19 @@ impl SlotMove {
 /// The slots of a run. Slots held never exceed the budget's `max_agents`; a waiting or sleeping agent holds none,
 /// and no agent waits while a slot is free. A call takes time logarithmic in the number of agents; a call that
 /// gives out several slots takes that for each of them.
+///
+/// ```
+/// use provost_engine::{Acquired, SpawnTracker};
+/// use provost_event::{Priority, SpawnBudget};
+///
+/// let budget = SpawnBudget { max_agents: 2, ..SpawnBudget::default() };
+/// let mut slots = SpawnTracker::new(budget, Some(Priority::Normal));
+/// assert_eq!(slots.acquire(1, Priority::Normal), Acquired::Granted);
+/// assert_eq!(slots.acquire(2, Priority::Normal), Acquired::Exhausted, "the root has the other slot");
+/// assert_eq!(slots.acquire(3, Priority::High), Acquired::After(1), "agent 1 must give up its slot");
+/// assert!(slots.is_paused(1));
+/// assert_eq!(slots.held(), 2);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpawnTracker {
     budget: SpawnBudget,

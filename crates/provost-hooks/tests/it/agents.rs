@@ -95,6 +95,7 @@ async fn a_sub_agents_beginning_and_wish_to_stop_have_the_fields_that_scripts_kn
         stop_hook_active: true
         stop_reason: "end_turn"
         tool_calls: 5
+        tool_calls_made: 5
         transcript_path: "/logs/root.jsonl"
     "#]],
     )
@@ -147,6 +148,7 @@ async fn a_sub_agents_calls_say_whose_they_are_and_our_own_contract_names_its_ow
         stop_hook_active: true
         stop_reason: "end_turn"
         tool_calls: 5
+        tool_calls_made: 5
         transcript_path: "/logs/session.jsonl"
     "#]],
     )

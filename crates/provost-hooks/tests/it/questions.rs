@@ -181,6 +181,7 @@ async fn stops_and_failures_come_with_the_final_summary() {
         stop_hook_active: true
         stop_reason: "end_turn"
         tool_calls: 5
+        tool_calls_made: 5
     "#]],
     )
     .await;
@@ -329,4 +330,12 @@ async fn files_are_absolute_and_results_have_the_form_of_their_tool() {
             assert_eq!(told["tool_input"]["file_path"], format!("{work}/b.txt"));
         }
     }
+}
+
+#[tokio::test]
+async fn the_final_text_is_null_where_the_agent_said_nothing() {
+    let mut stage = Stage::new();
+    stage.final_text = "";
+    let told = stage.told("Stop", false).await;
+    assert_eq!((&told["final_text"], &told["last_assistant_message"]), (&Value::Null, &json!("")));
 }

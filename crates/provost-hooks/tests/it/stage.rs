@@ -31,6 +31,8 @@ pub(crate) struct Stage {
     pub(crate) tool: &'static str,
     pub(crate) input: Value,
     pub(crate) output: &'static str,
+    /// The text of the answer with which the agent wants to stop.
+    pub(crate) final_text: &'static str,
     pub(crate) effort: Option<Effort>,
     /// The agent that the call spawns.
     pub(crate) wanted: Option<WantedAgent>,
@@ -63,6 +65,7 @@ impl Stage {
             tool: "shell",
             input: json!({ "command": "rm -rf build" }),
             output: "fine\n",
+            final_text: "All done.",
             effort: None,
             wanted: None,
             agent: HookAgent::default(),
@@ -147,7 +150,7 @@ impl Stage {
                 session: self.session(),
                 turn: 3,
                 tool_calls: 5,
-                final_text: "All done.".to_owned(),
+                final_text: self.final_text.to_owned(),
                 blocked_before: true,
                 trigger: provost_event::GoalTrigger::Claim,
             };
