@@ -238,7 +238,7 @@ fn an_answer_that_is_still_cut_off_after_three_continuations_suspends_the_run_an
             system_item Continue
             model_called turn 1 call 4 attempt 1
             assistant_message OutputCap 1 blocks
-            paused: the model's answer is cut off by the limit on its length (script:test): also after it was continued 3 times; resume to have it continued, or with a message that asks for less; output_tokens_max is the limit
+            paused: the model's answer is cut off by the limit on its length (script:test): also after it was continued 3 times; a resume continues it; raise output_tokens_max, or resume with a message that asks for less
             resumed
             system_item Continue
             model_called turn 1 call 5 attempt 1
