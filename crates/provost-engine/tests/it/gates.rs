@@ -1,10 +1,10 @@
 //! The checks before a tool call, as scripts: hooks, permissions, approvals.
 
 use expect_test::{Expect, expect};
-use provost_engine::{RunEvent, SessionEvent};
+use provost_engine::{HookCallDetails, RunEvent, SessionEvent};
 use provost_event::{
     ApprovalAnswer, ApprovalScope, Budget, EffectId, ErrorClass, HookDecision as Say, HookPoint as At,
-    OnFailure, Outcome, RunPolicy, StopReason, ToolStatus, Unanswered,
+    OnFailure, Outcome, RunPolicy, StopHookVerdict, StopReason, ToolStatus, Unanswered,
 };
 
 use crate::world::{ROOT, World, guarded, report, without_hooks};
@@ -298,6 +298,44 @@ fn a_turn_s_end_may_pause_and_isn_t_asked_about_twice() {
             ended: completed, not verified
         "#]],
     );
+}
+
+/// The hook point of the open hook call and the number of tool calls that its hooks get; they have no objection.
+fn tool_calls_told(world: &mut World) -> (&'static str, u32) {
+    let (_, asked) = world.hook_calls().first().cloned().expect("a hook call");
+    let (HookCallDetails::Request { tool_calls, .. } | HookCallDetails::Text { tool_calls, .. }) =
+        asked.details
+    else {
+        panic!("no number of calls")
+    };
+    world.answer_hook(Say::Continue);
+    (asked.about.points()[0].name(), tool_calls)
+}
+
+#[test]
+fn hooks_get_the_calls_since_the_last_turn_without_one_and_at_the_end_all_of_them() {
+    let mut policy = guarded(&[At::PreLlmRequest, At::TurnEnd, At::SessionEnd]);
+    policy.agent.stop_hooks = crate::world::policy().agent.stop_hooks;
+    let mut world = World::start(policy);
+    assert_eq!(tool_calls_told(&mut world), ("pre_llm_request", 0));
+    world.call(&[("read", "{}"), ("read", "{\"b\":1}")]);
+    world.finish_first("one");
+    world.finish_first("two");
+    assert_eq!(tool_calls_told(&mut world), ("pre_llm_request", 2));
+    world.say("done");
+    assert_eq!(tool_calls_told(&mut world), ("turn_end", 2));
+    assert_eq!(world.stop_check().tool_calls, 2);
+    world.hook(StopHookVerdict::Block("not yet".to_owned()), "a");
+    assert_eq!(tool_calls_told(&mut world), ("pre_llm_request", 0), "the agent goes on after a stop");
+    world.call(&[("read", "{\"c\":1}")]);
+    world.finish_first("three");
+    assert_eq!(tool_calls_told(&mut world), ("pre_llm_request", 1));
+    world.say("done");
+    assert_eq!(tool_calls_told(&mut world), ("turn_end", 1));
+    assert_eq!(world.stop_check().tool_calls, 3, "stop hooks get all calls");
+    world.hook(StopHookVerdict::Allow, "b");
+    // `session_end` hooks are called with the same call.
+    assert_eq!(tool_calls_told(&mut world), ("notification", 3));
 }
 
 #[test]
