@@ -106,7 +106,7 @@ pub enum ObservedBody {
 /// that arrive faster than they are handled are queued; when the queue is full the oldest is dropped.
 ///
 /// Entries of all logs of the run arrive in the order in which they were committed
-/// ([`Backend::order`](crate::Backend::order)): each after those that it follows from. Pieces of an answer arrive in their
+/// ([`Log::order`](crate::Log::order)): each after those that it follows from. Pieces of an answer arrive in their
 /// order and before the answer. A piece may arrive before the entry of its model call.
 #[async_trait]
 pub trait Observer: Send {

@@ -7,7 +7,7 @@ use provost_event::{ActorKey, Record, RunId, Seq};
 
 use crate::{BackendError, Log, PlacedEntry, PlacedRecord, RunPosition};
 
-/// The entries of `run` after `after`, of all its logs, in the order of [`Backend::order`]; empty at the end. Returns
+/// The entries of `run` after `after`, of all its logs, in the order of [`Log::order`]; empty at the end. Returns
 /// at most `max`; those before an unreadable one come first.
 ///
 /// # Errors

@@ -108,8 +108,11 @@ fn killed_after_yes(delay: u64) {
     sleep(Duration::from_millis(delay));
     running.kill();
     assert_eq!(yes.end().status, 0);
-    let ended = scene.provost(&["resume", "last"]);
-    assert_eq!(ended.status, 0, "{delay} ms: {ended:?}");
+    // A fast machine may have finished the run before the kill.
+    if entries(&log(&scene), "ended").is_empty() {
+        let ended = scene.provost(&["resume", "last"]);
+        assert_eq!(ended.status, 0, "{delay} ms: {ended:?}");
+    }
     let log = log(&scene);
     lawful(&log);
     let is_unknown = entries(&log, "tool_finished")[0]["status"] != "ok";
