@@ -8,10 +8,10 @@ use provost_engine::{Effect, Event, SessionEvent};
 use provost_event::EffectId;
 use tokio_util::sync::CancellationToken;
 
-use crate::harness::LiveTools;
+use crate::harness::{Deltas, LiveTools};
 use crate::power::{REASON, wait_after};
 use crate::session_cache::SessionCache;
-use crate::{Backend, HarnessDeps, RunObservers};
+use crate::{Backend, HarnessDeps};
 
 mod call_model;
 mod external;
@@ -45,7 +45,7 @@ pub(crate) struct HarnessExecutor {
     /// Those of `deps`, and those that were added while the run lives.
     pub(crate) tools: Arc<LiveTools>,
     pub(crate) known: Arc<SessionCache>,
-    pub(crate) observers: Arc<RunObservers>,
+    pub(crate) deltas: Arc<Deltas>,
 }
 
 #[async_trait]
@@ -68,7 +68,7 @@ impl HarnessExecutor {
     async fn perform(&self, id: EffectId, effect: Effect, cancel: &CancellationToken) -> Event {
         let seq = id.seq;
         let event = match effect {
-            Effect::CallModel(model_call) => match self.call_model(&model_call, cancel).await {
+            Effect::CallModel(model_call) => match self.call_model(seq, &model_call, cancel).await {
                 Ok(answer) => SessionEvent::Answered { seq, answer },
                 Err(failure) => SessionEvent::ModelFailed { seq, failure },
             },

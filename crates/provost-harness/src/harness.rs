@@ -2,10 +2,12 @@
 //! done.
 
 mod control;
+mod deltas;
 mod fork;
 mod tools;
 mod worktrees;
 
+pub(crate) use deltas::Deltas;
 pub use fork::ForkRequest;
 pub(crate) use tools::LiveTools;
 pub use tools::RunTools;
@@ -170,19 +172,21 @@ impl AgentHarness {
         let observers = Arc::new(self.deps.observers.of_run(run));
         let records = backend.subscribe_run(run, reported);
         let stop = CancellationToken::new();
+        let deltas = Arc::new(Deltas::new(self.deps.clone(), observers.clone()));
         let tools = Arc::new(LiveTools::new(self.deps.tools.clone()));
         let executor = HarnessExecutor {
             deps: self.deps.clone(),
             tools: tools.clone(),
             known: self.known.clone(),
-            observers: observers.clone(),
+            deltas: deltas.clone(),
         };
         let serving = backend.serve(run, Arc::new(executor), stop.clone()).await?;
-        Ok(Harness {
+        let mut harness = Harness {
             deps: self.deps.clone(),
             tools,
             sessions: self.known.clone(),
             observers: Watched(observers),
+            deltas,
             run,
             step_mode: StepMode::Free,
             next_turn: 1,
@@ -193,7 +197,12 @@ impl AgentHarness {
             records,
             serving,
             _stop: stop.drop_guard(),
-        })
+        };
+        for (actor, seq) in harness.seen.clone() {
+            harness.introduce(actor).await?;
+            harness.pass_deltas(actor, seq);
+        }
+        Ok(harness)
     }
 }
 
@@ -206,6 +215,7 @@ pub struct Harness {
     tools: Arc<LiveTools>,
     sessions: Arc<SessionCache>,
     observers: Watched,
+    deltas: Arc<Deltas>,
     run: RunId,
     step_mode: StepMode,
     next_turn: u32,
@@ -306,8 +316,9 @@ impl Harness {
         }
         *seen = record.seq;
         self.tell_callback(record);
-        self.introduce(record).await?;
+        self.introduce(record.actor).await?;
         self.observers.0.record(record);
+        self.pass_deltas(record.actor, record.seq);
         match (record.actor, &record.entry) {
             (
                 ActorKey::Run(_),
@@ -339,14 +350,21 @@ impl Harness {
 
     /// Observers are told an agent's place in the tree by its first entry, which may have been reported long ago, to
     /// other observers.
-    async fn introduce(&mut self, record: &Record) -> Result<(), HarnessError> {
+    async fn introduce(&mut self, actor: ActorKey) -> Result<(), HarnessError> {
         if !self.observers.0.is_empty()
-            && self.known_to_observers.insert(record.actor)
-            && let Some(first) = self.deps.backend.read(record.actor, Seq::START, 1).await?.first()
+            && self.known_to_observers.insert(actor)
+            && let Some(first) = self.deps.backend.read(actor, Seq::START, 1).await?.first()
         {
             self.observers.0.learn(first);
         }
         Ok(())
+    }
+
+    /// The entries of `actor` up to `seq` were reported, and what waited for them is.
+    fn pass_deltas(&self, actor: ActorKey, seq: Seq) {
+        if let ActorKey::Session(session) = actor {
+            self.deltas.reported(session, seq);
+        }
     }
 
     /// The run is suspended or has ended, and with it all its agents.
@@ -364,6 +382,7 @@ impl Harness {
     /// Drops all cached data of a suspended or ended session.
     fn forget(&self, session: SessionId) {
         self.sessions.forget(session);
+        self.deltas.forget(session);
         self.tools.session_over(session);
     }
 

@@ -107,7 +107,7 @@ pub enum ObservedBody {
 ///
 /// Entries of all logs of the run arrive in the order in which they were committed
 /// ([`Log::order`](crate::Log::order)): each after those that it follows from. Pieces of an answer arrive in their
-/// order and before the answer. A piece may arrive before the entry of its model call.
+/// order, after the entry of their model call and before the answer.
 #[async_trait]
 pub trait Observer: Send {
     /// Handles an event.

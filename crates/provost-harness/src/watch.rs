@@ -9,7 +9,7 @@ use provost_event::{Delta, Record, SessionId, ToolFinished, ToolStarted, TurnEnd
 /// Calls come from the harness's tasks and must return quickly. A panic in one is caught and logged; the run
 /// continues.
 pub trait HarnessCallback: Send + Sync {
-    /// A piece of an answer that isn't committed yet.
+    /// A piece of an answer that isn't committed yet, after the entry of its model call.
     fn on_delta(&self, delta: &Delta) {
         let _ = delta;
     }

@@ -1,19 +1,20 @@
 //! Calls a model.
 
 use std::borrow::Cow;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use provost_engine::{Answer, CallModel};
-use provost_event::{Block, CallId, Delta, DeltaKind, ErrorClass, Json, ModelFailure, SessionId};
+use provost_event::{Block, CallId, Delta, DeltaKind, ErrorClass, Json, ModelFailure, Seq, SessionId};
 use tokio_util::sync::CancellationToken;
 
 use super::HarnessExecutor;
+use crate::harness::Deltas;
 use crate::model_panic::answer_of;
-use crate::{BackendError, DeltaSink, HarnessDeps, ModelRequest, Redactor, RunObservers, ToolChoice};
+use crate::{BackendError, DeltaSink, ModelRequest, Redactor, ToolChoice};
 
 impl HarnessExecutor {
     pub(super) async fn call_model(
         &self,
+        seq: Seq,
         model_call: &CallModel,
         cancel: &CancellationToken,
     ) -> Result<Answer, ModelFailure> {
@@ -52,7 +53,7 @@ impl HarnessExecutor {
             patience: model_call.patience,
             tool_choice: if model_call.question.is_some() { ToolChoice::None } else { ToolChoice::Auto },
         };
-        let deltas = ToWatchers { session, deps: &self.deps, observers: &self.observers };
+        let deltas = PiecesOfCall { session, call: seq, deltas: &self.deltas };
         let answer = answer_of(&**model, request, &deltas, cancel).await;
         self.known.give_back(session, transcript);
         answer.map(|answer| without_keys(answer, &self.deps.redactor))
@@ -93,20 +94,14 @@ pub(super) fn storage(error: &BackendError) -> ModelFailure {
     ModelFailure::new(ErrorClass::Storage, error.to_string())
 }
 
-struct ToWatchers<'a> {
+struct PiecesOfCall<'a> {
     session: SessionId,
-    deps: &'a HarnessDeps,
-    observers: &'a RunObservers,
+    call: Seq,
+    deltas: &'a Deltas,
 }
 
-impl DeltaSink for ToWatchers<'_> {
+impl DeltaSink for PiecesOfCall<'_> {
     fn delta(&self, kind: DeltaKind, text: &str) {
-        let delta = Delta { session: self.session, kind, text: text.to_owned() };
-        if catch_unwind(AssertUnwindSafe(|| self.deps.callback.on_delta(&delta))).is_err() {
-            tracing::warn!(session = %self.session, "the callback panicked at a delta");
-        }
-        if !self.observers.is_empty() {
-            self.observers.delta(self.deps.clock.now(), &delta);
-        }
+        self.deltas.delta(self.call, Delta { session: self.session, kind, text: text.to_owned() });
     }
 }

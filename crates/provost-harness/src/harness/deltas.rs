@@ -1,0 +1,103 @@
+//! Reports pieces of answers, each after the entry that began its model call.
+
+use std::collections::{HashMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use provost_event::{Delta, Seq, SessionId, Timestamp};
+
+use crate::{HarnessDeps, RunObservers};
+
+/// Maximum pieces that wait for their entry to be reported. Above it the oldest are dropped: the answer has their text.
+const HELD_MAX: usize = 4_096;
+
+/// The way of pieces to callback and observers. Entries are reported by another task than the one that calls the
+/// model, and some time after they are committed; a piece waits for the entry.
+pub(crate) struct Deltas {
+    deps: Arc<HarnessDeps>,
+    observers: Arc<RunObservers>,
+    held: Mutex<HeldDeltas>,
+}
+
+#[derive(Default)]
+struct HeldDeltas {
+    /// The last reported entry of each session.
+    reported: HashMap<SessionId, Seq>,
+    waiting: VecDeque<HeldDelta>,
+}
+
+struct HeldDelta {
+    call: Seq,
+    at: Timestamp,
+    delta: Delta,
+}
+
+impl Deltas {
+    pub(super) fn new(deps: Arc<HarnessDeps>, observers: Arc<RunObservers>) -> Self {
+        Self { deps, observers, held: Mutex::default() }
+    }
+
+    /// Reports a piece of the answer to the model call that the session's entry `call` began.
+    pub(crate) fn delta(&self, call: Seq, delta: Delta) {
+        let held = HeldDelta { call, at: self.deps.clock.now(), delta };
+        if let Some(held) = self.held().hold(held) {
+            self.tell(&held);
+        }
+    }
+
+    /// The entries of `session` up to `seq` were reported.
+    pub(super) fn reported(&self, session: SessionId, seq: Seq) {
+        loop {
+            // Those that come while these are told wait, too.
+            let due = self.held().take_due(session, seq);
+            if due.is_empty() {
+                return;
+            }
+            due.iter().for_each(|held| self.tell(held));
+        }
+    }
+
+    /// Nothing more comes of `session` in this segment.
+    pub(super) fn forget(&self, session: SessionId) {
+        let mut held = self.held();
+        held.reported.remove(&session);
+        held.waiting.retain(|held| held.delta.session != session);
+    }
+
+    fn held(&self) -> MutexGuard<'_, HeldDeltas> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tell(&self, held: &HeldDelta) {
+        let HeldDelta { at, delta, .. } = held;
+        if catch_unwind(AssertUnwindSafe(|| self.deps.callback.on_delta(delta))).is_err() {
+            tracing::warn!(session = %delta.session, "the callback panicked at a delta");
+        }
+        self.observers.delta(*at, delta);
+    }
+}
+
+impl HeldDeltas {
+    /// Returns it if it needn't wait.
+    fn hold(&mut self, held: HeldDelta) -> Option<HeldDelta> {
+        if self.reported.get(&held.delta.session).is_some_and(|reported| *reported >= held.call) {
+            return Some(held);
+        }
+        if self.waiting.len() >= HELD_MAX {
+            self.waiting.pop_front();
+        }
+        self.waiting.push_back(held);
+        None
+    }
+
+    /// The waiting pieces of the session's calls up to the entry `seq`. If there are none, later ones needn't wait.
+    fn take_due(&mut self, session: SessionId, seq: Seq) -> Vec<HeldDelta> {
+        let is_due = |held: &HeldDelta| held.delta.session == session && held.call <= seq;
+        let (due, waiting) = self.waiting.drain(..).partition::<VecDeque<_>, _>(is_due);
+        self.waiting = waiting;
+        if due.is_empty() {
+            self.reported.insert(session, seq);
+        }
+        due.into()
+    }
+}
