@@ -14,6 +14,8 @@ use crate::NewEntry;
 
 /// Maximum records kept of one log; a subscriber further behind reads from the store.
 const TAIL_RECORDS_MAX: usize = 64;
+/// Maximum bytes of them, except that what was written last is kept whatever its size: subscribers read it at once,
+/// and reading a snapshot back from the store takes time that grows with the session.
 const TAIL_BYTES_MAX: usize = 64 << 10;
 /// Approximate maximum of records kept of all logs together; with many logs, each gets less.
 const ALL_RECORDS_MAX: usize = 32_768;
@@ -73,7 +75,11 @@ impl RunEnd {
             self.tail.push_back((PlacedRecord { position, record: Arc::clone(record) }, body.len()));
             self.tail_bytes += body.len();
         }
-        while self.tail.len() > RUN_TAIL_RECORDS_MAX || self.tail_bytes > RUN_TAIL_BYTES_MAX {
+        let is_full = |end: &Self| {
+            end.tail.len() > RUN_TAIL_RECORDS_MAX
+                || (end.tail_bytes > RUN_TAIL_BYTES_MAX && end.tail.len() > written.entries.len())
+        };
+        while is_full(self) {
             let Some((first, bytes)) = self.tail.pop_front() else { break };
             self.tail_after = first.position;
             self.tail_bytes -= bytes;
@@ -114,7 +120,11 @@ impl End {
             self.tail_bytes += body.len();
             self.is_over = matches!(record.entry, Entry::Lifecycle(LifecycleEntry::Ended(_)));
         }
-        while self.tail.len() > records_max || self.tail_bytes > TAIL_BYTES_MAX {
+        let is_full = |end: &Self| {
+            end.tail.len() > records_max
+                || (end.tail_bytes > TAIL_BYTES_MAX && end.tail.len() > entries.len())
+        };
+        while is_full(self) {
             let Some((_, bytes)) = self.tail.pop_front() else { break };
             self.tail_bytes -= bytes;
         }

@@ -52,12 +52,14 @@ impl RunId {
 
 impl fmt::Display for RunId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for place in (0..RUN_ID_CHARS).rev() {
-            let digit = (self.0 >> (5 * place)) & 31;
-            let letter = usize::try_from(digit).ok().and_then(|d| ALPHABET.get(d)).copied().unwrap_or(b'0');
-            write!(f, "{}", char::from(letter))?;
+        let mut letters = [b'0'; RUN_ID_CHARS as usize];
+        let mut rest = self.0;
+        for letter in letters.iter_mut().rev() {
+            let digit = usize::try_from(rest & 31).ok();
+            *letter = digit.and_then(|digit| ALPHABET.get(digit)).copied().unwrap_or(b'0');
+            rest >>= 5;
         }
-        Ok(())
+        f.write_str(str::from_utf8(&letters).map_err(|_| fmt::Error)?)
     }
 }
 

@@ -5,6 +5,8 @@ use std::fmt;
 use provost_event::{Elapsed, Entry, LifecycleEntry, Record, Seq, SessionStarted, Timestamp};
 
 const HASH_BYTES: usize = blake3::OUT_LEN;
+/// Enough for what is hashed of an entry before its fields.
+const HEADER_BYTES: usize = 160;
 
 /// The hash of a log's entries up to one of them: BLAKE3 of the previous hash, the log's name, and the entry's
 /// number, times, kind and fields. Unkeyed: it shows damage, not tampering.
@@ -94,15 +96,19 @@ impl EntryChain {
     }
 
     fn hash(&self, link: &ChainLink<'_>, body: &str) -> [u8; HASH_BYTES] {
-        let mut hasher = blake3::Hasher::new();
-        hasher.update(&self.0);
-        hasher.update(&link.seq.0.to_le_bytes());
-        hasher.update(&link.at.0.to_le_bytes());
-        hasher.update(&link.elapsed.0.to_le_bytes());
-        for part in [link.actor, link.kind, body] {
-            hasher.update(&(part.len() as u64).to_le_bytes());
-            hasher.update(part.as_bytes());
+        // In one piece, as each update of a hash has its cost; the body may be long and isn't copied.
+        let mut before = Vec::with_capacity(HEADER_BYTES);
+        before.extend_from_slice(&self.0);
+        for number in [link.seq.0, link.at.0, link.elapsed.0] {
+            before.extend_from_slice(&number.to_le_bytes());
         }
+        for part in [link.actor, link.kind] {
+            before.extend_from_slice(&(part.len() as u64).to_le_bytes());
+            before.extend_from_slice(part.as_bytes());
+        }
+        before.extend_from_slice(&(body.len() as u64).to_le_bytes());
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&before).update(body.as_bytes());
         *hasher.finalize().as_bytes()
     }
 }

@@ -68,6 +68,14 @@ pub struct Dialect {
 struct WireForm {
     dialect: Dialect,
     bytes: Bytes,
+    /// Made when it is first needed.
+    hash: OnceLock<blake3::Hash>,
+}
+
+impl WireForm {
+    const fn new(dialect: Dialect, bytes: Bytes) -> Self {
+        Self { dialect, bytes, hash: OnceLock::new() }
+    }
 }
 
 /// One message of a conversation; immutable, so that its serialized form is made once and sent each turn.
@@ -93,13 +101,25 @@ impl Message {
     /// The message in `dialect`, made by `serialize` if it isn't cached. Only the first two requested dialects are
     /// cached.
     pub fn wire(&self, dialect: Dialect, serialize: impl Fn(&Self) -> Bytes) -> Cow<'_, [u8]> {
-        for kept in &self.wire {
-            let form = kept.get_or_init(|| WireForm { dialect, bytes: serialize(self) });
-            if form.dialect == dialect {
-                return Cow::Borrowed(&form.bytes);
-            }
+        match self.kept_form(dialect, &serialize) {
+            Some(form) => Cow::Borrowed(&form.bytes),
+            None => Cow::Owned(serialize(self).into()),
         }
-        Cow::Owned(serialize(self).into())
+    }
+
+    /// The hash (BLAKE3) of what [`Message::wire`] returns; made once where that is.
+    pub fn wire_hash(&self, dialect: Dialect, serialize: impl Fn(&Self) -> Bytes) -> [u8; blake3::OUT_LEN] {
+        let hash = match self.kept_form(dialect, &serialize) {
+            Some(form) => *form.hash.get_or_init(|| blake3::hash(&form.bytes)),
+            None => blake3::hash(&serialize(self)),
+        };
+        *hash.as_bytes()
+    }
+
+    /// The form in `dialect`; `None` if others are cached in its place.
+    fn kept_form(&self, dialect: Dialect, serialize: impl Fn(&Self) -> Bytes) -> Option<&WireForm> {
+        let forms = self.wire.iter().map(|kept| kept.get_or_init(|| WireForm::new(dialect, serialize(self))));
+        forms.into_iter().find(|form| form.dialect == dialect)
     }
 }
 

@@ -71,7 +71,7 @@ impl EntryCount {
             none => none.insert(open(&self.path)?),
         };
         file.seek(SeekFrom::Start(0))?;
-        file.write_all(counted.line().as_bytes())
+        file.write_all(&counted.line())
     }
 }
 
@@ -94,17 +94,22 @@ struct Counted {
 }
 
 impl Counted {
-    fn line(&self) -> String {
-        let what = format!("{} {}", self.entries, self.last);
-        let line = format!("{what} {}", digits_of(&what));
-        format!("{line:<width$}\n", width = LINE_BYTES - 1)
+    fn line(&self) -> Vec<u8> {
+        let mut line = format!("{} {}", self.entries, self.last);
+        let hash = blake3::hash(line.as_bytes()).to_hex();
+        line.push(' ');
+        line.push_str(digits_of(&hash));
+        let mut line = line.into_bytes();
+        line.resize(LINE_BYTES - 1, b' ');
+        line.push(b'\n');
+        line
     }
 
     /// `None` for an invalid line.
     fn from_line(line: &str) -> Option<Self> {
         let (what, hash) = line.trim_end().rsplit_once(' ')?;
         let (entries, last) = what.split_once(' ')?;
-        (digits_of(what) == hash).then_some(())?;
+        (digits_of(&blake3::hash(what.as_bytes()).to_hex()) == hash).then_some(())?;
         Some(Self { entries: entries.parse().ok()?, last: last.to_owned() })
     }
 
@@ -116,8 +121,8 @@ impl Counted {
     }
 }
 
-fn digits_of(what: &str) -> String {
-    blake3::hash(what.as_bytes()).to_hex().chars().take(HASH_DIGITS).collect()
+fn digits_of(hash: &str) -> &str {
+    hash.get(..HASH_DIGITS).unwrap_or(hash)
 }
 
 /// The greatest number ever given to an entry.
@@ -175,6 +180,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read_back_and_what_is_damaged_is_not() {
         let line = Counted { entries: 4711, last: "r1234.0/12".to_owned() }.line();
+        let line = String::from_utf8(line).unwrap();
         assert_eq!(line.len(), LINE_BYTES);
         let read = Counted::from_line(&line).unwrap();
         assert_eq!((read.entries, read.last.as_str()), (4711, "r1234.0/12"));

@@ -52,6 +52,8 @@ pub struct SqliteStore {
     next_entry: Option<i64>,
     /// The last entry of this transaction.
     appended: Option<(ActorKey, Seq)>,
+    /// Where the logs that this transaction appended to end; written with it, once for each log.
+    new_heads: HashMap<ActorKey, CachedHead>,
 }
 
 /// Reads a database that [`SqliteStore`] writes.
@@ -107,6 +109,7 @@ impl SqliteStore {
             marker: 0,
             next_entry: None,
             appended: None,
+            new_heads: HashMap::new(),
         }
     }
 

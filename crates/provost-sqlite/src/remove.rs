@@ -36,6 +36,7 @@ impl SqliteStore {
             self.connection.execute(&sql, params![name]).attempt(ATTEMPT)?;
         }
         self.known.clear();
+        self.new_heads.retain(|actor, _| actor.run() != run);
         self.next_entry = None;
         Ok(())
     }

@@ -19,7 +19,7 @@ use provost_backend::{
 impl SqliteStore {
     /// The data of an actor that has a number.
     pub(super) fn find(&mut self, actor: ActorKey) -> Result<Option<CachedHead>, BackendError> {
-        if let Some(known) = self.known.get(&actor) {
+        if let Some(known) = self.new_heads.get(&actor).or_else(|| self.known.get(&actor)) {
             return Ok(Some(*known));
         }
         let found = log::find(&self.connection, actor)?;
@@ -40,6 +40,20 @@ impl SqliteStore {
         let known = CachedHead { id, head: Seq::START, chain: EntryChain::new() };
         self.remember(actor, known);
         Ok(known)
+    }
+
+    fn read_marker(&mut self) -> Result<u64, BackendError> {
+        let marker = self
+            .connection
+            .prepare_cached("PRAGMA data_version")
+            .and_then(|mut statement| statement.query_row([], |row| row.get::<_, i64>(0)))
+            .map(unsigned)
+            .attempt("look for changes")?;
+        if std::mem::replace(&mut self.marker, marker) != marker {
+            self.known.clear();
+            self.next_entry = None;
+        }
+        Ok(marker)
     }
 
     fn remember(&mut self, actor: ActorKey, known: CachedHead) {
@@ -103,15 +117,16 @@ impl SqliteStore {
     }
 
     fn put_head(&self, actor: &str, known: CachedHead) -> Result<(), BackendError> {
+        const ATTEMPT: &str = "append to a log";
         let CachedHead { id, head, chain } = known;
         let sum = sums::of_head(actor, id, head, &chain);
-        self.execute(
-            "INSERT INTO heads (key, actor, head, chain, sum) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (key) \
-             DO UPDATE SET actor = excluded.actor, head = excluded.head, chain = excluded.chain, sum = excluded.sum",
-            params![actor, id, int(head.0), chain.as_bytes(), sum],
-            "append to a log",
-        )
-        .map(drop)
+        let row = params![actor, id, int(head.0), chain.as_bytes(), sum];
+        let sql = "UPDATE heads SET actor = ?2, head = ?3, chain = ?4, sum = ?5 WHERE key = ?1";
+        if self.execute(sql, row, ATTEMPT)? > 0 {
+            return Ok(());
+        }
+        let sql = "INSERT INTO heads (key, actor, head, chain, sum) VALUES (?1, ?2, ?3, ?4, ?5)";
+        self.execute(sql, row, ATTEMPT).map(drop)
     }
 
     fn update_run(&self, run: &StoredRun, outcome: Option<&str>, sum: i64) -> Result<bool, BackendError> {
@@ -172,10 +187,14 @@ impl SessionStore for SqliteStore {
 
     fn begin(&mut self) -> Result<(), BackendError> {
         self.execute("BEGIN IMMEDIATE", [], "begin to write")?;
-        self.change_marker().map(drop)
+        self.read_marker().map(drop)
     }
 
     fn commit(&mut self) -> Result<(), BackendError> {
+        for (actor, known) in &self.new_heads {
+            self.put_head(&actor.to_string(), *known)?;
+        }
+        self.new_heads.clear();
         self.execute("COMMIT", [], "write to the log")?;
         if let (Some(last), Some(next)) = (self.appended.take(), self.next_entry) {
             self.count.write(next.saturating_sub(1), last);
@@ -187,6 +206,7 @@ impl SessionStore for SqliteStore {
         self.known.clear();
         self.next_entry = None;
         self.appended = None;
+        self.new_heads.clear();
         // After some failures SQLite has rolled back by itself.
         if !self.connection.is_autocommit()
             && let Err(error) = self.connection.execute_batch("ROLLBACK")
@@ -209,17 +229,8 @@ impl SessionStore for SqliteStore {
     }
 
     fn change_marker(&mut self) -> Result<u64, BackendError> {
-        let marker = self
-            .connection
-            .prepare_cached("PRAGMA data_version")
-            .and_then(|mut statement| statement.query_row([], |row| row.get::<_, i64>(0)))
-            .map(unsigned)
-            .attempt("look for changes")?;
-        if std::mem::replace(&mut self.marker, marker) != marker {
-            self.known.clear();
-            self.next_entry = None;
-        }
-        Ok(marker)
+        // During a transaction no other process writes.
+        if self.connection.is_autocommit() { self.read_marker() } else { Ok(self.marker) }
     }
 
     fn append(
@@ -256,7 +267,7 @@ impl SessionStore for SqliteStore {
             position = RunPosition(unsigned(self.insert_entry(numbered).attempt("append to a log")?));
         }
         let known = CachedHead { head: last.record.seq, chain, ..known };
-        self.put_head(&name, known)?;
+        self.new_heads.insert(actor, known);
         self.remember(actor, known);
         self.appended = Some((actor, known.head));
         Ok(position)

@@ -61,15 +61,17 @@ impl Assignment {
         self.tools_to_change.push(changed.clone());
     }
 
-    /// Applies the changes of the tools as of the entry `head`. Returns whether there were any.
-    pub(super) fn change_tools(&mut self, head: Seq) -> bool {
+    /// Applies the changes of the tools as of the entry `head`. Returns the policy before; `None` if there were no
+    /// changes.
+    pub(super) fn change_tools(&mut self, head: Seq) -> Option<AgentPolicy> {
+        if self.tools_to_change.is_empty() {
+            return None;
+        }
+        let old = self.policy.clone()?;
         let tools = self.tools_to_come();
-        let Some(policy) = self.policy.clone().filter(|_| !self.tools_to_change.is_empty()) else {
-            return false;
-        };
         self.tools_to_change.clear();
-        self.replace_policy(AgentPolicy { tools, ..policy }, head);
-        true
+        self.replace_policy(AgentPolicy { tools, ..old.clone() }, head);
+        Some(old)
     }
 
     fn replace_policy(&mut self, policy: AgentPolicy, head: Seq) {

@@ -55,10 +55,7 @@ pub(in crate::session) fn tools_changed(state: &mut SessionState, changed: &Tool
 
 /// Applies the changes of the tools that came during the turn.
 pub(in crate::session) fn change_tools_now(state: &mut SessionState) {
-    let Some(old) = state.assignment.policy().cloned() else { return };
-    if !state.assignment.change_tools(state.head) {
-        return;
-    }
+    let Some(old) = state.assignment.change_tools(state.head) else { return };
     if let Some(new) = state.assignment.policy() {
         state.conversation.policy_changed(&old, new);
     }

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use provost_event::{Block, PrefixHash};
 use provost_harness::{Message, Part, Role};
 
-use super::request::{bare, full};
+use super::request::{bytes, hash};
 use crate::wire::Thoughts;
 
 /// The version from which the models of a family check the prefix of their thinking. Families that aren't listed
@@ -89,12 +89,12 @@ struct Binding<'a> {
 
 impl<'a> Binding<'a> {
     fn push(&mut self, message: &'a Message, keeps: bool) {
-        let bytes = if keeps { full(message) } else { bare(message) };
-        self.sent.add(&bytes);
+        let thoughts = if keeps { Thoughts::Sent } else { Thoughts::LeftOut };
+        self.sent.add(message, thoughts);
         if let Some(chain) = &mut self.bare {
-            chain.add(&bare(message));
+            chain.add(message, Thoughts::LeftOut);
         }
-        self.out.push((bytes, keeps));
+        self.out.push((bytes(message, thoughts), keeps));
     }
 
     /// Whether an answer to a request with the hash `prefix` may keep its thinking after the messages so far. If
@@ -111,7 +111,7 @@ impl<'a> Binding<'a> {
         }
         let chain = self.bare.get_or_insert_with(|| {
             let mut chain = Chain::new(head);
-            before.iter().for_each(|message| chain.add(&bare(message)));
+            before.iter().for_each(|message| chain.add(message, Thoughts::LeftOut));
             chain
         });
         let is_bare = chain.hash() == *prefix;
@@ -119,29 +119,31 @@ impl<'a> Binding<'a> {
             self.sent = chain.clone();
             self.out = before
                 .iter()
-                .map(|message| (bare(message), Recorded::of(message) == Recorded::NoThoughts))
+                .map(|message| {
+                    (bytes(message, Thoughts::LeftOut), Recorded::of(message) == Recorded::NoThoughts)
+                })
                 .collect();
         }
         is_bare
     }
 }
 
-/// A hash of the request, extended message by message.
+/// A hash of the request, extended message by message: of the hashes of its head and of each message, which are
+/// made once, so that a turn doesn't hash the whole conversation.
 #[derive(Clone)]
 struct Chain(blake3::Hasher);
 
 impl Chain {
     fn new(head: &[u8]) -> Self {
         let mut chain = Self(blake3::Hasher::new());
-        chain.add(head);
+        chain.0.update(blake3::hash(head).as_bytes());
         chain
     }
 
     /// Adds a message; an empty one changes nothing.
-    fn add(&mut self, bytes: &[u8]) {
-        if !bytes.is_empty() {
-            self.0.update(bytes);
-            self.0.update(b"\n");
+    fn add(&mut self, message: &Message, thoughts: Thoughts) {
+        if !bytes(message, thoughts).is_empty() {
+            self.0.update(&hash(message, thoughts));
         }
     }
 

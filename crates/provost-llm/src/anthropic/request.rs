@@ -141,15 +141,25 @@ pub(super) fn body(
     Body { bytes: out, prefix: Some(prefix), has_thoughts }
 }
 
-/// A message with its thinking.
-pub(super) fn full(message: &Message) -> Cow<'_, [u8]> {
-    message.wire(FULL, |message| fragment(message, Thoughts::Sent))
+/// A message's bytes in a request.
+pub(super) fn bytes(message: &Message, thoughts: Thoughts) -> Cow<'_, [u8]> {
+    let (dialect, thoughts) = form(message, thoughts);
+    message.wire(dialect, |message| fragment(message, thoughts))
 }
 
-/// A message without its thinking.
-pub(super) fn bare(message: &Message) -> Cow<'_, [u8]> {
+/// The hash of a message's bytes in a request, made once.
+pub(super) fn hash(message: &Message, thoughts: Thoughts) -> [u8; 32] {
+    let (dialect, thoughts) = form(message, thoughts);
+    message.wire_hash(dialect, |message| fragment(message, thoughts))
+}
+
+/// A message without thinking has one form only.
+fn form(message: &Message, thoughts: Thoughts) -> (Dialect, Thoughts) {
     let thinks = message.role == Role::Assistant && message.parts.iter().any(is_thought);
-    if thinks { message.wire(BARE, |message| fragment(message, Thoughts::LeftOut)) } else { full(message) }
+    match thoughts {
+        Thoughts::LeftOut if thinks => (BARE, Thoughts::LeftOut),
+        Thoughts::LeftOut | Thoughts::Sent => (FULL, Thoughts::Sent),
+    }
 }
 
 const fn is_thought(part: &Part) -> bool {

@@ -131,11 +131,7 @@ fn push_line(out: &mut String, line: &str) {
 
 fn push_word(out: &mut String, word: &str) {
     let mut rest = word;
-    let found = |text: &str| {
-        let places = TEMPORARY.iter().filter_map(|folder| Some(text.find(folder)? + folder.len()));
-        places.min()
-    };
-    while let Some(place) = found(rest) {
+    while let Some(place) = after_temporary(rest) {
         let (before, after) = rest.split_at(place);
         push_runs(out, before);
         let is_end = |c: char| !(c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '~' | '+' | '@' | '#'));
@@ -144,6 +140,14 @@ fn push_word(out: &mut String, word: &str) {
         rest = after.get(end..).unwrap_or_default();
     }
     push_runs(out, rest);
+}
+
+/// Where the first name of a temporary folder in `text` ends.
+fn after_temporary(text: &str) -> Option<usize> {
+    text.match_indices('/').find_map(|(start, _)| {
+        let name = text.get(start..)?;
+        TEMPORARY.iter().find(|folder| name.starts_with(**folder)).map(|folder| start + folder.len())
+    })
 }
 
 /// Appends runs of letters and digits by their kind, and any other repeated character once.
@@ -273,7 +277,9 @@ fn without_escape(text: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::{counts_of, is_duration, kind_of_call, kind_of_text};
+    use proptest::prelude::*;
+
+    use super::{TEMPORARY, after_temporary, counts_of, is_duration, kind_of_call, kind_of_text};
 
     #[test]
     fn numbers_times_ids_and_temporary_names_make_no_other_kind() {
@@ -314,6 +320,22 @@ mod tests {
             [("added-cafe-decade", "faded-face-decade"), ("add-4-bed", "add-4-bad"), ("a:1:dead", "a:1:beef")]
         {
             assert_ne!(kind_of_text(one), kind_of_text(other), "{one} | {other}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_first_temporary_folder_is_found(
+            parts in prop::collection::vec(
+                prop::sample::select(vec![
+                    "/tmp", "/var", "/folders", "/dev", "/shm", "/run", "/user", "/", "a", "é", "/tmp/", "/run/user/",
+                ]),
+                0..9,
+            ),
+        ) {
+            let text = parts.concat();
+            let places = TEMPORARY.iter().filter_map(|folder| Some(text.find(folder)? + folder.len()));
+            prop_assert_eq!(after_temporary(&text), places.min(), "{}", text);
         }
     }
 
