@@ -15,6 +15,8 @@ use crate::render::Wait;
 const READ_MAX: usize = 1_000;
 /// Entries between a program's request and the question to the user: hooks and permissions come between.
 const NOTED_BEFORE: u64 = 100;
+/// Entries at the end of an agent's log among which its last answer is looked for.
+const LAST_ENTRIES: u64 = 500;
 
 /// A tool call that needs approval.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -114,10 +116,16 @@ impl Question {
 
     /// Its name for people: the root agent's go without its number.
     pub(crate) fn name(&self) -> String {
-        match self.session {
-            SessionId { run, agent: 0 } => format!("{run}#{}", self.asked),
-            session => format!("{session}#{}", self.asked),
-        }
+        name_of(self.id())
+    }
+}
+
+/// The name for people of the question that was asked by this entry.
+pub(crate) fn name_of(id: EffectId) -> String {
+    let EffectId { actor, seq } = id;
+    match actor {
+        ActorKey::Session(SessionId { run, agent: 0 }) => format!("{run}#{seq}"),
+        actor => format!("{actor}#{seq}"),
     }
 }
 
@@ -269,6 +277,32 @@ pub(crate) async fn answer_to(
             return Ok(found);
         }
     }
+}
+
+/// The newest answer among the last entries of a run's agents; `None` if there is none.
+///
+/// # Errors
+/// When a log can't be read.
+pub(crate) async fn last_answer(
+    backend: &dyn Backend,
+    run: RunId,
+) -> anyhow::Result<Option<(EffectId, ApprovalResolved, Timestamp)>> {
+    let mut newest = None;
+    for actor in backend.actors(run).await? {
+        if matches!(actor, ActorKey::Run(_)) {
+            continue;
+        }
+        let head = read_actor(backend, actor).await?.head();
+        let after = Seq(head.0.saturating_sub(LAST_ENTRIES));
+        for record in backend.read(actor, after, READ_MAX).await? {
+            if let Entry::Gate(GateEntry::ApprovalResolved(entry)) = &record.entry
+                && newest.as_ref().is_none_or(|(_, _, at)| *at <= record.at)
+            {
+                newest = Some((EffectId { actor, seq: entry.asked }, entry.clone(), record.at));
+            }
+        }
+    }
+    Ok(newest)
 }
 
 /// The user at this terminal, by the name for the log; `default` where the system doesn't know it.

@@ -21,7 +21,7 @@ use crate::cli::{ApproveArgs, DenyArgs};
 use crate::drive::run_state;
 use crate::exit::{Exit, Refusal};
 use crate::output::{tell, tell_raw};
-use crate::questions::{self, Question, everywhere, open_in, user_name};
+use crate::questions::{self, Question, everywhere, last_answer, name_of, open_in, user_name};
 use crate::render::{age, answer_in_words, call_in_words, one_line, safe};
 use crate::wiring::{StateDir, available_tools, known_tools, variables};
 
@@ -89,11 +89,13 @@ impl ApprovalControl {
         let Some((before, number)) = word.split_once('#') else {
             let run = find(&*self.backend, word).await?;
             let open = open_in(&*self.backend, run).await?;
-            return Ok(only(
-                open,
-                &format!("nothing of run {run} waits for approval"),
-                &format!("of run {run} wait for approval"),
-            )?);
+            let mut none = format!("nothing of run {run} waits for approval");
+            if open.is_empty()
+                && let Some((id, first, at)) = last_answer(&*self.backend, run).await?
+            {
+                none = format!("{none}; {}", has_answer(&name_of(id), &first, at));
+            }
+            return Ok(only(open, &none, &format!("of run {run} wait for approval"))?);
         };
         let unclear = || {
             Refusal::new(
@@ -173,7 +175,7 @@ impl ApprovalControl {
                 Ok(Exit::Done)
             }
             Given::Late(first, at) => {
-                tell_raw(&safe(&too_late(&name, &first, at)));
+                tell_raw(&safe(&format!("{}\n", has_answer(&name, &first, at))));
                 Ok(Exit::Failed)
             }
             Given::Moot => {
@@ -232,7 +234,7 @@ fn with_list(what: String, open: &[Question]) -> String {
     format!("{what}{colon}{lines}{more}")
 }
 
-fn too_late(name: &str, first: &ApprovalResolved, at: Timestamp) -> String {
+fn has_answer(name: &str, first: &ApprovalResolved, at: Timestamp) -> String {
     let (answer, by) = (answer_in_words(&first.answer), &first.by);
-    format!("{name} has its answer: {answer} by {by}, {} ago\n", age(SystemClock.now(), at))
+    format!("{name} has its answer: {answer} by {by}, {} ago", age(SystemClock.now(), at))
 }
