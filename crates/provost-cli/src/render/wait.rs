@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_nobody_sets_tells_what_is_left() {
+    fn an_untouched_clock_tells_what_is_left() {
         check(10 * HOUR_MS + 1_200_000, true, (Left::Of(2_400_000), "20m"));
         // The log knows better than a clock that was set back a little.
         check(10 * HOUR_MS + 60_000, true, (Left::Of(3_000_000), "10m"));
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_was_set_forward_ends_no_wait_that_somebody_holds() {
+    fn a_clock_that_was_set_forward_ends_no_wait_that_is_held() {
         check(15 * HOUR_MS, true, (Left::AtMost(3_000_000), "at least 10m"));
         // No process measures it any more, and it is over once its time has come.
         check(15 * HOUR_MS, false, (Left::Over, "5h"));
