@@ -14,6 +14,7 @@ mod external;
 mod final_text;
 mod git;
 mod harness;
+mod hook_command;
 mod hook_program;
 pub mod hooks;
 mod image;
@@ -55,6 +56,7 @@ pub use executor::Executor;
 pub use external::{ConsentTool, Exchange, ExternalAgents, NoExternalAgents, TerminalLog, consent_tools};
 pub use final_text::final_text;
 pub use harness::{AgentHarness, ForkRequest, Harness, RemadeWorktree, ResumeRequest, RunTools, TurnState};
+pub use hook_command::{HOOK_OUTPUT_BYTES_MAX, HookCommand};
 pub use hook_program::{
     HookAgent, HookAnswer, HookPrograms, HookQuestion, HookQuestionTrigger, NoHookPrograms,
 };
