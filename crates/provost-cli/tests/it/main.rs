@@ -77,6 +77,7 @@ mod init;
 #[cfg(test)]
 mod interrupting;
 #[cfg(test)]
+mod json_views;
 mod judge_refused;
 #[cfg(test)]
 #[cfg(unix)]
