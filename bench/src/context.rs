@@ -101,7 +101,7 @@ pub(crate) fn report(options: &Options) -> anyhow::Result<()> {
         ("it reports a third", LongJob { reported_percent: 33, ..other }),
         ("it reports twice as much", LongJob { reported_percent: 200, ..other }),
         ("it counts twice as much", LongJob { density_percent: 200, ..other }),
-        ("nobody knows the window", LongJob { is_known: false, ..other }),
+        ("the window is unknown", LongJob { is_known: false, ..other }),
     ] {
         let figures = in_child(job, options.dir())?;
         println!("\n{name}, {} calls:\n{}", job.calls, figures.told());

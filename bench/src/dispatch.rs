@@ -76,7 +76,7 @@ pub(crate) async fn case(
     }
     let registry = builder.freeze()?;
     let hook_call = hook_call()?;
-    let (workspace, model) = (Arc::<Path>::from(dir), ModelPolicy::new("by/nobody", 1_000));
+    let (workspace, model) = (Arc::<Path>::from(dir), ModelPolicy::new("a/model", 1_000));
     let cancel = CancellationToken::new();
     let start = Start::now()?;
     for _ in 0..questions {

@@ -48,7 +48,7 @@ pub(crate) fn report(options: &Options) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// One run: so many programs, each once the one before has ended.
+/// One run: programs, each once the one before has ended.
 pub(crate) async fn case(guard: Guard, programs: usize, dir: &Path) -> anyhow::Result<Sample> {
     let cancel = CancellationToken::new();
     if guard == Guard::Namespace {

@@ -232,7 +232,7 @@ mod sockets {
         }
 
         #[test]
-        fn where_the_path_is_too_long_nobody_listens_and_nothing_is_left() {
+        fn where_the_path_is_too_long_there_is_no_listener_and_nothing_is_left() {
             let folder = tempfile::tempdir().unwrap();
             let wake_ups = SocketWakeUps::new(folder.path().join("long".repeat(40)));
             assert!(wake_ups.listen(Box::new(|| true)).is_none());

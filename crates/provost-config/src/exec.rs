@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_programs_need_detach_nobody() {
+    fn keys_that_programs_need_dont_detach() {
         let key = |text: &str| text.parse::<DetachKey>().map(DetachKey::byte);
         assert_eq!(key("ctrl-\\"), Ok(0x1c));
         assert_eq!(key("Ctrl-]"), Ok(0x1d));

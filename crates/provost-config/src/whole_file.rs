@@ -126,7 +126,7 @@ mod tests {
         let path = folder.path().join("a/b/text");
         let held = WholeFile::lock(&path).unwrap();
         let lock = std::fs::File::open(folder.path().join("a/b/.text.lock")).unwrap();
-        assert!(lock.try_lock().is_err(), "nobody else has it");
+        assert!(lock.try_lock().is_err(), "it is held here only");
         std::thread::scope(|scope| {
             let next = scope.spawn(|| WholeFile::lock(&path).unwrap().replace("second", None).unwrap());
             held.replace("first", None).unwrap();

@@ -131,7 +131,8 @@ impl Exhausted {
         // Kept amounts matter only if the call would fit without them.
         if needs <= left {
             let parts = [
-                (summary, "kept for the final summary"),
+                // Said at the end where it doesn't pay for one.
+                (if self.unsummarized.is_none() { summary } else { 0 }, "kept for the final summary"),
                 (judges, "kept for judges"),
                 (reserved, "reserved for calls of other agents"),
             ];
@@ -166,7 +167,15 @@ impl fmt::Display for Exhausted {
             }
             Some(_) | None => write!(f, "{name} budget{owner} used up: {used} of {limit}")?,
         }
+        let kept = self.shortfall.filter(|short| short.needs <= self.left()).map_or(0, |short| short.summary);
         match self.unsummarized {
+            Some(Unsummarized::CantBePaid) if kept > 0 => {
+                write!(
+                    f,
+                    "; no final summary: what was kept for it ({}) no longer pays for one",
+                    self.show(kept)
+                )
+            }
             Some(why) => write!(f, "; no final summary: {why}"),
             None => Ok(()),
         }

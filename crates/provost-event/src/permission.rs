@@ -157,7 +157,7 @@ pub struct ApprovalResolved {
 
 impl ApprovalResolved {
     /// The `by` of an approval that timed out.
-    pub const BY_NOBODY: &str = "timeout";
+    pub const BY_TIMEOUT: &str = "timeout";
     /// The `by` of an answer to a question that the agent's end made obsolete.
     pub const BY_PROVOST: &str = "Provost";
 }

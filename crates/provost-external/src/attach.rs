@@ -8,7 +8,7 @@ mod hub;
 mod nowhere;
 #[cfg(unix)]
 mod socket_path;
-#[cfg_attr(not(unix), expect(dead_code, reason = "nothing is said where nobody can attach"))]
+#[cfg_attr(not(unix), expect(dead_code, reason = "unused where attaching isn't possible"))]
 mod wire;
 
 use std::io;

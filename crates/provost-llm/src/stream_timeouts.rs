@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_said_nothing_before_may_take_longer_to_begin() {
+    fn a_stream_without_a_byte_may_take_longer_to_begin() {
         assert_eq!(patience(3).due().0, Elapsed(1180));
     }
 

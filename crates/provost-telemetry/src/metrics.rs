@@ -119,7 +119,7 @@ fn with(of: &[KeyValue], key: &'static str, value: &'static str) -> Vec<KeyValue
     of.iter().cloned().chain([KeyValue::new(key, value)]).collect()
 }
 
-#[expect(clippy::cast_precision_loss, reason = "exact for longer than anybody waits")]
+#[expect(clippy::cast_precision_loss, reason = "exact for longer than any wait")]
 fn seconds(ms: u64) -> f64 {
     ms as f64 / 1000.0
 }

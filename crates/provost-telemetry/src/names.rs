@@ -141,9 +141,9 @@ mod tests {
         check("openrouter/meta/llama", "openrouter", "meta/llama");
         check("gemini/g-1", "gcp.gemini", "g-1");
         check("xai/g", "x_ai", "g");
-        check("record:/home/somebody/tape=mistral/m", "mistral_ai", "m");
-        check("replay:/home/somebody/tape.jsonl", "replay", "tape.jsonl");
-        check("script:/home/somebody/a/fix.yaml", "script", "fix.yaml");
+        check("record:/home/user/tape=mistral/m", "mistral_ai", "m");
+        check("replay:/home/user/tape.jsonl", "replay", "tape.jsonl");
+        check("script:/home/user/a/fix.yaml", "script", "fix.yaml");
         check("bare", "_OTHER", "bare");
         assert_eq!(ModelName::of(""), None);
     }

@@ -14,6 +14,8 @@ use crate::{AgentNames, ViewVersion, Wait, status_word, terminal_wait};
 
 /// Entries between a program's request and the question to the user: hooks and permissions come between.
 const NOTED_BEFORE: u64 = 100;
+/// Entries at the end of an agent's log among which its last answer is looked for.
+const LAST_ENTRIES: u64 = 500;
 
 /// A tool call that needs approval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -192,10 +194,17 @@ impl ApprovalQuestion {
     /// Its name for people: that of a root agent's question goes without the agent's number.
     #[must_use]
     pub fn short_id(&self) -> String {
-        match self.session {
-            SessionId { run, agent: 0 } => format!("{run}#{}", self.asked),
-            session => format!("{session}#{}", self.asked),
-        }
+        short_id(self.id)
+    }
+}
+
+/// The name of a question for people: that of a root agent's question goes without the agent's number.
+#[must_use]
+pub fn short_id(id: EffectId) -> String {
+    let EffectId { actor, seq } = id;
+    match actor {
+        ActorKey::Session(SessionId { run, agent: 0 }) => format!("{run}#{seq}"),
+        actor => format!("{actor}#{seq}"),
     }
 }
 
@@ -368,4 +377,30 @@ pub async fn answer_to(
             return Ok(found);
         }
     }
+}
+
+/// The newest answer among the last entries of a run's agents; `None` if there is none.
+///
+/// # Errors
+/// When a log can't be read.
+pub async fn last_answer(
+    backend: &dyn Backend,
+    run: RunId,
+) -> Result<Option<(EffectId, ApprovalResolved, Timestamp)>, BackendError> {
+    let mut newest = None;
+    for actor in backend.actors(run).await? {
+        if matches!(actor, ActorKey::Run(_)) {
+            continue;
+        }
+        let head = read_actor(backend, actor).await?.head();
+        let after = Seq(head.0.saturating_sub(LAST_ENTRIES));
+        for record in backend.read(actor, after, READ_MAX).await? {
+            if let Entry::Gate(GateEntry::ApprovalResolved(entry)) = &record.entry
+                && newest.as_ref().is_none_or(|(_, _, at)| *at <= record.at)
+            {
+                newest = Some((EffectId { actor, seq: entry.asked }, entry.clone(), record.at));
+            }
+        }
+    }
+    Ok(newest)
 }

@@ -19,8 +19,8 @@ mod version;
 mod wait;
 
 pub use approvals::{
-    Approval, ApprovalQuestion, OpenApprovals, RunApprovals, answer_to, open_approvals, open_in, open_of,
-    question_at, questions_of,
+    Approval, ApprovalQuestion, OpenApprovals, RunApprovals, answer_to, last_answer, open_approvals, open_in,
+    open_of, question_at, questions_of, short_id,
 };
 pub use kind::ViewKind;
 pub use names::AgentNames;

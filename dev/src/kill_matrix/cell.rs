@@ -34,7 +34,7 @@ pub(super) struct Course {
 /// of `points`.
 pub(super) fn play(scenario: &Scenario, files: &Files, points: &[Option<Point>]) -> Result<Course> {
     let approver = match scenario.answers {
-        Answers::Nobody => None,
+        Answers::None => None,
         Answers::AtOnce | Answers::AtRest => Some(Approver::new(files)?),
     };
     let at_once = approver.as_ref().filter(|_| scenario.answers == Answers::AtOnce);

@@ -58,7 +58,7 @@ pub(super) enum Same {
 /// Who answers approval requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answers {
-    Nobody,
+    None,
     /// Another process, as soon as it sees the question.
     AtOnce,
     /// Another process, when the run is suspended because the approval timed out.
@@ -118,7 +118,7 @@ pub(super) const PLAIN: Scenario = Scenario {
     answer_ms: 0,
     policy: |_| {},
     same: Same::Exactly,
-    answers: Answers::Nobody,
+    answers: Answers::None,
     after: After::Nothing,
     points: Points::All,
     forks: false,

@@ -1,3 +1,3 @@
 #!/bin/sh
-# Greets whoever runs it.
+# Greets the user.
 echo "Hello, $(id -un)"

@@ -131,7 +131,7 @@ pub(super) async fn say(args: SayArgs) -> anyhow::Result<Exit> {
         return AgentControl { backend, run, status, agent }.act(AgentCommand::Say(text), by).await;
     }
     if let Some(state) = run_state(&*backend, run).await?.filter(|state| state.flow().is_some()) {
-        return Err(nobody_hears(&state, run).into());
+        return Err(no_listener(&state, run).into());
     }
     let shown = one_line(&text, TEXT_WIDTH);
     let (to, event) = (SessionId::root(run), RunEvent::Say { agent: 0, text: text.clone(), by: by.clone() });
@@ -173,7 +173,7 @@ async fn after_hooks(
 }
 
 /// A workflow has no agent that stands for all of it.
-fn nobody_hears(state: &RunState, run: RunId) -> Refusal {
+fn no_listener(state: &RunState, run: RunId) -> Refusal {
     let what = format!("run {run} is a flow, and no one agent stands for it; {}", those_there(state));
     let hears = |standing: &AgentState| {
         !matches!(standing, AgentState::Finished(_) | AgentState::Queued | AgentState::AwaitsRestart { .. })

@@ -24,9 +24,9 @@ use crate::questions::user_name;
 use crate::questions::{asker, why_once};
 use crate::render::{age, answer_in_words, call_in_words, one_line, safe};
 use crate::wiring::{StateDir, available_tools, known_tools, variables};
-use provost_view::question_at;
-use provost_view::run_state;
-use provost_view::{ApprovalQuestion, open_approvals, open_in};
+use provost_view::{
+    ApprovalQuestion, last_answer, open_approvals, open_in, question_at, run_state, short_id,
+};
 
 /// Questions shown when it isn't clear which is meant.
 const SHOWN_MAX: usize = 10;
@@ -92,11 +92,13 @@ impl ApprovalControl {
         let Some((before, number)) = word.split_once('#') else {
             let run = find(&*self.backend, word).await?;
             let open = open_in(&*self.backend, run).await?;
-            return Ok(only(
-                open,
-                &format!("nothing of run {run} waits for approval"),
-                &format!("of run {run} wait for approval"),
-            )?);
+            let mut none = format!("nothing of run {run} waits for approval");
+            if open.is_empty()
+                && let Some((id, first, at)) = last_answer(&*self.backend, run).await?
+            {
+                none = format!("{none}; {}", has_answer(&short_id(id), &first, at));
+            }
+            return Ok(only(open, &none, &format!("of run {run} wait for approval"))?);
         };
         let unclear = || {
             Refusal::new(
@@ -175,7 +177,7 @@ impl ApprovalControl {
                 Ok(Exit::Done)
             }
             Given::Late(first, at) => {
-                tell_raw(&safe(&too_late(&name, &first, at)));
+                tell_raw(&safe(&format!("{}\n", has_answer(&name, &first, at))));
                 Ok(Exit::Failed)
             }
             Given::Moot => {
@@ -234,7 +236,7 @@ fn with_list(what: String, open: &[ApprovalQuestion]) -> String {
     format!("{what}{colon}{lines}{more}")
 }
 
-fn too_late(name: &str, first: &ApprovalResolved, at: Timestamp) -> String {
+fn has_answer(name: &str, first: &ApprovalResolved, at: Timestamp) -> String {
     let (answer, by) = (answer_in_words(&first.answer), &first.by);
-    format!("{name} has its answer: {answer} by {by}, {} ago\n", age(SystemClock.now(), at))
+    format!("{name} has its answer: {answer} by {by}, {} ago", age(SystemClock.now(), at))
 }

@@ -31,7 +31,7 @@ pub(super) async fn run(args: FlowRunArgs) -> anyhow::Result<Exit> {
     let mut policy = policy(&settled.settings, &team, folder, &ready.place.worktrees());
     policy.agent.stop_hooks = Vec::<StopHookPolicy>::new();
     policy.agent.goal = None;
-    tell(&goal_of_nobody(settled).into_iter().collect::<Vec<_>>());
+    tell(&unused_goal(settled).into_iter().collect::<Vec<_>>());
     let goal = Goal { text: file.name, images: Vec::new() };
     ready.start(goal, RunPolicy { flow: Some(flow), ..policy }, team.models).await
 }
@@ -55,7 +55,7 @@ pub(super) fn check(args: &FlowCheckArgs) -> anyhow::Result<Exit> {
     Team::choose(&settled, &settled.settings.agents, &folder, &variables)?;
     let standing = trust_in(&StateDir::new(&settled.settings, &folders).trust(), &settled.project)?;
     print(&safe(&page(&file, &settled, &standing, &args.file)))?;
-    tell(&goal_of_nobody(&settled).into_iter().collect::<Vec<_>>());
+    tell(&unused_goal(&settled).into_iter().collect::<Vec<_>>());
     Ok(Exit::Done)
 }
 
@@ -77,7 +77,7 @@ fn page(file: &FlowFile, settled: &Settled, standing: &TrustState, path: &Path) 
 }
 
 /// A note that the goal of the settings, if there is one, isn't used.
-fn goal_of_nobody(settled: &Settled) -> Option<String> {
+fn unused_goal(settled: &Settled) -> Option<String> {
     settled.settings.goal.condition.as_ref()?;
     let source = settled.source("goal.condition");
     Some(format!(

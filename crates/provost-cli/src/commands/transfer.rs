@@ -125,7 +125,7 @@ async fn write_draft(backend: &dyn Backend, run: RunId, draft: &Path) -> anyhow:
     Ok(exported)
 }
 
-/// A file that nobody else can read: a log holds whatever the agent has read. What is left of an earlier attempt goes, and no
+/// A file that only its owner can read: a log holds whatever the agent has read. What is left of an earlier attempt goes, and no
 /// link is followed.
 fn new_file(path: &Path) -> io::Result<File> {
     match std::fs::remove_file(path) {

@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn in_what_somebody_agrees_to_nothing_goes() {
+    fn nothing_is_left_out_of_what_is_approved() {
         assert_eq!(
             visible("ls\r\u{1b}[2Krm\u{202e}x\u{200b}\u{9b}\ty\u{a0}\u{200d}"),
             r"ls\r\u{1b}[2Krm\u{202e}x\u{200b}\u{9b}    y\u{a0}\u{200d}"

@@ -36,7 +36,7 @@ enum Doing {
     Tools(Vec<Running>),
     Waiting(Instant),
     AskingHooks(&'static str),
-    AskingSomebody,
+    AwaitingApproval,
     /// An external program does this.
     Program(TerminalState),
     Stopping,
@@ -256,7 +256,7 @@ impl Tracker {
             tools.sort_by_key(|running| running.since);
             return running(&tools);
         }
-        if let Some(asks) = doing().find(|doing| matches!(doing, Doing::AskingSomebody)) {
+        if let Some(asks) = doing().find(|doing| matches!(doing, Doing::AwaitingApproval)) {
             return asks.in_words();
         }
         // An agent that waits for others is less informative than they are.
@@ -320,7 +320,7 @@ impl Doing {
             Entry::Gate(GateEntry::HooksAsked(entry)) => {
                 self.gated(Self::AskingHooks(waits_for(&entry.about)))
             }
-            Entry::Gate(GateEntry::ApprovalRequested(_)) => self.gated(Self::AskingSomebody),
+            Entry::Gate(GateEntry::ApprovalRequested(_)) => self.gated(Self::AwaitingApproval),
             Entry::Gate(GateEntry::HooksDecided(_) | GateEntry::ApprovalResolved(_)) => {
                 self.gated(Self::Starting)
             }
@@ -370,7 +370,7 @@ impl Doing {
             Self::Waiting(until) => format!("waiting {}", left(*until)),
             Self::WaitingForJudge(until) => format!("waiting {} for a judge", left(*until)),
             Self::AskingHooks(words) => (*words).to_owned(),
-            Self::AskingSomebody => "waiting for approval".to_owned(),
+            Self::AwaitingApproval => "waiting for approval".to_owned(),
             Self::Program(state) => state.to_string(),
             Self::Stopping => "stopping".to_owned(),
         }

@@ -49,7 +49,7 @@ fn cancel_ends_another_processs_run_for_good() {
 }
 
 #[test]
-fn an_interrupted_run_rests_or_ends_without_anybody_working_on_it() {
+fn an_interrupted_run_is_suspended_or_ended_without_a_holder() {
     let scene = Scene::scripted(SLEEPS);
     for _ in 0..2 {
         let (running, child) = at_work(&scene);
@@ -68,7 +68,7 @@ fn an_interrupted_run_rests_or_ends_without_anybody_working_on_it() {
 }
 
 #[test]
-fn a_run_that_waits_for_somebody_can_be_cancelled() {
+fn a_run_that_waits_for_approval_can_be_cancelled() {
     let scene = Scene::scripted(SLEEPS).with_settings(ASKS);
     let running = scene.start(&["run", "sleep"]);
     until("it asks", || scene.provost(&["ps"]).stdout.contains("needs approval").then_some(()));
@@ -81,7 +81,7 @@ fn a_run_that_waits_for_somebody_can_be_cancelled() {
 }
 
 #[test]
-fn what_is_said_is_heard_whoever_works_on_the_run() {
+fn what_is_said_is_heard_in_every_process_that_holds_the_run() {
     let script = "
 answers:
   - tools: [{ shell: { command: 'echo $$ > child; until test -e go; do sleep 0.01; done' } }]

@@ -171,7 +171,7 @@ fn an_external_agent_is_held_too() {
 
 /// A run leaves no mark on the shell from which it was started.
 #[test]
-fn whoever_started_the_run_acts_on_it_as_before() {
+fn the_starter_of_the_run_acts_on_it_as_before() {
     let (scene, _) = tried("$P ps > out\n");
     let said = scene.provost(&["trust", "--yes"]);
     assert_eq!(said.status, 0, "{said:?}");

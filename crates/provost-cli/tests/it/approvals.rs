@@ -30,7 +30,7 @@ fn names(scene: &Scene) -> Vec<String> {
 pub(crate) fn waiting(scene: &Scene) -> (Running, String) {
     let before = names(scene).len();
     let running = scene.start(&["run", "publish it"]);
-    let mut all = until("somebody is asked", || Some(names(scene)).filter(|names| names.len() > before));
+    let mut all = until("a question is asked", || Some(names(scene)).filter(|names| names.len() > before));
     (running, all.remove(0))
 }
 
@@ -58,7 +58,7 @@ fn nothing_waits_at_first() {
     assert_eq!(scene.provost(&["approvals"]).stdout, "nothing waits for approval\n");
     assert_eq!(scene.provost(&["approvals", "--json"]).stdout, "");
     check(&scene.provost(&["approve"]), 2, "error: nothing waits for approval\n");
-    scene.provost(&["run", "x", "--model", "nobody/x"]);
+    scene.provost(&["run", "x", "--model", "unknown/x"]);
     check(&scene.provost(&["deny", "last"]), 2, "error: there are no runs yet");
 }
 
@@ -182,14 +182,17 @@ fn a_question_outlives_its_process_and_its_call_is_made_once() {
     assert!(scene.provost(&["ps"]).stdout.contains("interrupted, needs approval"));
     let approved = scene.provost(&["approve", &name]);
     check(&approved, 0, "it goes on with: provost resume ");
-    assert_eq!(effects(&scene), "", "nobody works on it");
+    assert_eq!(effects(&scene), "", "no process works on it");
     check(&scene.provost(&["deny", &name]), 1, "has its answer: allowed once by provost approve, ");
+    let late = scene.provost(&["deny", "last"]);
+    check(&late, 2, " waits for approval; ");
+    assert!(late.stderr.contains("#5 has its answer: allowed once by provost approve, "), "{late:?}");
     check(&scene.provost(&["resume", "last"]), 0, "done\n");
     assert_eq!(effects(&scene), "published\n");
 }
 
 #[test]
-fn a_question_that_nobody_answered_is_asked_again_after_an_interruption() {
+fn an_open_question_is_asked_again_after_an_interruption() {
     let scene = asks(PUBLISH);
     let name = killed(&scene);
     let resumed = scene.start(&["resume", "last"]);
@@ -201,7 +204,7 @@ fn a_question_that_nobody_answered_is_asked_again_after_an_interruption() {
 }
 
 #[test]
-fn what_nobody_answers_in_time_is_denied() {
+fn a_question_that_times_out_is_denied() {
     let scene = asks(PUBLISH).with_settings("approval_timeout = \"1s\"\n");
     let ran = scene.provost(&["run", "publish it"]);
     check(&ran, 0, "hooks: denied by timeout");
@@ -211,7 +214,7 @@ fn what_nobody_answers_in_time_is_denied() {
 }
 
 #[test]
-fn or_the_run_rests_until_somebody_does() {
+fn or_the_run_is_suspended_until_the_answer() {
     let scene = asks(PUBLISH).with_settings("approval_timeout = \"1s\"\nunanswered = \"pause\"\n");
     let ran = scene.provost(&["run", "publish it"]);
     let run = scene.last_run();
@@ -304,7 +307,7 @@ fn with_json_only_records_are_printed_and_quietly_the_question_all_the_same() {
     for (flag, is_said) in [("--json", false), ("--quiet", true)] {
         let scene = asks(PUBLISH);
         let running = scene.start(&["run", "publish it", flag]);
-        until("somebody is asked", || names(&scene).pop());
+        until("a question is asked", || names(&scene).pop());
         scene.provost(&["approve"]);
         let ended = running.end();
         assert_eq!(ended.status, 0, "{ended:?}");
@@ -428,7 +431,7 @@ fn a_long_call_is_shown_to_its_end_when_asked_for() {
 /// An agent can't approve, even if it may run any command.
 #[cfg(target_os = "linux")]
 #[test]
-fn an_agent_can_t_agree_in_somebody_s_place() {
+fn an_agent_can_t_approve_in_a_persons_place() {
     let program = env!("CARGO_BIN_EXE_provost");
     let attempts =
         format!("for what in approve deny 'trust --yes'; do (setsid {program} $what); echo $?; done");

@@ -129,7 +129,7 @@ fn a_killed_run_lets_the_machine_sleep() {
 }
 
 #[test]
-fn while_somebodys_consent_is_waited_for_the_machine_may_sleep() {
+fn while_approval_is_waited_for_the_machine_may_sleep() {
     let scene = Scene::scripted(WORKS).with_settings("[permissions]\nask = [\"shell\"]\n");
     let logind = Logind::start(Manner::Grants);
     let run = Run::start(&scene, logind.address());

@@ -70,7 +70,7 @@ fn a_hook_that_floods_both_pipes_is_drained_and_cut() {
 }
 
 #[test]
-fn what_a_hook_leaves_behind_holds_nobody_up_and_is_ended() {
+fn what_a_hook_leaves_behind_delays_nothing_and_is_ended() {
     let leaves = "sleep 60 & echo $! > left.pid; exit 0";
     for contract in ["provost", "claude"] {
         let scene = scene(ONE, &hook("pre_tool_call", leaves, &format!("contract = \"{contract}\"")));
@@ -150,11 +150,11 @@ fn a_link_to_itself_is_refused_with_the_reason() {
 }
 
 #[test]
-fn while_nobody_works_on_a_run_its_question_isnt_late() {
+fn while_a_run_has_no_holder_its_question_isnt_late() {
     let scene =
         Scene::scripted(ONE).with_settings("[permissions]\nask = [\"shell\"]\napproval_timeout = \"1s\"\n");
     let running = scene.start(&["run", "x"]);
-    let name = until("somebody is asked", || names(&scene).pop());
+    let name = until("a question is asked", || names(&scene).pop());
     running.kill();
     let overdue = until("its time is over", || {
         let question = waiting(&scene).pop().expect("it is still asked");
@@ -182,7 +182,7 @@ answers:
 ";
     let scene = Scene::scripted(script).with_settings("[permissions]\nask = [\"shell\"]\n");
     let running = scene.start(&["run", "x"]);
-    let name = until("somebody is asked", || names(&scene).pop());
+    let name = until("a question is asked", || names(&scene).pop());
     running.kill();
     check(&scene.provost(&["approve", &name, "--for-run"]), 0);
     check(&scene.provost(&["resume", "last"]), 0);

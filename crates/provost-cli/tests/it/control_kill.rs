@@ -46,7 +46,7 @@ fn go_on(scene: &Scene) -> Running {
 /// Waits until the approval is requested, and kills the process.
 fn asked(scene: &Scene) -> String {
     let running = go_on(scene);
-    let name = until("somebody is asked", || names(scene).pop());
+    let name = until("a question is asked", || names(scene).pop());
     running.kill();
     name
 }
@@ -64,7 +64,7 @@ fn round(delay: u64) {
     assert_eq!(
         names(&scene),
         std::slice::from_ref(&name),
-        "{delay} ms: it waits though nobody works on the run"
+        "{delay} ms: it waits though no process works on the run"
     );
     assert_eq!(effects(&scene), 0);
     let both = [scene.start(&["approve", &name]), scene.start(&["approve", &name])].map(Running::end);
@@ -103,7 +103,7 @@ fn many_kills_at_any_moment() {
 fn killed_after_yes(delay: u64) {
     let scene = asks();
     let running = scene.start(&["run", "x"]);
-    let name = until("somebody is asked", || names(&scene).pop());
+    let name = until("a question is asked", || names(&scene).pop());
     let yes = scene.start(&["approve", &name]);
     sleep(Duration::from_millis(delay));
     running.kill();
@@ -132,7 +132,7 @@ fn yes_and_no_at_once_while_the_run_lives_come_to_one() {
     for _ in 0..2 {
         let scene = asks();
         let running = scene.start(&["run", "x"]);
-        let name = until("somebody is asked", || names(&scene).pop());
+        let name = until("a question is asked", || names(&scene).pop());
         let both = [scene.start(&["deny", &name, "no"]), scene.start(&["approve", &name])].map(Running::end);
         assert_eq!(both[0].status + both[1].status, 1, "{both:?}");
         assert_eq!(running.end().status, 0);

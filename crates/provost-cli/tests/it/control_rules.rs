@@ -178,7 +178,7 @@ fn a_stop_hook_that_is_broken_and_may_be_ignored_is_told_and_blocks_nothing() {
 
 fn waiting(scene: &Scene, args: &[&str]) -> (Running, String) {
     let running = scene.start(args);
-    let name = until("somebody is asked", || {
+    let name = until("a question is asked", || {
         let listed = scene.provost(&["approvals", "--json"]).stdout;
         listed.lines().last().map(|line| json(line)["id"].as_str().unwrap().to_owned())
     });
@@ -186,7 +186,7 @@ fn waiting(scene: &Scene, args: &[&str]) -> (Running, String) {
 }
 
 #[test]
-fn a_hook_that_asks_waits_for_somebody_who_may_say_yes_or_no() {
+fn a_hook_that_asks_waits_for_approval_or_denial() {
     let ask = r#"echo '{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"ask","permissionDecisionReason":"is it wise?"}}'"#;
     for (verb, done) in [("approve", "one\n"), ("deny", "")] {
         let scene = scene(ONE, &hook("PreToolUse", "unsure", ask, "contract = \"claude\""));

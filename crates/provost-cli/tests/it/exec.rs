@@ -115,7 +115,7 @@ fn what_cant_be_run_is_told_with_what_would_be_right() {
 }
 
 #[test]
-fn a_programs_question_waits_for_somebody_and_the_answer_is_typed() {
+fn a_programs_question_waits_for_approval_and_the_answer_is_typed() {
     let scene = Scene::new();
     let asker = asker(&scene);
     let running = scene.start(&["exec", "--unattended", "--", &asker]);
@@ -171,7 +171,7 @@ fn a_prompt_is_typed_once_the_program_reads() {
 }
 
 #[test]
-fn a_program_that_waits_for_nobody_rests_after_the_idle_time() {
+fn an_idle_program_is_suspended_after_the_idle_time() {
     let scene = Scene::new();
     let ran = scene.exec(&["--idle-time", "1s", "--", "sh", "-c", "printf 'name: '; read name"]);
     assert_eq!(ran.status, 4, "{ran:?}");
@@ -246,7 +246,7 @@ fn ctrl_c_rests_a_run_and_nothing_of_the_program_is_left() {
 }
 
 #[test]
-fn nothing_is_recorded_where_nobody_wants_it() {
+fn nothing_is_recorded_unasked() {
     let scene = Scene::new();
     let ran = scene.exec(&["--no-record", "--", "sh", "-c", "echo hi"]);
     assert_eq!(ran.status, 0, "{ran:?}");

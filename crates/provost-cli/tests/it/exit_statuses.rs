@@ -33,7 +33,7 @@ fn wrong_usage_is_2() {
     assert_eq!(scene.provost(&["run", "x", "--nonsense"]).status, 2);
     assert_eq!(scene.provost(&["nonsense"]).status, 2);
     assert_eq!(scene.provost(&[]).status, 2);
-    check(&scene, &["--model", "nobody/nothing"], 2, "error: --model: agent.model: there is no provider");
+    check(&scene, &["--model", "unknown/nothing"], 2, "error: --model: agent.model: there is no provider");
     check(&scene, &["--dir", "nowhere"], 2, "error: nowhere is no folder");
     let ran = scene.provost(&["run", "  "]);
     assert_eq!((ran.status, ran.stderr.lines().next()), (2, Some("error: the goal is empty")));

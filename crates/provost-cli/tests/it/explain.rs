@@ -314,7 +314,7 @@ fn why(rows: &Value, name: &str) -> String {
 
 const COMPLETED: Outcome = Outcome::UNVERIFIED;
 
-fn asked_by_somebody() -> ResumeCause {
+fn asked_by_user() -> ResumeCause {
     ResumeCause::Asked { by: "a person".to_owned() }
 }
 
@@ -404,7 +404,7 @@ fn rich() -> Log {
     let session = log.session();
     log.run(BudgetExhausted { session, of: None, exhausted });
     log.suspended(&Outcome::BudgetExhausted(exhausted));
-    log.resumed(&asked_by_somebody(), Budget { tokens: Some(9_000), ..Budget::default() }, None);
+    log.resumed(&asked_by_user(), Budget { tokens: Some(9_000), ..Budget::default() }, None);
     log.wants_to_stop(4);
     log.verdicts(4, &[("tests", StopHookVerdict::Allow, 3_000), ("lint", StopHookVerdict::Allow, 1_000)]);
     log.turn_ended(4, 0);
@@ -610,7 +610,7 @@ fn each_counter_tells_how_far_it_went_and_when_it_decided() {
     log.turn_ended(3, 0);
     let exhausted = Exhausted::new(Dimension::Turns, 3, 3);
     log.suspended(&Outcome::BudgetExhausted(exhausted));
-    log.resumed(&asked_by_somebody(), Budget::default(), Some(10));
+    log.resumed(&asked_by_user(), Budget::default(), Some(10));
     log.called(4, 1, 1_000);
     retry(&mut log, RetryCause::EmptyAnswer);
     log.called(4, 1, 1_000);
@@ -647,7 +647,7 @@ fn budgets_tell_which_of_them_lowered_an_answer() {
     let mut log = Log::new(policy);
     // 1 000 tokens, less 200 for the input: 800 are left; of the money, 600.
     log.called(1, 1, 600);
-    log.resumed(&asked_by_somebody(), Budget { money: Some(MicroDollars(9_000)), ..Budget::default() }, None);
+    log.resumed(&asked_by_user(), Budget { money: Some(MicroDollars(9_000)), ..Budget::default() }, None);
     // 100 of the 1 000 are used up.
     log.called(1, 1, 700);
     let whole = log.json();

@@ -10,7 +10,7 @@ use crate::support::{Done, Running, Scene, gone, json, line_in};
 
 /// The script of each step, by its goal.
 const SCRIPT: &str = r#"
-answers: [{ text: "nobody was meant" }]
+answers: [{ text: "no agent was meant" }]
 agents:
   - goal: write the notes
     answers:

@@ -5,7 +5,7 @@ use std::fs;
 use crate::support::{Done, Scene};
 
 const SCRIPT: &str = r#"
-answers: [{ text: "nobody was meant" }]
+answers: [{ text: "no agent was meant" }]
 agents:
   - goal: write the notes
     answers: [{ text: The plan is to do it. }]

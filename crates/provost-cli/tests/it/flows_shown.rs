@@ -8,7 +8,7 @@ use crate::support::{Running, Scene, gone, json, line_in, until};
 
 /// The script of each step, by its goal. `build` has a sub-agent, which never ends by itself.
 const SCRIPT: &str = r#"
-answers: [{ text: "nobody was meant" }]
+answers: [{ text: "no agent was meant" }]
 agents:
   - goal: plan it
     answers:
@@ -131,7 +131,7 @@ fn show_has_each_step_with_how_it_stands_and_its_helpers_below() {
 }
 
 #[test]
-fn a_flow_has_nobody_to_whom_one_speaks_without_a_number() {
+fn a_message_to_a_workflow_needs_a_number() {
     let (scene, running, pid) = at_work(&apart_from_check());
     let refused = scene.provost(&["say", "last", "hello"]);
     assert_eq!((refused.status, refused.stdout.as_str()), (2, ""));

@@ -88,7 +88,7 @@ fn a_key_that_a_model_repeats_is_masked_in_what_it_says_and_calls() {
 }
 
 #[test]
-fn a_key_in_a_tools_output_is_masked_before_anybody_sees_it() {
+fn a_key_in_a_tools_output_is_masked_before_it_is_shown() {
     let (first, second) = KEY.split_at(9);
     let command = format!("printf '%s%s\\n' {first} {second}");
     let command = command.replace('\'', "''");

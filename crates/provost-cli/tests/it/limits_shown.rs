@@ -43,7 +43,7 @@ fn an_agent_that_never_answered_has_no_final_summary_and_the_outcome_says_so() {
 #[test]
 fn a_limit_of_an_agent_is_told_from_what_the_run_used() {
     let scene = Scene::scripted(
-        "answers: [{ text: nobody }]\nagents:\n  - goal: plan it\n    answers: [{ text: planned }]\n  - goal: build it\n    answers: [{ tools: [list_dir] }, { tools: [list_dir] }, { text: built }]\n",
+        "answers: [{ text: none }]\nagents:\n  - goal: plan it\n    answers: [{ text: planned }]\n  - goal: build it\n    answers: [{ tools: [list_dir] }, { tools: [list_dir] }, { text: built }]\n",
     );
     scene.write("work/flow.toml", "[flow]\nname = \"f\"\n[[flow.steps]]\nname = \"plan\"\ngoal = \"plan it\"\n[[flow.steps]]\nname = \"build\"\nneeds = [\"plan\"]\ngoal = \"build it\"\nbudget.tokens = 9000\n");
     let done = scene.provost(&["flow", "run", "flow.toml"]);

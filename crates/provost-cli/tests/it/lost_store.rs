@@ -182,7 +182,7 @@ fn a_store_on_a_read_only_file_system_is_read() {
             scene.write("work/go", "");
             assert_eq!(scene.provost(&["run", "x"]).status, 0);
         }
-        until("nobody writes there any more", || mounted.read_only().then_some(()));
+        until("nothing writes there any more", || mounted.read_only().then_some(()));
         for look in looks.iter().filter(|look| !(is_killed && look.ends_with("-f"))) {
             let looked = scene.provost(&look.split(' ').collect::<Vec<_>>());
             let status = if *look == "goal show last" { 2 } else { 0 };

@@ -78,6 +78,7 @@ mod init;
 mod interrupting;
 #[cfg(test)]
 mod json_views;
+#[cfg(test)]
 mod judge_refused;
 #[cfg(test)]
 #[cfg(unix)]

@@ -152,7 +152,7 @@ fn an_address_that_redirects_is_no_unknown_model() {
 }
 
 #[test]
-fn nobody_there_and_no_key_are_told_apart() {
+fn no_server_and_no_key_are_told_apart() {
     let scene = scene("http://127.0.0.1:9/v1");
     let (exit, text) = checked(&scene, &[]);
     assert_eq!(exit, 1);
@@ -160,7 +160,7 @@ fn nobody_there_and_no_key_are_told_apart() {
     let keyless = scene.provost(&["models", "check", "anthropic/claude-sonnet-5-5"]);
     assert_eq!(keyless.status, 2);
     assert!(keyless.stderr.contains("needs a key: set ANTHROPIC_API_KEY"), "{keyless:?}");
-    let unknown = scene.provost(&["models", "check", "nobody/x"]);
+    let unknown = scene.provost(&["models", "check", "unknown/x"]);
     assert_eq!(unknown.status, 2);
     let script = scene.provost(&["models", "check", "script:none.yaml"]);
     assert_eq!(script.status, 2);

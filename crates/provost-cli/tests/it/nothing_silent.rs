@@ -50,7 +50,7 @@ fn a_run_without_a_goal_doesn_t_wait_for_one() {
 }
 
 #[test]
-fn input_that_nobody_asked_for_is_told_of_once_and_left_alone() {
+fn piped_input_without_a_flag_is_mentioned_once_and_left_unread() {
     let scene = Scene::scripted(DONE);
     let ran = piped(&scene, &["run", "x"], "never read");
     assert_eq!(ran.status, 0, "{ran:?}");
@@ -162,7 +162,7 @@ fn resuming_beside_another_run_is_told_too() {
 }
 
 #[test]
-fn whoever_says_something_that_a_hook_refuses_is_told() {
+fn the_sender_of_a_message_that_a_hook_refuses_is_told() {
     let hook = "[[hooks]]\nname = \"guard\"\nevent = \"prompt_submit\"\ncommand = \"\"\"grep -q secret && { echo no secrets here; exit 2; }; exit 0\"\"\"\n";
     let scene = Scene::scripted(WAITS).with_settings(hook).trusted();
     let running = scene.start(&["run", "x"]);

@@ -114,6 +114,32 @@ fn a_loop_whose_output_varies_is_stuck_after_twenty_turns_and_is_told_before() {
     }
 }
 
+/// Commands that look for what isn't there; `W` is another word each turn.
+const VAIN_SEARCHES: [&str; 6] = [
+    "ls W",
+    "cat src/W.rs",
+    "grep -rn W .",
+    "find . -name W; echo no W here",
+    "command -v W",
+    "python3 -c 'import W'",
+];
+
+#[test]
+fn searches_for_ever_new_names_that_find_nothing_are_stuck() {
+    let search = |pattern: String| format!("  - tools: [{{ search: {{ pattern: {pattern} }} }}]\n");
+    let searches = (1..60).map(|turn| search(word(turn))).collect::<String>();
+    let by_tool = format!("answers:\n{searches}  - text: all done\n");
+    let by_shell = VAIN_SEARCHES
+        .map(|command| shell_script((1..60).map(|turn| command.replace('W', &format!("x{}", word(turn))))));
+    for script in [by_tool].iter().chain(&by_shell) {
+        let scene = Scene::scripted(script);
+        scene.write("work/notes.md", "some text\n");
+        let ran = run(&scene);
+        assert_eq!(ran.status, 4, "{script}: {ran:?}");
+        assert!(ran.stderr.contains("stuck: 20 turns without measurable progress"), "{script}: {ran:?}");
+    }
+}
+
 /// Long work; `@` is the number of the turn, `W` a unique word.
 const LEGIT_WORK: [&str; 9] = [
     "cat big.txt | sed -n '@p'",

@@ -113,7 +113,7 @@ fn a_named_file_is_compared_also_where_its_model_cannot_be_asked() {
     assert_eq!(scene.provost(&["run", "do it"]).status, 0);
     let rules = format!("[permissions]\ndeny = [\"shell(rm *)\"]\n{}", check("tests", "true"));
     scene.write("work/none.toml", &rules);
-    scene.write("work/other.toml", &format!("[agent]\nmodel = \"nobody:has-it\"\n{rules}"));
+    scene.write("work/other.toml", &format!("[agent]\nmodel = \"unknown:model\"\n{rules}"));
     for file in ["none.toml", "other.toml"] {
         let note = format!(
             "note: {file} differs from what the run was started with (permissions, stop_hooks.tests), and \

@@ -281,7 +281,7 @@ fn limits_of_an_interrupted_run_cant_be_changed_silently() {
 #[test]
 fn the_model_stays_the_one_of_the_start() {
     let (scene, _) = suspended();
-    scene.write("work/provost.toml", "[agent]\nmodel = \"nobody/else\"\n");
+    scene.write("work/provost.toml", "[agent]\nmodel = \"unknown/else\"\n");
     let elsewhere =
         scene.command(&["resume", "last", "--max-turns", "5"]).current_dir(scene.path("home")).output();
     let elsewhere = elsewhere.unwrap();

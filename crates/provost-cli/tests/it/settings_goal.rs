@@ -181,7 +181,7 @@ fn a_condition_alone_is_judged_by_the_agents_own_model_with_the_defaults() {
             "stop_hook_errors": "block",
         })
     );
-    assert_eq!(policy.get("judging"), None, "nobody is named who would judge for others");
+    assert_eq!(policy.get("judging"), None, "no judge for others is named");
 }
 
 #[test]
@@ -369,10 +369,10 @@ fn a_judge_that_cant_be_asked_is_told_at_its_setting() {
     "#]]
     .assert_eq(&unreachable("[goal]\ncondition = \"c\"\njudge = \"openai/gpt-6.1-terra\"\n"));
     expect![[r#"
-        error: provost.toml:4:1: goal.judges: there is no provider for the model `nobody/x`: write script:FILE, or PROVIDER/MODEL with one of anthropic, openai, gemini, openai-chat, openrouter, deepseek, mistral, groq, xai, moonshot, zai, fireworks, cerebras, together, nvidia, ollama, vllm, llamacpp, lmstudio, litellm
+        error: provost.toml:4:1: goal.judges: there is no provider for the model `unknown/x`: write script:FILE, or PROVIDER/MODEL with one of anthropic, openai, gemini, openai-chat, openrouter, deepseek, mistral, groq, xai, moonshot, zai, fireworks, cerebras, together, nvidia, ollama, vllm, llamacpp, lmstudio, litellm
         error: provost.toml:4:1: goal.judges: can't read the script /FOLDER/work/gone.yaml; check its path: No such file or directory (os error 2)
     "#]].assert_eq(&unreachable(
-        "[goal]\njudges = [\"script:yes.yaml\", \"nobody/x\", \"script:gone.yaml\"]\n",
+        "[goal]\njudges = [\"script:yes.yaml\", \"unknown/x\", \"script:gone.yaml\"]\n",
     ));
     expect![[r#"
         error: provost.toml:8:1: agents.goal.judge: the model `openai/gpt-6.1-terra` needs a key: set OPENAI_API_KEY

@@ -138,10 +138,10 @@ fn the_users_models_and_providers_are_listed_with_what_is_known_of_them() {
     let haiku = models.iter().find(|model| model["name"] == "anthropic/claude-haiku-4-5").unwrap();
     assert_eq!(haiku["window_tokens"], 1_000_000);
     assert_eq!(haiku["price_micro_usd_per_million_tokens"]["output"], 5_000_000);
-    let unknown = scene.provost(&["models", "nobody"]);
+    let unknown = scene.provost(&["models", "unknown"]);
     assert_eq!(unknown.status, 2);
     assert!(
-        unknown.stderr.starts_with("error: there is no provider `nobody`\nhint: there are anthropic, "),
+        unknown.stderr.starts_with("error: there is no provider `unknown`\nhint: there are anthropic, "),
         "{unknown:?}"
     );
 }
@@ -156,7 +156,7 @@ fn a_model_without_a_price_works_under_a_money_limit_only_when_told() {
     assert_eq!(refused.status, 2);
     assert!(refused.stderr.contains("the price of mine/big isn't known"), "{refused:?}");
     let told = scene.provost(&[&args[..], &["--allow-unpriced"]].concat());
-    assert_eq!(told.status, 4, "it got as far as nobody answering: {told:?}");
+    assert_eq!(told.status, 4, "it got as far as the missing answer: {told:?}");
     scene.write(
         USER_FILE,
         "[providers.mine]\nbase_url = \"http://127.0.0.1:9/v1\"\n[models.\"mine/big\"]\ninput_usd = 1\noutput_usd = 2\n",

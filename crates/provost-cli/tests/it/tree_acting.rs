@@ -171,7 +171,7 @@ fn an_agent_in_the_line_is_told_of_and_can_be_taken_out() {
     let scene = Scene::scripted(CROWD).with_settings("[spawn]\nmax_agents = 2\n");
     let running = scene.start(&["run", "crowd"]);
     line_in(&scene.path("work/first.pid"));
-    until("somebody waits", || (agent(&scene, "second")["state"] == "queued").then_some(()));
+    until("an agent waits", || (agent(&scene, "second")["state"] == "queued").then_some(()));
     let said = scene.provost(&["say", "last.2", "hello"]);
     assert!(said.status == 2 && said.stderr.contains("hasn't begun"), "{said:?}");
     let resumed = scene.provost(&["resume", "last.2"]);
@@ -209,7 +209,7 @@ fn a_cancel_outlives_the_process_that_was_to_hear_it() {
     for name in ["beside", "lead"] {
         let scene = Scene::scripted(TEAM);
         let done = killed_behind(&scene, "cancel", name, &[]);
-        let recorded = done.stdout.contains("is to end\nnobody works on the run now");
+        let recorded = done.stdout.contains("is to end\nno process works on the run now");
         // An idle agent has ended at once, and its sub-agents are cancelled.
         assert!(recorded || name == "lead", "{done:?}");
         let_go(&scene);
@@ -224,7 +224,7 @@ fn a_cancel_outlives_the_process_that_was_to_hear_it() {
 fn a_pause_outlives_it_too() {
     let scene = Scene::scripted(TEAM);
     let done = killed_behind(&scene, "pause", "beside", &[]);
-    assert!(done.stdout.contains("is to be suspended\nnobody works on the run now"), "{done:?}");
+    assert!(done.stdout.contains("is to be suspended\nno process works on the run now"), "{done:?}");
     let_go(&scene);
     let suspended = scene.provost(&["resume", "last"]);
     assert_eq!(suspended.status, 4, "it is suspended when nothing else is left to do: {suspended:?}");

@@ -150,7 +150,7 @@ fn a_tree_whose_worker_is_killed_comes_to_the_same_end() {
     assert_eq!(scene.provost(&["run", "x"]).status, 0);
     let log = log(&scene);
     lawful(&log);
-    assert!(tree_is_lawful(&log) > 0, "somebody yields");
+    assert!(tree_is_lawful(&log) > 0, "an agent yields");
     assert_eq!(effects(&scene).len(), EFFECTS);
     let undisturbed = last_texts(&log);
     assert_eq!(undisturbed.len(), 7, "{undisturbed:?}");

@@ -197,7 +197,7 @@ impl SpawnTracker {
         let falls = priority < known.priority;
         let is_low = priority < Priority::Normal;
         let leaves =
-            falls && is_low && known.slot_state == SlotState::Working && self.slot_table.somebody_waits();
+            falls && is_low && known.slot_state == SlotState::Working && self.slot_table.has_queued();
         known.claim = match known.claim {
             QueuePrecedence::Heir => QueuePrecedence::Heir,
             QueuePrecedence::None | QueuePrecedence::Risen if is_low => QueuePrecedence::None,

@@ -79,7 +79,7 @@ impl Workflow {
         Some(Outcome::Completed { verdict, verification: steps.verification() })
     }
 
-    /// The outcome of a run without working agents that nobody stops; `None` if a step is still to begin.
+    /// The outcome of a run without working agents that isn't stopped; `None` if a step is still to begin.
     pub(super) fn outcome_at_rest(&self, agents: &AgentTable) -> Option<Outcome> {
         let steps = self.steps.as_ref()?;
         if steps.first_due().is_some() || agents.any_awaits_restart() {

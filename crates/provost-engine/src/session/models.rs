@@ -283,14 +283,22 @@ impl Models {
 
     fn trouble(&self, failure: &ModelFailure, assignment: &Assignment) -> ModelTrouble {
         let request = failure.request_id.as_ref().map(|id| format!(" [request {id}]")).unwrap_or_default();
+        // A shorter wait was waited out.
+        let long = failure.retry_after_ms.filter(|wait_ms| *wait_ms > assignment.limits().model_patience_ms);
+        let wait = long.map(|wait_ms| format!(" (asks to wait {})", in_minutes(wait_ms))).unwrap_or_default();
         ModelTrouble {
             model: self.current(assignment).map(|model| model.name.clone()).unwrap_or_default(),
             class: failure.class,
-            message: format!("{}{request}", failure.message),
+            message: format!("{}{request}{wait}", failure.message),
             hint: failure.hint.clone(),
             tried: self.tried.clone(),
         }
     }
+}
+
+fn in_minutes(ms: u64) -> String {
+    let minutes = ms.div_ceil(60_000);
+    if minutes < 60 { format!("{minutes} min") } else { format!("{} h {} min", minutes / 60, minutes % 60) }
 }
 
 /// Retries the call, as long as patience lasts.

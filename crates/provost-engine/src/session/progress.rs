@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::fingerprint::fingerprint;
 use super::{Deciding, SessionState};
 use crate::session::segment;
-use kind::{counts_of, kind_of_call, kind_of_check};
+use kind::{counts_of, kind_of_call, kind_of_check, kind_of_result};
 
 pub use kind::kind_of_text;
 pub use report::{ProgressReport, ProgressState};
@@ -144,7 +144,7 @@ impl Progress {
         }
         let is_ok = status == ToolStatus::Ok;
         let call_kind = kind_of_call(call.tool, call.input);
-        let result_kind = fingerprint([call.tool]) ^ kind_of_text(output);
+        let result_kind = fingerprint([call.tool]) ^ kind_of_result(call.input, output);
         let is_new_call = self.calls.add(call_kind);
         let is_new_result = self.results.add(result_kind);
         let is_new_input = self.exact.add(fingerprint([call.tool, call.input]));

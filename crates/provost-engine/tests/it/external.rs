@@ -226,7 +226,7 @@ fn a_refused_question_is_answered_by_the_next_exchange() {
 }
 
 #[test]
-fn a_question_that_somebody_answered_at_the_terminal_waits_for_nobody() {
+fn a_question_that_was_answered_at_the_terminal_is_over() {
     let mut world = World::start(asking());
     world.begin(1);
     world.call(&[("shell", "{\"command\":\"make\"}")]);
@@ -299,7 +299,7 @@ fn a_pause_ends_the_program_and_a_resume_begins_another_exchange() {
 }
 
 #[test]
-fn a_pause_while_somebody_is_asked_ends_the_program_and_keeps_the_question() {
+fn a_pause_ends_the_program_and_keeps_an_open_question() {
     let mut world = World::start(asking());
     world.begin(1);
     world.call(&[("shell", "{\"command\":\"make\"}")]);
@@ -357,7 +357,7 @@ fn an_operator_who_insists_does_not_wait_for_the_program_to_end_by_itself() {
 }
 
 #[test]
-fn whoever_takes_over_while_the_program_is_ended_ends_it_under_the_same_name() {
+fn a_new_holder_ends_the_program_under_the_same_name() {
     let mut world = World::start(program());
     world.begin(1);
     world.say("Done.");
@@ -371,7 +371,7 @@ fn whoever_takes_over_while_the_program_is_ended_ends_it_under_the_same_name() {
         }
         _ => false,
     });
-    assert!(unseen, "nobody saw it end");
+    assert!(unseen, "its end was not seen");
     assert!(matches!(world.outcome(), Some(Outcome::Completed { .. })), "{:?}", world.outcome());
 }
 
@@ -387,7 +387,7 @@ fn an_exchange_that_was_interrupted_is_made_again() {
 }
 
 #[test]
-fn a_program_that_nobody_answers_rests_its_session() {
+fn a_program_without_an_answer_suspends_its_session() {
     let mut world = World::start(program());
     world.begin(1);
     world.fail(ErrorClass::Unanswered, None);

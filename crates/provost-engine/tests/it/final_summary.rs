@@ -202,7 +202,7 @@ fn a_run_of_days_keeps_a_minute_for_final_summary() {
 }
 
 #[test]
-fn nobody_is_asked_when_a_run_is_paused_or_cancelled() {
+fn no_summary_is_asked_for_when_a_run_is_paused_or_cancelled() {
     for event in
         [RunEvent::Pause { agent: None, by: "me".into() }, RunEvent::Cancel { agent: None, by: "me".into() }]
     {
@@ -364,7 +364,7 @@ fn what_final_summary_take_stays_inside_the_budget() {
 }
 
 #[test]
-fn calls_that_wait_for_somebody_keep_their_place_behind_final_summary() {
+fn calls_that_wait_for_approval_keep_their_place_behind_the_final_summary() {
     let mut policy = timed(10_000);
     policy.agent.permissions.ask = vec!["shell".to_owned()];
     let mut world = World::start(policy);

@@ -144,7 +144,7 @@ impl Stage {
     /// The open effect of the newest agent of a step.
     fn effect(&self, step: &str, wanted: impl Fn(&Effect) -> bool) -> (ActorKey, Seq) {
         let agents = self.run().agents().filter(|agent| agent.name == step).map(|agent| agent.session);
-        let key = ActorKey::from(agents.last().unwrap_or_else(|| panic!("nobody does {step}")));
+        let key = ActorKey::from(agents.last().unwrap_or_else(|| panic!("no agent does {step}")));
         let of_it = |id: &&(ActorKey, Seq)| id.0 == key && wanted(&self.open[*id]);
         *self.open.keys().find(of_it).unwrap_or_else(|| panic!("{step} waits for nothing like that"))
     }
@@ -182,12 +182,12 @@ impl Stage {
     }
 
     fn resume(&mut self) {
-        let (by, budget) = ("somebody".to_owned(), Budget::default());
+        let (by, budget) = ("alice".to_owned(), Budget::default());
         self.run_event(RunEvent::Resume { agent: None, by, budget, turns_max: None, text: None });
     }
 
     fn cancel(&mut self) {
-        self.run_event(RunEvent::Cancel { agent: None, by: "somebody".to_owned() });
+        self.run_event(RunEvent::Cancel { agent: None, by: "alice".to_owned() });
     }
 
     fn outcome(&self) -> String {
@@ -430,9 +430,9 @@ fn a_step_that_judges_its_own_work_as_failed_has_failed() {
 #[test]
 fn a_pause_rests_all_steps_and_a_resume_goes_on_with_them() {
     let mut stage = Stage::start(policy(1, vec![step("a", &[]), step("b", &[]), step("c", &["a"])]));
-    stage.run_event(RunEvent::Pause { agent: None, by: "somebody".to_owned() });
+    stage.run_event(RunEvent::Pause { agent: None, by: "alice".to_owned() });
     assert_eq!(stage.news(), "a? (free) b? (queued) a! a is suspended paused");
-    assert_eq!(stage.outcome(), "paused by somebody");
+    assert_eq!(stage.outcome(), "paused by alice");
     assert_eq!(stage.open, BTreeMap::new());
     stage.resume();
     stage.say("b", "ok");
@@ -446,7 +446,7 @@ fn a_pause_while_a_step_waits_to_be_tried_again_keeps_the_wait() {
     let again = StepPolicy { attempts_max: 2, restarts_max: Some(1), ..step("a", &[]) };
     let mut stage = Stage::start(policy(8, vec![again]));
     stage.fail("a");
-    stage.run_event(RunEvent::Pause { agent: None, by: "somebody".to_owned() });
+    stage.run_event(RunEvent::Pause { agent: None, by: "alice".to_owned() });
     assert_eq!(stage.news(), "a? (free) a! a restarts(1/1) paused");
     assert_eq!(stage.open, BTreeMap::new());
     stage.resume();
@@ -468,7 +468,7 @@ fn a_cancel_ends_the_run_however_its_steps_stand() {
     assert!(asking.news().ends_with("paused"));
     asking.cancel();
     assert_eq!(asking.news(), "ended: cancelled");
-    assert_eq!(asking.outcome(), "cancelled by somebody");
+    assert_eq!(asking.outcome(), "cancelled by alice");
     let again = StepPolicy { attempts_max: 2, restarts_max: Some(1), ..step("a", &[]) };
     let mut waiting = Stage::start(policy(8, vec![again]));
     waiting.fail("a");
@@ -478,10 +478,10 @@ fn a_cancel_ends_the_run_however_its_steps_stand() {
 }
 
 #[test]
-fn a_step_that_somebody_cancels_has_failed_and_is_not_tried_again() {
+fn a_cancelled_step_has_failed_and_is_not_tried_again() {
     let cancelled = StepPolicy { attempts_max: 3, on_failure: OnStepFailure::Skip, ..step("a", &[]) };
     let mut stage = Stage::start(policy(8, vec![cancelled, step("b", &["a"]), step("c", &[])]));
-    stage.run_event(RunEvent::Cancel { agent: Some(1), by: "somebody".to_owned() });
+    stage.run_event(RunEvent::Cancel { agent: Some(1), by: "alice".to_owned() });
     stage.say("c", "ok");
     assert_eq!(stage.news(), "a? (free) c? (free) a! c! a failed[\"b\"] c done ended: completed");
 }
@@ -489,7 +489,7 @@ fn a_step_that_somebody_cancels_has_failed_and_is_not_tried_again() {
 #[test]
 fn a_paused_step_rests_the_run_once_nothing_else_is_left() {
     let mut stage = Stage::start(policy(8, vec![step("a", &[]), step("b", &[]), step("c", &["a"])]));
-    stage.run_event(RunEvent::Pause { agent: Some(1), by: "somebody".to_owned() });
+    stage.run_event(RunEvent::Pause { agent: Some(1), by: "alice".to_owned() });
     assert_eq!(stage.news(), "a? (free) b? (free) a! b! a is suspended");
     stage.say("b", "ok");
     assert_eq!(stage.news(), "b done paused");
@@ -509,7 +509,7 @@ fn the_runs_tokens_bind_all_steps_and_more_of_them_go_on() {
         stage.say(name, "ok");
     }
     assert!(stage.outcome().starts_with("Token budget"), "{}", stage.outcome());
-    let (by, budget) = ("somebody".to_owned(), Budget { tokens: Some(100_000), ..Budget::default() });
+    let (by, budget) = ("alice".to_owned(), Budget { tokens: Some(100_000), ..Budget::default() });
     stage.run_event(RunEvent::Resume { agent: None, by, budget, turns_max: None, text: None });
     while stage.run().outcome().is_none() {
         let name = if stage.run().agents().count() == 1 { "a" } else { "b" };
@@ -540,7 +540,7 @@ fn the_runs_time_rests_it_and_more_of_it_goes_on() {
     }
     assert!(stage.outcome().starts_with("Time budget"), "{}", stage.outcome());
     assert_eq!(stage.open, BTreeMap::new());
-    let (by, budget) = ("somebody".to_owned(), Budget { wall_time_ms: Some(100_000), ..Budget::default() });
+    let (by, budget) = ("alice".to_owned(), Budget { wall_time_ms: Some(100_000), ..Budget::default() });
     stage.run_event(RunEvent::Resume { agent: None, by, budget, turns_max: None, text: None });
     stage.say("b", "ok");
     stage.say("a", "ok");

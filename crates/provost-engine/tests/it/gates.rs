@@ -85,9 +85,9 @@ fn a_refused_prompt_is_kept_from_the_model_and_the_run_goes_on() {
         guarded(&[At::PromptSubmit]),
         |w| {
             w.answer_hook(Say::Continue);
-            w.run_event(RunEvent::Say { agent: 0, text: "psst".into(), by: "somebody".into() });
+            w.run_event(RunEvent::Say { agent: 0, text: "psst".into(), by: "alice".into() });
             w.answer_hook(no("rude"));
-            w.run_event(RunEvent::Say { agent: 0, text: "please".into(), by: "somebody".into() });
+            w.run_event(RunEvent::Say { agent: 0, text: "please".into(), by: "alice".into() });
             w.answer_hook(Say::Continue);
             w.say("done");
         },
@@ -115,7 +115,7 @@ fn what_is_said_before_the_end_is_waited_for() {
         guarded(&[At::PromptSubmit]),
         |w| {
             w.answer_hook(Say::Continue);
-            w.run_event(RunEvent::Say { agent: 0, text: "one more".into(), by: "somebody".into() });
+            w.run_event(RunEvent::Say { agent: 0, text: "one more".into(), by: "alice".into() });
             w.say("done");
             w.answer_hook(Say::Continue);
         },
@@ -429,7 +429,7 @@ fn after_a_crash_the_hooks_are_asked_once_more() {
 }
 
 #[test]
-fn somebody_is_asked_and_the_call_runs_once_after_yes() {
+fn a_question_is_asked_and_the_call_runs_once_after_yes() {
     check(
         asking(&["shell"]),
         |w| {
@@ -466,7 +466,7 @@ fn one_answer_counts() {
 }
 
 #[test]
-fn nobody_s_answer_in_time_is_no() {
+fn no_answer_in_time_is_a_denial() {
     check(
         asking(&["shell"]),
         |w| {
@@ -549,7 +549,7 @@ fn a_question_outlives_a_crash_and_a_pause() {
 }
 
 #[test]
-fn a_call_that_nobody_has_begun_is_still_going_to_be_made_after_a_crash() {
+fn a_call_that_has_not_begun_is_made_after_a_crash() {
     let mut world = World::start(asking(&["shell"]));
     world.call(&[("shell", "{}")]);
     world.run_event(RunEvent::Recover { fresh: Vec::new() });
@@ -563,7 +563,7 @@ fn a_call_that_nobody_has_begun_is_still_going_to_be_made_after_a_crash() {
 }
 
 #[test]
-fn whoever_was_asked_before_a_crash_has_the_whole_time_again() {
+fn a_question_has_its_whole_time_again_after_a_crash() {
     let mut world = World::start(asking(&["shell"]));
     world.call(&[("shell", "{}")]);
     let first = world.approvals()[0].due;
@@ -680,7 +680,7 @@ fn consent_for_all_calls_that_a_rule_asks_about_doesn_t_answer_a_hook_s_question
 }
 
 #[test]
-fn a_hook_may_consent_in_somebody_s_place() {
+fn a_hook_may_approve_in_a_persons_place() {
     for (said, expected) in
         [(Say::Allow, "tool_started"), (no("n"), "Denied"), (Say::Continue, "approval_requested")]
     {
@@ -756,7 +756,7 @@ fn a_late_answer_doesn_t_count_while_the_end_is_told() {
 }
 
 #[test]
-fn a_matcher_that_names_other_tools_asks_nobody() {
+fn a_matcher_that_names_other_tools_asks_no_hook() {
     let mut policy = guarded(&[At::PreToolCall]);
     policy.agent.hooks[0].matcher = Some("Write|edit".to_owned());
     let mut world = World::start(policy);

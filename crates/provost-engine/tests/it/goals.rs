@@ -364,7 +364,7 @@ fn a_verdict_is_paid_for_at_the_judge_s_price() {
 }
 
 #[test]
-fn without_a_goal_nobody_is_asked() {
+fn without_a_goal_no_judge_is_asked() {
     let mut world = World::start(without_hooks());
     assert_eq!(world.session().goal(), None);
     world.say("done");

@@ -83,7 +83,7 @@ fn a_judge_that_is_still_limited_after_the_wait_has_failed() {
 }
 
 #[test]
-fn waits_that_nobody_asks_for_double_from_five_seconds_to_a_minute() {
+fn waits_without_a_retry_after_double_from_five_seconds_to_a_minute() {
     let mut world = World::start(goal_with(|goal| goal.failures_max = 6));
     world.say("done");
     for _ in 0..5 {

@@ -25,7 +25,7 @@ fn judge_calls(world: &World) -> usize {
 }
 
 #[test]
-fn by_default_nobody_asks_amid_the_work() {
+fn by_default_no_judge_is_asked_amid_the_work() {
     let mut world = World::start(goal());
     for _ in 0..8 {
         work(&mut world);

@@ -54,7 +54,7 @@ fn a_failure_that_comes_too_late_is_none() {
 }
 
 #[test]
-fn an_answer_of_an_older_asking_is_nobody_s() {
+fn an_answer_to_an_older_question_is_ignored() {
     let mut world = at(GoalTrigger::Claim, VerificationStage::Judge);
     let old = world.judging().expect("a judge is asked");
     pause(&mut world);

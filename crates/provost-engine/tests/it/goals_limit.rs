@@ -112,7 +112,7 @@ fn a_goal_that_was_not_reached_at_a_limit_leaves_the_limit_as_the_outcome() {
 }
 
 #[test]
-fn a_goal_that_nobody_could_verify_at_a_limit_leaves_the_limit_as_the_outcome() {
+fn a_goal_that_can_t_be_verified_at_a_limit_leaves_the_limit_as_the_outcome() {
     for (policy, of) in every_limit() {
         let mut world = at_limit(policy);
         world.judge(timeout());
@@ -241,7 +241,7 @@ fn when_time_is_over_amid_the_last_look_it_ends_there() {
 }
 
 #[test]
-fn a_yes_that_was_on_its_way_when_all_the_time_was_over_counts_and_nobody_else_is_asked() {
+fn a_yes_that_was_on_its_way_at_the_time_limit_counts_and_no_other_judge_is_asked() {
     let mut world = at_limit(limited_to(time()));
     world.advance(10_000);
     world.tick();

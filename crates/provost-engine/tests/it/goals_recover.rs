@@ -72,7 +72,7 @@ fn a_verification_that_a_crash_cut_off_is_made_once_more_and_comes_to_one_verdic
 fn a_crash_before_the_effect_began_loses_nothing() {
     for place in [VerificationStage::Hooks, VerificationStage::Judge] {
         let mut world = at(GoalTrigger::Claim, place);
-        let seq = world.checking().or(world.judging()).expect("somebody is asked");
+        let seq = world.checking().or(world.judging()).expect("a judge is asked");
         let before = world.session_log().len();
         recover(&mut world, vec![id(seq)]);
         if place == VerificationStage::Judge {
@@ -85,7 +85,7 @@ fn a_crash_before_the_effect_began_loses_nothing() {
 }
 
 #[test]
-fn the_judge_whose_asker_is_gone_is_asked_again_and_the_late_answer_is_nobody_s() {
+fn a_judge_is_asked_again_after_a_crash_and_the_late_answer_is_ignored() {
     let mut world = World::start(goal());
     world.say("done");
     let lost = world.judging().expect("a judge is asked");

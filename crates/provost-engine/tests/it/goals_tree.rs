@@ -93,7 +93,7 @@ fn agents_give_each_other_goals() {
 }
 
 #[test]
-fn a_goal_that_nobody_can_judge_or_that_says_nothing_is_an_error() {
+fn a_goal_without_a_judge_or_a_text_is_an_error() {
     let unjudged = (policy(3), "it is done", expect!["No judge is configured here: leave `done_when` out."]);
     let empty = (
         judged_policy(3, |_| {}),
@@ -172,7 +172,7 @@ fn a_parent_hears_that_a_sub_agent_is_stuck() {
 }
 
 #[test]
-fn a_parent_rests_with_a_sub_agent_that_nobody_could_judge() {
+fn a_parent_is_suspended_with_a_sub_agent_that_can_t_be_judged() {
     let mut tree = Tree::start(judged_policy(3, |goal| goal.failures_max = 1));
     tree.spawn(0, &["low"]);
     tree.say(1, "done");
@@ -425,7 +425,7 @@ fn a_crash_amid_several_verifications_asks_each_judge_once_more() {
 }
 
 #[test]
-fn an_agent_that_made_way_and_has_lost_its_goal_waits_for_somebody_to_have_it_go_on() {
+fn a_preempted_agent_that_lost_its_goal_waits_for_a_resume() {
     let mut tree = crowded();
     tree.say(1, "done");
     say_of(&mut tree, 1, JudgeAnswer::Failed(SupervisorError::RateLimited { retry_after_ms: Some(1_000) }));

@@ -236,6 +236,7 @@ fn what_the_next_call_needs_is_said_and_what_is_kept_for_what() {
         tokens(900, Some(none)),
         tokens(310, Some(kept)),
         Exhausted { unsummarized: Some(Unsummarized::CantBePaid), ..tokens(900, Some(none)) },
+        Exhausted { unsummarized: Some(Unsummarized::CantBePaid), ..tokens(310, Some(kept)) },
         Exhausted {
             owner: LimitOwner::Agent,
             shortfall: Some(provost_event::Shortfall { needs: 350_000, summary: 400_000, ..none }),
@@ -248,6 +249,7 @@ fn what_the_next_call_needs_is_said_and_what_is_kept_for_what() {
         Token budget too small to go on: 900 of 1,000 used; the next call needs about 2,200 tokens; 100 are left
         Token budget too small to go on: 310 of 1,000 used; the next call needs about 300 tokens, 400 are kept for the final summary, 50 are kept for judges, 100 are reserved for calls of other agents; 690 are left
         Token budget too small to go on: 900 of 1,000 used; the next call needs about 2,200 tokens; 100 are left; no final summary: it can't be paid either
+        Token budget too small to go on: 310 of 1,000 used; the next call needs about 300 tokens, 50 are kept for judges, 100 are reserved for calls of other agents; 690 are left; no final summary: what was kept for it (400) no longer pays for one
         Money budget of the agent too small to go on: $0.31 of $1.00 used; the next call needs about $0.35, $0.40 is kept for the final summary; $0.69 is left"#]].assert_eq(&said);
 }
 

@@ -71,15 +71,20 @@ fn a_provider_that_is_down_is_tried_again_for_fifteen_minutes_and_then_the_run_i
 }
 
 #[test]
-fn where_nobody_is_there_an_hour_without_a_provider_is_waited_out_and_is_no_worked_time() {
+fn a_wait_that_is_longer_than_patience_is_named() {
+    let mut world = World::start(without_hooks());
+    world.fail(ErrorClass::RateLimited, Some(3 * HOUR_MS + MINUTE_MS / 2));
+    let outcome = world.outcome().expect("it is suspended").to_string();
+    assert!(outcome.contains("its message (asks to wait 3 h 1 min)"), "{outcome}");
+}
+
+#[test]
+fn in_unattended_runs_an_hour_without_a_provider_is_waited_out_and_is_no_worked_time() {
     let mut world = World::start(unattended());
     let lasted = down(&mut world, ErrorClass::Transport, HOUR_MS);
     assert!((HOUR_MS..HOUR_MS + 6 * MINUTE_MS).contains(&lasted), "{lasted}");
     let suspended = |entry: &Entry| matches!(entry, Entry::Model(ModelEntry::ProviderAwaited(awaited)) if awaited.suspended);
-    assert!(
-        world.run_log().iter().any(|record| suspended(&record.entry)),
-        "whoever looks sees that it waits"
-    );
+    assert!(world.run_log().iter().any(|record| suspended(&record.entry)), "the list shows that it waits");
     world.say("done");
     assert!(matches!(world.outcome(), Some(Outcome::Completed { .. })), "{:?}", world.outcome());
 }
@@ -118,7 +123,7 @@ fn what_waiting_doesnt_help_suspends_at_once_wherever_it_runs() {
 }
 
 #[test]
-fn a_quota_that_is_renewed_at_a_named_time_is_waited_for_where_nobody_is_there() {
+fn a_quota_that_is_renewed_at_a_named_time_is_waited_for_in_unattended_runs() {
     let mut world = World::start(unattended());
     world.fail(ErrorClass::QuotaUsedUp, Some(2 * HOUR_MS));
     assert_eq!(world.outcome(), None);
@@ -156,7 +161,7 @@ fn another_model_stands_in_and_the_first_is_asked_again_after_a_resume() {
 }
 
 #[test]
-fn a_model_that_somebody_names_is_asked_from_there_on() {
+fn a_model_that_is_named_is_asked_from_there_on() {
     let mut world = World::start(without_hooks());
     world.fail(ErrorClass::Unauthorized, None);
     let model = Some(Box::new(ModelPolicy::new("other/model", 500)));

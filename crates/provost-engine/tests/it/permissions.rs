@@ -706,7 +706,7 @@ fn patterns_that_cannot_be_read_say_so_and_open_nothing() {
     for kind in ["allow", "approved"] {
         let homeless = policy(&[&format!("{kind} read_file(~/x)")]);
         let error =
-            Permissions::new(&homeless, Path::new(WORKSPACE), &known_tools()).expect_err("nobody's home");
+            Permissions::new(&homeless, Path::new(WORKSPACE), &known_tools()).expect_err("no home folder");
         assert!(error.to_string().contains("absolute path"), "{error}");
     }
     let frozen =

@@ -216,7 +216,7 @@ fn a_pause_of_the_run_keeps_the_wait_and_one_of_the_agent_ends_it() {
     tree.pause(Some(1));
     assert!(matches!(tree.standing(1), AgentState::Suspended(_)));
     tree.resume(None);
-    assert_eq!(tree.standing(1), AgentState::Working, "somebody has seen to it");
+    assert_eq!(tree.standing(1), AgentState::Working, "it was resumed");
     tree.say(1, "ok");
     tree.say(0, "ok");
     assert_eq!(tree.outcome(), Some(Outcome::UNVERIFIED));
@@ -269,7 +269,7 @@ fn a_kill_at_any_point_neither_loses_nor_doubles_an_attempt() {
 }
 
 #[test]
-fn what_somebody_has_seen_to_has_all_its_attempts_again() {
+fn a_resumed_agent_has_all_its_attempts_again() {
     let mut tree = Tree::start(restarting(4));
     tree.spawn(0, &["normal"]);
     for round in 0..2 {

@@ -50,7 +50,7 @@ fn said_since(world: &World, length: usize) -> Vec<String> {
 
 /// A run's log without that of its first agent, as a damaged store or a cut file leaves it.
 #[test]
-fn a_run_whose_agent_has_no_log_fails_or_ends_and_waits_for_nobody() {
+fn a_run_whose_agent_has_no_log_fails_or_ends_at_once() {
     let now = Now { at: Timestamp(1), elapsed: Elapsed::default(), entropy: 7 };
     let begun = || {
         let whole = World::start(without_hooks());

@@ -176,13 +176,13 @@ impl Naive {
     }
 
     fn reprioritize(&mut self, number: u32, priority: Priority) -> Vec<SlotMove> {
-        let somebody_waits = self.all.iter().any(|one| matches!(one.at, At::Line(_)));
+        let has_queued = self.all.iter().any(|one| matches!(one.at, At::Line(_)));
         let is_root = self.is_root(number);
         let Some(one) = self.find(number) else { return Vec::new() };
         let before = std::mem::replace(&mut one.priority, priority);
         if priority < Priority::Normal {
             one.claim &= 2;
-            if priority < before && one.at == At::Work && somebody_waits && !is_root {
+            if priority < before && one.at == At::Work && has_queued && !is_root {
                 one.at = At::Leaving;
                 return vec![SlotMove::Leave(number)];
             }
@@ -318,10 +318,10 @@ impl Both {
         let Self { tracker, naive, .. } = self;
         prop_assert!(tracker.held() <= naive.slots);
         prop_assert_eq!(tracker.held(), naive.held());
-        let somebody_waits = naive.all.iter().any(|one| matches!(one.at, At::Line(_)));
+        let has_queued = naive.all.iter().any(|one| matches!(one.at, At::Line(_)));
         prop_assert!(
-            !somebody_waits || naive.is_held || tracker.held() == naive.slots,
-            "somebody waits while a slot is free"
+            !has_queued || naive.is_held || tracker.held() == naive.slots,
+            "an agent is queued while a slot is free"
         );
         for one in &naive.all {
             prop_assert_eq!(tracker.priority(one.number), Some(one.priority));

@@ -72,7 +72,7 @@ fn outcome(kind: u8) -> Outcome {
             ..Exhausted::new(Dimension::Turns, 2, 1)
         }),
         10 => exhausted(Dimension::Tokens),
-        _ => Outcome::Cancelled { by: "somebody".to_owned() },
+        _ => Outcome::Cancelled { by: "alice".to_owned() },
     }
 }
 
@@ -323,7 +323,7 @@ fn what_keeps_a_flow_from_being_gone_through_is_told() {
     let wrong = vec![
         step("a", &["c"]),
         StepPolicy { goal: " ".to_owned(), attempts_max: 0, ..step("a", &[]) },
-        StepPolicy { agent: Some("nobody".to_owned()), ..step("", &[]) },
+        StepPolicy { agent: Some("unknown".to_owned()), ..step("", &[]) },
     ];
     assert_eq!(
         told(wrong),
@@ -333,7 +333,7 @@ fn what_keeps_a_flow_from_being_gone_through_is_told() {
             "step `a` needs `c`, and there is no such step",
             "step `a` has no goal",
             "step `a` is never tried: it needs at least one attempt",
-            "step `` is for agent `nobody`, and there is no such agent",
+            "step `` is for agent `unknown`, and there is no such agent",
         ]
     );
 }

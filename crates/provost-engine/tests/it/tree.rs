@@ -221,7 +221,7 @@ fn a_full_pool_refuses_up_to_normal() {
 }
 
 #[test]
-fn nobody_makes_way_for_one_of_the_same_priority_nor_where_it_is_not_allowed() {
+fn no_agent_yields_to_one_of_the_same_priority_nor_where_it_is_not_allowed() {
     let mut tree = Tree::start(policy(2));
     tree.spawn(0, &["high"]);
     tree.spawn(1, &["high"]);
@@ -351,7 +351,7 @@ fn after_the_grace_a_model_call_is_cancelled_and_made_again_and_both_are_charged
 }
 
 #[test]
-fn whoever_waits_to_ask_its_model_again_makes_way_at_once() {
+fn an_agent_that_waits_for_a_retry_yields_at_once() {
     let mut tree = Tree::start(policy(3));
     tree.spawn(0, &["low", "normal"]);
     tree.fail(1, ErrorClass::RateLimited);
@@ -419,7 +419,7 @@ fn a_parent_that_made_way_sleeps_until_its_child_is_done() {
 }
 
 #[test]
-fn an_agent_put_below_others_while_somebody_waits_makes_way() {
+fn an_agent_put_below_queued_ones_yields() {
     let mut tree = Tree::start(policy(2));
     tree.spawn(0, &["normal", "normal"]);
     tree.reprioritize(1, Priority::Low);
@@ -445,7 +445,7 @@ fn an_agent_put_below_others_while_somebody_waits_makes_way() {
 }
 
 #[test]
-fn with_nobody_in_the_line_a_lower_priority_changes_nothing() {
+fn without_queued_agents_a_lower_priority_changes_nothing() {
     let mut tree = Tree::start(policy(3));
     tree.spawn(0, &["normal", "normal"]);
     tree.reprioritize(1, Priority::Background);
@@ -663,7 +663,7 @@ fn a_pause_of_an_agent_that_has_no_slot_is_not_lost() {
     tree.pause(Some(1));
     tree.pause(Some(2));
     tree.say(3, "done");
-    assert!(matches!(tree.outcome(), Some(Outcome::Paused { .. })), "nobody else goes on");
+    assert!(matches!(tree.outcome(), Some(Outcome::Paused { .. })), "no other agent continues");
     tree.resume(None);
     play_out(&mut tree);
     assert!(is_done(tree.outcome()));
@@ -678,7 +678,7 @@ fn agents_below_a_paused_one_rest_too_also_those_that_wait_for_a_slot() {
     assert_eq!(tree.standing(3), AgentState::Queued);
     tree.pause(Some(1));
     tree.fail(2, ErrorClass::Aborted);
-    assert_eq!(tree.thinking(), [0; 0], "nobody below a paused agent begins");
+    assert_eq!(tree.thinking(), [0; 0], "no agent below a paused one begins");
     assert!(matches!(tree.outcome(), Some(Outcome::Paused { .. })), "{:?}", tree.outcome());
     tree.resume(None);
     play_out(&mut tree);
@@ -854,7 +854,7 @@ fn the_time_of_an_agent_counts_only_while_it_has_a_slot() {
 }
 
 #[test]
-fn whoever_is_asked_for_too_long_is_cancelled() {
+fn a_hook_that_takes_too_long_is_cancelled() {
     let mut policy = policy(3);
     policy.agents[2].ask_timeout_ms = Some(60_000);
     let mut tree = Tree::start(policy);
@@ -966,7 +966,7 @@ fn the_end_of_the_root_ends_all_below_it() {
     let mut tree = Tree::start(policy(4));
     tree.spawn(0, &["normal", "normal"]);
     tree.spawn(1, &["normal"]);
-    tree.event(0, SessionEvent::Stop { outcome: Outcome::Cancelled { by: "somebody".into() } });
+    tree.event(0, SessionEvent::Stop { outcome: Outcome::Cancelled { by: "alice".into() } });
     assert_eq!(tree.outcome(), None, "not before all have ended");
     for agent in tree.thinking() {
         assert!(tree.is_aborted(agent));
@@ -981,17 +981,17 @@ fn the_end_of_the_root_ends_all_below_it() {
         2 started
         3 spawned by 1 (normal, a slot is free)
         3 started
-        0 finished: cancelled by somebody
+        0 finished: cancelled by alice
         1 finished: cancelled by the end of the agent that asked for it
         2 finished: cancelled by the end of the agent that asked for it
         3 finished: cancelled by the end of the agent that asked for it
-        ended: cancelled by somebody
+        ended: cancelled by alice
     "#]],
     );
 }
 
 #[test]
-fn somebody_speaks_to_one_agent() {
+fn a_message_reaches_one_agent() {
     let mut tree = Tree::start(policy(3));
     tree.spawn(0, &["normal"]);
     tree.run_event(RunEvent::Say { agent: 1, text: "look in the cellar".into(), by: "a person".into() });
@@ -1037,7 +1037,7 @@ fn one_that_was_given_a_slot_while_the_run_came_to_rest_and_is_paused_then_leave
 }
 
 #[test]
-fn the_slot_of_a_child_goes_to_its_parent_before_anybody_less_urgent() {
+fn the_slot_of_a_child_goes_to_its_parent_before_lower_priorities() {
     let mut tree = Tree::start(policy(2));
     tree.spawn(0, &["normal", "high"]);
     tree.spawn(2, &["critical"]);
@@ -1064,7 +1064,7 @@ fn the_time_of_the_run_is_over_also_when_the_process_is_gone_then() {
     tree.spawn(0, &["normal", "normal"]);
     tree.tick();
     tree.crash(|_| false);
-    assert_eq!(tree.standing(2), AgentState::Queued, "nobody begins any more");
+    assert_eq!(tree.standing(2), AgentState::Queued, "no agent begins any more");
     assert!(matches!(tree.standing(1), AgentState::Suspended(_)), "{:?}", tree.standing(1));
 }
 
@@ -1196,7 +1196,7 @@ fn a_victim_makes_way_also_when_a_call_it_may_make_has_not_begun() {
 }
 
 #[test]
-fn a_snapshot_knows_who_makes_way_for_nobody_in_particular() {
+fn a_snapshot_keeps_a_yield_without_a_successor() {
     let mut tree = Tree::start(policy(2));
     tree.spawn(0, &["normal", "normal"]);
     tree.reprioritize(1, Priority::Low);

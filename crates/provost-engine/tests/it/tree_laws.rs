@@ -311,7 +311,7 @@ impl Driver {
                 let report = JudgeReport { answer, usage, model, duration_ms: 1, evidence };
                 SessionEvent::Judged { seq, report }
             }
-            other => panic!("nobody asked for {other:?}"),
+            other => panic!("unexpected effect {other:?}"),
         };
         self.done.insert(id);
         self.send(actor, event);
@@ -511,7 +511,7 @@ impl Seen {
         let laws = &driver.tree.laws;
         self.count("yielded", laws.preempted);
         self.count("asked again", laws.again);
-        self.count("quiet with somebody waiting", laws.waited);
+        self.count("quiet with a queued agent", laws.waited);
         self.count(format!("{} at work", laws.most_at_work), 1);
         self.count("agents", driver.agents());
         for record in driver.tree.log(RUN.into()) {
@@ -598,7 +598,7 @@ fn a_tree_of_agents_keeps_its_laws_whatever_happens() {
     println!("in {count} cases: {seen:#?}");
     for what in [
         "yielded",
-        "quiet with somebody waiting",
+        "quiet with a queued agent",
         "1 at work",
         "8 at work",
         "After",

@@ -172,7 +172,7 @@ fn a_provider_that_asks_for_more_time_than_there_is_ends_the_run_at_once() {
         policy,
         |w| w.fail(ErrorClass::RateLimited, Some(3_600_000)),
         expect![[r#"
-            paused: the provider limits the rate of requests (script:test): its message; resume when it answers again, or resume with --model and another provider's model
+            paused: the provider limits the rate of requests (script:test): its message (asks to wait 1 h 0 min); resume when it answers again, or resume with --model and another provider's model
         "#]],
     );
 }

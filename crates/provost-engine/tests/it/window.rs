@@ -443,7 +443,7 @@ fn a_provider_that_refuses_what_it_counted_as_short_is_believed_no_more() {
 }
 
 #[test]
-fn a_window_that_nobody_has_told_is_learnt_from_the_first_refusal() {
+fn an_unknown_window_is_learnt_from_the_first_refusal() {
     let mut policy = without_hooks();
     policy.agent.model.window_tokens = None;
     let mut world = start(policy);

@@ -18,7 +18,7 @@ pub(crate) fn play_all() {
         a_worktree_is_made_before_anything_else,
         an_agent_hears_what_its_worktree_lacks,
         an_agents_own_agents_start_from_its_worktree,
-        nobody_gets_one_where_there_is_no_folder_for_them,
+        no_agent_gets_one_where_there_is_no_folder_for_them,
         an_agent_that_gets_none_fails_and_says_why,
         what_is_in_it_is_told_to_the_agent_that_asked,
         one_that_nothing_was_done_to_may_go_at_the_end_only,
@@ -28,7 +28,7 @@ pub(crate) fn play_all() {
         cancelled_while_it_is_made_an_agent_ends_when_that_has_stopped,
         one_that_is_made_all_the_same_is_looked_at_too,
         paused_while_it_is_made_an_agent_makes_it_when_it_goes_on,
-        a_second_cancel_waits_for_nobody_who_looks,
+        a_second_cancel_waits_for_no_inspection,
         cancelled_while_it_rests_it_ends_at_once,
         an_agent_that_shall_make_way_does_so_when_it_is_made,
         hooks_hear_of_the_end_before_it_is_looked_at_and_never_without_a_folder,
@@ -104,7 +104,7 @@ fn checked(tree: &mut Tree, agent: u32, left: WorktreeLeft) {
         .open
         .iter()
         .find(|(id, effect)| id.0 == key(agent) && matches!(effect, Effect::CheckWorktree(_)));
-    let seq = found.expect("somebody looks").0.1;
+    let seq = found.expect("an inspection").0.1;
     tree.event(agent, SessionEvent::WorktreeChecked { seq, left });
 }
 
@@ -176,7 +176,7 @@ fn an_agents_own_agents_start_from_its_worktree() {
 }
 
 #[test]
-fn nobody_gets_one_where_there_is_no_folder_for_them() {
+fn no_agent_gets_one_where_there_is_no_folder_for_them() {
     let tree = begun_with(tree_world::policy(4));
     let (status, text) = result(&tree).expect("an answer");
     assert_eq!(status, ToolStatus::Rejected);
@@ -242,7 +242,7 @@ fn a_process_that_dies_while_one_is_made_makes_it_again_under_a_new_name() {
         tree.crash(|_| fresh);
         assert_eq!(open(&tree, 1), ["#2 make worktree"]);
         tree.event(1, SessionEvent::WorktreeReady { seq: Seq(1), result: failed() });
-        assert_eq!(open(&tree, 1), ["#2 make worktree"], "nobody waits for the old one");
+        assert_eq!(open(&tree, 1), ["#2 make worktree"], "the old one is not waited for");
         ready(&mut tree, 1, made(0));
         assert_eq!(open(&tree, 1), ["#4 call model"]);
     }
@@ -296,7 +296,7 @@ fn paused_while_it_is_made_an_agent_makes_it_when_it_goes_on() {
 }
 
 #[test]
-fn a_second_cancel_waits_for_nobody_who_looks() {
+fn a_second_cancel_waits_for_no_inspection() {
     let mut tree = working();
     tree.cancel(Some(1));
     let (seq, _) = tree.model_call(1).expect("it thinks");
@@ -316,7 +316,7 @@ fn cancelled_while_it_rests_it_ends_at_once() {
     let (seq, _) = tree.model_call(1).expect("it thinks");
     let failure = provost_event::ModelFailure::new(ErrorClass::Aborted, "stopped");
     tree.event(1, SessionEvent::ModelFailed { seq, failure });
-    assert!(open(&tree, 1).is_empty(), "nobody judges a rest that somebody asked for");
+    assert!(open(&tree, 1).is_empty(), "a pause is not judged");
     tree.cancel(None);
     assert_eq!(tree.outcome(), Some(Outcome::Cancelled { by: "c".to_owned() }));
 }

@@ -303,12 +303,12 @@ impl World {
 
     /// The thinking effort of the model call in flight.
     pub(crate) fn effort(&self) -> Option<Effort> {
-        self.model_call().expect("somebody thinks").effort
+        self.model_call().expect("an agent calls its model").effort
     }
 
     /// The cap on the awaited answer.
     pub(crate) fn cap(&self) -> u32 {
-        self.model_call().expect("somebody thinks").output_tokens_max
+        self.model_call().expect("an agent calls its model").output_tokens_max
     }
 
     pub(crate) fn tools(&self) -> Vec<(Seq, String)> {
@@ -361,7 +361,7 @@ impl World {
 
     /// The first pending approval is answered.
     pub(crate) fn resolve(&mut self, answer: ApprovalAnswer) {
-        let Some(open) = self.approvals().first().cloned() else { panic!("nobody is asked") };
+        let Some(open) = self.approvals().first().cloned() else { panic!("no question is open") };
         self.session_event(SessionEvent::Resolve { asked: open.asked, answer, by: "a person".into() });
     }
 
@@ -384,7 +384,7 @@ impl World {
     }
 
     pub(crate) fn answer(&mut self, content: Vec<Block>, stop: StopReason) {
-        let Some(seq) = self.thinking() else { panic!("nobody thinks") };
+        let Some(seq) = self.thinking() else { panic!("no agent calls its model") };
         let answer = Answer { cost: None, content, usage: self.usage, model: "m".to_owned(), stop };
         self.session_event(SessionEvent::Answered { seq, answer });
     }

@@ -78,8 +78,8 @@ pub(super) fn next(s: &Situation<'_>) -> ExchangeStep {
         return s.consent(ask);
     }
     match s.standing.state {
-        TerminalState::Password => s.somebody(|| format!("the password for: {}", s.standing.prompt)),
-        TerminalState::Blocked(Blocker::Auth) => s.somebody(|| "a login".to_owned()),
+        TerminalState::Password => s.wait_for_person(|| format!("the password for: {}", s.standing.prompt)),
+        TerminalState::Blocked(Blocker::Auth) => s.wait_for_person(|| "a login".to_owned()),
         TerminalState::Blocked(Blocker::Question) | TerminalState::WaitingForInput => s.words(),
         TerminalState::Idle => s.idle(),
         TerminalState::Working => ExchangeStep::Wait(None),
@@ -119,7 +119,7 @@ impl Situation<'_> {
             let stands = self.standing.since.max(turn.since) + IDLE_STANDS;
             return if self.now >= stands { ExchangeStep::Done } else { ExchangeStep::Wait(Some(stands)) };
         }
-        self.somebody(|| match self.standing.prompt.trim() {
+        self.wait_for_person(|| match self.standing.prompt.trim() {
             "" => "an answer".to_owned(),
             prompt => format!("an answer to: {prompt}"),
         })
@@ -130,15 +130,15 @@ impl Situation<'_> {
         if self.has_words {
             return self.submit();
         }
-        let nobody_asks = self.policy.attended && !self.is_verified;
-        if !nobody_asks && self.is_turn_over() {
+        let is_led_by_person = self.policy.attended && !self.is_verified;
+        if !is_led_by_person && self.is_turn_over() {
             return ExchangeStep::Done;
         }
         match self.turn {
-            Some(turn) if !nobody_asks => {
+            Some(turn) if !is_led_by_person => {
                 ExchangeStep::Wait(Some(self.standing.since.max(turn.since) + IDLE_STANDS))
             }
-            _ => self.somebody(|| "a prompt".to_owned()),
+            _ => self.wait_for_person(|| "a prompt".to_owned()),
         }
     }
 
@@ -169,7 +169,7 @@ impl Situation<'_> {
     }
 
     /// It continues when a person attaches.
-    fn somebody(&self, waits_for: impl FnOnce() -> String) -> ExchangeStep {
+    fn wait_for_person(&self, waits_for: impl FnOnce() -> String) -> ExchangeStep {
         if self.attendance.controls > 0 {
             return ExchangeStep::Wait(None);
         }

@@ -508,7 +508,7 @@ fn each_token_is_charged_once_whatever_the_figures_count() {
 }
 
 #[test]
-fn money_is_charged_once_too_and_nobody_who_tells_of_none_is_believed() {
+fn money_is_charged_once_and_a_report_without_it_is_not_believed() {
     let mut meter = Meter::from(Usage::default(), MicroDollars(500));
     meter.pay(Cost::Process(MicroDollars(0)));
     assert_eq!(meter.charge().1, None);

@@ -23,7 +23,7 @@ struct Guest {
 impl Guest {
     async fn comes(stage: &Stage, role: Role, size: Option<(u16, u16)>) -> Self {
         let size = size.map(|(rows, cols)| WindowSize::new(rows, cols));
-        let (_, shown, input) = enter(stage, Hello::new(role, size, "somebody")).await.expect("attached");
+        let (_, shown, input) = enter(stage, Hello::new(role, size, "alice")).await.expect("attached");
         Self { shown, input, seen: String::new(), size: None }
     }
 
@@ -72,7 +72,7 @@ async fn echo(stage: &Stage) -> crate::stage::Running {
 }
 
 #[tokio::test]
-async fn whoever_attaches_sees_the_screen_first_and_then_what_comes() {
+async fn an_attached_terminal_gets_the_screen_first_and_then_what_comes() {
     let stage = Stage::new();
     let run = echo(&stage).await;
     let mut guest = Guest::comes(&stage, Role::Control, None).await;
@@ -83,7 +83,7 @@ async fn whoever_attaches_sees_the_screen_first_and_then_what_comes() {
     assert!(guest.hears_of_the_end().await);
     assert_eq!(run.outcome().await, COMPLETED, "{:#?}", stage.told().await);
     let noted = stage.noted().await;
-    assert!(noted.iter().any(|line| line == "somebody is attached"), "{noted:#?}");
+    assert!(noted.iter().any(|line| line == "alice is attached"), "{noted:#?}");
 }
 
 #[tokio::test]
@@ -104,7 +104,7 @@ async fn two_who_watch_see_the_same_and_can_not_type() {
 }
 
 #[tokio::test]
-async fn the_window_is_the_smallest_attached_and_its_own_again_when_nobody_is() {
+async fn the_window_is_the_smallest_attached_and_its_own_again_after_the_last_detaches() {
     let stage = Stage::new();
     let run = echo(&stage).await;
     let mut large = Guest::comes(&stage, Role::Control, Some((30, 100))).await;
@@ -117,7 +117,7 @@ async fn the_window_is_the_smallest_attached_and_its_own_again_when_nobody_is() 
     large.input.resize(WindowSize::new(20, 70)).await.expect("resized");
     large.sees("20 70").await;
     large.input.detach().await.expect("detached");
-    stage.sees_event(|event| matches!(event, TerminalEvent::Detached { by } if by == "somebody")).await;
+    stage.sees_event(|event| matches!(event, TerminalEvent::Detached { by } if by == "alice")).await;
     let mut last = Guest::comes(&stage, Role::Control, None).await;
     last.sees("40 120").await;
     last.input.send(b"end\r").await.expect("typed");
@@ -125,7 +125,7 @@ async fn the_window_is_the_smallest_attached_and_its_own_again_when_nobody_is() 
 }
 
 #[tokio::test]
-async fn while_somebody_is_attached_nothing_is_answered_and_afterwards_it_is_handed_on() {
+async fn while_a_terminal_is_attached_nothing_is_answered_and_afterwards_it_is_handed_on() {
     let stage = Stage::new();
     let agent = Program::agent(&stage);
     let policy =
@@ -157,12 +157,13 @@ async fn the_socket_is_its_owners_alone_and_goes_with_the_program() {
     guest.input.send(b"end\r").await.expect("typed");
     run.outcome().await;
     assert!(!socket.exists());
-    let error = enter(&stage, Hello::new(Role::Watch, None, "late")).await.err().expect("nobody is there");
+    let error =
+        enter(&stage, Hello::new(Role::Watch, None, "late")).await.err().expect("no process is there");
     assert!(matches!(error, AttachError::NotThere { .. }), "{error}");
 }
 
 #[tokio::test]
-async fn a_client_that_reads_nothing_slows_nobody() {
+async fn a_client_that_reads_nothing_delays_no_other() {
     let stage = Stage::new();
     let script = "read go; i=0; while [ $i -lt 400 ]; do printf '%01000d\\r\\n' $i; i=$((i+1)); done; echo all; read end";
     let run = stage.start("flood", Program::shell(script).policy(&stage)).await;
@@ -199,7 +200,7 @@ async fn a_folder_with_a_long_name_has_a_socket_all_the_same() {
 }
 
 #[tokio::test]
-async fn an_answer_is_given_by_the_inbox_while_nobody_is_attached() {
+async fn an_answer_is_given_by_the_inbox_while_no_terminal_is_attached() {
     let stage = Stage::new();
     let run = stage.start("run touch made", Program::agent(&stage).policy(&stage)).await;
     let asked = stage.sees(|entry| matches!(entry, Entry::Gate(GateEntry::ApprovalRequested(_)))).await;

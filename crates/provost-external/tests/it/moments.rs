@@ -139,7 +139,7 @@ async fn words_are_never_typed_into_a_password_prompt_and_a_password_is_kept_now
 }
 
 #[tokio::test]
-async fn a_password_that_nobody_types_rests_the_session() {
+async fn a_password_that_isn_t_typed_suspends_the_session() {
     let stage = Stage::new();
     let program = Program::shell("stty -echo; printf 'Password: '; read it").with(|external| {
         external.idle_ms = Some(300);

@@ -164,7 +164,7 @@ impl Stage {
         };
         let asked = match timeout(DEADLINE, asked).await {
             Ok(asked) => asked,
-            Err(_) => panic!("nobody is asked; the log: {:#?}", self.told().await),
+            Err(_) => panic!("no question is open; the log: {:#?}", self.told().await),
         };
         let event = SessionEvent::Resolve { asked, answer, by: "a person".to_owned() };
         self.backend.post(ROOT.into(), event.into(), None).await.expect("posted");

@@ -33,7 +33,7 @@ async fn a_goal_is_told_and_what_is_said_is_the_answer() {
 }
 
 #[tokio::test]
-async fn a_command_that_somebody_agrees_to_is_run_once() {
+async fn an_approved_command_is_run_once() {
     for speaks in ASKING {
         let talk = Talk::new(speaks);
         let run = talk.start("ask echo run >> made", talk.policy()).await;
@@ -47,7 +47,7 @@ async fn a_command_that_somebody_agrees_to_is_run_once() {
 }
 
 #[tokio::test]
-async fn a_command_that_somebody_refuses_is_not_run_and_the_reason_is_told() {
+async fn a_denied_command_is_not_run_and_the_reason_is_told() {
     for speaks in ASKING {
         let talk = Talk::new(speaks);
         let run = talk.start("ask touch made", talk.policy()).await;
@@ -67,7 +67,7 @@ async fn a_command_that_somebody_refuses_is_not_run_and_the_reason_is_told() {
 }
 
 #[tokio::test]
-async fn permissions_decide_before_anybody_is_asked() {
+async fn permissions_decide_before_a_question() {
     for (rule, is_made) in [("shell(touch *)", true), ("shell(rm *)", false)] {
         let talk = Talk::new(Speaks::Claude);
         let policy = talk.policy_with(
@@ -249,7 +249,7 @@ async fn a_stream_that_is_wanted_where_there_is_none_is_an_error() {
 }
 
 #[tokio::test]
-async fn a_question_that_nobody_answers_in_time_leaves_nothing_running() {
+async fn a_question_that_times_out_leaves_nothing_running() {
     let talk = Talk::new(Speaks::Claude);
     let run = talk.start("ask touch made", talk.policy()).await;
     talk.stage.sees(|entry| matches!(entry, Entry::Gate(GateEntry::ApprovalRequested(_)))).await;

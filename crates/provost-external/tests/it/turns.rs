@@ -24,7 +24,7 @@ async fn several_lines_are_one_prompt() {
 }
 
 #[tokio::test]
-async fn a_command_that_somebody_agrees_to_is_run() {
+async fn an_approved_command_is_run() {
     let stage = Stage::new();
     let run = stage.start("run touch made", Program::agent(&stage).policy(&stage)).await;
     stage.answers(provost_event::Seq::START, yes()).await;
@@ -36,7 +36,7 @@ async fn a_command_that_somebody_agrees_to_is_run() {
 }
 
 #[tokio::test]
-async fn a_command_that_somebody_refuses_is_not_run_and_the_reason_is_told() {
+async fn a_denied_command_is_not_run_and_the_reason_is_told() {
     let stage = Stage::new();
     let run = stage.start("run touch made", Program::agent(&stage).policy(&stage)).await;
     stage.answers(provost_event::Seq::START, no("not today")).await;
@@ -60,7 +60,7 @@ async fn what_stop_hooks_want_is_the_next_prompt() {
 }
 
 #[tokio::test]
-async fn a_plain_program_is_told_what_somebody_says_and_is_done_when_it_ends() {
+async fn a_plain_program_gets_messages_and_is_done_when_it_ends() {
     let stage = Stage::new();
     let script = "printf 'Your name: '; read name; echo \"hello $name\"";
     let run = stage.start("greet", Program::shell(script).policy(&stage)).await;
@@ -94,7 +94,7 @@ async fn a_program_that_is_not_there_is_named_with_what_to_do() {
 }
 
 #[tokio::test]
-async fn a_question_that_nobody_answers_rests_the_session_after_its_time() {
+async fn a_question_that_times_out_suspends_the_session() {
     let stage = Stage::new();
     let program =
         Program::shell("printf 'Which one? '; read it").with(|external| external.idle_ms = Some(300));

@@ -21,7 +21,7 @@ impl HarnessExecutor {
     ) -> Vec<HookReport> {
         let opening = match self.known.opening(self.backend(), hook_call.session).await {
             Ok(opening) => opening,
-            Err(error) => return nobody_asked(hook_call, &error.to_string()).into_iter().collect(),
+            Err(error) => return not_asked(hook_call, &error.to_string()).into_iter().collect(),
         };
         let hooks = &*opening.policy.hooks;
         if !hooks.iter().any(|hook| hook.is_asked(&hook_call.about, opening.agent.parent)) {
@@ -105,7 +105,7 @@ pub(super) fn question(
 }
 
 /// The report if even the hooks are unknown: a denial where a hook without an answer denies.
-fn nobody_asked(hook_call: &HookCall, why: &str) -> Option<HookReport> {
+fn not_asked(hook_call: &HookCall, why: &str) -> Option<HookReport> {
     let point = hook_call.about.points().first().copied()?;
     let why = format!("the hooks can't be asked: {why}");
     Some(HookReport {

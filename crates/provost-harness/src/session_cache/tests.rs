@@ -209,7 +209,7 @@ fn agents_side_by_side() {
 }
 
 #[test]
-fn every_agent_sees_its_own_conversation_whole_whoever_comes_first() {
+fn every_agent_sees_its_own_conversation_whole_whichever_comes_first() {
     shuttle::check_random(agents_side_by_side, ORDERS);
     shuttle::check_pct(agents_side_by_side, ORDERS, CHANGES);
 }

@@ -136,7 +136,7 @@ fn files(sheet: &mut Sheet, evidence: &Evidence) {
     let files = &evidence.files;
     let heading = match files.since {
         Since::Unknown => {
-            let _ = sheet.put_heading("FILES\nNobody can tell which files were changed.\n");
+            let _ = sheet.put_heading("FILES\nIt is unknown which files were changed.\n");
             return;
         }
         _ if files.diffstat.is_empty() => {

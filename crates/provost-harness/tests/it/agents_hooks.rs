@@ -182,7 +182,7 @@ async fn an_agent_that_there_is_no_room_for_has_no_end() {
 #[tokio::test]
 async fn spawn_hooks_stand_between_the_permissions_and_consent() {
     let told = Lines::default();
-    let deny = |_: &OnSpawnInput<'_>| OnSpawnAction::Deny("nobody".to_owned());
+    let deny = |_: &OnSpawnInput<'_>| OnSpawnAction::Deny("none".to_owned());
     let script = "answers: [{tools: [{reviewer: {goal: r}}, {worker: {goal: w}}]}, {text: done}]";
     let backend = backend();
     let hooks = noting(&told, deny, |_| OnChildEndAction::Continue);

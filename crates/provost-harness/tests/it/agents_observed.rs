@@ -221,7 +221,7 @@ agents:
     let observers = Observers::new().with("eyes", ObserverOptions::default(), make);
     let second = harness(&backend, TWO_LEVELS, observers, no_hooks());
     let mut run = timeout(DEADLINE, open(&second)).await.expect("it is given up");
-    run.resume("somebody", Budget::default(), None).await.expect("it goes on");
+    run.resume("alice", Budget::default(), None).await.expect("it goes on");
     assert_eq!(finish(&mut run).await, DONE);
     let events = seen.try_iter().collect::<Vec<_>>();
     assert!(events.iter().all(|event| event.kind != ObserverEventKind::SessionStart), "they began before");

@@ -280,7 +280,7 @@ async fn a_hook_that_the_next_process_lacks_denies_its_calls() {
     let run = harness.open(RUN).await.unwrap();
     let mut second = Stage { run, backend, tape, called };
     assert_eq!(second.resumed().await, DONE);
-    assert_eq!(second.called(), 0, "nobody checks it, so it isn't made");
+    assert_eq!(second.called(), 0, "it is checked nowhere, so it isn't made");
 }
 
 #[tokio::test]

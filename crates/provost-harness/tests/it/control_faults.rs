@@ -280,7 +280,7 @@ async fn a_panic_is_in_the_log_and_fails_closed_before_tools_only() {
 }
 
 #[tokio::test]
-async fn behind_the_third_of_ten_that_says_no_nobody_is_called() {
+async fn after_the_third_of_ten_says_no_no_other_is_called() {
     let called = Arc::new(Mutex::new(Vec::new()));
     let mut bench = Bench::new(ONE);
     for n in 1..=10 {
@@ -352,7 +352,7 @@ async fn a_pause_wins_over_every_hook_that_hangs() {
 }
 
 #[tokio::test]
-async fn a_cancel_while_somebody_is_asked_withdraws_the_question() {
+async fn a_cancel_withdraws_an_open_question() {
     let mut stage = Bench::new(TWO).asking().start().await;
     let (backend, cancel) = (stage.backend.clone(), CancellationToken::new());
     let stop = async {

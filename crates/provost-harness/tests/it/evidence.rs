@@ -98,7 +98,7 @@ async fn names_of_files_are_quotes_in_one_line() {
 }
 
 #[tokio::test]
-async fn at_a_limit_a_judge_hears_that_nobody_claimed_anything() {
+async fn at_a_limit_a_judge_is_told_that_nothing_was_claimed() {
     let mut stage = Stage::new();
     stage.limits.turns_max = 2;
     let played = stage.runs(|_, answers| sh(&format!("echo step {answers}"))).await;
@@ -117,7 +117,7 @@ async fn at_a_limit_a_judge_hears_that_nobody_claimed_anything() {
         task| Make greeting.txt say hello.
 
         FILES
-        Nobody can tell which files were changed.
+        It is unknown which files were changed.
 
         WHAT THE AGENT DID
         Calls that it made, with their results, the newest first:

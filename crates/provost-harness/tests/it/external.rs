@@ -113,7 +113,7 @@ impl ExternalAgents for Play {
                 Ok(answer(Block::ToolCall(call), StopReason::ToolUse))
             }
             Act::Listens => {
-                exchange.words.wait().await.expect("somebody speaks");
+                exchange.words.wait().await.expect("a message");
                 let prompt = exchange.words.prompt().expect("words");
                 self.tell(&mut exchange, &prompt).await;
                 Ok(answer(Block::Text(format!("I heard: {}", prompt.text)), StopReason::EndTurn))
@@ -246,7 +246,7 @@ async fn a_stop_hook_that_blocks_has_its_reasons_told_to_the_program() {
 }
 
 #[tokio::test]
-async fn consent_is_asked_of_whoever_answers_and_given_by_the_driver() {
+async fn approval_is_asked_of_a_person_and_given_by_the_driver() {
     for (says_yes, wanted) in [(true, "answered: make test"), (false, "refused: ")] {
         let stage = Stage::new([Act::Asks("make test"), Act::Says("Done.")]);
         let backend = stage.backend();
@@ -279,13 +279,13 @@ async fn asked(backend: &Arc<EmbeddedBackend>) -> provost_event::Seq {
                 return record.seq;
             }
         }
-        panic!("nobody is asked")
+        panic!("no question is open")
     };
     timeout(DEADLINE, asked).await.expect("in time")
 }
 
 #[tokio::test]
-async fn a_command_that_the_permissions_deny_is_refused_without_anybody_being_asked() {
+async fn a_command_that_the_permissions_deny_is_refused_without_a_question() {
     let stage = Stage::new([Act::Asks("rm -rf /"), Act::Says("Then not.")]);
     let backend = stage.backend();
     let policy = stage.policy(|agent| agent.permissions.deny = vec!["shell(rm *)".to_owned()]);
@@ -297,7 +297,7 @@ async fn a_command_that_the_permissions_deny_is_refused_without_anybody_being_as
 }
 
 #[tokio::test]
-async fn what_somebody_says_while_it_waits_is_told_at_once_and_once() {
+async fn a_message_during_a_wait_is_delivered_at_once_and_once() {
     let stage = Stage::new([Act::Listens]);
     let backend = stage.backend();
     let run = stage.start(&backend, stage.policy(|_| {})).await;

@@ -421,7 +421,7 @@ async fn two_of_three_judges_decide_and_each_who_was_asked_is_paid() {
     assert_eq!(outcome, DONE);
     let charged = playing.charged().await;
     let calls = ["ann", "bob", "cat"].map(|judge| charged[judge].0);
-    assert_eq!(calls, [2, 2, 1], "nobody is asked once it is decided");
+    assert_eq!(calls, [2, 2, 1], "no judge is asked once it is decided");
     let totals = costs.totals();
     for (model, (calls, tokens)) in charged {
         assert_eq!(totals.by_model[&model].calls, calls as u64);

@@ -105,7 +105,7 @@ async fn an_agent_whose_claims_are_all_rejected_is_no_success_and_its_parent_is_
 }
 
 #[tokio::test]
-async fn an_agent_whose_judge_cannot_be_reached_lets_nobody_believe_that_it_is_done() {
+async fn an_agent_whose_judge_cannot_be_reached_is_not_reported_as_done() {
     let stage = Stage::new()
         .agent([asks("worker"), text("All is done.")])
         .voice(AGENT, 1, [text("My part is done.")])
@@ -170,7 +170,7 @@ async fn what_an_agent_asks_of_another_is_judged_as_the_run_has_it() {
 }
 
 #[tokio::test]
-async fn a_condition_that_nobody_judges_is_refused() {
+async fn a_condition_without_a_judge_is_refused() {
     let call = json!({ "goal": "Make a part of it.", "done_when": "The part is there." });
     let stage =
         Stage::new().agent([Say::Calls(vec![("spawn_agent", call)]), text("All is done.")]).judge([yes()]);

@@ -65,7 +65,7 @@ async fn a_goal_that_is_cleared_while_a_judge_is_asked_stays_cleared() {
     assert_eq!(outcome, cleared());
     assert_eq!(playing.goal().await.state, GoalState::Aborted);
     assert_eq!(playing.resumed(None).await, Outcome::UNVERIFIED);
-    assert_eq!(playing.charged().await[JUDGE], (1, OF_FAILURE), "nobody is asked about no goal");
+    assert_eq!(playing.charged().await[JUDGE], (1, OF_FAILURE), "without a goal no judge is asked");
 }
 
 #[tokio::test]
@@ -151,7 +151,7 @@ async fn a_judge_who_does_not_listen_holds_up_a_clear_only_for_a_moment() {
     };
     assert_eq!(playing.goes_while(meddle).await, cleared());
     assert!(clock.now() < BEGIN.plus_ms(TIMEOUT_MS), "it was waited for to the end");
-    assert_eq!(playing.charged().await[JUDGE], (1, 0), "nobody knows what it took");
+    assert_eq!(playing.charged().await[JUDGE], (1, 0), "its usage is unknown");
     gate.add_permits(1);
     assert_eq!(playing.resumed(None).await, Outcome::UNVERIFIED);
 }
@@ -277,7 +277,7 @@ async fn so_it_is_when_those_who_go_on_die_as_well() {
 }
 
 #[tokio::test]
-async fn a_clear_that_nobody_was_there_to_hear_is_heard_by_who_goes_on() {
+async fn a_clear_without_a_holder_reaches_the_next_holder() {
     let stage = Stage::new().agent([text("It is done."), text("Really.")]).judge([Say::Hangs]);
     let playing = stage.start(|_| {}).await;
     judges_asked(&stage.tape, 1).await;

@@ -198,7 +198,7 @@ async fn hooks_that_decide_are_told_what_about() {
             .on(
                 HookOptions::new("request"),
                 from_fn::<PreLlmRequest>(|input| {
-                    assert!(input.reminders.is_none(), "nobody granted it");
+                    assert!(input.reminders.is_none(), "it was not granted");
                     let told = (input.items, input.last_input_tokens, input.turn, input.tool_calls);
                     PreLlmRequestAction::Cancel(format!("{told:?}"))
                 }),
@@ -381,7 +381,7 @@ async fn a_slow_hook_is_heard_within_its_time() {
 }
 
 #[tokio::test]
-async fn a_hook_that_blocks_its_thread_holds_up_nobody_beyond_its_time() {
+async fn a_hook_that_blocks_its_thread_delays_nothing_beyond_its_timeout() {
     let (release, released) = mpsc::channel::<()>();
     let released = Mutex::new(released);
     let registry = HookRegistry::builder()
@@ -437,7 +437,7 @@ async fn a_hook_that_answers_at_once_costs_no_timer() {
 }
 
 #[tokio::test]
-async fn a_cancelled_question_ends_at_once_and_nobody_is_taken_to_agree() {
+async fn a_cancelled_question_ends_at_once_and_is_not_an_approval() {
     let let_go = Arc::new(AtomicUsize::new(0));
     let registry = HookRegistry::builder()
         .on(open("asked"), Never(let_go.clone()))

@@ -382,7 +382,7 @@ async fn typed_hooks_come_first_and_weak_answers_let_the_rest_be_asked() {
 }
 
 #[tokio::test]
-async fn whoever_must_not_be_silent_stops_the_rest_by_failing() {
+async fn a_required_hook_stops_the_others_by_failing() {
     let closed = HookPolicy { on_failure: OnFailure::Deny, ..before("failed") };
     let reports = Scene::new(as_named(), vec![closed, before("late")]).before_a_call().await;
     assert_eq!(said(&reports), [("failed", failed("failed"))]);
@@ -441,7 +441,7 @@ async fn hooks_of_the_other_contract_start_together_and_all_are_heard() {
 }
 
 #[tokio::test]
-async fn reports_are_in_the_policys_order_whoever_was_asked_first() {
+async fn reports_are_in_the_policys_order() {
     let hooks = vec![claude("c-1"), before("own-1"), claude("c-2"), before("deny-own"), claude("c-3")];
     let reports = Scene::new(as_named(), hooks).before_a_call().await;
     assert_eq!(names(&reports), ["c-1", "own-1", "c-2", "deny-own", "c-3"]);
@@ -454,7 +454,7 @@ async fn a_no_before_them_spares_the_hooks_of_the_other_contract() {
 }
 
 #[tokio::test]
-async fn reminders_of_whoever_may_not_remind_are_dropped_and_that_is_said() {
+async fn reminders_of_hooks_without_that_right_are_dropped_and_that_is_said() {
     let may = HookPolicy { may_remind: true, ..before("remind-may") };
     let reports = Scene::new(as_named(), vec![may, before("remind-not")]).before_a_call().await;
     assert_eq!(

@@ -195,7 +195,7 @@ fn played(history: &History) -> Result<SessionFixture, TestCaseError> {
             Effect::CallModel(model_call) => play.call_model(open.seq, &model_call)?,
             Effect::RunTool(run) => play.run_tool(open.seq, &run),
             Effect::Timer { .. } => play.desk.tell_session(SessionEvent::TimerFired { seq: open.seq }),
-            effect => return Err(TestCaseError::fail(format!("nobody asked for {effect:?}"))),
+            effect => return Err(TestCaseError::fail(format!("unexpected effect {effect:?}"))),
         }
     }
     let outcome = play.desk.outcome();
@@ -347,7 +347,7 @@ impl Play<'_> {
             return self.says(seq, content, usage, StopReason::EndTurn);
         };
         if let Some(bytes) = turn.said.0 {
-            self.somebody_says(bytes);
+            self.user_says(bytes);
         }
         if self.troubled.insert(place) {
             match turn.trouble {
@@ -380,7 +380,7 @@ impl Play<'_> {
         self.desk.tell_session(SessionEvent::Answered { seq, answer: answer(content, usage, stop) });
     }
 
-    fn somebody_says(&mut self, bytes: usize) {
+    fn user_says(&mut self, bytes: usize) {
         let text = filled("By the way: ".to_owned(), bytes, 0, &mut Rng::with_seed(bytes as u64));
         self.desk.tell_run(provost_engine::RunEvent::Say { agent: 0, text, by: "ann".to_owned() });
     }
@@ -441,7 +441,7 @@ impl Play<'_> {
         if nth == "0"
             && let Some(bytes) = turn.said.1
         {
-            self.somebody_says(bytes);
+            self.user_says(bytes);
         }
         let mut rng = Rng::with_seed(seq.0);
         let mut output = filled(format!("{} {}: ", run.tool, run.call), call.bytes, call.kind, &mut rng);

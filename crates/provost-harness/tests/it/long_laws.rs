@@ -45,7 +45,7 @@ fn fault_in<'a>(
         return calls.into_iter().find(|id| !known.insert(id)).map(|id| format!("call {id} is there twice"));
     }
     if !calls.is_empty() {
-        return Some("somebody but the model calls tools".to_owned());
+        return Some("a tool call not of the model".to_owned());
     }
     if results != open {
         return Some(format!("the calls are {open:?}, the results {results:?}"));

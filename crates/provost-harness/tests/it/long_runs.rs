@@ -68,7 +68,7 @@ async fn a_provider_that_counts_twice_as_much_gets_what_it_takes() {
 }
 
 #[tokio::test]
-async fn a_window_that_nobody_has_told_is_kept_all_the_same() {
+async fn an_unknown_window_is_kept_all_the_same() {
     let ran = ran(80, Counting::fair(WINDOW), None).await;
     ran.went_well();
     assert!(ran.seen.refused > 0 && ran.compactions(CompactionKind::Emergency) > 0);

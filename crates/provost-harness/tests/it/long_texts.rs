@@ -7,8 +7,8 @@ use fastrand::Rng;
 
 static WORDS: LazyLock<Vec<&str>> = LazyLock::new(|| TEXT.split_whitespace().collect());
 const TEXT: &str = "the run of a service that answers every request within its time was measured again after new \
-    locks had been put around shared tables because two writers could meet there and nobody saw which of them came \
-    first so both results were kept until somebody compared them by hand this took most of an afternoon";
+    locks had been put around shared tables because two writers could meet there and it was unclear which of them came \
+    first so both results were kept until a person compared them by hand this took most of an afternoon";
 const HAN: &str = "我们在这个项目里使用一种新的方法来处理数据并且检查每一个结果是否正确如果有错误就写到文件中然后继续工作直到完成";
 const KANA: &str = "このテストはファイルをひらいてなかみをしらべますエラーがあればログにかいてつづけます";
 const HANGUL: &str = "이프로그램은파일을읽고결과를확인한다음다시기록합니다오류가있으면멈추지않고계속합니다";

@@ -66,7 +66,7 @@ impl Observer for Gated {
     async fn observe(&mut self, event: &Arc<ObserverEvent>) -> Result<(), ObserverError> {
         self.told.lock().expect("told").push(seq(event).to_string());
         if let Some((there, gate)) = self.gate.take() {
-            there.send(()).expect("somebody waits");
+            there.send(()).expect("a receiver");
             let _ = gate.recv();
         }
         Ok(())
@@ -305,7 +305,7 @@ async fn each_stretch_of_work_has_observers_of_its_own_and_nothing_happens_witho
     run.finish().await;
     assert_eq!((made.load(Ordering::SeqCst), only(&run).delivered), (1, 2));
     tell(&run, 3..=3);
-    assert_eq!(only(&run).delivered, 2, "nobody is told anything after the end");
+    assert_eq!(only(&run).delivered, 2, "no event anything after the end");
     run.begin();
     tell(&run, 3..=3);
     run.finish().await;

@@ -220,7 +220,7 @@ fn table(events: &[(usize, &'static str)]) -> String {
         let of_this = events.iter().filter(|(place, _)| *place == index);
         let mut names = of_this.map(|(_, name)| *name).collect::<Vec<_>>().join(" ");
         if names.is_empty() {
-            names.push_str("nobody is told");
+            names.push_str("no event");
         }
         let body = if ENTRIES.iter().filter(|one| one.1 == *kind && one.0 == *actor).count() > 1 {
             *body
@@ -238,19 +238,19 @@ async fn entries_are_told_as_the_events_they_are() {
     expect![[r#"
         session session_started → SESSION_START
         run run_started → RUN_START FLOW_START
-        session user_message → nobody is told
-        session system_item → nobody is told
+        session user_message → no event
+        session system_item → no event
         session model_called {"turn":1,"call":1,"attempt":1,"output_tokens_max":9} → TURN_START LLM_START
         session retry → LLM_END
         session model_called {"turn":1,"call":2,"attempt":2,"output_tokens_max":9} → LLM_START
         session model_called {"turn":1,"call":3,"attempt":1,"output_tokens_max":9} → LLM_START
         session assistant_message → LLM_END
-        session hooks_asked → nobody is told
-        session hooks_decided {"asked":3,"reports":[REPORT"continue"},REPORT"allow"}]} → nobody is told
+        session hooks_asked → no event
+        session hooks_decided {"asked":3,"reports":[REPORT"continue"},REPORT"allow"}]} → no event
         session hooks_decided {"asked":3,"reports":[REPORT"continue"},REPORT{"deny":"no"}}]} → GUARDRAIL_TRIP
         session hooks_decided {"asked":3,"reports":[REPORT{"failed":"it"}}]} → GUARDRAIL_TRIP
-        session permission_decided {"call":"c","permission":"allow","why":"w"} → nobody is told
-        session permission_decided {"call":"c","permission":"ask","why":"w"} → nobody is told
+        session permission_decided {"call":"c","permission":"allow","why":"w"} → no event
+        session permission_decided {"call":"c","permission":"ask","why":"w"} → no event
         session permission_decided {"call":"c","permission":"deny","why":"w"} → GUARDRAIL_TRIP
         session approval_requested → APPROVAL
         session approval_resolved → APPROVAL GUARDRAIL_TRIP
@@ -266,20 +266,20 @@ async fn entries_are_told_as_the_events_they_are() {
         session model_called {"turn":4,"call":7,"attempt":1,"purpose":"final_summary","output_tokens_max":9} → LLM_START
         session final_summary_finished {"text":"t","call":ASIDE} → LLM_END
         session final_summary_finished {"call":ASIDE,"problem":"p"} → LLM_END
-        session final_summary_finished {"problem":"p"} → nobody is told
-        session snapshot → nobody is told
-        session stop_verdicts {"turn":1,"evidence":"e","reports":[VERDICT"allow"}]} → nobody is told
+        session final_summary_finished {"problem":"p"} → no event
+        session snapshot → no event
+        session stop_verdicts {"turn":1,"evidence":"e","reports":[VERDICT"allow"}]} → no event
         session stop_verdicts {"turn":1,"evidence":"e","reports":[VERDICT{"block":"b"}}]} → GUARDRAIL_TRIP
         session stop_verdicts {"turn":1,"evidence":"e","reports":[VERDICT{"halt":"h"}}]} → GUARDRAIL_TRIP
-        session goal_check_started → nobody is told
+        session goal_check_started → no event
         session goal_judged → LLM_END
         session goal_verdict {"trigger":"claim","turn":1,"generation":1,"finding":{"unverified":{"why":"w"}}} → GUARDRAIL_TRIP
         session goal_verdict {"trigger":"claim","turn":1,"generation":1,"finding":{"not_achieved":{"reasoning":"r"}}} → GUARDRAIL_TRIP
-        session goal_verdict {"trigger":"claim","turn":1,"generation":1,"finding":{"achieved":{"confidence":1.0,"reasoning":"r"}}} → nobody is told
-        session stop_check_cut_short → nobody is told
-        run processes_left → nobody is told
-        session goal_cleared → nobody is told
-        session stop_requested → nobody is told
+        session goal_verdict {"trigger":"claim","turn":1,"generation":1,"finding":{"achieved":{"confidence":1.0,"reasoning":"r"}}} → no event
+        session stop_check_cut_short → no event
+        run processes_left → no event
+        session goal_cleared → no event
+        session stop_requested → no event
         run budget_reserved → BUDGET
         run budget_charged → BUDGET
         run budget_exhausted → BUDGET
@@ -292,25 +292,25 @@ async fn entries_are_told_as_the_events_they_are() {
         run agent_finished → HANDOFF
         run reprioritized → BUDGET
         run step_ended → STEP_END
-        session tools_changed → nobody is told
-        session yield_requested → nobody is told
-        session sub_agent_suspended → nobody is told
-        session sub_agent_resumed → nobody is told
-        session worktree_made → nobody is told
-        session worktree_asked → nobody is told
-        session worktree_found → nobody is told
+        session tools_changed → no event
+        session yield_requested → no event
+        session sub_agent_suspended → no event
+        session sub_agent_resumed → no event
+        session worktree_made → no event
+        session worktree_asked → no event
+        session worktree_found → no event
         session terminal_noted → TERMINAL
-        session terminal_ending → nobody is told
-        run provider_awaited → nobody is told
-        run outage_wait_changed → nobody is told
-        run run_policy_changed → nobody is told
-        session agent_policy_changed → nobody is told
+        session terminal_ending → no event
+        run provider_awaited → no event
+        run outage_wait_changed → no event
+        run run_policy_changed → no event
+        session agent_policy_changed → no event
         run agent_retry_scheduled → BUDGET
-        run forked → nobody is told
-        session model_changed → nobody is told
-        session paused → nobody is told
+        run forked → no event
+        session model_changed → no event
+        session paused → no event
         run paused → FLOW_END RUN_END
-        session resumed → nobody is told
+        session resumed → no event
         run resumed → RUN_START FLOW_START
         session ended → SESSION_END
         run ended → FLOW_END RUN_END

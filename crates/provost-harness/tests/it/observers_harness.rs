@@ -64,7 +64,7 @@ fn spec() -> ToolSpec {
 
 pub(crate) fn policy() -> RunPolicy {
     RunPolicy {
-        observers: vec!["somebody else".into()],
+        observers: vec!["another".into()],
         spawn: provost_event::SpawnBudget::default(),
         ..RunPolicy::new(AgentPolicy {
             system_prompt: "be good".into(),
@@ -122,7 +122,7 @@ async fn an_observer_sees_a_run_from_its_start_to_its_end() {
     assert_eq!(report.delivered, u64::try_from(events.len()).expect("few"));
     let first = backend.read(RUN.into(), Seq::START, 1).await.expect("a log").remove(0);
     let Entry::Lifecycle(LifecycleEntry::RunStarted(started)) = &first.entry else { panic!("{first:?}") };
-    assert_eq!(started.policy.observers, ["somebody else", "eyes"]);
+    assert_eq!(started.policy.observers, ["another", "eyes"]);
 }
 
 #[tokio::test]
@@ -161,7 +161,7 @@ async fn a_run_does_not_wait_for_an_observer_that_hangs_and_its_end_only_so_long
 }
 
 #[tokio::test]
-async fn nothing_is_missed_while_nobody_polls_the_run() {
+async fn nothing_is_missed_while_the_run_is_not_polled() {
     let (make, seen) = eyes();
     let observers = Observers::new().with("eyes", ObserverOptions::default(), make);
     let (harness, backend) = harness(ANSWERS, observers);
@@ -173,7 +173,7 @@ async fn nothing_is_missed_while_nobody_polls_the_run() {
         }
     }
     let committed = seen.try_iter().filter(|event| matches!(event.body, ObservedBody::Entry(_))).count();
-    assert_eq!(committed, 0, "entries are told by whoever polls");
+    assert_eq!(committed, 0, "entries are told by the process that polls");
     assert_eq!(run.run(&CancellationToken::new()).await.expect("it ends"), DONE);
     let entries = seen.try_iter().filter(|event| matches!(event.body, ObservedBody::Entry(_))).count();
     assert_eq!(entries, 18);

@@ -498,7 +498,7 @@ async fn no_judge_is_asked_after_a_stop() {
 }
 
 #[tokio::test]
-async fn a_question_that_nobody_waits_for_any_more_is_closed() {
+async fn a_question_that_is_no_longer_needed_is_closed() {
     let court = Court::with([hanging()]).await;
     let cancel = CancellationToken::new();
     tokio::select! {

@@ -103,7 +103,7 @@ pub(crate) fn check(run: RunId, logs: &Logs, decisions: &[Seq]) -> Counted {
     for record in log {
         tree.take(record);
         if decisions.contains(&record.seq) {
-            tree.nobody_waits_for_nothing(record.seq);
+            tree.waits_have_a_reason(record.seq);
         }
     }
     let is_final = matches!(log.last().unwrap().entry, Entry::Lifecycle(LifecycleEntry::Ended(_)));
@@ -214,7 +214,7 @@ impl<'a> Tree<'a> {
     fn spawned(&mut self, spawned: &AgentSpawned, seq: Seq) {
         let parent = spawned.parent.map(|parent| parent.agent);
         let above = parent.map(|parent| self.agent(parent, seq));
-        assert!(above.is_none_or(|above| above.is_at_work()), "{seq}: whoever asks is at work");
+        assert!(above.is_none_or(|above| above.is_at_work()), "{seq}: the parent is at work");
         let brief = &spawned.brief;
         let agent = Agent::new(parent, &brief.name, &brief.goal, brief.budget, false);
         assert!(self.agents.insert(spawned.child.agent, agent).is_none(), "{seq}: asked for twice");
@@ -279,7 +279,7 @@ impl<'a> Tree<'a> {
     }
 
     /// While a slot is free, no eligible agent is queued.
-    fn nobody_waits_for_nothing(&self, seq: Seq) {
+    fn waits_have_a_reason(&self, seq: Seq) {
         let is_suspended = self.agents[&ROOT].suspended.is_some();
         if self.is_stopping || is_suspended || self.at_work() >= self.slots {
             return;

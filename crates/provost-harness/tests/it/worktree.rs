@@ -566,7 +566,7 @@ async fn one_that_is_gone_already_counts_as_removed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_that_belongs_to_nobody_any_more_goes_when_the_next_is_made() {
+async fn one_without_an_owner_is_removed_when_the_next_is_made() {
     let place = GitFixture::new(Cast::default().asks_for(0, 2).writes(2, "b.txt", "two\n"));
     {
         let mut all = place.cast.0.lock().unwrap();
@@ -583,7 +583,7 @@ async fn one_that_belongs_to_nobody_any_more_goes_when_the_next_is_made() {
     stage.run.cancel("ann").await.expect("posted");
     stage.ended(1).await;
     stage.ended(2).await;
-    assert!(one.exists(), "nobody has looked");
+    assert!(one.exists(), "it was not inspected");
     drop(stage);
     let _ = place.cast.clone().asks_for(0, 1);
     let (harness, backend) = place.harness();
@@ -591,7 +591,7 @@ async fn one_that_belongs_to_nobody_any_more_goes_when_the_next_is_made() {
     let mut stage = Stage { run, backend };
     assert!(matches!(stage.goes().await, Outcome::Completed { .. }));
     assert!(!one.exists(), "nothing was done in it");
-    assert!(two.exists(), "somebody may want that");
+    assert!(two.exists(), "a user may want that");
     assert_eq!(place.branches(), format!("main\nprovost/{RUN}-2"));
 }
 

@@ -110,7 +110,7 @@ fn a_realistic_file_gives_its_hooks_and_names_what_it_cannot() {
 }
 
 #[test]
-fn whoever_is_to_trust_a_file_sees_each_program_once() {
+fn the_question_of_trust_shows_each_program_once() {
     expect![[r#"
         exec bash -c 'echo '\''it'\''"'\''"'\''s'\'''
         "$CLAUDE_PROJECT_DIR"/.claude/hooks/block-rm.sh

@@ -24,7 +24,7 @@ async fn a_question_larger_than_the_pipe_needs_no_reader() {
 }
 
 #[tokio::test]
-async fn the_timeout_covers_a_question_that_nobody_reads() {
+async fn the_timeout_covers_a_question_that_is_not_read() {
     let mut stage = Stage::new();
     stage.input = json!({ "command": "x".repeat(200 * 1024) });
     let began = Instant::now();

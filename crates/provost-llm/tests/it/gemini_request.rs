@@ -239,7 +239,7 @@ async fn check_thinking(
 }
 
 #[tokio::test]
-async fn nobody_is_told_to_think_of_whom_nobody_knows_that_it_can() {
+async fn unknown_models_are_not_asked_to_think() {
     check_thinking("gemini-2.0-flash", None, None, 64_000, json!(null)).await;
     let shown = json!({"includeThoughts": true});
     check_thinking("gemini-2.5-pro", Some(Reasoning::Budget), None, 64_000, shown.clone()).await;

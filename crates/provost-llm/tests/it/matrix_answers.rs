@@ -15,7 +15,7 @@ for_every_provider! {
     a_bit_of_everything_is_understood,
     a_call_alone_and_many_at_once_are_understood,
     what_it_took_is_told_without_overlap,
-    what_nobody_counts_is_estimated,
+    unreported_usage_is_estimated,
     a_refusal_is_one_and_has_its_words,
     an_answer_at_the_cap_is_one,
     an_empty_answer_is_an_answer,
@@ -81,7 +81,7 @@ fn uncounted(stream: &str) -> String {
     stream.replace("\"usage\":", "\"something\":").replace("\"usageMetadata\":", "\"something\":")
 }
 
-async fn what_nobody_counts_is_estimated(speaker: &dyn Speaker) {
+async fn unreported_usage_is_estimated(speaker: &dyn Speaker) {
     let spoken = Spoken::everything();
     let events = speaker.events(&spoken);
     let reply = Reply::Whole(streamed(speaker, [uncounted(&stream(&events)).as_bytes()]));

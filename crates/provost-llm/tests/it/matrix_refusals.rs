@@ -13,7 +13,7 @@ const STATUSES: [u16; 13] = [400, 401, 403, 404, 408, 409, 413, 422, 429, 500, 5
 for_every_provider! {
     every_status_has_its_class_and_the_providers_own_words,
     statuses_alone_are_enough,
-    a_page_of_somebody_in_between_is_shown,
+    a_page_of_a_proxy_is_shown,
     a_conversation_that_is_too_long_is_told_from_other_wrong_requests,
     a_wish_to_wait_is_passed_on,
     an_error_message_and_its_body_have_a_largest_size,
@@ -58,7 +58,7 @@ async fn statuses_alone_are_enough(speaker: &dyn Speaker) {
     }
 }
 
-async fn a_page_of_somebody_in_between_is_shown(speaker: &dyn Speaker) {
+async fn a_page_of_a_proxy_is_shown(speaker: &dyn Speaker) {
     let page = format!("<html>\n  <h1>Bad   gateway</h1>\n{}", "x".repeat(5000));
     let reply = |&status: &u16| plain(status, "content-type: text/html\r\n", &page);
     let failures = failures(speaker, STATUSES.iter().map(reply).collect()).await;

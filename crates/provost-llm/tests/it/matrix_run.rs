@@ -186,7 +186,7 @@ fn nameless(lines: Vec<Line>) -> Vec<Line> {
 }
 
 #[tokio::test]
-async fn two_hundred_turns_leave_the_same_log_whoever_the_model_is_of() {
+async fn two_hundred_turns_leave_the_same_log_with_every_provider() {
     let first = run(SPEAKERS[0]).await;
     assert!(first.session.len() > 4 * TURNS, "{} entries", first.session.len());
     for speaker in &SPEAKERS[1..] {

@@ -258,7 +258,7 @@ impl Neutral {
                 arguments: call.input.text().to_owned(),
             }),
             Block::Opaque { .. } => None,
-            Block::Image(_) => panic!("a picture that nobody sent"),
+            Block::Image(_) => panic!("an unexpected picture"),
         };
         blocks.iter().filter_map(neutral).filter(|block| !block.is_empty()).collect()
     }

@@ -129,7 +129,7 @@ impl Manager {
         let (mut reader, writer) = std::io::pipe().expect("a pipe");
         let book = Arc::clone(&self.book);
         thread::spawn(move || {
-            assert_eq!(reader.read(&mut [0]).expect("the pipe"), 0, "nobody writes to it");
+            assert_eq!(reader.read(&mut [0]).expect("the pipe"), 0, "there is no writer");
             book.asked.lock().unwrap()[place].is_held = false;
             book.changed.notify_all();
         });

@@ -50,7 +50,7 @@ async fn a_timeout_too_long_for_any_clock_is_no_timeout() {
 }
 
 #[tokio::test]
-async fn the_timeout_covers_input_nobody_reads() {
+async fn the_timeout_covers_input_that_is_not_read() {
     let shell = Shell::new();
     let mut spec = shell.spec("sleep 1000");
     spec.launch.stdio.input = vec![b'x'; 1 << 20];

@@ -39,7 +39,7 @@ async fn a_guard_is_not_ended_by_what_ends_others() {
 }
 
 #[tokio::test]
-async fn a_guard_that_somebody_stops_is_done_without() {
+async fn a_stopped_guard_is_done_without() {
     let shell = Shell::new();
     let mut spec = shell.spec("(trap '' TERM; setsid sleep 1000 &) ; touch ready; sleep 1000");
     spec.grace = Duration::from_millis(100);

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::support::Shell;
 
 #[tokio::test]
-async fn input_nobody_reads_is_no_error() {
+async fn input_that_is_not_read_is_no_error() {
     let shell = Shell::new();
     let mut spec = shell.spec("exit 5");
     spec.launch.stdio.input = vec![b'x'; 1 << 20];

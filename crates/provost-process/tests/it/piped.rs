@@ -125,7 +125,7 @@ async fn the_end_is_told_while_something_it_started_holds_its_output_open() {
 }
 
 #[tokio::test]
-async fn one_that_writes_while_nobody_asks_and_reads_nothing_can_be_ended() {
+async fn one_that_writes_unasked_and_reads_nothing_can_be_ended() {
     let shell = Shell::new();
     let mut child = spawn(&shell, "touch ready; while :; do seq 1 100000; done").await;
     shell.until_file("ready").await;

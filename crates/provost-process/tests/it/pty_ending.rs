@@ -41,7 +41,7 @@ async fn the_final_summary_of_a_program_are_read_before_its_exit_is_told() {
 }
 
 #[tokio::test]
-async fn the_exit_is_told_at_once_though_somebody_keeps_the_terminal_open() {
+async fn the_exit_is_told_at_once_though_the_terminal_stays_open() {
     let shell = Shell::new();
     let script =
         "(trap '' HUP TERM; touch up; sleep 1000) & until [ -e up ]; do sleep 0.01; done; echo bye; exit 3";
@@ -62,7 +62,7 @@ async fn the_exit_is_told_at_once_though_somebody_keeps_the_terminal_open() {
 }
 
 #[tokio::test]
-async fn somebody_who_goes_on_writing_does_not_hold_up_the_exit() {
+async fn a_process_that_goes_on_writing_does_not_delay_the_exit() {
     let shell = Shell::new();
     let script = "(trap '' HUP TERM; touch up; exec yes) & until [ -e up ]; do sleep 0.01; done; exit 3";
     let mut options = options();

@@ -75,7 +75,7 @@ async fn what_several_type_at_once_is_not_mixed() {
 }
 
 #[tokio::test]
-async fn a_program_that_does_not_read_holds_up_nobody_but_who_types() {
+async fn a_program_that_does_not_read_delays_only_its_input() {
     let shell = Shell::new();
     let script = "stty raw -echo; echo ready; until [ -e go ]; do sleep 0.01; done; echo going
         head -c 100003 | tr -d x; exit 3";
@@ -221,7 +221,7 @@ async fn kernel_says(
 }
 
 #[tokio::test]
-async fn a_secret_is_typed_while_the_echo_is_off_only_and_told_to_nobody() {
+async fn a_secret_is_typed_while_the_echo_is_off_only_and_shown_nowhere() {
     let shell = Shell::new();
     let (notes, mut options) = (Notes::default(), options());
     options.recorder = Some(Box::new(notes.clone()));

@@ -105,7 +105,7 @@ fn guard_of(program: u32) -> String {
 }
 
 #[tokio::test]
-async fn entries_of_others_and_of_other_boots_hit_nobody() {
+async fn entries_of_others_and_of_other_boots_end_no_process() {
     let shell = Shell::new();
     let ledger = shell.path().join("ledger");
     assert_eq!(end_leftovers(&ledger).unwrap(), 0);

@@ -64,7 +64,7 @@ async fn a_slow_reader_slows_the_program_and_memory_stays_flat() {
 }
 
 #[tokio::test]
-async fn a_program_that_nobody_reads_waits_and_can_still_be_ended() {
+async fn a_program_whose_output_isn_t_read_waits_and_can_be_ended() {
     let shell = Shell::new();
     let terminal = start(&shell, "exec yes").await;
     until_blocked(&terminal).await;

@@ -86,7 +86,7 @@ async fn whenever_one_joins_it_sees_what_the_program_shows() {
 }
 
 #[tokio::test]
-async fn a_slow_one_gets_a_new_snapshot_and_slows_nobody() {
+async fn a_slow_one_gets_a_new_snapshot_and_delays_no_other() {
     let shell = Shell::new();
     let script = "echo ready; read x; head -c 3000000 /dev/zero | tr '\\0' x; printf '\\033[2J\\033[Hlast\\r\\n'; read x; echo more";
     let mut options = options();

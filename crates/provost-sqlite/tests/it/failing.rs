@@ -25,7 +25,7 @@ impl Failing {
 }
 
 #[test]
-fn a_store_of_somebody_elses_is_a_store() {
+fn a_store_of_an_embedder_is_a_store() {
     check_store(Failing::new);
     check_shared_store(Failing::new, Clone::clone);
 }

@@ -135,7 +135,7 @@ async fn a_damaged_log_fails_only_its_own_posts() {
 }
 
 #[tokio::test]
-async fn a_run_that_somebody_took_over_is_not_touched_any_more() {
+async fn a_run_that_was_taken_over_is_not_touched_any_more() {
     let folder = TempDir::new().unwrap();
     let backend = backend(SqliteStore::open(database(&folder)).unwrap());
     let (hands, mut calls) = Hands::new();

@@ -60,7 +60,7 @@ impl Executor for Eventful {
                 };
                 SessionEvent::ToolDone { seq, result }.into()
             }
-            other => panic!("nobody asked for {other:?}"),
+            other => panic!("unexpected effect {other:?}"),
         }
     }
 }

@@ -120,7 +120,7 @@ async fn check(holder: Option<DeathPoint>, sender: Option<DeathPoint>, second: D
     let mut again = Process::start(&path, Some(second), false);
     assert_eq!(again.says(), None, "it dies at its take-over");
     drop(again);
-    // Whoever holds it next.
+    // The next holder.
     let next = backend(&path, None);
     let (hands, _calls) = Hands::new();
     let guard = next.serve(run(1), hands, CancellationToken::new()).await.unwrap();

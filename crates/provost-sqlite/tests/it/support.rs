@@ -69,7 +69,7 @@ pub(crate) struct Call {
 
 impl Call {
     pub(crate) fn answer(self, event: Event) {
-        self.answer.send(event).expect("somebody waits for it");
+        self.answer.send(event).expect("a receiver");
     }
 
     pub(crate) fn done(self) {

@@ -37,7 +37,7 @@ fn nothing_that_was_said_is_sent_unless_asked_for() {
         "slow down",
         "not to be written",
         "is high",
-        "somebody",
+        "alice",
         "drips",
         "too hot",
         "mended",

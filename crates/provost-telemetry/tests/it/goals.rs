@@ -247,10 +247,10 @@ fn a_verdict_that_comes_too_late_is_told_as_such_and_finds_nothing() {
     let mut log = Log::default();
     begin(&mut log);
     claims(&mut log, 1, 1_100);
-    let outcome = Outcome::Paused { why: PauseReason::GoalCleared { by: "somebody".to_owned() } };
+    let outcome = Outcome::Paused { why: PauseReason::GoalCleared { by: "alice".to_owned() } };
     let late = GoalJudged { stale: true, ..judged(2, said(true, "it is dry")) };
     log.root(1_200, asked(2))
-        .root(1_250, GoalCleared { by: "somebody".to_owned() })
+        .root(1_250, GoalCleared { by: "alice".to_owned() })
         .root(1_290, late)
         .run(1_290, bill(2))
         .root(1_300, Paused { outcome: outcome.clone() })
@@ -288,7 +288,7 @@ fn a_verdict_that_comes_too_late_is_told_as_such_and_finds_nothing() {
     "#]],
     );
     let bodies = collector.got().into_iter().map(|one| String::from_utf8_lossy(&one.body).into_owned());
-    assert!(!bodies.collect::<String>().contains("somebody"));
+    assert!(!bodies.collect::<String>().contains("alice"));
 }
 
 #[test]
@@ -297,7 +297,7 @@ fn an_agent_isn_t_of_its_judge_s_model_where_another_process_goes_on_with_a_clai
     begin(&mut log);
     claims(&mut log, 1, 1_100);
     log.take();
-    let cause = ResumeCause::Asked { by: "somebody".to_owned() };
+    let cause = ResumeCause::Asked { by: "alice".to_owned() };
     let resumed = Resumed { cause, budget: Budget::default(), turns_max: None, reopens: false };
     log.run(9_000, resumed.clone())
         .root(9_000, resumed)

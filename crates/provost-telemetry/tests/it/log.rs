@@ -242,7 +242,7 @@ fn asked(call: &str) -> ApprovalRequested {
 
 fn allowed(asked: u64) -> ApprovalResolved {
     let answer = ApprovalAnswer::Allow { scope: ApprovalScope::Once, pattern: None };
-    ApprovalResolved { asked: Seq(asked), answer, by: "somebody".to_owned() }
+    ApprovalResolved { asked: Seq(asked), answer, by: "alice".to_owned() }
 }
 
 fn shortened() -> Compacted {

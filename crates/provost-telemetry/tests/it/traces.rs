@@ -78,11 +78,11 @@ fn a_run_that_goes_on_joins_its_trace_below_its_first_span() {
     let mut log = Log::default();
     begin(&mut log);
     work(&mut log);
-    let paused = Outcome::Paused { why: PauseReason::Asked { by: "somebody".to_owned(), awaited: None } };
+    let paused = Outcome::Paused { why: PauseReason::Asked { by: "alice".to_owned(), awaited: None } };
     log.root(6_000, Paused { outcome: paused.clone() }).run(6_001, Paused { outcome: paused });
     let collector = Collector::start(Manner::Good);
     observe(&telemetry(&collector), log.take());
-    let cause = ResumeCause::Asked { by: "somebody".to_owned() };
+    let cause = ResumeCause::Asked { by: "alice".to_owned() };
     let resumed = Resumed { cause, budget: Budget::default(), turns_max: None, reopens: false };
     let usage = Usage { input_tokens: 10, output_tokens: 2, ..Usage::default() };
     let answer = crate::log::answer(4, StopReason::EndTurn, vec![Block::Text("done".to_owned())], usage);
@@ -342,7 +342,7 @@ fn calls_beside_the_conversation_are_told_with_their_purpose_and_what_they_took(
 
 #[test]
 fn nothing_is_left_open_when_final_summary_fail() {
-    let problem = Some("no connection to the provider: nobody is there".to_owned());
+    let problem = Some("no connection to the provider: no answer".to_owned());
     for (model, call, error) in [("", true, "_OTHER"), ("roofer-1", true, "empty_answer"), ("", false, "")] {
         let call = call.then(|| aside(4, model));
         let calls = if call.is_some() { 4 } else { 3 };
@@ -405,7 +405,7 @@ fn an_agent_s_beginning_may_be_told_before_its_run_s() {
     assert_eq!(tree(&traced(records).spans()), expected);
     let mut log = Log::default();
     begin(&mut log);
-    let cause = ResumeCause::Asked { by: "somebody".to_owned() };
+    let cause = ResumeCause::Asked { by: "alice".to_owned() };
     let resumed = Resumed { cause, budget: Budget::default(), turns_max: None, reopens: false };
     log.take();
     log.run(9_000, resumed).root(9_010, called(4, 1)).root(9_600, completed()).run(9_601, completed());

@@ -44,7 +44,7 @@ fn the_labelled_recordings_are_understood_with_and_without_what_programs_say_of_
 }
 
 #[test]
-fn nothing_is_seen_where_nobody_is_waited_for() {
+fn nothing_is_seen_where_no_person_is_waited_for() {
     let Some(folder) = folder() else { return };
     let recordings = Recording::read_folder(&folder).expect("recordings");
     for recording in recordings.iter().filter(|recording| recording.name.starts_with("neg-")) {

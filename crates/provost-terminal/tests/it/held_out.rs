@@ -38,7 +38,7 @@ fn classic_programs_are_understood_with_and_without_what_programs_say_of_themsel
 }
 
 #[test]
-fn nobody_is_called_by_programs_that_wait_for_nobody() {
+fn no_person_is_called_by_programs_that_wait_for_none() {
     let profile = Arc::new(Profile::named("generic").expect("a profile"));
     for recording in recordings().iter().filter(|recording| recording.name.starts_with("neg-")) {
         for reports in [Reports::Heard, Reports::Ignored] {

@@ -15,7 +15,7 @@ fn every_shipped_profile_can_be_read_and_agents_say_how_they_end() {
         Profile::named("codex").and_then(|p| p.channel).map(|c| c.format),
         Some(StreamFormat::CodexExec)
     );
-    assert!(Profile::named("nobody").is_none());
+    assert!(Profile::named("unknown").is_none());
 }
 
 #[test]
@@ -57,9 +57,9 @@ fn a_profile_of_ones_own_inherits_and_says_what_is_wrong_with_its_line() {
         "#]],
     );
     wrong(
-        "kind = \"plain\"\ninherits = \"nobody\"\n",
+        "kind = \"plain\"\ninherits = \"unknown\"\n",
         expect![[r#"
-        profile `mine` inherits from `nobody`, which isn't one of: codex, claude, gemini, qwen, opencode, aider, generic
+        profile `mine` inherits from `unknown`, which isn't one of: codex, claude, gemini, qwen, opencode, aider, generic
     "#]],
     );
     wrong(

@@ -87,6 +87,6 @@ fn device_attributes_are_answered_last() {
 }
 
 #[test]
-fn answers_nobody_reads_are_dropped() {
+fn answers_that_are_not_read_are_dropped() {
     assert!(replies(&"\x1b[6n\x1b[c".repeat(100_000)).len() <= 32 * 1_024);
 }

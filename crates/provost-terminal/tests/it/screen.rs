@@ -102,7 +102,7 @@ fn cursor_keeping_and_tabs_of_older_terminals_work() {
 }
 
 #[test]
-fn strings_that_nobody_reads_leave_no_trace() {
+fn ignored_strings_leave_no_trace() {
     for string in [
         "\x1b_Gi=1;AAAA\x1b\\",
         "\x1b^private\x1b\\",

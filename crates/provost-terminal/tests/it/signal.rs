@@ -96,7 +96,7 @@ fn texts_are_short_and_harmless() {
 }
 
 #[test]
-fn of_reports_nobody_takes_the_last_are_kept() {
+fn of_unread_reports_the_last_are_kept() {
     let all: String = (0..1_000).map(|n| format!("\x1b]0;{n}\x07")).collect();
     let signals = signals(&all);
     assert_eq!((signals.len(), signals.last()), (256, Some(&Signal::Title("999".into()))));

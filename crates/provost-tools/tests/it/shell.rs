@@ -182,7 +182,7 @@ async fn only_the_allow_list_of_the_environment_is_seen() {
 #[tokio::test]
 async fn an_editor_that_git_would_start_fails_at_once_and_says_what_to_do() {
     let fixture = Fixture::new();
-    // The repository's editor would wait for ever, as one does that nobody types into.
+    // The repository's editor would wait for ever, as one does without input.
     let repository = "git init -q && git config user.name a && git config user.email a@example.org && \
         git config core.editor 'sleep 600; true' && git config sequence.editor 'sleep 600; true' && \
         git commit -q --allow-empty -m one && git commit -q --allow-empty -m two";

@@ -30,7 +30,7 @@ pub(super) fn check(seen: &Evidence, found: &mut Breaches) {
     for record in log {
         // Entries of one decision have the same time.
         if record.at != before {
-            nobody_waits_for_nothing(&agents, slots, record.seq.0, found);
+            waits_have_a_reason(&agents, slots, record.seq.0, found);
         }
         before = record.at;
         take(&record.entry, &mut agents, found);
@@ -91,12 +91,7 @@ fn take(entry: &Entry, agents: &mut BTreeMap<SessionId, Agent>, found: &mut Brea
 }
 
 /// While a slot is free, no agent waits for one whose own sub-agents are done.
-fn nobody_waits_for_nothing(
-    agents: &BTreeMap<SessionId, Agent>,
-    slots: usize,
-    entry: u64,
-    found: &mut Breaches,
-) {
+fn waits_have_a_reason(agents: &BTreeMap<SessionId, Agent>, slots: usize, entry: u64, found: &mut Breaches) {
     let live = |agent: &&Agent| agent.ends == 0;
     let waits_for_others =
         agents.values().filter(live).filter_map(|agent| agent.parent).collect::<BTreeSet<_>>();

@@ -18,7 +18,7 @@ pub(super) fn check(seen: &Evidence, found: &mut Breaches) {
         every_model_call_has_its_end(seen, session, found);
     }
     for line in seen.counted(&seen.files.effects()).keys().filter(|line| !known.contains(*line)) {
-        found.wrong(format!("nobody asked for the effect `{line}`"));
+        found.wrong(format!("no entry asks for the effect `{line}`"));
     }
 }
 

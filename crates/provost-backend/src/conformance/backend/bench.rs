@@ -105,7 +105,7 @@ impl Served {
     pub(super) async fn call(&mut self) -> Call {
         tokio::select! {
             call = soon("an effect is begun", self.calls.recv()) => {
-                call.unwrap_or_else(|| panic!("nobody performs effects any more"))
+                call.unwrap_or_else(|| panic!("no executor performs effects any more"))
             }
             error = self.guard.failed() => panic!("the backend gave up: {error}"),
         }
@@ -120,7 +120,7 @@ impl Served {
 
 impl Call {
     pub(super) fn answer(self, event: Event) {
-        assert!(self.answer.send(event).is_ok(), "nobody waits for the result of {}", self.id);
+        assert!(self.answer.send(event).is_ok(), "nothing waits for the result of {}", self.id);
     }
 
     /// The model gives its final answer.

@@ -124,7 +124,7 @@ pub(super) fn a_writer_that_listens_is_woken<P, S: SessionStore>(place: &P, open
     let (sender, woken) = mpsc::channel();
     let Some(listening) = one.wake_ups().listen(Box::new(move || sender.send(()).is_ok())) else { return };
     two.wake_ups().wake();
-    assert!(woken.recv_timeout(DEADLINE).is_ok(), "nobody was woken");
+    assert!(woken.recv_timeout(DEADLINE).is_ok(), "no holder was woken");
     two.wake_ups().wake();
     assert!(woken.recv_timeout(DEADLINE).is_ok(), "it was woken only once");
     drop((listening, woken));

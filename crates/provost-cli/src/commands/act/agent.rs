@@ -243,7 +243,9 @@ impl AgentControl {
                 )
             }
             RunStatus::Interrupted | RunStatus::Stopped(_) => {
-                format!("recorded: {who} is to {what}\nnobody works on the run now; it does so with: {next}")
+                format!(
+                    "recorded: {who} is to {what}\nno process works on the run now; it does so with: {next}"
+                )
             }
         };
         match (command, standing) {

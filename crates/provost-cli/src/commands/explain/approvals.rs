@@ -61,7 +61,7 @@ impl ApprovalSums {
         self.open = self.open.saturating_sub(1);
         let since = self.since.remove(&resolved.asked).unwrap_or(at);
         match resolved.by.as_str() {
-            ApprovalResolved::BY_NOBODY => return self.timed_out += 1,
+            ApprovalResolved::BY_TIMEOUT => return self.timed_out += 1,
             ApprovalResolved::BY_PROVOST => return self.withdrawn += 1,
             _ => self.waited.add_ms(at.since_ms(since)),
         }

@@ -104,7 +104,7 @@ impl SlotTable {
         self.held
     }
 
-    pub(super) fn somebody_waits(&self) -> bool {
+    pub(super) fn has_queued(&self) -> bool {
         !self.line.is_empty()
     }
 

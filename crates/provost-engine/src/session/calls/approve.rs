@@ -99,7 +99,7 @@ pub(in crate::session) fn approvals_timed_out(deciding: &mut Deciding<'_>, timer
                     deciding,
                     asked,
                     ApprovalAnswer::Deny { reason },
-                    ApprovalResolved::BY_NOBODY.to_owned(),
+                    ApprovalResolved::BY_TIMEOUT.to_owned(),
                 );
             }
         }

@@ -225,7 +225,7 @@ impl TrackedCall {
         self.stage = CallStage::Pending;
         self.consent = match &resolved.answer {
             ApprovalAnswer::Allow { .. } => CallConsent::Given,
-            ApprovalAnswer::Deny { reason } if resolved.by == ApprovalResolved::BY_NOBODY => {
+            ApprovalAnswer::Deny { reason } if resolved.by == ApprovalResolved::BY_TIMEOUT => {
                 CallConsent::Refused(format!("Denied: {reason}."))
             }
             ApprovalAnswer::Deny { reason } if reason.is_empty() => {

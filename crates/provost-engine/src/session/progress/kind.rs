@@ -1,7 +1,7 @@
 //! The kind of a text: the text without numbers, times, ids and the names of temporary files, which vary from call
 //! to call without meaning.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use crate::session::fingerprint::fingerprint;
 
@@ -70,6 +70,30 @@ pub fn kind_of_text(text: &str) -> u64 {
         }
     }
     mixed(kinds)
+}
+
+/// The kind of a call's output, without what it repeats of the call's arguments (JSON): a search that finds nothing
+/// and names what it looked for brings nothing new.
+pub(super) fn kind_of_result(input: &str, output: &str) -> u64 {
+    let own = words_of_json(input).collect::<HashSet<_>>();
+    let mut rest = String::with_capacity(output.len());
+    for piece in output.split_inclusive(|c: char| !c.is_alphanumeric()) {
+        let word = piece.trim_end_matches(|c: char| !c.is_alphanumeric());
+        rest.push_str(if own.contains(word) { "_" } else { word });
+        rest.push_str(piece.get(word.len()..).unwrap_or_default());
+    }
+    kind_of_text(&rest)
+}
+
+/// The words in `json`, without the letters of escapes. Numbers are none: they don't count anyway.
+fn words_of_json(json: &str) -> impl Iterator<Item = &str> {
+    let mut is_escaped = false;
+    let is_between = move |c: char| {
+        let escaped = std::mem::take(&mut is_escaped);
+        is_escaped = c == '\\' && !escaped;
+        escaped || !c.is_alphanumeric()
+    };
+    json.split(is_between).filter(|word| word.contains(char::is_alphabetic))
 }
 
 /// The kind of a check's output: numbers count, durations don't.
@@ -279,7 +303,9 @@ fn without_escape(text: &str) -> &str {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{TEMPORARY, after_temporary, counts_of, is_duration, kind_of_call, kind_of_text};
+    use super::{
+        TEMPORARY, after_temporary, counts_of, is_duration, kind_of_call, kind_of_result, kind_of_text,
+    };
 
     #[test]
     fn numbers_times_ids_and_temporary_names_make_no_other_kind() {
@@ -337,6 +363,18 @@ mod tests {
             let places = TEMPORARY.iter().filter_map(|folder| Some(text.find(folder)? + folder.len()));
             prop_assert_eq!(after_temporary(&text), places.min(), "{}", text);
         }
+    }
+
+    #[test]
+    fn what_an_output_repeats_of_its_call_makes_no_other_kind() {
+        let result = |word: &str| {
+            let input = format!(r#"{{"command":"cd src\n{word} --all"}}"#);
+            kind_of_result(&input, &format!("sh: 1: {word}: not found\n"))
+        };
+        assert_eq!(result("apple"), result("pear"));
+        let found =
+            |word: &str| kind_of_result(r#"{"command":"grep line f"}"#, &format!("a line with {word}"));
+        assert_ne!(found("apple"), found("pear"));
     }
 
     #[test]

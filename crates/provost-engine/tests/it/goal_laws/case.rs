@@ -100,7 +100,7 @@ prop_compose! {
             evidence_tokens_max,
             budget_percent,
             stop_hook_errors: if errors_block { OnHookError::Block } else { OnHookError::Ignore },
-            ..GoalPolicy::new("the tests pass", ModelPolicy::new("nobody", 1))
+            ..GoalPolicy::new("the tests pass", ModelPolicy::new("none", 1))
         }
     }
 }

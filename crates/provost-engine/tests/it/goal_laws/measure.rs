@@ -83,7 +83,8 @@ impl Measure {
         let (tool, output, is_ok) = (&done.tool, &done.output, done.status == ToolStatus::Ok);
         let kind = format!("{tool} {}", kind(&input));
         let is_new_call = self.seen.insert(format!("call {kind}"));
-        let is_new_result = self.seen.insert(format!("result {tool} {}", self::kind(output)));
+        let is_new_result =
+            self.seen.insert(format!("result {tool} {}", self::kind(&without_words_of(&input, output))));
         let is_new_input = self.seen.insert(format!("input {tool} {input}"));
         let is_new = self.seen.insert(format!("exact {tool} {input} {output}"));
         let counts = counts(output);
@@ -114,6 +115,20 @@ fn path_of(input: &str) -> Option<String> {
 /// A text without its numbers.
 fn kind(text: &str) -> u64 {
     kind_of_text(text)
+}
+
+/// `output` without the words that are in `input`, too.
+fn without_words_of(input: &str, output: &str) -> String {
+    let is_between = |c: char| !c.is_alphanumeric();
+    let own = input.split(is_between).filter(|word| word.contains(char::is_alphabetic));
+    let own = own.collect::<BTreeSet<_>>();
+    let mut rest = String::new();
+    for piece in output.split_inclusive(is_between) {
+        let word = piece.trim_end_matches(is_between);
+        rest.push_str(if own.contains(word) { "_" } else { word });
+        rest.push_str(&piece[word.len()..]);
+    }
+    rest
 }
 
 /// The counts in a text: numbers next to a check's counted words.

@@ -112,7 +112,7 @@ impl GoalLaws {
             self.started(started);
         }
         if self.policy.is_none() {
-            return assert_eq!(status, None, "a goal that nobody gave");
+            return assert_eq!(status, None, "a goal that was not set");
         }
         self.expected_next(&record.entry);
         self.take_in(record);
@@ -143,7 +143,7 @@ impl GoalLaws {
             }
             Entry::Conversation(ConversationEntry::UserMessage(_)) => self.unheard = true,
             Entry::Conversation(ConversationEntry::SystemItem(item)) => {
-                assert!(item.item != ItemKind::GoalNotReached || self.must_tell, "nobody has said so");
+                assert!(item.item != ItemKind::GoalNotReached || self.must_tell, "there was no such verdict");
                 self.must_tell = false;
             }
             Entry::Gate(GateEntry::HooksAsked(asked))
@@ -264,7 +264,7 @@ impl GoalLaws {
             // The outcome of a suspended sub-agent.
             _ if self.stops_for_child => {}
             Outcome::Completed { .. } if self.is_bound() => {
-                assert!(self.is_proven, "completed, and nobody has confirmed it");
+                assert!(self.is_proven, "completed without a confirmation");
             }
             Outcome::Blocked { reasons } if reasons.iter().any(|reason| reason.starts_with("judge: ")) => {
                 assert_eq!(self.rounds, self.goal().rounds_max, "blocked by judges");
@@ -290,7 +290,7 @@ impl GoalLaws {
             Outcome::BudgetExhausted(exhausted) if self.is_bound() => {
                 let is_verified = self.checked_at_limit || !self.has_worked;
                 let is_lost = self.interruptions >= self.interruptions_max;
-                assert!(is_verified || is_lost, "{exhausted}, and nobody has looked whether it is reached");
+                assert!(is_verified || is_lost, "{exhausted}, without a verification");
             }
             _ => {}
         }

@@ -199,7 +199,7 @@ impl RunLaws {
             let suspended = one.is_timed || one.is_held || one.children > 0 || !suspended_for_child(*agent);
             assert!(
                 self.is_stopping || suspended || one.at != (At::Suspended { wanted: false }),
-                "{agent} is suspended for nobody"
+                "{agent} is suspended without a reason"
             );
             let spent = run.ledger().spent(*agent);
             let known = spent.map_or((0, 0), |spent| (spent.tokens_set_aside, spent.tokens));
@@ -261,7 +261,7 @@ impl RunLaws {
     }
 
     fn spawned(&mut self, spawned: &AgentSpawned) {
-        let (child, parent) = (spawned.child.agent, spawned.parent.expect("somebody asked").agent);
+        let (child, parent) = (spawned.child.agent, spawned.parent.expect("a parent").agent);
         assert!(!self.is_stopping, "an agent for a run that stops");
         let above = self.one(parent);
         assert!(matches!(above.at, At::Works | At::Yields), "{:?} asks for an agent", above.at);
@@ -362,7 +362,7 @@ impl RunLaws {
         assert_eq!(one.at, At::Works, "{agent} is told to yield");
         match to {
             Some(to) => assert_eq!(self.agents[&to].at, At::Line, "for one that waits"),
-            None => assert!(one.priority < Priority::Normal && waits, "it has not fallen behind anybody"),
+            None => assert!(one.priority < Priority::Normal && waits, "it has not fallen behind another"),
         }
         self.one(agent).at = At::Yields;
     }
@@ -383,7 +383,7 @@ impl RunLaws {
         one.since = events;
         one.is_timed = false;
         if paused.outcome.is_preempted() {
-            assert_eq!(one.at, At::Yields, "nobody told {agent} to yield");
+            assert_eq!(one.at, At::Yields, "{agent} was not told to yield");
             one.at = At::Preempted;
             self.preempted += 1;
         } else {
@@ -701,7 +701,7 @@ impl SessionLaws {
 
     fn paused(&mut self, record: &Record, paused: &Paused) {
         let is_preempted = paused.outcome.is_preempted();
-        assert!(!is_preempted || self.yields, "nobody told {} to yield", record.actor);
+        assert!(!is_preempted || self.yields, "{} was not told to yield", record.actor);
         let waits = !self.delegated.is_empty() && self.delegated.values().all(|suspended| *suspended);
         self.suspended_for_child = waits && !self.is_told_to_stop && !is_preempted;
         (self.is_stopping, self.is_told_to_stop, self.yields) = (false, false, false);

@@ -96,7 +96,7 @@ async fn tidy(path: &Path, session: SessionId, story: Story, cancel: &Cancellati
             let asked =
                 WorktreeCheck { session, path, branch: worktree.branch, repository, commit, when_clean };
             let left = check(&asked, cancel).await;
-            tracing::debug!(%session, ?left, "a worktree that nobody had looked at");
+            tracing::debug!(%session, ?left, "a worktree that was not inspected");
         }
         // The agent never started.
         None => {

@@ -108,7 +108,7 @@ impl<D: Device> Terminal<D> {
     }
 
     fn type_own(&mut self, bytes: Vec<u8>) {
-        let (done, _nobody_waits) = oneshot::channel();
+        let (done, _unused) = oneshot::channel();
         self.typing.add(Typed { keys: Keys::Input(bytes), check: None, is_dropped: Arc::default(), done });
         self.go_on_typing();
     }

@@ -119,7 +119,7 @@ impl GoalLaws {
     }
 
     pub(super) fn judged(&mut self, judged: &GoalJudged) {
-        assert_eq!(self.call.take(), Some(judged.call.call), "an answer of nobody who was asked");
+        assert_eq!(self.call.take(), Some(judged.call.call), "an answer without a question");
         assert_eq!(judged.stale, !self.is_checking(), "whether it comes too late");
         let goal = self.policy.clone().expect("it has a goal");
         let free_wait = self.free_wait(&judged.answer);
@@ -127,7 +127,7 @@ impl GoalLaws {
         assert_eq!(judged.generation, check.generation);
         if judged.stale {
             self.check = None;
-            assert_eq!(judged.wait_ms, None, "nobody waits for what comes too late");
+            assert_eq!(judged.wait_ms, None, "there is no wait after a late answer");
             return self.count("stale");
         }
         let place = check.in_turn().expect("a judge is in turn");
