@@ -8,7 +8,7 @@ use provost_engine::SessionEvent;
 use provost_event::{ApprovalAnswer, ApprovalResolved, ApprovalScope, Timestamp};
 use provost_harness::Backend;
 
-use crate::questions::{Question, answer_to};
+use provost_view::{ApprovalQuestion, answer_to};
 
 /// The result of an answer.
 pub(crate) enum Given {
@@ -27,7 +27,7 @@ pub(crate) enum Given {
 /// When the answer can't be written to the settings or the log; the question stays open.
 pub(crate) async fn give(
     backend: &dyn Backend,
-    question: &Question,
+    question: &ApprovalQuestion,
     (answer, by): (ApprovalAnswer, String),
     user_file: &Path,
 ) -> anyhow::Result<Given> {

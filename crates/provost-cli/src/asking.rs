@@ -14,9 +14,11 @@ use provost_event::{ApprovalAnswer, ApprovalScope, EffectId};
 use provost_harness::Backend;
 
 use crate::answering::{Given, give};
-use crate::questions::{Question, user_name};
+use crate::questions::user_name;
+use crate::questions::why_once;
 use crate::render::{Extent, Progress};
 use crate::watcher::{Asks, Watcher};
+use provost_view::ApprovalQuestion;
 
 use terminal::Terminal;
 
@@ -91,7 +93,7 @@ impl Asking {
         }
     }
 
-    async fn ask(&self, question: &Question) -> anyhow::Result<Came> {
+    async fn ask(&self, question: &ApprovalQuestion) -> anyhow::Result<Came> {
         // Input from before the question was visible is no answer.
         let terminal = Terminal::fresh();
         let view = self.watcher.view();
@@ -119,7 +121,7 @@ impl Asking {
                         None => return Ok(Came::Withdrawn),
                     }
                 }
-                Typed::Allow(scope) => match question.why_once().filter(|_| scope != ApprovalScope::Once) {
+                Typed::Allow(scope) => match why_once(question).filter(|_| scope != ApprovalScope::Once) {
                     Some(why) => {
                         view.prompt(&why, ANSWERS);
                         continue;
@@ -135,7 +137,7 @@ impl Asking {
         }
     }
 
-    fn show(&self, question: &Question, extent: Extent) {
+    fn show(&self, question: &ApprovalQuestion, extent: Extent) {
         self.watcher.view().ask(question, extent, ANSWERS);
     }
 
@@ -153,7 +155,7 @@ impl Asking {
     }
 
     /// Records the answer; false if it couldn't be kept in the settings, and the question stays open.
-    async fn give(&self, question: &Question, answer: ApprovalAnswer) -> anyhow::Result<bool> {
+    async fn give(&self, question: &ApprovalQuestion, answer: ApprovalAnswer) -> anyhow::Result<bool> {
         let by = user_name("a person at the terminal");
         match give(&*self.backend, question, (answer, by), &self.user_file).await {
             // The records that follow show the result, also where another answer was first.
@@ -182,7 +184,7 @@ impl Typed {
     }
 }
 
-fn allow(scope: ApprovalScope, question: &Question) -> ApprovalAnswer {
+fn allow(scope: ApprovalScope, question: &ApprovalQuestion) -> ApprovalAnswer {
     let pattern = (scope != ApprovalScope::Once).then(|| question.pattern.clone());
     ApprovalAnswer::Allow { scope, pattern }
 }
@@ -191,8 +193,8 @@ fn deny(reason: Option<String>) -> ApprovalAnswer {
     ApprovalAnswer::Deny { reason: reason.unwrap_or_default().trim().to_owned() }
 }
 
-fn later(question: &Question) -> String {
-    let name = question.name();
+fn later(question: &ApprovalQuestion) -> String {
+    let name = question.short_id();
     format!("left open; answer from any terminal: provost approve {name}, provost deny {name}")
 }
 

@@ -15,7 +15,7 @@ pub(crate) use act::{
 pub(crate) use external::{AttachArgs, ChannelArg, ExecArgs, ProfileCommand, ProfileTestArgs, ReplayArgs};
 pub(crate) use look::{CostArgs, CostGroup, ExplainArgs, LogsArgs, PsArgs, ShowArgs, Whose};
 pub(crate) use manage::{
-    CheckArgs, ExportArgs, ImportArgs, InitArgs, ManArgs, ModelsArgs, ModelsCommand, TrustArgs,
+    CheckArgs, ExportArgs, ImportArgs, InitArgs, ManArgs, ModelsArgs, ModelsCommand, SchemaArgs, TrustArgs,
 };
 pub(crate) use run::{
     BudgetArgs, DemoArgs, FlowCheckArgs, FlowCommand, FlowRunArgs, RunArgs, ShownArgs, WorkArgs,

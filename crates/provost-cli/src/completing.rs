@@ -13,9 +13,9 @@ use provost_config::{Folders, Profiles, Request, Scope, Settled, load};
 use provost_harness::{Backend, RunQuery, RunSummary};
 
 use crate::commands::{Cli, find};
-use crate::drive::run_state;
 use crate::render::{one_line, visible};
 use crate::wiring::{self, StateDir, available_tools, variables};
+use provost_view::run_state;
 
 /// The variable by which a shell asks; its value is the shell's name.
 pub(crate) const VARIABLE: &str = "PROVOST_COMPLETE";

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 
-use provost_engine::{Actor, RunEvent, RunState};
+use provost_engine::RunEvent;
 use provost_event::{
     ActorKey, Budget, ConversationEntry, Entry, Exhausted, LifecycleEntry, Outcome, PauseReason, Paused,
     RunId, Seq, SessionId,
@@ -23,10 +23,11 @@ use crate::goals::AgentGoal;
 use crate::names::Names;
 use crate::observers::{complaints, keep};
 use crate::output::{self, tell};
-use crate::questions::open_in;
 use crate::render::{Progress, Stopped, hanging, safe, summary};
 use crate::signals::Signals;
 use crate::watcher::Watcher;
+use provost_view::open_in;
+use provost_view::run_state;
 
 const READ_MAX: usize = 1_000;
 /// Entries at the end of an agent's log among which its final summary is.
@@ -332,12 +333,4 @@ async fn was_told_to_suspend(backend: &dyn Backend, run: RunId) -> anyhow::Resul
         }
     }
     Ok(false)
-}
-
-/// The run as its log has it now; `None` if there is no such run.
-pub(crate) async fn run_state(backend: &dyn Backend, run: RunId) -> anyhow::Result<Option<Box<RunState>>> {
-    match read_actor(backend, run.into()).await? {
-        Actor::Run(state) if state.policy().is_some() => Ok(Some(state)),
-        Actor::Run(_) | Actor::Session(_) => Ok(None),
-    }
 }

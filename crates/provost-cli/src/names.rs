@@ -75,6 +75,7 @@ pub(crate) fn agent_in_words(number: u32, name: &str) -> String {
     if name.is_empty() { format!("agent {number}") } else { format!("agent {number} ({name})") }
 }
 
-fn short(name: &str) -> String {
+/// An agent's name in a few columns.
+pub(crate) fn short(name: &str) -> String {
     one_line(name, WIDTH_MAX)
 }

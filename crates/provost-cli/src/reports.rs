@@ -13,8 +13,8 @@ use provost_event::{
 };
 
 use crate::attached::Asides;
-use crate::questions::Question;
 use crate::render::{Extent, View, one_line};
+use provost_view::ApprovalQuestion;
 
 /// Columns of a goal in a title.
 const TITLE_WIDTH: usize = 60;
@@ -64,12 +64,12 @@ impl View for Reporting {
         self.view.stopping(signal);
     }
 
-    fn waits(&self, question: &Question) {
+    fn waits(&self, question: &ApprovalQuestion) {
         self.view.waits(question);
         self.reports(|reporter| reporter.opened(question.session, question.asked));
     }
 
-    fn ask(&self, question: &Question, extent: Extent, prompt: &str) {
+    fn ask(&self, question: &ApprovalQuestion, extent: Extent, prompt: &str) {
         self.view.ask(question, extent, prompt);
         self.reports(|reporter| reporter.opened(question.session, question.asked));
     }

@@ -8,8 +8,8 @@ use provost_harness::HarnessCallback;
 use tokio::sync::Notify;
 
 use crate::names::Names;
-use crate::questions::Question;
 use crate::render::View;
+use provost_view::ApprovalQuestion;
 
 /// Hands the records of a run to a view, each once, in the order in which they were committed.
 pub(crate) struct Watcher {
@@ -17,9 +17,9 @@ pub(crate) struct Watcher {
     /// What was shown of each log.
     seen: Mutex<HashMap<ActorKey, Seq>>,
     asks: Asks,
-    open: Mutex<Vec<Question>>,
+    open: Mutex<Vec<ApprovalQuestion>>,
     /// Those of suspended agents: they are asked again when their agents go on.
-    aside: Mutex<Vec<Question>>,
+    aside: Mutex<Vec<ApprovalQuestion>>,
     names: Mutex<Names>,
     /// Notified when a question opens or closes.
     changed: Notify,
@@ -63,7 +63,7 @@ impl Watcher {
     }
 
     /// Takes in a question that was open before the first record that is shown, or that a record asks; each once.
-    pub(crate) fn opened(&self, question: Question) {
+    pub(crate) fn opened(&self, question: ApprovalQuestion) {
         if self.questions().iter().any(|known| known.id() == question.id()) {
             return;
         }
@@ -76,7 +76,7 @@ impl Watcher {
 
     /// The oldest open question that `but` doesn't name. The log says when its time is over: the wall clock may be
     /// set.
-    pub(crate) fn next_question(&self, but: &[EffectId]) -> Option<Question> {
+    pub(crate) fn next_question(&self, but: &[EffectId]) -> Option<ApprovalQuestion> {
         self.questions().iter().find(|question| !but.contains(&question.id())).cloned()
     }
 
@@ -98,20 +98,21 @@ impl Watcher {
         self.changed.notified().await;
     }
 
-    fn questions(&self) -> MutexGuard<'_, Vec<Question>> {
+    fn questions(&self) -> MutexGuard<'_, Vec<ApprovalQuestion>> {
         locked(&self.open)
     }
 
     fn note(&self, record: &Record) {
         let mut names = locked(&self.names);
         names.learn(record);
-        if let Some(question) = Question::of(record) {
-            let question = question.by(&names);
+        if let Some(question) = ApprovalQuestion::of(record) {
+            let name = names.name(question.session).to_owned();
+            let question = question.by(&name);
             drop(names);
             return self.opened(question);
         }
         drop(names);
-        let is_of_it = |question: &mut Question| ActorKey::from(question.session) == record.actor;
+        let is_of_it = |question: &mut ApprovalQuestion| ActorKey::from(question.session) == record.actor;
         match &record.entry {
             Entry::Gate(GateEntry::ApprovalResolved(entry)) => {
                 let id = EffectId { actor: record.actor, seq: entry.asked };

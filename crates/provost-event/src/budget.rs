@@ -1,12 +1,13 @@
 //! Budget entries: reservations for model calls and charges.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::skip::is_default;
 use crate::{Dimension, Exhausted, MicroDollars, Purpose, SessionId, Usage};
 
 /// A reservation for a model call.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BudgetReserved {
     /// The session that makes the call.
     pub session: SessionId,
@@ -30,7 +31,7 @@ pub struct BudgetReserved {
 }
 
 /// The actual consumption of a model call.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BudgetCharged {
     /// The session that made the call.
     pub session: SessionId,
@@ -49,7 +50,7 @@ pub struct BudgetCharged {
 }
 
 /// A limit of the run was reached.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BudgetExhausted {
     /// The session that reached it.
     pub session: SessionId,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -11,7 +12,7 @@ use crate::{AgentPolicy, Limits, MicroDollars, RunPolicy, counted, grouped};
 const VALUE_CHARS_MAX: usize = 160;
 
 /// A new policy applies to a run from its next segment on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunPolicyChanged {
     /// The new policy.
     pub policy: RunPolicy,
@@ -26,7 +27,7 @@ pub struct RunPolicyChanged {
 }
 
 /// A new policy applies to an agent from its next segment on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentPolicyChanged {
     /// The new policy.
     pub policy: AgentPolicy,
@@ -38,7 +39,7 @@ pub struct AgentPolicyChanged {
 }
 
 /// One value of a policy that is different.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PolicyDifference {
     /// The value's name, as in the settings if it has one there.
     pub what: String,

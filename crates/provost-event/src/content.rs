@@ -1,11 +1,12 @@
 //! Message content.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{BlobId, CallId, Json};
 
 /// One piece of a message, in the order the model wrote it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Block {
     /// Plain text.
@@ -43,12 +44,12 @@ pub enum Block {
 
 /// A hash of everything that precedes an answer in a request (system prompt, tools and messages), in the
 /// provider's wire form. 16 hexadecimal digits.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct PrefixHash(pub String);
 
 /// A picture, stored beside the log.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Image {
     /// Its format.
     pub kind: ImageKind,
@@ -59,7 +60,7 @@ pub struct Image {
 }
 
 /// The picture formats that models accept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum ImageKind {
     /// PNG.
     #[serde(rename = "image/png")]
@@ -101,7 +102,7 @@ impl ImageKind {
 }
 
 /// A tool call requested by the model.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolCall {
     /// The provider's name for the call.
     pub id: CallId,

@@ -1,11 +1,12 @@
 //! The model's view of a log: compactions, and snapshots of a session's state.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Json, MicroDollars, Seq, Usage};
 
 /// How a conversation was shortened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CompactionKind {
     /// By rule: old results and pictures are shortened to a line each.
@@ -17,7 +18,7 @@ pub enum CompactionKind {
 }
 
 /// A compaction: how the model sees the log from here on. The log itself keeps everything.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Compacted {
     /// How.
     pub how: CompactionKind,
@@ -64,7 +65,7 @@ impl Compacted {
 }
 
 /// A model call whose answer isn't part of the conversation.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AsideCall {
     /// The call.
     pub call: u32,
@@ -79,7 +80,7 @@ pub struct AsideCall {
 }
 
 /// An agent's final summary at a limit. It isn't part of the conversation: a resumed agent doesn't see it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FinalSummaryFinished {
     /// The progress of the work, in the agent's words; empty if there is no summary.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -94,7 +95,7 @@ pub struct FinalSummaryFinished {
 
 /// A session's state as of this entry. A reader that knows the layout can restore the log from here; it is
 /// optional.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Snapshot {
     /// The state's layout; a snapshot of an unknown layout is ignored.
     pub layout: u32,

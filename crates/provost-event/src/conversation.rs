@@ -1,11 +1,12 @@
 //! What a conversation consists of: messages, answers, turns.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Block, Dimension, MicroDollars, Usage};
 
 /// A message from outside: the user, a program or the parent agent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UserMessage {
     /// The message.
     pub content: Vec<Block>,
@@ -14,7 +15,7 @@ pub struct UserMessage {
 }
 
 /// Why Provost sent a message to the model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ItemKind {
     /// The answer was cut off; the model is to continue.
@@ -53,7 +54,7 @@ pub enum ItemKind {
 }
 
 /// The part of Provost that sent a message.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
     /// The engine.
@@ -67,7 +68,7 @@ pub enum Origin {
 }
 
 /// A message from Provost to the model.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SystemItem {
     /// Its kind.
     pub item: ItemKind,
@@ -78,7 +79,7 @@ pub struct SystemItem {
 }
 
 /// Why the model stopped writing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
     /// The answer is complete.
@@ -92,7 +93,7 @@ pub enum StopReason {
 }
 
 /// The model's answer.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AssistantMessage {
     /// The turn it belongs to.
     pub turn: u32,
@@ -112,7 +113,7 @@ pub struct AssistantMessage {
 }
 
 /// A complete turn: a model call and its tool calls.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TurnEnded {
     /// The turn, from 1.
     pub turn: u32,

@@ -1,11 +1,12 @@
 //! How a model call can fail.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Usage;
 
 /// The kind of a model call's failure; decides whether it is retried.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorClass {
     /// No connection, or one that broke before an answer began.
@@ -167,7 +168,7 @@ impl ErrorClass {
 }
 
 /// A model call that gave no usable answer.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ModelFailure {
     /// What kind of failure.
     pub class: ErrorClass,

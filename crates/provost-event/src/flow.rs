@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Budget, Outcome, Priority, SessionId, StopHookPolicy, Timestamp, Verification};
 
 /// A workflow: a run without a root agent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FlowPolicy {
     /// Its name.
     pub name: String,
@@ -19,7 +20,7 @@ pub struct FlowPolicy {
 }
 
 /// One step of a workflow.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StepPolicy {
     /// Its name, unique within the workflow.
     pub name: String,
@@ -51,7 +52,7 @@ pub struct StepPolicy {
 }
 
 /// What happens to a workflow after a step has failed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnStepFailure {
     /// The workflow fails: running steps are stopped.
@@ -64,7 +65,7 @@ pub enum OnStepFailure {
 }
 
 /// An attempt at a workflow step has ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StepEnded {
     /// The step's name.
     pub step: String,
@@ -77,7 +78,7 @@ pub struct StepEnded {
 }
 
 /// The result of an attempt at a step.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum StepEnd {
     /// The step is done.

@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{RunId, Seq, SessionId, Snapshot};
 
 /// A run was forked from an agent's conversation. Appears in the logs of both runs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Forked {
     /// The agent whose conversation was forked.
     pub from: SessionId,
@@ -21,7 +22,7 @@ pub struct Forked {
 
 /// The start of a session's conversation: entries of other logs. The session's own entries continue their numbers,
 /// so that a number means the same entry in the fork and in its source.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionFork {
     /// The logs that contain the entries, the oldest first. A fork of a fork lists all of them, so that no chain
     /// of references has to be followed. Never empty.
@@ -37,7 +38,7 @@ pub struct SessionFork {
 
 /// A part of a log that a fork's conversation begins with: from the end of the previous part, or from the log's
 /// first entry, through `through`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ForkBase {
     /// The session of the log.
     pub session: SessionId,

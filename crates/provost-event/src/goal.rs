@@ -1,7 +1,9 @@
 //! Goals: what must be confirmed before an agent counts as done, and the judges' verdicts.
 
+use std::borrow::Cow;
 use std::fmt;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::skip::is_default;
@@ -84,6 +86,16 @@ impl fmt::Display for Confidence {
     }
 }
 
+impl JsonSchema for Confidence {
+    fn schema_name() -> Cow<'static, str> {
+        "Confidence".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "number", "minimum": 0, "maximum": 1, "description": "A confidence." })
+    }
+}
+
 impl Serialize for Confidence {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_f64(self.fraction())
@@ -97,7 +109,7 @@ impl<'de> Deserialize<'de> for Confidence {
 }
 
 /// A goal and its judges.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GoalPolicy {
     /// What must be true, phrased so that a judge can check it against the evidence.
     pub condition: String,
@@ -150,7 +162,7 @@ impl GoalPolicy {
 }
 
 /// What happens when a stop hook gives no answer: an invalid exit status, a failure to run, or a timeout.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnHookError {
     /// The agent may not stop. A hook that can't be run or times out sends the agent back once, and suspends it as
@@ -170,7 +182,7 @@ impl OnHookError {
 }
 
 /// Why a goal is verified.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum GoalTrigger {
     /// The agent claims that it is done.
@@ -182,7 +194,7 @@ pub enum GoalTrigger {
 }
 
 /// A judge's verdict.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SupervisorVerdict {
     /// Whether the goal is reached.
     pub achieved: bool,
@@ -197,7 +209,7 @@ pub struct SupervisorVerdict {
 }
 
 /// Why there is no verdict.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SupervisorError {
     /// The model call failed.
@@ -270,7 +282,7 @@ impl fmt::Display for SupervisorError {
 impl std::error::Error for SupervisorError {}
 
 /// A goal is being verified.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GoalCheckStarted {
     /// Why.
     pub trigger: GoalTrigger,
@@ -282,7 +294,7 @@ pub struct GoalCheckStarted {
 }
 
 /// What one judge answered.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum JudgeAnswer {
     /// A verdict.
@@ -292,7 +304,7 @@ pub enum JudgeAnswer {
 }
 
 /// A judge's answer.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GoalJudged {
     /// The generation that was verified.
     pub generation: u32,
@@ -317,7 +329,7 @@ pub struct GoalJudged {
 }
 
 /// The result of a verification.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GoalVerdict {
     /// Why it was made.
     pub trigger: GoalTrigger,
@@ -330,7 +342,7 @@ pub struct GoalVerdict {
 }
 
 /// Whether a goal is reached, by the judges' verdicts.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum GoalFinding {
     /// It is.
@@ -360,14 +372,14 @@ pub enum GoalFinding {
 }
 
 /// The agent no longer has a goal.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GoalCleared {
     /// Who cleared it.
     pub by: String,
 }
 
 /// The state of a goal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum GoalState {
     /// The agent works towards it.

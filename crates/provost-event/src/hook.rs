@@ -1,5 +1,6 @@
 //! Hooks: when they are called, and their decisions.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::skip::is_default;
@@ -8,7 +9,7 @@ use crate::{CallId, NamedScript, Outcome, Seq, SessionId};
 macro_rules! points {
     ($($(#[$doc:meta])* $point:ident = $name:literal,)*) => {
         /// A hook point.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
         #[serde(rename_all = "snake_case")]
         pub enum HookPoint {
             $($(#[$doc])* $point,)*
@@ -122,7 +123,7 @@ pub enum PointRefusal {
 }
 
 /// A hook, as part of the policy.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HookPolicy {
     /// Its name, unique among the policy's hooks.
     pub name: String,
@@ -168,7 +169,7 @@ impl HookPolicy {
 }
 
 /// The program of a hook.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum HookProgram {
     /// A command for `sh -c`.
@@ -197,7 +198,7 @@ pub enum HookProgram {
 }
 
 /// How a hook program's answers are interpreted.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum HookContract {
     /// Provost's own: 0 continues, 2 denies with the reason on standard output, 3 ends the run; everything else is
@@ -209,7 +210,7 @@ pub enum HookContract {
 }
 
 /// What happens when a hook gives no answer: it crashed, timed out, or its output is invalid.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnFailure {
     /// As if it had denied (fails closed).
@@ -230,7 +231,7 @@ impl OnFailure {
 }
 
 /// What triggers a hook call.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum HookTrigger {
     /// The session starts (`startup`) or continues (`resume`).
@@ -342,7 +343,7 @@ impl HookTrigger {
 }
 
 /// Whether a session is new.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionSource {
     /// It starts.
@@ -352,14 +353,14 @@ pub enum SessionSource {
 }
 
 /// A hook call is about to be made.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HooksAsked {
     /// Its trigger.
     pub about: HookTrigger,
 }
 
 /// The hooks' decisions.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HooksDecided {
     /// The entry of the hook call.
     pub asked: Seq,
@@ -372,7 +373,7 @@ pub struct HooksDecided {
 }
 
 /// One hook's decision.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HookReport {
     /// The hook.
     pub hook: String,
@@ -391,7 +392,7 @@ pub struct HookReport {
 }
 
 /// A hook's decision. The types of the events restrict which decisions are possible for each.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum HookDecision {
     /// No objection.

@@ -1,10 +1,12 @@
 //! Ids of runs, sessions, log positions, effects, calls and blobs.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
 use std::str::FromStr;
 use std::sync::Arc;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// Crockford's base 32 in lower case: no `i`, `l`, `o`, `u`, so that an id can be read aloud.
@@ -181,7 +183,9 @@ impl From<SessionId> for ActorKey {
 }
 
 /// The number of an entry in its log, from 1; 0 precedes the first.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(transparent)]
 pub struct Seq(pub u64);
 
@@ -240,7 +244,17 @@ impl FromStr for EffectId {
 }
 
 macro_rules! as_text {
-    ($($id:ty),*) => {$(
+    ($($id:ident: $form:literal),*) => {$(
+        impl JsonSchema for $id {
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($id).into()
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!({ "type": "string", "description": $form })
+            }
+        }
+
         impl Serialize for $id {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.collect_str(self)
@@ -264,10 +278,15 @@ macro_rules! as_text {
         }
     )*};
 }
-as_text!(RunId, SessionId, ActorKey, EffectId);
+as_text! {
+    RunId: "The id of a run: 12 characters of Crockford's base 32.",
+    SessionId: "An agent of a run: the run's id, a dot, and the agent's number; 0 is the root.",
+    ActorKey: "The actor of a log: the id of a run, or of an agent of it.",
+    EffectId: "An entry of a log: the actor, `#`, and the entry's number."
+}
 
 /// The id of a tool call; given by the provider, unique within one answer.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct CallId(pub Arc<str>);
 
@@ -284,7 +303,7 @@ impl From<&str> for CallId {
 }
 
 /// The id of a body stored beside the log: the hash of its bytes (64 hexadecimal digits).
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct BlobId(pub Arc<str>);
 
@@ -295,7 +314,9 @@ impl fmt::Display for BlobId {
 }
 
 /// A time: milliseconds since 1970-01-01T00:00Z.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(transparent)]
 pub struct Timestamp(pub u64);
 
@@ -318,7 +339,9 @@ impl Timestamp {
 ///
 /// In a record it is the *run's elapsed time*: how long processes had held the run by then, each by its monotonic
 /// clock. It stands still while no process holds the run and while the machine is suspended.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(transparent)]
 pub struct Elapsed(pub u64);
 

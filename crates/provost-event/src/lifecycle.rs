@@ -1,12 +1,13 @@
 //! The beginning, suspension, continuation and end of runs and sessions.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::skip::is_default;
 use crate::{AgentPolicy, Budget, Image, Outcome, RunPolicy, Seq, SessionFork, SessionId, Worktree};
 
 /// The first entry of a run's log.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunStarted {
     /// The goal.
     pub goal: String,
@@ -15,7 +16,7 @@ pub struct RunStarted {
 }
 
 /// The first entry of a session's log.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionStarted {
     /// The session's goal.
     pub goal: String,
@@ -50,11 +51,11 @@ pub struct SessionStarted {
 
 /// Some processes of the run could not be terminated before it was suspended or ended, and may still run. May
 /// follow the run's last entry.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProcessesLeft {}
 
 /// A stop request, recorded before anything in flight is stopped, so that a crash doesn't lose it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StopRequested {
     /// In a run's log: the agent to stop, with all agents below it; the whole run if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -67,14 +68,14 @@ pub struct StopRequested {
 }
 
 /// A suspension: `resume` begins the next segment.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Paused {
     /// The outcome that it is suspended with; never a final outcome.
     pub outcome: Outcome,
 }
 
 /// Why a log continues.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ResumeCause {
     /// It was requested.
@@ -96,7 +97,7 @@ pub enum ResumeCause {
 }
 
 /// The beginning of a segment, or the end of an interruption.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Resumed {
     /// Why.
     pub cause: ResumeCause,
@@ -112,7 +113,7 @@ pub struct Resumed {
 }
 
 /// The end of a segment. Only another segment and notes of forks can follow.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Ended {
     /// Its outcome; always final ([`Outcome::is_final`]).
     pub outcome: Outcome,

@@ -1,12 +1,13 @@
 //! Model calls and their retries.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::skip::is_default;
 use crate::{ErrorClass, Usage};
 
 /// The purpose of a model call.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
     /// The agent's next answer.
@@ -21,7 +22,7 @@ pub enum Purpose {
 }
 
 /// A model call is about to be made.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ModelCalled {
     /// The turn, from 1.
     pub turn: u32,
@@ -40,7 +41,7 @@ pub struct ModelCalled {
 }
 
 /// The time left of a time limit, in milliseconds of worked time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TimeLeft {
     /// Until the agent is asked for its final summary.
     pub work_ms: u64,
@@ -49,7 +50,7 @@ pub struct TimeLeft {
 }
 
 /// Why a model call is retried.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RetryCause {
     /// It failed.
@@ -79,7 +80,7 @@ pub enum RetryCause {
 }
 
 /// A model call is retried.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Retry {
     /// The call that gave no usable answer.
     pub call: u32,

@@ -3,12 +3,15 @@
 use std::fmt;
 use std::ops::{Add, AddAssign};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::grouped;
 
 /// Money in millionths of a US dollar; never a float.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(transparent)]
 pub struct MicroDollars(pub u64);
 
@@ -48,7 +51,9 @@ impl fmt::Display for MicroDollars {
 }
 
 /// How certain a model call's usage is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Certainty {
     /// Reported by the provider at the end of the call.
@@ -69,7 +74,7 @@ impl Certainty {
 }
 
 /// The usage of a model call. The first four counts don't overlap.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Usage {
     /// Input tokens that came from no cache.
@@ -125,7 +130,7 @@ impl AddAssign for Usage {
 }
 
 /// Micro-dollars per million tokens, by kind of token.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Price {
     /// For input that came from no cache.
     pub input: MicroDollars,
@@ -141,7 +146,7 @@ pub struct Price {
 }
 
 /// The surcharge for requests above a length.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LongPrice {
     /// Maximum tokens of a prompt at the usual price, cached ones included.
     pub above_tokens: u64,

@@ -3,13 +3,14 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::skip::is_default;
 use crate::{ErrorClass, MicroDollars, ModelTrouble, SessionId, Verdict, Verification, counted, grouped};
 
 /// What a limit counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Dimension {
     /// Tokens of all kinds.
@@ -23,7 +24,7 @@ pub enum Dimension {
 }
 
 /// Whose limit it is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitOwner {
     /// The run's limit: it counts all its agents.
@@ -41,7 +42,7 @@ impl LimitOwner {
 }
 
 /// Why a call doesn't fit although the limit isn't used up, in the dimension's unit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Shortfall {
     /// The maximum that the smallest useful call takes.
     pub needs: u64,
@@ -57,7 +58,7 @@ pub struct Shortfall {
 }
 
 /// A limit that was reached.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Exhausted {
     /// Which limit.
     pub dimension: Dimension,
@@ -77,7 +78,7 @@ pub struct Exhausted {
 }
 
 /// Why an agent wasn't asked for a final summary at a limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Unsummarized {
     /// The budget was too small even for that.
@@ -182,7 +183,7 @@ impl fmt::Display for Exhausted {
 }
 
 /// Why a session is paused.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PauseReason {
     /// It was requested.
@@ -325,7 +326,7 @@ impl fmt::Display for PauseReason {
 /// Completed, aborted, cancelled and failed are ends, recorded by an `ended` entry: another segment follows only
 /// on request. The others are suspensions, recorded by a `paused` entry. `resume` continues in the same log after
 /// either.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Outcome {
     /// The agent claims that the work is done, and no configured check objected.

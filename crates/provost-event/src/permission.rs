@@ -1,12 +1,15 @@
 //! Permissions for tool calls, and approvals.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::skip::is_default;
 use crate::{CallId, Json, Seq, Timestamp};
 
 /// The decision on a tool call, the most restrictive last.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Permission {
     /// The call may be made.
@@ -19,7 +22,7 @@ pub enum Permission {
 }
 
 /// What an agent may do without approval, with approval, and never. Patterns are `tool` or `tool(PATTERN)`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PermissionPolicy {
     /// Calls that need no approval.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -76,7 +79,7 @@ impl Default for PermissionPolicy {
 }
 
 /// What happens to a call whose approval times out.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Unanswered {
     /// The call isn't made; the agent continues without it.
@@ -87,7 +90,7 @@ pub enum Unanswered {
 }
 
 /// The permissions' decision on a tool call.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PermissionDecided {
     /// The call.
     pub call: CallId,
@@ -105,7 +108,7 @@ pub struct PermissionDecided {
 }
 
 /// A tool call needs approval. The entry's number is the question's id.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ApprovalRequested {
     /// The call.
     pub call: CallId,
@@ -129,7 +132,7 @@ pub struct ApprovalRequested {
 }
 
 /// A file of the workspace that a command names as a script to run, in its state at the approval request.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct NamedScript {
     /// Its path in the workspace, as the command resolves it.
     pub path: String,
@@ -142,7 +145,7 @@ pub struct NamedScript {
 }
 
 /// The answer to an approval request.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ApprovalResolved {
     /// The entry of the request.
     pub asked: Seq,
@@ -160,7 +163,7 @@ impl ApprovalResolved {
 }
 
 /// The answer of an approver.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalAnswer {
     /// The call may be made.
@@ -180,7 +183,7 @@ pub enum ApprovalAnswer {
 }
 
 /// The scope of an approval.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalScope {
     /// This call.

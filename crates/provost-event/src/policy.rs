@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::skip::is_default;
@@ -11,7 +12,7 @@ use crate::{
 };
 
 /// The policy of a whole run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunPolicy {
     /// Limits of everything the run spends, sub-agents included.
     pub budget: Budget,
@@ -46,7 +47,7 @@ pub struct RunPolicy {
 }
 
 /// A setting that was given as a flag.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GivenFlag {
     /// The flag, with its dashes.
     pub flag: String,
@@ -75,7 +76,7 @@ impl RunPolicy {
 }
 
 /// Spending limits; `None` is unlimited.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Budget {
     /// Tokens of all kinds.
@@ -164,7 +165,7 @@ impl Budget {
 }
 
 /// The policy of one agent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentPolicy {
     /// Its model.
     pub model: ModelPolicy,
@@ -222,7 +223,7 @@ impl AgentPolicy {
 }
 
 /// A model and its price.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ModelPolicy {
     /// `provider/model` or `script:FILE`.
     pub name: String,
@@ -277,7 +278,7 @@ impl ModelPolicy {
 }
 
 /// The effort of a model's reasoning.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Effort {
     /// The minimum; none if the model can turn it off.
@@ -291,7 +292,7 @@ pub enum Effort {
 }
 
 /// Limits of an agent's counters. Each field says what happens at the limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Limits {
     /// Turns of one agent; it is suspended as budget exhausted when they are used up. [`Limits::TURNS_UNLIMITED`]
@@ -333,7 +334,7 @@ pub struct Limits {
 }
 
 /// Restarts of an agent after failures.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct RetryPolicy {
     /// Maximum consecutive restarts, not counting the first attempt. Default 3; with 0 the first failure is final.
@@ -393,7 +394,7 @@ impl Default for Limits {
 }
 
 /// A stop hook, as part of the policy.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StopHookPolicy {
     /// Its name, unique within the policy.
     pub name: String,
@@ -408,7 +409,7 @@ pub struct StopHookPolicy {
 }
 
 /// Whether turns follow each other automatically.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StepMode {
     /// The next turn begins when the last has ended.

@@ -5,6 +5,7 @@
 
 use std::fmt::Write as _;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{ActorKey, Elapsed, Entry, Seq, SessionId, Timestamp};
@@ -161,7 +162,7 @@ fn read_body(kind: &str, body: &str) -> Result<Entry, FormatError> {
 }
 
 /// A piece of an answer that is still streaming: shown as provisional, never stored.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Delta {
     /// The session of the answer.
     pub session: SessionId,
@@ -172,7 +173,7 @@ pub struct Delta {
 }
 
 /// The kind of a delta.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DeltaKind {
     /// The answer.

@@ -1,9 +1,10 @@
 //! Verdicts of stop hooks.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One stop hook's verdict.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StopHookVerdict {
     /// The agent may stop.
@@ -54,7 +55,7 @@ impl StopHookVerdict {
 }
 
 /// A stop hook's verdict with its name and duration.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StopReport {
     /// The hook.
     pub name: String,
@@ -68,7 +69,7 @@ pub struct StopReport {
 }
 
 /// The stop hooks' verdicts on one stop.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StopVerdicts {
     /// The turn that ended with the stop.
     pub turn: u32,
@@ -79,7 +80,7 @@ pub struct StopVerdicts {
 }
 
 /// Verdicts of stop hooks that a stop interrupted. They decide nothing: a resume asks the hooks again.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StopCheckCutShort {
     /// The turn that ended with the stop.
     pub turn: u32,

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::skip::is_default;
 use crate::{Outcome, Seq};
 
 /// An external agent: a program that takes the place of a model and Provost's tools.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ExternalPolicy {
     /// The program: a name in `PATH`, or a path.
     pub program: String,
@@ -45,7 +46,7 @@ pub struct ExternalPolicy {
 }
 
 /// The channel to a program.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Channel {
     /// Its structured stream if its profile declares one and the program supports it, otherwise the terminal.
@@ -58,7 +59,7 @@ pub enum Channel {
 }
 
 /// A terminal's window size in character cells; neither dimension is ever 0.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct WindowSize {
     /// Rows, from 1.
     pub rows: u16,
@@ -87,7 +88,7 @@ impl Default for WindowSize {
 }
 
 /// What the program at a terminal does, as far as there is evidence.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TerminalState {
     /// It was started, and there is no evidence of more yet.
@@ -114,7 +115,7 @@ pub enum TerminalState {
 }
 
 /// What a blocked program waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Blocker {
     /// Consent to an action.
@@ -126,7 +127,7 @@ pub enum Blocker {
 }
 
 /// The kind of action that needs consent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AskKind {
     /// Running a command.
@@ -146,7 +147,7 @@ pub enum AskKind {
 }
 
 /// An option of a question.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AskOption {
     /// Its label on the screen.
     pub label: String,
@@ -157,7 +158,7 @@ pub struct AskOption {
 }
 
 /// The meaning of an option.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OptionMeaning {
     /// Yes, this time.
@@ -171,7 +172,7 @@ pub enum OptionMeaning {
 }
 
 /// A program's request for consent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TerminalAsk {
     /// Identifies the question, and the part of the screen that an answer is bound to: the same words asked again
     /// have another one.
@@ -199,7 +200,7 @@ impl TerminalAsk {
 }
 
 /// What has completed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CompletionScope {
     /// The last prompt of an agent.
@@ -209,7 +210,7 @@ pub enum CompletionScope {
 }
 
 /// How a process ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Exit {
     /// With this exit code.
@@ -239,7 +240,7 @@ impl std::fmt::Display for Exit {
 }
 
 /// An event at a terminal.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TerminalEvent {
     /// The program was started.
@@ -369,7 +370,7 @@ impl std::fmt::Display for TerminalEvent {
 }
 
 /// The source of an observation, the strongest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EvidenceSource {
     /// The process ended.
@@ -387,7 +388,7 @@ pub enum EvidenceSource {
 }
 
 /// A piece of evidence for an observation.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TerminalEvidence {
     /// Its source.
     pub source: EvidenceSource,
@@ -396,7 +397,7 @@ pub struct TerminalEvidence {
 }
 
 /// An entry: an event at an external agent's terminal.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TerminalNoted {
     /// The event.
     pub event: TerminalEvent,
@@ -417,7 +418,7 @@ impl TerminalNoted {
 
 /// An entry: the program at the session's terminal is about to be terminated because the session is about to be
 /// suspended or end.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TerminalEnding {
     /// The session's coming outcome.
     pub outcome: Outcome,

@@ -1,12 +1,13 @@
 //! What a tool is: all that the model, permissions, hooks and displays know of it.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Json;
 use crate::skip::is_default;
 
 /// A tool, as the model and the engine see it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolSpec {
     /// Its name, unique within the policy.
     pub name: String,
@@ -50,7 +51,7 @@ impl ToolSpec {
 
 /// The tools of a run, or of one of its agents, are others from here on. Calls of an answer that was given before
 /// are still made with the tools that it was given with.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolsChanged {
     /// The new tools, and new versions of tools that there were.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -93,7 +94,7 @@ impl ToolsChanged {
 }
 
 /// What the calls of a tool are about. Each `field` is the name of an argument with a text.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolSubject {
     /// A command line, for a shell that is started for it.
@@ -174,7 +175,7 @@ impl ToolSubject {
 }
 
 /// The names of a tool, and what its calls are about.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolIdentity {
     /// Its name.
     pub name: String,
@@ -200,7 +201,7 @@ impl ToolIdentity {
 }
 
 /// What a tool accesses.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Access {
     /// Read-only: runs in parallel with other read-only calls.

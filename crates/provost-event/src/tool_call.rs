@@ -1,12 +1,13 @@
 //! Tool calls and their results.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::skip::is_default;
 use crate::{BlobId, CallId, Image, Json, Plan};
 
 /// A tool call is about to be made.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolStarted {
     /// The call.
     pub call: CallId,
@@ -20,7 +21,7 @@ pub struct ToolStarted {
 }
 
 /// How a tool call ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolStatus {
     /// The call succeeded.
@@ -48,7 +49,7 @@ impl ToolStatus {
 }
 
 /// Facts about a tool call beside its output: reported by the tool, or observed in the workspace.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct CallFacts {
     /// The exit status of the command that it ran to completion, if any; 128 plus the signal number if a signal
@@ -85,7 +86,7 @@ impl CallFacts {
 }
 
 /// The one result of a tool call.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolFinished {
     /// The call.
     pub call: CallId,

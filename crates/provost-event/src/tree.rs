@@ -1,12 +1,13 @@
 //! The agents of a run: the configured sub-agents, and the run log's entries about each agent.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::skip::is_default;
 use crate::{AgentPolicy, Budget, Outcome, Priority, Seq, SessionId};
 
 /// A configured sub-agent that a run's agents can spawn by a tool of its name.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SubAgentPolicy {
     /// Its name, and that of its tool; unique within the policy.
     pub name: String,
@@ -29,7 +30,7 @@ pub struct SubAgentPolicy {
 }
 
 /// Where a sub-agent works.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Isolation {
     /// In the folder of the agent that asked for it.
@@ -40,7 +41,7 @@ pub enum Isolation {
 }
 
 /// How a new agent gets its slot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SlotAssignment {
     /// A free slot.
@@ -52,7 +53,7 @@ pub enum SlotAssignment {
 }
 
 /// The task of a spawned agent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Brief {
     /// Its name: the configured sub-agent's, or a label that the parent chose.
     pub name: String,
@@ -85,7 +86,7 @@ pub struct Brief {
 }
 
 /// An agent was spawned, and will get a slot.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentSpawned {
     /// The new agent.
     pub child: SessionId,
@@ -106,14 +107,14 @@ pub struct AgentSpawned {
 }
 
 /// An agent got a slot, and starts or continues.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentStarted {
     /// The agent.
     pub child: SessionId,
 }
 
 /// An agent was asked to yield.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentYieldRequested {
     /// The agent.
     pub child: SessionId,
@@ -123,7 +124,7 @@ pub struct AgentYieldRequested {
 }
 
 /// An agent is suspended and has given up its slot (the root keeps it); its result hasn't been delivered yet.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentSuspended {
     /// The agent.
     pub child: SessionId,
@@ -135,7 +136,7 @@ pub struct AgentSuspended {
 }
 
 /// A suspended agent is to continue as soon as a slot is free.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentResumeRequested {
     /// The agent.
     pub child: SessionId,
@@ -145,7 +146,7 @@ pub struct AgentResumeRequested {
 
 /// An agent has failed and given up its slot. It is restarted in its own session when it is due and a slot is
 /// free; its result hasn't been delivered yet.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentRetryScheduled {
     /// The agent.
     pub agent: SessionId,
@@ -162,7 +163,7 @@ pub struct AgentRetryScheduled {
 }
 
 /// An agent that has delivered its result is asked to continue in its own session, and will get a slot.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentAskedAgain {
     /// The agent.
     pub child: SessionId,
@@ -181,7 +182,7 @@ pub struct AgentAskedAgain {
 }
 
 /// An agent has finished, and its result was delivered to its parent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentFinished {
     /// The agent.
     pub child: SessionId,
@@ -193,7 +194,7 @@ pub struct AgentFinished {
 }
 
 /// An agent's priority has changed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Reprioritized {
     /// The agent.
     pub agent: SessionId,
@@ -204,7 +205,7 @@ pub struct Reprioritized {
 }
 
 /// An agent is to yield to another at its next check: before a model call or a tool call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct YieldRequested {
     /// The other agent, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -215,7 +216,7 @@ pub struct YieldRequested {
 }
 
 /// A sub-agent is suspended before its work is done. The call that spawned it still waits.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SubAgentSuspended {
     /// The entry that started the call.
     pub started: Seq,
@@ -224,7 +225,7 @@ pub struct SubAgentSuspended {
 }
 
 /// A suspended sub-agent runs again, or will.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SubAgentResumed {
     /// The entry that started the call.
     pub started: Seq,

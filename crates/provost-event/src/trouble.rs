@@ -2,13 +2,14 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::skip::is_default;
 use crate::{ErrorClass, ModelPolicy, SessionId, Timestamp};
 
 /// A model's failure to give a usable answer, as of when the session gives up or waits.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ModelTrouble {
     /// The model, by the policy's name.
     pub model: String,
@@ -25,7 +26,7 @@ pub struct ModelTrouble {
 }
 
 /// What must change before the model can be called again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TroubleCause {
     /// The provider must be available.
@@ -210,7 +211,7 @@ impl fmt::Display for ModelTrouble {
 }
 
 /// Why another model is called from here on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelChange {
     /// It was requested.
@@ -230,7 +231,7 @@ pub enum ModelChange {
 }
 
 /// Another model is called from here on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ModelChanged {
     /// The previous model, by the policy's name.
     pub from: String,
@@ -241,7 +242,7 @@ pub struct ModelChanged {
 }
 
 /// The maximum wait for outages from here on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OutageWaitChanged {
     /// In milliseconds; with 0 a session is suspended at once, and its process stops waiting.
     pub outage_max_ms: u64,
@@ -250,7 +251,7 @@ pub struct OutageWaitChanged {
 }
 
 /// A session waits for its model's provider. The wait isn't worked time.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProviderAwaited {
     /// The session.
     pub session: SessionId,

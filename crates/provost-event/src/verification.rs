@@ -2,10 +2,11 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What verified a completed run or session. The agent's own claim doesn't count.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "Written", into = "Written")]
 pub enum Verification {
     /// Stop hooks or judges verified it, and all of them agreed.
@@ -63,7 +64,7 @@ impl fmt::Display for Verification {
 }
 
 /// Its form in the log: two fields of the outcome.
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 struct Written {
     #[serde(default)]
     verification: Word,
@@ -72,7 +73,7 @@ struct Written {
     ignored: Vec<String>,
 }
 
-#[derive(Default, Serialize, Deserialize)]
+#[derive(Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Word {
     Passed,

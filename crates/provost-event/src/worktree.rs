@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Outcome;
 use crate::skip::is_default;
 
 /// A git worktree that an agent works in. Its folder is the agent's workspace.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Worktree {
     /// The folder whose last commit it is based on: the parent agent's workspace.
     pub from: PathBuf,
@@ -20,7 +21,7 @@ pub struct Worktree {
 }
 
 /// An agent's worktree was created.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WorktreeMade {
     /// The repository that it belongs to: git's data folder.
     pub repository: PathBuf,
@@ -36,21 +37,21 @@ pub struct WorktreeMade {
 }
 
 /// The intent of inspecting an agent's worktree, before the agent is suspended or ends.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WorktreeAsked {
     /// The coming outcome. At a final one an unchanged worktree is removed.
     pub outcome: Outcome,
 }
 
 /// The changes in an agent's worktree.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WorktreeFound {
     /// The result.
     pub left: WorktreeLeft,
 }
 
 /// What a worktree contains besides its base commit.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum WorktreeLeft {
     /// Nothing.

@@ -9,12 +9,14 @@
 //! | `typed.rs` | typed input: an answer, or letters of one |
 //! | `claim.rs` | what the program reports of itself |
 //! | `read.rs` | derives a finding from a frame, a sample and a claim: the order of precedence |
+//! | `lasting.rs` | how long a finding has to last |
 //! | `finding.rs` | the result of a frame, and the state kept from earlier frames |
 //! | `weigh.rs` | turns a finding into an event, once and only if it is new |
 
 mod claim;
 mod finding;
 mod frame;
+mod lasting;
 mod read;
 mod typed;
 mod weigh;

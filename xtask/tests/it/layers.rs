@@ -51,6 +51,7 @@ const FLOORS: &[(&str, &[&str])] = &[
             "provost-terminal",
         ],
     ),
+    ("provost-view", &["provost-engine", "provost-event", "provost-harness"]),
     (
         "provost-cli",
         &[
@@ -68,6 +69,7 @@ const FLOORS: &[(&str, &[&str])] = &[
             "provost-telemetry",
             "provost-terminal",
             "provost-tools",
+            "provost-view",
         ],
     ),
 ];
@@ -170,8 +172,8 @@ fn what_is_foreign_stays_in_its_crate() {
 }
 
 #[test]
-fn settings_are_read_without_printing_or_asking() {
-    for (path, text) in sources("provost-config") {
+fn settings_and_views_are_read_without_printing_or_asking() {
+    for (path, text) in [sources("provost-config"), sources("provost-view")].into_iter().flatten() {
         for word in ["println!", "print!(", "io::stdout", "io::stderr", "io::stdin", "IsTerminal"] {
             assert!(!text.contains(word), "{} must not use `{word}`", path.display());
         }

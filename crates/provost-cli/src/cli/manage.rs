@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
+use provost_view::ViewKind;
 
 use super::RUN_HELP;
 use crate::completing;
@@ -130,6 +132,13 @@ pub(crate) struct TrustArgs {
 const TRUST_HELP: &str = "A project's file that names programs (hooks, stop hooks, imports) or lets an agent do more \
 counts only once you have agreed to exactly this content. What a program's own file holds isn't looked at. \
 `provost run` refuses until then.";
+
+#[derive(Debug, Args)]
+pub(crate) struct SchemaArgs {
+    /// The command whose JSON is meant; all are listed if absent.
+    #[arg(value_parser = PossibleValuesParser::new(ViewKind::ALL.iter().map(|view| view.name())))]
+    pub(crate) command: Option<String>,
+}
 
 #[derive(Debug, Args)]
 pub(crate) struct ManArgs {

@@ -27,10 +27,10 @@ pub(crate) use self::say::SentMessage;
 use super::target::{Target, agent_of, those_there};
 use super::{backend, print, resume};
 use crate::cli::{ActArgs, CancelArgs, ReprioritizeArgs, ResumeArgs, SayArgs};
-use crate::drive::run_state;
 use crate::exit::{Exit, Refusal};
 use crate::questions::user_name;
 use crate::render::{ask_again, go_on_with, one_line, outcome_in_words, run_outcome_in_words, safe};
+use provost_view::run_state;
 
 /// How long a command waits for a run to be suspended before it only reports the request.
 const WAIT_MAX: Duration = Duration::from_secs(10);

@@ -18,12 +18,15 @@ use super::find::find;
 use super::{current_dir, print, shown};
 use crate::answering::{Given, give};
 use crate::cli::{ApproveArgs, DenyArgs};
-use crate::drive::run_state;
 use crate::exit::{Exit, Refusal};
 use crate::output::{tell, tell_raw};
-use crate::questions::{self, Question, everywhere, last_answer, name_of, open_in, user_name};
+use crate::questions::user_name;
+use crate::questions::{asker, why_once};
 use crate::render::{age, answer_in_words, call_in_words, one_line, safe};
 use crate::wiring::{StateDir, available_tools, known_tools, variables};
+use provost_view::{
+    ApprovalQuestion, last_answer, open_approvals, open_in, question_at, run_state, short_id,
+};
 
 /// Questions shown when it isn't clear which is meant.
 const SHOWN_MAX: usize = 10;
@@ -42,7 +45,7 @@ pub(super) async fn approve(args: ApproveArgs) -> anyhow::Result<Exit> {
     let desk = ApprovalControl::open()?;
     let question = desk.question(args.question.as_deref()).await?;
     if scope != ApprovalScope::Once
-        && let Some(why) = question.why_once()
+        && let Some(why) = why_once(&question)
     {
         let hint = "leave --for-run and --always out, or allow it by name in your own settings";
         return Err(Refusal::new(&why, hint).into());
@@ -80,10 +83,10 @@ impl ApprovalControl {
 
     /// The question that is meant: the only one there is, the only one of a run, or the one with this name,
     /// whether it is open or not.
-    async fn question(&self, word: Option<&str>) -> anyhow::Result<Question> {
+    async fn question(&self, word: Option<&str>) -> anyhow::Result<ApprovalQuestion> {
         let Some(word) = word else {
-            let all = everywhere(&*self.backend).await?.waiting;
-            let all = all.into_iter().flat_map(|(_, open)| open).collect();
+            let all = open_approvals(&*self.backend).await?.runs;
+            let all = all.into_iter().flat_map(|run| run.questions).collect();
             return Ok(only(all, "nothing waits for approval", "wait for approval")?);
         };
         let Some((before, number)) = word.split_once('#') else {
@@ -93,7 +96,7 @@ impl ApprovalControl {
             if open.is_empty()
                 && let Some((id, first, at)) = last_answer(&*self.backend, run).await?
             {
-                none = format!("{none}; {}", has_answer(&name_of(id), &first, at));
+                none = format!("{none}; {}", has_answer(&short_id(id), &first, at));
             }
             return Ok(only(open, &none, &format!("of run {run} wait for approval"))?);
         };
@@ -112,15 +115,14 @@ impl ApprovalControl {
     }
 
     /// The question that entry `seq` asked, of the agent with this number or of whichever asked one there.
-    async fn named(&self, run: RunId, agent: Option<u32>, seq: Seq) -> anyhow::Result<Question> {
+    async fn named(&self, run: RunId, agent: Option<u32>, seq: Seq) -> anyhow::Result<ApprovalQuestion> {
         let mut found = Vec::new();
         for actor in self.backend.actors(run).await? {
             let ActorKey::Session(session) = actor else { continue };
             if agent.is_some_and(|agent| session != SessionId { run, agent }) {
                 continue;
             }
-            let record = questions::record(&*self.backend, session, seq).await?;
-            found.extend(record.and_then(|record| Question::of(&record)));
+            found.extend(question_at(&*self.backend, session, seq).await?);
         }
         if found.is_empty() {
             let open = open_in(&*self.backend, run).await?;
@@ -132,7 +134,7 @@ impl ApprovalControl {
 
     /// The pattern must cover the call in question; otherwise the user would approve something else than what is
     /// shown.
-    async fn covering(&self, pattern: String, question: &Question) -> anyhow::Result<String> {
+    async fn covering(&self, pattern: String, question: &ApprovalQuestion) -> anyhow::Result<String> {
         let run = question.session.run;
         let state =
             run_state(&*self.backend, run).await?.with_context(|| format!("there is no run {run}"))?;
@@ -159,14 +161,14 @@ impl ApprovalControl {
 
     async fn answer(
         &self,
-        question: &Question,
+        question: &ApprovalQuestion,
         answer: ApprovalAnswer,
         command: &str,
     ) -> anyhow::Result<Exit> {
         let words = answer_in_words(&answer);
         let by = user_name(command);
         let given = give(&*self.backend, question, (answer, by), &self.user_file).await?;
-        let (name, call) = (question.name(), call_in_words(&question.tool, &question.input));
+        let (name, call) = (question.short_id(), call_in_words(&question.tool, &question.input));
         match given {
             Given::Counts(kept) => {
                 print(&safe(&format!("{name} {words}: {call}\n")))?;
@@ -208,8 +210,8 @@ impl ApprovalControl {
 }
 
 /// The only one of `found`.
-fn only(found: Vec<Question>, none: &str, several: &str) -> Result<Question, Refusal> {
-    match <[Question; 1]>::try_from(found) {
+fn only(found: Vec<ApprovalQuestion>, none: &str, several: &str) -> Result<ApprovalQuestion, Refusal> {
+    match <[ApprovalQuestion; 1]>::try_from(found) {
         Ok([question]) => Ok(question),
         Err(found) if found.is_empty() => {
             Err(Refusal::new(none, "`provost approvals` lists what waits, `provost ps` the runs"))
@@ -221,11 +223,11 @@ fn only(found: Vec<Question>, none: &str, several: &str) -> Result<Question, Ref
     }
 }
 
-fn with_list(what: String, open: &[Question]) -> String {
-    let line = |question: &Question| {
+fn with_list(what: String, open: &[ApprovalQuestion]) -> String {
+    let line = |question: &ApprovalQuestion| {
         let call = call_in_words(&question.tool, &question.input);
-        let who = question.who.as_deref().map(|who| format!("{who}: ")).unwrap_or_default();
-        format!("\n  {}  {who}{}", question.name(), one_line(&call, CALL_WIDTH))
+        let who = asker(question).as_deref().map(|who| format!("{who}: ")).unwrap_or_default();
+        format!("\n  {}  {who}{}", question.short_id(), one_line(&call, CALL_WIDTH))
     };
     let lines = open.iter().take(SHOWN_MAX).map(line).collect::<String>();
     let more = open.len().saturating_sub(SHOWN_MAX);

@@ -12,12 +12,12 @@ use super::current_dir;
 use super::target::{Target, agent_of, named};
 use crate::attached::{Asides, Attaching, Left, must_be_terminal};
 use crate::cli::AttachArgs;
-use crate::drive::run_state;
 use crate::exit::{Exit, Refusal};
 use crate::output::tell;
 use crate::render::go_on_with;
 use crate::signals::Signals;
 use crate::wiring::{StateDir, available_tools, variables};
+use provost_view::run_state;
 
 /// How long the hint on how to detach is shown, before the program's screen is.
 const WORDS_STAND: Duration = Duration::from_millis(700);

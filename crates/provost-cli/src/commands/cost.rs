@@ -21,12 +21,12 @@ use super::ps::NO_RUNS;
 use super::target::{Target, agent_of};
 use super::{backend_to_read, print};
 use crate::cli::{CostArgs, CostGroup};
-use crate::drive::run_state;
 use crate::exit::Exit;
 use crate::names::Names;
 use crate::output::tell;
 use crate::render::{safe, terminal_width};
 use crate::segments::SegmentCounter;
+use provost_view::run_state;
 
 const READ_MAX: usize = 1_000;
 

@@ -28,7 +28,7 @@ use provost_event::{
     ActorKey, Entry, LifecycleEntry, ModelTrouble, Outcome, PauseReason, Record, RunId, Seq, SessionId,
     Timestamp,
 };
-use provost_harness::{Backend, BackendError, RunStatus, RunSummary, read_actor};
+use provost_harness::{Backend, BackendError, Clock as _, RunStatus, RunSummary, SystemClock, read_actor};
 use serde::{Serialize, Serializer};
 
 use self::agent::{Agent, AgentSums};
@@ -38,7 +38,7 @@ use self::observers::{Observer, observers};
 use self::page::page;
 use self::say::{Group, Tallies};
 use super::ps::with_cause;
-use super::status::{ProviderLine, Suspension, status_of};
+use super::status;
 use super::target::{Target, agent_of, named};
 use super::{place, print};
 use crate::cli::ExplainArgs;
@@ -46,6 +46,7 @@ use crate::exit::{Exit, Refusal};
 use crate::names::Names;
 use crate::render::{safe, terminal_width};
 use crate::segments::{Change, segments_of};
+use provost_view::{AwaitedProvider, CurrentStatus, ProviderWait};
 
 const READ_MAX: usize = 1_000;
 /// A page leaves out the agents after this many; `RUN.N` shows each of them.
@@ -66,13 +67,15 @@ pub(super) async fn explain(args: ExplainArgs) -> anyhow::Result<Exit> {
     let observers = observers(&place.observers(), run, &summary.status, names)?;
     let changes =
         segments_of(&*backend, run).await?.into_iter().flat_map(|segment| segment.changes).collect();
-    let (status, suspension) = status_of(&*backend, (&summary, &sums.state)).await;
+    let CurrentStatus { word: status, provider } =
+        CurrentStatus::read(&*backend, (&summary, &sums.state), SystemClock.now()).await;
     let explained = Explained {
         agents_left_out: left_out,
         changes,
-        awaits_provider: suspension.as_ref().map(Suspension::line),
-        status_in_words: suspension
-            .map_or_else(|| stopped_in_words(&summary, &status), |suspension| suspension.words_in_full()),
+        awaits_provider: provider.as_ref().map(ProviderWait::view),
+        status_in_words: provider
+            .as_ref()
+            .map_or_else(|| stopped_in_words(&summary, &status), status::in_full),
         model_trouble: trouble_of(&summary),
         ..sums.explained(&summary, observers, status)
     };
@@ -95,7 +98,11 @@ const fn trouble_of(summary: &RunSummary) -> Option<&ModelTrouble> {
 /// The status with its cause, and the models that were asked before.
 fn stopped_in_words(summary: &RunSummary, status: &str) -> String {
     let tried = trouble_of(summary).map(ModelTrouble::tried_in_words).unwrap_or_default();
-    with_cause(summary, status) + &tried
+    let outcome = match &summary.status {
+        RunStatus::Stopped(outcome) => Some(outcome).filter(|_| summary.damage.is_none()),
+        RunStatus::Running | RunStatus::Interrupted => None,
+    };
+    with_cause(outcome, status) + &tried
 }
 
 /// A run, and how all that is configured for it fared.
@@ -107,7 +114,7 @@ struct Explained<'a> {
     status_in_words: String,
     /// The provider that it waits for, or waited for when its process was killed; absent where it doesn't.
     #[serde(skip_serializing_if = "Option::is_none")]
-    awaits_provider: Option<ProviderLine>,
+    awaits_provider: Option<AwaitedProvider>,
     /// The model's failure that has suspended it, with the models that were asked before.
     #[serde(skip_serializing_if = "Option::is_none")]
     model_trouble: Option<&'a ModelTrouble>,

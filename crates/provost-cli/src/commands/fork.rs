@@ -20,7 +20,7 @@ use super::run::{folder, others_at_work, tell};
 use super::target::{Target, agent_of};
 use crate::asking::{Asking, who_asks};
 use crate::cli::ForkArgs;
-use crate::drive::{PendingStop, Work, run_state};
+use crate::drive::{PendingStop, Work};
 use crate::exit::{Exit, Refusal};
 use crate::input::tell_of_unread;
 use crate::observers::observers;
@@ -34,6 +34,7 @@ use crate::wiring::{
     Before, Chosen, Judges, Programs, RunContext, StateDir, Today, Variables, available_tools, choose_again,
     default_limit, frozen_models, today, variables, with_flag,
 };
+use provost_view::run_state;
 
 /// The sender of the message to the agent of a fork.
 const BY: &str = "provost fork";

@@ -12,9 +12,9 @@ use super::descent::Act;
 use super::target::{Target, agent_of, named};
 use super::{act, backend};
 use crate::cli::GoalCommand;
-use crate::drive::run_state;
 use crate::exit::{Exit, Refusal};
 use crate::goals::AgentGoal;
+use provost_view::run_state;
 
 pub(super) const fn act_of(command: &GoalCommand) -> Act {
     match command {

@@ -18,10 +18,10 @@ use super::show::date_and_time;
 use super::target::Target;
 use super::{backend_to_show, print};
 use crate::cli::{LogsArgs, Whose};
-use crate::drive::run_state;
 use crate::exit::{Exit, Refusal};
 use crate::names::Names;
 use crate::render::{Sayer, terminal_width};
+use provost_view::run_state;
 
 const READ_MAX: usize = 1_000;
 /// Agents listed where the one that is meant doesn't exist.

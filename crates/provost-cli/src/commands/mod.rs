@@ -28,6 +28,7 @@ mod ps;
 mod replay;
 mod resume;
 mod run;
+mod schema;
 mod show;
 mod status;
 mod target;
@@ -55,7 +56,7 @@ use crate::cli::{
     ActArgs, ApprovalsArgs, ApproveArgs, AttachArgs, BackupArgs, CancelArgs, CheckArgs, CostArgs, DemoArgs,
     DenyArgs, DoctorArgs, ExecArgs, ExplainArgs, ExportArgs, FlowCommand, ForkArgs, GoalCommand, ImportArgs,
     InitArgs, LogsArgs, ManArgs, ModelsArgs, ProfileCommand, PruneArgs, PsArgs, ReplayArgs, ReprioritizeArgs,
-    ResumeArgs, RunArgs, SayArgs, ShowArgs, TrustArgs,
+    ResumeArgs, RunArgs, SayArgs, SchemaArgs, ShowArgs, TrustArgs,
 };
 use crate::exit::{Exit, Refusal};
 use crate::input::tell_of_unread;
@@ -157,6 +158,8 @@ pub(crate) enum Command {
         /// The shell.
         shell: clap_complete::Shell,
     },
+    /// Prints the JSON Schema of what a command prints with --json.
+    Schema(SchemaArgs),
     /// Prints a manual page, or writes all of them to a folder.
     Man(ManArgs),
 }
@@ -218,6 +221,7 @@ fn plan(command: Command) -> Planned {
         Command::Check(args) => looks(move || check::check(&args)),
         Command::Trust(args) => planned(trust::act_of(&args), move || trust::trust(&args)),
         Command::Completions { shell } => looks(move || completions::completions(shell)),
+        Command::Schema(args) => looks(move || schema::schema(&args)),
         Command::Man(args) => looks(move || man::man(&args)),
     }
 }

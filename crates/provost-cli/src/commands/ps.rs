@@ -1,57 +1,23 @@
 //! `provost ps`: the runs.
 
-use provost_engine::RunState;
-use provost_event::{MicroDollars, Outcome, PauseReason, RunId, Timestamp, Verification};
-use provost_harness::{Backend, Clock as _, RunQuery, RunStatus, RunSummary, SystemClock};
+use provost_event::{Outcome, PauseReason, RunId, Timestamp, Verification};
+use provost_harness::{Clock as _, RunQuery, SystemClock};
 use provost_process::Descent;
-use serde::Serialize;
+use provost_view::{ListedRun, RunListItem};
 
-use super::status::{ProviderLine, Suspension, at_terminal, status};
-use super::{backend_to_read, print};
+use super::{backend_to_read, print, status};
 use crate::cli::PsArgs;
-use crate::drive::run_state;
 use crate::exit::Exit;
-use crate::questions::{Question, of_summary};
 use crate::render::{
-    Cells, Table, UncertaintyMarks, one_line, run_outcome_in_words, span, terminal_width, tokens,
+    Cells, Table, UncertaintyMarks, one_line, outcome_with_steps, span, terminal_width, tokens,
 };
 
 /// Columns of a goal where there is no terminal to measure.
 pub(super) const GOAL_WIDTH: usize = 200;
 
-/// What is shown of a run besides what the list of runs has.
-#[derive(Default)]
-struct RunExtras {
-    open: Vec<Question>,
-    /// Its status with these questions.
-    status: String,
-    /// The same for the table.
-    words: String,
-    /// That its provider keeps it from working.
-    suspension: Option<Suspension>,
-    /// What of its tokens and of its money no provider has reported.
-    uncertain: UncertaintyMarks,
-}
-
-impl RunExtras {
-    /// A log that can't be read doesn't keep a run out of the list; `show` reports what is wrong with it.
-    async fn read(backend: &dyn Backend, run: &RunSummary) -> Self {
-        let open = of_summary(backend, run).await.unwrap_or_default();
-        let status = status(run, &open, at_terminal(backend, run).await);
-        let uncertain = UncertaintyMarks::of(run.uncertain);
-        // The list has all that is shown of a run that ended, except for what became of a workflow's steps.
-        let is_told = matches!(&run.status, RunStatus::Stopped(outcome) if outcome.is_final() && outcome.verdict_not_passed().is_none());
-        let state = if is_told { None } else { run_state(backend, run.run).await.unwrap_or_default() };
-        let words = shown(run, state.as_deref(), &status);
-        let Some(state) = state else { return Self { open, status, words, suspension: None, uncertain } };
-        let suspension = Suspension::read(backend, (run, &state), &open).await;
-        Self { open, status, words, suspension, uncertain: UncertaintyMarks::of_run(&state) }
-    }
-}
-
 /// How long ago a run was started. If the wall clock was set back, the logs' times count.
-fn age(run: &RunSummary, now: Timestamp) -> String {
-    span(now.max(run.updated_at).since_ms(run.started_at).max(run.elapsed.0))
+fn age(run: &RunListItem, now: Timestamp) -> String {
+    span(now.max(run.updated_at_ms).since_ms(run.started_at_ms).max(run.elapsed_ms.0))
 }
 
 /// The message for a store without runs.
@@ -74,54 +40,52 @@ pub(super) async fn ps(args: PsArgs) -> anyhow::Result<Exit> {
     let backend = backend_to_read()?;
     let runs = backend.list(RunQuery::newest(max)).await?;
     let now = SystemClock.now();
-    let mut told = Vec::with_capacity(runs.len());
+    let mut listed = Vec::with_capacity(runs.len());
     for run in &runs {
-        told.push(RunExtras::read(&*backend, run).await);
+        listed.push(ListedRun::read(&*backend, run, now).await);
     }
     if args.json {
-        for (run, told) in runs.iter().zip(&told) {
-            let line = RunJson::of(run, &told.open, (&told.status, told.suspension.as_ref()));
-            print(&format!("{}\n", serde_json::to_string(&line)?))?;
+        for ListedRun { item, .. } in &listed {
+            print(&format!("{}\n", serde_json::to_string(item)?))?;
         }
     } else if runs.is_empty() {
         print(&no_runs())?;
     } else {
-        print(&table(&runs, &told, now).lines(terminal_width()))?;
+        print(&table(&listed, now).lines(terminal_width()))?;
     }
     Ok(Exit::Done)
 }
 
 /// The status in the table; of a completed run the agent's own verdict, unless it is a pass, and whether it was
 /// verified; of one that its model has suspended the cause.
-fn shown(run: &RunSummary, state: Option<&RunState>, status: &str) -> String {
-    match &run.status {
-        _ if run.damage.is_some() => status.to_owned(),
-        RunStatus::Stopped(outcome) if outcome.verdict_not_passed().is_some() => {
-            state.map_or_else(|| outcome.to_string(), |state| run_outcome_in_words(run.run, state, outcome))
+fn status_in_words(run: &RunListItem) -> String {
+    match &run.outcome {
+        _ if run.damage.is_some() => run.status.clone(),
+        Some(outcome) if outcome.verdict_not_passed().is_some() => {
+            outcome_with_steps(run.run, outcome, run.steps)
         }
-        RunStatus::Stopped(Outcome::Completed { verification: Verification::Passed, .. }) => {
-            format!("{status}, verified")
+        Some(Outcome::Completed { verification: Verification::Passed, .. }) => {
+            format!("{}, verified", run.status)
         }
-        RunStatus::Stopped(Outcome::Completed { .. }) => format!("{status}, not verified"),
-        RunStatus::Stopped(_) | RunStatus::Running | RunStatus::Interrupted => with_cause(run, status),
+        Some(Outcome::Completed { .. }) => format!("{}, not verified", run.status),
+        outcome => with_cause(outcome.as_ref(), &run.status),
     }
 }
 
-/// The status of a run, with what its provider has to do with it.
-pub(super) fn with_cause(run: &RunSummary, status: &str) -> String {
-    match &run.status {
-        _ if run.damage.is_some() => status.to_owned(),
-        RunStatus::Stopped(Outcome::Paused { why: PauseReason::Model(trouble) }) => {
+/// The status of a run with this outcome, with what its provider has to do with it.
+pub(super) fn with_cause(outcome: Option<&Outcome>, status: &str) -> String {
+    match outcome {
+        Some(Outcome::Paused { why: PauseReason::Model(trouble) }) => {
             format!("{status}: {}", trouble.words())
         }
-        RunStatus::Stopped(Outcome::Paused { why: PauseReason::Asked { awaited: Some(trouble), .. } }) => {
+        Some(Outcome::Paused { why: PauseReason::Asked { awaited: Some(trouble), .. } }) => {
             format!("{status}: {}", trouble.past())
         }
-        RunStatus::Stopped(_) | RunStatus::Running | RunStatus::Interrupted => status.to_owned(),
+        Some(_) | None => status.to_owned(),
     }
 }
 
-fn table(runs: &[RunSummary], told: &[RunExtras], now: Timestamp) -> Table {
+fn table(runs: &[ListedRun], now: Timestamp) -> Table {
     let mut table = Table::new(&[
         ("RUN", Cells::Text),
         ("STATUS", Cells::CutLast),
@@ -131,75 +95,17 @@ fn table(runs: &[RunSummary], told: &[RunExtras], now: Timestamp) -> Table {
         ("AGE", Cells::LeftOut),
         ("GOAL", Cells::CutAtEnd),
     ]);
-    for (run, told) in runs.iter().zip(told) {
+    for ListedRun { item, provider } in runs {
+        let uncertain = UncertaintyMarks::of_listed(item);
         table.row(vec![
-            run.run.to_string(),
-            told.suspension.as_ref().map_or_else(|| told.words.clone(), Suspension::words),
-            run.turns.to_string(),
-            told.uncertain.marked_tokens(tokens(run.tokens)),
-            told.uncertain.marked_money(run.cost.to_string()),
-            age(run, now),
-            one_line(&run.goal, GOAL_WIDTH),
+            item.run.to_string(),
+            provider.as_ref().map_or_else(|| status_in_words(item), status::in_words),
+            item.turns.to_string(),
+            uncertain.marked_tokens(tokens(item.tokens)),
+            uncertain.marked_money(item.cost_micro_usd.to_string()),
+            age(item, now),
+            one_line(&item.goal, GOAL_WIDTH),
         ]);
     }
     table
-}
-
-/// A run for programs.
-#[derive(Serialize)]
-pub(super) struct RunJson<'a> {
-    run: RunId,
-    /// In the word that the table has too.
-    status: &'a str,
-    outcome: Option<&'a Outcome>,
-    /// The provider that it waits for, or waited for when its process was killed; absent where it doesn't.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    awaits_provider: Option<ProviderLine>,
-    /// `passed`, `none` or `ignored`; null where it isn't completed.
-    verification: Option<&'static str>,
-    goal: &'a str,
-    workspace: &'a std::path::Path,
-    model: &'a str,
-    started_at_ms: Timestamp,
-    updated_at_ms: Timestamp,
-    turns: u32,
-    tokens: u64,
-    cost_micro_usd: MicroDollars,
-    /// What of both no provider has reported: estimated, or lost to a crash. Calls that have no report yet aren't
-    /// included.
-    uncertain_tokens: u64,
-    uncertain_cost_micro_usd: MicroDollars,
-    /// The open questions, by their names.
-    approvals: Vec<String>,
-}
-
-impl<'a> RunJson<'a> {
-    pub(super) fn of(
-        run: &'a RunSummary,
-        open: &[Question],
-        (status, suspension): (&'a str, Option<&Suspension>),
-    ) -> Self {
-        let outcome = match &run.status {
-            RunStatus::Stopped(outcome) => Some(outcome),
-            RunStatus::Running | RunStatus::Interrupted => None,
-        };
-        Self {
-            run: run.run,
-            status: suspension.map_or(status, |suspension| suspension.word()),
-            outcome,
-            awaits_provider: suspension.map(Suspension::line),
-            verification: outcome.and_then(Outcome::verification).map(Verification::word),
-            goal: &run.goal,
-            workspace: &run.workspace,
-            model: &run.model,
-            started_at_ms: run.started_at,
-            updated_at_ms: run.updated_at,
-            turns: run.turns,
-            tokens: run.tokens,
-            cost_micro_usd: run.cost,
-            uncertain_tokens: run.uncertain.tokens,
-            uncertain_cost_micro_usd: run.uncertain.cost,
-            approvals: open.iter().map(|question| question.id().to_string()).collect(),
-        }
-    }
 }

@@ -14,11 +14,11 @@ use super::target::{Target, agent_of};
 use super::{backend_to_read, print};
 use crate::attached::{reset, size};
 use crate::cli::ReplayArgs;
-use crate::drive::run_state;
 use crate::exit::{Exit, Refusal};
 use crate::output::tell;
 use crate::render::plural;
 use crate::signals::Signals;
+use provost_view::run_state;
 
 const READ_MAX: usize = 1_000;
 const ENDING: &str = "cast";

@@ -25,11 +25,10 @@ use super::run::{others_at_work, tell};
 use super::{SentMessage, current_dir, mark};
 use crate::asking::{Asking, who_asks};
 use crate::cli::ResumeArgs;
-use crate::drive::{BY, PendingStop, Work, run_state};
+use crate::drive::{BY, PendingStop, Work};
 use crate::exit::{Exit, Refusal};
 use crate::input::tell_of_unread;
 use crate::observers::observers;
-use crate::questions::open_in;
 use crate::render::{Earlier, Progress};
 use crate::reports::reporting;
 use crate::signals::Signals;
@@ -38,6 +37,8 @@ use crate::wiring::{
     Chosen, Judges, Programs, RunContext, StateDir, Variables, available_tools, choose_again, frozen_models,
     models_of, outage_max_ms, programs_of, providers, variables, words,
 };
+use provost_view::open_in;
+use provost_view::run_state;
 
 pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     let (folder, variables) = (current_dir()?, variables());

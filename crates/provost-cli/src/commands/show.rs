@@ -24,18 +24,17 @@ use self::agents::{AgentContext, Openings, Slots, Which, nodes, openings};
 use self::page::{page, waiting};
 use self::steps::steps;
 use self::tree::{Branches, Crew, Drawing, Extent};
-use super::ps::RunJson;
-use super::status::{Suspension, at_terminal, status};
 use super::target::Target;
-use super::{approvals, backend_to_show, goal, print};
+use super::{backend_to_show, goal, print};
 use crate::cli::ShowArgs;
-use crate::drive::run_state;
 use crate::exit::Exit;
 use crate::goals::AgentGoal;
 use crate::names::Names;
-use crate::questions::{Question, of_summary};
 use crate::render::terminal_width;
 use crate::segments::{Segment, segments_of};
+use provost_view::run_state;
+use provost_view::{Approval, CurrentStatus, RunListItem};
+use provost_view::{ApprovalQuestion, questions_of};
 
 pub(crate) use self::page::date_and_time;
 
@@ -52,9 +51,9 @@ pub(super) async fn show(args: ShowArgs) -> anyhow::Result<Exit> {
     }
     let state = run_state(&*backend, run).await?.with_context(|| format!("the log of run {run} is empty"))?;
     let facts = Facts { turns_max: turns_max(&state), ..Facts::read(&*backend, run, &state).await? };
-    let open = of_summary(&*backend, &summary).await?;
-    let status = status(&summary, &open, at_terminal(&*backend, &summary).await);
-    let suspension = Suspension::read(&*backend, (&summary, &state), &open).await;
+    let open = questions_of(&*backend, &summary).await?;
+    let now = SystemClock.now();
+    let current = CurrentStatus::with_questions(&*backend, (&summary, &state), &open, now).await;
     let which = if args.all || args.json { Which::All } else { Which::Shown };
     let openings = openings(&*backend, &state, which).await?;
     let crew = crew(&state, &summary, &openings, &open);
@@ -70,19 +69,19 @@ pub(super) async fn show(args: ShowArgs) -> anyhow::Result<Exit> {
             goals,
             segments: &segments,
             pruned_forks: &pruned_forks,
-            ..Whole::of((&summary, &open, (&status, suspension.as_ref())), &state, &crew)
+            ..Whole::of((&summary, &open, &current), &state, &crew)
         };
         print(&format!("{}\n", serde_json::to_string(&whole)?))?;
     } else {
         let goal = AgentGoal::read(&*backend, SessionId::root(run)).await?;
         let seen = page::RunPage {
             summary: &summary,
-            status: &status,
+            status: &current.word,
             state: &state,
             crew: &crew,
             drawing,
             goal: goal.as_ref(),
-            suspension: suspension.as_ref(),
+            suspension: current.provider.as_ref(),
             pruned_forks: &pruned_forks,
             segments: &segments,
         };
@@ -109,7 +108,7 @@ pub(super) async fn summary(backend: &dyn Backend, run: RunId) -> anyhow::Result
 }
 
 /// The agents of the run, and the steps that they do.
-fn crew(state: &RunState, summary: &RunSummary, openings: &Openings, open: &[Question]) -> Crew {
+fn crew(state: &RunState, summary: &RunSummary, openings: &Openings, open: &[ApprovalQuestion]) -> Crew {
     let is_interrupted = summary.status == RunStatus::Interrupted;
     let agents = nodes(state, &AgentContext { openings, open, is_interrupted, elapsed: summary.elapsed });
     let now = matches!(summary.status, RunStatus::Running).then(|| SystemClock.now());
@@ -291,7 +290,7 @@ fn why_none(wrapped: &FinalSummaryFinished) -> Option<String> {
 #[derive(Serialize)]
 struct Whole<'a> {
     #[serde(flatten)]
-    line: RunJson<'a>,
+    line: RunListItem,
     outcome_text: Option<String>,
     verdict: Option<provost_event::Verdict>,
     budget: Budget,
@@ -299,7 +298,7 @@ struct Whole<'a> {
     active_ms: u64,
     spent_micro_usd: MicroDollars,
     /// What is asked, in full.
-    waits_for: Vec<approvals::ApprovalJson<'a>>,
+    waits_for: Vec<Approval>,
     slots: Slots,
     agents: Vec<agents::AgentJson<'a>>,
     /// From a start or resume to its outcome each, with what was spent in it.
@@ -326,19 +325,15 @@ struct Whole<'a> {
 
 impl<'a> Whole<'a> {
     fn of(
-        (summary, open, (status, suspension)): (
-            &'a RunSummary,
-            &'a [Question],
-            (&'a str, Option<&Suspension>),
-        ),
+        (summary, open, current): (&RunSummary, &[ApprovalQuestion], &CurrentStatus),
         state: &'a RunState,
         crew: &'a Crew,
     ) -> Self {
         Self {
-            line: RunJson::of(summary, open, (status, suspension)),
+            line: RunListItem::new(summary, open, current).with_state(state),
             waits_for: open
                 .iter()
-                .map(|question| approvals::ApprovalJson::of(summary, question, status))
+                .map(|question| Approval::new(summary, question.clone(), &current.word))
                 .collect(),
             outcome_text: state.outcome().map(Outcome::to_string),
             verdict: match state.outcome() {

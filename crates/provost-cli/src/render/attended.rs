@@ -7,7 +7,7 @@ use provost_event::Record;
 use super::entry::Sayer;
 use super::plain::Plain;
 use super::{Attached, View};
-use crate::questions::Question;
+use provost_view::ApprovalQuestion;
 
 pub(super) struct Attended {
     plain: Plain,
@@ -37,7 +37,7 @@ impl View for Attended {
         self.ours().into_iter().for_each(|plain| plain.stopping(signal));
     }
 
-    fn waits(&self, question: &Question) {
+    fn waits(&self, question: &ApprovalQuestion) {
         self.ours().into_iter().for_each(|plain| plain.waits(question));
     }
 

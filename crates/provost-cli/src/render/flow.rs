@@ -1,7 +1,8 @@
 //! The ends of the steps of a workflow, in words.
 
-use provost_engine::{RunState, StepStatus};
+use provost_engine::RunState;
 use provost_event::{OnStepFailure, Outcome, RunId, StepEnd, StepEnded};
+use provost_view::StepCounts;
 
 use super::context::outcome_in_words;
 use super::saying::{Saying, Tag};
@@ -31,25 +32,24 @@ pub(super) fn step_ended(entry: &StepEnded) -> Saying {
     }
 }
 
-/// How many steps of a run's workflow are done, have failed and were skipped: `1 of 3 steps done, 2 skipped`. `None`
-/// without a workflow.
-pub(crate) fn steps_in_words(state: &RunState) -> Option<String> {
-    let flow = state.flow()?;
-    let count = |is_it: fn(&StepStatus) -> bool| flow.iter().filter(|(_, standing)| is_it(standing)).count();
-    let all = plural(flow.iter().count() as u64, "step");
-    let done = count(|standing| *standing == StepStatus::Done);
-    let failed = count(|standing| matches!(standing, StepStatus::Failed(_) | StepStatus::Asks(_)));
-    let skipped = count(|standing| *standing == StepStatus::Skipped);
+/// How many steps of a run's workflow are done, have failed and were skipped: `1 of 3 steps done, 2 skipped`.
+fn step_counts_in_words(counts: StepCounts) -> String {
+    let StepCounts { all, done, failed, skipped } = counts;
     let others = [(failed, "failed"), (skipped, "skipped")];
     let others = others.into_iter().filter(|(count, _)| *count > 0);
     let others = others.map(|(count, what)| format!(", {count} {what}")).collect::<String>();
-    Some(format!("{done} of {all} done{others}"))
+    format!("{done} of {} done{others}", plural(all.into(), "step"))
 }
 
 /// The outcome of a run; of a workflow whose steps aren't all done with what became of them.
 pub(crate) fn run_outcome_in_words(run: RunId, state: &RunState, outcome: &Outcome) -> String {
+    outcome_with_steps(run, outcome, StepCounts::of(state))
+}
+
+/// The same, with the steps of its workflow.
+pub(crate) fn outcome_with_steps(run: RunId, outcome: &Outcome, steps: Option<StepCounts>) -> String {
     let words = outcome_in_words(run, outcome);
-    match (outcome, steps_in_words(state)) {
+    match (outcome, steps.map(step_counts_in_words)) {
         (Outcome::Completed { verdict: Some(_), .. }, Some(steps)) => format!("{words}: {steps}"),
         _ => words,
     }

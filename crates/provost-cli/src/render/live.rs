@@ -17,8 +17,10 @@ use super::question::{Extent, Room, call_in_full, facts};
 use super::safe::visible;
 use super::saying::{Saying, Tag, Weight};
 use super::tracker::Tracker;
+use super::wait::left_in_words;
 use super::{View, safe};
-use crate::questions::Question;
+use crate::questions::asker;
+use provost_view::ApprovalQuestion;
 
 /// Columns of text; wider lines are hard to read.
 const WIDTH_MAX: usize = 100;
@@ -127,9 +129,9 @@ impl View for Live {
         self.print(&Style::new().for_stderr().yellow().apply_to(note).to_string());
     }
 
-    fn waits(&self, question: &Question) {
-        let name = question.name();
-        let left = question.wait().left_in_words(SystemClock.now(), true);
+    fn waits(&self, question: &ApprovalQuestion) {
+        let name = question.short_id();
+        let left = left_in_words(question.wait(), SystemClock.now(), true);
         let facts = [
             ("why", visible(&question.why)),
             ("left", left),
@@ -139,7 +141,7 @@ impl View for Live {
         self.print(&in_lines(question, &facts, Extent::Fitting, "provost approvals shows all"));
     }
 
-    fn ask(&self, question: &Question, extent: Extent, prompt: &str) {
+    fn ask(&self, question: &ApprovalQuestion, extent: Extent, prompt: &str) {
         let facts = facts(question, SystemClock.now());
         let lines = in_lines(question, &facts, extent, "v and Enter shows all");
         self.print_and_ask(&format!("\n{lines}"), prompt);
@@ -172,7 +174,7 @@ impl View for Live {
 }
 
 /// A question: its tool, the call, and what there is to know besides.
-fn in_lines(question: &Question, facts: &[(&str, String)], extent: Extent, more: &str) -> String {
+fn in_lines(question: &ApprovalQuestion, facts: &[(&str, String)], extent: Extent, more: &str) -> String {
     let (plain, (rows, columns)) = (Style::new().for_stderr(), Term::stderr().size());
     let lines_max = match extent {
         Extent::Fitting => usize::from(rows).saturating_sub(QUESTION_LINES).max(CALL_LINES_MIN),
@@ -181,7 +183,7 @@ fn in_lines(question: &Question, facts: &[(&str, String)], extent: Extent, more:
     let width = usize::from(columns).saturating_sub(NAME_WIDTH).max(1);
     let mark = plain.clone().yellow().bold().apply_to("?").to_string();
     let tool = plain.clone().bold().apply_to(visible(&question.tool)).to_string();
-    let who = question.who.as_deref().map(|who| format!("{who} │ ")).unwrap_or_default();
+    let who = asker(question).as_deref().map(|who| format!("{who} │ ")).unwrap_or_default();
     let who = plain.clone().cyan().apply_to(who);
     let mut lines = vec![format!("{INDENT}{mark} may it? {who}{tool}")];
     let call = call_in_full(question, Room { width, lines_max }, more);

@@ -36,7 +36,7 @@ use provost_engine::{Actor, RunState};
 use provost_event::{ActorKey, Delta, Record};
 
 use crate::cli::ShownArgs;
-use crate::questions::Question;
+use provost_view::ApprovalQuestion;
 
 pub(crate) use agents::checked;
 pub(crate) use arguments::call as call_in_words;
@@ -44,7 +44,7 @@ pub(crate) use context::{
     compaction_in_words, compactions_in_words, exhausted_in_words, freed, outcome_in_words,
 };
 pub(crate) use entry::Sayer;
-pub(crate) use flow::run_outcome_in_words;
+pub(crate) use flow::{outcome_with_steps, run_outcome_in_words};
 pub(crate) use go_on::{LeastLimit, ask_again, dollars, enough_more, go_on_with};
 pub(crate) use goal::{failure_in_words, finding_in_words, goal_at_end, reasons, trigger_in_words};
 pub(crate) use question::{Extent, Room, UNNAMED, answer_in_words, call_in_full, script_in_words};
@@ -52,7 +52,7 @@ pub(crate) use safe::{safe, visible, visible_json};
 pub(crate) use summary::{Stopped, summary};
 pub(crate) use table::{Cells, Table, terminal_width};
 pub(crate) use uncertain::UncertaintyMarks;
-pub(crate) use wait::{Left, Wait, whole_seconds};
+pub(crate) use wait::{left_in_words, waited_in_words, whole_seconds};
 pub(crate) use words::{
     age, amount, duration, excerpt, hanging, one_line, pictures, plural, size, span, tokens, tokens_in_short,
 };
@@ -73,13 +73,13 @@ pub(crate) trait View: Send + Sync {
     }
 
     /// A question is asked elsewhere: says which, and how to answer it.
-    fn waits(&self, question: &Question) {
+    fn waits(&self, question: &ApprovalQuestion) {
         let _ = question;
     }
 
     /// Asks the user at this terminal a question. Until [`View::asked`] nothing is drawn over it, and `prompt`
     /// stays the last line.
-    fn ask(&self, question: &Question, extent: Extent, prompt: &str) {
+    fn ask(&self, question: &ApprovalQuestion, extent: Extent, prompt: &str) {
         let _ = (question, extent, prompt);
     }
 
@@ -168,7 +168,7 @@ impl View for Silent {
     fn record(&self, _: &Record) {}
 
     /// A question is shown even without progress: otherwise no user would answer it.
-    fn waits(&self, question: &Question) {
+    fn waits(&self, question: &ApprovalQuestion) {
         plain::print_waiting(question);
     }
 }

@@ -11,9 +11,11 @@ use super::entry::Sayer;
 use super::question::{Extent, Room, call_in_full, facts};
 use super::safe::visible;
 use super::saying::{Saying, Tag, Weight};
+use super::wait::left_in_words;
 use super::words::hanging;
 use super::{View, safe};
-use crate::questions::Question;
+use crate::questions::asker;
+use provost_view::ApprovalQuestion;
 
 /// Columns of a call; a reader of the lines may wrap them once more.
 const CALL_WIDTH: usize = 100;
@@ -50,11 +52,11 @@ impl View for Plain {
         self.note(&format!("{signal}: stopping cleanly; once more stops at once"));
     }
 
-    fn waits(&self, question: &Question) {
+    fn waits(&self, question: &ApprovalQuestion) {
         print_waiting(question);
     }
 
-    fn ask(&self, question: &Question, extent: Extent, prompt: &str) {
+    fn ask(&self, question: &ApprovalQuestion, extent: Extent, prompt: &str) {
         let lines_max = if extent == Extent::Whole { usize::MAX } else { CALL_LINES_MAX };
         let facts = facts(question, SystemClock.now());
         let facts = facts.iter().map(|(name, text)| format!("{name}: {text}"));
@@ -74,9 +76,9 @@ impl View for Plain {
 }
 
 /// Says that a question waits for an answer, and how to give it.
-pub(super) fn print_waiting(question: &Question) {
-    let name = question.name();
-    let left = question.wait().left_in_words(SystemClock.now(), true);
+pub(super) fn print_waiting(question: &ApprovalQuestion) {
+    let name = question.short_id();
+    let left = left_in_words(question.wait(), SystemClock.now(), true);
     let facts = [
         format!("why: {}", visible(&question.why)),
         format!("provost approve {name}"),
@@ -87,14 +89,14 @@ pub(super) fn print_waiting(question: &Question) {
 }
 
 fn print_question(
-    question: &Question,
+    question: &ApprovalQuestion,
     lines_max: usize,
     more: &str,
     facts: impl IntoIterator<Item = String>,
 ) {
     let room = Room { width: CALL_WIDTH, lines_max };
     let call = call_in_full(question, room, more);
-    let who = question.who.as_deref().map(|who| format!("{who} │ ")).unwrap_or_default();
+    let who = asker(question).as_deref().map(|who| format!("{who} │ ")).unwrap_or_default();
     let mut out = format!("approval: may it? {who}{}\n", visible(&question.tool));
     for line in call.into_iter().chain(facts) {
         let _ = writeln!(out, "  {line}");

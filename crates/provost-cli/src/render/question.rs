@@ -6,7 +6,10 @@ use serde_json::Value;
 
 use super::safe::visible;
 use super::words::plural;
-use crate::questions::Question;
+use provost_view::ApprovalQuestion;
+
+use super::wait::left_in_words;
+use crate::questions::why_once;
 use crate::wiring::known_tool;
 
 /// Marks a line of a call, and the rest of one that is wider than the terminal.
@@ -46,7 +49,7 @@ impl Room {
 
 /// The whole call: its tool, then a marked line for each of its own and each that a long one goes on in. Nothing
 /// is left out but what `room` has no lines for, and `more` says where that is to be seen.
-pub(crate) fn call_in_full(question: &Question, room: Room, more: &str) -> Vec<String> {
+pub(crate) fn call_in_full(question: &ApprovalQuestion, room: Room, more: &str) -> Vec<String> {
     let width = room.width.saturating_sub(LINE.chars().count()).max(WIDTH_MIN);
     let lines = arguments(&question.tool, &question.input);
     let mut shown = lines.iter().flat_map(|line| marked(&visible(line), width)).collect::<Vec<_>>();
@@ -118,9 +121,9 @@ fn arguments(tool: &str, input: &Json) -> Vec<String> {
 
 /// What there is to know besides the call, a name and a text each: why, what a consent for longer would cover,
 /// until when, how to answer from elsewhere.
-pub(crate) fn facts(question: &Question, now: Timestamp) -> Vec<(&'static str, String)> {
-    let name = question.name();
-    let longer = match question.why_once() {
+pub(crate) fn facts(question: &ApprovalQuestion, now: Timestamp) -> Vec<(&'static str, String)> {
+    let name = question.short_id();
+    let longer = match why_once(question) {
         None => format!("allow {} from now on", visible(&question.pattern)),
         Some(_) => "not for scripts: they may hold something else next time".to_owned(),
     };
@@ -129,7 +132,7 @@ pub(crate) fn facts(question: &Question, now: Timestamp) -> Vec<(&'static str, S
     facts.extend(question.unnamed.then(|| ("script", UNNAMED.to_owned())));
     facts.extend([
         ("r, a", longer),
-        ("left", question.wait().left_in_words(now, true)),
+        ("left", left_in_words(question.wait(), now, true)),
         ("or", format!("provost approve {name}, from any terminal")),
     ]);
     facts
@@ -176,29 +179,27 @@ pub(crate) fn answer_in_words(answer: &ApprovalAnswer) -> String {
 #[cfg(test)]
 mod tests {
     use expect_test::{Expect, expect};
-    use provost_event::{Json, RunId, Seq, SessionId, Timestamp};
+    use provost_event::{ApprovalRequested, CallId, Elapsed, Json, Record, RunId, Seq, SessionId, Timestamp};
 
     use super::{Room, call_in_full};
-    use crate::questions::Question;
+    use provost_view::ApprovalQuestion;
 
     #[track_caller]
     fn check(tool: &str, input: &str, lines_max: usize, expected: Expect) {
-        let question = Question {
-            program: None,
-            options: String::new(),
-            session: SessionId::root(RunId::from_entropy(1)),
-            who: None,
-            asked: Seq(7),
+        let asked = ApprovalRequested {
+            call: CallId::from("call"),
             tool: tool.to_owned(),
             input: Json::parse(input.to_owned()).unwrap(),
             why: String::new(),
             pattern: String::new(),
+            due: Timestamp(0),
             scripts: Vec::new(),
             unnamed: false,
-            since: Timestamp(0),
-            due: Timestamp(0),
-            passed_ms: 0,
         };
+        let actor = SessionId::root(RunId::from_entropy(1)).into();
+        let entry = asked.into();
+        let record = Record { actor, seq: Seq(7), at: Timestamp(0), elapsed: Elapsed(0), entry };
+        let question = ApprovalQuestion::of(&record).unwrap();
         let room = Room { width: 26, lines_max };
         expected.assert_eq(&call_in_full(&question, room, "press v").join("\n"));
     }

@@ -11,7 +11,8 @@ use super::safe::visible;
 use super::uncertain::UncertaintyMarks;
 use super::words::{duration, hanging, one_line, plural, tokens_in_short};
 use crate::goals::AgentGoal;
-use crate::questions::Question;
+use crate::questions::asker;
+use provost_view::ApprovalQuestion;
 
 /// Columns of why there is no final summary.
 const WHY_WIDTH: usize = 200;
@@ -22,7 +23,7 @@ pub(crate) struct Stopped<'a> {
     pub(crate) state: &'a RunState,
     pub(crate) outcome: &'a Outcome,
     /// What is to be answered.
-    pub(crate) open: &'a [Question],
+    pub(crate) open: &'a [ApprovalQuestion],
     pub(crate) goal: Option<&'a AgentGoal>,
     /// Why its agent has given no final summary at a limit, where it was asked for one.
     pub(crate) no_final_summary: Option<&'a str>,
@@ -54,8 +55,8 @@ pub(crate) fn summary(stopped: &Stopped<'_>) -> String {
     lines.extend(goal.and_then(|goal| goal_at_end(outcome, goal)));
     lines.extend(no_final_summary.map(|why| format!("no final summary: {}", one_line(why, WHY_WIDTH))));
     for question in open {
-        let (name, call) = (question.name(), arguments::call(&question.tool, &question.input));
-        let who = question.who.as_deref().map(|who| format!("{} ", visible(who))).unwrap_or_default();
+        let (name, call) = (question.short_id(), arguments::call(&question.tool, &question.input));
+        let who = asker(question).as_deref().map(|who| format!("{} ", visible(who))).unwrap_or_default();
         lines.push(format!("{who}waits for approval: {call}"));
         lines.push(format!("  answer with: provost approve {name}, or provost deny {name}"));
     }

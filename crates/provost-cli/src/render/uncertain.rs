@@ -1,6 +1,7 @@
 //! Amounts that no provider has reported, or not all of them, as a short mark: `~$0.15`.
 
 use provost_engine::{RunState, Uncertain};
+use provost_view::RunListItem;
 
 /// Before an amount that is in part estimated or unconfirmed.
 const MARK: char = '~';
@@ -13,8 +14,15 @@ pub(crate) struct UncertaintyMarks {
 }
 
 impl UncertaintyMarks {
-    /// Of what was charged to a run that has ended.
-    pub(crate) fn of(uncertain: Uncertain) -> Self {
+    /// Of a run in a list; while calls of it have no report yet, all is uncertain.
+    pub(crate) fn of_listed(run: &RunListItem) -> Self {
+        if run.reserved_tokens > 0 {
+            return Self { tokens: true, money: true };
+        }
+        Self { tokens: run.uncertain_tokens > 0, money: run.uncertain_cost_micro_usd.0 > 0 }
+    }
+
+    fn of(uncertain: Uncertain) -> Self {
         Self { tokens: uncertain.tokens > 0, money: uncertain.cost.0 > 0 }
     }
 

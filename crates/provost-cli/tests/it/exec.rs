@@ -123,7 +123,7 @@ fn a_programs_question_waits_for_approval_and_the_answer_is_typed() {
     assert_eq!(asked["tool"], "consent", "{asked}");
     assert!(asked.to_string().contains("Make the file? [y/N]"), "{asked}");
     assert_eq!(asked["program"], asker.as_str(), "{asked}");
-    assert!(!asked["options"].as_str().unwrap().is_empty(), "{asked}");
+    assert!(!asked["options"].as_array().unwrap().is_empty(), "{asked}");
     assert!(!scene.path("work/made").exists());
     let approved = scene.provost(&["approve"]);
     assert_eq!(approved.status, 0, "{approved:?}");

@@ -77,6 +77,8 @@ mod init;
 #[cfg(test)]
 mod interrupting;
 #[cfg(test)]
+mod json_views;
+#[cfg(test)]
 mod judge_refused;
 #[cfg(test)]
 #[cfg(unix)]

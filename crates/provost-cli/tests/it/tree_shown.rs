@@ -230,7 +230,7 @@ fn what_a_sub_agent_wants_is_asked_everywhere_with_its_name() {
     let asked = scene.provost(&["approvals"]).stdout;
     assert!(asked.contains("  agent   1 tidy\n"), "{asked}");
     let line = json(scene.provost(&["approvals", "--json"]).stdout.trim());
-    assert_eq!(line["agent"], "1 tidy");
+    assert_eq!((&line["agent"], &line["name"]), (&1.into(), &"tidy".into()));
     let shown = scene.provost(&["show", "last"]).stdout;
     assert!(
         shown.contains("1 tidy  needs approval") && shown.contains("shell, wanted by agent 1 (tidy)"),

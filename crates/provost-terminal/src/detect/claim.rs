@@ -47,10 +47,4 @@ impl Detector {
         };
         self.claim = Some(ActivityReport { at, state: claimed, words });
     }
-
-    /// The claim of this state since the last answer, if any.
-    pub(super) fn claim_of(&self, state: ReportedActivity) -> Option<&ActivityReport> {
-        let since = self.answered.as_ref().map_or(Duration::ZERO, |answered| answered.at);
-        self.claim.as_ref().filter(|claim| claim.state == state && claim.at >= since)
-    }
 }

@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use provost_event::{AskOption, EvidenceSource, TerminalEvidence};
 
-use super::claim::ReportedActivity;
-use super::finding::{Finding, Kind, Takes};
-use super::{Detector, Frame};
+use super::claim::{ActivityReport, ReportedActivity};
+use super::finding::{Answered, Finding, Kind, Takes, Turn};
+use super::{Clock, Detector, Frame};
 use crate::kernel::KernelReading;
 use crate::profile::{Gate, Match, ProgramKind, Region, Rule, RuleEvent};
+use crate::{KernelSample, Profile, Screen};
 
 /// How long a read of the terminal must last without other events to count by itself: with text at the cursor that
 /// looks like a prompt, with other text, when sample and text disagree, with no text at the cursor, on a screen
@@ -40,7 +41,35 @@ pub(super) enum Read {
     Later,
 }
 
+/// What a frame is read with: the profile, and what is known of the program so far.
+pub(super) struct FrameReader<'a> {
+    pub(super) profile: &'a Profile,
+    screen: &'a Screen,
+    pub(super) clock: &'a Clock,
+    kernel: Option<(Duration, KernelSample)>,
+    /// The last kernel reading.
+    last_reading: Option<KernelReading>,
+    claim: Option<&'a ActivityReport>,
+    pub(super) answered: Option<&'a Answered>,
+    pub(super) turn: &'a Turn,
+}
+
 impl Detector {
+    pub(super) fn reader(&self) -> FrameReader<'_> {
+        FrameReader {
+            profile: &self.profile,
+            screen: &self.screen,
+            clock: &self.clock,
+            kernel: self.kernel,
+            last_reading: self.reading.1,
+            claim: self.claim.as_ref(),
+            answered: self.answered.as_ref(),
+            turn: &self.turn,
+        }
+    }
+}
+
+impl<'a> FrameReader<'a> {
     pub(super) fn read(&self, at: Duration, frame: &Frame) -> Read {
         let Some(reading) = self.reading(at) else { return Read::Later };
         let found = match self.profile.kind {
@@ -157,13 +186,24 @@ impl Detector {
         is_drawn && rule.event != RuleEvent::Working && !self.is_raw()
     }
 
+    fn settle(&self) -> Duration {
+        Duration::from_millis(self.profile.settle_ms)
+    }
+
+    /// The claim of this state since the last answer, if any.
+    pub(super) fn claim_of(&self, state: ReportedActivity) -> Option<&'a ActivityReport> {
+        let since = self.answered.map_or(Duration::ZERO, |answered| answered.at);
+        self.claim.filter(|claim| claim.state == state && claim.at >= since)
+    }
+
     fn is_raw(&self) -> bool {
         self.kernel.is_none_or(|(_, sample)| sample.canonical != Some(true))
     }
 
     fn finding(&self, rule: &Rule, frame: &Frame, mut found: Match) -> Finding {
         // A program that reads a single key would take the return as an answer to its next question.
-        if self.is_raw() && self.reading.1 == Some(KernelReading::Blocked) && rule.region == Region::Cursor {
+        if self.is_raw() && self.last_reading == Some(KernelReading::Blocked) && rule.region == Region::Cursor
+        {
             found.options.iter_mut().for_each(bare_key);
         }
         let kind = Kind::of(rule.event);
@@ -304,7 +344,7 @@ impl Detector {
     /// says otherwise.
     fn takes(&self, rule: &Rule, kind: Kind) -> Takes {
         let is_key = rule.id.contains("pager") || rule.id.contains("any-key");
-        let reads_keys = self.is_raw() && self.reading.1 == Some(KernelReading::Blocked);
+        let reads_keys = self.is_raw() && self.last_reading == Some(KernelReading::Blocked);
         match (kind, rule.region) {
             (Kind::Idle, _) => Takes::Lines,
             (_, Region::Cursor) if is_key || reads_keys => Takes::EveryKey,
@@ -315,7 +355,7 @@ impl Detector {
 
     /// Whether the composer still holds the submitted text.
     fn holds_prompt(&self, frame: &Frame) -> bool {
-        let typed = self.answered.as_ref().filter(|_| self.turn.submitted && !self.turn.worked);
+        let typed = self.answered.filter(|_| self.turn.submitted && !self.turn.worked);
         typed.is_some_and(|answered| answered.has_letters && answered.line == frame.line)
     }
 

@@ -16,9 +16,9 @@ use super::{TEXT_WIDTH, WAIT_MAX, after_hooks, ended, hears, resuming, status};
 use crate::commands::follow::Following;
 use crate::commands::print;
 use crate::commands::target::{agent_of, named};
-use crate::drive::run_state;
 use crate::exit::{Exit, Refusal};
 use crate::render::{ask_again, one_line, outcome_in_words, safe};
+use provost_view::run_state;
 
 /// How long an agent that waits for a slot, or is to yield its own, is watched: it may take any time, and is
 /// reported.

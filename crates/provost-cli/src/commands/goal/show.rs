@@ -7,21 +7,21 @@ use provost_engine::{GoalStatus, RunState};
 use provost_event::{
     Confidence, GoalPolicy, JudgeAnswer, MicroDollars, OnHookError, Outcome, RunId, SessionId, Usage,
 };
-use provost_harness::Backend;
+use provost_harness::{Backend, Clock as _, SystemClock};
 use serde::Serialize;
 
 use super::page::page;
 use super::{Target, no_goal};
 use crate::cli::GoalShowArgs;
 use crate::commands::show::summary;
-use crate::commands::status::status_of;
 use crate::commands::target::agent_of;
 use crate::commands::{backend_to_read, print};
-use crate::drive::run_state;
 use crate::exit::Exit;
 use crate::goals::{AgentGoal, Judging, Verification};
 use crate::names::Names;
 use crate::render::{safe, terminal_width};
+use provost_view::CurrentStatus;
+use provost_view::run_state;
 
 pub(super) async fn show(args: GoalShowArgs) -> anyhow::Result<Exit> {
     let backend = backend_to_read()?;
@@ -33,7 +33,7 @@ pub(super) async fn show(args: GoalShowArgs) -> anyhow::Result<Exit> {
         return Err(no_goal(&*backend, session).await?.into());
     }
     let (names, summary) = (Names::of(&state), summary(&*backend, run).await?);
-    let (status, _) = status_of(&*backend, (&summary, &state)).await;
+    let status = CurrentStatus::read(&*backend, (&summary, &state), SystemClock.now()).await.word;
     let outcome = state.outcome();
     if args.json {
         let goals = goals.iter().map(|goal| GoalJson::of(goal, &names)).collect();

@@ -10,7 +10,7 @@ use provost_event::{
 use provost_harness::{Backend, BackendError, read_actor};
 use serde::Serialize;
 
-use crate::questions::Question;
+use provost_view::ApprovalQuestion;
 
 /// Of more agents than these, those whose work is over are shown without their goals, unless all are asked for.
 const READ_MAX: usize = 200;
@@ -199,7 +199,7 @@ impl Node {
 /// What is known besides the run's own log.
 pub(super) struct AgentContext<'a> {
     pub(super) openings: &'a Openings,
-    pub(super) open: &'a [Question],
+    pub(super) open: &'a [ApprovalQuestion],
     /// Whether the run has no outcome and no process holds it.
     pub(super) is_interrupted: bool,
     /// The run's elapsed time by now, as far as it is known.
@@ -216,7 +216,7 @@ fn node(run: &RunState, agent: &AgentStatus<'_>, around: &AgentContext<'_>) -> N
     let is_root = number == 0 && agent.parent.is_none();
     let opening = around.openings.get(&number);
     let asks = around.open.iter().filter(|question| question.session == agent.session);
-    let asks = asks.map(Question::name).collect::<Vec<_>>();
+    let asks = asks.map(ApprovalQuestion::short_id).collect::<Vec<_>>();
     let state = match stands(&agent.standing, !asks.is_empty()) {
         State::Working | State::Yields(_) if around.is_interrupted => State::Interrupted,
         state => state,

@@ -8,8 +8,7 @@ use anyhow::Context as _;
 use console::truncate_str;
 use provost_engine::{Actor, AgentState, RunState};
 use provost_event::{ActorKey, Entry, GateEntry, LifecycleEntry, Record, Seq, SessionId, Timestamp};
-use provost_harness::Backend;
-use provost_harness::{RunStatus, RunSummary, read_actor};
+use provost_harness::{Backend, Clock as _, RunStatus, RunSummary, SystemClock, read_actor};
 use tokio::time::Instant;
 
 use super::agents::{Opening, Openings, Which, goal_state, openings};
@@ -18,13 +17,14 @@ use super::screen::Screen;
 use super::tree::{Crew, Drawing};
 use super::{Whole, crew, print, summary as summary_of};
 use crate::commands::follow::Following;
-use crate::commands::status::{Suspension, at_terminal, status};
+use crate::commands::status;
 use crate::drive::why_no_final_summary;
 use crate::exit::Exit;
 use crate::goals::AgentGoal;
 use crate::names::Names;
-use crate::questions::{Question, open_of};
 use crate::render::{Sayer, Stopped, call_in_words, one_line, outcome_in_words, plural, safe, summary};
+use provost_view::CurrentStatus;
+use provost_view::{ApprovalQuestion, open_of};
 
 /// How long what happens is gathered before it is drawn.
 const GATHER: Duration = Duration::from_millis(80);
@@ -82,13 +82,10 @@ pub(super) async fn follow(
 /// A run as its logs have it so far.
 struct Board {
     summary: RunSummary,
-    /// What its program waits for.
-    at_terminal: Option<&'static str>,
-    /// That its provider keeps it from working.
-    suspension: Option<Suspension>,
+    current: CurrentStatus,
     run: Actor,
     openings: Openings,
-    open: Vec<Question>,
+    open: Vec<ApprovalQuestion>,
     /// The agents whose work judges verify, as their logs have them.
     with_goals: HashMap<SessionId, Actor>,
     drawing: Drawing,
@@ -108,8 +105,7 @@ impl Board {
         let key = ActorKey::Run(summary.run);
         let run = read_actor(backend, key).await?;
         let mut board = Self {
-            at_terminal: at_terminal(backend, &summary).await,
-            suspension: None,
+            current: CurrentStatus { word: String::new(), provider: None },
             summary,
             run,
             openings: Openings::new(),
@@ -132,30 +128,25 @@ impl Board {
             }
         }
         (board.openings, board.open, board.with_goals) = (openings, open, with_goals);
-        board.suspension = board.suspension(backend).await?;
+        board.current = board.current(backend).await?;
         Ok((board, heads))
     }
 
     /// Reads the run's present status.
     async fn look(&mut self, backend: &dyn Backend) -> anyhow::Result<()> {
         self.summary = summary_of(backend, self.summary.run).await?;
-        self.at_terminal = at_terminal(backend, &self.summary).await;
-        self.suspension = self.suspension(backend).await?;
+        self.current = self.current(backend).await?;
         Ok(())
     }
 
-    async fn suspension(&self, backend: &dyn Backend) -> anyhow::Result<Option<Suspension>> {
-        Ok(Suspension::read(backend, (&self.summary, self.state()?), &self.open).await)
+    async fn current(&self, backend: &dyn Backend) -> anyhow::Result<CurrentStatus> {
+        let run = (&self.summary, self.state()?);
+        Ok(CurrentStatus::with_questions(backend, run, &self.open, SystemClock.now()).await)
     }
 
-    /// The status, in a word or two.
-    fn status(&self) -> String {
-        status(&self.summary, &self.open, self.at_terminal)
-    }
-
-    /// The same, with its cause where that is its provider.
+    /// The status, with its cause where that is its provider.
     fn in_words(&self) -> String {
-        self.suspension.as_ref().map_or_else(|| self.status(), Suspension::words)
+        self.current.provider.as_ref().map_or_else(|| self.current.word.clone(), status::in_words)
     }
 
     fn state(&self) -> anyhow::Result<&RunState> {
@@ -172,7 +163,7 @@ impl Board {
             return self.run.replay(record).context("the run's log can't be read");
         };
         self.verifies(session, record)?;
-        self.open.extend(Question::of(record));
+        self.open.extend(ApprovalQuestion::of(record));
         match &record.entry {
             Entry::Gate(GateEntry::ApprovalResolved(entry)) => {
                 self.open.retain(|question| question.session != session || question.asked != entry.asked);
@@ -210,15 +201,14 @@ impl Board {
         ];
         let crew = self.crew(state);
         let drawing = Drawing { width: Some(columns), ..self.drawing };
-        let status = self.status();
         let seen = RunPage {
             summary: &self.summary,
-            status: &status,
+            status: &self.current.word,
             state,
             crew: &crew,
             drawing,
             goal: None,
-            suspension: self.suspension.as_ref(),
+            suspension: self.current.provider.as_ref(),
             pruned_forks: &[],
             segments: &[],
         };
@@ -247,9 +237,9 @@ impl Board {
     }
 
     fn questions(&self) -> Vec<String> {
-        let line = |question: &Question| {
+        let line = |question: &ApprovalQuestion| {
             let call = one_line(&call_in_words(&question.tool, &question.input), GOAL_WIDTH);
-            format!("? {} · provost approve {}", call, question.name())
+            format!("? {} · provost approve {}", call, question.short_id())
         };
         let mut lines = self.open.iter().take(QUESTIONS_MAX).map(line).collect::<Vec<_>>();
         if let Some(more) = self.open.len().checked_sub(QUESTIONS_MAX).filter(|more| *more > 0) {
@@ -264,8 +254,7 @@ impl Board {
     fn json(&self) -> anyhow::Result<String> {
         let state = self.state()?;
         let crew = self.crew(state);
-        let status = self.status();
-        let whole = Whole::of((&self.summary, &self.open, (&status, self.suspension.as_ref())), state, &crew);
+        let whole = Whole::of((&self.summary, &self.open, &self.current), state, &crew);
         Ok(format!("{}\n", serde_json::to_string(&whole)?))
     }
 

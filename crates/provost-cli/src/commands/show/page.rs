@@ -15,15 +15,16 @@ use super::{Compactions, Facts, ProgramFacts};
 use crate::commands::approvals::left;
 use crate::commands::goal::{standing, verdict_lines};
 use crate::commands::shown;
-use crate::commands::status::Suspension;
+use crate::commands::status;
 use crate::goals::AgentGoal;
 use crate::names::agent_in_words;
-use crate::questions::Question;
 use crate::render::{
     Room, amount, call_in_full, compactions_in_words, duration, excerpt, go_on_with, goal_at_end, hanging,
     one_line, pictures, plural, run_outcome_in_words, safe, terminal_width, visible,
 };
 use crate::segments::{Change, Segment};
+use provost_view::ApprovalQuestion;
+use provost_view::ProviderWait;
 
 const REASON_WIDTH: usize = 100;
 /// Verdicts of judges that are shown; `goal show` shows all.
@@ -42,7 +43,7 @@ pub(super) struct RunPage<'a> {
     /// What judges verify of the first agent's work, if that is asked for.
     pub(super) goal: Option<&'a AgentGoal>,
     /// That its provider keeps it from working.
-    pub(super) suspension: Option<&'a Suspension>,
+    pub(super) suspension: Option<&'a ProviderWait>,
     /// Its forks that aren't in the store any more.
     pub(super) pruned_forks: &'a [RunId],
     /// Its segments, as far as they are shown.
@@ -91,9 +92,9 @@ fn rows(seen: &RunPage<'_>, facts: &Facts) -> String {
         let _ = writeln!(out, "{name:<11} {value}");
     };
     row("run", &summary.run.to_string());
-    row("status", &seen.suspension.map_or_else(|| seen.status.to_owned(), Suspension::words));
+    row("status", &seen.suspension.map_or_else(|| seen.status.to_owned(), status::in_words));
     if let Some(suspension) = seen.suspension {
-        row("", &hanging(&suspension.trouble(), "            "));
+        row("", &hanging(&status::trouble(suspension), "            "));
     }
     if summary.status == RunStatus::Interrupted && summary.damage.is_none() {
         row("go on with", &format!("provost resume {}", summary.run));
@@ -238,11 +239,11 @@ fn final_text(seen: &RunPage<'_>, facts: &Facts) -> String {
 }
 
 /// The open questions, each call in full.
-pub(super) fn waiting(summary: &RunSummary, open: &[Question], agents: &[Node]) -> String {
+pub(super) fn waiting(summary: &RunSummary, open: &[ApprovalQuestion], agents: &[Node]) -> String {
     let mut out = String::from(if open.is_empty() { "" } else { "\nwaits for approval\n" });
     let (now, width) = (SystemClock.now(), terminal_width().unwrap_or(WAITING_WIDTH));
     for question in open {
-        let name = question.name();
+        let name = question.short_id();
         let _ = writeln!(out, "  {}{}", visible(&question.tool), whose(question, agents));
         for line in call_in_full(question, Room::all(width.saturating_sub(4)), "") {
             let _ = writeln!(out, "    {line}");
@@ -255,7 +256,7 @@ pub(super) fn waiting(summary: &RunSummary, open: &[Question], agents: &[Node]) 
 }
 
 /// Behind a call: whose it is, unless it is the root's.
-fn whose(question: &Question, agents: &[Node]) -> String {
+fn whose(question: &ApprovalQuestion, agents: &[Node]) -> String {
     let asks = agents.iter().find(|agent| agent.session == question.session && agent.number() > 0);
     let name = asks.map(|agent| agent_in_words(agent.number(), &visible(&agent.name)));
     name.map(|name| format!(", wanted by {name}")).unwrap_or_default()

@@ -228,9 +228,9 @@ impl Reach {
             Program::Find => self.find(index, at),
             Program::Fd => self.fd(index, at),
             Program::Shell => self.builtins().shell(at),
-            Program::Git => self.git(index, at),
-            Program::Awk => self.awk(index, at),
-            Program::Sed => self.sed(index, at),
+            Program::Git => git::git(self, index, at),
+            Program::Awk => language::awk(self, index, at),
+            Program::Sed => language::sed(self, index, at),
             Program::Builtin => self.builtins().builtin(index, at),
             Program::Interpreter | Program::Unknown => self.all_names(index, at),
         }

@@ -8,129 +8,124 @@ const EXECUTES_MAX: usize = 256;
 
 const CODE: &str = "the program in its arguments may run commands or write files";
 
-impl Reach {
-    pub(super) fn awk(&mut self, index: usize, at: At<'_>) {
-        let mut place = 0;
-        while let Some(word) = at.arguments.get(place) {
-            let value = word.value.as_str();
-            match value {
-                "--" => {
-                    place += 1;
-                    break;
-                }
-                "-F" | "-v" => {
-                    // If the value expands to several words, the second one is the program.
-                    if at.arguments.get(place + 1).is_some_and(|word| word.splits) {
-                        return self.code(index, at, place + 1);
-                    }
-                    place += 2;
-                }
-                "--re-interval" | "--posix" | "--traditional" | "--csv" | "-P" | "-b" | "--version" => {
-                    place += 1
-                }
-                _ if (value.starts_with("-F") || value.starts_with("-v")) && !word.splits => place += 1,
-                _ if value.starts_with('-') => return self.code(index, at, place),
-                _ => break,
+pub(super) fn awk(reach: &mut Reach, index: usize, at: At<'_>) {
+    let mut place = 0;
+    while let Some(word) = at.arguments.get(place) {
+        let value = word.value.as_str();
+        match value {
+            "--" => {
+                place += 1;
+                break;
             }
-        }
-        let Some(program) = at.arguments.get(place) else { return };
-        if !is_tame_awk(program) {
-            self.code(index, at, place);
-            if runs_unseen(&program.value) {
-                self.doubt("which command its program runs shows only when it runs");
+            "-F" | "-v" => {
+                // If the value expands to several words, the second one is the program.
+                if at.arguments.get(place + 1).is_some_and(|word| word.splits) {
+                    return code(reach, index, at, place + 1);
+                }
+                place += 2;
             }
-        }
-        // GNU sed also takes options after its program.
-        for (offset, word) in at.arguments.iter().enumerate().skip(place + 1) {
-            if word.value.starts_with('-') && word.value.len() > 1 {
-                self.unread(CODE, at, offset);
-            }
+            "--re-interval" | "--posix" | "--traditional" | "--csv" | "-P" | "-b" | "--version" => place += 1,
+            _ if (value.starts_with("-F") || value.starts_with("-v")) && !word.splits => place += 1,
+            _ if value.starts_with('-') => return code(reach, index, at, place),
+            _ => break,
         }
     }
+    let Some(program) = at.arguments.get(place) else { return };
+    if !is_tame_awk(program) {
+        code(reach, index, at, place);
+        if runs_unseen(&program.value) {
+            reach.doubt("which command its program runs shows only when it runs");
+        }
+    }
+    // GNU sed also takes options after its program.
+    for (offset, word) in at.arguments.iter().enumerate().skip(place + 1) {
+        if word.value.starts_with('-') && word.value.len() > 1 {
+            reach.unread(CODE, at, offset);
+        }
+    }
+}
 
-    pub(super) fn sed(&mut self, index: usize, at: At<'_>) {
-        let mut scripts = Vec::new();
-        let mut operands = Vec::new();
-        let mut only_operands = false;
-        let mut place = 0;
-        while let Some(word) = at.arguments.get(place) {
-            let value = word.value.as_str();
-            let here = place;
-            place += 1;
-            if !only_operands && super::may_be_option(word) {
-                self.unread("what the shell puts in may be an option that runs a command", at, here);
-            }
-            if only_operands || !value.starts_with('-') || value == "-" {
-                operands.push((here, value.to_owned()));
-                continue;
-            }
-            match value {
-                "--" => only_operands = true,
-                "-e" | "-ne" | "-En" | "-Ee" | "-re" | "-nEe" | "-nre" | "--expression" => {
-                    scripts.push((place, at.value(place).unwrap_or_default().to_owned()));
-                    place += 1;
-                }
-                "--quiet" | "--silent" | "--posix" | "--debug" | "--sandbox" | "--regexp-extended"
-                | "--separate" | "--unbuffered" | "--null-data" | "--in-place" | "--version" | "--help" => {}
-                "-l" => {
-                    if at.arguments.get(place).is_some_and(|word| word.splits) {
-                        return self.code(index, at, place);
-                    }
-                    place += 1;
-                }
-                _ => match sed_letters(value) {
-                    Some(None) => {}
-                    Some(Some(script)) => scripts.push((here, script.to_owned())),
-                    None => return self.code(index, at, here),
-                },
-            }
+pub(super) fn sed(reach: &mut Reach, index: usize, at: At<'_>) {
+    let mut scripts = Vec::new();
+    let mut operands = Vec::new();
+    let mut only_operands = false;
+    let mut place = 0;
+    while let Some(word) = at.arguments.get(place) {
+        let value = word.value.as_str();
+        let here = place;
+        place += 1;
+        if !only_operands && super::may_be_option(word) {
+            reach.unread("what the shell puts in may be an option that runs a command", at, here);
         }
-        if scripts.is_empty() {
-            scripts.extend(operands.into_iter().next());
+        if only_operands || !value.starts_with('-') || value == "-" {
+            operands.push((here, value.to_owned()));
+            continue;
         }
-        for (here, script) in scripts {
-            let splits = at.arguments.get(here).is_some_and(|word| word.splits);
-            if splits || !Sed::is_tame(&script) {
-                // Its command `e` without an argument, and the flag `e`, run what it reads.
-                if script.split([';', '\n', '}']).any(|part| part.trim_end().ends_with('e')) {
-                    self.doubt("a script in it shows only when it runs");
-                }
-                self.code(index, at, here);
+        match value {
+            "--" => only_operands = true,
+            "-e" | "-ne" | "-En" | "-Ee" | "-re" | "-nEe" | "-nre" | "--expression" => {
+                scripts.push((place, at.value(place).unwrap_or_default().to_owned()));
+                place += 1;
             }
+            "--quiet" | "--silent" | "--posix" | "--debug" | "--sandbox" | "--regexp-extended"
+            | "--separate" | "--unbuffered" | "--null-data" | "--in-place" | "--version" | "--help" => {}
+            "-l" => {
+                if at.arguments.get(place).is_some_and(|word| word.splits) {
+                    return code(reach, index, at, place);
+                }
+                place += 1;
+            }
+            _ => match sed_letters(value) {
+                Some(None) => {}
+                Some(Some(script)) => scripts.push((here, script.to_owned())),
+                None => return code(reach, index, at, here),
+            },
         }
     }
+    if scripts.is_empty() {
+        scripts.extend(operands.into_iter().next());
+    }
+    for (here, script) in scripts {
+        let splits = at.arguments.get(here).is_some_and(|word| word.splits);
+        if splits || !Sed::is_tame(&script) {
+            // Its command `e` without an argument, and the flag `e`, run what it reads.
+            if script.split([';', '\n', '}']).any(|part| part.trim_end().ends_with('e')) {
+                reach.doubt("a script in it shows only when it runs");
+            }
+            code(reach, index, at, here);
+        }
+    }
+}
 
-    /// The argument at `place` is a program that isn't understood.
-    fn code(&mut self, index: usize, at: At<'_>, place: usize) {
-        for (place, word) in at.arguments.iter().enumerate() {
-            self.names(index, &word.value.replace('/', " "));
-            if at.program.ends_with("sed") {
-                // Its command `e` needs no blank before the command that it runs.
-                for (_, behind) in
-                    word.value.match_indices('e').take(EXECUTES_MAX).map(|(at, _)| word.value.split_at(at))
-                {
-                    let name =
-                        behind.get(1..).unwrap_or_default().split(|c: char| !c.is_alphanumeric()).next();
-                    self.names(index, name.unwrap_or_default());
-                }
-            }
-            let file = match word.value.strip_prefix("-f") {
-                Some("") => at.arguments.get(place + 1).map(|word| word.value.as_str()),
-                attached => attached,
-            };
-            let elsewhere = |file: &str| {
-                file == "-" || file.starts_with("/dev/") || file.starts_with("/proc/") || file.contains(HOLE)
-            };
-            if file.is_some_and(elsewhere) {
-                self.doubt("a program in it is read from elsewhere");
+/// The argument at `place` is a program that isn't understood.
+fn code(reach: &mut Reach, index: usize, at: At<'_>, place: usize) {
+    for (place, word) in at.arguments.iter().enumerate() {
+        reach.names(index, &word.value.replace('/', " "));
+        if at.program.ends_with("sed") {
+            // Its command `e` needs no blank before the command that it runs.
+            for (_, behind) in
+                word.value.match_indices('e').take(EXECUTES_MAX).map(|(at, _)| word.value.split_at(at))
+            {
+                let name = behind.get(1..).unwrap_or_default().split(|c: char| !c.is_alphanumeric()).next();
+                reach.names(index, name.unwrap_or_default());
             }
         }
-        if at.value(place).is_some_and(|program| program.starts_with(HOLE)) {
-            self.doubt("a program in it shows only when it runs");
+        let file = match word.value.strip_prefix("-f") {
+            Some("") => at.arguments.get(place + 1).map(|word| word.value.as_str()),
+            attached => attached,
+        };
+        let elsewhere = |file: &str| {
+            file == "-" || file.starts_with("/dev/") || file.starts_with("/proc/") || file.contains(HOLE)
+        };
+        if file.is_some_and(elsewhere) {
+            reach.doubt("a program in it is read from elsewhere");
         }
-        self.scripts.note_text(at.value(place).unwrap_or_default());
-        self.unread(CODE, at, place);
     }
+    if at.value(place).is_some_and(|program| program.starts_with(HOLE)) {
+        reach.doubt("a program in it shows only when it runs");
+    }
+    reach.scripts.note_text(at.value(place).unwrap_or_default());
+    reach.unread(CODE, at, place);
 }
 
 /// The script attached to option letters, if there is one; `None` if a letter is unknown.

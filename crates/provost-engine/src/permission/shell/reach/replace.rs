@@ -9,64 +9,61 @@ pub(super) const PLACEHOLDERS: [&str; 5] = ["{}", "{/}", "{//}", "{.}", "{/.}"];
 
 const REPLACES: &str = "which of its words are replaced shows only when it runs";
 
-impl Reach {
-    /// The words of the command that `xargs` runs, with holes where it puts lines of its input, and at their end.
-    pub(super) fn xargs(&mut self, at: At<'_>, start: usize) -> Vec<Word> {
-        let texts = replaced(at.arguments.get(..start).unwrap_or_default());
-        if texts.is_none() {
-            self.doubt(REPLACES);
-        }
-        let words = at.arguments.get(start..).unwrap_or_default();
-        // A text that reads as a part of a command may be replaced where the command is told by it.
-        let reads_as_text = |text: &&String| text.contains(|c: char| c.is_ascii_alphanumeric() || c == '-');
-        let mut read = texts.iter().flatten().filter(reads_as_text);
-        if read.any(|text| words.iter().any(|word| word.value.contains(text.as_str()))) {
-            self.doubt(REPLACES);
-        }
-        // So may what the shell puts in, and a part of a program in another language.
-        let expands = words.iter().any(|word| word.splits && word.value.contains(HOLE));
-        let is_language = |word: &Word| {
-            let name = word.value.rsplit('/').next().unwrap_or_default();
-            matches!(program_of(name), Program::Awk | Program::Sed)
-        };
-        let holds = |text: &String| {
-            words.iter().any(|word| word.value != *text && word.value.contains(text.as_str()))
-        };
-        let in_language = words.iter().any(is_language) && texts.iter().flatten().any(holds);
-        if in_language || (expands && texts.as_ref().is_some_and(|texts| !texts.is_empty())) {
-            self.doubt(REPLACES);
-        }
-        let placeholder = [PLACEHOLDERS[0].to_owned()];
-        let texts = texts.iter().flatten().chain(&placeholder).map(String::as_str).collect::<Vec<_>>();
-        let mut words: Vec<Word> = words.iter().map(|word| put_in(word, &texts)).collect();
-        let hole = HOLE.to_string();
-        words.push(Word { raw: hole.clone(), value: hole, splits: true, ..Word::default() });
-        words
+/// The words of the command that `xargs` runs, with holes where it puts lines of its input, and at their end.
+pub(super) fn xargs(reach: &mut Reach, at: At<'_>, start: usize) -> Vec<Word> {
+    let texts = replaced(at.arguments.get(..start).unwrap_or_default());
+    if texts.is_none() {
+        reach.doubt(REPLACES);
     }
+    let words = at.arguments.get(start..).unwrap_or_default();
+    // A text that reads as a part of a command may be replaced where the command is told by it.
+    let reads_as_text = |text: &&String| text.contains(|c: char| c.is_ascii_alphanumeric() || c == '-');
+    let mut read = texts.iter().flatten().filter(reads_as_text);
+    if read.any(|text| words.iter().any(|word| word.value.contains(text.as_str()))) {
+        reach.doubt(REPLACES);
+    }
+    // So may what the shell puts in, and a part of a program in another language.
+    let expands = words.iter().any(|word| word.splits && word.value.contains(HOLE));
+    let is_language = |word: &Word| {
+        let name = word.value.rsplit('/').next().unwrap_or_default();
+        matches!(program_of(name), Program::Awk | Program::Sed)
+    };
+    let holds =
+        |text: &String| words.iter().any(|word| word.value != *text && word.value.contains(text.as_str()));
+    let in_language = words.iter().any(is_language) && texts.iter().flatten().any(holds);
+    if in_language || (expands && texts.as_ref().is_some_and(|texts| !texts.is_empty())) {
+        reach.doubt(REPLACES);
+    }
+    let placeholder = [PLACEHOLDERS[0].to_owned()];
+    let texts = texts.iter().flatten().chain(&placeholder).map(String::as_str).collect::<Vec<_>>();
+    let mut words: Vec<Word> = words.iter().map(|word| put_in(word, &texts)).collect();
+    let hole = HOLE.to_string();
+    words.push(Word { raw: hole.clone(), value: hole, splits: true, ..Word::default() });
+    words
+}
 
-    /// The command of `parallel`, of which a shell reads the words joined.
-    pub(super) fn parallel_command(&mut self, at: At<'_>, words: &[Word]) {
-        let text = joined(words.iter().map(|word| word.value.as_str()));
-        let mut read = String::with_capacity(text.len());
-        let mut rest = text.as_str();
-        while let Some((before, behind)) = rest.split_once('{') {
-            read.push_str(before);
-            match behind.split_once('}') {
-                Some((inner, behind)) if !inner.contains(char::is_whitespace) && !inner.contains(',') => {
-                    read.push_str("\"$_\"");
-                    rest = behind;
-                }
-                // An expression in Perl, or an expansion of the shell.
-                _ => {
-                    self.doubt(REPLACES);
-                    read.push('{');
-                    rest = behind;
-                }
+/// The command of `parallel`, of which a shell reads the words joined.
+pub(super) fn parallel_command(reach: &mut Reach, at: At<'_>, words: &[Word]) {
+    let text = joined(words.iter().map(|word| word.value.as_str()));
+    let mut read = String::with_capacity(text.len());
+    let mut rest = text.as_str();
+    while let Some((before, behind)) = rest.split_once('{') {
+        read.push_str(before);
+        match behind.split_once('}') {
+            Some((inner, behind)) if !inner.contains(char::is_whitespace) && !inner.contains(',') => {
+                read.push_str("\"$_\"");
+                rest = behind;
+            }
+            // An expression in Perl, or an expansion of the shell.
+            _ => {
+                reach.doubt(REPLACES);
+                read.push('{');
+                rest = behind;
             }
         }
-        read.push_str(rest);
-        self.text(at, at.arguments.len().saturating_sub(1), &format!("{read} \"$_\""));
     }
+    read.push_str(rest);
+    reach.text(at, at.arguments.len().saturating_sub(1), &format!("{read} \"$_\""));
 }
 
 /// `word` with holes where a program replaces one of `texts`. What is a hole then is matched by no literal text of a

@@ -45,7 +45,7 @@ impl Reach {
                     self.put_in(command, at, place);
                 }
             }
-            if self.identity(at, &scripts) {
+            if super::identity::identity(self, at, &scripts) {
                 return;
             }
         }
@@ -62,7 +62,7 @@ impl Reach {
             Takes::Text => self.joined_text(at, start),
             Takes::Words | Takes::TextBehindC => self.words(at, start, words),
             Takes::WordsAndMore => {
-                let words = self.xargs(at, start);
+                let words = super::replace::xargs(self, at, start);
                 self.words(at, start, &words);
             }
         }
@@ -216,7 +216,7 @@ impl Reach {
         let start = places.iter().copied().max().unwrap_or(words.len());
         self.unknown_words(at, (0, start), &[]);
         for start in places.into_iter().filter(|start| *start < words.len()) {
-            self.parallel_command(at, words.get(start..).unwrap_or_default());
+            super::replace::parallel_command(self, at, words.get(start..).unwrap_or_default());
         }
     }
 }

@@ -1,0 +1,191 @@
+//! What `--json` prints: one documented type for each command, with a schema that holds.
+
+use provost_view::ViewKind;
+use serde_json::Value;
+
+use crate::support::{Scene, json, until};
+
+/// Whether `value` is what `schema` describes; every keyword that Provost's schemas have is checked.
+pub(crate) struct Checker<'a> {
+    pub(crate) root: &'a Value,
+}
+
+impl Checker<'_> {
+    pub(crate) fn check(&self, schema: &Value, value: &Value, at: &str) -> Result<(), String> {
+        let Some(keywords) = schema.as_object() else {
+            assert_eq!(schema, &Value::Bool(true), "a schema at {at}");
+            return Ok(());
+        };
+        for (keyword, wanted) in keywords {
+            let holds = match keyword.as_str() {
+                "$schema" | "$defs" | "title" | "description" | "default" | "format" | "propertyNames" => {
+                    true
+                }
+                "type" => match wanted {
+                    Value::Array(types) => types.iter().any(|wanted| is_type(wanted, value)),
+                    wanted => is_type(wanted, value),
+                },
+                "const" => wanted == value,
+                "enum" => wanted.as_array().unwrap().contains(value),
+                "minimum" => value.as_f64().is_none_or(|number| number >= wanted.as_f64().unwrap()),
+                "maximum" => value.as_f64().is_none_or(|number| number <= wanted.as_f64().unwrap()),
+                "minItems" => {
+                    value.as_array().is_none_or(|items| items.len() as u64 >= wanted.as_u64().unwrap())
+                }
+                "maxItems" => {
+                    value.as_array().is_none_or(|items| items.len() as u64 <= wanted.as_u64().unwrap())
+                }
+                "required" => {
+                    let mut names = wanted.as_array().unwrap().iter();
+                    !value.is_object() || names.all(|name| value.get(name.as_str().unwrap()).is_some())
+                }
+                inner => {
+                    self.check_inside(keywords, inner, value, at)?;
+                    true
+                }
+            };
+            if !holds {
+                return Err(format!("{at}: {value} is not {keyword} {wanted}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// A keyword that holds schemas.
+    fn check_inside(
+        &self,
+        keywords: &serde_json::Map<String, Value>,
+        keyword: &str,
+        value: &Value,
+        at: &str,
+    ) -> Result<(), String> {
+        let wanted = &keywords[keyword];
+        match keyword {
+            "$ref" => {
+                let path = wanted.as_str().unwrap().strip_prefix('#').unwrap();
+                self.check(self.root.pointer(path).expect("a definition"), value, at)
+            }
+            "properties" => wanted.as_object().unwrap().iter().try_for_each(|(name, inner)| {
+                value.get(name).map_or(Ok(()), |member| self.check(inner, member, &format!("{at}.{name}")))
+            }),
+            "additionalProperties" => {
+                let known = keywords.get("properties").and_then(Value::as_object);
+                let mut others = value.as_object().into_iter().flatten();
+                others.try_for_each(|(name, member)| match wanted {
+                    _ if known.is_some_and(|known| known.contains_key(name)) => Ok(()),
+                    Value::Bool(false) => Err(format!("{at}: {name} isn't known")),
+                    wanted => self.check(wanted, member, &format!("{at}.{name}")),
+                })
+            }
+            "items" => {
+                value.as_array().into_iter().flatten().try_for_each(|item| self.check(wanted, item, at))
+            }
+            "allOf" => wanted.as_array().unwrap().iter().try_for_each(|inner| self.check(inner, value, at)),
+            "anyOf" | "oneOf" => {
+                let inner = wanted.as_array().unwrap().iter();
+                let found = inner.map(|inner| self.check(inner, value, at)).collect::<Vec<_>>();
+                match found.iter().filter(|one| one.is_ok()).count() {
+                    0 => Err(format!("{at}: {value} is none of these: {found:?}")),
+                    1 => Ok(()),
+                    _ if keyword == "anyOf" => Ok(()),
+                    several => Err(format!("{at}: {value} is {several} of {wanted}")),
+                }
+            }
+            other => panic!("the keyword {other} isn't checked"),
+        }
+    }
+}
+
+fn is_type(wanted: &Value, value: &Value) -> bool {
+    match wanted.as_str().unwrap() {
+        "null" => value.is_null(),
+        "boolean" => value.is_boolean(),
+        "integer" => value.is_u64() || value.is_i64(),
+        "number" => value.is_number(),
+        "string" => value.is_string(),
+        "array" => value.is_array(),
+        "object" => value.is_object(),
+        other => panic!("the type {other}"),
+    }
+}
+
+/// The view of this name, and its schema as the program prints it.
+fn schema(scene: &Scene, name: &str) -> Value {
+    let printed = scene.provost(&["schema", name]);
+    assert_eq!(printed.status, 0, "{printed:?}");
+    json(&printed.stdout)
+}
+
+/// Checks lines that a command printed: each follows the schema, is read into the view's type, and loses nothing in it.
+#[track_caller]
+fn check(scene: &Scene, name: &str, args: &[&str]) -> Vec<Value> {
+    let (view, schema) = (of(name), schema(scene, name));
+    let printed = scene.provost(args);
+    let lines = printed.stdout.lines().map(json).collect::<Vec<_>>();
+    assert!(!lines.is_empty(), "{printed:?}");
+    for line in &lines {
+        assert_eq!(line["v"], 1, "{line}");
+        Checker { root: &schema }
+            .check(&schema, line, "")
+            .unwrap_or_else(|wrong| panic!("{wrong}\n{line:#}"));
+        assert_eq!(&view.read_back(line).unwrap_or_else(|wrong| panic!("{wrong}\n{line:#}")), line);
+    }
+    lines
+}
+
+fn of(name: &str) -> ViewKind {
+    *ViewKind::ALL.iter().find(|view| view.name() == name).expect("a view")
+}
+
+const ASKS: &str = "\
+answers:
+  - tools: [{ shell: { command: echo 1 } }, { spawn_agent: { goal: sub, name: helper } }]
+  - text: done
+agents:
+  - goal: sub
+    answers: [{ tools: [{ shell: { command: echo 2 } }] }, { text: done }]
+";
+
+#[test]
+fn runs_and_questions_follow_their_schemas() {
+    let scene = Scene::scripted(ASKS).with_settings("[permissions]\nask = [\"shell\"]\n");
+    let running = scene.start(&["run", "x"]);
+    until("it asks", || (!scene.provost(&["approvals", "--json"]).stdout.is_empty()).then_some(()));
+    let asked = check(&scene, "approvals", &["approvals", "--json"]);
+    assert_eq!((&asked[0]["tool"], &asked[0]["input"]["command"]), (&"shell".into(), &"echo 1".into()));
+    assert_eq!(check(&scene, "ps", &["ps", "--json"])[0]["status"], "needs approval");
+    running.kill();
+    assert_eq!(check(&scene, "ps", &["ps", "--json"])[0]["status"], "interrupted, needs approval");
+    scene.provost(&["cancel", "last"]);
+    scene.write("work/agent.yaml", "answers: [{ text: done }]");
+    assert_eq!(scene.provost(&["run", "y"]).status, 0);
+    check(&scene, "ps", &["ps", "--json"]);
+}
+
+/// The first example after each command's heading in the documentation.
+#[test]
+fn the_documentation_has_a_valid_example_of_each_view() {
+    let scene = Scene::new();
+    let text = include_str!("../../../../docs/json.md");
+    for view in ViewKind::ALL {
+        let heading = format!("\n## `{}`: `{}`\n", view.command(), view.type_name());
+        let (_, below) = text.split_once(&heading).unwrap_or_else(|| panic!("no {heading}"));
+        let below = below.split("\n## ").next().unwrap();
+        let example = below.split("```json\n").nth(1).expect("an example").split("\n```").next().unwrap();
+        let (example, schema) = (json(example), schema(&scene, view.name()));
+        Checker { root: &schema }.check(&schema, &example, "").unwrap_or_else(|wrong| panic!("{wrong}"));
+        assert_eq!(view.read_back(&example).unwrap(), example, "{}", view.name());
+    }
+    let listed = scene.provost(&["schema"]).stdout;
+    assert_eq!(listed.lines().count(), ViewKind::ALL.len(), "{listed}");
+}
+
+#[test]
+fn a_value_that_breaks_its_schema_is_found() {
+    let schema = of("approvals").schema().to_value();
+    let checker = Checker { root: &schema };
+    let wrong = json(r#"{"v":2}"#);
+    assert!(checker.check(&schema, &wrong, "").is_err());
+    let wrong = json(r#"{"v":1,"run":"a"}"#);
+    assert!(checker.check(&schema, &wrong, "").unwrap_err().contains("required"));
+}
