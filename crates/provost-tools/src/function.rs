@@ -21,6 +21,10 @@ type Answer = Pin<Box<dyn Future<Output = ToolOutput> + Send>>;
 type Handler<A> = dyn Fn(A, ToolContext) -> Answer + Send + Sync;
 
 /// What a tool's function may return.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no result of a tool",
+    note = "return a `String`, a `&str`, a `ToolOutput`, or a `Result` of these whose error implements `Display`"
+)]
 pub trait IntoToolOutput {
     /// The result of the call.
     fn into_output(self) -> ToolOutput;
@@ -155,6 +159,13 @@ impl<A> FunctionTool<A> {
     #[must_use]
     pub fn aliases<N: Into<String>>(mut self, aliases: impl IntoIterator<Item = N>) -> Self {
         self.spec.aliases = aliases.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets the argument that represents a call in one line. By default that of the subject.
+    #[must_use]
+    pub fn summary_field(mut self, field: impl Into<String>) -> Self {
+        self.spec.summary_field = Some(field.into());
         self
     }
 

@@ -26,7 +26,7 @@
 //!
 //! | you want | see |
 //! |---|---|
-//! | a tool of your own | [`tool`], [`Tool`] |
+//! | a tool of your own | [`#[tool]`](macro@tool), [`tool()`], [`Tool`] |
 //! | files, search and shell | [`AgentBuilder::builtin_tools`], with [`allow`](AgentBuilder::allow), [`ask`](AgentBuilder::ask), [`deny`](AgentBuilder::deny) |
 //! | a veto on each call, on each model request, at each turn | [`AgentBuilder::hook`], [`hooks`] |
 //! | tests that must pass before the agent may stop | [`AgentBuilder::check`], [`AgentBuilder::stop_hook`] |
@@ -91,6 +91,77 @@ pub use provost_harness::{
     ToolContext, ToolOutput, TurnState,
 };
 pub use provost_llm::{ProviderSettings, ScriptedModel};
+/// Makes an async function a tool.
+///
+/// The name of the function is the tool's name, its doc comment the description for the model, its parameters the
+/// arguments, with their doc comments. Everything but an `Option` is required. What it returns is the result: a text, a
+/// [`ToolOutput`], or a `Result`, whose error the model gets as a failure.
+///
+/// ```
+/// use provost::prelude::*;
+///
+/// /// Adds two numbers.
+/// #[provost::tool(access = reads, idempotent)]
+/// async fn add(
+///     /// The first one.
+///     a: i64,
+///     /// The second one; 1 if it is left out.
+///     b: Option<i64>,
+/// ) -> Result<String, String> {
+///     a.checked_add(b.unwrap_or(1)).map(|sum| sum.to_string()).ok_or("the sum is too large".to_owned())
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let builder = Agent::builder("anthropic/claude-sonnet-4-5").tool(add);
+/// // The function itself, for tests and other code:
+/// assert_eq!(add::invoke(2, None).await.as_deref(), Ok("3"));
+/// # drop(builder);
+/// # }
+/// ```
+///
+/// A parameter of the type [`ToolContext`] is the context of the call: workspace, time limit, stored state, and the
+/// token that fires when the call must end. A function without one is dropped where it waits when the call must end. A
+/// tool with state of your own is a closure: see [`tool()`].
+///
+/// # Options
+///
+/// | option | what it sets |
+/// |---|---|
+/// | `name = "…"` | the tool's name, if not the function's |
+/// | `access = reads` | calls run beside other reading calls |
+/// | `access = writes` | calls run beside calls that change other files; needs `subject = path(…, writes)` |
+/// | `access = anything` | calls run alone; the default |
+/// | `subject = command(ARGUMENT)` | permissions such as `name(git push *)` apply to the command line in this argument |
+/// | `subject = path(ARGUMENT)` | permissions apply to this file or folder; `path(ARGUMENT, walks)` includes what is below it, `path(ARGUMENT, writes)` says that calls change it |
+/// | `subject = url(ARGUMENT)` | permissions such as `name(https://example.com/*)` apply to this address |
+/// | `aliases = ["…"]` | other names, for permissions and hooks' scripts |
+/// | `summary_field = ARGUMENT` | the argument that represents a call in one line; by default that of the subject |
+/// | `idempotent` | a call that a crash interrupted may be repeated |
+/// | `timeout_ms = 5_000` | the time limit of a call; by default 60,000 |
+/// | `output_bytes_max = 10_000` | the maximum bytes of a result for the model; the middle of a longer one is left out |
+///
+/// # Errors
+///
+/// What can't be a tool isn't compiled, and the error says what to write instead. A tool without a description:
+///
+/// ```compile_fail
+/// #[provost::tool]
+/// async fn add(a: i64, b: i64) -> String {
+///     (a + b).to_string()
+/// }
+/// ```
+///
+/// A result that is no text:
+///
+/// ```compile_fail
+/// /// Adds two numbers.
+/// #[provost::tool]
+/// async fn add(a: i64, b: i64) -> i64 {
+///     a + b
+/// }
+/// ```
+pub use provost_macros::tool;
 pub use provost_power::{KeepAwake, KeepAwakeOptions};
 pub use provost_sqlite::SqliteStore;
 pub use provost_tools::{FunctionTool, IntoToolOutput, tool, tool_in};

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 /// on each other.
 const FLOORS: &[(&str, &[&str])] = &[
     ("provost-event", &[]),
+    ("provost-macros", &[]),
     ("provost-engine", &["provost-event"]),
     ("provost-process", &["provost-event"]),
     ("provost-terminal", &["provost-event", "provost-process"]),
@@ -33,6 +34,7 @@ const FLOORS: &[(&str, &[&str])] = &[
             "provost-harness",
             "provost-hooks",
             "provost-llm",
+            "provost-macros",
             "provost-power",
             "provost-sqlite",
             "provost-tools",

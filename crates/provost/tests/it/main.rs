@@ -3,6 +3,7 @@
 mod building;
 mod running;
 mod streaming;
+mod tools;
 
 /// The example, which is also what the documentation shows.
 #[path = "../../examples/whole.rs"]
