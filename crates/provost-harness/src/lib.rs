@@ -11,6 +11,7 @@ mod deps;
 mod entry_chain;
 mod executor;
 mod external;
+mod fence;
 mod final_text;
 mod git;
 mod harness;
@@ -25,6 +26,7 @@ mod observer;
 mod observers;
 mod output;
 mod power;
+mod preamble;
 mod private_folder;
 mod prompt;
 mod prompt_queue;
@@ -70,6 +72,10 @@ pub use observers::{
     Observers, RunLogger, RunObservers, Spending,
 };
 pub use power::{NoPower, Power, PowerGuard};
+pub use preamble::{
+    ENVIRONMENT_BYTES_MAX, HostFacts, ProjectRules, RULES_BYTES_MAX, RulesFile, environment, preamble,
+    project_rules,
+};
 pub use private_folder::PrivateFolder;
 pub use prompt::system_prompt;
 pub use prompt_queue::{Prompt, PromptQueue};
