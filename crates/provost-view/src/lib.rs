@@ -1,7 +1,7 @@
 //! Read models of runs: what they are doing, what they wait for, and what they took.
 //!
-//! Each view is a plain `serde` type, computed over a [`Backend`](provost_harness::Backend) from the logs. What a
-//! command prints with `--json` is one of these types, and so is what it draws. Every top-level type has the member `v`,
+//! Each view is a plain `serde` type, computed over a [`Backend`](provost_harness::Backend) from the logs. What
+//! `ps`, `approvals`, `goal show` and `cost` print with `--json` are these types, and so is what they draw. Every top-level type has the member `v`,
 //! the [version](ViewVersion) of all views, and a JSON Schema ([`ViewKind::schema`]). Money is in millionths of a US
 //! dollar (`…_micro_usd`), times are in milliseconds since 1970-01-01T00:00Z (`…_at_ms`), durations in milliseconds
 //! (`…_ms`). A member without a value is null, or absent where its documentation says so.
