@@ -34,6 +34,7 @@
 //! | limits of tokens, money, time and turns | [`Budget`], [`AgentBuilder::budget`] |
 //! | sub-agents | [`SubAgent`] |
 //! | events as they happen | [`Agent::stream`], [`AgentBuilder::observe`], [`CostTracker`] |
+//! | spans for `tracing` | [`harness::spans`] |
 //! | a log that outlives the process | [`AgentBuilder::sqlite`], [`Agent::open`] |
 //! | messages, pause, approvals while it works | [`Control`] |
 //! | a model, store, clock or power lock of your own | [`ModelChoice::own`], [`AgentBuilder::store`], [`AgentBuilder::clock`], [`AgentBuilder::power`] |
