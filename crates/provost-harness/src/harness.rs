@@ -301,7 +301,7 @@ impl Harness {
                 error = self.serving.failed() => return Err(error.into()),
                 () = cancel.cancelled(), if !asked_to_pause => {
                     asked_to_pause = true;
-                    self.pause("the embedding program").await?;
+                    self.control("the embedding program").pause(None).await?;
                     continue;
                 }
             };

@@ -115,3 +115,37 @@ async fn spans_say_what_an_agent_does_and_none_of_what_is_said() {
         assert!(!lines.iter().any(|line| line.contains(text)), "{text}: {lines:#?}");
     }
 }
+
+/// Keeps the texts of Provost's events.
+#[derive(Clone, Default)]
+struct Told(Arc<Mutex<Vec<String>>>);
+
+impl Visit for Told {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        if field.name() == "message" {
+            self.0.lock().expect("no panic").push(format!("{value:?}"));
+        }
+    }
+}
+
+impl<S: tracing::Subscriber> Layer<S> for Told {
+    fn on_event(&self, event: &tracing::Event<'_>, _: Context<'_, S>) {
+        if event.metadata().target() == "provost" {
+            event.record(&mut self.clone());
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_cost_tracker_says_the_sum_of_a_run_at_its_end() {
+    let told = Told::default();
+    // Observers have threads of their own.
+    let _ = tracing::subscriber::set_global_default(tracing_subscriber::registry().with(told.clone()));
+    let costs = CostTracker::new();
+    let agent = Agent::builder(script(SCRIPT)).tool(nothing).observer("costs", costs.observer());
+    let finished = agent.build().expect("an agent").run("the-prompt").await.expect("it runs");
+    let sum = costs.run(finished.run);
+    assert_eq!((sum.calls, sum.usage.total()), (2, finished.tokens));
+    assert_eq!(*told.0.lock().expect("no panic"), [sum.to_string()]);
+    assert!(sum.to_string().starts_with("model calls: 2, tokens in: "), "{sum}");
+}
