@@ -3,13 +3,15 @@
 use std::process::Command;
 
 use anyhow::Result;
-use xtask::shell::{built_provost, must, workspace};
+use xtask::shell::{built_provost, must, tests_are_built, workspace};
 
 /// Lets the agent repair the demo's project in a fresh folder.
 pub(crate) fn fix_the_bug() -> Result<()> {
-    eprintln!(
-        "Builds `provost`, which takes 2 to 6 minutes the first time; then the run takes some seconds."
-    );
+    if !tests_are_built() {
+        eprintln!(
+            "Builds `provost`, which takes 2 to 6 minutes the first time; then the run takes some seconds."
+        );
+    }
     let program = built_provost(&[])?;
     let folder = workspace().join("target").join("fix-the-bug");
     if folder.exists() {

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use anyhow::Result;
-use xtask::shell::{cargo, must};
+use xtask::shell::{TESTS_ARE_BUILT, cargo, must};
 
 use crate::{example, in_dev, needs, packages, wire_check};
 
@@ -13,11 +13,16 @@ const BENCHMARKS: [&str; 4] = ["--manifest-path", "bench/Cargo.toml", "--target-
 /// So is the example of a backend outside of Provost, which must pass the public suites.
 const OWN_BACKEND: [&str; 4] = ["--manifest-path", "examples/backend/Cargo.toml", "--target-dir", "target"];
 
+/// The part of `ci` after the tests.
+pub(crate) const AFTER_TESTS: &str = "ci-after-tests";
+
 /// Checks everything.
 pub(crate) fn ci() -> Result<()> {
     eprintln!(
         "Checks everything: 20 to 40 minutes the first time, most of it for building and for the tests."
     );
+    // The tests build this program, too, in the same place.
+    let again = std::env::current_exe()?;
     step("what the tests need", needs::programs)?;
     let mut nextest = needs::nextest()?;
     step("format", || must(cargo().args(["fmt", "--all", "--check"])))?;
@@ -28,8 +33,13 @@ pub(crate) fn ci() -> Result<()> {
         must(cargo().arg("clippy").args(BENCHMARKS).args(lints))?;
         must(cargo().arg("clippy").args(OWN_BACKEND).args(lints))
     })?;
-    step("demo", example::fix_the_bug)?;
     step("tests", || must(nextest.args(["nextest", "run", "--workspace", "--locked", "--no-fail-fast"])))?;
+    must(std::process::Command::new(again).arg(AFTER_TESTS).env(TESTS_ARE_BUILT, "1"))
+}
+
+/// What uses the programs that the tests were built with.
+pub(crate) fn after_tests() -> Result<()> {
+    step("demo", example::fix_the_bug)?;
     step("a backend of an embedder", || {
         must(cargo().arg("test").args(OWN_BACKEND).args(["--locked", "--quiet"]))
     })?;

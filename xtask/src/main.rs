@@ -8,7 +8,7 @@ mod recording;
 mod wire_check;
 
 use anyhow::{Result, bail};
-use xtask::shell::{cargo, must};
+use xtask::shell::{cargo, must, program_in, tests_are_built};
 
 const USAGE: &str = "\
 cargo xtask COMMAND
@@ -38,6 +38,7 @@ fn main() -> Result<()> {
     match args.as_slice() {
         ["fix-the-bug"] => example::fix_the_bug(),
         ["ci"] => gate::ci(),
+        [gate::AFTER_TESTS] => gate::after_tests(),
         ["release-check"] => packages::release_check(),
         ["recording"] => recording::recording(),
         ["approval-latency" | "kill-loop" | "kill-matrix" | "overnight", ..] => in_dev(&args),
@@ -52,5 +53,8 @@ fn main() -> Result<()> {
 
 /// Runs a command that needs the workspace's crates.
 fn in_dev(args: &[&str]) -> Result<()> {
+    if tests_are_built() {
+        return must(std::process::Command::new(program_in("debug", "provost-dev")).args(args));
+    }
     must(cargo().args(["run", "--package", "provost-dev", "--locked", "--"]).args(args))
 }

@@ -28,13 +28,31 @@ pub fn must(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
+/// Set while the workspace's tests are built: their programs are used then. Building one package alone would build most
+/// dependencies again, with fewer features.
+pub const TESTS_ARE_BUILT: &str = "PROVOST_TESTS_ARE_BUILT";
+
+/// Whether the workspace's tests are built.
+#[must_use]
+pub fn tests_are_built() -> bool {
+    std::env::var_os(TESTS_ARE_BUILT).is_some()
+}
+
 /// Builds the program and returns its path.
 pub fn built_provost(profile: &[&str]) -> Result<PathBuf> {
-    must(cargo().args(["build", "--package", "provost-cli", "--bin", "provost"]).args(profile))?;
+    let is_release = profile.contains(&"--release");
+    if is_release || !tests_are_built() {
+        must(cargo().args(["build", "--package", "provost-cli", "--bin", "provost"]).args(profile))?;
+    }
+    Ok(program_in(if is_release { "release" } else { "debug" }, "provost"))
+}
+
+/// The path of a program that was built.
+#[must_use]
+pub fn program_in(profile: &str, name: &str) -> PathBuf {
     let target =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace().join("target"), PathBuf::from);
-    let folder = if profile.contains(&"--release") { "release" } else { "debug" };
-    Ok(target.join(folder).join(format!("provost{}", std::env::consts::EXE_SUFFIX)))
+    target.join(profile).join(format!("{name}{}", std::env::consts::EXE_SUFFIX))
 }
 
 /// Copies the folder `from` to `to`, which must not exist, without build output.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 
-use xtask::shell::{cargo, must, workspace};
+use xtask::shell::{cargo, must, tests_are_built, workspace};
 
 /// How long installing the SDKs may take.
 const INSTALL_MAX: Duration = Duration::from_mins(5);
@@ -123,8 +123,14 @@ fn scripts() -> PathBuf {
 /// One test of `provost-llm`.
 fn test(name: &str) -> Command {
     let mut command = cargo();
-    command.args(["nextest", "run", "--locked", "--package", "provost-llm", "--status-level", "fail"]);
-    command.args(["--cargo-quiet", "--final-status-level", "fail", "-E"]).arg(format!("test(={name})"));
+    let scope = if tests_are_built() { &["--workspace"][..] } else { &["--package", "provost-llm"] };
+    command.args(["nextest", "run", "--locked"]).args(scope).args([
+        "--status-level",
+        "fail",
+        "--cargo-quiet",
+    ]);
+    let filter = format!("package(provost-llm) & test(={name})");
+    command.args(["--final-status-level", "fail", "-E", &filter]);
     command
 }
 

@@ -8,6 +8,7 @@ mod default_limit;
 mod effects;
 mod external;
 mod goals;
+mod preamble;
 mod retire;
 mod team;
 mod today;
@@ -40,6 +41,7 @@ pub(crate) use default_limit::{UNPRICED_REMEDY, default_limit, unpriced_beside_p
 pub(crate) use external::{
     Manner, Wanted as WantedProgram, external_policy, is_program, passed, profile_of, programs_problems,
 };
+pub(crate) use preamble::{Places, rules_of, with_preamble};
 pub(crate) use team::{
     Judges, Team, available_tools, doubts, frozen_models, known_tool, known_tools, misplaced, models_of,
     note_once, outage_max_ms, policy, programs_of, unaffordable, wanted,

@@ -211,7 +211,7 @@ pub(crate) const GOAL: &[Setting<Settings>] = &[
         },
         default: SettingDefault::Is("20"),
         example: "10",
-        words: "Hundredths of the run's limits of tokens and money that all judges together may take. What a last verdict \
+        words: "Percentage of the run's limits of tokens and money that all judges together may take. What a last verdict \
                 takes is kept back from it, so that a run that a budget ends is still verified.",
         ..goal("budget_percent")
     },

@@ -14,9 +14,9 @@ use super::item::{Item, Objection};
 use super::stop_hook::HOOK_SECS_MAX;
 
 /// What the list of hooks is for.
-pub(crate) const HOOKS_WORDS: &str = "Programs and servers that decide at moments of a run: before a tool call, after \
+pub(crate) const HOOKS_WORDS: &str = "Programs and servers that decide at points of a run: before a tool call, after \
     it, before a model call, at the session's begin and end. They get JSON on standard input, in the workspace. Those \
-    of one moment are asked in the order in which they stand, the user's first, and the first that doesn't let it \
+    of one point are asked in the order in which they stand, the user's first, and the first that doesn't let it \
     pass decides. Each names its event and exactly one of command, program or url; or stands alone with import. \
     docs/hooks.md tells more.";
 

@@ -20,6 +20,7 @@ pub const FILE_NAME: &str = "provost.toml";
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
 /// The platform's folders.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Folders {
     /// The user's own settings file.
     pub user_file: PathBuf,

@@ -27,6 +27,10 @@ pub struct Settings {
     pub model: String,
     /// The user's own words for the system prompt.
     pub instructions: String,
+    /// Whether agents are told of the place that they work in.
+    pub environment: bool,
+    /// Whether agents are told what `AGENTS.md` and its like say.
+    pub project_rules: bool,
     /// Tokens of an answer.
     pub output_tokens_max: Option<u32>,
     /// Whether the machine is kept awake while an agent works.
@@ -92,6 +96,8 @@ impl Settings {
         Self {
             model: String::new(),
             instructions: String::new(),
+            environment: true,
+            project_rules: true,
             output_tokens_max: None,
             keep_awake: false,
             block_sleep: false,

@@ -83,6 +83,23 @@ const WORK: &[Setting<Settings>] = &[
         ..agent("instructions")
     },
     Setting {
+        kind: Kind::Truth(|s, truth| s.environment = truth),
+        default: SettingDefault::Is("true"),
+        example: "false",
+        words: "Whether agents are told before their goal where they work: date, system, git branch, names of files, \
+                programs, limits; at most 1.5 KB.",
+        ..agent("environment")
+    },
+    Setting {
+        kind: Kind::Truth(|s, truth| s.project_rules = truth),
+        default: SettingDefault::Is("true"),
+        example: "false",
+        words: "Whether agents are told before their goal what AGENTS.md says (else CLAUDE.md, else GEMINI.md), of each \
+                folder from the top of the repository down to theirs, and the AGENTS.md beside your own config.toml; \
+                at most 32 KiB.",
+        ..agent("project_rules")
+    },
+    Setting {
         kind: Kind::Count { min: 256, max: 1_000_000, put: |s, n| s.output_tokens_max = Some(small(n)) },
         default: SettingDefault::Unset("what the model allows"),
         example: "8192",

@@ -171,6 +171,11 @@ pub struct AgentPolicy {
     pub model: ModelPolicy,
     /// The system prompt, sent verbatim.
     pub system_prompt: String,
+    /// What it is told before its goal, as a message of Provost's: its surroundings, and what project files and
+    /// skills say, quoted. Empty: nothing. It stays as it was when the run began, and is kept when a conversation
+    /// is summed up. An agent gets that of the run's own.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub preamble: String,
     /// The tools it may call.
     pub tools: Vec<ToolSpec>,
     /// The folder it works in, absolute.
@@ -208,6 +213,7 @@ impl AgentPolicy {
         Self {
             model,
             system_prompt: String::new(),
+            preamble: String::new(),
             tools: Vec::new(),
             workspace,
             limits: Limits::default(),

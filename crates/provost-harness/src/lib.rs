@@ -11,9 +11,11 @@ mod deps;
 mod entry_chain;
 mod executor;
 mod external;
+mod fence;
 mod final_text;
 mod git;
 mod harness;
+mod hook_command;
 mod hook_program;
 pub mod hooks;
 mod image;
@@ -24,6 +26,7 @@ mod observer;
 mod observers;
 mod output;
 mod power;
+mod preamble;
 mod private_folder;
 mod prompt;
 mod prompt_queue;
@@ -56,6 +59,7 @@ pub use executor::Executor;
 pub use external::{ConsentTool, Exchange, ExternalAgents, NoExternalAgents, TerminalLog, consent_tools};
 pub use final_text::final_text;
 pub use harness::{AgentHarness, ForkRequest, Harness, RemadeWorktree, ResumeRequest, RunTools, TurnState};
+pub use hook_command::{HOOK_OUTPUT_BYTES_MAX, HookCommand};
 pub use hook_program::{
     HookAgent, HookAnswer, HookPrograms, HookQuestion, HookQuestionTrigger, NoHookPrograms,
 };
@@ -69,6 +73,10 @@ pub use observers::{
     Observers, RunLogger, RunObservers, Spending,
 };
 pub use power::{NoPower, Power, PowerGuard};
+pub use preamble::{
+    ENVIRONMENT_BYTES_MAX, HostFacts, ProjectRules, RULES_BYTES_MAX, RulesFile, environment, preamble,
+    project_rules,
+};
 pub use private_folder::PrivateFolder;
 pub use prompt::system_prompt;
 pub use prompt_queue::{Prompt, PromptQueue};

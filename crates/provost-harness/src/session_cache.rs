@@ -243,13 +243,12 @@ async fn beginning(backend: &dyn Log, session: SessionId, view: View) -> Result<
             if at == view.summed_up_at =>
         {
             let first = read_conversation(backend, session, Seq::START, 1).await?;
-            let reminder_id = match first.first().map(|record| &record.entry) {
+            match first.first().map(|record| &record.entry) {
                 Some(Entry::Lifecycle(LifecycleEntry::SessionStarted(started))) => {
-                    started.reminder_id.clone()
+                    Ok(Transcript::from_summary(at, compacted, started))
                 }
-                _ => String::new(),
-            };
-            Ok(Transcript::from_summary(at, compacted, &reminder_id))
+                _ => Err(BackendError::Unknown { what: format!("entry 1 of {session}") }),
+            }
         }
         _ => Err(BackendError::Unknown {
             what: format!("summary in entry {} of {session}", view.summed_up_at),

@@ -4,17 +4,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use provost_event::{StopHookVerdict, counted, grouped};
-use provost_process::{
-    Captured, ChildSpec, Confinement, Ending, Finished, Launch, MAYBE_LEFT, Stdio, Streams, allowed_env, run,
-};
+use provost_process::{Captured, Ending, Finished, MAYBE_LEFT, allowed_env};
 use tokio_util::sync::CancellationToken;
 
+use crate::HookCommand;
 use crate::stop_hook::{StopHookContext, StopHookHandler};
 
 /// Default time limit of a command.
 pub(crate) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
-/// Bytes kept of standard output and of standard error.
-const KEEP_BYTES_MAX: usize = 64 * 1024;
 /// Maximum bytes of the end of each stream in the reason of a failed check.
 const TAIL_BYTES_MAX: usize = 4 * 1024;
 /// A shell's exit status for a command that it can't execute, and for one that doesn't exist.
@@ -51,21 +48,17 @@ impl ShellStopHook {
         Self { name: name.into(), command: command.into(), timeout: DEFAULT_TIMEOUT, ends_within: None }
     }
 
-    fn spec(&self, context: &StopHookContext) -> Result<ChildSpec, serde_json::Error> {
+    fn started(&self, context: &StopHookContext) -> Result<HookCommand, serde_json::Error> {
         let mut env = allowed_env(&[]);
         env.push(("PROVOST_SESSION_ID".into(), context.session_id.to_string().into()));
         env.push(("CLAUDE_PROJECT_DIR".into(), context.cwd.clone().into()));
-        Ok(ChildSpec {
-            launch: Launch {
-                program: "sh".into(),
-                args: vec!["-c".into(), self.command.clone().into()],
-                env,
-                cwd: context.cwd.clone(),
-                stdio: Stdio { input: serde_json::to_vec(context)?, streams: Streams::Apart },
-                confinement: Confinement::Strongest,
-            },
-            keep_bytes_max: KEEP_BYTES_MAX,
-            timeout: Some(self.timeout),
+        Ok(HookCommand {
+            program: "sh".into(),
+            args: vec!["-c".into(), self.command.clone().into()],
+            env,
+            cwd: context.cwd.clone(),
+            input: serde_json::to_vec(context)?,
+            timeout: self.timeout,
             grace: GRACE,
             ends_within: self.ends_within,
         })
@@ -150,16 +143,13 @@ impl StopHookHandler for ShellStopHook {
     }
 
     async fn evaluate(&self, context: &StopHookContext, cancel: &CancellationToken) -> StopHookVerdict {
-        let spec = match self.spec(context) {
-            Ok(spec) => spec,
+        let command = match self.started(context) {
+            Ok(command) => command,
             Err(error) => return StopHookVerdict::Broken(format!("its input can't be written: {error}")),
         };
-        match run(spec, cancel).await {
+        match command.run(cancel).await {
             Ok(finished) => self.verdict(&finished),
-            Err(error) => {
-                let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}"));
-                StopHookVerdict::Broken(format!("{error}{}", cause.unwrap_or_default()))
-            }
+            Err(why) => StopHookVerdict::Broken(why),
         }
     }
 }

@@ -4,7 +4,6 @@
 mod account;
 mod clean;
 mod evidence;
-mod fence;
 mod files;
 mod gather;
 mod prompt;

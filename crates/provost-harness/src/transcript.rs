@@ -137,6 +137,8 @@ pub struct Transcript {
     summed_up_at: Seq,
     /// The id in Provost's messages, so that no other text is mistaken for one.
     reminder_id: Arc<str>,
+    /// What the agent is told before its goal, also after a summary.
+    preamble: Arc<str>,
 }
 
 /// The origin of a message.
@@ -156,15 +158,18 @@ impl Transcript {
     }
 
     /// The conversation from a summary on, without the entries after the range that `compacted`, the entry `at`,
-    /// replaces. These are to be folded in next. Provost's messages carry `reminder_id`, which is in the session's
-    /// first entry.
+    /// replaces. These are to be folded in next. `started` is the first entry of the conversation.
     #[must_use]
-    pub fn from_summary(at: Seq, compacted: &Compacted, reminder_id: &str) -> Self {
-        let reminder_id = reminder_id.into();
-        let mut transcript =
-            Self { head: compacted.through, summed_up_at: at, reminder_id, ..Self::default() };
+    pub fn from_summary(at: Seq, compacted: &Compacted, started: &SessionStarted) -> Self {
+        let mut transcript = Self { head: compacted.through, summed_up_at: at, ..Self::default() };
+        transcript.keep_opening(started);
         transcript.begin_with(compacted);
         transcript
+    }
+
+    fn keep_opening(&mut self, started: &SessionStarted) {
+        self.reminder_id = started.reminder_id.as_str().into();
+        self.preamble = started.policy.preamble.as_str().into();
     }
 
     /// The last entry folded in.
@@ -232,10 +237,8 @@ impl Transcript {
         if started.fork.is_some() {
             return;
         }
-        self.reminder_id = started.reminder_id.as_str().into();
-        if let Some(announced) = self.announcement() {
-            self.say(&announced);
-        }
+        self.keep_opening(started);
+        self.opening().iter().for_each(|text| self.say(text));
         self.say(&started.goal);
         started.images.iter().for_each(|image| self.wait(shown(image, images)));
     }
@@ -277,10 +280,12 @@ impl Transcript {
         missing.collect()
     }
 
-    /// The announcement of the id before everything else.
-    fn announcement(&self) -> Option<String> {
-        let id = Some(&*self.reminder_id).filter(|id| !id.is_empty())?;
-        Some(reminder(&reminder_announcement(id), id))
+    /// What stands before everything else: the announcement of the id, and what the agent is told before its goal.
+    fn opening(&self) -> Vec<String> {
+        let id = &*self.reminder_id;
+        let announced = (!id.is_empty()).then(|| reminder(&reminder_announcement(id), id));
+        let preamble = (!self.preamble.is_empty()).then(|| reminder(&self.preamble, id));
+        announced.into_iter().chain(preamble).collect()
     }
 
     fn say(&mut self, text: &str) {
@@ -333,7 +338,7 @@ impl Transcript {
     }
 
     fn begin_with(&mut self, compacted: &Compacted) {
-        let texts = self.announcement().into_iter().chain([compacted.summary.clone()]);
+        let texts = self.opening().into_iter().chain([compacted.summary.clone()]);
         let parts = texts.map(|text| Part::Block(Block::Text(text))).collect::<Vec<_>>();
         let place = MessageOrigin { end: compacted.through, parts: vec![Seq::START; parts.len()] };
         self.messages.insert(0, Arc::new(Message::new(Role::User, parts)));

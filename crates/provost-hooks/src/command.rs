@@ -4,44 +4,16 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use provost_event::{HookProgram, SessionId};
-use provost_process::{
-    ChildSpec, Confinement, Finished, Launch, SpawnError, Stdio, Streams, allowed_env, run,
-};
+use provost_harness::HookCommand;
+use provost_process::{Finished, allowed_env};
 use tokio_util::sync::CancellationToken;
 
 use crate::question::HookQuery;
 
-/// Bytes kept of standard output and of standard error.
-pub(crate) const KEEP_BYTES_MAX: usize = 64 * 1024;
 /// Time between the request to end and the forced end.
 const GRACE: Duration = Duration::from_millis(500);
 /// Variables with this prefix are Provost's own telemetry; they are removed even if a setting passes them by name.
 const NEVER_PASSED: &str = "OTEL_";
-
-/// Runs `command` with `question` on its standard input, and ends all processes that it started.
-///
-/// # Errors
-/// Why it couldn't be started.
-///
-/// # Cancellation
-/// When `cancel` fires it returns within the grace period, with nothing left running; sooner if less of the
-/// session's time limit is left.
-pub(crate) async fn ask(
-    command: Command<'_>,
-    asked: HookQuery<'_>,
-    question: Vec<u8>,
-    cancel: &CancellationToken,
-) -> Result<Finished, String> {
-    let spec = command.spec(asked, question);
-    run(spec, cancel).await.map_err(|error| words(&error))
-}
-
-fn words(error: &SpawnError) -> String {
-    match std::error::Error::source(error) {
-        Some(cause) => format!("{error}: {cause}"),
-        None => error.to_string(),
-    }
-}
 
 /// A command and its limits.
 #[derive(Clone, Copy)]
@@ -54,7 +26,20 @@ pub(crate) struct Command<'a> {
 }
 
 impl Command<'_> {
-    fn spec(self, asked: HookQuery<'_>, stdin: Vec<u8>) -> ChildSpec {
+    /// Runs it with `question` on its standard input, and ends all processes that it started.
+    ///
+    /// # Errors
+    /// Why it couldn't be started.
+    ///
+    /// # Cancellation
+    /// When `cancel` fires it returns within the grace period, with nothing left running; sooner if less of the
+    /// session's time limit is left.
+    pub(crate) async fn ask(
+        self,
+        asked: HookQuery<'_>,
+        question: Vec<u8>,
+        cancel: &CancellationToken,
+    ) -> Result<Finished, String> {
         let own = own_env(asked);
         let (program, args) = match self.program {
             HookProgram::Exec { program, args } => {
@@ -69,20 +54,17 @@ impl Command<'_> {
         env.retain(|(name, _)| !name.to_string_lossy().starts_with(NEVER_PASSED));
         // Later entries take precedence, even if a setting passes one of these by name.
         env.extend(own.into_iter().map(|(name, value)| (name.into(), value)));
-        ChildSpec {
-            launch: Launch {
-                program,
-                args,
-                env,
-                cwd: asked.question.workspace.to_path_buf(),
-                stdio: Stdio { input: stdin, streams: Streams::Apart },
-                confinement: Confinement::Strongest,
-            },
-            keep_bytes_max: KEEP_BYTES_MAX,
-            timeout: Some(self.timeout),
+        let command = HookCommand {
+            program,
+            args,
+            env,
+            cwd: asked.question.workspace.to_path_buf(),
+            input: question,
+            timeout: self.timeout,
             grace: GRACE,
             ends_within: asked.limit(),
-        }
+        };
+        command.run(cancel).await
     }
 }
 

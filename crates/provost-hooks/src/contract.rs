@@ -6,10 +6,10 @@
 use provost_event::{HookContract, HookPoint, HookPolicy, counted, grouped};
 use provost_process::{Captured, Ending, Finished};
 
-use crate::command::KEEP_BYTES_MAX;
 use crate::meaning::{Meaning, NO_REASON, of_reply, refusal};
 use crate::question::HookQuery;
 use crate::reply::{self, HookReply};
+use provost_harness::HOOK_OUTPUT_BYTES_MAX;
 
 /// The meaning of a command's exit status and output.
 pub(crate) fn of_command(hook: &HookPolicy, asked: HookQuery<'_>, finished: &Finished) -> Meaning {
@@ -113,7 +113,7 @@ fn too_long(finished: &Finished) -> String {
     format!(
         "its JSON answer has {}; at most {} are read",
         counted(bytes, "byte"),
-        grouped(KEEP_BYTES_MAX as u64)
+        grouped(HOOK_OUTPUT_BYTES_MAX as u64)
     )
 }
 

@@ -11,7 +11,7 @@ use provost_harness::{Clock, HookAnswer, HookPrograms, HookQuestion, Redactor};
 use provost_process::MAYBE_LEFT;
 use tokio_util::sync::CancellationToken;
 
-use crate::command::{self, Command};
+use crate::command::Command;
 use crate::condition;
 use crate::contract::{of_body, of_command};
 use crate::http::{Address, Poster};
@@ -101,7 +101,7 @@ impl ProgramHooks {
             }
             Some(program) => {
                 let command = Command { program, timeout, extra_env: &self.extra_env };
-                match command::ask(command, asked, question, cancel).await {
+                match command.ask(asked, question, cancel).await {
                     Ok(finished) if finished.is_all_ended => of_command(hook, asked, &finished),
                     Ok(finished) => of_command(hook, asked, &finished).note(MAYBE_LEFT),
                     Err(why) => Meaning::failed(why),

@@ -9,7 +9,8 @@ use provost_config::{
     Source, keys, load, named_keys, runs, schema,
 };
 use provost_config::{TrustState, trust_in};
-use provost_event::{Budget, HookPolicy, Isolation};
+use provost_event::{Budget, HookPolicy, Isolation, counted};
+use provost_harness::{ProjectRules, RulesFile};
 use serde_json::{Value, json};
 
 use super::{current_dir, print, shown};
@@ -18,8 +19,8 @@ use crate::exit::Exit;
 use crate::observers::observers;
 use crate::render::{duration, one_line, plural, safe};
 use crate::wiring::{
-    Choosing, StateDir, UNPRICED_REMEDY, Variables, available_tools, doubts, misplaced, note_once,
-    programs_problems, unaffordable, unpriced_beside_priced, unpriced_in_words, variables, wanted,
+    Choosing, Places, StateDir, UNPRICED_REMEDY, Variables, available_tools, doubts, misplaced, note_once,
+    programs_problems, rules_of, unaffordable, unpriced_beside_priced, unpriced_in_words, variables, wanted,
 };
 
 const VALUE_WIDTH: usize = 60;
@@ -38,6 +39,7 @@ pub(super) fn check(args: &CheckArgs) -> anyhow::Result<Exit> {
     found.check_models(&folder, &variables);
     found.check_trust(&folders)?;
     found.check_trace(&folder, &variables);
+    found.check_rules(Places { workspace: &folder, folders: &folders });
     print(&if args.json { found.json() } else { safe(&found.page(args.all)) })?;
     Ok(if found.problems.is_empty() { Exit::Done } else { Exit::Usage })
 }
@@ -111,6 +113,10 @@ fn agent_as_json(agent: &Agent, is_offered: bool) -> Value {
     })
 }
 
+fn rules_as_json(file: &RulesFile) -> Value {
+    json!({ "file": shown(&file.path), "bytes": file.bytes, "taken": file.text.len() })
+}
+
 struct Found {
     files: Vec<String>,
     given: BTreeMap<String, Given>,
@@ -123,6 +129,8 @@ struct Found {
     skipped: Vec<String>,
     project: Project,
     trust: Option<TrustState>,
+    /// What agents are told of files written for them.
+    rules: ProjectRules,
     problems: Vec<Problem>,
     warnings: Vec<String>,
     /// What is valid elsewhere and unavailable here.
@@ -147,6 +155,7 @@ impl Found {
             skipped: loading.skipped.clone(),
             project: loading.project.clone(),
             trust: None,
+            rules: ProjectRules::default(),
             problems: loading.problems.clone(),
             warnings: Vec::new(),
             notes: Vec::new(),
@@ -211,6 +220,12 @@ impl Found {
         Ok(())
     }
 
+    fn check_rules(&mut self, places: Places<'_>) {
+        let Some(settled) = &self.settled else { return };
+        self.rules = rules_of(places, &settled.settings);
+        self.warnings.append(&mut self.rules.notices);
+    }
+
     /// A variable that isn't set here may be set where it counts.
     fn check_trace(&mut self, folder: &Path, variables: &Variables) {
         let Some(settled) = &self.settled else { return };
@@ -248,6 +263,9 @@ impl Found {
         }
         for agent in &self.agents {
             let _ = writeln!(out, "{}", agent_in_words(agent, self.delegates));
+        }
+        for file in &self.rules.files {
+            let _ = writeln!(out, "project rules  {}  ({})", shown(&file.path), counted(file.bytes, "byte"));
         }
         out.push_str(&self.trust_in_words());
         if !all {
@@ -346,6 +364,7 @@ impl Found {
             "hooks": hooks.collect::<Vec<_>>(),
             "agents": agents.collect::<Vec<_>>(),
             "skipped": self.skipped,
+            "project_rules": self.rules.files.iter().map(rules_as_json).collect::<Vec<_>>(),
             "trust": self.trust_as_json(),
             "problems": problems.collect::<Vec<_>>(),
             "warnings": self.warnings,

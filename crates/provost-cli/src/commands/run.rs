@@ -28,8 +28,8 @@ use crate::signals::Signals;
 use crate::trust::require;
 use crate::watcher::Watcher;
 use crate::wiring::{
-    Programs, RunContext, StateDir, Team, Variables, available_tools, default_limit, doubts, given_flags,
-    policy, retiring, variables, with_file,
+    Places, Programs, RunContext, StateDir, Team, Variables, available_tools, default_limit, doubts,
+    given_flags, policy, retiring, variables, with_file, with_preamble,
 };
 
 const GOAL_WIDTH: usize = 60;
@@ -128,6 +128,9 @@ impl Ready {
         let policy = RunPolicy { flags, ..policy };
         let (policy, unlimited) = default_limit(policy, &settled)?;
         unlimited.into_iter().for_each(|note| output::tell(&note));
+        let places = Places { workspace: &folder, folders: &folders };
+        let (policy, notices) = with_preamble(policy, places, &settled.settings, &variables).await;
+        tell(&notices);
         let observers = observers(&settled, &folder, &variables)?;
         let programs = Programs::of(&policy, &settled, &variables)?;
         tell(&settled.settings.not_known_yet());

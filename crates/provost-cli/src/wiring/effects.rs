@@ -3,14 +3,14 @@
 use std::fs;
 use std::path::Path;
 
-use provost_config::{Folders, Loading, Request, Scope, SettingInfo, declared, load_in};
+use provost_config::{Folders, Loading, Request, Scope, SettingInfo, Settings, declared, load_in};
 use provost_event::{Channel, ModelPolicy};
 use provost_harness::Models;
 use provost_terminal::Profile;
 
 use super::{
-    Manner, StateDir, Team, Variables, WantedProgram, available_tools, external_policy, policy, power,
-    providers,
+    Manner, Places, StateDir, Team, Variables, WantedProgram, available_tools, external_policy, policy,
+    power, providers, with_preamble,
 };
 use crate::observers::{observers, telemetry};
 
@@ -67,10 +67,11 @@ fn comes_of(toml: &str, folder: &Path) -> String {
     let folders = folders(folder);
     let providers = providers(&settled.settings, &variables);
     format!(
-        "{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
+        "{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
         external_policy(&settled, &team, folder, alone),
         (exec.records, exec.detach_key, settled.settings.terminal_reports),
         policy(&settled.settings, &team, folder, &folder.join("worktrees")),
+        toml.contains("[agent]").then(|| told(&settled.settings, &team, folder)),
         StateDir::new(&settled.settings, &folders).observers(),
         observers(&settled, folder, &variables).unwrap(),
         telemetry(&settled, &variables).unwrap(),
@@ -79,6 +80,14 @@ fn comes_of(toml: &str, folder: &Path) -> String {
         providers.keys.keys(),
         providers.facts("mine/big"),
     )
+}
+
+/// What its agents are told before their goals.
+fn told(settings: &Settings, team: &Team, folder: &Path) -> String {
+    let (run, folders) = (policy(settings, team, folder, folder), folders(folder));
+    let places = Places { workspace: folder, folders: &folders };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(with_preamble(run, places, settings, &Variables::new())).0.agent.preamble
 }
 
 /// A value that isn't the one without which the setting is compared.
@@ -116,6 +125,7 @@ fn folder() -> tempfile::TempDir {
     let hooks = r#"{"hooks":{"Stop":[{"hooks":[{"type":"command","command":"true"}]}]}}"#;
     fs::write(folder.path().join(".claude/settings.json"), hooks).unwrap();
     fs::write(folder.path().join("key"), "sk-mine").unwrap();
+    fs::write(folder.path().join("AGENTS.md"), "Use tabs.").unwrap();
     fs::create_dir(folder.path().join(".git")).unwrap();
     fs::write(folder.path().join("a"), "answers: [{ text: x }]").unwrap();
     folder

@@ -254,9 +254,10 @@ fn no_flow(error: ConfigError, path: &Path) -> anyhow::Error {
     Refusal::new(format!("{error:#}"), hint).into()
 }
 
-/// What isn't a setting stays: the observers, the folder of worktrees, and how long
-/// outages are waited out, which depends on the terminal.
+/// What isn't a setting stays: the observers, the folder of worktrees, what its agents were told before their goals,
+/// and how long outages are waited out, which depends on the terminal.
 fn kept(policy: &mut RunPolicy, before: &RunPolicy) {
+    policy.agent.preamble.clone_from(&before.agent.preamble);
     policy.observers.clone_from(&before.observers);
     policy.worktrees.clone_from(&before.worktrees);
     let outage_max_ms = before.agent.limits.outage_max_ms;

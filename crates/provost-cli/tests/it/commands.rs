@@ -153,6 +153,8 @@ fn check_says_what_counts_and_where_it_came_from() {
         agent.model                   script:agent.yaml  (provost.toml:2:1)
         agent.max_turns               not set: 300; no limit where [budget] limits tokens, money, time or turns
         agent.instructions            ""  (default)
+        agent.environment             true  (default)
+        agent.project_rules           true  (default)
         agent.output_tokens_max       not set: what the model allows
         agent.fallback_models         not set: none
         agent.effort                  not set: as its provider has it

@@ -459,7 +459,7 @@ fn everything_that_is_configured_has_a_row_and_what_had_no_say_a_mark_and_a_reas
            lint               2  10.0s     9.0s  allowed 1, gave no answer 1
 
         hooks
-           HOOK           MOMENT         CONSULTED  SKIPPED  TIME  LONGEST
+           HOOK           POINT          CONSULTED  SKIPPED  TIME  LONGEST
            no-force-push  pre_tool_call          4        0   6ms      1ms  continued 3, gave no answer 1
         -  second-look    pre_tool_call          0        4                 no write_file call was made
         !  typo           pre_tool_call          0        4                 can't be reached: the agent has no tool `Bsh`
@@ -546,7 +546,7 @@ fn a_run_that_has_just_begun_tells_that_nothing_was_consulted_yet() {
         -  stop blocks                8        0          0        0  there is no stop hook
 
         hooks
-           HOOK   MOMENT         CONSULTED  SKIPPED  TIME  LONGEST
+           HOOK   POINT          CONSULTED  SKIPPED  TIME  LONGEST
         -  greet  session_start          0        0                 the run never came to this point
 
         permissions

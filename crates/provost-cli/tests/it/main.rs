@@ -117,6 +117,8 @@ mod pictures;
 #[cfg(test)]
 mod posing;
 #[cfg(test)]
+mod preamble;
+#[cfg(test)]
 mod profile_command;
 #[cfg(test)]
 mod progress;

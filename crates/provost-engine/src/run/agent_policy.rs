@@ -36,6 +36,9 @@ impl AgentPolicies<'_> {
             Some(named) => narrowed(named.agent.clone(), &above),
             None => above,
         };
+        if policy.external.is_none() {
+            policy.preamble.clone_from(&run.agent.preamble);
+        }
         if let Some(step) = self.step_of(agent) {
             bind_to_step(step, &mut policy);
         }

@@ -3,9 +3,9 @@
 
 use provost_event::{PlanStatus, StopHookVerdict, StopReport, ToolStatus};
 
-use super::fence::Label;
 use super::sheet::{Ends, Sheet, beginning, ends};
 use super::{Action, Evidence, Since};
+use crate::fence::Label;
 
 /// Maximum bytes shown of a name: a tool's, a hook's, a file's.
 const NAME_BYTES: usize = 300;

@@ -3,8 +3,8 @@
 use provost_engine::tokens_of;
 use provost_event::GoalTrigger;
 
-use super::fence::Label;
 use super::{Inquiry, account};
+use crate::fence::Label;
 
 /// Its instructions: the same for every goal, so that providers can cache them.
 const SYSTEM: &str = "\

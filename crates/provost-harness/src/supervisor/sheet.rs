@@ -2,7 +2,7 @@
 
 use provost_engine::tokens_of;
 
-use super::fence::Label;
+use crate::fence::Label;
 
 /// Bytes inspected at each end of a text before it is cut to its room.
 const LOOKED_AT_BYTES: usize = 32 * 1024;

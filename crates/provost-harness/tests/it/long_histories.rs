@@ -267,7 +267,7 @@ impl Play<'_> {
                 else {
                     panic!("it begins with its start");
                 };
-                Transcript::from_summary(at, compacted, &started.reminder_id)
+                Transcript::from_summary(at, compacted, started)
             }
             _ => Transcript::new(),
         };
@@ -522,7 +522,8 @@ fn estimated_fixed() -> u64 {
     let tools = policy.agent.tools.iter().map(|tool| {
         8 + tokens_of(&tool.name) + tokens_of(&tool.description) + tokens_of(tool.input_schema.text())
     });
-    tokens_of(&policy.agent.system_prompt) + tools.sum::<u64>()
+    let preamble = 4 + tokens_of(&policy.agent.preamble);
+    tokens_of(&policy.agent.system_prompt) + preamble + tools.sum::<u64>()
 }
 
 fn estimated_part(part: &Part) -> u64 {

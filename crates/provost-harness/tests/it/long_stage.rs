@@ -77,6 +77,7 @@ pub(crate) fn policy(window_tokens: Option<u64>, workspace: &Path) -> RunPolicy 
         spawn: provost_event::SpawnBudget::default(),
         ..RunPolicy::new(AgentPolicy {
             system_prompt: "You guard a harbour with many gates. Work alone and keep to the plan.".to_owned(),
+            preamble: "Where you work: a harbour. Its rules: no boat leaves at night.".to_owned(),
             tools: tool_registry().specs(),
             limits: Limits { turns_max: u32::MAX, ..Limits::default() },
             ..AgentPolicy::new(

@@ -168,7 +168,7 @@ fn hooks(title: &str, hooks: &[Hook<'_>]) -> Block {
         title,
         &[
             ("HOOK", NAME),
-            ("MOMENT", NAME),
+            ("POINT", NAME),
             ("CONSULTED", NUMBER),
             ("SKIPPED", Cells::LeftOut),
             ("TIME", Cells::LeftOut),

@@ -1,4 +1,4 @@
-//! How stop hooks fared: those that can only be stop hooks, and hooks of that moment.
+//! How stop hooks fared: those that can only be stop hooks, and hooks of that point.
 
 use provost_event::{AgentPolicy, HookPoint, StopHookPolicy, StopHookVerdict, StopReport, StopVerdicts};
 use serde::Serialize;

@@ -478,5 +478,9 @@ fn times(tokens: u64, count: usize) -> u64 {
 /// Tokens of what the model gets besides the conversation.
 fn tokens_beside(policy: &AgentPolicy) -> u64 {
     let tools = policy.tools.iter().map(tokens_of_tool).sum::<u64>();
-    tokens_of(&policy.system_prompt).saturating_add(tools)
+    let preamble = match policy.preamble.as_str() {
+        "" => 0,
+        preamble => tokens_of(preamble).saturating_add(BLOCK_TOKENS),
+    };
+    tokens_of(&policy.system_prompt).saturating_add(preamble).saturating_add(tools)
 }

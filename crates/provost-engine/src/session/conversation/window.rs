@@ -119,17 +119,17 @@ impl<'a> Window<'a> {
     }
 
     /// A percentage of that limit, by the uncorrected estimate.
-    pub(super) fn part(&self, hundredths: u64) -> u64 {
-        self.limit().map_or(u64::MAX, |limit| self.part_of(limit, hundredths))
+    pub(super) fn part(&self, percent: u64) -> u64 {
+        self.limit().map_or(u64::MAX, |limit| self.part_of(limit, percent))
     }
 
-    pub(super) fn part_of(&self, room: u64, hundredths: u64) -> u64 {
-        self.context.unscaled(room.saturating_mul(hundredths) / 100)
+    pub(super) fn part_of(&self, room: u64, percent: u64) -> u64 {
+        self.context.unscaled(room.saturating_mul(percent) / 100)
     }
 
-    pub(super) fn is_over(&self, hundredths: u64) -> bool {
+    pub(super) fn is_over(&self, percent: u64) -> bool {
         let room = self.room();
-        room.is_some_and(|room| self.context.tokens().saturating_mul(100) > room.saturating_mul(hundredths))
+        room.is_some_and(|room| self.context.tokens().saturating_mul(100) > room.saturating_mul(percent))
     }
 
     /// Tokens of a request with the extra question, by the provider's reports within bounds.

@@ -1,4 +1,4 @@
-//! The fence around everything that a judge is shown and that Provost didn't write itself.
+//! The fence around everything that a judge, or an agent before its goal, is shown and that Provost didn't write itself.
 //!
 //! Each line of such a text has a label of Provost's and a bar before it: `output| 3 tests passed`. Provost's own
 //! lines have no bar. So there is no fence to be closed: whatever a text says, in whatever language, none of its
@@ -13,7 +13,7 @@
 
 /// The label before the lines of a quote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Label {
+pub(crate) enum Label {
     Condition,
     Task,
     Told,
@@ -27,6 +27,8 @@ pub(super) enum Label {
     Begun,
     Pending,
     Claim,
+    Name,
+    Rules,
 }
 
 impl Label {
@@ -45,11 +47,13 @@ impl Label {
             Self::Begun => "begun",
             Self::Pending => "pending",
             Self::Claim => "claim",
+            Self::Name => "name",
+            Self::Rules => "rules",
         }
     }
 
     /// `text` with the fence, each of its lines terminated. An empty text is one empty line.
-    pub(super) fn quote(self, text: &str) -> String {
+    pub(crate) fn quote(self, text: &str) -> String {
         let mut quoted = String::with_capacity(text.len().saturating_mul(2));
         for line in text.split('\n') {
             self.quote_line_into(line, &mut quoted);
@@ -58,7 +62,7 @@ impl Label {
     }
 
     /// `text` with the fence as one line, whatever it contains.
-    pub(super) fn quote_line(self, text: &str) -> String {
+    pub(crate) fn quote_line(self, text: &str) -> String {
         let mut quoted = String::with_capacity(text.len().saturating_mul(2));
         self.quote_line_into(text, &mut quoted);
         quoted
@@ -101,6 +105,13 @@ const TEMPLATE_MARKS: [&str; 22] = [
     "[tool_calls]",
     "[tool_results]",
 ];
+
+/// `text` as one line with escapes for everything that would make it look like something else.
+pub(crate) fn spelled(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    spell(text, &mut line);
+    line
+}
 
 /// Appends `line` with escapes for everything that would make it look like something else.
 fn spell(line: &str, spelled: &mut String) {

@@ -1,0 +1,59 @@
+//! Runs a hook that is a program: stop hooks, and hooks of every other hook point.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use provost_process::{ChildSpec, Confinement, Finished, Launch, Stdio, Streams, run};
+use tokio_util::sync::CancellationToken;
+
+/// Bytes kept of standard output and of standard error.
+pub const HOOK_OUTPUT_BYTES_MAX: usize = 64 * 1024;
+
+/// The start of a hook that is a program, and its limits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HookCommand {
+    /// The program, looked up in the environment's `PATH`.
+    pub program: OsString,
+    /// Its arguments.
+    pub args: Vec<OsString>,
+    /// Its whole environment; of one name the last counts.
+    pub env: Vec<(OsString, OsString)>,
+    /// Its working folder.
+    pub cwd: PathBuf,
+    /// Its standard input.
+    pub input: Vec<u8>,
+    /// From the start on, including writing the input.
+    pub timeout: Duration,
+    /// Time between the request to end and the forced end.
+    pub grace: Duration,
+    /// The limit of all of its time, including its forced end. `None`: no limit.
+    pub ends_within: Option<Duration>,
+}
+
+impl HookCommand {
+    /// Runs it, and ends all processes that it started.
+    ///
+    /// # Errors
+    /// Why it couldn't be started.
+    ///
+    /// # Cancellation
+    /// When `cancel` fires it returns within the grace period, with nothing left running.
+    pub async fn run(self, cancel: &CancellationToken) -> Result<Finished, String> {
+        let Self { program, args, env, cwd, input, timeout, grace, ends_within } = self;
+        let launch = Launch {
+            program,
+            args,
+            env,
+            cwd,
+            stdio: Stdio { input, streams: Streams::Apart },
+            confinement: Confinement::Strongest,
+        };
+        let keep_bytes_max = HOOK_OUTPUT_BYTES_MAX;
+        let spec = ChildSpec { launch, keep_bytes_max, timeout: Some(timeout), grace, ends_within };
+        run(spec, cancel).await.map_err(|error| match std::error::Error::source(&error) {
+            Some(cause) => format!("{error}: {cause}"),
+            None => error.to_string(),
+        })
+    }
+}
