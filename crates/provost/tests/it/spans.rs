@@ -1,5 +1,7 @@
 //! Spans for `tracing`.
 
+#![expect(clippy::expect_used, reason = "what fails here is the test")]
+
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
 
