@@ -11,9 +11,12 @@
 #![deny(clippy::print_stdout, clippy::print_stderr, reason = "views are data")]
 
 mod approvals;
+mod goals;
 mod kind;
 mod names;
 mod run_list;
+mod segments;
+mod spending;
 mod status;
 mod version;
 mod wait;
@@ -22,9 +25,12 @@ pub use approvals::{
     Approval, ApprovalQuestion, OpenApprovals, RunApprovals, answer_to, last_answer, open_approvals, open_in,
     open_of, question_at, questions_of, short_id,
 };
+pub use goals::{AgentGoal, GoalAnswer, GoalVerification, JudgeSums, Judging, RunGoals};
 pub use kind::ViewKind;
 pub use names::AgentNames;
 pub use run_list::{ListedRun, RunListItem, StepCounts};
+pub use segments::{Segment, SegmentCounter, SettingsChange, segments_of};
+pub use spending::{Spending, SpendingGroup, SpendingQuery, SpendingReport, SpendingRow, SpendingSums};
 pub use status::{AwaitedProvider, CurrentStatus, ProviderWait, run_state, status_word, terminal_wait};
 pub use version::{VIEW_VERSION, ViewVersion};
 pub use wait::{Wait, WaitLeft};
