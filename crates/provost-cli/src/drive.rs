@@ -196,7 +196,7 @@ impl Work {
                 Next::Signal(signal) if asked.is_none() => {
                     asked = Some(signal);
                     self.watcher.stopping(signal);
-                    self.harness.pause(signal).await?;
+                    self.harness.control(signal).pause(None).await?;
                 }
                 Next::Signal(_) => return Ok((Came::Away, asked)),
             }
