@@ -151,10 +151,13 @@ fn order(
     let mut rows = statement.query(params![run.to_string(), int(after.0), max]).attempt(ATTEMPT)?;
     let mut places = Vec::new();
     while let Some(row) = rows.next().attempt(ATTEMPT)? {
-        let read = || Ok((unsigned(row.get(0)?), row.get_ref(1)?.as_str()?.parse(), unsigned(row.get(2)?)));
+        let read = || {
+            let actor = row.get_ref(1)?.as_str()?.parse::<ActorKey>();
+            Ok((unsigned(row.get(0)?), actor, unsigned(row.get(2)?)))
+        };
         let (position, actor, seq) = read().attempt(ATTEMPT)?;
-        // A log whose name is damaged isn't among the run's logs either.
-        let Ok(actor) = actor else { continue };
+        // A log whose name is damaged isn't among the run's logs either, and a damaged index leads to another run's.
+        let Some(actor) = actor.ok().filter(|actor| actor.run() == run) else { continue };
         places.push(PlacedEntry { position: RunPosition(position), actor, seq: Seq(seq) });
     }
     Ok(places)

@@ -12,8 +12,10 @@ use super::fault::{Of, Point, Side};
 use super::files::{Files, FinalState};
 use super::scenario::{Answers, Scenario, waits_for_consent};
 
-/// A run that is neither suspended nor ended by then hangs.
-const REST_WITHIN: Duration = Duration::from_secs(20);
+/// A run that reports no entry for this long hangs, unless it is suspended or has ended.
+const SILENT_MAX: Duration = Duration::from_secs(20);
+/// The interval at which its reports are checked.
+const CHECK_EVERY: Duration = Duration::from_secs(1);
 /// The interval at which a process is polled.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 /// The maximum number of processes for one run.
@@ -44,7 +46,7 @@ pub(super) fn play(scenario: &Scenario, files: &Files, points: &[Option<Point>])
         files.forget_rest();
         let point = points.next().flatten();
         let mut process = Process { child: start(scenario, files.folder(), point)?, point, answered: 0 };
-        let Some(status) = process.wait(at_once)? else { break };
+        let Some(status) = process.wait(at_once, &files.shown())? else { break };
         match (files.read_final_state()?, status.code()) {
             (Some(rest), Some(0)) => {
                 let waits = waits_for_consent(&rest.outcome);
@@ -106,13 +108,22 @@ struct Process {
 
 impl Process {
     /// Waits for its end, and answers questions meanwhile. `None` if it hangs; it is killed then.
-    fn wait(&mut self, approver: Option<&Approver>) -> Result<Option<ExitStatus>> {
-        let deadline = Instant::now() + REST_WITHIN;
+    fn wait(&mut self, approver: Option<&Approver>, shown: &Path) -> Result<Option<ExitStatus>> {
+        let (mut deadline, mut next_check) = (Instant::now() + SILENT_MAX, Instant::now());
+        let mut bytes_before = 0;
         loop {
             if let Some(status) = self.child.try_wait()? {
                 return Ok(Some(status));
             }
-            if Instant::now() > deadline {
+            let now = Instant::now();
+            if now >= next_check {
+                next_check = now + CHECK_EVERY;
+                let bytes = std::fs::metadata(shown).map_or(0, |metadata| metadata.len());
+                if std::mem::replace(&mut bytes_before, bytes) != bytes {
+                    deadline = now + SILENT_MAX;
+                }
+            }
+            if now > deadline {
                 self.child.kill()?;
                 self.child.wait()?;
                 return Ok(None);

@@ -152,9 +152,10 @@ impl Image {
         for expected in &self.whole.listed {
             let found = listed.iter().find(|found| found.run == expected.run).expect("it is listed");
             match &found.damage {
-                // A rebuilt row has the time of the last entry.
+                // A rebuilt row has the times of the last entry.
                 None => {
-                    assert_eq!(RunSummary { updated_at: expected.updated_at, ..found.clone() }, *expected)
+                    let RunSummary { updated_at, elapsed, .. } = *expected;
+                    assert_eq!(RunSummary { updated_at, elapsed, ..found.clone() }, *expected);
                 }
                 Some(_) => damaged.push(found.run),
             }
@@ -312,6 +313,20 @@ async fn entries_that_an_index_no_longer_leads_to_are_missed() {
     assert_eq!(error.unwrap(), 4, "what is asked for is whole");
     let error = backend.read(session, Seq(4), 1_000).await.unwrap_err();
     assert!(matches!(error, BackendError::Unreadable { seq: Seq(5), .. }), "{error}");
+}
+
+#[tokio::test]
+async fn entries_that_a_damaged_index_gives_to_another_run_are_served_as_their_own_runs_only() {
+    let folder = TempDir::new().unwrap();
+    fill(&backend(folder.path()).unwrap()).await;
+    let whole = export(&backend(folder.path()).unwrap(), run(4)).await.unwrap().0;
+    let connection = rusqlite::Connection::open(folder.path().join(DATABASE)).unwrap();
+    let id = "(SELECT id FROM actors WHERE key = ?1)";
+    let moved = format!("UPDATE entries SET run = {id} WHERE run = {}", id.replace("?1", "?2"));
+    let runs = [run(4), run(1)].map(|run| run.to_string());
+    assert!(connection.execute(&moved, &runs).unwrap() > 0);
+    let (text, _) = export(&backend(folder.path()).unwrap(), run(4)).await.unwrap();
+    assert_eq!(lines(&text), lines(&whole));
 }
 
 #[tokio::test]
