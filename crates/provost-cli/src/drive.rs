@@ -19,13 +19,13 @@ use crate::asking::Asking;
 use crate::cli::ShownArgs;
 use crate::commands::SentMessage;
 use crate::exit::Exit;
-use crate::goals::AgentGoal;
 use crate::names::Names;
 use crate::observers::{complaints, keep};
 use crate::output::{self, tell};
 use crate::render::{Progress, Stopped, hanging, safe, summary};
 use crate::signals::Signals;
 use crate::watcher::Watcher;
+use provost_view::AgentGoal;
 use provost_view::open_in;
 use provost_view::run_state;
 
@@ -196,7 +196,7 @@ impl Work {
                 Next::Signal(signal) if asked.is_none() => {
                     asked = Some(signal);
                     self.watcher.stopping(signal);
-                    self.harness.pause(signal).await?;
+                    self.harness.control(signal).pause(None).await?;
                 }
                 Next::Signal(_) => return Ok((Came::Away, asked)),
             }

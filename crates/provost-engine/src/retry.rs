@@ -76,6 +76,20 @@ impl RetryTracker {
 
 /// Milliseconds to wait before restart number `attempt` in a row, from 1: random between 0 and a ceiling that
 /// doubles with each restart up to the policy's limit. At least 1.
+///
+/// ```
+/// use provost_engine::{RetryTracker, restart_delay_ms};
+/// use provost_event::RetryPolicy;
+///
+/// let policy = RetryPolicy { attempts_max: 2, ..RetryPolicy::default() };
+/// let mut retries = RetryTracker::new(policy.attempts_max);
+/// let mut waits = Vec::new();
+/// while retries.should_retry(0) {
+///     // A program takes random bits here.
+///     waits.push(restart_delay_ms(policy, retries.attempts(0), 1_900));
+/// }
+/// assert_eq!(waits, [899, 1_900], "at most 1 s, then at most 2 s");
+/// ```
 #[must_use]
 pub fn restart_delay_ms(policy: RetryPolicy, attempt: u32, entropy: u64) -> u64 {
     let doublings = attempt.saturating_sub(1).min(62);

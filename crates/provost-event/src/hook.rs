@@ -342,6 +342,42 @@ impl HookTrigger {
     }
 }
 
+/// What goes on after the hooks of a trigger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HookStage {
+    /// The next model call.
+    NextCall,
+    /// The tool calls of an answer.
+    ToolCalls,
+    /// The end of a turn without tool calls.
+    TurnEnd,
+    /// The suspension or the end of the session.
+    Closing,
+}
+
+impl HookTrigger {
+    /// What goes on after its hooks.
+    #[must_use]
+    pub const fn stage(&self) -> HookStage {
+        match self {
+            Self::Session { .. }
+            | Self::Subagent
+            | Self::Prompt { .. }
+            | Self::Request { .. }
+            | Self::Compaction
+            | Self::Compacted => HookStage::NextCall,
+            Self::Call { .. }
+            | Self::Spawn { .. }
+            | Self::Approval { .. }
+            | Self::Result { .. }
+            | Self::ChildEnd { .. }
+            | Self::Batch { .. } => HookStage::ToolCalls,
+            Self::TurnEnd { .. } => HookStage::TurnEnd,
+            Self::Closing { .. } => HookStage::Closing,
+        }
+    }
+}
+
 /// Whether a session is new.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

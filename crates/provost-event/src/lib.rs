@@ -56,8 +56,8 @@ pub use goal::{
     GoalVerdict, JudgeAnswer, OnHookError, SupervisorError, SupervisorVerdict,
 };
 pub use hook::{
-    HookContract, HookDecision, HookPoint, HookPolicy, HookProgram, HookReport, HookTrigger, HooksAsked,
-    HooksDecided, OnFailure, PointRefusal, SessionSource,
+    HookContract, HookDecision, HookPoint, HookPolicy, HookProgram, HookReport, HookStage, HookTrigger,
+    HooksAsked, HooksDecided, OnFailure, PointRefusal, SessionSource,
 };
 pub use id::{ActorKey, BlobId, CallId, EffectId, Elapsed, IdError, RunId, Seq, SessionId, Timestamp};
 pub use json::Json;

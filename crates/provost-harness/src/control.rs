@@ -62,7 +62,7 @@ impl Control {
         self.to_run(RunEvent::Cancel { agent, by: self.by() }).await
     }
 
-    /// Changes the priority of an agent.
+    /// Changes the priority of an agent; the root is 0. A finished agent stays unchanged.
     ///
     /// # Errors
     /// When the request can't be recorded.
@@ -70,8 +70,9 @@ impl Control {
         self.to_run(RunEvent::Reprioritize { agent, priority, by: self.by() }).await
     }
 
-    /// Clears the goal of an agent; the root is 0. The agent is suspended, and continues without the goal when it is
-    /// resumed.
+    /// Clears the goal of an agent; the root is 0. A verification in flight is stopped, and its judge's answer is
+    /// ignored. The agent is suspended, with all agents below it, until it is resumed without the goal. A
+    /// suspended agent stays suspended; one that has no goal, or has finished, stays unchanged.
     ///
     /// # Errors
     /// When the request can't be recorded.

@@ -7,10 +7,12 @@ use async_trait::async_trait;
 use provost_engine::{Effect, Event, SessionEvent};
 use provost_event::EffectId;
 use tokio_util::sync::CancellationToken;
+use tracing::{Instrument as _, field};
 
 use crate::harness::{Deltas, LiveTools};
 use crate::power::{REASON, wait_after};
 use crate::session_cache::SessionCache;
+use crate::spans::{TurnSpans, span};
 use crate::{Backend, HarnessDeps};
 
 mod call_model;
@@ -46,13 +48,15 @@ pub(crate) struct HarnessExecutor {
     pub(crate) tools: Arc<LiveTools>,
     pub(crate) known: Arc<SessionCache>,
     pub(crate) deltas: Arc<Deltas>,
+    pub(crate) turns: Arc<TurnSpans>,
 }
 
 #[async_trait]
 impl Executor for HarnessExecutor {
     async fn run(&self, id: EffectId, effect: Effect, cancel: CancellationToken) -> Event {
         let awake = self.deps.power.hold(REASON);
-        let event = self.perform(id, effect, &cancel).await;
+        let turn = self.turns.of(&effect);
+        let event = self.perform(id, effect, &cancel).instrument(turn).await;
         if let Some(wait) = wait_after(&event) {
             awake.release_after(wait);
         }
@@ -73,7 +77,10 @@ impl HarnessExecutor {
                 Err(failure) => SessionEvent::ModelFailed { seq, failure },
             },
             Effect::RunTool(run) => {
-                SessionEvent::ToolDone { seq, result: self.run_tool(id, &run, cancel).await }
+                let span = span!("tool.call", tool = run.tool, status = field::Empty);
+                let result = self.run_tool(id, &run, cancel).instrument(span.clone()).await;
+                span.record("status", field::debug(result.status));
+                SessionEvent::ToolDone { seq, result }
             }
             Effect::CheckStop(check) => {
                 SessionEvent::StopChecked { seq, result: self.check_stop(&check, cancel).await }

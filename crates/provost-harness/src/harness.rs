@@ -29,6 +29,7 @@ use tokio_util::sync::CancellationToken;
 use crate::executor::HarnessExecutor;
 use crate::read_back::{catch_up, read_actor};
 use crate::session_cache::SessionCache;
+use crate::spans::TurnSpans;
 use crate::{
     BackendError, Goal, HarnessDeps, HarnessError, ObserverReport, PlacedRecord, RunLease, RunObservers,
     RunPosition,
@@ -174,11 +175,13 @@ impl AgentHarness {
         let stop = CancellationToken::new();
         let deltas = Arc::new(Deltas::new(self.deps.clone(), observers.clone()));
         let tools = Arc::new(LiveTools::new(self.deps.tools.clone()));
+        let turns = Arc::new(TurnSpans::default());
         let executor = HarnessExecutor {
             deps: self.deps.clone(),
             tools: tools.clone(),
             known: self.known.clone(),
             deltas: deltas.clone(),
+            turns: turns.clone(),
         };
         let serving = backend.serve(run, Arc::new(executor), stop.clone()).await?;
         let mut harness = Harness {
@@ -187,6 +190,7 @@ impl AgentHarness {
             sessions: self.known.clone(),
             observers: Watched(observers),
             deltas,
+            turns,
             run,
             step_mode: StepMode::Free,
             next_turn: 1,
@@ -216,6 +220,7 @@ pub struct Harness {
     sessions: Arc<SessionCache>,
     observers: Watched,
     deltas: Arc<Deltas>,
+    turns: Arc<TurnSpans>,
     run: RunId,
     step_mode: StepMode,
     next_turn: u32,
@@ -296,7 +301,7 @@ impl Harness {
                 error = self.serving.failed() => return Err(error.into()),
                 () = cancel.cancelled(), if !asked_to_pause => {
                     asked_to_pause = true;
-                    self.pause("the embedding program").await?;
+                    self.control("the embedding program").pause(None).await?;
                     continue;
                 }
             };
@@ -319,6 +324,7 @@ impl Harness {
         self.introduce(record.actor).await?;
         self.observers.0.record(record);
         self.pass_deltas(record.actor, record.seq);
+        self.turns.take_in(record);
         match (record.actor, &record.entry) {
             (
                 ActorKey::Run(_),
@@ -381,6 +387,7 @@ impl Harness {
 
     /// Drops all cached data of a suspended or ended session.
     fn forget(&self, session: SessionId) {
+        self.turns.forget(session);
         self.sessions.forget(session);
         self.deltas.forget(session);
         self.tools.session_over(session);

@@ -37,6 +37,7 @@ mod secrets;
 mod session_cache;
 mod session_log;
 mod shell_hook;
+pub mod spans;
 mod stop_hook;
 mod supervisor;
 mod tool;

@@ -7,7 +7,10 @@ use futures::FutureExt as _;
 use provost_engine::{Answer, IMAGE_TOKENS, tokens_of};
 use provost_event::{Block, Certainty, DeltaKind, ErrorClass, ModelFailure, Usage};
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
+use tracing::field::Empty;
 
+use crate::spans::{self, span};
 use crate::{DeltaSink, Model, ModelRequest, Part};
 
 /// Bytes of a token at least, in what an adapter passed on before it panicked.
@@ -27,9 +30,18 @@ pub(crate) async fn answer_of(
     deltas: &dyn DeltaSink,
     cancel: &CancellationToken,
 ) -> Result<Answer, ModelFailure> {
+    let span = span!(
+        "model.call",
+        turn = request.turn,
+        purpose = ?request.purpose,
+        model = Empty,
+        input_tokens = Empty,
+        output_tokens = Empty,
+        error = Empty,
+    );
     let counted = Counted { deltas, bytes: AtomicUsize::new(0) };
-    let answer = AssertUnwindSafe(model.answer(request, &counted, cancel)).catch_unwind().await;
-    answer.unwrap_or_else(|_| {
+    let answer = AssertUnwindSafe(model.answer(request, &counted, cancel)).catch_unwind();
+    let answer = answer.instrument(span.clone()).await.unwrap_or_else(|_| {
         let written = counted.bytes.load(Ordering::Relaxed).div_ceil(BYTES_PER_TOKEN);
         let usage = Usage {
             input_tokens: request_tokens(&request),
@@ -39,7 +51,9 @@ pub(crate) async fn answer_of(
         };
         let failure = ModelFailure::new(ErrorClass::MalformedResponse, "the model's adapter panicked");
         Err(ModelFailure { usage, ..failure })
-    })
+    });
+    spans::model_answered(&span, &answer);
+    answer
 }
 
 /// Passes pieces on, and counts their bytes.

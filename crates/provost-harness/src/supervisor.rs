@@ -20,12 +20,15 @@ use provost_event::{
     SupervisorError, SupervisorVerdict, ToolSpec, Usage,
 };
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
+use tracing::field::Empty;
 
 pub use evidence::{Action, ChangedFiles, Evidence, HookResult, Since};
 pub(crate) use gather::{Sources, gather};
 pub use verdict::parse_verdict;
 
 use crate::model_panic::answer_of;
+use crate::spans::{self, span};
 use crate::{Clock, DeltaSink, Message, Model, ModelRequest, Part, Role, ToolChoice};
 
 /// How long a cancelled judge may take to report its usage.
@@ -174,7 +177,16 @@ impl GoalSupervisor {
             patience: 1,
             tool_choice: ToolChoice::None,
         };
-        self.answer_in_time(request, cancel).await
+        let span = span!(
+            "goal.supervisor.verify",
+            turn = inquiry.turn,
+            again = inquiry.again,
+            achieved = Empty,
+            error = Empty,
+        );
+        let judgement = self.answer_in_time(request, cancel).instrument(span.clone()).await;
+        spans::judged(&span, &judgement.answer);
+        judgement
     }
 
     async fn answer_in_time(&self, request: ModelRequest<'_>, cancel: &CancellationToken) -> Judgement {

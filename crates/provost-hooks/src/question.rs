@@ -210,12 +210,12 @@ impl<'a> HookQuery<'a> {
             | HookTrigger::Approval { .. }
             | HookTrigger::Result { .. }
             | HookTrigger::ChildEnd { .. } => self.call().map_or_else(empty, |call| self.call_fields(call)),
-            HookTrigger::Batch { .. } | HookTrigger::TurnEnd { .. } => empty(),
             HookTrigger::Compaction => {
                 json!({ "trigger": COMPACTION_TRIGGER, "custom_instructions": "" })
             }
             HookTrigger::Compacted => json!({ "trigger": COMPACTION_TRIGGER }),
             HookTrigger::Closing { outcome } => json!({ "outcome": outcome }),
+            HookTrigger::Batch { .. } | HookTrigger::TurnEnd { .. } => empty(),
         }
     }
 

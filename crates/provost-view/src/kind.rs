@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::{Approval, RunListItem};
+use crate::{Approval, RunGoals, RunListItem, Spending};
 
 /// A top-level view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,11 +15,15 @@ pub enum ViewKind {
     RunListItem,
     /// [`Approval`], a line of `provost approvals --json`.
     Approval,
+    /// [`RunGoals`], what `provost goal show --json` prints.
+    RunGoals,
+    /// [`Spending`], what `provost cost --json` prints.
+    Spending,
 }
 
 impl ViewKind {
     /// All views.
-    pub const ALL: &'static [Self] = &[Self::RunListItem, Self::Approval];
+    pub const ALL: &'static [Self] = &[Self::RunListItem, Self::Approval, Self::RunGoals, Self::Spending];
 
     /// The name of its schema: the command that prints it.
     #[must_use]
@@ -27,6 +31,8 @@ impl ViewKind {
         match self {
             Self::RunListItem => "ps",
             Self::Approval => "approvals",
+            Self::RunGoals => "goal",
+            Self::Spending => "cost",
         }
     }
 
@@ -36,6 +42,8 @@ impl ViewKind {
         match self {
             Self::RunListItem => "provost ps --json",
             Self::Approval => "provost approvals --json",
+            Self::RunGoals => "provost goal show RUN --json",
+            Self::Spending => "provost cost --json",
         }
     }
 
@@ -45,6 +53,8 @@ impl ViewKind {
         match self {
             Self::RunListItem => "RunListItem",
             Self::Approval => "Approval",
+            Self::RunGoals => "RunGoals",
+            Self::Spending => "Spending",
         }
     }
 
@@ -54,6 +64,8 @@ impl ViewKind {
         match self {
             Self::RunListItem => schema_of::<RunListItem>(),
             Self::Approval => schema_of::<Approval>(),
+            Self::RunGoals => schema_of::<RunGoals>(),
+            Self::Spending => schema_of::<Spending>(),
         }
     }
 
@@ -66,6 +78,8 @@ impl ViewKind {
         match self {
             Self::RunListItem => read_back::<RunListItem>(value),
             Self::Approval => read_back::<Approval>(value),
+            Self::RunGoals => read_back::<RunGoals>(value),
+            Self::Spending => read_back::<Spending>(value),
         }
     }
 }

@@ -34,6 +34,8 @@
 //! | limits of tokens, money, time and turns | [`Budget`], [`AgentBuilder::budget`] |
 //! | sub-agents | [`SubAgent`] |
 //! | events as they happen | [`Agent::stream`], [`AgentBuilder::observe`], [`CostTracker`] |
+//! | budgets, slots and retries for other code | [`ExecutionTracker`], [`SpawnTracker`], [`RetryTracker`], [`restart_delay_ms`] |
+//! | spans for `tracing` | [`harness::spans`] |
 //! | a log that outlives the process | [`AgentBuilder::sqlite`], [`Agent::open`] |
 //! | messages, pause, approvals while it works | [`Control`] |
 //! | a model, store, clock or power lock of your own | [`ModelChoice::own`], [`AgentBuilder::store`], [`AgentBuilder::clock`], [`AgentBuilder::power`] |
@@ -76,7 +78,9 @@ pub use builder::AgentBuilder;
 pub use error::Error;
 pub use model::ModelChoice;
 pub use provost_backend::{EmbeddedBackend, MemoryStore, SessionStore};
-pub use provost_engine::{Answer, ExecutionTracker, RetryTracker, SpawnTracker};
+pub use provost_engine::{
+    Acquired, Answer, ExecutionTracker, RetryTracker, SlotMove, SpawnTracker, restart_delay_ms,
+};
 pub use provost_event::{
     Access, Budget, Budget as ExecutionBudget, Json, Limits, MicroDollars, Outcome, PermissionPolicy, Price,
     Priority, RetryPolicy, RunId, RunPolicy, SessionId, StopHookVerdict, ToolSpec, ToolSubject, Usage,

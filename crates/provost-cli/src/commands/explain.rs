@@ -45,8 +45,8 @@ use crate::cli::ExplainArgs;
 use crate::exit::{Exit, Refusal};
 use crate::names::Names;
 use crate::render::{safe, terminal_width};
-use crate::segments::{Change, segments_of};
 use provost_view::{AwaitedProvider, CurrentStatus, ProviderWait};
+use provost_view::{SettingsChange, segments_of};
 
 const READ_MAX: usize = 1_000;
 /// A page leaves out the agents after this many; `RUN.N` shows each of them.
@@ -132,7 +132,7 @@ struct Explained<'a> {
     observers: Vec<Observer>,
     /// What replaced the settings that it was started with.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    changes: Vec<Change>,
+    changes: Vec<SettingsChange>,
     #[serde(flatten, serialize_with = "in_all")]
     tallies: Tallies,
 }

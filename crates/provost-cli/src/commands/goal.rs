@@ -7,13 +7,12 @@ use provost_event::SessionId;
 use provost_harness::Backend;
 
 pub(super) use self::page::{standing, verdict_lines};
-pub(super) use self::show::GoalJson;
 use super::descent::Act;
 use super::target::{Target, agent_of, named};
 use super::{act, backend};
 use crate::cli::GoalCommand;
 use crate::exit::{Exit, Refusal};
-use crate::goals::AgentGoal;
+use provost_view::AgentGoal;
 use provost_view::run_state;
 
 pub(super) const fn act_of(command: &GoalCommand) -> Act {

@@ -13,9 +13,9 @@ use anyhow::Context as _;
 use provost_engine::{Actor, ProgressReport, RunState};
 use provost_event::{
     Budget, Channel, CompactionKind, ConversationEntry, Entry, Exit as ProgramExit, ExternalPolicy,
-    FinalSummaryFinished, Forked, GateEntry, Image, LifecycleEntry, Limits, MicroDollars, ModelEntry,
-    Outcome, PlanItem, Retry, RetryCause, RunId, Seq, SessionId, StopReport, TerminalEntry, TerminalEvent,
-    TerminalState, ToolEntry, ToolStatus,
+    FinalSummaryFinished, Forked, GateEntry, Image, LifecycleEntry, Limits, ModelEntry, Outcome, PlanItem,
+    Retry, RetryCause, RunId, Seq, SessionId, StopReport, TerminalEntry, TerminalEvent, TerminalState,
+    ToolEntry, ToolStatus,
 };
 use provost_harness::{Backend, Clock as _, RunStatus, RunSummary, SystemClock, final_text, read_actor};
 use serde::Serialize;
@@ -25,16 +25,15 @@ use self::page::{page, waiting};
 use self::steps::steps;
 use self::tree::{Branches, Crew, Drawing, Extent};
 use super::target::Target;
-use super::{backend_to_show, goal, print};
+use super::{backend_to_show, print};
 use crate::cli::ShowArgs;
 use crate::exit::Exit;
-use crate::goals::AgentGoal;
-use crate::names::Names;
 use crate::render::terminal_width;
-use crate::segments::{Segment, segments_of};
+use provost_view::AgentGoal;
 use provost_view::run_state;
 use provost_view::{Approval, CurrentStatus, RunListItem};
 use provost_view::{ApprovalQuestion, questions_of};
+use provost_view::{Segment, segments_of};
 
 pub(crate) use self::page::date_and_time;
 
@@ -60,10 +59,7 @@ pub(super) async fn show(args: ShowArgs) -> anyhow::Result<Exit> {
     let segments = segments_of(&*backend, run).await?;
     let pruned_forks = pruned_forks(&*backend, &state).await?;
     if args.json {
-        let with_goals = crew.agents.iter().filter(|agent| agent.goal_state.is_some());
-        let goals = AgentGoal::of(&*backend, with_goals.map(|agent| agent.session)).await?;
-        let names = Names::of(&state);
-        let goals = goals.iter().map(|goal| goal::GoalJson::of(goal, &names)).collect();
+        let goals = AgentGoal::all(&*backend, &state).await?;
         let whole = Whole {
             facts: Some(&facts),
             goals,
@@ -296,7 +292,6 @@ struct Whole<'a> {
     budget: Budget,
     /// Worked on it by now, as far as the process that holds it has noted.
     active_ms: u64,
-    spent_micro_usd: MicroDollars,
     /// What is asked, in full.
     waits_for: Vec<Approval>,
     slots: Slots,
@@ -318,7 +313,7 @@ struct Whole<'a> {
     steps: Vec<steps::StepJson<'a>>,
     /// What judges verify, of all agents that have a goal; absent where none has.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    goals: Vec<goal::GoalJson<'a>>,
+    goals: Vec<AgentGoal>,
     #[serde(flatten)]
     facts: Option<&'a Facts>,
 }
@@ -342,7 +337,6 @@ impl<'a> Whole<'a> {
             },
             budget: state.budget(),
             active_ms: state.worked_ms(summary.elapsed),
-            spent_micro_usd: state.ledger().cost,
             slots: Slots::of(state),
             agents: crew.agents.iter().map(agents::AgentJson::of).collect(),
             segments: &[],

@@ -7,7 +7,7 @@ use provost_event::{
 
 use super::saying::{Saying, Tag};
 use super::words::{duration, one_line};
-use crate::goals::AgentGoal;
+use provost_view::AgentGoal;
 
 /// Columns of what went wrong with a judge, and of why a goal isn't reached where that is a line.
 const WIDTH_MAX: usize = 100;
@@ -120,14 +120,14 @@ pub(crate) const fn trigger_in_words(trigger: GoalTrigger) -> &'static str {
 /// The state of the goal of a run's first agent at `outcome`, where that doesn't say so itself.
 pub(crate) fn goal_at_end(outcome: &Outcome, goal: &AgentGoal) -> Option<String> {
     match outcome {
-        Outcome::Completed { .. } if goal.status.state == GoalState::Achieved => {
-            Some(format!("verified: the goal {}", goal.finding().map(finding_in_words)?))
+        Outcome::Completed { .. } if goal.state == GoalState::Achieved => {
+            Some(format!("verified: the goal {}", goal.current_finding().map(finding_in_words)?))
         }
         Outcome::Completed { .. } => {
             goal.cleared_by.as_ref().map(|by| format!("the goal was cleared by {by}; it wasn't verified"))
         }
         Outcome::BudgetExhausted(_) if goal.is_cleared() => None,
-        Outcome::BudgetExhausted(_) => Some(at_limit(goal.finding())),
+        Outcome::BudgetExhausted(_) => Some(at_limit(goal.current_finding())),
         Outcome::Blocked { .. }
         | Outcome::Paused { .. }
         | Outcome::Aborted { .. }

@@ -2,8 +2,11 @@
 
 use provost_event::{ActorKey, AgentPolicyChanged, PolicyDifference, RunPolicyChanged, ToolsChanged};
 
+use provost_view::SettingsChange;
+
 use super::saying::{Saying, Tag};
 use super::words::one_line;
+use crate::commands::date_and_time;
 
 /// Columns of a difference in one line.
 const WIDTH_MAX: usize = 400;
@@ -47,4 +50,11 @@ pub(super) fn tools_changed(actor: ActorKey, entry: &ToolsChanged) -> Saying {
         ActorKey::Run(_) => Saying::detail(text),
         ActorKey::Session(_) => Saying::kept(Tag::Run, text),
     }
+}
+
+/// When settings or a goal were replaced, by whom, and a line for each difference.
+pub(crate) fn change_lines(change: &SettingsChange) -> impl Iterator<Item = String> {
+    let head = format!("{} by {}", date_and_time(change.at_ms), change.by);
+    let lines = change.differences.iter().map(|one| one_line(&one.to_string(), WIDTH_MAX));
+    std::iter::once(head).chain(lines)
 }

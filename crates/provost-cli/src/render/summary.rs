@@ -10,8 +10,8 @@ use super::goal::goal_at_end;
 use super::safe::visible;
 use super::uncertain::UncertaintyMarks;
 use super::words::{duration, hanging, one_line, plural, tokens_in_short};
-use crate::goals::AgentGoal;
 use crate::questions::asker;
+use provost_view::AgentGoal;
 use provost_view::ApprovalQuestion;
 
 /// Columns of why there is no final summary.

@@ -355,7 +355,7 @@ fn json_has_the_exact_numbers() {
         "UTC",
         &args,
         expect![[r#"
-            {"by":["day","run","agent","model"],"run":null,"since_ms":1793615400000,"groups":[{"day":"2026-11-02","run":"00000000000b","agent":"00000000000b.0","model":"anthropic/claude-opus-4-5","calls":1,"unknown_price_calls":0,"input_tokens":200000,"cache_read_tokens":0,"cache_write_tokens":0,"output_tokens":0,"reasoning_tokens":0,"cost_micro_usd":1000000,"estimated_tokens":0,"estimated_micro_usd":0,"unconfirmed_tokens":0,"unconfirmed_micro_usd":0},{"day":"2026-11-02","run":"00000000000b","agent":"00000000000b.0","model":"ours/qwen","calls":2,"unknown_price_calls":2,"input_tokens":18500,"cache_read_tokens":0,"cache_write_tokens":0,"output_tokens":800,"reasoning_tokens":0,"cost_micro_usd":0,"estimated_tokens":0,"estimated_micro_usd":0,"unconfirmed_tokens":0,"unconfirmed_micro_usd":0}],"total":{"calls":3,"unknown_price_calls":2,"input_tokens":218500,"cache_read_tokens":0,"cache_write_tokens":0,"output_tokens":800,"reasoning_tokens":0,"cost_micro_usd":1000000,"estimated_tokens":0,"estimated_micro_usd":0,"unconfirmed_tokens":0,"unconfirmed_micro_usd":0}}
+            {"v":1,"by":["day","run","agent","model"],"run":null,"since_ms":1793615400000,"groups":[{"day":"2026-11-02","run":"00000000000b","goal":"Write the manual","agent":0,"session":"00000000000b.0","name":"","model":"anthropic/claude-opus-4-5","calls":1,"unknown_price_calls":0,"input_tokens":200000,"cache_read_tokens":0,"cache_write_tokens":0,"output_tokens":0,"reasoning_tokens":0,"cost_micro_usd":1000000,"estimated_tokens":0,"estimated_cost_micro_usd":0,"unconfirmed_tokens":0,"unconfirmed_cost_micro_usd":0},{"day":"2026-11-02","run":"00000000000b","goal":"Write the manual","agent":0,"session":"00000000000b.0","name":"","model":"ours/qwen","calls":2,"unknown_price_calls":2,"input_tokens":18500,"cache_read_tokens":0,"cache_write_tokens":0,"output_tokens":800,"reasoning_tokens":0,"cost_micro_usd":0,"estimated_tokens":0,"estimated_cost_micro_usd":0,"unconfirmed_tokens":0,"unconfirmed_cost_micro_usd":0}],"total":{"calls":3,"unknown_price_calls":2,"input_tokens":218500,"cache_read_tokens":0,"cache_write_tokens":0,"output_tokens":800,"reasoning_tokens":0,"cost_micro_usd":1000000,"estimated_tokens":0,"estimated_cost_micro_usd":0,"unconfirmed_tokens":0,"unconfirmed_cost_micro_usd":0},"reserved_tokens":0,"reserved_cost_micro_usd":0}
         "#]],
     );
     let whole = json(&scene.provost(&["cost", "--json"]).stdout);
@@ -414,7 +414,7 @@ answers:
     assert_eq!(
         *total,
         json(
-            r#"{"calls":2,"unknown_price_calls":0,"estimated_tokens":0,"estimated_micro_usd":0,"unconfirmed_tokens":0,"unconfirmed_micro_usd":0,"input_tokens":1700,"cache_read_tokens":20,
+            r#"{"calls":2,"unknown_price_calls":0,"estimated_tokens":0,"estimated_cost_micro_usd":0,"unconfirmed_tokens":0,"unconfirmed_cost_micro_usd":0,"input_tokens":1700,"cache_read_tokens":20,
                 "cache_write_tokens":30,"output_tokens":49,"reasoning_tokens":0,"cost_micro_usd":0}"#
         )
     );

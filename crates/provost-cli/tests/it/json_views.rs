@@ -154,12 +154,30 @@ fn runs_and_questions_follow_their_schemas() {
     let asked = check(&scene, "approvals", &["approvals", "--json"]);
     assert_eq!((&asked[0]["tool"], &asked[0]["input"]["command"]), (&"shell".into(), &"echo 1".into()));
     assert_eq!(check(&scene, "ps", &["ps", "--json"])[0]["status"], "needs approval");
+    let spent = check(&scene, "cost", &["cost", "last", "--json"]).remove(0);
+    assert_eq!((&spent["groups"][0]["agent"], &spent["total"]["calls"]), (&0.into(), &1.into()));
+    check(&scene, "cost", &["cost", "--by", "day,run,purpose,segment", "--json"]);
     running.kill();
     assert_eq!(check(&scene, "ps", &["ps", "--json"])[0]["status"], "interrupted, needs approval");
     scene.provost(&["cancel", "last"]);
     scene.write("work/agent.yaml", "answers: [{ text: done }]");
     assert_eq!(scene.provost(&["run", "y"]).status, 0);
     check(&scene, "ps", &["ps", "--json"]);
+}
+
+#[test]
+fn goals_follow_their_schema() {
+    let scene = Scene::scripted("answers: [{ text: done }, { text: done }]");
+    scene.write(
+        "work/judge.yaml",
+        "verdicts:\n  - { achieved: false, confidence: 0.9, reasoning: No., suggestions: [write it] }\n  \
+         - { achieved: true, confidence: 0.95, reasoning: Yes. }\n",
+    );
+    let done = scene.provost(&["run", "x", "--goal", "it is there", "--judge", "script:judge.yaml"]);
+    assert_eq!(done.status, 0, "{done:?}");
+    let shown = check(&scene, "goal", &["goal", "show", "last", "--json"]).remove(0);
+    assert_eq!((&shown["task"], &shown["status"]), (&"x".into(), &"completed".into()));
+    assert_eq!(shown["goals"][0]["verifications"].as_array().unwrap().len(), 2, "{shown:#}");
 }
 
 /// The first example after each command's heading in the documentation.

@@ -197,7 +197,7 @@ fn cost_and_explain_tell_agents_apart() {
     }
     let one = scene.provost(&["cost", "last.3", "--json"]).stdout;
     assert_eq!(json(one.trim())["total"]["calls"], 2, "{one}");
-    assert_eq!(json(one.trim())["groups"][0]["agent_name"], "below", "{one}");
+    assert_eq!(json(one.trim())["groups"][0]["name"], "below", "{one}");
     assert_eq!(scene.provost(&["cost", "last.9"]).status, 2);
     let all = scene.provost(&["explain", "last"]).stdout;
     assert!(all.contains("limits of agent 0\n") && all.contains("limits of agent 3 (below)\n"), "{all}");

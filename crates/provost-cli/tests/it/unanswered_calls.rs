@@ -28,7 +28,7 @@ fn whole_cost(scene: &Scene) -> Value {
 fn is_estimated(scene: &Scene) {
     let total = whole_cost(scene);
     let micro_usd = total["cost_micro_usd"].as_u64().unwrap();
-    assert!(micro_usd > 0 && total["estimated_micro_usd"] == micro_usd, "{total}");
+    assert!(micro_usd > 0 && total["estimated_cost_micro_usd"] == micro_usd, "{total}");
     let listed = scene.provost(&["ps"]).stdout;
     assert!(listed.contains("~$"), "{listed}");
     let shown = scene.provost(&["show", "last"]).stdout;
@@ -97,7 +97,7 @@ fn what_never_reached_a_provider_or_was_refused_costs_nothing_for_certain() {
         assert!(done.status == 130 && !done.stderr.contains('~'), "{done:?}");
         let total = whole_cost(&scene);
         assert_eq!(
-            (&total["cost_micro_usd"], &total["estimated_micro_usd"]),
+            (&total["cost_micro_usd"], &total["estimated_cost_micro_usd"]),
             (&Value::from(0), &Value::from(0)),
             "{total}"
         );

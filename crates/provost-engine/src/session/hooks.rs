@@ -90,14 +90,7 @@ impl HookQuestions {
             }
             HookTrigger::Compaction => Some(Phase::Compacting(head)),
             HookTrigger::TurnEnd { .. } => Some(Phase::CheckingStop(head)),
-            HookTrigger::Prompt { .. }
-            | HookTrigger::Call { .. }
-            | HookTrigger::Spawn { .. }
-            | HookTrigger::Approval { .. }
-            | HookTrigger::Result { .. }
-            | HookTrigger::ChildEnd { .. }
-            | HookTrigger::Batch { .. }
-            | HookTrigger::Closing { .. } => None,
+            _ => None,
         };
         self.open.insert(head, about.clone());
         phase

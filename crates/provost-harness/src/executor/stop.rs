@@ -13,12 +13,15 @@ use provost_event::{
     StopReport,
 };
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
+use tracing::field::Empty;
 
 use super::HarnessExecutor;
 use super::hooks::question;
 use super::log_file::Informed;
 use crate::session_cache::Opening;
 use crate::shell_hook::timed_out;
+use crate::spans::{self, span};
 use crate::workspace::fingerprint;
 use crate::{HookQuestionTrigger, ShellStopHook, StopHookContext, StopHookHandler};
 
@@ -96,8 +99,11 @@ impl HarnessExecutor {
     ) -> StopReport {
         let started = self.deps.clock.monotonic();
         let timeout = Duration::from_millis(hook.timeout_ms);
+        let span = span!("stop_hook.call", hook = hook.name, verdict = Empty);
         let verdict = match self.handler(hook, timeout, limit) {
-            Some(handler) => self.run_handler(&*handler, context, timeout, cancel).await,
+            Some(handler) => {
+                self.run_handler(&*handler, context, timeout, cancel).instrument(span.clone()).await
+            }
             None => {
                 StopHookVerdict::Broken("the program that runs this agent doesn't have this hook".to_owned())
             }
@@ -107,6 +113,7 @@ impl HarnessExecutor {
             StopHookVerdict::Error(why) if hook.on_error == OnHookError::Block => StopHookVerdict::Block(why),
             verdict => verdict,
         };
+        span.record("verdict", spans::verdict(&verdict));
         let mut report = report(&hook.name, verdict);
         report.duration_ms = self.deps.clock.monotonic().since_ms(started);
         report

@@ -10,9 +10,12 @@ use futures::FutureExt as _;
 use futures::future::join_all;
 use provost_event::{HookContract, HookDecision, HookPoint, HookPolicy, HookReport, OnFailure};
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
+use tracing::field::Empty;
 
 use super::reminders::HookInvocation;
 use super::{HookRegistry, REMINDERS_MAX, TaskReminders, WORDS_BYTES_MAX};
+use crate::spans::{self, span};
 use crate::{Clock, HookAnswer, HookPrograms, HookQuestion, HookQuestionTrigger};
 
 /// How much longer than its own timeout a program is waited for: it enforces the timeout itself, and reports it.
@@ -128,15 +131,17 @@ impl<'a> Dispatch<'a> {
         }
         // A hook's duration decides nothing, and most are shorter than the resolution of the harness's clock.
         let started = Instant::now();
+        let span = span!("hook.call", hook = hook.name, point = hook.point.name(), decision = Empty);
         let answer = if self.cancel.is_cancelled() {
             cancelled()
         } else if hook.program.is_some() {
-            self.program(hook).await
+            self.program(hook).instrument(span.clone()).await
         } else {
-            self.typed(hook).await
+            self.typed(hook).instrument(span.clone()).await
         };
         let duration_us = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
         let HookAnswer { decision, reminders, note } = bounded(answer, hook);
+        span.record("decision", spans::decision(&decision));
         let (name, point) = (hook.name.clone(), hook.point);
         let report = HookReport { hook: name, point, decision, reminders, note, duration_us };
         Some(AnsweredHook { place, hook, report })

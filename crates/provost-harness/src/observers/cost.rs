@@ -1,12 +1,13 @@
 //! `CostTracker`: the spending of runs, by model, agent and run.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use provost_event::{BudgetCharged, BudgetEntry, Entry, MicroDollars, RunId, SessionId, Usage};
 
 use super::per_run::PerRun;
-use crate::{ObservedBody, Observer, observe_with};
+use crate::{ObservedBody, Observer, ObserverEventKind, observe_with};
 
 /// Default maximum of runs with sums by agent.
 const RUNS_MAX: usize = 1_000;
@@ -47,6 +48,18 @@ impl Spending {
     }
 }
 
+impl fmt::Display for Spending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { calls, unpriced_calls, usage, known_cost } = self;
+        let (input, output) = (usage.prompt_tokens(), usage.output_tokens);
+        write!(f, "model calls: {calls}, tokens in: {input}, out: {output}, cost: {known_cost}")?;
+        if *unpriced_calls > 0 {
+            write!(f, " and {unpriced_calls} calls without a known price")?;
+        }
+        Ok(())
+    }
+}
+
 /// Sums of spending, in groups.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CostTotals {
@@ -61,7 +74,8 @@ pub struct CostTotals {
 }
 
 /// Sums up the spending of runs. Clones share their sums, which can be read at any time; each observed run adds
-/// its charges while it is observed.
+/// its charges while it is observed. At the end of each segment of a run it says the run's sum, as an event of `tracing`
+/// with the level INFO and the target `provost`.
 ///
 /// ```
 /// use provost_harness::{CostTracker, ObserverOptions, Observers};
@@ -100,24 +114,34 @@ impl CostTracker {
 
     /// Creates the observer of a run, for [`Observers::with`](crate::Observers::with).
     pub fn observer(&self) -> impl Fn(RunId) -> Box<dyn Observer> + Send + Sync + use<> {
-        let sums = self.sums.clone();
-        move |_| {
-            let sums = sums.clone();
+        let tracker = self.clone();
+        move |run| {
+            let tracker = tracker.clone();
             observe_with(move |event| {
+                if event.kind == ObserverEventKind::RunEnd {
+                    tracing::info!(target: "provost", %run, "{}", tracker.run(run));
+                }
                 if let ObservedBody::Entry(record) = &event.body
                     && let Entry::Budget(BudgetEntry::Charged(charged)) = &record.entry
                 {
-                    sums.lock().unwrap_or_else(PoisonError::into_inner).add(charged);
+                    tracker.sums().add(charged);
                 }
                 Ok(())
             })
         }
     }
 
+    /// The current sum of one run; zero for an unknown one.
+    #[must_use]
+    pub fn run(&self, run: RunId) -> Spending {
+        let agents = self.sums().of_runs.get(run).map(|agents| agents.values().copied().collect::<Vec<_>>());
+        agents.unwrap_or_default().iter().fold(Spending::default(), Spending::plus)
+    }
+
     /// The current sums.
     #[must_use]
     pub fn totals(&self) -> CostTotals {
-        let sums = self.sums.lock().unwrap_or_else(PoisonError::into_inner);
+        let sums = self.sums();
         let mut totals =
             CostTotals { all: sums.all, by_model: sums.by_model.clone(), ..CostTotals::default() };
         for (run, agents) in sums.of_runs.iter() {
@@ -125,6 +149,10 @@ impl CostTracker {
             totals.by_agent.extend(agents);
         }
         totals
+    }
+
+    fn sums(&self) -> MutexGuard<'_, Sums> {
+        self.sums.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

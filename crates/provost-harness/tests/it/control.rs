@@ -105,7 +105,7 @@ async fn calls_are_counted_from_where_the_agent_stopped_last() {
         );
     let mut stage = bench.start().await;
     assert_eq!(stage.goes().await, DONE);
-    stage.run.say("and more", "ann").await.unwrap();
+    stage.run.control("ann").say(0, "and more").await.unwrap();
     assert_eq!(stage.resumed().await, DONE);
     let told = told.lock().unwrap().clone();
     assert_eq!(told, ["request 0", "request 2", "turn 2", "request 0", "request 1", "turn 1"]);
@@ -132,8 +132,8 @@ async fn words_that_a_hook_refuses_are_never_heard_and_others_are() {
     let suspended = once::<PreLlmRequest>(|| PreLlmRequestAction::Yield, || PreLlmRequestAction::Continue);
     let mut stage = Bench::new(ONE).on("picky", picky).on("rests", suspended).start().await;
     assert_eq!(paused_by(&stage.goes().await), "rests");
-    stage.run.say("the secret is 42", "ann").await.unwrap();
-    stage.run.say("be quick", "ann").await.unwrap();
+    stage.run.control("ann").say(0, "the secret is 42").await.unwrap();
+    stage.run.control("ann").say(0, "be quick").await.unwrap();
     assert_eq!(stage.resumed().await, DONE);
     let asked = stage.asked().concat().join("\n");
     assert!(asked.contains("be quick") && !asked.contains("secret"), "{asked}");

@@ -298,7 +298,7 @@ impl Stage {
         let mut run =
             AgentHarness::new(deps).start(RUN, "Make greeting.txt say hello.", policy).await.unwrap();
         for words in &self.said {
-            run.say(words, "ann").await.unwrap();
+            run.control("ann").say(0, *words).await.unwrap();
         }
         let outcome = timeout(DEADLINE, run.run(&CancellationToken::new())).await.expect("it ends").unwrap();
         let (asked, read) = judge.asked.lock().unwrap().iter().cloned().unzip();

@@ -301,7 +301,8 @@ async fn a_message_during_a_wait_is_delivered_at_once_and_once() {
     let stage = Stage::new([Act::Listens]);
     let backend = stage.backend();
     let run = stage.start(&backend, stage.policy(|_| {})).await;
-    let said = run.say("be quick", "a person");
+    let control = run.control("a person");
+    let said = control.say(0, "be quick");
     let handle = tokio::spawn(finish(run));
     stage.play.has_seen("told: make it").await;
     said.await.unwrap();
@@ -314,7 +315,8 @@ async fn a_pause_stops_the_exchange_and_ends_the_program_and_a_resume_tells_it_n
     let stage = Stage::new([Act::Hangs, Act::Says("Done.")]);
     let backend = stage.backend();
     let run = stage.start(&backend, stage.policy(|_| {})).await;
-    let pause = run.pause("a person");
+    let control = run.control("a person");
+    let pause = control.pause(None);
     let handle = tokio::spawn(finish(run));
     stage.play.has_seen("hangs").await;
     pause.await.unwrap();
@@ -333,7 +335,8 @@ async fn what_may_have_been_told_before_an_interruption_is_told_with_a_word_abou
     let stage = Stage::new([Act::HangsFirst, Act::Says("Done.")]);
     let backend = stage.backend();
     let run = stage.start(&backend, stage.policy(|_| {})).await;
-    let pause = run.pause("a person");
+    let control = run.control("a person");
+    let pause = control.pause(None);
     let handle = tokio::spawn(finish(run));
     stage.play.has_seen("hangs").await;
     pause.await.unwrap();
@@ -385,7 +388,8 @@ async fn a_program_that_remembers_nothing_can_be_told_everything_again() {
     let stage = Stage::new([Act::Hangs, Act::StartsOver, Act::Says("Done.")]);
     let backend = stage.backend();
     let run = stage.start(&backend, stage.policy(|_| {})).await;
-    let (pause, said) = (run.pause("a person"), run.say("be quick", "a person"));
+    let control = run.control("a person");
+    let (pause, said) = (control.pause(None), control.say(0, "be quick"));
     let handle = tokio::spawn(finish(run));
     stage.play.has_seen("hangs").await;
     said.await.unwrap();

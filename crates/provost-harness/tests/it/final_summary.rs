@@ -308,9 +308,9 @@ async fn a_run_that_is_cancelled_or_paused_has_no_final_summary() {
             tokio::task::yield_now().await;
         }
         if is_cancelled {
-            scene.run.cancel("ann").await.unwrap();
+            scene.run.control("ann").cancel(None).await.unwrap();
         } else {
-            scene.run.pause("ann").await.unwrap();
+            scene.run.control("ann").pause(None).await.unwrap();
         }
         let outcome = scene.goes().await;
         assert!(matches!(outcome, Outcome::Cancelled { .. } | Outcome::Paused { .. }), "{outcome}");

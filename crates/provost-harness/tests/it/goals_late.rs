@@ -167,7 +167,7 @@ async fn a_goal_that_is_cleared_while_the_run_rests_binds_it_no_more() {
     let stage = Stage::new().agent([text("It is done.")]).judge([no()]);
     let mut playing = stage.start(|policy| policy.agent.goal.as_mut().unwrap().rounds_max = 1).await;
     assert!(matches!(playing.goes().await, Outcome::Blocked { .. }));
-    playing.run.clear_goal(0, "ann").await.unwrap();
+    playing.run.control("ann").clear_goal(0).await.unwrap();
     until(&playing.backend, ROOT, 1, |entry| matches!(entry, Entry::Goal(GoalEntry::Cleared(_)))).await;
     assert_eq!(playing.resumed(None).await, Outcome::UNVERIFIED);
     assert_eq!(playing.charged().await[JUDGE].0, 1);

@@ -305,7 +305,7 @@ impl Open {
     /// A message to the agent is in its log.
     async fn hears(&self, text: &str) {
         let before = self.log().await.len();
-        self.run.say(text, "ann").await.expect("it is said");
+        self.run.control("ann").say(0, text).await.expect("it is said");
         let heard = async {
             while self.log().await.len() == before {
                 tokio::task::yield_now().await;

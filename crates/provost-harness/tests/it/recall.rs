@@ -219,8 +219,8 @@ async fn what_the_model_was_not_shown_is_neither_found_nor_shown() {
         "answers: [{thinking: 'a marten thinks', tools: [{act: {n: 1}}]}, {text: 'well'}, {text: 'yes'}]";
     let mut stage = Bench::new(script).on("picky", picky).on("stoat", suspended).start().await;
     stage.goes().await;
-    stage.run.say("the badger is 42", "ann").await.unwrap();
-    stage.run.say("the vole is 43", "ann").await.unwrap();
+    stage.run.control("ann").say(0, "the badger is 42").await.unwrap();
+    stage.run.control("ann").say(0, "the vole is 43").await.unwrap();
     stage.resumed().await;
     let log = stage.log().await;
     let kept = log.iter().map(|record| record.to_line().unwrap()).collect::<String>();

@@ -491,7 +491,7 @@ async fn cancelled_in_the_middle_it_stops_and_nothing_is_left() {
     let slow = Slow::checkout(&place);
     let mut stage = place.start().await;
     until(|| slow.began.exists()).await;
-    stage.run.cancel("ann").await.expect("posted");
+    stage.run.control("ann").cancel(None).await.expect("posted");
     let outcome = stage.goes().await;
     assert!(matches!(outcome, Outcome::Cancelled { .. }), "{outcome}");
     assert!(!place.tree(1).exists());
@@ -578,9 +578,9 @@ async fn one_without_an_owner_is_removed_when_the_next_is_made() {
     let (one, two) = (place.tree(1), place.tree(2).join("b.txt"));
     until(|| one.join("a.txt").exists() && two.exists()).await;
     until(|| place.cast.0.lock().unwrap().values().all(Vec::is_empty)).await;
-    stage.run.pause("ann").await.expect("posted");
+    stage.run.control("ann").pause(None).await.expect("posted");
     assert!(matches!(stage.goes().await, Outcome::Paused { .. }));
-    stage.run.cancel("ann").await.expect("posted");
+    stage.run.control("ann").cancel(None).await.expect("posted");
     stage.ended(1).await;
     stage.ended(2).await;
     assert!(one.exists(), "it was not inspected");
@@ -609,7 +609,7 @@ async fn suspended() -> GitFixture {
     let last = place.tree(1).join("c.txt");
     until(|| last.exists()).await;
     until(|| place.cast.0.lock().unwrap().values().all(Vec::is_empty)).await;
-    stage.run.pause("ann").await.expect("posted");
+    stage.run.control("ann").pause(None).await.expect("posted");
     assert!(matches!(stage.goes().await, Outcome::Paused { .. }));
     drop(stage);
     place

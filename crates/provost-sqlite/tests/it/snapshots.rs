@@ -192,7 +192,7 @@ async fn opening_a_long_run_reads_no_more_than_what_follows_its_snapshots() {
     let opening = read();
     // The harness reads both of its actors and checks for later entries; the backend reads the run's.
     assert!(opening <= 2 * bound, "{opening} records for opening");
-    harness.cancel("ann").await.unwrap();
+    harness.control("ann").cancel(None).await.unwrap();
     let cancelled = read();
     assert!(cancelled <= bound, "{cancelled} records for going on");
 }

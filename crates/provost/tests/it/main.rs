@@ -2,6 +2,7 @@
 
 mod building;
 mod running;
+mod spans;
 mod streaming;
 mod tools;
 

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::limits::{Count, Limit};
 use super::say::{RuleUse, Times};
-use crate::goals::Judging;
+use provost_view::Judging;
 
 /// The sums of a session's log. Counters are the engine's own: the log is folded beside them.
 pub(super) struct GoalSums {

@@ -16,8 +16,8 @@ use super::say::{Group, Tallies, Tally, Times};
 use super::stop_hooks::StopHook;
 use crate::commands::ps::GOAL_WIDTH;
 use crate::commands::show::date_and_time;
+use crate::render::change_lines;
 use crate::render::{Cells, amount, duration, one_line, plural};
-use crate::segments::Change;
 
 const NAME: Cells = Cells::CutAtEnd;
 const NUMBER: Cells = Cells::Numbers;
@@ -70,7 +70,7 @@ fn head(explained: &Explained<'_>, width: Option<usize>) -> String {
         ("goal", one_line(explained.goal, GOAL_WIDTH)),
         ("as of", as_of),
     ];
-    let changes = explained.changes.iter().flat_map(Change::lines).enumerate();
+    let changes = explained.changes.iter().flat_map(change_lines).enumerate();
     let changes = changes.map(|(place, line)| (if place == 0 { "changed" } else { "" }, line));
     let options = textwrap::Options::new(width.unwrap_or(usize::MAX).max(HEAD_MIN)).subsequent_indent(UNDER);
     let line = |(name, value)| textwrap::fill(&format!("{name:<7} {value}"), &options) + "\n";

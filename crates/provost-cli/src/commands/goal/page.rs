@@ -4,14 +4,14 @@ use std::fmt::Write as _;
 
 use provost_event::{GoalFinding, GoalState, JudgeAnswer, MicroDollars, OnHookError};
 
-use super::show::{GoalsView, Judge, judges};
 use crate::commands::ps::GOAL_WIDTH;
 use crate::commands::show::date_and_time;
-use crate::goals::{AgentGoal, Answer, Judging, Verification};
+use crate::names::{agent_in_words, short};
 use crate::render::{
     amount, duration, failure_in_words, finding_in_words, one_line, outcome_in_words, plural, reasons,
     tokens_in_short, trigger_in_words,
 };
+use provost_view::{AgentGoal, GoalAnswer, GoalVerification, JudgeSums, Judging, RunGoals};
 
 const NAME_WIDTH: usize = 60;
 /// Columns of a line, where there is no terminal to measure.
@@ -21,19 +21,19 @@ const LINE_WIDTH_MIN: usize = 30;
 const INDENT: &str = "            ";
 
 /// All of it.
-pub(super) fn page(shown: &GoalsView<'_>, goals: &[AgentGoal], width: Option<usize>) -> String {
+pub(super) fn page(shown: &RunGoals, width: Option<usize>) -> String {
     let mut out = String::new();
-    let mut head = vec![("run", shown.run.to_string()), ("status", shown.status.to_owned())];
-    head.extend(shown.outcome.map(|outcome| ("outcome", outcome_in_words(shown.run, outcome))));
-    head.push(("task", one_line(shown.task, GOAL_WIDTH)));
+    let mut head = vec![("run", shown.run.to_string()), ("status", shown.status.clone())];
+    head.extend(shown.outcome.as_ref().map(|outcome| ("outcome", outcome_in_words(shown.run, outcome))));
+    head.push(("task", one_line(&shown.task, GOAL_WIDTH)));
     push_rows(&mut out, &head, width);
-    for goal in goals {
+    for goal in &shown.goals {
         out.push('\n');
-        if goals.len() > 1 || goal.session.agent > 0 {
+        if shown.goals.len() > 1 || goal.session.agent > 0 {
             let name = if goal.session.agent == 0 {
                 "the root agent".to_owned()
             } else {
-                shown.names.in_words(goal.session)
+                agent_in_words(goal.agent, &short(&goal.name))
             };
             push_rows(&mut out, &[("agent", name)], width);
         }
@@ -63,30 +63,31 @@ fn push_set(out: &mut String, line: &str, (first, further): (&str, &str), width:
 }
 
 fn rows(goal: &AgentGoal) -> Vec<(&'static str, String)> {
-    let AgentGoal { policy, status, .. } = goal;
-    let (errors, rounds) = (policy.failures_max, policy.rounds_max);
     let mut rows = vec![
-        ("condition", status.condition.clone()),
-        ("state", format!("{} (generation {})", standing(goal), status.generation)),
-        ("rounds", format!("{} of {rounds}: claims that were found wrong", status.rounds)),
+        ("condition", goal.condition.clone()),
+        ("state", format!("{} (generation {})", standing(goal), goal.generation)),
+        ("rounds", format!("{} of {}: claims that were found wrong", goal.rounds, goal.rounds_max)),
         (
             "failures",
-            format!("{} of {errors}: times in a row that the judges couldn't tell", status.failures),
+            format!(
+                "{} of {}: times in a row that the judges couldn't tell",
+                goal.failures, goal.failures_max
+            ),
         ),
         (
             "idle turns",
-            format!("{} of {}: in a row, without measurable progress", status.idle_turns, policy.stuck_turns),
+            format!("{} of {}: in a row, without measurable progress", goal.idle_turns, goal.stuck_turns),
         ),
         ("verified", when(goal)),
     ];
-    let judges = judges(policy, &goal.verifications);
+    let judges = &goal.judges;
     let needed = match judges.len() {
         1 => String::new(),
-        count => format!("{} of {count} must agree; ", policy.agree),
+        count => format!("{} of {count} must agree; ", goal.agree),
     };
     rows.push((
         "judges",
-        format!("{needed}each at least {} sure, within {}", policy.threshold, duration(policy.timeout_ms)),
+        format!("{needed}each at least {} sure, within {}", goal.threshold, duration(goal.timeout_ms)),
     ));
     rows.extend(judges.iter().map(|judge| ("", judge_in_words(judge))));
     rows.push(("judging", took(goal.judging)));
@@ -94,12 +95,12 @@ fn rows(goal: &AgentGoal) -> Vec<(&'static str, String)> {
 }
 
 fn when(goal: &AgentGoal) -> String {
-    let every = match goal.policy.verify_every {
+    let every = match goal.verify_every {
         Some(1) => "after every turn, ".to_owned(),
         Some(every) => format!("every {every} turns, "),
         None => String::new(),
     };
-    let errors = match goal.policy.stop_hook_errors {
+    let errors = match goal.stop_hook_errors {
         OnHookError::Block => "",
         OnHookError::Ignore => "; errors of stop hooks are ignored",
     };
@@ -108,7 +109,7 @@ fn when(goal: &AgentGoal) -> String {
 
 /// The status of a goal, in a few words.
 pub(in crate::commands) fn standing(goal: &AgentGoal) -> String {
-    match (&goal.cleared_by, goal.status.state, goal.finding()) {
+    match (&goal.cleared_by, goal.state, goal.current_finding()) {
         (Some(by), ..) => format!("cleared by {}", one_line(by, NAME_WIDTH)),
         (None, GoalState::Achieved, Some(GoalFinding::Achieved { confidence, .. })) => {
             format!("achieved, confidence {confidence}")
@@ -117,8 +118,8 @@ pub(in crate::commands) fn standing(goal: &AgentGoal) -> String {
     }
 }
 
-fn judge_in_words(judge: &Judge<'_>) -> String {
-    let name = one_line(judge.name, NAME_WIDTH);
+fn judge_in_words(judge: &JudgeSums) -> String {
+    let name = one_line(&judge.name, NAME_WIDTH);
     if judge.asked == 0 {
         return format!("{name}: not asked so far");
     }
@@ -159,7 +160,7 @@ fn push_verdicts(out: &mut String, goal: &AgentGoal, width: Option<usize>) {
 }
 
 /// A judge's answer, in a line.
-fn answer_in_words(answer: &Answer) -> String {
+fn answer_in_words(answer: &GoalAnswer) -> String {
     let said = match &answer.answer {
         JudgeAnswer::Verdict(verdict) if verdict.achieved => format!("reached, {}", verdict.confidence),
         JudgeAnswer::Verdict(verdict) => format!("not reached, {}", verdict.confidence),
@@ -194,11 +195,11 @@ pub(in crate::commands) fn verdict_lines(goal: &AgentGoal, most: usize, width: O
 }
 
 /// Verifications worth showing: not those that stop hooks ended before a judge was asked.
-fn told(goal: &AgentGoal) -> impl Iterator<Item = &Verification> {
+fn told(goal: &AgentGoal) -> impl Iterator<Item = &GoalVerification> {
     goal.verifications.iter().filter(|one| one.finding.is_some() || !one.answers.is_empty())
 }
 
-fn head(verification: &Verification) -> String {
+fn head(verification: &GoalVerification) -> String {
     let (turn, trigger) = (verification.turn, trigger_in_words(verification.trigger));
     let found = match &verification.finding {
         Some(finding) => finding_in_words(finding),

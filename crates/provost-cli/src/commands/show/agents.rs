@@ -293,7 +293,7 @@ pub(super) struct AgentJson<'a> {
     state: &'static str,
     /// The agent that it yields its slot to, or has yielded it to.
     #[serde(skip_serializing_if = "Option::is_none")]
-    makes_way_for: Option<u32>,
+    yields_to: Option<u32>,
     /// The state of its goal that judges verify; absent where it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     goal_state: Option<GoalState>,
@@ -305,7 +305,7 @@ pub(super) struct AgentJson<'a> {
     turns: u32,
     turns_max: Option<u32>,
     tokens: u64,
-    spent_micro_usd: Option<MicroDollars>,
+    cost_micro_usd: Option<MicroDollars>,
     budget: Budget,
     worked_ms: u64,
     /// How often it was restarted after a failure; absent if never.
@@ -326,7 +326,7 @@ impl<'a> AgentJson<'a> {
             goal: &node.goal,
             model: &node.model,
             state: node.state.word(),
-            makes_way_for: node.state.to(),
+            yields_to: node.state.to(),
             goal_state: node.goal_state,
             outcome: node.state.outcome(),
             outcome_text: node.state.outcome().map(Outcome::to_string),
@@ -334,7 +334,7 @@ impl<'a> AgentJson<'a> {
             turns: node.turns,
             turns_max: node.turns_max,
             tokens: node.tokens,
-            spent_micro_usd: node.cost,
+            cost_micro_usd: node.cost,
             budget: node.budget,
             worked_ms: node.worked_ms,
             restarts: Some(node.restarts).filter(|restarts| *restarts > 0),

@@ -20,9 +20,9 @@ use crate::commands::follow::Following;
 use crate::commands::status;
 use crate::drive::why_no_final_summary;
 use crate::exit::Exit;
-use crate::goals::AgentGoal;
 use crate::names::Names;
 use crate::render::{Sayer, Stopped, call_in_words, one_line, outcome_in_words, plural, safe, summary};
+use provost_view::AgentGoal;
 use provost_view::CurrentStatus;
 use provost_view::{ApprovalQuestion, open_of};
 

@@ -16,15 +16,16 @@ use crate::commands::approvals::left;
 use crate::commands::goal::{standing, verdict_lines};
 use crate::commands::shown;
 use crate::commands::status;
-use crate::goals::AgentGoal;
 use crate::names::agent_in_words;
+use crate::render::change_lines;
 use crate::render::{
     Room, amount, call_in_full, compactions_in_words, duration, excerpt, go_on_with, goal_at_end, hanging,
     one_line, pictures, plural, run_outcome_in_words, safe, terminal_width, visible,
 };
-use crate::segments::{Change, Segment};
+use provost_view::AgentGoal;
 use provost_view::ApprovalQuestion;
 use provost_view::ProviderWait;
+use provost_view::Segment;
 
 const REASON_WIDTH: usize = 100;
 /// Verdicts of judges that are shown; `goal show` shows all.
@@ -115,13 +116,13 @@ fn rows(seen: &RunPage<'_>, facts: &Facts) -> String {
     }
     if let Some(goal) = seen.goal {
         let all = format!("all of it: provost show {} --json", summary.run);
-        let is_goal = goal.status.condition.trim() == summary.goal.trim();
-        let condition = match excerpt(&goal.status.condition, &all) {
-            cut if cut != goal.status.condition && is_goal => "the goal".to_owned(),
+        let is_goal = goal.condition.trim() == summary.goal.trim();
+        let condition = match excerpt(&goal.condition, &all) {
+            cut if cut != goal.condition && is_goal => "the goal".to_owned(),
             condition => condition,
         };
         row("condition", &hanging(&condition, "            "));
-        let wrong = format!("{} of {} claims found wrong", goal.status.rounds, goal.policy.rounds_max);
+        let wrong = format!("{} of {} claims found wrong", goal.rounds, goal.rounds_max);
         row("", &format!("{}, {wrong}", standing(goal)));
     }
     match &facts.program {
@@ -137,7 +138,7 @@ fn rows(seen: &RunPage<'_>, facts: &Facts) -> String {
     }
     segments(seen.segments).iter().for_each(|(name, value)| row(name, value));
     for (place, line) in
-        seen.segments.iter().flat_map(|segment| &segment.changes).flat_map(Change::lines).enumerate()
+        seen.segments.iter().flat_map(|segment| &segment.changes).flat_map(change_lines).enumerate()
     {
         row(if place == 0 { "changed" } else { "" }, &line);
     }

@@ -211,7 +211,7 @@ pub(super) struct StepJson<'a> {
     priority: Option<Priority>,
     turns: u32,
     tokens: u64,
-    spent_micro_usd: Option<MicroDollars>,
+    cost_micro_usd: Option<MicroDollars>,
     budget: Budget,
     worked_ms: u64,
 }
@@ -232,7 +232,7 @@ impl<'a> StepJson<'a> {
             priority: step.priority,
             turns: step.turns,
             tokens: step.tokens,
-            spent_micro_usd: step.cost,
+            cost_micro_usd: step.cost,
             budget: step.budget,
             worked_ms: step.worked_ms,
         }

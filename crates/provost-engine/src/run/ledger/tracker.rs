@@ -1,6 +1,8 @@
 //! The usage of one agent and all below it.
 
-use provost_event::{Budget, Dimension, Exhausted, LimitOwner, MicroDollars, Price, Purpose, Shortfall};
+use provost_event::{
+    Budget, Dimension, Exhausted, LimitOwner, MicroDollars, Price, Purpose, Shortfall, Usage,
+};
 use serde::{Deserialize, Serialize};
 
 use super::{FINAL_SUMMARY_TOKENS, part, worst_cost};
@@ -11,6 +13,21 @@ pub const USEFUL_OUTPUT_TOKENS: u64 = 256;
 
 /// What an agent and all below it have spent and reserved. A released reservation leaves no trace; what was spent
 /// only grows.
+///
+/// A run keeps its own. Used alone, it holds model calls of other code to a budget:
+///
+/// ```
+/// use provost_engine::ExecutionTracker;
+/// use provost_event::{Budget, Dimension, MicroDollars, Usage};
+///
+/// let budget = Budget::default().tokens(1_000).turns(10);
+/// let call = Usage { input_tokens: 400, output_tokens: 100, ..Usage::default() };
+/// let mut spent = ExecutionTracker::default();
+/// assert_eq!(spent.consume(call, MicroDollars(250), budget), Ok(()));
+/// let exhausted = spent.consume(call, MicroDollars(250), budget).expect_err("1,000 tokens are spent");
+/// assert_eq!((exhausted.dimension, exhausted.used, exhausted.limit), (Dimension::Tokens, 1_000, 1_000));
+/// assert_eq!((spent.cost, spent.turns), (MicroDollars(500), 2));
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Packed", into = "Packed")]
 pub struct ExecutionTracker {
@@ -46,6 +63,22 @@ impl From<ExecutionTracker> for Packed {
 }
 
 impl ExecutionTracker {
+    /// Charges a model call with this usage and cost, as one turn.
+    ///
+    /// # Errors
+    /// The first limit of `budget` of which nothing is left: tokens, money, turns. The call is charged all the same: it
+    /// was made. Time isn't tracked here.
+    pub fn consume(&mut self, usage: Usage, cost: MicroDollars, budget: Budget) -> Result<(), Exhausted> {
+        self.charge(usage.total(), cost, 1);
+        let of = |dimension, used: u64, limit: Option<u64>| {
+            limit.filter(|limit| used >= *limit).map(|limit| Exhausted::new(dimension, used, limit))
+        };
+        let exhausted = of(Dimension::Tokens, self.tokens, budget.tokens)
+            .or_else(|| of(Dimension::Money, self.cost.0, budget.money.map(|limit| limit.0)))
+            .or_else(|| of(Dimension::Turns, self.turns.into(), budget.turns.map(u64::from)));
+        exhausted.map_or(Ok(()), Err)
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         *self == Self::default()
     }

@@ -24,10 +24,6 @@ pub(in crate::session) fn preparation(state: &SessionState) -> Option<HookTrigge
 
 pub(in crate::session) fn details(state: &SessionState, about: &HookTrigger) -> HookCallDetails {
     match about {
-        HookTrigger::Session { .. }
-        | HookTrigger::Subagent
-        | HookTrigger::Prompt { .. }
-        | HookTrigger::Compaction => HookCallDetails::None,
         HookTrigger::Request { .. } => HookCallDetails::Request {
             items: state.conversation.items(),
             input_tokens: state.conversation.last_input_tokens(),
@@ -53,6 +49,7 @@ pub(in crate::session) fn details(state: &SessionState, about: &HookTrigger) -> 
         HookTrigger::Compacted => {
             HookCallDetails::Compacted { summary: state.conversation.summary().to_owned() }
         }
+        _ => HookCallDetails::None,
     }
 }
 

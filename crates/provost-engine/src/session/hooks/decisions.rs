@@ -1,8 +1,8 @@
 //! How a session applies the decisions of hooks.
 
 use provost_event::{
-    HookDecision, HookReport, HookTrigger, HooksDecided, ItemKind, NamedScript, OnFailure, Origin, Outcome,
-    PauseReason, PointRefusal, Seq, SystemItem, UserMessage,
+    HookDecision, HookReport, HookStage, HookTrigger, HooksDecided, ItemKind, NamedScript, OnFailure, Origin,
+    Outcome, PauseReason, PointRefusal, Seq, SystemItem, UserMessage,
 };
 
 use crate::session::{Deciding, Phase, assignment::Assignment, calls::run, model_call, segment, stop};
@@ -71,38 +71,22 @@ fn apply_gate_decision(deciding: &mut Deciding<'_>, about: &HookTrigger, heard: 
 }
 
 fn go_on_after(deciding: &mut Deciding<'_>, about: &HookTrigger) {
-    match about {
-        HookTrigger::Session { .. }
-        | HookTrigger::Subagent
-        | HookTrigger::Prompt { .. }
-        | HookTrigger::Request { .. }
-        | HookTrigger::Compaction
-        | HookTrigger::Compacted => model_call::next_call(deciding),
-        HookTrigger::Call { .. }
-        | HookTrigger::Spawn { .. }
-        | HookTrigger::Approval { .. }
-        | HookTrigger::Result { .. }
-        | HookTrigger::ChildEnd { .. }
-        | HookTrigger::Batch { .. } => run::advance(deciding),
-        HookTrigger::TurnEnd { .. } => stop::ask_stop_hooks(deciding),
-        HookTrigger::Closing { .. } => {}
+    match about.stage() {
+        HookStage::NextCall => model_call::next_call(deciding),
+        HookStage::ToolCalls => run::advance(deciding),
+        HookStage::TurnEnd => stop::ask_stop_hooks(deciding),
+        HookStage::Closing => {}
     }
 }
 
 /// Running tools finish; calls that have not begun wait until the session is resumed.
 fn pause_for(deciding: &mut Deciding<'_>, about: &HookTrigger, why: PauseReason) {
     let outcome = Outcome::Paused { why };
-    match about {
-        HookTrigger::Call { .. }
-        | HookTrigger::Spawn { .. }
-        | HookTrigger::Approval { .. }
-        | HookTrigger::Result { .. }
-        | HookTrigger::ChildEnd { .. }
-        | HookTrigger::Batch { .. } => {
-            deciding.commit(provost_event::StopRequested { agent: None, outcome, for_child: false });
-            run::advance(deciding);
-        }
-        _ => segment::finish(deciding, outcome),
+    if about.stage() == HookStage::ToolCalls {
+        deciding.commit(provost_event::StopRequested { agent: None, outcome, for_child: false });
+        run::advance(deciding);
+    } else {
+        segment::finish(deciding, outcome);
     }
 }
 

@@ -224,7 +224,7 @@ fn a_deep_tree_keeps_its_numbers_in_sight() {
 }
 
 #[test]
-fn the_head_counts_agents_and_says_who_makes_way_for_whom() {
+fn the_head_counts_agents_and_says_who_yields_to_whom() {
     let head = head(&team(), Some(4), 4, drawing(None)).join("\n");
     expect![[r#"
         4 of 4 slots · 2 working, 1 needs approval, 1 yielding, 1 preempted, 1 queued, 1 suspended, 1 done, 1 cancelled

@@ -6,80 +6,47 @@ use std::sync::Arc;
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use provost_engine::Uncertain;
-use provost_event::{BudgetCharged, Certainty, MicroDollars, Purpose, RunId, SessionId, Timestamp, Usage};
+use provost_event::{BudgetCharged, MicroDollars, Purpose, RunId, SessionId, Timestamp};
 
-use super::since::at;
-use crate::cli::CostGroup;
+use super::{SpendingGroup, SpendingSums};
 
 /// A call that was paid.
-pub(super) struct Paid<'a> {
-    pub(super) charged: &'a BudgetCharged,
-    pub(super) at: Timestamp,
+pub(crate) struct Paid<'a> {
+    pub(crate) charged: &'a BudgetCharged,
+    pub(crate) at: Timestamp,
     /// The segment of its run, from 1.
-    pub(super) segment: u32,
+    pub(crate) segment: u32,
     /// The purpose of the call, from its reservation.
-    pub(super) purpose: Purpose,
+    pub(crate) purpose: Purpose,
     /// The model of the run's root agent: the one that was called where the entry names none.
-    pub(super) root_model: &'a str,
-}
-
-/// What calls took.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Spent {
-    pub(super) calls: u64,
-    /// Of the calls, those whose price isn't known: their cost isn't in `cost`.
-    pub(super) unknown_price_calls: u64,
-    pub(super) usage: Usage,
-    pub(super) cost: MicroDollars,
-    /// Of that, what calls without a final report came to at most.
-    pub(super) estimated: Uncertain,
-    /// Of that, what was reserved for calls that were lost to a crash.
-    pub(super) unconfirmed: Uncertain,
-}
-
-impl Spent {
-    fn add(&mut self, charged: &BudgetCharged) {
-        self.calls += 1;
-        self.unknown_price_calls += u64::from(charged.cost.is_none());
-        self.usage += charged.usage;
-        let cost = charged.cost.unwrap_or_default();
-        self.cost += cost;
-        let uncertain = match charged.usage.certainty {
-            Certainty::Reported => return,
-            Certainty::Estimated => &mut self.estimated,
-            Certainty::Unconfirmed => &mut self.unconfirmed,
-        };
-        uncertain.tokens += charged.usage.total();
-        uncertain.cost += cost;
-    }
+    pub(crate) root_model: &'a str,
 }
 
 /// What the calls of a group have in common; `None` where they aren't distinguished.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Key {
-    pub(super) day: Option<Date>,
-    pub(super) run: Option<RunId>,
+pub(crate) struct Key {
+    pub(crate) day: Option<Date>,
+    pub(crate) run: Option<RunId>,
     /// Of its run, from 1.
-    pub(super) segment: Option<u32>,
-    pub(super) agent: Option<SessionId>,
+    pub(crate) segment: Option<u32>,
+    pub(crate) agent: Option<SessionId>,
     /// As the log has it.
-    pub(super) purpose: Option<&'static str>,
-    pub(super) model: Option<Arc<str>>,
+    pub(crate) purpose: Option<&'static str>,
+    pub(crate) model: Option<Arc<str>>,
 }
 
 impl Key {
     /// The parts of this key that these groups need.
-    fn only(&self, groups: &[CostGroup]) -> Self {
+    fn only(&self, groups: &[SpendingGroup]) -> Self {
         let mut key = Self::default();
         for group in groups {
             match group {
-                CostGroup::Day => key.day = self.day,
-                CostGroup::Run => key.run = self.run,
-                CostGroup::Segment => key.segment = self.segment,
-                CostGroup::Agent => key.agent = self.agent,
-                CostGroup::Purpose => key.purpose = self.purpose,
-                CostGroup::Model => key.model.clone_from(&self.model),
+                SpendingGroup::Day => key.day = self.day,
+                SpendingGroup::Run => key.run = self.run,
+                SpendingGroup::Segment => key.segment = self.segment,
+                SpendingGroup::Agent => key.agent = self.agent,
+                SpendingGroup::Purpose => key.purpose = self.purpose,
+                SpendingGroup::Model => key.model.clone_from(&self.model),
             }
         }
         key
@@ -96,27 +63,27 @@ const fn word(purpose: Purpose) -> &'static str {
 }
 
 /// Sums by groups, and by all that the groups stand in: by day and model, by day, of everything.
-pub(super) struct Sums {
+pub(crate) struct Sums {
     zone: TimeZone,
     levels: Vec<Level>,
 }
 
 #[derive(Default)]
 struct Level {
-    groups: Vec<CostGroup>,
-    sums: BTreeMap<Key, Spent>,
+    groups: Vec<SpendingGroup>,
+    sums: BTreeMap<Key, SpendingSums>,
 }
 
 impl Sums {
     /// Sums by these groups, the first outermost; days are those of `zone`.
-    pub(super) fn by(groups: Vec<CostGroup>, zone: TimeZone) -> Self {
+    pub(crate) fn by(groups: Vec<SpendingGroup>, zone: TimeZone) -> Self {
         let outer = (0..groups.len()).map(|depth| groups.iter().copied().take(depth).collect());
         let mut levels = outer.map(|groups| Level { groups, ..Level::default() }).collect::<Vec<_>>();
         levels.push(Level { groups, ..Level::default() });
         Self { zone, levels }
     }
 
-    pub(super) fn add(&mut self, paid: &Paid<'_>) {
+    pub(crate) fn add(&mut self, paid: &Paid<'_>) {
         let key = self.key(paid);
         for level in &mut self.levels {
             level.sums.entry(key.only(&level.groups)).or_default().add(paid.charged);
@@ -137,21 +104,17 @@ impl Sums {
     }
 
     /// The groups, the outermost first.
-    pub(super) fn groups(&self) -> &[CostGroup] {
+    pub(crate) fn groups(&self) -> &[SpendingGroup] {
         self.levels.last().map(|level| level.groups.as_slice()).unwrap_or_default()
     }
 
     /// The sum of everything.
-    pub(super) fn total(&self) -> Spent {
+    pub(crate) fn total(&self) -> SpendingSums {
         self.levels.first().and_then(|all| all.sums.values().next()).copied().unwrap_or_default()
     }
 
-    pub(super) const fn zone(&self) -> &TimeZone {
-        &self.zone
-    }
-
     /// The sum of each group: days and segments as they came, of all else the dearest first.
-    pub(super) fn rows(&self) -> Vec<(&Key, Spent)> {
+    pub(crate) fn rows(&self) -> Vec<(&Key, SpendingSums)> {
         let sums = self.levels.last().map(|level| &level.sums);
         let mut rows = sums.into_iter().flatten().map(|(key, spent)| (key, *spent)).collect::<Vec<_>>();
         rows.sort_by_cached_key(|(key, _)| self.rank(key));
@@ -163,13 +126,19 @@ impl Sums {
         let rank = inner.map(|level| {
             let key = key.only(&level.groups);
             let weight = match level.groups.last() {
-                None | Some(CostGroup::Day | CostGroup::Segment) => (MicroDollars(0), 0),
-                Some(CostGroup::Model | CostGroup::Agent | CostGroup::Purpose | CostGroup::Run) => {
-                    level.sums.get(&key).map(|sum| (sum.cost, sum.usage.total())).unwrap_or_default()
-                }
+                None | Some(SpendingGroup::Day | SpendingGroup::Segment) => (MicroDollars(0), 0),
+                Some(
+                    SpendingGroup::Model | SpendingGroup::Agent | SpendingGroup::Purpose | SpendingGroup::Run,
+                ) => level.sums.get(&key).map(|sum| (sum.cost_micro_usd, sum.tokens())).unwrap_or_default(),
             };
             (Reverse(weight), key)
         });
         rank.collect()
     }
+}
+
+/// `moment` for calendars; the last there is for one that lies beyond.
+fn at(moment: Timestamp) -> jiff::Timestamp {
+    let ms = i64::try_from(moment.0).unwrap_or(i64::MAX);
+    jiff::Timestamp::from_millisecond(ms).unwrap_or(jiff::Timestamp::MAX)
 }

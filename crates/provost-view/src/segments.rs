@@ -5,30 +5,34 @@ use provost_event::{
     Timestamp,
 };
 use provost_harness::{Backend, BackendError};
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-use crate::commands::date_and_time;
-use crate::render::one_line;
-
-/// Entries read at a time.
-const READ_MAX: usize = 1_000;
+use crate::status::READ_MAX;
 
 /// Counts the segments of one run as its log is read from the first entry on.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct SegmentCounter {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SegmentCounter {
     number: u32,
     is_over: bool,
 }
 
+impl Default for SegmentCounter {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl SegmentCounter {
     /// Before the log's first entry: the first segment.
-    pub(crate) const fn new() -> Self {
+    #[must_use]
+    pub const fn new() -> Self {
         Self { number: 1, is_over: false }
     }
 
     /// Takes in the next entry of the run's log. Returns whether it begins another segment; going on after an
     /// interruption doesn't.
-    pub(crate) const fn see(&mut self, entry: &Entry) -> bool {
+    pub const fn see(&mut self, entry: &Entry) -> bool {
         match entry {
             Entry::Lifecycle(LifecycleEntry::Paused(_) | LifecycleEntry::Ended(_)) => {
                 self.is_over = true;
@@ -44,43 +48,47 @@ impl SegmentCounter {
     }
 
     /// The present one, from 1.
-    pub(crate) const fn number(&self) -> u32 {
+    #[must_use]
+    pub const fn number(&self) -> u32 {
         self.number
     }
 }
 
 /// One segment.
-#[derive(Debug, Clone, Serialize)]
-pub(crate) struct Segment {
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Segment {
     /// From 1.
-    pub(crate) segment: u32,
+    pub segment: u32,
     /// When it began.
-    pub(crate) began_ms: Timestamp,
-    /// What ended it; absent while it goes on, or where it was interrupted.
-    pub(crate) outcome: Option<Outcome>,
+    pub began_ms: Timestamp,
+    /// What ended it; null while it goes on, or where it was interrupted.
+    pub outcome: Option<Outcome>,
     /// Model calls that were charged.
-    pub(crate) calls: u64,
+    pub calls: u64,
     /// Tokens of all kinds.
-    pub(crate) tokens: u64,
+    pub tokens: u64,
     /// Money, as far as prices are known.
-    pub(crate) cost_micro_usd: MicroDollars,
-    /// What replaced the settings or the goal before it began.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) changes: Vec<Change>,
+    pub cost_micro_usd: MicroDollars,
+    /// What replaced the settings or the goal before it began; absent if nothing did.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<SettingsChange>,
 }
 
 /// Settings or a goal in place of those that bound a run.
-#[derive(Debug, Clone, Serialize)]
-pub(crate) struct Change {
-    at_ms: Timestamp,
-    by: String,
-    /// The goal that was given, if one was.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    goal: Option<String>,
-    differences: Vec<PolicyDifference>,
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SettingsChange {
+    /// When.
+    pub at_ms: Timestamp,
+    /// By whom, or by what command.
+    pub by: String,
+    /// The goal that was given; absent if none was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub goal: Option<String>,
+    /// What is different.
+    pub differences: Vec<PolicyDifference>,
 }
 
-impl Change {
+impl SettingsChange {
     fn of(record: &Record) -> Option<Self> {
         let Entry::Lifecycle(LifecycleEntry::RunPolicyChanged(changed)) = &record.entry else { return None };
         Some(Self {
@@ -90,17 +98,7 @@ impl Change {
             differences: changed.differences.clone(),
         })
     }
-
-    /// When, by whom, and a line for each difference.
-    pub(crate) fn lines(&self) -> impl Iterator<Item = String> {
-        let head = format!("{} by {}", date_and_time(self.at_ms), self.by);
-        let lines = self.differences.iter().map(|one| one_line(&one.to_string(), LINE_WIDTH));
-        std::iter::once(head).chain(lines)
-    }
 }
-
-/// Columns of a difference.
-const LINE_WIDTH: usize = 400;
 
 impl Segment {
     const fn new(segment: u32, began_ms: Timestamp) -> Self {
@@ -133,7 +131,7 @@ impl Segment {
 ///
 /// # Errors
 /// When its log can't be read.
-pub(crate) async fn segments_of(backend: &dyn Backend, run: RunId) -> Result<Vec<Segment>, BackendError> {
+pub async fn segments_of(backend: &dyn Backend, run: RunId) -> Result<Vec<Segment>, BackendError> {
     let (mut segments, mut counter, mut changes) = (Vec::<Segment>::new(), SegmentCounter::new(), Vec::new());
     let mut after = Seq::START;
     loop {
@@ -147,7 +145,7 @@ pub(crate) async fn segments_of(backend: &dyn Backend, run: RunId) -> Result<Vec
         after = last.seq;
         for record in &records {
             take_in(&mut segments, &mut counter, record);
-            changes.extend(Change::of(record));
+            changes.extend(SettingsChange::of(record));
             // One without a segment behind it is listed with the last.
             if let Some(segment) = segments.last_mut().filter(|segment| segment.outcome.is_none()) {
                 segment.changes.append(&mut changes);
