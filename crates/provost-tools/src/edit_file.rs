@@ -1,6 +1,7 @@
 //! `edit_file`: replaces a text in a file.
 
 mod mismatch;
+mod near;
 
 use std::io::Read;
 use std::time::Duration;
@@ -36,7 +37,8 @@ const PLACES_TOLD_MAX: usize = 10;
 
 const DESCRIPTION: &str = "Replaces one text in a file by another. `old_text` must be in the file exactly as given, \
 with its whitespace and without the line numbers read_file shows, and only once, unless `replace_all` is true: take \
-enough lines around it. Line endings stay as the file has them.";
+enough lines around it. Whole lines that differ only in trailing spaces or uniform indentation, and typographic \
+characters, still match if just one text does; the answer then says so. Line endings stay as the file has them.";
 
 /// Replaces a text that occurs exactly once in a file (or every occurrence), atomically.
 #[derive(Debug, Clone)]
@@ -112,6 +114,9 @@ fn edit(arguments: &Arguments, job: &Job) -> Result<String, Failure> {
     let (old, new) = (with_endings_of(&before, old_text), with_endings_of(&before, new_text));
     let lines = lines_of(&before, &old);
     match lines.len() {
+        0 if *replace_all != Some(true) => {
+            return edit_near(&Wanted { path, old, new }, &place, &before, job);
+        }
         0 => return Err(Failure::Said(mismatch::explain(path, &before, &old, job)?)),
         1 => {}
         _ if *replace_all == Some(true) => {}
@@ -121,6 +126,58 @@ fn edit(arguments: &Arguments, job: &Job) -> Result<String, Failure> {
     job.workspace.replace(&place, after.as_bytes(), job)?;
     let done = count(lines.len(), "replacement");
     Ok(format!("edited `{path}`: {done} at {}\n{}", at_lines(&lines), diff(&before, &after)))
+}
+
+/// The arguments, with the line ends of the file.
+struct Wanted<'a> {
+    path: &'a str,
+    old: String,
+    new: String,
+}
+
+/// Replaces the one text that is nearly `old`, if there is exactly one.
+fn edit_near(wanted: &Wanted<'_>, place: &WorkspacePath, before: &str, job: &Job) -> Result<String, Failure> {
+    let Wanted { path, old, new } = wanted;
+    let matches = near::find(before, old, job)?;
+    let [only] = matches.as_slice() else {
+        return Err(Failure::Said(match matches.as_slice() {
+            [] => mismatch::explain(path, before, old, job)?,
+            several => several_near(path, before, several),
+        }));
+    };
+    let (Some(difference), Some(replacement)) = (&only.difference, only.replacement(before, old, new)) else {
+        return Err(Failure::Said(mismatch::explain(path, before, old, job)?));
+    };
+    let line = line_at(before, only.range.start);
+    let mut after = before.to_owned();
+    after.replace_range(only.range.clone(), &replacement);
+    if after == before {
+        return Err(Failure::Said(format!(
+            "`{path}` already has `new_text` at line {line}; nothing was changed"
+        )));
+    }
+    job.workspace.replace(place, after.as_bytes(), job)?;
+    let told = difference.told();
+    Ok(format!(
+        "edited `{path}`: 1 replacement at line {line}; the file differs from `old_text` in {told}\n{}",
+        diff(before, &after)
+    ))
+}
+
+fn several_near(path: &str, file: &str, matches: &[near::NearMatch]) -> String {
+    let mut lines: Vec<_> = matches.iter().map(|near| line_at(file, near.range.start)).collect();
+    lines.sort_unstable();
+    format!(
+        "`old_text` is not in `{path}`, but {} texts differ from it only in spaces or typographic characters, at {}: \
+         copy the one you mean exactly, with more of the lines around it; nothing was changed",
+        lines.len(),
+        at_lines(&lines)
+    )
+}
+
+/// The number of the line that byte `at` is in.
+fn line_at(text: &str, at: usize) -> usize {
+    text.get(..at).unwrap_or_default().matches('\n').count() + 1
 }
 
 fn read_text(place: &WorkspacePath, job: &Job) -> Result<String, Failure> {

@@ -13,6 +13,8 @@ mod limits;
 #[cfg(test)]
 mod list_dir;
 #[cfg(test)]
+mod near_edits;
+#[cfg(test)]
 mod pictures;
 #[cfg(test)]
 mod read_file;
