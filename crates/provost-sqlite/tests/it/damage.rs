@@ -324,7 +324,7 @@ async fn entries_that_a_damaged_index_gives_to_another_run_are_served_as_their_o
     let id = "(SELECT id FROM actors WHERE key = ?1)";
     let moved = format!("UPDATE entries SET run = {id} WHERE run = {}", id.replace("?1", "?2"));
     let runs = [run(4), run(1)].map(|run| run.to_string());
-    assert!(connection.execute(&moved, &runs).unwrap() > 0);
+    assert!(connection.execute(&moved, runs).unwrap() > 0);
     let (text, _) = export(&backend(folder.path()).unwrap(), run(4)).await.unwrap();
     assert_eq!(lines(&text), lines(&whole));
 }
