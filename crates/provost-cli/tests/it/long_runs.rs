@@ -6,6 +6,11 @@ use serde_json::Value;
 use crate::on_terminal::{on_terminal, raw_on_terminal};
 use crate::support::{Scene, json};
 
+/// A scene whose token counts are the same on every machine.
+fn scripted(script: &str) -> Scene {
+    Scene::scripted(script).with_settings("environment = false\n")
+}
+
 /// A conversation that fills its window with the agent's own text, which can't be cut to a line.
 fn chapters(count: usize, more: &str) -> Scene {
     let content = "All is well that ends well. ".repeat(100);
@@ -16,7 +21,7 @@ fn chapters(count: usize, more: &str) -> Scene {
         ));
     }
     script.push_str("  - text: All is written.\n");
-    Scene::scripted(&format!("{script}{more}"))
+    scripted(&format!("{script}{more}"))
 }
 
 /// A conversation with long results, which can.
@@ -25,7 +30,7 @@ fn readings(count: usize) -> Scene {
     for part in 1..=count {
         script.push_str(&format!("  - tools: [{{ shell: {{ command: \"seq {part}000 {part}700\" }} }}]\n"));
     }
-    Scene::scripted(&format!("{script}  - text: All is read.\n"))
+    scripted(&format!("{script}  - text: All is read.\n"))
 }
 
 const SUMMARIES: &str = "summaries:\n  - text: The first chapters are written.\n  - fault: empty\n";
@@ -56,10 +61,10 @@ fn a_run_tells_how_its_conversation_was_shortened() {
         &["run", "Write"],
         &["provost", "retry", "completed"],
         expect![[r#"
-            provost: summed up by the agent: entries 1 to 22, 6.8k → 4.9k tokens
+            provost: summed up by the agent: entries 1 to 22, 6.9k → 5.0k tokens
             retry: no summary to be had: it is empty
-            provost: shortened by rule: entries 1 to 49 left out, 6.9k → 4.2k tokens
-            completed, not verified · 15 turns · 94.9k tokens · $0.00 · TIME
+            provost: shortened by rule: entries 1 to 49 left out, 7.0k → 4.2k tokens
+            completed, not verified · 15 turns · 95.6k tokens · $0.00 · TIME
         "#]],
     );
     assert!(shown(&scene, &scene.provost(&["show", "last"]).stdout, &["calls"]).contains("compactions ("));
@@ -72,10 +77,10 @@ fn a_run_tells_how_its_conversation_was_shortened() {
         &["run", "Read"],
         &["provost", "completed"],
         expect![[r#"
-            provost: shortened: results up to entry 10 are a line each, 5.7k → 4.9k tokens
+            provost: shortened: results up to entry 10 are a line each, 5.7k → 5.0k tokens
             provost: shortened: results up to entry 26 are a line each, 6.7k → 5.2k tokens
-            provost: shortened: results up to entry 42 are a line each, 6.8k → 5.4k tokens
-            completed, not verified · 10 turns · 41.0k tokens · $0.00 · TIME
+            provost: shortened: results up to entry 42 are a line each, 6.8k → 5.5k tokens
+            completed, not verified · 10 turns · 41.4k tokens · $0.00 · TIME
         "#]],
     );
 }
@@ -128,7 +133,7 @@ fn results_that_became_a_line_are_a_line_in_the_view_and_whole_in_the_log() {
 #[test]
 fn an_output_that_was_cut_is_shown_as_a_whole() {
     let script = "answers:\n  - tools: [{ shell: { command: seq 1 20000 } }]\n  - text: Done.\n";
-    let scene = Scene::scripted(script);
+    let scene = scripted(script);
     assert_eq!(scene.provost(&["run", "Count"]).status, 0);
     let finished = &entries(&scene, "tool_finished")[0];
     assert!(!finished["output"].as_str().unwrap().contains("\n10000\n"));
@@ -139,7 +144,7 @@ fn an_output_that_was_cut_is_shown_as_a_whole() {
 
 #[test]
 fn what_isnt_there_is_said_with_what_is() {
-    let scene = Scene::scripted("answers: [{text: Done.}]");
+    let scene = scripted("answers: [{text: Done.}]");
     assert_eq!(scene.provost(&["run", "x"]).status, 0);
     let wrong = [
         &["logs", "last", "--entry", "99"][..],
@@ -180,7 +185,7 @@ fn what_isnt_there_is_said_with_what_is() {
 
 #[test]
 fn one_agents_log_or_the_runs_own_can_be_had_alone() {
-    let scene = Scene::scripted("answers: [{text: Done.}]");
+    let scene = scripted("answers: [{text: Done.}]");
     assert_eq!(scene.provost(&["run", "x"]).status, 0);
     let lines = |args: &[&str]| scene.provost(args).stdout.lines().map(str::to_owned).collect::<Vec<_>>();
     let all = lines(&["logs", "last"]);
@@ -280,7 +285,7 @@ fn a_script_without_final_summary_has_none_and_a_failure_is_told() {
             provost: told that this is its last turn
             agent: Chapter 2.
             provost: stopping: Turn budget of the run used up: 2 of 2
-            Turn budget of the run used up: 2 of 2 · 2 turns · 7.3k tokens · $0.00 · TIME
+            Turn budget of the run used up: 2 of 2 · 2 turns · 7.4k tokens · $0.00 · TIME
         "#]],
     );
     let shown = scene.provost(&["show", "last"]).stdout;
@@ -301,7 +306,7 @@ fn a_script_without_final_summary_has_none_and_a_failure_is_told() {
 #[test]
 fn a_limit_that_ends_work_early_says_why() {
     let script = "answers:\n  - tools: [{ shell: { command: 'sleep 600' } }]\n";
-    let scene = Scene::scripted(script);
+    let scene = scripted(script);
     // Enough is kept to end the tool also on a busy machine.
     let ran = scene.provost(&["run", "x", "--wall-time", "4s"]);
     assert_eq!(ran.status, 3);
