@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::skip::is_default;
-use crate::{CallId, NamedScript, Outcome, Seq, SessionId};
+use crate::{CallId, Outcome, SessionId};
 
 macro_rules! points {
     ($($(#[$doc:meta])* $point:ident = $name:literal,)*) => {
@@ -386,77 +386,4 @@ pub enum SessionSource {
     Startup,
     /// It continues after a suspension or an interruption.
     Resume,
-}
-
-/// A hook call is about to be made.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct HooksAsked {
-    /// Its trigger.
-    pub about: HookTrigger,
-}
-
-/// The hooks' decisions.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct HooksDecided {
-    /// The entry of the hook call.
-    pub asked: Seq,
-    /// The report of each hook, in the order of the calls.
-    pub reports: Vec<HookReport>,
-    /// The current scripts that a call names, if it needs approval: the approval is bound to them. Absent if the
-    /// call names none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub scripts: Option<Vec<NamedScript>>,
-}
-
-/// One hook's decision.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct HookReport {
-    /// The hook.
-    pub hook: String,
-    /// Its hook point.
-    pub point: HookPoint,
-    /// Its decision.
-    pub decision: HookDecision,
-    /// Its reminders to the model; empty unless its policy allows them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub reminders: Vec<String>,
-    /// A note for the user: the hook's own message, or the part of its answer that was ignored.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub note: Option<String>,
-    /// How long it took, in microseconds.
-    pub duration_us: u64,
-}
-
-/// A hook's decision. The types of the events restrict which decisions are possible for each.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum HookDecision {
-    /// No objection.
-    Continue,
-    /// No approval is needed, as far as this hook is concerned.
-    Allow,
-    /// An approval is needed, for this reason.
-    Ask(String),
-    /// The call, prompt or stop is denied, for this reason.
-    Deny(String),
-    /// The session is suspended, for this reason.
-    Pause(String),
-    /// The run ends now, for this reason.
-    Abort(String),
-    /// No answer, for this reason; the hook's policy says what that means.
-    Failed(String),
-}
-
-impl HookDecision {
-    /// Its reason, for changes; `None` for decisions without one.
-    pub const fn reason_mut(&mut self) -> Option<&mut String> {
-        match self {
-            Self::Continue | Self::Allow => None,
-            Self::Ask(reason)
-            | Self::Deny(reason)
-            | Self::Pause(reason)
-            | Self::Abort(reason)
-            | Self::Failed(reason) => Some(reason),
-        }
-    }
 }

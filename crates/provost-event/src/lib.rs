@@ -15,6 +15,7 @@ mod flow;
 mod fork;
 mod goal;
 mod hook;
+mod hook_report;
 mod id;
 mod json;
 mod lifecycle;
@@ -56,9 +57,10 @@ pub use goal::{
     GoalVerdict, JudgeAnswer, OnHookError, SupervisorError, SupervisorVerdict,
 };
 pub use hook::{
-    HookContract, HookDecision, HookPoint, HookPolicy, HookProgram, HookReport, HookStage, HookTrigger,
-    HooksAsked, HooksDecided, OnFailure, PointRefusal, SessionSource,
+    HookContract, HookPoint, HookPolicy, HookProgram, HookStage, HookTrigger, OnFailure, PointRefusal,
+    SessionSource,
 };
+pub use hook_report::{HookDecision, HookReport, HooksAsked, HooksDecided};
 pub use id::{ActorKey, BlobId, CallId, EffectId, Elapsed, IdError, RunId, Seq, SessionId, Timestamp};
 pub use json::Json;
 pub use lifecycle::{
@@ -79,7 +81,7 @@ pub use policy::{
 };
 pub use record::{Delta, DeltaKind, FORMAT_VERSION, FormatError, Record, RecordHead};
 pub use spawn::{Priority, PriorityError, SpawnBudget};
-pub use stop::{StopCheckCutShort, StopHookVerdict, StopReport, StopVerdicts};
+pub use stop::{StopCheckCutShort, StopHookVerdict, StopVerdicts};
 pub use terminal::{
     AskKind, AskOption, Blocker, Channel, CompletionScope, EvidenceSource, Exit, ExternalPolicy,
     OptionMeaning, TerminalAsk, TerminalEnding, TerminalEvent, TerminalEvidence, TerminalNoted,

@@ -3,9 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// One stop hook's verdict.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+use crate::{HookDecision, HookReport};
+
+/// What a stop hook answers: the hook decisions that are possible where an agent is about to stop.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StopHookVerdict {
     /// The agent may stop.
     Allow,
@@ -22,50 +23,52 @@ pub enum StopHookVerdict {
     TimedOut(u64),
 }
 
+impl From<StopHookVerdict> for HookDecision {
+    fn from(verdict: StopHookVerdict) -> Self {
+        match verdict {
+            StopHookVerdict::Allow => Self::Continue,
+            StopHookVerdict::Block(reason) => Self::Deny(reason),
+            StopHookVerdict::Halt(reason) => Self::Abort(reason),
+            StopHookVerdict::Error(why) => Self::Failed(why),
+            StopHookVerdict::Broken(why) => Self::Broken(why),
+            StopHookVerdict::TimedOut(ms) => Self::TimedOut(ms),
+        }
+    }
+}
+
+impl From<HookDecision> for StopHookVerdict {
+    fn from(decision: HookDecision) -> Self {
+        match decision {
+            HookDecision::Continue | HookDecision::Allow => Self::Allow,
+            HookDecision::Ask(reason) | HookDecision::Deny(reason) | HookDecision::Pause(reason) => {
+                Self::Block(reason)
+            }
+            HookDecision::Abort(reason) => Self::Halt(reason),
+            HookDecision::Failed(why) => Self::Error(why),
+            HookDecision::Broken(why) => Self::Broken(why),
+            HookDecision::TimedOut(ms) => Self::TimedOut(ms),
+        }
+    }
+}
+
 impl StopHookVerdict {
     /// Why the hook gave no answer; `None` if it gave one.
     #[must_use]
     pub fn error(&self) -> Option<String> {
-        match self {
-            Self::Allow | Self::Block(_) | Self::Halt(_) => None,
-            Self::Error(why) | Self::Broken(why) => Some(why.clone()),
-            #[expect(clippy::cast_precision_loss, reason = "it is only shown")]
-            Self::TimedOut(ms) => Some(format!("timed out after {} s", *ms as f64 / 1_000.0)),
-        }
+        HookDecision::from(self.clone()).failure()
     }
 
-    /// Its reason, for changes; `None` for verdicts without one.
-    pub const fn reason_mut(&mut self) -> Option<&mut String> {
-        match self {
-            Self::Allow | Self::TimedOut(_) => None,
-            Self::Block(reason) | Self::Halt(reason) | Self::Error(reason) | Self::Broken(reason) => {
-                Some(reason)
-            }
-        }
+    /// Whether the agent is kept from stopping, or the run is stopped.
+    #[must_use]
+    pub const fn objects(&self) -> bool {
+        matches!(self, Self::Block(_) | Self::Halt(_))
     }
 
     /// Whether the hook couldn't be run, or not in time: neither yes nor no.
     #[must_use]
     pub const fn is_unanswered(&self) -> bool {
-        match self {
-            Self::Broken(_) | Self::TimedOut(_) => true,
-            Self::Allow | Self::Block(_) | Self::Halt(_) | Self::Error(_) => false,
-        }
+        matches!(self, Self::Broken(_) | Self::TimedOut(_))
     }
-}
-
-/// A stop hook's verdict with its name and duration.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct StopReport {
-    /// The hook.
-    pub name: String,
-    /// Its verdict.
-    pub verdict: StopHookVerdict,
-    /// How long it ran, in milliseconds.
-    pub duration_ms: u64,
-    /// A note for the user: the hook's own message, or the part of its answer that was ignored.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub note: Option<String>,
 }
 
 /// The stop hooks' verdicts on one stop.
@@ -74,7 +77,7 @@ pub struct StopVerdicts {
     /// The turn that ended with the stop.
     pub turn: u32,
     /// Each hook's answer, in configured order.
-    pub reports: Vec<StopReport>,
+    pub reports: Vec<HookReport>,
     /// A fingerprint of the workspace at that time; equal if nothing changed.
     pub evidence: String,
 }
@@ -85,5 +88,5 @@ pub struct StopCheckCutShort {
     /// The turn that ended with the stop.
     pub turn: u32,
     /// Each hook's answer, in configured order.
-    pub reports: Vec<StopReport>,
+    pub reports: Vec<HookReport>,
 }

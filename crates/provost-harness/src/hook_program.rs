@@ -98,6 +98,6 @@ impl HookPrograms for NoHookPrograms {
 
     async fn ask(&self, _: &HookPolicy, _: &HookQuestion, _: HookPoint, _: &CancellationToken) -> HookAnswer {
         let reason = "the program that runs this agent can't run hook programs".to_owned();
-        HookAnswer::only(HookDecision::Failed(reason))
+        HookAnswer::only(HookDecision::Broken(reason))
     }
 }

@@ -176,6 +176,12 @@ impl Redactor {
         splice(rows, apart(rows, places).into_iter().map(hidden))
     }
 
+    /// Whether `text` has one of the given values.
+    #[must_use]
+    pub fn holds_known(&self, text: &str) -> bool {
+        !self.known_places(text).is_empty()
+    }
+
     /// Removes the given values from `text`, as [`redact_cut`](Self::redact_cut).
     pub fn mask_known(&self, text: &mut String) {
         if let Cow::Owned(masked) = self.redact_cut(text) {

@@ -6,7 +6,7 @@
 //! | `model.call` | a call of a model, judges included | `turn`, `purpose`, `model`, `input_tokens`, `output_tokens`, `error` |
 //! | `tool.call` | a tool call that runs | `tool`, `status` |
 //! | `hook.call` | one hook at one hook point | `hook`, `point`, `decision` |
-//! | `stop_hook.call` | one stop hook | `hook`, `verdict` |
+//! | `stop_hook.call` | one stop hook | `hook`, `decision` |
 //! | `goal.supervisor.verify` | a question to a judge, with its `model.call` | `turn`, `again`, `achieved`, `error` |
 //!
 //! All have the level INFO and the target `provost`. No field holds a prompt, an answer, an argument, a result or a
@@ -19,7 +19,7 @@ use std::sync::{Mutex, PoisonError};
 use provost_engine::{Answer, Effect};
 use provost_event::{
     ActorKey, ConversationEntry, Entry, HookDecision, JudgeAnswer, ModelFailure, Record, SessionId,
-    StopHookVerdict, SupervisorError,
+    SupervisorError,
 };
 use tracing::level_filters::LevelFilter;
 use tracing::{Level, Span, field};
@@ -136,17 +136,7 @@ pub(crate) const fn decision(decision: &HookDecision) -> &'static str {
         HookDecision::Pause(_) => "pause",
         HookDecision::Abort(_) => "abort",
         HookDecision::Failed(_) => "failed",
-    }
-}
-
-/// What a stop hook has found, without its reason.
-pub(crate) const fn verdict(verdict: &StopHookVerdict) -> &'static str {
-    match verdict {
-        StopHookVerdict::Allow => "allow",
-        StopHookVerdict::Block(_) => "block",
-        StopHookVerdict::Halt(_) => "halt",
-        StopHookVerdict::Error(_) => "error",
-        StopHookVerdict::Broken(_) => "broken",
-        StopHookVerdict::TimedOut(_) => "timed_out",
+        HookDecision::Broken(_) => "broken",
+        HookDecision::TimedOut(_) => "timed_out",
     }
 }

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use provost_event::{CallFacts, EffectId, Json, Plan, SessionId, ToolSpec, ToolStatus};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Blobs, ImageData, SessionLog};
+use crate::{Blobs, ImageData, Redactor, SessionLog};
 
 /// The context of a tool call.
 #[derive(Clone)]
@@ -35,6 +35,8 @@ pub struct ToolContext {
     pub log: SessionLog,
     /// Maximum bytes of output for the model; the middle of a longer output is left out.
     pub output_bytes_max: usize,
+    /// The keys that this process knows: no program that the tool starts may be given one.
+    pub secrets: Arc<Redactor>,
 }
 
 /// The result of a tool call. A tool that fails is data, not an error of Provost's.

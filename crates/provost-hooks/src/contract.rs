@@ -3,7 +3,7 @@
 //! `Claude` follows the published reference of existing scripts; `Provost` is stricter: an answer that isn't
 //! understood counts as none, and the hook's policy decides.
 
-use provost_event::{HookContract, HookPoint, HookPolicy, counted, grouped};
+use provost_event::{HookContract, HookDecision, HookPoint, HookPolicy, counted, grouped};
 use provost_process::{Captured, Ending, Finished};
 
 use crate::meaning::{Meaning, NO_REASON, of_reply, refusal};
@@ -16,10 +16,7 @@ pub(crate) fn of_command(hook: &HookPolicy, asked: HookQuery<'_>, finished: &Fin
     let reading = ReplyReader { contract: hook.contract, asked };
     let printed = Printed::of(finished, asked.event());
     match (finished.ending, hook.contract) {
-        (Ending::TimedOut, _) => {
-            let ended = if finished.is_all_ended { "; it was ended" } else { "" };
-            Meaning::failed(format!("no answer within {} ms{ended}", hook.timeout_ms))
-        }
+        (Ending::TimedOut, _) => Meaning::no_answer(HookDecision::TimedOut(hook.timeout_ms)),
         (Ending::Cancelled, _) => Meaning::failed("cancelled"),
         (Ending::Exited(2), _) => reading.refused(printed),
         (Ending::Exited(3), HookContract::Provost) => reading.ended(printed),
@@ -32,7 +29,7 @@ pub(crate) fn of_command(hook: &HookPolicy, asked: HookQuery<'_>, finished: &Fin
         }
         (Ending::Signalled(signal), _) => match (printed.said, hook.contract) {
             (HookReply::Reply(reply), HookContract::Claude) => of_reply(asked, hook.contract, *reply),
-            _ => Meaning::failed(format!("it was ended by signal {signal}")),
+            _ => Meaning::no_answer(HookDecision::Broken(format!("it was ended by signal {signal}"))),
         },
     }
 }

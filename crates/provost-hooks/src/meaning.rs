@@ -30,7 +30,11 @@ impl Meaning {
     }
 
     pub(crate) fn failed(why: impl Into<String>) -> Self {
-        Self { decision: HookDecision::Failed(why.into()), ..Self::nothing() }
+        Self::no_answer(HookDecision::Failed(why.into()))
+    }
+
+    pub(crate) fn no_answer(decision: HookDecision) -> Self {
+        Self { decision, ..Self::nothing() }
     }
 
     pub(crate) fn abort(why: String) -> Self {

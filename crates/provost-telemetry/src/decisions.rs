@@ -5,7 +5,7 @@ use opentelemetry::KeyValue;
 use provost_event::{
     ApprovalAnswer, ApprovalRequested, ApprovalResolved, CallId, Compacted, ConversationEntry, Entry,
     FinalSummaryFinished, GateEntry, GoalEntry, GoalFinding, HookDecision, HookReport, Permission,
-    PermissionDecided, StopHookVerdict, StopReport,
+    PermissionDecided, StopHookVerdict,
 };
 
 use crate::content::Sieve;
@@ -66,21 +66,25 @@ pub(crate) fn told(entry: &Entry, sieve: &Sieve, instruments: &Instruments) -> V
 }
 
 fn hook(report: &HookReport, sieve: &Sieve) -> Option<SpanEvent> {
+    let failure = report.decision.failure().unwrap_or_default();
     let (name, decision, reason) = match &report.decision {
         HookDecision::Continue | HookDecision::Allow | HookDecision::Ask(_) => return None,
         HookDecision::Deny(reason) => (TRIP, "deny", reason),
         HookDecision::Pause(reason) => (TRIP, "pause", reason),
         HookDecision::Abort(reason) => (TRIP, "abort", reason),
-        HookDecision::Failed(reason) => (FAILED, "failed", reason),
+        HookDecision::Failed(_) => (FAILED, "failed", &failure),
+        HookDecision::Broken(_) => (FAILED, "broken", &failure),
+        HookDecision::TimedOut(_) => (FAILED, "timed_out", &failure),
     };
     let mut attributes = said(("hook", &report.hook), (decision, reason), sieve);
     attributes.push(KeyValue::new(POINT, names::word(&report.point)));
     Some((name, attributes))
 }
 
-fn stop_hook(report: &StopReport, sieve: &Sieve) -> Option<SpanEvent> {
-    let error = report.verdict.error().unwrap_or_default();
-    let (name, decision, reason) = match &report.verdict {
+fn stop_hook(report: &HookReport, sieve: &Sieve) -> Option<SpanEvent> {
+    let verdict = report.stop_verdict();
+    let error = verdict.error().unwrap_or_default();
+    let (name, decision, reason) = match &verdict {
         StopHookVerdict::Allow => return None,
         StopHookVerdict::Block(reason) => (TRIP, "block", reason),
         StopHookVerdict::Halt(reason) => (TRIP, "halt", reason),
@@ -88,7 +92,7 @@ fn stop_hook(report: &StopReport, sieve: &Sieve) -> Option<SpanEvent> {
         StopHookVerdict::Broken(_) => (FAILED, "broken", &error),
         StopHookVerdict::TimedOut(_) => (FAILED, "timed_out", &error),
     };
-    Some((name, said(("stop_hook", &report.name), (decision, reason), sieve)))
+    Some((name, said(("stop_hook", &report.hook), (decision, reason), sieve)))
 }
 
 fn permission(decided: &PermissionDecided, sieve: &Sieve) -> Option<SpanEvent> {

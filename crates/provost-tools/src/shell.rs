@@ -1,6 +1,7 @@
 //! `shell`: a command in a shell of its own.
 
 mod cwd;
+mod output;
 mod script;
 
 use std::ffi::OsString;
@@ -11,9 +12,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use provost_event::{Access, CallFacts, Json, ToolSpec, ToolStatus, ToolSubject};
-use provost_harness::{Tool, ToolContext, ToolOutput};
+use provost_harness::{Redactor, Tool, ToolContext, ToolOutput};
 use provost_process::{
-    ChildSpec, Confinement, Ending, Finished, Launch, MAYBE_LEFT, Stdio, Streams, allowed_env,
+    ChildSpec, Confinement, Ending, Finished, Launch, MAYBE_LEFT, Stdio, Streams, inherited_env,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -37,6 +38,9 @@ const TIMEOUT_DEFAULT: Duration = Duration::from_secs(120);
 
 /// The minimum time of a command that counts as waiting, but for a sleep that is shorter.
 const WAIT_MIN: Duration = Duration::from_secs(1);
+
+/// The duration from which on the last line names it.
+const SLOW_MIN: Duration = Duration::from_secs(10);
 
 /// Shells add this to the number of a signal that ended a command.
 const SIGNALLED: i32 = 128;
@@ -96,16 +100,15 @@ impl Shell {
         self
     }
 
-    /// Passes these environment variables on, besides the standard ones.
+    /// Passes these environment variables on, also where they look secret.
     #[must_use]
     pub fn with_env(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.extra_env.extend(names.into_iter().map(Into::into));
         self
     }
 
-    fn child(&self, script: &Script, cwd: PathBuf, time: CallTime) -> ChildSpec {
-        let extra: Vec<&str> = self.extra_env.iter().map(String::as_str).collect();
-        let env = without_editors(allowed_env(&extra));
+    fn child(&self, script: &Script, cwd: PathBuf, time: CallTime, secrets: &Redactor) -> ChildSpec {
+        let env = surroundings(&self.extra_env, secrets);
         ChildSpec {
             launch: Launch {
                 program: self.program.clone().unwrap_or_else(|| script::shell_in(&env)),
@@ -123,19 +126,37 @@ impl Shell {
     }
 }
 
-/// What programs use for an editor, which would wait for a person until the call's timeout. Git runs it with a shell and
-/// passes on what it prints; other programs say that it failed.
-const EDITORS: [(&str, &str); 4] =
-    [("GIT_EDITOR", NO_EDITOR), ("GIT_SEQUENCE_EDITOR", NO_EDITOR), ("EDITOR", "false"), ("VISUAL", "false")];
-const NO_EDITOR: &str = "echo 'no editor can be used here: pass the text (-m, -F, --no-edit), or set GIT_EDITOR to a \
-command that writes it (GIT_EDITOR=true keeps it)' >&2; false";
+/// Keeps programs from waiting for a person, and from output that is made for a terminal. An editor that git starts
+/// leaves the text as it is; others say that there is none.
+const NOT_INTERACTIVE: [(&str, &str); 12] = [
+    ("TERM", "dumb"),
+    ("NO_COLOR", "1"),
+    ("PAGER", "cat"),
+    ("MANPAGER", "cat"),
+    ("SYSTEMD_PAGER", "cat"),
+    ("GIT_PAGER", "cat"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("GIT_EDITOR", "true"),
+    ("GIT_SEQUENCE_EDITOR", "true"),
+    ("EDITOR", "false"),
+    ("VISUAL", "false"),
+    ("DEBIAN_FRONTEND", "noninteractive"),
+];
 
-/// `env` with editors that fail at once, unless it has one of its own.
-fn without_editors(mut env: Vec<(OsString, OsString)>) -> Vec<(OsString, OsString)> {
-    if !env.iter().any(|(name, _)| EDITORS.iter().any(|(editor, _)| name == editor)) {
-        env.extend(EDITORS.map(|(name, editor)| (name.into(), editor.into())));
-    }
+/// The environment of a command: what an agent's commands inherit, and settings that keep programs from asking.
+/// Variables named in `extra` are as this process has them.
+fn surroundings(extra: &[String], secrets: &Redactor) -> Vec<(OsString, OsString)> {
+    let extra: Vec<&str> = extra.iter().map(String::as_str).collect();
+    let mut env = inherited_env(&extra, |value| secrets.holds_known(value));
+    let settings = NOT_INTERACTIVE.iter().filter(|(name, _)| !extra.contains(name) || !is_in(&env, name));
+    let settings = settings.copied().collect::<Vec<_>>();
+    env.retain(|(name, _)| !settings.iter().any(|(set, _)| name == set));
+    env.extend(settings.into_iter().map(|(name, value)| (name.into(), value.into())));
     env
+}
+
+fn is_in(env: &[(OsString, OsString)], name: &str) -> bool {
+    env.iter().any(|(known, _)| known == name)
 }
 
 /// The time limits of a call.
@@ -173,7 +194,12 @@ impl Tool for Shell {
             Err(output) => return output,
         };
         let start = Cwd::remembered(context);
-        let child = self.child(&script, start.path.clone(), CallTime { timeout, limit: context.limit });
+        let child = self.child(
+            &script,
+            start.path.clone(),
+            CallTime { timeout, limit: context.limit },
+            &context.secrets,
+        );
         match provost_process::run(child, &context.cancel).await {
             Ok(finished) => {
                 let output = report(&finished, timeout, &start, script.final_cwd(), &context.workspace);
@@ -193,7 +219,7 @@ fn report(
     workspace: &Path,
 ) -> ToolOutput {
     let mut text = start.notice.clone();
-    text.push_str(&finished.stdout.to_text_lossy());
+    text.push_str(&output::plain(&finished.stdout.to_text_lossy()));
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
     }
@@ -246,14 +272,19 @@ fn sleep_min(length: &str) -> Option<Duration> {
 fn ending(finished: &Finished, timeout: Duration) -> (ToolStatus, String) {
     let mut line = String::new();
     // Writing to a string can't fail.
+    let after = match finished.duration {
+        slow if slow >= SLOW_MIN => format!(" after {} s", slow.as_secs()),
+        // Equal results of equal calls stay equal.
+        _ => String::new(),
+    };
     let status = match finished.ending {
-        Ending::Exited(0) => ToolStatus::Ok,
+        Ending::Exited(0) if after.is_empty() => ToolStatus::Ok,
         Ending::Exited(code) => {
-            let _ = write!(line, "exit status {code}");
-            ToolStatus::Error
+            let _ = write!(line, "exit status {code}{after}");
+            if code == 0 { ToolStatus::Ok } else { ToolStatus::Error }
         }
         Ending::Signalled(signal) => {
-            let _ = write!(line, "ended by signal {signal}");
+            let _ = write!(line, "ended by signal {signal}{after}");
             ToolStatus::Error
         }
         // The call's own limit cancels at the same moment.

@@ -13,10 +13,10 @@ use async_trait::async_trait;
 use provost_event::{
     Access, ActorKey, CallFacts, Json, SessionId, TerminalState, ToolSpec, ToolSubject, WindowSize,
 };
-use provost_harness::{Tool, ToolContext, ToolOutput};
+use provost_harness::{Redactor, Tool, ToolContext, ToolOutput};
 use provost_process::{
     AtTerminal, Confinement, EventSubscription, Launch, MAYBE_LEFT, PtyError, PtyOptions, PtySupervisor,
-    QuitPlan, TerminalView, allowed_env,
+    QuitPlan, TerminalView, inherited_env,
 };
 use provost_terminal::{Detector, Profile};
 use schemars::JsonSchema;
@@ -135,7 +135,7 @@ impl Terminal {
         Self { spec: about.spec::<Arguments>(), extra_env: Vec::new(), shelf: Arc::default() }
     }
 
-    /// Passes these environment variables on, besides the standard ones.
+    /// Passes these environment variables on, also where they look secret.
     #[must_use]
     pub fn with_env(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.extra_env.extend(names.into_iter().map(Into::into));
@@ -149,7 +149,7 @@ impl Terminal {
             line.ok_or_else(|| ToolOutput::rejected("`start` needs `command`, the command line to run"))?;
         let id = arguments.id.as_deref().unwrap_or(ONLY);
         let place = self.shelf.reserve(session, id)?;
-        let launch = self.launch(line, arguments, cwd(arguments, context)?);
+        let launch = self.launch(line, arguments, cwd(arguments, context)?, &context.secrets);
         let mut options = PtyOptions::new(Detector::of_terminal(Arc::new(profile(line))));
         options.hears_events = EventSubscription::Unwanted;
         options.grace = grace(context);
@@ -167,9 +167,16 @@ impl Terminal {
         }
     }
 
-    fn launch(&self, line: &str, arguments: &Arguments, cwd: PathBuf) -> Launch<AtTerminal> {
+    fn launch(
+        &self,
+        line: &str,
+        arguments: &Arguments,
+        cwd: PathBuf,
+        secrets: &Redactor,
+    ) -> Launch<AtTerminal> {
         let extra: Vec<&str> = self.extra_env.iter().map(String::as_str).collect();
-        let env = allowed_env(&extra).into_iter().filter(|(name, _)| name != "TERM").collect::<Vec<_>>();
+        let env = inherited_env(&extra, |value| secrets.holds_known(value));
+        let env = env.into_iter().filter(|(name, _)| name != "TERM").collect::<Vec<_>>();
         let usual = WindowSize::default();
         let side = |given: Option<NonZeroU16>, usual: u16| given.map_or(usual, NonZeroU16::get);
         let size = WindowSize::new(side(arguments.rows, usual.rows), side(arguments.cols, usual.cols));

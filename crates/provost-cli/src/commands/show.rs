@@ -13,8 +13,8 @@ use anyhow::Context as _;
 use provost_engine::{Actor, ProgressReport, RunState};
 use provost_event::{
     Budget, Channel, CompactionKind, ConversationEntry, Entry, Exit as ProgramExit, ExternalPolicy,
-    FinalSummaryFinished, Forked, GateEntry, Image, LifecycleEntry, Limits, ModelEntry, Outcome, PlanItem,
-    Retry, RetryCause, RunId, Seq, SessionId, StopReport, TerminalEntry, TerminalEvent, TerminalState,
+    FinalSummaryFinished, Forked, GateEntry, HookReport, Image, LifecycleEntry, Limits, ModelEntry, Outcome,
+    PlanItem, Retry, RetryCause, RunId, Seq, SessionId, TerminalEntry, TerminalEvent, TerminalState,
     ToolEntry, ToolStatus,
 };
 use provost_harness::{Backend, Clock as _, RunStatus, RunSummary, SystemClock, final_text, read_actor};
@@ -129,7 +129,7 @@ struct Facts {
     /// The agent's measured progress; absent before its first turn has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     progress: Option<ProgressReport>,
-    stop_hooks: Vec<StopReport>,
+    stop_hooks: Vec<HookReport>,
     tool_calls: u32,
     failed_tool_calls: u32,
     unknown_tool_calls: u32,

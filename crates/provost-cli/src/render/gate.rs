@@ -3,7 +3,7 @@
 use provost_event::{
     ApprovalAnswer, ApprovalRequested, ApprovalResolved, ApprovalScope, HookDecision, HookPoint, HookReport,
     HookTrigger, HooksAsked, HooksDecided, Permission, PermissionDecided, StopCheckCutShort, StopHookVerdict,
-    StopReport, StopVerdicts,
+    StopVerdicts,
 };
 
 use provost_process::MAYBE_LEFT;
@@ -67,8 +67,9 @@ fn report(report: &HookReport) -> Option<String> {
         HookDecision::Deny(reason) => Some(format!("hook {name} says no{}", because(reason))),
         HookDecision::Pause(reason) => Some(format!("hook {name} pauses the run{}", because(reason))),
         HookDecision::Abort(reason) => Some(format!("hook {name} ends the run{}", because(reason))),
-        HookDecision::Failed(reason) => {
-            Some(format!("hook {name} gave no answer at {point} ({took}){}", because(reason)))
+        HookDecision::Failed(_) | HookDecision::Broken(_) | HookDecision::TimedOut(_) => {
+            let why = report.decision.failure().unwrap_or_default();
+            Some(format!("hook {name} gave no answer at {point} ({took}){}", because(&why)))
         }
     };
     let note = report.note.as_ref().map(|note| one_line(note, WIDTH_MAX));
@@ -131,10 +132,10 @@ pub(super) fn waits_for(about: &HookTrigger) -> &'static str {
 }
 
 pub(super) fn stop_verdicts(entry: &StopVerdicts) -> Saying {
-    let longest = entry.reports.iter().map(|report| report.duration_ms).max().unwrap_or_default();
+    let longest = entry.reports.iter().map(|report| report.duration_us / 1_000).max().unwrap_or_default();
     let names = |fits: fn(&StopHookVerdict) -> bool| {
-        let found = entry.reports.iter().filter(|report| fits(&report.verdict));
-        found.map(|report| report.name.as_str()).collect::<Vec<_>>().join(", ")
+        let found = entry.reports.iter().filter(|report| fits(&report.stop_verdict()));
+        found.map(|report| report.hook.as_str()).collect::<Vec<_>>().join(", ")
     };
     let halting = names(|verdict| matches!(verdict, StopHookVerdict::Halt(_)));
     let blocking = names(|verdict| matches!(verdict, StopHookVerdict::Block(_)));
@@ -160,7 +161,7 @@ pub(super) fn stop_verdicts(entry: &StopVerdicts) -> Saying {
 
 /// For hooks that were cut short only processes that they left running are worth a line at once.
 pub(super) fn stop_check_cut_short(entry: &StopCheckCutShort) -> Saying {
-    let names = entry.reports.iter().map(|report| report.name.as_str()).collect::<Vec<_>>().join(", ");
+    let names = entry.reports.iter().map(|report| report.hook.as_str()).collect::<Vec<_>>().join(", ");
     let said = entry.reports.iter().flat_map(reason).collect::<Vec<_>>();
     let text = format!("stop hooks were cut short: {names}");
     let saying = match said.iter().any(|line| line.contains(MAYBE_LEFT)) {
@@ -170,10 +171,11 @@ pub(super) fn stop_check_cut_short(entry: &StopCheckCutShort) -> Saying {
     saying.with(said)
 }
 
-fn reason(report: &StopReport) -> Vec<String> {
-    let name = &report.name;
-    let error = report.verdict.error().unwrap_or_default();
-    let (why, text) = match &report.verdict {
+fn reason(report: &HookReport) -> Vec<String> {
+    let name = &report.hook;
+    let verdict = report.stop_verdict();
+    let error = verdict.error().unwrap_or_default();
+    let (why, text) = match &verdict {
         StopHookVerdict::Allow => {
             return report.note.iter().map(|note| format!("{name}: {}", one_line(note, WIDTH_MAX))).collect();
         }

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::support::{Done, Scene, json};
+use crate::support::{Done, Scene, done, json};
 
 /// Two calls, each of which writes a line to `effects`, and then an end.
 pub(crate) const TWO: &str = "
@@ -152,7 +152,9 @@ fn silent(settings: &str, done: &str) {
     let log = log(&scene);
     lawful(&log);
     let said = decisions(&log, "gone");
-    assert!(said.len() == 1 && said[0]["failed"].is_string(), "{settings}: {said:?}");
+    let is_unanswered =
+        |decision: &Value| ["failed", "broken", "timed_out"].iter().any(|kind| !decision[kind].is_null());
+    assert!(said.len() == 1 && is_unanswered(&said[0]), "{settings}: {said:?}");
     assert!(ran.stderr.contains("gone"), "who watches is told: {}", ran.stderr);
 }
 
@@ -379,7 +381,7 @@ fn dumped(source: &str) -> Scene {
     for name in names {
         command.env(name, "sk-hidden-value");
     }
-    check(&crate::support::done(&command.output().unwrap()), 0);
+    check(&done(&command.output().unwrap()), 0);
     scene
 }
 
@@ -390,6 +392,50 @@ fn neither_hooks_nor_stop_hooks_nor_tools_have_a_key_in_their_environment() {
         let seen = read(&scene, &format!("{name}.dump"));
         assert!(seen.contains("PATH="), "{name}: {seen}");
         assert!(!seen.contains("hidden-value"), "{name} sees {seen}");
+    }
+}
+
+/// What the tool `shell` sees of Provost's environment.
+#[test]
+fn commands_see_the_users_environment_without_secrets_and_powers() {
+    let scene =
+        Scene::scripted("answers:\n  - tools: [{ shell: { command: env > seen } }]\n  - text: done\n");
+    let seen = [
+        ("JAVA_HOME", "/opt/java"),
+        ("VIRTUAL_ENV", "/w/venv"),
+        ("PYTHONPATH", "/w/lib"),
+        ("HTTPS_PROXY", "http://proxy.example.org:3128"),
+        ("CARGO_TARGET_DIR", "/w/target"),
+    ];
+    let unseen = [
+        ("ANTHROPIC_API_KEY", "sk-hidden-value"),
+        ("COPY_OF_IT", "sk-hidden-value"),
+        ("GITHUB_TOKEN", "ghp-hidden-value"),
+        ("DATABASE_URL", "postgres://ann:hidden-value@db/x"),
+        ("HTTP_PROXY", "http://ann:hidden-value@proxy:3128"),
+        ("SSH_AUTH_SOCK", "/tmp/hidden-value"),
+        ("DBUS_SESSION_BUS_ADDRESS", "unix:path=/hidden-value"),
+        ("DOCKER_HOST", "unix:///hidden-value"),
+        ("LD_LIBRARY_PATH", "/hidden-value"),
+        ("BASH_ENV", "/hidden-value"),
+        ("BASH_FUNC_cat%%", "() { echo hidden-value; }"),
+        ("GIT_DIR", "/hidden-value"),
+        ("CDPATH", "/hidden-value"),
+    ];
+    let ran = done(&scene.command(&["run", "x"]).envs(seen).envs(unseen).output().unwrap());
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let text = format!("\n{}", read(&scene, "seen"));
+    for (name, value) in seen {
+        assert!(text.contains(&format!("\n{name}={value}\n")), "{name} isn't in {text}");
+    }
+    for name in unseen.map(|(name, _)| name) {
+        assert!(!text.contains(&format!("\n{name}=")), "{name} is in {text}");
+    }
+    assert!(!text.contains("hidden-value"), "{text}");
+    for setting in
+        ["TERM=dumb", "NO_COLOR=1", "PAGER=cat", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0", "GIT_EDITOR=true"]
+    {
+        assert!(text.contains(&format!("\n{setting}\n")), "{setting} isn't in {text}");
     }
 }
 

@@ -9,8 +9,8 @@ use provost_event::{
     ModelCalled, ModelPolicy, ModelTrouble, OnFailure, Origin, Outcome, PauseReason, Paused, Permission,
     PermissionDecided, PermissionPolicy, Price, Purpose, Record, ResumeCause, Resumed, Retry, RetryCause,
     RunId, RunPolicy, RunStarted, Seq, SessionId, SessionStarted, StopHookPolicy, StopHookVerdict,
-    StopReason, StopReport, StopRequested, StopVerdicts, SystemItem, Timestamp, ToolCall, ToolFinished,
-    ToolSpec, ToolStarted, ToolStatus, ToolSubject, TurnEnded, Usage,
+    StopReason, StopRequested, StopVerdicts, SystemItem, Timestamp, ToolCall, ToolFinished, ToolSpec,
+    ToolStarted, ToolStatus, ToolSubject, TurnEnded, Usage,
 };
 use serde_json::Value;
 
@@ -234,11 +234,9 @@ impl Log {
     }
 
     fn verdicts(&mut self, turn: u32, reports: &[(&str, StopHookVerdict, u64)]) {
-        let report = |(name, verdict, duration_ms): &(&str, StopHookVerdict, u64)| StopReport {
-            name: (*name).to_owned(),
-            verdict: verdict.clone(),
-            duration_ms: *duration_ms,
-            note: None,
+        let report = |(name, verdict, duration_ms): &(&str, StopHookVerdict, u64)| HookReport {
+            duration_us: duration_ms * 1_000,
+            ..HookReport::new(*name, HookPoint::Stop, verdict.clone())
         };
         let reports = reports.iter().map(report).collect();
         self.agent(StopVerdicts { turn, reports, evidence: String::new() });

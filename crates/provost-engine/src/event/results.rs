@@ -1,8 +1,8 @@
 //! The results of effects, as events report them.
 
 use provost_event::{
-    BlobId, Block, CallFacts, Image, Json, JudgeAnswer, MicroDollars, Outcome, Plan, SessionId, StopReason,
-    StopReport, ToolStatus, Usage, WorktreeMade,
+    BlobId, Block, CallFacts, HookReport, Image, Json, JudgeAnswer, MicroDollars, Outcome, Plan, SessionId,
+    StopReason, ToolStatus, Usage, WorktreeMade,
 };
 use serde::{Deserialize, Serialize};
 
@@ -95,7 +95,7 @@ pub struct SubAgentReport {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StopCheckResult {
     /// The report of each hook, in configured order.
-    pub reports: Vec<StopReport>,
+    pub reports: Vec<HookReport>,
     /// A fingerprint of the workspace.
     pub evidence: String,
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use provost_event::{
-    Access, AgentPolicy, AgentPolicyChanged, ExternalPolicy, GoalPolicy, HookPoint, HookPolicy, HookTrigger,
-    Limits, OnHookError, Seq, SessionId, SessionStarted, StepMode, StopReport, ToolIdentity, ToolSpec,
+    Access, AgentPolicy, AgentPolicyChanged, ExternalPolicy, GoalPolicy, HookPoint, HookPolicy, HookReport,
+    HookTrigger, Limits, OnHookError, Seq, SessionId, SessionStarted, StepMode, ToolIdentity, ToolSpec,
     ToolsChanged, Unanswered,
 };
 use serde::{Deserialize, Serialize};
@@ -230,12 +230,12 @@ impl Assignment {
 
     /// The effect of a missing answer of the stop hook at this index of the reports. Stop hooks come first, in the
     /// policy's order.
-    pub(super) fn on_stop_hook_error(&self, place: usize, report: &StopReport) -> OnHookError {
+    pub(super) fn on_stop_hook_error(&self, place: usize, report: &HookReport) -> OnHookError {
         let Some(policy) = &self.policy else { return OnHookError::Block };
-        match policy.stop_hooks.get(place).filter(|hook| hook.name == report.name) {
+        match policy.stop_hooks.get(place).filter(|hook| hook.name == report.hook) {
             Some(hook) => hook.on_error,
             // Hooks with the contract of another agent program: there, a missing answer doesn't prevent a stop.
-            None if policy.hooks.iter().any(|hook| hook.name == report.name) => OnHookError::Ignore,
+            None if policy.hooks.iter().any(|hook| hook.name == report.hook) => OnHookError::Ignore,
             None => OnHookError::Block,
         }
     }

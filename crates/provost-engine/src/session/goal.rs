@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 
 use provost_event::{
     AgentPolicy, AgentPolicyChanged, Elapsed, GoalCheckStarted, GoalEntry, GoalFinding, GoalJudged,
-    GoalPolicy, GoalTrigger, GoalVerdict, ItemKind, JudgeAnswer, Outcome, Seq, StopHookVerdict, StopVerdicts,
+    GoalPolicy, GoalTrigger, GoalVerdict, HookDecision, HookReport, ItemKind, JudgeAnswer, Outcome, Seq,
+    StopVerdicts,
 };
 use serde::{Deserialize, Serialize};
 
@@ -175,8 +176,8 @@ impl Goal {
         let Some(track) = &mut self.track else { return none };
         let Some(check) = track.check.as_ref().filter(|check| check.is_live()) else { return none };
         let is_claim = check.trigger() == GoalTrigger::Claim;
-        let halts = |verdict: &StopHookVerdict| matches!(verdict, StopHookVerdict::Halt(_));
-        let is_halted = verdicts.reports.iter().any(|report| halts(&report.verdict));
+        let halts = |report: &HookReport| matches!(report.decision, HookDecision::Abort(_));
+        let is_halted = verdicts.reports.iter().any(halts);
         let phase = if objects || is_halted {
             let back = check.back();
             track.check = None;

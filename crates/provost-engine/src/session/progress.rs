@@ -11,7 +11,7 @@ mod report;
 use std::collections::VecDeque;
 
 use provost_event::{
-    CallFacts, ItemKind, Outcome, PauseReason, Plan, PlanStatus, StopHookVerdict, StopReport, ToolStatus,
+    CallFacts, HookReport, ItemKind, Outcome, PauseReason, Plan, PlanStatus, StopHookVerdict, ToolStatus,
 };
 use serde::{Deserialize, Serialize};
 
@@ -193,17 +193,17 @@ impl Progress {
         }
     }
 
-    pub(super) fn stop_hooks_said(&mut self, reports: &[StopReport]) {
+    pub(super) fn stop_hooks_said(&mut self, reports: &[HookReport]) {
         let said = reports.iter().fold(0_u64, |said, report| {
-            let (verdict, reason) = match &report.verdict {
-                StopHookVerdict::Allow => ("allow", ""),
-                StopHookVerdict::Block(reason) => ("block", reason.as_str()),
-                StopHookVerdict::Halt(reason) => ("halt", reason.as_str()),
-                StopHookVerdict::Error(reason) => ("error", reason.as_str()),
-                StopHookVerdict::Broken(reason) => ("broken", reason.as_str()),
-                StopHookVerdict::TimedOut(_) => ("timed out", ""),
+            let (verdict, reason) = match report.stop_verdict() {
+                StopHookVerdict::Allow => ("allow", String::new()),
+                StopHookVerdict::Block(reason) => ("block", reason),
+                StopHookVerdict::Halt(reason) => ("halt", reason),
+                StopHookVerdict::Error(reason) => ("error", reason),
+                StopHookVerdict::Broken(reason) => ("broken", reason),
+                StopHookVerdict::TimedOut(_) => ("timed out", String::new()),
             };
-            said.rotate_left(7) ^ fingerprint([report.name.as_str(), verdict]) ^ kind_of_check(reason)
+            said.rotate_left(7) ^ fingerprint([report.hook.as_str(), verdict]) ^ kind_of_check(&reason)
         });
         let is_first = self.stop_hooks == SeenNumbers::default();
         self.turn.checks |= self.stop_hooks.add(said) && !is_first;

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use provost_event::{
-    GoalTrigger, HookTrigger, ItemKind, OnHookError, Origin, Outcome, Seq, StopCheckCutShort,
-    StopHookVerdict, StopReport, StopVerdicts, SystemItem, Verdict, Verification,
+    GoalTrigger, HookDecision, HookReport, HookTrigger, ItemKind, OnHookError, Origin, Outcome, Seq,
+    StopCheckCutShort, StopHookVerdict, StopVerdicts, SystemItem, Verdict, Verification,
 };
 
 use serde::{Deserialize, Serialize};
@@ -70,23 +70,23 @@ enum AfterObjections {
 
 impl StopHookLaw<'_> {
     /// The effect of a missing answer of the hook at this index of the reports.
-    fn on_error(&self, place: usize, report: &StopReport) -> OnHookError {
+    fn on_error(&self, place: usize, report: &HookReport) -> OnHookError {
         self.by_goal.unwrap_or_else(|| self.assignment.on_stop_hook_error(place, report))
     }
 
     /// The objections to a stop, in configured order.
     pub(super) fn objections(&self, verdicts: &StopVerdicts) -> Vec<Objection> {
-        let reason = |place: usize, report: &StopReport| match &report.verdict {
+        let reason = |place: usize, report: &HookReport| match report.stop_verdict() {
             StopHookVerdict::Allow | StopHookVerdict::Halt(_) => None,
-            StopHookVerdict::Block(reason) => Some(reason.clone()),
+            StopHookVerdict::Block(reason) => Some(reason),
             _ if self.on_error(place, report) == OnHookError::Ignore => None,
-            StopHookVerdict::Error(why) => Some(why.clone()),
+            StopHookVerdict::Error(why) => Some(why),
             StopHookVerdict::Broken(why) => Some(format!("{BROKEN}{why}")),
-            StopHookVerdict::TimedOut(_) => report.verdict.error(),
+            StopHookVerdict::TimedOut(_) => report.decision.failure(),
         };
         let objections = verdicts.reports.iter().enumerate().filter_map(|(place, report)| {
             let reason = reason(place, report)?;
-            Some(Objection { hook: report.name.clone(), reason: format!("{}: {reason}", report.name) })
+            Some(Objection { hook: report.hook.clone(), reason: format!("{}: {reason}", report.hook) })
         });
         objections.collect()
     }
@@ -95,9 +95,9 @@ impl StopHookLaw<'_> {
     fn unanswered(&self, verdicts: &StopVerdicts) -> Vec<String> {
         let reports = verdicts.reports.iter().enumerate();
         let counted = reports.filter(|(place, report)| {
-            report.verdict.is_unanswered() && self.on_error(*place, report) == OnHookError::Block
+            report.stop_verdict().is_unanswered() && self.on_error(*place, report) == OnHookError::Block
         });
-        counted.map(|(_, report)| report.name.clone()).collect()
+        counted.map(|(_, report)| report.hook.clone()).collect()
     }
 }
 
@@ -227,8 +227,8 @@ pub(in crate::session) fn stop_checked(deciding: &mut Deciding<'_>, seq: Seq, re
         reports: result.reports,
         evidence: result.evidence,
     };
-    let halt = verdicts.reports.iter().find_map(|report| match &report.verdict {
-        StopHookVerdict::Halt(reason) => Some((report.name.clone(), reason.clone())),
+    let halt = verdicts.reports.iter().find_map(|report| match &report.decision {
+        HookDecision::Abort(reason) => Some((report.hook.clone(), reason.clone())),
         _ => None,
     });
     let objections = stop_hook_law(deciding.state).objections(&verdicts);
@@ -289,8 +289,8 @@ pub(in crate::session) fn let_go(deciding: &mut Deciding<'_>, verification: Veri
 
 /// What the stop hooks' answers confirm, if there is no objection to a stop.
 fn verification_by(verdicts: &StopVerdicts) -> Verification {
-    let ignored = verdicts.reports.iter().filter(|report| report.verdict.error().is_some());
-    let checks = ignored.map(|report| report.name.clone()).collect::<Vec<_>>();
+    let ignored = verdicts.reports.iter().filter(|report| report.decision.failure().is_some());
+    let checks = ignored.map(|report| report.hook.clone()).collect::<Vec<_>>();
     match (checks.is_empty(), verdicts.reports.is_empty()) {
         (false, _) => Verification::Ignored { checks },
         (true, false) => Verification::Passed,

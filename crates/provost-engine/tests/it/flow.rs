@@ -7,9 +7,9 @@ use provost_engine::{
     Actor, Answer, Effect, Event, Message, RunEvent, RunState, SessionEvent, StopCheckResult,
 };
 use provost_event::{
-    ActorKey, AgentEntry, Block, Budget, EffectId, Entry, ErrorClass, FlowPolicy, LifecycleEntry,
-    ModelFailure, OnStepFailure, Outcome, Priority, Record, RunPolicy, Seq, SessionId, StepEnd, StepPolicy,
-    StopHookPolicy, StopHookVerdict, StopReason, StopReport, Timestamp, Usage,
+    ActorKey, AgentEntry, Block, Budget, EffectId, Entry, ErrorClass, FlowPolicy, HookPoint, HookReport,
+    LifecycleEntry, ModelFailure, OnStepFailure, Outcome, Priority, Record, RunPolicy, Seq, SessionId,
+    StepEnd, StepPolicy, StopHookPolicy, StopHookVerdict, StopReason, Timestamp, Usage,
 };
 
 use crate::states;
@@ -165,7 +165,7 @@ impl Stage {
 
     fn stop_hook(&mut self, step: &str, verdict: StopHookVerdict) {
         let (key, seq) = self.effect(step, |effect| matches!(effect, Effect::CheckStop(_)));
-        let reports = vec![StopReport { name: "tests".to_owned(), verdict, duration_ms: 1, note: None }];
+        let reports = vec![HookReport::new("tests", HookPoint::Stop, verdict)];
         let result = StopCheckResult { reports, evidence: String::new() };
         self.post(key, SessionEvent::StopChecked { seq, result }.into());
     }

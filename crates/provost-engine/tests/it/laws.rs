@@ -12,8 +12,8 @@ use provost_event::{
     ApprovalAnswer, ApprovalScope, Block, Budget, BudgetEntry, CallId, ConversationEntry, EffectId, Entry,
     ErrorClass, Exit, ExternalPolicy, FinalSummaryFinished, HookDecision, HookPoint, HookReport, Json,
     LifecycleEntry, MicroDollars, ModelEntry, ModelFailure, Outcome, Purpose, Record, Retry, RetryCause,
-    RunPolicy, Seq, StepMode, StopHookVerdict, StopReason, StopReport, TerminalEntry, TerminalEvent,
-    TerminalNoted, TerminalState, ToolCall, ToolEntry, ToolStatus, Unanswered, Usage,
+    RunPolicy, Seq, StepMode, StopHookVerdict, StopReason, TerminalEntry, TerminalEvent, TerminalNoted,
+    TerminalState, ToolCall, ToolEntry, ToolStatus, Unanswered, Usage,
 };
 
 use crate::external;
@@ -137,7 +137,7 @@ fn stop_result(kind: u8) -> StopCheckResult {
         2 => StopHookVerdict::Error("e".to_owned()),
         _ => StopHookVerdict::Block(format!("r{}", kind % 2)),
     };
-    let reports = vec![StopReport { name: "tests".to_owned(), verdict, duration_ms: 1, note: None }];
+    let reports = vec![HookReport::new("tests", HookPoint::Stop, verdict)];
     StopCheckResult { reports, evidence: format!("{}", kind % 3) }
 }
 

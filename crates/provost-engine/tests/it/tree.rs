@@ -547,7 +547,7 @@ fn a_blocked_child_is_judged_by_its_parent() {
     let found = tree.open.iter().find(|(_, effect)| matches!(effect, Effect::CheckStop(_)));
     let ((_, seq), _) = found.expect("its own stop hooks are asked");
     let (seq, verdict) = (*seq, provost_event::StopHookVerdict::Block("red".into()));
-    let report = provost_event::StopReport { name: "tests".into(), verdict, duration_ms: 1, note: None };
+    let report = provost_event::HookReport::new("tests", provost_event::HookPoint::Stop, verdict);
     let result = provost_engine::StopCheckResult { reports: vec![report], evidence: String::new() };
     tree.event(1, SessionEvent::StopChecked { seq, result });
     assert_eq!(tree.results(0)[0].0, ToolStatus::Error);

@@ -13,8 +13,8 @@ use provost_event::{
     ErrorClass, GateEntry, GoalEntry, GoalFinding, HookContract, HookDecision, HookPoint, HookPolicy,
     HookReport, HookTrigger, Image, Json, JudgeAnswer, LifecycleEntry, Limits, MicroDollars, ModelEntry,
     ModelFailure, ModelPolicy, OnFailure, Outcome, Price, Purpose, Record, RunId, RunPolicy, Seq, SessionId,
-    Snapshot, StopHookPolicy, StopHookVerdict, StopReason, StopReport, TerminalEntry, Timestamp, ToolCall,
-    ToolEntry, ToolIdentity, ToolSpec, ToolStatus, ToolSubject, Usage,
+    Snapshot, StopHookPolicy, StopHookVerdict, StopReason, TerminalEntry, Timestamp, ToolCall, ToolEntry,
+    ToolIdentity, ToolSpec, ToolStatus, ToolSubject, Usage,
 };
 
 use crate::goal_laws::GoalLaws;
@@ -474,7 +474,7 @@ impl World {
 
     pub(crate) fn hook(&mut self, verdict: StopHookVerdict, evidence: &str) {
         let Some(seq) = self.checking() else { panic!("no stop hook is asked") };
-        let reports = vec![StopReport { name: "tests".to_owned(), verdict, duration_ms: 1, note: None }];
+        let reports = vec![HookReport::new("tests", HookPoint::Stop, verdict)];
         let result = StopCheckResult { reports, evidence: evidence.to_owned() };
         self.session_event(SessionEvent::StopChecked { seq, result });
     }
@@ -653,7 +653,7 @@ pub(crate) fn short(entry: &Entry) -> String {
             format!("tool_finished {} {:?}: {output}", e.call, e.status)
         }
         Entry::Conversation(ConversationEntry::SystemItem(e)) => format!("system_item {:?}", e.item),
-        Entry::Gate(GateEntry::StopChecked(e)) => format!("stop_verdicts {:?}", e.reports[0].verdict),
+        Entry::Gate(GateEntry::StopChecked(e)) => format!("stop_verdicts {:?}", e.reports[0].stop_verdict()),
         Entry::Goal(GoalEntry::CheckStarted(e)) => {
             format!("goal_check_started {:?} turn {} generation {}", e.trigger, e.turn, e.generation)
         }

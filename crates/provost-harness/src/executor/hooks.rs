@@ -108,15 +108,9 @@ pub(super) fn question(
 fn not_asked(hook_call: &HookCall, why: &str) -> Option<HookReport> {
     let point = hook_call.about.points().first().copied()?;
     let why = format!("the hooks can't be asked: {why}");
-    Some(HookReport {
-        hook: "hooks".to_owned(),
-        point,
-        decision: match OnFailure::default_at(point) {
-            OnFailure::Deny => HookDecision::Deny(why),
-            OnFailure::Continue => HookDecision::Failed(why),
-        },
-        reminders: Vec::new(),
-        note: None,
-        duration_us: 0,
-    })
+    let decision = match OnFailure::default_at(point) {
+        OnFailure::Deny => HookDecision::Deny(why),
+        OnFailure::Continue => HookDecision::Broken(why),
+    };
+    Some(HookReport::new("hooks", point, decision))
 }

@@ -1,7 +1,8 @@
 //! Removes Provost's own keys from the output of hooks, checks and failed calls before it goes to the log, a model
 //! or a screen, however a program got one. Tools' output is masked before it is cut (`tool.rs`).
 
-use provost_engine::{SessionEvent, WorktreeResult};
+use provost_engine::{SessionEvent, StopCheckResult, WorktreeResult};
+use provost_event::HookReport;
 
 use crate::Redactor;
 
@@ -9,18 +10,9 @@ use crate::Redactor;
 pub(super) fn masked(mut event: SessionEvent, redactor: &Redactor) -> SessionEvent {
     let mask = |text: Option<&mut String>| text.into_iter().for_each(|text| redactor.mask_known(text));
     match &mut event {
-        SessionEvent::StopChecked { result, .. } => {
-            for report in &mut result.reports {
-                mask(report.verdict.reason_mut());
-                mask(report.note.as_mut());
-            }
-        }
-        SessionEvent::HooksAnswered { reports, .. } => {
-            for report in reports {
-                mask(report.decision.reason_mut());
-                report.reminders.iter_mut().for_each(|text| mask(Some(text)));
-                mask(report.note.as_mut());
-            }
+        SessionEvent::StopChecked { result: StopCheckResult { reports, .. }, .. }
+        | SessionEvent::HooksAnswered { reports, .. } => {
+            reports.iter_mut().flat_map(HookReport::texts_mut).for_each(|text| mask(Some(text)));
         }
         SessionEvent::ModelFailed { failure, .. } => {
             redactor.mask_known(&mut failure.message);

@@ -10,7 +10,6 @@ use futures::future::{join, join_all};
 use provost_engine::{StopCheck, StopCheckResult};
 use provost_event::{
     HookDecision, HookPoint, HookPolicy, HookReport, OnFailure, OnHookError, StopHookPolicy, StopHookVerdict,
-    StopReport,
 };
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
@@ -35,7 +34,8 @@ impl HarnessExecutor {
         let opening = match self.known.opening(self.backend(), check.session).await {
             Ok(opening) => opening,
             Err(error) => {
-                let reports = vec![report("stop hooks", StopHookVerdict::Broken(error.to_string()))];
+                let broken = HookDecision::Broken(error.to_string());
+                let reports = vec![HookReport::new("stop hooks", HookPoint::Stop, broken)];
                 return StopCheckResult { reports, evidence: String::new() };
             }
         };
@@ -57,14 +57,21 @@ impl HarnessExecutor {
         opening: &Opening,
         informed: &Informed<'_>,
         cancel: &CancellationToken,
-    ) -> Vec<StopReport> {
+    ) -> Vec<HookReport> {
         let hooks = &opening.policy.stop_hooks;
         if hooks.is_empty() {
             return Vec::new();
         }
         let context = stop_context(check, opening, informed.path().await);
         let limit = check.limit_ms.map(Duration::from_millis);
-        join_all(hooks.iter().map(|hook| self.ask(hook, &context, limit, cancel))).await
+        let point = HookPoint::stop(opening.agent.parent);
+        let asked = hooks.iter().map(async |hook| {
+            let started = self.deps.clock.monotonic();
+            let verdict = self.ask(hook, &context, limit, cancel).await;
+            let duration_us = self.deps.clock.monotonic().since_ms(started).saturating_mul(1_000);
+            HookReport { duration_us, ..HookReport::new(&hook.name, point, verdict) }
+        });
+        join_all(asked).await
     }
 
     /// Calls hooks of [`HookPoint::Stop`], or of a sub-agent's stop, which are programs.
@@ -74,7 +81,7 @@ impl HarnessExecutor {
         opening: &Opening,
         informed: &Informed<'_>,
         cancel: &CancellationToken,
-    ) -> Vec<StopReport> {
+    ) -> Vec<HookReport> {
         let hooks = &opening.policy.hooks;
         let point = HookPoint::stop(opening.agent.parent);
         if !hooks.iter().any(|hook| hook.point == point) {
@@ -82,7 +89,7 @@ impl HarnessExecutor {
         }
         let question = question(HookQuestionTrigger::Stop(check.clone()), opening, Vec::new());
         let heard = self.dispatch(hooks, informed, &question, cancel).everybody().await;
-        heard.into_iter().map(|(hook, report)| verdict_of(hook, report)).collect()
+        heard.into_iter().map(|(hook, report)| at_stop(hook, report)).collect()
     }
 
     pub(super) async fn evidence(&self, opening: &Opening) -> String {
@@ -96,10 +103,9 @@ impl HarnessExecutor {
         context: &StopHookContext,
         limit: Option<Duration>,
         cancel: &CancellationToken,
-    ) -> StopReport {
-        let started = self.deps.clock.monotonic();
+    ) -> StopHookVerdict {
         let timeout = Duration::from_millis(hook.timeout_ms);
-        let span = span!("stop_hook.call", hook = hook.name, verdict = Empty);
+        let span = span!("stop_hook.call", hook = hook.name, decision = Empty);
         let verdict = match self.handler(hook, timeout, limit) {
             Some(handler) => {
                 self.run_handler(&*handler, context, timeout, cancel).instrument(span.clone()).await
@@ -113,10 +119,8 @@ impl HarnessExecutor {
             StopHookVerdict::Error(why) if hook.on_error == OnHookError::Block => StopHookVerdict::Block(why),
             verdict => verdict,
         };
-        span.record("verdict", spans::verdict(&verdict));
-        let mut report = report(&hook.name, verdict);
-        report.duration_ms = self.deps.clock.monotonic().since_ms(started);
-        report
+        span.record("decision", spans::decision(&verdict.clone().into()));
+        verdict
     }
 
     fn handler(
@@ -174,28 +178,19 @@ fn stop_context(check: &StopCheck, opening: &Opening, transcript_path: Option<Pa
     }
 }
 
-/// The verdict of a hook's decision at a stop. Reminders for the model block the stop, as the agent gets them only
-/// if it continues.
-fn verdict_of(hook: &HookPolicy, heard: HookReport) -> StopReport {
-    let reasons = |reason: String| {
-        let said = std::iter::once(reason).chain(heard.reminders.iter().cloned());
-        said.filter(|words| !words.is_empty()).collect::<Vec<_>>().join("\n\n")
+/// A hook's report as that of a stop hook. Reminders for the model block the stop, as the agent gets them only if it
+/// continues; so does a missing answer that counts as a denial.
+fn at_stop(hook: &HookPolicy, mut report: HookReport) -> HookReport {
+    let objection = match report.stop_verdict() {
+        StopHookVerdict::Allow => (!report.reminders.is_empty()).then(String::new),
+        StopHookVerdict::Block(reason) => Some(reason),
+        StopHookVerdict::Halt(_) => None,
+        verdict => verdict.error().filter(|_| hook.on_failure == OnFailure::Deny),
     };
-    let verdict = match heard.decision {
-        HookDecision::Continue | HookDecision::Allow if heard.reminders.is_empty() => StopHookVerdict::Allow,
-        HookDecision::Continue | HookDecision::Allow => StopHookVerdict::Block(reasons(String::new())),
-        HookDecision::Deny(reason) | HookDecision::Pause(reason) | HookDecision::Ask(reason) => {
-            StopHookVerdict::Block(reasons(reason))
-        }
-        HookDecision::Abort(reason) => StopHookVerdict::Halt(reason),
-        HookDecision::Failed(why) if hook.on_failure == OnFailure::Deny => {
-            StopHookVerdict::Block(reasons(why))
-        }
-        HookDecision::Failed(why) => StopHookVerdict::Error(why),
-    };
-    StopReport { name: heard.hook, verdict, duration_ms: heard.duration_us / 1_000, note: heard.note }
-}
-
-fn report(name: &str, verdict: StopHookVerdict) -> StopReport {
-    StopReport { name: name.to_owned(), verdict, duration_ms: 0, note: None }
+    let reminders = std::mem::take(&mut report.reminders);
+    if let Some(reason) = objection {
+        let said = std::iter::once(reason).chain(reminders).filter(|words| !words.is_empty());
+        report.decision = HookDecision::Deny(said.collect::<Vec<_>>().join("\n\n"));
+    }
+    report
 }

@@ -133,6 +133,7 @@ impl HarnessExecutor {
             blobs: self.deps.blobs(),
             log: SessionLog::of(self.deps.backend.clone(), id),
             output_bytes_max: run.output_bytes_max,
+            secrets: self.deps.redactor.clone(),
         };
         self.within_time(&*tool, run, &context).await
     }

@@ -149,7 +149,7 @@ impl<'a> Dispatch<'a> {
 
     async fn typed(&self, hook: &HookPolicy) -> HookAnswer {
         let Some(typed) = self.registry.get(hook) else {
-            return failed("the program that runs this agent doesn't have this hook");
+            return broken("the program that runs this agent doesn't have this hook");
         };
         let reminders = hook.may_remind.then(TaskReminders::default);
         let asked = HookInvocation { question: self.question.clone(), reminders };
@@ -167,7 +167,7 @@ impl<'a> Dispatch<'a> {
         let decision = match decided {
             Ok(Some(decision)) => decision,
             Ok(None) => return failed("what it is asked about isn't there"),
-            Err(_) => return failed("it panicked"),
+            Err(_) => return broken("it panicked"),
         };
         let (reminders, dropped) = asked.reminders.as_ref().map(TaskReminders::take).unwrap_or_default();
         HookAnswer { decision, reminders, note: too_many(dropped) }
@@ -186,7 +186,7 @@ impl<'a> Dispatch<'a> {
         let time = Duration::from_millis(hook.timeout_ms).saturating_add(ENDING_MAX);
         let otherwise = tokio::select! {
             biased;
-            answer = &mut asked => return answer.unwrap_or_else(|_| failed("it panicked")),
+            answer = &mut asked => return answer.unwrap_or_else(|_| broken("it panicked")),
             () = self.cancel.cancelled() => cancelled(),
             () = self.clock.sleep(time) => {
                 cancel.cancel();
@@ -197,7 +197,7 @@ impl<'a> Dispatch<'a> {
         tokio::select! {
             biased;
             answer = asked => match answer {
-                Ok(said) if matches!(said.decision, HookDecision::Failed(_)) => said,
+                Ok(said) if said.decision.failure().is_some() => said,
                 // A report of processes that it left running is kept.
                 Ok(said) => HookAnswer { note: said.note, ..otherwise },
                 Err(_) => otherwise,
@@ -213,7 +213,9 @@ impl AnsweredHook<'_> {
         match self.report.decision {
             HookDecision::Continue | HookDecision::Allow | HookDecision::Ask(_) => false,
             HookDecision::Deny(_) | HookDecision::Pause(_) | HookDecision::Abort(_) => true,
-            HookDecision::Failed(_) => self.hook.on_failure == OnFailure::Deny,
+            HookDecision::Failed(_) | HookDecision::Broken(_) | HookDecision::TimedOut(_) => {
+                self.hook.on_failure == OnFailure::Deny
+            }
         }
     }
 }
@@ -231,13 +233,16 @@ fn failed(why: &str) -> HookAnswer {
     HookAnswer::only(HookDecision::Failed(why.to_owned()))
 }
 
+fn broken(why: &str) -> HookAnswer {
+    HookAnswer::only(HookDecision::Broken(why.to_owned()))
+}
+
 fn cancelled() -> HookAnswer {
     failed("cancelled")
 }
 
 fn late(hook: &HookPolicy) -> HookAnswer {
-    let time = Duration::from_millis(hook.timeout_ms);
-    failed(&format!("no answer within {} s", time.as_secs_f32()))
+    HookAnswer::only(HookDecision::TimedOut(hook.timeout_ms))
 }
 
 fn too_many(dropped: usize) -> Option<String> {
@@ -246,7 +251,7 @@ fn too_many(dropped: usize) -> Option<String> {
 
 /// The answer for the log: within the length limits, and with reminders only if they are allowed.
 fn bounded(answer: HookAnswer, hook: &HookPolicy) -> HookAnswer {
-    let HookAnswer { decision, reminders, note } = answer;
+    let HookAnswer { mut decision, reminders, note } = answer;
     let mut reminders = reminders.into_iter().filter(|body| !body.trim().is_empty()).collect::<Vec<_>>();
     let more = if hook.may_remind {
         let dropped = reminders.len().saturating_sub(REMINDERS_MAX);
@@ -258,23 +263,10 @@ fn bounded(answer: HookAnswer, hook: &HookPolicy) -> HookAnswer {
             .then(|| format!("it may not remind the model of anything; reminders dropped: {dropped}"))
     };
     let note = [more, note].into_iter().flatten().reduce(|more, own| format!("{more}\n{own}"));
-    HookAnswer {
-        decision: bounded_decision(decision),
-        reminders: reminders.into_iter().map(cut).collect(),
-        note: note.map(cut),
+    if let Some(reason) = decision.reason_mut() {
+        *reason = cut(std::mem::take(reason));
     }
-}
-
-fn bounded_decision(decision: HookDecision) -> HookDecision {
-    match decision {
-        HookDecision::Continue => HookDecision::Continue,
-        HookDecision::Allow => HookDecision::Allow,
-        HookDecision::Ask(reason) => HookDecision::Ask(cut(reason)),
-        HookDecision::Deny(reason) => HookDecision::Deny(cut(reason)),
-        HookDecision::Pause(reason) => HookDecision::Pause(cut(reason)),
-        HookDecision::Abort(reason) => HookDecision::Abort(cut(reason)),
-        HookDecision::Failed(reason) => HookDecision::Failed(cut(reason)),
-    }
+    HookAnswer { decision, reminders: reminders.into_iter().map(cut).collect(), note: note.map(cut) }
 }
 
 fn cut(mut words: String) -> String {

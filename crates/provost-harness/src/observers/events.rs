@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use provost_event::{
     ActorKey, AgentEntry, ApprovalAnswer, AssistantMessage, Block, CallId, ConversationEntry, Entry,
     GateEntry, GoalEntry, GoalFinding, HookDecision, HooksDecided, LifecycleEntry, ModelCalled, ModelEntry,
-    Permission, Purpose, Record, SessionId, StopHookVerdict, StopVerdicts, TerminalEntry, ToolEntry,
-    ToolFinished, ToolStarted, ToolStatus,
+    Permission, Purpose, Record, SessionId, StopVerdicts, TerminalEntry, ToolEntry, ToolFinished,
+    ToolStarted, ToolStatus,
 };
 
 use crate::ObserverEventKind as Kind;
@@ -233,18 +233,15 @@ fn hooks_object(decided: &HooksDecided) -> bool {
     decided.reports.iter().any(|report| match report.decision {
         // The answer decides whether it is a denial.
         HookDecision::Continue | HookDecision::Allow | HookDecision::Ask(_) => false,
-        HookDecision::Deny(_) | HookDecision::Pause(_) | HookDecision::Abort(_) | HookDecision::Failed(_) => {
-            true
-        }
+        HookDecision::Deny(_)
+        | HookDecision::Pause(_)
+        | HookDecision::Abort(_)
+        | HookDecision::Failed(_)
+        | HookDecision::Broken(_)
+        | HookDecision::TimedOut(_) => true,
     })
 }
 
 fn stop_hooks_object(verdicts: &StopVerdicts) -> bool {
-    verdicts.reports.iter().any(|report| match report.verdict {
-        StopHookVerdict::Allow
-        | StopHookVerdict::Error(_)
-        | StopHookVerdict::Broken(_)
-        | StopHookVerdict::TimedOut(_) => false,
-        StopHookVerdict::Block(_) | StopHookVerdict::Halt(_) => true,
-    })
+    verdicts.reports.iter().any(|report| report.stop_verdict().objects())
 }

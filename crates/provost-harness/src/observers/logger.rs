@@ -359,13 +359,16 @@ fn cause(cause: &RetryCause) -> String {
 
 fn objections_of_hooks(decided: &HooksDecided) -> String {
     let objections = decided.reports.iter().filter_map(|report| {
+        let failure = report.decision.failure().unwrap_or_default();
         let (word, reason) = match &report.decision {
             HookDecision::Continue | HookDecision::Allow => return None,
             HookDecision::Ask(reason) => ("asks", reason),
             HookDecision::Deny(reason) => ("denies", reason),
             HookDecision::Pause(reason) => ("pauses", reason),
             HookDecision::Abort(reason) => ("aborts", reason),
-            HookDecision::Failed(reason) => ("failed", reason),
+            HookDecision::Failed(_) | HookDecision::Broken(_) | HookDecision::TimedOut(_) => {
+                ("failed", &failure)
+            }
         };
         Some(format!("{} {word} at {}: {reason}", report.hook, report.point.name()))
     });
@@ -373,13 +376,13 @@ fn objections_of_hooks(decided: &HooksDecided) -> String {
 }
 
 fn objections_of_stop_hooks(verdicts: &StopVerdicts) -> String {
-    let objections = verdicts.reports.iter().filter_map(|report| match &report.verdict {
+    let objections = verdicts.reports.iter().filter_map(|report| match report.stop_verdict() {
         StopHookVerdict::Allow
         | StopHookVerdict::Error(_)
         | StopHookVerdict::Broken(_)
         | StopHookVerdict::TimedOut(_) => None,
-        StopHookVerdict::Block(reason) => Some(format!("{} blocks: {reason}", report.name)),
-        StopHookVerdict::Halt(reason) => Some(format!("{} halts: {reason}", report.name)),
+        StopHookVerdict::Block(reason) => Some(format!("{} blocks: {reason}", report.hook)),
+        StopHookVerdict::Halt(reason) => Some(format!("{} halts: {reason}", report.hook)),
     });
     objections.collect::<Vec<_>>().join("; ")
 }

@@ -1,7 +1,7 @@
 //! The evidence in a judge's prompt: a section for each kind, each within its share of the tokens, and the actions
 //! in the rest.
 
-use provost_event::{PlanStatus, StopHookVerdict, StopReport, ToolStatus};
+use provost_event::{HookReport, PlanStatus, StopHookVerdict, ToolStatus};
 
 use super::sheet::{Ends, Sheet, beginning, ends};
 use super::{Action, Evidence, Since};
@@ -103,19 +103,19 @@ fn list<T>(
     }
 }
 
-fn stop_hooks(sheet: &mut Sheet, reports: &[StopReport]) {
+fn stop_hooks(sheet: &mut Sheet, reports: &[HookReport]) {
     let heading = "CHECKS\nChecks of the user's, not of the agent's, that were made for this verification:\n";
     list(sheet, heading, reports, |sheet, number, report| {
-        let StopReport { name, verdict, note, .. } = report;
-        let (what, words) = match verdict {
+        let HookReport { hook, note, .. } = report;
+        let (what, words) = match report.stop_verdict() {
             StopHookVerdict::Allow => ("nothing stands against it", None),
-            StopHookVerdict::Block(reason) => ("it FAILED", Some(reason.clone())),
-            StopHookVerdict::Halt(reason) => ("it FAILED, and the work shall stop", Some(reason.clone())),
+            StopHookVerdict::Block(reason) => ("it FAILED", Some(reason)),
+            StopHookVerdict::Halt(reason) => ("it FAILED, and the work shall stop", Some(reason)),
             StopHookVerdict::Error(_) | StopHookVerdict::Broken(_) | StopHookVerdict::TimedOut(_) => {
-                ("it couldn't be made, so it shows nothing", verdict.error())
+                ("it couldn't be made, so it shows nothing", report.decision.failure())
             }
         };
-        let name = beginning(Label::Hook, name, NAME_BYTES);
+        let name = beginning(Label::Hook, hook, NAME_BYTES);
         if !sheet.put(&format!("check {number}: {what}\n{name}")) {
             return false;
         }

@@ -1,7 +1,7 @@
 //! Texts of the log as evidence, without secrets. A judge usually has another provider than the agent's model, and
 //! no provider may get another provider's keys.
 
-use provost_event::{Plan, PlanItem, PlanStatus, StopHookVerdict, StopReport};
+use provost_event::{HookReport, Plan, PlanItem, PlanStatus};
 
 use super::ChangedFiles;
 use crate::Redactor;
@@ -27,17 +27,13 @@ impl<'a> Clean<'a> {
         self.text(&self.0.redact_json(arguments))
     }
 
-    pub(super) fn report(self, report: &StopReport) -> StopReport {
-        let verdict = match &report.verdict {
-            StopHookVerdict::Allow => StopHookVerdict::Allow,
-            StopHookVerdict::Block(reason) => StopHookVerdict::Block(self.text(reason)),
-            StopHookVerdict::Halt(reason) => StopHookVerdict::Halt(self.text(reason)),
-            StopHookVerdict::Error(reason) => StopHookVerdict::Error(self.text(reason)),
-            StopHookVerdict::Broken(reason) => StopHookVerdict::Broken(self.text(reason)),
-            StopHookVerdict::TimedOut(ms) => StopHookVerdict::TimedOut(*ms),
-        };
-        let note = report.note.as_deref().map(|note| self.text(note));
-        StopReport { name: self.text(&report.name), verdict, duration_ms: report.duration_ms, note }
+    pub(super) fn report(self, report: &HookReport) -> HookReport {
+        let mut report = report.clone();
+        for text in report.texts_mut() {
+            *text = self.text(text);
+        }
+        report.hook = self.text(&report.hook);
+        report
     }
 
     pub(super) fn open_steps(self, plan: Plan) -> Vec<PlanItem> {

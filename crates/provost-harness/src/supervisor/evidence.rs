@@ -1,6 +1,6 @@
 //! The evidence about a goal: typed, from the log and the workspace, not from the agent's own account.
 
-use provost_event::{GoalTrigger, PlanItem, StopReport, ToolStatus};
+use provost_event::{GoalTrigger, HookReport, PlanItem, ToolStatus};
 
 /// Default maximum of estimated tokens of evidence for a judge.
 const TOKENS_MAX_DEFAULT: u32 = 8_000;
@@ -68,7 +68,7 @@ pub struct Action {
 }
 
 /// A stop hook's verdict.
-pub type HookResult = StopReport;
+pub type HookResult = HookReport;
 
 /// The changed files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use provost_engine::{Actor, JudgeCall, tokens_of};
 use provost_event::{
-    AssistantMessage, Block, ConversationEntry, Entry, GateEntry, GoalEntry, LifecycleEntry, Plan, Record,
-    Seq, SessionId, StopReport, ToolCall, ToolEntry, ToolFinished, ToolSpec, ToolStatus, WorktreeEntry,
+    AssistantMessage, Block, ConversationEntry, Entry, GateEntry, GoalEntry, HookReport, LifecycleEntry,
+    Plan, Record, Seq, SessionId, ToolCall, ToolEntry, ToolFinished, ToolSpec, ToolStatus, WorktreeEntry,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -103,7 +103,7 @@ struct Found<'a> {
     /// The turn of the oldest of them.
     oldest_turn: u32,
     told: Vec<String>,
-    stop_hooks: Option<Vec<StopReport>>,
+    stop_hooks: Option<Vec<HookReport>>,
     plan: Option<Plan>,
     claim: String,
     /// Paths that were written to, without duplicates.

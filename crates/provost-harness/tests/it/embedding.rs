@@ -359,8 +359,8 @@ async fn stop_hooks_of_the_embedder_are_asked_and_one_that_panics_does_not_block
         _ => None,
     });
     let reports = reports.expect("they were asked");
-    assert_eq!(reports[0].verdict, StopHookVerdict::Broken("it panicked".into()));
-    assert_eq!((reports[0].name.as_str(), reports[1].name.as_str()), ("panics", "says no"));
+    assert_eq!(reports[0].stop_verdict(), StopHookVerdict::Broken("it panicked".into()));
+    assert_eq!((reports[0].hook.as_str(), reports[1].hook.as_str()), ("panics", "says no"));
 }
 
 #[tokio::test]

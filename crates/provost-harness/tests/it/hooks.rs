@@ -349,7 +349,7 @@ async fn a_hook_that_never_answers_is_let_go_when_its_time_is_over() {
     assert_eq!(wakes, (Timestamp(2_500), Timestamp(7_500)));
     assert_eq!(
         said(&reports),
-        [("short", failed("no answer within 1.5 s")), ("usual", failed("no answer within 5 s"))]
+        [("short", HookDecision::TimedOut(1_500)), ("usual", HookDecision::TimedOut(5_000))]
     );
     assert_eq!(let_go.load(Ordering::SeqCst), 2);
 }
@@ -403,7 +403,7 @@ async fn a_hook_that_blocks_its_thread_delays_nothing_beyond_its_timeout() {
     let (reports, _) = timeout(DEADLINE, both).await.expect("an answer");
     assert_eq!(
         said(&reports),
-        [("stuck", failed("no answer within 5 s")), ("next", HookDecision::Pause(String::new()))]
+        [("stuck", HookDecision::TimedOut(5_000)), ("next", HookDecision::Pause(String::new()))]
     );
     release.send(()).expect("it is still there");
 }

@@ -504,7 +504,7 @@ async fn a_program_keeps_its_own_time_and_is_let_go_when_it_does_not() {
     let (reports, wakes) = tokio::join!(open.ask(before_a_call(), CancellationToken::new()), async {
         timeout(DEADLINE, moved).await.expect("sleepers")
     });
-    let late = || failed("no answer within 2 s");
+    let late = || HookDecision::TimedOut(2_000);
     assert_eq!(said(&reports), [("tells", failed("its own words")), ("agrees", late()), ("stuck", late())]);
     assert_eq!(wakes, [17_000, 24_000, 31_000, 46_000].map(Timestamp));
 }
@@ -630,7 +630,7 @@ async fn programs_answer_a_wish_to_stop_after_the_stop_hooks() {
     let open = scene.open().await;
     let event = open.perform(check_stop(), CancellationToken::new()).await;
     let SessionEvent::StopChecked { result, .. } = event else { panic!("{event:?}") };
-    let verdicts = result.reports.iter().map(|report| (&*report.name, report.verdict.clone()));
+    let verdicts = result.reports.iter().map(|report| (&*report.hook, report.stop_verdict()));
     let block = |why: &str| StopHookVerdict::Block(why.to_owned());
     assert_eq!(
         verdicts.collect::<Vec<_>>(),
@@ -647,7 +647,7 @@ async fn programs_answer_a_wish_to_stop_after_the_stop_hooks() {
             ("remind-may", block("mind the gap")),
             (
                 "typed",
-                StopHookVerdict::Error("the program that runs this agent doesn't have this hook".into())
+                StopHookVerdict::Broken("the program that runs this agent doesn't have this hook".into())
             ),
         ]
     );
@@ -664,7 +664,7 @@ async fn programs_are_asked_about_a_wish_to_stop_as_one() {
     let scene = Scene::new(programs, vec![program("h", HookPoint::Stop)]);
     let event = scene.open().await.perform(check_stop(), CancellationToken::new()).await;
     let SessionEvent::StopChecked { result, .. } = event else { panic!("{event:?}") };
-    assert_eq!(result.reports[0].verdict, StopHookVerdict::Block("done".into()));
+    assert_eq!(result.reports[0].stop_verdict(), StopHookVerdict::Block("done".into()));
 }
 
 #[tokio::test]

@@ -9,8 +9,8 @@ use expect_test::{expect, expect_file};
 use proptest::prelude::*;
 use provost_engine::{Answer, tokens_of};
 use provost_event::{
-    Block, GoalTrigger, JudgeAnswer, ModelFailure, PlanItem, PlanStatus, Purpose, RunId, SessionId,
-    StopHookVerdict, StopReason, StopReport, ToolStatus, Usage,
+    Block, GoalTrigger, HookDecision, HookPoint, HookReport, JudgeAnswer, ModelFailure, PlanItem, PlanStatus,
+    Purpose, RunId, SessionId, StopReason, ToolStatus, Usage,
 };
 use provost_harness::{
     Action, ChangedFiles, DeltaSink, Evidence, GoalSupervisor, Inquiry, Model, ModelRequest, Part, Since,
@@ -214,11 +214,9 @@ impl Texts {
                 status: ToolStatus::Ok,
                 result: self.output.clone(),
             }],
-            stop_hooks: vec![StopReport {
-                name: self.hook.clone(),
-                verdict: StopHookVerdict::Block(self.reason.clone()),
-                duration_ms: 1,
+            stop_hooks: vec![HookReport {
                 note: Some(self.note.clone()),
+                ..HookReport::new(&self.hook, HookPoint::Stop, HookDecision::Deny(self.reason.clone()))
             }],
             files: ChangedFiles { since: Since::AgentBegan, diffstat: vec![self.file.clone()], more: 0 },
             open_steps: vec![
@@ -434,12 +432,8 @@ fn any_evidence() -> impl Strategy<Value = Evidence> {
     let long = || (any_text(), 0_usize..50).prop_map(|(text, times)| text.repeat(times));
     let action = (any_text(), long(), any_status(), long())
         .prop_map(|(tool, arguments, status, result)| Action { tool, arguments, status, result });
-    let hook = (any_text(), long()).prop_map(|(name, reason)| StopReport {
-        name,
-        verdict: StopHookVerdict::Block(reason),
-        duration_ms: 0,
-        note: None,
-    });
+    let hook = (any_text(), long())
+        .prop_map(|(name, reason)| HookReport::new(name, HookPoint::Stop, HookDecision::Deny(reason)));
     let step = any_text().prop_map(|text| PlanItem { text, status: PlanStatus::Pending });
     let files = prop::collection::vec(any_text(), 0..10);
     let lists = (

@@ -203,6 +203,7 @@ pub(crate) fn context(backend: &Arc<EmbeddedBackend>, run: RunId, at: u64) -> To
         blobs: backend.clone(),
         log: SessionLog::of(backend.clone(), effect),
         output_bytes_max: Recall::new().spec().output_bytes_max,
+        secrets: Arc::default(),
     }
 }
 

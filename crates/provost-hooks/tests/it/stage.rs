@@ -289,6 +289,8 @@ pub(crate) fn shown(answer: &HookAnswer) -> String {
         HookDecision::Pause(why) => format!("pause: {why}"),
         HookDecision::Abort(why) => format!("abort: {why}"),
         HookDecision::Failed(why) => format!("failed: {why}"),
+        HookDecision::Broken(why) => format!("broken: {why}"),
+        HookDecision::TimedOut(_) => format!("no answer: {}", answer.decision.failure().unwrap_or_default()),
     }];
     lines.extend(answer.reminders.iter().map(|body| format!("remind: {body}")));
     lines.extend(answer.note.iter().map(|note| format!("note: {note}")));

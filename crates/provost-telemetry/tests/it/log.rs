@@ -305,8 +305,7 @@ pub(crate) fn long_run(wrapped: FinalSummaryFinished) -> Vec<Record> {
 }
 
 fn objections() -> StopVerdicts {
-    let report =
-        |name: &str, verdict| StopReport { name: name.to_owned(), verdict, duration_ms: 3, note: None };
+    let report = |name: &str, verdict: StopHookVerdict| HookReport::new(name, HookPoint::Stop, verdict);
     let reports = vec![
         report("rain", StopHookVerdict::Block("it still drips".to_owned())),
         report("sun", StopHookVerdict::Error("too hot".to_owned())),

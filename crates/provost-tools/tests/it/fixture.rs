@@ -77,6 +77,7 @@ impl Fixture {
             blobs: self.blobs.clone(),
             log: SessionLog::empty(),
             output_bytes_max: provost_tools::OUTPUT_BYTES_MAX,
+            secrets: Arc::default(),
         }
     }
 

@@ -108,7 +108,7 @@ async fn spans_say_what_an_agent_does_and_none_of_what_is_said() {
             "agent.turn > tool.call tool=\"nothing\" status=Ok",
             "agent.turn agent=0 turn=2",
             "agent.turn > model.call turn=2 purpose=Turn model=\"scripted\"",
-            "agent.turn > stop_hook.call hook=\"tests\" verdict=\"allow\"",
+            "agent.turn > stop_hook.call hook=\"tests\" decision=\"continue\"",
             "agent.turn > goal.supervisor.verify turn=2 again=false achieved=true",
             "goal.supervisor.verify > model.call turn=2 purpose=Judge model=\"scripted\"",
         ]

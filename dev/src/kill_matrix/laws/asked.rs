@@ -37,10 +37,10 @@ fn check_one(seen: &Evidence, session: SessionId, heard: &mut BTreeMap<String, u
             }
             Entry::Gate(GateEntry::StopChecked(verdicts)) => {
                 for report in &verdicts.reports {
-                    let point = if report.name == STOP_HOOK { STOP_HOOK } else { "stop" };
+                    let point = if report.hook == STOP_HOOK { STOP_HOOK } else { "stop" };
                     *heard.entry(point.to_owned()).or_default() += 1;
-                    if let Some(why) = report.verdict.error() {
-                        found.wrong(format!("stop hook {} gave no answer: {why}", report.name));
+                    if let Some(why) = report.decision.failure() {
+                        found.wrong(format!("stop hook {} gave no answer: {why}", report.hook));
                     }
                 }
             }

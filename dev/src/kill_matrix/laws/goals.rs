@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use provost_engine::{Actor, GoalStatus};
 use provost_event::{
-    Entry, GateEntry, GoalEntry, GoalFinding, GoalState, GoalTrigger, LifecycleEntry, Outcome, ResumeCause,
-    SessionId, StopHookVerdict,
+    Entry, GateEntry, GoalEntry, GoalFinding, GoalState, GoalTrigger, HookDecision, LifecycleEntry, Outcome,
+    ResumeCause, SessionId,
 };
 
 use super::super::evidence::Evidence;
@@ -116,7 +116,7 @@ impl GoalRecord {
             }
             Entry::Gate(GateEntry::StopChecked(verdicts)) => {
                 let blocks =
-                    verdicts.reports.iter().any(|report| matches!(report.verdict, StopHookVerdict::Block(_)));
+                    verdicts.reports.iter().any(|report| matches!(report.decision, HookDecision::Deny(_)));
                 if blocks {
                     self.comes_to_something();
                 }

@@ -117,11 +117,11 @@ pub(super) fn unheard(who: &str, hook: &str, why: &str) -> String {
 
 fn refused(decided: &HooksDecided) -> Passed {
     let reason = |report: &HookReport| match &report.decision {
-        HookDecision::Deny(why) | HookDecision::Abort(why) | HookDecision::Failed(why) => {
-            Some(Passed::Refused { hook: report.hook.clone(), why: why.clone() })
-        }
-        _ => None,
+        HookDecision::Deny(why) | HookDecision::Abort(why) => Some(why.clone()),
+        decision => decision.failure(),
     };
+    let reason =
+        |report: &HookReport| reason(report).map(|why| Passed::Refused { hook: report.hook.clone(), why });
     decided.reports.iter().find_map(reason).unwrap_or_else(|| Passed::Refused {
         hook: "hooks".to_owned(),
         why: "no reason was given".to_owned(),

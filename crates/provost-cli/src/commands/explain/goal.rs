@@ -183,7 +183,7 @@ impl GoalSums {
     }
 
     fn stop_hooks_said(&mut self, verdicts: &StopVerdicts) {
-        let errors = verdicts.reports.iter().filter(|report| report.verdict.error().is_some()).count();
+        let errors = verdicts.reports.iter().filter(|report| report.decision.failure().is_some()).count();
         self.hook_errors += errors as u64;
     }
 

@@ -42,7 +42,7 @@ impl HookCounts {
             HookDecision::Deny(_) => self.denied += 1,
             HookDecision::Pause(_) => self.paused += 1,
             HookDecision::Abort(_) => self.aborted += 1,
-            HookDecision::Failed(_) => self.failed += 1,
+            HookDecision::Failed(_) | HookDecision::Broken(_) | HookDecision::TimedOut(_) => self.failed += 1,
         }
         self.reminders =
             self.reminders.saturating_add(u64::try_from(report.reminders.len()).unwrap_or(u64::MAX));
@@ -170,7 +170,9 @@ impl<'a> Turn<'a> {
         let stops = match report.decision {
             HookDecision::Continue | HookDecision::Allow | HookDecision::Ask(_) => false,
             HookDecision::Deny(_) | HookDecision::Pause(_) | HookDecision::Abort(_) => true,
-            HookDecision::Failed(_) => hook.on_failure == OnFailure::Deny,
+            HookDecision::Failed(_) | HookDecision::Broken(_) | HookDecision::TimedOut(_) => {
+                hook.on_failure == OnFailure::Deny
+            }
         };
         stops.then(|| self.of_hook(place, hook))
     }

@@ -1,6 +1,6 @@
 //! How stop hooks fared: those that can only be stop hooks, and hooks of that point.
 
-use provost_event::{AgentPolicy, HookPoint, StopHookPolicy, StopHookVerdict, StopReport, StopVerdicts};
+use provost_event::{AgentPolicy, HookPoint, HookReport, StopHookPolicy, StopHookVerdict, StopVerdicts};
 use serde::Serialize;
 
 use super::say::{RuleUse, Times};
@@ -30,8 +30,8 @@ impl Verdicts {
         self.errors + self.broken + self.timed_out
     }
 
-    fn add(&mut self, report: &StopReport) {
-        match report.verdict {
+    fn add(&mut self, report: &HookReport) {
+        match report.stop_verdict() {
             StopHookVerdict::Allow => self.allowed += 1,
             StopHookVerdict::Block(_) => self.blocked += 1,
             StopHookVerdict::Halt(_) => self.halted += 1,
@@ -39,7 +39,7 @@ impl Verdicts {
             StopHookVerdict::Broken(_) => self.broken += 1,
             StopHookVerdict::TimedOut(_) => self.timed_out += 1,
         }
-        self.times.add_ms(report.duration_ms);
+        self.times.add_us(report.duration_us);
     }
 }
 
@@ -77,7 +77,7 @@ impl StopHookSums {
         let mut from = 0;
         for report in &verdicts.reports {
             // Reports come in the policy's order, and one name may be that of a stop hook and of a hook.
-            let found = self.names.iter().skip(from).position(|name| *name == report.name);
+            let found = self.names.iter().skip(from).position(|name| *name == report.hook);
             match found.and_then(|at| self.verdicts.get_mut(from + at)) {
                 Some(sums) => {
                     sums.add(report);

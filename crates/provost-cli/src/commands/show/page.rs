@@ -337,15 +337,15 @@ fn hooks(state: &RunState, facts: &Facts) -> String {
     }
     let mut out = String::from("\nstop hooks, as they last answered\n");
     for name in configured {
-        let report = facts.stop_hooks.iter().find(|report| report.name == *name);
-        let answer = match report.map(|report| (&report.verdict, report.duration_ms)) {
+        let report = facts.stop_hooks.iter().find(|report| report.hook == *name);
+        let answer = match report.map(|report| (report.stop_verdict(), report.duration_us / 1_000)) {
             None => "not asked yet".to_owned(),
             Some((StopHookVerdict::Allow, ms)) => format!("may stop ({})", duration(ms)),
             Some((StopHookVerdict::Block(why), ms)) => {
-                format!("no ({}): {}", duration(ms), one_line(why, REASON_WIDTH))
+                format!("no ({}): {}", duration(ms), one_line(&why, REASON_WIDTH))
             }
             Some((StopHookVerdict::Halt(why), ms)) => {
-                format!("ends the run ({}): {}", duration(ms), one_line(why, REASON_WIDTH))
+                format!("ends the run ({}): {}", duration(ms), one_line(&why, REASON_WIDTH))
             }
             Some((verdict @ StopHookVerdict::Broken(_), _)) => {
                 format!(

@@ -150,18 +150,20 @@ impl CombinedDecision {
             HookDecision::Deny(reason) => Self::Deny { hook, reason },
             HookDecision::Pause(reason) => Self::Pause { hook, reason },
             HookDecision::Abort(reason) => Self::Abort { hook, reason },
-            HookDecision::Failed(why) => Self::of_failed(report, why, assignment),
+            HookDecision::Failed(_) | HookDecision::Broken(_) | HookDecision::TimedOut(_) => {
+                Self::of_failed(report, assignment)
+            }
         }
     }
 
     /// The effect of a hook without an answer: none, or the strongest refusal at its hook point.
-    fn of_failed(report: &HookReport, why: String, assignment: &Assignment) -> Self {
+    fn of_failed(report: &HookReport, assignment: &Assignment) -> Self {
         let policy =
             assignment.hooks().iter().find(|hook| hook.name == report.hook && hook.point == report.point);
         let on_failure =
             policy.map_or_else(|| OnFailure::default_at(report.point), |policy| policy.on_failure);
         let hook = report.hook.clone();
-        let reason = format!("it gave no answer: {why}");
+        let reason = format!("it gave no answer: {}", report.decision.failure().unwrap_or_default());
         match (on_failure, report.point.refusal()) {
             (OnFailure::Continue, _) | (OnFailure::Deny, PointRefusal::None) => Self::Free,
             (OnFailure::Deny, PointRefusal::Deny) => Self::Deny { hook, reason },

@@ -2,8 +2,9 @@
 
 use provost_engine::{Answer, StopCheckResult, ToolResult};
 use provost_event::{
-    Block, CallId, Confidence, ErrorClass, Json, JudgeAnswer, ModelFailure, Plan, PlanItem, PlanStatus,
-    StopHookVerdict, StopReason, StopReport, SupervisorError, SupervisorVerdict, ToolCall, ToolStatus, Usage,
+    Block, CallId, Confidence, ErrorClass, HookPoint, HookReport, Json, JudgeAnswer, ModelFailure, Plan,
+    PlanItem, PlanStatus, StopHookVerdict, StopReason, SupervisorError, SupervisorVerdict, ToolCall,
+    ToolStatus, Usage,
 };
 
 pub(super) fn answer(kind: u8, salt: u8, serial: usize) -> Answer {
@@ -63,7 +64,7 @@ pub(super) fn stop_result(kind: u8) -> StopCheckResult {
         5 => StopHookVerdict::Error("e".to_owned()),
         _ => StopHookVerdict::Block(format!("r{}", kind % 2)),
     };
-    let reports = vec![StopReport { name: "tests".to_owned(), verdict, duration_ms: 1, note: None }];
+    let reports = vec![HookReport::new("tests", HookPoint::Stop, verdict)];
     StopCheckResult { reports, evidence: evidence(kind) }
 }
 

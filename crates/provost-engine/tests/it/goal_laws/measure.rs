@@ -40,8 +40,10 @@ impl Measure {
                 None => self.finished(done),
             },
             Entry::Gate(GateEntry::StopChecked(verdicts)) => {
-                let said =
-                    verdicts.reports.iter().map(|one| words(&format!("{} {:?}", one.name, one.verdict)));
+                let said = verdicts
+                    .reports
+                    .iter()
+                    .map(|one| words(&format!("{} {:?}", one.hook, one.stop_verdict())));
                 let said = said.flatten().collect::<Vec<_>>();
                 let is_first = self.stop_hooks.is_empty();
                 self.lasts |= self.stop_hooks.insert(said) && !is_first;

@@ -90,7 +90,7 @@ impl GoalLaws {
             }
             StopHookVerdict::Block(_) | StopHookVerdict::Halt(_) => true,
         };
-        if verdicts.reports.iter().any(|report| objects(&report.verdict)) {
+        if verdicts.reports.iter().any(|report| objects(&report.stop_verdict())) {
             self.check = None;
             self.count("stop hooks object");
         } else if let Some(check) = &mut self.check {
