@@ -29,6 +29,8 @@ pub struct Settings {
     pub instructions: String,
     /// Whether agents are told of the place that they work in.
     pub environment: bool,
+    /// Whether an agent's end is questioned; unset: unless its model is a script.
+    pub final_check: Option<bool>,
     /// Whether agents are told what `AGENTS.md` and its like say.
     pub project_rules: bool,
     /// Tokens of an answer.
@@ -97,6 +99,7 @@ impl Settings {
             model: String::new(),
             instructions: String::new(),
             environment: true,
+            final_check: None,
             project_rules: true,
             output_tokens_max: None,
             keep_awake: false,

@@ -91,6 +91,15 @@ const WORK: &[Setting<Settings>] = &[
         ..agent("environment")
     },
     Setting {
+        kind: Kind::Truth(|s, truth| s.final_check = Some(truth)),
+        default: SettingDefault::Unset("true, and false for agents whose model is a script"),
+        example: "false",
+        words: "Whether an agent's end is questioned: an answer without a tool call and without a VERDICT line is asked once to \
+                go on or to close; the first PASS after the agent acted is asked once what proves it, where neither \
+                stop hooks nor a judge check it.",
+        ..agent("final_check")
+    },
+    Setting {
         kind: Kind::Truth(|s, truth| s.project_rules = truth),
         default: SettingDefault::Is("true"),
         example: "false",

@@ -23,6 +23,7 @@ mod calls;
 mod change;
 mod conversation;
 mod decide;
+mod end_check;
 mod final_summary;
 mod fingerprint;
 mod fold;
@@ -46,6 +47,7 @@ use assignment::Assignment;
 use calls::CallGate;
 use calls::Calls;
 use conversation::{Conversation, Window, WindowFacts};
+use end_check::EndCheck;
 use goal::{Goal, GoalFacts};
 use hooks::HookQuestions;
 use lifecycle::{Lifecycle, Phase, Yielding};
@@ -101,6 +103,7 @@ pub struct SessionState {
     goal: Goal,
     progress: Box<Progress>,
     objections: StopObjections,
+    end_check: EndCheck,
     terminal: Terminal,
     worktree: OwnWorktree,
 }
@@ -122,6 +125,7 @@ impl SessionState {
             goal: Goal::default(),
             progress: Box::default(),
             objections: StopObjections::default(),
+            end_check: EndCheck::default(),
             terminal: Terminal::default(),
             worktree: OwnWorktree::default(),
         }

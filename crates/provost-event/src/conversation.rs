@@ -36,6 +36,10 @@ pub enum ItemKind {
     GoalNotReached,
     /// A hook's reminder to the model.
     Reminder,
+    /// An answer without a tool call and without a verdict: the model is to go on or to close.
+    EndQuestion,
+    /// The first claim that the goal is reached, where nothing checks it: the model is to prove it.
+    FinalCheck,
     /// This turn is the last one.
     LastTurn,
     /// Another segment begins, with what has changed.
@@ -90,6 +94,8 @@ pub enum StopReason {
     OutputCap,
     /// It declined.
     Refusal,
+    /// Its text is a comment on its work, by its own mark, and no end.
+    Commentary,
 }
 
 /// The model's answer.

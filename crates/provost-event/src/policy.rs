@@ -203,6 +203,10 @@ pub struct AgentPolicy {
     /// those that the program can ask consent for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub external: Option<Box<ExternalPolicy>>,
+    /// Whether its end is questioned: once if its answer has neither a tool call nor a verdict, and once if it says
+    /// that the goal is reached after it acted, and neither stop hooks nor judges check it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub final_check: bool,
 }
 
 impl AgentPolicy {
@@ -224,6 +228,7 @@ impl AgentPolicy {
             step_mode: StepMode::Free,
             goal: None,
             external: None,
+            final_check: false,
         }
     }
 }

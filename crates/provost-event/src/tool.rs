@@ -166,6 +166,14 @@ impl ToolSubject {
         }
     }
 
+    /// The command line that a call with these arguments runs in a shell of its own, if it runs one.
+    #[must_use]
+    pub fn command_in(&self, input: &Json) -> Option<String> {
+        let Self::Command { field } = self else { return None };
+        let value = input.read::<serde_json::Value>().ok()?;
+        Some(value.get(field)?.as_str()?.to_owned())
+    }
+
     /// The path of the file that a call with these arguments changes, if it changes one.
     #[must_use]
     pub fn written_path_in(&self, input: &Json) -> Option<String> {

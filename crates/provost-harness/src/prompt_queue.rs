@@ -147,6 +147,8 @@ impl PromptQueue {
                 | ItemKind::RepeatedCallNotice
                 | ItemKind::FailedCallsNotice
                 | ItemKind::NoProgressNotice
+                | ItemKind::EndQuestion
+                | ItemKind::FinalCheck
                 | ItemKind::LastTurn
                 | ItemKind::LimitNotice { .. } => {}
             },

@@ -231,7 +231,7 @@ fn said(stop: StopReason, content: &[Block]) -> JudgeAnswer {
     });
     let text = texts.collect::<String>();
     let verdict = match stop {
-        StopReason::EndTurn | StopReason::ToolUse => verdict::parse_verdict(&text),
+        StopReason::EndTurn | StopReason::ToolUse | StopReason::Commentary => verdict::parse_verdict(&text),
         // The complete answer might have been another verdict.
         StopReason::OutputCap => Err(verdict::no_verdict(&text)),
         StopReason::Refusal => Err(llm(ErrorClass::Refusal, &text)),

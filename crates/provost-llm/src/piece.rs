@@ -111,7 +111,7 @@ pub(crate) fn assemble(mut pieces: Vec<Piece>, facts: Facts) -> Result<Answer, M
     }
     let stop = match facts.stop {
         // Some servers use one stop reason for every end.
-        StopReason::EndTurn if !ids.is_empty() => StopReason::ToolUse,
+        StopReason::EndTurn | StopReason::Commentary if !ids.is_empty() => StopReason::ToolUse,
         stop => stop,
     };
     Ok(Answer { cost: None, usage: facts.usage, model: facts.model, stop, content })

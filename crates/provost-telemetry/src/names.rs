@@ -95,7 +95,7 @@ pub(crate) fn agent_name(session: SessionId) -> String {
 /// The stop reason in the conventions' terms.
 pub(crate) const fn finish_reason(stop: StopReason) -> &'static str {
     match stop {
-        StopReason::EndTurn => "stop",
+        StopReason::EndTurn | StopReason::Commentary => "stop",
         StopReason::ToolUse => "tool_calls",
         StopReason::OutputCap => "length",
         StopReason::Refusal => "content_filter",

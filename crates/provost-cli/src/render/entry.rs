@@ -300,6 +300,12 @@ fn system_item(entry: &SystemItem) -> Saying {
             };
             Saying::passing(Tag::Provost, format!("told that {percent}% of its limit of {of} is used"))
         }
+        ItemKind::EndQuestion => {
+            Saying::passing(Tag::Provost, "asked to go on or to close: no tool call, no verdict")
+        }
+        ItemKind::FinalCheck => {
+            Saying::passing(Tag::Provost, "asked once what proves that the goal is reached")
+        }
         ItemKind::LastTurn => Saying::passing(Tag::Provost, "told that this is its last turn"),
         ItemKind::GoalNotReached => Saying::passing(Tag::Provost, "told what the judges miss"),
         // The suspension that follows says the same.
@@ -319,6 +325,7 @@ fn assistant_message(entry: &AssistantMessage) -> Saying {
         StopReason::EndTurn | StopReason::ToolUse => "",
         StopReason::OutputCap => " [cut off by the output cap]",
         StopReason::Refusal => " [declined]",
+        StopReason::Commentary => " [comment]",
     };
     if text.is_empty() {
         return Saying::detail(format!("asks for {}{ended}", plural(calls as u64, "tool")));

@@ -382,6 +382,7 @@ fn sub_agent(settings: &Settings, agent: &Agent, model: ModelPolicy, folder: &Pa
     SubAgentPolicy {
         name: agent.name.clone(),
         agent: AgentPolicy {
+            final_check: questions_end(settings, &model),
             model,
             system_prompt: prompt_of(agent, settings, folder),
             tools: tools_of(agent, settings),
@@ -400,6 +401,11 @@ fn sub_agent(settings: &Settings, agent: &Agent, model: ModelPolicy, folder: &Pa
 /// How long a run waits for a provider that can't be reached: not at all when a user is at the terminal.
 pub(crate) fn outage_max_ms(settings: &Settings) -> u64 {
     if std::io::stdin().is_terminal() && std::io::stderr().is_terminal() { 0 } else { settings.outage_max_ms }
+}
+
+/// Whether an agent's end is questioned. A script has all its answers before it is asked: its last one is its end.
+fn questions_end(settings: &Settings, model: &ModelPolicy) -> bool {
+    settings.final_check.unwrap_or_else(|| !model.name.starts_with(super::SCRIPT))
 }
 
 /// What all agents have in common; each names its own model, prompt and tools.
@@ -422,6 +428,7 @@ pub(crate) fn policy(settings: &Settings, team: &Team, workspace: &Path, worktre
         worktrees: Some(worktrees.to_owned()),
         allow_unpriced: settings.allow_unpriced,
         ..RunPolicy::new(AgentPolicy {
+            final_check: questions_end(settings, &team.model),
             model: team.model.clone(),
             system_prompt: system_prompt(workspace, &settings.instructions),
             tools: tools_of_root(settings),

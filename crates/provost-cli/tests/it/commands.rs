@@ -154,6 +154,7 @@ fn check_says_what_counts_and_where_it_came_from() {
         agent.max_turns               not set: 300; no limit where [budget] limits tokens, money, time or turns
         agent.instructions            ""  (default)
         agent.environment             true  (default)
+        agent.final_check             not set: true, and false for agents whose model is a script
         agent.project_rules           true  (default)
         agent.output_tokens_max       not set: what the model allows
         agent.fallback_models         not set: none

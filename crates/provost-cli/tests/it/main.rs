@@ -46,6 +46,8 @@ mod cost;
 #[cfg(test)]
 mod demo;
 #[cfg(test)]
+mod end_checks;
+
 mod ends_told;
 #[cfg(test)]
 mod exec;

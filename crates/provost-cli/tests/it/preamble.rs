@@ -219,6 +219,7 @@ fn the_first_message_keeps_its_bytes_from_turn_to_turn_and_when_a_run_is_resumed
     let server = ModelServer::plain(vec![READY.to_owned()]);
     let scene = Scene::new();
     scene.write("home/.config/provost/config.toml", &behind(server.port));
+    scene.write("work/provost.toml", "[agent]\nfinal_check = false\n");
     scene.write("work/AGENTS.md", "The first rules.");
     assert_eq!(with_key(&scene, &["run", "x"]).status, 0);
     scene.write("work/AGENTS.md", "Other rules.");

@@ -9,7 +9,9 @@ use provost_event::{
 
 use super::{Deciding, Phase};
 use crate::event::Answer;
-use crate::session::{calls::run, conversation::compact, final_summary, model_call, models, segment, stop};
+use crate::session::{
+    calls::run, conversation::compact, end_check, final_summary, model_call, models, segment, stop,
+};
 
 /// What an agent is told whose answer was cut off.
 pub(in crate::session) const CONTINUE: &str = "Your answer was cut off by the output limit. Go on exactly where it stopped, without repeating anything.";
@@ -41,6 +43,8 @@ fn turn_answered(deciding: &mut Deciding<'_>, answer: Answer) {
         _ if deciding.state.lifecycle.is_stopping() => model_call::next_call(deciding),
         _ if cut && may_continue(deciding) => go_on_writing(deciding, has_text),
         _ if cut => suspend_as_cut_off(deciding),
+        _ if stop == StopReason::Commentary => go_on_after_comment(deciding),
+        _ if end_check::asks(deciding) => {}
         _ => stop::check_stop(deciding),
     }
 }
@@ -72,6 +76,14 @@ fn go_on_writing(deciding: &mut Deciding<'_>, has_text: bool) {
     };
     deciding.say(ItemKind::Continue, body);
     model_call::next_call(deciding);
+}
+
+/// The model marked its text as a comment on its work: it isn't done.
+fn go_on_after_comment(deciding: &mut Deciding<'_>) {
+    let body = "That was a comment on your work, and no tool call followed. Go on with the next tool call, or give your last answer.";
+    deciding.say(ItemKind::AnswerAgain, body);
+    deciding.end_turn(0);
+    segment::next_turn(deciding);
 }
 
 /// An answer without its end says neither that the agent is done nor what it found.

@@ -68,6 +68,8 @@ pub(super) struct FinishedCall {
     pub(super) writes: Option<String>,
     /// It changes nothing.
     pub(super) reads: bool,
+    /// The command line that it runs, if it runs one.
+    pub(super) command: Option<String>,
 }
 
 /// How entries change them.
@@ -113,7 +115,8 @@ impl Calls {
         let writer = assignment.tool(&call.tool).filter(|spec| spec.access == Access::Writes);
         let writes = writer.and_then(|spec| spec.subject.written_path_in(&call.input));
         let reads = assignment.only_reads(&call.tool);
-        Some(FinishedCall { tool: call.tool.clone(), input: call.input.clone(), writes, reads })
+        let command = assignment.tool(&call.tool).and_then(|spec| spec.subject.command_in(&call.input));
+        Some(FinishedCall { tool: call.tool.clone(), input: call.input.clone(), writes, reads, command })
     }
 
     pub(super) fn turn_ended(&mut self) {

@@ -180,6 +180,7 @@ fn spoken_to(state: &mut SessionState, message: &UserMessage) {
     state.lifecycle.told();
     state.turns.spoken_to(state.head);
     state.progress.begin_anew();
+    state.end_check.begin_anew();
     state.conversation.said(message);
 }
 
@@ -215,7 +216,12 @@ fn told(state: &mut SessionState, item: ItemKind) {
         ItemKind::LastTurn => state.turns.last_turn_told(),
         ItemKind::LimitNotice { dimension, percent } => state.turns.limit_told(dimension, percent),
         ItemKind::NoProgressNotice => state.progress.told(),
-        ItemKind::GoalGiven | ItemKind::GoalRemoved => state.goal.told(),
+        ItemKind::GoalGiven | ItemKind::GoalRemoved => {
+            state.goal.told();
+            state.end_check.begin_anew();
+        }
+        ItemKind::EndQuestion => state.end_check.asked_to_close(),
+        ItemKind::FinalCheck => state.end_check.asked_for_proof(),
         ItemKind::AnswerAgain
         | ItemKind::Resumed
         | ItemKind::RepeatedCallNotice
@@ -273,6 +279,7 @@ fn retried(state: &mut SessionState, retry: &Retry) {
 
 fn tool_finished(state: &mut SessionState, finished: &ToolFinished) {
     let Some(call) = state.calls.finished(finished, state.head, &state.assignment) else { return };
+    state.end_check.called(&call, finished);
     match &finished.plan {
         Some(plan) => {
             state.conversation.planned(plan);

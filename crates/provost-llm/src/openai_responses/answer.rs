@@ -74,6 +74,10 @@ impl Reader for ResponsesReader<'_> {
             return Err(malformed("a tool call doesn't name its tool"));
         }
         let declines = items.iter().any(Item::declines);
+        let stop = match stop {
+            StopReason::EndTurn if ends_with_comment(&items) => StopReason::Commentary,
+            stop => stop,
+        };
         let facts = Facts {
             wire: WIRE,
             usage: self.usage,
@@ -83,6 +87,12 @@ impl Reader for ResponsesReader<'_> {
         };
         assemble(items.into_iter().flat_map(Item::pieces).collect(), facts)
     }
+}
+
+/// Whether the answer calls no tool, and its last message is a comment on the work.
+fn ends_with_comment(items: &[Item]) -> bool {
+    let calls_tool = items.iter().any(|item| matches!(item.body, Body::Call { .. }));
+    !calls_tool && items.iter().rev().find_map(Item::is_comment).unwrap_or_default()
 }
 
 impl<'a> ResponsesReader<'a> {

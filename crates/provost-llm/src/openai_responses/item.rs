@@ -251,6 +251,13 @@ impl Item {
             if parts.iter().any(|part| part.kind == PartKind::Refusal && !part.text.is_empty()))
     }
 
+    /// Whether it is a comment on the work and not an answer; absent unless it is a message with text.
+    pub(super) fn is_comment(&self) -> Option<bool> {
+        let Body::Message { phase, parts } = &self.body else { return None };
+        let has_text = parts.iter().any(|part| !part.text.trim().is_empty());
+        has_text.then(|| phase.as_deref() == Some("commentary"))
+    }
+
     /// The pieces of the answer from this item.
     pub(super) fn pieces(self) -> Vec<Piece> {
         match self.body {

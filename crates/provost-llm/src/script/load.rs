@@ -256,7 +256,7 @@ fn fitting_stop(stop: &Spanned<StopReason>, has_calls: bool) -> Result<(), Compl
     let fits = match stop.value {
         StopReason::OutputCap => true,
         StopReason::ToolUse => has_calls,
-        StopReason::EndTurn | StopReason::Refusal => !has_calls,
+        StopReason::EndTurn | StopReason::Refusal | StopReason::Commentary => !has_calls,
     };
     let remedy = "leave `stop` out: it follows from whether there are `tools`";
     if fits {

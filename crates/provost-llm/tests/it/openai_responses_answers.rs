@@ -100,6 +100,25 @@ async fn reasoning_that_cant_go_back_has_no_seal() {
 }
 
 #[tokio::test]
+async fn an_answer_that_ends_with_a_comment_is_no_end() {
+    let phased = |text: &str, phase: &str| {
+        let mut item = message("msg_1", json!([output_text(text)]));
+        item["phase"] = phase.into();
+        vec![done(0, item)]
+    };
+    check(
+        &stream(&[phased("I look at it now.", "commentary")]),
+        expect![[r#"
+        heard text: ["I look at it now."]
+        {"opaque":{"wire":"openai-responses","json":{"phase":"commentary","type":"provost_message_phase"}}}
+        {"text":"I look at it now."}
+        Commentary
+    "#]],
+    )
+    .await;
+}
+
+#[tokio::test]
 async fn other_items_keep_their_json_and_a_message_its_phase() {
     let search = |status: &str| json!({"id": "ws_1", "type": "web_search_call", "status": status});
     let phased = |text: &str, phase: &str| {

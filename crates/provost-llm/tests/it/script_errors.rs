@@ -101,7 +101,7 @@ fn answers_that_make_no_sense() {
             demo.yaml:2:5: the answer says nothing; give it `text` or `tools`, or write `fault: empty` for an empty answer
             demo.yaml:3:11: that isn't how this answer stops; leave `stop` out: it follows from whether there are `tools`
             demo.yaml:3:11: that isn't how this answer stops; leave `stop` out: it follows from whether there are `tools`
-            demo.yaml:3:11: `finished` isn't known here; write one of `end_turn`, `tool_use`, `output_cap`, `refusal`
+            demo.yaml:3:11: `finished` isn't known here; write one of `end_turn`, `tool_use`, `output_cap`, `refusal`, `commentary`
         "#]],
     );
 }

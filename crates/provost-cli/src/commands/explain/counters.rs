@@ -131,7 +131,7 @@ impl CounterSums {
         let calls_tools = answer.content.iter().any(|block| matches!(block, Block::ToolCall(_)));
         match answer.stop {
             _ if calls_tools || self.now.is_stopping => {}
-            StopReason::Refusal => {}
+            StopReason::Refusal | StopReason::Commentary => {}
             StopReason::OutputCap => {
                 let is_over = self.now.continuations >= self.limits.continuations_max;
                 self.continuations.asked_and(is_over);
@@ -174,6 +174,8 @@ impl CounterSums {
             | ItemKind::NoProgressNotice
             | ItemKind::GoalNotReached
             | ItemKind::Reminder
+            | ItemKind::EndQuestion
+            | ItemKind::FinalCheck
             | ItemKind::LastTurn
             | ItemKind::LimitNotice { .. } => {}
         }

@@ -89,7 +89,7 @@ impl Window<'_> {
         if answer.content.iter().any(|block| matches!(block, Block::ToolCall(_))) {
             return Err("it calls tools instead of summing up".to_owned());
         }
-        if answer.stop != StopReason::EndTurn {
+        if !matches!(answer.stop, StopReason::EndTurn | StopReason::Commentary) {
             let why =
                 if answer.stop == StopReason::Refusal { "the model declined" } else { "it was cut off" };
             return Err(why.to_owned());
