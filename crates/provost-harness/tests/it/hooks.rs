@@ -90,6 +90,10 @@ fn said(reports: &[HookReport]) -> Vec<(&str, HookDecision)> {
     reports.iter().map(|report| (&*report.hook, report.decision.clone())).collect()
 }
 
+fn broken(why: &str) -> HookDecision {
+    HookDecision::Broken(why.to_owned())
+}
+
 fn failed(why: &str) -> HookDecision {
     HookDecision::Failed(why.to_owned())
 }
@@ -299,14 +303,14 @@ async fn a_panic_is_reported_and_stops_where_silence_means_no() {
         .on(named("closed"), falls())
         .on(named("late"), says(PreToolCallAction::Continue));
     let reports = ask(builder, &before_a_call()).await;
-    assert_eq!(said(&reports), [("open", failed("it panicked")), ("closed", failed("it panicked"))]);
+    assert_eq!(said(&reports), [("open", broken("it panicked")), ("closed", broken("it panicked"))]);
 }
 
 #[tokio::test]
 async fn a_panic_on_a_thread_of_its_own_is_reported_too() {
     let builder =
         HookRegistry::builder().on(named("h"), blocking::<PreToolCall>(|_| panic!("it falls over")));
-    assert_eq!(said(&ask(builder, &before_a_call()).await), [("h", failed("it panicked"))]);
+    assert_eq!(said(&ask(builder, &before_a_call()).await), [("h", broken("it panicked"))]);
 }
 
 /// Never answers; counts how often it was dropped.
@@ -497,7 +501,7 @@ async fn a_hook_without_an_answer_reminds_of_nothing() {
         panic!("it falls over")
     });
     let reports = ask(HookRegistry::builder().on(may, hook), &before_a_request()).await;
-    assert_eq!((&reports[0].decision, &*reports[0].reminders), (&failed("it panicked"), &[][..]));
+    assert_eq!((&reports[0].decision, &*reports[0].reminders), (&broken("it panicked"), &[][..]));
 }
 
 #[tokio::test]

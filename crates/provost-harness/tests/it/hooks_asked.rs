@@ -344,6 +344,10 @@ fn names(reports: &[HookReport]) -> Vec<&str> {
     reports.iter().map(|report| &*report.hook).collect()
 }
 
+fn broken(why: &str) -> HookDecision {
+    HookDecision::Broken(why.to_owned())
+}
+
 fn failed(why: &str) -> HookDecision {
     HookDecision::Failed(why.to_owned())
 }
@@ -375,7 +379,7 @@ async fn typed_hooks_come_first_and_weak_answers_let_the_rest_be_asked() {
             ("allow", HookDecision::Allow),
             ("ask", HookDecision::Ask("ask".into())),
             ("failed", failed("failed")),
-            ("panic", failed("it panicked")),
+            ("panic", broken("it panicked")),
             ("deny", HookDecision::Deny("deny".into())),
         ]
     );
@@ -402,7 +406,7 @@ async fn a_typed_hook_that_is_not_there_gives_no_answer() {
     let missing = HookPolicy { program: None, ..before("guard") };
     let reports = Scene::new(as_named(), vec![missing]).before_a_call().await;
     let why = "the program that runs this agent doesn't have this hook";
-    assert_eq!(said(&reports), [("guard", failed(why))]);
+    assert_eq!(said(&reports), [("guard", broken(why))]);
 }
 
 #[tokio::test]

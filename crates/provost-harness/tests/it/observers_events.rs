@@ -77,9 +77,9 @@ const ENTRIES: &[(&str, &str, &str)] = &[
     ("session", "final_summary_finished", r#"{"call":ASIDE,"problem":"p"}"#),
     ("session", "final_summary_finished", r#"{"problem":"p"}"#),
     ("session", "snapshot", r#"{"layout":1,"state":{}}"#),
-    ("session", "stop_verdicts", r#"{"turn":1,"evidence":"e","reports":[VERDICT"allow"}]}"#),
-    ("session", "stop_verdicts", r#"{"turn":1,"evidence":"e","reports":[VERDICT{"block":"b"}}]}"#),
-    ("session", "stop_verdicts", r#"{"turn":1,"evidence":"e","reports":[VERDICT{"halt":"h"}}]}"#),
+    ("session", "stop_verdicts", r#"{"turn":1,"evidence":"e","reports":[VERDICT"continue"}]}"#),
+    ("session", "stop_verdicts", r#"{"turn":1,"evidence":"e","reports":[VERDICT{"deny":"b"}}]}"#),
+    ("session", "stop_verdicts", r#"{"turn":1,"evidence":"e","reports":[VERDICT{"abort":"h"}}]}"#),
     ("session", "goal_check_started", r#"{"trigger":"claim","turn":1,"generation":1}"#),
     (
         "session",
@@ -101,7 +101,7 @@ const ENTRIES: &[(&str, &str, &str)] = &[
         "goal_verdict",
         r#"{"trigger":"claim","turn":1,"generation":1,"finding":{"achieved":{"confidence":1.0,"reasoning":"r"}}}"#,
     ),
-    ("session", "stop_check_cut_short", r#"{"turn":1,"reports":[VERDICT"allow"}]}"#),
+    ("session", "stop_check_cut_short", r#"{"turn":1,"reports":[VERDICT"continue"}]}"#),
     ("run", "processes_left", "{}"),
     ("session", "goal_cleared", r#"{"by":"me"}"#),
     ("session", "stop_requested", r#"{"outcome":OUTCOME}"#),
@@ -174,7 +174,7 @@ fn entry(kind: &str, body: &str) -> Entry {
         .replace("POLICY", POLICY)
         .replace("LIMITS", &limits)
         .replace("REPORT", r#"{"hook":"h","point":"pre_tool_call","duration_us":1,"decision":"#)
-        .replace("VERDICT", r#"{"name":"h","duration_ms":1,"verdict":"#)
+        .replace("VERDICT", r#"{"hook":"h","point":"stop","duration_us":1,"decision":"#)
         .replace("ASIDE", r#"{"call":5,"usage":{},"model":"m"}"#)
         .replace("BRIEF", r#"{"name":"n","goal":"g"}"#)
         .replace("OUTCOME", r#"{"kind":"cancelled","by":"me"}"#)
@@ -268,9 +268,9 @@ async fn entries_are_told_as_the_events_they_are() {
         session final_summary_finished {"call":ASIDE,"problem":"p"} → LLM_END
         session final_summary_finished {"problem":"p"} → no event
         session snapshot → no event
-        session stop_verdicts {"turn":1,"evidence":"e","reports":[VERDICT"allow"}]} → no event
-        session stop_verdicts {"turn":1,"evidence":"e","reports":[VERDICT{"block":"b"}}]} → GUARDRAIL_TRIP
-        session stop_verdicts {"turn":1,"evidence":"e","reports":[VERDICT{"halt":"h"}}]} → GUARDRAIL_TRIP
+        session stop_verdicts {"turn":1,"evidence":"e","reports":[VERDICT"continue"}]} → no event
+        session stop_verdicts {"turn":1,"evidence":"e","reports":[VERDICT{"deny":"b"}}]} → GUARDRAIL_TRIP
+        session stop_verdicts {"turn":1,"evidence":"e","reports":[VERDICT{"abort":"h"}}]} → GUARDRAIL_TRIP
         session goal_check_started → no event
         session goal_judged → LLM_END
         session goal_verdict {"trigger":"claim","turn":1,"generation":1,"finding":{"unverified":{"why":"w"}}} → GUARDRAIL_TRIP

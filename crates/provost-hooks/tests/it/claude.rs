@@ -21,7 +21,7 @@ async fn exit_statuses_decide_as_scripts_expect() {
             "exit 7",
             "continue | note: exit status 7, which decides nothing: nothing on standard error",
         ),
-        ("PreToolUse", "kill -9 $$", "failed: it was ended by signal 9"),
+        ("PreToolUse", "kill -9 $$", "broken: it was ended by signal 9"),
         ("UserPromptSubmit", "echo 'not that' >&2; exit 2", "deny: not that"),
         ("Stop", "echo 'tests fail' >&2; exit 2", "deny: tests fail"),
         ("PreCompact", "echo 'not now' >&2; exit 2", "deny: not now"),

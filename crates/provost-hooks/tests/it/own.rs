@@ -21,7 +21,7 @@ async fn zero_goes_on_two_refuses_three_ends_and_the_rest_is_no_answer() {
             "/no/such/program 2>/dev/null",
             "failed: exit status 127, which means neither yes nor no: it printed nothing",
         ),
-        ("pre_tool_call", "kill -15 $$", "failed: it was ended by signal 15"),
+        ("pre_tool_call", "kill -15 $$", "broken: it was ended by signal 15"),
         ("stop", "echo tests; exit 2", "deny: tests"),
         ("approval", "echo no; exit 2", "deny: no"),
         ("session_start", "echo closed; exit 2", "abort: closed"),
