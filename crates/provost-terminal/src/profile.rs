@@ -57,7 +57,7 @@
 //! - `above`: any row between the last prompt's and the cursor's; only for `error`.
 //!
 //! Permissions are decided by a question's subject: it is one complete row, or absent, and then an approver
-//! decides. `subject` alone is the lowest row that matches; its group 1 is the text. With `subject_until` it is
+//! decides. `subject` alone is the lowest row that matches; its first group that takes part in the match is the text. With `subject_until` it is
 //! where the text begins: a row with a group, or several patterns in order, with the text beginning below the last
 //! of them. The text ends at the last row that matches `subject_until`, or, if that is several patterns in order,
 //! at the first of these rows.

@@ -186,7 +186,9 @@ impl Rule {
         let Some(subject) = &self.subject else { return Vec::new() };
         let is_line = self.region == Region::Cursor && subject.until.is_empty();
         if is_line {
-            subject.group(&frame.line).into_iter().collect()
+            // A name with a line break in it could end with what looks like a whole question.
+            let goes_on = frame.above(frame.cursor_row, 1).any(|row| has_open_quote(frame.row(row)));
+            subject.group(&frame.line).filter(|_| !goes_on).into_iter().collect()
         } else {
             subject.rows(frame, first, last)
         }
@@ -200,6 +202,10 @@ impl Rule {
         let mut rows = first.saturating_sub(self.span)..=last;
         rows.any(|row| row != first && pattern.is_match(frame.row(row)))
     }
+}
+
+fn has_open_quote(row: &str) -> bool {
+    ['\'', '"', '`'].iter().any(|quote| row.matches(*quote).count() % 2 == 1)
 }
 
 /// A row without blanks and frame lines at both ends.

@@ -11,14 +11,18 @@ use crate::detect::Frame;
 
 /// What programs write in place of omitted text.
 static LEFT_OUT: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r"(?i)…$|\.\.\.$|\blines? hidden\b|\bmore lines?\b|^\+ show details|^(?:…|\.{3}) ?[+(]").ok()
+    Regex::new(r"(?i)…$|\.\.\.$|\blines? hidden\b|\bmore lines?\b|^\+ show details|^(?:…|\.{3}) ?[+(]|(?:^|/)(?:…|\.{3})/").ok()
 });
+
+/// Characters that take no room, change the direction of writing, or stand for bytes that are no text.
+static UNSEEN: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\x{fffd}\x{115f}\x{1160}\x{3164}\x{ffa0}]").ok());
 
 /// The position of a question's subject.
 #[derive(Debug, Clone)]
 pub(crate) struct Subject {
-    /// Rows in this order, from the question's first one on. Group 1 of the last one is the text's first row;
-    /// without a group, the text begins below.
+    /// Rows in this order, from the question's first one on. The first group of the last one that takes part in the
+    /// match is the text's first row; without a group, the text begins below.
     pub(super) from: Vec<Regex>,
     /// Rows in this order, up to the question's last one: the text ends above the first of them. If there are
     /// none, the text is the group of a single row, searched from below.
@@ -50,14 +54,15 @@ impl Subject {
     }
 
     pub(super) fn group<'a>(&self, row: &'a str) -> Option<&'a str> {
-        let found = self.from.last()?.captures(row)?.get(1)?;
-        Some(found.as_str().trim())
+        let found = self.from.last()?.captures(row)?;
+        found.iter().skip(1).flatten().next().map(|text| text.as_str().trim())
     }
 }
 
-/// The text, if it is complete: one row, with no omission.
+/// The text, if it is complete and is what it looks like: one row, with no omission, and no character that isn't seen.
 pub(super) fn whole(rows: &[&str]) -> Option<String> {
     let [row] = rows else { return None };
     let is_cut = LEFT_OUT.as_ref().is_none_or(|pattern| pattern.is_match(row));
-    (!is_cut && !row.is_empty()).then(|| (*row).to_owned())
+    let is_veiled = UNSEEN.as_ref().is_none_or(|pattern| pattern.is_match(row));
+    (!is_cut && !is_veiled && !row.is_empty()).then(|| (*row).to_owned())
 }
