@@ -10,6 +10,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::question::HookQuery;
 
+/// Bytes kept of standard output, and of standard error: a longer answer is incomplete.
+pub(crate) const HOOK_OUTPUT_BYTES_MAX: usize = 1024 * 1024;
 /// Time between the request to end and the forced end.
 const GRACE: Duration = Duration::from_millis(500);
 /// Variables with this prefix are Provost's own telemetry; they are removed even if a setting passes them by name.
@@ -60,6 +62,7 @@ impl Command<'_> {
             env,
             cwd: asked.question.workspace.to_path_buf(),
             input: question,
+            keep_bytes_max: HOOK_OUTPUT_BYTES_MAX,
             timeout: self.timeout,
             grace: GRACE,
             ends_within: asked.limit(),

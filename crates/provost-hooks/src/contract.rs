@@ -6,10 +6,10 @@
 use provost_event::{HookContract, HookDecision, HookPoint, HookPolicy, counted, grouped};
 use provost_process::{Captured, Ending, Finished};
 
+use crate::command::HOOK_OUTPUT_BYTES_MAX;
 use crate::meaning::{Meaning, NO_REASON, of_reply, refusal};
 use crate::question::HookQuery;
 use crate::reply::{self, HookReply};
-use provost_harness::HOOK_OUTPUT_BYTES_MAX;
 
 /// The meaning of a command's exit status and output.
 pub(crate) fn of_command(hook: &HookPolicy, asked: HookQuery<'_>, finished: &Finished) -> Meaning {
@@ -20,7 +20,7 @@ pub(crate) fn of_command(hook: &HookPolicy, asked: HookQuery<'_>, finished: &Fin
         (Ending::Cancelled, _) => Meaning::failed("cancelled"),
         (Ending::Exited(2), _) => reading.refused(printed),
         (Ending::Exited(3), HookContract::Provost) => reading.ended(printed),
-        _ if printed.is_cut => Meaning::failed(too_long(finished)),
+        _ if printed.is_cut => of_cut(hook, asked, too_long(finished)),
         (Ending::Exited(code), HookContract::Claude) => reading.claude(code, printed),
         (Ending::Exited(0), HookContract::Provost) => reading.strictly(printed.said, false),
         (Ending::Exited(code), HookContract::Provost) => {
@@ -31,6 +31,17 @@ pub(crate) fn of_command(hook: &HookPolicy, asked: HookQuery<'_>, finished: &Fin
             (HookReply::Reply(reply), HookContract::Claude) => of_reply(asked, hook.contract, *reply),
             _ => Meaning::no_answer(HookDecision::Broken(format!("it was ended by signal {signal}"))),
         },
+    }
+}
+
+/// The meaning of an answer that isn't all there, for this reason. In Claude's contract, in which what a hook doesn't
+/// deny may happen, it denies: what is missing may be the denial.
+pub(crate) fn of_cut(hook: &HookPolicy, asked: HookQuery<'_>, why: String) -> Meaning {
+    match hook.contract {
+        HookContract::Provost => Meaning::failed(why),
+        HookContract::Claude => {
+            refusal(asked, hook.contract, format!("it can't be known what the hook decides: {why}"))
+        }
     }
 }
 
@@ -82,7 +93,7 @@ fn how_much(printed: &Captured) -> String {
 impl Printed {
     fn of(finished: &Finished, event: &str) -> Self {
         let stdout = finished.stdout.to_text_lossy();
-        let is_cut = finished.stdout.bytes_left_out() > 0 && stdout.trim_start().starts_with('{');
+        let is_cut = finished.stdout.bytes_left_out() > 0 && reply::text_of(&stdout).starts_with('{');
         let said = if is_cut { HookReply::Misfit(too_long(finished)) } else { reply::read(&stdout, event) };
         let how_much = HowMuch { stdout: how_much(&finished.stdout), stderr: how_much(&finished.stderr) };
         Self { said, stdout, stderr: finished.stderr.to_text_lossy(), is_cut, how_much }

@@ -11,7 +11,7 @@ use reqwest::{Client, Response, Url, redirect};
 use tokio_util::sync::CancellationToken;
 
 /// Maximum bytes of a response; a longer one counts as none.
-pub(crate) const BODY_BYTES_MAX: usize = 64 * 1024;
+pub(crate) const BODY_BYTES_MAX: usize = 1024 * 1024;
 /// An idle connection is closed before common load balancers close it.
 const IDLE_MAX: Duration = Duration::from_secs(55);
 
@@ -35,6 +35,13 @@ pub(crate) struct Poster {
     far: OnceLock<Client>,
 }
 
+/// The body of a successful response.
+pub(crate) enum Body {
+    Whole(String),
+    /// It exceeds the maximum, in words.
+    TooLong(String),
+}
+
 impl Poster {
     pub(crate) const fn new(clock: Arc<dyn Clock>, header_env: HashMap<String, String>) -> Self {
         Self { clock, header_env, near: OnceLock::new(), far: OnceLock::new() }
@@ -52,7 +59,7 @@ impl Poster {
         address: Address<'_>,
         question: Vec<u8>,
         cancel: &CancellationToken,
-    ) -> Result<String, String> {
+    ) -> Result<Body, String> {
         let late = self.clock.sleep(address.timeout);
         tokio::select! {
             biased;
@@ -62,7 +69,7 @@ impl Poster {
         }
     }
 
-    async fn post(&self, address: Address<'_>, question: Vec<u8>) -> Result<String, String> {
+    async fn post(&self, address: Address<'_>, question: Vec<u8>) -> Result<Body, String> {
         let url = parse(address.url)?;
         let place = place(&url);
         let headers = self.headers(address)?;
@@ -134,15 +141,15 @@ pub(crate) fn place(url: &Url) -> String {
     url.port_or_known_default().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
-async fn read(mut response: Response, place: &str) -> Result<String, String> {
+async fn read(mut response: Response, place: &str) -> Result<Body, String> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|error| format!("{place}: {}", causes(error)))? {
         body.extend_from_slice(&chunk);
         if body.len() > BODY_BYTES_MAX {
-            return Err(format!("the answer of {place} is longer than {BODY_BYTES_MAX} bytes"));
+            return Ok(Body::TooLong(format!("the answer of {place} is longer than {BODY_BYTES_MAX} bytes")));
         }
     }
-    Ok(String::from_utf8_lossy(&body).into_owned())
+    Ok(Body::Whole(String::from_utf8_lossy(&body).into_owned()))
 }
 
 /// The chain of causes; without the address, which may contain a password.

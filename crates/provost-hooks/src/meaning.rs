@@ -100,7 +100,7 @@ fn cant_refuse(reason: &str) -> String {
 
 /// The decision of a reply.
 pub(crate) fn of_reply(asked: HookQuery<'_>, contract: HookContract, reply: Reply) -> Meaning {
-    let Reply { top, specific, strays } = reply;
+    let Reply { mut top, specific, strays } = reply;
     let mut said = Meaning { notes: strays, ..Meaning::nothing() };
     if specific.decision.as_ref().is_some_and(|decision| decision.updated_permissions.is_some()) {
         said = said.note(untaken_words("updatedPermissions"));
@@ -120,6 +120,9 @@ pub(crate) fn of_reply(asked: HookQuery<'_>, contract: HookContract, reply: Repl
     if top.goes_on == Some(false) {
         said = said.note("its `continue: false` isn't taken at this point");
     }
+    // Scripts of some authors say why in the message alone.
+    let reason = top.reason.take().filter(|reason| !reason.trim().is_empty());
+    top.reason = reason.or_else(|| top.system_message.clone());
     match asked.point {
         HookPoint::PreToolCall => before_call(said, asked, top, specific),
         HookPoint::Approval if specific.decision.is_some() => for_person(said, asked, specific.decision),

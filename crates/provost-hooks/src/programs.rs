@@ -13,8 +13,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::command::Command;
 use crate::condition;
-use crate::contract::{of_body, of_command};
-use crate::http::{Address, Poster};
+use crate::contract::{of_body, of_command, of_cut};
+use crate::http::{Address, Body, Poster};
 use crate::matcher::Matchers;
 use crate::meaning::Meaning;
 use crate::question::HookQuery;
@@ -40,7 +40,7 @@ pub struct ProgramHooksOptions {
 /// A command gets the question as one JSON object on its standard input, which it needn't read, in the workspace,
 /// in a session of its own, without a terminal. The hook's timeout starts with the process; half a second after
 /// it, or when the session's time limit is over, the command is killed, and so are processes that it leaves behind
-/// when it exits. 64 KiB are kept of each of its streams, and 64 KiB read of a server's response.
+/// when it exits. 1 MiB is kept of each of its streams, and 1 MiB read of a server's response.
 pub struct ProgramHooks {
     poster: Poster,
     matchers: Matchers,
@@ -95,7 +95,8 @@ impl ProgramHooks {
             Some(HookProgram::Http { url, headers, allowed_env }) => {
                 let address = Address { url, headers, allowed_env, timeout };
                 match self.poster.ask(address, question, cancel).await {
-                    Ok(body) => of_body(hook, asked, &body),
+                    Ok(Body::Whole(body)) => of_body(hook, asked, &body),
+                    Ok(Body::TooLong(why)) => of_cut(hook, asked, why),
                     Err(why) => Meaning::failed(why),
                 }
             }

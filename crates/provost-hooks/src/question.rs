@@ -193,7 +193,7 @@ impl<'a> HookQuery<'a> {
         self.question.model.effort.map(|effort| match effort {
             Effort::Minimal | Effort::Low => "low",
             Effort::Medium => "medium",
-            Effort::High => "high",
+            Effort::High | Effort::Xhigh | Effort::Max => effort.name(),
         })
     }
 

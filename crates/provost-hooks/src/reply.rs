@@ -101,9 +101,14 @@ const NEVER_TAKEN: &[&str] = &[
     "reloadSkills",
 ];
 
+/// The output without white space at its ends and a byte order mark.
+pub(crate) fn text_of(output: &str) -> &str {
+    output.trim_start_matches('\u{feff}').trim()
+}
+
 /// Parses the output of a hook for `event`.
 pub(crate) fn read(output: &str, event: &str) -> HookReply {
-    let text = output.trim();
+    let text = text_of(output);
     if text.is_empty() {
         return HookReply::Nothing;
     }

@@ -193,7 +193,8 @@ async fn cancelling_lets_go_of_a_server_at_once() {
 async fn an_answer_without_end_is_none() {
     let fits = format!("{{\"systemMessage\":\"{}\"}}", "x".repeat(9_000));
     assert!(asked("200 OK", &fits).await[0].starts_with("continue | note: xxx"));
-    let body = "x".repeat(64 * 1024 + 1);
-    let long = "failed: the answer of 127.0.0.1:PORT is longer than 65536 bytes";
-    assert_eq!(asked("200 OK", &body).await, [long, long]);
+    let body = "x".repeat(1024 * 1024 + 1);
+    let long = "the answer of 127.0.0.1:PORT is longer than 1048576 bytes";
+    let denied = format!("deny: it can't be known what the hook decides: {long}");
+    assert_eq!(asked("200 OK", &body).await, [denied, format!("failed: {long}")]);
 }

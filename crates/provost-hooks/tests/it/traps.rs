@@ -50,15 +50,45 @@ async fn ten_megabytes_are_drained_and_a_cut_answer_is_none() {
     let flood = "head -c 10485760 /dev/zero | tr '\\0' x";
     assert_eq!(shown(&stage.ask(&claude("PreToolUse", flood)).await), "continue");
     assert_eq!(shown(&stage.ask(&claude("PreToolUse", &format!("{flood} >&2; exit 0"))).await), "continue");
-    let json =
-        r#"printf '{"decision":"block","reason":"'; head -c 100000 /dev/zero | tr '\0' x; printf '"}'"#;
-    for hook in [claude("PreToolUse", json), own("pre_tool_call", json)] {
+    // The decision of a large answer is at its end, and whole up to 1 MiB.
+    let json = |bytes: u32| {
+        let reason = format!("printf '{{\"reason\":\"'; head -c {bytes} /dev/zero | tr '\\0' x");
+        format!("{reason}; printf '\",\"decision\":\"block\"}}'")
+    };
+    for hook in [claude("PreToolUse", &json(1_000_000)), own("pre_tool_call", &json(1_000_000))] {
         let answer = shown(&stage.ask(&hook).await);
-        assert_eq!(answer, "failed: its JSON answer has 100,032 bytes; at most 65,536 are read");
+        assert!(answer.starts_with("deny: xxx") && answer.contains("998,000 characters more"), "{answer}");
     }
-    let refused = format!("{json}; echo why >&2; exit 2");
+    let why = "its JSON answer has 1,100,032 bytes; at most 1,048,576 are read";
+    let answer = shown(&stage.ask(&own("pre_tool_call", &json(1_100_000))).await);
+    assert_eq!(answer, format!("failed: {why}"), "its `on_failure` decides");
+    // Scripts with this contract let pass what they don't deny: what is missing may be the denial.
+    let answer = shown(&stage.ask(&claude("PreToolUse", &json(1_100_000))).await);
+    assert_eq!(answer, format!("deny: it can't be known what the hook decides: {why}"));
+    let answer = shown(&stage.ask(&claude("Stop", &json(1_100_000))).await);
+    assert_eq!(answer, format!("deny: it can't be known what the hook decides: {why}"));
+    let refused = format!("{}; echo why >&2; exit 2", json(1_100_000));
     let answer = shown(&stage.ask(&claude("PreToolUse", &refused)).await);
-    assert!(answer.starts_with("deny: why | note: its JSON answer has 100,032 bytes"), "{answer}");
+    assert!(answer.starts_with("deny: why | note: its JSON answer has 1,100,032 bytes"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_byte_order_mark_before_an_answer_is_skipped() {
+    let stage = Stage::new();
+    let json = r#"printf '\357\273\277{"decision":"block","reason":"no"}'"#;
+    for hook in [claude("PreToolUse", json), own("pre_tool_call", json)] {
+        assert_eq!(shown(&stage.ask(&hook).await), "deny: no");
+    }
+}
+
+#[tokio::test]
+async fn a_denial_without_a_reason_is_explained_by_its_message() {
+    let stage = Stage::new();
+    let json = r#"echo '{"decision":"block","systemMessage":"no tests"}'"#;
+    for event in ["PreToolUse", "Stop", "UserPromptSubmit"] {
+        let answer = shown(&stage.ask(&claude(event, json)).await);
+        assert!(answer.contains("deny: no tests") || answer.contains("pause: no tests"), "{event}: {answer}");
+    }
 }
 
 #[tokio::test]
