@@ -87,7 +87,7 @@ pub(crate) async fn case(store: Store, sessions: usize, seconds: u64, dir: &Path
 
 async fn start(backend: &dyn Backend, dir: &Path) -> anyhow::Result<SessionId> {
     let (run, policy) = (agent::run_id(), Box::new(agent::policy(dir)?));
-    let start = RunEvent::Start { goal: agent::GOAL.to_owned(), images: Vec::new(), policy };
+    let start = RunEvent::Start { goal: agent::GOAL.to_owned(), images: Vec::new(), policy, baseline: None };
     backend.post(run.into(), start.into(), None).await?;
     Ok(SessionId::root(run))
 }

@@ -51,7 +51,7 @@ pub(crate) fn each_decision(
     let mut actors = [Actor::new(RUN.into()), Actor::new(session)];
     let mut policy = Box::new(agent::policy(workspace)?);
     policy.agent.model.window_tokens = window_tokens;
-    let start = RunEvent::Start { goal: agent::GOAL.to_owned(), images: Vec::new(), policy };
+    let start = RunEvent::Start { goal: agent::GOAL.to_owned(), images: Vec::new(), policy, baseline: None };
     let mut waiting = VecDeque::from([(ActorKey::Run(RUN), Event::Run(start))]);
     let mut at = Timestamp(1_700_000_000_000);
     let mut elapsed = Elapsed::default();

@@ -69,7 +69,7 @@ impl Tree {
             vec![sub_agent(LEAD, &policy.agent, [worker.clone()]), sub_agent(WORKER, &policy.agent, [])];
         let tools = [policy.agent.tools.clone(), vec![lead, worker]].concat();
         Ok(RunPolicy {
-            spawn: SpawnBudget { max_agents: slots, ..SpawnBudget::default() },
+            spawn: SpawnBudget { max_agents: slots, max_depth: 4, ..SpawnBudget::default() },
             agents,
             agent: AgentPolicy { tools, ..policy.agent },
             ..policy

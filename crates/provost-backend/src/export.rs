@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use provost_event::{
     ActorKey, BlobId, Entry, ForkBase, FormatError, LifecycleEntry, Record, RunId, Seq, SessionId,
-    SessionStarted, ToolEntry,
+    SessionStarted,
 };
 use provost_harness::{BackendError, EntryChain, Log, RunPosition, log_parts};
 
+use crate::prune::outputs_of;
 use crate::transfer::{BlobLine, EndLine, LineProblem, Lost, TransferError, chained_line};
 
 /// Records read at a time.
@@ -145,15 +146,12 @@ impl Exporting<'_> {
         let chain = chain.get_or_insert_with(|| EntryChain::before(&record.entry));
         chain.add(record);
         self.line(chained_line(record, chain))?;
-        if let Entry::Tool(ToolEntry::Finished(finished)) = &record.entry {
-            self.blobs.extend(finished.whole.clone());
-        }
         if let Entry::Lifecycle(LifecycleEntry::SessionStarted(SessionStarted { fork: Some(fork), .. })) =
             &record.entry
         {
             self.bases.extend(fork.bases.iter().cloned());
         }
-        self.blobs.extend(record.entry.images().into_iter().map(|image| image.blob.clone()));
+        self.blobs.extend(outputs_of(&record.entry));
         Ok(())
     }
 

@@ -197,11 +197,14 @@ async fn forget_used(
     }
 }
 
-/// The outputs and pictures that an entry refers to.
+/// The bodies that an entry refers to: outputs, pictures, a workspace's files.
 #[must_use]
 pub fn outputs_of(entry: &Entry) -> Vec<BlobId> {
     let whole = match entry {
         Entry::Tool(ToolEntry::Finished(finished)) => finished.whole.clone(),
+        Entry::Lifecycle(LifecycleEntry::RunStarted(started)) => {
+            started.baseline.as_ref().and_then(|baseline| baseline.pack.clone())
+        }
         _ => None,
     };
     whole.into_iter().chain(entry.images().into_iter().map(|image| image.blob.clone())).collect()

@@ -13,7 +13,7 @@ pub(crate) use act::{
     SayArgs,
 };
 pub(crate) use external::{AttachArgs, ChannelArg, ExecArgs, ProfileCommand, ProfileTestArgs, ReplayArgs};
-pub(crate) use look::{CostArgs, CostGroup, ExplainArgs, LogsArgs, PsArgs, ShowArgs, Whose};
+pub(crate) use look::{CostArgs, CostGroup, DiffArgs, ExplainArgs, LogsArgs, PsArgs, ShowArgs, Whose};
 pub(crate) use manage::{
     CheckArgs, ExportArgs, ImportArgs, InitArgs, ManArgs, ModelsArgs, ModelsCommand, SchemaArgs, TrustArgs,
 };

@@ -14,7 +14,8 @@ use provost_harness::{Backend, RunQuery, RunSummary};
 
 use crate::commands::{Cli, find};
 use crate::render::{one_line, visible};
-use crate::wiring::{self, StateDir, available_tools, variables};
+use crate::wiring::{state_dir, variables};
+use provost_runtime::available_tools;
 use provost_view::run_state;
 
 /// The variable by which a shell asks; its value is the shell's name.
@@ -91,13 +92,13 @@ fn settled() -> Option<Settled> {
 }
 
 fn known_models() -> Option<Vec<Word>> {
-    let settings = wiring::providers(&settled()?.settings, &variables());
+    let settings = provost_runtime::providers(&settled()?.settings, &variables());
     let models = settings.providers.iter().flat_map(|one| settings.catalog.of_provider(&one.name));
     Some(models.map(|facts| bare(&facts.name)).collect())
 }
 
 fn known_providers() -> Option<Vec<Word>> {
-    let settings = wiring::providers(&settled()?.settings, &variables());
+    let settings = provost_runtime::providers(&settled()?.settings, &variables());
     Some(settings.providers.iter().map(|one| bare(&one.name)).collect())
 }
 
@@ -110,7 +111,7 @@ fn known_profiles() -> Option<Vec<Word>> {
 fn with_backend<F: Future<Output = Option<Vec<Word>>>>(
     look: impl FnOnce(Arc<dyn Backend>) -> F,
 ) -> Option<Vec<Word>> {
-    let place = StateDir::new(&settled()?.settings, &Folders::of_platform().ok()?);
+    let place = state_dir(&settled()?.settings, &Folders::of_platform().ok()?);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
     runtime.block_on(async { look(place.open_to_read().ok()?).await })
 }

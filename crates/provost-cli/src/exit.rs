@@ -1,7 +1,6 @@
 //! How the program ends: exit statuses, and errors printed once with what to do about them.
 
 use std::error::Error;
-use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
@@ -9,6 +8,9 @@ use provost_backend::TransferError;
 use provost_config::{ConfigError, Problems};
 use provost_event::{Outcome, Verdict, Verification};
 use provost_harness::{BackendError, HarnessError};
+use provost_runtime::RuntimeError;
+
+pub(crate) use provost_runtime::Refusal;
 
 use crate::output::{self, tell_raw};
 use crate::render::{hanging, safe, visible};
@@ -66,28 +68,6 @@ impl Exit {
         }
     }
 }
-
-/// Why a command can't be done as requested; the exit status is that of wrong usage.
-#[derive(Debug)]
-pub(crate) struct Refusal {
-    what: String,
-    hint: String,
-}
-
-impl Refusal {
-    /// `what` is wrong, and `hint` is the remedy; empty for none.
-    pub(crate) fn new(what: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { what: what.into(), hint: hint.into() }
-    }
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.what)
-    }
-}
-
-impl Error for Refusal {}
 
 /// Prints an error, if there is one, and gives the exit status.
 pub(crate) fn report(result: anyhow::Result<Exit>) -> ExitCode {
@@ -169,19 +149,37 @@ fn chain(error: &anyhow::Error) -> String {
 
 /// What is wrong with settings, if that is the error.
 fn problems_of(error: &anyhow::Error) -> Option<&Problems> {
-    let of_config = error.downcast_ref::<ConfigError>().and_then(|error| match error {
+    let of_config = config_error(error).and_then(|error| match error {
         ConfigError::Problems(problems) => Some(problems),
         _ => None,
     });
-    of_config.or_else(|| error.downcast_ref())
+    let of_runtime = || match error.downcast_ref() {
+        Some(RuntimeError::Problems(problems)) => Some(problems),
+        _ => None,
+    };
+    of_config.or_else(of_runtime).or_else(|| error.downcast_ref())
+}
+
+fn config_error(error: &anyhow::Error) -> Option<&ConfigError> {
+    match error.downcast_ref() {
+        Some(RuntimeError::Config(error)) => Some(error),
+        _ => error.downcast_ref(),
+    }
+}
+
+fn refusal(error: &anyhow::Error) -> Option<&Refusal> {
+    match error.downcast_ref() {
+        Some(RuntimeError::Refused(refusal)) => Some(refusal),
+        _ => error.downcast_ref(),
+    }
 }
 
 fn exit_of(error: &anyhow::Error) -> Exit {
     let is_usage = matches!(
-        error.downcast_ref(),
+        config_error(error),
         Some(ConfigError::NoSettings { .. } | ConfigError::UnknownProfile { .. })
     );
-    if is_usage || problems_of(error).is_some() || error.is::<Refusal>() {
+    if is_usage || problems_of(error).is_some() || refusal(error).is_some() {
         return Exit::Usage;
     }
     match error.downcast_ref::<HarnessError>() {
@@ -196,10 +194,10 @@ fn exit_of(error: &anyhow::Error) -> Exit {
 }
 
 fn hint(error: &anyhow::Error) -> Option<String> {
-    if let Some(refusal) = error.downcast_ref::<Refusal>() {
-        return Some(refusal.hint.clone()).filter(|hint| !hint.is_empty());
+    if let Some(refusal) = refusal(error) {
+        return refusal.hint().map(str::to_owned);
     }
-    if let Some(hint) = error.downcast_ref::<ConfigError>().and_then(ConfigError::hint) {
+    if let Some(hint) = config_error(error).and_then(ConfigError::hint) {
         return Some(hint.to_owned());
     }
     if error.chain().any(is_incomplete_export) {

@@ -33,15 +33,12 @@ mod drive;
 mod exit;
 mod input;
 mod names;
-mod observers;
 mod output;
 mod questions;
 mod render;
 mod reports;
 mod signals;
-mod trust;
 mod watcher;
-mod window;
 mod wiring;
 
 use std::process::ExitCode;

@@ -12,7 +12,7 @@ use super::declare::{Kind, Setting, SettingDefault};
 use super::errors::Source;
 use super::hook::pattern;
 use super::item::{Item, Objection};
-use super::table::{COUNT_MAX, TURNS_MAX, effort, permission, small};
+use super::table::{COUNT_MAX, EFFORTS, TURNS_MAX, effort, permission, small};
 
 pub(crate) use checks::check;
 pub use external::External;
@@ -239,10 +239,7 @@ pub(crate) const AGENT: &[Setting<Agent>] = &[
         ..field("", "fallback_models")
     },
     Setting {
-        kind: Kind::Choice {
-            of: &["minimal", "low", "medium", "high"],
-            put: |agent, word| agent.effort = Some(effort(word)),
-        },
+        kind: Kind::Choice { of: &EFFORTS, put: |agent, word| agent.effort = Some(effort(word)) },
         default: SettingDefault::Unset("as agent.effort"),
         example: r#""low""#,
         words: "How much its model thinks before it answers.",

@@ -6,7 +6,7 @@ use provost_event::{Confidence, Effort};
 
 use super::Settings;
 use super::declare::{Kind, Setting, SettingDefault};
-use super::table::{COUNT_MAX, TURNS_MAX, effort, small};
+use super::table::{COUNT_MAX, EFFORTS, TURNS_MAX, effort, small};
 
 pub(crate) use checks::check;
 
@@ -194,12 +194,9 @@ pub(crate) const GOAL: &[Setting<Settings>] = &[
         ..goal("verdict_tokens")
     },
     Setting {
-        kind: Kind::Choice {
-            of: &["minimal", "low", "medium", "high"],
-            put: |s, word| s.goal.judge_effort = Some(effort(word)),
-        },
-        default: SettingDefault::Unset("as its provider has it"),
-        example: r#""low""#,
+        kind: Kind::Choice { of: &EFFORTS, put: |s, word| s.goal.judge_effort = Some(effort(word)) },
+        default: SettingDefault::Unset("low for models that are known to think, else as the provider has it"),
+        example: r#""medium""#,
         words: "How much a judge thinks before it answers.",
         ..goal("judge_effort")
     },

@@ -81,7 +81,7 @@ pub use profiles::{Profiles, read_profile};
 pub use project::{Project, ProjectFile, ProjectRequest};
 pub use settings::{Given, Loading, Settings, Settled, Trace, keys, named_keys, without_password};
 pub use stop_hook::StopHook;
-pub use table::effort;
+pub use table::{EFFORTS, effort};
 pub use trust::{Needed, TrustState, TrustStore, Trusted, TrustedFile, grant, trust_in};
 pub use updated_models::UpdatedModels;
 pub use whole_file::read_limited;

@@ -1,12 +1,18 @@
-//! All settings of this version. Each is declared here, once.
+//! All settings of this version, each declared once; those with a page of their own are beside this one.
 
-use provost_event::{Effort, Permission, Unanswered};
+mod limits;
+mod permissions;
+
+use provost_event::Effort;
 
 use super::Settings;
 use super::declare::{From, Kind, Setting, SettingDefault};
 use super::exec::{EXEC, EXEC_WORDS, TERMINAL_WORDS};
 use super::goal::{GOAL, GOAL_WORDS};
-use super::hook::pattern;
+use limits::LIMITS;
+use permissions::PERMISSIONS;
+
+pub(crate) use permissions::permission;
 
 /// The tables in the order of the documentation, each with a sentence.
 pub(crate) const SECTIONS: &[(&str, &str)] = &[
@@ -52,15 +58,15 @@ pub(crate) const COUNT_MAX: u64 = 1_000;
 
 /// All settings, section by section.
 pub(crate) fn settings() -> impl Iterator<Item = &'static Setting<Settings>> + Clone {
-    [WORK, RETRIES, GOAL, BOUNDS, EXEC, AROUND].into_iter().flatten()
+    [WORK, RETRIES, GOAL, LIMITS, PERMISSIONS, EXEC, AROUND].into_iter().flatten()
 }
 
 /// Agents, their limits and those of the run.
 const WORK: &[Setting<Settings>] = &[
     Setting {
         kind: Kind::Line(|s, model| s.model = model),
-        default: SettingDefault::Is(r#""anthropic/claude-sonnet-5-5""#),
-        example: r#""anthropic/claude-sonnet-5-5""#,
+        default: SettingDefault::Is(r#""anthropic/claude-opus-5-5""#),
+        example: r#""anthropic/claude-opus-5-5""#,
         words: "The model: `provider/model` (`provost models` lists them); `script:FILE` for answers that stand in a \
                 file; `record:FILE=MODEL` to keep a model's answers in a file, and `replay:FILE` to have them given \
                 again. FILE is relative to the file that names it, or to the current folder.",
@@ -127,13 +133,12 @@ const WORK: &[Setting<Settings>] = &[
         ..agent("fallback_models")
     },
     Setting {
-        kind: Kind::Choice {
-            of: &["minimal", "low", "medium", "high"],
-            put: |s, word| s.effort = Some(effort(word)),
-        },
-        default: SettingDefault::Unset("as its provider has it"),
-        example: r#""medium""#,
-        words: "How much the model thinks before it answers.",
+        kind: Kind::Choice { of: &EFFORTS, put: |s, word| s.effort = Some(effort(word)) },
+        default: SettingDefault::Unset(
+            "high for models that are known to think, else as the provider has it",
+        ),
+        example: r#""xhigh""#,
+        words: "How much the model thinks before it answers. A model that doesn't have the level gets the next lower one.",
         ..agent("effort")
     },
     Setting {
@@ -222,9 +227,9 @@ const WORK: &[Setting<Settings>] = &[
     },
     Setting {
         kind: Kind::Count { min: 0, max: DEPTH_MAX, put: |s, n| s.spawn.max_depth = small(n) },
-        default: SettingDefault::Is("4"),
-        example: "1",
-        words: "Maximum nesting depth of agents. 1: only the first one may ask for others.",
+        default: SettingDefault::Is("1"),
+        example: "2",
+        words: "Maximum nesting depth of agents. 1: only the first agent may start others.",
         ..spawn("max_depth")
     },
 ];
@@ -253,142 +258,6 @@ const RETRIES: &[Setting<Settings>] = &[
         example: r#""10m""#,
         words: "No wait before a restart is longer.",
         ..retry("backoff_max")
-    },
-];
-
-/// What an agent may do.
-const BOUNDS: &[Setting<Settings>] = &[
-    Setting {
-        kind: Kind::Time(|s, ms| s.limits.model_patience_ms = ms),
-        default: SettingDefault::Is(r#""15m""#),
-        example: r#""1h""#,
-        words: "How long a model is tried again that gives no answer; then the next of agent.fallback_models is asked, and \
-                after the last the run is suspended.",
-        ..limit("model_patience")
-    },
-    Setting {
-        kind: Kind::Time(|s, ms| s.outage_max_ms = ms),
-        default: SettingDefault::Is(r#""8h""#),
-        example: r#""2h""#,
-        words: "How long a suspended run waits for its provider where no person is at the terminal, and tries it every 5 \
-                minutes or when the provider says; then it exits with status 4. At a terminal it exits at once.",
-        ..limit("outage_max")
-    },
-    Setting {
-        kind: Kind::Count { min: 0, max: COUNT_MAX, put: |s, n| s.limits.empty_answers_max = small(n) },
-        default: SettingDefault::Is("2"),
-        example: "2",
-        words: "Times in a row that an empty answer is asked for again; then the run is suspended.",
-        ..limit("empty_answers")
-    },
-    Setting {
-        kind: Kind::Count { min: 0, max: COUNT_MAX, put: |s, n| s.limits.continuations_max = small(n) },
-        default: SettingDefault::Is("3"),
-        example: "3",
-        words: "Times in a row that an answer cut off at its cap is continued; then the run is suspended.",
-        ..limit("continuations")
-    },
-    Setting {
-        kind: Kind::Count { min: 2, max: COUNT_MAX, put: |s, n| s.limits.repeated_call_notice_at = small(n) },
-        default: SettingDefault::Is("3"),
-        example: "3",
-        words: "Turns in a row with the same call and result after which the model is told. Reads of a terminal and commands that sleep don't count.",
-        ..limit("repeated_call_notice")
-    },
-    Setting {
-        kind: Kind::Count { min: 2, max: COUNT_MAX, put: |s, n| s.limits.repeated_call_max = small(n) },
-        default: SettingDefault::Is("10"),
-        example: "10",
-        words: "Turns in a row with the same call and result after which the run is suspended. Reads of a terminal and commands that sleep don't count.",
-        ..limit("repeated_call")
-    },
-    Setting {
-        kind: Kind::Count { min: 1, max: COUNT_MAX, put: |s, n| s.limits.failed_turns_notice_at = small(n) },
-        default: SettingDefault::Is("5"),
-        example: "5",
-        words: "Turns in a row whose every call was rejected, denied or failed as a tool, after which the model is told. The exit \
-                status of a command is output, not a failure.",
-        ..limit("failed_turns_notice")
-    },
-    Setting {
-        kind: Kind::Count { min: 1, max: COUNT_MAX, put: |s, n| s.limits.failed_turns_max = small(n) },
-        default: SettingDefault::Is("12"),
-        example: "12",
-        words: "Turns in a row whose every call was rejected, denied or failed as a tool, after which the run is suspended.",
-        ..limit("failed_turns")
-    },
-    Setting {
-        kind: Kind::Count { min: 1, max: COUNT_MAX, put: |s, n| s.limits.interruptions_max = small(n) },
-        default: SettingDefault::Is("3"),
-        example: "3",
-        words: "Interruptions of one turn (a crash, a power cut) after which the run is suspended.",
-        ..limit("interruptions")
-    },
-    Setting {
-        kind: Kind::Count { min: 1, max: COUNT_MAX, put: |s, n| s.limits.stop_blocks_max = small(n) },
-        default: SettingDefault::Is("8"),
-        example: "8",
-        words: "Times in all that stop hooks may send an agent back; then the run is suspended as blocked.",
-        ..limit("stop_blocks")
-    },
-    Setting {
-        kind: Kind::List(|s, text| add(&mut s.permissions.allow, text)),
-        default: SettingDefault::Unset("none"),
-        example: r#"["read_file", "search", "shell(cargo *)"]"#,
-        words: "Calls that may be made. A project's file that allows something must be trusted first.",
-        ..permissions("allow")
-    },
-    Setting {
-        kind: Kind::List(|s, text| add(&mut s.permissions.ask, text)),
-        default: SettingDefault::Unset("none"),
-        example: r#"["shell(git push *)"]"#,
-        words: "Calls that need approval.",
-        ..permissions("ask")
-    },
-    Setting {
-        kind: Kind::List(|s, text| add(&mut s.permissions.deny, text)),
-        default: SettingDefault::Unset("none"),
-        example: r#"["shell(rm -rf *)", "write_file(.env)"]"#,
-        words: "Calls that are never made.",
-        ..permissions("deny")
-    },
-    Setting {
-        kind: Kind::List(|s, text| add(&mut s.permissions.approved, text)),
-        default: SettingDefault::Unset("none"),
-        example: r#"["shell(git push origin main)"]"#,
-        words: "Calls that you have agreed to for always: `provost approve` writes them here.",
-        from: From::User,
-        ..permissions("approved")
-    },
-    Setting {
-        kind: Kind::Choice {
-            of: &["allow", "ask", "deny"],
-            put: |s, word| s.permissions.default = Some(permission(word)),
-        },
-        default: SettingDefault::Unset("ask where anything is listed in allow, else allow"),
-        example: r#""ask""#,
-        words: "What becomes of a call that no pattern speaks of.",
-        ..permissions("default")
-    },
-    Setting {
-        kind: Kind::Time(|s, ms| s.permissions.approval_timeout_ms = ms),
-        default: SettingDefault::Is(r#""1h""#),
-        example: r#""15m""#,
-        words: "How long an approval is waited for.",
-        ..permissions("approval_timeout")
-    },
-    Setting {
-        kind: Kind::Choice {
-            of: &["deny", "pause"],
-            put: |s, word| {
-                s.permissions.unanswered = if word == "pause" { Unanswered::Pause } else { Unanswered::Deny };
-            },
-        },
-        default: SettingDefault::Is(r#""deny""#),
-        example: r#""pause""#,
-        words: "What becomes of a call that isn't answered in that time: it isn't made and the agent goes on, or \
-                the run is suspended until it is answered.",
-        ..permissions("unanswered")
     },
 ];
 
@@ -464,22 +333,8 @@ const fn retry(name: &'static str) -> Setting<Settings> {
     Setting::declared("retry", name)
 }
 
-const fn limit(name: &'static str) -> Setting<Settings> {
-    Setting::declared("limits", name)
-}
-
-const fn permissions(name: &'static str) -> Setting<Settings> {
-    Setting::declared("permissions", name)
-}
-
 const fn trace(name: &'static str) -> Setting<Settings> {
     Setting { from: From::User, ..Setting::declared("trace", name) }
-}
-
-/// Adds a pattern.
-fn add(list: &mut Vec<String>, text: String) -> Result<(), String> {
-    list.push(pattern(text)?);
-    Ok(())
 }
 
 /// For numbers that their bounds keep small.
@@ -487,21 +342,10 @@ pub(crate) fn small(count: u64) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
-/// The effort that a word of the choice means.
-pub fn effort(word: &str) -> Effort {
-    match word {
-        "minimal" => Effort::Minimal,
-        "low" => Effort::Low,
-        "high" => Effort::High,
-        _ => Effort::Medium,
-    }
-}
+/// The words for efforts, the lowest first.
+pub const EFFORTS: [&str; 6] = ["minimal", "low", "medium", "high", "xhigh", "max"];
 
-/// The permission that a word of the choice means.
-pub(crate) fn permission(word: &str) -> Permission {
-    match word {
-        "allow" => Permission::Allow,
-        "ask" => Permission::Ask,
-        _ => Permission::Deny,
-    }
+/// The effort that a word of the choice means; medium for any other word.
+pub fn effort(word: &str) -> Effort {
+    Effort::ALL.into_iter().find(|effort| effort.name() == word).unwrap_or(Effort::Medium)
 }

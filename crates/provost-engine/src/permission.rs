@@ -146,7 +146,7 @@ impl Permissions {
 
     fn judge_alone(&self, tool: &ToolIdentity, input: &Json) -> Ruling {
         if self.rules.is_empty() {
-            return self.by_default();
+            return self.by_default(tool);
         }
         let call = Call::read(tool, input, &self.workspace);
         let rules: Vec<&Rule> = self.rules.iter().filter(|rule| rule.speaks_of(&call)).collect();
@@ -175,7 +175,7 @@ impl Permissions {
         if let Some(rule) = all.and_then(|rules| most_specific(rules.into_iter())) {
             return rule.ruling(Permission::Allow, "allows it");
         }
-        let ruling = self.by_default();
+        let ruling = self.by_default(call.tool);
         if parts.iter().all(Option::is_none) {
             return ruling;
         }
@@ -185,13 +185,16 @@ impl Permissions {
         Ruling { why: format!("no pattern allows {bare}, and {}", ruling.why), ..ruling }
     }
 
-    fn by_default(&self) -> Ruling {
-        let why = match self.default {
+    fn by_default(&self, tool: &ToolIdentity) -> Ruling {
+        let is_own = tool.subject == ToolSubject::Own;
+        let permission = if is_own { Permission::Allow } else { self.default };
+        let why = match permission {
+            Permission::Allow if is_own => "it only concerns what the agent has started itself",
             Permission::Allow => "calls that match no pattern are allowed",
             Permission::Ask => "calls that match no pattern need approval",
             Permission::Deny => "calls that match no pattern are denied",
         };
-        Ruling { permission: self.default, rule: None, why: why.to_owned(), by_default: true }
+        Ruling { permission, rule: None, why: why.to_owned(), by_default: true }
     }
 }
 

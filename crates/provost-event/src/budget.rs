@@ -39,7 +39,7 @@ pub struct BudgetCharged {
     pub call: u32,
     /// The session's turn.
     pub turn: u32,
-    /// The model called, by the policy's name; empty in logs of format 1.
+    /// The model called, by the policy's name.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub model: String,
     /// What the provider reported.

@@ -20,7 +20,7 @@ pub enum Block {
         /// The provider's signature, if there is one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         signature: Option<String>,
-        /// The wire format of the signature; absent in logs of format 1, which had a single provider.
+        /// The wire format of the signature; absent for reasoning that goes back to no provider.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         wire: Option<String>,
         /// Hash of the request that was answered, if the provider accepts the block only after the same request

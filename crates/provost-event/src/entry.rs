@@ -1,5 +1,8 @@
 //! The kinds of log entries, in families. Names are past tense: an entry says what happened.
 
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 
 use crate::{
@@ -79,6 +82,18 @@ macro_rules! families {
                     $($($name => Some(serde_json::from_str::<$body>(body).map(Self::from)),)*)*
                     _ => None,
                 }
+            }
+        }
+
+        /// The fields of each kind, with the `type` that names it.
+        impl JsonSchema for Entry {
+            fn schema_name() -> Cow<'static, str> {
+                "Entry".into()
+            }
+
+            fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+                let kinds = vec![$($(kind_schema::<$body>(generator, $name),)*)*];
+                json_schema!({ "oneOf": kinds })
             }
         }
     };
@@ -229,6 +244,16 @@ families! {
         /// The session or run has ended; nothing follows.
         Ended(Ended) = "ended",
     }
+}
+
+fn kind_schema<T: JsonSchema>(generator: &mut SchemaGenerator, kind: &str) -> Schema {
+    let fields = generator.subschema_for::<T>();
+    json_schema!({
+        "type": "object",
+        "properties": { "type": { "const": kind } },
+        "required": ["type"],
+        "allOf": [fields],
+    })
 }
 
 fn json(body: &impl Serialize) -> Result<String, serde_json::Error> {

@@ -99,4 +99,4 @@ pub use trouble::{
 };
 pub use verdict::Verdict;
 pub use verification::Verification;
-pub use worktree::{Worktree, WorktreeAsked, WorktreeFound, WorktreeLeft, WorktreeMade};
+pub use worktree::{WorkspaceBaseline, Worktree, WorktreeAsked, WorktreeFound, WorktreeLeft, WorktreeMade};

@@ -4,7 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::skip::is_default;
-use crate::{AgentPolicy, Budget, Image, Outcome, RunPolicy, Seq, SessionFork, SessionId, Worktree};
+use crate::{
+    AgentPolicy, Budget, Image, Outcome, RunPolicy, Seq, SessionFork, SessionId, WorkspaceBaseline, Worktree,
+};
 
 /// The first entry of a run's log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -13,6 +15,9 @@ pub struct RunStarted {
     pub goal: String,
     /// The run's policy.
     pub policy: RunPolicy,
+    /// The files of its workspace before it began; absent where they aren't in a git work tree or couldn't be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<WorkspaceBaseline>,
 }
 
 /// The first entry of a session's log.

@@ -243,6 +243,10 @@ pub struct ModelPolicy {
     pub window_tokens: Option<u64>,
     /// Maximum tokens of an answer.
     pub output_tokens_max: u32,
+    /// What the model can answer at most, in tokens; unknown if absent. An answer whose cap was used up by reasoning is
+    /// asked for again with twice the cap, up to this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_tokens_limit: Option<u32>,
     /// The price of its tokens; unknown if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
@@ -267,6 +271,7 @@ impl ModelPolicy {
             name: name.into(),
             window_tokens: None,
             output_tokens_max,
+            output_tokens_limit: None,
             price: None,
             images: false,
             effort: None,
@@ -284,12 +289,13 @@ impl ModelPolicy {
             Some(Effort::Minimal | Effort::Low) => 4 * 1024,
             Some(Effort::Medium) | None => 16 * 1024,
             Some(Effort::High) => 32 * 1024,
+            Some(Effort::Xhigh | Effort::Max) => 64 * 1024,
         }
     }
 }
 
 /// The effort of a model's reasoning.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Effort {
     /// The minimum; none if the model can turn it off.
@@ -298,8 +304,30 @@ pub enum Effort {
     Low,
     /// Enough for most tasks.
     Medium,
-    /// Much.
+    /// Much. The default of agents whose model is known to reason.
     High,
+    /// More. Models that don't have it get `High`.
+    Xhigh,
+    /// All that the model can. Models that don't have it get the highest level they have.
+    Max,
+}
+
+impl Effort {
+    /// All levels, the lowest first.
+    pub const ALL: [Self; 6] = [Self::Minimal, Self::Low, Self::Medium, Self::High, Self::Xhigh, Self::Max];
+
+    /// Its name in settings and logs.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Minimal => "minimal",
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+            Self::Xhigh => "xhigh",
+            Self::Max => "max",
+        }
+    }
 }
 
 /// Limits of an agent's counters. Each field says what happens at the limit.

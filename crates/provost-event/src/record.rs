@@ -3,9 +3,10 @@
 //! A record is one line of JSON: `v` (format version), `actor`, `seq`, `at_ms`,
 //! `elapsed_ms`, `type`, then the entry's own fields.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use crate::{ActorKey, Elapsed, Entry, Seq, SessionId, Timestamp};
@@ -122,6 +123,35 @@ impl Record {
         FormatError::check_version(head.v)?;
         let RecordHead { actor, seq, at, elapsed, .. } = head;
         Ok(Self { actor, seq, at, elapsed, entry: read_body(kind, body)? })
+    }
+}
+
+/// The line of [`Record::to_line`].
+impl JsonSchema for Record {
+    fn schema_name() -> Cow<'static, str> {
+        "Record".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let actor = generator.subschema_for::<ActorKey>();
+        let seq = generator.subschema_for::<Seq>();
+        let at = generator.subschema_for::<Timestamp>();
+        let elapsed = generator.subschema_for::<Elapsed>();
+        let entry = generator.subschema_for::<Entry>();
+        json_schema!({
+            "description": "A committed entry of a log, with its position.",
+            "type": "object",
+            "properties": {
+                "v": { "const": FORMAT_VERSION, "description": "The version of the log's format." },
+                "actor": actor,
+                "seq": seq,
+                "at_ms": at,
+                "elapsed_ms": elapsed,
+                "type": { "enum": Entry::KINDS, "description": "The kind of the entry, which its other members depend on." },
+            },
+            "required": ["v", "actor", "seq", "at_ms", "elapsed_ms", "type"],
+            "allOf": [entry],
+        })
     }
 }
 

@@ -71,13 +71,14 @@ pub struct SpawnBudget {
     pub max_agents: u32,
     /// Whether an agent of high priority may preempt one of lower priority. Default true.
     pub allow_preempt: bool,
-    /// Maximum nesting depth; the root has depth 0. Default 4.
+    /// Maximum nesting depth; the root has depth 0. Default 1: only the root
+    /// may have sub-agents.
     pub max_depth: u32,
 }
 
 impl Default for SpawnBudget {
     fn default() -> Self {
-        Self { max_agents: 8, allow_preempt: true, max_depth: 4 }
+        Self { max_agents: 8, allow_preempt: true, max_depth: 1 }
     }
 }
 

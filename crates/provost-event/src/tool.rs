@@ -130,6 +130,9 @@ pub enum ToolSubject {
         /// The argument with the URL.
         field: String,
     },
+    /// Only what the agent itself has started by calls that passed the permissions: allowed unless a pattern asks or
+    /// denies.
+    Own,
     /// None of these: all of the arguments are the subject.
     #[default]
     Opaque,
@@ -153,7 +156,7 @@ impl ToolSubject {
     pub fn field(&self) -> Option<&str> {
         match self {
             Self::Command { field } | Self::Path { field, .. } | Self::Url { field } => Some(field),
-            Self::Typed { .. } | Self::Opaque => None,
+            Self::Typed { .. } | Self::Own | Self::Opaque => None,
         }
     }
 

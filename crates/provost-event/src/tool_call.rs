@@ -62,6 +62,10 @@ pub struct CallFacts {
     /// It only waited for, or inspected, work that continues by itself.
     #[serde(skip_serializing_if = "is_default")]
     pub waited: bool,
+    /// The background commands of the agent that run after it, each by name and command; absent if it has nothing to
+    /// do with them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jobs: Option<Vec<String>>,
     /// Fingerprints of the files that have changed since the workspace was last inspected, each of the path and of
     /// the content without numbers. Empty if it wasn't inspected.
     #[serde(skip_serializing_if = "Vec::is_empty")]

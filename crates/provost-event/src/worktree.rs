@@ -5,8 +5,23 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Outcome;
 use crate::skip::is_default;
+use crate::{BlobId, Outcome};
+
+/// The files of a run's workspace, a git work tree, before the run changed anything: tracked files as they were,
+/// committed or not, and untracked ones that git doesn't ignore. Left out are files with secrets known to Provost, and
+/// untracked ones over 1 MiB or with anything that looks like a secret.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WorkspaceBaseline {
+    /// The id of git's tree object.
+    pub tree: String,
+    /// A git pack with the objects of the tree that the repository lacks; absent if it lacks none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pack: Option<BlobId>,
+    /// The files that are left out, relative to the workspace; at most 1,000 names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
+}
 
 /// A git worktree that an agent works in. Its folder is the agent's workspace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

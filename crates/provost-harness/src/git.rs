@@ -84,6 +84,8 @@ pub(crate) enum GitError {
     NoFolder(PathBuf),
     #[error("a folder in which git sees no settings can't be made: {0}")]
     StandIn(#[source] std::io::Error),
+    #[error("the changed files can't be read: {0}")]
+    Files(#[source] std::io::Error),
     #[error("the folder of worktrees can't be locked: {0}")]
     Lock(#[source] std::io::Error),
     #[error("it was told to stop")]
@@ -96,6 +98,8 @@ pub(crate) struct Git<'a> {
     folder: PathBuf,
     found: Found,
     stand_in: Arc<StandIn>,
+    /// Variables of its environment besides those that isolate it.
+    variables: Vec<(OsString, OsString)>,
     cancel: &'a CancellationToken,
 }
 
@@ -141,7 +145,12 @@ impl<'a> Git<'a> {
         let opened = tokio::task::spawn_blocking(opening).await;
         let (found, stand_in) =
             opened.unwrap_or_else(|error| Err(GitError::StandIn(std::io::Error::other(error))))?;
-        Ok(Self { folder: folder.to_path_buf(), found, stand_in, cancel })
+        Ok(Self { folder: folder.to_path_buf(), found, stand_in, variables: Vec::new(), cancel })
+    }
+
+    /// The same with these variables in its environment.
+    pub(crate) fn with_variables(self, variables: Vec<(OsString, OsString)>) -> Self {
+        Self { variables, ..self }
     }
 
     /// Its cancellation token.
@@ -211,8 +220,20 @@ impl<'a> Git<'a> {
         self.kept(time, &arguments, KEEP_BYTES_MAX).await
     }
 
-    /// The same, with a maximum of kept output bytes.
-    async fn kept(
+    /// The same, for a command whose output lists files.
+    pub(crate) async fn list<const N: usize>(&self, arguments: [&str; N]) -> Result<String, GitError> {
+        self.kept(CHECKOUT_MAX, &arguments.map(OsStr::new), LIST_BYTES_MAX).await
+    }
+
+    /// Runs a command that reads `input`; its output.
+    pub(crate) async fn feed(&self, arguments: &[&OsStr], input: Vec<u8>) -> Result<String, GitError> {
+        let mut spec = self.spec(CHECKOUT_MAX, arguments);
+        spec.launch.stdio.input = input;
+        self.finish(CHECKOUT_MAX, spec).await
+    }
+
+    /// Runs a command within `time`, with a maximum of kept output bytes; its output.
+    pub(crate) async fn kept(
         &self,
         time: Duration,
         arguments: &[&OsStr],
@@ -220,6 +241,10 @@ impl<'a> Git<'a> {
     ) -> Result<String, GitError> {
         let mut spec = self.spec(time, arguments);
         spec.keep_bytes_max = keep_bytes_max;
+        self.finish(time, spec).await
+    }
+
+    async fn finish(&self, time: Duration, spec: ChildSpec) -> Result<String, GitError> {
         let finished = run(spec, self.cancel).await?;
         let said = finished.stderr.to_text_lossy();
         match finished.ending {
@@ -270,6 +295,7 @@ impl<'a> Git<'a> {
         if let Some(top) = &self.found.top {
             env.push(("GIT_WORK_TREE".into(), top.into()));
         }
+        env.extend(self.variables.iter().cloned());
         env
     }
 }

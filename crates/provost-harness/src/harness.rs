@@ -15,6 +15,7 @@ pub use worktrees::RemadeWorktree;
 
 use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::Arc;
 
 use futures::StreamExt as _;
@@ -22,7 +23,7 @@ use futures::stream::BoxStream;
 use provost_engine::{Actor, AgentState, Event, RunEvent, SessionEvent, SessionStatus, check_flow};
 use provost_event::{
     ActorKey, AgentPolicy, Budget, ConversationEntry, Ended, Entry, LifecycleEntry, Outcome, Paused, Record,
-    RunId, RunPolicy, Seq, SessionId, StepMode, ToolEntry,
+    RunId, RunPolicy, Seq, SessionId, StepMode, ToolEntry, WorkspaceBaseline,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -31,8 +32,8 @@ use crate::read_back::{catch_up, read_actor};
 use crate::session_cache::SessionCache;
 use crate::spans::TurnSpans;
 use crate::{
-    BackendError, Goal, HarnessDeps, HarnessError, ObserverReport, PlacedRecord, RunLease, RunObservers,
-    RunPosition,
+    BackendError, Blobs, Goal, HarnessDeps, HarnessError, ObserverReport, PlacedRecord, RunLease,
+    RunObservers, RunPosition, workspace,
 };
 
 /// Starts and opens runs. Cheap to share; one serves any number of runs at a time.
@@ -117,9 +118,18 @@ impl AgentHarness {
         for image in &images {
             kept.push(image.keep(&*self.deps.backend).await?);
         }
-        let start = RunEvent::Start { goal: text, images: kept, policy: Box::new(policy) };
+        let baseline = self.baseline(&policy.agent.workspace).await;
+        let start = RunEvent::Start { goal: text, images: kept, policy: Box::new(policy), baseline };
         self.deps.backend.post(run.into(), start.into(), Some("start")).await?;
         Ok(harness)
+    }
+
+    /// The files of the workspace of a run that begins.
+    async fn baseline(&self, workspace: &Path) -> Option<WorkspaceBaseline> {
+        let blobs: &dyn Blobs = &*self.deps.backend;
+        let cancel = CancellationToken::new();
+        let read = workspace::baseline(workspace, blobs, &self.deps.redactor, &cancel).await;
+        read.inspect_err(|error| tracing::debug!(%error, "the files before the run aren't known")).ok()
     }
 
     /// Opens an existing run and serves it in this process. An interrupted run continues at once; a suspended or

@@ -7,9 +7,6 @@ use std::time::Duration;
 use provost_process::{ChildSpec, Confinement, Finished, Launch, Stdio, Streams, run};
 use tokio_util::sync::CancellationToken;
 
-/// Bytes kept of standard output and of standard error.
-pub const HOOK_OUTPUT_BYTES_MAX: usize = 64 * 1024;
-
 /// The start of a hook that is a program, and its limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookCommand {
@@ -23,6 +20,8 @@ pub struct HookCommand {
     pub cwd: PathBuf,
     /// Its standard input.
     pub input: Vec<u8>,
+    /// Bytes kept of standard output, and of standard error.
+    pub keep_bytes_max: usize,
     /// From the start on, including writing the input.
     pub timeout: Duration,
     /// Time between the request to end and the forced end.
@@ -40,7 +39,7 @@ impl HookCommand {
     /// # Cancellation
     /// When `cancel` fires it returns within the grace period, with nothing left running.
     pub async fn run(self, cancel: &CancellationToken) -> Result<Finished, String> {
-        let Self { program, args, env, cwd, input, timeout, grace, ends_within } = self;
+        let Self { program, args, env, cwd, input, keep_bytes_max, timeout, grace, ends_within } = self;
         let launch = Launch {
             program,
             args,
@@ -49,7 +48,6 @@ impl HookCommand {
             stdio: Stdio { input, streams: Streams::Apart },
             confinement: Confinement::Strongest,
         };
-        let keep_bytes_max = HOOK_OUTPUT_BYTES_MAX;
         let spec = ChildSpec { launch, keep_bytes_max, timeout: Some(timeout), grace, ends_within };
         run(spec, cancel).await.map_err(|error| match std::error::Error::source(&error) {
             Some(cause) => format!("{error}: {cause}"),

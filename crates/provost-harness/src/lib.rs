@@ -59,7 +59,7 @@ pub use executor::Executor;
 pub use external::{ConsentTool, Exchange, ExternalAgents, NoExternalAgents, TerminalLog, consent_tools};
 pub use final_text::final_text;
 pub use harness::{AgentHarness, ForkRequest, Harness, RemadeWorktree, ResumeRequest, RunTools, TurnState};
-pub use hook_command::{HOOK_OUTPUT_BYTES_MAX, HookCommand};
+pub use hook_command::HookCommand;
 pub use hook_program::{
     HookAgent, HookAnswer, HookPrograms, HookQuestion, HookQuestionTrigger, NoHookPrograms,
 };
@@ -89,9 +89,13 @@ pub use session_log::{LogItem, LogPage, SessionLog, Utterance};
 pub use shell_hook::ShellStopHook;
 pub use stop_hook::{StopHookContext, StopHookHandler};
 pub use supervisor::{
-    Action, ChangedFiles, Evidence, GoalSupervisor, HookResult, Inquiry, Judgement, Since, parse_verdict,
+    Action, ChangedFiles, Evidence, FileHunks, GoalSupervisor, HookResult, Inquiry, Judgement, Since,
+    parse_verdict,
 };
 pub use tool::{Tool, ToolContext, ToolOutput, ToolRegistry};
 pub use trace::{NoTrace, TraceBody, TraceError, TraceEvent, TraceSink};
 pub use transcript::{Dialect, Message, Part, Role, Transcript};
 pub use watch::{HarnessCallback, NoCallback};
+pub use workspace::{
+    FileChange, FileChangeKind, WorkspaceDiff, WorkspaceDiffError, WorkspaceDiffQuery, workspace_diff,
+};

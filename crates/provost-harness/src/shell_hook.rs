@@ -12,6 +12,8 @@ use crate::stop_hook::{StopHookContext, StopHookHandler};
 
 /// Default time limit of a command.
 pub(crate) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
+/// Bytes kept of standard output, and of standard error.
+const OUTPUT_BYTES_MAX: usize = 64 * 1024;
 /// Maximum bytes of the end of each stream in the reason of a failed check.
 const TAIL_BYTES_MAX: usize = 4 * 1024;
 /// A shell's exit status for a command that it can't execute, and for one that doesn't exist.
@@ -58,6 +60,7 @@ impl ShellStopHook {
             env,
             cwd: context.cwd.clone(),
             input: serde_json::to_vec(context)?,
+            keep_bytes_max: OUTPUT_BYTES_MAX,
             timeout: self.timeout,
             grace: GRACE,
             ends_within: self.ends_within,

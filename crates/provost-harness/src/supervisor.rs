@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 use tracing::field::Empty;
 
-pub use evidence::{Action, ChangedFiles, Evidence, HookResult, Since};
+pub use evidence::{Action, ChangedFiles, Evidence, FileHunks, HookResult, Since};
 pub(crate) use gather::{Sources, gather};
 pub use verdict::parse_verdict;
 

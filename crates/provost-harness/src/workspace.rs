@@ -1,6 +1,9 @@
 //! The state of a workspace as a whole.
 
 mod changes;
+mod diff;
+mod since_start;
+mod tree;
 
 #[cfg(unix)]
 use std::fs::File;
@@ -11,6 +14,9 @@ use std::time::UNIX_EPOCH;
 use ignore::WalkBuilder;
 
 pub(crate) use changes::{Changes, WorkspaceSnapshot};
+pub(crate) use diff::{Base, Comparison, baseline, hunks_of};
+pub use diff::{FileChange, FileChangeKind};
+pub use since_start::{WorkspaceDiff, WorkspaceDiffError, WorkspaceDiffQuery, workspace_diff};
 
 /// Maximum files inspected; in a larger workspace only the first ones count.
 const FILES_MAX: usize = 50_000;

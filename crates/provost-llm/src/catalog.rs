@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use provost_event::{ModelPolicy, Price};
+use provost_event::{Effort, ModelPolicy, Price};
 use serde::{Deserialize, Serialize};
 
 static BUILT_IN: LazyLock<Vec<ModelFacts>> = LazyLock::new(|| {
@@ -47,6 +47,9 @@ pub struct ModelFacts {
     /// How its thinking is configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<Reasoning>,
+    /// The efforts above `high` that it accepts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub higher_efforts: Vec<Effort>,
     /// The day from which the provider no longer offers it, as `YYYY-MM-DD`; `None` if none is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retires: Option<String>,
@@ -165,6 +168,11 @@ impl ModelFacts {
             price: self.price.or(known.price),
             images: self.images.or(known.images),
             reasoning: self.reasoning.or(known.reasoning),
+            higher_efforts: if self.higher_efforts.is_empty() {
+                known.higher_efforts
+            } else {
+                self.higher_efforts
+            },
             retires: self.retires.or(known.retires),
             successor: self.successor.or(known.successor),
             source: self.source.or(known.source),
@@ -187,13 +195,32 @@ impl ModelFacts {
         u32::try_from(part).unwrap_or(u32::MAX).min(OUTPUT_TOKENS_MAX)
     }
 
+    const fn is_known_to_reason(&self) -> bool {
+        matches!(self.reasoning, Some(Reasoning::Budget | Reasoning::Effort))
+    }
+
+    /// The effort that it accepts in place of `wanted`: the next lower one, if it is known not to have that.
+    pub(crate) fn accepted(&self, wanted: Effort) -> Effort {
+        let is_known = self.origin == Origin::BuiltIn || !self.higher_efforts.is_empty();
+        let is_accepted = |effort: Effort| effort <= Effort::High || self.higher_efforts.contains(&effort);
+        match self.reasoning {
+            Some(Reasoning::Effort) if is_known => {
+                let mut lower = Effort::ALL.into_iter().rev().skip_while(|effort| *effort > wanted);
+                lower.find(|effort| is_accepted(*effort)).unwrap_or(wanted)
+            }
+            _ => wanted,
+        }
+    }
+
     /// The policy for the model under `name`.
     pub(crate) fn policy(&self, name: &str) -> ModelPolicy {
         ModelPolicy {
+            effort: self.is_known_to_reason().then_some(Effort::High),
             window_tokens: self.window_tokens,
+            output_tokens_limit: self.output_tokens_max,
             price: self.price,
             images: self.images.unwrap_or(false),
-            reasons: matches!(self.reasoning, Some(Reasoning::Budget | Reasoning::Effort)),
+            reasons: self.is_known_to_reason(),
             ..ModelPolicy::new(name, self.output_tokens_max.unwrap_or_else(|| self.usual_output_tokens_max()))
         }
     }
@@ -259,6 +286,27 @@ mod tests {
             [8_192, 8_192, 2_048]
         );
         assert_eq!(cap(Some(8_192), Some(4_096)), 4_096);
+    }
+
+    #[test]
+    fn a_model_gets_the_highest_effort_that_it_has_up_to_the_wanted_one() {
+        let asked = |name: &str, wanted| Catalog::built_in().find(name).unwrap().accepted(wanted);
+        for (name, xhigh, max) in [
+            ("anthropic/claude-opus-5-5", Effort::Xhigh, Effort::Max),
+            ("anthropic/claude-opus-4-6", Effort::High, Effort::Max),
+            ("openai/gpt-5.6", Effort::Xhigh, Effort::Max),
+            ("openai/gpt-5.4", Effort::Xhigh, Effort::Xhigh),
+            ("openai/gpt-5.1", Effort::High, Effort::High),
+            ("gemini/gemini-3.8-flash", Effort::High, Effort::High),
+        ] {
+            assert_eq!((asked(name, Effort::Xhigh), asked(name, Effort::Max)), (xhigh, max), "{name}");
+            assert_eq!(asked(name, Effort::Low), Effort::Low, "{name}");
+        }
+        let own =
+            ModelFacts { reasoning: Some(Reasoning::Effort), origin: Origin::Own, ..ModelFacts::default() };
+        assert_eq!(own.accepted(Effort::Max), Effort::Max, "nothing is known of it");
+        assert_eq!(own.policy("a/b").effort, Some(Effort::High));
+        assert_eq!(ModelFacts::default().policy("a/b").effort, None);
     }
 
     #[track_caller]

@@ -50,7 +50,7 @@ pub(crate) fn effort_word(effort: Effort, model: &str) -> &'static str {
         Effort::Minimal if gpt_version(model).is_some() => "none",
         Effort::Minimal | Effort::Low => "low",
         Effort::Medium => "medium",
-        Effort::High => "high",
+        Effort::High | Effort::Xhigh | Effort::Max => effort.name(),
     }
 }
 

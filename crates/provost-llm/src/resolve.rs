@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use provost_event::{ModelPolicy, Price};
+use provost_event::{Effort, ModelPolicy, Price};
 use provost_harness::{Clock, Model, Redactor, SystemClock};
 use secrecy::SecretString;
 
@@ -71,6 +71,15 @@ impl ProviderSettings {
             }
             _ => known,
         }
+    }
+
+    /// The effort that the model `name` is asked for where `wanted` is set: the next lower one, if it is known not to
+    /// accept that. The name may be that of a recording.
+    #[must_use]
+    pub fn effort(&self, name: &str, wanted: Effort) -> Effort {
+        let recorded = name.strip_prefix(RECORD).and_then(|recorded| recorded.split_once('='));
+        let name = recorded.map_or(name, |(_, name)| name);
+        self.facts(name).map_or(wanted, |facts| facts.accepted(wanted))
     }
 
     /// The client of `provider/model`, for functions that only a provider's model has.

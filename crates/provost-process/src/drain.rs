@@ -6,6 +6,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio_util::sync::CancellationToken;
 
 use crate::capture::{Capture, Captured};
+use crate::log_file::LogWriter;
 
 /// How long a stream may stay open after all known processes that held it are gone.
 const OPEN_AFTER_END_MAX: Duration = Duration::from_secs(2);
@@ -22,29 +23,44 @@ pub(crate) async fn feed(pipe: Option<impl AsyncWrite + Unpin>, input: &[u8], en
     }
 }
 
+/// What is kept of a stream.
+pub(crate) struct Kept<'l> {
+    /// Bytes kept in memory.
+    pub(crate) bytes_max: usize,
+    /// Gets all of it.
+    pub(crate) log: Option<&'l mut LogWriter>,
+}
+
 /// Reads until the stream ends, or until [`OPEN_AFTER_END_MAX`] after `ended` is cancelled.
 pub(crate) async fn drain(
     pipe: Option<impl AsyncRead + Unpin>,
-    keep_bytes_max: usize,
+    kept: Kept<'_>,
     ended: &CancellationToken,
 ) -> Captured {
-    let mut capture = Capture::new(keep_bytes_max);
+    let Kept { bytes_max, mut log } = kept;
+    let mut capture = Capture::new(bytes_max);
     if let Some(pipe) = pipe {
+        let keep = |chunk: &[u8]| {
+            capture.add(chunk);
+            if let Some(log) = &mut log {
+                log.add(chunk);
+            }
+        };
         tokio::select! {
             biased;
-            () = read_to_end(pipe, &mut capture) => {}
+            () = read_to_end(pipe, keep) => {}
             () = long_ended(ended) => tracing::warn!("a child is gone, but another process holds its output open"),
         }
     }
     capture.finish()
 }
 
-async fn read_to_end(mut pipe: impl AsyncRead + Unpin, capture: &mut Capture) {
+async fn read_to_end(mut pipe: impl AsyncRead + Unpin, mut keep: impl FnMut(&[u8])) {
     let mut buffer = vec![0; CHUNK_BYTES];
     loop {
         match pipe.read(&mut buffer).await {
             Ok(0) => return,
-            Ok(count) => capture.add(buffer.get(..count).unwrap_or_default()),
+            Ok(count) => keep(buffer.get(..count).unwrap_or_default()),
             Err(error) => return tracing::warn!(%error, "a child's output could not be read to its end"),
         }
     }

@@ -19,6 +19,7 @@
 //! | `ancestry.rs` | whether a run has started this process |
 //! | `run.rs` | one child from start to end |
 //! | `drain.rs` | writes and reads the pipes |
+//! | `log_file.rs` | the output of a child in a file |
 //! | `start.rs` | its pipes, and the channel to its guard (unix) |
 //! | `guard.rs`, `guard/` | the guard (unix); with `secrecy.rs`, `streams.rs` and `file_size.rs` the only `unsafe` code of Provost |
 //! | `portable.rs` | the same `run` with fewer guarantees (other platforms) |
@@ -74,6 +75,7 @@ mod guard;
 mod identity;
 mod launch;
 mod leftover;
+mod log_file;
 mod piped;
 #[cfg(not(unix))]
 mod portable;
@@ -100,9 +102,10 @@ pub use guard::namespaces_are_there as guards_are_out_of_reach;
 pub use identity::ProcessIdentity;
 pub use launch::{AtTerminal, Confinement, Launch, OpenPipes, Stdio, Streams};
 pub use leftover::end_leftovers;
+pub use log_file::{LogEnd, LogFile};
 pub use piped::{PipeClosed, Piped, PipedChild, PipedCommand, PipedEnding};
 #[cfg(not(unix))]
-pub use portable::{adopt_orphans, end_adopted_leftovers, keep_ledger, run};
+pub use portable::{adopt_orphans, end_adopted_leftovers, keep_ledger, run, run_logged};
 pub use pty::{
     Changes, Cursor, Detected, EVENTS_MAX, EventSubscription, Events, KernelSample, Modes, Mouse,
     NewScreenReader, OUTPUT_BYTES_MAX, OutputSubscription, Painted, PtyError, PtyOptions, PtySignal,
@@ -112,7 +115,7 @@ pub use pty::{
 #[cfg(unix)]
 pub use registry::{adopt_orphans, end_adopted_leftovers, keep_ledger};
 #[cfg(unix)]
-pub use run::run;
+pub use run::{run, run_logged};
 pub use secrecy::{be_untraceable, hide_variables};
 pub use spec::{ChildSpec, Ending, Finished, MAYBE_LEFT};
 pub use streams::stdout_was_closed;

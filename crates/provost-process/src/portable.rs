@@ -11,7 +11,8 @@ use tokio::process::Child;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use crate::drain::{drain, feed};
+use crate::drain::{Kept, drain, feed};
+use crate::log_file::{LogFile, LogWriter};
 use crate::{ChildSpec, Ending, Finished, Launch, SpawnError, Streams, launch};
 
 /// Runs one child to its end; returns how it ended, and its output.
@@ -25,6 +26,30 @@ use crate::{ChildSpec, Ending, Finished, Launch, SpawnError, Streams, launch};
 /// # Cancellation
 /// Dropping the future kills the child.
 pub async fn run(spec: ChildSpec, cancel: &CancellationToken) -> Result<Finished, SpawnError> {
+    run_into(spec, None, cancel).await
+}
+
+/// The same as [`run`], with the standard output also in a file, as it comes.
+///
+/// # Errors
+/// As [`run`]; also when the file can't be created. If it can't be written later, the child goes on.
+///
+/// # Cancellation
+/// As [`run`].
+pub async fn run_logged(
+    spec: ChildSpec,
+    log: &LogFile,
+    cancel: &CancellationToken,
+) -> Result<Finished, SpawnError> {
+    let mut log = LogWriter::create(log).map_err(|source| SpawnError::new(&spec.launch, source))?;
+    run_into(spec, Some(&mut log), cancel).await
+}
+
+async fn run_into(
+    spec: ChildSpec,
+    log: Option<&mut LogWriter>,
+    cancel: &CancellationToken,
+) -> Result<Finished, SpawnError> {
     if cancel.is_cancelled() {
         return Ok(Finished::cancelled_before_start());
     }
@@ -45,8 +70,8 @@ pub async fn run(spec: ChildSpec, cancel: &CancellationToken) -> Result<Finished
             end(&mut child, cancel, deadline).await
         },
         feed(stdin, &spec.launch.stdio.input, &ended),
-        drain(Some(stdout), spec.keep_bytes_max, &ended),
-        drain(stderr, spec.keep_bytes_max, &ended),
+        drain(Some(stdout), Kept { bytes_max: spec.keep_bytes_max, log }, &ended),
+        drain(stderr, Kept { bytes_max: spec.keep_bytes_max, log: None }, &ended),
     );
     Ok(Finished { ending, is_all_ended: false, stdout, stderr, duration: began.elapsed() })
 }

@@ -10,7 +10,8 @@ use tokio::time::{Instant, Sleep, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::drain::{drain, feed};
+use crate::drain::{Kept, drain, feed};
+use crate::log_file::{LogFile, LogWriter};
 use crate::registry;
 use crate::registry::Registered;
 use crate::start::{Control, Order, SIGKILL, Started, start};
@@ -73,6 +74,30 @@ const REAP_MAX: Duration = Duration::from_secs(1);
 /// # Panics
 /// Outside of a tokio runtime with I/O and time enabled.
 pub async fn run(spec: ChildSpec, cancel: &CancellationToken) -> Result<Finished, SpawnError> {
+    run_into(spec, None, cancel).await
+}
+
+/// The same as [`run`], with the standard output also in a file, as it comes.
+///
+/// # Errors
+/// As [`run`]; also when the file can't be created. If it can't be written later, the child goes on.
+///
+/// # Cancellation
+/// As [`run`].
+pub async fn run_logged(
+    spec: ChildSpec,
+    log: &LogFile,
+    cancel: &CancellationToken,
+) -> Result<Finished, SpawnError> {
+    let mut log = LogWriter::create(log).map_err(|source| SpawnError::new(&spec.launch, source))?;
+    run_into(spec, Some(&mut log), cancel).await
+}
+
+async fn run_into(
+    spec: ChildSpec,
+    log: Option<&mut LogWriter>,
+    cancel: &CancellationToken,
+) -> Result<Finished, SpawnError> {
     if cancel.is_cancelled() {
         return Ok(Finished::cancelled_before_start());
     }
@@ -91,8 +116,8 @@ pub async fn run(spec: ChildSpec, cancel: &CancellationToken) -> Result<Finished
                 .await
         },
         feed(stdin, &spec.launch.stdio.input, &ended),
-        drain(Some(stdout), spec.keep_bytes_max, &ended),
-        drain(stderr, spec.keep_bytes_max, &ended),
+        drain(Some(stdout), Kept { bytes_max: spec.keep_bytes_max, log }, &ended),
+        drain(stderr, Kept { bytes_max: spec.keep_bytes_max, log: None }, &ended),
     );
     if is_all_ended {
         guard.strike_out();

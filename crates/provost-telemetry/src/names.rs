@@ -68,7 +68,7 @@ pub(crate) struct ModelName {
 
 impl ModelName {
     /// From a policy's name: `PROVIDER/MODEL`, `script:FILE`, `record:FILE=MODEL`, `replay:FILE`. Of a file only
-    /// its last component is used. `None` for an empty name, as in logs of format 1.
+    /// its last component is used. `None` for an empty name.
     pub(crate) fn of(name: &str) -> Option<Self> {
         let name = match name.strip_prefix("record:") {
             Some(recorded) => recorded.split_once('=').map_or(recorded, |(_, model)| model),

@@ -25,7 +25,7 @@
 //! - Only regular files are read; a FIFO or a device never makes a call hang.
 //! - A file is replaced as a whole or not at all.
 //! - No tool holds more in memory than its named limits, for any size of its input.
-//! - A program at a terminal belongs to one session, and ends with it. Nothing is typed into a password prompt.
+//! - A program at a terminal or in the background belongs to one session, and ends with it. Nothing is typed into a password prompt.
 //! - The tools read no environment; `provost-process` selects the variables that a child may see.
 
 mod arguments;
@@ -33,6 +33,7 @@ mod edit_file;
 mod failure;
 mod function;
 mod job;
+mod jobs;
 mod list_dir;
 mod picture;
 mod read_file;
@@ -52,6 +53,7 @@ use provost_harness::{Recall, ToolRegistry};
 
 pub use edit_file::EditFile;
 pub use function::{FunctionTool, IntoToolOutput, tool, tool_in};
+pub use jobs::{BackgroundJobs, Jobs};
 pub use list_dir::ListDir;
 pub use read_file::ReadFile;
 pub use search::Search;
@@ -64,13 +66,20 @@ pub use write_file::WriteFile;
 /// Returns all tools of this crate, with their defaults, and the harness's own [`Recall`].
 #[must_use]
 pub fn builtin() -> ToolRegistry {
+    builtin_with(BackgroundJobs::new())
+}
+
+/// The same, with background commands as these jobs.
+#[must_use]
+pub fn builtin_with(jobs: BackgroundJobs) -> ToolRegistry {
     ToolRegistry::new()
         .with(ReadFile::new())
         .with(WriteFile::new())
         .with(EditFile::new())
         .with(ListDir::new())
         .with(Search::new())
-        .with(Shell::new())
+        .with(Shell::new().with_jobs(jobs.clone()))
+        .with(Jobs::new(jobs))
         .with(Terminal::new())
         .with(UpdatePlan::new())
         .with(Recall::new())

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use provost_event::{Access, CallFacts, Json, ToolSpec, ToolStatus, ToolSubject};
+use provost_event::{Access, CallFacts, Json, SessionId, ToolSpec, ToolStatus, ToolSubject};
 use provost_harness::{Redactor, Tool, ToolContext, ToolOutput};
 use provost_process::{
     ChildSpec, Confinement, Ending, Finished, Launch, MAYBE_LEFT, Stdio, Streams, inherited_env,
@@ -21,10 +21,12 @@ use serde::Deserialize;
 
 use crate::arguments;
 use crate::failure::chain;
+use crate::jobs::{self, BackgroundJobs, Started};
 use crate::spec::About;
 use cwd::Cwd;
 use script::Script;
 
+pub(crate) use output::plain;
 pub(crate) use script::shell_in;
 
 /// Bytes kept of a command's output: half from its beginning, half from its end.
@@ -50,8 +52,8 @@ const GRACE: Duration = Duration::from_secs(2);
 
 const DESCRIPTION: &str = "Runs a command in bash (or sh) and answers with its output, standard error included. The \
 working directory is kept from call to call, as long as it lies in the workspace; variables and functions are not. \
-There is no input and no terminal. Whatever the command leaves running, also in the background, is ended with the \
-call.";
+There is no input and no terminal. What the command leaves running is ended with the call: start servers and long work \
+with `background`, not `&`.";
 
 /// Runs commands in a shell, one after the other, each in its own process group and session.
 ///
@@ -62,6 +64,7 @@ pub struct Shell {
     spec: ToolSpec,
     program: Option<OsString>,
     extra_env: Vec<String>,
+    jobs: BackgroundJobs,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -69,6 +72,8 @@ pub struct Shell {
 struct Arguments {
     /// The command; may have several lines.
     command: String,
+    /// Answers at once with a name for `jobs`; runs until it ends or you are done.
+    background: Option<bool>,
     /// Seconds the command may take, at most 600. Default 120.
     timeout_secs: Option<NonZeroU64>,
     /// What it is for, in a few words, for people who watch.
@@ -90,7 +95,12 @@ impl Shell {
             idempotent: false,
             timeout: TIMEOUT_MAX,
         };
-        Self { spec: about.spec::<Arguments>(), program: None, extra_env: Vec::new() }
+        Self {
+            spec: about.spec::<Arguments>(),
+            program: None,
+            extra_env: Vec::new(),
+            jobs: BackgroundJobs::new(),
+        }
     }
 
     /// Uses `program` as the shell; it must support POSIX syntax.
@@ -107,22 +117,42 @@ impl Shell {
         self
     }
 
-    fn child(&self, script: &Script, cwd: PathBuf, time: CallTime, secrets: &Redactor) -> ChildSpec {
+    /// Starts background commands as these jobs, which a [`Jobs`](crate::Jobs) over the same shows.
+    #[must_use]
+    pub fn with_jobs(mut self, jobs: BackgroundJobs) -> Self {
+        self.jobs = jobs;
+        self
+    }
+
+    fn launch(&self, script: &str, cwd: PathBuf, secrets: &Redactor) -> Launch {
         let env = surroundings(&self.extra_env, secrets);
-        ChildSpec {
-            launch: Launch {
-                program: self.program.clone().unwrap_or_else(|| script::shell_in(&env)),
-                args: vec!["-c".into(), script.text().into()],
-                env,
-                cwd,
-                stdio: Stdio { input: Vec::new(), streams: Streams::Merged },
-                confinement: Confinement::Strongest,
-            },
-            keep_bytes_max: SHELL_KEEP_BYTES_MAX,
-            timeout: Some(time.timeout),
-            grace: GRACE,
-            ends_within: time.limit,
+        Launch {
+            program: self.program.clone().unwrap_or_else(|| script::shell_in(&env)),
+            args: vec!["-c".into(), script.into()],
+            env,
+            cwd,
+            stdio: Stdio { input: Vec::new(), streams: Streams::Merged },
+            confinement: Confinement::Strongest,
         }
+    }
+
+    /// Starts the command as a job.
+    fn start_job(&self, command: &str, context: &ToolContext) -> Result<ToolOutput, ToolOutput> {
+        let session = jobs::session_of(context)?;
+        script::check(command)?;
+        let start = Cwd::remembered(context);
+        let spec = ChildSpec {
+            launch: self.launch(command, start.path, &context.secrets),
+            keep_bytes_max: 0,
+            timeout: None,
+            grace: GRACE,
+            ends_within: None,
+        };
+        let Started { name, log } = self.jobs.start(session, command, spec)?;
+        let text =
+            format!("{}{name} runs in the background; its output goes to {}", start.notice, log.display());
+        let facts = CallFacts { jobs: Some(self.jobs.running_in_words(session)), ..CallFacts::default() };
+        Ok(ToolOutput { facts, ..ToolOutput::ok(text) })
     }
 }
 
@@ -159,13 +189,6 @@ fn is_in(env: &[(OsString, OsString)], name: &str) -> bool {
     env.iter().any(|(known, _)| known == name)
 }
 
-/// The time limits of a call.
-struct CallTime {
-    timeout: Duration,
-    /// The rest of its agent's time limit, which includes ending the command.
-    limit: Option<Duration>,
-}
-
 impl Default for Shell {
     fn default() -> Self {
         Self::new()
@@ -182,11 +205,18 @@ impl Tool for Shell {
         cwd::folder(memory)
     }
 
+    fn session_over(&self, session: SessionId) {
+        self.jobs.clear(session);
+    }
+
     async fn call(&self, input: &Json, context: &ToolContext) -> ToolOutput {
         let arguments: Arguments = match arguments::read(&self.spec.name, input) {
             Ok(arguments) => arguments,
             Err(misfit) => return misfit,
         };
+        if arguments.background == Some(true) {
+            return self.start_job(&arguments.command, context).unwrap_or_else(|failed| failed);
+        }
         let asked = arguments.timeout_secs.map_or(TIMEOUT_DEFAULT, |secs| Duration::from_secs(secs.get()));
         let timeout = asked.min(context.timeout);
         let script = match Script::new(&arguments.command) {
@@ -194,12 +224,13 @@ impl Tool for Shell {
             Err(output) => return output,
         };
         let start = Cwd::remembered(context);
-        let child = self.child(
-            &script,
-            start.path.clone(),
-            CallTime { timeout, limit: context.limit },
-            &context.secrets,
-        );
+        let child = ChildSpec {
+            launch: self.launch(script.text(), start.path.clone(), &context.secrets),
+            keep_bytes_max: SHELL_KEEP_BYTES_MAX,
+            timeout: Some(timeout),
+            grace: GRACE,
+            ends_within: context.limit,
+        };
         match provost_process::run(child, &context.cancel).await {
             Ok(finished) => {
                 let output = report(&finished, timeout, &start, script.final_cwd(), &context.workspace);
@@ -219,7 +250,7 @@ fn report(
     workspace: &Path,
 ) -> ToolOutput {
     let mut text = start.notice.clone();
-    text.push_str(&output::plain(&finished.stdout.to_text_lossy()));
+    text.push_str(&plain(&finished.stdout.to_text_lossy()));
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
     }

@@ -67,8 +67,8 @@ const TEXT_BYTES_MAX: usize = 64 * 1024;
 const ONLY: &str = "main";
 
 const DESCRIPTION: &str = "An interactive program at a terminal: `start` a command line, `send` it text or keys, `read` \
-its screen, `stop` it. It stays from call to call; each answers with the screen once the program waits. Prefer `shell` \
-where no input is needed. Passwords can't be typed.";
+its screen, `stop` it. It stays from call to call; each answers with the screen once the program waits. For \
+what asks for input or draws a screen, or servers you watch. Passwords can't be typed.";
 
 /// Runs interactive programs, each at a terminal that outlives the call.
 ///

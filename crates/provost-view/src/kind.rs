@@ -6,82 +6,73 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::{Approval, RunGoals, RunListItem, Spending};
+use crate::explain::RunExplanation;
+use crate::{
+    Approval, CheckedSettings, ConversationView, LogEntry, ModelList, RunChanges, RunDetails, RunGoals,
+    RunListItem, Spending,
+};
 
-/// A top-level view.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ViewKind {
-    /// [`RunListItem`], a line of `provost ps --json`.
-    RunListItem,
-    /// [`Approval`], a line of `provost approvals --json`.
-    Approval,
-    /// [`RunGoals`], what `provost goal show --json` prints.
-    RunGoals,
-    /// [`Spending`], what `provost cost --json` prints.
-    Spending,
+/// A view for each type: its name, and the command that prints it.
+macro_rules! views {
+    ($($view:ident = $name:literal: $command:literal, $printed:literal;)*) => {
+        /// A top-level view.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum ViewKind {
+            $(#[doc = concat!("[`", stringify!($view), "`], ", $printed, " `", $command, "`.")] $view,)*
+        }
+
+        impl ViewKind {
+            /// All views.
+            pub const ALL: &'static [Self] = &[$(Self::$view,)*];
+
+            /// The name of its schema: the command that prints it.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$view => $name,)* }
+            }
+
+            /// The whole command that prints it.
+            #[must_use]
+            pub const fn command(self) -> &'static str {
+                match self { $(Self::$view => $command,)* }
+            }
+
+            /// The name of its type.
+            #[must_use]
+            pub const fn type_name(self) -> &'static str {
+                match self { $(Self::$view => stringify!($view),)* }
+            }
+
+            /// Its JSON Schema, draft 2020-12, of one printed object.
+            #[must_use]
+            pub fn schema(self) -> Schema {
+                match self { $(Self::$view => schema_of::<$view>(),)* }
+            }
+
+            /// Reads `value` into its type, and writes it again: the same value if it is one of this view and has no
+            /// member that isn't known.
+            ///
+            /// # Errors
+            /// When it isn't one of this view.
+            pub fn read_back(self, value: &Value) -> Result<Value, serde_json::Error> {
+                match self { $(Self::$view => read_back::<$view>(value),)* }
+            }
+        }
+    };
 }
 
-impl ViewKind {
-    /// All views.
-    pub const ALL: &'static [Self] = &[Self::RunListItem, Self::Approval, Self::RunGoals, Self::Spending];
-
-    /// The name of its schema: the command that prints it.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::RunListItem => "ps",
-            Self::Approval => "approvals",
-            Self::RunGoals => "goal",
-            Self::Spending => "cost",
-        }
-    }
-
-    /// The whole command that prints it.
-    #[must_use]
-    pub const fn command(self) -> &'static str {
-        match self {
-            Self::RunListItem => "provost ps --json",
-            Self::Approval => "provost approvals --json",
-            Self::RunGoals => "provost goal show RUN --json",
-            Self::Spending => "provost cost --json",
-        }
-    }
-
-    /// The name of its type.
-    #[must_use]
-    pub const fn type_name(self) -> &'static str {
-        match self {
-            Self::RunListItem => "RunListItem",
-            Self::Approval => "Approval",
-            Self::RunGoals => "RunGoals",
-            Self::Spending => "Spending",
-        }
-    }
-
-    /// Its JSON Schema, draft 2020-12, of one printed object.
-    #[must_use]
-    pub fn schema(self) -> Schema {
-        match self {
-            Self::RunListItem => schema_of::<RunListItem>(),
-            Self::Approval => schema_of::<Approval>(),
-            Self::RunGoals => schema_of::<RunGoals>(),
-            Self::Spending => schema_of::<Spending>(),
-        }
-    }
-
-    /// Reads `value` into its type, and writes it again: the same value if it is one of this view and has no member
-    /// that isn't known.
-    ///
-    /// # Errors
-    /// When it isn't one of this view.
-    pub fn read_back(self, value: &Value) -> Result<Value, serde_json::Error> {
-        match self {
-            Self::RunListItem => read_back::<RunListItem>(value),
-            Self::Approval => read_back::<Approval>(value),
-            Self::RunGoals => read_back::<RunGoals>(value),
-            Self::Spending => read_back::<Spending>(value),
-        }
-    }
+views! {
+    RunListItem = "ps": "provost ps --json", "a line of";
+    RunDetails = "show": "provost show RUN --json", "printed by";
+    LogEntry = "logs": "provost logs RUN --json", "a line of";
+    ConversationView = "view": "provost logs RUN --view --json", "printed by";
+    Approval = "approvals": "provost approvals --json", "a line of";
+    RunGoals = "goal": "provost goal show RUN --json", "printed by";
+    Spending = "cost": "provost cost --json", "printed by";
+    RunChanges = "diff": "provost diff RUN --json", "printed by";
+    RunExplanation = "explain": "provost explain RUN --json", "printed by";
+    ModelList = "models": "provost models --json", "printed by";
+    CheckedSettings = "check": "provost check --json", "printed by";
 }
 
 fn read_back<T: Serialize + DeserializeOwned>(value: &Value) -> Result<Value, serde_json::Error> {

@@ -1,8 +1,9 @@
 //! Read models of runs: what they are doing, what they wait for, and what they took.
 //!
-//! Each view is a plain `serde` type, computed over a [`Backend`](provost_harness::Backend) from the logs. What
-//! `ps`, `approvals`, `goal show` and `cost` print with `--json` are these types, and so is what they draw. Every top-level type has the member `v`,
-//! the [version](ViewVersion) of all views, and a JSON Schema ([`ViewKind::schema`]). Money is in millionths of a US
+//! Each view is a plain `serde` type, computed over a [`Backend`](provost_harness::Backend) from the logs; those of
+//! settings ([`ModelList`], [`CheckedSettings`]) are filled by who has read the settings. The commands of [`ViewKind`]
+//! print these types with `--json`. Every top-level type has the member `v`, the [version](ViewVersion) of all views,
+//! and a JSON Schema ([`ViewKind::schema`]). Money is in millionths of a US
 //! dollar (`…_micro_usd`), times are in milliseconds since 1970-01-01T00:00Z (`…_at_ms`), durations in milliseconds
 //! (`…_ms`). A member without a value is null, or absent where its documentation says so.
 //!
@@ -10,27 +11,51 @@
 
 #![deny(clippy::print_stdout, clippy::print_stderr, reason = "views are data")]
 
+mod agents;
 mod approvals;
+mod changes;
+mod checked;
+mod conversation;
+mod details;
+pub mod explain;
+mod facts;
 mod goals;
 mod kind;
+mod log_entry;
+mod models;
 mod names;
 mod run_list;
 mod segments;
 mod spending;
 mod status;
+mod steps;
 mod version;
 mod wait;
 
+pub use agents::{
+    AgentOpening, AgentOpenings, AgentsRead, RunAgent, RunAgentState, agent_openings, goal_state_of,
+};
 pub use approvals::{
     Approval, ApprovalQuestion, OpenApprovals, RunApprovals, answer_to, last_answer, open_approvals, open_in,
     open_of, question_at, questions_of, short_id,
 };
+pub use changes::{ChangedFile, ChangedFileState, RunChanges};
+pub use checked::{
+    CheckedAgent, CheckedGoal, CheckedHook, CheckedSettings, CheckedStopHook, ProjectRulesFile, ProjectTrust,
+    SettingProblem, SettingValue, TrustRequest, TrustWord,
+};
+pub use conversation::{ConversationView, SeenImage, SeenMessage, SeenPart, SeenRole, SeenToolResult};
+pub use details::{RunDetails, RunSlots, RunTree};
+pub use facts::{AgentProgress, CompactionCounts, ProgramFacts, RunFacts};
 pub use goals::{AgentGoal, GoalAnswer, GoalVerification, JudgeSums, Judging, RunGoals};
 pub use kind::ViewKind;
+pub use log_entry::LogEntry;
+pub use models::{FactsOrigin, KeyState, ListedModel, ListedProvider, ModelList};
 pub use names::AgentNames;
 pub use run_list::{ListedRun, RunListItem, StepCounts};
 pub use segments::{Segment, SegmentCounter, SettingsChange, segments_of};
 pub use spending::{Spending, SpendingGroup, SpendingQuery, SpendingReport, SpendingRow, SpendingSums};
 pub use status::{AwaitedProvider, CurrentStatus, ProviderWait, run_state, status_word, terminal_wait};
+pub use steps::{WorkflowStep, WorkflowStepState};
 pub use version::{VIEW_VERSION, ViewVersion};
 pub use wait::{Wait, WaitLeft};

@@ -57,7 +57,7 @@ pub struct RunListItem {
     pub approvals: Vec<EffectId>,
     /// The steps of its workflow by status; absent without a workflow, and for one that has passed all its steps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub steps: Option<StepCounts>,
+    pub step_counts: Option<StepCounts>,
     /// The damage of its log: then the other members show the state before it. Absent if none is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub damage: Option<String>,
@@ -156,7 +156,7 @@ impl RunListItem {
             uncertain_cost_micro_usd: run.uncertain.cost,
             reserved_tokens: 0,
             approvals: open.iter().map(ApprovalQuestion::id).collect(),
-            steps: None,
+            step_counts: None,
             damage: run.damage.clone(),
         }
     }
@@ -170,7 +170,7 @@ impl RunListItem {
             uncertain_tokens: uncertain.tokens,
             uncertain_cost_micro_usd: uncertain.cost,
             reserved_tokens: ledger.run().tokens_set_aside,
-            steps: StepCounts::of(state),
+            step_counts: StepCounts::of(state),
             ..self
         }
     }

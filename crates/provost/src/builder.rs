@@ -54,6 +54,7 @@ pub struct AgentBuilder {
     spawn: SpawnBudget,
     worktrees: Option<PathBuf>,
     step_mode: StepMode,
+    final_check: bool,
     store: StoreChoice,
     clock: Arc<dyn Clock>,
     power: Arc<dyn Power>,
@@ -98,6 +99,7 @@ impl AgentBuilder {
             spawn: SpawnBudget::default(),
             worktrees: None,
             step_mode: StepMode::Free,
+            final_check: false,
             store: StoreChoice::Memory,
             clock: Arc::new(SystemClock),
             power: Arc::new(NoPower),
@@ -233,6 +235,13 @@ impl AgentBuilder {
 
     /// Has `observe` called for each event of the run, in their order, on a thread of its own. It decides nothing, and
     /// can't hold up or break the run.
+    ///
+    /// ```
+    /// # use provost::prelude::*;
+    /// # let builder = Agent::builder("anthropic/claude-sonnet-4-5");
+    /// builder.observe("progress", |event| println!("{:?}", event.kind))
+    /// # ;
+    /// ```
     pub fn observe(
         self,
         name: impl Into<String>,
@@ -297,7 +306,40 @@ impl AgentBuilder {
         self
     }
 
-    /// Adds a judge for goals. By default the agent's own model judges.
+    /// Adds a judge for goals. By default the agent's own model judges. A judge is a model like any other, of a provider
+    /// or [of your own](ModelChoice::own), that answers with a verdict in JSON:
+    ///
+    /// ```
+    /// # use provost::prelude::*;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), provost::Error> {
+    /// # let model = ScriptedModel::parse("answers: [{ text: '42. VERDICT: PASS' }]", "example").expect("a script");
+    /// use provost::event::ModelFailure;
+    /// use provost::harness::{DeltaSink, ModelRequest};
+    /// use provost::{Answer, Model, Usage};
+    ///
+    /// struct Lenient;
+    ///
+    /// #[async_trait]
+    /// impl Model for Lenient {
+    ///     async fn answer(
+    ///         &self,
+    ///         _: ModelRequest<'_>,
+    ///         _: &dyn DeltaSink,
+    ///         _: &CancellationToken,
+    ///     ) -> Result<Answer, ModelFailure> {
+    ///         let verdict = r#"{ "achieved": true, "confidence": 0.95, "reasoning": "42 it is.", "suggestions": [] }"#;
+    ///         Ok(Answer::text("lenient-1", verdict, Usage::default()))
+    ///     }
+    /// }
+    ///
+    /// let judge = ModelChoice::own("lenient", Lenient);
+    /// let agent = Agent::builder(model).goal("the answer is a number").judge(judge).build()?;
+    /// let finished = agent.run("What is six times seven?").await?;
+    /// assert!(finished.is_completed(), "{}", finished.outcome);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn judge(mut self, model: impl Into<ModelChoice>) -> Self {
         self.judges.push(model.into());
         self
@@ -339,13 +381,33 @@ impl AgentBuilder {
         self
     }
 
+    /// Questions the end of the agent and of each sub-agent: an answer that has neither a tool call nor a verdict is
+    /// asked once to go on or to close; and where neither a stop hook nor a judge checks it, the first `VERDICT: PASS`
+    /// after the agent acted is asked once for proof. By default the first such answer ends it.
+    pub fn final_check(mut self) -> Self {
+        self.final_check = true;
+        self
+    }
+
     /// Keeps the log in a SQLite database at `path`, which is made if there is none. By default in memory.
     pub fn sqlite(mut self, path: impl Into<PathBuf>) -> Self {
         self.store = StoreChoice::Sqlite(path.into());
         self
     }
 
-    /// Keeps the log in a store of the embedding program.
+    /// Keeps the log in a store of the embedding program: whatever implements [`SessionStore`], which
+    /// [`provost_backend::conformance`](crate::backend::conformance) tests. Its example is the
+    /// [`MemoryStore`](crate::MemoryStore):
+    ///
+    /// ```
+    /// # use provost::prelude::*;
+    /// # fn main() -> Result<(), provost::Error> {
+    /// # let model = ScriptedModel::parse("answers: [{ text: ok }]", "example").expect("a script");
+    /// let agent = Agent::builder(model).store(provost::MemoryStore::new()).build()?;
+    /// # let _ = agent;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn store(mut self, store: impl SessionStore) -> Self {
         self.store = StoreChoice::Own(Box::new(move |clock| EmbeddedBackend::new(store, clock)));
         self
@@ -364,7 +426,45 @@ impl AgentBuilder {
     }
 
     /// Sets what keeps the machine awake while the agent works. By default nothing does; see
-    /// [`KeepAwake`](crate::KeepAwake).
+    /// [`KeepAwake`](crate::KeepAwake). One of your own makes a guard for each call; the machine may sleep when none is
+    /// left:
+    ///
+    /// ```
+    /// # use provost::prelude::*;
+    /// use std::time::Duration;
+    ///
+    /// use provost::{Power, PowerGuard};
+    ///
+    /// struct Told;
+    ///
+    /// impl Power for Told {
+    ///     fn hold(&self, reason: &str) -> Box<dyn PowerGuard> {
+    ///         println!("stay awake: {reason}");
+    ///         Box::new(TellsEnd)
+    ///     }
+    /// }
+    ///
+    /// struct TellsEnd;
+    ///
+    /// impl PowerGuard for TellsEnd {
+    ///     fn release_after(self: Box<Self>, wait: Duration) {
+    ///         std::thread::spawn(move || {
+    ///             std::thread::sleep(wait);
+    ///             drop(self);
+    ///         });
+    ///     }
+    /// }
+    ///
+    /// impl Drop for TellsEnd {
+    ///     fn drop(&mut self) {
+    ///         println!("may sleep");
+    ///     }
+    /// }
+    ///
+    /// # let builder = Agent::builder("anthropic/claude-sonnet-4-5");
+    /// builder.power(Told)
+    /// # ;
+    /// ```
     pub fn power(mut self, power: impl Power + 'static) -> Self {
         self.power = Arc::new(power);
         self

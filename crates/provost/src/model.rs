@@ -43,6 +43,35 @@ impl ModelChoice {
     /// A model of the embedding program. Its price is unknown unless [`price`](Self::price) states it, and a budget in
     /// money is refused then; answers have at most 8,192 tokens unless [`output_tokens_max`](Self::output_tokens_max)
     /// says otherwise.
+    ///
+    /// ```
+    /// # use provost::prelude::*;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), provost::Error> {
+    /// use provost::event::ModelFailure;
+    /// use provost::harness::{DeltaSink, ModelRequest};
+    /// use provost::{Answer, Model, Usage};
+    ///
+    /// struct Parrot;
+    ///
+    /// #[async_trait]
+    /// impl Model for Parrot {
+    ///     async fn answer(
+    ///         &self,
+    ///         request: ModelRequest<'_>,
+    ///         _: &dyn DeltaSink,
+    ///         _: &CancellationToken,
+    ///     ) -> Result<Answer, ModelFailure> {
+    ///         let text = format!("Messages: {}. VERDICT: PASS", request.messages.len());
+    ///         Ok(Answer::text("parrot-1", text, Usage::default()))
+    ///     }
+    /// }
+    ///
+    /// let agent = Agent::builder(ModelChoice::own("parrot", Parrot)).build()?;
+    /// assert_eq!(agent.run("Speak.").await?.text, "Messages: 1. VERDICT: PASS");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn own(name: impl Into<String>, model: impl Model + 'static) -> Self {
         Self::of(ModelSource::Own { name: name.into(), model: Arc::new(model), known: None })
     }
@@ -72,7 +101,8 @@ impl ModelChoice {
         self
     }
 
-    /// Sets the effort of its reasoning.
+    /// Sets the effort of its reasoning; a model that is known not to have it gets the next lower one. The default of a
+    /// model of a provider that is known to reason is [`Effort::High`].
     #[must_use]
     pub const fn effort(mut self, effort: Effort) -> Self {
         self.effort = Some(effort);
@@ -147,7 +177,11 @@ impl ModelCollection {
                 known.as_deref().cloned().unwrap_or_else(unknown)
             }
         };
-        Ok(choice.adjusted(policy))
+        let policy = choice.adjusted(policy);
+        Ok(ModelPolicy {
+            effort: policy.effort.map(|set| self.providers.effort(&policy.name, set)),
+            ..policy
+        })
     }
 
     /// The keys that no evidence for a judge and no log may contain.

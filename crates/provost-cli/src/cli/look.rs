@@ -1,4 +1,4 @@
-//! Arguments of the commands that show runs: `ps`, `show`, `explain`, `logs`, `cost`.
+//! Arguments of the commands that show runs: `ps`, `show`, `diff`, `explain`, `logs`, `cost`.
 
 use clap::{Args, ValueEnum};
 
@@ -36,6 +36,27 @@ pub(crate) struct ShowArgs {
 
 const SHOW_HELP: &str = "Of each agent the tree has its number, which other commands take as RUN.NUMBER; TOKENS and COST \
 of it and of those below it; and behind a slash the limits that are its own. TIME counts while it holds a slot.";
+
+#[derive(Debug, Args)]
+#[command(after_help = DIFF_HELP)]
+pub(crate) struct DiffArgs {
+    #[arg(help = AGENT_HELP, add = completing::agents())]
+    pub(crate) run: String,
+    /// Only these files, and those in these folders, relative to the workspace.
+    #[arg(value_name = "PATH")]
+    pub(crate) paths: Vec<String>,
+    /// Print only the list of files.
+    #[arg(long)]
+    pub(crate) stat: bool,
+    /// Print one JSON object, with a patch for each file unless --stat is given.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+const DIFF_HELP: &str = "The workspace as it is now is compared with how it was when the run began, uncommitted changes \
+and untracked files included; what others changed since then is reported too. RUN.N is the git worktree of agent N, \
+compared with the commit that it began with. Where the output is no terminal it is a patch, which `git apply -R` \
+takes to undo the changes. Marks: A added · M changed · D deleted.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXPLAIN_HELP)]

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use provost_config::EFFORTS;
 
 use super::{AGENT_HELP, BudgetArgs, ShownArgs};
 use crate::completing;
@@ -35,7 +36,7 @@ pub(crate) struct ResumeArgs {
     #[arg(long, short, value_name = "NAME", add = completing::models())]
     pub(crate) model: Option<String>,
     /// The model's reasoning effort from here on.
-    #[arg(long, value_name = "LEVEL", value_parser = ["minimal", "low", "medium", "high"])]
+    #[arg(long, value_name = "LEVEL", value_parser = EFFORTS)]
     pub(crate) effort: Option<String>,
     #[command(flatten)]
     pub(crate) shown: ShownArgs,
@@ -81,7 +82,7 @@ pub(crate) struct ForkArgs {
     #[arg(long, short, value_name = "MODEL", add = completing::models())]
     pub(crate) model: Option<String>,
     /// The model's reasoning effort.
-    #[arg(long, value_name = "LEVEL", value_parser = ["minimal", "low", "medium", "high"])]
+    #[arg(long, value_name = "LEVEL", value_parser = EFFORTS)]
     pub(crate) effort: Option<String>,
     #[command(flatten)]
     pub(crate) shown: ShownArgs,

@@ -23,7 +23,8 @@ use crate::output::{tell, tell_raw};
 use crate::questions::user_name;
 use crate::questions::{asker, why_once};
 use crate::render::{age, answer_in_words, call_in_words, one_line, safe};
-use crate::wiring::{StateDir, available_tools, known_tools, variables};
+use crate::wiring::{state_dir, variables};
+use provost_runtime::{available_tools, known_tools};
 use provost_view::{
     ApprovalQuestion, last_answer, open_approvals, open_in, question_at, run_state, short_id,
 };
@@ -77,7 +78,7 @@ impl ApprovalControl {
         let (scope, folder) = (Scope::User, folder.as_path());
         let request = Request::new(scope, folder, &variables, available_tools());
         let (loading, folders) = load(&request)?;
-        let backend = StateDir::new(&loading.settled()?.settings, &folders).open()?;
+        let backend = state_dir(&loading.settled()?.settings, &folders).open()?;
         Ok(Self { backend, user_file: folders.user_file })
     }
 

@@ -16,7 +16,8 @@ use crate::exit::{Exit, Refusal};
 use crate::output::tell;
 use crate::render::go_on_with;
 use crate::signals::Signals;
-use crate::wiring::{StateDir, available_tools, variables};
+use crate::wiring::{state_dir, variables};
+use provost_runtime::available_tools;
 use provost_view::run_state;
 
 /// How long the hint on how to detach is shown, before the program's screen is.
@@ -28,7 +29,7 @@ pub(super) async fn attach(args: AttachArgs) -> anyhow::Result<Exit> {
     let request = Request::new(Scope::User, &folder, &variables, available_tools());
     let (loading, folders) = load(&request)?;
     let settled = loading.settled()?;
-    let place = StateDir::new(&settled.settings, &folders);
+    let place = state_dir(&settled.settings, &folders);
     let backend = place.open()?;
     let (session, program) = which(&*backend, &args).await?;
     let key = settled.settings.exec.detach_key;

@@ -1,26 +1,28 @@
 //! `provost check`: the resulting settings, and what is wrong with them.
 
+mod view;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 
 use provost_config::{
-    Agent, External, Folders, Given, Loading, Placed, Problem, Problems, Project, Request, Scope, Settled,
-    Source, keys, load, named_keys, runs, schema,
+    Agent, Folders, Given, Loading, Placed, Problem, Problems, Project, Request, Scope, Settled, Source,
+    keys, load, named_keys, runs, schema,
 };
 use provost_config::{TrustState, trust_in};
 use provost_event::{Budget, HookPolicy, Isolation, counted};
-use provost_harness::{ProjectRules, RulesFile};
-use serde_json::{Value, json};
+use provost_harness::ProjectRules;
 
 use super::{current_dir, print, shown};
 use crate::cli::CheckArgs;
 use crate::exit::Exit;
-use crate::observers::observers;
 use crate::render::{duration, one_line, plural, safe};
-use crate::wiring::{
-    Choosing, Places, StateDir, UNPRICED_REMEDY, Variables, available_tools, doubts, misplaced, note_once,
-    programs_problems, rules_of, unaffordable, unpriced_beside_priced, unpriced_in_words, variables, wanted,
+use crate::wiring::{state_dir, variables};
+use provost_runtime::observers;
+use provost_runtime::{
+    Choosing, Places, UNPRICED_REMEDY, Variables, available_tools, doubts, misplaced, note_once,
+    programs_problems, rules_of, unaffordable, unpriced_beside_priced, unpriced_in_words, wanted,
 };
 
 const VALUE_WIDTH: usize = 60;
@@ -40,7 +42,11 @@ pub(super) fn check(args: &CheckArgs) -> anyhow::Result<Exit> {
     found.check_trust(&folders)?;
     found.check_trace(&folder, &variables);
     found.check_rules(Places { workspace: &folder, folders: &folders });
-    print(&if args.json { found.json() } else { safe(&found.page(args.all)) })?;
+    print(&if args.json {
+        format!("{}\n", serde_json::to_string(&found.view())?)
+    } else {
+        safe(&found.page(args.all))
+    })?;
     Ok(if found.problems.is_empty() { Exit::Done } else { Exit::Usage })
 }
 
@@ -91,30 +97,6 @@ fn agent_in_words(agent: &Agent, is_offered: bool) -> String {
     }
     let description = one_line(&agent.description, VALUE_WIDTH);
     format!("agent {}  {}  {description}  ({})", agent.name, parts.join(" · "), agent.source)
-}
-
-fn agent_as_json(agent: &Agent, is_offered: bool) -> Value {
-    json!({
-        "name": agent.name,
-        "description": agent.description,
-        "model": agent.model,
-        "program": agent.external().map(External::command),
-        "profile": agent.external().and_then(|external| external.profile.as_ref()),
-        "tools": agent.tools,
-        "priority": agent.priority,
-        "max_turns": agent.max_turns,
-        "budget": agent.budget,
-        "ask_timeout_ms": agent.ask_timeout_ms,
-        "isolation": agent.isolation,
-        "stop_hooks": agent.stop_hooks,
-        "goal": agent.condition.as_ref().map(|condition| json!({ "condition": condition, "judge": agent.judge })),
-        "offered": is_offered,
-        "source": agent.source.to_string(),
-    })
-}
-
-fn rules_as_json(file: &RulesFile) -> Value {
-    json!({ "file": shown(&file.path), "bytes": file.bytes, "taken": file.text.len() })
 }
 
 struct Found {
@@ -216,7 +198,7 @@ impl Found {
     /// Missing trust is no fault of the settings either.
     fn check_trust(&mut self, folders: &Folders) -> anyhow::Result<()> {
         let Some(settled) = &self.settled else { return Ok(()) };
-        self.trust = Some(trust_in(&StateDir::new(&settled.settings, folders).trust(), &self.project)?);
+        self.trust = Some(trust_in(&state_dir(&settled.settings, folders).trust(), &self.project)?);
         Ok(())
     }
 
@@ -322,54 +304,5 @@ impl Found {
                 needed.listed()
             ),
         }
-    }
-
-    fn trust_as_json(&self) -> Value {
-        let standing = match &self.trust {
-            None => "unknown",
-            Some(TrustState::NotNeeded) => "not_needed",
-            Some(TrustState::Trusted { .. }) => "trusted",
-            Some(TrustState::Needed(_)) => "needed",
-        };
-        let requests = self.project.requests.iter().map(
-            |request| json!({ "source": request.place, "what": request.what, "body": request.body, "file": request.file }),
-        );
-        json!({ "standing": standing, "folder": shown(&self.project.folder), "requests": requests.collect::<Vec<_>>() })
-    }
-
-    fn json(&self) -> String {
-        let items = self.items.iter().map(|(key, given)| (key, given));
-        let settings = self.given.iter().chain(items).map(
-            |(key, given)| json!({ "key": key, "value": given.shown, "source": given.source.to_string() }),
-        );
-        let stop_hooks = self
-            .stop_hooks
-            .iter()
-            .map(|(name, command, source)| json!({ "name": name, "command": command, "source": source }));
-        let hooks = self.hooks.iter().map(|hook| json!({ "hook": hook.policy, "source": hook.place }));
-        let agents = self.agents.iter().map(|agent| agent_as_json(agent, self.delegates));
-        let problems = self.problems.iter().map(|problem| {
-            json!({
-                "source": problem.source.to_string(),
-                "key": problem.key,
-                "what": problem.what,
-                "remedy": problem.remedy,
-            })
-        });
-        let whole = json!({
-            "ok": self.problems.is_empty(),
-            "files": self.files,
-            "settings": settings.collect::<Vec<_>>(),
-            "stop_hooks": stop_hooks.collect::<Vec<_>>(),
-            "hooks": hooks.collect::<Vec<_>>(),
-            "agents": agents.collect::<Vec<_>>(),
-            "skipped": self.skipped,
-            "project_rules": self.rules.files.iter().map(rules_as_json).collect::<Vec<_>>(),
-            "trust": self.trust_as_json(),
-            "problems": problems.collect::<Vec<_>>(),
-            "warnings": self.warnings,
-            "notes": self.notes,
-        });
-        format!("{whole}\n")
     }
 }

@@ -15,8 +15,9 @@ use crate::attached::must_be_terminal;
 use crate::cli::{ChannelArg, ExecArgs};
 use crate::exit::{Exit, Refusal};
 use crate::input::tell_of_unread;
-use crate::trust::require;
-use crate::wiring::{Manner, Team, Variables, WantedProgram, external_policy, profile_of};
+use crate::wiring::attended;
+use provost_runtime::require;
+use provost_runtime::{Manner, Team, Variables, WantedProgram, external_policy, profile_of};
 
 const STDIN: &str = "-";
 const EXAMPLE: &str =
@@ -50,7 +51,7 @@ pub(super) async fn exec(args: ExecArgs) -> anyhow::Result<Exit> {
     let notes = notes(&ready);
     let channel = args.channel.into();
     let wanted = WantedProgram { program, args: program_args, profile, channel, manner };
-    let policy = external_policy(&ready.settled, &team, &ready.folder, wanted);
+    let policy = attended(external_policy(&ready.settled, &team, &ready.folder, wanted));
     tell(&notes);
     let goal = Goal { text: goal, images: Vec::new() };
     if args.unattended {

@@ -14,8 +14,9 @@ use crate::cli::{FlowCheckArgs, FlowRunArgs};
 use crate::exit::{Exit, Refusal};
 use crate::input::tell_of_unread;
 use crate::render::{plural, safe};
-use crate::trust::require_by;
-use crate::wiring::{StateDir, Team, available_tools, policy, retiring, variables};
+use crate::wiring::{attended, state_dir, variables};
+use provost_runtime::require_by;
+use provost_runtime::{Team, available_tools, policy, retiring};
 
 pub(super) async fn run(args: FlowRunArgs) -> anyhow::Result<Exit> {
     tell_of_unread("");
@@ -28,7 +29,7 @@ pub(super) async fn run(args: FlowRunArgs) -> anyhow::Result<Exit> {
     // Its steps may name any of them, also where agents may not ask for others.
     let team = Team::choose(settled, &settled.settings.agents, folder, &ready.variables)?;
     tell(&retiring(settled, &settled.settings.agents, folder, &ready.variables));
-    let mut policy = policy(&settled.settings, &team, folder, &ready.place.worktrees());
+    let mut policy = attended(policy(&settled.settings, &team, folder, &ready.place.worktrees()));
     policy.agent.stop_hooks = Vec::<StopHookPolicy>::new();
     policy.agent.goal = None;
     tell(&unused_goal(settled).into_iter().collect::<Vec<_>>());
@@ -53,7 +54,7 @@ pub(super) fn check(args: &FlowCheckArgs) -> anyhow::Result<Exit> {
     let settled = loading.settled()?.with_flow(&file);
     file.policy(&settled.settings)?;
     Team::choose(&settled, &settled.settings.agents, &folder, &variables)?;
-    let standing = trust_in(&StateDir::new(&settled.settings, &folders).trust(), &settled.project)?;
+    let standing = trust_in(&state_dir(&settled.settings, &folders).trust(), &settled.project)?;
     print(&safe(&page(&file, &settled, &standing, &args.file)))?;
     tell(&unused_goal(&settled).into_iter().collect::<Vec<_>>());
     Ok(Exit::Done)

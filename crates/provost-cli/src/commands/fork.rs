@@ -23,16 +23,17 @@ use crate::cli::ForkArgs;
 use crate::drive::{PendingStop, Work};
 use crate::exit::{Exit, Refusal};
 use crate::input::tell_of_unread;
-use crate::observers::observers;
 use crate::output;
 use crate::render::{Progress, safe};
 use crate::reports::reporting;
 use crate::signals::Signals;
-use crate::trust::require;
 use crate::watcher::Watcher;
-use crate::wiring::{
+use crate::wiring::{state_dir, variables};
+use provost_runtime::observers;
+use provost_runtime::require;
+use provost_runtime::{
     Before, Chosen, Judges, Programs, RunContext, StateDir, Today, Variables, available_tools, choose_again,
-    default_limit, frozen_models, today, variables, with_flag,
+    default_limit, frozen_models, today, with_flag,
 };
 use provost_view::run_state;
 
@@ -57,7 +58,7 @@ pub(super) async fn fork(args: ForkArgs) -> anyhow::Result<Exit> {
     let (loading, folders) = load(&request)?;
     let settled = loading.settled()?;
     let settings = &settled.settings;
-    let place = StateDir::new(settings, &folders);
+    let place = state_dir(settings, &folders);
     let works_in = match &worktree {
         Some(_) => place.worktrees().join(format!("{id}-0")),
         None => here.clone(),

@@ -15,7 +15,8 @@ use super::{current_dir, print, shown};
 use crate::cli::InitArgs;
 use crate::exit::{Exit, Refusal};
 use crate::render::safe;
-use crate::wiring::{StateDir, Variables, available_tools, providers, variables};
+use crate::wiring::{state_dir, variables};
+use provost_runtime::{Variables, available_tools, providers};
 
 pub(super) fn init(args: &InitArgs) -> anyhow::Result<Exit> {
     let (folder, variables) = (current_dir()?, variables());
@@ -69,7 +70,7 @@ fn next(folder: &Path, variables: &Variables) -> anyhow::Result<String> {
     if let Err(ResolveError::MissingKey { key_env, .. }) = resolved {
         steps.push_str(&format!("  export {key_env}=…\n"));
     }
-    let store = StateDir::new(&settled.settings, &folders).trust();
+    let store = state_dir(&settled.settings, &folders).trust();
     if let TrustState::Needed(_) = trust_in(&store, &settled.project)? {
         steps.push_str("  provost trust           shows what the file runs, and asks for your consent\n");
     }

@@ -10,6 +10,7 @@ mod completions;
 mod cost;
 mod demo;
 mod descent;
+mod diff;
 mod doctor;
 mod exec;
 mod explain;
@@ -51,19 +52,19 @@ use tracing_subscriber::EnvFilter;
 use self::descent::Act;
 pub(crate) use self::descent::mark;
 pub(crate) use self::find::find;
-pub(crate) use self::prune::remove_files;
 use crate::cli::{
     ActArgs, ApprovalsArgs, ApproveArgs, AttachArgs, BackupArgs, CancelArgs, CheckArgs, CostArgs, DemoArgs,
-    DenyArgs, DoctorArgs, ExecArgs, ExplainArgs, ExportArgs, FlowCommand, ForkArgs, GoalCommand, ImportArgs,
-    InitArgs, LogsArgs, ManArgs, ModelsArgs, ProfileCommand, PruneArgs, PsArgs, ReplayArgs, ReprioritizeArgs,
-    ResumeArgs, RunArgs, SayArgs, SchemaArgs, ShowArgs, TrustArgs,
+    DenyArgs, DiffArgs, DoctorArgs, ExecArgs, ExplainArgs, ExportArgs, FlowCommand, ForkArgs, GoalCommand,
+    ImportArgs, InitArgs, LogsArgs, ManArgs, ModelsArgs, ProfileCommand, PruneArgs, PsArgs, ReplayArgs,
+    ReprioritizeArgs, ResumeArgs, RunArgs, SayArgs, SchemaArgs, ShowArgs, TrustArgs,
 };
 use crate::exit::{Exit, Refusal};
 use crate::input::tell_of_unread;
 use crate::output;
 use crate::render::visible_json;
-use crate::wiring::{StateDir, available_tools, leave_store, variables};
+use crate::wiring::{leave_store, state_dir, variables};
 use provost_harness::Backend;
+use provost_runtime::{StateDir, available_tools};
 
 /// Runs autonomous agents under supervision: they work until the goal is verified, a budget is used up or a hook
 /// stops them, and every step is in a log from which they resume.
@@ -107,6 +108,8 @@ pub(crate) enum Command {
     Explain(ExplainArgs),
     /// Prints the log of a run, one line per entry.
     Logs(LogsArgs),
+    /// Shows what was changed in the workspace of a run since it began: a list of files, and a patch.
+    Diff(DiffArgs),
     /// Connects this terminal to the program of an external agent.
     Attach(AttachArgs),
     /// Plays a recording of what a program showed.
@@ -197,6 +200,7 @@ fn plan(command: Command) -> Planned {
         Command::Resume(args) => works("resume", || block_on(act::resume(args))),
         Command::Ps(args) => looks(|| block_on(ps::ps(args))),
         Command::Cost(args) => looks(|| block_on(cost::cost(args))),
+        Command::Diff(args) => looks(|| block_on(diff::diff(args))),
         Command::Attach(args) => acts("attach", || block_on(attach::attach(args))),
         Command::Replay(args) => looks(|| block_on(replay::replay(args))),
         Command::Profile(command) => looks(|| profile::profile(command)),
@@ -272,17 +276,17 @@ fn trace() -> anyhow::Result<()> {
 
 /// Opens the backend that the user's settings name.
 fn backend() -> anyhow::Result<Arc<dyn Backend>> {
-    place()?.open()
+    Ok(place()?.open()?)
 }
 
 /// The same, to show logs: of a damaged one the part before the damage.
 fn backend_to_show() -> anyhow::Result<Arc<dyn Backend>> {
-    place()?.open_to_show()
+    Ok(place()?.open_to_show()?)
 }
 
 /// Opens the backend to read only, also where it can't be written.
 fn backend_to_read() -> anyhow::Result<Arc<dyn Backend>> {
-    place()?.open_to_read()
+    Ok(place()?.open_to_read()?)
 }
 
 /// Where runs are kept, by the user's settings.
@@ -291,7 +295,7 @@ fn place() -> anyhow::Result<StateDir> {
     let folder = current_dir()?;
     let request = Request::new(Scope::User, &folder, &variables, available_tools());
     let (loading, folders) = load(&request)?;
-    Ok(StateDir::new(&loading.settled()?.settings, &folders))
+    Ok(state_dir(&loading.settled()?.settings, &folders))
 }
 
 fn current_dir() -> anyhow::Result<std::path::PathBuf> {

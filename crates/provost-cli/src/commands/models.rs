@@ -9,14 +9,15 @@ use std::fmt::Write as _;
 use provost_config::{Request, Scope, Settled, load};
 use provost_event::{MicroDollars, Price};
 use provost_llm::{ModelFacts, Origin, Provider, ProviderSettings};
-use serde_json::{Value, json};
+use provost_view::{FactsOrigin, KeyState, ListedModel, ListedProvider, ModelList, ViewVersion};
 
 use super::descent::Act;
 use super::{current_dir, print};
 use crate::cli::{ModelsArgs, ModelsCommand};
 use crate::exit::{Exit, Refusal};
 use crate::render::{Cells, Table, safe, terminal_width, tokens};
-use crate::wiring::{Variables, asked, available_tools, providers, variables};
+use crate::wiring::variables;
+use provost_runtime::{Variables, asked, available_tools, providers};
 
 pub(super) const fn act_of(args: &ModelsArgs) -> Act {
     match args.command {
@@ -51,8 +52,9 @@ fn list(args: &ModelsArgs, settled: &Settled, variables: &Variables) -> anyhow::
     }
     let used = asked(&settled.settings.model);
     if args.json {
-        let all = shown.iter().map(|provider| as_json(provider, &settings)).collect::<Vec<_>>();
-        print(&format!("{}\n", json!({ "model": used, "providers": all })))?;
+        let providers = shown.iter().map(|provider| listed(provider, &settings)).collect();
+        let list = ModelList { v: ViewVersion, model: used.to_owned(), providers };
+        print(&format!("{}\n", serde_json::to_string(&list)?))?;
     } else {
         print(&safe(&page(&shown, &settings, used)))?;
     }
@@ -60,38 +62,20 @@ fn list(args: &ModelsArgs, settled: &Settled, variables: &Variables) -> anyhow::
 }
 
 /// Whether the key that `provider` needs is there.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum KeyState {
-    There,
-    Missing,
-    /// There is none, and none is needed.
-    NotNeeded,
+fn key_state(provider: &Provider, settings: &ProviderSettings) -> KeyState {
+    match settings.key(&provider.name) {
+        Some(_) => KeyState::There,
+        None if provider.key_required => KeyState::Missing,
+        None => KeyState::NotNeeded,
+    }
 }
 
-impl KeyState {
-    fn of(provider: &Provider, settings: &ProviderSettings) -> Self {
-        match settings.key(&provider.name) {
-            Some(_) => Self::There,
-            None if provider.key_required => Self::Missing,
-            None => Self::NotNeeded,
-        }
-    }
-
-    const fn word(self) -> &'static str {
-        match self {
-            Self::There => "there",
-            Self::Missing => "missing",
-            Self::NotNeeded => "not_needed",
-        }
-    }
-
-    fn said(self, provider: &Provider) -> String {
-        let variable = provider.key_env.as_deref().unwrap_or_default();
-        match self {
-            Self::There => "there".to_owned(),
-            Self::Missing => format!("missing: set {variable}"),
-            Self::NotNeeded => "not needed".to_owned(),
-        }
+fn key_in_words(key: KeyState, provider: &Provider) -> String {
+    let variable = provider.key_env.as_deref().unwrap_or_default();
+    match key {
+        KeyState::There => "there".to_owned(),
+        KeyState::Missing => format!("missing: set {variable}"),
+        KeyState::NotNeeded => "not needed".to_owned(),
     }
 }
 
@@ -99,13 +83,13 @@ fn page(shown: &[&Provider], settings: &ProviderSettings, used: &str) -> String 
     let mut table =
         Table::new(&[("PROVIDER", Cells::Text), ("KEY", Cells::CutAtEnd), ("ADDRESS", Cells::CutAtEnd)]);
     for provider in shown {
-        let key = KeyState::of(provider, settings).said(provider);
+        let key = key_in_words(key_state(provider, settings), provider);
         table.row(vec![provider.name.clone(), key, without_userinfo(&provider.base_url)]);
     }
     let mut out = table.lines(terminal_width());
     // Of many providers only those that can be asked now.
     let is_listed =
-        |provider: &&&Provider| shown.len() == 1 || KeyState::of(provider, settings) != KeyState::Missing;
+        |provider: &&&Provider| shown.len() == 1 || key_state(provider, settings) != KeyState::Missing;
     let facts = shown.iter().filter(is_listed).flat_map(|provider| facts_of(provider, settings));
     let facts = facts.collect::<Vec<_>>();
     if !facts.is_empty() {
@@ -197,29 +181,34 @@ fn facts_of<'a>(
     })
 }
 
-fn as_json(provider: &Provider, settings: &ProviderSettings) -> Value {
-    let model = |facts: ModelFacts| {
-        json!({
-            "name": facts.name,
-            "window_tokens": facts.window_tokens,
-            "output_tokens_max": facts.output_tokens_max,
-            "price_micro_usd_per_million_tokens": facts.price,
-            "images": facts.images.unwrap_or(false),
-            "retires": facts.retires,
-            "successor": facts.successor,
-            "origin": facts.origin,
-            "source": facts.source,
-            "as_of": facts.as_of,
-        })
-    };
-    json!({
-        "name": provider.name,
-        "wire": provider.wire,
-        "base_url": without_userinfo(&provider.base_url),
-        "key": KeyState::of(provider, settings).word(),
-        "key_env": provider.key_env,
-        "models": facts_of(provider, settings).map(model).collect::<Vec<_>>(),
-    })
+fn listed(provider: &Provider, settings: &ProviderSettings) -> ListedProvider {
+    ListedProvider {
+        name: provider.name.clone(),
+        wire: provider.wire.name().to_owned(),
+        base_url: without_userinfo(&provider.base_url),
+        key: key_state(provider, settings),
+        key_env: provider.key_env.clone(),
+        models: facts_of(provider, settings).map(listed_model).collect(),
+    }
+}
+
+fn listed_model(facts: ModelFacts) -> ListedModel {
+    ListedModel {
+        name: facts.name,
+        window_tokens: facts.window_tokens,
+        output_tokens_max: facts.output_tokens_max,
+        price_micro_usd_per_million_tokens: facts.price,
+        images: facts.images.unwrap_or(false),
+        retires: facts.retires,
+        successor: facts.successor,
+        origin: match facts.origin {
+            Origin::BuiltIn => FactsOrigin::BuiltIn,
+            Origin::Updated => FactsOrigin::Updated,
+            Origin::Own => FactsOrigin::Own,
+        },
+        source: facts.source,
+        as_of: facts.as_of,
+    }
 }
 
 /// The address without what may stand before its host.

@@ -1,7 +1,6 @@
 //! `provost prune`: removes runs that are over.
 
 use std::io::{BufRead as _, IsTerminal as _};
-use std::path::Path;
 
 use anyhow::Context as _;
 use provost_backend::{KeptBecause, PrunePlan, PruneRequest, Pruned, plan_prune, prune as remove};
@@ -141,23 +140,4 @@ fn as_json(plan: &PrunePlan, done: Option<(&Pruned, &Sizes)>) -> Value {
         "outputs_stay": done.and_then(|(pruned, _)| pruned.outputs_stay.as_ref()),
         "space_stays": done.and_then(|(pruned, _)| pruned.space_stays.as_ref()),
     })
-}
-
-/// Removes a run's files, found by their names, from a folder and the folders in it. Returns their bytes.
-pub(crate) fn remove_files(folder: &Path, run: RunId) -> u64 {
-    let Ok(found) = std::fs::read_dir(folder) else { return 0 };
-    let mut bytes = 0_u64;
-    for entry in found.flatten() {
-        let Ok(facts) = entry.metadata() else { continue };
-        let name = entry.file_name();
-        let rest = name.to_str().and_then(|name| name.strip_prefix(&run.to_string()));
-        if facts.is_dir() {
-            bytes = bytes.saturating_add(remove_files(&entry.path(), run));
-        } else if rest.is_some_and(|rest| rest.starts_with(['.', '-']))
-            && std::fs::remove_file(entry.path()).is_ok()
-        {
-            bytes = bytes.saturating_add(facts.len());
-        }
-    }
-    bytes
 }

@@ -62,7 +62,7 @@ fn status_in_words(run: &RunListItem) -> String {
     match &run.outcome {
         _ if run.damage.is_some() => run.status.clone(),
         Some(outcome) if outcome.verdict_not_passed().is_some() => {
-            outcome_with_steps(run.run, outcome, run.steps)
+            outcome_with_steps(run.run, outcome, run.step_counts)
         }
         Some(Outcome::Completed { verification: Verification::Passed, .. }) => {
             format!("{}, verified", run.status)

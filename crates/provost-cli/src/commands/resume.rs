@@ -28,14 +28,15 @@ use crate::cli::ResumeArgs;
 use crate::drive::{BY, PendingStop, Work};
 use crate::exit::{Exit, Refusal};
 use crate::input::tell_of_unread;
-use crate::observers::observers;
 use crate::render::{Earlier, Progress};
 use crate::reports::reporting;
 use crate::signals::Signals;
 use crate::watcher::Watcher;
-use crate::wiring::{
-    Chosen, Judges, Programs, RunContext, StateDir, Variables, available_tools, choose_again, frozen_models,
-    models_of, outage_max_ms, programs_of, providers, variables, words,
+use crate::wiring::{outage_max_ms, state_dir, variables};
+use provost_runtime::observers;
+use provost_runtime::{
+    Chosen, Judges, Programs, RunContext, Variables, available_tools, choose_again, frozen_models, models_of,
+    programs_of, providers, words,
 };
 use provost_view::open_in;
 use provost_view::run_state;
@@ -50,7 +51,7 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     let settings = &settled.settings;
     let observers = observers(&settled, &folder, &variables)?;
     let given = Given::read(&Request { flags: &flags, ..request }, &args)?;
-    let place = StateDir::new(settings, &folders);
+    let place = state_dir(settings, &folders);
     let backend = place.open()?;
     let run = find(&*backend, &args.run).await?;
     mark(Some(run));

@@ -20,16 +20,17 @@ use crate::cli::{RunArgs, ShownArgs, WorkArgs};
 use crate::drive::{PendingStop, Work};
 use crate::exit::{Exit, Refusal};
 use crate::input::tell_of_unread;
-use crate::observers::observers;
 use crate::output;
 use crate::render::{Progress, one_line, visible};
 use crate::reports::reporting;
 use crate::signals::Signals;
-use crate::trust::require;
 use crate::watcher::Watcher;
-use crate::wiring::{
+use crate::wiring::{attended, state_dir, variables};
+use provost_runtime::observers;
+use provost_runtime::require;
+use provost_runtime::{
     Places, Programs, RunContext, StateDir, Team, Variables, available_tools, default_limit, doubts,
-    given_flags, policy, retiring, variables, with_file, with_preamble,
+    given_flags, policy, retiring, with_file, with_preamble,
 };
 
 const GOAL_WIDTH: usize = 60;
@@ -52,7 +53,7 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<Exit> {
     if team.goal.is_some() {
         tell(&doubts(settled, &[], folder));
     }
-    let policy = policy(&settled.settings, &team, folder, &ready.place.worktrees());
+    let policy = attended(policy(&settled.settings, &team, folder, &ready.place.worktrees()));
     ready.start(goal, policy, team.models).await
 }
 
@@ -97,7 +98,7 @@ impl Ready {
         };
         let (loading, folders) = load(&request)?;
         let settled = loading.settled()?;
-        let place = StateDir::new(&settled.settings, &folders);
+        let place = state_dir(&settled.settings, &folders);
         let file = args.config.clone();
         Ok(Self { settled, folder, variables, place, folders, shown: args.shown, flags, file })
     }

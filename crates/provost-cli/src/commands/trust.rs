@@ -14,7 +14,8 @@ use super::{print, shown};
 use crate::cli::TrustArgs;
 use crate::exit::{Exit, Refusal};
 use crate::render::{Cells, Table, age, safe, terminal_width};
-use crate::wiring::{StateDir, available_tools, variables};
+use crate::wiring::{state_dir, variables};
+use provost_runtime::available_tools;
 
 pub(super) const fn act_of(args: &TrustArgs) -> Act {
     if args.list { Act::Looks } else { Act::Acts("trust") }
@@ -36,7 +37,7 @@ pub(super) fn trust(args: &TrustArgs) -> anyhow::Result<Exit> {
     if let Some(file) = &args.flow {
         settled = settled.with_flow(&FlowFile::read(file)?);
     }
-    let store = StateDir::new(&settled.settings, &folders).trust();
+    let store = state_dir(&settled.settings, &folders).trust();
     let needed = match trust_in(&store, &settled.project)? {
         TrustState::NotNeeded => return said("nothing here needs your trust\n"),
         TrustState::Trusted { .. } => return said("you trust this already\n"),
@@ -86,7 +87,7 @@ fn store(folder: &Path) -> anyhow::Result<TrustStore> {
     let variables = variables();
     let request = Request::new(Scope::User, folder, &variables, available_tools());
     let (loading, folders) = load(&request)?;
-    Ok(StateDir::new(&loading.settled()?.settings, &folders).trust())
+    Ok(state_dir(&loading.settled()?.settings, &folders).trust())
 }
 
 fn list(store: &TrustStore) -> anyhow::Result<Exit> {

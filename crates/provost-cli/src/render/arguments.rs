@@ -4,7 +4,7 @@ use provost_event::{Json, ToolSpec};
 use serde_json::Value;
 
 use super::words::{one_line, plural};
-use crate::wiring::known_tool;
+use provost_runtime::known_tool;
 
 /// Columns for the arguments.
 const WIDTH_MAX: usize = 100;

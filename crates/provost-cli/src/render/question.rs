@@ -10,7 +10,7 @@ use provost_view::ApprovalQuestion;
 
 use super::wait::left_in_words;
 use crate::questions::why_once;
-use crate::wiring::known_tool;
+use provost_runtime::known_tool;
 
 /// Marks a line of a call, and the rest of one that is wider than the terminal.
 const LINE: &str = "│ ";

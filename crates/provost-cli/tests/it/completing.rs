@@ -26,8 +26,8 @@ fn shells_complete_commands_runs_agents_models_and_profiles() {
     }
     assert_eq!(offered(&scene, &["show", &run[..4]]), [run.as_str()]);
     assert_eq!(offered(&scene, &["pause", "last."]), ["last.0"]);
-    let models = offered(&scene, &["run", "--model", "anthropic/claude-s"]);
-    assert!(models.contains(&"anthropic/claude-sonnet-5-5".to_owned()), "{models:?}");
+    let models = offered(&scene, &["run", "--model", "anthropic/claude-o"]);
+    assert!(models.contains(&"anthropic/claude-opus-5-5".to_owned()), "{models:?}");
     assert_eq!(offered(&scene, &["models", "olla"]), ["ollama"]);
     assert_eq!(offered(&scene, &["profile", "show", "code"]), ["codex"]);
 }

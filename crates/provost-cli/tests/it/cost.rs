@@ -47,7 +47,7 @@ impl Log {
             entry: started.into(),
         };
         let log = Self { run, records: Vec::new(), root };
-        log.with(at, RunStarted { goal: goal.to_owned(), policy })
+        log.with(at, RunStarted { goal: goal.to_owned(), policy, baseline: None })
     }
 
     fn with(mut self, at: &str, entry: impl Into<Entry>) -> Self {

@@ -40,7 +40,7 @@ fn a_claim_is_refuted_the_project_repaired_and_the_run_kept() {
 #[test]
 fn other_settings_dont_change_the_model_and_a_folder_in_use_stays_as_it_is() {
     let scene = Scene::new();
-    scene.write("home/.config/provost/config.toml", "[agent]\nmodel = \"anthropic/claude-sonnet-5-5\"\n");
+    scene.write("home/.config/provost/config.toml", "[agent]\nmodel = \"anthropic/claude-opus-5-5\"\n");
     let mut demo = scene.command(&["demo"]);
     demo.env("PROVOST_AGENT_MODEL", "openai/gpt-6.1-terra").env("TMPDIR", scene.path("home"));
     let done = demo.output().unwrap();

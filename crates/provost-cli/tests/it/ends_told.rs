@@ -154,8 +154,8 @@ fn a_step_that_is_tried_again_shows_what_counts_for_the_limit_beside_it() {
     assert_eq!(again, tokens, "what was spent before the resume doesn't count for it");
     let page = scene.provost(&["show", "last"]).stdout;
     let line = page.lines().find(|line| line.starts_with("check")).unwrap();
-    let tenths = (tokens + 50) / 100;
-    assert!(line.contains(&format!("{}.{}k/50.0k", tenths / 10, tenths % 10)), "{line}");
+    let shown = format!("{}.{}k/50.0k", tokens / 1_000, tokens % 1_000 / 100);
+    assert!(line.contains(&shown), "{tokens}: {line}");
 }
 
 #[test]

@@ -267,3 +267,19 @@ fn a_run_of_a_program_goes_into_a_file_and_comes_back() {
     assert_eq!(imported.status, 0, "{imported:?}");
     assert!(other.provost(&["show", "last"]).stdout.contains("at a terminal"));
 }
+
+#[test]
+fn a_rule_for_one_file_lets_a_program_remove_that_file_and_none_whose_name_imitates_it() {
+    let scene = Scene::new();
+    let rules = "[permissions]\nallow = [\"edit_file(ok.txt)\"]\ndeny = [\"consent\"]\n";
+    scene.write("home/.config/provost/config.toml", rules);
+    for name in ["ok.txt' important data", "ok.txt", "ok.txt\" x", "ok.txt\nimportant"] {
+        scene.write(&format!("work/{name}"), "");
+    }
+    for name in ["ok.txt' important data", "ok.txt\" x", "ok.txt\nimportant"] {
+        let ran = scene.exec(&["--", "rm", "-i", name]);
+        assert!(scene.path("work").join(name).exists(), "{name}: {ran:?}");
+    }
+    let ran = scene.exec(&["--", "rm", "-i", "ok.txt"]);
+    assert!(!scene.path("work/ok.txt").exists(), "{ran:?}");
+}

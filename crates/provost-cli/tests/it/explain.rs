@@ -25,7 +25,7 @@ fn tool(name: &str) -> ToolSpec {
         input_schema: Json::empty_object(),
         access: Access::Anything,
         subject: ToolSubject::Opaque,
-        aliases: Vec::new(),
+        aliases: if name == "shell" { vec!["Bash".to_owned()] } else { Vec::new() },
         summary_field: None,
         idempotent: false,
         timeout_ms: 1_000,
@@ -84,7 +84,7 @@ impl Log {
         let run = RUN.parse().unwrap();
         let (of_run, of_agent) = (Vec::new(), Vec::new());
         let mut log = Self { run, of_run, of_agent, now: 1_000_000, calls: 0 };
-        log.run(RunStarted { goal: "the goal".to_owned(), policy: policy.clone() });
+        log.run(RunStarted { goal: "the goal".to_owned(), policy: policy.clone(), baseline: None });
         let (goal, images, policy) = ("the goal".to_owned(), Vec::new(), policy.agent);
         log.agent(SessionStarted {
             goal,

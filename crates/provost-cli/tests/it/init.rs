@@ -15,7 +15,7 @@ fn questions_are_asked_again_until_the_answer_can_be_taken() {
     scene.write("work/Cargo.toml", "");
     let steps = [
         ("provost models", ""),
-        ("[anthropic/claude-sonnet-5-5] ", "antropic/x\n"),
+        ("[anthropic/claude-opus-5-5] ", "antropic/x\n"),
         ("did you mean", ""),
         ("] ", "openai/gpt-6.1-terra\n"),
         ("[cargo test] ", "cargo test --workspace \"x y\"\n"),
@@ -27,9 +27,9 @@ fn questions_are_asked_again_until_the_answer_can_be_taken() {
     assert_eq!(done.status, 0, "{done:?}");
     expect![[r#"
         Model, as provider/model. `provost models` lists them; ollama/NAME is one on this machine
-          [anthropic/claude-sonnet-5-5] antropic/x
+          [anthropic/claude-opus-5-5] antropic/x
           there is no provider for the model `antropic/x`: did you mean `anthropic/x`? Else write script:FILE, or PROVIDER/MODEL with one of anthropic, openai, gemini, openai-chat, openrouter, deepseek, mistral, groq, xai, moonshot, zai, fireworks, cerebras, together, nvidia, ollama, vllm, llamacpp, lmstudio, litellm
-          [anthropic/claude-sonnet-5-5] openai/gpt-6.1-terra
+          [anthropic/claude-opus-5-5] openai/gpt-6.1-terra
         Command that checks the work: an agent that says it is done goes on until it passes; - for none
           [cargo test] cargo test --workspace "x y"
         Budget of a run: US dollars such as 5, or a time such as 2h; - for none
@@ -86,7 +86,7 @@ fn questions_are_asked_again_until_the_answer_can_be_taken() {
 #[test]
 fn the_end_of_the_input_writes_nothing() {
     let scene = Scene::new();
-    let done = on_terminal(&scene, &["init"], &[("[anthropic/claude-sonnet-5-5] ", "\n"), ("[-] ", "\u{4}")]);
+    let done = on_terminal(&scene, &["init"], &[("[anthropic/claude-opus-5-5] ", "\n"), ("[-] ", "\u{4}")]);
     assert!(done.status == 130 && done.stdout.ends_with("Nothing was written.\n"), "{done:?}");
     assert!(!scene.path("work/provost.toml").exists());
 }

@@ -1,5 +1,8 @@
 //! What `--json` prints: one documented type for each command, with a schema that holds.
 
+use std::collections::BTreeSet;
+use std::fs;
+
 use provost_view::ViewKind;
 use serde_json::Value;
 
@@ -123,8 +126,10 @@ fn check(scene: &Scene, name: &str, args: &[&str]) -> Vec<Value> {
     let printed = scene.provost(args);
     let lines = printed.stdout.lines().map(json).collect::<Vec<_>>();
     assert!(!lines.is_empty(), "{printed:?}");
-    for line in &lines {
+    for (text, line) in printed.stdout.lines().zip(&lines) {
         assert_eq!(line["v"], 1, "{line}");
+        // A member that is there twice is read once.
+        assert_eq!(text.len(), line.to_string().len(), "{text}");
         Checker { root: &schema }
             .check(&schema, line, "")
             .unwrap_or_else(|wrong| panic!("{wrong}\n{line:#}"));
@@ -157,12 +162,45 @@ fn runs_and_questions_follow_their_schemas() {
     let spent = check(&scene, "cost", &["cost", "last", "--json"]).remove(0);
     assert_eq!((&spent["groups"][0]["agent"], &spent["total"]["calls"]), (&0.into(), &1.into()));
     check(&scene, "cost", &["cost", "--by", "day,run,purpose,segment", "--json"]);
+    let shown = check(&scene, "show", &["show", "last", "--json"]).remove(0);
+    assert_eq!(
+        (&shown["agents"][0]["state"], &shown["waits_for"][0]["tool"]),
+        (&"needs approval".into(), &"shell".into())
+    );
     running.kill();
     assert_eq!(check(&scene, "ps", &["ps", "--json"])[0]["status"], "interrupted, needs approval");
+    check(&scene, "show", &["show", "last", "--json"]);
+    let explained = check(&scene, "explain", &["explain", "last", "--json"]).remove(0);
+    assert_eq!(explained["agents"][0]["permissions"]["patterns"][0]["decided"], 1, "{explained:#}");
     scene.provost(&["cancel", "last"]);
     scene.write("work/agent.yaml", "answers: [{ text: done }]");
     assert_eq!(scene.provost(&["run", "y"]).status, 0);
     check(&scene, "ps", &["ps", "--json"]);
+    let entries = check(&scene, "logs", &["logs", "last", "--json"]);
+    assert_eq!(entries[0]["type"], "run_started");
+    check(&scene, "logs", &["logs", "last", "--entry", "1", "--json"]);
+    let view = check(&scene, "view", &["logs", "last", "--view", "--json"]).remove(0);
+    assert_eq!(view["messages"][1]["parts"][0]["text"], "done", "{view:#}");
+    let followed = check(&scene, "show", &["show", "last", "-f", "--json"]).pop().unwrap();
+    assert_eq!(followed["agents"][0]["state"], "done");
+}
+
+#[test]
+fn workflows_follow_their_schema() {
+    let scene = Scene::scripted("answers: [{ text: done }]");
+    scene.write(
+        "work/flow.toml",
+        "[flow]\nname = \"release\"\n\n[[flow.steps]]\nname = \"plan\"\ngoal = \"plan it\"\n\n\
+         [[flow.steps]]\nname = \"build\"\ngoal = \"build it\"\nneeds = [\"plan\"]\n",
+    );
+    let done = scene.provost(&["flow", "run", "flow.toml"]);
+    assert_eq!(done.status, 0, "{done:?}");
+    check(&scene, "logs", &["logs", "last", "--json"]);
+    let shown = check(&scene, "show", &["show", "last", "--json"]).remove(0);
+    assert_eq!(shown["step_counts"]["done"], 2, "{shown:#}");
+    check(&scene, "explain", &["explain", "last", "--json"]);
+    assert_eq!((&shown["steps"][1]["step"], &shown["steps"][1]["state"]), (&"build".into(), &"done".into()));
+    assert_eq!(check(&scene, "ps", &["ps", "--json"])[0]["status"], "completed");
 }
 
 #[test]
@@ -178,6 +216,49 @@ fn goals_follow_their_schema() {
     let shown = check(&scene, "goal", &["goal", "show", "last", "--json"]).remove(0);
     assert_eq!((&shown["task"], &shown["status"]), (&"x".into(), &"completed".into()));
     assert_eq!(shown["goals"][0]["verifications"].as_array().unwrap().len(), 2, "{shown:#}");
+    let whole = check(&scene, "show", &["show", "last", "--json"]).remove(0);
+    assert_eq!(whole["goals"], shown["goals"]);
+    let explained = check(&scene, "explain", &["explain", "last", "--json"]).remove(0);
+    assert_eq!(explained["agents"][0]["goal"]["judges"][0]["consulted"], 2, "{explained:#}");
+    check(&scene, "logs", &["logs", "last", "--json"]);
+}
+
+#[test]
+fn models_and_settings_follow_their_schemas() {
+    let agent = "[[agents]]\nname = \"tester\"\ndescription = \"tests\"\ngoal.condition = \"tests pass\"\n";
+    let hook = "[[hooks]]\nevent = \"pre_tool_call\"\ncommand = \"true\"\n";
+    let stop_hook = "[[stop_hooks]]\nname = \"mark\"\ncommand = \"touch ran\"\n";
+    let scene = Scene::scripted("answers: []").with_settings(&format!("{agent}{hook}{stop_hook}"));
+    scene.write("work/AGENTS.md", "Be brief.");
+    let models = check(&scene, "models", &["models", "--json"]).remove(0);
+    assert!(models["providers"].as_array().unwrap().len() > 3, "{models:#}");
+    let checked = check(&scene, "check", &["check", "--json"]).remove(0);
+    assert_eq!(checked["trust"]["state"], "needed", "{checked:#}");
+    for list in ["settings", "stop_hooks", "hooks", "agents", "project_rules", "problems"] {
+        assert!(!checked[list].as_array().unwrap().is_empty(), "{list}: {checked:#}");
+    }
+}
+
+/// The stored logs have every kind of entry.
+#[test]
+fn entries_of_every_kind_follow_their_schema() {
+    let (view, schema) = (of("logs"), of("logs").schema().to_value());
+    let checker = Checker { root: &schema };
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../provost-event/formats/v1");
+    let mut kinds = BTreeSet::new();
+    for file in fs::read_dir(folder).unwrap() {
+        for line in fs::read_to_string(file.unwrap().path()).unwrap().lines() {
+            let line = json(line);
+            checker.check(&schema, &line, "").unwrap_or_else(|wrong| panic!("{wrong}\n{line:#}"));
+            assert_eq!(view.read_back(&line).unwrap(), line);
+            kinds.insert(line["type"].as_str().unwrap().to_owned());
+        }
+    }
+    let all = schema["properties"]["type"]["enum"].as_array().unwrap();
+    assert_eq!(kinds.len(), all.len(), "{kinds:?}");
+    let wrong =
+        json(r#"{"v":1,"actor":"00000000000a.0","seq":1,"at_ms":1,"elapsed_ms":1,"type":"turn_ended"}"#);
+    assert!(checker.check(&schema, &wrong, "").is_err(), "its own members are missing");
 }
 
 /// The first example after each command's heading in the documentation.

@@ -5,7 +5,6 @@
 mod acting;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
-#[cfg(test)]
 mod acts_on_runs;
 #[cfg(test)]
 mod agents;
@@ -13,15 +12,12 @@ mod agents;
 mod approvals;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
-#[cfg(test)]
 mod attach;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
-#[cfg(test)]
 mod awake;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
-#[cfg(test)]
 mod awake_embedded;
 #[cfg(test)]
 mod checks;
@@ -40,11 +36,10 @@ mod control_rules;
 #[cfg(test)]
 mod cost;
 #[cfg(test)]
-#[cfg(test)]
-#[cfg(test)]
 #[cfg(target_os = "linux")]
-#[cfg(test)]
 mod demo;
+#[cfg(test)]
+mod diff;
 #[cfg(test)]
 mod end_checks;
 
@@ -79,6 +74,8 @@ mod init;
 #[cfg(test)]
 mod interrupting;
 #[cfg(test)]
+mod jobs;
+#[cfg(test)]
 mod json_views;
 #[cfg(test)]
 mod judge_refused;
@@ -94,7 +91,6 @@ mod limits_shown;
 mod long_runs;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
-#[cfg(test)]
 mod lost_output;
 #[cfg(test)]
 mod lost_store;
@@ -130,7 +126,6 @@ mod providers_said;
 mod recording;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
-#[cfg(test)]
 mod replay;
 #[cfg(test)]
 mod restarts;
@@ -168,7 +163,6 @@ mod store_commands;
 mod support;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
-#[cfg(test)]
 mod terminal;
 #[cfg(test)]
 mod time_limit;
@@ -178,7 +172,6 @@ mod told;
 mod transfer;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
-#[cfg(test)]
 mod tree;
 #[cfg(test)]
 mod tree_acting;

@@ -157,7 +157,7 @@ fn no_server_and_no_key_are_told_apart() {
     let (exit, text) = checked(&scene, &[]);
     assert_eq!(exit, 1);
     assert!(text.contains("127.0.0.1:9 refuses connections; check that a server listens there"), "{text}");
-    let keyless = scene.provost(&["models", "check", "anthropic/claude-sonnet-5-5"]);
+    let keyless = scene.provost(&["models", "check", "anthropic/claude-opus-5-5"]);
     assert_eq!(keyless.status, 2);
     assert!(keyless.stderr.contains("needs a key: set ANTHROPIC_API_KEY"), "{keyless:?}");
     let unknown = scene.provost(&["models", "check", "unknown/x"]);
@@ -273,7 +273,7 @@ fn a_judge_that_reasons_has_room_for_it_before_its_verdict() {
     };
     let large = "window_tokens = 200_000\noutput_tokens_max = 64_000\n";
     assert_eq!(asked(large), "2048");
-    assert_eq!(asked(&format!("{large}reasoning = \"effort\"\n")), (2_048 + 16_384).to_string());
-    let small = "window_tokens = 40_000\noutput_tokens_max = 20_000\nreasoning = \"effort\"\n";
-    assert_eq!(asked(small), "10000", "a quarter of the window");
+    assert_eq!(asked(&format!("{large}reasoning = \"effort\"\n")), (2_048 + 4_096).to_string());
+    let small = "window_tokens = 20_000\noutput_tokens_max = 10_000\nreasoning = \"effort\"\n";
+    assert_eq!(asked(small), "5000", "a quarter of the window");
 }

@@ -142,7 +142,7 @@ fn where_a_picture_is_its_kind_and_size_are_shown() {
     expect![[r#"
         run: RUN · script:/FOLDER/work/agent.yaml · /FOLDER/work
           Say what is in it
-        user: [image/png 45 B] [image/gif 14 B] for script:/FOLDER/work/agent.yaml with 10 tools
+        user: [image/png 45 B] [image/gif 14 B] for script:/FOLDER/work/agent.yaml with 11 tools
         agent: I'll look at the other one.
         tool: read_file b.gif
         ok: read_file b.gif (TIME) [image/gif 14 B]
@@ -161,7 +161,7 @@ fn where_a_picture_is_its_kind_and_size_are_shown() {
     let lines = log.lines().filter(|line| line.contains("[image/"));
     let lines = lines.map(|line| format!("{}\n", line.split_once("  0    ").unwrap().1.trim_start()));
     expect![[r#"
-        1  session_started     [image/png 45 B] [image/gif 14 B] for script:/FOLDER/work/agent.yaml with 10 tools
+        1  session_started     [image/png 45 B] [image/gif 14 B] for script:/FOLDER/work/agent.yaml with 11 tools
         5  tool_finished       read_file b.gif (TIME) [image/gif 14 B]
     "#]]
     .assert_eq(&scene.stable(&lines.collect::<String>()));

@@ -26,7 +26,9 @@ fn names(tools: &Value) -> Vec<String> {
 /// The names of the tools that start an agent.
 fn delegating(agent: &Value) -> Vec<String> {
     let mut all = names(&agent["tools"]);
-    all.retain(|name| !["shell", "search", "update_plan", "recall", "terminal"].contains(&name.as_str()));
+    all.retain(|name| {
+        !["shell", "jobs", "search", "update_plan", "recall", "terminal"].contains(&name.as_str())
+    });
     all.retain(|name| !name.ends_with("_file") && !name.ends_with("_dir"));
     all
 }
@@ -121,7 +123,7 @@ fn rules_of_agents_that_never_match_are_refused_by_check_and_at_the_start() {
     check(
         settings,
         expect![[r#"
-            provost.toml:4:13: agents.permissions.allow: there is no tool `bash`, so that this never matches; there are edit_file, list_dir, read_file, recall, search, shell, terminal, update_plan, write_file, spawn_agent, fetch, call_tool, trust_folder, consent, x
+            provost.toml:4:13: agents.permissions.allow: there is no tool `bash`, so that this never matches; there are edit_file, jobs, list_dir, read_file, recall, search, shell, terminal, update_plan, write_file, spawn_agent, fetch, call_tool, trust_folder, consent, x
             provost.toml:5:13: agents.permissions.ask: there is no tool `shel`, so that this never matches; did you mean `shell`?
             provost.toml:6:13: agents.permissions.deny: there is no tool `Shell`, so that this never matches; did you mean `shell`?
             provost.toml:6:13: agents.permissions.deny: `update_plan(x)` is compared to the arguments of `update_plan` as JSON, so that this never matches; write `update_plan` for all of its calls, or a pattern such as `update_plan({*"name":"value"*})`
@@ -362,7 +364,7 @@ fn check_shows_the_agents() {
     expect![[r#"
         spawn.max_agents              8  (default)
         spawn.allow_preempt           true  (default)
-        spawn.max_depth               4  (default)
+        spawn.max_depth               1  (default)
         agent researcher  low · script:agent.yaml · read_file, search · 5 turns · 20,000 tokens · $0.50 · 10m00s · waited for 5m00s  Finds out how things work.  (provost.toml:3:1)
         agent coder  normal  Writes.  (provost.toml:12:1)
     "#]].assert_eq(&shown(&scene));

@@ -205,13 +205,13 @@ fn texts_that_cant_be() {
     check(
         "[agent]\nmodel = \"\"\n",
         expect![[r#"
-        provost.toml:2:1: agent.model: must not be empty; e.g. model = "anthropic/claude-sonnet-5-5"
+        provost.toml:2:1: agent.model: must not be empty; e.g. model = "anthropic/claude-opus-5-5"
     "#]],
     );
     check(
         "[agent]\nmodel = [\"a\", \"b\"]\n",
         expect![[r#"
-        provost.toml:2:1: agent.model: must be text in quotes (is a list); e.g. model = "anthropic/claude-sonnet-5-5"
+        provost.toml:2:1: agent.model: must be text in quotes (is a list); e.g. model = "anthropic/claude-opus-5-5"
     "#]],
     );
     check(
@@ -475,7 +475,7 @@ fn what_doesnt_fit_the_model_is_told() {
     check(
         "[agent]\noutput_tokens_max = 900_000\n",
         expect![[r#"
-            error: provost.toml:2:1: agent.output_tokens_max: anthropic/claude-sonnet-5-5 gives at most 128000 (is 900000); lower it, or leave it out
+            error: provost.toml:2:1: agent.output_tokens_max: anthropic/claude-opus-5-5 gives at most 128000 (is 900000); lower it, or leave it out
         "#]],
     );
 }

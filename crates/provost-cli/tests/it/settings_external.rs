@@ -44,7 +44,7 @@ fn a_profile_that_isnt_there_and_money_that_cant_bind() {
         expect![[r#"
             provost.toml:2:1: budget.usd: limits money, but what external/codex takes isn't known, unless it tells of it; limit time or turns instead; or set allow_unpriced (--allow-unpriced): what the program tells of counts then
             provost.toml:9:1: agents.profile: there is no profile `codx`; did you mean `codex`?
-            default: agent.model: the model `anthropic/claude-sonnet-5-5` needs a key: set ANTHROPIC_API_KEY
+            default: agent.model: the model `anthropic/claude-opus-5-5` needs a key: set ANTHROPIC_API_KEY
         "#]],
     );
 }

@@ -53,7 +53,7 @@ fn numbers_and_words_that_cant_be() {
             provost.toml:10:1: goal.evidence_tokens: must be at least 500 (is 499); e.g. evidence_tokens = 20_000
             provost.toml:11:1: goal.verdict_tokens: must be at least 256 (is 10); e.g. verdict_tokens = 4096
             provost.toml:12:1: goal.budget_percent: must be at most 100 (is 101); e.g. budget_percent = 10
-            provost.toml:13:1: goal.judge_effort: must be one of minimal, low, medium, high (is `a bit`); e.g. judge_effort = "low"
+            provost.toml:13:1: goal.judge_effort: must be one of minimal, low, medium, high, xhigh, max (is `a bit`); e.g. judge_effort = "medium"
             provost.toml:14:1: goal.agree: must be at least 1 (is 0); e.g. agree = 2
         "#]],
     );
@@ -287,7 +287,7 @@ fn judges_of_a_stronger_layer_take_the_place_of_weaker_ones() {
         goal.timeout                  TIME  (default)
         goal.evidence_tokens          8000  (default)
         goal.verdict_tokens           not set: 2048, more where the judge reasons, or what it allows if that is less
-        goal.judge_effort             not set: as its provider has it
+        goal.judge_effort             not set: low for models that are known to think, else as the provider has it
         goal.budget_percent           20  (default)
     "#]]
     .assert_eq(&scene.stable(&of_goal));

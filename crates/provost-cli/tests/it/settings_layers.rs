@@ -111,7 +111,7 @@ fn a_key_is_looked_for_and_never_shown() {
     let scene = Scene::new();
     let checked = scene.provost(&["check"]);
     assert_eq!(checked.status, 2);
-    let line = "error: default: agent.model: the model `anthropic/claude-sonnet-5-5` needs a key: set ANTHROPIC_API_KEY\n";
+    let line = "error: default: agent.model: the model `anthropic/claude-opus-5-5` needs a key: set ANTHROPIC_API_KEY\n";
     assert!(checked.stdout.contains(line), "{checked:?}");
     let output = scene.command(&["check"]).env("ANTHROPIC_API_KEY", "sk-ant-secret").output().unwrap();
     let shown = String::from_utf8(output.stdout).unwrap();

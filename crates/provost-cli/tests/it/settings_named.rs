@@ -170,7 +170,7 @@ fn a_key_may_be_in_a_file() {
     let file = scene.path("key");
     let settings = format!("[providers.anthropic]\napi_key_file = \"{}\"\n", file.display());
     scene.write(USER_FILE, &settings);
-    let args = ["run", "x", "--model", "anthropic/claude-sonnet-5-5"];
+    let args = ["run", "x", "--model", "anthropic/claude-opus-5-5"];
     let refused = scene.provost(&args);
     assert_eq!(refused.status, 2);
     assert!(refused.stderr.contains("providers.anthropic.api_key_file: can't read"), "{refused:?}");
@@ -233,7 +233,7 @@ fn a_window_without_room_for_an_agent_is_refused_by_check_and_at_the_start() {
     let tables = [
         told("[models.\"ollama/small\"]\nwindow_tokens = 4_000\n", ollama),
         told(
-            "[models.\"ollama/small\"]\nwindow_tokens = 8_192\n",
+            "[models.\"ollama/small\"]\nwindow_tokens = 9_216\n",
             &format!("{ollama}output_tokens_max = 4_096\n"),
         ),
     ];

@@ -175,7 +175,7 @@ fn a_log_is_a_line_an_entry() {
         run    11  budget_charged      call 5: 1,300 tokens in, 20 out, $0.00
         run    13  budget_charged      call 6: 1,400 tokens in, 20 out, $0.00
         run    14  ended               completed (verdict PASS), verified
-        0       1  session_started     script:/FOLDER/work/agent.yaml with 10 tools
+        0       1  session_started     script:/FOLDER/work/agent.yaml with 11 tools
         0       2  model_called        turn 1, call 1
         0       3  assistant_message   I'll look around.
         0       4  tool_started        list_dir

@@ -7,6 +7,9 @@ use serde_json::Value;
 
 use crate::support::{Done, Running, Scene, gone, json, line_in, until};
 
+/// Lets sub-agents of the root start agents.
+pub(crate) const DEEP: &str = "[spawn]\nmax_depth = 2\n";
+
 /// The root has two sub-agents; the first has one itself. Each waits for a file of its own.
 pub(crate) const TEAM: &str = "
 answers:
@@ -59,7 +62,7 @@ fn is_empty(scene: &Scene) -> bool {
 
 #[test]
 fn an_agent_and_those_below_it_rest_and_go_on_while_the_others_work() {
-    let scene = Scene::scripted(TEAM);
+    let scene = Scene::scripted(TEAM).with_settings(DEEP);
     let (running, [_, below]) = team_at_work(&scene);
     let lead = of_last(&scene, "lead");
     let done = scene.provost(&["pause", &lead]);
@@ -83,7 +86,7 @@ fn an_agent_and_those_below_it_rest_and_go_on_while_the_others_work() {
 
 #[test]
 fn cancel_of_an_agent_ends_those_below_it_and_their_processes() {
-    let scene = Scene::scripted(TEAM);
+    let scene = Scene::scripted(TEAM).with_settings(DEEP);
     let (running, [_, below]) = team_at_work(&scene);
     let lead = of_last(&scene, "lead");
     let done = scene.provost(&["cancel", &lead]);
@@ -107,7 +110,7 @@ fn what_is_said_to_one_agent_is_heard_by_it_alone() {
         "      - text: below is done",
         "      - expect: { not_contains: skip the docs }\n        text: below is done",
     );
-    let scene = Scene::scripted(&script);
+    let scene = Scene::scripted(&script).with_settings(DEEP);
     let (running, _) = team_at_work(&scene);
     let beside = of_last(&scene, "beside");
     let number = agent(&scene, "beside")["agent"].clone();
@@ -122,7 +125,7 @@ fn what_is_said_to_one_agent_is_heard_by_it_alone() {
 
 #[test]
 fn who_isnt_there_is_told_with_who_is() {
-    let scene = Scene::scripted(TEAM);
+    let scene = Scene::scripted(TEAM).with_settings(DEEP);
     let (running, _) = team_at_work(&scene);
     for command in ["pause", "cancel", "resume"] {
         let done = scene.provost(&[command, "last.9"]);
@@ -207,7 +210,7 @@ fn let_go(scene: &Scene) {
 #[test]
 fn a_cancel_outlives_the_process_that_was_to_hear_it() {
     for name in ["beside", "lead"] {
-        let scene = Scene::scripted(TEAM);
+        let scene = Scene::scripted(TEAM).with_settings(DEEP);
         let done = killed_behind(&scene, "cancel", name, &[]);
         let recorded = done.stdout.contains("is to end\nno process works on the run now");
         // An idle agent has ended at once, and its sub-agents are cancelled.
@@ -222,7 +225,7 @@ fn a_cancel_outlives_the_process_that_was_to_hear_it() {
 
 #[test]
 fn a_pause_outlives_it_too() {
-    let scene = Scene::scripted(TEAM);
+    let scene = Scene::scripted(TEAM).with_settings(DEEP);
     let done = killed_behind(&scene, "pause", "beside", &[]);
     assert!(done.stdout.contains("is to be suspended\nno process works on the run now"), "{done:?}");
     let_go(&scene);
@@ -238,7 +241,7 @@ fn a_pause_outlives_it_too() {
 #[test]
 fn words_and_a_priority_outlive_it_too() {
     for (command, word) in [("say", "hello"), ("reprioritize", "low")] {
-        let scene = Scene::scripted(TEAM);
+        let scene = Scene::scripted(TEAM).with_settings(DEEP);
         killed_behind(&scene, command, "beside", &[word]);
         let_go(&scene);
         assert_eq!(scene.provost(&["resume", "last"]).stdout, "all are back\n");
@@ -249,7 +252,7 @@ fn words_and_a_priority_outlive_it_too() {
 
 #[test]
 fn on_an_interrupted_run_a_wish_is_recorded_and_acknowledged_as_such() {
-    let scene = Scene::scripted(TEAM);
+    let scene = Scene::scripted(TEAM).with_settings(DEEP);
     let (running, pids) = team_at_work(&scene);
     running.kill();
     pids.iter().for_each(|pid| gone(pid));

@@ -16,6 +16,7 @@ const EFFECTS: usize = 3 * 3 + 1 + 2;
 const SETTINGS: &str = "
 [spawn]
 max_agents = 4
+max_depth = 2
 
 [[agents]]
 name = \"patient\"

@@ -3,7 +3,7 @@
 
 use crate::on_terminal::{on_terminal, raw_on_terminal};
 use crate::support::{Scene, json, line_in, until};
-use crate::tree_acting::{TEAM, agent, team_at_work};
+use crate::tree_acting::{DEEP, TEAM, agent, team_at_work};
 
 fn let_go(scene: &Scene) {
     ["go-beside", "go-below"].iter().for_each(|name| scene.write(&format!("work/{name}"), ""));
@@ -22,7 +22,7 @@ fn tree_of(page: &str) -> String {
 
 #[test]
 fn show_draws_the_agents_of_a_run_with_a_head_that_counts_them() {
-    let scene = Scene::scripted(TEAM).with_settings("[spawn]\nmax_agents = 4\n");
+    let scene = Scene::scripted(TEAM).with_settings("[spawn]\nmax_agents = 4\nmax_depth = 2\n");
     let (running, _) = team_at_work(&scene);
     let shown = scene.provost(&["show", "last"]);
     let lines = tree_of(&shown.stdout);
@@ -58,7 +58,7 @@ fn places(lines: &str) -> Vec<(String, u64)> {
 
 #[test]
 fn json_logs_and_exports_of_a_tree_have_one_order_and_its_trace_too() {
-    let scene = Scene::scripted(TEAM);
+    let scene = Scene::scripted(TEAM).with_settings(DEEP);
     let mut command = scene.command(&["run", "team", "--json"]);
     command.env("PROVOST_TRACE_FILE", scene.path("trace.jsonl"));
     let_go(&scene);
@@ -84,7 +84,7 @@ fn show_of_a_run_with_one_agent_draws_nothing() {
 
 #[test]
 fn show_f_tells_each_change_in_a_line_until_the_run_ends() {
-    let scene = Scene::scripted(TEAM);
+    let scene = Scene::scripted(TEAM).with_settings(DEEP);
     let (running, _) = team_at_work(&scene);
     let following = scene.start(&["show", "-f", "last"]);
     let beside = agent(&scene, "beside")["agent"].to_string();
@@ -109,7 +109,7 @@ fn show_f_tells_each_change_in_a_line_until_the_run_ends() {
 
 #[test]
 fn show_f_on_a_terminal_is_drawn_over_itself() {
-    let scene = Scene::scripted(TEAM);
+    let scene = Scene::scripted(TEAM).with_settings(DEEP);
     let (running, _) = team_at_work(&scene);
     let touch = format!("!touch {0}/go-beside {0}/go-below", scene.path("work").display());
     let program = env!("CARGO_BIN_EXE_provost");
@@ -125,7 +125,7 @@ fn show_f_on_a_terminal_is_drawn_over_itself() {
 
 #[test]
 fn what_sub_agents_do_stands_behind_their_names() {
-    let scene = Scene::scripted(TEAM);
+    let scene = Scene::scripted(TEAM).with_settings(DEEP);
     let (running, _) = team_at_work(&scene);
     let_go(&scene);
     let ended = running.end();
@@ -146,7 +146,7 @@ fn what_sub_agents_do_stands_behind_their_names() {
 
 #[test]
 fn logs_tells_whose_an_entry_is_and_prints_one_agents() {
-    let scene = Scene::scripted(TEAM);
+    let scene = Scene::scripted(TEAM).with_settings(DEEP);
     let (running, _) = team_at_work(&scene);
     let number = agent(&scene, "below")["agent"].to_string();
     let name = format!("last.{number}");
@@ -186,7 +186,7 @@ agents: [{ goal: come later, answers: [{ text: I came late }] }]
 
 #[test]
 fn cost_and_explain_tell_agents_apart() {
-    let scene = Scene::scripted(TEAM);
+    let scene = Scene::scripted(TEAM).with_settings(DEEP);
     let (running, _) = team_at_work(&scene);
     let_go(&scene);
     assert_eq!(running.end().status, 0);
@@ -270,7 +270,7 @@ fn the_terminal_asks_for_a_sub_agent_and_says_which() {
 
 #[test]
 fn the_status_line_says_how_many_agents_work() {
-    let scene = Scene::scripted(TEAM);
+    let scene = Scene::scripted(TEAM).with_settings(DEEP);
     let touch = format!("!touch {0}/go-beside {0}/go-below", scene.path("work").display());
     let shown = on_terminal(&scene, &["run", "x"], &[("4 of 8 agents at work · running shell", &touch)]);
     assert_eq!(shown.status, 0, "{shown:?}");

@@ -24,10 +24,10 @@ fn wishes(user: &str, project: &str, expected: Expect) {
         .unwrap()
         .iter()
         .map(|wish| format!("{}: {}\n", wish["what"].as_str().unwrap(), wish["body"].as_str().unwrap()));
-    let standing = trust["standing"].as_str().unwrap();
-    expected.assert_eq(&(lines.collect::<String>() + standing + "\n"));
+    let state = trust["state"].as_str().unwrap();
+    expected.assert_eq(&(lines.collect::<String>() + state + "\n"));
     let ran = scene.provost(&["run", "x"]);
-    assert_eq!(ran.status == 2, standing == "needed", "{ran:?}");
+    assert_eq!(ran.status == 2, state == "needed", "{ran:?}");
 }
 
 #[test]
@@ -253,7 +253,7 @@ fn a_project_that_has_models_recorded_needs_trust_for_it() {
         }
         let checked = json(&scene.provost(&["check", "--json"]).stdout);
         let trust = &checked["trust"];
-        assert_eq!(trust["standing"], "needed", "{settings}\n{checked}");
+        assert_eq!(trust["state"], "needed", "{settings}\n{checked}");
         assert_eq!(trust["requests"][0]["body"], record, "{settings}");
         let refused = scene.provost(&["run", "x"]);
         assert_eq!(refused.status, 2, "{refused:?}");

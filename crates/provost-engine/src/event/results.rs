@@ -22,6 +22,19 @@ pub struct Answer {
     pub stop: StopReason,
 }
 
+impl Answer {
+    /// An answer that is a text and nothing else, by the model that calls itself `model`.
+    pub fn text(model: impl Into<String>, text: impl Into<String>, usage: Usage) -> Self {
+        Self {
+            content: vec![Block::Text(text.into())],
+            usage,
+            cost: None,
+            model: model.into(),
+            stop: StopReason::EndTurn,
+        }
+    }
+}
+
 /// The result of a tool call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolResult {

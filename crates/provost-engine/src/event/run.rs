@@ -2,7 +2,7 @@
 
 use provost_event::{
     Budget, EffectId, Forked, Image, Json, ModelPolicy, Outcome, Priority, ProviderAwaited, RunPolicy,
-    RunPolicyChanged, Seq, SessionFork, SessionId, ToolsChanged, Worktree,
+    RunPolicyChanged, Seq, SessionFork, SessionId, ToolsChanged, WorkspaceBaseline, Worktree,
 };
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +21,9 @@ pub enum RunEvent {
         images: Vec<Image>,
         /// The policy.
         policy: Box<RunPolicy>,
+        /// The files of the workspace.
+        #[serde(default)]
+        baseline: Option<WorkspaceBaseline>,
     },
     /// Starts the run as a fork of another agent's conversation; ignored once it has started.
     Fork(Box<RunForkRequest>),
@@ -161,6 +164,9 @@ pub struct RunForkRequest {
     /// The worktree to make for the run, if it gets its own.
     #[serde(default)]
     pub worktree: Option<Worktree>,
+    /// The files of the workspace, unless it gets its own worktree.
+    #[serde(default)]
+    pub baseline: Option<WorkspaceBaseline>,
     /// A message to its agent.
     #[serde(default)]
     pub text: Option<String>,

@@ -118,7 +118,7 @@ fn subject(of_tool: &ToolSubject, value: Value, workspace: &Path) -> Subject {
             Some(Some(url)) => Subject::Text(url.to_owned()),
             _ => Subject::Unreadable,
         },
-        ToolSubject::Opaque => all(value),
+        ToolSubject::Own | ToolSubject::Opaque => all(value),
     }
 }
 

@@ -224,7 +224,7 @@ impl Pattern {
         let argument = self.argument.as_ref()?;
         let text = argument.text.as_str();
         match tool.subject {
-            ToolSubject::Opaque => {
+            ToolSubject::Own | ToolSubject::Opaque => {
                 (!argument.plain.can_enclose('{', '}')).then_some(PatternMismatch::NotJson)
             }
             ToolSubject::Command { .. } | ToolSubject::Typed { .. } => {

@@ -6,8 +6,8 @@ mod stops;
 
 use provost_event::{
     AgentResumeRequested, Budget, BudgetExhausted, EffectId, Ended, Entry, Image, Outcome, PauseReason,
-    Priority, ProcessesLeft, ProviderAwaited, Reprioritized, ResumeCause, Resumed, RunPolicy, RunStarted,
-    Seq, SessionId, SessionStarted, StopRequested,
+    Priority, ProcessesLeft, ProviderAwaited, Reprioritized, ResumeCause, Resumed, RunStarted, Seq,
+    SessionId, SessionStarted, StopRequested,
 };
 
 use super::agent_policy::told_of_goal;
@@ -87,7 +87,9 @@ impl<'a> Deciding<'a> {
     fn on(&mut self, event: RunEvent) {
         let is_started = self.state.policy.is_started();
         match event {
-            RunEvent::Start { goal, images, policy } if !is_started => self.start(goal, images, *policy),
+            RunEvent::Start { goal, images, policy, baseline } if !is_started => {
+                self.start(RunStarted { goal, policy: *policy, baseline }, images);
+            }
             RunEvent::Fork(request) if !is_started => self.start_fork(*request),
             _ if !is_started => {}
             RunEvent::Resume { agent: None | Some(ROOT), by, budget, turns_max, text } => {
@@ -124,10 +126,11 @@ impl<'a> Deciding<'a> {
         }
     }
 
-    fn start(&mut self, goal: String, images: Vec<Image>, policy: RunPolicy) {
-        let agent = told_of_goal(policy.agent.clone());
-        let has_root = policy.flow.is_none();
-        self.commit(RunStarted { goal: goal.clone(), policy });
+    fn start(&mut self, run: RunStarted, images: Vec<Image>) {
+        let goal = run.goal.clone();
+        let agent = told_of_goal(run.policy.agent.clone());
+        let has_root = run.policy.flow.is_none();
+        self.commit(run);
         if !has_root {
             return;
         }

@@ -69,8 +69,12 @@ fn may_continue(deciding: &Deciding<'_>) -> bool {
 }
 
 fn go_on_writing(deciding: &mut Deciding<'_>, has_text: bool) {
+    let times = deciding.state.turns.cut_without_text();
+    let window = deciding.state.window();
     let body = if has_text {
         CONTINUE
+    } else if window.answer_tokens_after(times.saturating_add(1)) > window.answer_tokens_after(times) {
+        "Your answer was cut off by the output limit before it said anything: thinking used all of it. The limit is higher now. Answer again."
     } else {
         "Your answer was cut off by the output limit before it said anything. Answer again, more briefly."
     };

@@ -40,6 +40,8 @@ pub(super) struct Calls {
     history: CallHistory,
     /// What each tool gets at its next call.
     memories: BTreeMap<String, Json>,
+    /// The background commands that ran after the last call that had to do with them, in words.
+    jobs: Vec<String>,
     /// The outcome of a suspended sub-agent that the session waits for, if any.
     sub_agent_outcome: Option<Outcome>,
     #[serde(skip)]
@@ -111,6 +113,9 @@ impl Calls {
         self.history.finished(fingerprint(said.into_iter().chain(images)), finished);
         if let Some(memory) = &finished.memory {
             self.memories.insert(finished.tool.clone(), memory.clone());
+        }
+        if let Some(jobs) = &finished.facts.jobs {
+            self.jobs.clone_from(jobs);
         }
         let writer = assignment.tool(&call.tool).filter(|spec| spec.access == Access::Writes);
         let writes = writer.and_then(|spec| spec.subject.written_path_in(&call.input));
@@ -194,6 +199,7 @@ impl Calls {
     /// Another segment begins, or the process that worked on this one is gone: a question that is still open gets
     /// the full time again.
     pub(super) fn resumed(&mut self, head: Seq, due: Timestamp) {
+        self.jobs.clear();
         self.approvals.values_mut().for_each(|open| open.due = due);
         for call in &mut self.of_answer.0 {
             call.paused = false;
@@ -245,6 +251,11 @@ impl Calls {
     /// What each tool gets at its next call.
     pub(super) const fn memories(&self) -> &BTreeMap<String, Json> {
         &self.memories
+    }
+
+    /// The background commands that may still run, in words.
+    pub(super) fn jobs(&self) -> &[String] {
+        &self.jobs
     }
 
     /// The open approval questions, oldest first.

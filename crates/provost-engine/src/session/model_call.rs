@@ -193,7 +193,7 @@ fn question(state: &SessionState, purpose: Purpose) -> Option<String> {
 /// Maximum tokens of the answer.
 fn answer_tokens_max(state: &SessionState, purpose: Purpose) -> u32 {
     match purpose {
-        Purpose::Turn => state.window().answer_tokens_max(),
+        Purpose::Turn => state.window().answer_tokens_after(state.turns.cut_without_text()),
         Purpose::Summary => state.window().summary_tokens_max(),
         Purpose::FinalSummary => state.window().final_summary_tokens_max(),
         Purpose::Judge => judge_in_turn(state).map_or(0, |judge| judge.output_tokens_max),

@@ -21,6 +21,7 @@ pub(in crate::session) fn recover(deciding: &mut Deciding<'_>, fresh: &[Seq]) {
     let lost = deciding.state.lifecycle.phase();
     let running = deciding.state.calls.of_answer().running_effects().collect::<Vec<_>>();
     let timers = deciding.state.calls.of_answer().approval_timers();
+    let jobs = deciding.state.calls.jobs().to_vec();
     deciding.commit(Resumed {
         cause: ResumeCause::Interrupted,
         budget: Budget::default(),
@@ -29,6 +30,7 @@ pub(in crate::session) fn recover(deciding: &mut Deciding<'_>, fresh: &[Seq]) {
     });
     timers.into_iter().for_each(|timer| deciding.step.close(timer));
     approve::time_approvals(deciding);
+    segment::tell_of_ended_jobs(deciding, &jobs);
     let times = deciding.state.lifecycle.interruptions();
     if times >= deciding.state.assignment.limits().interruptions_max
         && !deciding.state.lifecycle.is_stopping()

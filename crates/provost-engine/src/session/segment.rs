@@ -234,9 +234,27 @@ pub(in crate::session) fn finish_as_asked(deciding: &mut Deciding<'_>) {
 pub(in crate::session) fn begin(deciding: &mut Deciding<'_>, cause: ResumeCause, turns_max: Option<u32>) {
     let budget = provost_event::Budget::default();
     let reopens = deciding.state.has_ended();
+    let jobs = deciding.state.calls.jobs().to_vec();
+    let goes_on = cause != ResumeCause::ToEnd;
     deciding.commit(Resumed { cause, budget, turns_max, reopens });
     // At once: that entry names the timer.
     approve::time_approvals(deciding);
+    if goes_on {
+        tell_of_ended_jobs(deciding, &jobs);
+    }
+}
+
+/// Tells the agent which of its background commands it no longer has: none outlives a segment.
+pub(in crate::session) fn tell_of_ended_jobs(deciding: &mut Deciding<'_>, jobs: &[String]) {
+    if jobs.is_empty() {
+        return;
+    }
+    let body = format!(
+        "You were interrupted or suspended, and background jobs don't outlive that. None of these runs any more: {}. \
+         `jobs` tells how each ended and shows the end of its output. Start again what you still need.",
+        jobs.join(", ")
+    );
+    deciding.say(ItemKind::Resumed, body);
 }
 
 /// Proceeds from the phase in which the last segment ended.

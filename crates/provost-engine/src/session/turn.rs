@@ -193,6 +193,11 @@ impl Turns {
         self.continuations
     }
 
+    /// Answers of the current turn that were cut off before they said anything.
+    pub(super) fn cut_without_text(&self) -> u32 {
+        if self.text.is_empty() { self.continuations } else { 0 }
+    }
+
     /// The purpose of the model call in flight.
     pub(super) const fn purpose(&self) -> Purpose {
         self.purpose

@@ -83,7 +83,7 @@ impl Stage {
             shown: 0,
         };
         let (goal, images) = ("the flow".to_owned(), Vec::new());
-        stage.run_event(RunEvent::Start { goal, images, policy: Box::new(policy) });
+        stage.run_event(RunEvent::Start { goal, images, policy: Box::new(policy), baseline: None });
         stage
     }
 

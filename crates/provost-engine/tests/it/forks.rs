@@ -32,6 +32,7 @@ fn fork(world: &mut World, at: Seq, text: Option<&str>) {
         policy: without_hooks(),
         fork: Box::new(fork_at(world, at)),
         worktree: None,
+        baseline: None,
         text: text.map(str::to_owned),
         by: "ann".to_owned(),
     };

@@ -307,7 +307,8 @@ fn sessions_started(mut run: provost_engine::Actor, policy: RunPolicy) -> Vec<Ag
         elapsed: provost_event::Elapsed(1_000),
         entropy: 7,
     };
-    let step = run.decide(RunEvent::Start { goal, images, policy: Box::new(policy) }.into(), now);
+    let step =
+        run.decide(RunEvent::Start { goal, images, policy: Box::new(policy), baseline: None }.into(), now);
     let policy = |message: provost_engine::Message| match message.event {
         provost_engine::Event::Session(SessionEvent::Start(started)) => Some(started.policy.clone()),
         _ => None,

@@ -39,7 +39,7 @@ pub(crate) fn policy(max_agents: u32) -> RunPolicy {
     policy.agent.tools.extend(names.map(|name| provost_engine::agent_tool(name, "works")));
     policy.agent.model.window_tokens = None;
     policy.agent.limits.turns_max = 40;
-    policy.spawn = SpawnBudget { max_agents, ..SpawnBudget::default() };
+    policy.spawn = SpawnBudget { max_agents, max_depth: 4, ..SpawnBudget::default() };
     policy.agents = Priority::ALL.map(|priority| sub_agent(priority.name(), priority, &policy.agent)).into();
     policy
 }
@@ -98,7 +98,7 @@ impl Tree {
             sessions: BTreeMap::new(),
         };
         let (goal, images) = (goal.to_owned(), Vec::new());
-        tree.run_event(RunEvent::Start { goal, images, policy: Box::new(policy) });
+        tree.run_event(RunEvent::Start { goal, images, policy: Box::new(policy), baseline: None });
         tree
     }
 

@@ -3,7 +3,7 @@
 use expect_test::{Expect, expect};
 use provost_engine::{RunEvent, SessionEvent};
 use provost_event::{
-    BlobId, Budget, ConversationEntry, Entry, ErrorClass, Image, ImageKind, ItemKind, LifecycleEntry,
+    BlobId, Block, Budget, ConversationEntry, Entry, ErrorClass, Image, ImageKind, ItemKind, LifecycleEntry,
     MicroDollars, ModelEntry, Outcome, Purpose, RunPolicy, StopHookVerdict, StopReason, ToolStatus, Usage,
 };
 
@@ -246,6 +246,37 @@ fn an_answer_that_is_still_cut_off_after_three_continuations_suspends_the_run_an
               → #17 check stop: "one two three fourfive"
         "#]],
     );
+}
+
+#[test]
+fn an_answer_that_thinking_used_up_is_asked_for_again_with_twice_the_cap_as_far_as_the_model_allows() {
+    let thought = || Block::Thinking { text: "Hm".into(), signature: None, wire: None, prefix: None };
+    let mut limited = policy();
+    limited.agent.model.output_tokens_limit = Some(3_000);
+    let mut world = World::start(limited);
+    let mut caps = vec![world.cap()];
+    for _ in 0..2 {
+        world.answer(vec![thought()], StopReason::OutputCap);
+        caps.push(world.cap());
+    }
+    assert_eq!(caps, [1_000, 2_000, 3_000]);
+    assert!(said(&world).contains("The limit is higher now"));
+    world.answer(vec![thought()], StopReason::OutputCap);
+    assert_eq!(world.cap(), 3_000);
+    assert!(said(&world).contains("more briefly"));
+    world.call(&[("read", "{}")]);
+    world.finish_first("text");
+    assert_eq!(world.cap(), 1_000);
+}
+
+/// What the agent was told last.
+fn said(world: &World) -> String {
+    let items = world.session_log().iter().rev();
+    let mut said = items.filter_map(|record| match &record.entry {
+        Entry::Conversation(ConversationEntry::SystemItem(item)) => Some(item.body.to_string()),
+        _ => None,
+    });
+    said.next().unwrap()
 }
 
 #[test]

@@ -23,7 +23,7 @@ use crate::states;
 use crate::time::{BEGIN, Clocks};
 
 /// The layout of snapshots that this engine reads.
-pub(crate) const LAYOUT: u32 = 20;
+pub(crate) const LAYOUT: u32 = 21;
 
 pub(crate) const RUN: RunId = RunId::from_entropy(1);
 pub(crate) const ROOT: SessionId = SessionId::root(RUN);
@@ -207,7 +207,7 @@ impl World {
             held: VecDeque::new(),
         };
         let goal = "the goal".to_owned();
-        world.run_event(RunEvent::Start { goal, images, policy: Box::new(policy) });
+        world.run_event(RunEvent::Start { goal, images, policy: Box::new(policy), baseline: None });
         world
     }
 

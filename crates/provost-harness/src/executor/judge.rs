@@ -48,7 +48,7 @@ impl HarnessExecutor {
             Ok(model) => model.clone(),
             Err(error) => return failed(ErrorClass::NotFound, error.to_string()),
         };
-        let redactor = &*self.deps.redactor;
+        let redactor = &self.deps.redactor;
         let sources = Sources { backend: self.backend(), opening, redactor };
         let gathered = tokio::select! {
             biased;

@@ -106,7 +106,7 @@ impl HarnessExecutor {
             ToolSubject::Command { .. } | ToolSubject::Typed { .. } | ToolSubject::Path { .. } => {
                 folder_gone(&opening.workspace).await
             }
-            ToolSubject::Url { .. } | ToolSubject::Opaque => None,
+            ToolSubject::Url { .. } | ToolSubject::Own | ToolSubject::Opaque => None,
         }
     }
 

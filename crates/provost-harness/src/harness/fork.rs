@@ -48,7 +48,8 @@ impl AgentHarness {
         harness.step_mode = step_mode_of(&policy);
         let agent_goal = point.goal.clone();
         let fork = Box::new(point.into_fork());
-        let wish = RunForkRequest { goal, agent_goal, policy, fork, worktree, text, by };
+        let baseline = if worktree.is_none() { self.baseline(&policy.agent.workspace).await } else { None };
+        let wish = RunForkRequest { goal, agent_goal, policy, fork, worktree, baseline, text, by };
         let posted =
             self.deps.backend.post(run.into(), RunEvent::Fork(Box::new(wish)).into(), Some("start")).await?;
         if posted.changed { Ok(harness) } else { Err(BackendError::Conflict { actor: run.into() }.into()) }

@@ -46,6 +46,7 @@ pub(super) fn account(evidence: &Evidence, tokens_max: u64) -> String {
     });
     sheet.within(part(2), |sheet| stop_hooks(sheet, &evidence.stop_hooks));
     sheet.within(part(2), |sheet| files(sheet, evidence));
+    sheet.within(part(4), |sheet| hunks(sheet, evidence));
     sheet.within(part(1), |sheet| plan(sheet, evidence));
     // The last section has its share all the same.
     let claim_tokens = part(2);
@@ -144,6 +145,7 @@ fn files(sheet: &mut Sheet, evidence: &Evidence) {
             return;
         }
         Since::WorktreeMade => "FILES\nWhat differs from the commit that the agent began with:\n",
+        Since::RunBegan => "FILES\nWhat differs from how it was when the run began:\n",
         Since::AgentBegan => {
             "FILES\nWhat differs from the last commit before the agent began. What wasn't committed then is among it.\n"
         }
@@ -155,6 +157,19 @@ fn files(sheet: &mut Sheet, evidence: &Evidence) {
     if files.more > 0 {
         let _ = sheet.put(&format!("({} more files were changed)\n", files.more));
     }
+}
+
+fn hunks(sheet: &mut Sheet, evidence: &Evidence) {
+    let heading = "CHANGED LINES\nThe hunks of these changes, the latest changed file first:\n";
+    list(sheet, heading, &evidence.files.hunks, |sheet, _, file| {
+        let is_there = sheet.put(&beginning(Label::File, &file.path, NAME_BYTES));
+        if is_there {
+            sheet.within(sheet.tokens_left() / 2, |sheet| {
+                sheet.put_ends(Label::Diff, &file.hunks);
+            });
+        }
+        is_there
+    });
 }
 
 fn plan(sheet: &mut Sheet, evidence: &Evidence) {

@@ -3,7 +3,7 @@
 
 use provost_event::{HookReport, Plan, PlanItem, PlanStatus};
 
-use super::ChangedFiles;
+use super::{ChangedFiles, FileHunks};
 use crate::Redactor;
 
 /// Minimum bytes of a text that a judge is shown, if it is shown the text.
@@ -43,7 +43,10 @@ impl<'a> Clean<'a> {
 
     pub(super) fn files(self, files: ChangedFiles) -> ChangedFiles {
         let diffstat = files.diffstat.iter().map(|line| self.text(line)).collect();
-        ChangedFiles { diffstat, ..files }
+        let clean =
+            |file: FileHunks| FileHunks { path: self.text(&file.path), hunks: self.text(&file.hunks) };
+        let hunks = files.hunks.into_iter().map(clean).collect();
+        ChangedFiles { diffstat, hunks, ..files }
     }
 }
 

@@ -79,6 +79,17 @@ pub struct ChangedFiles {
     pub diffstat: Vec<String>,
     /// The number of files left out.
     pub more: u32,
+    /// The changed lines of the latest changes.
+    pub hunks: Vec<FileHunks>,
+}
+
+/// The changed lines of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileHunks {
+    /// Its path, relative to the workspace.
+    pub path: String,
+    /// The hunks of a unified diff, without a head.
+    pub hunks: String,
 }
 
 /// The base of the comparison of files.
@@ -89,7 +100,9 @@ pub enum Since {
     Unknown,
     /// The commit that the agent's worktree was made with.
     WorktreeMade,
-    /// The last commit before the agent began.
+    /// The files before the run began.
+    RunBegan,
+    /// The last commit before the agent began: how the files were then isn't known.
     AgentBegan,
     /// Nothing: they are the files that the agent wrote with its tools, in their current state.
     Written,

@@ -1,22 +1,28 @@
 //! The changed files: from git if it knows the workspace, and else from the agent's own calls.
 
-use std::ffi::OsStr;
 use std::fs::{Metadata, symlink_metadata};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use provost_event::Timestamp;
+use provost_event::{Timestamp, WorkspaceBaseline};
 use tokio_util::sync::CancellationToken;
 
-use super::{ChangedFiles, Since};
-use crate::git::{Git, GitError};
+use super::{ChangedFiles, FileHunks, Since};
+use crate::git::GitError;
+use crate::workspace::{Base, Comparison, FileChange, FileChangeKind, hunks_of};
+use crate::{Blobs, Redactor};
 
-/// Time limit of one git query.
-const ASKING_MAX: Duration = Duration::from_secs(20);
 /// Maximum reported files.
 const FILES_MAX: usize = 200;
 /// Maximum files inspected to find the latest changes.
 const LOOKED_AT_MAX: usize = 5_000;
+/// Maximum files of which changed lines are reported.
+const HUNK_FILES_MAX: usize = 40;
+/// Maximum bytes read of their changed lines.
+const HUNKS_BYTES_MAX: usize = 1024 * 1024;
+/// Maximum changed lines of all of them.
+const HUNK_LINES_MAX: u64 = 2_000;
 
 /// The workspace when the agent started.
 #[derive(Debug, Clone, Default)]
@@ -25,6 +31,18 @@ pub(super) struct Began {
     pub(super) at: Timestamp,
     /// The commit that its worktree is based on, if it has one.
     pub(super) commit: Option<String>,
+    /// The files of the run's workspace when the run started.
+    pub(super) baseline: Option<WorkspaceBaseline>,
+}
+
+impl Began {
+    fn base(&self) -> (Since, Base<'_>) {
+        match (&self.commit, &self.baseline) {
+            (Some(commit), _) => (Since::WorktreeMade, Base::Commit(commit)),
+            (None, Some(baseline)) => (Since::RunBegan, Base::Baseline(baseline)),
+            (None, None) => (Since::AgentBegan, Base::LastCommitBefore(self.at)),
+        }
+    }
 }
 
 /// The files in `workspace` that differ from the start; if git finds none, those that were `written`.
@@ -32,113 +50,93 @@ pub(super) async fn changed(
     workspace: &Path,
     began: Began,
     written: &[String],
+    own: (&(dyn Blobs + '_), &Arc<Redactor>),
     cancel: &CancellationToken,
 ) -> ChangedFiles {
-    let (since, changes) = match compare(workspace, &began, cancel).await {
-        Ok(Some((since, changes))) if !changes.is_empty() || written.is_empty() => (since, changes),
+    match compared(workspace, &began, own, cancel).await {
+        Ok(files) if !files.diffstat.is_empty() || written.is_empty() => files,
         Err(error) if written.is_empty() => {
             tracing::debug!(%error, "git can't tell what was changed");
-            return ChangedFiles::default();
+            ChangedFiles::default()
         }
-        Ok(None) if written.is_empty() => return ChangedFiles::default(),
         Ok(_) | Err(_) => {
-            let written = written.iter().map(|path| Change { path: path.clone(), lines: None });
-            (Since::Written, written.collect())
+            let latest = latest(workspace, written.iter().map(|path| (path.clone(), None)).collect()).await;
+            told(Since::Written, &latest, written.len())
         }
-    };
-    let folder = workspace.to_path_buf();
-    let told = tokio::task::spawn_blocking(move || told(&folder, since, changes)).await;
-    told.unwrap_or_default()
+    }
 }
 
-/// A changed file.
-struct Change {
-    path: String,
-    /// Added and removed lines, as git counts them; `None` for an untracked file.
-    lines: Option<String>,
-}
-
-/// The changes, and their base; `None` if there is no repository.
-async fn compare(
+async fn compared(
     workspace: &Path,
     began: &Began,
+    own: (&(dyn Blobs + '_), &Arc<Redactor>),
     cancel: &CancellationToken,
-) -> Result<Option<(Since, Vec<Change>)>, GitError> {
-    let git = match Git::within(workspace, cancel).await {
-        Ok(git) => git,
-        Err(GitError::Refused(_) | GitError::NoFolder(_)) => return Ok(None),
-        Err(error) => return Err(error),
+) -> Result<ChangedFiles, GitError> {
+    let (since, base) = began.base();
+    let comparison = Comparison::with(base, workspace, own, began.at, cancel).await?;
+    let changes = comparison.changes.iter().map(|change| (change.path.clone(), Some(change.clone())));
+    let latest = latest(workspace, changes.collect()).await;
+    let files = told(since, &latest, comparison.changes.len());
+    let paths = latest.iter().filter_map(|(_, change)| change.as_ref());
+    let paths = with_hunks(paths);
+    // Without them the list of files is still true.
+    let mut patches = comparison.patches(&paths, HUNKS_BYTES_MAX).await.unwrap_or_default();
+    patches.sort_by_key(|(path, _)| paths.iter().position(|known| known == path));
+    let hunks =
+        patches.into_iter().map(|(path, patch)| FileHunks { path, hunks: hunks_of(&patch).to_owned() });
+    let hunks = hunks.collect();
+    Ok(ChangedFiles { hunks, ..files })
+}
+
+/// The first files whose changed lines are together no more than the maximum.
+fn with_hunks<'a>(changes: impl Iterator<Item = &'a FileChange>) -> Vec<&'a str> {
+    let mut lines_left = HUNK_LINES_MAX;
+    let fitting = changes.filter(|change| {
+        let lines = change.lines.map_or(0, |(added, removed)| added.saturating_add(removed));
+        let fits = (1..=lines_left).contains(&lines);
+        lines_left -= if fits { lines } else { 0 };
+        fits
+    });
+    fitting.take(HUNK_FILES_MAX).map(|change| change.path.as_str()).collect()
+}
+
+/// A changed file by its line of the diffstat.
+type Told = (String, Option<FileChange>);
+
+/// Deleted files first, then the latest changes.
+async fn latest(workspace: &Path, changes: Vec<(String, Option<FileChange>)>) -> Vec<Told> {
+    let folder = workspace.to_path_buf();
+    let look = move || {
+        let looked_at = changes.into_iter().take(LOOKED_AT_MAX).map(|(path, change)| {
+            let found = symlink_metadata(folder.join(&path)).ok();
+            let line = line(&path, change.as_ref(), found.as_ref());
+            (found.as_ref().map_or(Duration::ZERO, age), line, change)
+        });
+        let mut looked_at = looked_at.collect::<Vec<_>>();
+        looked_at.sort_by(|one, other| (one.0, &one.1).cmp(&(other.0, &other.1)));
+        looked_at.truncate(FILES_MAX);
+        looked_at.into_iter().map(|(_, line, change)| (line, change)).collect()
     };
-    let (since, commit) = match &began.commit {
-        Some(commit) => (Since::WorktreeMade, commit.clone()),
-        None => (Since::AgentBegan, commit_before(&git, began.at).await?),
+    tokio::task::spawn_blocking(look).await.unwrap_or_default()
+}
+
+fn told(since: Since, latest: &[Told], all: usize) -> ChangedFiles {
+    let more = u32::try_from(all.saturating_sub(latest.len())).unwrap_or(u32::MAX);
+    let diffstat = latest.iter().map(|(line, _)| line.clone()).collect();
+    ChangedFiles { since, diffstat, more, hunks: Vec::new() }
+}
+
+/// A line of the diffstat.
+fn line(path: &str, change: Option<&FileChange>, found: Option<&Metadata>) -> String {
+    let size = found.map_or_else(|| "gone".to_owned(), size);
+    let Some(change) = change else { return format!("{size}: {path}") };
+    let new = if change.kind == FileChangeKind::Added { "new, " } else { "" };
+    let lines = match change.lines {
+        Some((added, removed)) => format!("+{added} -{removed}"),
+        None if change.is_compared => "not text".to_owned(),
+        None => "new or changed, not compared".to_owned(),
     };
-    let numbers = [
-        "diff",
-        "--numstat",
-        "-z",
-        "--no-renames",
-        "--no-ext-diff",
-        "--no-textconv",
-        "--ignore-submodules=dirty",
-        "--relative",
-        &commit,
-        "--",
-    ];
-    let known = git.run(ASKING_MAX, numbers.map(OsStr::new)).await?;
-    let others = ["ls-files", "--others", "--exclude-standard", "-z"];
-    let unknown = git.run(ASKING_MAX, others.map(OsStr::new)).await?;
-    let known = known.split('\0').filter_map(numbered);
-    let unknown = unknown.split('\0').filter(|path| !path.is_empty());
-    let unknown = unknown.map(|path| Change { path: path.to_owned(), lines: None });
-    Ok(Some((since, known.chain(unknown).collect())))
-}
-
-/// The last commit of the branch before `began`; the empty tree if there is none.
-async fn commit_before(git: &Git<'_>, began: Timestamp) -> Result<String, GitError> {
-    let age = format!("--min-age={}", began.0 / 1_000);
-    let before = git.find(["rev-list", "-1", &age, "HEAD"]).await?;
-    match before.filter(|commit| !commit.is_empty()) {
-        Some(commit) => Ok(commit),
-        None => git.ask(["hash-object", "-t", "tree", "--stdin"]).await,
-    }
-}
-
-/// A line of git's output: added lines, removed lines, path. Both numbers are `-` for binary files.
-fn numbered(line: &str) -> Option<Change> {
-    let mut parts = line.splitn(3, '\t');
-    let (more, less, path) = (parts.next()?, parts.next()?, parts.next()?);
-    let lines = match (more.parse::<u64>(), less.parse::<u64>()) {
-        (Ok(more), Ok(less)) => format!("+{more} -{less}"),
-        _ => "not text".to_owned(),
-    };
-    Some(Change { path: path.to_owned(), lines: Some(lines) })
-}
-
-/// The diffstat: deleted files first, then the latest changes. Blocking.
-fn told(workspace: &Path, since: Since, changes: Vec<Change>) -> ChangedFiles {
-    let all = changes.len();
-    let lines = changes.iter().take(LOOKED_AT_MAX).map(|change| line(workspace, since, change));
-    let mut lines = lines.collect::<Vec<_>>();
-    lines.sort_by(|one, other| one.0.cmp(&other.0).then_with(|| one.1.cmp(&other.1)));
-    lines.truncate(FILES_MAX);
-    let more = u32::try_from(all.saturating_sub(lines.len())).unwrap_or(u32::MAX);
-    ChangedFiles { since, diffstat: lines.into_iter().map(|(_, line)| line).collect(), more }
-}
-
-/// A line of the diffstat, with the age of the change; a deletion counts as just now.
-fn line(workspace: &Path, since: Since, change: &Change) -> (Duration, String) {
-    let Change { path, lines } = change;
-    let found = symlink_metadata(workspace.join(path)).ok();
-    let age = found.as_ref().map_or(Duration::ZERO, age);
-    let size = found.as_ref().map_or_else(|| "gone".to_owned(), size);
-    match (lines, since) {
-        (Some(lines), _) => (age, format!("{lines}, {size}: {path}")),
-        (None, Since::Written) => (age, format!("{size}: {path}")),
-        // git has just reported it, so its name isn't valid text, or was truncated.
-        (None, _) if found.is_none() => (Duration::MAX, format!("new: {path}")),
-        (None, _) => (age, format!("new, {size}: {path}")),
-    }
+    format!("{new}{lines}, {size}: {path}")
 }
 
 /// Shorter for later changes; only for comparison.

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use provost_engine::{Actor, JudgeCall, tokens_of};
 use provost_event::{
     AssistantMessage, Block, ConversationEntry, Entry, GateEntry, GoalEntry, HookReport, LifecycleEntry,
-    Plan, Record, Seq, SessionId, ToolCall, ToolEntry, ToolFinished, ToolSpec, ToolStatus, WorktreeEntry,
+    Plan, Record, RunId, Seq, SessionId, ToolCall, ToolEntry, ToolFinished, ToolSpec, ToolStatus,
+    WorkspaceBaseline, WorktreeEntry,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -14,7 +15,7 @@ use super::clean::{Clean, least};
 use super::files::{self, Began};
 use super::{Action, Evidence};
 use crate::session_cache::Opening;
-use crate::{BackendError, Log, Redactor};
+use crate::{BackendError, Blobs, Log, Redactor};
 
 /// Entries read at a time.
 const STRETCH_ENTRIES: u64 = 128;
@@ -32,7 +33,7 @@ const CALL_TOKENS: u64 = 24;
 pub(crate) struct Sources<'a> {
     pub(crate) backend: &'a dyn Log,
     pub(crate) opening: &'a Opening,
-    pub(crate) redactor: &'a Redactor,
+    pub(crate) redactor: &'a Arc<Redactor>,
 }
 
 /// The evidence for one question, without secrets. Unknown facts about the workspace are left out.
@@ -50,10 +51,14 @@ pub(crate) async fn gather(
     let Sources { backend, opening, redactor } = sources;
     let clean = Clean::new(redactor);
     let tokens_max = opening.policy.goal.as_deref().map_or(0, |goal| goal.evidence_tokens_max);
-    let (task, began) = beginning(backend, call.session).await?;
+    let (task, mut began) = beginning(backend, call.session).await?;
+    if began.commit.is_none() {
+        began.baseline = baseline(backend, call.session.run).await?;
+    }
     let mut found = Found::new(clean, call, tokens_max, &opening.tools);
     found.look(backend, call.session).await?;
-    let files = files::changed(&opening.workspace, began, &found.written, cancel).await;
+    let own = (backend as &dyn Blobs, redactor);
+    let files = files::changed(&opening.workspace, began, &found.written, own, cancel).await;
     Ok(Evidence {
         trigger: call.trigger,
         tokens_max,
@@ -84,6 +89,15 @@ async fn beginning(backend: &dyn Log, session: SessionId) -> Result<(String, Beg
         }
     }
     Ok((task, began))
+}
+
+/// The files of the run's workspace before it began.
+async fn baseline(backend: &dyn Log, run: RunId) -> Result<Option<WorkspaceBaseline>, BackendError> {
+    let first = backend.read(run.into(), Seq::START, 1).await?;
+    Ok(first.first().and_then(|first| match &first.entry {
+        Entry::Lifecycle(LifecycleEntry::RunStarted(started)) => started.baseline.clone(),
+        _ => None,
+    }))
 }
 
 /// The evidence found so far.

@@ -60,7 +60,7 @@ pub(crate) fn policy() -> RunPolicy {
         isolation: Isolation::Shared,
     };
     RunPolicy {
-        spawn: SpawnBudget { max_agents: 64, ..SpawnBudget::default() },
+        spawn: SpawnBudget { max_agents: 64, max_depth: 4, ..SpawnBudget::default() },
         agents: vec![sub_agent("reviewer", Priority::High), sub_agent("worker", Priority::Normal)],
         ..RunPolicy::new(agent)
     }

@@ -211,6 +211,8 @@ pub(crate) struct Stage {
     pub(crate) said: Vec<&'static str>,
     /// The folder for worktrees; without it no agents are spawned.
     pub(crate) trees: Option<PathBuf>,
+    /// The folder below that is the workspace.
+    pub(crate) part: Option<&'static str>,
 }
 
 pub(crate) struct Played {
@@ -233,6 +235,7 @@ impl Stage {
             stop_hooks: Vec::new(),
             said: Vec::new(),
             trees: None,
+            part: None,
         }
     }
 
@@ -263,7 +266,10 @@ impl Stage {
                 limits: self.limits,
                 stop_hooks: self.stop_hooks.clone(), // Messages before the agent's start are part of its first turn.
                 step_mode: if self.said.is_empty() { StepMode::Free } else { StepMode::Stepped },
-                ..AgentPolicy::new(ModelPolicy::new("agent", 1_000), self.path().to_owned())
+                ..AgentPolicy::new(
+                    ModelPolicy::new("agent", 1_000),
+                    self.part.map_or_else(|| self.path().to_owned(), |part| self.path().join(part)),
+                )
             })
         }
     }

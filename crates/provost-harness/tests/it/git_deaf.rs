@@ -113,8 +113,9 @@ async fn check(sings: &str, prepare: impl Fn(&Path, &Canary), provoke: &[&str]) 
     let canary = Canary::new(elsewhere.path());
     prepare(stage.path(), &canary);
     // Its size is unchanged, so that only its content differs.
-    fs::write(stage.path().join("old.txt"), "one\nTWO\n").unwrap();
-    let asked = stage.plays(vec![sh("echo hello > greeting.txt")]).await;
+    fs::write(stage.path().join("old.txt"), "one\nTwo\n").unwrap();
+    let script = "printf 'one\\nTWO\\n' > old.txt; echo hello > greeting.txt";
+    let asked = stage.plays(vec![sh(script)]).await;
     canary.was_silent();
     git(stage.path(), provoke);
     canary.has_sung(&[sings]);
@@ -123,7 +124,7 @@ async fn check(sings: &str, prepare: impl Fn(&Path, &Canary), provoke: &[&str]) 
 
 const SEEN: &str = "\
 FILES
-What differs from the last commit before the agent began. What wasn't committed then is among it.
+What differs from how it was when the run began:
 ";
 
 fn tells_of(files: &str, expected: &[&str]) {
@@ -144,7 +145,7 @@ async fn filters_of_settings_named_by_files_attributes() {
         &["diff", "--numstat", "HEAD"],
     )
     .await;
-    tells_of(&files, &["+1 -1, 8 bytes: old.txt", "new, 6 bytes: greeting.txt"]);
+    tells_of(&files, &["+1 -1, 8 bytes: old.txt", "new, +1 -0, 6 bytes: greeting.txt"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -388,7 +389,7 @@ async fn everything_at_once() {
     let files =
         check("filter.all.clean", |top, canary| canary.set_everywhere(top), &["diff", "--numstat", "HEAD"])
             .await;
-    tells_of(&files, &["+1 -1, 8 bytes: old.txt", "new, 6 bytes: greeting.txt"]);
+    tells_of(&files, &["+1 -1, 8 bytes: old.txt", "new, +1 -0, 6 bytes: greeting.txt"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -396,7 +397,7 @@ async fn a_work_tree_elsewhere_that_settings_name_is_not_the_one_that_is_looked_
     let stage = Stage::new().with_git();
     git(stage.path(), &["config", "core.worktree", "/nowhere"]);
     let asked = stage.plays(vec![sh("echo hello > greeting.txt")]).await;
-    tells_of(&section(&asked[0], "FILES"), &["new, 6 bytes: greeting.txt"]);
+    tells_of(&section(&asked[0], "FILES"), &["new, +1 -0, 6 bytes: greeting.txt"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -408,6 +409,6 @@ async fn what_settings_say_of_the_format_and_of_line_ends_still_holds() {
     assert!(Command::new("sh").args(["-c", script]).current_dir(stage.path()).status().unwrap().success());
     let asked = stage.plays(vec![sh("echo hello > greeting.txt")]).await;
     let files = section(&asked[0], "FILES");
-    tells_of(&files, &["new, 6 bytes: greeting.txt"]);
+    tells_of(&files, &["new, +1 -0, 6 bytes: greeting.txt"]);
     assert!(!files.contains("dos.txt"), "{files}");
 }

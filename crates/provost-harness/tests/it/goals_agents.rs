@@ -201,7 +201,7 @@ async fn preempted(
     let mut playing = stage
         .start(|policy| {
             with_worker(GoalPolicy { timeout_ms: 3_600_000, ..goal(&[JUDGE]) })(policy);
-            policy.spawn = SpawnBudget { max_agents: 3, allow_preempt: true, ..SpawnBudget::default() };
+            policy.spawn = SpawnBudget { max_agents: 3, allow_preempt: true, max_depth: 4 };
         })
         .await;
     let backend = playing.backend.clone();

@@ -13,8 +13,8 @@ use provost_event::{
     Purpose, RunId, SessionId, StopReason, ToolStatus, Usage,
 };
 use provost_harness::{
-    Action, ChangedFiles, DeltaSink, Evidence, GoalSupervisor, Inquiry, Model, ModelRequest, Part, Since,
-    SystemClock,
+    Action, ChangedFiles, DeltaSink, Evidence, FileHunks, GoalSupervisor, Inquiry, Model, ModelRequest, Part,
+    Since, SystemClock,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -133,6 +133,8 @@ struct Texts {
     reason: String,
     note: String,
     file: String,
+    path: String,
+    diff: String,
     tool: String,
     input: String,
     output: String,
@@ -142,7 +144,7 @@ struct Texts {
 }
 
 /// The places, and their labels.
-const PLACES: [&str; 14] = [
+const PLACES: [&str; 16] = [
     "condition",
     "task",
     "told",
@@ -151,6 +153,8 @@ const PLACES: [&str; 14] = [
     "reason",
     "note",
     "file",
+    "path",
+    "diff",
     "tool",
     "input",
     "output",
@@ -171,6 +175,8 @@ impl Texts {
             reason: harmless(),
             note: harmless(),
             file: harmless(),
+            path: harmless(),
+            diff: harmless(),
             tool: harmless(),
             input: harmless(),
             output: harmless(),
@@ -190,6 +196,8 @@ impl Texts {
             "reason" => &mut self.reason,
             "note" => &mut self.note,
             "file" => &mut self.file,
+            "path" => &mut self.path,
+            "diff" => &mut self.diff,
             "tool" => &mut self.tool,
             "input" => &mut self.input,
             "output" => &mut self.output,
@@ -218,7 +226,12 @@ impl Texts {
                 note: Some(self.note.clone()),
                 ..HookReport::new(&self.hook, HookPoint::Stop, HookDecision::Deny(self.reason.clone()))
             }],
-            files: ChangedFiles { since: Since::AgentBegan, diffstat: vec![self.file.clone()], more: 0 },
+            files: ChangedFiles {
+                since: Since::AgentBegan,
+                diffstat: vec![self.file.clone()],
+                more: 0,
+                hunks: vec![FileHunks { path: self.path.clone(), hunks: self.diff.clone() }],
+            },
             open_steps: vec![
                 step(&self.begun, PlanStatus::InProgress),
                 step(&self.pending, PlanStatus::Pending),
@@ -238,6 +251,8 @@ impl Texts {
             quote("says", &self.reason),
             quote("says", &self.note),
             quote("file", &self.file),
+            quote("file", &self.path),
+            quote("diff", &self.diff),
             quote("begun", &self.begun),
             quote("pending", &self.pending),
             quote("tool", &self.tool),
@@ -331,6 +346,11 @@ fn a_judge_is_told_where_each_line_comes_from() {
         FILES
         What differs from the last commit before the agent began. What wasn't committed then is among it.
         file| harmless
+
+        CHANGED LINES
+        The hunks of these changes, the latest changed file first:
+        file| harmless
+        diff| harmless
 
         THE AGENT'S PLAN
         Steps that it has not ticked itself:
@@ -436,16 +456,17 @@ fn any_evidence() -> impl Strategy<Value = Evidence> {
         .prop_map(|(name, reason)| HookReport::new(name, HookPoint::Stop, HookDecision::Deny(reason)));
     let step = any_text().prop_map(|text| PlanItem { text, status: PlanStatus::Pending });
     let files = prop::collection::vec(any_text(), 0..10);
+    let hunks = (any_text(), long()).prop_map(|(path, hunks)| FileHunks { path, hunks });
     let lists = (
         prop::collection::vec(action, 0..14),
         prop::collection::vec(hook, 0..4),
         prop::collection::vec(step, 0..10),
-        files,
+        (files, prop::collection::vec(hunks, 0..6)),
         prop::collection::vec(long(), 0..4),
     );
     (0_u32..4_000, long(), long(), lists, 0_u32..3).prop_map(
         |(tokens_max, task, claim, lists, earlier_turns)| {
-            let (actions, stop_hooks, open_steps, diffstat, told) = lists;
+            let (actions, stop_hooks, open_steps, (diffstat, hunks), told) = lists;
             Evidence {
                 tokens_max,
                 task,
@@ -453,7 +474,7 @@ fn any_evidence() -> impl Strategy<Value = Evidence> {
                 actions,
                 earlier_turns,
                 stop_hooks,
-                files: ChangedFiles { since: Since::Written, diffstat, more: 0 },
+                files: ChangedFiles { since: Since::Written, diffstat, more: 0, hunks },
                 open_steps,
                 claim,
                 ..Evidence::default()

@@ -31,7 +31,7 @@ impl SessionFixture {
             open: VecDeque::new(),
             now_ms: 1_000_000,
         };
-        desk.tell_run(RunEvent::Start { goal, images: Vec::new(), policy: Box::new(policy) });
+        desk.tell_run(RunEvent::Start { goal, images: Vec::new(), policy: Box::new(policy), baseline: None });
         desk
     }
 

@@ -86,8 +86,11 @@ fn goal(number: u32) -> String {
 }
 
 pub(crate) fn policy_of(seed: u64) -> RunPolicy {
-    let spawn =
-        SpawnBudget { max_agents: 1 + u32::try_from(seed % 4).unwrap() * 2, ..SpawnBudget::default() };
+    let spawn = SpawnBudget {
+        max_agents: 1 + u32::try_from(seed % 4).unwrap() * 2,
+        max_depth: 4,
+        ..SpawnBudget::default()
+    };
     let mut policy = policy(spawn, |_| Budget::default());
     let tools = ["asked", "denied"].map(|name| provost_event::ToolSpec { name: name.into(), ..act() });
     let permissions = PermissionPolicy {

@@ -60,7 +60,7 @@ async fn round(seed: u64) -> (Counted, u32) {
     let (decisions, at_work) = (Decisions::default(), AtWork::default());
     let random = Rng::with_seed(!seed);
     let mut seed = Seed { random, is_poor: seed % 4 == 3, cancelled_at: (seed % 10 == 7).then_some(150) };
-    let spawn = SpawnBudget { max_agents: SLOTS, ..SpawnBudget::default() };
+    let spawn = SpawnBudget { max_agents: SLOTS, max_depth: 4, ..SpawnBudget::default() };
     let mut policy = policy(spawn, budget_of);
     policy.budget.tokens = Some(if seed.is_poor { 60_000 } else { 1_000_000 });
     let (mut deaths, mut outcome) = (0, None);

@@ -105,7 +105,7 @@ impl Stage {
         let tools = ToolRegistry::new().with(Gate(act(), gates.clone()));
         let models = Models::new().with(MODEL, Arc::new(model));
         let deps = HarnessDeps { clock, ..HarnessDeps::new(backend.clone(), models, tools) };
-        let spawn = SpawnBudget { max_agents: 3, allow_preempt, ..SpawnBudget::default() };
+        let spawn = SpawnBudget { max_agents: 3, allow_preempt, max_depth: 4 };
         let policy: RunPolicy = policy(spawn, |_| Budget::default());
         let run = AgentHarness::new(deps).start(RUN, "all of it", policy).await.unwrap();
         Self { backend, gates, run, _folder: folder }

@@ -157,7 +157,7 @@ impl GitFixture {
             ["shell", "write_file", "read_file"].map(|name| tools.get(name).unwrap().spec().clone()).to_vec();
         tools.push(spawn_tool());
         RunPolicy {
-            spawn: provost_event::SpawnBudget::default(),
+            spawn: provost_event::SpawnBudget { max_depth: 4, ..Default::default() },
             worktrees: Some(self.trees()),
             ..RunPolicy::new(AgentPolicy {
                 system_prompt: "Work.".to_owned(),

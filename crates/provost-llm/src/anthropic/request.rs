@@ -194,6 +194,7 @@ fn thinking_tokens(effort: Effort, output_tokens_max: u32) -> Option<u32> {
         Effort::Low => 4 * 1024,
         Effort::Medium => 16 * 1024,
         Effort::High => 32 * 1024,
+        Effort::Xhigh | Effort::Max => 64 * 1024,
     };
     Some(wanted.min(output_tokens_max / 2)).filter(|tokens| *tokens >= THINKING_TOKENS_MIN)
 }
@@ -282,9 +283,8 @@ fn part(part: &Part) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// In format 1, which knew no other provider, seals have no wire format.
 fn is_own(wire: Option<&str>) -> bool {
-    wire.is_none_or(|wire| wire == WIRE.name())
+    wire == Some(WIRE.name())
 }
 
 fn with_images<'a>(text: &'a str, images: &[ImageData]) -> Content<'a> {

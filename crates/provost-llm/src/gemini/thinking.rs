@@ -57,7 +57,7 @@ fn budget(effort: Effort, model: &str, output_tokens_max: u32) -> u32 {
         Effort::Minimal => return BUDGET_LEAST,
         Effort::Low => 4 * 1024,
         Effort::Medium => 16 * 1024,
-        Effort::High => BUDGET_MAX,
+        Effort::High | Effort::Xhigh | Effort::Max => BUDGET_MAX,
     };
     wanted.min(output_tokens_max / 2).max(BUDGET_MIN)
 }
@@ -70,7 +70,7 @@ fn level(effort: Effort, model: &str) -> &'static str {
         // The first Pro model of its generation has no level in between.
         Effort::Medium if model.contains("gemini-3-pro") => "HIGH",
         Effort::Medium => "MEDIUM",
-        Effort::High => "HIGH",
+        Effort::High | Effort::Xhigh | Effort::Max => "HIGH",
     }
 }
 

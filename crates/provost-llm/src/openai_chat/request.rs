@@ -132,7 +132,7 @@ fn word(effort: Effort, least: LeastEffort, model: &str) -> &'static str {
         (Effort::Minimal, LeastEffort::None) => "none",
         (Effort::Minimal, LeastEffort::Low) | (Effort::Low, _) => "low",
         (Effort::Medium, _) => "medium",
-        (Effort::High, _) => "high",
+        (Effort::High | Effort::Xhigh | Effort::Max, _) => effort.name(),
     }
 }
 

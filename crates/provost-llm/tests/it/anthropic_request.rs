@@ -73,7 +73,7 @@ async fn what_the_provider_would_refuse_isnt_sent() {
     );
     let sent = sent(&conversation).await;
     let messages = sent.split_once("\"messages\":").unwrap().1.split_once(",\"max_tokens\"").unwrap().0;
-    expect![[r#"[{"role":"user","content":[{"type":"text","text":"go"}]},{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"sig"},{"type":"redacted_thinking", "data":"x"}]},{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"own"}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"},{"type":"tool_result","tool_use_id":"b","content":"failed without output","is_error":true},{"type":"tool_result","tool_use_id":"c","content":"no such file","is_error":true}]}]"#]]
+    expect![[r#"[{"role":"user","content":[{"type":"text","text":"go"}]},{"role":"assistant","content":[{"type":"redacted_thinking", "data":"x"}]},{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"own"}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"},{"type":"tool_result","tool_use_id":"b","content":"failed without output","is_error":true},{"type":"tool_result","tool_use_id":"c","content":"no such file","is_error":true}]}]"#]]
         .assert_eq(messages);
 }
 

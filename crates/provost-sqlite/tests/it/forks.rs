@@ -37,6 +37,7 @@ async fn wish(backend: &dyn Backend, from: u64) -> RunForkRequest {
         policy: policy(Budget::default(), 10),
         fork: Box::new(point.into_fork()),
         worktree: None,
+        baseline: None,
         text: Some(format!("after {from}")),
         by: "ann".to_owned(),
     }

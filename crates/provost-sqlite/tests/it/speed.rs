@@ -125,7 +125,7 @@ async fn speed_of_turns() {
 }
 
 fn long_log(session: SessionId, entries: u64) -> Vec<NewEntry> {
-    let RunEvent::Start { goal, images, policy } = start(policy(Budget::default(), 1_000_000)) else {
+    let RunEvent::Start { goal, images, policy, .. } = start(policy(Budget::default(), 1_000_000)) else {
         unreachable!()
     };
     let first = Entry::Lifecycle(LifecycleEntry::SessionStarted(SessionStarted {

@@ -42,7 +42,12 @@ pub(crate) fn policy(budget: Budget, turns_max: u32) -> RunPolicy {
 }
 
 pub(crate) fn start(policy: RunPolicy) -> RunEvent {
-    RunEvent::Start { goal: "a goal".to_owned(), images: Vec::new(), policy: Box::new(policy) }
+    RunEvent::Start {
+        goal: "a goal".to_owned(),
+        images: Vec::new(),
+        policy: Box::new(policy),
+        baseline: None,
+    }
 }
 
 /// Waits for something that must happen soon.

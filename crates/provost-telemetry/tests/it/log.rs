@@ -108,7 +108,8 @@ pub(crate) fn begin(log: &mut Log) {
         fork: None,
         reminder_id: String::new(),
     };
-    log.run(1_000, RunStarted { goal: "mend the roof".to_owned(), policy }).root(1_001, started);
+    log.run(1_000, RunStarted { goal: "mend the roof".to_owned(), policy, baseline: None })
+        .root(1_001, started);
 }
 
 pub(crate) fn work(log: &mut Log) {

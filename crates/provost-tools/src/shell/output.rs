@@ -2,7 +2,7 @@
 
 /// `text` without escape sequences, with the last frame of lines that were drawn again and again (progress bars), and
 /// without characters that a backspace removed.
-pub(super) fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     if !text.contains(['\u{1b}', '\r', '\u{8}', '\u{7}']) {
         return text.to_owned();
     }

@@ -20,22 +20,13 @@ pub(crate) struct Script {
 impl Script {
     /// Wraps `command`; an output for the model if that isn't possible.
     pub(crate) fn new(command: &str) -> Result<Self, ToolOutput> {
-        if command.trim().is_empty() {
-            return Err(ToolOutput::rejected("`command` is empty: there is nothing to run"));
-        }
-        if command.contains('\0') {
-            return Err(ToolOutput::rejected("`command` holds a NUL character, which no shell can take"));
-        }
+        check(command)?;
         let private = PrivateFolder::new("shell").map_err(|error| {
             ToolOutput::error(format!("can't make a temporary folder for the shell: {}", chain(&error)))
         })?;
         let text = wrapped(command, &file_in(&private));
         if text.len() > SCRIPT_BYTES_MAX {
-            return Err(ToolOutput::rejected(format!(
-                "`command` is too long ({}; at most about {}): write it to a file with write_file and run that",
-                size(command.len() as u64),
-                size(SCRIPT_BYTES_MAX as u64)
-            )));
+            return Err(too_long(command));
         }
         Ok(Self { text, private })
     }
@@ -52,6 +43,28 @@ impl Script {
         let path = PathBuf::from(written.strip_suffix('\n')?);
         path.is_dir().then_some(path)
     }
+}
+
+/// An output for the model if no shell can run `command`.
+pub(crate) fn check(command: &str) -> Result<(), ToolOutput> {
+    if command.trim().is_empty() {
+        return Err(ToolOutput::rejected("`command` is empty: there is nothing to run"));
+    }
+    if command.contains('\0') {
+        return Err(ToolOutput::rejected("`command` holds a NUL character, which no shell can take"));
+    }
+    if command.len() > SCRIPT_BYTES_MAX {
+        return Err(too_long(command));
+    }
+    Ok(())
+}
+
+fn too_long(command: &str) -> ToolOutput {
+    ToolOutput::rejected(format!(
+        "`command` is too long ({}; at most about {}): write it to a file with write_file and run that",
+        size(command.len() as u64),
+        size(SCRIPT_BYTES_MAX as u64)
+    ))
 }
 
 fn file_in(private: &PrivateFolder) -> PathBuf {

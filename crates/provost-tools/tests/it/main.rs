@@ -9,6 +9,8 @@ mod edit_file;
 #[cfg(test)]
 mod fixture;
 #[cfg(test)]
+mod jobs;
+#[cfg(test)]
 mod limits;
 #[cfg(test)]
 mod list_dir;

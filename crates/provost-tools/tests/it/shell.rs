@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::fixture::{Fixture, call_in};
 
 /// Whether a process runs with `mark` as an argument.
-fn runs(mark: &str) -> bool {
+pub(crate) fn runs(mark: &str) -> bool {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     processes
         .filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok())

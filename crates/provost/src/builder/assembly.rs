@@ -94,6 +94,7 @@ impl AgentBuilder {
             permissions: self.permissions.clone(),
             step_mode: self.step_mode,
             goal: self.goal.clone().map(judged),
+            final_check: self.final_check,
             ..AgentPolicy::new(model.clone(), workspace.to_owned())
         };
         let mut agents = Vec::with_capacity(self.sub_agents.len());
@@ -166,6 +167,7 @@ fn sub_agent(
             limits,
             permissions: root.permissions.clone(),
             goal,
+            final_check: root.final_check,
             ..AgentPolicy::new(model.unwrap_or_else(|| root.model.clone()), root.workspace.clone())
         },
         priority: agent.priority,

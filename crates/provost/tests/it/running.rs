@@ -8,6 +8,15 @@ use provost::{ObserverEvent, ObserverEventKind, Verification};
 use crate::script;
 use crate::whole::whole;
 
+#[tokio::test]
+async fn an_end_is_questioned_where_the_builder_says_so() {
+    let answers = "answers: [{ text: It is done }, { text: 'VERDICT: PASS' }]";
+    let plain = Agent::builder(script(answers)).build().expect("an agent");
+    assert_eq!(plain.run("Do it.").await.expect("it runs").text, "It is done");
+    let checked = Agent::builder(script(answers)).final_check().build().expect("an agent");
+    assert_eq!(checked.run("Do it.").await.expect("it runs").text, "VERDICT: PASS");
+}
+
 /// Takes pieces from the stock.
 #[derive(Deserialize, JsonSchema)]
 struct Take {

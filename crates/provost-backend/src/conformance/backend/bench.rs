@@ -227,6 +227,7 @@ pub(super) fn start(budget: Budget) -> RunEvent {
             spawn: provost_event::SpawnBudget::default(),
             ..RunPolicy::new(agent)
         }),
+        baseline: None,
     }
 }
 

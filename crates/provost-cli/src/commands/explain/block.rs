@@ -1,8 +1,8 @@
 //! A group of a page: a title, a table, and a note for each row, beside it where all fit and else below it.
 
 use console::{Alignment, measure_text_width, pad_str};
+use provost_view::explain::{RuleUse, UseState};
 
-use super::say::{RuleUse, Say};
 use crate::render::{Cells, Table, one_line};
 
 const GAP: &str = "  ";
@@ -74,12 +74,12 @@ impl Block {
     }
 }
 
-pub(super) const fn mark(say: Say) -> &'static str {
+pub(super) const fn mark(say: UseState) -> &'static str {
     match say {
-        Say::NotSet | Say::Consulted => "",
-        Say::NotReported => "?",
-        Say::Never => "-",
-        Say::Unreachable => "!",
+        UseState::NotSet | UseState::Consulted => "",
+        UseState::NotReported => "?",
+        UseState::Never => "-",
+        UseState::Unreachable => "!",
     }
 }
 

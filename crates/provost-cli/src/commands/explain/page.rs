@@ -2,20 +2,20 @@
 
 mod judges;
 
-use provost_event::{ApprovalScope, SessionId};
+use std::collections::BTreeMap;
+
+use provost_event::{ApprovalScope, Permission, SessionId};
+use provost_view::explain::{
+    AgentExplanation, ApprovalCounts, Durations, HookExplanation, ItemGroup, LimitUnit, LimitUse,
+    ObserverExplanation, PatternUse, PermissionsExplanation, RunExplanation, StopHookExplanation, Tally,
+};
 
 use self::judges::judges;
-use super::Explained;
-use super::agent::{Agent, Hook, Permissions, word};
-use super::approvals::ApprovalSums;
 use super::block::{Block, name};
-use super::limits::{Limit, Unit};
-use super::observers::Observer;
-use super::rules::Rule;
-use super::say::{Group, Tallies, Tally, Times};
-use super::stop_hooks::StopHook;
+use super::terminal::noted_events;
 use crate::commands::ps::GOAL_WIDTH;
 use crate::commands::show::date_and_time;
+use crate::names::Names;
 use crate::render::change_lines;
 use crate::render::{Cells, amount, duration, one_line, plural};
 
@@ -26,16 +26,22 @@ const UNDER: &str = "        ";
 /// The narrowest that the head is set.
 const HEAD_MIN: usize = 20;
 
-pub(super) fn page(explained: &Explained<'_>, width: Option<usize>) -> String {
-    let mut out = head(explained, width);
+/// A run, and what is shown of it.
+pub(super) struct RunPage<'a> {
+    pub(super) explained: &'a RunExplanation,
+    /// The status in words.
+    pub(super) status: &'a str,
+    pub(super) names: &'a Names,
+}
+
+pub(super) fn page(seen: &RunPage<'_>, width: Option<usize>) -> String {
+    let explained = seen.explained;
+    let mut out = head(seen, width);
     out.push_str(&limits("limits of the run", &explained.limits).text(width));
     for agent in &explained.agents {
         let whose = match (explained.agents.as_slice(), explained.agents_left_out) {
             ([_], 0) => String::new(),
-            _ => format!(
-                " of {}",
-                explained.names.in_words(SessionId { run: explained.run, agent: agent.agent })
-            ),
+            _ => format!(" of {}", seen.names.in_words(SessionId { run: explained.run, agent: agent.agent })),
         };
         for text in agent_texts(agent, &whose, width) {
             out.push_str(&text);
@@ -50,12 +56,13 @@ pub(super) fn page(explained: &Explained<'_>, width: Option<usize>) -> String {
         out.push_str(&observers(&explained.observers).text(width));
     }
     out.push('\n');
-    out.push_str(&summary(&explained.tallies));
+    out.push_str(&summary(explained));
     out
 }
 
 /// The lines above the groups, each continued under its value.
-fn head(explained: &Explained<'_>, width: Option<usize>) -> String {
+fn head(seen: &RunPage<'_>, width: Option<usize>) -> String {
+    let explained = seen.explained;
     let agents = explained.agents.iter();
     let entries = agents.map(|agent| format!(", {} of agent {}", amount(agent.entry.0), agent.agent));
     let as_of = format!(
@@ -66,8 +73,8 @@ fn head(explained: &Explained<'_>, width: Option<usize>) -> String {
     );
     let rows = [
         ("run", explained.run.to_string()),
-        ("status", explained.status_in_words.clone()),
-        ("goal", one_line(explained.goal, GOAL_WIDTH)),
+        ("status", seen.status.to_owned()),
+        ("goal", one_line(&explained.goal, GOAL_WIDTH)),
         ("as of", as_of),
     ];
     let changes = explained.changes.iter().flat_map(change_lines).enumerate();
@@ -77,7 +84,7 @@ fn head(explained: &Explained<'_>, width: Option<usize>) -> String {
     rows.into_iter().chain(changes).map(line).collect()
 }
 
-fn agent_texts(agent: &Agent<'_>, whose: &str, width: Option<usize>) -> Vec<String> {
+fn agent_texts(agent: &AgentExplanation, whose: &str, width: Option<usize>) -> Vec<String> {
     let of_agent = if whose.is_empty() { " of the agent" } else { whose };
     let mut texts = vec![limits(&format!("limits{of_agent}"), &agent.limits).text(width)];
     texts.extend(agent.goal.iter().map(|goal| judges(&format!("judges of the goal{whose}"), goal, width)));
@@ -98,16 +105,16 @@ fn agent_texts(agent: &Agent<'_>, whose: &str, width: Option<usize>) -> Vec<Stri
         texts.push(format!("   hooks couldn't be asked: {answers} of their answers {are} Provost's\n"));
     }
     texts.push(permissions(&agent.permissions, whose, width));
-    texts.push(approvals(agent.approvals, whose));
+    texts.push(approvals(&agent.approvals, whose));
     let title = format!("noted at the terminal{whose}");
-    texts.extend(agent.terminal.iter().map(|terminal| terminal.text(&title, width)));
+    texts.extend(agent.terminal.iter().map(|terminal| noted_events(terminal, &title, width)));
     if !absent.is_empty() {
         texts.push(format!("\nnot configured{whose}: {}\n", absent.join(", ")));
     }
     texts
 }
 
-fn limits(title: &str, limits: &[Limit]) -> Block {
+fn limits(title: &str, limits: &[LimitUse]) -> Block {
     let mut block = Block::new(
         title,
         &[
@@ -141,7 +148,7 @@ fn limits(title: &str, limits: &[Limit]) -> Block {
     block
 }
 
-fn stop_hooks(title: &str, hooks: &[StopHook<'_>]) -> Block {
+fn stop_hooks(title: &str, hooks: &[StopHookExplanation]) -> Block {
     let mut block = Block::new(
         title,
         &[("STOP HOOK", NAME), ("CONSULTED", NUMBER), ("TIME", Cells::LeftOut), ("LONGEST", Cells::LeftOut)],
@@ -156,14 +163,14 @@ fn stop_hooks(title: &str, hooks: &[StopHook<'_>]) -> Block {
             ("broken", verdicts.broken),
             ("timed out", verdicts.timed_out),
         ]);
-        let mut cells = vec![name(hook.name), amount(hook.consulted)];
+        let mut cells = vec![name(&hook.name), amount(hook.consulted)];
         cells.extend(took(verdicts.times, hook.consulted));
         block.row(&hook.standing, cells, vec![said.join(", ")]);
     }
     block
 }
 
-fn hooks(title: &str, hooks: &[Hook<'_>]) -> Block {
+fn hooks(title: &str, hooks: &[HookExplanation]) -> Block {
     let mut block = Block::new(
         title,
         &[
@@ -178,7 +185,7 @@ fn hooks(title: &str, hooks: &[Hook<'_>]) -> Block {
     for hook in hooks {
         let counts = hook.counts;
         let mut cells = vec![
-            name(hook.name),
+            name(&hook.name),
             hook.point.name().to_owned(),
             amount(counts.consulted),
             amount(counts.skipped()),
@@ -189,7 +196,7 @@ fn hooks(title: &str, hooks: &[Hook<'_>]) -> Block {
     block
 }
 
-fn hook_notes(hook: &Hook<'_>) -> Vec<String> {
+fn hook_notes(hook: &HookExplanation) -> Vec<String> {
     let counts = hook.counts;
     let said = in_words(&[
         ("continued", counts.continued),
@@ -215,7 +222,7 @@ fn hook_notes(hook: &Hook<'_>) -> Vec<String> {
     vec![said.join(", "), skipped]
 }
 
-fn permissions(permissions: &Permissions<'_>, whose: &str, width: Option<usize>) -> String {
+fn permissions(permissions: &PermissionsExplanation, whose: &str, width: Option<usize>) -> String {
     let title = format!("permissions{whose}");
     let open = "everything is allowed without asking";
     if permissions.patterns.is_empty() && permissions.open {
@@ -228,7 +235,7 @@ fn permissions(permissions: &Permissions<'_>, whose: &str, width: Option<usize>)
     for rule in &permissions.patterns {
         let cells = vec![
             rule.kind.word().to_owned(),
-            name(rule.pattern),
+            name(&rule.pattern),
             amount(rule.consulted),
             amount(rule.decided),
         ];
@@ -251,7 +258,7 @@ fn permissions(permissions: &Permissions<'_>, whose: &str, width: Option<usize>)
             amount(unclear)
         ));
     }
-    for grant in permissions.grants {
+    for grant in &permissions.grants {
         let extent = if grant.scope == ApprovalScope::Always { "for always" } else { "for the run" };
         let (pattern, by, times) = (name(&grant.pattern), name(&grant.by), amount(grant.decided));
         text.push_str(&format!("   agreed to {extent} by {by}: {pattern}; decided since: {times}\n"));
@@ -260,7 +267,7 @@ fn permissions(permissions: &Permissions<'_>, whose: &str, width: Option<usize>)
 }
 
 /// What a pattern decided, where its kind doesn't say so.
-fn rulings(rule: &Rule<'_>) -> String {
+fn rulings(rule: &PatternUse) -> String {
     let rulings = rule.rulings;
     let kinds = [rulings.allowed, rulings.asked, rulings.denied].iter().filter(|count| **count > 0).count();
     let is_plain = match rule.kind.word() {
@@ -275,7 +282,7 @@ fn rulings(rule: &Rule<'_>) -> String {
     in_words(&counts).join(", ")
 }
 
-fn approvals(sums: &ApprovalSums, whose: &str) -> String {
+fn approvals(sums: &ApprovalCounts, whose: &str) -> String {
     if sums.asked == 0 {
         return String::new();
     }
@@ -303,7 +310,7 @@ fn approvals(sums: &ApprovalSums, whose: &str) -> String {
     text
 }
 
-fn observers(observers: &[Observer]) -> Block {
+fn observers(observers: &[ObserverExplanation]) -> Block {
     let mut block = Block::new(
         "observers",
         &[("OBSERVER", NAME), ("STRETCHES", Cells::LeftOut), ("TOLD", Cells::LeftOutLast), ("LOST", NUMBER)],
@@ -325,15 +332,20 @@ fn observers(observers: &[Observer]) -> Block {
     block
 }
 
-fn summary(tallies: &Tallies) -> String {
-    let Tally { configured, never_consulted, unreachable, not_reported } = tallies.all;
-    let never = |(group, tally): (&Group, &Tally)| {
-        (tally.never_consulted > 0).then(|| group.in_words(tally.never_consulted))
+fn summary(explained: &RunExplanation) -> String {
+    let Tally { configured, never_consulted, unreachable, not_reported } = explained.tally;
+    let mut tallies: BTreeMap<ItemGroup, Tally> = BTreeMap::new();
+    for (group, uses) in explained.uses() {
+        let tally = tallies.entry(group).or_default();
+        uses.into_iter().for_each(|used| tally.add(used));
+    }
+    let never = |(group, tally): (&ItemGroup, &Tally)| {
+        (tally.never_consulted > 0).then(|| items_in_words(*group, tally.never_consulted))
     };
     let mut parts = match never_consulted {
         0 => vec![format!("all {} that are configured were consulted", amount(configured - not_reported))],
         count => {
-            let groups = tallies.groups.iter().filter_map(never).collect::<Vec<_>>().join(", ");
+            let groups = tallies.iter().filter_map(never).collect::<Vec<_>>().join(", ");
             let were = if count == 1 { "was" } else { "were" };
             vec![format!("{} of {} {were} never consulted: {groups}", amount(count), amount(configured))]
         }
@@ -342,7 +354,8 @@ fn summary(tallies: &Tallies) -> String {
         parts.push(format!("! {} of them can't be reached", amount(unreachable)));
     }
     if not_reported > 0 {
-        parts.push(format!("? of {} nothing is reported", Group::Observers.in_words(not_reported)));
+        parts
+            .push(format!("? of {} nothing is reported", items_in_words(ItemGroup::Observers, not_reported)));
     }
     if never_consulted > 0
         && let Some(first) = parts.first_mut()
@@ -358,20 +371,42 @@ fn in_words(counts: &[(&str, u64)]) -> Vec<String> {
     told.map(|(what, count)| format!("{what} {}", amount(*count))).collect()
 }
 
-fn in_unit(value: u64, unit: Unit) -> String {
+fn in_unit(value: u64, unit: LimitUnit) -> String {
     match unit {
-        Unit::Tokens | Unit::Times => amount(value),
-        Unit::MicroUsd => provost_event::MicroDollars(value).to_string(),
-        Unit::Ms => duration(value),
+        LimitUnit::Tokens | LimitUnit::Times => amount(value),
+        LimitUnit::MicroUsd => provost_event::MicroDollars(value).to_string(),
+        LimitUnit::Ms => duration(value),
     }
 }
 
 /// The cells of times; empty for what wasn't asked.
-fn took(times: Times, consulted: u64) -> [String; 2] {
+fn took(times: Durations, consulted: u64) -> [String; 2] {
     let shown = |us: u64| if consulted == 0 { String::new() } else { span(us) };
     [shown(times.total_us), shown(times.longest_us)]
 }
 
 fn span(us: u64) -> String {
     if us > 0 && us < 1_000 { "<1ms".to_owned() } else { duration(us / 1_000) }
+}
+
+/// A count of the items of a group.
+fn items_in_words(group: ItemGroup, count: u64) -> String {
+    let what = match group {
+        ItemGroup::Limits => "limit",
+        ItemGroup::Judges => "judge",
+        ItemGroup::StopHooks => "stop hook",
+        ItemGroup::Hooks => "hook",
+        ItemGroup::Permissions => "permission",
+        ItemGroup::Observers => "observer",
+    };
+    plural(count, what)
+}
+
+/// A permission in a word.
+const fn word(permission: Permission) -> &'static str {
+    match permission {
+        Permission::Allow => "allow",
+        Permission::Ask => "ask",
+        Permission::Deny => "deny",
+    }
 }

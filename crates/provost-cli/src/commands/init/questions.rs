@@ -12,7 +12,8 @@ use super::super::print;
 use crate::cli::InitArgs;
 use crate::exit::Refusal;
 use crate::render::safe;
-use crate::wiring::{Variables, available_tools, providers, variables};
+use crate::wiring::variables;
+use provost_runtime::{Variables, available_tools, providers};
 
 /// The answer for none.
 const NONE: &str = "-";

@@ -9,13 +9,14 @@ use provost_engine::Answer;
 use provost_event::{Block, DeltaKind, ErrorClass, ModelFailure, ModelPolicy, RunId, SessionId};
 use provost_harness::{DeltaSink, Message, ModelRequest, Part, Role, ToolChoice};
 use provost_llm::{Provider, ProviderSettings};
+use provost_view::KeyState;
 use tokio_util::sync::CancellationToken;
 
-use super::KeyState;
+use super::key_state;
 use crate::commands::print;
 use crate::exit::{Exit, Refusal};
 use crate::render::{amount, duration, one_line, safe};
-use crate::wiring::{Chosen, Variables, asked, choose_model, providers};
+use provost_runtime::{Chosen, Variables, asked, choose_model, providers};
 
 const QUESTION: &str = "Answer with the one word: ready";
 /// Enough for a model that reasons before it answers.
@@ -52,7 +53,7 @@ pub(super) async fn check(
             Ok(Exit::Done)
         }
         Err(failure) => {
-            let key = KeyState::of(provider, &all);
+            let key = key_state(provider, &all);
             let there = match failure.class {
                 ErrorClass::NotFound => listed(&name, &all).await,
                 _ => Vec::new(),
@@ -98,8 +99,9 @@ fn said(answer: &Answer, policy: &ModelPolicy, took_ms: u64) -> String {
     let text = one_line(&texts.collect::<String>(), WIDTH);
     let usage = answer.usage;
     let cost = policy.price.map_or_else(|| "price unknown".to_owned(), |price| price.cost(usage).to_string());
+    let effort = policy.effort.map(|effort| format!("  effort     {}\n", effort.name())).unwrap_or_default();
     format!(
-        "{} works\n  it says    {}\n  model      {}\n  took       {}\n  tokens     {} in, {} out ({cost})\n",
+        "{} works\n  it says    {}\n  model      {}\n{effort}  took       {}\n  tokens     {} in, {} out ({cost})\n",
         policy.name,
         if text.is_empty() { "(nothing)" } else { &text },
         answer.model,

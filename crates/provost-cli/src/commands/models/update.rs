@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::commands::{print, shown};
 use crate::exit::{Exit, Refusal};
 use crate::render::{amount, plural, safe};
-use crate::wiring::{Variables, providers};
+use provost_runtime::{Variables, providers};
 
 /// More than any table has.
 const TABLE_BYTES_MAX: u64 = 64 * 1024 * 1024;

@@ -12,8 +12,8 @@ use crate::cli::ResumeArgs;
 use crate::commands::flow::trusting;
 use crate::drive::BY;
 use crate::exit::Refusal;
-use crate::trust::{require, require_by};
-use crate::wiring::{Before, Today, Variables, today, with_flag};
+use provost_runtime::{Before, Today, Variables, today, with_flag};
+use provost_runtime::{require, require_by};
 
 /// What binds a run from its next segment on.
 pub(super) struct Change {

@@ -7,7 +7,7 @@ use provost_event::PolicyDifference;
 
 use super::change::differences;
 use crate::render::safe;
-use crate::wiring::{Before, Today, Variables, today, today_in_part};
+use provost_runtime::{Before, Today, Variables, today, today_in_part};
 
 /// Differences that a note names.
 const NAMED_MAX: usize = 5;

@@ -9,22 +9,22 @@ use console::truncate_str;
 use provost_engine::{Actor, AgentState, RunState};
 use provost_event::{ActorKey, Entry, GateEntry, LifecycleEntry, Record, Seq, SessionId, Timestamp};
 use provost_harness::{Backend, Clock as _, RunStatus, RunSummary, SystemClock, read_actor};
+use provost_view::{
+    AgentGoal, AgentOpening, AgentOpenings, AgentsRead, ApprovalQuestion, CurrentStatus, RunDetails, RunTree,
+    agent_openings, goal_state_of, open_of,
+};
 use tokio::time::Instant;
 
-use super::agents::{Opening, Openings, Which, goal_state, openings};
 use super::page::{RunPage, date_and_time, tree_below, used};
 use super::screen::Screen;
-use super::tree::{Crew, Drawing};
-use super::{Whole, crew, print, summary as summary_of};
+use super::tree::Drawing;
+use super::{print, summary as summary_of};
 use crate::commands::follow::Following;
 use crate::commands::status;
 use crate::drive::why_no_final_summary;
 use crate::exit::Exit;
 use crate::names::Names;
 use crate::render::{Sayer, Stopped, call_in_words, one_line, outcome_in_words, plural, safe, summary};
-use provost_view::AgentGoal;
-use provost_view::CurrentStatus;
-use provost_view::{ApprovalQuestion, open_of};
 
 /// How long what happens is gathered before it is drawn.
 const GATHER: Duration = Duration::from_millis(80);
@@ -84,7 +84,7 @@ struct Board {
     summary: RunSummary,
     current: CurrentStatus,
     run: Actor,
-    openings: Openings,
+    openings: AgentOpenings,
     open: Vec<ApprovalQuestion>,
     /// The agents whose work judges verify, as their logs have them.
     with_goals: HashMap<SessionId, Actor>,
@@ -108,7 +108,7 @@ impl Board {
             current: CurrentStatus { word: String::new(), provider: None },
             summary,
             run,
-            openings: Openings::new(),
+            openings: AgentOpenings::new(),
             open: Vec::new(),
             with_goals: HashMap::new(),
             drawing,
@@ -116,14 +116,14 @@ impl Board {
             no_final_summary: None,
         };
         let state = board.state()?;
-        let openings = openings(backend, state, Which::Shown).await?;
+        let openings = agent_openings(backend, state, AgentsRead::Shown).await?;
         let mut heads = HashMap::from([(key, state.head())]);
         let (mut open, mut with_goals) = (Vec::new(), HashMap::new());
         for session in with_logs(state) {
             let actor = read_actor(backend, session.into()).await?;
             open.extend(open_of(session, &actor));
             heads.insert(session.into(), actor.head());
-            if goal_state(&actor).is_some() {
+            if goal_state_of(&actor).is_some() {
                 with_goals.insert(session, actor);
             }
         }
@@ -178,7 +178,7 @@ impl Board {
 
     /// Takes in what is known of an agent besides the run's log.
     fn verifies(&mut self, session: SessionId, record: &Record) -> anyhow::Result<()> {
-        if let Some(opening) = Opening::of(record) {
+        if let Some(opening) = AgentOpening::of(record) {
             if opening.goal_state.is_some() {
                 self.with_goals.insert(session, Actor::new(session.into()));
             }
@@ -187,7 +187,7 @@ impl Board {
         let Some(agent) = self.with_goals.get_mut(&session) else { return Ok(()) };
         agent.replay(record).with_context(|| format!("the log of agent {} can't be read", session.agent))?;
         if let Some(opening) = self.openings.get_mut(&session.agent) {
-            opening.goal_state = goal_state(agent);
+            opening.goal_state = goal_state_of(agent);
         }
         Ok(())
     }
@@ -199,18 +199,13 @@ impl Board {
             format!("{:<11} {} {}", "run", self.summary.run, one_line(&self.summary.goal, GOAL_WIDTH)),
             format!("{:<11} {}", "status", self.standing(state)),
         ];
-        let crew = self.crew(state);
-        let drawing = Drawing { width: Some(columns), ..self.drawing };
+        let details = self.details(state);
         let seen = RunPage {
             summary: &self.summary,
-            status: &self.current.word,
             state,
-            crew: &crew,
-            drawing,
-            goal: None,
+            details: &details,
+            drawing: Drawing { width: Some(columns), ..self.drawing },
             suspension: self.current.provider.as_ref(),
-            pruned_forks: &[],
-            segments: &[],
         };
         let used = used(&seen).map(|(name, value)| with_unit(name, value));
         lines.push(format!("{:<11} {}", "used", used.join(" · ")));
@@ -222,8 +217,10 @@ impl Board {
         Ok(lines.into_iter().map(|line| truncate_str(&line, columns, "…").into_owned()).collect())
     }
 
-    fn crew(&self, state: &RunState) -> Crew {
-        crew(state, &self.summary, &self.openings, &self.open)
+    fn details(&self, state: &RunState) -> RunDetails {
+        let run = (&self.summary, state);
+        let tree = RunTree::new(run, &self.openings, &self.open, SystemClock.now());
+        RunDetails::new(run, &self.open, &self.current, tree)
     }
 
     fn standing(&self, state: &RunState) -> String {
@@ -252,10 +249,7 @@ impl Board {
     }
 
     fn json(&self) -> anyhow::Result<String> {
-        let state = self.state()?;
-        let crew = self.crew(state);
-        let whole = Whole::of((&self.summary, &self.open, &self.current), state, &crew);
-        Ok(format!("{}\n", serde_json::to_string(&whole)?))
+        Ok(format!("{}\n", serde_json::to_string(&self.details(self.state()?))?))
     }
 
     /// The outcome and how to go on, once there is one.

@@ -2,16 +2,18 @@
 
 use std::fmt::Write as _;
 
-use provost_engine::{Ledger, ProgressReport, RunState};
+use provost_engine::{Ledger, RunState};
 use provost_event::{
     Channel, Forked, HookPoint, Limits, MicroDollars, Outcome, PlanItem, PlanStatus, RunId, SessionId,
     StopHookVerdict, TerminalState, Timestamp,
 };
 use provost_harness::{Clock as _, RunStatus, RunSummary, SystemClock};
+use provost_view::{
+    AgentProgress, ApprovalQuestion, CompactionCounts, ProgramFacts, ProviderWait, RunAgent, RunDetails,
+    RunFacts, Segment,
+};
 
-use super::agents::Node;
-use super::tree::{self, Crew, Drawing};
-use super::{Compactions, Facts, ProgramFacts};
+use super::tree::{self, Drawing};
 use crate::commands::approvals::left;
 use crate::commands::goal::{standing, verdict_lines};
 use crate::commands::shown;
@@ -22,10 +24,6 @@ use crate::render::{
     Room, amount, call_in_full, compactions_in_words, duration, excerpt, go_on_with, goal_at_end, hanging,
     one_line, pictures, plural, run_outcome_in_words, safe, terminal_width, visible,
 };
-use provost_view::AgentGoal;
-use provost_view::ApprovalQuestion;
-use provost_view::ProviderWait;
-use provost_view::Segment;
 
 const REASON_WIDTH: usize = 100;
 /// Verdicts of judges that are shown; `goal show` shows all.
@@ -36,37 +34,25 @@ const WAITING_WIDTH: usize = 100;
 /// A run, and what is drawn of it.
 pub(super) struct RunPage<'a> {
     pub(super) summary: &'a RunSummary,
-    /// The status, in a word or two.
-    pub(super) status: &'a str,
     pub(super) state: &'a RunState,
-    pub(super) crew: &'a Crew,
+    pub(super) details: &'a RunDetails,
     pub(super) drawing: Drawing,
-    /// What judges verify of the first agent's work, if that is asked for.
-    pub(super) goal: Option<&'a AgentGoal>,
     /// That its provider keeps it from working.
     pub(super) suspension: Option<&'a ProviderWait>,
-    /// Its forks that aren't in the store any more.
-    pub(super) pruned_forks: &'a [RunId],
-    /// Its segments, as far as they are shown.
-    pub(super) segments: &'a [Segment],
 }
 
 impl RunPage<'_> {
-    /// Whether there is more than the one agent that a run begins with.
-    pub(super) fn has_tree(&self) -> bool {
-        self.has_flow() || self.crew.agents.iter().any(|agent| agent.number() > 0)
-    }
-
     fn has_flow(&self) -> bool {
         self.state.flow().is_some()
     }
 }
 
 /// Everything but the open questions.
-pub(super) fn page(seen: &RunPage<'_>, facts: &Facts) -> String {
-    let (tree, drawn) = (seen.has_tree(), tree_below(seen));
-    let above = safe(&rows(seen, facts));
-    let below = safe(&final_text(seen, facts));
+pub(super) fn page(seen: &RunPage<'_>) -> String {
+    let facts = seen.details.facts.clone().unwrap_or_default();
+    let (tree, drawn) = (seen.details.tree.has_others(), tree_below(seen));
+    let above = safe(&rows(seen, &facts));
+    let below = safe(&final_text(seen, &facts));
     if tree { format!("{above}{drawn}{below}") } else { format!("{above}{below}") }
 }
 
@@ -74,26 +60,26 @@ pub(super) fn page(seen: &RunPage<'_>, facts: &Facts) -> String {
 pub(super) fn tree_below(seen: &RunPage<'_>) -> String {
     let budget = seen.state.policy().map(|policy| policy.spawn).unwrap_or_default();
     let held = (seen.summary.status == RunStatus::Running).then(|| seen.state.slots_held());
-    let head = tree::head(&seen.crew.agents, held, budget.slots(), seen.drawing);
+    let head = tree::head(&seen.details.tree.agents, held, budget.slots(), seen.drawing);
     let mut out = String::from("\n");
     for (place, line) in head.iter().enumerate() {
         // Writing to a String can't fail, here and below.
         let _ = writeln!(out, "{:<11} {line}", if place == 0 { "agents" } else { "" });
     }
-    for line in tree::lines(seen.crew, seen.drawing) {
+    for line in tree::lines(&seen.details.tree, seen.drawing) {
         let _ = writeln!(out, "{line}");
     }
     out
 }
 
-fn rows(seen: &RunPage<'_>, facts: &Facts) -> String {
+fn rows(seen: &RunPage<'_>, facts: &RunFacts) -> String {
     let RunPage { summary, state, .. } = *seen;
     let mut out = String::new();
     let mut row = |name: &str, value: &str| {
         let _ = writeln!(out, "{name:<11} {value}");
     };
     row("run", &summary.run.to_string());
-    row("status", &seen.suspension.map_or_else(|| seen.status.to_owned(), status::in_words));
+    row("status", &seen.suspension.map_or_else(|| seen.details.item.status.clone(), status::in_words));
     if let Some(suspension) = seen.suspension {
         row("", &hanging(&status::trouble(suspension), "            "));
     }
@@ -102,7 +88,7 @@ fn rows(seen: &RunPage<'_>, facts: &Facts) -> String {
     }
     if let Some(outcome) = state.outcome() {
         row("outcome", &hanging(&run_outcome_in_words(summary.run, state, outcome), "            "));
-        if let Some(words) = seen.goal.and_then(|goal| goal_at_end(outcome, goal)) {
+        if let Some(words) = seen.details.root_goal().and_then(|goal| goal_at_end(outcome, goal)) {
             row("", &words);
         }
         if let Some(on) = go_on_with(seen.summary.run, state, outcome) {
@@ -114,7 +100,7 @@ fn rows(seen: &RunPage<'_>, facts: &Facts) -> String {
     if !facts.goal_images.is_empty() {
         row("", &pictures(&facts.goal_images));
     }
-    if let Some(goal) = seen.goal {
+    if let Some(goal) = seen.details.root_goal() {
         let all = format!("all of it: provost show {} --json", summary.run);
         let is_goal = goal.condition.trim() == summary.goal.trim();
         let condition = match excerpt(&goal.condition, &all) {
@@ -130,19 +116,19 @@ fn rows(seen: &RunPage<'_>, facts: &Facts) -> String {
         None => row("model", &visible(state.model().map_or(&summary.model, |model| &model.name))),
     }
     row("workspace", &visible(&shown(&summary.workspace)));
-    lineage(state, seen.pruned_forks).iter().for_each(|(name, value)| row(name, value));
+    lineage(state, &seen.details.pruned_forks).iter().for_each(|(name, value)| row(name, value));
     row("started", &date_and_time(summary.started_at));
     row("updated", &date_and_time(summary.updated_at));
     for (name, value) in used(seen) {
         row(name, &value);
     }
-    segments(seen.segments).iter().for_each(|(name, value)| row(name, value));
+    segments(&seen.details.segments).iter().for_each(|(name, value)| row(name, value));
     for (place, line) in
-        seen.segments.iter().flat_map(|segment| &segment.changes).flat_map(change_lines).enumerate()
+        seen.details.segments.iter().flat_map(|segment| &segment.changes).flat_map(change_lines).enumerate()
     {
         row(if place == 0 { "changed" } else { "" }, &line);
     }
-    let whose = match (seen.has_flow(), seen.has_tree()) {
+    let whose = match (seen.has_flow(), seen.details.tree.has_others()) {
         (true, _) => ", by all agents",
         (false, true) => ", by the root agent",
         (false, false) => "",
@@ -191,8 +177,8 @@ fn agent_of_run(session: SessionId) -> String {
 }
 
 /// The agent's progress, and how far it is from being suspended for the lack of it.
-fn in_words(progress: &ProgressReport) -> String {
-    let ProgressReport { state, idle_turns, stuck_turns, .. } = progress;
+fn in_words(progress: &AgentProgress) -> String {
+    let AgentProgress { state, idle_turns, stuck_turns, .. } = progress;
     match (idle_turns, stuck_turns) {
         (0, _) => state.to_string(),
         (idle, 0) => {
@@ -225,7 +211,7 @@ fn program_rows(program: &ProgramFacts) -> Vec<(&'static str, String)> {
     rows
 }
 
-fn final_text(seen: &RunPage<'_>, facts: &Facts) -> String {
+fn final_text(seen: &RunPage<'_>, facts: &RunFacts) -> String {
     // What must be true differs by step; `explain` shows it for each.
     let mut out = if seen.has_flow() { String::new() } else { hooks(seen.state, facts) };
     out.push_str(&verdicts(seen));
@@ -240,7 +226,7 @@ fn final_text(seen: &RunPage<'_>, facts: &Facts) -> String {
 }
 
 /// The open questions, each call in full.
-pub(super) fn waiting(summary: &RunSummary, open: &[ApprovalQuestion], agents: &[Node]) -> String {
+pub(super) fn waiting(summary: &RunSummary, open: &[ApprovalQuestion], agents: &[RunAgent]) -> String {
     let mut out = String::from(if open.is_empty() { "" } else { "\nwaits for approval\n" });
     let (now, width) = (SystemClock.now(), terminal_width().unwrap_or(WAITING_WIDTH));
     for question in open {
@@ -257,7 +243,7 @@ pub(super) fn waiting(summary: &RunSummary, open: &[ApprovalQuestion], agents: &
 }
 
 /// Behind a call: whose it is, unless it is the root's.
-fn whose(question: &ApprovalQuestion, agents: &[Node]) -> String {
+fn whose(question: &ApprovalQuestion, agents: &[RunAgent]) -> String {
     let asks = agents.iter().find(|agent| agent.session == question.session && agent.number() > 0);
     let name = asks.map(|agent| agent_in_words(agent.number(), &visible(&agent.name)));
     name.map(|name| format!(", wanted by {name}")).unwrap_or_default()
@@ -274,7 +260,7 @@ pub(super) fn used(seen: &RunPage<'_>) -> [(&'static str, String); 4] {
     let state = seen.state;
     let (ledger, budget) = (state.ledger(), state.budget());
     let own = Some(state.turns_max()).filter(|most| *most != Limits::TURNS_UNLIMITED);
-    let turns = match (budget.turns, own, seen.has_tree()) {
+    let turns = match (budget.turns, own, seen.details.tree.has_others()) {
         (Some(most), _, true) => format!("{} of {most}, by all agents", ledger.turns()),
         (Some(most), _, false) => format!("{} of {}", ledger.turns(), own.map_or(most, |own| own.min(most))),
         (None, _, true) => format!("{} by all agents", ledger.turns()),
@@ -315,19 +301,19 @@ fn uncertain(ledger: &Ledger) -> String {
     }
 }
 
-fn calls(facts: &Facts) -> String {
+fn calls(facts: &RunFacts) -> String {
     let mut parts = vec![plural(facts.tool_calls.into(), "tool call")];
     let counted = [(facts.failed_tool_calls, "failed"), (facts.unknown_tool_calls, "with unknown effect")];
     let counted = counted.iter().filter(|(count, _)| *count > 0);
     parts.extend(counted.map(|(count, what)| format!("{} {what}", amount(u64::from(*count)))));
     let retries = Some(facts.retries).filter(|retries| *retries > 0);
     parts.extend(retries.map(|retries| format!("{} made again", plural(retries.into(), "model call"))));
-    let Compactions { trim, summary, emergency } = facts.compactions_by_kind;
+    let CompactionCounts { trim, summary, emergency } = facts.compactions_by_kind;
     parts.extend(compactions_in_words(trim, summary, emergency));
     parts.join(", ")
 }
 
-fn hooks(state: &RunState, facts: &Facts) -> String {
+fn hooks(state: &RunState, facts: &RunFacts) -> String {
     let Some(policy) = state.policy() else { return String::new() };
     let at_stop = policy.agent.hooks.iter().filter(|hook| hook.point == HookPoint::Stop);
     let names = policy.agent.stop_hooks.iter().map(|hook| &hook.name).chain(at_stop.map(|hook| &hook.name));
@@ -363,7 +349,7 @@ fn hooks(state: &RunState, facts: &Facts) -> String {
 }
 
 fn verdicts(seen: &RunPage<'_>) -> String {
-    let Some(goal) = seen.goal else { return String::new() };
+    let Some(goal) = seen.details.root_goal() else { return String::new() };
     let lines = verdict_lines(goal, VERDICTS_MAX, seen.drawing.width);
     let lines = lines.iter().map(|line| format!("  {line}\n")).collect::<String>();
     if lines.is_empty() { lines } else { format!("\nverdicts of the judges\n{lines}") }

@@ -5,12 +5,10 @@ mod row;
 
 use console::{Style, measure_text_width, truncate_str};
 use provost_event::{Outcome, Verdict};
+use provost_view::{RunAgent, RunAgentState, RunTree};
 
 use self::forest::Forest;
 use self::row::Row;
-pub(super) use self::row::step_in_words;
-use super::agents::{Node, State};
-use super::steps::FlowStep;
 use crate::render::{Cells, Table, plural};
 
 /// Agents named of those that yielded their slots.
@@ -50,14 +48,6 @@ pub(super) enum Extent {
     Whole,
 }
 
-/// The agents and steps that a tree is drawn of.
-#[derive(Debug, Default)]
-pub(super) struct Crew {
-    pub(super) agents: Vec<Node>,
-    /// The steps that its topmost agents do; none where the run has no workflow.
-    pub(super) steps: Vec<FlowStep>,
-}
-
 /// How a tree is drawn.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Drawing {
@@ -93,7 +83,7 @@ const STATE_MIN: usize = 12;
 const BEFORE_STATE: [&str; 3] = ["GOAL", "PRIORITY", "TIME"];
 
 /// The tree, a line for each agent or for several that are summed up, below a line of heads.
-pub(super) fn lines(crew: &Crew, drawing: Drawing) -> Vec<String> {
+pub(super) fn lines(crew: &RunTree, drawing: Drawing) -> Vec<String> {
     let rows = Forest::of(crew, drawing).rows();
     let first: &[Column] = if crew.steps.is_empty() { &[LABEL] } else { &STEP };
     let mut columns = [first, COLUMNS.as_slice()].concat();
@@ -153,9 +143,9 @@ fn end_in_a_word(outcome: &Outcome) -> &'static str {
 
 /// The number of agents by state, and the slots, of which `held` are in use while a process holds the run; then
 /// which agent yields its slot to which.
-pub(super) fn head(nodes: &[Node], held: Option<usize>, slots: usize, drawing: Drawing) -> Vec<String> {
-    let word_of = |state: &State| match state {
-        State::Done(outcome) => end_in_a_word(outcome),
+pub(super) fn head(nodes: &[RunAgent], held: Option<usize>, slots: usize, drawing: Drawing) -> Vec<String> {
+    let word_of = |state: &RunAgentState| match state {
+        RunAgentState::Done { outcome } => end_in_a_word(outcome),
         other => other.word(),
     };
     let count = |word: &str| nodes.iter().filter(|node| word_of(&node.state) == word).count();
@@ -189,7 +179,7 @@ pub(super) fn head(nodes: &[Node], held: Option<usize>, slots: usize, drawing: D
     let mut lines = vec![format!("{slots}{dot}{}", counted.collect::<Vec<_>>().join(", "))];
     let ways = nodes.iter().filter_map(|node| {
         let to = node.state.to()?;
-        let verb = if matches!(node.state, State::Yields(_)) { "yields" } else { "has yielded" };
+        let verb = if matches!(node.state, RunAgentState::Yields { .. }) { "yields" } else { "has yielded" };
         Some(format!("{} {verb} for {to}", node.number()))
     });
     let ways = ways.collect::<Vec<_>>();

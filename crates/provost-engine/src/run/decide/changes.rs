@@ -96,7 +96,7 @@ impl Deciding<'_> {
     /// Starts the run with the conversation of another run's agent. One step writes to both logs: they name each
     /// other, or neither does.
     pub(super) fn start_fork(&mut self, request: RunForkRequest) {
-        let RunForkRequest { goal, agent_goal, policy, fork, worktree, text, by } = request;
+        let RunForkRequest { goal, agent_goal, policy, fork, worktree, baseline, text, by } = request;
         let Some(base) = fork.bases.last().cloned() else { return };
         let started = SessionStarted {
             goal: agent_goal,
@@ -110,7 +110,7 @@ impl Deciding<'_> {
             reminder_id: fork.reminder_id.clone(),
             fork: Some(fork),
         };
-        self.commit(RunStarted { goal, policy });
+        self.commit(RunStarted { goal, policy, baseline });
         let forked = Forked { from: base.session, at: base.through, hash: base.hash, to: self.state.run };
         self.commit(forked.clone());
         let to = base.session.run.into();

@@ -81,6 +81,17 @@ impl<'a> Window<'a> {
         model.output_tokens_max.min(half)
     }
 
+    /// Maximum tokens of an answer after `times` that reasoning used up: twice as many each time, as far as the model
+    /// and its window allow.
+    pub(in crate::session) fn answer_tokens_after(&self, times: u32) -> u32 {
+        let usual = self.answer_tokens_max();
+        let Some(model) = self.facts.model else { return usual };
+        let room = model.window_tokens.map(|window| window.saturating_sub(self.request_tokens(None)));
+        let room = room.map_or(u32::MAX, |room| u32::try_from(room).unwrap_or(u32::MAX));
+        let limit = model.output_tokens_limit.unwrap_or(u32::MAX).min(room);
+        usual.saturating_mul(2_u32.saturating_pow(times)).min(limit).max(usual)
+    }
+
     /// Thinking tokens for an extra question.
     pub(in crate::session) fn aside_thinking_tokens(&self) -> u32 {
         self.facts.model.map_or(0, |model| model.thinking_tokens(aside_effort(model)))

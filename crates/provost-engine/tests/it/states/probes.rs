@@ -44,7 +44,12 @@ fn run_commands() -> Vec<RunEvent> {
     let changed = RunPolicyChanged { policy: policy(), goal: None, differences: Vec::new(), by: by() };
     let budget = Budget::default();
     vec![
-        RunEvent::Start { goal: "g".to_owned(), images: Vec::new(), policy: Box::new(policy()) },
+        RunEvent::Start {
+            goal: "g".to_owned(),
+            images: Vec::new(),
+            policy: Box::new(policy()),
+            baseline: None,
+        },
         RunEvent::Fork(Box::new(RunForkRequest {
             goal: text(),
             agent_goal: text(),
@@ -56,6 +61,7 @@ fn run_commands() -> Vec<RunEvent> {
                 state: provost_event::Snapshot { layout: 0, state: Json::empty_object() },
             }),
             worktree: None,
+            baseline: None,
             text: None,
             by: by(),
         })),

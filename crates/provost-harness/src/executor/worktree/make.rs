@@ -104,6 +104,7 @@ fn no_work_tree(order: &WorktreeOrder, error: GitError) -> String {
         ),
         error @ (GitError::Start(_)
         | GitError::StandIn(_)
+        | GitError::Files(_)
         | GitError::TimedOut(_)
         | GitError::Lock(_)
         | GitError::Cancelled) => error.to_string(),

@@ -24,6 +24,7 @@ pub(in crate::kill_matrix) const FAILING: &[SubAgent] = &[("Keep the notes of th
 /// Adds the sub-agents, one for each priority, and a tool for each.
 pub(in crate::kill_matrix) fn policy(policy: &mut RunPolicy) {
     policy.spawn.max_agents = SLOTS;
+    policy.spawn.max_depth = 4;
     let tools = PRIORITIES.map(|priority| agent_tool(priority.name(), "It keeps notes."));
     policy.agent.tools.extend(tools);
     let agent = &policy.agent;

@@ -1,13 +1,13 @@
 //! How the judges of a goal took effect, for people.
 
 use provost_event::OnHookError;
+use provost_view::explain::{GoalExplanation, JudgeExplanation};
 
 use super::{NAME, NUMBER, in_words, took};
 use crate::commands::explain::block::{Block, name};
-use crate::commands::explain::goal::{Goal, JudgeRow};
 use crate::render::{Cells, amount, plural};
 
-pub(super) fn judges(title: &str, goal: &Goal<'_>, width: Option<usize>) -> String {
+pub(super) fn judges(title: &str, goal: &GoalExplanation, width: Option<usize>) -> String {
     let mut block = Block::new(
         title,
         &[
@@ -18,7 +18,7 @@ pub(super) fn judges(title: &str, goal: &Goal<'_>, width: Option<usize>) -> Stri
             ("COST", Cells::LeftOutLast),
         ],
     );
-    for JudgeRow { judge, standing } in &goal.judges {
+    for JudgeExplanation { judge, standing } in &goal.judges {
         let said = in_words(&[
             ("reached", judge.achieved),
             ("not reached", judge.not_achieved),
@@ -39,7 +39,7 @@ pub(super) fn judges(title: &str, goal: &Goal<'_>, width: Option<usize>) -> Stri
 }
 
 /// How often the goal was verified, why, and with which result.
-fn verified(goal: &Goal<'_>) -> Vec<String> {
+fn verified(goal: &GoalExplanation) -> Vec<String> {
     let checks = goal.checks;
     let why = in_words(&[
         ("at claims", checks.claims),

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use provost_view::{RunAgent, RunAgentState, RunTree, WorkflowStep};
+
 use super::row::{Row, agent_row, step_row, sum_row};
-use super::{Branches, Crew, Drawing, Extent};
-use crate::commands::show::agents::{Node, State};
-use crate::commands::show::steps::FlowStep;
+use super::{Branches, Drawing, Extent};
 
 /// Of more siblings that are done than these, only the sum is shown.
 const DONE_MAX: usize = 3;
@@ -17,13 +17,13 @@ const LEVELS_MAX: usize = 12;
 /// The hierarchy of agents.
 pub(super) struct Forest<'a> {
     drawing: Drawing,
-    steps: &'a [FlowStep],
-    below: BTreeMap<Option<u32>, Vec<&'a Node>>,
-    by_number: BTreeMap<u32, &'a Node>,
+    steps: &'a [WorkflowStep],
+    below: BTreeMap<Option<u32>, Vec<&'a RunAgent>>,
+    by_number: BTreeMap<u32, &'a RunAgent>,
 }
 
 impl<'a> Forest<'a> {
-    pub(super) fn of(crew: &'a Crew, drawing: Drawing) -> Self {
+    pub(super) fn of(crew: &'a RunTree, drawing: Drawing) -> Self {
         let mut below: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for node in &crew.agents {
             below.entry(node.parent).or_default().push(node);
@@ -32,7 +32,7 @@ impl<'a> Forest<'a> {
         Self { drawing, steps: &crew.steps, below, by_number }
     }
 
-    fn children(&self, of: Option<u32>) -> &[&'a Node] {
+    fn children(&self, of: Option<u32>) -> &[&'a RunAgent] {
         self.below.get(&of).map_or(&[], Vec::as_slice)
     }
 
@@ -79,7 +79,7 @@ impl<'a> Forest<'a> {
     }
 
     /// The agents that work for the agent of a step; in the whole tree also the agents that have tried it before.
-    fn below_step(&self, step: &FlowStep) -> Vec<What<'a>> {
+    fn below_step(&self, step: &WorkflowStep) -> Vec<What<'a>> {
         let Some((last, before)) = step.agents.split_last() else { return Vec::new() };
         let before = if self.drawing.extent == Extent::Whole { before } else { &[] };
         let before = before.iter().filter_map(|number| self.by_number.get(number));
@@ -101,14 +101,14 @@ impl<'a> Forest<'a> {
     }
 
     /// What is drawn of siblings: each alone, and those that are summed up.
-    fn summed_up(&self, children: &[&'a Node]) -> Vec<What<'a>> {
+    fn summed_up(&self, children: &[&'a RunAgent]) -> Vec<What<'a>> {
         let sums_up = self.drawing.extent == Extent::SummedUp;
         let sums_done = sums_up && children.iter().filter(|node| self.is_over(node)).count() > DONE_MAX;
-        let queued = children.iter().filter(|node| node.state == State::Queued).count();
+        let queued = children.iter().filter(|node| node.state == RunAgentState::Queued).count();
         let mut room_in_queue = if sums_up && queued > QUEUED_MAX { QUEUED_MAX - 1 } else { usize::MAX };
         let (mut all, mut later, mut done) = (Vec::new(), Vec::new(), Vec::new());
         for node in children {
-            if node.state == State::Queued {
+            if node.state == RunAgentState::Queued {
                 match room_in_queue.checked_sub(1) {
                     Some(left) => {
                         room_in_queue = left;
@@ -127,7 +127,7 @@ impl<'a> Forest<'a> {
     }
 
     /// Whether its work is over, and that of the agents below it.
-    fn is_over(&self, node: &Node) -> bool {
+    fn is_over(&self, node: &RunAgent) -> bool {
         node.is_done() && self.children(Some(node.number())).iter().all(|below| below.is_done())
     }
 }
@@ -181,8 +181,8 @@ enum RowPosition {
 }
 
 enum What<'a> {
-    Step(&'a FlowStep),
-    Agent(&'a Node),
+    Step(&'a WorkflowStep),
+    Agent(&'a RunAgent),
     /// Several, in one row.
-    Sum(Vec<&'a Node>),
+    Sum(Vec<&'a RunAgent>),
 }

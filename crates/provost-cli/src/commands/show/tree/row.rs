@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 
 use console::Style;
 use provost_event::{Budget, GoalState, MicroDollars, Outcome, Verification};
+use provost_view::{RunAgent, RunAgentState, WorkflowStep, WorkflowStepState};
 
 use super::forest::Numbers;
 use super::{Branches, end_in_a_word};
-use crate::commands::show::agents::{Node, State};
-use crate::commands::show::steps::{FlowStep, StepState, in_time};
 use crate::names::labelled;
 use crate::render::{checked, duration, exhausted_in_words, one_line, tokens, visible};
 
@@ -34,7 +33,7 @@ pub(super) struct Row {
     pub(super) style: Style,
 }
 
-pub(super) fn agent_row(stem: &str, node: &Node, numbers: Numbers) -> Row {
+pub(super) fn agent_row(stem: &str, node: &RunAgent, numbers: Numbers) -> Row {
     let (number, name) = (node.number(), one_line(&node.name, NAME_WIDTH));
     let (label, agent) = match numbers {
         Numbers::InLabel => (labelled(number, &name), String::new()),
@@ -61,7 +60,7 @@ pub(super) fn agent_row(stem: &str, node: &Node, numbers: Numbers) -> Row {
     }
 }
 
-pub(super) fn step_row(step: &FlowStep) -> Row {
+pub(super) fn step_row(step: &WorkflowStep) -> Row {
     let used = Used {
         turns: (step.turns, step.turns_max),
         tokens: step.tokens,
@@ -72,7 +71,7 @@ pub(super) fn step_row(step: &FlowStep) -> Row {
     let once_begun = |text: String| if step.agents.is_empty() { String::new() } else { text };
     Row {
         label: one_line(&step.name, NAME_WIDTH),
-        agent: step.agent().map(|number| number.to_string()).unwrap_or_default(),
+        agent: step.agent.map(|number| number.to_string()).unwrap_or_default(),
         state: step_in_words(step),
         priority: step.priority.map(|priority| priority.to_string()).unwrap_or_default(),
         turns: once_begun(used.turns()),
@@ -80,7 +79,7 @@ pub(super) fn step_row(step: &FlowStep) -> Row {
         cost: once_begun(used.cost()),
         time: once_begun(used.time()),
         goal: one_line(&step.goal, GOAL_WIDTH),
-        style: step_style(&step.standing),
+        style: step_style(&step.state),
     }
 }
 
@@ -120,53 +119,78 @@ fn money(cost: Option<MicroDollars>) -> String {
     cost.map_or_else(|| "?".to_owned(), |cost| cost.to_string())
 }
 
-fn style(state: &State) -> Style {
+fn style(state: &RunAgentState) -> Style {
     let plain = Style::new();
     match state {
-        State::Working => plain,
-        State::Asks | State::Interrupted | State::Suspended(_) => plain.yellow(),
-        State::Queued | State::Yields(_) | State::Preempted(_) | State::Restarts { .. } => plain.cyan(),
-        State::Done(outcome @ Outcome::Completed { .. }) if outcome.verdict_not_passed().is_none() => {
+        RunAgentState::Working => plain,
+        RunAgentState::Asks | RunAgentState::Interrupted | RunAgentState::Suspended { .. } => plain.yellow(),
+        RunAgentState::Queued
+        | RunAgentState::Yields { .. }
+        | RunAgentState::Preempted { .. }
+        | RunAgentState::Restarts { .. } => plain.cyan(),
+        RunAgentState::Done { outcome: outcome @ Outcome::Completed { .. } }
+            if outcome.verdict_not_passed().is_none() =>
+        {
             plain.dim()
         }
-        State::Done(_) => plain.red(),
+        RunAgentState::Done { .. } => plain.red(),
     }
 }
 
-fn step_style(standing: &StepState) -> Style {
+fn step_style(state: &WorkflowStepState) -> Style {
     let plain = Style::new();
-    match standing {
-        StepState::AtWork(state) => style(state),
-        StepState::Waits(_) | StepState::Ready => plain.cyan(),
-        StepState::Again(_) | StepState::Asks(_) | StepState::Skipped(_) => plain.yellow(),
-        StepState::Done | StepState::NeverBegun => plain.dim(),
-        StepState::Failed(_) => plain.red(),
+    match state {
+        WorkflowStepState::AtWork { worker } => style(worker),
+        WorkflowStepState::Interrupted => style(&RunAgentState::Interrupted),
+        WorkflowStepState::Stopped { outcome } => style(&RunAgentState::Done { outcome: outcome.clone() }),
+        WorkflowStepState::Waits { .. } | WorkflowStepState::Ready => plain.cyan(),
+        WorkflowStepState::Again { .. }
+        | WorkflowStepState::Asks { .. }
+        | WorkflowStepState::Skipped { .. } => plain.yellow(),
+        WorkflowStepState::Done | WorkflowStepState::NeverBegun => plain.dim(),
+        WorkflowStepState::Failed { .. } => plain.red(),
     }
 }
 
 /// The status of a step, in a few words.
-pub(in crate::commands::show) fn step_in_words(step: &FlowStep) -> String {
+fn step_in_words(step: &WorkflowStep) -> String {
     let attempt = match step.attempt {
         1 => String::new(),
         attempt => format!("attempt {attempt} of {}", step.attempts_max),
     };
-    match &step.standing {
-        StepState::Waits(needs) => one_line(&format!("waits for {}", needs.join(", ")), WAITS_WIDTH),
-        StepState::Ready => "ready".to_owned(),
-        StepState::AtWork(state) => {
-            let words = match state {
-                State::Working => "at work".to_owned(),
-                other => state_in_words(other),
-            };
-            [words, attempt].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
+    let with_attempt = |words: String| match attempt.as_str() {
+        "" => words,
+        attempt => format!("{words}, {attempt}"),
+    };
+    match &step.state {
+        WorkflowStepState::Waits { waits_for } => {
+            one_line(&format!("waits for {}", waits_for.join(", ")), WAITS_WIDTH)
         }
-        StepState::Again(wait_ms) => format!("{} ({attempt})", in_time(*wait_ms)),
-        StepState::Done => "done".to_owned(),
-        StepState::Asks(outcome) => format!("failed, asks: {}", why(outcome)),
-        StepState::Failed(outcome) => format!("failed: {}", why(outcome)),
-        StepState::Skipped(Some(failed)) => format!("skipped because of {}", one_line(failed, NAME_WIDTH)),
-        StepState::Skipped(None) => "skipped".to_owned(),
-        StepState::NeverBegun => "never begun".to_owned(),
+        WorkflowStepState::Ready => "ready".to_owned(),
+        WorkflowStepState::AtWork { worker: RunAgentState::Working } => with_attempt("at work".to_owned()),
+        WorkflowStepState::AtWork { worker } => with_attempt(state_in_words(worker)),
+        WorkflowStepState::Interrupted => with_attempt(state_in_words(&RunAgentState::Interrupted)),
+        WorkflowStepState::Stopped { outcome } => {
+            with_attempt(state_in_words(&RunAgentState::Done { outcome: outcome.clone() }))
+        }
+        WorkflowStepState::Again { wait_ms } => format!("{} ({attempt})", in_time(*wait_ms)),
+        WorkflowStepState::Done => "done".to_owned(),
+        WorkflowStepState::Asks { outcome } => format!("failed, asks: {}", why(outcome)),
+        WorkflowStepState::Failed { outcome } => format!("failed: {}", why(outcome)),
+        WorkflowStepState::Skipped { because_of: Some(failed) } => {
+            format!("skipped because of {}", one_line(failed, NAME_WIDTH))
+        }
+        WorkflowStepState::Skipped { because_of: None } => "skipped".to_owned(),
+        WorkflowStepState::NeverBegun => "never begun".to_owned(),
+    }
+}
+
+/// In how long it is tried again.
+fn in_time(wait_ms: Option<u64>) -> String {
+    match wait_ms {
+        None => "tried again".to_owned(),
+        Some(0) => "tried again now".to_owned(),
+        Some(wait_ms) => format!("tried again in {} s", wait_ms.div_ceil(1_000)),
     }
 }
 
@@ -179,36 +203,43 @@ fn why(outcome: &Outcome) -> String {
 }
 
 /// The status of an agent, and its goal where that says more.
-fn standing(node: &Node) -> String {
+fn standing(node: &RunAgent) -> String {
     let words = state_in_words(&node.state);
     match (&node.state, node.goal_state) {
-        (State::Working, Some(GoalState::Verifying)) => "goal: verifying".to_owned(),
-        (State::Done(Outcome::Completed { verification: Verification::None, .. }), Some(_)) => {
+        (RunAgentState::Working, Some(GoalState::Verifying)) => "goal: verifying".to_owned(),
+        (
+            RunAgentState::Done { outcome: Outcome::Completed { verification: Verification::None, .. } },
+            Some(_),
+        ) => {
             format!("{words}, not verified")
         }
-        (State::Restarts { .. }, _) => words,
+        (RunAgentState::Restarts { .. }, _) => words,
         _ if node.restarts > 0 => format!("{words}, attempt {}", node.restarts.saturating_add(1)),
         _ => words,
     }
 }
 
 /// The status of an agent, in a few words.
-fn state_in_words(state: &State) -> String {
+fn state_in_words(state: &RunAgentState) -> String {
     let way = |to: &Option<u32>| to.map(|to| format!(" for {to}")).unwrap_or_default();
     match state {
-        State::Queued | State::Working | State::Interrupted | State::Asks => state.word().to_owned(),
-        State::Yields(to) => format!("yields{}", way(to)),
-        State::Preempted(to) => format!("preempted{}", way(to)),
-        State::Restarts { attempt, attempts_max, failed } => {
+        RunAgentState::Queued | RunAgentState::Working | RunAgentState::Interrupted | RunAgentState::Asks => {
+            state.word().to_owned()
+        }
+        RunAgentState::Yields { yields_to: to } => format!("yields{}", way(to)),
+        RunAgentState::Preempted { yields_to: to } => format!("preempted{}", way(to)),
+        RunAgentState::Restarts { attempt, attempts_max, outcome: failed } => {
             format!("failed, retry {attempt} of {attempts_max}: {}", in_short(failed))
         }
-        State::Suspended(outcome) => format!("suspended: {}", in_short(outcome)),
-        State::Done(outcome) if outcome.verdict_not_passed().is_some() => end_in_a_word(outcome).to_owned(),
-        State::Done(Outcome::Completed { verdict, verification }) => {
+        RunAgentState::Suspended { outcome } => format!("suspended: {}", in_short(outcome)),
+        RunAgentState::Done { outcome } if outcome.verdict_not_passed().is_some() => {
+            end_in_a_word(outcome).to_owned()
+        }
+        RunAgentState::Done { outcome: Outcome::Completed { verdict, verification } } => {
             let verdict = verdict.map(|verdict| format!(", verdict {verdict}")).unwrap_or_default();
             format!("done{verdict}{}", checked(verification))
         }
-        State::Done(outcome) => in_short(outcome),
+        RunAgentState::Done { outcome } => in_short(outcome),
     }
 }
 
@@ -220,8 +251,8 @@ fn in_short(outcome: &Outcome) -> String {
     one_line(&visible(&words), REASON_WIDTH)
 }
 
-pub(super) fn sum_row(stem: &str, nodes: &[&Node], branches: Branches) -> Row {
-    let queued = nodes.iter().all(|node| node.state == State::Queued);
+pub(super) fn sum_row(stem: &str, nodes: &[&RunAgent], branches: Branches) -> Row {
+    let queued = nodes.iter().all(|node| node.state == RunAgentState::Queued);
     let mut outcomes: BTreeMap<&str, usize> = BTreeMap::new();
     for outcome in nodes.iter().filter_map(|node| node.state.outcome()) {
         let word = match end_in_a_word(outcome) {
@@ -232,8 +263,8 @@ pub(super) fn sum_row(stem: &str, nodes: &[&Node], branches: Branches) -> Row {
     }
     let completed = outcomes.get("completed") == Some(&nodes.len());
     let outcomes = outcomes.iter().map(|(word, count)| format!("{count} {word}")).collect::<Vec<_>>();
-    let sum = |of: fn(&Node) -> u64| nodes.iter().map(|node| of(node)).fold(0, u64::saturating_add);
-    let add = |sum: MicroDollars, node: &&Node| node.cost.map(|cost| sum + cost);
+    let sum = |of: fn(&RunAgent) -> u64| nodes.iter().map(|node| of(node)).fold(0, u64::saturating_add);
+    let add = |sum: MicroDollars, node: &&RunAgent| node.cost.map(|cost| sum + cost);
     let cost = nodes.iter().try_fold(MicroDollars(0), add);
     let (what, style) = match (queued, completed) {
         (true, _) => ("more queued", Style::new().cyan()),

@@ -5,11 +5,14 @@ use provost_event::{Budget, PauseReason, Priority, RunId, SessionId, Timestamp, 
 
 use provost_event::{MicroDollars, Outcome};
 
-use super::*;
-use crate::commands::show::steps::StepState;
+use provost_view::{WorkflowStep, WorkflowStepState};
 
-fn node(number: u32, parent: Option<u32>, name: &str, state: State) -> Node {
-    Node {
+use super::*;
+
+fn node(number: u32, parent: Option<u32>, name: &str, state: RunAgentState) -> RunAgent {
+    RunAgent {
+        agent: number,
+        outcome_text: None,
         session: SessionId { run: RunId::from_entropy(1), agent: number },
         parent,
         depth: 0,
@@ -17,7 +20,7 @@ fn node(number: u32, parent: Option<u32>, name: &str, state: State) -> Node {
         goal: "find out what is slow and why it is".to_owned(),
         model: String::new(),
         goal_state: None,
-        priority: (!matches!(state, State::Done(_))).then_some(Priority::Normal),
+        priority: (!matches!(state, RunAgentState::Done { .. })).then_some(Priority::Normal),
         state,
         turns: 3,
         turns_max: Some(40),
@@ -31,23 +34,23 @@ fn node(number: u32, parent: Option<u32>, name: &str, state: State) -> Node {
     }
 }
 
-const DONE: State = State::Done(Outcome::UNVERIFIED);
+const DONE: RunAgentState = RunAgentState::Done { outcome: Outcome::UNVERIFIED };
 
 fn drawing(width: Option<usize>) -> Drawing {
     Drawing { branches: Branches::LINES, extent: Extent::SummedUp, width }
 }
 
 #[track_caller]
-fn check(nodes: &[Node], drawing: Drawing, expected: Expect) {
+fn check(nodes: &[RunAgent], drawing: Drawing, expected: Expect) {
     draws(&crew(nodes.to_vec()), drawing, expected);
 }
 
-fn crew(agents: Vec<Node>) -> Crew {
-    Crew { agents, steps: Vec::new() }
+fn crew(agents: Vec<RunAgent>) -> RunTree {
+    RunTree { agents, steps: Vec::new() }
 }
 
 #[track_caller]
-fn draws(crew: &Crew, drawing: Drawing, expected: Expect) {
+fn draws(crew: &RunTree, drawing: Drawing, expected: Expect) {
     console::set_colors_enabled(false);
     let lines = lines(crew, drawing);
     if let Some(width) = drawing.width {
@@ -56,8 +59,8 @@ fn draws(crew: &Crew, drawing: Drawing, expected: Expect) {
     expected.assert_eq(&lines.iter().map(|line| format!("{line}\n")).collect::<String>());
 }
 
-fn team() -> Vec<Node> {
-    let mut limited = node(1, Some(0), "lead", State::Working);
+fn team() -> Vec<RunAgent> {
+    let mut limited = node(1, Some(0), "lead", RunAgentState::Working);
     limited.budget = Budget {
         tokens: Some(50_000),
         money: Some(MicroDollars(500_000)),
@@ -66,22 +69,29 @@ fn team() -> Vec<Node> {
     };
     let asked = PauseReason::Asked { by: "ann".to_owned(), awaited: None };
     vec![
-        node(0, None, "root", State::Working),
+        node(0, None, "root", RunAgentState::Working),
         limited,
-        node(2, Some(1), "one", State::Preempted(Some(5))),
-        node(3, Some(1), "two", State::Suspended(Outcome::Paused { why: asked })),
-        node(4, Some(3), "deep", State::Asks),
-        node(5, Some(0), "urgent", State::Yields(None)),
-        node(6, Some(0), "later", State::Queued),
-        node(7, Some(0), "gone", State::Done(Outcome::Cancelled { by: "bob".to_owned() })),
+        node(2, Some(1), "one", RunAgentState::Preempted { yields_to: Some(5) }),
+        node(3, Some(1), "two", RunAgentState::Suspended { outcome: Outcome::Paused { why: asked } }),
+        node(4, Some(3), "deep", RunAgentState::Asks),
+        node(5, Some(0), "urgent", RunAgentState::Yields { yields_to: None }),
+        node(6, Some(0), "later", RunAgentState::Queued),
+        node(
+            7,
+            Some(0),
+            "gone",
+            RunAgentState::Done { outcome: Outcome::Cancelled { by: "bob".to_owned() } },
+        ),
         node(
             8,
             Some(0),
             "fine",
-            State::Done(Outcome::Completed {
-                verdict: Some(Verdict::Pass),
-                verification: provost_event::Verification::None,
-            }),
+            RunAgentState::Done {
+                outcome: Outcome::Completed {
+                    verdict: Some(Verdict::Pass),
+                    verification: provost_event::Verification::None,
+                },
+            },
         ),
     ]
 }
@@ -173,16 +183,16 @@ fn a_terminal_that_knows_only_ascii_gets_that() {
     );
 }
 
-fn wide() -> Vec<Node> {
-    let mut nodes = vec![node(0, None, "root", State::Working)];
+fn wide() -> Vec<RunAgent> {
+    let mut nodes = vec![node(0, None, "root", RunAgentState::Working)];
     nodes.extend((1..=40).map(|number| node(number, Some(0), "done", DONE)));
-    let failed = State::Done(Outcome::Cancelled { by: "bob".to_owned() });
+    let failed = RunAgentState::Done { outcome: Outcome::Cancelled { by: "bob".to_owned() } };
     nodes.extend((41..=43).map(|number| node(number, Some(0), "failed", failed.clone())));
-    nodes.extend((44..=60).map(|number| node(number, Some(0), "later", State::Queued)));
-    nodes.push(node(61, Some(0), "last", State::Working));
+    nodes.extend((44..=60).map(|number| node(number, Some(0), "later", RunAgentState::Queued)));
+    nodes.push(node(61, Some(0), "last", RunAgentState::Working));
     // Its own is still at work, as it may be for a moment.
     nodes.push(node(62, Some(0), "over", DONE));
-    nodes.push(node(63, Some(62), "below", State::Working));
+    nodes.push(node(63, Some(62), "below", RunAgentState::Working));
     nodes
 }
 
@@ -212,14 +222,14 @@ fn many_that_are_done_or_wait_in_the_line_are_summed_up() {
 #[test]
 fn a_deep_tree_keeps_its_numbers_in_sight() {
     let parent = |number: u32| number.checked_sub(1);
-    let nodes = (0..20).map(|number| node(number, parent(number), "x", State::Working));
+    let nodes = (0..20).map(|number| node(number, parent(number), "x", RunAgentState::Working));
     let drawn = lines(&crew(nodes.collect()), drawing(Some(60)));
     expect![[r#"
         …                        └ 17 x  working   3/40   12.4k
         …                        └ 18 x  working   3/40   12.4k
         …                        └ 19 x  working   3/40   12.4k"#]]
     .assert_eq(&drawn[18..].join("\n"));
-    let deepest = (0..50_000).map(|number| node(number, parent(number), "x", State::Working));
+    let deepest = (0..50_000).map(|number| node(number, parent(number), "x", RunAgentState::Working));
     assert_eq!(lines(&crew(deepest.collect()), drawing(Some(60))).len(), 50_001);
 }
 
@@ -232,12 +242,13 @@ fn the_head_counts_agents_and_says_who_yields_to_whom() {
     .assert_eq(&head);
 }
 
-fn step(name: &str, standing: StepState, agents: &[u32]) -> FlowStep {
-    FlowStep {
+fn step(name: &str, state: WorkflowStepState, agents: &[u32]) -> WorkflowStep {
+    WorkflowStep {
         name: name.to_owned(),
         goal: format!("have {name} done"),
         needs: Vec::new(),
-        standing,
+        state,
+        agent: agents.last().copied(),
         agents: agents.to_vec(),
         attempt: u32::try_from(agents.len()).unwrap().max(1),
         attempts_max: 3,
@@ -251,29 +262,33 @@ fn step(name: &str, standing: StepState, agents: &[u32]) -> FlowStep {
     }
 }
 
-fn flow() -> Crew {
+fn flow() -> RunTree {
     let failed =
         Outcome::Completed { verdict: Some(Verdict::Fail), verification: provost_event::Verification::None };
     let steps = vec![
-        step("plan", StepState::Done, &[1]),
-        step("build", StepState::AtWork(State::Working), &[2, 4]),
-        step("asks", StepState::AtWork(State::Asks), &[3]),
-        step("line", StepState::AtWork(State::Queued), &[5]),
-        FlowStep { attempt: 2, ..step("again", StepState::Again(Some(2_100)), &[6]) },
-        FlowStep { attempt: 2, ..step("later", StepState::Again(None), &[7]) },
-        step("ready", StepState::Ready, &[]),
-        step("ship", StepState::Waits(vec!["build".to_owned(), "asks".to_owned()]), &[]),
-        step("bad", StepState::Failed(failed.clone()), &[8]),
-        step("stuck", StepState::Asks(failed.clone()), &[9]),
-        step("off", StepState::Skipped(Some("bad".to_owned())), &[]),
-        step("never", StepState::NeverBegun, &[]),
+        step("plan", WorkflowStepState::Done, &[1]),
+        step("build", WorkflowStepState::AtWork { worker: RunAgentState::Working }, &[2, 4]),
+        step("asks", WorkflowStepState::AtWork { worker: RunAgentState::Asks }, &[3]),
+        step("line", WorkflowStepState::AtWork { worker: RunAgentState::Queued }, &[5]),
+        WorkflowStep { attempt: 2, ..step("again", WorkflowStepState::Again { wait_ms: Some(2_100) }, &[6]) },
+        WorkflowStep { attempt: 2, ..step("later", WorkflowStepState::Again { wait_ms: None }, &[7]) },
+        step("ready", WorkflowStepState::Ready, &[]),
+        step(
+            "ship",
+            WorkflowStepState::Waits { waits_for: vec!["build".to_owned(), "asks".to_owned()] },
+            &[],
+        ),
+        step("bad", WorkflowStepState::Failed { outcome: failed.clone() }, &[8]),
+        step("stuck", WorkflowStepState::Asks { outcome: failed.clone() }, &[9]),
+        step("off", WorkflowStepState::Skipped { because_of: Some("bad".to_owned()) }, &[]),
+        step("never", WorkflowStepState::NeverBegun, &[]),
     ];
     let mut agents = (1..=9).map(|number| node(number, None, "x", DONE)).collect::<Vec<_>>();
-    agents[1] = node(2, None, "build", State::Done(failed));
+    agents[1] = node(2, None, "build", RunAgentState::Done { outcome: failed });
     agents.push(node(10, Some(2), "before", DONE));
-    agents.push(node(11, Some(4), "helper", State::Working));
+    agents.push(node(11, Some(4), "helper", RunAgentState::Working));
     agents.extend((12..=16).map(|number| node(number, Some(4), "helper", DONE)));
-    Crew { agents, steps }
+    RunTree { agents, steps }
 }
 
 #[test]

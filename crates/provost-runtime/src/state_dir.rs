@@ -1,0 +1,220 @@
+//! Where runs are kept: the store, and files beside it.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use provost_backend::{Damage, EmbeddedBackend};
+use provost_config::{Folders, Settings, TrustStore};
+use provost_event::RunId;
+use provost_external::{Drivers, DriversOptions};
+use provost_harness::{
+    AgentHarness, Backend, BackendError, HarnessDeps, Models, NoPower, Power, SystemClock,
+};
+use provost_hooks::{ProgramHooks, ProgramHooksOptions};
+use provost_sqlite::SqliteStore;
+use provost_tools::{BackgroundJobs, builtin_with};
+
+use crate::external;
+use crate::{Notice, RunContext, RuntimeError};
+
+const DATABASE: &str = "provost.db";
+const TRANSCRIPTS: &str = "transcripts";
+const OBSERVERS: &str = "observers";
+const LONG_TEXTS: &str = "hook-texts";
+const WORKTREES: &str = "worktrees";
+/// The folder where the guards of running programs are written down.
+const GUARDS: &str = "guards";
+const TERMINALS: &str = "terminals";
+/// The folder with the logs of agents' background commands.
+const JOBS: &str = "jobs";
+
+/// Where runs are kept.
+pub struct StateDir {
+    folder: PathBuf,
+    report: fn(&Notice),
+}
+
+impl StateDir {
+    /// The folder that `settings` or the platform say. `report` gets what the user should be told.
+    #[must_use]
+    pub fn new(settings: &Settings, folders: &Folders, report: fn(&Notice)) -> Self {
+        Self { folder: settings.state_dir.clone().unwrap_or_else(|| folders.state.clone()), report }
+    }
+
+    /// What the user trusts.
+    pub fn trust(&self) -> TrustStore {
+        TrustStore::new(&self.folder)
+    }
+
+    /// Opens the backend in it; makes the folder if needed.
+    ///
+    /// # Errors
+    /// When that can't be done.
+    pub fn open(&self) -> Result<Arc<dyn Backend>, RuntimeError> {
+        Ok(self.open_store()?)
+    }
+
+    /// The same, to import and remove runs, which its store does itself.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_store(&self) -> Result<Arc<EmbeddedBackend>, RuntimeError> {
+        let path = self.folder.join(DATABASE);
+        let open = || self.backend_over(SqliteStore::open(&path)?);
+        Ok(opened(open().map_err(|source| self.not_opened(source))?))
+    }
+
+    /// Opens the backend in it to look, also where nothing can be written; makes the folder if needed and possible.
+    ///
+    /// # Errors
+    /// When there is nothing that can be read.
+    pub fn open_to_read(&self) -> Result<Arc<dyn Backend>, RuntimeError> {
+        Ok(opened(self.read_only()?))
+    }
+
+    /// The same, to show logs: of a damaged one the part before the damage, and then an error.
+    ///
+    /// # Errors
+    /// As [`open_to_read`](Self::open_to_read).
+    pub fn open_to_show(&self) -> Result<Arc<dyn Backend>, RuntimeError> {
+        Ok(opened(self.read_only()?.noting_damage()))
+    }
+
+    fn read_only(&self) -> Result<EmbeddedBackend, RuntimeError> {
+        let path = self.folder.join(DATABASE);
+        let open = || {
+            // The reason why it can't be written is more useful than why it can't be read.
+            let store = SqliteStore::open(&path)
+                .or_else(|error| SqliteStore::open_to_read(&path).map_err(|_| error))?;
+            self.backend_over(store)
+        };
+        open().map_err(|source| self.not_opened(source))
+    }
+
+    fn not_opened(&self, source: BackendError) -> RuntimeError {
+        RuntimeError::Store { folder: self.folder.clone(), source }
+    }
+
+    /// A backend over a store; reports what the store has lost.
+    fn backend_over(&self, store: SqliteStore) -> Result<EmbeddedBackend, BackendError> {
+        if let Some(loss) = store.loss()? {
+            (self.report)(&Notice::StoreLoss(loss.to_string()));
+        }
+        EmbeddedBackend::new(store, Arc::new(SystemClock))
+    }
+
+    /// The database.
+    pub fn database(&self) -> PathBuf {
+        self.folder.join(DATABASE)
+    }
+
+    /// Bytes of the database.
+    pub fn bytes(&self) -> u64 {
+        std::fs::metadata(self.database()).map_or(0, |facts| facts.len())
+    }
+
+    /// Removes a run's files beside the store: transcripts for hooks, recordings, reports on observers. Returns
+    /// their bytes.
+    pub fn remove_files_of(&self, run: RunId) -> u64 {
+        let folders = [TRANSCRIPTS, OBSERVERS, TERMINALS, JOBS].map(|name| self.folder.join(name));
+        folders.iter().map(|folder| remove_files(folder, run)).sum()
+    }
+
+    /// Where agents get worktrees of their own.
+    pub fn worktrees(&self) -> PathBuf {
+        self.folder.join(WORKTREES)
+    }
+
+    /// Where files about the terminals of external programs are kept.
+    pub fn terminals(&self) -> PathBuf {
+        self.folder.join(TERMINALS)
+    }
+
+    /// Where is kept how observers fared.
+    pub fn observers(&self) -> PathBuf {
+        self.folder.join(OBSERVERS)
+    }
+
+    /// Ends what a killed Provost has left below guards that were stopped, and has the guards of this process
+    /// recorded.
+    fn end_leftovers(&self) {
+        let guards = self.folder.join(GUARDS);
+        match provost_process::end_leftovers(&guards) {
+            Ok(0) => {}
+            Ok(count) => (self.report)(&Notice::LeftoversEnded { count }),
+            Err(error) => (self.report)(&Notice::LeftoversUnknown(error.to_string())),
+        }
+        provost_process::keep_ledger(guards);
+    }
+
+    /// A harness over `backend` with the built-in tools, these models, and programs as hooks.
+    pub fn harness(&self, backend: Arc<dyn Backend>, models: Models, around: RunContext) -> AgentHarness {
+        self.end_leftovers();
+        let programs = ProgramHooks::new(ProgramHooksOptions {
+            clock: Arc::new(SystemClock),
+            spill: Some(self.folder.join(LONG_TEXTS)),
+            header_env: around.header_env,
+            redactor: Arc::clone(&around.redactor),
+            extra_env: Vec::new(),
+        });
+        let power: Arc<dyn Power> = match around.power {
+            Some(power) => Arc::new(power),
+            None => Arc::new(NoPower),
+        };
+        let drivers = Drivers::new(DriversOptions {
+            folder: self.terminals(),
+            records: around.programs.records,
+            env: external::environment(),
+            passed: around.programs.passed,
+            profiles: around.programs.profiles,
+        });
+        let jobs = BackgroundJobs::in_folder(self.folder.join(JOBS));
+        AgentHarness::new(HarnessDeps {
+            external: Arc::new(drivers),
+            callback: around.callback,
+            observers: around.observers,
+            hook_programs: Arc::new(programs),
+            power,
+            redactor: around.redactor,
+            transcripts: Some(self.folder.join(TRANSCRIPTS)),
+            ..HarnessDeps::new(backend, models, builtin_with(jobs))
+        })
+    }
+}
+
+/// The backend that this process has opened.
+static OPENED: OnceLock<Arc<EmbeddedBackend>> = OnceLock::new();
+
+fn opened(backend: EmbeddedBackend) -> Arc<EmbeddedBackend> {
+    let backend = Arc::new(backend);
+    // A command opens one. Were it to open another, the next process to open the store would settle that one.
+    let _ = OPENED.set(Arc::clone(&backend));
+    backend
+}
+
+/// Prepares the store that this process has opened for copying. Returns what of it couldn't be read.
+pub async fn leave_store() -> Vec<Damage> {
+    let Some(backend) = OPENED.get() else { return Vec::new() };
+    // Where it can't be written, it is left with its log of writes.
+    let _ = backend.settle().await;
+    backend.noted_damage()
+}
+
+/// Removes a run's files, found by their names, from a folder and the folders in it. Returns their bytes.
+fn remove_files(folder: &Path, run: RunId) -> u64 {
+    let Ok(found) = std::fs::read_dir(folder) else { return 0 };
+    let mut bytes = 0_u64;
+    for entry in found.flatten() {
+        let Ok(facts) = entry.metadata() else { continue };
+        let name = entry.file_name();
+        let rest = name.to_str().and_then(|name| name.strip_prefix(&run.to_string()));
+        if facts.is_dir() {
+            bytes = bytes.saturating_add(remove_files(&entry.path(), run));
+        } else if rest.is_some_and(|rest| rest.starts_with(['.', '-']))
+            && std::fs::remove_file(entry.path()).is_ok()
+        {
+            bytes = bytes.saturating_add(facts.len());
+        }
+    }
+    bytes
+}

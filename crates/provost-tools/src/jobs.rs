@@ -1,0 +1,180 @@
+//! `jobs`: the background commands of `shell`, read, waited for and ended.
+
+mod files;
+mod pool;
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use provost_event::{Access, ActorKey, CallFacts, Json, SessionId, ToolSpec, ToolSubject};
+use provost_harness::{Tool, ToolContext, ToolOutput};
+use provost_process::LogFile;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::arguments;
+use crate::failure::{Failure, chain};
+use crate::shell::plain;
+use crate::spec::About;
+use files::JobName;
+pub use pool::BackgroundJobs;
+pub(crate) use pool::Started;
+
+/// The longest wait of a call.
+const WAIT_MAX: Duration = Duration::from_secs(590);
+
+/// Bytes shown of the end of a running job's output, and of an ended one's.
+const SHOWN_RUNNING_BYTES: usize = 2 * 1024;
+const SHOWN_ENDED_BYTES: usize = 16 * 1024;
+
+const DESCRIPTION: &str = "Background jobs of `shell`: the state of one and the end of its output, or without `job` a \
+list. Wait long rather than polling; waits may be repeated.";
+
+/// Shows, awaits and ends the background jobs of its session.
+///
+/// # Cancellation
+/// The wait ends; the jobs go on.
+#[derive(Debug, Clone)]
+pub struct Jobs {
+    spec: ToolSpec,
+    jobs: BackgroundJobs,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    job: Option<String>,
+    /// To wait for its end; at most 590.
+    wait_secs: Option<u64>,
+    stop: Option<bool>,
+}
+
+impl Jobs {
+    /// A tool for these jobs.
+    #[must_use]
+    pub fn new(jobs: BackgroundJobs) -> Self {
+        let about = About {
+            name: "jobs",
+            description: DESCRIPTION,
+            access: Access::Reads,
+            subject: ToolSubject::Own,
+            aliases: &[],
+            summary_field: Some("job"),
+            idempotent: true,
+            timeout: Duration::from_secs(620),
+        };
+        Self { spec: about.spec::<Arguments>(), jobs }
+    }
+
+    fn list(&self, session: SessionId) -> ToolOutput {
+        let all = self.jobs.all(session);
+        let lines = all.iter().map(|job| format!("{job}: {}", self.jobs.state(session, job.name)));
+        let lines = lines.collect::<Vec<_>>();
+        let text =
+            if lines.is_empty() { "There are no background jobs.".to_owned() } else { lines.join("\n") };
+        let facts = self.facts(session, self.jobs.is_any_running(session));
+        ToolOutput { facts, ..ToolOutput::ok(text) }
+    }
+
+    async fn one(
+        &self,
+        session: SessionId,
+        name: JobName,
+        arguments: &Arguments,
+        context: &ToolContext,
+    ) -> ToolOutput {
+        let Some(known) = self.jobs.known(session, name) else {
+            return self.unknown(session, &name.to_string());
+        };
+        let running = self.jobs.running(session, name);
+        let was_running = running.as_ref().is_some_and(|job| job.end().is_none());
+        if let Some(running) = running {
+            let wait = Duration::from_secs(arguments.wait_secs.unwrap_or_default()).min(WAIT_MAX);
+            let done = async {
+                if arguments.stop == Some(true) {
+                    running.stop();
+                    running.ended().await;
+                } else {
+                    self.jobs.wait(&running, wait).await;
+                }
+            };
+            if context.cancel.run_until_cancelled(done).await.is_none() {
+                return Failure::Cancelled.into_output();
+            }
+        }
+        let state = self.jobs.state(session, name);
+        let shown_bytes = if state.is_running() { SHOWN_RUNNING_BYTES } else { SHOWN_ENDED_BYTES };
+        let log = self.jobs.log(session, name);
+        let shown = tokio::task::spawn_blocking(move || output_of(&log, shown_bytes)).await;
+        let shown = shown.unwrap_or_else(|error| error.to_string());
+        let facts = self.facts(session, was_running);
+        ToolOutput { facts, ..ToolOutput::ok(format!("{known}: {state}\n{shown}")) }
+    }
+
+    fn unknown(&self, session: SessionId, name: &str) -> ToolOutput {
+        let all = self.jobs.all(session).iter().map(|job| job.name.to_string()).collect::<Vec<_>>();
+        let there = if all.is_empty() {
+            "none was started".to_owned()
+        } else {
+            format!("there is {}", all.join(", "))
+        };
+        ToolOutput::rejected(format!(
+            "there is no job `{name}`: {there}; `shell` with `background` starts one"
+        ))
+    }
+
+    fn facts(&self, session: SessionId, waited: bool) -> CallFacts {
+        CallFacts { waited, jobs: Some(self.jobs.running_in_words(session)), ..CallFacts::default() }
+    }
+}
+
+#[async_trait]
+impl Tool for Jobs {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    async fn call(&self, input: &Json, context: &ToolContext) -> ToolOutput {
+        let arguments: Arguments = match arguments::read(&self.spec.name, input) {
+            Ok(arguments) => arguments,
+            Err(misfit) => return misfit,
+        };
+        let session = match session_of(context) {
+            Ok(session) => session,
+            Err(output) => return output,
+        };
+        match arguments.job.as_deref() {
+            None => self.list(session),
+            Some(text) => match text.parse::<JobName>() {
+                Ok(name) => self.one(session, name, &arguments, context).await,
+                Err(()) => self.unknown(session, text),
+            },
+        }
+    }
+
+    fn session_over(&self, session: SessionId) {
+        self.jobs.clear(session);
+    }
+}
+
+/// The session of a call: only an agent has jobs.
+pub(crate) fn session_of(context: &ToolContext) -> Result<SessionId, ToolOutput> {
+    match context.effect.actor {
+        ActorKey::Session(session) => Ok(session),
+        ActorKey::Run(_) => Err(ToolOutput::error("only an agent can have background jobs")),
+    }
+}
+
+/// The end of a job's output.
+fn output_of(log: &std::path::Path, bytes_max: usize) -> String {
+    let end = match LogFile::read_end(log, bytes_max) {
+        Ok(end) => end,
+        Err(error) => return format!("[its log can't be read: {}]", chain(&error)),
+    };
+    if end.bytes.is_empty() {
+        return "[no output]".to_owned();
+    }
+    let text = plain(&String::from_utf8_lossy(&end.bytes));
+    let note = if end.is_cut { format!("[the end of {}:]\n", log.display()) } else { String::new() };
+    format!("{note}{}", text.trim_end_matches('\n'))
+}
