@@ -12,6 +12,7 @@ use crate::embedded::blob_id;
 
 /// Why a run couldn't be exported or imported. After a failed import nothing of it is stored.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum TransferError {
     /// A line is invalid.
     #[error("line {line}")]

@@ -189,7 +189,7 @@ fn exit_of(error: &anyhow::Error) -> Exit {
             | HarnessError::DoubledHook { .. }
             | HarnessError::Flow(_),
         ) => Exit::Usage,
-        Some(HarnessError::Backend(_) | HarnessError::WorktreeGone { .. }) | None => Exit::Failed,
+        _ => Exit::Failed,
     }
 }
 
@@ -222,7 +222,7 @@ fn hint(error: &anyhow::Error) -> Option<String> {
                 "what stands before it can be read: `provost logs {run}`, `provost export {run}`; `provost doctor --store` checks the rest"
             ))
         }
-        BackendError::Storage { .. } | BackendError::Unknown { .. } | BackendError::Closed => None,
+        _ => None,
     }
 }
 
@@ -236,14 +236,10 @@ fn is_incomplete_export(cause: &(dyn Error + 'static)) -> bool {
 
 fn backend_error(error: &anyhow::Error) -> Option<&BackendError> {
     error.chain().find_map(|cause| {
-        let inside = cause.downcast_ref::<HarnessError>().and_then(|cause| match cause {
-            HarnessError::Backend(cause) => Some(cause),
-            HarnessError::UnknownRun(_)
-            | HarnessError::UnknownPrice { .. }
-            | HarnessError::DoubledHook { .. }
-            | HarnessError::WorktreeGone { .. }
-            | HarnessError::Flow(_) => None,
-        });
+        let inside = match cause.downcast_ref::<HarnessError>() {
+            Some(HarnessError::Backend(cause)) => Some(cause),
+            _ => None,
+        };
         inside.or_else(|| cause.downcast_ref::<BackendError>())
     })
 }

@@ -19,6 +19,14 @@ pub struct FlowPolicy {
     pub steps: Vec<StepPolicy>,
 }
 
+impl FlowPolicy {
+    /// A workflow of these steps that was read from no file. Their graph must have no cycles.
+    #[must_use]
+    pub fn new(name: impl Into<String>, steps: Vec<StepPolicy>) -> Self {
+        Self { name: name.into(), file: None, steps }
+    }
+}
+
 /// One step of a workflow.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StepPolicy {
@@ -49,6 +57,25 @@ pub struct StepPolicy {
     /// Its share of the run's budget, for all attempts together.
     #[serde(default, skip_serializing_if = "Budget::is_unlimited")]
     pub budget: Budget,
+}
+
+impl StepPolicy {
+    /// A step that depends on no other, performed once by a copy of the run's own agent, with the run's whole budget.
+    #[must_use]
+    pub fn new(name: impl Into<String>, goal: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            needs: Vec::new(),
+            agent: None,
+            goal: goal.into(),
+            stop_hooks: Vec::new(),
+            attempts_max: 1,
+            restarts_max: None,
+            on_failure: OnStepFailure::default(),
+            priority: Priority::default(),
+            budget: Budget::default(),
+        }
+    }
 }
 
 /// What happens to a workflow after a step has failed.

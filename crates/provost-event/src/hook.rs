@@ -151,6 +151,23 @@ pub struct HookPolicy {
 }
 
 impl HookPolicy {
+    /// A hook of the embedding program for everything at `point`, in Provost's own contract and without reminders. It
+    /// has ten minutes, and its failure counts as [`OnFailure::default_at`] says.
+    #[must_use]
+    pub fn new(name: impl Into<String>, point: HookPoint) -> Self {
+        Self {
+            name: name.into(),
+            point,
+            matcher: None,
+            condition: None,
+            program: None,
+            contract: HookContract::default(),
+            timeout_ms: 600_000,
+            on_failure: OnFailure::default_at(point),
+            may_remind: false,
+        }
+    }
+
     /// Whether it is called for `about` in an agent with this parent.
     ///
     /// To scripts for Claude Code, a session is one that a person started: they get a sub-agent's start and end as

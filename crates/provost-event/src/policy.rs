@@ -447,6 +447,18 @@ pub struct StopHookPolicy {
     pub on_error: OnHookError,
 }
 
+impl StopHookPolicy {
+    /// A stop hook that is a shell command and has ten minutes; it blocks also when it gives no answer.
+    pub fn command(name: impl Into<String>, command: impl Into<String>) -> Self {
+        Self { command: Some(command.into()), ..Self::own(name) }
+    }
+
+    /// A stop hook of the embedding program that has ten minutes; it blocks also when it gives no answer.
+    pub fn own(name: impl Into<String>) -> Self {
+        Self { name: name.into(), command: None, timeout_ms: 600_000, on_error: OnHookError::Block }
+    }
+}
+
 /// Whether turns follow each other automatically.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -32,6 +32,7 @@ pub struct Record {
 
 /// A line isn't a valid record.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum FormatError {
     /// The line is from a newer version of Provost.
     #[error("written in format {needs}; this Provost reads up to {FORMAT_VERSION}: use a newer one")]

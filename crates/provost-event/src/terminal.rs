@@ -45,6 +45,27 @@ pub struct ExternalPolicy {
     pub idle_ms: Option<u64>,
 }
 
+impl ExternalPolicy {
+    /// This program without arguments, with the screens of this profile, driven unattended: its goal is typed in, and
+    /// nothing limits how long it waits.
+    #[must_use]
+    pub fn new(program: impl Into<String>, profile: impl Into<String>) -> Self {
+        Self {
+            program: program.into(),
+            args: Vec::new(),
+            env: BTreeMap::new(),
+            passes: Vec::new(),
+            profile: profile.into(),
+            channel: Channel::default(),
+            size: WindowSize::default(),
+            submits_goal: true,
+            attended: false,
+            unrecorded: false,
+            idle_ms: None,
+        }
+    }
+}
+
 /// The channel to a program.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -36,6 +36,24 @@ pub struct ToolSpec {
 }
 
 impl ToolSpec {
+    /// A tool whose calls run alone and have no subject: with a time limit of a minute and 32 KiB of output, without
+    /// aliases, not repeatable. `input_schema` is a JSON Schema of an object.
+    #[must_use]
+    pub fn new(name: impl Into<String>, description: impl Into<String>, input_schema: Json) -> Self {
+        Self {
+            name: name.into(),
+            description: description.into(),
+            input_schema,
+            access: Access::Anything,
+            subject: ToolSubject::default(),
+            aliases: Vec::new(),
+            summary_field: None,
+            idempotent: false,
+            timeout_ms: 60_000,
+            output_bytes_max: 32 * 1024,
+        }
+    }
+
     /// Its names, and what its calls are about.
     #[must_use]
     pub fn identity(&self) -> ToolIdentity {

@@ -29,6 +29,22 @@ pub struct SubAgentPolicy {
     pub isolation: Isolation,
 }
 
+impl SubAgentPolicy {
+    /// A sub-agent of this name in its parent's folder, with the default priority, and without a budget or a time limit
+    /// of its own.
+    #[must_use]
+    pub fn new(name: impl Into<String>, agent: AgentPolicy) -> Self {
+        Self {
+            name: name.into(),
+            agent,
+            priority: Priority::default(),
+            budget: Budget::default(),
+            ask_timeout_ms: None,
+            isolation: Isolation::default(),
+        }
+    }
+}
+
 /// Where a sub-agent works.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -12,6 +12,7 @@ pub use worker::{Holder, RunLease, Worker};
 
 /// Why a backend couldn't do its work.
 #[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
 pub enum BackendError {
     /// The store failed; nothing of the attempt is stored.
     #[error("can't {attempt}: {message}{}", hint.map(|h| format!(" ({h})")).unwrap_or_default())]

@@ -72,6 +72,7 @@ impl HarnessDeps {
 
 /// Why a harness couldn't do its work. A failed run is an [`Outcome`](provost_event::Outcome), not this.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum HarnessError {
     /// The backend failed; everything acknowledged before is stored.
     #[error(transparent)]

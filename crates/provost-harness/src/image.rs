@@ -18,6 +18,7 @@ pub struct ImageData {
 
 /// Why bytes aren't a picture for a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ImageError {
     /// The format is unknown or not accepted by models.
     #[error("it is no PNG, JPEG, GIF or WebP image")]

@@ -47,6 +47,7 @@ pub async fn read_conversation(
 
 /// Why a conversation can't be forked there.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ForkError {
     /// There is no such agent, or it hasn't started.
     #[error("agent {} of run {} hasn't begun", .0.agent, .0.run)]

@@ -9,6 +9,7 @@ macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident = $name:literal,)*) => {
         /// The kind of an event.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[non_exhaustive]
         pub enum ObserverEventKind {
             $($(#[$doc])* $kind,)*
         }
@@ -92,6 +93,7 @@ pub struct ObserverEvent {
 
 /// The content of an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ObservedBody {
     /// A committed entry.
     Entry(Arc<Record>),

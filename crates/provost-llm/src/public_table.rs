@@ -43,6 +43,7 @@ pub struct PublicTable {
 
 /// Why a text isn't a public table of models.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum PublicTableError {
     /// It is empty.
     #[error("it is empty")]

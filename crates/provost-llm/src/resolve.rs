@@ -111,6 +111,7 @@ impl ProviderSettings {
 
 /// Why a name can't be resolved. The message has a remedy, and never a key.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ResolveError {
     /// The name has no provider, or an unknown one.
     #[error("there is no provider for the model `{name}`: {hint}")]

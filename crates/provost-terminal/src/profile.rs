@@ -126,6 +126,7 @@ pub struct Resume {
 
 /// Why a text is no valid profile.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ProfileError {
     /// It isn't TOML, or has unknown fields.
     #[error("profile `{name}`: {message}")]

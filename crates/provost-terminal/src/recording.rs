@@ -46,6 +46,7 @@ pub enum RecordingStep {
 
 /// Why a recording can't be read.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum RecordingError {
     /// A file can't be read.
     #[error("can't read `{path}`")]

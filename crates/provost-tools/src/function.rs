@@ -11,11 +11,7 @@ use provost_harness::{Tool, ToolContext, ToolOutput};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
-use crate::OUTPUT_BYTES_MAX;
 use crate::arguments::{description_of, name_of, read, schema_of};
-
-/// The default time limit of a call.
-const TIMEOUT: Duration = Duration::from_secs(60);
 
 type Answer = Pin<Box<dyn Future<Output = ToolOutput> + Send>>;
 type Handler<A> = dyn Fn(A, ToolContext) -> Answer + Send + Sync;
@@ -107,18 +103,7 @@ where
     F: Fn(A, ToolContext) -> R + Send + Sync + 'static,
     R: Future<Output: IntoToolOutput> + Send + 'static,
 {
-    let spec = ToolSpec {
-        name: name_of::<A>(),
-        description: description_of::<A>(),
-        input_schema: schema_of::<A>(),
-        access: Access::Anything,
-        subject: ToolSubject::Opaque,
-        aliases: Vec::new(),
-        summary_field: None,
-        idempotent: false,
-        timeout_ms: millis(TIMEOUT),
-        output_bytes_max: OUTPUT_BYTES_MAX,
-    };
+    let spec = ToolSpec::new(name_of::<A>(), description_of::<A>(), schema_of::<A>());
     let handler = move |arguments, context| -> Answer {
         let answer = handler(arguments, context);
         Box::pin(async move { answer.await.into_output() })

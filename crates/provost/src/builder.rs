@@ -4,13 +4,11 @@ mod assembly;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use provost_backend::{EmbeddedBackend, SessionStore};
 use provost_event::{
-    Budget, Limits, OnHookError, PermissionPolicy, RunId, SpawnBudget, StepMode, StopHookPolicy,
-    StopHookVerdict,
+    Budget, Limits, PermissionPolicy, RunId, SpawnBudget, StepMode, StopHookPolicy, StopHookVerdict,
 };
 use provost_harness::hooks::{Hook, HookEvent, HookOptions, HookRegistryBuilder, from_fn};
 use provost_harness::{
@@ -22,9 +20,6 @@ use provost_llm::ProviderSettings;
 use tokio_util::sync::CancellationToken;
 
 use crate::{ModelChoice, SubAgent};
-
-/// The time limit of a stop hook.
-const STOP_HOOK_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Collects what an agent has. Every method but the model may be left out; see the defaults at each.
 #[must_use]
@@ -205,9 +200,9 @@ impl AgentBuilder {
 
     /// Adds a stop hook, which decides whether the agent may stop. It may take ten minutes.
     pub fn stop_hook(mut self, hook: impl StopHookHandler + 'static) -> Self {
-        let name = hook.name().to_owned();
+        self.stop_hook_policies.push(StopHookPolicy::own(hook.name()));
         self.stop_hooks.push(Arc::new(hook));
-        self.stop_hook_with(name, None)
+        self
     }
 
     /// Adds a stop hook that is a function, which returns at once.
@@ -221,15 +216,9 @@ impl AgentBuilder {
 
     /// Adds a command that must succeed before the agent may stop, such as `cargo test`. It runs in the workspace and
     /// may take ten minutes; the agent gets its output when it fails.
-    pub fn check(self, command: impl Into<String>) -> Self {
+    pub fn check(mut self, command: impl Into<String>) -> Self {
         let command = command.into();
-        self.stop_hook_with(command.clone(), Some(command))
-    }
-
-    fn stop_hook_with(mut self, name: String, command: Option<String>) -> Self {
-        let timeout_ms = u64::try_from(STOP_HOOK_TIMEOUT.as_millis()).unwrap_or(u64::MAX);
-        let on_error = OnHookError::Block;
-        self.stop_hook_policies.push(StopHookPolicy { name, command, timeout_ms, on_error });
+        self.stop_hook_policies.push(StopHookPolicy::command(command.clone(), command));
         self
     }
 

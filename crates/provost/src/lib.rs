@@ -55,6 +55,13 @@
 //! | checkpoint, thread | the log of a run ([`Agent::open`]) |
 //! | tracing processor | an observer ([`AgentBuilder::observe`]) |
 //!
+//! # Policies by hand
+//!
+//! The builder makes a [`RunPolicy`] for you. A program that makes its own begins with what each type offers, so that
+//! it compiles when a field is added: `Limits { turns_max: 20, ..Limits::default() }`,
+//! `AgentPolicy { tools, ..AgentPolicy::new(model, workspace) }`. Errors and events get new variants over time: match
+//! them with a `_` arm.
+//!
 //! The layers beneath, for programs that need more: [`event`] (entries of the log), [`engine`] (decisions), [`harness`]
 //! (ports and the loop), [`llm`] (models), [`tools`], [`backend`], [`sqlite`].
 

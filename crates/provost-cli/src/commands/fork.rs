@@ -310,7 +310,7 @@ fn refused(error: ForkError, session: SessionId) -> anyhow::Error {
             format!("--at {before} is the last before it that is")
         }
         ForkError::NoPartOfIt { before: None, .. } => logs,
-        ForkError::Backend(_) => return error.into(),
+        _ => return error.into(),
     };
     Refusal::new(
         format!("{}{error}", if matches!(error, ForkError::NoPartOfIt { .. }) { "--at: " } else { "" }),

@@ -274,7 +274,7 @@ fn image(file: &Path) -> anyhow::Result<ImageData> {
         ImageError::TooLarge { bytes } => {
             ImageError::TooLarge { bytes: usize::try_from(length).unwrap_or(usize::MAX).max(bytes) }
         }
-        ImageError::Unknown => error,
+        _ => error,
     })?)
 }
 

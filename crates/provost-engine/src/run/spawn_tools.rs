@@ -1,6 +1,6 @@
 //! The tools by which agents request other agents.
 
-use provost_event::{Access, Json, ToolSpec, ToolSubject};
+use provost_event::{Access, Json, ToolSpec};
 use serde_json::json;
 
 /// The tool that requests an agent like the calling one.
@@ -86,16 +86,12 @@ pub fn agent_tool(name: &str, description: &str) -> ToolSpec {
 }
 
 fn tool(name: &str, description: &str, schema: &serde_json::Value) -> ToolSpec {
+    let schema = Json::parse(schema.to_string()).unwrap_or_else(|_| Json::empty_object());
     ToolSpec {
-        name: name.to_owned(),
-        description: description.to_owned(),
-        input_schema: Json::parse(schema.to_string()).unwrap_or_else(|_| Json::empty_object()),
         access: Access::Delegates,
-        subject: ToolSubject::Opaque,
-        aliases: Vec::new(),
         summary_field: Some("goal".to_owned()),
-        idempotent: false,
         timeout_ms: 0,
         output_bytes_max: REPORT_BYTES_MAX,
+        ..ToolSpec::new(name, description, schema)
     }
 }

@@ -47,6 +47,7 @@ pub struct WorkspaceDiff {
 
 /// Why a workspace can't be compared with its start.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum WorkspaceDiffError {
     /// The log has no start of the run or the agent.
     #[error("there is no agent {0}")]

@@ -291,7 +291,7 @@ async fn an_observer_that_hangs_hurts_none_of_fifty_agents_and_no_other_observer
         let actor = ActorKey::from(SessionId { run: RUN, agent });
         let seqs = events.iter().filter(|event| event.actor == actor).filter_map(|event| match &event.body {
             ObservedBody::Entry(record) => Some(record.seq),
-            ObservedBody::Delta(_) => None,
+            _ => None,
         });
         assert!(seqs.is_sorted(), "{actor}");
     }

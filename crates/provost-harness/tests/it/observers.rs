@@ -34,7 +34,7 @@ fn tell(run: &RunObservers, seqs: std::ops::RangeInclusive<u64>) {
 fn seq(event: &ObserverEvent) -> u64 {
     match &event.body {
         ObservedBody::Entry(record) => record.seq.0,
-        ObservedBody::Delta(_) => 0,
+        _ => 0,
     }
 }
 

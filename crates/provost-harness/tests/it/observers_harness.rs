@@ -114,7 +114,7 @@ async fn an_observer_sees_a_run_from_its_start_to_its_end() {
     );
     let pieces = events.iter().filter_map(|event| match &event.body {
         ObservedBody::Delta(delta) => Some(delta.text.as_str()),
-        ObservedBody::Entry(_) => None,
+        _ => None,
     });
     assert_eq!(pieces.collect::<String>(), "all is well");
     let report = &run.observer_reports()[0];

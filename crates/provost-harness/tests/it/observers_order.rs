@@ -61,7 +61,7 @@ impl Recorded {
         let events = self.observer.lock().unwrap();
         let of = |event: &Arc<ObserverEvent>| match &event.body {
             ObservedBody::Entry(record) => Some((event.kind.name(), (event.actor, record.seq))),
-            ObservedBody::Delta(_) => None,
+            _ => None,
         };
         events.iter().filter_map(of).collect()
     }

@@ -158,6 +158,7 @@ pub struct QuitStep {
 
 /// Why an operation on a terminal failed.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum PtyError {
     /// The program has ended, or its supervisor is gone.
     #[error("the program at the terminal has ended")]

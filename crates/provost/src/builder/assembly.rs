@@ -159,21 +159,21 @@ fn sub_agent(
     };
     let mut limits = root.limits;
     limits.turns_max = agent.max_turns.unwrap_or(limits.turns_max);
+    let policy = AgentPolicy {
+        system_prompt: system_prompt(&root.workspace, &agent.instructions),
+        tools: root.tools.iter().filter(is_its).cloned().collect(),
+        limits,
+        permissions: root.permissions.clone(),
+        goal,
+        final_check: root.final_check,
+        ..AgentPolicy::new(model.unwrap_or_else(|| root.model.clone()), root.workspace.clone())
+    };
     Ok(SubAgentPolicy {
-        name: agent.name.clone(),
-        agent: AgentPolicy {
-            system_prompt: system_prompt(&root.workspace, &agent.instructions),
-            tools: root.tools.iter().filter(is_its).cloned().collect(),
-            limits,
-            permissions: root.permissions.clone(),
-            goal,
-            final_check: root.final_check,
-            ..AgentPolicy::new(model.unwrap_or_else(|| root.model.clone()), root.workspace.clone())
-        },
         priority: agent.priority,
         budget: agent.budget,
         ask_timeout_ms: agent.ask_timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
         isolation: agent.isolation,
+        ..SubAgentPolicy::new(agent.name.clone(), policy)
     })
 }
 

@@ -8,8 +8,7 @@ use async_trait::async_trait;
 use provost_engine::{Answer, Effect, Event, RunEvent, SessionEvent, ToolResult};
 use provost_event::{
     Access, ActorKey, AgentPolicy, Block, Budget, EffectId, ErrorClass, Json, ModelFailure, ModelPolicy,
-    Record, RunId, RunPolicy, Seq, SessionId, StopReason, Timestamp, ToolCall, ToolSpec, ToolStatus,
-    ToolSubject, Usage,
+    Record, RunId, RunPolicy, Seq, SessionId, StopReason, Timestamp, ToolCall, ToolSpec, ToolStatus, Usage,
 };
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -202,16 +201,10 @@ pub(super) async fn entry(backend: &Arc<dyn Backend>, key: impl Into<ActorKey>, 
 
 pub(super) fn start(budget: Budget) -> RunEvent {
     let tool = ToolSpec {
-        name: "look".to_owned(),
-        description: "looks".to_owned(),
-        input_schema: Json::empty_object(),
         access: Access::Reads,
-        subject: ToolSubject::Opaque,
-        aliases: Vec::new(),
-        summary_field: None,
         idempotent: true,
-        timeout_ms: 60_000,
         output_bytes_max: 1000,
+        ..ToolSpec::new("look", "looks", Json::empty_object())
     };
     let model = ModelPolicy::new("by/hand", 1000);
     let agent = AgentPolicy {
