@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use crate::explain::RunExplanation;
 use crate::{
-    Approval, CheckedSettings, ConversationView, LogEntry, ModelList, RunChanges, RunDetails, RunGoals,
-    RunListItem, Spending,
+    Approval, CheckedSettings, CheckedStore, ConversationView, LogEntry, ModelList, PrunedRuns, RunChanges,
+    RunDetails, RunGoals, RunListItem, Spending, StoreBackup,
 };
 
 /// A view for each type: its name, and the command that prints it.
@@ -73,6 +73,9 @@ views! {
     RunExplanation = "explain": "provost explain RUN --json", "printed by";
     ModelList = "models": "provost models --json", "printed by";
     CheckedSettings = "check": "provost check --json", "printed by";
+    StoreBackup = "backup": "provost backup FILE --json", "printed by";
+    CheckedStore = "doctor": "provost doctor --store --json", "printed by";
+    PrunedRuns = "prune": "provost prune --json", "printed by";
 }
 
 fn read_back<T: Serialize + DeserializeOwned>(value: &Value) -> Result<Value, serde_json::Error> {

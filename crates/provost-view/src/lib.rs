@@ -29,6 +29,7 @@ mod segments;
 mod spending;
 mod status;
 mod steps;
+mod store;
 mod version;
 mod wait;
 
@@ -57,5 +58,6 @@ pub use segments::{Segment, SegmentCounter, SettingsChange, segments_of};
 pub use spending::{Spending, SpendingGroup, SpendingQuery, SpendingReport, SpendingRow, SpendingSums};
 pub use status::{AwaitedProvider, CurrentStatus, ProviderWait, run_state, status_word, terminal_wait};
 pub use steps::{WorkflowStep, WorkflowStepState};
+pub use store::{CheckedStore, FoundProblem, KeptRun, PrunedRuns, RemovedRuns, SalvagedRun, StoreBackup};
 pub use version::{VIEW_VERSION, ViewVersion};
 pub use wait::{Wait, WaitLeft};

@@ -2,9 +2,9 @@
 
 use anyhow::Context as _;
 use provost_sqlite::back_up;
-use serde_json::json;
+use provost_view::{StoreBackup, ViewVersion};
 
-use super::{place, print, shown};
+use super::{place, print, print_json, shown};
 use crate::cli::BackupArgs;
 use crate::exit::Exit;
 use crate::render::{plural, safe, size};
@@ -15,11 +15,8 @@ pub(super) fn backup(args: &BackupArgs) -> anyhow::Result<Exit> {
         .with_context(|| format!("can't back up {} to {}", database.display(), args.file.display()))?;
     let (runs, bytes) = (made.runs.len(), made.bytes);
     if args.json {
-        let file = args.file.display().to_string();
-        print(&format!(
-            "{}\n",
-            json!({ "file": file, "runs": runs, "entries": made.entries, "bytes": bytes })
-        ))?;
+        let file = args.file.clone();
+        print_json(&StoreBackup { v: ViewVersion, file, runs, entries: made.entries, bytes })?;
     } else {
         let runs = plural(runs as u64, "run");
         print(&format!("{runs}, {}, in {}; checked\n", size(bytes), safe(&shown(&args.file))))?;

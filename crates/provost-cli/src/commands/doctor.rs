@@ -9,10 +9,10 @@ use provost_backend::{Lost, export_run};
 use provost_event::RunId;
 use provost_harness::Backend;
 use provost_sqlite::{Inspection, SqliteStore, inspect};
-use serde_json::{Value, json};
+use provost_view::{CheckedStore, FoundProblem, SalvagedRun, ViewVersion};
 
 use super::descent::Act;
-use super::{backend_to_read, place, print, shown};
+use super::{backend_to_read, place, print, print_json, shown};
 use crate::cli::DoctorArgs;
 use crate::exit::Exit;
 use crate::render::{plural, safe, size};
@@ -34,12 +34,11 @@ pub(super) async fn doctor(args: DoctorArgs) -> anyhow::Result<Exit> {
     if args.acknowledge {
         SqliteStore::open(&database)?.acknowledge_losses()?;
     }
-    let text = if args.json {
-        format!("{}\n", as_json(&database, &found, &salvaged))
+    if args.json {
+        print_json(&checked(database, &found, &salvaged))?;
     } else {
-        in_words(&database, &found, &salvaged, &args)
-    };
-    print(&text)?;
+        print(&in_words(&database, &found, &salvaged, &args))?;
+    }
     Ok(if found.is_whole() { Exit::Done } else { Exit::Failed })
 }
 
@@ -75,31 +74,30 @@ async fn salvage(backend: &dyn Backend, found: &Inspection, folder: &Path) -> an
     Ok(salvaged)
 }
 
-fn as_json(database: &Path, found: &Inspection, salvaged: &[Salvaged]) -> Value {
+fn checked(database: PathBuf, found: &Inspection, salvaged: &[Salvaged]) -> CheckedStore {
     let problems = found
         .problems
         .iter()
-        .map(|problem| json!({ "what": problem.to_string(), "lost": problem.is_loss() }));
-    let salvaged = salvaged.iter().map(|salvaged| {
-        json!({
-            "run": salvaged.run,
-            "file": salvaged.file.as_ref().ok().map(|file| file.display().to_string()),
-            "error": salvaged.file.as_ref().err(),
-            "lost": salvaged.lost,
-        })
+        .map(|problem| FoundProblem { what: problem.to_string(), lost: problem.is_loss() });
+    let salvaged = salvaged.iter().map(|salvaged| SalvagedRun {
+        run: salvaged.run,
+        file: salvaged.file.as_ref().ok().cloned(),
+        error: salvaged.file.as_ref().err().cloned(),
+        lost: salvaged.lost.iter().map(ToString::to_string).collect(),
     });
-    json!({
-        "database": database.display().to_string(),
-        "whole": found.is_whole(),
-        "runs": found.runs.len(),
-        "entries": found.entries,
-        "outputs": found.outputs,
-        "bytes": found.bytes,
-        "free_bytes": found.free_bytes,
-        "lost_entries": found.loss.as_ref().map(|loss| loss.expected.saturating_sub(loss.found)),
-        "problems": problems.collect::<Vec<_>>(),
-        "salvaged": salvaged.collect::<Vec<_>>(),
-    })
+    CheckedStore {
+        v: ViewVersion,
+        database,
+        whole: found.is_whole(),
+        runs: found.runs.len(),
+        entries: found.entries,
+        outputs: found.outputs,
+        bytes: found.bytes,
+        free_bytes: found.free_bytes,
+        lost_entries: found.loss.as_ref().map(|loss| loss.expected.saturating_sub(loss.found)),
+        problems: problems.collect(),
+        salvaged: salvaged.collect(),
+    }
 }
 
 fn in_words(database: &Path, found: &Inspection, salvaged: &[Salvaged], args: &DoctorArgs) -> String {

@@ -308,6 +308,11 @@ fn print(text: &str) -> anyhow::Result<()> {
     output::write(visible_json(text).as_bytes()).context("can't write to standard output")
 }
 
+/// Prints a view as one line of JSON.
+fn print_json(view: &impl serde::Serialize) -> anyhow::Result<()> {
+    print(&format!("{}\n", serde_json::to_string(view)?))
+}
+
 /// The name of a path for people.
 fn shown(path: &Path) -> String {
     path.display().to_string()

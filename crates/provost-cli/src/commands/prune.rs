@@ -4,11 +4,11 @@ use std::io::{BufRead as _, IsTerminal as _};
 
 use anyhow::Context as _;
 use provost_backend::{KeptBecause, PrunePlan, PruneRequest, Pruned, plan_prune, prune as remove};
-use provost_event::{RunId, Timestamp};
+use provost_event::Timestamp;
 use provost_harness::{Clock as _, RunSummary, SystemClock};
-use serde_json::{Value, json};
+use provost_view::{KeptRun, PrunedRuns, RemovedRuns, ViewVersion};
 
-use super::{place, print};
+use super::{place, print, print_json};
 use crate::cli::PruneArgs;
 use crate::exit::{Exit, Refusal};
 use crate::render::{age, one_line, plural, safe, size};
@@ -33,7 +33,7 @@ pub(super) async fn prune(args: PruneArgs) -> anyhow::Result<Exit> {
     let is_wanted = args.yes || args.dry_run || plan.remove.is_empty() || asked()?;
     if args.dry_run || plan.remove.is_empty() || !is_wanted {
         if args.json {
-            print(&format!("{}\n", as_json(&plan, None)))?;
+            print_json(&view(&plan, None))?;
         } else if !is_wanted {
             print("Nothing was removed.\n")?;
         }
@@ -45,12 +45,11 @@ pub(super) async fn prune(args: PruneArgs) -> anyhow::Result<Exit> {
     backend.settle().await?;
     let files = pruned.runs.iter().map(|run| place.remove_files_of(*run)).sum::<u64>();
     let sizes = Sizes { before, after: place.bytes(), files };
-    let text = if args.json {
-        format!("{}\n", as_json(&plan, Some((&pruned, &sizes))))
+    if args.json {
+        print_json(&view(&plan, Some(removed_runs(pruned, &sizes))))?;
     } else {
-        removed(&pruned, &sizes)
-    };
-    print(&text)?;
+        print(&removed(&pruned, &sizes))?;
+    }
     Ok(Exit::Done)
 }
 
@@ -127,17 +126,23 @@ fn removed(pruned: &Pruned, sizes: &Sizes) -> String {
     text
 }
 
-fn as_json(plan: &PrunePlan, done: Option<(&Pruned, &Sizes)>) -> Value {
-    let names = |runs: &[RunSummary]| runs.iter().map(|run| run.run).collect::<Vec<RunId>>();
-    let kept = plan.kept.iter().map(|(run, because)| json!({ "run": run.run, "why": in_words(*because) }));
-    json!({
-        "planned": names(&plan.remove),
-        "kept": kept.collect::<Vec<_>>(),
-        "removed": done.map(|(pruned, _)| &pruned.runs),
-        "outputs": done.map(|(pruned, _)| pruned.outputs),
-        "freed_bytes": done.map(|(_, sizes)| sizes.freed()),
-        "bytes": done.map(|(_, sizes)| sizes.after),
-        "outputs_stay": done.and_then(|(pruned, _)| pruned.outputs_stay.as_ref()),
-        "space_stays": done.and_then(|(pruned, _)| pruned.space_stays.as_ref()),
-    })
+fn view(plan: &PrunePlan, removed: Option<RemovedRuns>) -> PrunedRuns {
+    let kept = plan.kept.iter().map(|(run, because)| KeptRun { run: run.run, why: in_words(*because) });
+    PrunedRuns {
+        v: ViewVersion,
+        planned: plan.remove.iter().map(|run| run.run).collect(),
+        kept: kept.collect(),
+        removed,
+    }
+}
+
+fn removed_runs(pruned: Pruned, sizes: &Sizes) -> RemovedRuns {
+    RemovedRuns {
+        runs: pruned.runs,
+        outputs: pruned.outputs,
+        freed_bytes: sizes.freed(),
+        bytes: sizes.after,
+        outputs_stay: pruned.outputs_stay,
+        space_stays: pruned.space_stays,
+    }
 }

@@ -239,6 +239,25 @@ fn models_and_settings_follow_their_schemas() {
     }
 }
 
+#[test]
+fn what_is_done_to_the_store_follows_its_schemas() {
+    let scene = Scene::scripted("answers: [{ text: done }, { text: done }]");
+    for goal in ["x", "y"] {
+        scene.provost(&["run", goal]);
+    }
+    let backup = check(&scene, "backup", &["backup", "copy.db", "--json"]).remove(0);
+    assert_eq!((&backup["runs"], backup["file"].as_str().unwrap()), (&2.into(), "copy.db"));
+    let checked = check(&scene, "doctor", &["doctor", "--store", "--json"]).remove(0);
+    assert_eq!(
+        (&checked["whole"], &checked["runs"], &checked["lost_entries"]),
+        (&true.into(), &2.into(), &Value::Null)
+    );
+    let planned = check(&scene, "prune", &["prune", "--keep", "1", "--dry-run", "--json"]).remove(0);
+    assert_eq!((planned["planned"].as_array().unwrap().len(), &planned["removed"]), (1, &Value::Null));
+    let pruned = check(&scene, "prune", &["prune", "--keep", "1", "--yes", "--json"]).remove(0);
+    assert_eq!(pruned["removed"]["runs"], planned["planned"], "{pruned:#}");
+}
+
 /// The stored logs have every kind of entry.
 #[test]
 fn entries_of_every_kind_follow_their_schema() {
