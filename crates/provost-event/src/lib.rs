@@ -33,6 +33,7 @@ mod stop;
 mod terminal;
 mod tool;
 mod tool_call;
+mod tool_form;
 mod tree;
 mod trouble;
 mod verdict;
@@ -89,6 +90,7 @@ pub use terminal::{
 };
 pub use tool::{Access, ToolIdentity, ToolSpec, ToolSubject, ToolsChanged};
 pub use tool_call::{CallFacts, ToolFinished, ToolStarted, ToolStatus};
+pub use tool_form::{CallForm, FieldForm, SelectingField, ValueForm};
 pub use tree::{
     AgentAskedAgain, AgentFinished, AgentResumeRequested, AgentRetryScheduled, AgentSpawned, AgentStarted,
     AgentSuspended, AgentYieldRequested, Brief, Isolation, Reprioritized, SlotAssignment, SubAgentPolicy,

@@ -1,5 +1,7 @@
 //! Permissions for tool calls, and approvals.
 
+use std::path::PathBuf;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -36,6 +38,10 @@ pub struct PermissionPolicy {
     /// Calls that were approved permanently: they need no further approval.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub approved: Vec<String>,
+    /// The folders, absolute, that permissions without a path cover besides the workspace: reading a file or folder
+    /// elsewhere needs a pattern with its path, or approval.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub roots: Vec<PathBuf>,
     /// The decision on a call that matches no pattern.
     #[serde(default)]
     pub default: Permission,
@@ -71,6 +77,7 @@ impl Default for PermissionPolicy {
             ask: Vec::new(),
             deny: Vec::new(),
             approved: Vec::new(),
+            roots: Vec::new(),
             default: Permission::Allow,
             approval_timeout_ms: Self::default_timeout_ms(),
             unanswered: Unanswered::Deny,

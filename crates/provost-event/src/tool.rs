@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Json;
 use crate::skip::is_default;
+use crate::{CallForm, Json};
 
 /// A tool, as the model and the engine see it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -20,10 +20,13 @@ pub struct ToolSpec {
     /// What its calls are about; permissions compare their patterns with that.
     #[serde(default, skip_serializing_if = "is_default")]
     pub subject: ToolSubject,
-    /// Its names in the hook scripts of other agent programs, the usual one first. Permissions and matchers may use
-    /// them too.
+    /// Its names in the hook scripts of other agent programs, the usual one first. Permissions, matchers and models
+    /// may use them too.
     #[serde(default, skip_serializing_if = "is_default")]
     pub aliases: Vec<String>,
+    /// Other forms in which models may call it. The first is also that of calls by its own name and its aliases.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub forms: Vec<CallForm>,
     /// The argument that represents a call in one line; absent: that of the subject.
     #[serde(default, skip_serializing_if = "is_default")]
     pub summary_field: Option<String>,
@@ -158,6 +161,12 @@ impl ToolSubject {
             Self::Command { field } | Self::Path { field, .. } | Self::Url { field } => Some(field),
             Self::Typed { .. } | Self::Own | Self::Opaque => None,
         }
+    }
+
+    /// Whether calls read a file or folder, and change none.
+    #[must_use]
+    pub const fn is_read_path(&self) -> bool {
+        matches!(self, Self::Path { writes: false, .. })
     }
 
     /// The argument with the path of the file that calls change, if they change one.

@@ -38,6 +38,8 @@ enum Form {
     Seconds,
     /// Steps of a plan.
     Steps,
+    /// What a search shows.
+    SearchMode,
 }
 
 #[derive(Clone, Copy)]
@@ -105,12 +107,17 @@ const MAPPINGS: &[Mapping] = &[
             field("case_insensitive", "-i", Form::Same),
             field("context_lines", "-C", Form::Same),
             field("max_results", "head_limit", Form::Same),
+            field("mode", "output_mode", Form::SearchMode),
         ],
         fixed: &[("output_mode", Fixed::Text("content")), ("-i", Fixed::False), ("multiline", Fixed::False)],
     },
     Mapping {
         name: FILES_BY_PATTERN,
-        fields: &[field("path", "path", Form::Path), field("depth", "depth", Form::Same)],
+        fields: &[
+            field("path", "path", Form::Path),
+            field("depth", "depth", Form::Same),
+            field("glob", "pattern", Form::Same),
+        ],
         fixed: &[("pattern", Fixed::Text("*"))],
     },
     Mapping { name: "TodoWrite", fields: &[field("items", "todos", Form::Steps)], fixed: &[] },
@@ -155,6 +162,7 @@ fn input_elsewhere(tool: &ToolIdentity, input: &Value, workspace: &Path) -> Valu
         }
     }
     if mapping.name == FILES_BY_PATTERN
+        && !input.contains_key("glob")
         && input.get("depth").and_then(Value::as_u64).is_some_and(|depth| depth > 1)
     {
         out.insert("pattern".to_owned(), "**/*".into());
@@ -205,6 +213,7 @@ fn there(form: Form, value: &Value, workspace: &Path) -> Value {
             value.as_u64().map_or_else(|| value.clone(), |secs| secs.saturating_mul(1_000).into())
         }
         (Form::Steps, Value::Array(items)) => items.iter().map(todo_of).collect(),
+        (Form::SearchMode, Value::String(mode)) if mode == "files" => "files_with_matches".into(),
         _ => value.clone(),
     }
 }
@@ -217,6 +226,7 @@ fn here(form: Form, value: &Value, workspace: &Path) -> Value {
             None => value.clone(),
         },
         (Form::Steps, Value::Array(todos)) => todos.iter().map(step_of).collect(),
+        (Form::SearchMode, Value::String(mode)) if mode == "files_with_matches" => "files".into(),
         _ => value.clone(),
     }
 }
@@ -282,6 +292,8 @@ mod tests {
             ("edit_file", json!({ "path": "a", "old_text": "x", "new_text": "y", "replace_all": true })),
             ("search", json!({ "pattern": "x", "case_insensitive": true, "max_results": 3, "path": "src" })),
             ("list_dir", json!({ "path": "src", "depth": 3 })),
+            ("list_dir", json!({ "path": "src", "glob": "*.rs" })),
+            ("search", json!({ "pattern": "x", "mode": "files" })),
             ("update_plan", json!({ "items": [{ "text": "one", "status": "done" }] })),
             ("mcp__a__b", json!({ "anything": [1] })),
         ]

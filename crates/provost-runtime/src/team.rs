@@ -7,7 +7,8 @@ use std::sync::LazyLock;
 use provost_config::{Agent, AvailableTools, Problem, Problems, Settings, Settled};
 use provost_engine::{agent_tool, judged_spawn_tool, spawn_tool};
 use provost_event::{
-    Access, AgentPolicy, GoalPolicy, Isolation, Limits, ModelPolicy, RunPolicy, SubAgentPolicy, ToolSpec,
+    Access, AgentPolicy, GoalPolicy, Isolation, Limits, ModelPolicy, PermissionPolicy, RunPolicy,
+    SubAgentPolicy, ToolSpec,
 };
 use provost_harness::{Models, consent_tools, system_prompt};
 use provost_llm::resolve;
@@ -408,7 +409,10 @@ pub(crate) fn bare_policy(settings: &Settings, workspace: &Path) -> AgentPolicy 
     AgentPolicy {
         limits: Limits { outage_max_ms: settings.outage_max_ms, ..settings.limits },
         hooks: settings.all_hooks().into_iter().map(|placed| placed.policy).collect(),
-        permissions: settings.permissions.policy(),
+        permissions: PermissionPolicy {
+            roots: settings.tools.roots_of(workspace),
+            ..settings.permissions.policy()
+        },
         ..AgentPolicy::new(ModelPolicy::new("", 0), workspace.to_owned())
     }
 }

@@ -114,6 +114,7 @@ where
         access: Access::Anything,
         subject: ToolSubject::Opaque,
         aliases: Vec::new(),
+        forms: Vec::new(),
         summary_field: None,
         idempotent: false,
         timeout_ms: millis(TIMEOUT),

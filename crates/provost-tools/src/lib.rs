@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `arguments.rs` | schemas from argument types, and parsing arguments |
 //! | `spec.rs` | the common part of all specs, and their limits |
+//! | `form.rs` | how calls differ in other programs: names and values of arguments |
 //! | `job.rs` | blocking work: on a thread of its own, stopped by the cancel token |
 //! | `failure.rs` | why a tool failed, in messages for the model |
 //! | `workspace.rs`, `workspace/` | paths that stay in the workspace, opening, replacing, similar names |
@@ -31,6 +32,7 @@
 mod arguments;
 mod edit_file;
 mod failure;
+mod form;
 mod function;
 mod job;
 mod jobs;

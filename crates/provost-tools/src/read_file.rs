@@ -5,13 +5,14 @@ use std::io::{Cursor, Read};
 use std::num::NonZeroUsize;
 
 use async_trait::async_trait;
-use provost_event::{Access, BlobId, ImageKind, Json, ToolSpec, ToolSubject};
+use provost_event::{Access, BlobId, CallForm, ImageKind, Json, ToolSpec, ToolSubject, ValueForm};
 use provost_harness::{BLOB_URI, IMAGE_BYTES_MAX, ImageData, ImageError, Tool, ToolContext, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::arguments;
 use crate::failure::{Failure, chain};
+use crate::form::{FILE_NAMES, editor_form, form, named, positive, valued};
 use crate::job::{self, Job};
 use crate::picture::{SIDE_MAX, sides};
 use crate::sniff::{SNIFF_BYTES, not_text};
@@ -54,12 +55,20 @@ impl ReadFile {
             access: Access::Reads,
             subject: ToolSubject::read_path("path"),
             aliases: &["Read"],
+            forms: forms(),
             summary_field: None,
             idempotent: true,
             timeout: FILE_TIMEOUT,
         };
         Self { spec: about.spec::<Arguments>() }
     }
+}
+
+/// Its calls elsewhere.
+fn forms() -> Vec<CallForm> {
+    let range = ValueForm::LineRange { count: "limit".to_owned() };
+    let fields = vec![named("path", FILE_NAMES), positive("offset", &[]), positive("limit", &[])];
+    vec![form(&["read", "view"], fields), editor_form("view", vec![valued("offset", &["view_range"], range)])]
 }
 
 impl Default for ReadFile {

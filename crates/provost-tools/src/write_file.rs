@@ -1,13 +1,14 @@
 //! `write_file`: a whole file.
 
 use async_trait::async_trait;
-use provost_event::{Access, Json, ToolSpec, ToolSubject};
+use provost_event::{Access, CallForm, Json, ToolSpec, ToolSubject};
 use provost_harness::{Tool, ToolContext, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::arguments;
 use crate::failure::Failure;
+use crate::form::{FILE_NAMES, editor_form, form, named};
 use crate::job::{self, Job};
 use crate::spec::{About, FILE_TIMEOUT};
 use crate::text::{count, line_count, size};
@@ -41,12 +42,22 @@ impl WriteFile {
             access: Access::Writes,
             subject: ToolSubject::written_path("path"),
             aliases: &["Write"],
+            forms: forms(),
             summary_field: None,
             idempotent: true,
             timeout: FILE_TIMEOUT,
         };
         Self { spec: about.spec::<Arguments>() }
     }
+}
+
+/// Its calls elsewhere.
+fn forms() -> Vec<CallForm> {
+    let content = || named("content", &["file_text", "contents"]);
+    vec![
+        form(&["write", "create_file"], vec![named("path", FILE_NAMES), content()]),
+        editor_form("create", vec![content()]),
+    ]
 }
 
 impl Default for WriteFile {
@@ -71,7 +82,7 @@ impl Tool for WriteFile {
 
 fn write(arguments: &Arguments, job: &Job) -> Result<String, Failure> {
     let Arguments { path, content } = arguments;
-    let place = job.workspace.locate(path)?;
+    let place = job.workspace.locate_to_write(path)?;
     let done = match job.workspace.replace(&place, content.as_bytes(), job)? {
         Replaced::Nothing => "created",
         Replaced::File => "overwrote",

@@ -1,6 +1,6 @@
 //! A tool call as permissions see it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use provost_event::{Json, ToolIdentity, ToolSubject};
 use serde_json::Value;
@@ -70,6 +70,15 @@ impl<'c> Call<'c> {
         named.truncate(PARTS_NAMED_MAX);
         let named = named.join(", ");
         if more > 0 { format!("{named} and {more} more") } else { named }
+    }
+
+    /// The path that it reads, if that is neither in the workspace nor in one of `roots`.
+    pub(super) fn outside(&self, roots: &[PathBuf]) -> Option<String> {
+        let Subject::Path { place, .. } = &self.subject else { return None };
+        let is_outside = self.tool.subject.is_read_path()
+            && !place.is_in_workspace()
+            && !roots.iter().any(|root| place.is_in(root));
+        is_outside.then(|| place.absolute())
     }
 
     /// Whether `ask` and `deny` rules for command lines also apply, whatever the tool is called.

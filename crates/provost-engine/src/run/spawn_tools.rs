@@ -93,6 +93,7 @@ fn tool(name: &str, description: &str, schema: &serde_json::Value) -> ToolSpec {
         access: Access::Delegates,
         subject: ToolSubject::Opaque,
         aliases: Vec::new(),
+        forms: Vec::new(),
         summary_field: Some("goal".to_owned()),
         idempotent: false,
         timeout_ms: 0,

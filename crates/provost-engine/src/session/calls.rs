@@ -19,8 +19,8 @@ use serde::{Deserialize, Serialize};
 use super::assignment::Assignment;
 use super::fingerprint::fingerprint;
 use super::hooks::CombinedDecision;
-use crate::CallDetails;
 use crate::event::ToolResult;
+use crate::{CallDetails, own_call};
 use call::{CallStage, TrackedCall};
 use gate::{Permits, wanted_agent};
 use list::AnswerCalls;
@@ -81,9 +81,12 @@ impl Calls {
         self.permits.bound_by(assignment);
     }
 
-    pub(super) fn answered(&mut self, content: &[Block]) {
+    /// Calls are tracked as calls of the agent's own tools, whatever form the model gave them in. What an external
+    /// program asks for stays as it is.
+    pub(super) fn answered(&mut self, content: &[Block], assignment: &Assignment) {
+        let tools = if assignment.is_external() { &[] } else { assignment.tools() };
         let calls = content.iter().filter_map(|block| match block {
-            Block::ToolCall(call) => Some(TrackedCall::new(call)),
+            Block::ToolCall(call) => Some(TrackedCall::new(call, own_call(call, tools))),
             Block::Text(_) | Block::Thinking { .. } | Block::Opaque { .. } | Block::Image(_) => None,
         });
         self.of_answer = AnswerCalls(calls.collect());

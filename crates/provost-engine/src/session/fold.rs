@@ -266,7 +266,7 @@ fn answered(state: &mut SessionState, answer: &AssistantMessage) {
     state.turns.answered(answer);
     state.conversation.answered();
     state.hooks.model_answered();
-    state.calls.answered(&answer.content);
+    state.calls.answered(&answer.content, &state.assignment);
     let wants_to_stop = state.calls.of_answer().is_empty();
     state.lifecycle.go_to(if wants_to_stop { Phase::CheckingStop(state.head) } else { Phase::Acting });
 }

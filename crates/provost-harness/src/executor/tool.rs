@@ -16,7 +16,7 @@ use super::links::leads_astray;
 use crate::output::cut_middle;
 use crate::session_cache::Opening;
 use crate::workspace::{Changes, WorkspaceSnapshot};
-use crate::{ImageData, SessionLog, Tool, ToolContext, ToolOutput};
+use crate::{FileReach, ImageData, SessionLog, Tool, ToolContext, ToolOutput};
 
 /// How long a tool may take to end after its cancellation.
 const ENDING_MAX: Duration = Duration::from_secs(15);
@@ -126,6 +126,11 @@ impl HarnessExecutor {
         let context = ToolContext {
             effect: id,
             workspace: opening.workspace.clone(),
+            reach: FileReach {
+                roots: run.roots.clone(),
+                granted: run.granted.clone(),
+                masked: Arc::clone(&self.deps.masked),
+            },
             memory: run.memory.clone(),
             timeout: Duration::from_millis(run.timeout_ms),
             limit: run.limit_ms.map(Duration::from_millis),

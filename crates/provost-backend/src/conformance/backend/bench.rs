@@ -208,6 +208,7 @@ pub(super) fn start(budget: Budget) -> RunEvent {
         access: Access::Reads,
         subject: ToolSubject::Opaque,
         aliases: Vec::new(),
+        forms: Vec::new(),
         summary_field: None,
         idempotent: true,
         timeout_ms: 60_000,
