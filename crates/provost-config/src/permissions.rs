@@ -41,10 +41,10 @@ impl Permissions {
             ask: self.ask.clone(),
             deny: self.deny.clone(),
             approved: self.approved.clone(),
-            roots: Vec::new(),
             default: self.default_permission(),
             approval_timeout_ms: self.approval_timeout_ms,
             unanswered: self.unanswered,
+            ..PermissionPolicy::default()
         }
     }
 }

@@ -42,6 +42,8 @@ pub use shell::ScriptNames;
 pub struct Permissions {
     rules: Vec<Rule>,
     default: Permission,
+    /// The decision on reading outside where other calls are allowed by default.
+    elsewhere: Permission,
     workspace: PathBuf,
     /// The folders that patterns without an argument cover besides the workspace.
     roots: Vec<PathBuf>,
@@ -114,6 +116,7 @@ impl Permissions {
         Self {
             rules,
             default: policy.default,
+            elsewhere: policy.elsewhere,
             workspace: workspace.to_owned(),
             roots: policy.roots.clone(),
             tools,
@@ -210,7 +213,7 @@ impl Permissions {
         Ruling { why: format!("no pattern allows {bare}, and {}", ruling.why), ..ruling }
     }
 
-    /// The ruling on a call that reads outside: what no pattern with a path allows is asked about at least.
+    /// The ruling on a call that reads outside: what no pattern with a path allows isn't allowed by default.
     fn outside(&self, tool: &ToolIdentity, path: &str, covered: Ruling) -> Ruling {
         if !covered.by_default {
             return covered;
@@ -220,7 +223,11 @@ impl Permissions {
              `roots` of [tools]",
             tool.name
         );
-        Ruling { permission: covered.permission.max(Permission::Ask), why, ..covered }
+        let permission = match covered.permission {
+            Permission::Allow => self.elsewhere,
+            asked_or_denied => asked_or_denied,
+        };
+        Ruling { permission, why, ..covered }
     }
 
     fn by_default(&self, tool: &ToolIdentity) -> Ruling {
@@ -365,6 +372,11 @@ pub fn narrowest_pattern(tool: &ToolIdentity, input: &Json, workspace: &Path) ->
         Subject::Shell(script) if script.whole.is_empty() => " ".to_owned(),
         Subject::Shell(script) => script.whole,
         Subject::Path { place, .. } => place.shown(),
+        // No pattern covers several paths and nothing else.
+        Subject::Files(files) => match files.as_slice() {
+            [only] => only.shown(),
+            _ => " ".to_owned(),
+        },
         Subject::Text(text) => text,
         Subject::Unreadable => " ".to_owned(),
     };
@@ -384,6 +396,6 @@ pub fn scripts_named(tool: &ToolIdentity, input: &Json) -> Option<ScriptNames> {
         Subject::Shell(script) => {
             Some(script.scripts).filter(|names| names.unnamed || !names.files.is_empty())
         }
-        Subject::Path { .. } | Subject::Text(_) | Subject::Unreadable => None,
+        Subject::Path { .. } | Subject::Files(_) | Subject::Text(_) | Subject::Unreadable => None,
     }
 }

@@ -23,6 +23,7 @@ mod model_call;
 mod money;
 mod number;
 mod outcome;
+mod patch;
 mod permission;
 mod plan;
 mod policy;
@@ -71,6 +72,7 @@ pub use model_call::{ModelCalled, Purpose, Retry, RetryCause, TimeLeft};
 pub use money::{Certainty, LongPrice, MicroDollars, Price, Usage};
 pub use number::{counted, grouped};
 pub use outcome::{Dimension, Exhausted, LimitOwner, Outcome, PauseReason, Shortfall, Unsummarized};
+pub use patch::{PATCH_HEADERS, patched_paths};
 pub use permission::{
     ApprovalAnswer, ApprovalRequested, ApprovalResolved, ApprovalScope, NamedScript, Permission,
     PermissionDecided, PermissionPolicy, Unanswered,

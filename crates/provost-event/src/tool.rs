@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::skip::is_default;
-use crate::{CallForm, Json};
+use crate::{CallForm, Json, patched_paths};
 
 /// A tool, as the model and the engine see it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -128,6 +128,11 @@ pub enum ToolSubject {
         #[serde(default, skip_serializing_if = "is_default")]
         writes: bool,
     },
+    /// The files that a patch names: added, changed, moved and deleted ones.
+    Patch {
+        /// The argument with the patch; see [`patched_paths`](crate::patched_paths).
+        field: String,
+    },
     /// An address.
     Url {
         /// The argument with the URL.
@@ -158,7 +163,10 @@ impl ToolSubject {
     #[must_use]
     pub fn field(&self) -> Option<&str> {
         match self {
-            Self::Command { field } | Self::Path { field, .. } | Self::Url { field } => Some(field),
+            Self::Command { field }
+            | Self::Path { field, .. }
+            | Self::Patch { field }
+            | Self::Url { field } => Some(field),
             Self::Typed { .. } | Self::Own | Self::Opaque => None,
         }
     }
@@ -186,11 +194,28 @@ impl ToolSubject {
         Some(value.get(field)?.as_str()?.to_owned())
     }
 
-    /// The path of the file that a call with these arguments changes, if it changes one.
+    /// The path of the file that a call with these arguments changes, if it changes one and no other.
     #[must_use]
     pub fn written_path_in(&self, input: &Json) -> Option<String> {
-        let value = input.read::<serde_json::Value>().ok()?;
-        Some(value.get(self.written_field()?)?.as_str()?.to_owned())
+        let mut paths = self.written_paths_in(input);
+        if paths.len() == 1 { paths.pop() } else { None }
+    }
+
+    /// The paths of the files that a call with these arguments changes.
+    #[must_use]
+    pub fn written_paths_in(&self, input: &Json) -> Vec<String> {
+        let text = |field: &str| {
+            let value = input.read::<serde_json::Value>().ok()?;
+            Some(value.get(field)?.as_str()?.to_owned())
+        };
+        match self {
+            Self::Path { field, writes: true, .. } => text(field).into_iter().collect(),
+            Self::Patch { field } => {
+                let patch = text(field).unwrap_or_default();
+                patched_paths(&patch).into_iter().map(str::to_owned).collect()
+            }
+            _ => Vec::new(),
+        }
     }
 }
 

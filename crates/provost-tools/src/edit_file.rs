@@ -1,7 +1,7 @@
 //! `edit_file`: replaces a text in a file.
 
 mod mismatch;
-mod near;
+pub(crate) mod near;
 
 use std::io::Read;
 use std::time::Duration;
@@ -256,7 +256,8 @@ fn line_at(text: &str, at: usize) -> usize {
     text.get(..at).unwrap_or_default().matches('\n').count() + 1
 }
 
-fn read_text(place: &WorkspacePath, job: &Job) -> Result<String, Failure> {
+/// The content of a file, which is text.
+pub(crate) fn read_text(place: &WorkspacePath, job: &Job) -> Result<String, Failure> {
     let path = &place.asked;
     let (file, _) = job.workspace.open_file(place)?;
     let mut bytes = Vec::new();
@@ -310,7 +311,7 @@ fn ambiguous(path: &str, times: usize, lines: &[usize]) -> Failure {
 }
 
 /// The changes, shortened.
-fn diff(before: &str, after: &str) -> String {
+pub(crate) fn diff(before: &str, after: &str) -> String {
     let diff = TextDiff::configure().timeout(DIFF_TIME_MAX).diff_lines(before, after);
     let text = diff.unified_diff().context_radius(DIFF_CONTEXT_LINES).missing_newline_hint(false).to_string();
     match cut(text.trim_end(), DIFF_BYTES_MAX) {

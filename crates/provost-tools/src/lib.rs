@@ -10,6 +10,7 @@
 //! | `arguments.rs` | schemas from argument types, and parsing arguments |
 //! | `spec.rs` | the common part of all specs, and their limits |
 //! | `form.rs` | how calls differ in other programs: names and values of arguments |
+//! | `kept.rs` | stored outputs of earlier calls |
 //! | `job.rs` | blocking work: on a thread of its own, stopped by the cancel token |
 //! | `failure.rs` | why a tool failed, in messages for the model |
 //! | `workspace.rs`, `workspace/` | paths that stay in the workspace, opening, replacing, similar names |
@@ -29,6 +30,7 @@
 //! - A program at a terminal or in the background belongs to one session, and ends with it. Nothing is typed into a password prompt.
 //! - The tools read no environment; `provost-process` selects the variables that a child may see.
 
+mod apply_patch;
 mod arguments;
 mod edit_file;
 mod failure;
@@ -36,6 +38,7 @@ mod form;
 mod function;
 mod job;
 mod jobs;
+mod kept;
 mod list_dir;
 mod picture;
 mod read_file;
@@ -53,6 +56,7 @@ mod write_file;
 
 use provost_harness::{Recall, ToolRegistry};
 
+pub use apply_patch::ApplyPatch;
 pub use edit_file::EditFile;
 pub use function::{FunctionTool, IntoToolOutput, tool, tool_in};
 pub use jobs::{BackgroundJobs, Jobs};
@@ -78,6 +82,7 @@ pub fn builtin_with(jobs: BackgroundJobs) -> ToolRegistry {
         .with(ReadFile::new())
         .with(WriteFile::new())
         .with(EditFile::new())
+        .with(ApplyPatch::new())
         .with(ListDir::new())
         .with(Search::new())
         .with(Shell::new().with_jobs(jobs.clone()))

@@ -5,15 +5,16 @@ use std::io::{Cursor, Read};
 use std::num::NonZeroUsize;
 
 use async_trait::async_trait;
-use provost_event::{Access, BlobId, CallForm, ImageKind, Json, ToolSpec, ToolSubject, ValueForm};
+use provost_event::{Access, CallForm, ImageKind, Json, ToolSpec, ToolSubject, ValueForm};
 use provost_harness::{BLOB_URI, IMAGE_BYTES_MAX, ImageData, ImageError, Tool, ToolContext, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::arguments;
-use crate::failure::{Failure, chain};
+use crate::failure::Failure;
 use crate::form::{FILE_NAMES, editor_form, form, named, positive, valued};
 use crate::job::{self, Job};
+use crate::kept;
 use crate::picture::{SIDE_MAX, sides};
 use crate::sniff::{SNIFF_BYTES, not_text};
 use crate::spec::{About, FILE_TIMEOUT, PAGE_BYTES_MAX};
@@ -91,23 +92,10 @@ impl Tool for ReadFile {
         let Some(name) = arguments.path.strip_prefix(BLOB_URI) else {
             return job::run_to_output(context, move |job| read_path(&arguments, job)).await;
         };
-        match blob(name, context).await {
+        match kept::output(name, context).await {
             Ok(body) => job::run_to_output(context, move |job| read_body(body, &arguments, job)).await,
             Err(failure) => failure.into_output(),
         }
-    }
-}
-
-/// The stored output `name`.
-async fn blob(name: &str, context: &ToolContext) -> Result<Vec<u8>, Failure> {
-    let id = BlobId(name.into());
-    let got = context.cancel.run_until_cancelled(context.blobs.get_blob(&id)).await;
-    match got.ok_or(Failure::Cancelled)? {
-        Ok(Some(body)) => Ok(body),
-        Ok(None) => Err(Failure::Said(format!(
-            "there is no kept output `{BLOB_URI}{name}`: use the name exactly as it was given"
-        ))),
-        Err(error) => Err(Failure::Said(format!("can't read `{BLOB_URI}{name}`: {}", chain(&error)))),
     }
 }
 

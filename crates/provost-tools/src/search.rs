@@ -3,6 +3,7 @@
 mod findings;
 
 use std::fmt::Write as _;
+use std::io::Cursor;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
 use ignore::overrides::Override;
 use provost_event::{Access, CallForm, Json, ToolSpec, ToolSubject};
-use provost_harness::{Tool, ToolContext, ToolOutput};
+use provost_harness::{BLOB_URI, Tool, ToolContext, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -21,6 +22,7 @@ use crate::arguments;
 use crate::failure::Failure;
 use crate::form::{FILE_NAMES, FOLDER_NAMES, form, ignoring, named, positive, renamed, valued};
 use crate::job::{self, Job};
+use crate::kept;
 use crate::spec::About;
 use crate::text::count;
 use crate::walk::{globs, walk};
@@ -52,7 +54,7 @@ pub struct Search {
 struct Arguments {
     /// The regular expression; to search for `( ) [ ] { } . * + ? | ^ $ \` themselves, put a `\` before each.
     pattern: String,
-    /// A folder or file: relative to the workspace, or absolute inside of it. Default: the workspace.
+    /// A folder or file: relative to the workspace, or absolute inside of it. Default: the workspace. Also a kept output, `output:…`.
     path: Option<String>,
     /// Only files that match this, such as `*.rs` or `src/**/*.{ts,tsx}` (from `path` on); with `!` in front: not these.
     glob: Option<String>,
@@ -113,11 +115,39 @@ impl Tool for Search {
     }
 
     async fn call(&self, input: &Json, context: &ToolContext) -> ToolOutput {
-        match arguments::read(&self.spec.name, input) {
-            Ok(arguments) => job::run(context, move |job| search(&arguments, job)).await,
-            Err(misfit) => misfit,
+        let arguments: Arguments = match arguments::read(&self.spec.name, input) {
+            Ok(arguments) => arguments,
+            Err(misfit) => return misfit,
+        };
+        let Some(name) = arguments.path.as_deref().and_then(|path| path.strip_prefix(BLOB_URI)) else {
+            return job::run(context, move |job| search(&arguments, job)).await;
+        };
+        match kept::output(name, context).await {
+            Ok(body) => job::run(context, move |job| search_kept(body, &arguments, job)).await,
+            Err(failure) => failure.into_output(),
         }
     }
+}
+
+/// Searches a stored output, as a file of its name.
+fn search_kept(body: Vec<u8>, arguments: &Arguments, job: &Job) -> Result<String, Failure> {
+    let path = arguments.path.as_deref().unwrap_or_default();
+    let (mut searcher, mut findings) = wanted(arguments);
+    let file = job.stoppable(Cursor::new(body));
+    findings.search(&mut searcher, &matcher(arguments)?, Path::new(path), file);
+    job.go_on()?;
+    Ok(answer(arguments, path, findings))
+}
+
+/// What searches, and what keeps the findings, as the arguments want it.
+fn wanted(arguments: &Arguments) -> (Searcher, Findings) {
+    let mode = arguments.mode.unwrap_or_default();
+    let context_lines = match mode {
+        Mode::Content => arguments.context_lines.unwrap_or(0).min(CONTEXT_LINES_MAX),
+        Mode::Files | Mode::Count => 0,
+    };
+    let max = arguments.max_results.map_or(RESULTS_DEFAULT, NonZeroUsize::get).min(RESULTS_MAX);
+    (searcher(context_lines), Findings::new(mode, max))
 }
 
 fn search(arguments: &Arguments, job: &Job) -> Result<String, Failure> {
@@ -129,14 +159,7 @@ fn search(arguments: &Arguments, job: &Job) -> Result<String, Failure> {
         Some(glob) => globs(&place.absolute, glob)?,
         None => Override::empty(),
     };
-    let mode = arguments.mode.unwrap_or_default();
-    let context_lines = match mode {
-        Mode::Content => arguments.context_lines.unwrap_or(0).min(CONTEXT_LINES_MAX),
-        Mode::Files | Mode::Count => 0,
-    };
-    let mut searcher = searcher(context_lines);
-    let max = arguments.max_results.map_or(RESULTS_DEFAULT, NonZeroUsize::get).min(RESULTS_MAX);
-    let mut findings = Findings::new(mode, max);
+    let (mut searcher, mut findings) = wanted(arguments);
     if !is_folder {
         let (file, _) = job.workspace.open_file(&place)?;
         findings.search(&mut searcher, &matcher, job.workspace.shown(&place.absolute), job.stoppable(file));

@@ -66,8 +66,8 @@ impl Eq for HeldResults {}
 pub(super) struct FinishedCall {
     pub(super) tool: String,
     pub(super) input: Json,
-    /// The file that it writes, if it does nothing else.
-    pub(super) writes: Option<String>,
+    /// The files that it writes, if it does nothing else.
+    pub(super) writes: Vec<String>,
     /// It changes nothing.
     pub(super) reads: bool,
     /// The command line that it runs, if it runs one.
@@ -121,7 +121,7 @@ impl Calls {
             self.jobs.clone_from(jobs);
         }
         let writer = assignment.tool(&call.tool).filter(|spec| spec.access == Access::Writes);
-        let writes = writer.and_then(|spec| spec.subject.written_path_in(&call.input));
+        let writes = writer.map(|spec| spec.subject.written_paths_in(&call.input)).unwrap_or_default();
         let reads = assignment.only_reads(&call.tool);
         let command = assignment.tool(&call.tool).and_then(|spec| spec.subject.command_in(&call.input));
         Some(FinishedCall { tool: call.tool.clone(), input: call.input.clone(), writes, reads, command })

@@ -289,14 +289,14 @@ fn tool_finished(state: &mut SessionState, finished: &ToolFinished) {
             let measured = MeasuredCall {
                 tool: &call.tool,
                 input: call.input.text(),
-                writes: call.writes.as_deref(),
+                writes: &call.writes,
                 reads: call.reads,
             };
             state.progress.called(&measured, finished.status, &finished.output, &finished.facts);
         }
     }
-    if let Some(path) = call.writes.filter(|_| finished.status == ToolStatus::Ok) {
-        state.conversation.wrote(path);
+    if finished.status == ToolStatus::Ok {
+        call.writes.into_iter().for_each(|path| state.conversation.wrote(path));
     }
 }
 

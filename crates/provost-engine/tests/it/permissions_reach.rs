@@ -11,8 +11,9 @@ use crate::world::{World, known_tools, without_hooks};
 const HERE: &str = "/srv/place";
 
 fn rules(text: &str) -> PermissionPolicy {
-    let mut policy =
-        PermissionPolicy { roots: vec![PathBuf::from("/opt/shared")], ..PermissionPolicy::default() };
+    let roots = vec![PathBuf::from("/opt/shared")];
+    let elsewhere = Permission::Ask;
+    let mut policy = PermissionPolicy { roots, elsewhere, ..PermissionPolicy::default() };
     for rule in text.split(", ").filter(|rule| !rule.is_empty()) {
         let (kind, pattern) = rule.split_once(' ').expect("a kind and a pattern");
         match kind {
@@ -78,6 +79,18 @@ fn elsewhere_a_bare_permission_is_none() {
 }
 
 #[test]
+fn where_nobody_is_asked_it_is_denied() {
+    let judge = |default| {
+        let policy = PermissionPolicy { default, ..PermissionPolicy::default() };
+        let permissions = Permissions::new(&policy, Path::new(HERE), &known_tools()).expect("patterns");
+        permissions.judge("read_file", &Json::of(&json!({ "path": "/etc/hosts" })).expect("JSON")).permission
+    };
+    assert_eq!(judge(Permission::Allow), Permission::Deny);
+    assert_eq!(judge(Permission::Ask), Permission::Ask, "what is asked about anyway");
+    assert_eq!(judge(Permission::Deny), Permission::Deny);
+}
+
+#[test]
 fn a_permission_with_the_path_covers_it() {
     let allowed =
         "allow read_file(/etc/hosts), allow search(/usr/include/**), deny read_file(/usr/include/secret.h)";
@@ -112,7 +125,7 @@ fn the_reason_names_the_way() {
 fn an_agent_is_bound_by_the_roots_of_those_above_it() {
     let mut policy = without_hooks().agent;
     policy.permissions = rules("");
-    policy.bounds = vec![PermissionPolicy::default()];
+    policy.bounds = vec![PermissionPolicy { elsewhere: Permission::Ask, ..PermissionPolicy::default() }];
     policy.tools = known_tools();
     let permissions = Permissions::of_agent(&policy, Path::new(HERE));
     let input = Json::of(&json!({ "path": "/opt/shared/a" })).expect("JSON");
@@ -123,10 +136,63 @@ fn an_agent_is_bound_by_the_roots_of_those_above_it() {
 fn without_any_rule_a_read_elsewhere_is_asked_about_and_one_here_is_not() {
     let mut policy = without_hooks();
     policy.agent.tools = vec![crate::world::tool("read_file", Access::Reads, false)];
+    policy.agent.permissions.elsewhere = Permission::Ask;
     let mut world = World::start(policy);
     world.call(&[("read_file", r#"{"path": "/etc/hosts"}"#), ("read_file", r#"{"path": "a"}"#)]);
     let asked = |record: &&provost_event::Record| matches!(&record.entry, Entry::Gate(GateEntry::ApprovalRequested(asked)) if asked.pattern == "read_file(/etc/hosts)");
     assert_eq!(world.session_log().iter().filter(asked).count(), 1);
     let started = |record: &&provost_event::Record| matches!(&record.entry, Entry::Tool(ToolEntry::Started(started)) if started.input.text().contains("\"a\""));
     assert_eq!(world.session_log().iter().filter(started).count(), 1);
+}
+
+fn patching(rules: PermissionPolicy) -> Permissions {
+    let tool = provost_event::ToolSpec {
+        subject: provost_event::ToolSubject::Patch { field: "input".to_owned() },
+        aliases: ["edit_file", "write_file"].map(str::to_owned).to_vec(),
+        ..crate::world::tool("apply_patch", Access::Writes, false)
+    };
+    Permissions::new(&rules, Path::new(HERE), &[tool]).expect("patterns")
+}
+
+fn patch_permission(text: &str, patch: &str) -> Permission {
+    let input = Json::of(&json!({ "input": patch })).expect("JSON");
+    patching(rules(text)).judge("apply_patch", &input).permission
+}
+
+#[test]
+fn each_path_that_a_patch_names_needs_its_permission() {
+    let patch = "*** Begin Patch\n*** Add File: src/new.rs\n+x\n*** Update File: src/a.rs\n*** Move to: lib/b.rs\n@@\n-x\n+y\n*** Delete File: old.rs\n*** End Patch";
+    let all = "default ask, allow apply_patch(src/**), allow edit_file(lib/**), allow write_file(./old.rs)";
+    assert_eq!(patch_permission(all, patch), Permission::Allow);
+    for lacking in [
+        "default ask, allow edit_file(lib/**), allow write_file(./old.rs)",
+        "default ask, allow apply_patch(src/**), allow write_file(./old.rs)",
+        "default ask, allow apply_patch(src/**), allow edit_file(lib/**)",
+    ] {
+        assert_eq!(patch_permission(lacking, patch), Permission::Ask, "{lacking}");
+    }
+    for denied in ["src/new.rs", "src/a.rs", "lib/b.rs", "./old.rs", "old.rs", "LIB/B.RS", "lib/"] {
+        for tool in ["apply_patch", "edit_file", "write_file"] {
+            let rule = format!("deny {tool}({denied})");
+            assert_eq!(patch_permission(&rule, patch), Permission::Deny, "{rule}");
+        }
+    }
+    assert_eq!(patch_permission("deny edit_file", patch), Permission::Deny);
+    assert_eq!(patch_permission("ask edit_file(src/a.rs)", patch), Permission::Ask);
+    assert_eq!(patch_permission("deny edit_file(other.rs)", patch), Permission::Allow);
+}
+
+#[test]
+fn headers_of_a_patch_count_however_they_are_written() {
+    for header in [
+        "*** Update File: .env",
+        "  *** Delete File:   .env  ",
+        "*** Add File:.env",
+        "*** Move to: ./x/../.env",
+    ] {
+        let patch = format!("*** Begin Patch\n{header}\n*** End Patch");
+        assert_eq!(patch_permission("deny write_file(.env)", &patch), Permission::Deny, "{header}");
+    }
+    let none = "*** Begin Patch\n*** End Patch";
+    assert_eq!(patch_permission("default ask, allow edit_file(src/**)", none), Permission::Ask);
 }

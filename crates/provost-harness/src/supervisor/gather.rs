@@ -236,11 +236,13 @@ impl<'a> Found<'a> {
         let own = call.map(|call| own_call(call, self.tools));
         let own_input = own.as_ref().map_or("", |own| own.input.text());
         let arguments = call.and_then(|call| call.malformed.as_deref()).unwrap_or(own_input);
-        if finished.status == ToolStatus::Ok
-            && let Some(path) = own.as_ref().and_then(|own| written(own, self.tools))
-            && !self.written.contains(&path)
-        {
-            self.written.push(path);
+        if finished.status == ToolStatus::Ok {
+            let paths = own.as_ref().map(|own| written(own, self.tools)).unwrap_or_default();
+            paths.into_iter().for_each(|path| {
+                if !self.written.contains(&path) {
+                    self.written.push(path);
+                }
+            });
         }
         let action = Action {
             tool: self.clean.text(&finished.tool),
@@ -306,6 +308,7 @@ async fn stretch(
 }
 
 /// The path of the file that `call` changed, if its tool changes files.
-fn written(call: &OwnCall, tools: &[ToolSpec]) -> Option<String> {
-    tools.iter().find(|tool| tool.name == call.tool)?.subject.written_path_in(&call.input)
+fn written(call: &OwnCall, tools: &[ToolSpec]) -> Vec<String> {
+    let tool = tools.iter().find(|tool| tool.name == call.tool);
+    tool.map(|tool| tool.subject.written_paths_in(&call.input)).unwrap_or_default()
 }

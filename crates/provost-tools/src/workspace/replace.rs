@@ -55,6 +55,13 @@ impl Workspace {
         Ok(replaced)
     }
 
+    /// Removes the file at `place`.
+    pub(crate) fn remove(&self, place: &WorkspacePath) -> Result<(), Failure> {
+        self.regular(place, &self.metadata(place)?)?;
+        let removed = self.dir(place)?.remove_file(&place.relative);
+        removed.map_err(|error| Failure::io("delete", &place.asked, error))
+    }
+
     /// The folder of `place`, made if it is missing.
     fn folder_of(&self, place: &WorkspacePath) -> Result<Dir, Failure> {
         let parent = place.relative.parent().filter(|parent| !parent.as_os_str().is_empty());

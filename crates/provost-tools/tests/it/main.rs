@@ -3,6 +3,8 @@
 #![cfg(unix)]
 
 #[cfg(test)]
+mod apply_patch;
+#[cfg(test)]
 mod call_forms;
 #[cfg(test)]
 mod containment;
