@@ -40,6 +40,8 @@ enum Form {
     Steps,
     /// What a search shows.
     SearchMode,
+    /// Several edits.
+    Edits,
 }
 
 #[derive(Clone, Copy)]
@@ -95,6 +97,7 @@ const MAPPINGS: &[Mapping] = &[
             field("old_text", "old_string", Form::Same),
             field("new_text", "new_string", Form::Same),
             field("replace_all", "replace_all", Form::Same),
+            field("edits", "edits", Form::Edits),
         ],
         fixed: &[("replace_all", Fixed::False)],
     },
@@ -214,6 +217,9 @@ fn there(form: Form, value: &Value, workspace: &Path) -> Value {
         }
         (Form::Steps, Value::Array(items)) => items.iter().map(todo_of).collect(),
         (Form::SearchMode, Value::String(mode)) if mode == "files" => "files_with_matches".into(),
+        (Form::Edits, Value::Array(edits)) => {
+            edits.iter().map(|edit| renamed(edit, |(own, there)| (own, there))).collect()
+        }
         _ => value.clone(),
     }
 }
@@ -227,8 +233,24 @@ fn here(form: Form, value: &Value, workspace: &Path) -> Value {
         },
         (Form::Steps, Value::Array(todos)) => todos.iter().map(step_of).collect(),
         (Form::SearchMode, Value::String(mode)) if mode == "files_with_matches" => "files".into(),
+        (Form::Edits, Value::Array(edits)) => {
+            edits.iter().map(|edit| renamed(edit, |(own, there)| (there, own))).collect()
+        }
         _ => value.clone(),
     }
+}
+
+/// The fields of an edit: here, and there.
+const EDIT_FIELDS: [(&str, &str); 2] = [("old_text", "old_string"), ("new_text", "new_string")];
+
+/// An edit with its fields renamed, each from the first name to the second.
+fn renamed(edit: &Value, names: fn((&'static str, &'static str)) -> (&'static str, &'static str)) -> Value {
+    let Value::Object(fields) = edit else { return edit.clone() };
+    let renamed = fields.iter().map(|(name, value)| {
+        let other = EDIT_FIELDS.map(names).into_iter().find(|(from, _)| from == name);
+        (other.map_or(name.as_str(), |(_, to)| to).to_owned(), value.clone())
+    });
+    Value::Object(renamed.collect())
 }
 
 fn todo_of(step: &Value) -> Value {
@@ -294,6 +316,7 @@ mod tests {
             ("list_dir", json!({ "path": "src", "depth": 3 })),
             ("list_dir", json!({ "path": "src", "glob": "*.rs" })),
             ("search", json!({ "pattern": "x", "mode": "files" })),
+            ("edit_file", json!({ "path": "a", "edits": [{ "old_text": "x", "new_text": "y" }] })),
             ("update_plan", json!({ "items": [{ "text": "one", "status": "done" }] })),
             ("mcp__a__b", json!({ "anything": [1] })),
         ]

@@ -12,6 +12,7 @@ use provost_event::{
 };
 use provost_harness::{Models, consent_tools, system_prompt};
 use provost_llm::resolve;
+use provost_tools::keep_edits_of;
 
 use crate::Refusal;
 use crate::afford;
@@ -336,16 +337,11 @@ fn native_tools() -> impl Iterator<Item = ToolSpec> {
 }
 
 /// What the agent of the run may call: the tools, and those that start other agents.
-/// The tools that change files, of which a model is offered the one that it was taught.
-const EDIT_TOOL: &str = "edit_file";
-const PATCH_TOOL: &str = "apply_patch";
-
 /// The tools of an agent with this model; without one, those that it may have.
 fn tools_of_root(settings: &Settings, model: Option<&ModelPolicy>) -> Vec<ToolSpec> {
     let mut specs = tools().specs();
     if let Some(model) = model {
-        let other = if model.patches { EDIT_TOOL } else { PATCH_TOOL };
-        specs.retain(|tool| tool.name != other);
+        keep_edits_of(model, &mut specs);
     }
     if settings.delegates() {
         specs.push(if settings.goals_are_given() { judged_spawn_tool() } else { spawn_tool() });

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use async_trait::async_trait;
-use provost_event::{Access, Json, ToolSpec, ToolSubject, patched_paths};
+use provost_event::{Access, Json, SessionId, ToolSpec, ToolSubject, patched_paths};
 use provost_harness::{Tool, ToolContext, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -17,6 +17,7 @@ use crate::edit_file::{diff, read_text};
 use crate::failure::{Failure, chain};
 use crate::form::{form, named};
 use crate::job::{self, Job};
+use crate::seen::{FilesSeen, SeenBy};
 use crate::spec::{About, FILE_TIMEOUT};
 use crate::text::count;
 use crate::workspace::WorkspacePath;
@@ -27,6 +28,9 @@ const FILES_MAX: usize = 200;
 
 /// Maximum bytes of the diffs in the output, all together.
 const DIFF_BYTES_MAX: usize = 8 * 1024;
+
+/// The tool's name.
+pub(crate) const NAME: &str = "apply_patch";
 
 const DESCRIPTION: &str =
     "Adds, changes, moves and deletes files by one patch: all of it is applied, or nothing.
@@ -47,6 +51,7 @@ Give about 3 lines around each change, exactly as the file has them, without lin
 #[derive(Debug, Clone)]
 pub struct ApplyPatch {
     spec: ToolSpec,
+    seen: FilesSeen,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -61,7 +66,7 @@ impl ApplyPatch {
     #[must_use]
     pub fn new() -> Self {
         let about = About {
-            name: "apply_patch",
+            name: NAME,
             description: DESCRIPTION,
             access: Access::Writes,
             subject: ToolSubject::Patch { field: "input".to_owned() },
@@ -72,7 +77,14 @@ impl ApplyPatch {
             idempotent: false,
             timeout: FILE_TIMEOUT,
         };
-        Self { spec: about.spec::<Arguments>() }
+        Self { spec: about.spec::<Arguments>(), seen: FilesSeen::default() }
+    }
+
+    /// Shares with other tools which files an agent knows.
+    #[must_use]
+    pub fn with_seen(mut self, seen: FilesSeen) -> Self {
+        self.seen = seen;
+        self
     }
 }
 
@@ -88,9 +100,16 @@ impl Tool for ApplyPatch {
         &self.spec
     }
 
+    fn session_over(&self, session: SessionId) {
+        self.seen.forget(session);
+    }
+
     async fn call(&self, input: &Json, context: &ToolContext) -> ToolOutput {
         match arguments::read::<Arguments>(&self.spec.name, input) {
-            Ok(arguments) => job::run(context, move |job| apply(&arguments.input, job)).await,
+            Ok(arguments) => {
+                let seen = self.seen.by(context);
+                job::run(context, move |job| apply(&arguments.input, &seen, job)).await
+            }
             Err(misfit) => misfit,
         }
     }
@@ -111,7 +130,7 @@ struct PlannedFile {
     after: Option<String>,
 }
 
-fn apply(patch: &str, job: &Job) -> Result<String, Failure> {
+fn apply(patch: &str, seen: &SeenBy, job: &Job) -> Result<String, Failure> {
     let changes = patch::parse(patch).map_err(Failure::Senseless)?;
     if changes.len() > FILES_MAX {
         return Err(Failure::Senseless(format!("a patch may have at most {FILES_MAX} files: take several")));
@@ -122,6 +141,11 @@ fn apply(patch: &str, job: &Job) -> Result<String, Failure> {
         planned.add(change, patch, job).map_err(nothing_applied)?;
     }
     write(planned.files.values().collect(), job)?;
+    for file in planned.files.values() {
+        if let Ok(metadata) = job.workspace.metadata(&file.place) {
+            seen.note(&file.place.absolute, &metadata);
+        }
+    }
     let Planned { told, mut diffs, .. } = planned;
     let shown = diffs.floor_char_boundary(DIFF_BYTES_MAX);
     if shown < diffs.len() {

@@ -7,7 +7,7 @@ use std::io::Read;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use provost_event::{Access, CallForm, Json, ToolSpec, ToolSubject, ValueForm};
+use provost_event::{Access, CallForm, Json, SessionId, ToolSpec, ToolSubject, ValueForm};
 use provost_harness::{Tool, ToolContext, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -17,6 +17,7 @@ use crate::arguments;
 use crate::failure::Failure;
 use crate::form::{FILE_NAMES, editor_form, form, ignoring, named, valued};
 use crate::job::{self, Job};
+use crate::seen::{FilesSeen, SeenBy};
 use crate::sniff::not_text;
 use crate::spec::{About, FILE_TIMEOUT};
 use crate::text::{count, cut, size, some_of};
@@ -36,6 +37,9 @@ const DIFF_CONTEXT_LINES: usize = 2;
 /// Maximum positions of an ambiguous text in the message.
 const PLACES_TOLD_MAX: usize = 10;
 
+/// The tool's name.
+pub(crate) const NAME: &str = "edit_file";
+
 const DESCRIPTION: &str = "Replaces one text in a file by another. `old_text` must be in the file exactly as given, \
 with its whitespace and without the line numbers read_file shows, and only once, unless `replace_all` is true: take \
 enough lines around it. Whole lines that differ only in trailing spaces or uniform indentation, and typographic \
@@ -45,6 +49,7 @@ characters, still match if just one text does; the answer then says so. Line end
 #[derive(Debug, Clone)]
 pub struct EditFile {
     spec: ToolSpec,
+    seen: FilesSeen,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -96,7 +101,7 @@ impl EditFile {
     #[must_use]
     pub fn new() -> Self {
         let about = About {
-            name: "edit_file",
+            name: NAME,
             description: DESCRIPTION,
             access: Access::Writes,
             subject: ToolSubject::written_path("path"),
@@ -106,7 +111,14 @@ impl EditFile {
             idempotent: false,
             timeout: FILE_TIMEOUT,
         };
-        Self { spec: about.spec::<Arguments>() }
+        Self { spec: about.spec::<Arguments>(), seen: FilesSeen::default() }
+    }
+
+    /// Shares with other tools which files an agent knows.
+    #[must_use]
+    pub fn with_seen(mut self, seen: FilesSeen) -> Self {
+        self.seen = seen;
+        self
     }
 }
 
@@ -127,7 +139,7 @@ fn forms() -> Vec<CallForm> {
         ValueForm::Items { fields: texts(), ignored: Vec::new() },
     ));
     vec![
-        ignoring(form(&["edit", "replace", "str_replace"], fields), &["instruction"]),
+        ignoring(form(&["Edit", "MultiEdit", "edit", "replace", "str_replace"], fields), &["instruction"]),
         editor_form("str_replace", texts()),
     ]
 }
@@ -144,15 +156,22 @@ impl Tool for EditFile {
         &self.spec
     }
 
+    fn session_over(&self, session: SessionId) {
+        self.seen.forget(session);
+    }
+
     async fn call(&self, input: &Json, context: &ToolContext) -> ToolOutput {
         match arguments::read(&self.spec.name, input) {
-            Ok(arguments) => job::run(context, move |job| edit(arguments, job)).await,
+            Ok(arguments) => {
+                let seen = self.seen.by(context);
+                job::run(context, move |job| edit(arguments, &seen, job)).await
+            }
             Err(misfit) => misfit,
         }
     }
 }
 
-fn edit(arguments: Arguments, job: &Job) -> Result<String, Failure> {
+fn edit(arguments: Arguments, seen: &SeenBy, job: &Job) -> Result<String, Failure> {
     let path = arguments.path.clone();
     let edits = arguments.edits()?;
     let place = job.workspace.locate_to_write(&path)?;
@@ -168,6 +187,9 @@ fn edit(arguments: Arguments, job: &Job) -> Result<String, Failure> {
         told.push(edited.told);
     }
     job.workspace.replace(&place, after.as_bytes(), job)?;
+    if let Ok(metadata) = job.workspace.metadata(&place) {
+        seen.note(&place.absolute, &metadata);
+    }
     let told = match told.as_slice() {
         [only] => only.clone(),
         several => format!("{} edits: {}", several.len(), several.join("; ")),

@@ -5,7 +5,7 @@ use std::io::{Cursor, Read};
 use std::num::NonZeroUsize;
 
 use async_trait::async_trait;
-use provost_event::{Access, CallForm, ImageKind, Json, ToolSpec, ToolSubject, ValueForm};
+use provost_event::{Access, CallForm, ImageKind, Json, SessionId, ToolSpec, ToolSubject, ValueForm};
 use provost_harness::{BLOB_URI, IMAGE_BYTES_MAX, ImageData, ImageError, Tool, ToolContext, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -16,6 +16,7 @@ use crate::form::{FILE_NAMES, editor_form, form, named, positive, valued};
 use crate::job::{self, Job};
 use crate::kept;
 use crate::picture::{SIDE_MAX, sides};
+use crate::seen::{FilesSeen, SeenBy};
 use crate::sniff::{SNIFF_BYTES, not_text};
 use crate::spec::{About, FILE_TIMEOUT, PAGE_BYTES_MAX};
 use crate::text::{count, size};
@@ -33,6 +34,7 @@ its number and a tab in front, which are not part of the file. A long file comes
 #[derive(Debug, Clone)]
 pub struct ReadFile {
     spec: ToolSpec,
+    seen: FilesSeen,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -61,7 +63,14 @@ impl ReadFile {
             idempotent: true,
             timeout: FILE_TIMEOUT,
         };
-        Self { spec: about.spec::<Arguments>() }
+        Self { spec: about.spec::<Arguments>(), seen: FilesSeen::default() }
+    }
+
+    /// Shares with other tools which files an agent knows.
+    #[must_use]
+    pub fn with_seen(mut self, seen: FilesSeen) -> Self {
+        self.seen = seen;
+        self
     }
 }
 
@@ -84,13 +93,18 @@ impl Tool for ReadFile {
         &self.spec
     }
 
+    fn session_over(&self, session: SessionId) {
+        self.seen.forget(session);
+    }
+
     async fn call(&self, input: &Json, context: &ToolContext) -> ToolOutput {
         let arguments: Arguments = match arguments::read(&self.spec.name, input) {
             Ok(arguments) => arguments,
             Err(misfit) => return misfit,
         };
         let Some(name) = arguments.path.strip_prefix(BLOB_URI) else {
-            return job::run_to_output(context, move |job| read_path(&arguments, job)).await;
+            let seen = self.seen.by(context);
+            return job::run_to_output(context, move |job| read_path(&arguments, &seen, job)).await;
         };
         match kept::output(name, context).await {
             Ok(body) => job::run_to_output(context, move |job| read_body(body, &arguments, job)).await,
@@ -99,13 +113,15 @@ impl Tool for ReadFile {
     }
 }
 
-fn read_path(arguments: &Arguments, job: &Job) -> Result<ToolOutput, Failure> {
+fn read_path(arguments: &Arguments, seen: &SeenBy, job: &Job) -> Result<ToolOutput, Failure> {
     let place = job.workspace.locate(&arguments.path)?;
     let (file, metadata) = job.workspace.open_file(&place).map_err(|failure| match failure {
         Failure::IsFolder { path, .. } => Failure::IsFolder { path, hint: ": list_dir shows what is in it" },
         other => other,
     })?;
-    show(file, metadata.len(), arguments, job)
+    let output = show(file, metadata.len(), arguments, job)?;
+    seen.note(&place.absolute, &metadata);
+    Ok(output)
 }
 
 fn read_body(body: Vec<u8>, arguments: &Arguments, job: &Job) -> Result<ToolOutput, Failure> {

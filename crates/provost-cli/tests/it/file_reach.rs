@@ -52,10 +52,14 @@ fn credentials_and_provost_s_own_files_are_hidden_also_below_a_root() {
 
 #[test]
 fn a_project_s_roots_and_variables_need_trust() {
-    let scene = reading("../shared/lib.txt").with_settings("[tools]\nroots = [\"../shared\"]\nenv = [\"MY_TOKEN\"]\n");
+    let scene = reading("../shared/lib.txt")
+        .with_settings("[tools]\nroots = [\"../shared\"]\nenv = [\"MY_TOKEN\"]\n");
     let refused = scene.provost(&["run", "x"]);
     assert_eq!(refused.status, 2);
-    for told in ["is reached by the agents' file tools (tools.roots)", "is handed to the agents' commands (tools.env)"] {
+    for told in [
+        "is reached by the agents' file tools (tools.roots)",
+        "is handed to the agents' commands (tools.env)",
+    ] {
         assert!(refused.stderr.contains(told), "{}", refused.stderr);
     }
     assert!(answered(&scene.trusted()).contains("shared text"));
