@@ -42,7 +42,7 @@ pub struct ListDir {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// The folder: relative to the workspace, or absolute inside of it. Default: the workspace.
+    /// The folder: relative to the workspace, or absolute. Default: the workspace.
     path: Option<String>,
     /// How many levels of folders to list. Default 1: only what is in the folder itself.
     depth: Option<NonZeroUsize>,

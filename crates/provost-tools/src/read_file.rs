@@ -40,7 +40,7 @@ pub struct ReadFile {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// The file: relative to the workspace, or absolute inside of it; or `output:…`.
+    /// The file: relative to the workspace, or absolute; or `output:…`.
     path: String,
     /// The number of the first line to show, from 1. Default 1.
     offset: Option<NonZeroUsize>,

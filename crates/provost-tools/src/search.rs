@@ -54,7 +54,7 @@ pub struct Search {
 struct Arguments {
     /// The regular expression; to search for `( ) [ ] { } . * + ? | ^ $ \` themselves, put a `\` before each.
     pattern: String,
-    /// A folder or file: relative to the workspace, or absolute inside of it. Default: the workspace. Also a kept output, `output:…`.
+    /// A folder or file: relative to the workspace, or absolute. Default: the workspace. Also a kept output, `output:…`.
     path: Option<String>,
     /// Only files that match this, such as `*.rs` or `src/**/*.{ts,tsx}` (from `path` on); with `!` in front: not these.
     glob: Option<String>,

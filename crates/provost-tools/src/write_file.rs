@@ -31,7 +31,7 @@ pub struct WriteFile {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// The file: relative to the workspace, or absolute inside of it.
+    /// The file: relative to the workspace, or absolute.
     path: String,
     /// All of its new content.
     content: String,
