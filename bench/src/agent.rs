@@ -110,6 +110,7 @@ fn noop_spec() -> anyhow::Result<ToolSpec> {
         access: Access::Reads,
         subject: ToolSubject::Opaque,
         aliases: Vec::new(),
+        forms: Vec::new(),
         summary_field: None,
         idempotent: true,
         timeout_ms: 60_000,

@@ -138,6 +138,7 @@ fn spec() -> ToolSpec {
         access: Access::Anything,
         subject: ToolSubject::Opaque,
         aliases: Vec::new(),
+        forms: Vec::new(),
         summary_field: None,
         idempotent: false,
         timeout_ms: 60_000,

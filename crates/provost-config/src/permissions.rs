@@ -44,6 +44,7 @@ impl Permissions {
             default: self.default_permission(),
             approval_timeout_ms: self.approval_timeout_ms,
             unanswered: self.unanswered,
+            ..PermissionPolicy::default()
         }
     }
 }

@@ -92,16 +92,24 @@ fn recordings(loading: &Loading) -> Vec<ProjectRequest> {
     named.into_iter().filter(is_its).map(request).collect()
 }
 
-/// Variables for programs, which may hold keys.
+/// Variables for programs, which may hold keys, and folders that tools reach.
 fn variables(loading: &Loading) -> Vec<ProjectRequest> {
-    let its = loading.items.iter().filter(|(key, given)| key == "exec.env" && given.source.is_projects());
-    let request = |(_, given): &(String, Given)| ProjectRequest {
-        file: FILE_NAME.to_owned(),
-        place: given.source.to_string(),
-        what: "is handed to programs that work as agents (exec.env)".to_owned(),
-        body: given.shown.clone(),
+    let what = |key: &str| match key {
+        "exec.env" => Some("is handed to programs that work as agents (exec.env)"),
+        "tools.env" => Some("is handed to the agents' commands (tools.env)"),
+        "tools.roots" => Some("is reached by the agents' file tools (tools.roots)"),
+        _ => None,
     };
-    its.map(request).collect()
+    let its = loading.items.iter().filter(|(_, given)| given.source.is_projects());
+    let request = |(key, given): &(String, Given)| {
+        Some(ProjectRequest {
+            file: FILE_NAME.to_owned(),
+            place: given.source.to_string(),
+            what: what(key)?.to_owned(),
+            body: given.shown.clone(),
+        })
+    };
+    its.filter_map(request).collect()
 }
 
 /// The programs of external agents.

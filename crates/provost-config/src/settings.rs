@@ -17,6 +17,7 @@ use crate::permissions::Permissions;
 use crate::profiles::Profiles;
 use crate::project::Project;
 use crate::stop_hook::StopHook;
+use crate::tools::ToolSettings;
 use crate::value::Raw;
 use crate::{file, imported, named, table};
 
@@ -71,6 +72,8 @@ pub struct Settings {
     pub imported: Vec<Placed>,
     /// Which tool calls may be made.
     pub permissions: Permissions,
+    /// What the built-in tools reach.
+    pub tools: ToolSettings,
     /// Further observers of a run.
     pub trace: Trace,
     /// External programs as agents.
@@ -120,6 +123,7 @@ impl Settings {
             imports_claude: false,
             imported: Vec::new(),
             permissions: Permissions::default(),
+            tools: ToolSettings::default(),
             trace: Trace::default(),
             exec: ExecSettings::default(),
             terminal_reports: true,

@@ -125,6 +125,12 @@ pub struct ToolRun {
     /// no approval was requested, or it names none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scripts: Option<Vec<NamedScript>>,
+    /// The folders besides the workspace that the file tools reach.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub roots: Vec<PathBuf>,
+    /// The file or folder elsewhere that this call may read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub granted: Option<PathBuf>,
     /// Whether to look before which files the workspace has, if that hasn't been done since it was last looked at
     /// afterwards: only what changes during the agent's own calls counts.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -9,6 +9,7 @@
 //! lease, are ignored here, so that correctness doesn't depend on a lease.
 
 mod actor;
+mod call_form;
 mod decision;
 mod decision_time;
 mod effect;
@@ -24,6 +25,7 @@ mod tokens;
 mod view;
 
 pub use actor::{Actor, ActorStatus, ReplayError};
+pub use call_form::{OwnCall, own_call};
 pub use decision::{Decision, EffectRequest, Message};
 pub use effect::{
     CallDetails, CallModel, CleanWorktree, Effect, HookCall, HookCallDetails, JudgeCall, StopCheck, ToolRun,

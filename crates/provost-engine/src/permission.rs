@@ -42,7 +42,11 @@ pub use shell::ScriptNames;
 pub struct Permissions {
     rules: Vec<Rule>,
     default: Permission,
+    /// The decision on reading outside where other calls are allowed by default.
+    elsewhere: Permission,
     workspace: PathBuf,
+    /// The folders that patterns without an argument cover besides the workspace.
+    roots: Vec<PathBuf>,
     /// The agent's tools. A tool that isn't among them is known by its name only.
     tools: Vec<ToolIdentity>,
     /// The permissions of the agents above, which also apply.
@@ -109,7 +113,15 @@ impl Permissions {
     pub fn of_policy(policy: &PermissionPolicy, workspace: &Path, tools: &[ToolSpec]) -> Self {
         let rules = patterns(policy).filter_map(|(kind, text)| Rule::new(kind, text)).collect();
         let tools = tools.iter().map(ToolSpec::identity).collect();
-        Self { rules, default: policy.default, workspace: workspace.to_owned(), tools, bounds: Vec::new() }
+        Self {
+            rules,
+            default: policy.default,
+            elsewhere: policy.elsewhere,
+            workspace: workspace.to_owned(),
+            roots: policy.roots.clone(),
+            tools,
+            bounds: Vec::new(),
+        }
     }
 
     /// The permissions of an agent that works in `workspace`, restricted by those of the agents above.
@@ -144,17 +156,33 @@ impl Permissions {
         bounds.fold(own, |first, next| if next.permission > first.permission { next } else { first })
     }
 
+    /// The file or folder that a call of `tool` reads, if it is neither in the workspace nor in one of the folders
+    /// that permissions without a path cover. By its text alone: links aren't followed.
+    #[must_use]
+    pub fn read_outside(&self, tool: &str, input: &Json) -> Option<PathBuf> {
+        let tool = self.tools.iter().find(|known| known.name == tool)?;
+        let outside = Call::read(tool, input, &self.workspace).outside(&self.roots);
+        outside.map(PathBuf::from)
+    }
+
     fn judge_alone(&self, tool: &ToolIdentity, input: &Json) -> Ruling {
-        if self.rules.is_empty() {
+        if self.rules.is_empty() && !tool.subject.is_read_path() {
             return self.by_default(tool);
         }
         let call = Call::read(tool, input, &self.workspace);
+        let outside = call.outside(&self.roots);
         let rules: Vec<&Rule> = self.rules.iter().filter(|rule| rule.speaks_of(&call)).collect();
         if let Some(rule) = touching(&rules, &call, Kind::Deny, Touch::Yes) {
             return rule.ruling(Permission::Deny, "forbids it");
         }
+        let rules = rules.into_iter().filter(|rule| outside.is_none() || rule.counts_outside());
+        let rules = rules.collect::<Vec<_>>();
         let coverage = Coverage::of(&rules, &call);
         let covered = self.covered(&call, &coverage);
+        let covered = match &outside {
+            Some(path) => self.outside(tool, path, covered),
+            None => covered,
+        };
         match doubted(&rules, &call) {
             // A denied call isn't made anyway, so that an unclear text is no reason to ask.
             Some(_) if covered.permission == Permission::Deny => covered,
@@ -183,6 +211,23 @@ impl Permissions {
         let bare = parts.iter().enumerate().filter(|(_, rule)| rule.is_none());
         let bare = call.named_parts(bare.map(|(part, _)| part));
         Ruling { why: format!("no pattern allows {bare}, and {}", ruling.why), ..ruling }
+    }
+
+    /// The ruling on a call that reads outside: what no pattern with a path allows isn't allowed by default.
+    fn outside(&self, tool: &ToolIdentity, path: &str, covered: Ruling) -> Ruling {
+        if !covered.by_default {
+            return covered;
+        }
+        let why = format!(
+            "`{path}` is outside of the workspace: reading it needs the permission `{}({path})`, or its folder in \
+             `roots` of [tools]",
+            tool.name
+        );
+        let permission = match covered.permission {
+            Permission::Allow => self.elsewhere,
+            asked_or_denied => asked_or_denied,
+        };
+        Ruling { permission, why, ..covered }
     }
 
     fn by_default(&self, tool: &ToolIdentity) -> Ruling {
@@ -270,6 +315,11 @@ impl Rule {
             || (restricts && call.runs_command_line() && self.pattern.names_command_lines())
     }
 
+    /// Whether it counts for a call that reads outside of the workspace: what allows must say where.
+    fn counts_outside(&self) -> bool {
+        matches!(self.kind, Kind::Ask | Kind::Deny) || self.pattern.is_bound()
+    }
+
     fn ruling(&self, permission: Permission, meaning: &str) -> Ruling {
         let rule = format!("{} {}", self.kind.word(), self.text);
         let why = format!("`{rule}` {meaning}");
@@ -322,6 +372,11 @@ pub fn narrowest_pattern(tool: &ToolIdentity, input: &Json, workspace: &Path) ->
         Subject::Shell(script) if script.whole.is_empty() => " ".to_owned(),
         Subject::Shell(script) => script.whole,
         Subject::Path { place, .. } => place.shown(),
+        // No pattern covers several paths and nothing else.
+        Subject::Files(files) => match files.as_slice() {
+            [only] => only.shown(),
+            _ => " ".to_owned(),
+        },
         Subject::Text(text) => text,
         Subject::Unreadable => " ".to_owned(),
     };
@@ -341,6 +396,6 @@ pub fn scripts_named(tool: &ToolIdentity, input: &Json) -> Option<ScriptNames> {
         Subject::Shell(script) => {
             Some(script.scripts).filter(|names| names.unnamed || !names.files.is_empty())
         }
-        Subject::Path { .. } | Subject::Text(_) | Subject::Unreadable => None,
+        Subject::Path { .. } | Subject::Files(_) | Subject::Text(_) | Subject::Unreadable => None,
     }
 }

@@ -23,6 +23,7 @@ mod model_call;
 mod money;
 mod number;
 mod outcome;
+mod patch;
 mod permission;
 mod plan;
 mod policy;
@@ -33,6 +34,7 @@ mod stop;
 mod terminal;
 mod tool;
 mod tool_call;
+mod tool_form;
 mod tree;
 mod trouble;
 mod verdict;
@@ -70,6 +72,7 @@ pub use model_call::{ModelCalled, Purpose, Retry, RetryCause, TimeLeft};
 pub use money::{Certainty, LongPrice, MicroDollars, Price, Usage};
 pub use number::{counted, grouped};
 pub use outcome::{Dimension, Exhausted, LimitOwner, Outcome, PauseReason, Shortfall, Unsummarized};
+pub use patch::{PATCH_HEADERS, patched_paths};
 pub use permission::{
     ApprovalAnswer, ApprovalRequested, ApprovalResolved, ApprovalScope, NamedScript, Permission,
     PermissionDecided, PermissionPolicy, Unanswered,
@@ -89,6 +92,7 @@ pub use terminal::{
 };
 pub use tool::{Access, ToolIdentity, ToolSpec, ToolSubject, ToolsChanged};
 pub use tool_call::{CallFacts, ToolFinished, ToolStarted, ToolStatus};
+pub use tool_form::{CallForm, FieldForm, SelectingField, ValueForm};
 pub use tree::{
     AgentAskedAgain, AgentFinished, AgentResumeRequested, AgentRetryScheduled, AgentSpawned, AgentStarted,
     AgentSuspended, AgentYieldRequested, Brief, Isolation, Reprioritized, SlotAssignment, SubAgentPolicy,

@@ -1,5 +1,7 @@
 //! Permissions for tool calls, and approvals.
 
+use std::path::PathBuf;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -36,9 +38,20 @@ pub struct PermissionPolicy {
     /// Calls that were approved permanently: they need no further approval.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub approved: Vec<String>,
+    /// The folders, absolute, that permissions without a path cover besides the workspace: reading a file or folder
+    /// elsewhere needs a pattern with its path, or approval.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub roots: Vec<PathBuf>,
     /// The decision on a call that matches no pattern.
     #[serde(default)]
     pub default: Permission,
+    /// The decision on a call that reads outside of the workspace and the roots, where no pattern with the path
+    /// allows it and other calls are allowed: nobody may be there to be asked.
+    #[serde(
+        default = "PermissionPolicy::default_elsewhere",
+        skip_serializing_if = "PermissionPolicy::is_denial"
+    )]
+    pub elsewhere: Permission,
     /// Time limit of an approval, in milliseconds.
     #[serde(default = "PermissionPolicy::default_timeout_ms")]
     pub approval_timeout_ms: u64,
@@ -50,6 +63,14 @@ pub struct PermissionPolicy {
 impl PermissionPolicy {
     const fn default_timeout_ms() -> u64 {
         60 * 60 * 1_000
+    }
+
+    const fn default_elsewhere() -> Permission {
+        Permission::Deny
+    }
+
+    fn is_denial(permission: &Permission) -> bool {
+        *permission == Permission::Deny
     }
 
     pub(crate) fn is_default(&self) -> bool {
@@ -64,14 +85,16 @@ impl PermissionPolicy {
 }
 
 impl Default for PermissionPolicy {
-    /// Everything is allowed; approvals time out after an hour.
+    /// Everything is allowed in the workspace; approvals time out after an hour.
     fn default() -> Self {
         Self {
             allow: Vec::new(),
             ask: Vec::new(),
             deny: Vec::new(),
             approved: Vec::new(),
+            roots: Vec::new(),
             default: Permission::Allow,
+            elsewhere: Permission::Deny,
             approval_timeout_ms: Self::default_timeout_ms(),
             unanswered: Unanswered::Deny,
         }

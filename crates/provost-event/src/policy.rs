@@ -259,6 +259,9 @@ pub struct ModelPolicy {
     /// Whether it is known to reason before it answers, which uses part of the answer's cap.
     #[serde(default, skip_serializing_if = "is_default")]
     pub reasons: bool,
+    /// Whether it was taught to change files by patches: it is offered `apply_patch` in place of `edit_file`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub patches: bool,
     /// The fallback models, in order, when it gives no answer. Their own fallbacks are ignored.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fallbacks: Vec<ModelPolicy>,
@@ -276,6 +279,7 @@ impl ModelPolicy {
             images: false,
             effort: None,
             reasons: false,
+            patches: false,
             fallbacks: Vec::new(),
         }
     }

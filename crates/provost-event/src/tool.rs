@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Json;
 use crate::skip::is_default;
+use crate::{CallForm, Json, patched_paths};
 
 /// A tool, as the model and the engine see it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -20,10 +20,13 @@ pub struct ToolSpec {
     /// What its calls are about; permissions compare their patterns with that.
     #[serde(default, skip_serializing_if = "is_default")]
     pub subject: ToolSubject,
-    /// Its names in the hook scripts of other agent programs, the usual one first. Permissions and matchers may use
-    /// them too.
+    /// Its names in the hook scripts of other agent programs, the usual one first. Permissions, matchers and models
+    /// may use them too.
     #[serde(default, skip_serializing_if = "is_default")]
     pub aliases: Vec<String>,
+    /// Other forms in which models may call it. The first is also that of calls by its own name and its aliases.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub forms: Vec<CallForm>,
     /// The argument that represents a call in one line; absent: that of the subject.
     #[serde(default, skip_serializing_if = "is_default")]
     pub summary_field: Option<String>,
@@ -37,7 +40,7 @@ pub struct ToolSpec {
 
 impl ToolSpec {
     /// A tool whose calls run alone and have no subject: with a time limit of a minute and 32 KiB of output, without
-    /// aliases, not repeatable. `input_schema` is a JSON Schema of an object.
+    /// aliases and other forms, not repeatable. `input_schema` is a JSON Schema of an object.
     #[must_use]
     pub fn new(name: impl Into<String>, description: impl Into<String>, input_schema: Json) -> Self {
         Self {
@@ -47,6 +50,7 @@ impl ToolSpec {
             access: Access::Anything,
             subject: ToolSubject::default(),
             aliases: Vec::new(),
+            forms: Vec::new(),
             summary_field: None,
             idempotent: false,
             timeout_ms: 60_000,
@@ -143,6 +147,11 @@ pub enum ToolSubject {
         #[serde(default, skip_serializing_if = "is_default")]
         writes: bool,
     },
+    /// The files that a patch names: added, changed, moved and deleted ones.
+    Patch {
+        /// The argument with the patch; see [`patched_paths`](crate::patched_paths).
+        field: String,
+    },
     /// An address.
     Url {
         /// The argument with the URL.
@@ -173,9 +182,18 @@ impl ToolSubject {
     #[must_use]
     pub fn field(&self) -> Option<&str> {
         match self {
-            Self::Command { field } | Self::Path { field, .. } | Self::Url { field } => Some(field),
+            Self::Command { field }
+            | Self::Path { field, .. }
+            | Self::Patch { field }
+            | Self::Url { field } => Some(field),
             Self::Typed { .. } | Self::Own | Self::Opaque => None,
         }
+    }
+
+    /// Whether calls read a file or folder, and change none.
+    #[must_use]
+    pub const fn is_read_path(&self) -> bool {
+        matches!(self, Self::Path { writes: false, .. })
     }
 
     /// The argument with the path of the file that calls change, if they change one.
@@ -195,11 +213,28 @@ impl ToolSubject {
         Some(value.get(field)?.as_str()?.to_owned())
     }
 
-    /// The path of the file that a call with these arguments changes, if it changes one.
+    /// The path of the file that a call with these arguments changes, if it changes one and no other.
     #[must_use]
     pub fn written_path_in(&self, input: &Json) -> Option<String> {
-        let value = input.read::<serde_json::Value>().ok()?;
-        Some(value.get(self.written_field()?)?.as_str()?.to_owned())
+        let mut paths = self.written_paths_in(input);
+        if paths.len() == 1 { paths.pop() } else { None }
+    }
+
+    /// The paths of the files that a call with these arguments changes.
+    #[must_use]
+    pub fn written_paths_in(&self, input: &Json) -> Vec<String> {
+        let text = |field: &str| {
+            let value = input.read::<serde_json::Value>().ok()?;
+            Some(value.get(field)?.as_str()?.to_owned())
+        };
+        match self {
+            Self::Path { field, writes: true, .. } => text(field).into_iter().collect(),
+            Self::Patch { field } => {
+                let patch = text(field).unwrap_or_default();
+                patched_paths(&patch).into_iter().map(str::to_owned).collect()
+            }
+            _ => Vec::new(),
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use provost_engine::FlowProblem;
 use provost_event::RunId;
+use provost_process::MaskedPaths;
 
 use crate::{
     Backend, BackendError, Blobs, Clock, ExternalAgents, HarnessCallback, HookPrograms, HookRegistry, Models,
@@ -39,6 +40,8 @@ pub struct HarnessDeps {
     pub external: Arc<dyn ExternalAgents>,
     /// A folder for the transcripts that stop hooks may read; `None`: they get none.
     pub transcripts: Option<PathBuf>,
+    /// What file tools never read or write; by default the user's credentials. Give it Provost's own folders.
+    pub masked: Arc<MaskedPaths>,
     /// Removes secrets from evidence for judges; by default what has the shape of one. Give it the keys that the
     /// program knows.
     pub redactor: Arc<Redactor>,
@@ -61,6 +64,7 @@ impl HarnessDeps {
             power: Arc::new(NoPower),
             external: Arc::new(NoExternalAgents),
             transcripts: None,
+            masked: Arc::new(MaskedPaths::of_user()),
             redactor: Arc::new(Redactor::default()),
         }
     }

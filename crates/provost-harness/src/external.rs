@@ -186,6 +186,7 @@ impl ConsentTool {
             access,
             subject: self.subject(),
             aliases: self.aliases().iter().map(|&alias| alias.to_owned()).collect(),
+            forms: Vec::new(),
             summary_field: Some(field.to_owned()),
             idempotent: false,
             timeout_ms: 60_000,

@@ -81,6 +81,7 @@ pub use private_folder::PrivateFolder;
 pub use prompt::system_prompt;
 pub use prompt_queue::{Prompt, PromptQueue};
 pub use provost_event::StopHookVerdict;
+pub use provost_process::MaskedPaths;
 pub use read_back::read_actor;
 pub use recall::Recall;
 pub use run_order::{LogPart, log_parts, read_run};
@@ -92,7 +93,7 @@ pub use supervisor::{
     Action, ChangedFiles, Evidence, FileHunks, GoalSupervisor, HookResult, Inquiry, Judgement, Since,
     parse_verdict,
 };
-pub use tool::{Tool, ToolContext, ToolOutput, ToolRegistry};
+pub use tool::{FileReach, Tool, ToolContext, ToolOutput, ToolRegistry};
 pub use trace::{NoTrace, TraceBody, TraceError, TraceEvent, TraceSink};
 pub use transcript::{Dialect, Message, Part, Role, Transcript};
 pub use watch::{HarnessCallback, NoCallback};

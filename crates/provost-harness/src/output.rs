@@ -1,7 +1,7 @@
 //! Cuts an output for the model.
 
 use crate::BLOB_URI;
-use provost_event::BlobId;
+use provost_event::Seq;
 
 /// The remaining parts of a text that is too long: its beginning and its end, cut between characters.
 #[derive(Debug, PartialEq, Eq)]
@@ -24,11 +24,13 @@ pub(crate) fn cut_middle(text: &str, bytes_max: usize) -> Option<Cut<'_>> {
 
 impl Cut<'_> {
     /// The parts with a line between them that says what is missing and where the whole is.
-    pub(crate) fn with_note(&self, whole: Option<&BlobId>) -> String {
+    pub(crate) fn with_note(&self, whole: Option<Seq>) -> String {
         let left_out = self.left_out_bytes;
         let note = match whole {
-            Some(id) => {
-                format!("{left_out} bytes left out; read_file with path \"{BLOB_URI}{id}\" reads the whole")
+            Some(call) => {
+                format!(
+                    "{left_out} bytes left out; read_file and search take the whole as path \"{BLOB_URI}{call}\""
+                )
             }
             None => format!("{left_out} bytes left out"),
         };

@@ -10,8 +10,8 @@ pub fn system_prompt(workspace: &Path, instructions: &str) -> String {
          reached. Questions aren't answered meanwhile: where the goal can be read in several ways, choose the \
          likeliest, and say in your last answer which one.\n\
          \n\
-         Workspace: {} ({}). Paths are relative to it. The file tools reach this folder only; `shell` also reaches \
-         what is elsewhere.\n\
+         Workspace: {} ({}). Paths are relative to it. The file tools reach this folder, and elsewhere what the \
+         settings allow; `shell` also reaches what is elsewhere.\n\
          \n\
          - Look before you change anything; read a file before you edit it. Make calls that don't depend on each \
          other in one answer.\n\

@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use provost_event::{
-    ActorKey, AssistantMessage, Block, ConversationEntry, EffectId, Entry, Image, LifecycleEntry, ModelEntry,
-    Record, Seq, ToolCall, ToolEntry, ToolFinished,
+    ActorKey, AssistantMessage, BlobId, Block, ConversationEntry, EffectId, Entry, Image, LifecycleEntry,
+    ModelEntry, Record, Seq, ToolCall, ToolEntry, ToolFinished,
 };
 use tokio::sync::OnceCell;
 
@@ -76,6 +76,41 @@ impl SessionLog {
         let from = start_before(until);
         let records = source.records(from, until).await?;
         Ok(LogPage { from, shown: records.into_iter().filter_map(LogItem::of).collect() })
+    }
+}
+
+impl SessionLog {
+    /// The blob with the whole output of the call that the entry `started` began, if the model was shown only part of
+    /// it. Only of calls that the model has seen the results of.
+    ///
+    /// # Errors
+    /// When the log can't be read.
+    ///
+    /// # Cancellation
+    /// Safe.
+    pub async fn whole_output(&self, started: Seq) -> Result<Option<BlobId>, BackendError> {
+        let Some(source) = &self.0 else { return Ok(None) };
+        let end = *source.end.get_or_try_init(|| source.find_end()).await?;
+        let (mut from, mut call) = (started, None);
+        while from < end {
+            let until = Seq(from.0.saturating_add(STRETCH_ENTRIES)).min(end);
+            for record in source.records(from, until).await? {
+                match &record.entry {
+                    Entry::Tool(ToolEntry::Started(entry)) if record.seq == started => {
+                        call = Some(entry.call.clone());
+                    }
+                    Entry::Tool(ToolEntry::Finished(entry)) if call.as_ref() == Some(&entry.call) => {
+                        return Ok(entry.whole.clone());
+                    }
+                    _ => {}
+                }
+            }
+            if call.is_none() {
+                return Ok(None);
+            }
+            from = until;
+        }
+        Ok(None)
     }
 }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use provost_event::{CallFacts, EffectId, Json, Plan, SessionId, ToolSpec, ToolStatus};
+use provost_process::MaskedPaths;
 use tokio_util::sync::CancellationToken;
 
 use crate::{Blobs, ImageData, Redactor, SessionLog};
@@ -19,6 +20,8 @@ pub struct ToolContext {
     pub effect: EffectId,
     /// The workspace, absolute and without symlinks.
     pub workspace: Arc<Path>,
+    /// What its calls reach besides the workspace, for tools that read and write files.
+    pub reach: FileReach,
     /// The state that the tool stored at its last call in this session.
     pub memory: Option<Json>,
     /// Time limit of the call. After it, `cancel` fires.
@@ -37,6 +40,17 @@ pub struct ToolContext {
     pub output_bytes_max: usize,
     /// The keys that this process knows: no program that the tool starts may be given one.
     pub secrets: Arc<Redactor>,
+}
+
+/// What the calls of file tools reach besides the workspace, and what they never reach.
+#[derive(Debug, Clone, Default)]
+pub struct FileReach {
+    /// Folders, absolute.
+    pub roots: Vec<PathBuf>,
+    /// A file or folder elsewhere that this call may read, absolute.
+    pub granted: Option<PathBuf>,
+    /// What stays hidden, wherever it is.
+    pub masked: Arc<MaskedPaths>,
 }
 
 /// The result of a tool call. A tool that fails is data, not an error of Provost's.

@@ -199,7 +199,10 @@ impl Transcript {
             Entry::Conversation(ConversationEntry::SystemItem(item)) => {
                 self.say(&reminder(&item.body, &self.reminder_id))
             }
-            Entry::Tool(ToolEntry::Finished(finished)) => self.wait(result_of(finished, images)),
+            Entry::Tool(ToolEntry::Finished(finished)) => {
+                let called = self.name_called(&finished.call).unwrap_or(&finished.tool).to_owned();
+                self.wait(result_of(finished, called, images));
+            }
             Entry::Model(ModelEntry::Called(called)) if called.purpose == Purpose::Turn => {
                 self.close_waiting(record.seq)
             }
@@ -258,6 +261,15 @@ impl Transcript {
         let mut messages = self.messages.clone();
         messages.push(Arc::new(Message::new(Role::User, parts)));
         messages
+    }
+
+    /// The name by which the last answer calls a tool: providers want it with the call's result.
+    fn name_called(&self, id: &CallId) -> Option<&str> {
+        let last = self.messages.last().filter(|message| message.role == Role::Assistant)?;
+        last.parts.iter().find_map(|part| match part {
+            Part::Block(Block::ToolCall(call)) if call.id == *id => Some(call.name.as_str()),
+            _ => None,
+        })
     }
 
     fn missing_results(&self) -> Vec<Part> {
@@ -385,7 +397,7 @@ fn stand_in(image: &Image) -> String {
     format!("[{} of {} bytes, which can't be shown to you]", image.kind.media_type(), image.bytes)
 }
 
-fn result_of(finished: &ToolFinished, images: &HashMap<BlobId, ImageData>) -> Part {
+fn result_of(finished: &ToolFinished, tool: String, images: &HashMap<BlobId, ImageData>) -> Part {
     let (mut output, mut shown) = (finished.output.clone(), Vec::new());
     for image in &finished.images {
         match images.get(&image.blob) {
@@ -398,7 +410,7 @@ fn result_of(finished: &ToolFinished, images: &HashMap<BlobId, ImageData>) -> Pa
     }
     Part::ToolResult {
         call: finished.call.clone(),
-        tool: finished.tool.clone(),
+        tool,
         output,
         images: shown,
         is_error: finished.status.is_error(),

@@ -38,6 +38,10 @@ enum Form {
     Seconds,
     /// Steps of a plan.
     Steps,
+    /// What a search shows.
+    SearchMode,
+    /// Several edits.
+    Edits,
 }
 
 #[derive(Clone, Copy)]
@@ -93,6 +97,7 @@ const MAPPINGS: &[Mapping] = &[
             field("old_text", "old_string", Form::Same),
             field("new_text", "new_string", Form::Same),
             field("replace_all", "replace_all", Form::Same),
+            field("edits", "edits", Form::Edits),
         ],
         fixed: &[("replace_all", Fixed::False)],
     },
@@ -105,12 +110,17 @@ const MAPPINGS: &[Mapping] = &[
             field("case_insensitive", "-i", Form::Same),
             field("context_lines", "-C", Form::Same),
             field("max_results", "head_limit", Form::Same),
+            field("mode", "output_mode", Form::SearchMode),
         ],
         fixed: &[("output_mode", Fixed::Text("content")), ("-i", Fixed::False), ("multiline", Fixed::False)],
     },
     Mapping {
         name: FILES_BY_PATTERN,
-        fields: &[field("path", "path", Form::Path), field("depth", "depth", Form::Same)],
+        fields: &[
+            field("path", "path", Form::Path),
+            field("depth", "depth", Form::Same),
+            field("glob", "pattern", Form::Same),
+        ],
         fixed: &[("pattern", Fixed::Text("*"))],
     },
     Mapping { name: "TodoWrite", fields: &[field("items", "todos", Form::Steps)], fixed: &[] },
@@ -155,6 +165,7 @@ fn input_elsewhere(tool: &ToolIdentity, input: &Value, workspace: &Path) -> Valu
         }
     }
     if mapping.name == FILES_BY_PATTERN
+        && !input.contains_key("glob")
         && input.get("depth").and_then(Value::as_u64).is_some_and(|depth| depth > 1)
     {
         out.insert("pattern".to_owned(), "**/*".into());
@@ -205,6 +216,10 @@ fn there(form: Form, value: &Value, workspace: &Path) -> Value {
             value.as_u64().map_or_else(|| value.clone(), |secs| secs.saturating_mul(1_000).into())
         }
         (Form::Steps, Value::Array(items)) => items.iter().map(todo_of).collect(),
+        (Form::SearchMode, Value::String(mode)) if mode == "files" => "files_with_matches".into(),
+        (Form::Edits, Value::Array(edits)) => {
+            edits.iter().map(|edit| renamed(edit, |(own, there)| (own, there))).collect()
+        }
         _ => value.clone(),
     }
 }
@@ -217,8 +232,25 @@ fn here(form: Form, value: &Value, workspace: &Path) -> Value {
             None => value.clone(),
         },
         (Form::Steps, Value::Array(todos)) => todos.iter().map(step_of).collect(),
+        (Form::SearchMode, Value::String(mode)) if mode == "files_with_matches" => "files".into(),
+        (Form::Edits, Value::Array(edits)) => {
+            edits.iter().map(|edit| renamed(edit, |(own, there)| (there, own))).collect()
+        }
         _ => value.clone(),
     }
+}
+
+/// The fields of an edit: here, and there.
+const EDIT_FIELDS: [(&str, &str); 2] = [("old_text", "old_string"), ("new_text", "new_string")];
+
+/// An edit with its fields renamed, each from the first name to the second.
+fn renamed(edit: &Value, names: fn((&'static str, &'static str)) -> (&'static str, &'static str)) -> Value {
+    let Value::Object(fields) = edit else { return edit.clone() };
+    let renamed = fields.iter().map(|(name, value)| {
+        let other = EDIT_FIELDS.map(names).into_iter().find(|(from, _)| from == name);
+        (other.map_or(name.as_str(), |(_, to)| to).to_owned(), value.clone())
+    });
+    Value::Object(renamed.collect())
 }
 
 fn todo_of(step: &Value) -> Value {
@@ -282,6 +314,9 @@ mod tests {
             ("edit_file", json!({ "path": "a", "old_text": "x", "new_text": "y", "replace_all": true })),
             ("search", json!({ "pattern": "x", "case_insensitive": true, "max_results": 3, "path": "src" })),
             ("list_dir", json!({ "path": "src", "depth": 3 })),
+            ("list_dir", json!({ "path": "src", "glob": "*.rs" })),
+            ("search", json!({ "pattern": "x", "mode": "files" })),
+            ("edit_file", json!({ "path": "a", "edits": [{ "old_text": "x", "new_text": "y" }] })),
             ("update_plan", json!({ "items": [{ "text": "one", "status": "done" }] })),
             ("mcp__a__b", json!({ "anything": [1] })),
         ]

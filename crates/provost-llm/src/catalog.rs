@@ -50,6 +50,9 @@ pub struct ModelFacts {
     /// The efforts above `high` that it accepts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub higher_efforts: Vec<Effort>,
+    /// Whether it was taught to change files by patches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub patches: Option<bool>,
     /// The day from which the provider no longer offers it, as `YYYY-MM-DD`; `None` if none is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retires: Option<String>,
@@ -173,6 +176,7 @@ impl ModelFacts {
             } else {
                 self.higher_efforts
             },
+            patches: self.patches.or(known.patches),
             retires: self.retires.or(known.retires),
             successor: self.successor.or(known.successor),
             source: self.source.or(known.source),
@@ -220,6 +224,7 @@ impl ModelFacts {
             output_tokens_limit: self.output_tokens_max,
             price: self.price,
             images: self.images.unwrap_or(false),
+            patches: self.patches.unwrap_or(false),
             reasons: self.is_known_to_reason(),
             ..ModelPolicy::new(name, self.output_tokens_max.unwrap_or_else(|| self.usual_output_tokens_max()))
         }

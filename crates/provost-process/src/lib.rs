@@ -76,6 +76,7 @@ mod identity;
 mod launch;
 mod leftover;
 mod log_file;
+mod masked;
 mod piped;
 #[cfg(not(unix))]
 mod portable;
@@ -103,6 +104,7 @@ pub use identity::ProcessIdentity;
 pub use launch::{AtTerminal, Confinement, Launch, OpenPipes, Stdio, Streams};
 pub use leftover::end_leftovers;
 pub use log_file::{LogEnd, LogFile};
+pub use masked::MaskedPaths;
 pub use piped::{PipeClosed, Piped, PipedChild, PipedCommand, PipedEnding};
 #[cfg(not(unix))]
 pub use portable::{adopt_orphans, end_adopted_leftovers, keep_ledger, run, run_logged};

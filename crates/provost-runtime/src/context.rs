@@ -1,9 +1,10 @@
 //! What a run works with beside its models, tools and store.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use provost_config::{Problems, Settings, Settled};
+use provost_config::{Folders, Problems, Settings, Settled};
 use provost_event::RunPolicy;
 use provost_harness::{HarnessCallback, Observers, Redactor};
 use provost_power::{KeepAwake, KeepAwakeOptions};
@@ -23,6 +24,10 @@ pub struct RunContext {
     pub(crate) power: Option<KeepAwake>,
     /// Knows the keys, which judges aren't shown.
     pub(crate) redactor: Arc<Redactor>,
+    /// Variables that commands get besides, by name.
+    pub(crate) env: Vec<String>,
+    /// Files with keys, and the user's settings: hidden from file tools.
+    pub(crate) hidden: Vec<PathBuf>,
     pub(crate) programs: Programs,
 }
 
@@ -66,8 +71,17 @@ impl RunContext {
             header_env: header_env(settings, variables),
             power: power(settings),
             redactor: Arc::new(Redactor::new(all_secrets(settings, variables))),
+            env: settings.tools.env.clone(),
+            hidden: hidden(settings),
         }
     }
+}
+
+/// Files that no agent is to read or change.
+fn hidden(settings: &Settings) -> Vec<PathBuf> {
+    let keys = settings.named.providers.values().filter_map(|table| table.key_file.clone());
+    let own = Folders::of_platform().map(|folders| folders.user_file);
+    keys.chain(own).collect()
 }
 
 /// What headers of hooks may name: the environment without the keys of providers, which only the providers get.

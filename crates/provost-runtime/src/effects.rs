@@ -69,7 +69,7 @@ fn comes_of(toml: &str, folder: &Path) -> String {
     format!(
         "{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
         external_policy(&settled, &team, folder, alone),
-        (exec.records, exec.detach_key, settled.settings.terminal_reports),
+        (exec.records, exec.detach_key, settled.settings.terminal_reports, &settled.settings.tools.env),
         policy(&settled.settings, &team, folder, &folder.join("worktrees")),
         toml.contains("[agent]").then(|| told(&settled.settings, &team, folder)),
         StateDir::new(&settled.settings, &folders, |_| {}).observers(),

@@ -12,7 +12,7 @@ use provost_harness::consent_tools;
 use provost_terminal::Profile;
 
 use crate::Variables;
-use crate::team::{Team, bare_policy};
+use crate::team::{Team, bare_policy, permissions_of};
 
 /// The name of an external agent's model: it only names the program.
 const MODEL: &str = "external/";
@@ -113,7 +113,10 @@ pub fn external_policy(settled: &Settled, team: &Team, workspace: &Path, wanted:
         ..RunPolicy::new(AgentPolicy {
             limits: Limits { turns_max, ..settings.limits },
             stop_hooks: settings.stop_hooks.iter().map(|hook| hook.policy(settings)).collect(),
-            permissions: permissions_of_program(settings.permissions.policy(), is_set("permissions.default")),
+            permissions: permissions_of_program(
+                permissions_of(settings, workspace),
+                is_set("permissions.default"),
+            ),
             goal: team.goal.clone(),
             ..program_policy(settings, workspace, external)
         })
@@ -158,7 +161,7 @@ pub(crate) fn sub_agent(
             },
             stop_hooks: stop_hooks.map(|hook| hook.policy(settings)).collect(),
             permissions: permissions_of_program(
-                agent.permissions(settings.permissions.policy()),
+                agent.permissions(permissions_of(settings, workspace)),
                 own_default,
             ),
             ..program_policy(settings, workspace, policy)
@@ -267,7 +270,8 @@ pub(crate) fn permissions_of_program(given: PermissionPolicy, has_default: bool)
     if !ask.iter().any(|pattern| pattern == UNREADABLE) {
         ask.push(UNREADABLE.to_owned());
     }
-    PermissionPolicy { default, ask, ..given }
+    // What a program asks about, it reads itself.
+    PermissionPolicy { default, elsewhere: default, ask, ..given }
 }
 
 /// A program's arguments when it is unattended: its profile's own come first, unless one of them was given.

@@ -8,11 +8,11 @@ use provost_config::{Folders, Settings, TrustStore};
 use provost_event::RunId;
 use provost_external::{Drivers, DriversOptions};
 use provost_harness::{
-    AgentHarness, Backend, BackendError, HarnessDeps, Models, NoPower, Power, SystemClock,
+    AgentHarness, Backend, BackendError, HarnessDeps, MaskedPaths, Models, NoPower, Power, SystemClock,
 };
 use provost_hooks::{ProgramHooks, ProgramHooksOptions};
 use provost_sqlite::SqliteStore;
-use provost_tools::{BackgroundJobs, builtin_with};
+use provost_tools::{BackgroundJobs, Shell, Terminal, builtin_with};
 
 use crate::external;
 use crate::{Notice, RunContext, RuntimeError};
@@ -169,6 +169,10 @@ impl StateDir {
             profiles: around.programs.profiles,
         });
         let jobs = BackgroundJobs::in_folder(self.folder.join(JOBS));
+        let tools = builtin_with(jobs.clone())
+            .with(Shell::new().with_jobs(jobs).with_env(around.env.clone()))
+            .with(Terminal::new().with_env(around.env));
+        let masked = MaskedPaths::of_user().and(around.hidden).and([self.folder.clone()]);
         AgentHarness::new(HarnessDeps {
             external: Arc::new(drivers),
             callback: around.callback,
@@ -177,7 +181,8 @@ impl StateDir {
             power,
             redactor: around.redactor,
             transcripts: Some(self.folder.join(TRANSCRIPTS)),
-            ..HarnessDeps::new(backend, models, builtin_with(jobs))
+            masked: Arc::new(masked),
+            ..HarnessDeps::new(backend, models, tools)
         })
     }
 }

@@ -7,10 +7,12 @@ use std::sync::LazyLock;
 use provost_config::{Agent, AvailableTools, Problem, Problems, Settings, Settled};
 use provost_engine::{agent_tool, judged_spawn_tool, spawn_tool};
 use provost_event::{
-    Access, AgentPolicy, GoalPolicy, Isolation, Limits, ModelPolicy, RunPolicy, SubAgentPolicy, ToolSpec,
+    Access, AgentPolicy, GoalPolicy, Isolation, Limits, ModelPolicy, PermissionPolicy, RunPolicy,
+    SubAgentPolicy, ToolSpec,
 };
 use provost_harness::{Models, consent_tools, system_prompt};
 use provost_llm::resolve;
+use provost_tools::keep_edits_of;
 
 use crate::Refusal;
 use crate::afford;
@@ -247,7 +249,7 @@ pub(crate) fn wanted_of_root(settled: &Settled, folder: &Path) -> Wanted {
                 system_prompt(folder, &settings.instructions),
                 settings.goal.condition.as_deref(),
             ),
-            tools: tools_of_root(settings),
+            tools: tools_of_root(settings, None),
         },
     }
 }
@@ -288,7 +290,7 @@ pub(crate) fn wanted_of(agent: &Agent, settled: &Settled, folder: &Path) -> Want
         money: agent.budget.money.map(|_| agent.source_of("usd")),
         room: Room::Conversation {
             prompt: with_goal(prompt_of(agent, settings, folder), agent.condition.as_deref()),
-            tools: tools_of(agent, settings),
+            tools: tools_of(agent, settings, None),
         },
     }
 }
@@ -335,8 +337,12 @@ fn native_tools() -> impl Iterator<Item = ToolSpec> {
 }
 
 /// What the agent of the run may call: the tools, and those that start other agents.
-fn tools_of_root(settings: &Settings) -> Vec<ToolSpec> {
+/// The tools of an agent with this model; without one, those that it may have.
+fn tools_of_root(settings: &Settings, model: Option<&ModelPolicy>) -> Vec<ToolSpec> {
     let mut specs = tools().specs();
+    if let Some(model) = model {
+        keep_edits_of(model, &mut specs);
+    }
     if settings.delegates() {
         specs.push(if settings.goals_are_given() { judged_spawn_tool() } else { spawn_tool() });
     }
@@ -345,12 +351,14 @@ fn tools_of_root(settings: &Settings) -> Vec<ToolSpec> {
     specs
 }
 
-fn tools_of(agent: &Agent, settings: &Settings) -> Vec<ToolSpec> {
+fn tools_of(agent: &Agent, settings: &Settings, model: Option<&ModelPolicy>) -> Vec<ToolSpec> {
     let is_its = |tool: &ToolSpec| match &agent.tools {
         Some(names) => names.contains(&tool.name),
         None => tool.access != Access::Delegates,
     };
-    tools_of_root(settings).into_iter().filter(is_its).collect()
+    // What an agent's list names it has, whatever its model was taught.
+    let model = model.filter(|_| agent.tools.is_none());
+    tools_of_root(settings, model).into_iter().filter(is_its).collect()
 }
 
 /// Agents that are to work in a worktree where there can be none.
@@ -383,12 +391,12 @@ fn sub_agent(settings: &Settings, agent: &Agent, model: ModelPolicy, folder: &Pa
         name: agent.name.clone(),
         agent: AgentPolicy {
             final_check: questions_end(settings, &model),
-            model,
             system_prompt: prompt_of(agent, settings, folder),
-            tools: tools_of(agent, settings),
+            tools: tools_of(agent, settings, Some(&model)),
+            model,
             limits,
             stop_hooks: stop_hooks.map(|hook| hook.policy(settings)).collect(),
-            permissions: agent.permissions(settings.permissions.policy()),
+            permissions: agent.permissions(permissions_of(settings, folder)),
             ..bare_policy(settings, folder)
         },
         priority: agent.priority,
@@ -403,12 +411,17 @@ fn questions_end(settings: &Settings, model: &ModelPolicy) -> bool {
     settings.final_check.unwrap_or_else(|| !model.name.starts_with(SCRIPT))
 }
 
+/// The permissions of the run for an agent in `workspace`.
+pub(crate) fn permissions_of(settings: &Settings, workspace: &Path) -> PermissionPolicy {
+    PermissionPolicy { roots: settings.tools.roots_of(workspace), ..settings.permissions.policy() }
+}
+
 /// What all agents have in common; each names its own model, prompt and tools.
 pub(crate) fn bare_policy(settings: &Settings, workspace: &Path) -> AgentPolicy {
     AgentPolicy {
         limits: Limits { outage_max_ms: settings.outage_max_ms, ..settings.limits },
         hooks: settings.all_hooks().into_iter().map(|placed| placed.policy).collect(),
-        permissions: settings.permissions.policy(),
+        permissions: permissions_of(settings, workspace),
         ..AgentPolicy::new(ModelPolicy::new("", 0), workspace.to_owned())
     }
 }
@@ -426,7 +439,7 @@ pub fn policy(settings: &Settings, team: &Team, workspace: &Path, worktrees: &Pa
             final_check: questions_end(settings, &team.model),
             model: team.model.clone(),
             system_prompt: system_prompt(workspace, &settings.instructions),
-            tools: tools_of_root(settings),
+            tools: tools_of_root(settings, Some(&team.model)),
             stop_hooks: settings.stop_hooks.iter().map(|hook| hook.policy(settings)).collect(),
             goal: team.goal.clone(),
             ..bare_policy(settings, workspace)

@@ -9,9 +9,15 @@ use provost_harness::ToolOutput;
 /// The failure of a call. `asked` and `path` are as the model wrote them.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    /// A path outside of the workspace.
-    #[error("`{asked}` is outside of the workspace `{}`: use a path inside it", workspace.display())]
-    Outside { asked: String, workspace: PathBuf },
+    /// A path outside of what is reached.
+    #[error("`{asked}` is outside of the workspace `{}`: {way}", workspace.display())]
+    Outside { asked: String, workspace: PathBuf, way: String },
+    /// A path that file tools never reach.
+    #[error(
+        "`{asked}` is hidden from file tools, whatever the permissions say: it holds credentials, the state of \
+         processes or Provost's own files"
+    )]
+    Masked { asked: String },
     /// A path that doesn't exist.
     #[error("`{asked}` doesn't exist{hint}")]
     NotFound { asked: String, hint: String },
@@ -49,6 +55,16 @@ impl Failure {
         Self::Io { attempt, path: path.to_owned(), source }
     }
 
+    /// The same, with what of the call it concerns. Nothing of the call was done.
+    pub(crate) fn within(self, part: &str) -> Self {
+        let said = |text: &str| format!("{part}: {text}\nNo edit was made.");
+        match self {
+            Self::Said(text) => Self::Said(said(&text)),
+            Self::Senseless(text) => Self::Senseless(said(&text)),
+            other => other,
+        }
+    }
+
     /// The output for the model.
     pub(crate) fn into_output(self) -> ToolOutput {
         let text = chain(&self);
@@ -56,6 +72,7 @@ impl Failure {
             Self::Cancelled => ToolOutput { status: ToolStatus::Cancelled, ..ToolOutput::error(text) },
             Self::Senseless(_) => ToolOutput::rejected(text),
             Self::Outside { .. }
+            | Self::Masked { .. }
             | Self::NotFound { .. }
             | Self::TooManyLinks { .. }
             | Self::IsFolder { .. }

@@ -14,6 +14,7 @@ use serde::Deserialize;
 
 use crate::arguments;
 use crate::failure::{Failure, chain};
+use crate::form::{form, named};
 use crate::shell::plain;
 use crate::spec::About;
 use files::JobName;
@@ -59,6 +60,7 @@ impl Jobs {
             access: Access::Reads,
             subject: ToolSubject::Own,
             aliases: &[],
+            forms: vec![form(&["BashOutput", "bash_output"], vec![named("job", &["bash_id", "shell_id"])])],
             summary_field: Some("job"),
             idempotent: true,
             timeout: Duration::from_secs(620),

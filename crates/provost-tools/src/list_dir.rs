@@ -6,17 +6,19 @@ use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
 use ignore::DirEntry;
-use provost_event::{Access, Json, ToolSpec, ToolSubject};
+use ignore::overrides::Override;
+use provost_event::{Access, CallForm, Json, ToolSpec, ToolSubject};
 use provost_harness::{Tool, ToolContext, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::arguments;
 use crate::failure::Failure;
+use crate::form::{FILE_NAMES, FOLDER_NAMES, form, named, positive};
 use crate::job::{self, Job};
 use crate::spec::{About, FILE_TIMEOUT, PAGE_BYTES_MAX};
 use crate::text::{count, size, some_of};
-use crate::walk::walk;
+use crate::walk::{globs, walk};
 use crate::workspace::WorkspacePath;
 
 /// Maximum entries shown.
@@ -29,7 +31,7 @@ const COUNTED_MAX: usize = 50_000;
 const IGNORED_TOLD_MAX: usize = 5;
 
 const DESCRIPTION: &str = "Lists a folder, sorted by name: folders end with `/`, files come with their size, links \
-with where they lead. What ignore files (.gitignore) name is left out and counted.";
+with where they lead. With `glob`, finds files by name in all folders below. What ignore files (.gitignore) name is left out and counted.";
 
 /// Lists a folder and optionally its subfolders.
 #[derive(Debug, Clone)]
@@ -40,10 +42,12 @@ pub struct ListDir {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// The folder: relative to the workspace, or absolute inside of it. Default: the workspace.
+    /// The folder: relative to the workspace, or absolute. Default: the workspace.
     path: Option<String>,
     /// How many levels of folders to list. Default 1: only what is in the folder itself.
     depth: Option<NonZeroUsize>,
+    /// Only files that match this, in all folders below: `*.rs`, `src/**/*_test.{ts,tsx}`.
+    glob: Option<String>,
 }
 
 impl ListDir {
@@ -56,12 +60,22 @@ impl ListDir {
             access: Access::Reads,
             subject: ToolSubject::Path { field: "path".to_owned(), walks: true, writes: false },
             aliases: &["Glob", "LS"],
+            forms: forms(),
             summary_field: None,
             idempotent: true,
             timeout: FILE_TIMEOUT,
         };
         Self { spec: about.spec::<Arguments>() }
     }
+}
+
+/// Its calls elsewhere.
+fn forms() -> Vec<CallForm> {
+    let path = || named("path", &[FOLDER_NAMES, FILE_NAMES].concat());
+    vec![
+        form(&["ls", "list", "list_directory"], vec![path(), positive("depth", &[])]),
+        form(&["Glob", "glob"], vec![path(), positive("depth", &[]), named("glob", &["pattern"])]),
+    ]
 }
 
 impl Default for ListDir {
@@ -92,15 +106,27 @@ fn list(arguments: &Arguments, job: &Job) -> Result<String, Failure> {
     }
     // Walking skips what it can't open; a failure for the folder itself must be reported.
     place.absolute.read_dir().map_err(|error| Failure::io("list", path, error))?;
-    let depth = arguments.depth.map_or(1, NonZeroUsize::get);
+    let globs = arguments.glob.as_deref().map(|glob| globs(&place.absolute, glob)).transpose()?;
+    let deepest = if globs.is_some() { usize::MAX } else { 1 };
+    let depth = arguments.depth.map_or(deepest, NonZeroUsize::get);
     let mut listing = Listing::default();
     for entry in walk(&job.workspace, &place, Some(depth)).flatten() {
         job.go_on()?;
-        if !listing.add(&entry, &place, depth) {
+        let is_added = match &globs {
+            Some(globs) => !is_found(&entry, globs) || listing.add_found(&entry, &place),
+            None => listing.add(&entry, &place, depth),
+        };
+        if !is_added {
             break;
         }
     }
     Ok(format!("{}[{}]", listing.text, listing.summary(path)))
+}
+
+/// Whether an entry is a file, or a link, that matches.
+fn is_found(entry: &DirEntry, globs: &Override) -> bool {
+    let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
+    !is_folder && !globs.matched(entry.path(), false).is_ignore()
 }
 
 #[derive(Default)]
@@ -125,6 +151,11 @@ impl Listing {
         if let Some(siblings) = entry.path().parent().and_then(|folder| self.folders.get_mut(folder)) {
             siblings.push(entry.file_name().to_owned());
         }
+        self.add_found(entry, place)
+    }
+
+    /// Adds an entry, whatever it is; false once the count limit is reached.
+    fn add_found(&mut self, entry: &DirEntry, place: &WorkspacePath) -> bool {
         self.counted += 1;
         let line = describe(entry, &place.absolute);
         if self.shown + 1 == self.counted

@@ -5,15 +5,18 @@ use std::io::{Cursor, Read};
 use std::num::NonZeroUsize;
 
 use async_trait::async_trait;
-use provost_event::{Access, BlobId, ImageKind, Json, ToolSpec, ToolSubject};
+use provost_event::{Access, CallForm, ImageKind, Json, SessionId, ToolSpec, ToolSubject, ValueForm};
 use provost_harness::{BLOB_URI, IMAGE_BYTES_MAX, ImageData, ImageError, Tool, ToolContext, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::arguments;
-use crate::failure::{Failure, chain};
+use crate::failure::Failure;
+use crate::form::{FILE_NAMES, editor_form, form, named, positive, valued};
 use crate::job::{self, Job};
+use crate::kept;
 use crate::picture::{SIDE_MAX, sides};
+use crate::seen::{FilesSeen, SeenBy};
 use crate::sniff::{SNIFF_BYTES, not_text};
 use crate::spec::{About, FILE_TIMEOUT, PAGE_BYTES_MAX};
 use crate::text::{count, size};
@@ -31,12 +34,13 @@ its number and a tab in front, which are not part of the file. A long file comes
 #[derive(Debug, Clone)]
 pub struct ReadFile {
     spec: ToolSpec,
+    seen: FilesSeen,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// The file: relative to the workspace, or absolute inside of it; or `output:…`.
+    /// The file: relative to the workspace, or absolute; or `output:…`.
     path: String,
     /// The number of the first line to show, from 1. Default 1.
     offset: Option<NonZeroUsize>,
@@ -54,12 +58,27 @@ impl ReadFile {
             access: Access::Reads,
             subject: ToolSubject::read_path("path"),
             aliases: &["Read"],
+            forms: forms(),
             summary_field: None,
             idempotent: true,
             timeout: FILE_TIMEOUT,
         };
-        Self { spec: about.spec::<Arguments>() }
+        Self { spec: about.spec::<Arguments>(), seen: FilesSeen::default() }
     }
+
+    /// Shares with other tools which files an agent knows.
+    #[must_use]
+    pub fn with_seen(mut self, seen: FilesSeen) -> Self {
+        self.seen = seen;
+        self
+    }
+}
+
+/// Its calls elsewhere.
+fn forms() -> Vec<CallForm> {
+    let range = ValueForm::LineRange { count: "limit".to_owned() };
+    let fields = vec![named("path", FILE_NAMES), positive("offset", &[]), positive("limit", &[])];
+    vec![form(&["read", "view"], fields), editor_form("view", vec![valued("offset", &["view_range"], range)])]
 }
 
 impl Default for ReadFile {
@@ -74,41 +93,35 @@ impl Tool for ReadFile {
         &self.spec
     }
 
+    fn session_over(&self, session: SessionId) {
+        self.seen.forget(session);
+    }
+
     async fn call(&self, input: &Json, context: &ToolContext) -> ToolOutput {
         let arguments: Arguments = match arguments::read(&self.spec.name, input) {
             Ok(arguments) => arguments,
             Err(misfit) => return misfit,
         };
         let Some(name) = arguments.path.strip_prefix(BLOB_URI) else {
-            return job::run_to_output(context, move |job| read_path(&arguments, job)).await;
+            let seen = self.seen.by(context);
+            return job::run_to_output(context, move |job| read_path(&arguments, &seen, job)).await;
         };
-        match blob(name, context).await {
+        match kept::output(name, context).await {
             Ok(body) => job::run_to_output(context, move |job| read_body(body, &arguments, job)).await,
             Err(failure) => failure.into_output(),
         }
     }
 }
 
-/// The stored output `name`.
-async fn blob(name: &str, context: &ToolContext) -> Result<Vec<u8>, Failure> {
-    let id = BlobId(name.into());
-    let got = context.cancel.run_until_cancelled(context.blobs.get_blob(&id)).await;
-    match got.ok_or(Failure::Cancelled)? {
-        Ok(Some(body)) => Ok(body),
-        Ok(None) => Err(Failure::Said(format!(
-            "there is no kept output `{BLOB_URI}{name}`: use the name exactly as it was given"
-        ))),
-        Err(error) => Err(Failure::Said(format!("can't read `{BLOB_URI}{name}`: {}", chain(&error)))),
-    }
-}
-
-fn read_path(arguments: &Arguments, job: &Job) -> Result<ToolOutput, Failure> {
+fn read_path(arguments: &Arguments, seen: &SeenBy, job: &Job) -> Result<ToolOutput, Failure> {
     let place = job.workspace.locate(&arguments.path)?;
     let (file, metadata) = job.workspace.open_file(&place).map_err(|failure| match failure {
         Failure::IsFolder { path, .. } => Failure::IsFolder { path, hint: ": list_dir shows what is in it" },
         other => other,
     })?;
-    show(file, metadata.len(), arguments, job)
+    let output = show(file, metadata.len(), arguments, job)?;
+    seen.note(&place.absolute, &metadata);
+    Ok(output)
 }
 
 fn read_body(body: Vec<u8>, arguments: &Arguments, job: &Job) -> Result<ToolOutput, Failure> {

@@ -3,6 +3,7 @@
 mod findings;
 
 use std::fmt::Write as _;
+use std::io::Cursor;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::time::Duration;
@@ -11,20 +12,21 @@ use async_trait::async_trait;
 use grep_matcher::LineTerminator;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
-use ignore::overrides::{Override, OverrideBuilder};
-use provost_event::{Access, Json, ToolSpec, ToolSubject};
-use provost_harness::{Tool, ToolContext, ToolOutput};
+use ignore::overrides::Override;
+use provost_event::{Access, CallForm, Json, ToolSpec, ToolSubject};
+use provost_harness::{BLOB_URI, Tool, ToolContext, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::arguments;
 use crate::failure::Failure;
+use crate::form::{FILE_NAMES, FOLDER_NAMES, form, ignoring, named, positive, renamed, valued};
 use crate::job::{self, Job};
+use crate::kept;
 use crate::spec::About;
 use crate::text::count;
-use crate::walk::walk;
-use crate::workspace::WorkspacePath;
-use findings::Findings;
+use crate::walk::{globs, walk};
+use findings::{Findings, Mode};
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -39,7 +41,7 @@ const CONTEXT_LINES_MAX: usize = 20;
 const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 const DESCRIPTION: &str = "Searches files for a regular expression (Rust's syntax, line by line) and answers with \
-`path:line:text`. Leaves out binary files and what ignore files (.gitignore) name, unless `path` names it.";
+`path:line:text`, or as `mode` says. Leaves out binary files and what ignore files (.gitignore) name, unless `path` names it.";
 
 /// Searches files below a folder for a regular expression.
 #[derive(Debug, Clone)]
@@ -52,7 +54,7 @@ pub struct Search {
 struct Arguments {
     /// The regular expression; to search for `( ) [ ] { } . * + ? | ^ $ \` themselves, put a `\` before each.
     pattern: String,
-    /// A folder or file: relative to the workspace, or absolute inside of it. Default: the workspace.
+    /// A folder or file: relative to the workspace, or absolute. Default: the workspace. Also a kept output, `output:…`.
     path: Option<String>,
     /// Only files that match this, such as `*.rs` or `src/**/*.{ts,tsx}` (from `path` on); with `!` in front: not these.
     glob: Option<String>,
@@ -60,8 +62,10 @@ struct Arguments {
     case_insensitive: Option<bool>,
     /// Lines to show before and after each match, at most 20. Default 0.
     context_lines: Option<usize>,
-    /// Matching lines to show, at most 1000. Default 100.
+    /// Matching lines, or files, to show, at most 1000. Default 100.
     max_results: Option<NonZeroUsize>,
+    /// What to show: `content`: the matching lines (the default); `files`: only paths; `count`: paths with numbers of matching lines.
+    mode: Option<Mode>,
 }
 
 impl Search {
@@ -74,12 +78,28 @@ impl Search {
             access: Access::Reads,
             subject: ToolSubject::Path { field: "path".to_owned(), walks: true, writes: false },
             aliases: &["Grep"],
+            forms: forms(),
             summary_field: Some("pattern"),
             idempotent: true,
             timeout: TIMEOUT,
         };
         Self { spec: about.spec::<Arguments>() }
     }
+}
+
+/// Its calls elsewhere.
+fn forms() -> Vec<CallForm> {
+    let fields = vec![
+        named("pattern", &["query", "regex"]),
+        named("path", &[FOLDER_NAMES, FILE_NAMES].concat()),
+        named("glob", &["include", "include_pattern"]),
+        named("case_insensitive", &["-i", "ignore_case", "ignoreCase"]),
+        named("context_lines", &["-C", "context"]),
+        positive("max_results", &["head_limit", "limit"]),
+        valued("mode", &["output_mode"], renamed(&[("files_with_matches", "files")])),
+    ];
+    let names = ["grep", "rg", "ripgrep", "grep_search", "search_file_content", "grep_files"];
+    vec![ignoring(form(&names, fields), &["-n"])]
 }
 
 impl Default for Search {
@@ -95,11 +115,39 @@ impl Tool for Search {
     }
 
     async fn call(&self, input: &Json, context: &ToolContext) -> ToolOutput {
-        match arguments::read(&self.spec.name, input) {
-            Ok(arguments) => job::run(context, move |job| search(&arguments, job)).await,
-            Err(misfit) => misfit,
+        let arguments: Arguments = match arguments::read(&self.spec.name, input) {
+            Ok(arguments) => arguments,
+            Err(misfit) => return misfit,
+        };
+        let Some(name) = arguments.path.as_deref().and_then(|path| path.strip_prefix(BLOB_URI)) else {
+            return job::run(context, move |job| search(&arguments, job)).await;
+        };
+        match kept::output(name, context).await {
+            Ok(body) => job::run(context, move |job| search_kept(body, &arguments, job)).await,
+            Err(failure) => failure.into_output(),
         }
     }
+}
+
+/// Searches a stored output, as a file of its name.
+fn search_kept(body: Vec<u8>, arguments: &Arguments, job: &Job) -> Result<String, Failure> {
+    let path = arguments.path.as_deref().unwrap_or_default();
+    let (mut searcher, mut findings) = wanted(arguments);
+    let file = job.stoppable(Cursor::new(body));
+    findings.search(&mut searcher, &matcher(arguments)?, Path::new(path), file);
+    job.go_on()?;
+    Ok(answer(arguments, path, findings))
+}
+
+/// What searches, and what keeps the findings, as the arguments want it.
+fn wanted(arguments: &Arguments) -> (Searcher, Findings) {
+    let mode = arguments.mode.unwrap_or_default();
+    let context_lines = match mode {
+        Mode::Content => arguments.context_lines.unwrap_or(0).min(CONTEXT_LINES_MAX),
+        Mode::Files | Mode::Count => 0,
+    };
+    let max = arguments.max_results.map_or(RESULTS_DEFAULT, NonZeroUsize::get).min(RESULTS_MAX);
+    (searcher(context_lines), Findings::new(mode, max))
 }
 
 fn search(arguments: &Arguments, job: &Job) -> Result<String, Failure> {
@@ -107,13 +155,14 @@ fn search(arguments: &Arguments, job: &Job) -> Result<String, Failure> {
     let matcher = matcher(arguments)?;
     let place = job.workspace.locate(path)?;
     let is_folder = job.workspace.metadata(&place)?.is_dir();
-    let globs = globs(&place.absolute, arguments)?;
-    let mut searcher = searcher(arguments.context_lines.unwrap_or(0).min(CONTEXT_LINES_MAX));
-    let max = arguments.max_results.map_or(RESULTS_DEFAULT, NonZeroUsize::get).min(RESULTS_MAX);
-    let mut findings = Findings::new(max);
+    let globs = match &arguments.glob {
+        Some(glob) => globs(&place.absolute, glob)?,
+        None => Override::empty(),
+    };
+    let (mut searcher, mut findings) = wanted(arguments);
     if !is_folder {
         let (file, _) = job.workspace.open_file(&place)?;
-        findings.search(&mut searcher, &matcher, &place.relative, job.stoppable(file));
+        findings.search(&mut searcher, &matcher, job.workspace.shown(&place.absolute), job.stoppable(file));
     }
     for entry in walk(&job.workspace, &place, None).flatten().filter(|_| is_folder) {
         job.go_on()?;
@@ -137,11 +186,12 @@ fn search_entry(
     matcher: &RegexMatcher,
     job: &Job,
 ) {
-    let relative = path.strip_prefix(job.workspace.root()).unwrap_or(path).to_owned();
-    let place = WorkspacePath { asked: relative.display().to_string(), relative, absolute: path.to_owned() };
-    match job.workspace.open_file(&place) {
-        Ok((file, _)) => findings.search(searcher, matcher, &place.relative, job.stoppable(file)),
-        Err(_) => findings.unreadable += 1,
+    let opened = job.workspace.met(path).and_then(|place| job.workspace.open_file(&place).ok());
+    match opened {
+        Some((file, _)) => {
+            findings.search(searcher, matcher, job.workspace.shown(path), job.stoppable(file));
+        }
+        None => findings.unreadable += 1,
     }
 }
 
@@ -155,15 +205,6 @@ fn matcher(arguments: &Arguments) -> Result<RegexMatcher, Failure> {
              before it; a match can't go over the end of a line."
         ))
     })
-}
-
-fn globs(folder: &Path, arguments: &Arguments) -> Result<Override, Failure> {
-    let mut builder = OverrideBuilder::new(folder);
-    let Some(glob) = &arguments.glob else { return Ok(Override::empty()) };
-    builder
-        .add(glob)
-        .and_then(|builder| builder.build())
-        .map_err(|error| Failure::Senseless(format!("`glob` can't be used: {error}")))
 }
 
 fn searcher(context_lines: usize) -> Searcher {
@@ -188,7 +229,10 @@ fn answer(arguments: &Arguments, path: &str, findings: Findings) -> String {
     } else {
         let (matches, files) =
             (count(findings.matches, "matching line"), count(findings.files_matched, "file"));
-        let _ = write!(standing, "{matches} in {files}");
+        let _ = match findings.mode {
+            Mode::Files => write!(standing, "{files} with matches"),
+            Mode::Content | Mode::Count => write!(standing, "{matches} in {files}"),
+        };
     }
     let _ = write!(standing, "; {} searched", count(findings.files, "file"));
     if findings.is_full() {

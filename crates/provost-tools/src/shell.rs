@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use provost_event::{Access, CallFacts, Json, SessionId, ToolSpec, ToolStatus, ToolSubject};
+use provost_event::{
+    Access, CallFacts, CallForm, Json, SessionId, ToolSpec, ToolStatus, ToolSubject, ValueForm,
+};
 use provost_harness::{Redactor, Tool, ToolContext, ToolOutput};
 use provost_process::{
     ChildSpec, Confinement, Ending, Finished, Launch, MAYBE_LEFT, Stdio, Streams, inherited_env,
@@ -21,6 +23,7 @@ use serde::Deserialize;
 
 use crate::arguments;
 use crate::failure::chain;
+use crate::form::{form, named, valued};
 use crate::jobs::{self, BackgroundJobs, Started};
 use crate::spec::About;
 use cwd::Cwd;
@@ -91,6 +94,7 @@ impl Shell {
             access: Access::Anything,
             subject: ToolSubject::Command { field: "command".to_owned() },
             aliases: &["Bash"],
+            forms: forms(),
             summary_field: None,
             idempotent: false,
             timeout: TIMEOUT_MAX,
@@ -187,6 +191,33 @@ fn surroundings(extra: &[String], secrets: &Redactor) -> Vec<(OsString, OsString
 
 fn is_in(env: &[(OsString, OsString)], name: &str) -> bool {
     env.iter().any(|(known, _)| known == name)
+}
+
+/// Its calls elsewhere.
+fn forms() -> Vec<CallForm> {
+    let fields = |millis: &[&str]| {
+        vec![
+            valued("command", &["cmd", "script"], ValueForm::Words),
+            valued("timeout_secs", millis, ValueForm::Millis),
+            named("background", &["run_in_background", "is_background"]),
+        ]
+    };
+    let names = [
+        "bash",
+        "sh",
+        "run_shell_command",
+        "exec_command",
+        "local_shell",
+        "container.exec",
+        "execute_command",
+        "run_command",
+        "run_terminal_cmd",
+    ];
+    // Elsewhere `timeout` is in seconds, or in milliseconds: only with this name there is no doubt.
+    vec![
+        form(&names, fields(&["timeout_ms", "timeoutMs"])),
+        form(&["Bash"], fields(&["timeout_ms", "timeout"])),
+    ]
 }
 
 impl Default for Shell {

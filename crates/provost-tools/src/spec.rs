@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use provost_event::{Access, ToolSpec, ToolSubject};
+use provost_event::{Access, CallForm, ToolSpec, ToolSubject};
 use schemars::JsonSchema;
 
 use crate::arguments::schema_of;
+use crate::form::owned;
 
 /// Bytes of a tool's output that the model gets; the same for all tools of this crate.
 pub const OUTPUT_BYTES_MAX: usize = 32 * 1024;
@@ -25,6 +26,8 @@ pub(crate) struct About {
     pub(crate) subject: ToolSubject,
     /// Its names in the hook scripts of other agent programs.
     pub(crate) aliases: &'static [&'static str],
+    /// Its calls in the forms of other programs.
+    pub(crate) forms: Vec<CallForm>,
     /// The argument that represents a call, if it isn't that of the subject.
     pub(crate) summary_field: Option<&'static str>,
     pub(crate) idempotent: bool,
@@ -40,7 +43,8 @@ impl About {
             input_schema: schema_of::<A>(),
             access: self.access,
             subject: self.subject,
-            aliases: self.aliases.iter().map(|&alias| alias.to_owned()).collect(),
+            aliases: owned(self.aliases),
+            forms: self.forms,
             summary_field: self.summary_field.map(str::to_owned),
             idempotent: self.idempotent,
             timeout_ms: u64::try_from(self.timeout.as_millis()).unwrap_or(u64::MAX),

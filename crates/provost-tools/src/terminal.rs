@@ -13,7 +13,7 @@ use async_trait::async_trait;
 use provost_event::{
     Access, ActorKey, CallFacts, Json, SessionId, TerminalState, ToolSpec, ToolSubject, WindowSize,
 };
-use provost_harness::{Redactor, Tool, ToolContext, ToolOutput};
+use provost_harness::{FileReach, Redactor, Tool, ToolContext, ToolOutput};
 use provost_process::{
     AtTerminal, Confinement, EventSubscription, Launch, MAYBE_LEFT, PtyError, PtyOptions, PtySupervisor,
     QuitPlan, TerminalView, inherited_env,
@@ -128,6 +128,7 @@ impl Terminal {
                 submit: Some("submit".to_owned()),
             },
             aliases: &[],
+            forms: Vec::new(),
             summary_field: None,
             idempotent: false,
             timeout: Duration::from_secs(600),
@@ -319,7 +320,8 @@ fn session_of(context: &ToolContext) -> Result<SessionId, ToolOutput> {
 
 fn cwd(arguments: &Arguments, context: &ToolContext) -> Result<PathBuf, ToolOutput> {
     let Some(asked) = &arguments.cwd else { return Ok(context.workspace.to_path_buf()) };
-    let place = Workspace::open(context.workspace.clone()).and_then(|workspace| workspace.locate(asked));
+    let place = Workspace::open(context.workspace.clone(), &FileReach::default())
+        .and_then(|workspace| workspace.locate(asked));
     let place = place.map_err(Failure::into_output)?;
     if !place.absolute.is_dir() {
         return Err(ToolOutput::error(format!("`{asked}` is no folder")));

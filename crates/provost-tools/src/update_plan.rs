@@ -1,12 +1,13 @@
 //! `update_plan`: the agent's plan and its progress.
 
 use async_trait::async_trait;
-use provost_event::{Access, Json, Plan, PlanItem, PlanStatus, ToolSpec, ToolSubject};
+use provost_event::{Access, CallForm, Json, Plan, PlanItem, PlanStatus, ToolSpec, ToolSubject, ValueForm};
 use provost_harness::{Tool, ToolContext, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::arguments;
+use crate::form::{form, ignoring, named, owned, renamed, valued};
 use crate::spec::{About, FILE_TIMEOUT};
 
 /// Maximum steps of a plan.
@@ -72,12 +73,33 @@ impl UpdatePlan {
             access: Access::Reads,
             subject: ToolSubject::Opaque,
             aliases: &["TodoWrite"],
+            forms: forms(),
             summary_field: Some("items"),
             idempotent: true,
             timeout: FILE_TIMEOUT,
         };
         Self { spec: about.spec::<Arguments>() }
     }
+}
+
+/// Its calls elsewhere.
+fn forms() -> Vec<CallForm> {
+    let words = [
+        ("completed", "done"),
+        ("complete", "done"),
+        ("in-progress", "in_progress"),
+        ("todo", "pending"),
+        ("not_started", "pending"),
+    ];
+    let items = ValueForm::Items {
+        fields: vec![
+            named("text", &["step", "content", "title", "task"]),
+            valued("status", &[], renamed(&words)),
+        ],
+        ignored: owned(&["activeForm", "id", "priority"]),
+    };
+    let fields = vec![valued("items", &["plan", "todos", "steps"], items)];
+    vec![ignoring(form(&["todowrite", "todo_write", "write_todos"], fields), &["explanation"])]
 }
 
 impl Default for UpdatePlan {

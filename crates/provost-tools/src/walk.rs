@@ -7,8 +7,10 @@
 use std::path::Path;
 
 use ignore::gitignore::Gitignore;
+use ignore::overrides::{Override, OverrideBuilder};
 use ignore::{DirEntry, Match, Walk, WalkBuilder};
 
+use crate::failure::Failure;
 use crate::workspace::{Workspace, WorkspacePath};
 
 const IGNORE_FILES: [&str; 2] = [".ignore", ".gitignore"];
@@ -16,7 +18,9 @@ const IGNORE_FILES: [&str; 2] = [".ignore", ".gitignore"];
 /// Walks the entries below `place`, in order of names, without following links; `depth` 1 is only the folder's own
 /// entries.
 pub(crate) fn walk(workspace: &Workspace, place: &WorkspacePath, depth: Option<usize>) -> Walk {
-    let above = ignore_files_above(workspace.root(), &place.absolute);
+    let above = ignore_files_above(workspace.root_of(place), &place.absolute);
+    let hidden = workspace.masked();
+    let root = workspace.root().to_owned();
     let mut builder = WalkBuilder::new(&place.absolute);
     builder
         .max_depth(depth)
@@ -26,8 +30,19 @@ pub(crate) fn walk(workspace: &Workspace, place: &WorkspacePath, depth: Option<u
         .git_global(false)
         .git_exclude(false)
         .sort_by_file_name(std::ffi::OsStr::cmp)
-        .filter_entry(move |entry| entry.file_name() != ".git" && !ignored(&above, entry));
+        .filter_entry(move |entry| {
+            entry.file_name() != ".git" && !ignored(&above, entry) && !hidden.hides(entry.path(), &root)
+        });
     builder.build()
+}
+
+/// Which files of `folder` match `glob`.
+pub(crate) fn globs(folder: &Path, glob: &str) -> Result<Override, Failure> {
+    let mut builder = OverrideBuilder::new(folder);
+    builder
+        .add(glob)
+        .and_then(|builder| builder.build())
+        .map_err(|error| Failure::Senseless(format!("`glob` can't be used: {error}")))
 }
 
 /// The ignore files of the folders above `start`, the nearest first.

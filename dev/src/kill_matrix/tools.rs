@@ -37,6 +37,7 @@ pub(super) fn tool_registry(files: &Files, fault: &Arc<Fault>) -> ToolRegistry {
             access: Access::Reads,
             subject: ToolSubject::Opaque,
             aliases: Vec::new(),
+            forms: Vec::new(),
             summary_field: None,
             idempotent,
             timeout_ms: 60_000,

@@ -67,6 +67,7 @@ async fn work(script: &str, panic: Arc<Notify>, cancel: CancellationToken) -> Ag
         access: Access::Anything,
         subject: ToolSubject::Opaque,
         aliases: Vec::new(),
+        forms: Vec::new(),
         summary_field: None,
         idempotent: false,
         timeout_ms: 60_000,

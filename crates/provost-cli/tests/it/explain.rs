@@ -26,6 +26,7 @@ fn tool(name: &str) -> ToolSpec {
         access: Access::Anything,
         subject: ToolSubject::Opaque,
         aliases: if name == "shell" { vec!["Bash".to_owned()] } else { Vec::new() },
+        forms: Vec::new(),
         summary_field: None,
         idempotent: false,
         timeout_ms: 1_000,

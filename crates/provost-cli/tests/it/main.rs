@@ -51,6 +51,8 @@ mod exit_statuses;
 #[cfg(test)]
 mod explain;
 #[cfg(test)]
+mod file_reach;
+#[cfg(test)]
 mod flows;
 #[cfg(test)]
 mod flows_resumed;

@@ -1,8 +1,8 @@
 //! A tool call as permissions see it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use provost_event::{Json, ToolIdentity, ToolSubject};
+use provost_event::{Json, ToolIdentity, ToolSubject, patched_paths};
 use serde_json::Value;
 
 use super::names::runs_command_lines;
@@ -35,6 +35,8 @@ pub(super) enum Subject {
         /// Whether the tool walks the folders below it.
         walks: bool,
     },
+    /// The files that a patch names, at least one.
+    Files(Vec<NormalizedPath>),
     /// Any other text: a URL, or all arguments as JSON.
     Text(String),
     /// The relevant argument is missing or of a wrong type: the tool will reject the call.
@@ -52,13 +54,21 @@ impl<'c> Call<'c> {
     pub(super) fn parts(&self) -> usize {
         match &self.subject {
             Subject::Shell(script) => script.commands.len().max(1),
+            Subject::Files(files) => files.len(),
             _ => 1,
         }
     }
 
     /// The text of these parts: commands as written.
     pub(super) fn named_parts(&self, parts: impl Iterator<Item = usize>) -> String {
-        let Subject::Shell(script) = &self.subject else { return String::new() };
+        let script = match &self.subject {
+            Subject::Shell(script) => script,
+            Subject::Files(files) => {
+                let named = parts.filter_map(|part| files.get(part)).map(NormalizedPath::shown);
+                return listed(named.collect());
+            }
+            _ => return String::new(),
+        };
         let mut named: Vec<String> = Vec::new();
         for command in parts.filter_map(|part| script.commands.get(part)) {
             let words = script.words_of(command);
@@ -66,10 +76,16 @@ impl<'c> Call<'c> {
                 named.push(words);
             }
         }
-        let more = named.len().saturating_sub(PARTS_NAMED_MAX);
-        named.truncate(PARTS_NAMED_MAX);
-        let named = named.join(", ");
-        if more > 0 { format!("{named} and {more} more") } else { named }
+        listed(named)
+    }
+
+    /// The path that it reads, if that is neither in the workspace nor in one of `roots`.
+    pub(super) fn outside(&self, roots: &[PathBuf]) -> Option<String> {
+        let Subject::Path { place, .. } = &self.subject else { return None };
+        let is_outside = self.tool.subject.is_read_path()
+            && !place.is_in_workspace()
+            && !roots.iter().any(|root| place.is_in(root));
+        is_outside.then(|| place.absolute())
     }
 
     /// Whether `ask` and `deny` rules for command lines also apply, whatever the tool is called.
@@ -82,9 +98,17 @@ impl<'c> Call<'c> {
         match &self.subject {
             Subject::Shell(script) => script.unclear,
             Subject::Unreadable => Some("its arguments can't be read"),
-            Subject::Path { .. } | Subject::Text(_) => None,
+            Subject::Path { .. } | Subject::Files(_) | Subject::Text(_) => None,
         }
     }
+}
+
+/// The first of these, and how many more there are.
+fn listed(mut named: Vec<String>) -> String {
+    let more = named.len().saturating_sub(PARTS_NAMED_MAX);
+    named.truncate(PARTS_NAMED_MAX);
+    let named = named.join(", ");
+    if more > 0 { format!("{named} and {more} more") } else { named }
 }
 
 fn subject(of_tool: &ToolSubject, value: Value, workspace: &Path) -> Subject {
@@ -114,12 +138,23 @@ fn subject(of_tool: &ToolSubject, value: Value, workspace: &Path) -> Subject {
                 _ => Subject::Unreadable,
             }
         }
+        ToolSubject::Patch { field } => match text(field) {
+            Some(Some(patch)) => files_of(patch, workspace),
+            _ => Subject::Unreadable,
+        },
         ToolSubject::Url { field } => match text(field) {
             Some(Some(url)) => Subject::Text(url.to_owned()),
             _ => Subject::Unreadable,
         },
         ToolSubject::Own | ToolSubject::Opaque => all(value),
     }
+}
+
+/// The files that a patch names.
+fn files_of(patch: &str, workspace: &Path) -> Subject {
+    let files = patched_paths(patch).into_iter().map(|path| NormalizedPath::new(path, workspace));
+    let files = files.collect::<Vec<_>>();
+    if files.is_empty() { Subject::Unreadable } else { Subject::Files(files) }
 }
 
 /// Typed text may be read by a shell or by another program: the most dangerous reading counts. A return ends a line

@@ -22,6 +22,8 @@ pub(super) struct NormalizedPath {
     names: Vec<String>,
     /// How many of the names are the workspace's, if the path is in the workspace.
     workspace_names: usize,
+    /// Whether the path is in the workspace.
+    is_inside: bool,
 }
 
 /// How a path matches a pattern.
@@ -43,8 +45,9 @@ impl NormalizedPath {
         push_names(&mut home, &workspace);
         let mut names = if path.starts_with('/') { Vec::new() } else { home.clone() };
         push_names(&mut names, path);
-        let workspace_names = if names.starts_with(&home) { home.len() } else { 0 };
-        Self { names, workspace_names }
+        let is_inside = names.starts_with(&home);
+        let workspace_names = if is_inside { home.len() } else { 0 };
+        Self { names, workspace_names, is_inside }
     }
 
     /// Whether `path` is the workspace or in it.
@@ -52,6 +55,23 @@ impl NormalizedPath {
         let mut home = Vec::new();
         push_names(&mut home, &workspace.to_string_lossy());
         Self::new(path, workspace).names.starts_with(&home)
+    }
+
+    /// Whether it is the workspace or in it.
+    pub(super) const fn is_in_workspace(&self) -> bool {
+        self.is_inside
+    }
+
+    /// Whether it is `folder`, an absolute path, or in it.
+    pub(super) fn is_in(&self, folder: &Path) -> bool {
+        let mut names = Vec::new();
+        push_names(&mut names, &folder.to_string_lossy());
+        self.names.starts_with(&names)
+    }
+
+    /// The path from the root of the file system.
+    pub(super) fn absolute(&self) -> String {
+        format!("/{}", self.names.join("/"))
     }
 
     /// The path as the text of a pattern: relative to the workspace, if it is in there.

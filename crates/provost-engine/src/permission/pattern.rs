@@ -7,7 +7,7 @@ use provost_event::{Json, ToolIdentity, ToolSubject};
 use super::call::{Call, Subject};
 use super::glob::Glob;
 use super::names::of_command_lines;
-use super::path::Case;
+use super::path::{Case, NormalizedPath};
 use super::shell::ShellGlob;
 
 /// Maximum bytes of a pattern.
@@ -234,10 +234,16 @@ impl Pattern {
                 }
                 text.starts_with('^').then_some(PatternMismatch::RegularExpression)
             }
-            ToolSubject::Path { .. } if text.starts_with('^') => Some(PatternMismatch::RegularExpression),
-            ToolSubject::Path { .. } if text.trim() != text => Some(PatternMismatch::Blanks),
-            ToolSubject::Path { .. } if has_alternatives(text) => Some(PatternMismatch::Alternatives),
-            ToolSubject::Path { .. } | ToolSubject::Url { .. } => None,
+            ToolSubject::Path { .. } | ToolSubject::Patch { .. } if text.starts_with('^') => {
+                Some(PatternMismatch::RegularExpression)
+            }
+            ToolSubject::Path { .. } | ToolSubject::Patch { .. } if text.trim() != text => {
+                Some(PatternMismatch::Blanks)
+            }
+            ToolSubject::Path { .. } | ToolSubject::Patch { .. } if has_alternatives(text) => {
+                Some(PatternMismatch::Alternatives)
+            }
+            ToolSubject::Path { .. } | ToolSubject::Patch { .. } | ToolSubject::Url { .. } => None,
         }
     }
 
@@ -277,6 +283,9 @@ impl Pattern {
                 let meeting = place.meets(&argument.text, call.workspace, Case::Folds);
                 sure(meeting.within || (*walks && meeting.above))
             }
+            Subject::Files(files) => sure(
+                files.iter().any(|place| place.meets(&argument.text, call.workspace, Case::Folds).within),
+            ),
             Subject::Text(text) => sure(argument.plain.matches(text)),
             // The tool will reject the call; until then it may be anything.
             Subject::Unreadable => Touch::Yes,
@@ -299,6 +308,13 @@ impl Pattern {
                 let home = self.is_of_home();
                 vec![!home && place.meets(&argument.text, call.workspace, Case::Counts).exact]
             }
+            Subject::Files(files) => {
+                let home = self.is_of_home();
+                let covers = |place: &NormalizedPath| {
+                    !home && place.meets(&argument.text, call.workspace, Case::Counts).exact
+                };
+                files.iter().map(covers).collect()
+            }
             Subject::Text(text) => vec![argument.plain.matches(text)],
             Subject::Unreadable => vec![false],
         }
@@ -314,6 +330,9 @@ impl Pattern {
                 }
                 None => self.touch(call) > Touch::No,
             },
+            (Some(argument), Subject::Files(files)) => files
+                .get(part)
+                .is_some_and(|place| place.meets(&argument.text, call.workspace, Case::Folds).within),
             _ => self.touch(call) > Touch::No,
         }
     }

@@ -1,6 +1,7 @@
 //! What a session was given: its goal, its policy, and its place in the tree of agents.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use provost_event::{
     Access, AgentPolicy, AgentPolicyChanged, ExternalPolicy, GoalPolicy, HookPoint, HookPolicy, HookReport,
@@ -175,6 +176,11 @@ impl Assignment {
     /// Whether the agent is an external program that a person works with.
     pub(super) fn is_attended(&self) -> bool {
         self.external().is_some_and(|external| external.attended)
+    }
+
+    /// The folders besides the workspace that the file tools reach.
+    pub(super) fn file_roots(&self) -> Vec<PathBuf> {
+        self.policy.as_ref().map(|policy| policy.permissions.roots.clone()).unwrap_or_default()
     }
 
     /// How long an approval question waits for an answer.

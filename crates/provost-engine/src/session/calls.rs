@@ -19,8 +19,8 @@ use serde::{Deserialize, Serialize};
 use super::assignment::Assignment;
 use super::fingerprint::fingerprint;
 use super::hooks::CombinedDecision;
-use crate::CallDetails;
 use crate::event::ToolResult;
+use crate::{CallDetails, own_call};
 use call::{CallStage, TrackedCall};
 use gate::{Permits, wanted_agent};
 use list::AnswerCalls;
@@ -66,8 +66,8 @@ impl Eq for HeldResults {}
 pub(super) struct FinishedCall {
     pub(super) tool: String,
     pub(super) input: Json,
-    /// The file that it writes, if it does nothing else.
-    pub(super) writes: Option<String>,
+    /// The files that it writes, if it does nothing else.
+    pub(super) writes: Vec<String>,
     /// It changes nothing.
     pub(super) reads: bool,
     /// The command line that it runs, if it runs one.
@@ -81,9 +81,12 @@ impl Calls {
         self.permits.bound_by(assignment);
     }
 
-    pub(super) fn answered(&mut self, content: &[Block]) {
+    /// Calls are tracked as calls of the agent's own tools, whatever form the model gave them in. What an external
+    /// program asks for stays as it is.
+    pub(super) fn answered(&mut self, content: &[Block], assignment: &Assignment) {
+        let tools = if assignment.is_external() { &[] } else { assignment.tools() };
         let calls = content.iter().filter_map(|block| match block {
-            Block::ToolCall(call) => Some(TrackedCall::new(call)),
+            Block::ToolCall(call) => Some(TrackedCall::new(call, own_call(call, tools))),
             Block::Text(_) | Block::Thinking { .. } | Block::Opaque { .. } | Block::Image(_) => None,
         });
         self.of_answer = AnswerCalls(calls.collect());
@@ -118,7 +121,7 @@ impl Calls {
             self.jobs.clone_from(jobs);
         }
         let writer = assignment.tool(&call.tool).filter(|spec| spec.access == Access::Writes);
-        let writes = writer.and_then(|spec| spec.subject.written_path_in(&call.input));
+        let writes = writer.map(|spec| spec.subject.written_paths_in(&call.input)).unwrap_or_default();
         let reads = assignment.only_reads(&call.tool);
         let command = assignment.tool(&call.tool).and_then(|spec| spec.subject.command_in(&call.input));
         Some(FinishedCall { tool: call.tool.clone(), input: call.input.clone(), writes, reads, command })

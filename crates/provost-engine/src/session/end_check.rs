@@ -72,8 +72,8 @@ impl EndCheck {
             return;
         }
         self.has_acted = true;
-        if let Some(path) = call.writes.as_ref().filter(|_| finished.status == ToolStatus::Ok) {
-            self.wrote(path);
+        if finished.status == ToolStatus::Ok {
+            call.writes.iter().for_each(|path| self.wrote(path));
         }
         if let Some(command) = &call.command {
             self.ran(command, finished);

@@ -266,7 +266,7 @@ fn answered(state: &mut SessionState, answer: &AssistantMessage) {
     state.turns.answered(answer);
     state.conversation.answered();
     state.hooks.model_answered();
-    state.calls.answered(&answer.content);
+    state.calls.answered(&answer.content, &state.assignment);
     let wants_to_stop = state.calls.of_answer().is_empty();
     state.lifecycle.go_to(if wants_to_stop { Phase::CheckingStop(state.head) } else { Phase::Acting });
 }
@@ -289,14 +289,14 @@ fn tool_finished(state: &mut SessionState, finished: &ToolFinished) {
             let measured = MeasuredCall {
                 tool: &call.tool,
                 input: call.input.text(),
-                writes: call.writes.as_deref(),
+                writes: &call.writes,
                 reads: call.reads,
             };
             state.progress.called(&measured, finished.status, &finished.output, &finished.facts);
         }
     }
-    if let Some(path) = call.writes.filter(|_| finished.status == ToolStatus::Ok) {
-        state.conversation.wrote(path);
+    if finished.status == ToolStatus::Ok {
+        call.writes.into_iter().for_each(|path| state.conversation.wrote(path));
     }
 }
 

@@ -89,7 +89,7 @@ pub(super) struct MeasuredCall<'a> {
     pub(super) tool: &'a str,
     pub(super) input: &'a str,
     /// The file that it writes, if it does nothing else.
-    pub(super) writes: Option<&'a str>,
+    pub(super) writes: &'a [String],
     /// It changes nothing.
     pub(super) reads: bool,
 }
@@ -156,8 +156,8 @@ impl Progress {
         self.turn.calls |= is_new_call;
         self.turn.results |= is_new_result || counted || (call.reads && is_ok && is_new_input && varies);
         self.turn.varied |= varies;
-        if let Some(path) = call.writes.filter(|_| is_ok) {
-            self.wrote(path, call_kind, is_new_input);
+        if is_ok {
+            call.writes.iter().for_each(|path| self.wrote(path, call_kind, is_new_input));
         }
     }
 

@@ -2,6 +2,9 @@
 
 #[cfg(test)]
 mod asked_again;
+#[cfg(test)]
+mod call_forms;
+#[cfg(test)]
 mod change;
 #[cfg(test)]
 mod clocks;
@@ -62,6 +65,8 @@ mod permissions_everyday;
 mod permissions_folders;
 #[cfg(test)]
 mod permissions_laws;
+#[cfg(test)]
+mod permissions_reach;
 #[cfg(test)]
 mod permissions_writes;
 #[cfg(test)]

@@ -10,7 +10,7 @@ use crate::world::{identity, known_tools, tool};
 pub(crate) const WORKSPACE: &str = "/srv/project";
 
 pub(crate) fn policy(rules: &[&str]) -> PermissionPolicy {
-    let mut policy = PermissionPolicy::default();
+    let mut policy = PermissionPolicy { elsewhere: Permission::Allow, ..PermissionPolicy::default() };
     for rule in rules {
         match rule.split_once(' ').expect("a kind and a pattern") {
             ("allow", pattern) => policy.allow.push(pattern.to_owned()),

@@ -23,7 +23,7 @@ use crate::states;
 use crate::time::{BEGIN, Clocks};
 
 /// The layout of snapshots that this engine reads.
-pub(crate) const LAYOUT: u32 = 21;
+pub(crate) const LAYOUT: u32 = 22;
 
 pub(crate) const RUN: RunId = RunId::from_entropy(1);
 pub(crate) const ROOT: SessionId = SessionId::root(RUN);
@@ -75,6 +75,7 @@ pub(crate) fn tool(name: &str, access: Access, idempotent: bool) -> ToolSpec {
         access,
         subject,
         aliases,
+        forms: Vec::new(),
         summary_field: None,
         idempotent,
         timeout_ms: 1_000,

@@ -5,7 +5,7 @@ use std::io::ErrorKind::{NotADirectory, NotFound};
 use std::path::{Component, Path, PathBuf};
 
 use provost_engine::{Permissions, ToolRun};
-use provost_event::{Json, Permission};
+use provost_event::{Json, Permission, ToolSubject, patched_paths};
 use serde_json::Value;
 
 use crate::session_cache::Opening;
@@ -23,6 +23,9 @@ pub(super) async fn leads_astray(run: &ToolRun, opening: &Opening) -> Option<Str
     if opening.permissions.is_open() {
         return None;
     }
+    if let Some(field) = patch_field(run, opening) {
+        return patch_leads_astray(field, run, opening).await;
+    }
     let mut input = run.input.read::<Value>().ok()?;
     let path = input.get(PATH)?.as_str()?.to_owned();
     let (workspace, asked) = (opening.workspace.clone(), path.clone());
@@ -34,6 +37,36 @@ pub(super) async fn leads_astray(run: &ToolRun, opening: &Opening) -> Option<Str
     let shown = target.strip_prefix(&opening.workspace).unwrap_or(&target).to_string_lossy().into_owned();
     *input.get_mut(PATH)? = Value::String(shown.clone());
     refusal(&opening.permissions, &run.tool, &shown, &Json::parse(input.to_string()).ok()?)
+}
+
+/// The argument with a patch, if the tool takes one.
+fn patch_field<'o>(run: &ToolRun, opening: &'o Opening) -> Option<&'o str> {
+    let tool = opening.policy.tools.iter().find(|tool| tool.name == run.tool)?;
+    match &tool.subject {
+        ToolSubject::Patch { field } => Some(field),
+        _ => None,
+    }
+}
+
+/// The same for every path that a patch names.
+async fn patch_leads_astray(field: &str, run: &ToolRun, opening: &Opening) -> Option<String> {
+    let input = run.input.read::<Value>().ok()?;
+    for path in patched_paths(input.get(field)?.as_str()?) {
+        let (workspace, asked) = (opening.workspace.clone(), path.to_owned());
+        let looked = tokio::task::spawn_blocking(move || target(&workspace, &asked)).await;
+        let target = match looked.unwrap_or_else(|error| Err(error.to_string())) {
+            Ok(Some(target)) => target,
+            Ok(None) => continue,
+            Err(why) => return Some(format!("Not made: it can't be told where `{path}` leads: {why}.")),
+        };
+        let shown = target.strip_prefix(&opening.workspace).unwrap_or(&target).to_string_lossy().into_owned();
+        let patch = serde_json::json!({ field: format!("*** Update File: {shown}") });
+        let input = Json::parse(patch.to_string()).ok()?;
+        if let Some(refusal) = refusal(&opening.permissions, &run.tool, &shown, &input) {
+            return Some(refusal);
+        }
+    }
+    None
 }
 
 fn refusal(permissions: &Permissions, tool: &str, target: &str, input: &Json) -> Option<String> {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use provost_engine::{ToolResult, ToolRun};
-use provost_event::{BlobId, CallFacts, EffectId, Elapsed, Image, ToolStatus, ToolSubject};
+use provost_event::{BlobId, CallFacts, EffectId, Elapsed, Image, Seq, ToolStatus, ToolSubject};
 use tokio_util::sync::CancellationToken;
 
 use super::HarnessExecutor;
@@ -16,7 +16,7 @@ use super::links::leads_astray;
 use crate::output::cut_middle;
 use crate::session_cache::Opening;
 use crate::workspace::{Changes, WorkspaceSnapshot};
-use crate::{ImageData, SessionLog, Tool, ToolContext, ToolOutput};
+use crate::{FileReach, ImageData, SessionLog, Tool, ToolContext, ToolOutput};
 
 /// How long a tool may take to end after its cancellation.
 const ENDING_MAX: Duration = Duration::from_secs(15);
@@ -56,7 +56,7 @@ impl HarnessExecutor {
         let images = self.keep(&output.images).await;
         // Provost's own keys are removed, however a tool got one.
         let text = self.deps.redactor.redact_cut(&output.text).into_owned();
-        let (mut text, whole) = self.cut(text, run.output_bytes_max).await;
+        let (mut text, whole) = self.cut(text, run.output_bytes_max, id.seq).await;
         let lost = output.images.len().saturating_sub(images.len());
         if lost > 0 {
             text.push_str(&format!("\n[images that belong to this and couldn't be kept: {lost}]"));
@@ -103,9 +103,10 @@ impl HarnessExecutor {
     /// What the model is told if the tool works in the workspace, and that isn't a folder any more.
     async fn workspace_gone(&self, run: &ToolRun, opening: &Opening) -> Option<String> {
         match self.tools.get(&run.tool)?.spec().subject {
-            ToolSubject::Command { .. } | ToolSubject::Typed { .. } | ToolSubject::Path { .. } => {
-                folder_gone(&opening.workspace).await
-            }
+            ToolSubject::Command { .. }
+            | ToolSubject::Typed { .. }
+            | ToolSubject::Path { .. }
+            | ToolSubject::Patch { .. } => folder_gone(&opening.workspace).await,
             ToolSubject::Url { .. } | ToolSubject::Own | ToolSubject::Opaque => None,
         }
     }
@@ -126,6 +127,11 @@ impl HarnessExecutor {
         let context = ToolContext {
             effect: id,
             workspace: opening.workspace.clone(),
+            reach: FileReach {
+                roots: run.roots.clone(),
+                granted: run.granted.clone(),
+                masked: Arc::clone(&self.deps.masked),
+            },
             memory: run.memory.clone(),
             timeout: Duration::from_millis(run.timeout_ms),
             limit: run.limit_ms.map(Duration::from_millis),
@@ -183,14 +189,14 @@ impl HarnessExecutor {
     }
 
     /// The output for the model, and the blob with the whole output if that is only part of it.
-    async fn cut(&self, text: String, bytes_max: usize) -> (String, Option<BlobId>) {
+    async fn cut(&self, text: String, bytes_max: usize, call: Seq) -> (String, Option<BlobId>) {
         let Some(cut) = cut_middle(&text, bytes_max) else { return (text, None) };
         let kept = self.deps.backend.put_blob(text.as_bytes().to_vec()).await;
         if let Err(error) = &kept {
             tracing::warn!(%error, "an output can't be kept whole");
         }
         let whole = kept.ok();
-        (cut.with_note(whole.as_ref()), whole)
+        (cut.with_note(whole.as_ref().map(|_| call)), whole)
     }
 }
 

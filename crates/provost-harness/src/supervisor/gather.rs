@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use provost_engine::{Actor, JudgeCall, tokens_of};
+use provost_engine::{Actor, JudgeCall, OwnCall, own_call, tokens_of};
 use provost_event::{
     AssistantMessage, Block, ConversationEntry, Entry, GateEntry, GoalEntry, HookReport, LifecycleEntry,
     Plan, Record, RunId, Seq, SessionId, ToolCall, ToolEntry, ToolFinished, ToolSpec, ToolStatus,
@@ -233,13 +233,16 @@ impl<'a> Found<'a> {
     }
 
     fn take_call(&mut self, finished: &ToolFinished, call: Option<&ToolCall>) {
-        let arguments =
-            call.map_or("", |call| call.malformed.as_deref().unwrap_or_else(|| call.input.text()));
-        if finished.status == ToolStatus::Ok
-            && let Some(path) = call.and_then(|call| written(call, self.tools))
-            && !self.written.contains(&path)
-        {
-            self.written.push(path);
+        let own = call.map(|call| own_call(call, self.tools));
+        let own_input = own.as_ref().map_or("", |own| own.input.text());
+        let arguments = call.and_then(|call| call.malformed.as_deref()).unwrap_or(own_input);
+        if finished.status == ToolStatus::Ok {
+            let paths = own.as_ref().map(|own| written(own, self.tools)).unwrap_or_default();
+            paths.into_iter().for_each(|path| {
+                if !self.written.contains(&path) {
+                    self.written.push(path);
+                }
+            });
         }
         let action = Action {
             tool: self.clean.text(&finished.tool),
@@ -305,6 +308,7 @@ async fn stretch(
 }
 
 /// The path of the file that `call` changed, if its tool changes files.
-fn written(call: &ToolCall, tools: &[ToolSpec]) -> Option<String> {
-    tools.iter().find(|tool| tool.name == call.name)?.subject.written_path_in(&call.input)
+fn written(call: &OwnCall, tools: &[ToolSpec]) -> Vec<String> {
+    let tool = tools.iter().find(|tool| tool.name == call.tool);
+    tool.map(|tool| tool.subject.written_paths_in(&call.input)).unwrap_or_default()
 }

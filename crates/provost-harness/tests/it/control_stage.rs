@@ -96,6 +96,7 @@ pub(crate) fn spec(access: Access) -> ToolSpec {
         access,
         subject: ToolSubject::Opaque,
         aliases: Vec::new(),
+        forms: Vec::new(),
         summary_field: None,
         idempotent: false,
         timeout_ms: 60_000,

@@ -208,6 +208,7 @@ fn work_spec() -> ToolSpec {
         access: Access::Anything,
         subject: ToolSubject::Opaque,
         aliases: Vec::new(),
+        forms: Vec::new(),
         summary_field: None,
         idempotent: false,
         timeout_ms: HOUR_MS,

@@ -51,6 +51,7 @@ where
         access,
         subject: ToolSubject::Opaque,
         aliases: Vec::new(),
+        forms: Vec::new(),
         summary_field: None,
         idempotent: false,
         timeout_ms: 300,

@@ -245,6 +245,7 @@ pub(crate) fn act_spec() -> ToolSpec {
         access: Access::Reads,
         subject: ToolSubject::Opaque,
         aliases: Vec::new(),
+        forms: Vec::new(),
         summary_field: None,
         idempotent: true,
         timeout_ms: 60_000,

@@ -64,6 +64,7 @@ fn spec(name: &str, description: &str, access: Access) -> ToolSpec {
         access,
         subject,
         aliases: Vec::new(),
+        forms: Vec::new(),
         summary_field: None,
         idempotent: true,
         timeout_ms: 60_000,

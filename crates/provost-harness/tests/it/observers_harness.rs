@@ -55,6 +55,7 @@ fn spec() -> ToolSpec {
         access: Access::Reads,
         subject: ToolSubject::Opaque,
         aliases: Vec::new(),
+        forms: Vec::new(),
         summary_field: None,
         idempotent: true,
         timeout_ms: 10_000,

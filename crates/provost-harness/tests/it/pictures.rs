@@ -76,6 +76,7 @@ fn tools() -> ToolRegistry {
         access: Access::Reads,
         subject: ToolSubject::Opaque,
         aliases: Vec::new(),
+        forms: Vec::new(),
         summary_field: None,
         idempotent: true,
         timeout_ms: 10_000,

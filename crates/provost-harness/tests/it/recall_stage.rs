@@ -80,6 +80,7 @@ impl Fetch {
             access: Access::Reads,
             subject: ToolSubject::Opaque,
             aliases: Vec::new(),
+            forms: Vec::new(),
             summary_field: None,
             idempotent: true,
             timeout_ms: 10_000,
@@ -196,6 +197,7 @@ pub(crate) fn context(backend: &Arc<EmbeddedBackend>, run: RunId, at: u64) -> To
     ToolContext {
         effect,
         workspace: std::env::temp_dir().into(),
+        reach: provost_harness::FileReach::default(),
         memory: None,
         limit: None,
         timeout: std::time::Duration::from_secs(30),

@@ -165,6 +165,7 @@ pub(crate) fn act() -> ToolSpec {
         access: Access::Reads,
         subject: ToolSubject::Opaque,
         aliases: Vec::new(),
+        forms: Vec::new(),
         summary_field: None,
         idempotent: false,
         timeout_ms: 60_000,

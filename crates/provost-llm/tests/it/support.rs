@@ -144,6 +144,7 @@ pub(crate) fn tool(name: &str) -> ToolSpec {
         access: Access::Reads,
         subject: ToolSubject::Opaque,
         aliases: Vec::new(),
+        forms: Vec::new(),
         summary_field: None,
         idempotent: true,
         timeout_ms: 1000,

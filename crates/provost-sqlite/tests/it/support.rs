@@ -27,6 +27,7 @@ pub(crate) fn policy(budget: Budget, turns_max: u32) -> RunPolicy {
         access: Access::Reads,
         subject: ToolSubject::Opaque,
         aliases: Vec::new(),
+        forms: Vec::new(),
         summary_field: None,
         idempotent: true,
         timeout_ms: 60_000,

@@ -217,7 +217,7 @@ fn plain_prefix(text: &str, wanted: &str) -> Option<usize> {
 }
 
 /// The ASCII character that is typed for a typographic one.
-const fn plain(character: char) -> char {
+pub(crate) const fn plain(character: char) -> char {
     match character {
         '\u{2018}'..='\u{201b}' => '\'',
         '\u{201c}'..='\u{201f}' => '"',

@@ -5,6 +5,8 @@ use std::path::Path;
 
 use grep_regex::RegexMatcher;
 use grep_searcher::{Searcher, Sink, SinkContext, SinkFinish, SinkMatch};
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 use crate::spec::PAGE_BYTES_MAX;
 use crate::text::cut;
@@ -12,8 +14,19 @@ use crate::text::cut;
 /// Maximum bytes of a line to show.
 const SHOWN_BYTES_MAX: usize = 400;
 
+/// What is shown of the findings.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Mode {
+    #[default]
+    Content,
+    Files,
+    Count,
+}
+
 /// The lines found, as text, and the counts.
 pub(crate) struct Findings {
+    pub(crate) mode: Mode,
     pub(crate) text: String,
     pub(crate) matches: usize,
     pub(crate) files: usize,
@@ -25,8 +38,10 @@ pub(crate) struct Findings {
 }
 
 impl Findings {
-    pub(crate) fn new(matches_max: usize) -> Self {
+    /// No findings; at most `matches_max` lines are shown, or files where no lines are.
+    pub(crate) fn new(mode: Mode, matches_max: usize) -> Self {
         Self {
+            mode,
             text: String::new(),
             matches: 0,
             files: 0,
@@ -54,9 +69,11 @@ impl Findings {
         let matches_before = self.matches;
         self.files += 1;
         let name = path.display().to_string();
-        let mut in_file = InFile { findings: self, path: &name, binary: false };
+        let mut in_file = InFile { findings: self, path: &name, binary: false, matches: 0 };
         let searched = searcher.search_reader(matcher, file, &mut in_file);
         let binary = in_file.binary;
+        let found = in_file.matches;
+        self.found_in(&name, found);
         if searched.is_err() {
             self.unreadable += 1;
         } else if binary && self.matches == matches_before {
@@ -64,6 +81,21 @@ impl Findings {
         }
         if self.matches > matches_before {
             self.files_matched += 1;
+        }
+    }
+
+    /// Adds the line of a file whose matches aren't shown.
+    fn found_in(&mut self, name: &str, found: usize) {
+        let line = match self.mode {
+            _ if found == 0 => return,
+            Mode::Content => return,
+            Mode::Files => format!("{name}\n"),
+            Mode::Count => format!("{name}:{found}\n"),
+        };
+        if self.files_matched == self.matches_max {
+            self.full = true;
+        } else if self.add(&line) {
+            self.matches += found;
         }
     }
 
@@ -82,6 +114,8 @@ struct InFile<'a> {
     findings: &'a mut Findings,
     path: &'a str,
     binary: bool,
+    /// Matching lines that aren't shown.
+    matches: usize,
 }
 
 impl InFile<'_> {
@@ -100,6 +134,10 @@ impl Sink for InFile<'_> {
     type Error = io::Error;
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
+        if self.findings.mode != Mode::Content {
+            self.matches += 1;
+            return Ok(self.findings.mode == Mode::Count);
+        }
         if self.findings.matches == self.findings.matches_max {
             self.findings.full = true;
             return Ok(false);

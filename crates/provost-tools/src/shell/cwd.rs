@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use provost_event::Json;
-use provost_harness::ToolContext;
+use provost_harness::{FileReach, ToolContext};
 use serde::{Deserialize, Serialize};
 
 use crate::workspace::Workspace;
@@ -85,7 +85,7 @@ fn remember(cwd: &Path) -> Option<Json> {
 }
 
 fn still_there(context: &ToolContext, cwd: &str) -> Option<PathBuf> {
-    let workspace = Workspace::open(Arc::clone(&context.workspace)).ok()?;
+    let workspace = Workspace::open(Arc::clone(&context.workspace), &FileReach::default()).ok()?;
     let place = workspace.locate(cwd).ok()?;
     place.absolute.is_dir().then_some(place.absolute)
 }

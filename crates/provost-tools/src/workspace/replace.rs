@@ -55,13 +55,21 @@ impl Workspace {
         Ok(replaced)
     }
 
+    /// Removes the file at `place`.
+    pub(crate) fn remove(&self, place: &WorkspacePath) -> Result<(), Failure> {
+        self.regular(place, &self.metadata(place)?)?;
+        let removed = self.dir(place)?.remove_file(&place.relative);
+        removed.map_err(|error| Failure::io("delete", &place.asked, error))
+    }
+
     /// The folder of `place`, made if it is missing.
     fn folder_of(&self, place: &WorkspacePath) -> Result<Dir, Failure> {
         let parent = place.relative.parent().filter(|parent| !parent.as_os_str().is_empty());
         let path = parent.unwrap_or(Path::new("."));
+        let dir = self.dir(place)?;
         let failed = |error| Failure::io("make the folder of", &place.asked, error);
-        self.dir.create_dir_all(path).map_err(failed)?;
-        self.dir.open_dir(path).map_err(failed)
+        dir.create_dir_all(path).map_err(failed)?;
+        dir.open_dir(path).map_err(failed)
     }
 }
 

@@ -79,7 +79,7 @@ async fn every_way_out_is_refused_for_every_tool_and_nothing_happens_outside() {
 async fn a_refusal_names_the_path_and_the_workspace() {
     let expected = expect![[r#"
         Error
-        `a/../../secret.txt` is outside of the workspace `/tmp/it/workspace`: use a path inside it
+        `a/../../secret.txt` is outside of the workspace `/tmp/it/workspace`: use a path inside it; elsewhere, reading needs a permission with the path, or its folder in `roots` of [tools]
     "#]];
     leaky().check("read_file", json!({"path": "a/../../secret.txt"}), expected).await;
 }

@@ -3,6 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 
 use expect_test::{Expect, expect};
+use provost_event::ToolStatus;
 use serde_json::json;
 
 use crate::fixture::Fixture;
@@ -171,4 +172,63 @@ async fn permissions_are_kept() {
     fixture.call("edit_file", json!({"path": "run.sh", "old_text": "old", "new_text": "new"})).await;
     assert_eq!(path.metadata().unwrap().permissions().mode() & 0o7777, 0o700);
     assert_eq!(fixture.read("run.sh"), "new");
+}
+
+#[tokio::test]
+async fn several_edits_are_made_in_their_order() {
+    let fixture = Fixture::new().file("a.txt", "one\ntwo\nthree\n");
+    let edits = json!({"path": "a.txt", "edits": [
+        {"old_text": "one", "new_text": "1"},
+        {"old_text": "1\ntwo", "new_text": "1\n2"},
+        {"old_text": "e", "new_text": "E", "replace_all": true},
+    ]});
+    let expected = expect![[r#"
+        Ok
+        edited `a.txt`: 3 edits: 1 replacement at line 1; 1 replacement at line 1; 2 replacements at lines 3, 3
+        @@ -1,3 +1,3 @@
+        -one
+        -two
+        -three
+        +1
+        +2
+        +thrEE
+    "#]];
+    fixture.check("edit_file", edits, expected).await;
+    assert_eq!(fixture.read("a.txt"), "1\n2\nthrEE\n");
+}
+
+#[tokio::test]
+async fn if_one_of_several_edits_fails_none_is_made() {
+    let fixture = Fixture::new().file("a.txt", "one\ntwo\n");
+    let edits = json!({"path": "a.txt", "edits": [
+        {"old_text": "one", "new_text": "1"},
+        {"old_text": "zebra", "new_text": "2"},
+    ]});
+    let expected = expect![[r#"
+        Error
+        edit 2 of 2: `old_text` is not in `a.txt`; nothing was changed
+        Nothing in it is similar: read the file again.
+        No edit was made.
+    "#]];
+    fixture.check("edit_file", edits, expected).await;
+    assert_eq!(fixture.read("a.txt"), "one\ntwo\n");
+}
+
+#[tokio::test]
+async fn an_edit_without_what_it_needs_is_rejected_with_what_is_missing() {
+    let fixture = Fixture::new().file("a.txt", "one\n");
+    for (arguments, told) in [
+        (json!({"path": "a.txt"}), "give `old_text` and `new_text`, or `edits`"),
+        (json!({"path": "a.txt", "edits": []}), "give `old_text` and `new_text`, or `edits`"),
+        (json!({"path": "a.txt", "old_text": "one"}), "`new_text` is missing"),
+        (json!({"path": "a.txt", "new_text": "one"}), "`old_text` is missing"),
+        (
+            json!({"path": "a.txt", "old_text": "one", "new_text": "1", "edits": [{"old_text": "a", "new_text": "b"}]}),
+            "give either",
+        ),
+    ] {
+        let output = fixture.call("edit_file", arguments).await;
+        assert_eq!(output.status, ToolStatus::Rejected, "{}", output.text);
+        assert!(output.text.contains(told), "{}", output.text);
+    }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use expect_test::Expect;
 use provost_event::{ActorKey, BlobId, EffectId, Json, RunId, Seq, SessionId};
-use provost_harness::{BackendError, Blobs, SessionLog, ToolContext, ToolOutput};
+use provost_harness::{BackendError, Blobs, FileReach, SessionLog, ToolContext, ToolOutput};
 use provost_tools::builtin;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -70,6 +70,7 @@ impl Fixture {
         ToolContext {
             effect: EffectId { actor: ActorKey::Session(SessionId::root(run)), seq: Seq(1) },
             workspace: Arc::from(self.root()),
+            reach: FileReach::default(),
             memory: None,
             limit: None,
             timeout: Duration::from_secs(600),

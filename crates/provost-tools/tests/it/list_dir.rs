@@ -102,3 +102,35 @@ async fn what_is_no_folder_is_told() {
     "#]];
     fixture.check("list_dir", json!({"path": "empty"}), empty).await;
 }
+
+#[tokio::test]
+async fn files_are_found_by_their_names_in_all_folders() {
+    let fixture = Fixture::new()
+        .file("a.rs", "x\n")
+        .file("src/b.rs", "x\n")
+        .file("src/deep/c.rs", "x\n")
+        .file("src/c.txt", "x\n")
+        .file("target/d.rs", "x\n")
+        .file(".gitignore", "target\n");
+    let expected = expect![[r#"
+        Ok
+        a.rs  2 B
+        src/b.rs  2 B
+        src/deep/c.rs  2 B
+        [3 entries]
+    "#]];
+    fixture.check("list_dir", json!({"glob": "*.rs"}), expected).await;
+    let expected = expect![[r#"
+        Ok
+        b.rs  2 B
+        [1 entry]
+    "#]];
+    fixture.check("list_dir", json!({"path": "src", "glob": "*.rs", "depth": 1}), expected).await;
+    let expected = expect![[r#"
+        Ok
+        [`.` has nothing to list]
+    "#]];
+    fixture.check("list_dir", json!({"glob": "*.py"}), expected).await;
+    let output = fixture.call("list_dir", json!({"glob": "a[.rs"})).await;
+    assert!(output.text.contains("`glob` can't be used"), "{}", output.text);
+}

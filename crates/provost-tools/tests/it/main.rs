@@ -3,6 +3,10 @@
 #![cfg(unix)]
 
 #[cfg(test)]
+mod apply_patch;
+#[cfg(test)]
+mod call_forms;
+#[cfg(test)]
 mod containment;
 #[cfg(test)]
 mod edit_file;
@@ -18,6 +22,8 @@ mod list_dir;
 mod near_edits;
 #[cfg(test)]
 mod pictures;
+#[cfg(test)]
+mod reach;
 #[cfg(test)]
 mod read_file;
 #[cfg(test)]

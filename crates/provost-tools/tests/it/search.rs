@@ -120,3 +120,36 @@ async fn many_results_and_long_lines_are_cut() {
     assert!(output.text.len() < OUTPUT_BYTES_MAX, "{}", output.text.len());
     assert!(output.text.contains("stopped here"));
 }
+
+fn three_files() -> Fixture {
+    Fixture::new().file("a.rs", "needle\nhay\nneedle\n").file("src/b.rs", "needle\n").file("c.txt", "hay\n")
+}
+
+#[tokio::test]
+async fn files_with_matches_are_listed_without_their_lines() {
+    let expected = expect![[r#"
+        Ok
+        a.rs
+        src/b.rs
+        [2 files with matches; 3 files searched]
+    "#]];
+    three_files().check("search", json!({"pattern": "needle", "mode": "files"}), expected).await;
+    let expected = expect![[r#"
+        Ok
+        a.rs
+        [1 file with matches; 2 files searched; stopped here: narrow `pattern`, `path` or `glob`, or raise `max_results` for more]
+    "#]];
+    let one = json!({"pattern": "needle", "mode": "files", "max_results": 1, "glob": "*.rs"});
+    three_files().check("search", one, expected).await;
+}
+
+#[tokio::test]
+async fn matching_lines_are_counted_by_file() {
+    let expected = expect![[r#"
+        Ok
+        a.rs:2
+        src/b.rs:1
+        [3 matching lines in 2 files; 3 files searched]
+    "#]];
+    three_files().check("search", json!({"pattern": "needle", "mode": "count"}), expected).await;
+}

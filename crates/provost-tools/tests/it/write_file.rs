@@ -80,3 +80,40 @@ async fn a_read_only_file_stays_as_it_is() {
     assert!(output.text.contains("`kept.txt` is read-only"), "{}", output.text);
     assert_eq!(fixture.read("kept.txt"), "old");
 }
+
+const UNREAD: &str =
+    "There was such a file, and no earlier call of yours names it: what it held is replaced.";
+const CHANGED: &str = "It had changed since you last read or wrote it: those changes are replaced.";
+
+/// Writes `a.txt` after these calls by the same tools; returns what the answer says besides.
+async fn said_after(calls: &[(&str, serde_json::Value)], change: bool) -> String {
+    let fixture = Fixture::new().file("a.txt", "old\n");
+    let (tools, context) = (provost_tools::builtin(), fixture.context());
+    for (tool, input) in calls {
+        let input = provost_event::Json::of(input).unwrap();
+        let output = tools.get(tool).unwrap().call(&input, &context).await;
+        assert_eq!(output.status, provost_event::ToolStatus::Ok, "{}", output.text);
+    }
+    if change {
+        std::fs::write(fixture.path("a.txt"), "changed by another\n").unwrap();
+    }
+    let input = provost_event::Json::of(&json!({"path": "a.txt", "content": "new\n"})).unwrap();
+    let output = tools.get("write_file").unwrap().call(&input, &context).await;
+    output.text.split_once('\n').map(|(_, said)| said.to_owned()).unwrap_or_default()
+}
+
+#[tokio::test]
+async fn a_file_that_is_overwritten_unread_or_changed_is_told() {
+    let read = ("read_file", json!({"path": "a.txt"}));
+    let edit = ("edit_file", json!({"path": "a.txt", "old_text": "old", "new_text": "older"}));
+    let write = ("write_file", json!({"path": "a.txt", "content": "mine\n"}));
+    let patch = "*** Begin Patch\n*** Update File: a.txt\n-old\n+older\n*** End Patch";
+    let patch = ("apply_patch", json!({"input": patch}));
+    assert_eq!(said_after(&[], false).await, UNREAD);
+    for known in [&read, &edit, &write, &patch] {
+        assert_eq!(said_after(std::slice::from_ref(known), false).await, "", "{known:?}");
+        assert_eq!(said_after(std::slice::from_ref(known), true).await, CHANGED, "{known:?}");
+    }
+    let other = ("write_file", json!({"path": "b.txt", "content": "new\n"}));
+    assert_eq!(said_after(&[other], false).await, UNREAD);
+}

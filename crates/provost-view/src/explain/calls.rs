@@ -1,8 +1,9 @@
 //! The tool calls of a session: which there are at present, and how many there were of each tool.
 
+use provost_engine::own_call;
 use provost_event::{
     AgentPolicy, Block, CallId, ConversationEntry, Entry, GateEntry, ToolCall, ToolEntry, ToolFinished,
-    ToolIdentity,
+    ToolIdentity, ToolSpec,
 };
 
 /// Calls of one tool.
@@ -21,6 +22,7 @@ pub(super) struct Counts {
 /// The calls of a session by tool. Tools that the agent doesn't have are no tools.
 pub(super) struct Calls {
     tools: Vec<(ToolIdentity, Counts)>,
+    specs: Vec<ToolSpec>,
     present: Vec<Present>,
 }
 
@@ -32,7 +34,7 @@ struct Present {
 impl Calls {
     pub(super) fn new(policy: &AgentPolicy) -> Self {
         let tools = policy.tools.iter().map(|tool| (tool.identity(), Counts::default()));
-        Self { tools: tools.collect(), present: Vec::new() }
+        Self { tools: tools.collect(), specs: policy.tools.clone(), present: Vec::new() }
     }
 
     pub(super) fn add(&mut self, entry: &Entry) {
@@ -57,6 +59,8 @@ impl Calls {
         self.present.clear();
         for block in content {
             let Block::ToolCall(call) = block else { continue };
+            let own = own_call(call, &self.specs);
+            let call = ToolCall { name: own.tool, input: own.input, ..call.clone() };
             self.present.push(Present { call: call.clone(), is_running: false });
             self.count(&call.id, |counts| counts.made += 1);
         }

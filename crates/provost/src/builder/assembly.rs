@@ -14,6 +14,8 @@ use provost_hooks::{ProgramHooks, ProgramHooksOptions};
 use provost_sqlite::SqliteStore;
 
 use super::{AgentBuilder, StoreChoice};
+use provost_tools::keep_edits_of;
+
 use crate::model::{ModelCollection, providers_of_environment};
 use crate::{Agent, Error, SubAgent};
 
@@ -86,7 +88,7 @@ impl AgentBuilder {
             Box::new(GoalPolicy { judges: judges.clone(), agree: self.quorum, ..goal })
         };
         let prompt = self.system_prompt.clone();
-        let root = AgentPolicy {
+        let mut root = AgentPolicy {
             system_prompt: prompt.unwrap_or_else(|| system_prompt(workspace, &self.instructions)),
             tools: self.tool_specs(is_judged),
             limits: self.limits,
@@ -103,6 +105,7 @@ impl AgentBuilder {
             let goal = agent.goal.clone().map(judged);
             agents.push(sub_agent(agent, own, goal, &root)?);
         }
+        keep_edits_of(&root.model, &mut root.tools);
         let mut policy = RunPolicy {
             allow_unpriced: self.allow_unpriced,
             spawn: self.spawn,
@@ -157,16 +160,22 @@ fn sub_agent(
         Some(names) => names.contains(&spec.name),
         None => spec.access != Access::Delegates,
     };
+    let model = model.unwrap_or_else(|| root.model.clone());
+    let mut tools = root.tools.iter().filter(is_its).cloned().collect::<Vec<_>>();
+    // What its own list names it has, whatever its model was taught.
+    if agent.tools.is_none() {
+        keep_edits_of(&model, &mut tools);
+    }
     let mut limits = root.limits;
     limits.turns_max = agent.max_turns.unwrap_or(limits.turns_max);
     let policy = AgentPolicy {
         system_prompt: system_prompt(&root.workspace, &agent.instructions),
-        tools: root.tools.iter().filter(is_its).cloned().collect(),
+        tools,
         limits,
         permissions: root.permissions.clone(),
         goal,
         final_check: root.final_check,
-        ..AgentPolicy::new(model.unwrap_or_else(|| root.model.clone()), root.workspace.clone())
+        ..AgentPolicy::new(model, root.workspace.clone())
     };
     Ok(SubAgentPolicy {
         priority: agent.priority,

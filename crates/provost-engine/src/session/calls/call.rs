@@ -6,6 +6,7 @@ use provost_event::{
 };
 use serde::{Deserialize, Serialize};
 
+use crate::OwnCall;
 use crate::session::hooks::CombinedDecision;
 
 /// The stage of a tool call.
@@ -153,6 +154,9 @@ pub(super) struct TrackedCall {
     pub(super) tool: String,
     pub(super) input: Json,
     pub(super) malformed: Option<String>,
+    /// Why there is no telling what it means, as text for the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) ambiguous: Option<String>,
     pub(super) stage: CallStage,
     pub(super) hooks: HookAnswer,
     /// The hooks' decision on the agent that it requests.
@@ -170,12 +174,14 @@ pub(super) struct TrackedCall {
 }
 
 impl TrackedCall {
-    pub(super) fn new(call: &ToolCall) -> Self {
+    /// The call `sent` by the model, as one of the agent's own tools.
+    pub(super) fn new(sent: &ToolCall, own: OwnCall) -> Self {
         Self {
-            id: call.id.clone(),
-            tool: call.name.clone(),
-            input: call.input.clone(),
-            malformed: call.malformed.clone(),
+            id: sent.id.clone(),
+            tool: own.tool,
+            input: own.input,
+            malformed: sent.malformed.clone(),
+            ambiguous: own.ambiguous,
             stage: CallStage::Pending,
             hooks: HookAnswer::default(),
             spawn_hooks: HookAnswer::default(),

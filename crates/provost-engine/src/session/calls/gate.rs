@@ -4,6 +4,8 @@
 //! Hooks that decide on new agents come between permissions and approval: they aren't called for an agent that the
 //! permissions deny, and no person is asked about one that a hook denies.
 
+use std::path::PathBuf;
+
 use provost_event::{
     Access, AgentPolicy, ApprovalAnswer, HookPoint, HookTrigger, Json, Permission, PermissionDecided,
     Priority,
@@ -62,8 +64,15 @@ impl Permits {
         }
     }
 
-    fn has_rules(&self) -> bool {
-        self.permissions.as_ref().is_some_and(|permissions| !permissions.is_open())
+    /// Whether there is something to decide on a call.
+    fn rule_on(&self, call: &TrackedCall) -> bool {
+        let permissions = self.permissions.as_ref();
+        permissions.is_some_and(|all| !all.is_open() || all.read_outside(&call.tool, &call.input).is_some())
+    }
+
+    /// What a call that has passed reads outside of what the agent's file tools reach by themselves.
+    pub(super) fn granted(&self, call: &TrackedCall) -> Option<PathBuf> {
+        self.permissions.as_ref()?.read_outside(&call.tool, &call.input)
     }
 
     fn rule(&self, call: &TrackedCall) -> Option<PermissionDecided> {
@@ -100,7 +109,7 @@ impl CallGate<'_> {
             return Clearance::Hooks;
         }
         let is_denied = matches!(call.hooks, HookAnswer::Deny(_));
-        if !is_denied && call.ruling.is_none() && self.calls.permits.has_rules() {
+        if !is_denied && call.ruling.is_none() && self.calls.permits.rule_on(call) {
             return Clearance::Ruling;
         }
         if call.refusal().is_some() {
@@ -133,6 +142,9 @@ impl CallGate<'_> {
             return Some(format!(
                 "The arguments of this call are not a JSON object, so it was not run. They were: {written}"
             ));
+        }
+        if call.ambiguous.is_some() {
+            return call.ambiguous.clone();
         }
         if self.assignment.tool(&call.tool).is_some() {
             return None;

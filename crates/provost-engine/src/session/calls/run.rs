@@ -296,6 +296,8 @@ fn run_tool(deciding: &mut Deciding<'_>, id: &CallId, memory: Option<Json>) {
         output_bytes_max,
         memory,
         scripts: call.scripts.clone(),
+        roots: deciding.state.assignment.file_roots(),
+        granted: deciding.state.calls.permits.granted(call),
         looks_before,
         looks_at_workspace: looks_before && is_last,
     };
