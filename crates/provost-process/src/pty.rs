@@ -11,6 +11,7 @@
 //! the receiver of events is behind, it stops reading the terminal, and nothing else; a slow watcher gets a new
 //! snapshot; keys that the program doesn't take are queued.
 
+mod connections;
 mod device;
 mod ending;
 mod events;
@@ -22,6 +23,8 @@ mod options;
 mod output;
 mod reader;
 mod shared;
+#[cfg(target_os = "linux")]
+mod socket_diag;
 mod terminal;
 mod typing;
 #[cfg(unix)]
@@ -47,6 +50,7 @@ use windows::supervise;
 
 use crate::{AtTerminal, Launch, SpawnError};
 
+pub use connections::{KernelConnections, ModelConnections};
 pub use events::{EVENTS_MAX, Events};
 pub use options::{
     EventSubscription, OutputSubscription, PtyError, PtyOptions, PtySignal, QuitPlan, QuitStep, Recorder,

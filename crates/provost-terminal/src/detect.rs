@@ -10,15 +10,19 @@
 //! | `claim.rs` | what the program reports of itself |
 //! | `read.rs` | derives a finding from a frame, a sample and a claim: the order of precedence |
 //! | `lasting.rs` | how long a finding has to last |
+//! | `unseen.rs` | work that the screen doesn't show |
 //! | `finding.rs` | the result of a frame, and the state kept from earlier frames |
+//! | `failure.rs` | failures that have become visible |
 //! | `weigh.rs` | turns a finding into an event, once and only if it is new |
 
 mod claim;
+mod failure;
 mod finding;
 mod frame;
 mod lasting;
 mod read;
 mod typed;
+mod unseen;
 mod weigh;
 
 use std::sync::Arc;
@@ -32,6 +36,7 @@ use provost_event::{
 use crate::kernel::KernelReading;
 use crate::{Detected, KernelSample, Profile, Screen, Signal};
 use claim::ActivityReport;
+use failure::Failure;
 use finding::{Answered, Candidate, ReportedState, Turn};
 pub(crate) use frame::Frame;
 
@@ -185,9 +190,10 @@ impl Detector {
     /// Handles the program's end: reports its completion and its end.
     pub fn exited(&mut self, at: Duration, exit: Exit) {
         self.tick(at);
+        let has_failed = self.report_last_words(at, exit) == Failure::OfProgram || self.turn.has_failed;
         let why = || evidence(EvidenceSource::Exit, exit.to_string());
         self.set_state(at, TerminalState::Exited, 100, why());
-        let succeeded = Some(exit.is_success());
+        let succeeded = Some(exit.is_success() && !has_failed);
         self.note(at, TerminalEvent::Completion { scope: CompletionScope::Process, succeeded }, 100, why());
         self.note(at, TerminalEvent::Exited { exit }, 100, why());
         self.clock = Clock::default();
@@ -228,6 +234,17 @@ impl Detector {
     #[must_use]
     pub fn ask(&self) -> Option<&TerminalAsk> {
         self.standing.as_ref().and_then(|standing| standing.ask.as_ref())
+    }
+
+    /// Whether what the program waits for is text, as far as there is evidence.
+    #[must_use]
+    pub fn takes_text(&self) -> bool {
+        self.standing.as_ref().is_some_and(|standing| standing.takes_text)
+    }
+
+    /// Whether an agent works on a prompt that it was given.
+    pub(crate) const fn has_open_turn(&self) -> bool {
+        self.turn.submitted
     }
 
     /// The screen.

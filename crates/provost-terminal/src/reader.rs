@@ -50,6 +50,10 @@ impl ScreenReader for Detector {
         self.next_sample()
     }
 
+    fn wants_connections(&self) -> bool {
+        self.has_open_turn()
+    }
+
     fn take(&mut self) -> Vec<Detected> {
         self.take()
     }
@@ -67,6 +71,8 @@ impl ScreenReader for Detector {
             title: screen.title().to_owned(),
             state: self.state(),
             ask: self.ask().cloned(),
+            takes_text: self.takes_text(),
+            paints: screen.paints_frames(),
             size,
             fingerprint: screen.fingerprint(),
             at,

@@ -146,6 +146,13 @@ impl Screen {
         self.emulator.modes()
     }
 
+    /// Whether the program paints frames rather than writing lines: on the alternate screen, with a hidden cursor,
+    /// or in synchronized updates.
+    #[must_use]
+    pub fn paints_frames(&self) -> bool {
+        self.modes().alternate || !self.cursor().visible || self.emulator.has_updates
+    }
+
     /// Identifies the readable content: the rows' texts (without trailing blanks), which screen it is, the
     /// cursor's position and visibility. Colours, title and modes don't count. It is stable within one version of
     /// Provost; don't store it.

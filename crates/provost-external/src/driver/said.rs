@@ -8,6 +8,9 @@ use provost_terminal::ProgramKind;
 const SAID_BYTES_MAX: usize = 16 * 1024;
 /// Maximum rows of the last screen that are quoted when a program has ended.
 const LAST_ROWS_MAX: usize = 12;
+/// Letters at a prompt's end by which it is found while it is typed; fewer where a column beside the composer cuts
+/// wrapped words.
+const TAILS: [usize; 2] = [12, 5];
 /// Characters by which a prompt is found on the screen.
 const HEAD_CHARS: usize = 24;
 
@@ -38,6 +41,26 @@ pub(super) fn composer_holds(view: &TerminalView, prompt: &str) -> bool {
     let cursor = usize::from(view.cursor.row);
     let rows = view.rows.get(cursor.saturating_sub(1)..=cursor).unwrap_or_default();
     !head.is_empty() && rows.iter().any(|row| echoed(bare(row)).starts_with(&head))
+}
+
+/// Whether the screen shows more of the end of `text` than it did before, wherever its composer is: by its letters and
+/// digits, since it may be wrapped, or by the note that some programs show in place of pasted text.
+pub(super) fn shows_typed(view: &TerminalView, before: &TerminalView, text: &str) -> bool {
+    let letters: Vec<char> = text.chars().filter(|c| c.is_alphanumeric()).collect();
+    if letters.is_empty() {
+        return view.fingerprint != before.fingerprint;
+    }
+    let (now, then) = (squashed(&view.rows), squashed(&before.rows));
+    let shows = |count: usize| {
+        let tail: String = letters.iter().skip(letters.len().saturating_sub(count)).collect();
+        now.matches(&tail).count() > then.matches(&tail).count()
+    };
+    let notes = |rows: &[String]| rows.iter().filter(|row| row.to_lowercase().contains("[pasted")).count();
+    TAILS.into_iter().any(shows) || notes(&view.rows) > notes(&before.rows)
+}
+
+fn squashed(rows: &[String]) -> String {
+    rows.iter().flat_map(|row| row.chars()).filter(|c| c.is_alphanumeric()).collect()
 }
 
 /// The beginning of a prompt's last line, by which it is found on the screen.

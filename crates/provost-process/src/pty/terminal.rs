@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use provost_event::{Exit, TerminalNoted, WindowSize};
 
+use super::connections::ModelConnections;
 use super::device::Device;
 use super::ending::Ending;
 use super::live::LiveOutput;
@@ -45,6 +46,7 @@ pub(super) struct Terminal<D> {
     hears_output: OutputSubscription,
     hears_events: EventSubscription,
     grace: Duration,
+    connections: Box<dyn ModelConnections>,
     typing: Typing,
     ending: Ending,
     live: LiveOutput,
@@ -78,6 +80,7 @@ impl<D: Device> Terminal<D> {
             hears_output: options.hears_output,
             hears_events: options.hears_events,
             grace: options.grace,
+            connections: options.connections,
             typing: Typing::default(),
             ending: Ending::NotAsked,
             live: LiveOutput::default(),
@@ -214,7 +217,9 @@ impl<D: Device> Terminal<D> {
             };
             if due(self.reader.next_sample(), self.last_sample, SAMPLE_PAUSE_MIN) {
                 self.last_sample = Some(now);
-                let sample = self.device.sample();
+                let wants = self.reader.wants_connections();
+                let connections = wants.then_some(self.connections.as_mut() as &mut dyn ModelConnections);
+                let sample = self.device.sample(connections);
                 // Output from before the kernel was sampled is handled before the sample.
                 if self.reads() {
                     self.read();

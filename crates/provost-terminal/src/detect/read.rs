@@ -46,7 +46,7 @@ pub(super) struct FrameReader<'a> {
     pub(super) profile: &'a Profile,
     screen: &'a Screen,
     pub(super) clock: &'a Clock,
-    kernel: Option<(Duration, KernelSample)>,
+    pub(super) kernel: Option<(Duration, KernelSample)>,
     /// The last kernel reading.
     last_reading: Option<KernelReading>,
     claim: Option<&'a ActivityReport>,
@@ -97,12 +97,15 @@ impl<'a> FrameReader<'a> {
         if !self.is_raw() {
             let asks = self.blocked(frame, reading, |rule| rule.region == Region::Cursor);
             return asks
-                .or_else(|| (reading == KernelReading::Blocked).then(|| self.kernel_wait(frame, NO_WORDS)));
+                .or_else(|| (reading == KernelReading::Blocked).then(|| self.kernel_wait(frame, NO_WORDS)))
+                .or_else(|| self.rule(frame, reading, |rule| rule.event == RuleEvent::Working))
+                .or_else(|| self.is_away_from_its_composer());
         }
         self.blocked(frame, reading, |rule| !rule.is_inherited)
             .or_else(|| self.claims_blocked(frame))
             .or_else(|| (reading == KernelReading::Blocked).then(|| self.kernel_wait(frame, NO_WORDS)))
             .or_else(|| self.rule(frame, reading, |rule| rule.event == RuleEvent::Working))
+            .or_else(|| self.works_unseen())
             .or_else(|| self.ready(at, frame, reading))
             .or_else(|| self.blocked(frame, reading, |rule| rule.is_inherited))
     }
@@ -236,6 +239,7 @@ impl<'a> FrameReader<'a> {
             is_weak: false,
             gist: 0,
             is_prompt: rule.region == Region::Cursor,
+            takes_text: self.reads_text(rule, kind),
         }
     }
 
@@ -260,7 +264,9 @@ impl<'a> FrameReader<'a> {
     fn kernel_wait(&self, frame: &Frame, stable: Duration) -> Finding {
         let finding = Finding::plain(Kind::Waiting, frame.line.clone());
         let takes = if self.is_raw() { Takes::EveryKey } else { Takes::Lines };
-        Finding { stable, takes, confidence: 85, evidence: self.by_kernel(), ..finding }
+        let is_edited = is_prompt(frame) || self.screen.modes().bracketed_paste;
+        let takes_text = !self.is_raw() || (is_edited && frame.is_line_end && frame.is_cursor_shown);
+        Finding { stable, takes, confidence: 85, evidence: self.by_kernel(), takes_text, ..finding }
     }
 
     /// The program reads single keys and sleeps: it may wait for one. Text that looks like a prompt, or the
@@ -286,6 +292,7 @@ impl<'a> FrameReader<'a> {
         }
         let lines = |stable, confidence| Finding {
             takes: Takes::Lines,
+            takes_text: frame.is_cursor_shown,
             confidence,
             ..self.kernel_wait(frame, stable)
         };
@@ -351,6 +358,11 @@ impl<'a> FrameReader<'a> {
             (_, Region::Cursor) => Takes::Lines,
             _ => Takes::Keys,
         }
+    }
+
+    /// Whether text is read there, not a key or a choice.
+    fn reads_text(&self, rule: &Rule, kind: Kind) -> bool {
+        matches!(kind, Kind::Waiting | Kind::Idle) && rule.reads_text && self.takes(rule, kind) == Takes::Lines
     }
 
     /// Whether the composer still holds the submitted text.

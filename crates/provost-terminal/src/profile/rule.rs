@@ -29,6 +29,10 @@ pub(crate) enum Region {
     Row,
     End,
     Above,
+    /// One of the last two rows, on the alternate screen; only for failures.
+    Status,
+    /// The last rows of a program that has ended with a failure.
+    Last,
 }
 
 /// The kernel reading that a rule requires.
@@ -84,6 +88,8 @@ pub(crate) struct Rule {
     pub(crate) options: Options,
     pub(crate) stable_ms: u64,
     pub(crate) confidence: u8,
+    /// Whether text is read there, not a choice or a key.
+    pub(crate) reads_text: bool,
     /// Whether it comes from a profile that this one inherits from.
     pub(crate) is_inherited: bool,
 }
@@ -118,7 +124,7 @@ impl Rule {
             Region::Cursor => self.at_line(frame)?,
             Region::Row => self.at(frame, frame.cursor_row)?,
             Region::End => frame.last_rows(self.end).find_map(|row| self.at(frame, row))?,
-            Region::Above => return None,
+            Region::Above | Region::Status | Region::Last => return None,
         };
         Some(self.read(frame, first, last))
     }

@@ -5,6 +5,8 @@ mod agents;
 #[cfg(test)]
 mod cast;
 #[cfg(test)]
+mod completion;
+#[cfg(test)]
 mod corpus;
 #[cfg(test)]
 mod detect;
