@@ -12,6 +12,7 @@
 //! | `lasting.rs` | how long a finding has to last |
 //! | `unseen.rs` | work that the screen doesn't show |
 //! | `finding.rs` | the result of a frame, and the state kept from earlier frames |
+//! | `paint.rs` | whether a line may have been painted over |
 //! | `failure.rs` | failures that have become visible |
 //! | `weigh.rs` | turns a finding into an event, once and only if it is new |
 
@@ -20,6 +21,7 @@ mod failure;
 mod finding;
 mod frame;
 mod lasting;
+mod paint;
 mod read;
 mod typed;
 mod unseen;
@@ -39,6 +41,7 @@ use claim::ActivityReport;
 use failure::Failure;
 use finding::{Answered, Candidate, ReportedState, Turn};
 pub(crate) use frame::Frame;
+use paint::Paint;
 
 /// An unfinished frame counts as finished after this long.
 const PAINTING_MAX: Duration = Duration::from_millis(250);
@@ -75,6 +78,8 @@ pub struct Detector {
     reading: (Duration, Option<KernelReading>),
     /// Whether it counts as working only because of typed input.
     is_assumed: bool,
+    /// What was written since the last answer.
+    paint: Paint,
     /// The number of reported prompts; part of a fingerprint, so that a repeated question has another one.
     serial: u64,
 }
@@ -124,6 +129,7 @@ impl Detector {
             reports: Reports::Heard,
             reading: (Duration::ZERO, None),
             is_assumed: false,
+            paint: Paint::default(),
             serial: 0,
         }
     }
@@ -141,6 +147,7 @@ impl Detector {
         }
         // The previous screen is checked before it is painted over.
         self.tick(at);
+        self.paint.see(bytes);
         self.screen.feed(bytes);
         for signal in self.screen.take_signals() {
             self.hear(at, signal);
@@ -298,7 +305,10 @@ impl Detector {
         }
         let is_quiet = at >= self.clock.output.unwrap_or_default() + self.settle();
         self.clock.dirty = None;
-        let frame = Frame::of(&self.screen);
+        let mut frame = Frame::of(&self.screen);
+        frame.fresh = self.fresh_row(&frame);
+        frame.is_painted_over = self.paint.moves_back;
+        frame.is_reordered = self.paint.reorders;
         self.weigh(at, is_quiet, &frame);
     }
 

@@ -18,3 +18,6 @@ mod structured_stage;
 #[cfg(target_os = "linux")]
 #[cfg(test)]
 mod turns;
+#[cfg(target_os = "linux")]
+#[cfg(test)]
+mod evidence;

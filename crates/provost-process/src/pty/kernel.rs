@@ -24,7 +24,7 @@ pub(super) struct Looked {
     pub(super) reads_terminal: Option<bool>,
     pub(super) polls: Option<bool>,
     pub(super) is_busy: Option<bool>,
-    /// When the youngest running tool of the program was started, since the program's start; see [`is_helper`].
+    /// When the youngest running tool of the program was started, since the program's start.
     pub(super) tool_started: Option<Duration>,
     /// Processes that have left the program's session.
     pub(super) others: Vec<Process>,
@@ -60,7 +60,7 @@ impl Looker {
         let mut looked = Looked { is_busy: Some(false), ..Looked::default() };
         let mut is_unsure = false;
         let mut tasks_seen = 0;
-        let mut family = Family::of(session);
+        let mut family = Family::of(session, self.terminal.as_ref().and_then(|path| path.to_str().ok()));
         let mut waiting = children_of(self.guard, self.guard);
         if waiting.is_none() {
             looked.is_busy = None;
@@ -172,8 +172,9 @@ const TICK_MS: u64 = 10;
 /// The program and its descendants, met from the program down. What has lost its parent (a background job whose
 /// shell has ended) is no longer one of them.
 #[cfg(target_os = "linux")]
-struct Family {
+struct Family<'a> {
     program: u32,
+    terminal: Option<&'a str>,
     started: u64,
     members: Vec<u32>,
     /// Servers that the program talks to through their standard input, and what they have started.
@@ -182,9 +183,9 @@ struct Family {
 }
 
 #[cfg(target_os = "linux")]
-impl Family {
-    fn of(program: u32) -> Self {
-        Self { program, started: 0, members: Vec::new(), helpers: Vec::new(), youngest_tool: None }
+impl<'a> Family<'a> {
+    fn of(program: u32, terminal: Option<&'a str>) -> Self {
+        Self { program, terminal, started: 0, members: Vec::new(), helpers: Vec::new(), youngest_tool: None }
     }
 
     fn add(&mut self, pid: u32, stat: &Stat) {
@@ -196,26 +197,27 @@ impl Family {
             return;
         }
         self.members.push(pid);
-        if self.helpers.contains(&stat.parent) || is_helper(pid) {
+        if self.helpers.contains(&stat.parent) || self.is_helper(pid, stat) {
             self.helpers.push(pid);
         } else if stat.lives() {
             self.youngest_tool = self.youngest_tool.max(Some(stat.process.started));
         }
     }
 
+    /// Whether a process is a server of the program (of a language, of tools) or a daemon rather than a tool that
+    /// it runs: its standard input is a pipe or a socket, or the program's terminal though it has left that. A
+    /// command gets nothing to read, or a terminal of its own.
+    fn is_helper(&self, pid: u32, stat: &Stat) -> bool {
+        let input = std::fs::read_link(format!("/proc/{pid}/fd/0")).ok();
+        let input = input.as_ref().and_then(|path| path.to_str()).unwrap_or_default();
+        let has_left = stat.process.session != self.program && Some(input) == self.terminal;
+        input.starts_with("pipe:") || input.starts_with("socket:") || has_left
+    }
+
     fn tool_started(&self) -> Option<Duration> {
         let ticks = self.youngest_tool?.saturating_sub(self.started);
         Some(Duration::from_millis(ticks.saturating_mul(TICK_MS)))
     }
-}
-
-/// Whether a process is a server of the program (of a language, of tools) rather than a tool that it runs: its
-/// standard input is a pipe or a socket. A command gets a terminal or nothing to read.
-#[cfg(target_os = "linux")]
-fn is_helper(pid: u32) -> bool {
-    let input = std::fs::read_link(format!("/proc/{pid}/fd/0")).ok();
-    let input = input.as_ref().and_then(|path| path.to_str()).unwrap_or_default();
-    input.starts_with("pipe:") || input.starts_with("socket:")
 }
 
 /// From the kernel function, which is visible for more processes than the call.

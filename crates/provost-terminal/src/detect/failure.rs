@@ -95,6 +95,13 @@ impl Detector {
         (top..end).rev().find(is_old).unwrap_or(unseen) + 1
     }
 
+    /// The first row below the last answer; 0 if there was none, or it can't be seen any more.
+    pub(super) fn fresh_row(&self, frame: &Frame) -> usize {
+        let Some(answered) = self.answered.as_ref().filter(|answered| !answered.line.is_empty()) else { return 0 };
+        let is_line = |row: &usize| frame.row(*row).starts_with(answered.line.as_str());
+        (0..frame.cursor_row).rev().find(is_line).map_or(0, |row| row + 1)
+    }
+
     /// A new message in the status row of a full-screen program.
     fn failure_in_status(&self, frame: &Frame) -> Option<Found> {
         let before = &self.answered.as_ref()?.status;

@@ -80,6 +80,7 @@ impl Detector {
             self.turn.is_command = typed.starts_with('/') || bytes.starts_with(b"/");
         }
         self.turn.is_stopped = self.stops(standing.as_ref(), bytes);
+        self.paint = super::Paint::default();
         self.turn.worked = false;
         self.turn.growths = 0;
         self.candidate = None;

@@ -15,6 +15,8 @@ mod detect_laws;
 #[cfg(test)]
 mod held_out;
 #[cfg(test)]
+mod hostile;
+#[cfg(test)]
 mod mask;
 #[cfg(test)]
 mod profile;
