@@ -11,6 +11,7 @@ mod said;
 mod start;
 mod step;
 mod submit;
+mod trusting;
 mod terminal_status;
 
 use std::sync::Arc;
@@ -128,7 +129,10 @@ impl TerminalDriver {
                 ExchangeStep::Submit => self.submit(exchange.words, cancel).await?,
                 ExchangeStep::Deny(ask) => self.deny(&ask, refusal.as_deref(), cancel).await?,
                 ExchangeStep::HandOn(ask) => {
+                    let rows = seen.view.as_ref().map(|view| view.rows.as_slice()).unwrap_or_default();
+                    let subject = trusting::subject_of(&ask, rows, exchange.workspace);
                     let shown = masked::ask_of(&ask, &self.redactor);
+                    let shown = TerminalAsk { subject: subject.or(shown.subject), ..shown };
                     let call = self.next_call(&ask);
                     if self.desk.hand_on(&ask, &call) {
                         self.asked = Some(PendingQuestion { ask, call: call.clone() });
@@ -168,6 +172,7 @@ impl TerminalDriver {
             started: self.started,
             wrote: seen.view.as_ref().map_or(self.started, |view| self.started + view.at),
             takes_text: seen.view.as_ref().is_some_and(|view| view.takes_text),
+            exposes_secret: seen.view.as_ref().is_some_and(|view| view.exposes_secret),
             paints: seen.view.as_ref().is_some_and(|view| view.paints),
             began: seen.began,
         }

@@ -15,6 +15,7 @@ mod connections;
 mod device;
 mod ending;
 mod events;
+mod exposed;
 #[cfg_attr(windows, allow(dead_code, reason = "nothing there tells of the processes at a console"))]
 pub(crate) mod kernel;
 #[cfg_attr(windows, allow(dead_code, reason = "nothing there tells of the processes at a console"))]
@@ -53,7 +54,7 @@ use crate::{AtTerminal, Launch, SpawnError};
 pub use connections::{KernelConnections, ModelConnections};
 pub use events::{EVENTS_MAX, Events};
 pub use options::{
-    EventSubscription, OutputSubscription, PtyError, PtyOptions, PtySignal, QuitPlan, QuitStep, Recorder,
+    EventSubscription, ExposedSecret, OutputSubscription, PtyError, PtyOptions, PtySignal, QuitPlan, QuitStep, Recorder,
 };
 pub use output::OUTPUT_BYTES_MAX;
 pub use reader::{Detected, KernelSample, NewScreenReader, ScreenReader, is_shell};

@@ -249,6 +249,12 @@ impl Detector {
         self.standing.as_ref().is_some_and(|standing| standing.takes_text)
     }
 
+    /// Whether a secret is asked for that the terminal shows as it is typed.
+    #[must_use]
+    pub fn exposes_secret(&self) -> bool {
+        self.standing.as_ref().is_some_and(|standing| standing.exposes_secret)
+    }
+
     /// Whether an agent works on a prompt that it was given.
     pub(crate) const fn has_open_turn(&self) -> bool {
         self.turn.submitted

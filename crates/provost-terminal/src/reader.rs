@@ -50,6 +50,10 @@ impl ScreenReader for Detector {
         self.next_sample()
     }
 
+    fn exposes_secret(&self) -> bool {
+        self.exposes_secret()
+    }
+
     fn wants_connections(&self) -> bool {
         self.has_open_turn()
     }
@@ -72,6 +76,7 @@ impl ScreenReader for Detector {
             state: self.state(),
             ask: self.ask().cloned(),
             takes_text: self.takes_text(),
+            exposes_secret: self.exposes_secret(),
             paints: screen.paints_frames(),
             size,
             fingerprint: screen.fingerprint(),

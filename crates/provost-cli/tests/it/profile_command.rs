@@ -25,7 +25,7 @@ fn recorded() -> Scene {
 fn profiles_are_listed_and_shown_and_ones_own_come_first() {
     let scene = Scene::new();
     let listed = scene.provost(&["profile", "list"]).stdout;
-    for name in ["codex", "claude", "gemini", "qwen", "opencode", "aider", "generic"] {
+    for name in ["codex", "claude", "gemini", "qwen", "opencode", "aider", "pi", "copilot", "generic"] {
         assert!(listed.contains(name), "{name}: {listed}");
     }
     let shown = scene.provost(&["profile", "show", "codex"]);

@@ -9,7 +9,7 @@ use provost_event::{
     Channel, ErrorClass, ExternalPolicy, ModelFailure, SessionId, TerminalEvent, TerminalNoted,
 };
 use provost_harness::{Exchange, Redactor};
-use provost_process::{AtTerminal, Confinement, Launch, PtyOptions, PtySupervisor, SpawnError};
+use provost_process::{AtTerminal, Confinement, ExposedSecret, Launch, PtyOptions, PtySupervisor, SpawnError};
 use provost_terminal::{Detector, Profile, ProgramKind};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -53,6 +53,7 @@ pub(crate) async fn start(
     let pty_options = PtyOptions {
         recorder: recording.as_ref().map(|recording| recording.open(&launch)).transpose().map_err(failed)?,
         ledger: Some(ledger_of(&options.folder, exchange.session)),
+        exposed: Some(exposed(exchange.redactor.clone())),
         ..PtyOptions::new(Detector::of_terminal(profile.clone()))
     };
     let pty = PtySupervisor::spawn(launch, pty_options).await.map_err(|error| not_started(&error))?;
@@ -64,6 +65,11 @@ pub(crate) async fn start(
     };
     exchange.log.note(TerminalNoted::certain(started)).await.map_err(|error| storage(&error))?;
     Ok(driver(options, exchange, (pty, profile), beginning))
+}
+
+/// A secret that is typed while the terminal shows it is kept out of everything that is stored from then on.
+fn exposed(redactor: Arc<Redactor>) -> ExposedSecret {
+    Box::new(move |secret| redactor.learn(secret))
 }
 
 /// The folder that lists the processes of this session.

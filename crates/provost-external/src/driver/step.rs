@@ -68,6 +68,8 @@ pub(super) struct Situation<'a> {
     /// What it waits for is text, and it paints frames rather than writing lines.
     pub(super) takes_text: bool,
     pub(super) paints: bool,
+    /// It asks for a secret while the terminal shows what is typed.
+    pub(super) exposes_secret: bool,
     /// When the wait for the program began.
     pub(super) began: Instant,
 }
@@ -131,6 +133,9 @@ impl Situation<'_> {
                 "input that isn't text, so that its prompt wasn't typed: `provost attach` shows it".to_owned()
             }
             "" => "an answer".to_owned(),
+            prompt if self.exposes_secret => {
+                format!("a secret, which the terminal shows as it is typed (no password prompt): {prompt}")
+            }
             prompt => format!("an answer to: {prompt}"),
         })
     }

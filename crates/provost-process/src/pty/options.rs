@@ -25,6 +25,9 @@ pub struct PtyOptions {
     /// The folder that lists running processes for [`end_leftovers`](crate::end_leftovers); made if absent.
     /// Processes that have left the program's session are added when the kernel is sampled.
     pub ledger: Option<PathBuf>,
+    /// Called with each line that was typed where a secret was asked for while the terminal showed it, so that it can
+    /// be removed from what is stored.
+    pub exposed: Option<ExposedSecret>,
     /// Tells whether the program awaits an answer of its model.
     pub connections: Box<dyn ModelConnections>,
 }
@@ -41,10 +44,14 @@ impl PtyOptions {
             hears_events: EventSubscription::Wanted,
             grace: Duration::from_secs(5),
             ledger: None,
+            exposed: None,
             connections: Box::new(KernelConnections::default()),
         }
     }
 }
+
+/// Receives a secret that the terminal has shown.
+pub type ExposedSecret = Box<dyn Fn(&str) + Send>;
 
 /// Whether the program's output is kept as text, besides the screen, the recording and the watchers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -34,6 +34,9 @@ pub trait ScreenReader: Send {
     /// When another [`kernel`](Self::kernel) sample would help; `None`: it would add nothing.
     fn next_sample(&self) -> Option<Duration>;
 
+    /// Whether the program asks for a secret while the terminal shows what is typed.
+    fn exposes_secret(&self) -> bool;
+
     /// Whether samples should say if the program awaits an answer over the network, which is costly.
     fn wants_connections(&self) -> bool;
 

@@ -85,7 +85,13 @@ impl Detector {
         let Some(answered) = &self.answered else { return top };
         let is_line = |row: &str| !answered.line.is_empty() && row.starts_with(answered.line.as_str());
         // An agent's transcript repeats the prompt; its cursor may be anywhere.
-        let is_echo = |row: &str| answered.typed.len() > 2 && row.ends_with(answered.typed.as_str());
+        let is_error = |row: &str| {
+            let mut rules = self.profile.rules.iter();
+            rules.any(|rule| rule.region == Region::Above && !rule.is_inherited && rule.is_said(row))
+        };
+        let is_echo = |row: &str| {
+            answered.typed.len() > 2 && row.ends_with(answered.typed.as_str()) && !is_error(row)
+        };
         let is_agent = self.profile.kind == ProgramKind::Agent;
         let is_old = |row: &usize| {
             let row = frame.row(*row);

@@ -123,6 +123,8 @@ pub(super) struct ReportedState {
     pub(super) gist: u64,
     /// Whether it reads text.
     pub(super) takes_text: bool,
+    /// Whether a secret is asked for that the terminal shows as it is typed.
+    pub(super) exposes_secret: bool,
     pub(super) ask: Option<TerminalAsk>,
 }
 

@@ -14,7 +14,7 @@ const WRAPPED_ROWS_MAX: u16 = 6;
 const EDGE_COLS: usize = 4;
 
 /// A snapshot of the screen, prepared for rules.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Frame {
     rows: Vec<String>,
     /// The columns of each row, those at which its text ends, and those at which the next column would be its edge.
@@ -71,6 +71,15 @@ impl Frame {
             is_reordered: false,
             rows,
         }
+    }
+
+    /// The same with the row above in the place of an empty line at the cursor, or of a bare mark: some programs end
+    /// their question with a line break, and then read. `None` if that row is from before the last answer.
+    pub(crate) fn with_line_above(&self) -> Option<Self> {
+        let is_bare = self.line.is_empty() || matches!(self.line.as_str(), ">" | ":" | "?" | "->" | ">>");
+        let row = self.cursor_row.checked_sub(1).filter(|row| is_bare && *row >= self.fresh)?;
+        let line = self.row(row).to_owned();
+        (!line.is_empty()).then(|| Self { line, cursor_row: row, is_line_end: true, ..self.clone() })
     }
 
     /// A row; empty beyond the last.

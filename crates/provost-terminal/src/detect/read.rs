@@ -112,6 +112,9 @@ impl<'a> FrameReader<'a> {
 
     fn read_plain(&self, frame: &Frame, reading: KernelReading) -> Option<Finding> {
         let rule = self.blocked(frame, reading, |_| true);
+        let is_mark = rule.as_ref().is_none_or(|finding| finding.kind == Kind::Waiting);
+        let above = if is_mark { self.asked_above(frame, reading) } else { None };
+        let rule = above.or(rule);
         match reading {
             KernelReading::Secret => Some(self.secret(frame, rule)),
             KernelReading::Blocked => Some(rule.unwrap_or_else(|| self.kernel_wait(frame, by_words(frame)))),
@@ -134,6 +137,17 @@ impl<'a> FrameReader<'a> {
         }
     }
 
+    /// A question for consent in the row above, while a line is read.
+    fn asked_above(&self, frame: &Frame, reading: KernelReading) -> Option<Finding> {
+        if reading != KernelReading::Blocked || self.is_raw() {
+            return None;
+        }
+        let above = frame.with_line_above()?;
+        self.rule(&above, reading, |rule| {
+            rule.event == RuleEvent::Approval && rule.region == Region::Cursor && rule.subject.is_none()
+        })
+    }
+
     /// The first rule of the profile that matches and needs a person.
     fn blocked(
         &self,
@@ -154,7 +168,8 @@ impl<'a> FrameReader<'a> {
     ) -> Option<Finding> {
         let mut rules = self.profile.rules.iter().filter(|rule| is_wanted(rule));
         rules.find_map(|rule| {
-            self.passes(rule, reading).then_some(())?;
+            let is_shown = rule.event == RuleEvent::Password && self.echoes_lines();
+            (!is_shown && self.passes(rule, reading)).then_some(())?;
             // A line editor shows its cursor; a hidden one belongs to a progress display.
             let is_hidden =
                 rule.region == Region::Cursor && !frame.is_cursor_shown && rule.event == RuleEvent::Waiting;
@@ -265,7 +280,8 @@ impl<'a> FrameReader<'a> {
         let finding = Finding::plain(Kind::Waiting, frame.line.clone());
         let takes = if self.is_raw() { Takes::EveryKey } else { Takes::Lines };
         let is_edited = is_prompt(frame) || self.screen.modes().bracketed_paste;
-        let takes_text = !self.is_raw() || (is_edited && frame.is_line_end && frame.is_cursor_shown);
+        let is_line = is_edited && frame.is_line_end && frame.is_cursor_shown && !self.shows_menu(frame);
+        let takes_text = !self.is_raw() || is_line;
         Finding { stable, takes, confidence: 85, evidence: self.by_kernel(), takes_text, ..finding }
     }
 
@@ -292,7 +308,7 @@ impl<'a> FrameReader<'a> {
         }
         let lines = |stable, confidence| Finding {
             takes: Takes::Lines,
-            takes_text: frame.is_cursor_shown,
+            takes_text: frame.is_cursor_shown && !self.shows_menu(frame),
             confidence,
             ..self.kernel_wait(frame, stable)
         };
@@ -358,6 +374,26 @@ impl<'a> FrameReader<'a> {
             (_, Region::Cursor) => Takes::Lines,
             _ => Takes::Keys,
         }
+    }
+
+    /// Whether the terminal shows what is typed, in line mode: whatever the prompt says, no secret is read there.
+    fn echoes_lines(&self) -> bool {
+        self.kernel.is_some_and(|(_, sample)| sample.canonical == Some(true) && sample.echo == Some(true))
+    }
+
+    /// Whether the prompt asks for a secret that the terminal shows as it is typed.
+    pub(super) fn exposes_secret(&self, finding: &Finding, frame: &Frame) -> bool {
+        let asks_secret =
+            |rule: &Rule| rule.event == RuleEvent::Password && rule.region == Region::Cursor && rule.is_at_line(frame);
+        finding.kind == Kind::Waiting && self.echoes_lines() && self.profile.rules.iter().any(asks_secret)
+    }
+
+    /// Whether a menu or a dialog is on the screen, wherever the cursor is.
+    fn shows_menu(&self, frame: &Frame) -> bool {
+        let is_dialog = |rule: &&Rule| {
+            rule.region == Region::End && matches!(rule.event, RuleEvent::Question | RuleEvent::Approval)
+        };
+        self.profile.rules.iter().filter(is_dialog).any(|rule| rule.find(frame).is_some())
     }
 
     /// Whether text is read there, not a key or a choice.

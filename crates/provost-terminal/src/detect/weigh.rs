@@ -136,9 +136,16 @@ impl Detector {
         self.note(at, TerminalEvent::Idle, finding.confidence, evidence);
     }
 
-    fn asks(&mut self, at: Duration, finding: Finding, frame: &Frame) {
+    fn asks(&mut self, at: Duration, mut finding: Finding, frame: &Frame) {
         let ask = (finding.kind == Kind::Approval).then(|| self.ask_of(&finding));
         self.stand(&finding, ask.clone());
+        if self.reader().exposes_secret(&finding, frame) {
+            let shown = "echo is on: the terminal shows what is typed";
+            finding.evidence.extend(evidence(EvidenceSource::Kernel, shown));
+            if let Some(standing) = &mut self.standing {
+                (standing.takes_text, standing.exposes_secret) = (false, true);
+            }
+        }
         self.report_failure(at, frame);
         self.set_state(at, finding.kind.state(), finding.confidence, finding.evidence.clone());
         let prompt = finding.words.clone();
@@ -159,6 +166,7 @@ impl Detector {
             is_typed_at: false,
             gist: finding.gist,
             takes_text: finding.takes_text,
+            exposes_secret: false,
             ask,
         });
     }

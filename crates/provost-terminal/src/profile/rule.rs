@@ -134,6 +134,11 @@ impl Rule {
         self.anchor.is_match(row) && !self.unless.iter().any(|pattern| pattern.is_match(row))
     }
 
+    /// Whether the line with the cursor matches.
+    pub(crate) fn is_at_line(&self, frame: &Frame) -> bool {
+        self.at_line(frame).is_some()
+    }
+
     fn at_line(&self, frame: &Frame) -> Option<(usize, usize)> {
         let found = frame.is_line_end && self.anchor.is_match(&frame.line);
         (found && !self.unless.iter().any(|pattern| pattern.is_match(&frame.line))).then_some(())?;

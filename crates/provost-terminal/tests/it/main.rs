@@ -23,6 +23,8 @@ mod profile;
 #[cfg(test)]
 mod query;
 #[cfg(test)]
+mod questions;
+#[cfg(test)]
 mod score;
 #[cfg(test)]
 mod screen;
