@@ -29,6 +29,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use ended::Ended;
+pub(crate) use failing::{TRY_AGAIN, class_of};
 pub(crate) use recorder::{Notes, RecorderHandle};
 pub(crate) use start::{Beginning, ledger_of, private_folder, profile_of, start};
 use step::{ExchangeStep, Situation, Turn};
@@ -262,7 +263,7 @@ impl TerminalDriver {
             return Err(self.turn_failed(failure));
         }
         let view = self.pty.view().await.map_err(|error| self.failed(&error))?;
-        let said = said::last_message(&view, (&self.last_told, self.profile.kind), &self.redactor);
+        let said = said::last_message(&view, (&self.last_told, &self.profile), &self.redactor);
         let said =
             if said.is_empty() { format!("({} is ready for a prompt.)", self.policy.program) } else { said };
         self.turn = None;

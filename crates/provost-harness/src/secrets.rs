@@ -1,5 +1,6 @@
 //! Removes secrets from texts that are stored or shown.
 
+mod arguments;
 mod edges;
 
 use std::borrow::Cow;
@@ -10,6 +11,8 @@ use std::sync::{LazyLock, PoisonError, RwLock};
 use aho_corasick::AhoCorasick;
 use regex::Regex;
 use secrecy::{ExposeSecret as _, SecretString};
+
+pub use arguments::without_keys;
 
 /// The replacement of a secret.
 const HIDDEN: &str = "[secret]";

@@ -206,10 +206,12 @@ impl Profile {
         known.cloned().unwrap_or_else(Self::generic)
     }
 
-    /// Whether a row begins a message of the agent; `None` if its messages have no mark.
+    /// The text behind the mark of a row that begins a message of the agent; `None` if it begins none.
     #[must_use]
-    pub fn begins_message(&self, row: &str) -> Option<bool> {
-        self.message.as_ref().map(|mark| mark.is_match(rule::bare(row)))
+    pub fn message_of<'a>(&self, row: &'a str) -> Option<&'a str> {
+        let row = rule::bare(row);
+        let mark = self.message.as_ref()?.find(row)?;
+        row.get(mark.end()..)
     }
 
     /// Whether a row is no part of what the program says: a hint, a mark, a line of its status.

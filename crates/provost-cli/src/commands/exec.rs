@@ -7,7 +7,7 @@ use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
 use provost_event::Channel;
-use provost_harness::Goal;
+use provost_harness::{Goal, without_keys};
 use provost_terminal::Profile;
 
 use super::run::{Ready, read_file, read_stdin, tell, with_stdin};
@@ -47,7 +47,7 @@ pub(super) async fn exec(args: ExecArgs) -> anyhow::Result<Exit> {
         (false, true) => Manner::AttendedPrompted,
         (false, false) => Manner::Attended,
     };
-    let goal = prompt.unwrap_or_else(|| in_shell_words(&args.command));
+    let goal = prompt.unwrap_or_else(|| in_shell_words(&without_keys(&args.command)));
     let notes = notes(&ready);
     let channel = args.channel.into();
     let wanted = WantedProgram { program, args: program_args, profile, channel, manner };

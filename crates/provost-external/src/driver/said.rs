@@ -2,7 +2,7 @@
 
 use provost_harness::Redactor;
 use provost_process::TerminalView;
-use provost_terminal::ProgramKind;
+use provost_terminal::{Profile, ProgramKind};
 
 /// Bytes of the message that are kept, from its end.
 const SAID_BYTES_MAX: usize = 16 * 1024;
@@ -18,21 +18,38 @@ const HEAD_CHARS: usize = 24;
 /// at both ends. Text that has scrolled off the screen is lost. Empty if there is none.
 pub(super) fn last_message(
     view: &TerminalView,
-    (prompt, kind): (&str, ProgramKind),
+    (prompt, profile): (&str, &Profile),
     redactor: &Redactor,
 ) -> String {
     let rows: Vec<&str> = view.rows.iter().map(|row| bare(row)).collect();
     let composer = composer(view);
     let above = rows.get(..composer).unwrap_or_default();
     let head = head_of(prompt);
-    let is_prompt = |row: &&str| match kind {
+    let is_prompt = |row: &&str| match profile.kind {
         ProgramKind::Agent => echoed(row).starts_with(&head),
         // The program's own prompt stands before what was typed.
         ProgramKind::Plain => row.ends_with(&head),
     };
     let begin = if head.is_empty() { None } else { above.iter().rposition(is_prompt) };
     let said = above.get(begin.map_or(0, |row| row + 1)..).unwrap_or_default();
-    clean(said, redactor)
+    clean(&message_in(said, profile), redactor)
+}
+
+/// The agent's last message in these rows, without marks, hints and the state of its work; all that is left of them if
+/// its messages have no mark.
+fn message_in<'a>(rows: &[&'a str], profile: &Profile) -> Vec<&'a str> {
+    let begins = |row: &&str| profile.message_of(row).is_some() && !profile.is_no_message(row);
+    let begin = rows.iter().rposition(begins);
+    let rows = rows.get(begin.unwrap_or(0)..).unwrap_or_default();
+    let mut said: Vec<&str> = Vec::new();
+    for row in rows.iter().filter(|row| !profile.is_no_message(row)) {
+        let row = profile.message_of(row).filter(|_| said.is_empty()).unwrap_or(row);
+        let is_gap = row.is_empty() && said.last().is_none_or(|last| last.is_empty());
+        if !is_gap {
+            said.push(row);
+        }
+    }
+    said
 }
 
 /// Whether the rows at the cursor show the end of `prompt`.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use provost_event::{
     Channel, ErrorClass, ExternalPolicy, ModelFailure, SessionId, TerminalEvent, TerminalNoted,
 };
-use provost_harness::{Exchange, Redactor};
+use provost_harness::{Exchange, Redactor, without_keys};
 use provost_process::{AtTerminal, Confinement, ExposedSecret, Launch, PtyOptions, PtySupervisor, SpawnError};
 use provost_terminal::{Detector, Profile, ProgramKind};
 use tokio::sync::watch;
@@ -162,8 +162,8 @@ fn recording_of(
 
 /// As the log shows it.
 fn shown(program: &str, args: &[String], redactor: &Redactor) -> Vec<String> {
-    let words = std::iter::once(program).chain(args.iter().map(String::as_str));
-    words.map(|word| redactor.redact(word).into_owned()).collect()
+    let words: Vec<String> = std::iter::once(program.to_owned()).chain(args.iter().cloned()).collect();
+    without_keys(&words).iter().map(|word| redactor.redact(word).into_owned()).collect()
 }
 
 fn not_started(error: &SpawnError) -> ModelFailure {
