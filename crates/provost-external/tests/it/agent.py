@@ -89,6 +89,8 @@ class Agent:
         elif verb == "daemon":
             subprocess.Popen(["setsid", "sleep", "600"])
             self.say("Started.")
+        elif verb == "chat":
+            self.say("Read a file\n# Hello there.\n\n\nThe second line.\n? for shortcuts")
         elif verb == "fail":
             self.say("! Error: " + rest)
         elif verb == "flaky" or (verb == "Your" and not os.path.exists("failed")):

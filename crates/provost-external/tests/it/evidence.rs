@@ -89,3 +89,12 @@ async fn an_agents_unknown_failure_fails_the_run() {
     };
     assert!(message.contains("something odd"), "{message}");
 }
+
+#[tokio::test]
+async fn what_an_agent_said_is_its_message() {
+    let stage = Stage::new();
+    let outcome = stage.run("chat with me", Program::agent(&stage).policy(&stage)).await;
+    assert_eq!(outcome, COMPLETED, "{:#?}", stage.told().await);
+    let told = stage.told().await.join("\n");
+    assert!(told.contains(r#"answer: [Text("Hello there.\n\nThe second line.")]"#), "{told}");
+}

@@ -99,13 +99,13 @@ impl<'a> FrameReader<'a> {
             return asks
                 .or_else(|| (reading == KernelReading::Blocked).then(|| self.kernel_wait(frame, NO_WORDS)))
                 .or_else(|| self.rule(frame, reading, |rule| rule.event == RuleEvent::Working))
-                .or_else(|| self.is_away_from_its_composer());
+                .or_else(|| self.works_away_from_composer());
         }
         self.blocked(frame, reading, |rule| !rule.is_inherited)
             .or_else(|| self.claims_blocked(frame))
             .or_else(|| (reading == KernelReading::Blocked).then(|| self.kernel_wait(frame, NO_WORDS)))
             .or_else(|| self.rule(frame, reading, |rule| rule.event == RuleEvent::Working))
-            .or_else(|| self.works_unseen())
+            .or_else(|| self.works_unseen(frame))
             .or_else(|| self.ready(at, frame, reading))
             .or_else(|| self.blocked(frame, reading, |rule| rule.is_inherited))
     }
@@ -402,7 +402,7 @@ impl<'a> FrameReader<'a> {
     }
 
     /// Whether the composer still holds the submitted text.
-    fn holds_prompt(&self, frame: &Frame) -> bool {
+    pub(super) fn holds_prompt(&self, frame: &Frame) -> bool {
         let typed = self.answered.filter(|_| self.turn.submitted && !self.turn.worked);
         typed.is_some_and(|answered| answered.has_letters && answered.line == frame.line)
     }

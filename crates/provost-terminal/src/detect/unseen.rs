@@ -8,6 +8,7 @@ use provost_event::{EvidenceSource, TerminalEvidence};
 use super::claim::ReportedActivity;
 use super::finding::{Finding, Kind};
 use super::read::FrameReader;
+use super::Frame;
 use crate::KernelSample;
 
 /// How much earlier than the return a tool's start may appear: the kernel counts in ticks.
@@ -15,8 +16,10 @@ const TICKS: Duration = Duration::from_millis(50);
 
 impl FrameReader<'_> {
     /// What the kernel shows of an agent's work on its prompt.
-    pub(super) fn works_unseen(&self) -> Option<Finding> {
-        if !self.turn.submitted || self.claim_of(ReportedActivity::Idle).is_some() {
+    pub(super) fn works_unseen(&self, frame: &Frame) -> Option<Finding> {
+        // With the prompt still in its composer it does something else.
+        let has_taken = self.turn.submitted && !self.holds_prompt(frame);
+        if !has_taken || self.claim_of(ReportedActivity::Idle).is_some() {
             return None;
         }
         let (_, sample) = self.kernel?;
@@ -32,7 +35,7 @@ impl FrameReader<'_> {
     }
 
     /// An agent in line mode that was given a prompt: its composer reads single keys, so it isn't there.
-    pub(super) fn is_away_from_its_composer(&self) -> Option<Finding> {
+    pub(super) fn works_away_from_composer(&self) -> Option<Finding> {
         self.turn.submitted.then(|| works("line mode, nothing is read"))
     }
 }

@@ -109,6 +109,25 @@ fn what_ran_before_the_prompt_and_a_program_that_says_it_is_idle_end_the_turn() 
 }
 
 #[test]
+fn a_prompt_that_is_still_in_the_composer_is_not_worked_on() {
+    let composer = "\x1b[2J\x1b[H┃\r\n┃\r\n┃  Build · Scripted\r\n╹▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀\x1b[2;4H";
+    let script = [
+        Kernel(POLLS),
+        Paint(composer),
+        Wait(3000),
+        Type("do the work"),
+        Paint("do the work"),
+        Wait(400),
+        Type("\r"),
+        Kernel(AWAITS),
+        Wait(700),
+        Kernel(AWAITS_NOT),
+        Wait(2500),
+    ];
+    assert_eq!(completion("opencode", &script).0, None);
+}
+
+#[test]
 fn a_turn_goes_on_while_a_request_has_no_answer() {
     assert_eq!(codex(&[Kernel(AWAITS), Paint(CODEX_DONE), Wait(30_000)]), (None, TerminalState::Working));
     assert_eq!(codex(&[Kernel(AWAITS_NOT), Paint(CODEX_DONE), Wait(3000)]).0, Some(None));
