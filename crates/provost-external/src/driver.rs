@@ -11,8 +11,8 @@ mod said;
 mod start;
 mod step;
 mod submit;
-mod trusting;
 mod terminal_status;
+mod trusting;
 
 use std::sync::Arc;
 

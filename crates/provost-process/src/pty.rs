@@ -54,7 +54,8 @@ use crate::{AtTerminal, Launch, SpawnError};
 pub use connections::{KernelConnections, ModelConnections};
 pub use events::{EVENTS_MAX, Events};
 pub use options::{
-    EventSubscription, ExposedSecret, OutputSubscription, PtyError, PtyOptions, PtySignal, QuitPlan, QuitStep, Recorder,
+    EventSubscription, ExposedSecret, OutputSubscription, PtyError, PtyOptions, PtySignal, QuitPlan,
+    QuitStep, Recorder,
 };
 pub use output::OUTPUT_BYTES_MAX;
 pub use reader::{Detected, KernelSample, NewScreenReader, ScreenReader, is_shell};

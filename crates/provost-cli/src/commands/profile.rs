@@ -59,7 +59,12 @@ fn list(profiles: &Profiles, as_json: bool) -> anyhow::Result<Exit> {
                 tested => format!(", checked with {tested}"),
             };
             let version = profile.version;
-            writeln!(out, "{:width$}  {}, version {version}{tested}{stream}  ({from})", profile.name, kind(&profile))
+            writeln!(
+                out,
+                "{:width$}  {}, version {version}{tested}{stream}  ({from})",
+                profile.name,
+                kind(&profile)
+            )
         };
     }
     print(&safe(&out))?;

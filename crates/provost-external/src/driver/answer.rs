@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use provost_event::{CallId, ErrorClass, ModelFailure, OptionMeaning, TerminalAsk, TerminalEvent, ToolStatus};
+use provost_event::{
+    CallId, ErrorClass, ModelFailure, OptionMeaning, TerminalAsk, TerminalEvent, ToolStatus,
+};
 use provost_harness::ToolOutput;
 use provost_process::TerminalView;
 use provost_terminal::ProgramKind;

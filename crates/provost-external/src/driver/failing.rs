@@ -13,14 +13,29 @@ pub(crate) const TRY_AGAIN: &str =
 
 /// What failures of providers say, the most specific first. The patterns and the classes are in the same order.
 static CLASSES: [(ErrorClass, &str); 10] = [
-    (ErrorClass::QuotaUsedUp, r"(?i)insufficient[_ ]quota|quota (?:has been |is )?(?:exceeded|used up|exhausted)|exceeded your (?:current )?quota|credit balance|billing|usage limit|out of credits|payment required|\b402\b"),
+    (
+        ErrorClass::QuotaUsedUp,
+        r"(?i)insufficient[_ ]quota|quota (?:has been |is )?(?:exceeded|used up|exhausted)|exceeded your (?:current )?quota|credit balance|billing|usage limit|out of credits|payment required|\b402\b",
+    ),
     (ErrorClass::RateLimited, r"(?i)\b429\b|rate.?limit|too many requests|resource.?exhausted"),
-    (ErrorClass::Unauthorized, r"(?i)\b401\b|unauthori[sz]ed|(?:incorrect|invalid|missing|wrong|expired) (?:api.?key|token|credentials?)|invalid_api_key|api key (?:not valid|not found|is missing)|AuthenticationError|not able to authenticate|authentication (?:failed|error)|please run /login|token has expired"),
+    (
+        ErrorClass::Unauthorized,
+        r"(?i)\b401\b|unauthori[sz]ed|(?:incorrect|invalid|missing|wrong|expired) (?:api.?key|token|credentials?)|invalid_api_key|api key (?:not valid|not found|is missing)|AuthenticationError|not able to authenticate|authentication (?:failed|error)|please run /login|token has expired",
+    ),
     (ErrorClass::Forbidden, r"(?i)\b403\b|forbidden|permission_?denied|PermissionDeniedError"),
     (ErrorClass::Overloaded, r"(?i)\b529\b|overloaded|at capacity|high demand"),
-    (ErrorClass::NotFound, r"(?i)\b404\b|model.{0,40}(?:not found|does not exist|not supported)|NotFoundError"),
-    (ErrorClass::Server, r"(?i)\b50[0-9]\b|\b52[0-8]\b|internal ?server ?error|server ?error|bad gateway|service ?unavailable|gateway time|InternalServerError"),
-    (ErrorClass::Transport, r"(?i)connection (?:refused|reset|error|closed|failed|timed out|aborted)|ECONN\w+|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|fetch failed|network (?:error|is unreachable)|socket hang up|stream disconnected|error sending request|timed? ?out|APIConnectionError|unable to connect|could not connect|premature close"),
+    (
+        ErrorClass::NotFound,
+        r"(?i)\b404\b|model.{0,40}(?:not found|does not exist|not supported)|NotFoundError",
+    ),
+    (
+        ErrorClass::Server,
+        r"(?i)\b50[0-9]\b|\b52[0-8]\b|internal ?server ?error|server ?error|bad gateway|service ?unavailable|gateway time|InternalServerError",
+    ),
+    (
+        ErrorClass::Transport,
+        r"(?i)connection (?:refused|reset|error|closed|failed|timed out|aborted)|ECONN\w+|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|fetch failed|network (?:error|is unreachable)|socket hang up|stream disconnected|error sending request|timed? ?out|APIConnectionError|unable to connect|could not connect|premature close",
+    ),
     (ErrorClass::InvalidRequest, r"(?i)\b400\b|\b422\b|invalid.?request|BadRequestError|bad request"),
     (ErrorClass::Refusal, r"(?i)content.?(?:policy|filter)|flagged as"),
 ];

@@ -9,7 +9,9 @@ use provost_event::{
     Channel, ErrorClass, ExternalPolicy, ModelFailure, SessionId, TerminalEvent, TerminalNoted,
 };
 use provost_harness::{Exchange, Redactor, without_keys};
-use provost_process::{AtTerminal, Confinement, ExposedSecret, Launch, PtyOptions, PtySupervisor, SpawnError};
+use provost_process::{
+    AtTerminal, Confinement, ExposedSecret, Launch, PtyOptions, PtySupervisor, SpawnError,
+};
 use provost_terminal::{Detector, Profile, ProgramKind};
 use tokio::sync::watch;
 use tokio::time::Instant;

@@ -66,7 +66,8 @@ impl TerminalDriver {
                 return Ok(Submission::Taken { turns_before: before.turns });
             }
         }
-        self.not_taken("the prompt was typed in and returned twice, and nothing shows that it works on it").await
+        self.not_taken("the prompt was typed in and returned twice, and nothing shows that it works on it")
+            .await
     }
 
     /// The failure of a program that didn't take its prompt, unless it has ended.

@@ -63,7 +63,7 @@ async fn an_answer_for_a_question_that_is_no_longer_asked_is_not_typed() {
     assert_eq!(stage.run("run touch made", policy).await, COMPLETED, "{:#?}", stage.told().await);
     assert!(stage.file("made").is_none(), "{:#?}", stage.told().await);
     let told = stage.told().await.join("\n");
-    assert!(told.contains("tool: Error The screen changed before the answer could be given"), "{told}");
+    assert!(told.contains("tool: Cancelled The screen changed before the answer could be given"), "{told}");
 }
 
 #[tokio::test]
@@ -267,5 +267,8 @@ async fn a_secret_that_the_terminal_shows_gets_no_prompt_and_is_kept_nowhere() {
     assert_eq!(stage.file("length"), Some(PASSWORD.len().to_string()), "{:#?}", stage.told().await);
     assert_eq!(stage.files_with(PASSWORD), Vec::<std::path::PathBuf>::new());
     let noted = stage.noted().await;
-    assert!(!noted.iter().any(|line| line.starts_with("was told") || line.contains("password")), "{noted:#?}");
+    assert!(
+        !noted.iter().any(|line| line.starts_with("was told") || line.contains("password")),
+        "{noted:#?}"
+    );
 }

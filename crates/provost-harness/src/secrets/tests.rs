@@ -296,7 +296,10 @@ fn values_of_options_and_variables_that_name_keys_are_no_part_of_a_shown_command
         ("agent --api-key abc --model m", "agent --api-key [secret] --model m"),
         ("agent --token=abc", "agent --token=[secret]"),
         ("env OPENAI_API_KEY=abc agent", "env OPENAI_API_KEY=[secret] agent"),
-        ("agent --anthropic-api-key=abc --password p", "agent --anthropic-api-key=[secret] --password [secret]"),
+        (
+            "agent --anthropic-api-key=abc --password p",
+            "agent --anthropic-api-key=[secret] --password [secret]",
+        ),
         ("agent --max-tokens 400 --keyboard us", "agent --max-tokens 400 --keyboard us"),
         ("agent --token --verbose", "agent --token --verbose"),
         ("agent monkey=1 tokenizer=2", "agent monkey=1 tokenizer=2"),

@@ -103,7 +103,8 @@ impl KernelConnections {
 #[cfg(target_os = "linux")]
 fn sockets_of(pid: u32) -> Vec<u32> {
     let Ok(descriptors) = std::fs::read_dir(format!("/proc/{pid}/fd")) else { return Vec::new() };
-    let links = descriptors.take(DESCRIPTORS_MAX).flatten().filter_map(|entry| std::fs::read_link(entry.path()).ok());
+    let links =
+        descriptors.take(DESCRIPTORS_MAX).flatten().filter_map(|entry| std::fs::read_link(entry.path()).ok());
     links
         .filter_map(|link| link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok())
         .collect()

@@ -89,9 +89,8 @@ impl Detector {
             let mut rules = self.profile.rules.iter();
             rules.any(|rule| rule.region == Region::Above && !rule.is_inherited && rule.is_said(row))
         };
-        let is_echo = |row: &str| {
-            answered.typed.len() > 2 && row.ends_with(answered.typed.as_str()) && !is_error(row)
-        };
+        let is_echo =
+            |row: &str| answered.typed.len() > 2 && row.ends_with(answered.typed.as_str()) && !is_error(row);
         let is_agent = self.profile.kind == ProgramKind::Agent;
         let is_old = |row: &usize| {
             let row = frame.row(*row);
@@ -103,7 +102,9 @@ impl Detector {
 
     /// The first row below the last answer; 0 if there was none, or it can't be seen any more.
     pub(super) fn fresh_row(&self, frame: &Frame) -> usize {
-        let Some(answered) = self.answered.as_ref().filter(|answered| !answered.line.is_empty()) else { return 0 };
+        let Some(answered) = self.answered.as_ref().filter(|answered| !answered.line.is_empty()) else {
+            return 0;
+        };
         let is_line = |row: &usize| frame.row(*row).starts_with(answered.line.as_str());
         (0..frame.cursor_row).rev().find(is_line).map_or(0, |row| row + 1)
     }
@@ -111,7 +112,8 @@ impl Detector {
     /// A new message in the status row of a full-screen program.
     fn failure_in_status(&self, frame: &Frame) -> Option<Found> {
         let before = &self.answered.as_ref()?.status;
-        let rows = frame.last_rows(STATUS_ROWS).filter(|row| !before.iter().any(|old| old == frame.row(*row)));
+        let rows =
+            frame.last_rows(STATUS_ROWS).filter(|row| !before.iter().any(|old| old == frame.row(*row)));
         frame.is_alternate.then(|| self.failure_in(frame, rows, |rule| rule.region == Region::Status))?
     }
 

@@ -26,8 +26,7 @@ impl Paint {
             let [_, first, second] = self.window;
             self.window = [first, second, *byte];
             // U+202A to U+202E, U+2066 to U+2069.
-            self.reorders |=
-                matches!(self.window, [0xe2, 0x80, 0xaa..=0xae] | [0xe2, 0x81, 0xa6..=0xa9]);
+            self.reorders |= matches!(self.window, [0xe2, 0x80, 0xaa..=0xae] | [0xe2, 0x81, 0xa6..=0xa9]);
             if !self.moves_back {
                 self.last = self.after(*byte);
             }

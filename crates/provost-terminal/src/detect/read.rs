@@ -383,8 +383,9 @@ impl<'a> FrameReader<'a> {
 
     /// Whether the prompt asks for a secret that the terminal shows as it is typed.
     pub(super) fn exposes_secret(&self, finding: &Finding, frame: &Frame) -> bool {
-        let asks_secret =
-            |rule: &Rule| rule.event == RuleEvent::Password && rule.region == Region::Cursor && rule.is_at_line(frame);
+        let asks_secret = |rule: &Rule| {
+            rule.event == RuleEvent::Password && rule.region == Region::Cursor && rule.is_at_line(frame)
+        };
         finding.kind == Kind::Waiting && self.echoes_lines() && self.profile.rules.iter().any(asks_secret)
     }
 
@@ -398,7 +399,9 @@ impl<'a> FrameReader<'a> {
 
     /// Whether text is read there, not a key or a choice.
     fn reads_text(&self, rule: &Rule, kind: Kind) -> bool {
-        matches!(kind, Kind::Waiting | Kind::Idle) && rule.reads_text && self.takes(rule, kind) == Takes::Lines
+        matches!(kind, Kind::Waiting | Kind::Idle)
+            && rule.reads_text
+            && self.takes(rule, kind) == Takes::Lines
     }
 
     /// Whether the composer still holds the submitted text.

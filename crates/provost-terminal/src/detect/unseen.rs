@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use provost_event::{EvidenceSource, TerminalEvidence};
 
+use super::Frame;
 use super::claim::ReportedActivity;
 use super::finding::{Finding, Kind};
 use super::read::FrameReader;
-use super::Frame;
 use crate::KernelSample;
 
 /// How much earlier than the return a tool's start may appear: the kernel counts in ticks.

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use provost_event::{CompletionScope, EvidenceSource, TerminalAsk, TerminalEvent, TerminalState};
 
-use super::finding::{Candidate, Finding, Kind, ReportedState, Takes};
 use super::failure::Failure;
+use super::finding::{Candidate, Finding, Kind, ReportedState, Takes};
 use super::read::Read;
 use super::{Detector, Frame, evidence};
 use crate::kernel::KernelReading;

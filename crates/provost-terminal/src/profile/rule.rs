@@ -176,7 +176,10 @@ impl Rule {
         let about = self.about(frame, first, until);
         let is_known = |row: &str| self.anchor.is_match(row) || self.above.iter().any(|p| p.is_match(row));
         let is_doubtful = self.region != Region::Cursor
-            && self.subject.as_ref().is_some_and(|subject| subject.is_doubtful(frame, first, until, is_known));
+            && self
+                .subject
+                .as_ref()
+                .is_some_and(|subject| subject.is_doubtful(frame, first, until, is_known));
         let is_doubtful = is_doubtful || frame.is_reordered || frame.has_odd_blanks(first..=until);
         let subject = whole(&about).filter(|_| !is_doubtful && !self.is_twofold(frame, first, until));
         let mut question = self.question(frame, first, last);

@@ -15,8 +15,7 @@ static LEFT_OUT: LazyLock<Option<Regex>> = LazyLock::new(|| {
 });
 
 /// Characters that take no room, change the direction of writing, or stand for bytes that are no text.
-static UNSEEN: LazyLock<Option<Regex>> =
-    LazyLock::new(|| {
+static UNSEEN: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"[\p{Cc}\p{Cf}\p{Zl}\p{Zp}[\p{Zs}&&[^ ]]\x{fffd}\x{34f}\x{115f}\x{1160}\x{2800}\x{3164}\x{ffa0}\x{fe00}-\x{fe0f}\x{e0100}-\x{e01ef}]").ok()
 });
 
@@ -70,7 +69,13 @@ impl Subject {
 
     /// Whether a text of a single row may be another one than it looks like: several rows match, the dialog's menu
     /// begins twice, or the row below it may belong to it.
-    pub(super) fn is_doubtful(&self, frame: &Frame, first: usize, last: usize, is_known: impl Fn(&str) -> bool) -> bool {
+    pub(super) fn is_doubtful(
+        &self,
+        frame: &Frame,
+        first: usize,
+        last: usize,
+        is_known: impl Fn(&str) -> bool,
+    ) -> bool {
         let is_item = |row: &str| FIRST_ITEM.as_ref().is_none_or(|pattern| pattern.is_match(row));
         if (first..=last).filter(|row| is_item(frame.row(*row))).count() > 1 {
             return true;

@@ -7,7 +7,7 @@ use provost_terminal::KernelSample;
 
 use super::detect::{
     Do::{self, Exit, Kernel, Paint, Type, Wait},
-    POLLS, SLEEPS, Stage,
+    POLLS, READS_KEY, SLEEPS, Stage,
 };
 
 const GEMINI_IDLE: &str = "\x1b[2J\x1b[H > do it\r\n✦ Hello.\r\n────────────────────────────────────────\r\n \
@@ -18,7 +18,8 @@ const GEMINI_WAITS: &str = "\x1b[2J\x1b[H > do it\r\n╭────────
 const GEMINI_WORKS: &str = "\x1b[2J\x1b[H > do it\r\n ⠧ Thinking... (esc to cancel, 3s)\r\n────────────────────────────────────────\r\n \
     >   Type your message or @path/to/file\r\n ~/work   no sandbox   gemini-2.5-flash\x1b[4;5H";
 
-const CODEX_IDLE: &str = "\x1b[2J\x1b[1;1H› do it\x1b[15;1H› Ask Codex to do anything\x1b[16;1H  mock · /work\x1b[15;3H";
+const CODEX_IDLE: &str =
+    "\x1b[2J\x1b[1;1H› do it\x1b[15;1H› Ask Codex to do anything\x1b[16;1H  mock · /work\x1b[15;3H";
 const CODEX_WORKS: &str = "\x1b[13;1H\x1b[K• Working (3s • esc to interrupt)\x1b[15;3H";
 const CODEX_DONE: &str = "\x1b[13;1H\x1b[K\x1b[3;1H• Done.\x1b[15;3H";
 
@@ -33,11 +34,11 @@ fn completion(profile: &str, script: &[Do]) -> (Option<Option<bool>>, TerminalSt
     stage.run(script);
     let state = stage.detector.state();
     let events = stage.detector.take();
-    let of_turn = events.iter().filter_map(|detected| match detected.noted.event {
+    let mut of_turn = events.iter().rev().filter_map(|detected| match detected.noted.event {
         TerminalEvent::Completion { scope: CompletionScope::Turn, succeeded } => Some(succeeded),
         _ => None,
     });
-    (of_turn.last(), state)
+    (of_turn.next(), state)
 }
 
 /// A turn of Codex: what follows once its working mark is gone.
@@ -99,12 +100,8 @@ fn a_turn_goes_on_while_a_tool_that_it_started_runs() {
 #[test]
 fn what_ran_before_the_prompt_and_a_program_that_says_it_is_idle_end_the_turn() {
     assert_eq!(codex(&[Kernel(WITH_OLD_TOOL), Paint(CODEX_DONE), Wait(3000)]).0, Some(None));
-    let says = [
-        Kernel(WITH_TOOL),
-        Paint(CODEX_DONE),
-        Paint("\x1b]7501;state=idle:app=codex\x07"),
-        Wait(3000),
-    ];
+    let says =
+        [Kernel(WITH_TOOL), Paint(CODEX_DONE), Paint("\x1b]7501;state=idle:app=codex\x07"), Wait(3000)];
     assert_eq!(codex(&says).0, Some(None));
 }
 
@@ -151,9 +148,11 @@ fn each_agents_error_box_is_a_failure() {
     for (profile, error) in [("gemini", gemini), ("qwen", qwen)] {
         let composer = format!("{rule}\r\n>   Type your message\r\n{rule}\r\n ~/work\x1b[A\x1b[A\r\x1b[3C");
         let idle: &'static str = Box::leak(format!("\x1b[2J\x1b[H{composer}").into_boxed_str());
-        let works: &'static str =
-            Box::leak(format!("\x1b[2J\x1b[H > do it\r\n⠧ Thinking (esc to cancel, 3s)\r\n{composer}").into_boxed_str());
-        let fails: &'static str = Box::leak(format!("\x1b[2J\x1b[H > do it\r\n{error}\r\n{composer}").into_boxed_str());
+        let works: &'static str = Box::leak(
+            format!("\x1b[2J\x1b[H > do it\r\n⠧ Thinking (esc to cancel, 3s)\r\n{composer}").into_boxed_str(),
+        );
+        let fails: &'static str =
+            Box::leak(format!("\x1b[2J\x1b[H > do it\r\n{error}\r\n{composer}").into_boxed_str());
         let script = [
             Kernel(POLLS),
             Paint(idle),
@@ -190,6 +189,63 @@ fn last_words_of_a_dying_program_are_its_error() {
     let mut stage = Stage::new("generic");
     stage.run(&[Kernel(SLEEPS), Paint("0 errors, no failures\r\n"), Wait(50), Exit(0)]);
     assert!(!stage.told().contains("Error {"));
+}
+
+#[test]
+fn errors_of_common_tools_show_at_the_next_prompt_and_other_output_is_none() {
+    let at_a_prompt = |line: &str| {
+        let mut stage = Stage::new("generic");
+        let painted: &'static str = Box::leak(format!("work\r\n{line}\r\n$ ").into_boxed_str());
+        stage.run(&[Kernel(READS_KEY), Paint("$ "), Wait(300), Type("work\r"), Paint(painted), Wait(300)]);
+        stage.told().contains("Error {")
+    };
+    for line in [
+        "error[E0382]: borrow of moved value: `x`",
+        "error: could not compile `a` (bin \"a\") due to 1 previous error",
+        "fatal: not a git repository (or any of the parent directories): .git",
+        "error: pathspec 'x' did not match any file(s) known to git",
+        "main.c:3:5: error: expected ';' before '}' token",
+        "Main.java:3: error: ';' expected",
+        "src/a.ts(3,5): error TS2304: Cannot find name 'x'.",
+        "./main.go:5:2: undefined: x",
+        "  3:5  error  'x' is not defined  no-undef",
+        "make: *** [Makefile:2: all] Error 1",
+        "npm ERR! code ENOENT",
+        "Error: Cannot find module './x'",
+        "ValueError: invalid literal for int() with base 10: 'x'",
+        "E: Unable to locate package x",
+        "curl: (6) Could not resolve host: x",
+        "ssh: connect to host x port 22: Connection refused",
+        "cat: x: No such file or directory",
+        "rm: cannot remove 'x': Permission denied",
+        "docker: Error response from daemon: pull access denied",
+        "Failed to start x.service: Unit x.service not found.",
+        "--- FAIL: TestX (0.00s)",
+        "test result: FAILED. 1 passed; 1 failed; 0 ignored",
+        "FAILED tests/test_x.py::test_y - assert 1 == 2",
+        "Segmentation fault (core dumped)",
+        "psql: error: connection to server failed",
+        "CONFLICT (content): Merge conflict in a.txt",
+        "Permission denied, please try again.",
+    ] {
+        assert!(at_a_prompt(line), "{line}");
+    }
+    for line in [
+        "main.py: done",
+        "0 errors, 0 warnings",
+        "test result: ok. 3 passed; 0 failed; 0 ignored",
+        "no errors found",
+        "stdin: hello",
+        "http://localhost:8080: started",
+        "Compiling error-chain v0.12",
+        "warning: unused variable: `x`",
+        "PASS src/error.test.js",
+        "The error was fixed in version 2.",
+        "a.txt: OK",
+        "12 tests passed",
+    ] {
+        assert!(!at_a_prompt(line), "{line}");
+    }
 }
 
 #[test]

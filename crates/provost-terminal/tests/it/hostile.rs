@@ -76,17 +76,29 @@ fn dialogs(name: &str) -> Vec<(&'static str, bool, String)> {
         ("generic", false, format!("rm: remove regular empty file `{name}'? ")),
         ("generic", false, format!("mv: overwrite \"{name}\"? ")),
         ("codex", true, format!("  Would you like to run the following command?\n\n  $ {name}\n\n{menu}")),
-        ("codex", true, format!("  Would you like to make the following edits?\n\n  • Added {name} (+1 -0)\n    1 +x\n\n{menu}")),
+        (
+            "codex",
+            true,
+            format!(
+                "  Would you like to make the following edits?\n\n  • Added {name} (+1 -0)\n    1 +x\n\n{menu}"
+            ),
+        ),
         ("claude", true, format!("Do you want to create {name}?\n❯ 1. Yes\n  2. No, tell it what to do")),
         (
             "gemini",
             true,
-            format!("{top}{}{end}", boxed(&format!("? WriteFile Writing to {name}\n1 text\nApply this change?"))),
+            format!(
+                "{top}{}{end}",
+                boxed(&format!("? WriteFile Writing to {name}\n1 text\nApply this change?"))
+            ),
         ),
         (
             "qwen",
             true,
-            format!("{top}{}{end}", boxed(&format!("? WriteFile Writing to {name}\n1 text\nApply this change?"))),
+            format!(
+                "{top}{}{end}",
+                boxed(&format!("? WriteFile Writing to {name}\n1 text\nApply this change?"))
+            ),
         ),
         (
             "gemini",
@@ -105,15 +117,23 @@ fn dialogs(name: &str) -> Vec<(&'static str, bool, String)> {
         (
             "opencode",
             true,
-            format!("┃ △ Permission required\n┃ → Edit {name}\n┃\n┃ 1 + x\n┃\n┃ Allow once   Allow always   Reject"),
+            format!(
+                "┃ △ Permission required\n┃ → Edit {name}\n┃\n┃ 1 + x\n┃\n┃ Allow once   Allow always   Reject"
+            ),
         ),
         (
             "opencode",
             true,
-            format!("┃ △ Permission required\n┃ # Shell command\n┃\n┃ $ {name}\n┃\n┃ Allow once   Allow always   Reject"),
+            format!(
+                "┃ △ Permission required\n┃ # Shell command\n┃\n┃ $ {name}\n┃\n┃ Allow once   Allow always   Reject"
+            ),
         ),
         ("aider", true, format!("{}\nCreate new file? (Y)es/(N)o [Yes]: ", wrapped(name, 60).join("\n"))),
-        ("aider", true, format!("Tokens: 1k sent, 2 received.\n\n{name}\nRun shell command? (Y)es/(N)o [Yes]: ")),
+        (
+            "aider",
+            true,
+            format!("Tokens: 1k sent, 2 received.\n\n{name}\nRun shell command? (Y)es/(N)o [Yes]: "),
+        ),
     ]
 }
 
