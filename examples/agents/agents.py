@@ -74,6 +74,14 @@ def aider(_home, _work, url):
     return args, {"OPENAI_API_KEY": "none", "OPENAI_API_BASE": f"{url}/v1", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
 
 
+def pi(home, _work, url):
+    model = {"id": "scripted", "name": "Scripted", "reasoning": False, "input": ["text"], "contextWindow": 100000,
+             "maxTokens": 4000, "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0}}
+    provider = {"baseUrl": f"{url}/v1", "api": "openai-completions", "apiKey": "none", "models": [model]}
+    write(f"{home}/.pi/agent/models.json", {"providers": {"scripted": provider}})
+    return ["--provider", "scripted", "--model", "scripted"], {}
+
+
 # Name: its package, and what sets it up: (home, work folder, provider's address) -> (arguments, variables).
 AGENTS = {
     "codex": ("@openai/codex", codex),
@@ -81,6 +89,7 @@ AGENTS = {
     "qwen": ("@qwen-code/qwen-code", qwen),
     "opencode": ("opencode-ai", opencode),
     "aider": ("aider-chat", aider),
+    "pi": ("@mariozechner/pi-coding-agent", pi),
 }
 
 

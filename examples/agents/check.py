@@ -139,9 +139,33 @@ def denied(case, status):
     expect(status == 0, f"its exit status is {status}, not 0")
 
 
+def silent_command(case, status):
+    expect(case.has("slept.txt"), "it was ended while its command ran")
+    expect(status == 0, f"its exit status is {status}, not 0")
+
+
+def silent_model(case, status):
+    expect("This took long" in case.output(), "it was ended before its model answered")
+    expect(status == 0, f"its exit status is {status}, not 0")
+
+
+def refused_key(case, status):
+    expect(status != 0, "it counts as completed")
+    expect("Incorrect API key" in case.output(), "the failure isn't named")
+
+
+def broken_provider(case, status):
+    expect(status != 0, "it counts as completed")
+
+
 # What is checked, the settings for it, and what the agent is told.
 STORIES = [
     (approved, f'[permissions]\nask = ["shell"]\n{STOP_HOOK}', "create the proof file"),
+    (silent_command, '[permissions]\nask = ["shell"]\n', "run the silent command"),
+    (silent_model, "", "think in silence"),
+    (refused_key, "", "use the wrong key"),
+    (broken_provider, "", "meet a broken provider"),
+    (broken_provider, "", "meet a limit"),
     (denied, '[permissions]\ndeny = ["shell(touch forbidden.txt)"]\n', "create the forbidden file"),
 ]
 
@@ -173,10 +197,12 @@ def main():
     options.add_argument("--provost", required=True)
     options.add_argument("--agents", default=os.path.join(tempfile.gettempdir(), "provost-agents"))
     options.add_argument("--channel", default="terminal")
+    options.add_argument("--story", action="append", help="only this story, by its name; several times for several")
     options = options.parse_args()
     options.provost = os.path.abspath(options.provost)
     with provider() as url:
-        stories = [(name, story) for name in options.names for story in STORIES]
+        wanted = [story for story in STORIES if not options.story or story[0].__name__ in options.story]
+        stories = [(name, story) for name in options.names for story in wanted]
         results = [check(options, name, story, url) for name, story in stories]
     print(f"{sum(results)} passed, {len(results) - sum(results)} failed")
     sys.exit(0 if all(results) else 1)

@@ -58,9 +58,10 @@ class Conversation:
         """What goes with a command: for Codex, that it is to run outside of its sandbox, so that it asks for consent."""
         if tool not in ("exec_command", "shell_command"):
             return {"description": "Run " + step["shell"].split("\n")[0], "is_background": False}
+        wait = {"yield_time_ms": 60000} if tool == "exec_command" else {}
         if step.get("sandboxed"):
-            return {}
-        return {"sandbox_permissions": "require_escalated", "justification": "May I run this command?"}
+            return wait
+        return {**wait, "sandbox_permissions": "require_escalated", "justification": "May I run this command?"}
 
     def call(self, step):
         """The tool call, (name, arguments), that a step stands for with this agent's tools; None if it is text."""

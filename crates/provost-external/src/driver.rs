@@ -3,6 +3,7 @@
 mod answer;
 mod closing;
 mod ended;
+mod failing;
 mod keys;
 mod masked;
 mod recorder;
@@ -11,6 +12,7 @@ mod start;
 mod step;
 mod submit;
 mod terminal_status;
+mod trusting;
 
 use std::sync::Arc;
 
@@ -20,13 +22,14 @@ use provost_event::{
     TerminalState,
 };
 use provost_harness::{BackendError, Exchange, PromptQueue, Redactor, TerminalLog};
-use provost_process::{PtyError, PtySupervisor};
+use provost_process::{PtyError, PtySupervisor, TerminalView};
 use provost_terminal::{Profile, ProgramKind};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use ended::Ended;
+pub(crate) use failing::{TRY_AGAIN, class_of};
 pub(crate) use recorder::{Notes, RecorderHandle};
 pub(crate) use start::{Beginning, ledger_of, private_folder, profile_of, start};
 use step::{ExchangeStep, Situation, Turn};
@@ -82,8 +85,8 @@ struct OwnWords {
 
 /// State that is read besides the log.
 struct ObservedScreen {
-    /// When the program last wrote.
-    wrote: Instant,
+    /// The screen; absent once the program is gone.
+    view: Option<TerminalView>,
     attendance: Attendance,
     /// When the exchange began.
     began: Instant,
@@ -114,7 +117,7 @@ impl TerminalDriver {
             }
             self.forget_what_has_gone(&standing);
             let seen = ObservedScreen {
-                wrote: self.wrote().await,
+                view: self.pty.view().await.ok(),
                 attendance: *self.attendance.borrow_and_update(),
                 began,
             };
@@ -127,7 +130,10 @@ impl TerminalDriver {
                 ExchangeStep::Submit => self.submit(exchange.words, cancel).await?,
                 ExchangeStep::Deny(ask) => self.deny(&ask, refusal.as_deref(), cancel).await?,
                 ExchangeStep::HandOn(ask) => {
+                    let rows = seen.view.as_ref().map(|view| view.rows.as_slice()).unwrap_or_default();
+                    let subject = trusting::subject_of(&ask, rows, exchange.workspace);
                     let shown = masked::ask_of(&ask, &self.redactor);
+                    let shown = TerminalAsk { subject: subject.or(shown.subject), ..shown };
                     let call = self.next_call(&ask);
                     if self.desk.hand_on(&ask, &call) {
                         self.asked = Some(PendingQuestion { ask, call: call.clone() });
@@ -165,7 +171,10 @@ impl TerminalDriver {
             turns_seen: self.turns_seen,
             seen_at: self.seen_at,
             started: self.started,
-            wrote: seen.wrote,
+            wrote: seen.view.as_ref().map_or(self.started, |view| self.started + view.at),
+            takes_text: seen.view.as_ref().is_some_and(|view| view.takes_text),
+            exposes_secret: seen.view.as_ref().is_some_and(|view| view.exposes_secret),
+            paints: seen.view.as_ref().is_some_and(|view| view.paints),
             began: seen.began,
         }
     }
@@ -181,14 +190,6 @@ impl TerminalDriver {
     fn forget_what_has_gone(&mut self, standing: &TerminalStatus) {
         self.asked.take_if(|asked| !standing.asks(&asked.ask.fingerprint));
         self.own_words.take_if(|own| own.unless_worked.is_some_and(|works| standing.works > works));
-    }
-
-    /// When the program last wrote; only in states where that matters.
-    async fn wrote(&self) -> Instant {
-        match self.policy.idle_ms {
-            Some(_) => self.pty.view().await.map_or(self.started, |view| self.started + view.at),
-            None => self.started,
-        }
     }
 
     /// Waits until something happens, or until `until`.
@@ -256,8 +257,13 @@ impl TerminalDriver {
 
     /// The answer of an agent that is done with its prompt.
     async fn done(&mut self, standing: &TerminalStatus) -> Result<Answer, ModelFailure> {
+        if let Some(failure) = standing.turn_failure.as_ref().filter(|_| self.turn.is_some()) {
+            self.turn = None;
+            (self.turns_seen, self.seen_at) = (standing.turns, Instant::now());
+            return Err(self.turn_failed(failure));
+        }
         let view = self.pty.view().await.map_err(|error| self.failed(&error))?;
-        let said = said::last_message(&view, (&self.last_told, self.profile.kind), &self.redactor);
+        let said = said::last_message(&view, (&self.last_told, &self.profile), &self.redactor);
         let said =
             if said.is_empty() { format!("({} is ready for a prompt.)", self.policy.program) } else { said };
         self.turn = None;

@@ -210,7 +210,7 @@ impl ExternalAgents for Drivers {
             let Some(Driver::Terminal(driver)) = hand.driver.take() else { break };
             let ended = driver.finish(cancel).await?;
             hand.ended = Some(ended.exit);
-            if !(ended.exit.is_success() && ended.goes_on(&exchange)) {
+            if !(ended.is_success() && ended.goes_on(&exchange)) {
                 let came = ended.comes_to(&exchange);
                 if came.is_err() {
                     // A session that is restarted or resumed starts its program again.

@@ -85,7 +85,7 @@ pub use provost_process::MaskedPaths;
 pub use read_back::read_actor;
 pub use recall::Recall;
 pub use run_order::{LogPart, log_parts, read_run};
-pub use secrets::Redactor;
+pub use secrets::{Redactor, without_keys};
 pub use session_log::{LogItem, LogPage, SessionLog, Utterance};
 pub use shell_hook::ShellStopHook;
 pub use stop_hook::{StopHookContext, StopHookHandler};

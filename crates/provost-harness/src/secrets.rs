@@ -1,20 +1,26 @@
 //! Removes secrets from texts that are stored or shown.
 
+mod arguments;
 mod edges;
 
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, PoisonError, RwLock};
 
 use aho_corasick::AhoCorasick;
 use regex::Regex;
 use secrecy::{ExposeSecret as _, SecretString};
 
+pub use arguments::without_keys;
+
 /// The replacement of a secret.
 const HIDDEN: &str = "[secret]";
 /// A shorter value would also match text that is no secret.
 const CHARS_MIN: usize = 8;
+/// The same for values that were typed as secrets, and how many of them are kept.
+const LEARNED_CHARS_MIN: usize = 4;
+const LEARNED_MAX: usize = 100;
 
 /// Well-known shapes of secrets. If a shape has a group, that is the secret, and else all of it. Word boundaries
 /// are those of ASCII: others would make the search slow on other text.
@@ -87,6 +93,8 @@ fn constant(pattern: &str) -> Regex {
 pub struct Redactor {
     exact: AhoCorasick,
     values: Vec<String>,
+    /// Values that became known later.
+    learned: RwLock<Vec<String>>,
 }
 
 impl Redactor {
@@ -96,7 +104,24 @@ impl Redactor {
     pub fn new(exact: impl IntoIterator<Item = SecretString>) -> Self {
         let values = exact.into_iter().flat_map(|secret| forms(secret.expose_secret().trim()));
         let values: Vec<String> = values.collect();
-        Self { exact: matcher(&values), values }
+        Self { exact: matcher(&values), values, learned: RwLock::default() }
+    }
+
+    /// From now on this value is removed too: a secret that was typed while its terminal showed it. Values of less than
+    /// 4 characters are ignored, and only the first hundred are kept.
+    pub fn learn(&self, value: &str) {
+        let value = value.trim();
+        let mut learned = self.learned.write().unwrap_or_else(PoisonError::into_inner);
+        let is_new = !learned.iter().any(|known| known == value);
+        if is_new && value.chars().count() >= LEARNED_CHARS_MIN && learned.len() < LEARNED_MAX {
+            learned.push(value.to_owned());
+        }
+    }
+
+    fn learned_places(&self, text: &str) -> Vec<Range<usize>> {
+        let learned = self.learned.read().unwrap_or_else(PoisonError::into_inner);
+        let found = learned.iter().flat_map(|value| text.match_indices(value.as_str()));
+        found.map(|(at, value)| at..at + value.len()).collect()
     }
 
     /// Whether a value has less than 8 characters: it would also match ordinary words, so it isn't removed.
@@ -133,7 +158,8 @@ impl Redactor {
     pub fn redact_known_json<'t>(&self, json: &'t str) -> Cow<'t, str> {
         // Without escapes its strings are parts of it as they are.
         let is_plain = !json.contains('\\') && !is_controlled(json);
-        if self.values.is_empty() || (is_plain && !self.exact.is_match(json)) {
+        let has_none = self.learned_places(json).is_empty();
+        if has_none && (self.values.is_empty() || (is_plain && !self.exact.is_match(json))) {
             return Cow::Borrowed(json);
         }
         let without = |token: &str| match serde_json::from_str::<String>(token) {
@@ -151,10 +177,10 @@ impl Redactor {
     /// its ends or at a mark of an omission. Borrowed if there are none.
     #[must_use]
     pub fn redact_cut<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        if self.values.is_empty() {
+        let mut places = self.known_places(text);
+        if self.values.is_empty() && places.is_empty() {
             return Cow::Borrowed(text);
         }
-        let mut places = self.known_places(text);
         places.extend(edges::places(text, &self.values));
         if is_controlled(text) {
             let shown = PrintableText::of(text);
@@ -190,7 +216,7 @@ impl Redactor {
     }
 
     fn known_places(&self, text: &str) -> Vec<Range<usize>> {
-        let mut places = Vec::new();
+        let mut places = self.learned_places(text);
         if self.values.is_empty() {
             return places;
         }

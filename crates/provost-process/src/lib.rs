@@ -109,10 +109,10 @@ pub use piped::{PipeClosed, Piped, PipedChild, PipedCommand, PipedEnding};
 #[cfg(not(unix))]
 pub use portable::{adopt_orphans, end_adopted_leftovers, keep_ledger, run, run_logged};
 pub use pty::{
-    Changes, Cursor, Detected, EVENTS_MAX, EventSubscription, Events, KernelSample, Modes, Mouse,
-    NewScreenReader, OUTPUT_BYTES_MAX, OutputSubscription, Painted, PtyError, PtyOptions, PtySignal,
-    PtySupervisor, QuitPlan, QuitStep, Recorder, ScreenReader, TerminalView, WATCHER_BYTES_MAX, Watcher,
-    is_shell,
+    Changes, Cursor, Detected, EVENTS_MAX, EventSubscription, Events, ExposedSecret, KernelConnections,
+    KernelSample, ModelConnections, Modes, Mouse, NewScreenReader, OUTPUT_BYTES_MAX, OutputSubscription,
+    Painted, PtyError, PtyOptions, PtySignal, PtySupervisor, QuitPlan, QuitStep, Recorder, ScreenReader,
+    TerminalView, WATCHER_BYTES_MAX, Watcher, is_shell,
 };
 #[cfg(unix)]
 pub use registry::{adopt_orphans, end_adopted_leftovers, keep_ledger};

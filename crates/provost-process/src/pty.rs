@@ -11,9 +11,11 @@
 //! the receiver of events is behind, it stops reading the terminal, and nothing else; a slow watcher gets a new
 //! snapshot; keys that the program doesn't take are queued.
 
+mod connections;
 mod device;
 mod ending;
 mod events;
+mod exposed;
 #[cfg_attr(windows, allow(dead_code, reason = "nothing there tells of the processes at a console"))]
 pub(crate) mod kernel;
 #[cfg_attr(windows, allow(dead_code, reason = "nothing there tells of the processes at a console"))]
@@ -22,6 +24,8 @@ mod options;
 mod output;
 mod reader;
 mod shared;
+#[cfg(target_os = "linux")]
+mod socket_diag;
 mod terminal;
 mod typing;
 #[cfg(unix)]
@@ -47,9 +51,11 @@ use windows::supervise;
 
 use crate::{AtTerminal, Launch, SpawnError};
 
+pub use connections::{KernelConnections, ModelConnections};
 pub use events::{EVENTS_MAX, Events};
 pub use options::{
-    EventSubscription, OutputSubscription, PtyError, PtyOptions, PtySignal, QuitPlan, QuitStep, Recorder,
+    EventSubscription, ExposedSecret, OutputSubscription, PtyError, PtyOptions, PtySignal, QuitPlan,
+    QuitStep, Recorder,
 };
 pub use output::OUTPUT_BYTES_MAX;
 pub use reader::{Detected, KernelSample, NewScreenReader, ScreenReader, is_shell};

@@ -10,15 +10,21 @@
 //! | `claim.rs` | what the program reports of itself |
 //! | `read.rs` | derives a finding from a frame, a sample and a claim: the order of precedence |
 //! | `lasting.rs` | how long a finding has to last |
+//! | `unseen.rs` | work that the screen doesn't show |
 //! | `finding.rs` | the result of a frame, and the state kept from earlier frames |
+//! | `paint.rs` | whether a line may have been painted over |
+//! | `failure.rs` | failures that have become visible |
 //! | `weigh.rs` | turns a finding into an event, once and only if it is new |
 
 mod claim;
+mod failure;
 mod finding;
 mod frame;
 mod lasting;
+mod paint;
 mod read;
 mod typed;
+mod unseen;
 mod weigh;
 
 use std::sync::Arc;
@@ -32,8 +38,10 @@ use provost_event::{
 use crate::kernel::KernelReading;
 use crate::{Detected, KernelSample, Profile, Screen, Signal};
 use claim::ActivityReport;
+use failure::Failure;
 use finding::{Answered, Candidate, ReportedState, Turn};
 pub(crate) use frame::Frame;
+use paint::Paint;
 
 /// An unfinished frame counts as finished after this long.
 const PAINTING_MAX: Duration = Duration::from_millis(250);
@@ -70,6 +78,8 @@ pub struct Detector {
     reading: (Duration, Option<KernelReading>),
     /// Whether it counts as working only because of typed input.
     is_assumed: bool,
+    /// What was written since the last answer.
+    paint: Paint,
     /// The number of reported prompts; part of a fingerprint, so that a repeated question has another one.
     serial: u64,
 }
@@ -119,6 +129,7 @@ impl Detector {
             reports: Reports::Heard,
             reading: (Duration::ZERO, None),
             is_assumed: false,
+            paint: Paint::default(),
             serial: 0,
         }
     }
@@ -136,6 +147,7 @@ impl Detector {
         }
         // The previous screen is checked before it is painted over.
         self.tick(at);
+        self.paint.see(bytes);
         self.screen.feed(bytes);
         for signal in self.screen.take_signals() {
             self.hear(at, signal);
@@ -185,9 +197,10 @@ impl Detector {
     /// Handles the program's end: reports its completion and its end.
     pub fn exited(&mut self, at: Duration, exit: Exit) {
         self.tick(at);
+        let has_failed = self.report_last_words(at, exit) == Failure::OfProgram || self.turn.has_failed;
         let why = || evidence(EvidenceSource::Exit, exit.to_string());
         self.set_state(at, TerminalState::Exited, 100, why());
-        let succeeded = Some(exit.is_success());
+        let succeeded = Some(exit.is_success() && !has_failed);
         self.note(at, TerminalEvent::Completion { scope: CompletionScope::Process, succeeded }, 100, why());
         self.note(at, TerminalEvent::Exited { exit }, 100, why());
         self.clock = Clock::default();
@@ -228,6 +241,23 @@ impl Detector {
     #[must_use]
     pub fn ask(&self) -> Option<&TerminalAsk> {
         self.standing.as_ref().and_then(|standing| standing.ask.as_ref())
+    }
+
+    /// Whether what the program waits for is text, as far as there is evidence.
+    #[must_use]
+    pub fn takes_text(&self) -> bool {
+        self.standing.as_ref().is_some_and(|standing| standing.takes_text)
+    }
+
+    /// Whether a secret is asked for that the terminal shows as it is typed.
+    #[must_use]
+    pub fn exposes_secret(&self) -> bool {
+        self.standing.as_ref().is_some_and(|standing| standing.exposes_secret)
+    }
+
+    /// Whether an agent works on a prompt that it was given.
+    pub(crate) const fn has_open_turn(&self) -> bool {
+        self.turn.submitted
     }
 
     /// The screen.
@@ -281,7 +311,10 @@ impl Detector {
         }
         let is_quiet = at >= self.clock.output.unwrap_or_default() + self.settle();
         self.clock.dirty = None;
-        let frame = Frame::of(&self.screen);
+        let mut frame = Frame::of(&self.screen);
+        frame.fresh = self.fresh_row(&frame);
+        frame.is_painted_over = self.paint.moves_back;
+        frame.is_reordered = self.paint.reorders;
         self.weigh(at, is_quiet, &frame);
     }
 

@@ -4,6 +4,8 @@
 //! name = "codex"
 //! kind = "agent"                 # or "plain": the kernel shows that it reads, the rules show what
 //! inherits = "generic"           # the profile whose rules are tried after its own
+//! version = 1                    # of the profile
+//! tested = "0.171.0"             # the program's version that it was last checked with
 //! settle_ms = 60                 # a frame counts after this long without output
 //! submit_ms = 6000               # a turn counts as done after this long without a working mark
 //! stalled_ms = 120000            # a working mark that doesn't change for this long
@@ -27,6 +29,10 @@
 //! approve_once = "y"             # if a question's options couldn't be parsed
 //! approve_always = "p"
 //! deny = "\u001b"
+//! [said]
+//! message = '^• '                # the first row of the agent's messages
+//! end = '^Tokens: '              # a row that only a complete answer leaves behind it
+//! skip = ['^⚠ ']                 # rows that are no part of what it says
 //! [[quit]]
 //! keys = "/quit"
 //! wait_ms = 300
@@ -45,6 +51,7 @@
 //! subject_until = '^\W*1\. '     # the row below that
 //! question = '\?$'               # the question's row; by default the first row matched
 //! options = "menu"               # parsed from the screen: menu (rows), letters ([y/N]), buttons (<Yes>  <No>); or given as [[rules.choices]]
+//! input = "text"                 # or "choice": a key or an item is read, so that no prompt is typed there
 //! stable_ms = 100
 //! confidence = 90
 //! ```
@@ -54,7 +61,9 @@
 //! - `cursor`: the text left of the cursor on its line (wrapped lines joined), if the rest of the line is blank;
 //! - `row`: the whole row of the cursor;
 //! - `end`: one of the last `end` rows that aren't blank;
-//! - `above`: any row between the last prompt's and the cursor's; only for `error`.
+//! - `above`: any row between the last prompt's and the cursor's; only for `error`;
+//! - `status`: one of the last two rows, on the alternate screen, if it is new; only for `error`;
+//! - `last`: one of the last rows of a program that ends with a failure; only for `error`.
 //!
 //! Permissions are decided by a question's subject: it is one complete row, or absent, and then an approver
 //! decides. `subject` alone is the lowest row that matches; its first group that takes part in the match is the text. With `subject_until` it is
@@ -83,6 +92,10 @@ pub struct Profile {
     pub name: String,
     /// The kind of program.
     pub kind: ProgramKind,
+    /// The version of the profile, from 1.
+    pub version: u32,
+    /// The program's version that it was last checked with; empty if that isn't known.
+    pub tested: String,
     /// Arguments to run it unattended.
     pub unattended: Vec<String>,
     /// How to resume its sessions.
@@ -100,6 +113,12 @@ pub struct Profile {
     pub(crate) stalled_ms: u64,
     pub(crate) rules: Vec<Rule>,
     pub(crate) relays: Vec<Regex>,
+    /// The beginning of the agent's messages.
+    pub(crate) message: Option<Regex>,
+    /// A row that only a complete answer leaves behind it.
+    pub(crate) message_end: Option<Regex>,
+    /// Rows that are no part of what it says.
+    skipped: Vec<Regex>,
     commands: Vec<String>,
     screen: Vec<Regex>,
 }
@@ -188,6 +207,24 @@ impl Profile {
         known.cloned().unwrap_or_else(Self::generic)
     }
 
+    /// The text behind the mark of a row that begins a message of the agent; `None` if it begins none.
+    #[must_use]
+    pub fn message_of<'a>(&self, row: &'a str) -> Option<&'a str> {
+        let row = rule::bare(row);
+        let mark = self.message.as_ref()?.find(row)?;
+        row.get(mark.end()..)
+    }
+
+    /// Whether a row is no part of what the program says: a hint, a mark, a line of its status.
+    #[must_use]
+    pub fn is_no_message(&self, row: &str) -> bool {
+        let row = rule::bare(row);
+        let is_mark = |rule: &Rule| {
+            !rule.is_inherited && matches!(rule.event, RuleEvent::Working) && rule.anchor.is_match(row)
+        };
+        self.skipped.iter().any(|pattern| pattern.is_match(row)) || self.rules.iter().any(is_mark)
+    }
+
     /// Whether it is for this command: by the program's file name or path, or by those of the script or package
     /// that an interpreter or a package runner (node, python, npx, uvx, env and similar) is given.
     #[must_use]
@@ -209,6 +246,11 @@ impl Profile {
         Self {
             name: name.to_owned(),
             kind: ProgramKind::Plain,
+            version: 1,
+            tested: String::new(),
+            message: None,
+            message_end: None,
+            skipped: Vec::new(),
             unattended: Vec::new(),
             resume: Resume::default(),
             channel: None,

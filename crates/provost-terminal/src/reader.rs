@@ -50,6 +50,14 @@ impl ScreenReader for Detector {
         self.next_sample()
     }
 
+    fn exposes_secret(&self) -> bool {
+        self.exposes_secret()
+    }
+
+    fn wants_connections(&self) -> bool {
+        self.has_open_turn()
+    }
+
     fn take(&mut self) -> Vec<Detected> {
         self.take()
     }
@@ -67,6 +75,9 @@ impl ScreenReader for Detector {
             title: screen.title().to_owned(),
             state: self.state(),
             ask: self.ask().cloned(),
+            takes_text: self.takes_text(),
+            exposes_secret: self.exposes_secret(),
+            paints: screen.paints_frames(),
             size,
             fingerprint: screen.fingerprint(),
             at,

@@ -85,7 +85,7 @@ impl Screen {
     #[must_use]
     pub fn rows(&self) -> Vec<String> {
         let screen = self.emulator.parser.screen();
-        screen.rows(0, self.size.cols.max(1)).map(|row| told(row).trim_end().to_owned()).collect()
+        screen.rows(0, self.size.cols.max(1)).map(|row| told(row).trim_end_matches(' ').to_owned()).collect()
     }
 
     /// The text of one row's cells from column `from` up to `to` (from 0, exclusive), including blanks; empty
@@ -144,6 +144,13 @@ impl Screen {
     #[must_use]
     pub fn modes(&self) -> Modes {
         self.emulator.modes()
+    }
+
+    /// Whether the program paints frames rather than writing lines: on the alternate screen, with a hidden cursor,
+    /// or in synchronized updates.
+    #[must_use]
+    pub fn paints_frames(&self) -> bool {
+        self.modes().alternate || !self.cursor().visible || self.emulator.has_updates
     }
 
     /// Identifies the readable content: the rows' texts (without trailing blanks), which screen it is, the

@@ -6,12 +6,12 @@ use std::ffi::OsStr;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
-use provost_event::Channel;
-use provost_harness::Goal;
+use provost_event::{Channel, RunPolicy};
+use provost_harness::{Goal, without_keys};
 use provost_terminal::Profile;
 
 use super::run::{Ready, read_file, read_stdin, tell, with_stdin};
-use crate::attached::must_be_terminal;
+use crate::attached::{must_be_terminal, size};
 use crate::cli::{ChannelArg, ExecArgs};
 use crate::exit::{Exit, Refusal};
 use crate::input::tell_of_unread;
@@ -47,7 +47,7 @@ pub(super) async fn exec(args: ExecArgs) -> anyhow::Result<Exit> {
         (false, true) => Manner::AttendedPrompted,
         (false, false) => Manner::Attended,
     };
-    let goal = prompt.unwrap_or_else(|| in_shell_words(&args.command));
+    let goal = prompt.unwrap_or_else(|| in_shell_words(&without_keys(&args.command)));
     let notes = notes(&ready);
     let channel = args.channel.into();
     let wanted = WantedProgram { program, args: program_args, profile, channel, manner };
@@ -57,7 +57,20 @@ pub(super) async fn exec(args: ExecArgs) -> anyhow::Result<Exit> {
     if args.unattended {
         return ready.start(goal, policy, team.models).await;
     }
+    let policy = at_this_terminal(policy, &ready.variables);
     attended::work(ready, goal, policy, team.models).await
+}
+
+/// The program of a person begins at the size of this terminal, and with its `TERM`.
+fn at_this_terminal(mut policy: RunPolicy, variables: &Variables) -> RunPolicy {
+    let Some(external) = policy.agent.external.as_mut() else { return policy };
+    if let Some(size) = size() {
+        external.size = size;
+    }
+    if let Some(term) = variables.get("TERM").filter(|term| !term.is_empty() && *term != "dumb") {
+        external.env.entry("TERM".to_owned()).or_insert_with(|| term.clone());
+    }
+    policy
 }
 
 /// The program's prompt; absent where its arguments say what it does.

@@ -43,11 +43,28 @@ fn list(profiles: &Profiles, as_json: bool) -> anyhow::Result<Exit> {
             writeln!(
                 out,
                 "{}",
-                json!({ "name": profile.name, "kind": kind(&profile), "structured": stream.is_some(), "from": from })
+                json!({
+                    "name": profile.name,
+                    "kind": kind(&profile),
+                    "version": profile.version,
+                    "tested": profile.tested,
+                    "structured": stream.is_some(),
+                    "from": from,
+                })
             )
         } else {
             let stream = if stream.is_some() { ", has a structured stream" } else { "" };
-            writeln!(out, "{:width$}  {}{stream}  ({from})", profile.name, kind(&profile))
+            let tested = match profile.tested.as_str() {
+                "" => String::new(),
+                tested => format!(", checked with {tested}"),
+            };
+            let version = profile.version;
+            writeln!(
+                out,
+                "{:width$}  {}, version {version}{tested}{stream}  ({from})",
+                profile.name,
+                kind(&profile)
+            )
         };
     }
     print(&safe(&out))?;

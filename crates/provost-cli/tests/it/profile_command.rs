@@ -25,9 +25,11 @@ fn recorded() -> Scene {
 fn profiles_are_listed_and_shown_and_ones_own_come_first() {
     let scene = Scene::new();
     let listed = scene.provost(&["profile", "list"]).stdout;
-    for name in ["codex", "claude", "gemini", "qwen", "opencode", "aider", "generic"] {
+    for name in ["codex", "claude", "gemini", "qwen", "opencode", "aider", "pi", "copilot", "generic"] {
         assert!(listed.contains(name), "{name}: {listed}");
     }
+    let codex = listed.lines().find(|line| line.starts_with("codex")).expect("a line");
+    assert!(codex.contains("version 2, checked with 0.171.0"), "{codex}");
     let shown = scene.provost(&["profile", "show", "codex"]);
     assert_eq!(shown.status, 0, "{shown:?}");
     scene.write("home/.config/provost/profiles/codex.toml", &shown.stdout);

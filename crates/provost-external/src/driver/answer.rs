@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use provost_event::{CallId, ErrorClass, ModelFailure, OptionMeaning, TerminalAsk, TerminalEvent};
+use provost_event::{
+    CallId, ErrorClass, ModelFailure, OptionMeaning, TerminalAsk, TerminalEvent, ToolStatus,
+};
 use provost_harness::ToolOutput;
 use provost_process::TerminalView;
 use provost_terminal::ProgramKind;
@@ -34,7 +36,7 @@ impl TerminalDriver {
         self.desk.take_back();
         let asked = self.asked.take();
         let Some(PendingQuestion { ask, .. }) = asked.filter(|asked| asked.call == *call) else {
-            return ToolOutput::error("The program doesn't ask that any more.");
+            return withdrawn("The program doesn't ask that any more.");
         };
         let Some((keys, choice)) = self.keys_for(&ask, OptionMeaning::ApproveOnce) else {
             return ToolOutput::error("It isn't known which keys would consent, so nothing was typed.");
@@ -45,7 +47,7 @@ impl TerminalDriver {
                 Ok(()) => ToolOutput::ok(format!("Answered: {choice}")),
                 Err(failure) => ToolOutput::error(failure.message),
             },
-            Ok(Effect::Gone) => ToolOutput::error(
+            Ok(Effect::Gone) => withdrawn(
                 "The screen changed before the answer could be given: the program doesn't ask that any more. \
                  Nothing was typed.",
             ),
@@ -177,6 +179,11 @@ fn is_asked(ask: &TerminalAsk, view: &TerminalView) -> bool {
     let subject = ask.subject.as_deref().and_then(|subject| subject.lines().next()).unwrap_or_default();
     let head: String = subject.trim().chars().take(SUBJECT_CHARS).collect();
     stands && (head.is_empty() || view.rows.iter().any(|row| row.contains(&head)))
+}
+
+/// The result for a question that the program has withdrawn: no failure, however often it does that.
+fn withdrawn(why: &str) -> ToolOutput {
+    ToolOutput { status: ToolStatus::Cancelled, ..ToolOutput::error(why) }
 }
 
 fn answered(ask: &TerminalAsk, choice: &str) -> TerminalEvent {

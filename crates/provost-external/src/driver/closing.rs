@@ -46,7 +46,10 @@ impl TerminalDriver {
         let noted = self.note(TerminalEvent::Exited { exit }).await;
         self.note_what_is_left().await;
         self.see_off(exit).await;
-        noted.map(|()| Ended { shown, was_told: self.was_told, ..Ended::of(&self.profile, exit) })
+        let is_agent = self.profile.kind == ProgramKind::Agent;
+        let failure = self.desk.look().turn_failure.filter(|_| is_agent && self.turn.is_some());
+        let failure = failure.map(|failure| self.redactor.redact(&failure).into_owned());
+        noted.map(|()| Ended { failure, shown, was_told: self.was_told, ..Ended::of(&self.profile, exit) })
     }
 
     /// Types the program's quit keys, if it reads them: a return would consent to what it asks.

@@ -5,6 +5,7 @@ use provost_event::{ErrorClass, Exit, ModelFailure};
 use provost_harness::Exchange;
 use provost_terminal::{Profile, ProgramKind};
 
+use super::failing::class_of;
 use crate::consent;
 
 /// A program that has ended by itself.
@@ -14,13 +15,20 @@ pub(crate) struct Ended {
     pub(super) shown: String,
     pub(super) was_told: bool,
     pub(super) can_resume: bool,
+    /// An agent's own failure, as it showed it.
+    pub(super) failure: Option<String>,
 }
 
 impl Ended {
     /// A program of which only the exit is known.
     pub(crate) fn of(profile: &Profile, exit: Exit) -> Self {
         let can_resume = profile.kind == ProgramKind::Agent && !profile.resume.last.is_empty();
-        Self { exit, shown: String::new(), was_told: true, can_resume }
+        Self { exit, shown: String::new(), was_told: true, can_resume, failure: None }
+    }
+
+    /// Whether its end is no failure.
+    pub(crate) fn is_success(&self) -> bool {
+        self.exit.is_success() && self.failure.is_none()
     }
 
     /// Whether to start it again with the next prompt.
@@ -32,7 +40,7 @@ impl Ended {
     pub(crate) fn comes_to(self, exchange: &Exchange<'_>) -> Result<Answer, ModelFailure> {
         let program = &exchange.policy.program;
         let never_told = exchange.policy.submits_goal && !self.was_told && exchange.words.prompt().is_some();
-        if self.exit.is_success() && !never_told {
+        if self.is_success() && !never_told {
             let text = match self.shown.as_str() {
                 "" => format!("({program} has ended.)"),
                 shown => shown.to_owned(),
@@ -41,13 +49,16 @@ impl Ended {
         }
         let why = match (self.exit, never_told) {
             (Exit::Code(0), true) => "ended before it took what it was to be told".to_owned(),
+            (Exit::Code(0), false) => "has failed".to_owned(),
             (Exit::Code(code), _) => format!("ended with exit status {code}"),
             (Exit::Signal(signal), _) => format!("was ended by signal {signal}"),
             (Exit::Unseen, _) => "is gone".to_owned(),
         };
         let shown =
             if self.shown.is_empty() { String::new() } else { format!(". It showed last:\n{}", self.shown) };
-        Err(ModelFailure::new(ErrorClass::Program, format!("`{program}` {why}{shown}")))
+        let class = self.failure.as_deref().map_or(ErrorClass::Program, class_of);
+        let reason = self.failure.map(|failure| format!(": {failure}")).unwrap_or_default();
+        Err(ModelFailure::new(class, format!("`{program}` {why}{reason}{shown}")))
     }
 
     /// The failure when it has ended and a prompt is pending.

@@ -2,12 +2,15 @@
 
 use provost_harness::Redactor;
 use provost_process::TerminalView;
-use provost_terminal::ProgramKind;
+use provost_terminal::{Profile, ProgramKind};
 
 /// Bytes of the message that are kept, from its end.
 const SAID_BYTES_MAX: usize = 16 * 1024;
 /// Maximum rows of the last screen that are quoted when a program has ended.
 const LAST_ROWS_MAX: usize = 12;
+/// Letters at a prompt's end by which it is found while it is typed; fewer where a column beside the composer cuts
+/// wrapped words.
+const TAILS: [usize; 2] = [12, 5];
 /// Characters by which a prompt is found on the screen.
 const HEAD_CHARS: usize = 24;
 
@@ -15,21 +18,38 @@ const HEAD_CHARS: usize = 24;
 /// at both ends. Text that has scrolled off the screen is lost. Empty if there is none.
 pub(super) fn last_message(
     view: &TerminalView,
-    (prompt, kind): (&str, ProgramKind),
+    (prompt, profile): (&str, &Profile),
     redactor: &Redactor,
 ) -> String {
     let rows: Vec<&str> = view.rows.iter().map(|row| bare(row)).collect();
     let composer = composer(view);
     let above = rows.get(..composer).unwrap_or_default();
     let head = head_of(prompt);
-    let is_prompt = |row: &&str| match kind {
+    let is_prompt = |row: &&str| match profile.kind {
         ProgramKind::Agent => echoed(row).starts_with(&head),
         // The program's own prompt stands before what was typed.
         ProgramKind::Plain => row.ends_with(&head),
     };
     let begin = if head.is_empty() { None } else { above.iter().rposition(is_prompt) };
     let said = above.get(begin.map_or(0, |row| row + 1)..).unwrap_or_default();
-    clean(said, redactor)
+    clean(&message_in(said, profile), redactor)
+}
+
+/// The agent's last message in these rows, without marks, hints and the state of its work; all that is left of them if
+/// its messages have no mark.
+fn message_in<'a>(rows: &[&'a str], profile: &Profile) -> Vec<&'a str> {
+    let begins = |row: &&str| profile.message_of(row).is_some() && !profile.is_no_message(row);
+    let begin = rows.iter().rposition(begins);
+    let rows = rows.get(begin.unwrap_or(0)..).unwrap_or_default();
+    let mut said: Vec<&str> = Vec::new();
+    for row in rows.iter().filter(|row| !profile.is_no_message(row)) {
+        let row = profile.message_of(row).filter(|_| said.is_empty()).unwrap_or(row);
+        let is_gap = row.is_empty() && said.last().is_none_or(|last| last.is_empty());
+        if !is_gap {
+            said.push(row);
+        }
+    }
+    said
 }
 
 /// Whether the rows at the cursor show the end of `prompt`.
@@ -38,6 +58,26 @@ pub(super) fn composer_holds(view: &TerminalView, prompt: &str) -> bool {
     let cursor = usize::from(view.cursor.row);
     let rows = view.rows.get(cursor.saturating_sub(1)..=cursor).unwrap_or_default();
     !head.is_empty() && rows.iter().any(|row| echoed(bare(row)).starts_with(&head))
+}
+
+/// Whether the screen shows more of the end of `text` than it did before, wherever its composer is: by its letters and
+/// digits, since it may be wrapped, or by the note that some programs show in place of pasted text.
+pub(super) fn shows_typed(view: &TerminalView, before: &TerminalView, text: &str) -> bool {
+    let letters: Vec<char> = text.chars().filter(|c| c.is_alphanumeric()).collect();
+    if letters.is_empty() {
+        return view.fingerprint != before.fingerprint;
+    }
+    let (now, then) = (squashed(&view.rows), squashed(&before.rows));
+    let shows = |count: usize| {
+        let tail: String = letters.iter().skip(letters.len().saturating_sub(count)).collect();
+        now.matches(&tail).count() > then.matches(&tail).count()
+    };
+    let notes = |rows: &[String]| rows.iter().filter(|row| row.to_lowercase().contains("[pasted")).count();
+    TAILS.into_iter().any(shows) || notes(&view.rows) > notes(&before.rows)
+}
+
+fn squashed(rows: &[String]) -> String {
+    rows.iter().flat_map(|row| row.chars()).filter(|c| c.is_alphanumeric()).collect()
 }
 
 /// The beginning of a prompt's last line, by which it is found on the screen.

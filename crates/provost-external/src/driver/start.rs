@@ -8,8 +8,10 @@ use std::sync::Arc;
 use provost_event::{
     Channel, ErrorClass, ExternalPolicy, ModelFailure, SessionId, TerminalEvent, TerminalNoted,
 };
-use provost_harness::{Exchange, Redactor};
-use provost_process::{AtTerminal, Confinement, Launch, PtyOptions, PtySupervisor, SpawnError};
+use provost_harness::{Exchange, Redactor, without_keys};
+use provost_process::{
+    AtTerminal, Confinement, ExposedSecret, Launch, PtyOptions, PtySupervisor, SpawnError,
+};
 use provost_terminal::{Detector, Profile, ProgramKind};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -53,6 +55,7 @@ pub(crate) async fn start(
     let pty_options = PtyOptions {
         recorder: recording.as_ref().map(|recording| recording.open(&launch)).transpose().map_err(failed)?,
         ledger: Some(ledger_of(&options.folder, exchange.session)),
+        exposed: Some(exposed(exchange.redactor.clone())),
         ..PtyOptions::new(Detector::of_terminal(profile.clone()))
     };
     let pty = PtySupervisor::spawn(launch, pty_options).await.map_err(|error| not_started(&error))?;
@@ -64,6 +67,11 @@ pub(crate) async fn start(
     };
     exchange.log.note(TerminalNoted::certain(started)).await.map_err(|error| storage(&error))?;
     Ok(driver(options, exchange, (pty, profile), beginning))
+}
+
+/// A secret that is typed while the terminal shows it is kept out of everything that is stored from then on.
+fn exposed(redactor: Arc<Redactor>) -> ExposedSecret {
+    Box::new(move |secret| redactor.learn(secret))
 }
 
 /// The folder that lists the processes of this session.
@@ -156,8 +164,8 @@ fn recording_of(
 
 /// As the log shows it.
 fn shown(program: &str, args: &[String], redactor: &Redactor) -> Vec<String> {
-    let words = std::iter::once(program).chain(args.iter().map(String::as_str));
-    words.map(|word| redactor.redact(word).into_owned()).collect()
+    let words: Vec<String> = std::iter::once(program.to_owned()).chain(args.iter().cloned()).collect();
+    without_keys(&words).iter().map(|word| redactor.redact(word).into_owned()).collect()
 }
 
 fn not_started(error: &SpawnError) -> ModelFailure {

@@ -65,6 +65,11 @@ pub(super) struct Situation<'a> {
     /// When the program was started, and when it last wrote.
     pub(super) started: Instant,
     pub(super) wrote: Instant,
+    /// What it waits for is text, and it paints frames rather than writing lines.
+    pub(super) takes_text: bool,
+    pub(super) paints: bool,
+    /// It asks for a secret while the terminal shows what is typed.
+    pub(super) exposes_secret: bool,
     /// When the wait for the program began.
     pub(super) began: Instant,
 }
@@ -110,17 +115,27 @@ impl Situation<'_> {
     fn words(&self) -> ExchangeStep {
         // What an agent asks before its first prompt isn't for the prompt to answer.
         let fits = self.kind == ProgramKind::Plain || self.was_told;
-        if fits && self.has_words {
+        if fits && self.has_words && self.takes_text {
             return self.submit();
         }
         // A program that was given a goal and reads again is done with it.
         let has_goal = self.policy.submits_goal && !self.policy.attended && self.kind == ProgramKind::Plain;
         if let Some(turn) = self.turn.filter(|_| has_goal && self.attendance.controls == 0) {
-            let stands = self.standing.since.max(turn.since) + IDLE_STANDS;
+            // It may show a spinner and read keys while it works: only its profile could tell.
+            if self.paints {
+                return self.until(self.standing.since.max(self.began).max(self.wrote), unknown_end);
+            }
+            let stands = self.standing.since.max(turn.since).max(self.wrote) + IDLE_STANDS;
             return if self.now >= stands { ExchangeStep::Done } else { ExchangeStep::Wait(Some(stands)) };
         }
         self.wait_for_person(|| match self.standing.prompt.trim() {
+            "" if self.has_words => {
+                "input that isn't text, so that its prompt wasn't typed: `provost attach` shows it".to_owned()
+            }
             "" => "an answer".to_owned(),
+            prompt if self.exposes_secret => {
+                format!("a secret, which the terminal shows as it is typed (no password prompt): {prompt}")
+            }
             prompt => format!("an answer to: {prompt}"),
         })
     }
@@ -193,4 +208,10 @@ impl Situation<'_> {
             limit => ExchangeStep::Wait(limit),
         }
     }
+}
+
+fn unknown_end() -> String {
+    "evidence that it is done: a full-screen program without a profile is done when it ends, or when a person says so \
+     (`provost attach`)"
+        .to_owned()
 }

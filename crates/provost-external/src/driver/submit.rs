@@ -19,6 +19,10 @@ const SUBMIT_PAUSE: Duration = Duration::from_millis(350);
 /// How long a program may take to show that it took a prompt; then the return is typed once more.
 const TAKEN_WITHIN: Duration = Duration::from_secs(5);
 
+/// How long a program may take to show what was typed, and the interval of checks.
+const SHOWN_WITHIN: Duration = Duration::from_secs(4);
+const SHOWN_PAUSE: Duration = Duration::from_millis(50);
+
 /// Deletes a line in every composer (Ctrl-U).
 const CLEAR: &str = "\u{15}";
 
@@ -44,6 +48,9 @@ impl TerminalDriver {
             return Ok(Submission::NotReady);
         }
         self.pause(cancel).await?;
+        if !self.shows_words(text, &view, cancel).await? {
+            return self.not_taken("the prompt was typed in, and the screen doesn't show it").await;
+        }
         for _ in 0..2 {
             let before = self.desk.look();
             let shown = self.pty.view().await.map_err(|error| self.failed(&error))?;
@@ -59,16 +66,43 @@ impl TerminalDriver {
                 return Ok(Submission::Taken { turns_before: before.turns });
             }
         }
+        self.not_taken("the prompt was typed in and returned twice, and nothing shows that it works on it")
+            .await
+    }
+
+    /// The failure of a program that didn't take its prompt, unless it has ended.
+    async fn not_taken(&self, why: &str) -> Result<Submission, ModelFailure> {
         if !self.pty.is_running() {
             return Ok(Submission::NotReady);
         }
         let shown = self.last_rows().await;
-        let message = format!(
-            "`{}` doesn't take what is typed: the prompt was typed in and returned twice, and nothing shows that it \
-             works on it. It shows:\n{shown}",
-            self.policy.program
-        );
+        let message =
+            format!("`{}` doesn't take what is typed: {why}. It shows:\n{shown}", self.policy.program);
         Err(ModelFailure::new(ErrorClass::Program, message))
+    }
+
+    /// Waits until the screen shows the end of what was typed. A menu, a sign-in or a splash screen doesn't, and would
+    /// take the return for a choice.
+    async fn shows_words(
+        &self,
+        text: &str,
+        before: &TerminalView,
+        cancel: &CancellationToken,
+    ) -> Result<bool, ModelFailure> {
+        let deadline = Instant::now() + SHOWN_WITHIN;
+        loop {
+            match self.pty.view().await {
+                Ok(view) if said::shows_typed(&view, before, text) => return Ok(true),
+                Ok(_) if Instant::now() >= deadline => return Ok(false),
+                Ok(_) => {}
+                Err(_) => return Ok(false),
+            }
+            tokio::select! {
+                biased;
+                () = cancel.cancelled() => return Err(self.aborted()),
+                () = sleep(SHOWN_PAUSE) => {}
+            }
+        }
     }
 
     /// Deletes what an agent has put back into its composer: some do so with an interrupted prompt. Returns
@@ -147,11 +181,8 @@ fn shows_taken(before: &TerminalStatus, now: &TerminalStatus) -> bool {
 
 /// Only a state that reads text gets text: never a password prompt, a login, or a question for consent.
 fn takes_words(view: &TerminalView) -> bool {
-    let is_ready = matches!(
-        view.state,
-        TerminalState::Idle | TerminalState::WaitingForInput | TerminalState::Blocked(Blocker::Question)
-    );
-    is_ready && view.ask.is_none()
+    let is_ready = matches!(view.state, TerminalState::Idle | TerminalState::WaitingForInput);
+    is_ready && view.takes_text && view.ask.is_none()
 }
 
 fn takes_return(kind: ProgramKind, view: &TerminalView) -> bool {

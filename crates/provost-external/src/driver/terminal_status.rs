@@ -17,6 +17,10 @@ pub(crate) struct TerminalStatus {
     pub(crate) prompt: String,
     /// How many turns an agent has completed.
     pub(crate) turns: u64,
+    /// The last failure that has become visible since the last prompt was given.
+    pub(crate) error: Option<String>,
+    /// The failure by which the last completed turn has ended.
+    pub(crate) turn_failure: Option<String>,
     /// How many signs of work there were, apart from typing.
     pub(crate) works: u64,
     /// The number of events other than states.
@@ -37,6 +41,8 @@ impl TerminalStatus {
             ask: None,
             prompt: String::new(),
             turns: 0,
+            error: None,
+            turn_failure: None,
             works: 0,
             happened: 0,
             changes: 0,
@@ -58,14 +64,22 @@ impl TerminalStatus {
                 self.prompt.clone_from(prompt);
                 self.since = now;
             }
-            TerminalEvent::Completion { scope: CompletionScope::Turn, .. } => self.turns += 1,
+            TerminalEvent::Completion { scope: CompletionScope::Turn, succeeded } => {
+                self.turns += 1;
+                let unnamed = || "it reports a failure and doesn't name it".to_owned();
+                self.turn_failure =
+                    (*succeeded == Some(false)).then(|| self.error.clone().unwrap_or_else(unnamed));
+            }
+            TerminalEvent::Completion { scope: CompletionScope::Process, succeeded: Some(false) } => {
+                self.turn_failure = self.turn_failure.take().or_else(|| self.error.clone());
+            }
+            TerminalEvent::Error { line } => self.error = Some(line.clone()),
+            TerminalEvent::Submitted { .. } => (self.error, self.turn_failure) = (None, None),
             TerminalEvent::Exited { exit } => self.exit = Some(*exit),
             TerminalEvent::Started { .. }
-            | TerminalEvent::Error { .. }
             | TerminalEvent::Completion { scope: CompletionScope::Process, .. }
             | TerminalEvent::Idle
             | TerminalEvent::Notification { .. }
-            | TerminalEvent::Submitted { .. }
             | TerminalEvent::Answered { .. }
             | TerminalEvent::Attached { .. }
             | TerminalEvent::Detached { .. } => {}

@@ -18,6 +18,7 @@ use super::live::{Came, Live};
 use super::stream_item::{Done, StreamItem};
 use super::turn::{ForwardedQuestion, ProgramPrompt, Turn};
 use crate::consent::call_of;
+use crate::driver::{TRY_AGAIN, class_of};
 
 /// Prompt for an agent that continues earlier work when there is no other prompt.
 const GO_ON: &str = "You were interrupted. Go on where you left off.";
@@ -220,7 +221,11 @@ impl StructuredDriver {
             Done::Failed(why) => {
                 self.note_error(&why, exchange).await?;
                 self.note_done(false).await?;
-                return Err(self.failed(&why, exchange));
+                let failure = self.failed(&why, exchange);
+                if failure.class.may_retry() {
+                    self.own_words = Some(TRY_AGAIN.to_owned());
+                }
+                return Err(failure);
             }
         };
         self.note_done(short.is_none()).await?;
@@ -340,7 +345,7 @@ impl StructuredDriver {
         self.turn.end();
         self.retire(CUT_OFF, &CancellationToken::new()).await;
         let (usage, _) = self.meter.charge();
-        ModelFailure { usage, ..ModelFailure::new(ErrorClass::Program, message) }
+        ModelFailure { usage, ..ModelFailure::new(class_of(&words), message) }
     }
 
     /// Its last output that may explain a failure, to append to a message.
@@ -356,7 +361,7 @@ impl StructuredDriver {
         let why = clean(why, &exchange.redactor);
         let (usage, _) = self.meter.charge();
         let message = format!("`{}` has failed: {why}", exchange.policy.program);
-        ModelFailure { usage, ..ModelFailure::new(ErrorClass::Program, message) }
+        ModelFailure { usage, ..ModelFailure::new(class_of(&why), message) }
     }
 
     fn unanswered(&mut self, exchange: &Exchange<'_>, what: &str) -> ModelFailure {

@@ -89,6 +89,17 @@ class Agent:
         elif verb == "daemon":
             subprocess.Popen(["setsid", "sleep", "600"])
             self.say("Started.")
+        elif verb == "chat":
+            self.say("Read a file\n# Hello there.\n\n\nThe second line.\n? for shortcuts")
+        elif verb == "fail":
+            self.say("! Error: " + rest)
+        elif verb == "flaky" or (verb == "Your" and not os.path.exists("failed")):
+            open("failed", "w").close()
+            self.say("! Error: 500 internal server error")
+        elif verb == "tool":
+            script = "sleep 4; touch tool-ended"
+            subprocess.Popen(["sh", "-c", script], stdin=subprocess.DEVNULL)
+            self.say("Started a tool.")
         elif verb == "stay":
             self.working = (time.monotonic() + 600, prompt)
         else:

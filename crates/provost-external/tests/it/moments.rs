@@ -63,7 +63,7 @@ async fn an_answer_for_a_question_that_is_no_longer_asked_is_not_typed() {
     assert_eq!(stage.run("run touch made", policy).await, COMPLETED, "{:#?}", stage.told().await);
     assert!(stage.file("made").is_none(), "{:#?}", stage.told().await);
     let told = stage.told().await.join("\n");
-    assert!(told.contains("tool: Error The screen changed before the answer could be given"), "{told}");
+    assert!(told.contains("tool: Cancelled The screen changed before the answer could be given"), "{told}");
 }
 
 #[tokio::test]
@@ -252,4 +252,23 @@ async fn a_recording_has_what_was_shown_without_secrets() {
     assert!(!text.contains(&secret[12..]), "{text}");
     let told = stage.told().await.join("\n");
     assert!(told.contains("key [secret]"), "{told}");
+}
+
+#[tokio::test]
+async fn a_secret_that_the_terminal_shows_gets_no_prompt_and_is_kept_nowhere() {
+    let stage = Stage::new();
+    let script = "printf 'Password: '; read it; echo \"it was $it\"; printf '%s' \"${#it}\" > length";
+    let program = Program::shell(script).with(|external| external.submits_goal = true);
+    let run = stage.start("log in", program.policy(&stage)).await;
+    stage.sees_event(|event| matches!(event, TerminalEvent::WaitingForInput { .. })).await;
+    let (first, second) = PASSWORD.as_bytes().split_at(5);
+    types(&stage.terminals(), &[first, second, b"\r"], "it was").await;
+    run.outcome().await;
+    assert_eq!(stage.file("length"), Some(PASSWORD.len().to_string()), "{:#?}", stage.told().await);
+    assert_eq!(stage.files_with(PASSWORD), Vec::<std::path::PathBuf>::new());
+    let noted = stage.noted().await;
+    assert!(
+        !noted.iter().any(|line| line.starts_with("was told") || line.contains("password")),
+        "{noted:#?}"
+    );
 }

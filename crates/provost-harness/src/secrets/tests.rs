@@ -285,3 +285,37 @@ fn parts_of_a_value_stay_where_nothing_was_cut() {
         assert_eq!(redactor.redact_cut(&text), text);
     }
 }
+
+#[test]
+fn values_of_options_and_variables_that_name_keys_are_no_part_of_a_shown_command() {
+    let masked = |words: &str| {
+        let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
+        super::without_keys(&words).join(" ")
+    };
+    for (words, shown) in [
+        ("agent --api-key abc --model m", "agent --api-key [secret] --model m"),
+        ("agent --token=abc", "agent --token=[secret]"),
+        ("env OPENAI_API_KEY=abc agent", "env OPENAI_API_KEY=[secret] agent"),
+        (
+            "agent --anthropic-api-key=abc --password p",
+            "agent --anthropic-api-key=[secret] --password [secret]",
+        ),
+        ("agent --max-tokens 400 --keyboard us", "agent --max-tokens 400 --keyboard us"),
+        ("agent --token --verbose", "agent --token --verbose"),
+        ("agent monkey=1 tokenizer=2", "agent monkey=1 tokenizer=2"),
+    ] {
+        assert_eq!(masked(words), shown);
+    }
+}
+
+#[test]
+fn a_learned_value_is_removed_from_then_on() {
+    let redactor = super::Redactor::default();
+    assert_eq!(redactor.redact("it is hunter2"), "it is hunter2");
+    redactor.learn("hunter2\n");
+    redactor.learn("abc");
+    assert_eq!(redactor.redact("it is hunter2, not abc"), "it is [secret], not abc");
+    assert_eq!(redactor.redact_rows("hunter2"), "[secret]");
+    assert_eq!(redactor.redact_cut("hunter2"), "[secret]");
+    assert_eq!(redactor.redact_known_json("{\"a\":\"hunter2\"}"), "{\"a\":\"[secret]\"}");
+}

@@ -4,6 +4,7 @@ use std::io;
 
 use provost_event::WindowSize;
 
+use super::connections::ModelConnections;
 use super::options::PtySignal;
 use super::reader::KernelSample;
 
@@ -38,7 +39,8 @@ pub(super) trait Device {
     /// `None` if unknown.
     fn line_modes(&self) -> Option<LineModes>;
 
-    fn sample(&mut self) -> KernelSample;
+    /// With `connections`, the sample also says whether the program awaits an answer over the network.
+    fn sample(&mut self, connections: Option<&mut dyn ModelConnections>) -> KernelSample;
 
     fn resize(&mut self, size: WindowSize) -> io::Result<()>;
 

@@ -3,6 +3,7 @@
 use std::ffi::CString;
 #[cfg(target_os = "linux")]
 use std::path::Path;
+use std::time::Duration;
 
 #[cfg(target_os = "linux")]
 use super::reader::is_shell;
@@ -23,8 +24,12 @@ pub(super) struct Looked {
     pub(super) reads_terminal: Option<bool>,
     pub(super) polls: Option<bool>,
     pub(super) is_busy: Option<bool>,
+    /// When the youngest running tool of the program was started, since the program's start.
+    pub(super) tool_started: Option<Duration>,
     /// Processes that have left the program's session.
     pub(super) others: Vec<Process>,
+    /// The program and its descendants.
+    pub(super) processes: Vec<u32>,
 }
 
 /// A process, distinguished from others that reuse its id later.
@@ -55,12 +60,14 @@ impl Looker {
         let mut looked = Looked { is_busy: Some(false), ..Looked::default() };
         let mut is_unsure = false;
         let mut tasks_seen = 0;
+        let mut family = Family::of(session, self.terminal.as_ref().and_then(|path| path.to_str().ok()));
         let mut waiting = children_of(self.guard, self.guard);
         if waiting.is_none() {
             looked.is_busy = None;
         }
         while let Some(pid) = waiting.as_mut().and_then(Vec::pop) {
             let Some(stat) = stat(&format!("/proc/{pid}/stat")) else { continue };
+            family.add(pid, &stat);
             if stat.process.session != session && stat.process.session != self.guard {
                 looked.others.push(Process { pid, ..stat.process });
             }
@@ -99,6 +106,8 @@ impl Looker {
                 break;
             }
         }
+        looked.tool_started = family.tool_started();
+        looked.processes = family.members;
         if waiting.is_some() && !is_unsure {
             looked.reads_terminal = looked.reads_terminal.or(Some(false));
             looked.polls = looked.polls.or(Some(false));
@@ -155,6 +164,61 @@ const POLLS: &[libc::c_long] = &[
     #[cfg(target_arch = "x86_64")]
     libc::SYS_epoll_wait,
 ];
+
+/// Ticks a second in `/proc`, on every architecture of Linux.
+#[cfg(target_os = "linux")]
+const TICK_MS: u64 = 10;
+
+/// The program and its descendants, met from the program down. What has lost its parent (a background job whose
+/// shell has ended) is no longer one of them.
+#[cfg(target_os = "linux")]
+struct Family<'a> {
+    program: u32,
+    terminal: Option<&'a str>,
+    started: u64,
+    members: Vec<u32>,
+    /// Servers that the program talks to through their standard input, and what they have started.
+    helpers: Vec<u32>,
+    youngest_tool: Option<u64>,
+}
+
+#[cfg(target_os = "linux")]
+impl<'a> Family<'a> {
+    fn of(program: u32, terminal: Option<&'a str>) -> Self {
+        Self { program, terminal, started: 0, members: Vec::new(), helpers: Vec::new(), youngest_tool: None }
+    }
+
+    fn add(&mut self, pid: u32, stat: &Stat) {
+        if pid == self.program {
+            self.started = stat.process.started;
+            return self.members.push(pid);
+        }
+        if !self.members.contains(&stat.parent) {
+            return;
+        }
+        self.members.push(pid);
+        if self.helpers.contains(&stat.parent) || self.is_helper(pid, stat) {
+            self.helpers.push(pid);
+        } else if stat.lives() {
+            self.youngest_tool = self.youngest_tool.max(Some(stat.process.started));
+        }
+    }
+
+    /// Whether a process is a server of the program (of a language, of tools) or a daemon rather than a tool that
+    /// it runs: its standard input is a pipe or a socket, or the program's terminal though it has left that. A
+    /// command gets nothing to read, or a terminal of its own.
+    fn is_helper(&self, pid: u32, stat: &Stat) -> bool {
+        let input = std::fs::read_link(format!("/proc/{pid}/fd/0")).ok();
+        let input = input.as_ref().and_then(|path| path.to_str()).unwrap_or_default();
+        let has_left = stat.process.session != self.program && Some(input) == self.terminal;
+        input.starts_with("pipe:") || input.starts_with("socket:") || has_left
+    }
+
+    fn tool_started(&self) -> Option<Duration> {
+        let ticks = self.youngest_tool?.saturating_sub(self.started);
+        Some(Duration::from_millis(ticks.saturating_mul(TICK_MS)))
+    }
+}
 
 /// From the kernel function, which is visible for more processes than the call.
 #[cfg(target_os = "linux")]

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use provost_event::{TerminalNoted, WindowSize};
 
+use super::connections::{KernelConnections, ModelConnections};
 use super::reader::NewScreenReader;
 
 /// How a program at a terminal is supervised.
@@ -24,10 +25,16 @@ pub struct PtyOptions {
     /// The folder that lists running processes for [`end_leftovers`](crate::end_leftovers); made if absent.
     /// Processes that have left the program's session are added when the kernel is sampled.
     pub ledger: Option<PathBuf>,
+    /// Called with each line that was typed where a secret was asked for while the terminal showed it, so that it can
+    /// be removed from what is stored.
+    pub exposed: Option<ExposedSecret>,
+    /// Tells whether the program awaits an answer of its model.
+    pub connections: Box<dyn ModelConnections>,
 }
 
 impl PtyOptions {
-    /// No recording, no ledger, output isn't kept, events are kept, five seconds of grace.
+    /// No recording, no ledger, output isn't kept, events are kept, five seconds of grace, the kernel's view of
+    /// connections.
     #[must_use]
     pub fn new(reader: NewScreenReader) -> Self {
         Self {
@@ -37,9 +44,14 @@ impl PtyOptions {
             hears_events: EventSubscription::Wanted,
             grace: Duration::from_secs(5),
             ledger: None,
+            exposed: None,
+            connections: Box::new(KernelConnections::default()),
         }
     }
 }
+
+/// Receives a secret that the terminal has shown.
+pub type ExposedSecret = Box<dyn Fn(&str) + Send>;
 
 /// Whether the program's output is kept as text, besides the screen, the recording and the watchers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

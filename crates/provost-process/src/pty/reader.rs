@@ -34,6 +34,12 @@ pub trait ScreenReader: Send {
     /// When another [`kernel`](Self::kernel) sample would help; `None`: it would add nothing.
     fn next_sample(&self) -> Option<Duration>;
 
+    /// Whether the program asks for a secret while the terminal shows what is typed.
+    fn exposes_secret(&self) -> bool;
+
+    /// Whether samples should say if the program awaits an answer over the network, which is costly.
+    fn wants_connections(&self) -> bool;
+
     /// Takes the events since the last call, in order.
     fn take(&mut self) -> Vec<Detected>;
 
@@ -76,6 +82,12 @@ pub struct KernelSample {
     pub is_busy: Option<bool>,
     /// The foreground process group.
     pub foreground: Option<u32>,
+    /// When the youngest tool that the program runs was started, since the program's start: a descendant whose
+    /// standard input is no pipe and no socket. `None` if there is none, or the platform can't tell.
+    pub tool_started: Option<Duration>,
+    /// Whether the program has sent a request over the network and has received nothing since. Only sampled while
+    /// the reader asks for it.
+    pub awaits_answer: Option<bool>,
 }
 
 /// Whether a process of this name is a shell. A shell doesn't poll to wait for its children; in line mode it polls

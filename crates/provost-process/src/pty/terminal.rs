@@ -8,8 +8,10 @@ use std::time::{Duration, Instant};
 
 use provost_event::{Exit, TerminalNoted, WindowSize};
 
+use super::connections::ModelConnections;
 use super::device::Device;
 use super::ending::Ending;
+use super::exposed::ExposedLine;
 use super::live::LiveOutput;
 use super::options::{EventSubscription, OutputSubscription, PtyOptions, Recorder};
 use super::reader::ScreenReader;
@@ -45,6 +47,8 @@ pub(super) struct Terminal<D> {
     hears_output: OutputSubscription,
     hears_events: EventSubscription,
     grace: Duration,
+    exposed: ExposedLine,
+    connections: Box<dyn ModelConnections>,
     typing: Typing,
     ending: Ending,
     live: LiveOutput,
@@ -78,6 +82,8 @@ impl<D: Device> Terminal<D> {
             hears_output: options.hears_output,
             hears_events: options.hears_events,
             grace: options.grace,
+            exposed: ExposedLine::new(options.exposed),
+            connections: options.connections,
             typing: Typing::default(),
             ending: Ending::NotAsked,
             live: LiveOutput::default(),
@@ -142,7 +148,8 @@ impl<D: Device> Terminal<D> {
     /// Handles output of the program.
     fn output(&mut self, bytes: &[u8]) {
         let now = self.began.elapsed();
-        self.record(|recorder| recorder.output(now, bytes));
+        let hidden = if self.reader.exposes_secret() { self.exposed.hidden(bytes) } else { None };
+        self.record(|recorder| recorder.output(now, hidden.as_deref().unwrap_or(bytes)));
         let replies = self.reader.output(now, bytes);
         if self.shared.is_running() {
             self.typing.reply(&replies);
@@ -214,7 +221,9 @@ impl<D: Device> Terminal<D> {
             };
             if due(self.reader.next_sample(), self.last_sample, SAMPLE_PAUSE_MIN) {
                 self.last_sample = Some(now);
-                let sample = self.device.sample();
+                let wants = self.reader.wants_connections();
+                let connections = wants.then_some(self.connections.as_mut() as &mut dyn ModelConnections);
+                let sample = self.device.sample(connections);
                 // Output from before the kernel was sampled is handled before the sample.
                 if self.reads() {
                     self.read();
@@ -249,10 +258,11 @@ impl<D: Device> Terminal<D> {
     }
 
     fn go_on_typing(&mut self) {
-        let Self { typing, device, reader, recorder, began, size, last_output, .. } = self;
+        let Self { typing, device, reader, recorder, exposed, began, size, last_output, .. } = self;
         let mut at_desk = AtDesk {
             began: *began,
             reader: reader.as_mut(),
+            exposed,
             size: *size,
             last_output: *last_output,
             recorder,
@@ -337,6 +347,7 @@ impl<D> Drop for Terminal<D> {
 struct AtDesk<'a> {
     began: Instant,
     reader: &'a mut dyn ScreenReader,
+    exposed: &'a mut ExposedLine,
     size: WindowSize,
     last_output: Duration,
     recorder: &'a mut Option<Box<dyn Recorder>>,
@@ -353,6 +364,9 @@ impl TypingObserver for AtDesk<'_> {
     }
 
     fn typed(&mut self, bytes: &[u8]) {
+        if self.reader.exposes_secret() {
+            self.exposed.typed(bytes);
+        }
         self.reader.input(self.began.elapsed(), bytes);
     }
 

@@ -16,6 +16,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{InputModes, LocalModes, OptionalActions, SpecialCodeIndex, Winsize};
 use rustix::termios::{tcgetattr, tcgetpgrp, tcsetattr, tcsetwinsize};
 
+use super::connections::ModelConnections;
 use super::device::{Device, LineModes, Order};
 use super::kernel::Looker;
 use super::options::PtySignal;
@@ -253,7 +254,7 @@ impl Device for Running {
         })
     }
 
-    fn sample(&mut self) -> KernelSample {
+    fn sample(&mut self, connections: Option<&mut dyn ModelConnections>) -> KernelSample {
         let modes = self.line_modes();
         let foreground = tcgetpgrp(&self.master).ok().map(|group| group.as_raw_nonzero().get());
         let foreground = foreground.and_then(|group| u32::try_from(group).ok());
@@ -268,6 +269,8 @@ impl Device for Running {
             polls: looked.polls,
             is_busy: looked.is_busy,
             foreground,
+            tool_started: looked.tool_started,
+            awaits_answer: connections.and_then(|source| source.awaits_answer(&looked.processes)),
         }
     }
 

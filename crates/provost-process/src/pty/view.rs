@@ -23,6 +23,15 @@ pub struct TerminalView {
     pub state: TerminalState,
     /// The question for consent, if one is open.
     pub ask: Option<TerminalAsk>,
+    /// Whether what the program waits for is text, as far as there is evidence: a line, a composer. A menu, a pager
+    /// and "press any key" aren't.
+    pub takes_text: bool,
+    /// Whether the program asks for a secret while the terminal shows what is typed: it isn't a password prompt, and
+    /// what is typed there is kept out of the recording.
+    pub exposes_secret: bool,
+    /// Whether the program paints frames (the alternate screen, synchronized updates, a hidden cursor) rather than
+    /// writing lines.
+    pub paints: bool,
     /// The window's size.
     pub size: WindowSize,
     /// Identifies the readable content: the rows' texts, which screen it is, the cursor's position and visibility.

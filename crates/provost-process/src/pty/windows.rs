@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use portable_pty::{Child, ChildKiller, MasterPty, PtySize, native_pty_system};
 use provost_event::{Exit, WindowSize};
 
+use super::connections::ModelConnections;
 use super::device::{Device, LineModes, Order};
 use super::options::PtySignal;
 use super::reader::KernelSample;
@@ -154,7 +155,7 @@ impl Device for Running {
         None
     }
 
-    fn sample(&mut self) -> KernelSample {
+    fn sample(&mut self, _: Option<&mut dyn ModelConnections>) -> KernelSample {
         KernelSample::default()
     }
 

@@ -36,6 +36,8 @@ mod pty_start;
 #[cfg(test)]
 mod pty_watch;
 #[cfg(test)]
+mod pty_work;
+#[cfg(test)]
 mod real_program;
 #[cfg(test)]
 mod real_programs;

@@ -33,12 +33,18 @@ impl Detector {
         let words: Vec<String> = fields.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let words = format!("OSC 7501 {}", words.join(" "));
         let claimed = match state {
-            Some("working") => ReportedActivity::Working,
+            Some("working") => {
+                self.turn.has_failed = false;
+                ReportedActivity::Working
+            }
             Some("blocked") => ReportedActivity::Blocked,
             Some("idle" | "done") => ReportedActivity::Idle,
             Some("error") => {
                 let why = evidence(EvidenceSource::Signal, words.clone());
-                return self.note(at, TerminalEvent::Error { line: words }, 70, why);
+                let message = fields.iter().find(|(name, _)| name == "message" || name == "reason");
+                let line = message.map_or(words, |(_, message)| message.clone());
+                self.turn.has_failed = self.turn.submitted;
+                return self.note(at, TerminalEvent::Error { line }, 70, why);
             }
             _ => {
                 self.claim = None;

@@ -31,6 +31,8 @@ pub(super) struct Finding {
     pub(super) gist: u64,
     /// Whether it is a prompt that is painted at the cursor each time, not a permanent composer.
     pub(super) is_prompt: bool,
+    /// Whether text is read, as far as that is known.
+    pub(super) takes_text: bool,
 }
 
 impl Finding {
@@ -50,6 +52,7 @@ impl Finding {
             is_weak: true,
             gist: 0,
             is_prompt: false,
+            takes_text: false,
         }
     }
 }
@@ -118,6 +121,10 @@ pub(super) struct ReportedState {
     pub(super) is_typed_at: bool,
     /// A digest of the rest of the screen.
     pub(super) gist: u64,
+    /// Whether it reads text.
+    pub(super) takes_text: bool,
+    /// Whether a secret is asked for that the terminal shows as it is typed.
+    pub(super) exposes_secret: bool,
     pub(super) ask: Option<TerminalAsk>,
 }
 
@@ -151,6 +158,10 @@ pub(super) struct Answered {
     pub(super) letters: Option<String>,
     /// Whether a frame without the question was seen since.
     pub(super) has_vanished: bool,
+    /// The last rows when it was typed.
+    pub(super) status: Vec<String>,
+    /// The failure that was reported since.
+    pub(super) failure: Option<String>,
 }
 
 /// The progress of an agent's turn.
@@ -158,6 +169,8 @@ pub(super) struct Answered {
 pub(super) struct Turn {
     /// A prompt was submitted, and its turn hasn't ended.
     pub(super) submitted: bool,
+    /// When that was.
+    pub(super) submitted_at: Duration,
     /// Signs of work were seen since the last answer.
     pub(super) worked: bool,
     /// The number of changed transcripts above a composer that looks ready, since the last answer.
@@ -166,6 +179,8 @@ pub(super) struct Turn {
     pub(super) is_command: bool,
     /// The last answer refused or interrupted: the turn may end without any work.
     pub(super) is_stopped: bool,
+    /// The program reports that it has failed.
+    pub(super) has_failed: bool,
     /// The first letters typed since the composer was ready.
     pub(super) typed: String,
 }

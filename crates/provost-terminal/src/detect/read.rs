@@ -46,7 +46,7 @@ pub(super) struct FrameReader<'a> {
     pub(super) profile: &'a Profile,
     screen: &'a Screen,
     pub(super) clock: &'a Clock,
-    kernel: Option<(Duration, KernelSample)>,
+    pub(super) kernel: Option<(Duration, KernelSample)>,
     /// The last kernel reading.
     last_reading: Option<KernelReading>,
     claim: Option<&'a ActivityReport>,
@@ -97,18 +97,24 @@ impl<'a> FrameReader<'a> {
         if !self.is_raw() {
             let asks = self.blocked(frame, reading, |rule| rule.region == Region::Cursor);
             return asks
-                .or_else(|| (reading == KernelReading::Blocked).then(|| self.kernel_wait(frame, NO_WORDS)));
+                .or_else(|| (reading == KernelReading::Blocked).then(|| self.kernel_wait(frame, NO_WORDS)))
+                .or_else(|| self.rule(frame, reading, |rule| rule.event == RuleEvent::Working))
+                .or_else(|| self.works_away_from_composer());
         }
         self.blocked(frame, reading, |rule| !rule.is_inherited)
             .or_else(|| self.claims_blocked(frame))
             .or_else(|| (reading == KernelReading::Blocked).then(|| self.kernel_wait(frame, NO_WORDS)))
             .or_else(|| self.rule(frame, reading, |rule| rule.event == RuleEvent::Working))
+            .or_else(|| self.works_unseen(frame))
             .or_else(|| self.ready(at, frame, reading))
             .or_else(|| self.blocked(frame, reading, |rule| rule.is_inherited))
     }
 
     fn read_plain(&self, frame: &Frame, reading: KernelReading) -> Option<Finding> {
         let rule = self.blocked(frame, reading, |_| true);
+        let is_mark = rule.as_ref().is_none_or(|finding| finding.kind == Kind::Waiting);
+        let above = if is_mark { self.asked_above(frame, reading) } else { None };
+        let rule = above.or(rule);
         match reading {
             KernelReading::Secret => Some(self.secret(frame, rule)),
             KernelReading::Blocked => Some(rule.unwrap_or_else(|| self.kernel_wait(frame, by_words(frame)))),
@@ -131,6 +137,17 @@ impl<'a> FrameReader<'a> {
         }
     }
 
+    /// A question for consent in the row above, while a line is read.
+    fn asked_above(&self, frame: &Frame, reading: KernelReading) -> Option<Finding> {
+        if reading != KernelReading::Blocked || self.is_raw() {
+            return None;
+        }
+        let above = frame.with_line_above()?;
+        self.rule(&above, reading, |rule| {
+            rule.event == RuleEvent::Approval && rule.region == Region::Cursor && rule.subject.is_none()
+        })
+    }
+
     /// The first rule of the profile that matches and needs a person.
     fn blocked(
         &self,
@@ -151,7 +168,8 @@ impl<'a> FrameReader<'a> {
     ) -> Option<Finding> {
         let mut rules = self.profile.rules.iter().filter(|rule| is_wanted(rule));
         rules.find_map(|rule| {
-            self.passes(rule, reading).then_some(())?;
+            let is_shown = rule.event == RuleEvent::Password && self.echoes_lines();
+            (!is_shown && self.passes(rule, reading)).then_some(())?;
             // A line editor shows its cursor; a hidden one belongs to a progress display.
             let is_hidden =
                 rule.region == Region::Cursor && !frame.is_cursor_shown && rule.event == RuleEvent::Waiting;
@@ -236,6 +254,7 @@ impl<'a> FrameReader<'a> {
             is_weak: false,
             gist: 0,
             is_prompt: rule.region == Region::Cursor,
+            takes_text: self.reads_text(rule, kind),
         }
     }
 
@@ -260,7 +279,10 @@ impl<'a> FrameReader<'a> {
     fn kernel_wait(&self, frame: &Frame, stable: Duration) -> Finding {
         let finding = Finding::plain(Kind::Waiting, frame.line.clone());
         let takes = if self.is_raw() { Takes::EveryKey } else { Takes::Lines };
-        Finding { stable, takes, confidence: 85, evidence: self.by_kernel(), ..finding }
+        let is_edited = is_prompt(frame) || self.screen.modes().bracketed_paste;
+        let is_line = is_edited && frame.is_line_end && frame.is_cursor_shown && !self.shows_menu(frame);
+        let takes_text = !self.is_raw() || is_line;
+        Finding { stable, takes, confidence: 85, evidence: self.by_kernel(), takes_text, ..finding }
     }
 
     /// The program reads single keys and sleeps: it may wait for one. Text that looks like a prompt, or the
@@ -286,6 +308,7 @@ impl<'a> FrameReader<'a> {
         }
         let lines = |stable, confidence| Finding {
             takes: Takes::Lines,
+            takes_text: frame.is_cursor_shown && !self.shows_menu(frame),
             confidence,
             ..self.kernel_wait(frame, stable)
         };
@@ -353,8 +376,36 @@ impl<'a> FrameReader<'a> {
         }
     }
 
+    /// Whether the terminal shows what is typed, in line mode: whatever the prompt says, no secret is read there.
+    fn echoes_lines(&self) -> bool {
+        self.kernel.is_some_and(|(_, sample)| sample.canonical == Some(true) && sample.echo == Some(true))
+    }
+
+    /// Whether the prompt asks for a secret that the terminal shows as it is typed.
+    pub(super) fn exposes_secret(&self, finding: &Finding, frame: &Frame) -> bool {
+        let asks_secret = |rule: &Rule| {
+            rule.event == RuleEvent::Password && rule.region == Region::Cursor && rule.is_at_line(frame)
+        };
+        finding.kind == Kind::Waiting && self.echoes_lines() && self.profile.rules.iter().any(asks_secret)
+    }
+
+    /// Whether a menu or a dialog is on the screen, wherever the cursor is.
+    fn shows_menu(&self, frame: &Frame) -> bool {
+        let is_dialog = |rule: &&Rule| {
+            rule.region == Region::End && matches!(rule.event, RuleEvent::Question | RuleEvent::Approval)
+        };
+        self.profile.rules.iter().filter(is_dialog).any(|rule| rule.find(frame).is_some())
+    }
+
+    /// Whether text is read there, not a key or a choice.
+    fn reads_text(&self, rule: &Rule, kind: Kind) -> bool {
+        matches!(kind, Kind::Waiting | Kind::Idle)
+            && rule.reads_text
+            && self.takes(rule, kind) == Takes::Lines
+    }
+
     /// Whether the composer still holds the submitted text.
-    fn holds_prompt(&self, frame: &Frame) -> bool {
+    pub(super) fn holds_prompt(&self, frame: &Frame) -> bool {
         let typed = self.answered.filter(|_| self.turn.submitted && !self.turn.worked);
         typed.is_some_and(|answered| answered.has_letters && answered.line == frame.line)
     }

@@ -74,10 +74,13 @@ impl Detector {
         let was_idle = standing.as_ref().is_some_and(|standing| standing.kind == Kind::Idle);
         if was_idle && bytes.contains(&b'\r') {
             self.turn.submitted = true;
+            self.turn.submitted_at = at;
+            self.turn.has_failed = false;
             let typed = self.turn.typed.trim_start_matches("\u{1b}[200~");
             self.turn.is_command = typed.starts_with('/') || bytes.starts_with(b"/");
         }
         self.turn.is_stopped = self.stops(standing.as_ref(), bytes);
+        self.paint = super::Paint::default();
         self.turn.worked = false;
         self.turn.growths = 0;
         self.candidate = None;
@@ -93,6 +96,8 @@ impl Detector {
             line: self.cursor_row(),
             row: usize::from(self.screen.cursor().row),
             has_vanished: false,
+            status: super::failure::status_rows(&super::Frame::of(&self.screen)),
+            failure: None,
         });
         let why = evidence(EvidenceSource::Input, "an answer was typed");
         self.set_state(at, TerminalState::Working, 90, why);

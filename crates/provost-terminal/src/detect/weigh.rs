@@ -4,18 +4,17 @@ use std::time::Duration;
 
 use provost_event::{CompletionScope, EvidenceSource, TerminalAsk, TerminalEvent, TerminalState};
 
+use super::failure::Failure;
 use super::finding::{Candidate, Finding, Kind, ReportedState, Takes};
 use super::read::Read;
 use super::{Detector, Frame, evidence};
 use crate::kernel::KernelReading;
-use crate::profile::{ProgramKind, Region};
+use crate::profile::ProgramKind;
 
 /// An agent whose screen matches no rule for this long is in an unknown state.
 const UNKNOWN_AFTER: Duration = Duration::from_millis(1500);
 /// How long a program may take to repaint its screen after a resize.
 const RESIZE_TAKES: Duration = Duration::from_millis(1500);
-/// How many rows above a prompt are searched for a failure.
-const ERROR_ROWS_MAX: usize = 40;
 
 impl Detector {
     pub(super) fn weigh(&mut self, at: Duration, is_quiet: bool, frame: &Frame) {
@@ -128,16 +127,25 @@ impl Detector {
         self.set_state(at, TerminalState::Idle, finding.confidence, evidence.clone());
         self.turn.typed.clear();
         if std::mem::take(&mut self.turn.submitted) {
-            let succeeded = self.report_failure(at, frame).then_some(false);
+            let has_failed = self.report_failure(at, frame) == Failure::OfProgram;
+            let succeeded = (has_failed || self.turn.has_failed).then_some(false);
+            self.turn.has_failed = false;
             let event = TerminalEvent::Completion { scope: CompletionScope::Turn, succeeded };
             self.note(at, event, finding.confidence, evidence.clone());
         }
         self.note(at, TerminalEvent::Idle, finding.confidence, evidence);
     }
 
-    fn asks(&mut self, at: Duration, finding: Finding, frame: &Frame) {
+    fn asks(&mut self, at: Duration, mut finding: Finding, frame: &Frame) {
         let ask = (finding.kind == Kind::Approval).then(|| self.ask_of(&finding));
         self.stand(&finding, ask.clone());
+        if self.reader().exposes_secret(&finding, frame) {
+            let shown = "echo is on: the terminal shows what is typed";
+            finding.evidence.extend(evidence(EvidenceSource::Kernel, shown));
+            if let Some(standing) = &mut self.standing {
+                (standing.takes_text, standing.exposes_secret) = (false, true);
+            }
+        }
         self.report_failure(at, frame);
         self.set_state(at, finding.kind.state(), finding.confidence, finding.evidence.clone());
         let prompt = finding.words.clone();
@@ -157,6 +165,8 @@ impl Detector {
             takes: finding.takes,
             is_typed_at: false,
             gist: finding.gist,
+            takes_text: finding.takes_text,
+            exposes_secret: false,
             ask,
         });
     }
@@ -172,31 +182,6 @@ impl Detector {
             options: finding.options.clone(),
             default: finding.default,
         }
-    }
-
-    /// Reports a failure between the last answer and the next prompt, if there is one.
-    fn report_failure(&mut self, at: Duration, frame: &Frame) -> bool {
-        let Some(answered) = &self.answered else { return false };
-        let top = frame.cursor_row.saturating_sub(ERROR_ROWS_MAX);
-        let is_line = |row: &str| !answered.line.is_empty() && row.starts_with(answered.line.as_str());
-        // An agent's transcript repeats the prompt; its cursor may be anywhere.
-        let is_echo = |row: &str| answered.typed.len() > 2 && row.ends_with(answered.typed.as_str());
-        let is_agent = self.profile.kind == ProgramKind::Agent;
-        let is_old = |row: &usize| {
-            let row = frame.row(*row);
-            if is_agent { is_echo(row) } else { is_line(row) }
-        };
-        let unseen = if is_agent { frame.cursor_row } else { answered.row };
-        let old = (top..frame.cursor_row).rev().find(is_old).unwrap_or(unseen);
-        let rows = (old + 1..frame.cursor_row).rev().map(|row| frame.row(row));
-        let rules = || self.profile.rules.iter().filter(|rule| rule.region == Region::Above);
-        let found =
-            rows.filter_map(|row| rules().find(|rule| rule.is_said(row)).map(|rule| (row, rule))).next();
-        let Some((row, rule)) = found else { return false };
-        let why = evidence(EvidenceSource::Screen, format!("rule {}", rule.id));
-        let (line, confidence) = (row.to_owned(), rule.confidence);
-        self.note(at, TerminalEvent::Error { line }, confidence, why);
-        true
     }
 
     fn found_nothing(&mut self, at: Duration) {

@@ -199,7 +199,7 @@ pub(super) fn given(choices: &[Choice]) -> (Vec<AskOption>, Option<usize>) {
 
 /// The meaning of an option's label, in languages of known terminal programs.
 pub(crate) fn meaning(label: &str) -> OptionMeaning {
-    const DENY: [&str; 22] = [
+    const DENY: [&str; 26] = [
         "no",
         "n",
         "nein",
@@ -222,6 +222,10 @@ pub(crate) fn meaning(label: &str) -> OptionMeaning {
         "abort",
         "don't",
         "skip",
+        "quit",
+        "exit",
+        "stop",
+        "disagree",
     ];
     const ALWAYS: [&str; 10] = [
         "always",
@@ -235,10 +239,10 @@ pub(crate) fn meaning(label: &str) -> OptionMeaning {
         "in the future",
         "auto-accept",
     ];
-    const YES: [&str; 29] = [
+    const YES: [&str; 31] = [
         "yes", "y", "ja", "j", "oui", "o", "sí", "si", "s", "sim", "да", "д", "tak", "t", "はい", "是", "예",
         "네", "allow", "approve", "accept", "proceed", "continue", "trust", "ok", "confirm", "run", "apply",
-        "save",
+        "save", "okay", "agree",
     ];
     let lower = label.to_lowercase();
     let words: Vec<&str> =

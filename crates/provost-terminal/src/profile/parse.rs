@@ -21,6 +21,9 @@ const SPAN: usize = 40;
 struct Raw {
     name: Option<String>,
     kind: ProgramKind,
+    version: Option<u32>,
+    #[serde(default)]
+    tested: String,
     inherits: Option<String>,
     settle_ms: Option<u64>,
     submit_ms: Option<u64>,
@@ -37,7 +40,17 @@ struct Raw {
     #[serde(default)]
     quit: Vec<QuitStep>,
     #[serde(default)]
+    said: RawSaid,
+    #[serde(default)]
     rules: Vec<Spanned<RawRule>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct RawSaid {
+    message: Option<String>,
+    end: Option<String>,
+    skip: Vec<String>,
 }
 
 #[derive(Default, Deserialize)]
@@ -75,6 +88,16 @@ struct RawRule {
     choices: Vec<Choice>,
     stable_ms: Option<u64>,
     confidence: Option<u8>,
+    #[serde(default)]
+    input: RawInput,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum RawInput {
+    #[default]
+    Text,
+    Choice,
 }
 
 #[derive(Deserialize)]
@@ -107,6 +130,11 @@ pub(super) fn parse(name: &str, text: &str) -> Result<Profile, ProfileError> {
         |message| ProfileError::Malformed { name: name.to_owned(), message: format!("program: {message}") };
     let screen = patterns(&raw.program.screen).map_err(wrong)?;
     let mut relays = patterns(&raw.program.relays).map_err(wrong)?;
+    let malformed =
+        |message| ProfileError::Malformed { name: name.to_owned(), message: format!("said: {message}") };
+    let message = raw.said.message.map(|text| pattern(&text)).transpose().map_err(malformed)?;
+    let message_end = raw.said.end.map(|text| pattern(&text)).transpose().map_err(malformed)?;
+    let skipped = patterns(&raw.said.skip).map_err(malformed)?;
     if let Some(parent) = parent {
         rules.extend(parent.rules);
         relays.extend(parent.relays);
@@ -114,6 +142,11 @@ pub(super) fn parse(name: &str, text: &str) -> Result<Profile, ProfileError> {
     Ok(Profile {
         name: raw.name.unwrap_or_else(|| name.to_owned()),
         kind: raw.kind,
+        version: raw.version.unwrap_or(1),
+        tested: raw.tested,
+        message,
+        message_end,
+        skipped,
         unattended: raw.start.unattended,
         resume: raw.resume,
         channel: raw.channel,
@@ -201,6 +234,7 @@ fn build(raw: RawRule) -> Result<Rule, String> {
         options,
         stable_ms: raw.stable_ms.unwrap_or(0),
         confidence: raw.confidence.unwrap_or(85),
+        reads_text: raw.input == RawInput::Text,
         is_inherited: false,
     })
 }

@@ -29,6 +29,10 @@ pub(crate) enum Region {
     Row,
     End,
     Above,
+    /// One of the last two rows, on the alternate screen; only for failures.
+    Status,
+    /// The last rows of a program that has ended with a failure.
+    Last,
 }
 
 /// The kernel reading that a rule requires.
@@ -84,6 +88,8 @@ pub(crate) struct Rule {
     pub(crate) options: Options,
     pub(crate) stable_ms: u64,
     pub(crate) confidence: u8,
+    /// Whether text is read there, not a choice or a key.
+    pub(crate) reads_text: bool,
     /// Whether it comes from a profile that this one inherits from.
     pub(crate) is_inherited: bool,
 }
@@ -118,7 +124,7 @@ impl Rule {
             Region::Cursor => self.at_line(frame)?,
             Region::Row => self.at(frame, frame.cursor_row)?,
             Region::End => frame.last_rows(self.end).find_map(|row| self.at(frame, row))?,
-            Region::Above => return None,
+            Region::Above | Region::Status | Region::Last => return None,
         };
         Some(self.read(frame, first, last))
     }
@@ -126,6 +132,11 @@ impl Rule {
     /// Whether a row matches; for rules that match any row.
     pub(crate) fn is_said(&self, row: &str) -> bool {
         self.anchor.is_match(row) && !self.unless.iter().any(|pattern| pattern.is_match(row))
+    }
+
+    /// Whether the line with the cursor matches.
+    pub(crate) fn is_at_line(&self, frame: &Frame) -> bool {
+        self.at_line(frame).is_some()
     }
 
     fn at_line(&self, frame: &Frame) -> Option<(usize, usize)> {
@@ -163,7 +174,14 @@ impl Rule {
             Options::Given(choices) => super::options::given(choices),
         };
         let about = self.about(frame, first, until);
-        let subject = whole(&about).filter(|_| !self.is_twofold(frame, first, until));
+        let is_known = |row: &str| self.anchor.is_match(row) || self.above.iter().any(|p| p.is_match(row));
+        let is_doubtful = self.region != Region::Cursor
+            && self
+                .subject
+                .as_ref()
+                .is_some_and(|subject| subject.is_doubtful(frame, first, until, is_known));
+        let is_doubtful = is_doubtful || frame.is_reordered || frame.has_odd_blanks(first..=until);
+        let subject = whole(&about).filter(|_| !is_doubtful && !self.is_twofold(frame, first, until));
         let mut question = self.question(frame, first, last);
         // Without a subject an approver decides, who needs to see all of it.
         if subject.is_none() {
@@ -186,26 +204,37 @@ impl Rule {
         let Some(subject) = &self.subject else { return Vec::new() };
         let is_line = self.region == Region::Cursor && subject.until.is_empty();
         if is_line {
-            // A name with a line break in it could end with what looks like a whole question.
-            let goes_on = frame.above(frame.cursor_row, 1).any(|row| has_open_quote(frame.row(row)));
-            subject.group(&frame.line).filter(|_| !goes_on).into_iter().collect()
+            subject.group(&frame.line).filter(|_| !began_above(frame)).into_iter().collect()
         } else {
-            subject.rows(frame, first, last)
+            let rows = subject.rows(frame, first, last);
+            // What begins at the edge of the row above isn't whole.
+            let is_rest = self.region == Region::Cursor
+                && first > 0
+                && rows.first().is_some_and(|row| *row == frame.row(first))
+                && frame.fills(first - 1);
+            if is_rest { Vec::new() } else { rows }
         }
     }
 
     /// Whether its first row occurs twice: the subject could imitate the question.
     fn is_twofold(&self, frame: &Frame, first: usize, last: usize) -> bool {
-        let reaches_far =
-            self.subject.as_ref().is_some_and(|subject| !subject.until.is_empty()) && self.span > 1;
+        let reaches_far = self.subject.is_some() && self.region != Region::Cursor
+            || self.subject.as_ref().is_some_and(|subject| !subject.until.is_empty()) && self.span > 1;
         let Some(pattern) = self.above.first().filter(|_| reaches_far) else { return false };
         let mut rows = first.saturating_sub(self.span)..=last;
         rows.any(|row| row != first && pattern.is_match(frame.row(row)))
     }
 }
 
-fn has_open_quote(row: &str) -> bool {
-    ['\'', '"', '`'].iter().any(|quote| row.matches(*quote).count() % 2 == 1)
+/// Whether the question on the cursor's line may have begun in a row above: a name with a line break in it could end
+/// with what looks like a whole question, and one with control characters could paint over its beginning.
+fn began_above(frame: &Frame) -> bool {
+    const QUOTES: [char; 11] = ['\'', '"', '`', '‘', '’', '“', '”', '«', '»', '‹', '›'];
+    let prefix = frame.line.split_once(": ").map_or("", |(program, _)| program);
+    let begins = |row: &str| row.contains(QUOTES) || (!prefix.is_empty() && row.starts_with(prefix));
+    let line = frame.line_row();
+    let is_lost = frame.fresh == 0 && line > 0 && frame.is_full();
+    frame.is_painted_over || is_lost || (frame.fresh..line).any(|row| begins(frame.row(row)))
 }
 
 /// A row without blanks and frame lines at both ends.

@@ -6,7 +6,8 @@ use super::{Profile, parse};
 
 pub(super) const GENERIC: &str = "generic";
 
-pub(super) const NAMES: [&str; 7] = ["codex", "claude", "gemini", "qwen", "opencode", "aider", GENERIC];
+pub(super) const NAMES: [&str; 9] =
+    ["codex", "claude", "gemini", "qwen", "opencode", "aider", "pi", "copilot", GENERIC];
 
 pub(super) fn text(name: &str) -> Option<&'static str> {
     Some(match name {
@@ -16,6 +17,8 @@ pub(super) fn text(name: &str) -> Option<&'static str> {
         "qwen" => include_str!("../profiles/qwen.toml"),
         "opencode" => include_str!("../profiles/opencode.toml"),
         "aider" => include_str!("../profiles/aider.toml"),
+        "pi" => include_str!("../profiles/pi.toml"),
+        "copilot" => include_str!("../profiles/copilot.toml"),
         GENERIC => include_str!("../profiles/generic.toml"),
         _ => return None,
     })

@@ -15,8 +15,15 @@ static LEFT_OUT: LazyLock<Option<Regex>> = LazyLock::new(|| {
 });
 
 /// Characters that take no room, change the direction of writing, or stand for bytes that are no text.
-static UNSEEN: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\x{fffd}\x{115f}\x{1160}\x{3164}\x{ffa0}]").ok());
+static UNSEEN: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"[\p{Cc}\p{Cf}\p{Zl}\p{Zp}[\p{Zs}&&[^ ]]\x{fffd}\x{34f}\x{115f}\x{1160}\x{2800}\x{3164}\x{ffa0}\x{fe00}-\x{fe0f}\x{e0100}-\x{e01ef}]").ok()
+});
+
+/// The first item of a menu: a dialog has one.
+static FIRST_ITEM: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^(?:\S )?1[.)] ").ok());
+
+/// A row of a file's changes, which follows its name.
+static CHANGE: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^\d+ *(?:[+-]|$|\s)").ok());
 
 /// The position of a question's subject.
 #[derive(Debug, Clone)]
@@ -55,7 +62,33 @@ impl Subject {
 
     pub(super) fn group<'a>(&self, row: &'a str) -> Option<&'a str> {
         let found = self.from.last()?.captures(row)?;
-        found.iter().skip(1).flatten().next().map(|text| text.as_str().trim())
+        let text = found.iter().skip(1).flatten().next()?.as_str();
+        // Blanks at its ends are part of a name, and aren't seen.
+        (text.trim() == text).then_some(text)
+    }
+
+    /// Whether a text of a single row may be another one than it looks like: several rows match, the dialog's menu
+    /// begins twice, or the row below it may belong to it.
+    pub(super) fn is_doubtful(
+        &self,
+        frame: &Frame,
+        first: usize,
+        last: usize,
+        is_known: impl Fn(&str) -> bool,
+    ) -> bool {
+        let is_item = |row: &str| FIRST_ITEM.as_ref().is_none_or(|pattern| pattern.is_match(row));
+        if (first..=last).filter(|row| is_item(frame.row(*row))).count() > 1 {
+            return true;
+        }
+        if !self.until.is_empty() {
+            return false;
+        }
+        let named: Vec<usize> = (first..=last).filter(|row| self.group(frame.row(*row)).is_some()).collect();
+        let [row] = named.as_slice() else { return named.len() > 1 };
+        let below = frame.below(*row);
+        let is_change = CHANGE.as_ref().is_some_and(|pattern| pattern.is_match(below));
+        let is_letters = below.chars().any(char::is_alphanumeric);
+        frame.fills(*row) && is_letters || is_letters && !is_change && !is_known(below)
     }
 }
 

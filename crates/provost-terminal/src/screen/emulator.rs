@@ -32,6 +32,8 @@ pub(crate) struct Emulator {
     pub(super) replies: Replies,
     /// The first bytes of an incomplete character.
     partial: Vec<u8>,
+    /// Whether the program has ever painted a synchronized update.
+    pub(crate) has_updates: bool,
 }
 
 impl Emulator {
@@ -45,6 +47,7 @@ impl Emulator {
             reports: Reports::default(),
             replies: Replies::default(),
             partial: Vec::new(),
+            has_updates: false,
         }
     }
 
@@ -299,7 +302,10 @@ impl Emulator {
             1004 => self.kept.focus_reports = on,
             1048 if on => self.save_cursor(),
             1048 => self.restore_cursor(),
-            2026 => self.kept.synchronized = on,
+            2026 => {
+                self.kept.synchronized = on;
+                self.has_updates = true;
+            }
             2027 => self.kept.graphemes = on,
             2031 => self.kept.scheme_reports = on,
             _ => {

@@ -31,6 +31,8 @@ pub(crate) const READS: KernelSample = KernelSample {
     polls: Some(false),
     is_busy: Some(false),
     foreground: Some(1),
+    tool_started: None,
+    awaits_answer: None,
 };
 pub(crate) const READS_SECRET: KernelSample = KernelSample { echo: Some(false), ..READS };
 pub(crate) const READS_KEY: KernelSample = KernelSample { canonical: Some(false), ..READS_SECRET };

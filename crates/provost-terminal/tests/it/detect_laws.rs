@@ -45,8 +45,7 @@ fn step() -> impl Strategy<Value = Step> {
             canonical,
             reads_terminal,
             polls,
-            is_busy: None,
-            foreground: None,
+            ..KernelSample::default()
         });
     (0u64..800, piece(), prop::bool::weighted(0.2), kernel).prop_map(|(pause, bytes, typed, kernel)| Step {
         pause,

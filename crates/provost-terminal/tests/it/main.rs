@@ -5,6 +5,8 @@ mod agents;
 #[cfg(test)]
 mod cast;
 #[cfg(test)]
+mod completion;
+#[cfg(test)]
 mod corpus;
 #[cfg(test)]
 mod detect;
@@ -13,11 +15,15 @@ mod detect_laws;
 #[cfg(test)]
 mod held_out;
 #[cfg(test)]
+mod hostile;
+#[cfg(test)]
 mod mask;
 #[cfg(test)]
 mod profile;
 #[cfg(test)]
 mod query;
+#[cfg(test)]
+mod questions;
 #[cfg(test)]
 mod score;
 #[cfg(test)]

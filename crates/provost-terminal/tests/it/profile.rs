@@ -6,7 +6,7 @@ use provost_terminal::{Profile, ProgramKind, StreamFormat};
 #[test]
 fn every_shipped_profile_can_be_read_and_agents_say_how_they_end() {
     let names: Vec<String> = Profile::shipped().into_iter().map(|profile| profile.name).collect();
-    assert_eq!(names, ["codex", "claude", "gemini", "qwen", "opencode", "aider", "generic"]);
+    assert_eq!(names, ["codex", "claude", "gemini", "qwen", "opencode", "aider", "pi", "copilot", "generic"]);
     for profile in Profile::shipped() {
         assert!(!profile.quit.is_empty(), "{} doesn't say how it is asked to end", profile.name);
         assert_eq!(profile.kind == ProgramKind::Plain, profile.name == "generic");
@@ -52,14 +52,14 @@ fn a_profile_of_ones_own_inherits_and_says_what_is_wrong_with_its_line() {
               |
             2 | colour = 1
               | ^^^^^^
-            unknown field `colour`, expected one of `name`, `kind`, `inherits`, `settle_ms`, `submit_ms`, `stalled_ms`, `program`, `start`, `resume`, `channel`, `keys`, `quit`, `rules`
+            unknown field `colour`, expected one of `name`, `kind`, `version`, `tested`, `inherits`, `settle_ms`, `submit_ms`, `stalled_ms`, `program`, `start`, `resume`, `channel`, `keys`, `quit`, `said`, `rules`
 
         "#]],
     );
     wrong(
         "kind = \"plain\"\ninherits = \"unknown\"\n",
         expect![[r#"
-        profile `mine` inherits from `unknown`, which isn't one of: codex, claude, gemini, qwen, opencode, aider, generic
+        profile `mine` inherits from `unknown`, which isn't one of: codex, claude, gemini, qwen, opencode, aider, pi, copilot, generic
     "#]],
     );
     wrong(

@@ -212,7 +212,7 @@ fn an_edited_file_is_read_if_its_name_can_not_go_on() {
     let gemini = |name: &str| {
         let end =
             "│ Apply this change?\n│ ● 1. Yes, allow once\n│   2. No, suggest changes (esc)\n╰──────────────";
-        of_an_edit("gemini", &format!("╭──────────────\n│ ? WriteFile Writing to {name}\n│ text\n{end}"))
+        of_an_edit("gemini", &format!("╭──────────────\n│ ? WriteFile Writing to {name}\n│ 1 text\n{end}"))
     };
     let codex = |name: &str| {
         let dialog = format!("  Would you like to make the following edits?\n\n  • Added {name}\n\n");

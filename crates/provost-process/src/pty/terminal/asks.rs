@@ -21,7 +21,7 @@ impl<D: Device> Terminal<D> {
             Ask::View(answer) => {
                 drop(answer.send(self.reader.view(self.size, self.last_output)));
             }
-            Ask::Sample(answer) => drop(answer.send(self.device.sample())),
+            Ask::Sample(answer) => drop(answer.send(self.device.sample(None))),
             Ask::Watch(answer) => self.begin_watch(answer),
             Ask::Repaint(queue) => queue.repaint(self.size, self.reader.snapshot()),
             Ask::End(plan) => {

@@ -1,0 +1,153 @@
+//! Failures that have become visible: above the next prompt, in the status row of a full-screen program, as the last
+//! words of a program.
+
+use std::time::Duration;
+
+use provost_event::{EvidenceSource, Exit, TerminalEvent};
+
+use super::{Detector, Frame, evidence};
+use crate::profile::{ProgramKind, Region, Rule};
+
+/// How many rows above a prompt are searched.
+const ROWS_MAX: usize = 40;
+/// How many of the last rows a full-screen program uses for messages.
+const STATUS_ROWS: usize = 2;
+/// How many of the last rows of a failed program are searched for its reason.
+const LAST_ROWS: usize = 4;
+
+/// A visible failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Failure {
+    None,
+    /// Of something that the program did.
+    Other,
+    /// Of the program itself: nothing that it has said follows.
+    OfProgram,
+}
+
+impl Detector {
+    /// Reports a failure between the last answer and the next prompt, if there is one that wasn't reported.
+    pub(super) fn report_failure(&mut self, at: Duration, frame: &Frame) -> Failure {
+        if self.answered.is_none() {
+            return Failure::None;
+        }
+        let found = self.failure_above(frame, frame.cursor_row).or_else(|| self.failure_in_status(frame));
+        let Some(found) = found else { return Failure::None };
+        let kind = found.kind;
+        self.note_failure(at, found);
+        kind
+    }
+
+    /// Reports why a program has ended with a failure, or what an agent showed last.
+    pub(super) fn report_last_words(&mut self, at: Duration, exit: Exit) -> Failure {
+        let frame = Frame::of(&self.screen);
+        let end = frame.end + 1;
+        let begin = self.answer_row(&frame, end);
+        let rows = frame.last_rows(LAST_ROWS).filter(|row| *row >= begin);
+        let last = || self.failure_in(&frame, rows, |rule| rule.region == Region::Last);
+        let is_failure = matches!(exit, Exit::Code(code) if code != 0);
+        let found = self.failure_above(&frame, end).or_else(|| is_failure.then(last).flatten());
+        let Some(found) = found else { return Failure::None };
+        // Without an open prompt an old failure says nothing about the end.
+        let kind = if self.turn.submitted { found.kind } else { Failure::Other };
+        self.note_failure(at, found);
+        kind
+    }
+
+    fn note_failure(&mut self, at: Duration, found: Found) {
+        if let Some(answered) = &mut self.answered {
+            if answered.failure.as_ref() == Some(&found.line) {
+                return;
+            }
+            answered.failure = Some(found.line.clone());
+        }
+        let why = evidence(EvidenceSource::Screen, format!("rule {}", found.rule));
+        self.note(at, TerminalEvent::Error { line: found.line }, found.confidence, why);
+    }
+
+    /// The last failure in the rows above `end`, down from the last answer.
+    fn failure_above(&self, frame: &Frame, end: usize) -> Option<Found> {
+        let begin = self.answer_row(frame, end);
+        let rows = (begin..end).rev();
+        let mut found = self.failure_in(frame, rows, |rule| rule.region == Region::Above)?;
+        if found.kind == Failure::OfProgram {
+            let marks = || [&self.profile.message, &self.profile.message_end].into_iter().flatten();
+            let mut after = (found.row + 1..end).map(|row| frame.row(row));
+            let goes_on = after.any(|row| marks().any(|mark| mark.is_match(row)));
+            found.kind = if goes_on { Failure::Other } else { Failure::OfProgram };
+        }
+        Some(found)
+    }
+
+    /// The row below the last answer.
+    fn answer_row(&self, frame: &Frame, end: usize) -> usize {
+        let top = end.saturating_sub(ROWS_MAX);
+        let Some(answered) = &self.answered else { return top };
+        let is_line = |row: &str| !answered.line.is_empty() && row.starts_with(answered.line.as_str());
+        // An agent's transcript repeats the prompt; its cursor may be anywhere.
+        let is_error = |row: &str| {
+            let mut rules = self.profile.rules.iter();
+            rules.any(|rule| rule.region == Region::Above && !rule.is_inherited && rule.is_said(row))
+        };
+        let is_echo =
+            |row: &str| answered.typed.len() > 2 && row.ends_with(answered.typed.as_str()) && !is_error(row);
+        let is_agent = self.profile.kind == ProgramKind::Agent;
+        let is_old = |row: &usize| {
+            let row = frame.row(*row);
+            if is_agent { is_echo(row) } else { is_line(row) }
+        };
+        let unseen = if is_agent { end } else { answered.row };
+        (top..end).rev().find(is_old).unwrap_or(unseen) + 1
+    }
+
+    /// The first row below the last answer; 0 if there was none, or it can't be seen any more.
+    pub(super) fn fresh_row(&self, frame: &Frame) -> usize {
+        let Some(answered) = self.answered.as_ref().filter(|answered| !answered.line.is_empty()) else {
+            return 0;
+        };
+        let is_line = |row: &usize| frame.row(*row).starts_with(answered.line.as_str());
+        (0..frame.cursor_row).rev().find(is_line).map_or(0, |row| row + 1)
+    }
+
+    /// A new message in the status row of a full-screen program.
+    fn failure_in_status(&self, frame: &Frame) -> Option<Found> {
+        let before = &self.answered.as_ref()?.status;
+        let rows =
+            frame.last_rows(STATUS_ROWS).filter(|row| !before.iter().any(|old| old == frame.row(*row)));
+        frame.is_alternate.then(|| self.failure_in(frame, rows, |rule| rule.region == Region::Status))?
+    }
+
+    fn failure_in(
+        &self,
+        frame: &Frame,
+        mut rows: impl Iterator<Item = usize>,
+        is_wanted: impl Fn(&Rule) -> bool,
+    ) -> Option<Found> {
+        rows.find_map(|row| {
+            let mut rules = self.profile.rules.iter().filter(|rule| is_wanted(rule));
+            let rule = rules.find(|rule| rule.is_said(frame.row(row)))?;
+            let is_own = self.profile.kind == ProgramKind::Agent && !rule.is_inherited;
+            Some(Found {
+                row,
+                line: frame.row(row).to_owned(),
+                rule: rule.id.clone(),
+                confidence: rule.confidence,
+                kind: if is_own { Failure::OfProgram } else { Failure::Other },
+            })
+        })
+    }
+}
+
+/// A row with a failure.
+struct Found {
+    row: usize,
+    line: String,
+    rule: String,
+    confidence: u8,
+    kind: Failure,
+}
+
+/// The rows in which a full-screen program shows messages.
+pub(super) fn status_rows(frame: &Frame) -> Vec<String> {
+    frame.last_rows(STATUS_ROWS).map(|row| frame.row(row).to_owned()).collect()
+}
