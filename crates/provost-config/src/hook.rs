@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use provost_engine::Pattern;
-use provost_event::{HookContract, HookPoint, HookPolicy, HookProgram, OnFailure};
+use provost_event::{HookContract, HookPoint, HookPolicy, HookProgram, HookSetup, OnFailure};
 use provost_hooks::UnknownEvent;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
@@ -112,6 +112,7 @@ impl Hook {
             timeout_ms: self.timeout_ms(),
             on_failure: self.on_failure.unwrap_or(on_failure),
             may_remind: self.reminders.unwrap_or(is_claudes),
+            setup: HookSetup::default(),
         })
     }
 

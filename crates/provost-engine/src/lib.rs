@@ -26,8 +26,8 @@ mod view;
 pub use actor::{Actor, ActorStatus, ReplayError};
 pub use decision::{Decision, EffectRequest, Message};
 pub use effect::{
-    CallDetails, CallModel, CleanWorktree, Effect, HookCall, HookCallDetails, JudgeCall, StopCheck, ToolRun,
-    View, WantedAgent, WorktreeCheck, WorktreeOrder,
+    CallDetails, CallModel, CleanWorktree, Effect, HookCall, HookCallDetails, JudgeCall, StopCheck,
+    ToolMemory, ToolRun, View, WantedAgent, WorktreeCheck, WorktreeOrder,
 };
 pub use event::{
     Answer, Event, ForkStart, JudgeReport, LimitUse, Now, ReserveRequest, RunEvent, RunForkRequest,

@@ -37,6 +37,7 @@ mod question;
 mod reply;
 mod spill;
 mod tool;
+mod transcript;
 
 pub use import::{Imported, Skipped, import_claude};
 pub use matcher::{check_matcher, matches_any, matches_nothing};

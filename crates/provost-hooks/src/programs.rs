@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use provost_event::{HookPoint, HookPolicy, HookProgram};
-use provost_harness::{Clock, HookAnswer, HookPrograms, HookQuestion, Redactor};
+use provost_event::{HookContract, HookPoint, HookPolicy, HookProgram, SessionId};
+use provost_harness::{Clock, HookAnswer, HookPrograms, HookQuestion, HookTranscript, Redactor};
 use provost_process::MAYBE_LEFT;
 use tokio_util::sync::CancellationToken;
 
@@ -19,6 +19,7 @@ use crate::matcher::Matchers;
 use crate::meaning::Meaning;
 use crate::question::HookQuery;
 use crate::spill::{capped, texts};
+use crate::transcript::transcript;
 
 /// Options for running hook programs.
 pub struct ProgramHooksOptions {
@@ -37,8 +38,8 @@ pub struct ProgramHooksOptions {
 
 /// Runs hook programs: commands below `provost-process`'s guard, and requests to servers.
 ///
-/// A command gets the question as one JSON object on its standard input, which it needn't read, in the workspace,
-/// in a session of its own, without a terminal. The hook's timeout starts with the process; half a second after
+/// A command gets the question as one JSON object on its standard input, which it needn't read, in the agent's
+/// current folder, in a session of its own, without a terminal. The hook's timeout starts with the process; half a second after
 /// it, or when the session's time limit is over, the command is killed, and so are processes that it leaves behind
 /// when it exits. 1 MiB is kept of each of its streams, and 1 MiB read of a server's response.
 pub struct ProgramHooks {
@@ -101,7 +102,8 @@ impl ProgramHooks {
                 }
             }
             Some(program) => {
-                let command = Command { program, timeout, extra_env: &self.extra_env };
+                let setup = &hook.setup;
+                let command = Command { program, setup, timeout, extra_env: &self.extra_env };
                 match command.ask(asked, question, cancel).await {
                     Ok(finished) if finished.is_all_ended => of_command(hook, asked, &finished),
                     Ok(finished) => of_command(hook, asked, &finished).note(MAYBE_LEFT),
@@ -131,5 +133,9 @@ impl HookPrograms for ProgramHooks {
         let mut answer = meaning.into_answer();
         texts(&mut answer).into_iter().for_each(|text| self.redactor.mask_known(text));
         capped(answer, self.spill.as_deref()).await
+    }
+
+    fn transcript(&self, contract: HookContract, session: SessionId) -> Box<dyn HookTranscript> {
+        transcript(contract, session)
     }
 }

@@ -141,11 +141,18 @@ impl<'a> HookQuery<'a> {
             json!({
                 "session_id": session.to_string(),
                 "transcript_path": words(path),
-                "cwd": self.question.workspace.to_string_lossy(),
+                "cwd": self.question.folder.to_string_lossy(),
                 "hook_event_name": self.event(),
                 "run_id": session.run.to_string(),
             }),
         );
+        if self.contract == HookContract::Codex {
+            let turn = match &self.question.trigger {
+                HookQuestionTrigger::HookCall(hook_call) => hook_call.turn,
+                HookQuestionTrigger::Stop(check) => check.turn,
+            };
+            put(&mut out, json!({ "turn_id": turn.to_string(), "model": self.question.model.name }));
+        }
         put(&mut out, self.agent());
         if rules(self.point).has_permission_mode {
             out.insert("permission_mode".to_owned(), "default".into());
@@ -161,7 +168,7 @@ impl<'a> HookQuery<'a> {
     fn told_session(self) -> (SessionId, Option<&'a Path>) {
         let (session, question) = (self.session(), self.question);
         match (self.contract, question.agent.parent) {
-            (HookContract::Claude, Some(_)) => {
+            (HookContract::Claude | HookContract::Codex, Some(_)) => {
                 (SessionId::root(session.run), question.root_transcript_path.as_deref())
             }
             _ => (session, question.transcript_path.as_deref()),

@@ -133,7 +133,7 @@ fn name_elsewhere(tool: &ToolIdentity) -> &str {
 /// All names that a matcher may use: the one in scripts first, or the tool's own.
 fn names(tool: &ToolIdentity, contract: HookContract) -> Vec<&str> {
     let first = match contract {
-        HookContract::Claude => name_elsewhere(tool),
+        HookContract::Claude | HookContract::Codex => name_elsewhere(tool),
         HookContract::Provost => &tool.name,
     };
     std::iter::once(first).chain(tool.names().filter(|name| *name != first)).collect()

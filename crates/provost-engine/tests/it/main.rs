@@ -65,6 +65,7 @@ mod permissions_laws;
 #[cfg(test)]
 mod permissions_writes;
 #[cfg(test)]
+mod replaced_calls;
 mod restart;
 mod retry;
 #[cfg(test)]

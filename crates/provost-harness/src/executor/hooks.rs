@@ -1,8 +1,9 @@
 //! Calls the hooks of a hook point.
 
+use std::path::Path;
 use std::sync::Arc;
 
-use provost_engine::{Actor, CallDetails, HookCall, HookCallDetails};
+use provost_engine::{Actor, CallDetails, HookCall, HookCallDetails, ToolMemory};
 use provost_event::{HookDecision, HookPolicy, HookReport, HookTrigger, OnFailure, Record, Seq, SessionId};
 use tokio_util::sync::CancellationToken;
 
@@ -29,9 +30,20 @@ impl HarnessExecutor {
         }
         let records = self.results(hook_call).await;
         let hook_call = self.with_priority(hook_call).await;
-        let question = question(HookQuestionTrigger::HookCall(hook_call.clone()), &opening, records);
+        let folder = self.current_folder(hook_call.shell.as_ref(), &opening);
+        let trigger = HookQuestionTrigger::HookCall(hook_call.clone());
+        let question = question(trigger, &opening, folder, records);
         let programs = Informed::new(self, hook_call.session);
         self.dispatch(hooks, &programs, &question, cancel).all().await
+    }
+
+    /// The agent's current folder: that of its shell, if it is still there.
+    pub(super) fn current_folder(&self, shell: Option<&ToolMemory>, opening: &Opening) -> Arc<Path> {
+        let folder = shell.and_then(|shell| self.tools.get(&shell.tool)?.folder(Some(&shell.memory)));
+        match folder.filter(|folder| folder.is_dir()) {
+            Some(folder) => folder.into(),
+            None => opening.workspace.clone(),
+        }
     }
 
     pub(super) fn dispatch<'a>(
@@ -91,11 +103,13 @@ impl HarnessExecutor {
 pub(super) fn question(
     trigger: HookQuestionTrigger,
     opening: &Opening,
+    folder: Arc<Path>,
     records: Vec<Arc<Record>>,
 ) -> Arc<HookQuestion> {
     Arc::new(HookQuestion {
         trigger,
         workspace: opening.workspace.clone(),
+        folder,
         agent: opening.agent.clone(),
         model: opening.policy.model.clone(),
         transcript_path: None,

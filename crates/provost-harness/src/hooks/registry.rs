@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use provost_event::{HookContract, HookDecision, HookPoint, HookPolicy, HookReport, OnFailure};
+use provost_event::{HookContract, HookDecision, HookPoint, HookPolicy, HookReport, HookSetup, OnFailure};
 use tokio_util::sync::CancellationToken;
 
 use super::event::{HookAction as _, HookInput as _};
@@ -105,6 +105,7 @@ impl HookRegistryBuilder {
             timeout_ms: u64::try_from(options.timeout.as_millis()).unwrap_or(u64::MAX),
             on_failure: options.on_failure.unwrap_or_else(|| OnFailure::default_at(E::POINT)),
             may_remind: options.may_remind,
+            setup: HookSetup::default(),
         };
         let hook = Arc::new(Typed { hook, event: PhantomData });
         self.hooks.push(Registered { policy, only_agents: options.only_agents, hook });

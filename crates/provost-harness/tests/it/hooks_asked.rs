@@ -13,8 +13,8 @@ use provost_backend::{EmbeddedBackend, MemoryStore};
 use provost_engine::{CallDetails, Effect, Event, HookCall, HookCallDetails, SessionEvent, StopCheck};
 use provost_event::{
     ActorKey, AgentPolicy, BlobId, EffectId, HookContract, HookDecision, HookPoint, HookPolicy, HookProgram,
-    HookReport, HookTrigger, Json, ModelPolicy, OnFailure, Record, RunId, RunPolicy, Seq, SessionId,
-    StepMode, StopHookPolicy, StopHookVerdict, Timestamp, ToolIdentity,
+    HookReport, HookSetup, HookTrigger, Json, ModelPolicy, OnFailure, Record, RunId, RunPolicy, Seq,
+    SessionId, StepMode, StopHookPolicy, StopHookVerdict, Timestamp, ToolIdentity,
 };
 use provost_harness::hooks::{HookOptions, HookRegistry, PreToolCall, PreToolCallAction, from_fn};
 use provost_harness::{
@@ -176,6 +176,7 @@ fn as_named() -> Programs {
                     decision: HookDecision::Continue,
                     reminders,
                     note: Some("hm".to_owned()),
+                    replacement: None,
                 };
             }
             _ => HookDecision::Continue,
@@ -194,6 +195,7 @@ fn program(name: &str, point: HookPoint) -> HookPolicy {
         timeout_ms: 2_000,
         on_failure: OnFailure::Continue,
         may_remind: false,
+        setup: HookSetup::default(),
     }
 }
 
@@ -332,8 +334,15 @@ fn call() -> CallDetails {
 }
 
 fn before_a_call() -> HookCall {
-    let about = HookTrigger::Call { call: "c1".into() };
-    HookCall { session: SESSION, turn: 1, about, details: HookCallDetails::Call(call()), limit_ms: None }
+    let about = HookTrigger::call("c1".into());
+    HookCall {
+        session: SESSION,
+        turn: 1,
+        about,
+        details: HookCallDetails::Call(call()),
+        limit_ms: None,
+        shell: None,
+    }
 }
 
 fn said(reports: &[HookReport]) -> Vec<(&str, HookDecision)> {
@@ -543,7 +552,7 @@ async fn programs_are_told_of_results_and_where_the_log_is() {
     let about = HookTrigger::Result { call: "c1".into(), is_error: false };
     // Any entry will do as the result in the question; the program reads it itself.
     let details = HookCallDetails::Result { call: call(), finished: Seq(1) };
-    let hook_call = HookCall { session: SESSION, turn: 1, about, details, limit_ms: None };
+    let hook_call = HookCall { session: SESSION, turn: 1, about, details, limit_ms: None, shell: None };
     let reports = scene.open().await.ask(hook_call, CancellationToken::new()).await;
     let path = scene.transcript();
     assert_eq!(
@@ -604,6 +613,7 @@ async fn no_log_file_is_written_for_typed_hooks() {
 
 fn check_stop() -> Effect {
     Effect::CheckStop(StopCheck {
+        shell: None,
         limit_ms: None,
         session: SESSION,
         turn: 1,

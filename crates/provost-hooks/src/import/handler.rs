@@ -1,6 +1,6 @@
 //! One handler of a settings file, as a hook's policy.
 
-use provost_event::{HookContract, HookPoint, HookPolicy, HookProgram, OnFailure};
+use provost_event::{HookContract, HookPoint, HookPolicy, HookProgram, HookSetup, OnFailure};
 use serde_json::Value;
 
 use super::name::name_of;
@@ -59,6 +59,7 @@ impl Handler<'_> {
             timeout_ms: self.timeout_ms()?,
             on_failure: OnFailure::Continue,
             may_remind: true,
+            setup: HookSetup::default(),
         })
     }
 

@@ -19,4 +19,8 @@ mod questions;
 #[cfg(test)]
 mod stage;
 #[cfg(test)]
+mod transcripts;
+#[cfg(test)]
 mod traps;
+#[cfg(test)]
+mod whereabouts;

@@ -8,8 +8,8 @@ use std::time::Duration;
 use provost_engine::{CallDetails, HookCall, HookCallDetails, StopCheck, WantedAgent};
 use provost_event::{
     CallFacts, Effort, Entry, ErrorClass, HookContract, HookDecision, HookPoint, HookPolicy, HookProgram,
-    HookTrigger, Json, ModelPolicy, OnFailure, Outcome, Record, RunId, Seq, SessionId, SessionSource,
-    Timestamp, ToolEntry, ToolFinished, ToolIdentity, ToolStatus, ToolSubject,
+    HookSetup, HookTrigger, Json, ModelPolicy, OnFailure, Outcome, Record, RunId, Seq, SessionId,
+    SessionSource, Timestamp, ToolEntry, ToolFinished, ToolIdentity, ToolStatus, ToolSubject,
 };
 use provost_harness::{
     Clock, HookAgent, HookAnswer, HookPrograms as _, HookQuestion, HookQuestionTrigger, SystemClock,
@@ -38,6 +38,8 @@ pub(crate) struct Stage {
     pub(crate) wanted: Option<WantedAgent>,
     /// The agent's position and name.
     pub(crate) agent: HookAgent,
+    /// The agent's current folder, relative to the stage's own.
+    pub(crate) current: PathBuf,
 }
 
 impl Stage {
@@ -69,6 +71,7 @@ impl Stage {
             effort: None,
             wanted: None,
             agent: HookAgent::default(),
+            current: "work".into(),
         }
     }
 
@@ -147,6 +150,7 @@ impl Stage {
         let (trigger, records) = if matches!(point, HookPoint::Stop | HookPoint::SubagentStop) {
             let check = StopCheck {
                 limit_ms: None,
+                shell: None,
                 session: self.session(),
                 turn: 3,
                 tool_calls: 5,
@@ -158,7 +162,8 @@ impl Stage {
         } else {
             let status = if failed { ToolStatus::Error } else { ToolStatus::Ok };
             let (about, details) = self.trigger(point, failed);
-            let hook_call = HookCall { session: self.session(), turn: 3, about, details, limit_ms: None };
+            let hook_call =
+                HookCall { session: self.session(), turn: 3, about, details, limit_ms: None, shell: None };
             (HookQuestionTrigger::HookCall(hook_call), vec![self.record(status)])
         };
         let mut model = ModelPolicy::new("anthropic/claude-sonnet-4-5", 4_096);
@@ -166,6 +171,7 @@ impl Stage {
         HookQuestion {
             trigger,
             workspace: Arc::from(self.work()),
+            folder: Arc::from(self.folder.path().canonicalize().expect("a path").join(&self.current)),
             model,
             agent: self.agent.clone(),
             transcript_path: Some(PathBuf::from("/logs/session.jsonl")),
@@ -198,11 +204,11 @@ impl Stage {
                 let details = HookCallDetails::Request { items: 4, input_tokens: Some(99), tool_calls: 1 };
                 (HookTrigger::Request { call: 2 }, details)
             }
-            M::PreToolCall => (HookTrigger::Call { call: call() }, HookCallDetails::Call(self.call())),
+            M::PreToolCall => (HookTrigger::call(call()), HookCallDetails::Call(self.call())),
             M::Approval | M::Notification => {
                 let why = "rule ask shell".to_owned();
                 let details = HookCallDetails::Call(CallDetails { why, ..self.call() });
-                (HookTrigger::Approval { call: call() }, details)
+                (HookTrigger::approval(call()), details)
             }
             M::PostToolCall | M::PostToolSuccess | M::PostToolFailure => {
                 let is_error = failed || point == M::PostToolFailure;
@@ -271,6 +277,7 @@ pub(crate) fn claude(event: &str, command: &str) -> HookPolicy {
         timeout_ms: 20_000,
         on_failure: OnFailure::Continue,
         may_remind: true,
+        setup: HookSetup::default(),
     }
 }
 
@@ -292,6 +299,7 @@ pub(crate) fn shown(answer: &HookAnswer) -> String {
         HookDecision::Broken(why) => format!("broken: {why}"),
         HookDecision::TimedOut(_) => format!("no answer: {}", answer.decision.failure().unwrap_or_default()),
     }];
+    lines.extend(answer.replacement.iter().map(|input| format!("replace: {}", input.text())));
     lines.extend(answer.reminders.iter().map(|body| format!("remind: {body}")));
     lines.extend(answer.note.iter().map(|note| format!("note: {note}")));
     lines.join(" | ").replace('\n', "\\n")
