@@ -75,7 +75,7 @@ fn comes_of(toml: &str, folder: &Path) -> String {
         StateDir::new(&settled.settings, &folders, |_| {}).observers(),
         observers(&settled, folder, &variables).unwrap(),
         telemetry(&settled, &variables).unwrap(),
-        power(&settled.settings),
+        (power(&settled.settings), crate::context::hook_env(&settled.settings)),
         providers.providers.iter().collect::<Vec<_>>(),
         providers.keys.keys(),
         providers.facts("mine/big"),

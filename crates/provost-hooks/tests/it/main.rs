@@ -5,6 +5,8 @@
 #[cfg(test)]
 mod agents;
 #[cfg(test)]
+mod background;
+#[cfg(test)]
 mod choosing;
 #[cfg(test)]
 mod claude;

@@ -176,6 +176,7 @@ impl Stage {
             agent: self.agent.clone(),
             transcript_path: Some(PathBuf::from("/logs/session.jsonl")),
             root_transcript_path: self.agent.parent.map(|_| PathBuf::from("/logs/root.jsonl")),
+            env_file: None,
             records,
         }
     }
