@@ -277,12 +277,15 @@ fn a_command_that_needs_a_variable_of_a_plugin_is_named_elsewhere_and_run_there(
         {"type": "command", "command": "sh -c 'echo ${CLAUDE_PLUGIN_ROOT:-none}'"},
         {"type": "command", "command": "guard.sh $CLAUDE_PLUGIN_OPTION_LEVEL"}
     ]}]}}"#;
-    check(text, expect![[r#"
+    check(
+        text,
+        expect![[r#"
         sh (PreToolUse) @ pre_tool_call 600000 ms: sh: sh -c 'echo ${CLAUDE_PLUGIN_ROOT:-none}'
         ! settings.json: hooks.PreToolUse[0].hooks[0]: the command hook `${CLAUDE_PLUGIN_ROOT}/guard.sh`: it needs the variable CLAUDE_PLUGIN_ROOT, which is set only for a plugin's hooks: import them with "claude-plugin:FOLDER"
         ! settings.json: hooks.PreToolUse[0].hooks[1]: the command hook `node`: it needs the variable CLAUDE_PLUGIN_ROOT, which is set only for a plugin's hooks: import them with "claude-plugin:FOLDER"
         ! settings.json: hooks.PreToolUse[0].hooks[3]: the command hook `guard.sh $CLAUDE_PLUGIN_OPTION_LEVEL`: it needs the variable CLAUDE_PLUGIN_OPTION_LEVEL, which is set only for a plugin's hooks: import them with "claude-plugin:FOLDER"
-    "#]]);
+    "#]],
+    );
     let variables = ["CLAUDE_PLUGIN_ROOT", "CLAUDE_PLUGIN_DATA"];
     let plugin = import_hooks(HookFile { variables: &variables, ..HookFile::claude(text, "hooks.json") });
     assert_eq!((plugin.hooks.len(), plugin.skipped.len()), (3, 1), "{}", shown(&plugin));

@@ -7,6 +7,8 @@ mod agents;
 #[cfg(test)]
 mod background;
 #[cfg(test)]
+mod cases;
+#[cfg(test)]
 mod choosing;
 #[cfg(test)]
 mod claude;
