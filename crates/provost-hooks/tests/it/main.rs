@@ -21,6 +21,8 @@ mod own;
 #[cfg(test)]
 mod questions;
 #[cfg(test)]
+mod reference;
+#[cfg(test)]
 mod stage;
 #[cfg(test)]
 mod transcripts;
