@@ -8,7 +8,9 @@ use tokio::runtime::Builder;
 
 use crate::agent::Store;
 use crate::sample::Sample;
-use crate::{agents, appends, dispatch, fold, hooks, http, observers, sessions, slots, spawn, terminal, turn};
+use crate::{
+    agents, appends, dispatch, fold, hooks, http, observers, sessions, slots, spawn, terminal, turn,
+};
 
 /// One thing to measure.
 #[derive(Debug, Clone, Serialize, Deserialize)]

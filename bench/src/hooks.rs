@@ -9,8 +9,9 @@ use std::time::Instant;
 use anyhow::{Context as _, ensure};
 use provost_engine::{CallDetails, HookCall, HookCallDetails};
 use provost_event::{
-    AssistantMessage, Block, Elapsed, HookContract, HookDecision, HookPoint, HookPolicy, HookProgram, HookSetup,
-    HookTrigger, Json, ModelPolicy, OnFailure, Record, Seq, SessionId, StopReason, Timestamp, ToolIdentity, Usage,
+    AssistantMessage, Block, Elapsed, HookContract, HookDecision, HookPoint, HookPolicy, HookProgram,
+    HookSetup, HookTrigger, Json, ModelPolicy, OnFailure, Record, Seq, SessionId, StopReason, Timestamp,
+    ToolIdentity, Usage,
 };
 use provost_harness::{HookAgent, HookPrograms as _, HookQuestion, HookQuestionTrigger, SystemClock};
 use provost_hooks::{ProgramHooks, ProgramHooksOptions};

@@ -396,8 +396,7 @@ fn note_unimported(loading: &mut Loading, imports: &[Import]) {
             if let Some(has) = guards_in_words(&imported(&found, &text)) {
                 let word = of.word();
                 loading.notices.push(format!(
-                    "{name} has {has} that aren't in force here: import = [\"{word}\"] under [hooks] in provost.toml \
-                     takes them"
+                    "not in force here: {has} of {name}; import = [\"{word}\"] under [hooks] in provost.toml takes them"
                 ));
             }
         }

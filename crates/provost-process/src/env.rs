@@ -7,19 +7,16 @@ const ALLOWED: [&str; 11] =
     ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TERM", "TMPDIR", "CARGO_HOME", "RUSTUP_HOME"];
 const ALLOWED_PREFIX: &str = "LC_";
 /// Names that programs beside an agent see besides: certificates, displays, languages.
-const FOR_HELPERS: [&str; 12] = [
+const FOR_HELPERS: [&str; 9] = [
     "SSL_CERT_FILE",
     "SSL_CERT_DIR",
     "CURL_CA_BUNDLE",
     "REQUESTS_CA_BUNDLE",
     "NODE_EXTRA_CA_CERTS",
-    "GIT_SSL_CAINFO",
     "DISPLAY",
     "WAYLAND_DISPLAY",
     "XAUTHORITY",
     "LANGUAGE",
-    "COLORTERM",
-    "XDG_CONFIG_HOME",
 ];
 /// The same, of proxies: in capital or small letters, and without credentials.
 const PROXIES: [&str; 5] = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "FTP_PROXY", "NO_PROXY"];

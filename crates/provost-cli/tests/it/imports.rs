@@ -55,9 +55,9 @@ fn guards_that_nothing_imports_are_named_at_check_and_at_run() {
     );
     scene.write("work/.codex/hooks.json", &hook("Stop", "", "./check.sh"));
     let notes = [
-        "note: .claude/settings.json has 1 hook that aren't in force here: import = [\"claude\"]",
-        "note: .claude/settings.local.json has 1 deny or ask rule that aren't in force here",
-        "note: .codex/hooks.json has 1 hook that aren't in force here: import = [\"codex\"]",
+        "note: not in force here: 1 hook of .claude/settings.json; import = [\"claude\"]",
+        "note: not in force here: 1 deny or ask rule of .claude/settings.local.json; import = [\"claude\"]",
+        "note: not in force here: 1 hook of .codex/hooks.json; import = [\"codex\"]",
     ];
     let checked = scene.provost(&["check"]);
     let ran = ran(&scene, &[]);

@@ -34,7 +34,7 @@ fn path_of(word: &str, hook: &HookPolicy, folder: &Path) -> Option<PathBuf> {
         || word.starts_with(".claude/")
         || word.starts_with(".codex/")
         || (word.starts_with('/') && has_script_ending(&word));
-    let is_literal = !word.contains(|c| matches!(c, '$' | '*' | '`' | '<' | '>' | '=' | '{'));
+    let is_literal = !word.contains(['$', '*', '`', '<', '>', '=', '{']);
     (is_path && is_literal).then(|| folder.join(&word))
 }
 
