@@ -83,10 +83,12 @@ pub(crate) async fn case(
         let question = Arc::new(HookQuestion {
             trigger: HookQuestionTrigger::HookCall(hook_call.clone()),
             workspace: workspace.clone(),
+            folder: workspace.clone(),
             model: model.clone(),
             transcript_path: None,
             agent: HookAgent::default(),
             root_transcript_path: None,
+            env_file: None,
             records: Vec::new(),
         });
         let reports = registry.ask(&question, &SystemClock, &cancel).await;
@@ -107,9 +109,10 @@ fn hook_call() -> anyhow::Result<HookCall> {
     Ok(HookCall {
         session: SessionId::root(log::RUN),
         turn: 1,
-        about: HookTrigger::Call { call: call.call.clone() },
+        about: HookTrigger::call(call.call.clone()),
         details: HookCallDetails::Call(call),
         limit_ms: None,
+        shell: None,
     })
 }
 

@@ -160,6 +160,18 @@ pub struct StopCheck {
     /// end the hooks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_ms: Option<u64>,
+    /// The tool that runs the agent's commands, and its state: they determine the agent's current folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shell: Option<ToolMemory>,
+}
+
+/// A tool, and its state from its last call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolMemory {
+    /// The tool.
+    pub tool: String,
+    /// Its state.
+    pub memory: Json,
 }
 
 impl StopCheck {
@@ -236,6 +248,9 @@ pub struct HookCall {
     /// the hooks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_ms: Option<u64>,
+    /// As [`StopCheck::shell`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shell: Option<ToolMemory>,
 }
 
 /// Input for hooks in addition to the logged trigger.

@@ -28,8 +28,8 @@ pub use actor::{Actor, ActorStatus, ReplayError};
 pub use call_form::{OwnCall, own_call};
 pub use decision::{Decision, EffectRequest, Message};
 pub use effect::{
-    CallDetails, CallModel, CleanWorktree, Effect, HookCall, HookCallDetails, JudgeCall, StopCheck, ToolRun,
-    View, WantedAgent, WorktreeCheck, WorktreeOrder,
+    CallDetails, CallModel, CleanWorktree, Effect, HookCall, HookCallDetails, JudgeCall, StopCheck,
+    ToolMemory, ToolRun, View, WantedAgent, WorktreeCheck, WorktreeOrder,
 };
 pub use event::{
     Answer, Event, ForkStart, JudgeReport, LimitUse, Now, ReserveRequest, RunEvent, RunForkRequest,

@@ -1,5 +1,7 @@
 //! Hooks: when they are called, and their decisions.
 
+use std::path::PathBuf;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -148,6 +150,35 @@ pub struct HookPolicy {
     /// Whether it may send reminders to the model.
     #[serde(default, skip_serializing_if = "is_default")]
     pub may_remind: bool,
+    /// What else its program runs with, if the file that it was imported from says so.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub setup: HookSetup,
+}
+
+/// What the program of an imported hook runs with besides its command.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct HookSetup {
+    /// The project's folder, which holds the folder with the file that the hook stands in; absent: the workspace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project: Option<PathBuf>,
+    /// Variables with their values. None of them is a secret.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub env: Vec<(String, String)>,
+    /// Whether the turn waits for it.
+    #[serde(skip_serializing_if = "is_default")]
+    pub waiting: HookWaiting,
+}
+
+/// Whether a turn waits for a hook.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum HookWaiting {
+    /// It does, and the hook's answer counts.
+    #[default]
+    Waits,
+    /// The hook runs beside the turn and decides nothing; what it tells the model comes with a later turn.
+    Background,
 }
 
 impl HookPolicy {
@@ -165,6 +196,7 @@ impl HookPolicy {
             timeout_ms: 600_000,
             on_failure: OnFailure::default_at(point),
             may_remind: false,
+            setup: HookSetup::default(),
         }
     }
 
@@ -175,12 +207,12 @@ impl HookPolicy {
     #[must_use]
     pub fn is_asked(&self, about: &HookTrigger, parent: Option<SessionId>) -> bool {
         use HookPoint as M;
-        if !about.points().contains(&self.point) {
+        if !about.points().contains(&self.point) || about.proposer() == Some(&*self.name) {
             return false;
         }
         let of_session = matches!(self.point, M::SessionStart | M::StopFailure | M::SessionEnd);
         let of_ends = self.point == M::Notification && matches!(about, HookTrigger::Closing { .. });
-        let is_persons = of_ends || (of_session && self.contract == HookContract::Claude);
+        let is_persons = of_ends || (of_session && self.contract.is_foreign());
         parent.is_none() || !is_persons
     }
 }
@@ -215,7 +247,9 @@ pub enum HookProgram {
 }
 
 /// How a hook program's answers are interpreted.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum HookContract {
     /// Provost's own: 0 continues, 2 denies with the reason on standard output, 3 ends the run; everything else is
@@ -224,6 +258,16 @@ pub enum HookContract {
     Provost,
     /// The contract of Claude Code's hooks.
     Claude,
+    /// The contract of Codex's hooks: Claude Code's, with differences.
+    Codex,
+}
+
+impl HookContract {
+    /// Whether it is another program's contract.
+    #[must_use]
+    pub const fn is_foreign(self) -> bool {
+        !matches!(self, Self::Provost)
+    }
 }
 
 /// What happens when a hook gives no answer: it crashed, timed out, or its output is invalid.
@@ -274,6 +318,9 @@ pub enum HookTrigger {
     Call {
         /// The call.
         call: CallId,
+        /// The hook that has replaced the call's arguments, which is the only one that isn't called again.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        proposer: Option<String>,
     },
     /// A call that has another agent work.
     Spawn {
@@ -284,6 +331,9 @@ pub enum HookTrigger {
     Approval {
         /// The call.
         call: CallId,
+        /// As [`HookTrigger::Call`] has it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        proposer: Option<String>,
     },
     /// A tool call that was made.
     Result {
@@ -325,6 +375,27 @@ pub enum HookTrigger {
 }
 
 impl HookTrigger {
+    /// A tool call with the arguments that the model gave it.
+    #[must_use]
+    pub const fn call(call: CallId) -> Self {
+        Self::Call { call, proposer: None }
+    }
+
+    /// A tool call with those arguments, which needs approval.
+    #[must_use]
+    pub const fn approval(call: CallId) -> Self {
+        Self::Approval { call, proposer: None }
+    }
+
+    /// The hook that has replaced the arguments of the call, and isn't called for it again.
+    #[must_use]
+    pub fn proposer(&self) -> Option<&str> {
+        match self {
+            Self::Call { proposer, .. } | Self::Approval { proposer, .. } => proposer.as_deref(),
+            _ => None,
+        }
+    }
+
     /// The hook points whose hooks are called for it.
     #[must_use]
     pub fn points(&self) -> &'static [HookPoint] {

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{HookPoint, HookTrigger, NamedScript, Seq, StopHookVerdict};
+use crate::{HookPoint, HookTrigger, Json, NamedScript, Seq, StopHookVerdict};
 
 /// A hook call is about to be made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -40,12 +40,16 @@ pub struct HookReport {
     /// A note for the user: the hook's own message, or the part of its answer that was ignored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+    /// The arguments that the call is to be made with instead of its own: hooks of other programs' contracts may
+    /// propose them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replacement: Option<Json>,
     /// How long it took, in microseconds.
     pub duration_us: u64,
 }
 
 impl HookReport {
-    /// A report without reminders and note, of a hook that took no time.
+    /// A report without reminders, note and replacement, of a hook that took no time.
     pub fn new(hook: impl Into<String>, point: HookPoint, decision: impl Into<HookDecision>) -> Self {
         Self {
             hook: hook.into(),
@@ -53,6 +57,7 @@ impl HookReport {
             decision: decision.into(),
             reminders: Vec::new(),
             note: None,
+            replacement: None,
             duration_us: 0,
         }
     }

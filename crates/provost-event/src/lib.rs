@@ -59,8 +59,8 @@ pub use goal::{
     GoalVerdict, JudgeAnswer, OnHookError, SupervisorError, SupervisorVerdict,
 };
 pub use hook::{
-    HookContract, HookPoint, HookPolicy, HookProgram, HookStage, HookTrigger, OnFailure, PointRefusal,
-    SessionSource,
+    HookContract, HookPoint, HookPolicy, HookProgram, HookSetup, HookStage, HookTrigger, HookWaiting,
+    OnFailure, PointRefusal, SessionSource,
 };
 pub use hook_report::{HookDecision, HookReport, HooksAsked, HooksDecided};
 pub use id::{ActorKey, BlobId, CallId, EffectId, Elapsed, IdError, RunId, Seq, SessionId, Timestamp};

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use provost_engine::{HookCall, StopCheck};
-use provost_event::{HookDecision, HookPoint, HookPolicy, ModelPolicy, Record, SessionId};
+use provost_event::{
+    HookContract, HookDecision, HookPoint, HookPolicy, Json, ModelPolicy, Record, SessionId,
+};
 use tokio_util::sync::CancellationToken;
 
 /// A question to a hook program, before it is converted to the form of its contract.
@@ -15,15 +17,20 @@ pub struct HookQuestion {
     pub trigger: HookQuestionTrigger,
     /// The workspace, absolute and without symlinks.
     pub workspace: Arc<std::path::Path>,
+    /// The agent's current folder: that of its shell, or else the workspace.
+    pub folder: Arc<std::path::Path>,
     /// The agent's position and name.
     pub agent: HookAgent,
     /// The agent's model.
     pub model: ModelPolicy,
-    /// The session's log as a file, one entry a line, roughly up to date; absent if no folder for it is
-    /// configured.
+    /// The session's log as a file, in the form that hooks of this contract read, roughly up to date; absent if no
+    /// folder for it is configured.
     pub transcript_path: Option<PathBuf>,
     /// The same of the run's root; absent for the root itself, or if no folder for it is configured.
     pub root_transcript_path: Option<PathBuf>,
+    /// A file to which a hook may append `export NAME=value` lines, for the agent's later commands: at a session's
+    /// start.
+    pub env_file: Option<PathBuf>,
     /// The entries that the question's details refer to (results of tool calls), in their order.
     pub records: Vec<Arc<Record>>,
 }
@@ -57,13 +64,35 @@ pub struct HookAnswer {
     pub reminders: Vec<String>,
     /// A note for the user: its own message, or the part of its answer that was ignored.
     pub note: Option<String>,
+    /// The arguments that the call is to be made with instead of its own.
+    pub replacement: Option<Json>,
 }
 
 impl HookAnswer {
     /// Only a decision.
     #[must_use]
     pub const fn only(decision: HookDecision) -> Self {
-        Self { decision, reminders: Vec::new(), note: None }
+        Self { decision, reminders: Vec::new(), note: None, replacement: None }
+    }
+}
+
+/// A session's log, entry by entry, in the form that the hooks of a contract read.
+pub trait HookTranscript: Send {
+    /// Appends the lines for the conversation's next entry, each with a line terminator; often none.
+    fn add(&mut self, record: &Record, lines: &mut String);
+}
+
+/// The form of Provost's own contract: each entry as the log has it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LogTranscript;
+
+impl HookTranscript for LogTranscript {
+    fn add(&mut self, record: &Record, lines: &mut String) {
+        // No current entry fails to be written.
+        if let Ok(line) = record.to_line() {
+            lines.push_str(&line);
+            lines.push('\n');
+        }
     }
 }
 
@@ -84,6 +113,18 @@ pub trait HookPrograms: Send + Sync {
         point: HookPoint,
         cancel: &CancellationToken,
     ) -> HookAnswer;
+
+    /// The session has ended, or is suspended with its run: what still runs in the background for it is ended. Must
+    /// not block; may be called repeatedly, and for a session without hooks.
+    fn session_over(&self, session: SessionId) {
+        let _ = session;
+    }
+
+    /// The log of `session` from its first entry on, in the form that hooks of `contract` read.
+    fn transcript(&self, contract: HookContract, session: SessionId) -> Box<dyn HookTranscript> {
+        let _ = (contract, session);
+        Box::new(LogTranscript)
+    }
 }
 
 /// Runs none: no hook program of a policy gives an answer.

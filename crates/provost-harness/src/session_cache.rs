@@ -12,8 +12,8 @@ use std::sync::{Mutex, MutexGuard};
 
 use provost_engine::{Actor, CallModel, Permissions, View};
 use provost_event::{
-    AgentPolicy, BlobId, ConversationEntry, Entry, LifecycleEntry, Record, Seq, SessionId, ToolIdentity,
-    ToolSpec,
+    AgentPolicy, BlobId, ConversationEntry, Entry, HookContract, LifecycleEntry, Record, Seq, SessionId,
+    ToolIdentity, ToolSpec,
 };
 #[cfg(test)]
 use shuttle::sync::{Mutex, MutexGuard};
@@ -69,7 +69,7 @@ struct Remembered {
     number: u64,
     opening: Option<Arc<Opening>>,
     transcript: Option<Transcript>,
-    log_file: Option<Arc<LogFile>>,
+    log_files: BTreeMap<HookContract, Arc<LogFile>>,
     words: Option<PromptQueue>,
     workspace: Option<Arc<std::sync::Mutex<WorkspaceSnapshot>>>,
 }
@@ -207,9 +207,9 @@ impl SessionCache {
         self.sessions().of(session).words = Some(words);
     }
 
-    /// How far the file with the log of `session` has been written by this process.
-    pub(crate) fn log_file(&self, session: SessionId) -> Arc<LogFile> {
-        self.sessions().of(session).log_file.get_or_insert_default().clone()
+    /// How far the file with the log of `session` for hooks of `contract` has been written by this process.
+    pub(crate) fn log_file(&self, session: SessionId, contract: HookContract) -> Arc<LogFile> {
+        self.sessions().of(session).log_files.entry(contract).or_default().clone()
     }
 
     /// The workspace of `session` as of the last search for changed files.

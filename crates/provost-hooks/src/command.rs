@@ -3,9 +3,9 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use provost_event::{HookProgram, SessionId};
+use provost_event::{HookProgram, HookSetup, SessionId};
 use provost_harness::HookCommand;
-use provost_process::{Finished, allowed_env};
+use provost_process::{Finished, helper_env};
 use tokio_util::sync::CancellationToken;
 
 use crate::question::HookQuery;
@@ -21,13 +21,14 @@ const NEVER_PASSED: &str = "OTEL_";
 #[derive(Clone, Copy)]
 pub(crate) struct Command<'a> {
     pub(crate) program: &'a HookProgram,
+    pub(crate) setup: &'a HookSetup,
     /// From the start on, including writing the question.
     pub(crate) timeout: Duration,
     /// Names of variables that it sees besides those of every child process.
     pub(crate) extra_env: &'a [String],
 }
 
-impl Command<'_> {
+impl<'a> Command<'a> {
     /// Runs it with `question` on its standard input, and ends all processes that it started.
     ///
     /// # Errors
@@ -42,7 +43,7 @@ impl Command<'_> {
         question: Vec<u8>,
         cancel: &CancellationToken,
     ) -> Result<Finished, String> {
-        let own = own_env(asked);
+        let own = self.own_env(asked);
         let (program, args) = match self.program {
             HookProgram::Exec { program, args } => {
                 (filled(program, &own), args.iter().map(|arg| filled(arg, &own)).collect())
@@ -51,16 +52,19 @@ impl Command<'_> {
             HookProgram::Shell { command } => ("sh".into(), vec!["-c".into(), command.into()]),
             HookProgram::Http { .. } => (OsString::new(), Vec::new()),
         };
+        self.make_data_folder();
         let extra: Vec<&str> = self.extra_env.iter().map(String::as_str).collect();
-        let mut env = allowed_env(&extra);
+        let mut env = helper_env(&extra);
         env.retain(|(name, _)| !name.to_string_lossy().starts_with(NEVER_PASSED));
         // Later entries take precedence, even if a setting passes one of these by name.
+        let set = self.setup.env.iter().map(|(name, value)| (name.into(), value.into()));
+        env.extend(set);
         env.extend(own.into_iter().map(|(name, value)| (name.into(), value)));
         let command = HookCommand {
             program,
             args,
             env,
-            cwd: asked.question.workspace.to_path_buf(),
+            cwd: asked.question.folder.to_path_buf(),
             input: question,
             keep_bytes_max: HOOK_OUTPUT_BYTES_MAX,
             timeout: self.timeout,
@@ -69,23 +73,40 @@ impl Command<'_> {
         };
         command.run(cancel).await
     }
+
+    /// Makes the folder in which a plugin keeps its data. A hook that needs it says so if it can't be made.
+    fn make_data_folder(&self) {
+        for (_, folder) in self.setup.env.iter().filter(|(name, _)| name == PLUGIN_DATA) {
+            let _ = std::fs::create_dir_all(folder);
+        }
+    }
+
+    /// The environment variables of every command, and those that its file sets for its kind.
+    fn own_env(self, asked: HookQuery<'_>) -> Vec<(&'a str, OsString)> {
+        let session = asked.session();
+        let project = self.setup.project.as_deref().unwrap_or(&asked.question.workspace);
+        let mut env = vec![
+            ("CLAUDE_PROJECT_DIR", project.as_os_str().to_owned()),
+            ("CLAUDE_CODE_SESSION_ID", SessionId::root(session.run).to_string().into()),
+            ("PROVOST_SESSION_ID", session.to_string().into()),
+            ("PROVOST_RUN_ID", session.run.to_string().into()),
+        ];
+        env.extend(asked.effort().map(|level| ("CLAUDE_EFFORT", level.into())));
+        let env_file = asked.question.env_file.as_ref();
+        env.extend(env_file.map(|path| ("CLAUDE_ENV_FILE", path.into())));
+        let is_plugins = |name: &str| name.starts_with(PLUGIN_PREFIX);
+        let plugins = self.setup.env.iter().filter(|(name, _)| is_plugins(name));
+        env.extend(plugins.map(|(name, value)| (name.as_str(), value.into())));
+        env
+    }
 }
 
-/// The environment variables of every command.
-fn own_env(asked: HookQuery<'_>) -> Vec<(&'static str, OsString)> {
-    let session = asked.session();
-    let mut env = vec![
-        ("CLAUDE_PROJECT_DIR", asked.question.workspace.as_os_str().to_owned()),
-        ("CLAUDE_CODE_SESSION_ID", SessionId::root(session.run).to_string().into()),
-        ("PROVOST_SESSION_ID", session.to_string().into()),
-        ("PROVOST_RUN_ID", session.run.to_string().into()),
-    ];
-    env.extend(asked.effort().map(|level| ("CLAUDE_EFFORT", level.into())));
-    env
-}
+const PLUGIN_DATA: &str = "CLAUDE_PLUGIN_DATA";
+/// The beginning of the names of the variables of a plugin's hooks, which work as placeholders too.
+pub(crate) const PLUGIN_PREFIX: &str = "CLAUDE_PLUGIN_";
 
 /// `text` with `${NAME}` replaced by the value of each variable, as plain text.
-fn filled(text: &str, env: &[(&'static str, OsString)]) -> OsString {
+fn filled(text: &str, env: &[(&str, OsString)]) -> OsString {
     let mut out = OsString::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {

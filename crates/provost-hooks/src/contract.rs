@@ -1,6 +1,7 @@
 //! The contracts: exit statuses, output, replies.
 //!
-//! `Claude` follows the published reference of existing scripts; `Provost` is stricter: an answer that isn't
+//! `Claude` follows the published reference of existing scripts, `Codex` differs from it in what exit statuses other
+//! than 2 mean; `Provost` is stricter: an answer that isn't
 //! understood counts as none, and the hook's policy decides.
 
 use provost_event::{HookContract, HookDecision, HookPoint, HookPolicy, counted, grouped};
@@ -21,6 +22,10 @@ pub(crate) fn of_command(hook: &HookPolicy, asked: HookQuery<'_>, finished: &Fin
         (Ending::Exited(2), _) => reading.refused(printed),
         (Ending::Exited(3), HookContract::Provost) => reading.ended(printed),
         _ if printed.is_cut => of_cut(hook, asked, too_long(finished)),
+        (Ending::Exited(0), HookContract::Codex) => reading.codex(printed),
+        (Ending::Exited(code), HookContract::Codex) => {
+            Meaning::nothing().note(decides_nothing(code, printed.first_line()))
+        }
         (Ending::Exited(code), HookContract::Claude) => reading.claude(code, printed),
         (Ending::Exited(0), HookContract::Provost) => reading.strictly(printed.said, false),
         (Ending::Exited(code), HookContract::Provost) => {
@@ -39,10 +44,14 @@ pub(crate) fn of_command(hook: &HookPolicy, asked: HookQuery<'_>, finished: &Fin
 pub(crate) fn of_cut(hook: &HookPolicy, asked: HookQuery<'_>, why: String) -> Meaning {
     match hook.contract {
         HookContract::Provost => Meaning::failed(why),
-        HookContract::Claude => {
+        HookContract::Claude | HookContract::Codex => {
             refusal(asked, hook.contract, format!("it can't be known what the hook decides: {why}"))
         }
     }
+}
+
+fn decides_nothing(code: i32, line: &str) -> String {
+    format!("exit status {code}, which decides nothing: {line}")
 }
 
 /// The meaning of the body of a successful HTTP response.
@@ -51,7 +60,7 @@ pub(crate) fn of_body(hook: &HookPolicy, asked: HookQuery<'_>, body: &str) -> Me
     let said = reply::read(body, asked.event());
     match hook.contract {
         HookContract::Provost => reading.strictly(said, true),
-        HookContract::Claude => match said {
+        HookContract::Claude | HookContract::Codex => match said {
             HookReply::Nothing => Meaning::nothing(),
             HookReply::Reply(reply) => of_reply(asked, hook.contract, *reply),
             HookReply::Misfit(words) => Meaning::nothing().note(words),
@@ -150,7 +159,7 @@ impl ReplyReader<'_> {
         let with_size = |stderr: &str| format!("{}{stderr}", printed.how_much.stderr);
         let is_text = matches!(printed.said, HookReply::Text { .. });
         let words = match (self.contract, stderr) {
-            (HookContract::Claude, Some(stderr)) => Some(with_size(stderr)),
+            (HookContract::Claude | HookContract::Codex, Some(stderr)) => Some(with_size(stderr)),
             (HookContract::Provost, stderr) if !is_text => stderr.map(with_size),
             _ if is_text => printed.words(),
             _ => None,
@@ -164,10 +173,19 @@ impl ReplyReader<'_> {
         Meaning::abort(reason)
     }
 
+    /// Exit status 0 in Codex's contract: as in Claude's, but at a stop text is no answer.
+    fn codex(self, printed: Printed) -> Meaning {
+        let is_stop = matches!(self.asked.point, HookPoint::Stop | HookPoint::SubagentStop);
+        match printed.said {
+            HookReply::Text { .. } if is_stop => Meaning::failed("its answer is no JSON object"),
+            _ => self.claude(0, printed),
+        }
+    }
+
     /// Every exit status but 2 in Claude's contract.
     fn claude(self, code: i32, printed: Printed) -> Meaning {
         let is_ok = code == 0;
-        let trouble = format!("exit status {code}, which decides nothing: {}", printed.first_line());
+        let trouble = decides_nothing(code, printed.first_line());
         let said = match printed.said {
             HookReply::Reply(reply) => return of_reply(self.asked, self.contract, *reply),
             HookReply::Nothing => Meaning::nothing(),

@@ -1,6 +1,6 @@
 //! The decision of a reply or a refusal at a hook point.
 
-use provost_event::{HookContract, HookDecision, HookPoint, PointRefusal};
+use provost_event::{HookContract, HookDecision, HookPoint, Json, PointRefusal};
 use provost_harness::HookAnswer;
 use serde_json::Value;
 
@@ -22,11 +22,19 @@ pub(crate) struct Meaning {
     notes: Vec<String>,
     /// Whether it denies, in the form of its hook point.
     refuses: bool,
+    /// The arguments that the call is to be made with instead of its own.
+    replacement: Option<Json>,
 }
 
 impl Meaning {
     pub(crate) const fn nothing() -> Self {
-        Self { decision: HookDecision::Continue, reminders: Vec::new(), notes: Vec::new(), refuses: false }
+        Self {
+            decision: HookDecision::Continue,
+            reminders: Vec::new(),
+            notes: Vec::new(),
+            refuses: false,
+            replacement: None,
+        }
     }
 
     pub(crate) fn failed(why: impl Into<String>) -> Self {
@@ -59,12 +67,12 @@ impl Meaning {
     pub(crate) fn overruled_by(mut self, stronger: Self) -> Self {
         self.reminders.extend(stronger.reminders);
         self.notes.extend(stronger.notes);
-        Self { decision: stronger.decision, refuses: stronger.refuses, ..self }
+        Self { decision: stronger.decision, refuses: stronger.refuses, replacement: None, ..self }
     }
 
     pub(crate) fn into_answer(self) -> HookAnswer {
         let note = (!self.notes.is_empty()).then(|| self.notes.join("\n"));
-        HookAnswer { decision: self.decision, reminders: self.reminders, note }
+        HookAnswer { decision: self.decision, reminders: self.reminders, note, replacement: self.replacement }
     }
 
     fn decide(mut self, decision: HookDecision) -> Self {
@@ -78,16 +86,16 @@ impl Meaning {
 /// The decision of a hook that denies: the strongest one at its hook point.
 pub(crate) fn refusal(asked: HookQuery<'_>, contract: HookContract, reason: String) -> Meaning {
     let rules = rules(asked.point);
-    let claude = contract == HookContract::Claude;
+    let is_foreign = contract.is_foreign();
     let said = Meaning { refuses: true, ..Meaning::nothing() };
     if rules.call_was_made {
         // The only option is to tell the model.
         let said = said.remind(reason.clone());
-        return if claude { said } else { said.note(reason) };
+        return if is_foreign { said } else { said.note(reason) };
     }
     match asked.point.refusal() {
         PointRefusal::None => said.note(cant_refuse(&reason)),
-        _ if claude && !rules.claude_refuses => said.note(cant_refuse(&reason)),
+        _ if is_foreign && !rules.claude_refuses => said.note(cant_refuse(&reason)),
         PointRefusal::Deny => said.decide(HookDecision::Deny(reason)),
         PointRefusal::Pause => said.decide(HookDecision::Pause(reason)),
         PointRefusal::Abort => said.decide(HookDecision::Abort(reason)),
@@ -183,20 +191,16 @@ fn for_person(said: Meaning, asked: HookQuery<'_>, decision: Option<RequestDecis
     }
 }
 
-/// Denies a call that the hook would change: hooks can't change arguments, but the model can make the other call,
-/// which is then checked like any call.
-fn with_input(said: Meaning, asked: HookQuery<'_>, wanted: Option<Value>) -> Meaning {
+/// With the arguments that the hook proposes for the call, unless they are the call's own.
+fn with_input(mut said: Meaning, asked: HookQuery<'_>, wanted: Option<Value>) -> Meaning {
     let (Some(wanted), Some(call)) = (wanted, asked.call()) else { return said };
     let input = value_of(&call.input);
     let Some(wanted) = tool::call_changed(call, &input, &wanted, &asked.question.workspace) else {
         return said;
     };
-    let words = format!(
-        "this call was not made: a hook wants `{}` called with other arguments. Call it with exactly these instead: {wanted}",
-        call.tool.name
-    );
-    said.decide(HookDecision::Deny(words))
-        .note("it would change the call's arguments: the call is denied, and the model told of the arguments")
+    // A value that was just read from JSON can be written as JSON.
+    said.replacement = Json::of(&wanted).ok();
+    said
 }
 
 fn at_stop(said: Meaning, top: Top, context: Option<String>) -> Meaning {

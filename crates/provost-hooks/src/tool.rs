@@ -131,6 +131,14 @@ const MAPPINGS: &[Mapping] = &[
     },
 ];
 
+/// Whether the tool with this name in scripts is about a path.
+pub(crate) fn takes_paths(name: &str) -> bool {
+    let has_path = |mapping: &Mapping| mapping.fields.iter().any(|field| matches!(field.form, Form::Path));
+    // Older names of the tools that edit files.
+    matches!(name, "MultiEdit" | "NotebookEdit")
+        || MAPPINGS.iter().any(|mapping| mapping.name == name && has_path(mapping))
+}
+
 fn mapping(tool: &ToolIdentity) -> Option<&'static Mapping> {
     MAPPINGS.iter().find(|mapping| mapping.name == name_elsewhere(tool))
 }
@@ -143,7 +151,7 @@ fn name_elsewhere(tool: &ToolIdentity) -> &str {
 /// All names that a matcher may use: the one in scripts first, or the tool's own.
 fn names(tool: &ToolIdentity, contract: HookContract) -> Vec<&str> {
     let first = match contract {
-        HookContract::Claude => name_elsewhere(tool),
+        HookContract::Claude | HookContract::Codex => name_elsewhere(tool),
         HookContract::Provost => &tool.name,
     };
     std::iter::once(first).chain(tool.names().filter(|name| *name != first)).collect()

@@ -1,9 +1,9 @@
 //! A scenario: a script, a policy, and how a suspended run is expected to continue.
 
 use provost_event::{
-    AgentPolicy, Dimension, HookContract, HookPoint, HookPolicy, HookProgram, MicroDollars, ModelPolicy,
-    OnFailure, OnHookError, Outcome, PauseReason, Price, RunId, RunPolicy, SessionId, StopHookPolicy,
-    ToolSpec,
+    AgentPolicy, Dimension, HookContract, HookPoint, HookPolicy, HookProgram, HookSetup, MicroDollars,
+    ModelPolicy, OnFailure, OnHookError, Outcome, PauseReason, Price, RunId, RunPolicy, SessionId,
+    StopHookPolicy, ToolSpec,
 };
 use serde_json::Value;
 
@@ -185,6 +185,7 @@ pub(super) fn hook(point: HookPoint, command: &str) -> HookPolicy {
         timeout_ms: 10_000,
         on_failure: OnFailure::default_at(point),
         may_remind: true,
+        setup: HookSetup::default(),
     }
 }
 

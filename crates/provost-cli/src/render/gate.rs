@@ -72,6 +72,14 @@ fn report(report: &HookReport) -> Option<String> {
             Some(format!("hook {name} gave no answer at {point} ({took}){}", because(&why)))
         }
     };
+    let replaces = report
+        .replacement
+        .as_ref()
+        .map(|input| format!("hook {name} wants other arguments: {}", one_line(input.text(), WIDTH_MAX)));
+    let said = match (said, replaces) {
+        (Some(said), Some(replaces)) => Some(format!("{said}; {replaces}")),
+        (said, replaces) => said.or(replaces),
+    };
     let note = report.note.as_ref().map(|note| one_line(note, WIDTH_MAX));
     match (said, note) {
         (Some(said), Some(note)) => Some(format!("{said} ({note})")),

@@ -5,12 +5,12 @@ use provost_event::{
     Access, ActorKey, AgentPolicy, ApprovalAnswer, ApprovalRequested, ApprovalResolved, ApprovalScope,
     AssistantMessage, Block, Budget, BudgetCharged, BudgetExhausted, BudgetReserved, CallId, Dimension,
     Elapsed, Ended, Entry, ErrorClass, Exhausted, HookContract, HookDecision, HookPoint, HookPolicy,
-    HookProgram, HookReport, HookTrigger, HooksAsked, HooksDecided, ItemKind, Json, Limits, MicroDollars,
-    ModelCalled, ModelPolicy, ModelTrouble, OnFailure, Origin, Outcome, PauseReason, Paused, Permission,
-    PermissionDecided, PermissionPolicy, Price, Purpose, Record, ResumeCause, Resumed, Retry, RetryCause,
-    RunId, RunPolicy, RunStarted, Seq, SessionId, SessionStarted, StopHookPolicy, StopHookVerdict,
-    StopReason, StopRequested, StopVerdicts, SystemItem, Timestamp, ToolCall, ToolFinished, ToolSpec,
-    ToolStarted, ToolStatus, ToolSubject, TurnEnded, Usage,
+    HookProgram, HookReport, HookSetup, HookTrigger, HooksAsked, HooksDecided, ItemKind, Json, Limits,
+    MicroDollars, ModelCalled, ModelPolicy, ModelTrouble, OnFailure, Origin, Outcome, PauseReason, Paused,
+    Permission, PermissionDecided, PermissionPolicy, Price, Purpose, Record, ResumeCause, Resumed, Retry,
+    RetryCause, RunId, RunPolicy, RunStarted, Seq, SessionId, SessionStarted, StopHookPolicy,
+    StopHookVerdict, StopReason, StopRequested, StopVerdicts, SystemItem, Timestamp, ToolCall, ToolFinished,
+    ToolSpec, ToolStarted, ToolStatus, ToolSubject, TurnEnded, Usage,
 };
 use serde_json::Value;
 
@@ -45,6 +45,7 @@ fn hook(name: &str, point: HookPoint) -> HookPolicy {
         timeout_ms: 1_000,
         on_failure: OnFailure::default_at(point),
         may_remind: false,
+        setup: HookSetup::default(),
     }
 }
 
@@ -193,6 +194,7 @@ impl Log {
             decision: decision.clone(),
             reminders: Vec::new(),
             note: None,
+            replacement: None,
             duration_us: 1_500,
         };
         self.agent(HooksDecided { asked, reports: reports.iter().map(report).collect(), scripts: None });
@@ -360,7 +362,7 @@ fn rich() -> Log {
         1,
         &[("c1", "shell", r#"{"command":"git push"}"#), ("c2", "shell", r#"{"command":"rm -r x"}"#)],
     );
-    let about = |call: &str| HookTrigger::Call { call: CallId::from(call) };
+    let about = |call: &str| HookTrigger::call(CallId::from(call));
     log.hooks(about("c1"), &[("no-force-push", M::PreToolCall, HookDecision::Continue)]);
     log.permission("c1", Permission::Ask, Some("ask shell(git push *)"), "why");
     let asked = log.agent(ApprovalRequested {
@@ -696,7 +698,7 @@ fn a_hook_that_wasnt_asked_tells_why() {
     let mut log = Log::new(policy);
     log.asks_for(1, &[("c1", "shell", "{}"), ("c2", "shell", "{}")]);
     let denies = [("first", M::PreToolCall, HookDecision::Deny("no".to_owned()))];
-    log.hooks(HookTrigger::Call { call: CallId::from("c1") }, &denies);
+    log.hooks(HookTrigger::call(CallId::from("c1")), &denies);
     log.finished("c1", "shell", ToolStatus::Denied);
     log.ran("c2", "shell", ToolStatus::Ok);
     let about = HookTrigger::Result { call: CallId::from("c2"), is_error: false };
@@ -734,7 +736,7 @@ fn questions_that_an_interruption_dropped_are_no_fault_of_a_matcher() {
     policy.agent.hooks = vec![for_tools("shell", hook("guard", HookPoint::PreToolCall))];
     let mut log = Log::new(policy);
     log.asks_for(1, &[("c1", "shell", "{}")]);
-    let asked = log.agent(HooksAsked { about: HookTrigger::Call { call: CallId::from("c1") } });
+    let asked = log.agent(HooksAsked { about: HookTrigger::call(CallId::from("c1")) });
     assert_eq!(why(&log.json()["agents"][0]["hooks"], "guard"), "never: it is being asked");
     log.agent(StopRequested { agent: None, outcome: COMPLETED, for_child: false });
     log.resumed(&ResumeCause::Interrupted, Budget::default(), None);
@@ -757,7 +759,7 @@ fn hooks_with_claude_codes_contract_are_asked_together() {
     let mut log = Log::new(policy);
     log.asks_for(1, &[("c1", "shell", "{}")]);
     let denies = [("first", HookPoint::PreToolCall, HookDecision::Deny("no".to_owned()))];
-    log.hooks(HookTrigger::Call { call: CallId::from("c1") }, &denies);
+    log.hooks(HookTrigger::call(CallId::from("c1")), &denies);
     let whole = log.json();
     let rows = &whole["agents"][0]["hooks"];
     assert_eq!(

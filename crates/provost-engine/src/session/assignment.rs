@@ -173,6 +173,13 @@ impl Assignment {
         self.external().is_some()
     }
 
+    /// Whether a hook may replace the arguments of the call that is asked about: at most once, and not where a program
+    /// makes the call itself.
+    pub(super) fn may_replace(&self, about: &HookTrigger) -> bool {
+        let is_call = matches!(about, HookTrigger::Call { .. } | HookTrigger::Approval { .. });
+        is_call && about.proposer().is_none() && !self.is_external()
+    }
+
     /// Whether the agent is an external program that a person works with.
     pub(super) fn is_attended(&self) -> bool {
         self.external().is_some_and(|external| external.attended)

@@ -12,15 +12,15 @@ use std::collections::BTreeMap;
 
 use provost_event::{
     Access, ApprovalRequested, ApprovalResolved, Block, CallId, HookTrigger, Json, NamedScript, Outcome,
-    PermissionDecided, Seq, SubAgentSuspended, Timestamp, ToolFinished, ToolStarted, ToolStatus,
+    PermissionDecided, Seq, SubAgentSuspended, Timestamp, ToolFinished, ToolStarted, ToolStatus, ToolSubject,
 };
 use serde::{Deserialize, Serialize};
 
 use super::assignment::Assignment;
 use super::fingerprint::fingerprint;
-use super::hooks::CombinedDecision;
+use super::hooks::{CallReplacement, CombinedDecision};
 use crate::event::ToolResult;
-use crate::{CallDetails, own_call};
+use crate::{CallDetails, ToolMemory, own_call};
 use call::{CallStage, TrackedCall};
 use gate::{Permits, wanted_agent};
 use list::AnswerCalls;
@@ -72,6 +72,14 @@ pub(super) struct FinishedCall {
     pub(super) reads: bool,
     /// The command line that it runs, if it runs one.
     pub(super) command: Option<String>,
+}
+
+/// What hooks have said about one call.
+pub(super) struct HooksOnCall<'a> {
+    pub(super) decision: CombinedDecision,
+    /// The arguments that take the place of the call's own.
+    pub(super) replacement: Option<CallReplacement>,
+    pub(super) scripts: Option<&'a [NamedScript]>,
 }
 
 /// How entries change them.
@@ -135,7 +143,9 @@ impl Calls {
     /// The entry `head` calls hooks.
     pub(super) fn hooks_asked(&mut self, about: &HookTrigger, head: Seq) {
         match about {
-            HookTrigger::Call { call } | HookTrigger::Spawn { call } | HookTrigger::Approval { call } => {
+            HookTrigger::Call { call, .. }
+            | HookTrigger::Spawn { call }
+            | HookTrigger::Approval { call, .. } => {
                 self.of_answer.set_stage(call, CallStage::Asking(head));
             }
             HookTrigger::Result { call, .. } | HookTrigger::ChildEnd { call, .. } => {
@@ -145,15 +155,12 @@ impl Calls {
         }
     }
 
-    /// Hooks have answered; `decision` is absent if it doesn't count.
-    pub(super) fn hooks_decided(
-        &mut self,
-        about: &HookTrigger,
-        decision: Option<CombinedDecision>,
-        scripts: Option<&[NamedScript]>,
-    ) {
+    /// Hooks have answered; what they said is absent if it doesn't count.
+    pub(super) fn hooks_decided(&mut self, about: &HookTrigger, said: Option<HooksOnCall<'_>>) {
         match about {
-            HookTrigger::Call { call } | HookTrigger::Spawn { call } | HookTrigger::Approval { call } => {
+            HookTrigger::Call { call, .. }
+            | HookTrigger::Spawn { call }
+            | HookTrigger::Approval { call, .. } => {
                 self.of_answer.set_stage(call, CallStage::Pending);
             }
             HookTrigger::Result { call, .. } | HookTrigger::ChildEnd { call, .. } => {
@@ -161,13 +168,20 @@ impl Calls {
             }
             _ => return,
         }
-        let Some(decision) = decision else { return };
+        let Some(HooksOnCall { decision, replacement, scripts }) = said else { return };
+        if let (HookTrigger::Call { call, .. } | HookTrigger::Approval { call, .. }, Some(replacement)) =
+            (about, replacement)
+        {
+            return self.of_answer.update(call, |call| call.replace(replacement));
+        }
         match about {
-            HookTrigger::Call { call } => self.of_answer.update(call, |call| call.hooks_decided(decision)),
+            HookTrigger::Call { call, .. } => {
+                self.of_answer.update(call, |call| call.hooks_decided(decision))
+            }
             HookTrigger::Spawn { call } => {
                 self.of_answer.update(call, |call| call.spawn_hooks_decided(decision))
             }
-            HookTrigger::Approval { call } => {
+            HookTrigger::Approval { call, .. } => {
                 self.of_answer.update(call, |call| call.approval_hooks_decided(decision, scripts));
             }
             _ => {}
@@ -254,6 +268,17 @@ impl Calls {
     /// What each tool gets at its next call.
     pub(super) const fn memories(&self) -> &BTreeMap<String, Json> {
         &self.memories
+    }
+
+    /// The tool that runs the agent's commands, and its state from its last call.
+    pub(super) fn shell(&self, assignment: &Assignment) -> Option<ToolMemory> {
+        let mut known = self.memories.iter();
+        let runs_commands = |tool: &str| {
+            let spec = assignment.tool(tool);
+            spec.is_some_and(|spec| matches!(spec.subject, ToolSubject::Command { .. }))
+        };
+        let (tool, memory) = known.find(|(tool, _)| runs_commands(tool))?;
+        Some(ToolMemory { tool: tool.clone(), memory: memory.clone() })
     }
 
     /// The background commands that may still run, in words.

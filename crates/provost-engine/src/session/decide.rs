@@ -91,6 +91,7 @@ impl Deciding<'_> {
                 about,
                 details,
                 limit_ms: self.limit_left_ms(),
+                shell: self.state.calls.shell(&self.state.assignment),
             }),
         );
     }

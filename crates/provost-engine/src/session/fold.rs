@@ -8,8 +8,9 @@ use provost_event::{
     ToolStatus, UserMessage, WorktreeEntry,
 };
 
+use super::calls::HooksOnCall;
 use super::goal::GoalFacts;
-use super::hooks::{AnswerFacts, CombinedDecision};
+use super::hooks::{AnswerFacts, CallReplacement, CombinedDecision};
 use super::progress::MeasuredCall;
 use super::stop::StopHookLaw;
 use super::{Phase, SessionState};
@@ -336,10 +337,18 @@ fn hooks_decided(state: &mut SessionState, decided: &HooksDecided) {
     let counts = !state.lifecycle.is_stopping();
     let facts = AnswerFacts { head: state.head, phase: state.lifecycle.phase(), counts };
     let Some(question) = state.hooks.answered(decided.asked, facts) else { return };
-    let decision = counts.then(|| CombinedDecision::of(&decided.reports, &state.assignment));
+    let decision = counts.then(|| CombinedDecision::of(&question.about, &decided.reports, &state.assignment));
     match (&question.about, decision) {
         (HookTrigger::Compaction, Some(decision)) => state.conversation.hooks_answered(decision),
-        (about, decision) => state.calls.hooks_decided(about, decision, decided.scripts.as_deref()),
+        (about, decision) => {
+            let replacement = CallReplacement::of(about, &decided.reports, &state.assignment);
+            let said = decision.map(|decision| HooksOnCall {
+                replacement: replacement.filter(|_| !decision.refuses()),
+                decision,
+                scripts: decided.scripts.as_deref(),
+            });
+            state.calls.hooks_decided(about, said);
+        }
     }
     go_to(state, question.phase);
 }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::Phase;
 use super::assignment::Assignment;
 
-pub(super) use decisions::CombinedDecision;
+pub(super) use decisions::{CallReplacement, CombinedDecision};
 
 /// The author of the goal text in the prompt hooks.
 const GOAL: &str = "goal";

@@ -210,6 +210,7 @@ pub(in crate::session) fn put_stop_question(deciding: &mut Deciding<'_>) {
         blocked_before: deciding.state.objections.has_blocked(),
         trigger: deciding.state.goal.live_trigger().unwrap_or(GoalTrigger::Claim),
         limit_ms: deciding.limit_left_ms(),
+        shell: deciding.state.calls.shell(&deciding.state.assignment),
     };
     deciding.open(Effect::CheckStop(check));
 }

@@ -70,6 +70,7 @@ mod permissions_reach;
 #[cfg(test)]
 mod permissions_writes;
 #[cfg(test)]
+mod replaced_calls;
 mod restart;
 mod retry;
 #[cfg(test)]

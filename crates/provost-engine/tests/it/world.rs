@@ -11,10 +11,10 @@ use provost_engine::{
 use provost_event::{
     Access, ActorKey, AgentPolicy, ApprovalAnswer, Block, CallId, ConversationEntry, Effort, Entry,
     ErrorClass, GateEntry, GoalEntry, GoalFinding, HookContract, HookDecision, HookPoint, HookPolicy,
-    HookReport, HookTrigger, Image, Json, JudgeAnswer, LifecycleEntry, Limits, MicroDollars, ModelEntry,
-    ModelFailure, ModelPolicy, OnFailure, Outcome, Price, Purpose, Record, RunId, RunPolicy, Seq, SessionId,
-    Snapshot, StopHookPolicy, StopHookVerdict, StopReason, TerminalEntry, Timestamp, ToolCall, ToolEntry,
-    ToolIdentity, ToolSpec, ToolStatus, ToolSubject, Usage,
+    HookReport, HookSetup, HookTrigger, Image, Json, JudgeAnswer, LifecycleEntry, Limits, MicroDollars,
+    ModelEntry, ModelFailure, ModelPolicy, OnFailure, Outcome, Price, Purpose, Record, RunId, RunPolicy, Seq,
+    SessionId, Snapshot, StopHookPolicy, StopHookVerdict, StopReason, TerminalEntry, Timestamp, ToolCall,
+    ToolEntry, ToolIdentity, ToolSpec, ToolStatus, ToolSubject, Usage,
 };
 
 use crate::goal_laws::GoalLaws;
@@ -143,6 +143,7 @@ pub(crate) fn guard(point: HookPoint) -> HookPolicy {
         timeout_ms: 1_000,
         on_failure: OnFailure::Deny,
         may_remind: true,
+        setup: HookSetup::default(),
     }
 }
 
@@ -153,6 +154,7 @@ pub(crate) fn report(point: HookPoint, decision: HookDecision) -> HookReport {
         decision,
         reminders: Vec::new(),
         note: None,
+        replacement: None,
         duration_us: 1,
     }
 }

@@ -1,5 +1,6 @@
-//! A session's log as a file, one entry a line, for hooks that read it.
+//! A session's log as a file, for hooks that read it: in the form of their contract, and written on as the log grows.
 
+use std::fmt;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -11,7 +12,8 @@ use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
 use super::HarnessExecutor;
-use crate::{HookAnswer, HookPrograms, HookQuestion};
+use crate::lineage::read_conversation;
+use crate::{HookAnswer, HookPrograms, HookQuestion, HookTranscript};
 
 /// Entries read at a time.
 const BATCH: usize = 1_000;
@@ -22,10 +24,18 @@ const ATTEMPTS_MAX: usize = 2;
 #[derive(Debug, Default)]
 pub(crate) struct LogFile(Mutex<Written>);
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Written {
     through: Seq,
     bytes: u64,
+    /// Writes the next entry; absent before the first one.
+    transcript: Option<Box<dyn HookTranscript>>,
+}
+
+impl fmt::Debug for Written {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Written").field("through", &self.through).field("bytes", &self.bytes).finish()
+    }
 }
 
 impl LogFile {
@@ -33,9 +43,15 @@ impl LogFile {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Appends the new ones of `records`, which are consecutive. False if that can't be done: they don't continue
-    /// the file, or the file isn't as it was left. Then it must be written anew, from the first entry.
-    fn extend(&self, path: &Path, records: &[Arc<Record>]) -> io::Result<bool> {
+    /// Appends the new ones of `records`, which are consecutive; `begin` gives the form of a file's first entry on.
+    /// False if that can't be done: they don't continue the file, or the file isn't as it was left. Then it must be
+    /// written anew, from the first entry.
+    fn extend(
+        &self,
+        path: &Path,
+        records: &[Arc<Record>],
+        begin: impl FnOnce() -> Box<dyn HookTranscript>,
+    ) -> io::Result<bool> {
         let mut written = self.written();
         let known = std::mem::take(&mut *written);
         if known.through > Seq::START && fs::metadata(path).map_or(0, |file| file.len()) != known.bytes {
@@ -49,25 +65,19 @@ impl LogFile {
         if first.seq != known.through.next() {
             return Ok(false);
         }
-        let lines = lines(&new);
+        let mut transcript = known.transcript.unwrap_or_else(begin);
+        let mut lines = String::new();
+        new.iter().for_each(|record| transcript.add(record, &mut lines));
         if known.through == Seq::START {
             replace(path, lines.as_bytes())?;
-        } else {
+        } else if !lines.is_empty() {
             OpenOptions::new().append(true).open(path)?.write_all(lines.as_bytes())?;
         }
         let added = u64::try_from(lines.len()).unwrap_or(u64::MAX);
-        *written = Written { through: last.seq, bytes: known.bytes.saturating_add(added) };
+        let bytes = known.bytes.saturating_add(added);
+        *written = Written { through: last.seq, bytes, transcript: Some(transcript) };
         Ok(true)
     }
-}
-
-fn lines(records: &[&Arc<Record>]) -> String {
-    let mut lines = String::new();
-    for line in records.iter().flat_map(|record| record.to_line()) {
-        lines.push_str(&line);
-        lines.push('\n');
-    }
-    lines
 }
 
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
@@ -79,11 +89,21 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     fs::rename(&draft, path)
 }
 
+/// The folder, below that of all transcripts, for the files of hooks of `contract`.
+const fn folder_of(contract: HookContract) -> &'static str {
+    match contract {
+        HookContract::Provost => "",
+        HookContract::Claude => "claude",
+        HookContract::Codex => "codex",
+    }
+}
+
 impl HarnessExecutor {
     /// Writes the session's log for hooks; `None` if it isn't configured or fails.
-    async fn write_log_file(&self, session: SessionId) -> Option<PathBuf> {
-        let path = self.deps.transcripts.as_deref()?.join(format!("{session}.jsonl"));
-        match self.extend_log_file(session, &path).await {
+    async fn write_log_file(&self, session: SessionId, contract: HookContract) -> Option<PathBuf> {
+        let folder = self.deps.transcripts.as_deref()?.join(folder_of(contract));
+        let path = folder.join(format!("{session}.jsonl"));
+        match self.extend_log_file(session, contract, &path).await {
             Ok(()) => Some(path),
             Err(error) => {
                 tracing::warn!(path = %path.display(), %error, "the transcript for hooks can't be written");
@@ -92,30 +112,50 @@ impl HarnessExecutor {
         }
     }
 
-    async fn extend_log_file(&self, session: SessionId, path: &Path) -> io::Result<()> {
-        let file = self.known.log_file(session);
-        for _ in 0..ATTEMPTS_MAX {
-            let after = file.written().through;
-            let records = self.records_after(session, after).await.map_err(io::Error::other)?;
-            let (file, path) = (file.clone(), path.to_owned());
-            if tokio::task::spawn_blocking(move || file.extend(&path, &records)).await?? {
-                return Ok(());
-            }
-        }
-        Err(io::Error::other("another process changes it"))
-    }
-
-    async fn records_after(
+    async fn extend_log_file(
         &self,
         session: SessionId,
-        mut after: Seq,
-    ) -> Result<Vec<Arc<Record>>, crate::BackendError> {
-        let mut all = Vec::new();
+        contract: HookContract,
+        path: &Path,
+    ) -> io::Result<()> {
+        let file = self.known.log_file(session, contract);
+        let mut attempts = 0;
         loop {
-            let records = self.backend().read(session.into(), after, BATCH).await?;
-            let Some(last) = records.last() else { return Ok(all) };
-            after = last.seq;
-            all.extend(records);
+            let after = file.written().through;
+            let read = read_conversation(self.backend(), session, after, BATCH).await;
+            let records = read.map_err(io::Error::other)?;
+            if records.is_empty() {
+                return Ok(());
+            }
+            let programs = self.deps.hook_programs.clone();
+            let (file, path) = (file.clone(), path.to_owned());
+            let begin = move || programs.transcript(contract, session);
+            let is_done = tokio::task::spawn_blocking(move || file.extend(&path, &records, begin)).await??;
+            if is_done {
+                continue;
+            }
+            attempts += 1;
+            if attempts >= ATTEMPTS_MAX {
+                return Err(io::Error::other("another process changes it"));
+            }
+        }
+    }
+}
+
+/// The paths of one session's log, by contract. A file is written when a hook of its contract is called first.
+#[derive(Default)]
+struct LogPaths {
+    own: OnceCell<Option<PathBuf>>,
+    claude: OnceCell<Option<PathBuf>>,
+    codex: OnceCell<Option<PathBuf>>,
+}
+
+impl LogPaths {
+    const fn of(&self, contract: HookContract) -> &OnceCell<Option<PathBuf>> {
+        match contract {
+            HookContract::Provost => &self.own,
+            HookContract::Claude => &self.claude,
+            HookContract::Codex => &self.codex,
         }
     }
 }
@@ -124,27 +164,28 @@ impl HarnessExecutor {
 pub(super) struct Informed<'a> {
     executor: &'a HarnessExecutor,
     session: SessionId,
-    path: OnceCell<Option<PathBuf>>,
-    roots: OnceCell<Option<PathBuf>>,
+    paths: LogPaths,
+    roots: LogPaths,
 }
 
 impl<'a> Informed<'a> {
     pub(super) fn new(executor: &'a HarnessExecutor, session: SessionId) -> Self {
-        Self { executor, session, path: OnceCell::new(), roots: OnceCell::new() }
+        Self { executor, session, paths: LogPaths::default(), roots: LogPaths::default() }
     }
 
     /// The path of the root's log, for a hook in another agent.
     async fn roots_path(&self, contract: HookContract) -> Option<PathBuf> {
         let root = SessionId::root(self.session.run);
-        if root == self.session || contract != HookContract::Claude {
+        if root == self.session || !contract.is_foreign() {
             return None;
         }
-        self.roots.get_or_init(|| self.executor.write_log_file(root)).await.clone()
+        self.roots.of(contract).get_or_init(|| self.executor.write_log_file(root, contract)).await.clone()
     }
 
     /// The path of the log, in its state at the first call.
-    pub(super) async fn path(&self) -> Option<PathBuf> {
-        self.path.get_or_init(|| self.executor.write_log_file(self.session)).await.clone()
+    pub(super) async fn path(&self, contract: HookContract) -> Option<PathBuf> {
+        let write = || self.executor.write_log_file(self.session, contract);
+        self.paths.of(contract).get_or_init(write).await.clone()
     }
 }
 
@@ -162,7 +203,7 @@ impl HookPrograms for Informed<'_> {
         cancel: &CancellationToken,
     ) -> HookAnswer {
         let question = HookQuestion {
-            transcript_path: self.path().await,
+            transcript_path: self.path(hook.contract).await,
             root_transcript_path: self.roots_path(hook.contract).await,
             ..question.clone()
         };

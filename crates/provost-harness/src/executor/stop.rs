@@ -9,7 +9,8 @@ use futures::FutureExt as _;
 use futures::future::{join, join_all};
 use provost_engine::{StopCheck, StopCheckResult};
 use provost_event::{
-    HookDecision, HookPoint, HookPolicy, HookReport, OnFailure, OnHookError, StopHookPolicy, StopHookVerdict,
+    HookContract, HookDecision, HookPoint, HookPolicy, HookReport, OnFailure, OnHookError, StopHookPolicy,
+    StopHookVerdict,
 };
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
@@ -62,7 +63,7 @@ impl HarnessExecutor {
         if hooks.is_empty() {
             return Vec::new();
         }
-        let context = stop_context(check, opening, informed.path().await);
+        let context = stop_context(check, opening, informed.path(HookContract::Provost).await);
         let limit = check.limit_ms.map(Duration::from_millis);
         let point = HookPoint::stop(opening.agent.parent);
         let asked = hooks.iter().map(async |hook| {
@@ -87,7 +88,10 @@ impl HarnessExecutor {
         if !hooks.iter().any(|hook| hook.point == point) {
             return Vec::new();
         }
-        let question = question(HookQuestionTrigger::Stop(check.clone()), opening, Vec::new());
+        let question = {
+            let folder = self.current_folder(check.shell.as_ref(), opening);
+            question(HookQuestionTrigger::Stop(check.clone()), opening, folder, Vec::new())
+        };
         let heard = self.dispatch(hooks, informed, &question, cancel).everybody().await;
         heard.into_iter().map(|(hook, report)| at_stop(hook, report)).collect()
     }

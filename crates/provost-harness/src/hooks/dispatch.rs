@@ -48,18 +48,18 @@ struct AnsweredHook<'a> {
 }
 
 impl<'a> Dispatch<'a> {
-    /// Calls hooks in order, up to the first that decides. Hooks with Claude Code's contract have no order among
+    /// Calls hooks in order, up to the first that decides. Hooks with other programs' contracts have no order among
     /// themselves: all of them start at the position of the first, and all reports count.
     pub(crate) async fn all(self) -> Vec<HookReport> {
         let mut heard = Vec::new();
-        let mut claude_asked = false;
+        let mut foreign_asked = false;
         for (place, hook) in self.meant() {
             let news = match hook.contract {
                 HookContract::Provost => self.one(place, hook).await.into_iter().collect(),
-                HookContract::Claude if claude_asked => continue,
-                HookContract::Claude => {
-                    claude_asked = true;
-                    self.side_by_side(self.claude_hooks().into_iter()).await
+                HookContract::Claude | HookContract::Codex if foreign_asked => continue,
+                HookContract::Claude | HookContract::Codex => {
+                    foreign_asked = true;
+                    self.side_by_side(self.foreign_hooks().into_iter()).await
                 }
             };
             let stops = news.iter().any(AnsweredHook::stops);
@@ -77,9 +77,9 @@ impl<'a> Dispatch<'a> {
     /// Calls all hooks in parallel, regardless of each other's decisions; returned in the policy's order, with
     /// their hooks.
     pub(crate) async fn everybody(self) -> Vec<(&'a HookPolicy, HookReport)> {
-        let claude = self.claude_hooks();
+        let foreign = self.foreign_hooks();
         let once = |(place, hook): &(usize, &HookPolicy)| {
-            hook.contract != HookContract::Claude || claude.iter().any(|(chosen, _)| chosen == place)
+            !hook.contract.is_foreign() || foreign.iter().any(|(chosen, _)| chosen == place)
         };
         let heard = self.side_by_side(self.meant().filter(once)).await;
         heard.into_iter().map(|heard| (heard.hook, heard.report)).collect()
@@ -101,13 +101,18 @@ impl<'a> Dispatch<'a> {
         points(question).iter().flat_map(move |point| of(*point))
     }
 
-    /// The selected hooks with Claude Code's contract; by that contract the same program is called once, however
+    /// The selected hooks with other programs' contracts. By Claude Code's the same program is called once, however
     /// often it is configured.
-    fn claude_hooks(&self) -> Vec<(usize, &'a HookPolicy)> {
+    fn foreign_hooks(&self) -> Vec<(usize, &'a HookPolicy)> {
         let mut chosen: Vec<(usize, &HookPolicy)> = Vec::new();
-        for (place, hook) in self.meant().filter(|(_, hook)| hook.contract == HookContract::Claude) {
+        for (place, hook) in self.meant().filter(|(_, hook)| hook.contract.is_foreign()) {
             let same = |(_, other): &(usize, &HookPolicy)| {
-                other.point == hook.point && other.program == hook.program && hook.program.is_some()
+                hook.contract == HookContract::Claude
+                    && other.contract == hook.contract
+                    && other.point == hook.point
+                    && other.program == hook.program
+                    && other.setup == hook.setup
+                    && hook.program.is_some()
             };
             if !chosen.iter().any(same) && (hook.program.is_none() || self.wants(hook)) {
                 chosen.push((place, hook));
@@ -140,10 +145,10 @@ impl<'a> Dispatch<'a> {
             self.typed(hook).instrument(span.clone()).await
         };
         let duration_us = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
-        let HookAnswer { decision, reminders, note } = bounded(answer, hook);
+        let HookAnswer { decision, reminders, note, replacement } = bounded(answer, hook);
         span.record("decision", spans::decision(&decision));
         let (name, point) = (hook.name.clone(), hook.point);
-        let report = HookReport { hook: name, point, decision, reminders, note, duration_us };
+        let report = HookReport { hook: name, point, decision, reminders, note, replacement, duration_us };
         Some(AnsweredHook { place, hook, report })
     }
 
@@ -170,7 +175,7 @@ impl<'a> Dispatch<'a> {
             Err(_) => return broken("it panicked"),
         };
         let (reminders, dropped) = asked.reminders.as_ref().map(TaskReminders::take).unwrap_or_default();
-        HookAnswer { decision, reminders, note: too_many(dropped) }
+        HookAnswer { reminders, note: too_many(dropped), ..HookAnswer::only(decision) }
     }
 
     /// Whether a program is selected; true if that can't be determined.
@@ -251,7 +256,8 @@ fn too_many(dropped: usize) -> Option<String> {
 
 /// The answer for the log: within the length limits, and with reminders only if they are allowed.
 fn bounded(answer: HookAnswer, hook: &HookPolicy) -> HookAnswer {
-    let HookAnswer { mut decision, reminders, note } = answer;
+    let HookAnswer { mut decision, reminders, note, replacement } = answer;
+    let replacement = replacement.filter(|_| hook.contract.is_foreign());
     let mut reminders = reminders.into_iter().filter(|body| !body.trim().is_empty()).collect::<Vec<_>>();
     let more = if hook.may_remind {
         let dropped = reminders.len().saturating_sub(REMINDERS_MAX);
@@ -266,7 +272,8 @@ fn bounded(answer: HookAnswer, hook: &HookPolicy) -> HookAnswer {
     if let Some(reason) = decision.reason_mut() {
         *reason = cut(std::mem::take(reason));
     }
-    HookAnswer { decision, reminders: reminders.into_iter().map(cut).collect(), note: note.map(cut) }
+    let reminders = reminders.into_iter().map(cut).collect();
+    HookAnswer { decision, reminders, note: note.map(cut), replacement }
 }
 
 fn cut(mut words: String) -> String {

@@ -7,8 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use expect_test::expect;
 use provost_event::{
-    AgentEntry, Entry, GateEntry, HookContract, HookDecision, HookPoint, HookPolicy, HookProgram, OnFailure,
-    Outcome, RunPolicy, Seq, SessionId, ToolEntry, ToolStatus,
+    AgentEntry, Entry, GateEntry, HookContract, HookDecision, HookPoint, HookPolicy, HookProgram, HookSetup,
+    OnFailure, Outcome, RunPolicy, Seq, SessionId, ToolEntry, ToolStatus,
 };
 use provost_harness::hooks::*;
 use provost_harness::{
@@ -238,6 +238,7 @@ fn program(point: HookPoint, contract: HookContract) -> HookPolicy {
         timeout_ms: 10_000,
         on_failure: OnFailure::Continue,
         may_remind: true,
+        setup: HookSetup::default(),
     }
 }
 

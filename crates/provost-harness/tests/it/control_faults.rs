@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use provost_engine::Event;
 use provost_event::{
-    Entry, GateEntry, HookContract, HookDecision, HookPoint, HookPolicy, HookProgram, LifecycleEntry,
-    OnFailure, Outcome, PauseReason, Record, Seq, Timestamp, ToolEntry,
+    Entry, GateEntry, HookContract, HookDecision, HookPoint, HookPolicy, HookProgram, HookSetup,
+    LifecycleEntry, OnFailure, Outcome, PauseReason, Record, Seq, Timestamp, ToolEntry,
 };
 use provost_harness::hooks::*;
 use provost_harness::{Clock, HookAnswer, HookPrograms, HookQuestion, Log as _, SimulatedClock};
@@ -39,6 +39,7 @@ impl HookPrograms for Reminds {
             decision: HookDecision::Continue,
             reminders: vec![format!("of {}", hook.name)],
             note: None,
+            replacement: None,
         }
     }
 }
@@ -54,6 +55,7 @@ fn program(name: &str, point: HookPoint) -> HookPolicy {
         timeout_ms: 2_000,
         on_failure: OnFailure::Continue,
         may_remind: true,
+        setup: HookSetup::default(),
     }
 }
 

@@ -21,14 +21,16 @@ const SESSION: SessionId = SessionId::root(RunId::from_entropy(5));
 const DEADLINE: Duration = Duration::from_secs(10);
 
 fn question(about: HookTrigger, details: HookCallDetails) -> Arc<HookQuestion> {
-    let hook_call = HookCall { session: SESSION, turn: 3, about, details, limit_ms: None };
+    let hook_call = HookCall { session: SESSION, turn: 3, about, details, limit_ms: None, shell: None };
     Arc::new(HookQuestion {
         trigger: HookQuestionTrigger::HookCall(hook_call),
         workspace: std::path::Path::new("/somewhere").into(),
+        folder: std::path::Path::new("/somewhere").into(),
         model: ModelPolicy::new("script:test", 1_000),
         agent: HookAgent::default(),
         transcript_path: None,
         root_transcript_path: None,
+        env_file: None,
         records: Vec::new(),
     })
 }
@@ -46,7 +48,7 @@ fn call() -> CallDetails {
 }
 
 fn before_a_call() -> Arc<HookQuestion> {
-    question(HookTrigger::Call { call: "c1".into() }, HookCallDetails::Call(call()))
+    question(HookTrigger::call("c1".into()), HookCallDetails::Call(call()))
 }
 
 fn before_a_request() -> Arc<HookQuestion> {
@@ -138,7 +140,7 @@ async fn each_action_becomes_its_word_in_the_log() {
     assert_eq!(word_of::<PreCompact>(&compact, PreCompactAction::Continue).await, D::Continue);
     assert_eq!(word_of::<PreCompact>(&compact, PreCompactAction::Refuse(why())).await, D::Deny(why()));
 
-    let consent = question(HookTrigger::Approval { call: "c1".into() }, HookCallDetails::Call(self::call()));
+    let consent = question(HookTrigger::approval("c1".into()), HookCallDetails::Call(self::call()));
     assert_eq!(word_of::<OnApproval>(&consent, OnApprovalAction::Undecided).await, D::Continue);
     assert_eq!(word_of::<OnApproval>(&consent, OnApprovalAction::Allow).await, D::Allow);
     assert_eq!(word_of::<OnApproval>(&consent, OnApprovalAction::Deny(why())).await, D::Deny(why()));
@@ -182,7 +184,7 @@ async fn hooks_that_are_only_told_are_told_how_it_begins_and_ends() {
 
 #[tokio::test]
 async fn hooks_that_decide_are_told_what_about() {
-    let consent = question(HookTrigger::Approval { call: "c1".into() }, HookCallDetails::Call(call()));
+    let consent = question(HookTrigger::approval("c1".into()), HookCallDetails::Call(call()));
     let prompt = question(HookTrigger::Prompt { text: "hi".into(), by: "ann".into() }, HookCallDetails::None);
     let builder = || {
         HookRegistry::builder()

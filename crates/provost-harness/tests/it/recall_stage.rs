@@ -199,6 +199,7 @@ pub(crate) fn context(backend: &Arc<EmbeddedBackend>, run: RunId, at: u64) -> To
         workspace: std::env::temp_dir().into(),
         reach: provost_harness::FileReach::default(),
         memory: None,
+        env_file: None,
         limit: None,
         timeout: std::time::Duration::from_secs(30),
         cancel: CancellationToken::new(),

@@ -38,7 +38,7 @@ pub(crate) fn call_names(call: &CallDetails, contract: HookContract) -> Vec<&str
     let elsewhere = own_name.chain(SPAWN_ALIASES).filter(|name| *name != call.tool.name);
     match contract {
         HookContract::Provost => own.into_iter().chain(elsewhere).collect(),
-        HookContract::Claude => elsewhere.chain(own).collect(),
+        HookContract::Claude | HookContract::Codex => elsewhere.chain(own).collect(),
     }
 }
 

@@ -13,7 +13,7 @@ fn asks_for_a_reviewer() -> Stage {
     let mut stage = Stage::new();
     stage.tool = "reviewer";
     stage.input = json!({ "goal": "look at the diff" });
-    stage.output = "It is fine.";
+    stage.output = "It is fine.".into();
     stage.wanted = Some(WantedAgent {
         agent: Some("reviewer".to_owned()),
         name: "reviewer".to_owned(),
@@ -322,7 +322,7 @@ async fn each_event_has_its_own_refusal() {
 }
 
 #[tokio::test]
-async fn a_script_may_ask_for_the_call_as_it_is_and_not_for_another() {
+async fn a_script_may_ask_for_the_call_as_it_is_or_propose_another() {
     let stage = asks_for_a_reviewer();
     let updated = |input: serde_json::Value| {
         let output = json!({ "hookSpecificOutput": { "hookEventName": "PreToolUse",
@@ -333,5 +333,5 @@ async fn a_script_may_ask_for_the_call_as_it_is_and_not_for_another() {
         json!({ "prompt": "look at the diff", "description": "reviewer", "subagent_type": "reviewer" });
     assert_eq!(shown(&stage.ask(&updated(same)).await), "allow");
     let answer = shown(&stage.ask(&updated(json!({ "prompt": "look at all" }))).await);
-    assert!(answer.starts_with("deny: ") && answer.contains(r#"{"goal":"look at all"}"#), "{answer}");
+    assert_eq!(answer, r#"allow | replace: {"goal":"look at all"}"#);
 }

@@ -258,7 +258,7 @@ async fn a_hook_can_answer_for_a_person() {
 }
 
 #[tokio::test]
-async fn a_changed_input_denies_and_tells_the_model_which_call_to_make() {
+async fn a_changed_input_proposes_another_call() {
     let answer = |event: &'static str, fields: &str| {
         let script = format!(r#"echo '{{"hookSpecificOutput":{{"hookEventName":"{event}",{fields}}}}}'"#);
         async move {
@@ -267,16 +267,15 @@ async fn a_changed_input_denies_and_tells_the_model_which_call_to_make() {
             shown(&stage.ask(&claude(event, &script)).await)
         }
     };
-    let changed = "deny: this call was not made: a hook wants `shell` called with other arguments. \
-        Call it with exactly these instead: {\"command\":\"trash build\",\"timeout_secs\":6} | \
-        note: it would change the call's arguments: the call is denied, and the model told of the arguments";
+    let proposed = "replace: {\"command\":\"trash build\",\"timeout_secs\":6}";
     let wanted = r#""updatedInput":{"command":"trash build","timeout":6000,"run_in_background":false}"#;
-    assert_eq!(answer("PreToolUse", wanted).await, changed);
-    assert_eq!(answer("PreToolUse", &format!(r#""permissionDecision":"allow",{wanted}"#)).await, changed);
-    assert_eq!(
-        answer("PermissionRequest", &format!(r#""decision":{{"behavior":"allow",{wanted}}}"#)).await,
-        changed
-    );
+    assert_eq!(answer("PreToolUse", wanted).await, format!("continue | {proposed}"));
+    let allowed = answer("PreToolUse", &format!(r#""permissionDecision":"allow",{wanted}"#)).await;
+    assert_eq!(allowed, format!("allow | {proposed}"));
+    let asked = answer("PreToolUse", &format!(r#""permissionDecision":"ask",{wanted}"#)).await;
+    assert_eq!(asked, format!("ask: it gave no reason | {proposed}"));
+    let for_person = format!(r#""decision":{{"behavior":"allow",{wanted}}}"#);
+    assert_eq!(answer("PermissionRequest", &for_person).await, format!("allow | {proposed}"));
     let same = r#""permissionDecision":"allow","updatedInput":{"command":"rm -rf build","timeout":5000}"#;
     assert_eq!(answer("PreToolUse", same).await, "allow", "nothing but the description is gone");
     let denied = format!(r#""permissionDecision":"deny","permissionDecisionReason":"no",{wanted}"#);

@@ -8,8 +8,8 @@ use std::time::Duration;
 use provost_engine::{CallDetails, HookCall, HookCallDetails, StopCheck, WantedAgent};
 use provost_event::{
     CallFacts, Effort, Entry, ErrorClass, HookContract, HookDecision, HookPoint, HookPolicy, HookProgram,
-    HookTrigger, Json, ModelPolicy, OnFailure, Outcome, Record, RunId, Seq, SessionId, SessionSource,
-    Timestamp, ToolEntry, ToolFinished, ToolIdentity, ToolStatus, ToolSubject,
+    HookSetup, HookTrigger, Json, ModelPolicy, OnFailure, Outcome, Record, RunId, Seq, SessionId,
+    SessionSource, Timestamp, ToolEntry, ToolFinished, ToolIdentity, ToolStatus, ToolSubject,
 };
 use provost_harness::{
     Clock, HookAgent, HookAnswer, HookPrograms as _, HookQuestion, HookQuestionTrigger, SystemClock,
@@ -30,14 +30,22 @@ pub(crate) struct Stage {
     /// The tool of the call in questions about tools.
     pub(crate) tool: &'static str,
     pub(crate) input: Value,
-    pub(crate) output: &'static str,
+    pub(crate) output: String,
     /// The text of the answer with which the agent wants to stop.
-    pub(crate) final_text: &'static str,
+    pub(crate) final_text: String,
+    /// The user's message.
+    pub(crate) prompt: String,
+    /// Whether a stop hook has made the agent go on already.
+    pub(crate) blocked_before: bool,
+    /// The session's log for hooks.
+    pub(crate) transcript: PathBuf,
     pub(crate) effort: Option<Effort>,
     /// The agent that the call spawns.
     pub(crate) wanted: Option<WantedAgent>,
     /// The agent's position and name.
     pub(crate) agent: HookAgent,
+    /// The agent's current folder, relative to the stage's own.
+    pub(crate) current: PathBuf,
 }
 
 impl Stage {
@@ -64,11 +72,15 @@ impl Stage {
             hooks: ProgramHooks::new(options),
             tool: "shell",
             input: json!({ "command": "rm -rf build" }),
-            output: "fine\n",
-            final_text: "All done.",
+            output: "fine\n".to_owned(),
+            final_text: "All done.".to_owned(),
+            prompt: "do it".to_owned(),
+            blocked_before: true,
+            transcript: "/logs/session.jsonl".into(),
             effort: None,
             wanted: None,
             agent: HookAgent::default(),
+            current: "work".into(),
         }
     }
 
@@ -127,7 +139,7 @@ impl Stage {
             call: "call-1".into(),
             tool: self.tool.to_owned(),
             status,
-            output: self.output.to_owned(),
+            output: self.output.clone(),
             images: Vec::new(),
             whole: None,
             duration_ms: 12,
@@ -147,18 +159,20 @@ impl Stage {
         let (trigger, records) = if matches!(point, HookPoint::Stop | HookPoint::SubagentStop) {
             let check = StopCheck {
                 limit_ms: None,
+                shell: None,
                 session: self.session(),
                 turn: 3,
                 tool_calls: 5,
-                final_text: self.final_text.to_owned(),
-                blocked_before: true,
+                final_text: self.final_text.clone(),
+                blocked_before: self.blocked_before,
                 trigger: provost_event::GoalTrigger::Claim,
             };
             (HookQuestionTrigger::Stop(check), Vec::new())
         } else {
             let status = if failed { ToolStatus::Error } else { ToolStatus::Ok };
             let (about, details) = self.trigger(point, failed);
-            let hook_call = HookCall { session: self.session(), turn: 3, about, details, limit_ms: None };
+            let hook_call =
+                HookCall { session: self.session(), turn: 3, about, details, limit_ms: None, shell: None };
             (HookQuestionTrigger::HookCall(hook_call), vec![self.record(status)])
         };
         let mut model = ModelPolicy::new("anthropic/claude-sonnet-4-5", 4_096);
@@ -166,10 +180,12 @@ impl Stage {
         HookQuestion {
             trigger,
             workspace: Arc::from(self.work()),
+            folder: Arc::from(self.folder.path().canonicalize().expect("a path").join(&self.current)),
             model,
             agent: self.agent.clone(),
-            transcript_path: Some(PathBuf::from("/logs/session.jsonl")),
+            transcript_path: Some(self.transcript.clone()),
             root_transcript_path: self.agent.parent.map(|_| PathBuf::from("/logs/root.jsonl")),
+            env_file: None,
             records,
         }
     }
@@ -191,18 +207,18 @@ impl Stage {
                 (HookTrigger::ChildEnd { call: call(), is_error: failed, child, outcome }, details)
             }
             M::PromptSubmit => {
-                let prompt = HookTrigger::Prompt { text: "do it".to_owned(), by: "user".to_owned() };
+                let prompt = HookTrigger::Prompt { text: self.prompt.clone(), by: "user".to_owned() };
                 (prompt, HookCallDetails::None)
             }
             M::PreLlmRequest => {
                 let details = HookCallDetails::Request { items: 4, input_tokens: Some(99), tool_calls: 1 };
                 (HookTrigger::Request { call: 2 }, details)
             }
-            M::PreToolCall => (HookTrigger::Call { call: call() }, HookCallDetails::Call(self.call())),
+            M::PreToolCall => (HookTrigger::call(call()), HookCallDetails::Call(self.call())),
             M::Approval | M::Notification => {
                 let why = "rule ask shell".to_owned();
                 let details = HookCallDetails::Call(CallDetails { why, ..self.call() });
-                (HookTrigger::Approval { call: call() }, details)
+                (HookTrigger::approval(call()), details)
             }
             M::PostToolCall | M::PostToolSuccess | M::PostToolFailure => {
                 let is_error = failed || point == M::PostToolFailure;
@@ -271,6 +287,7 @@ pub(crate) fn claude(event: &str, command: &str) -> HookPolicy {
         timeout_ms: 20_000,
         on_failure: OnFailure::Continue,
         may_remind: true,
+        setup: HookSetup::default(),
     }
 }
 
@@ -292,6 +309,7 @@ pub(crate) fn shown(answer: &HookAnswer) -> String {
         HookDecision::Broken(why) => format!("broken: {why}"),
         HookDecision::TimedOut(_) => format!("no answer: {}", answer.decision.failure().unwrap_or_default()),
     }];
+    lines.extend(answer.replacement.iter().map(|input| format!("replace: {}", input.text())));
     lines.extend(answer.reminders.iter().map(|body| format!("remind: {body}")));
     lines.extend(answer.note.iter().map(|note| format!("note: {note}")));
     lines.join(" | ").replace('\n', "\\n")

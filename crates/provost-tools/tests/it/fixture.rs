@@ -72,6 +72,7 @@ impl Fixture {
             workspace: Arc::from(self.root()),
             reach: FileReach::default(),
             memory: None,
+            env_file: None,
             limit: None,
             timeout: Duration::from_secs(600),
             cancel: CancellationToken::new(),

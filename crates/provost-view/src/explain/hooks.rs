@@ -164,15 +164,14 @@ struct Turn<'a> {
 
 impl<'a> Turn<'a> {
     fn of(hooks: &'a [HookPolicy], points: &[HookPoint]) -> Self {
-        let is_first =
-            |hook: &HookPolicy| hook.contract == HookContract::Claude && points.contains(&hook.point);
+        let is_first = |hook: &HookPolicy| hook.contract.is_foreign() && points.contains(&hook.point);
         Self { hooks, claude: hooks.iter().position(is_first) }
     }
 
     fn of_hook(&self, place: usize, hook: &HookPolicy) -> usize {
         match hook.contract {
             HookContract::Provost => place,
-            HookContract::Claude => self.claude.unwrap_or(place),
+            HookContract::Claude | HookContract::Codex => self.claude.unwrap_or(place),
         }
     }
 

@@ -7,7 +7,7 @@ use provost_event::{
 use serde::{Deserialize, Serialize};
 
 use crate::OwnCall;
-use crate::session::hooks::CombinedDecision;
+use crate::session::hooks::{CallReplacement, CombinedDecision};
 
 /// The stage of a tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -147,12 +147,26 @@ impl PendingApproval {
     }
 }
 
+/// A hook has replaced the arguments of a call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct ReplacedInput {
+    /// The hook: it isn't called again for this call.
+    by: String,
+    /// Why it requires approval of the call, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ask: Option<String>,
+}
+
 /// A tool call of the last answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct TrackedCall {
     pub(super) id: CallId,
     pub(super) tool: String,
+    /// The arguments that it is made with.
     pub(super) input: Json,
+    /// The hook that has replaced those of the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) replaced: Option<ReplacedInput>,
     pub(super) malformed: Option<String>,
     /// Why there is no telling what it means, as text for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -180,6 +194,7 @@ impl TrackedCall {
             id: sent.id.clone(),
             tool: own.tool,
             input: own.input,
+            replaced: None,
             malformed: sent.malformed.clone(),
             ambiguous: own.ambiguous,
             stage: CallStage::Pending,
@@ -193,11 +208,34 @@ impl TrackedCall {
         }
     }
 
+    /// It is made with other arguments: all checks begin again, with every hook but the one that proposed them.
+    pub(super) fn replace(&mut self, replacement: CallReplacement) {
+        let CallReplacement { by, input, ask } = replacement;
+        self.input = input;
+        self.malformed = None;
+        self.ambiguous = None;
+        self.replaced = Some(ReplacedInput { by, ask });
+        self.hooks = HookAnswer::Unasked;
+        self.spawn_hooks = HookAnswer::Unasked;
+        self.ruling = None;
+        self.consent = CallConsent::Unasked;
+        self.scripts = None;
+    }
+
+    /// The hook that has replaced its arguments.
+    pub(super) fn proposer(&self) -> Option<String> {
+        self.replaced.as_ref().map(|replaced| replaced.by.clone())
+    }
+
     /// Hooks have decided on it.
     pub(super) fn hooks_decided(&mut self, decision: CombinedDecision) {
         self.paused |= matches!(decision, CombinedDecision::Pause { .. });
         if let Some(answer) = HookAnswer::of(decision) {
-            self.hooks = answer;
+            let ask = self.replaced.as_ref().and_then(|replaced| replaced.ask.clone());
+            self.hooks = match (answer, ask) {
+                (HookAnswer::Free | HookAnswer::Allow, Some(reason)) => HookAnswer::Ask(reason),
+                (answer, _) => answer,
+            };
         }
     }
 

@@ -235,9 +235,15 @@ fn open_call(deciding: &mut Deciding<'_>, call: &TrackedCall) {
     loop {
         let Some(call) = deciding.state.calls.of_answer.get(id) else { return };
         match deciding.state.gate().clearance(call) {
-            Clearance::Hooks => return deciding.ask(HookTrigger::Call { call: id.clone() }),
+            Clearance::Hooks => {
+                let proposer = call.proposer();
+                return deciding.ask(HookTrigger::Call { call: id.clone(), proposer });
+            }
             Clearance::SpawnHooks => return deciding.ask(HookTrigger::Spawn { call: id.clone() }),
-            Clearance::HooksThatConsent => return deciding.ask(HookTrigger::Approval { call: id.clone() }),
+            Clearance::HooksThatConsent => {
+                let proposer = call.proposer();
+                return deciding.ask(HookTrigger::Approval { call: id.clone(), proposer });
+            }
             Clearance::Consent => return approve::request_approval(deciding, id),
             Clearance::Nothing => return run::start_call(deciding, id),
             Clearance::Refused => return,

@@ -29,7 +29,7 @@ pub(in crate::session) fn details(state: &SessionState, about: &HookTrigger) -> 
             input_tokens: state.conversation.last_input_tokens(),
             tool_calls: state.calls.made_since_stop(),
         },
-        HookTrigger::Call { call } | HookTrigger::Spawn { call } | HookTrigger::Approval { call } => {
+        HookTrigger::Call { call, .. } | HookTrigger::Spawn { call } | HookTrigger::Approval { call, .. } => {
             let details = state.calls.details(call, &state.assignment);
             details.map_or(HookCallDetails::None, HookCallDetails::Call)
         }

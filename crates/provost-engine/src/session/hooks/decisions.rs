@@ -1,8 +1,8 @@
 //! How a session applies the decisions of hooks.
 
 use provost_event::{
-    HookDecision, HookReport, HookStage, HookTrigger, HooksDecided, ItemKind, NamedScript, OnFailure, Origin,
-    Outcome, PauseReason, PointRefusal, Seq, SystemItem, UserMessage,
+    HookDecision, HookReport, HookStage, HookTrigger, HooksDecided, ItemKind, Json, NamedScript, OnFailure,
+    Origin, Outcome, PauseReason, PointRefusal, Seq, SystemItem, UserMessage,
 };
 
 use crate::session::{Deciding, Phase, assignment::Assignment, calls::run, model_call, segment, stop};
@@ -17,6 +17,50 @@ pub(in crate::session) enum CombinedDecision {
     Pause { hook: String, reason: String },
     Abort { hook: String, reason: String },
 }
+
+/// The arguments with which a hook has a call made instead of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::session) struct CallReplacement {
+    /// The hook.
+    pub(in crate::session) by: String,
+    pub(in crate::session) input: Json,
+    /// Why the hook itself requires approval of the other call, if it does.
+    pub(in crate::session) ask: Option<String>,
+}
+
+impl CallReplacement {
+    /// The last proposal in `reports`: hooks of the contracts that have proposals are called in no order. None if
+    /// one of them isn't to be followed, which denies the call.
+    pub(in crate::session) fn of(
+        about: &HookTrigger,
+        reports: &[HookReport],
+        assignment: &Assignment,
+    ) -> Option<Self> {
+        if !assignment.may_replace(about) {
+            return None;
+        }
+        reports.iter().rev().find_map(|report| {
+            let ask = match &report.decision {
+                HookDecision::Ask(reason) => Some(format!("hook {}: {reason}", report.hook)),
+                _ => None,
+            };
+            Some(Self { by: report.hook.clone(), input: report.replacement.clone()?, ask })
+        })
+    }
+}
+
+/// Why a call is denied for which a hook proposes other arguments, where they can't take the place of its own.
+fn must_be_called_otherwise(wanted: &Json) -> String {
+    let text = wanted.text();
+    let cut = text.get(..text.floor_char_boundary(WANTED_BYTES_MAX)).unwrap_or_default();
+    let more = if cut.len() < text.len() { " […]" } else { "" };
+    format!(
+        "this call was not made: a hook wants the tool called with other arguments. Call it with exactly these instead: {cut}{more}"
+    )
+}
+
+/// Bytes of proposed arguments that the model is told.
+const WANTED_BYTES_MAX: usize = 32 * 1024;
 
 pub(in crate::session) fn hooks_said(
     deciding: &mut Deciding<'_>,
@@ -35,7 +79,7 @@ pub(in crate::session) fn hooks_said(
             deciding.commit(SystemItem { item: ItemKind::Reminder, body: body.clone(), origin });
         }
     }
-    let heard = CombinedDecision::of(&reports, &deciding.state.assignment);
+    let heard = CombinedDecision::of(&about, &reports, &deciding.state.assignment);
     let is_goal = deciding.state.lifecycle.phase() == Phase::Preparing(seq);
     deciding.commit(HooksDecided { asked: seq, reports, scripts });
     match about {
@@ -135,10 +179,31 @@ fn apply_closing_decision(deciding: &mut Deciding<'_>) {
 }
 
 impl CombinedDecision {
-    /// The most restrictive of the hooks' decisions; among equal ones the first.
-    pub(in crate::session) fn of(reports: &[HookReport], assignment: &Assignment) -> Self {
-        let all = reports.iter().map(|report| Self::of_report(report, assignment));
-        all.fold(Self::Free, |first, next| if next.rank() > first.rank() { next } else { first })
+    /// The most restrictive of the hooks' decisions; among equal ones the first. Other arguments that can't take the
+    /// place of the call's own deny it.
+    pub(in crate::session) fn of(
+        about: &HookTrigger,
+        reports: &[HookReport],
+        assignment: &Assignment,
+    ) -> Self {
+        let may_replace = assignment.may_replace(about);
+        let all = reports.iter().map(|report| match &report.replacement {
+            Some(wanted) if !may_replace => Self::of_report(report, assignment).or_stricter(Self::Deny {
+                hook: report.hook.clone(),
+                reason: must_be_called_otherwise(wanted),
+            }),
+            _ => Self::of_report(report, assignment),
+        });
+        all.fold(Self::Free, Self::or_stricter)
+    }
+
+    fn or_stricter(self, next: Self) -> Self {
+        if next.rank() > self.rank() { next } else { self }
+    }
+
+    /// Whether the call, prompt or stop isn't to go on.
+    pub(in crate::session) const fn refuses(&self) -> bool {
+        matches!(self, Self::Deny { .. } | Self::Pause { .. } | Self::Abort { .. })
     }
 
     fn of_report(report: &HookReport, assignment: &Assignment) -> Self {
