@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use provost_backend::Damage;
 use provost_config::{Folders, Settings};
-use provost_event::RunPolicy;
+use provost_event::{Permission, RunPolicy};
 use provost_runtime::{Notice, StateDir, Variables, holds_secret};
 
 use crate::output::tell;
@@ -63,11 +63,15 @@ pub(crate) fn outage_max_ms(settings: &Settings) -> u64 {
     if is_attended() { 0 } else { settings.outage_max_ms }
 }
 
-/// `policy`, where a user at the terminal sees at once that a provider can't be reached.
+/// `policy`, where a user at the terminal sees at once that a provider can't be reached, and can be asked whether a
+/// command may go on after the run.
 pub(crate) fn attended(mut policy: RunPolicy) -> RunPolicy {
     if is_attended() {
-        policy.agent.limits.outage_max_ms = 0;
-        policy.agents.iter_mut().for_each(|agent| agent.agent.limits.outage_max_ms = 0);
+        let others = policy.agents.iter_mut().map(|agent| &mut agent.agent);
+        for agent in std::iter::once(&mut policy.agent).chain(others) {
+            agent.limits.outage_max_ms = 0;
+            agent.permissions.keeping = Permission::Ask;
+        }
     }
     policy
 }

@@ -15,7 +15,9 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 
-use provost_event::{AgentPolicy, Json, Permission, PermissionPolicy, ToolIdentity, ToolSpec, ToolSubject};
+use provost_event::{
+    AgentPolicy, Json, KEEP_RUNNING, Permission, PermissionPolicy, ToolIdentity, ToolSpec, ToolSubject,
+};
 
 use call::{Call, Subject};
 use pattern::Touch;
@@ -42,6 +44,8 @@ pub use shell::ScriptNames;
 pub struct Permissions {
     rules: Vec<Rule>,
     default: Permission,
+    /// The same for commands that are to go on after the run.
+    keeping: Permission,
     workspace: PathBuf,
     /// The agent's tools. A tool that isn't among them is known by its name only.
     tools: Vec<ToolIdentity>,
@@ -109,7 +113,14 @@ impl Permissions {
     pub fn of_policy(policy: &PermissionPolicy, workspace: &Path, tools: &[ToolSpec]) -> Self {
         let rules = patterns(policy).filter_map(|(kind, text)| Rule::new(kind, text)).collect();
         let tools = tools.iter().map(ToolSpec::identity).collect();
-        Self { rules, default: policy.default, workspace: workspace.to_owned(), tools, bounds: Vec::new() }
+        Self {
+            rules,
+            default: policy.default,
+            keeping: policy.keeping.max(Permission::Ask),
+            workspace: workspace.to_owned(),
+            tools,
+            bounds: Vec::new(),
+        }
     }
 
     /// The permissions of an agent that works in `workspace`, restricted by those of the agents above.
@@ -125,7 +136,7 @@ impl Permissions {
         self.bounds.iter_mut().for_each(|bound| bound.approve(pattern));
     }
 
-    /// Whether nothing is ever asked or denied.
+    /// Whether nothing is ever asked or denied, except commands that are to go on after the run.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.default == Permission::Allow
@@ -133,15 +144,50 @@ impl Permissions {
             && self.bounds.iter().all(Self::is_open)
     }
 
+    /// Whether a call of `tool` with `input` may be asked about or denied at all.
+    #[must_use]
+    pub fn concern(&self, tool: &str, input: &Json) -> bool {
+        !self.is_open() || self.known(tool).is_some_and(|tool| tool.subject.keeps_running(input))
+    }
+
     /// The ruling on a call of `tool` with `input`: the most restrictive of the agent's own permissions and those
-    /// of the agents above; among equal ones the first.
+    /// of the agents above; among equal ones the first. A command that is to go on after the run needs the permission
+    /// [`KEEP_RUNNING`] as well as that of its tool.
     #[must_use]
     pub fn judge(&self, tool: &str, input: &Json) -> Ruling {
-        let known = self.tools.iter().find(|known| known.name == tool);
-        let tool = known.map_or_else(|| Cow::Owned(ToolIdentity::unknown(tool)), Cow::Borrowed);
-        let own = self.judge_alone(&tool, input);
-        let bounds = self.bounds.iter().map(|bound| bound.judge_alone(&tool, input));
-        bounds.fold(own, |first, next| if next.permission > first.permission { next } else { first })
+        let tool = self.known(tool).map_or_else(|| Cow::Owned(ToolIdentity::unknown(tool)), Cow::Borrowed);
+        let all = || std::iter::once(self).chain(&self.bounds);
+        let keeps = tool.subject.keeps_running(input);
+        let kept = all().filter(|_| keeps).map(|one| one.judge_kept(&tool, input));
+        let rulings = all().map(|one| one.judge_alone(&tool, input)).chain(kept);
+        let strictest =
+            rulings.reduce(|first, next| if next.permission > first.permission { next } else { first });
+        strictest.unwrap_or_else(|| self.by_default(&tool))
+    }
+
+    fn known(&self, tool: &str) -> Option<&ToolIdentity> {
+        self.tools.iter().find(|known| known.name == tool)
+    }
+
+    /// The ruling on a command of `tool` that is to go on after the run. Only patterns that name the permission allow
+    /// that, and never by default.
+    fn judge_kept(&self, tool: &ToolIdentity, input: &Json) -> Ruling {
+        let kept = ToolIdentity { subject: tool.subject.clone(), ..ToolIdentity::unknown(KEEP_RUNNING) };
+        let counts = |rule: &&Rule| match rule.kind {
+            Kind::Ask | Kind::Deny => rule.pattern.names(&kept),
+            Kind::Allow | Kind::Approved => rule.pattern.names_exactly(KEEP_RUNNING),
+        };
+        let rules = self.rules.iter().filter(counts).cloned().collect();
+        let default = self.default.max(self.keeping);
+        let ruling = Self { rules, default, bounds: Vec::new(), ..self.clone() }.judge_alone(&kept, input);
+        if !ruling.by_default {
+            return ruling;
+        }
+        let why = format!(
+            "it is to go on after the run, which needs a permission of its own: `allow = [\"{KEEP_RUNNING}(COMMAND)\"]` \
+             in [permissions]"
+        );
+        Ruling { why, ..ruling }
     }
 
     fn judge_alone(&self, tool: &ToolIdentity, input: &Json) -> Ruling {

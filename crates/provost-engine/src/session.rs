@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use provost_event::{
-    AgentPolicy, Elapsed, Entry, Json, LifecycleEntry, Outcome, Plan, Purpose, Seq, SessionId,
+    AgentPolicy, Elapsed, Entry, Json, LifecycleEntry, Outcome, Plan, Purpose, Seq, ServiceKept, SessionId,
 };
 
 use serde::{Deserialize, Serialize};
@@ -37,6 +37,7 @@ mod models;
 mod progress;
 mod recover;
 mod segment;
+mod services;
 mod stop;
 mod terminal;
 mod turn;
@@ -53,6 +54,7 @@ use hooks::HookQuestions;
 use lifecycle::{Lifecycle, Phase, Yielding};
 use models::Models;
 use progress::Progress;
+use services::Services;
 use stop::StopObjections;
 use terminal::Terminal;
 use turn::Turns;
@@ -106,6 +108,7 @@ pub struct SessionState {
     end_check: EndCheck,
     terminal: Terminal,
     worktree: OwnWorktree,
+    services: Services,
 }
 
 impl SessionState {
@@ -128,6 +131,7 @@ impl SessionState {
             end_check: EndCheck::default(),
             terminal: Terminal::default(),
             worktree: OwnWorktree::default(),
+            services: Services::default(),
         }
     }
 
@@ -222,6 +226,11 @@ impl SessionState {
     #[must_use]
     pub fn next_call_tokens(&self) -> u64 {
         model_call::request_tokens(self, Purpose::Turn).saturating_add(crate::USEFUL_OUTPUT_TOKENS)
+    }
+
+    /// Its services that run as far as the log knows, by name.
+    pub fn services(&self) -> impl Iterator<Item = &ServiceKept> {
+        self.services.running()
     }
 
     /// The effects whose results are awaited.

@@ -11,7 +11,7 @@ use crate::decision_time::DecisionTime;
 pub(crate) const EVERY: u64 = 1_000;
 /// The version of the states' layout. It changes with each change of a state's fields or of an entry's meaning; a
 /// snapshot with another layout is ignored.
-const LAYOUT: u32 = 21;
+const LAYOUT: u32 = 22;
 
 /// The layout of a state that can't be read back.
 const NO_LAYOUT: u32 = 0;

@@ -44,6 +44,8 @@ pub enum ItemKind {
     LastTurn,
     /// Another segment begins, with what has changed.
     Resumed,
+    /// A service that the agent had started has ended.
+    ServiceEnded,
     /// The agent's goal was set or replaced.
     GoalGiven,
     /// The agent's goal was removed.

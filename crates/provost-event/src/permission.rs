@@ -39,6 +39,13 @@ pub struct PermissionPolicy {
     /// The decision on a call that matches no pattern.
     #[serde(default)]
     pub default: Permission,
+    /// The decision on a command that is to go on after the run and that no `keep_running` pattern matches: never
+    /// `Allow`.
+    #[serde(
+        default = "PermissionPolicy::default_keeping",
+        skip_serializing_if = "PermissionPolicy::is_default_keeping"
+    )]
+    pub keeping: Permission,
     /// Time limit of an approval, in milliseconds.
     #[serde(default = "PermissionPolicy::default_timeout_ms")]
     pub approval_timeout_ms: u64,
@@ -48,6 +55,14 @@ pub struct PermissionPolicy {
 }
 
 impl PermissionPolicy {
+    const fn default_keeping() -> Permission {
+        Permission::Deny
+    }
+
+    fn is_default_keeping(keeping: &Permission) -> bool {
+        *keeping == Self::default_keeping()
+    }
+
     const fn default_timeout_ms() -> u64 {
         60 * 60 * 1_000
     }
@@ -56,7 +71,7 @@ impl PermissionPolicy {
         *self == Self::default()
     }
 
-    /// Whether it allows everything without a check.
+    /// Whether it allows everything without a check, except what goes on after the run.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.ask.is_empty() && self.deny.is_empty() && self.default == Permission::Allow
@@ -72,6 +87,7 @@ impl Default for PermissionPolicy {
             deny: Vec::new(),
             approved: Vec::new(),
             default: Permission::Allow,
+            keeping: Self::default_keeping(),
             approval_timeout_ms: Self::default_timeout_ms(),
             unanswered: Unanswered::Deny,
         }

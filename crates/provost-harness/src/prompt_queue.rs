@@ -139,6 +139,7 @@ impl PromptQueue {
                 | ItemKind::Reminder
                 | ItemKind::GoalGiven
                 | ItemKind::GoalRemoved
+                | ItemKind::ServiceEnded
                 | ItemKind::Resumed => {
                     self.push(record.seq, own_words(&item.body));
                 }

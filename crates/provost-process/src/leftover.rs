@@ -128,6 +128,12 @@ fn parsed(line: &str) -> Option<Process> {
     Some(Process { pid: pid.parse().ok()?, started: started.parse().ok()?, session: session.parse().ok()? })
 }
 
+/// The id of this boot of the machine: process ids and start times are unique only within it. `None` off Linux.
+#[must_use]
+pub fn boot_id() -> Option<String> {
+    boot().ok()
+}
+
 fn boot() -> io::Result<String> {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").map(|boot| boot.trim().to_owned())
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use provost_config::{Problems, Settings, Settled};
 use provost_event::RunPolicy;
@@ -24,6 +25,8 @@ pub struct RunContext {
     /// Knows the keys, which judges aren't shown.
     pub(crate) redactor: Arc<Redactor>,
     pub(crate) programs: Programs,
+    /// How long services may run.
+    pub(crate) keep_services: Duration,
 }
 
 /// What external programs among a run's agents are run with.
@@ -65,6 +68,7 @@ impl RunContext {
             programs,
             header_env: header_env(settings, variables),
             power: power(settings),
+            keep_services: Duration::from_millis(settings.keep_running_max_ms),
             redactor: Arc::new(Redactor::new(all_secrets(settings, variables))),
         }
     }

@@ -42,7 +42,7 @@ pub use observers::{complaints, keep, observers};
 pub use paths::{asked, beside, with_absolute_paths};
 pub use preamble::{Places, rules_of, with_preamble};
 pub use providers::{all_secrets, holds_secret, providers};
-pub use state_dir::{StateDir, leave_store};
+pub use state_dir::{SUPERVISE, StateDir, leave_store};
 pub use team::{
     Judges, Team, available_tools, doubts, frozen_models, known_tool, known_tools, misplaced, models_of,
     note_once, policy, programs_of, unaffordable, wanted,

@@ -8,7 +8,8 @@ use provost_config::{Folders, Settings, TrustStore};
 use provost_event::RunId;
 use provost_external::{Drivers, DriversOptions};
 use provost_harness::{
-    AgentHarness, Backend, BackendError, HarnessDeps, Models, NoPower, Power, SystemClock,
+    AgentHarness, Backend, BackendError, HarnessDeps, Models, NoPower, Power, ServiceStarter, Services,
+    SystemClock,
 };
 use provost_hooks::{ProgramHooks, ProgramHooksOptions};
 use provost_sqlite::SqliteStore;
@@ -27,6 +28,14 @@ const GUARDS: &str = "guards";
 const TERMINALS: &str = "terminals";
 /// The folder with the logs of agents' background commands.
 const JOBS: &str = "jobs";
+
+/// The folder with the records and logs of services.
+const SERVICES: &str = "services";
+
+const PROGRAM: &str = "provost";
+
+/// The command of the program that supervises a service. Its argument is the path of the service's record.
+pub const SUPERVISE: &str = "supervise-service";
 
 /// Where runs are kept.
 pub struct StateDir {
@@ -117,7 +126,25 @@ impl StateDir {
     /// their bytes.
     pub fn remove_files_of(&self, run: RunId) -> u64 {
         let folders = [TRANSCRIPTS, OBSERVERS, TERMINALS, JOBS].map(|name| self.folder.join(name));
-        folders.iter().map(|folder| remove_files(folder, run)).sum()
+        let files = folders.iter().map(|folder| remove_files(folder, run)).sum::<u64>();
+        files.saturating_add(self.services().forget_ended_of_run(run))
+    }
+
+    /// The one that the record of a service is in.
+    #[must_use]
+    pub fn of_service(record: &Path, report: fn(&Notice)) -> Option<Self> {
+        Some(Self { folder: record.parent()?.parent()?.to_owned(), report })
+    }
+
+    /// The services that agents have started.
+    #[must_use]
+    pub fn services(&self) -> Services {
+        Services::in_folder(self.folder.join(SERVICES))
+    }
+
+    /// Has the guards of this process recorded, which isn't one that works on runs.
+    pub fn keep_ledger(&self) {
+        provost_process::keep_ledger(self.folder.join(GUARDS));
     }
 
     /// Where agents get worktrees of their own.
@@ -169,6 +196,13 @@ impl StateDir {
             profiles: around.programs.profiles,
         });
         let jobs = BackgroundJobs::in_folder(self.folder.join(JOBS));
+        let services = ServiceStarter {
+            services: self.services(),
+            // Where the program doesn't know its own path, it is looked up as the user's shell does.
+            program: std::env::current_exe().unwrap_or_else(|_| PROGRAM.into()),
+            args: vec![SUPERVISE.into()],
+            keep: around.keep_services,
+        };
         AgentHarness::new(HarnessDeps {
             external: Arc::new(drivers),
             callback: around.callback,
@@ -177,7 +211,7 @@ impl StateDir {
             power,
             redactor: around.redactor,
             transcripts: Some(self.folder.join(TRANSCRIPTS)),
-            ..HarnessDeps::new(backend, models, builtin_with(jobs))
+            ..HarnessDeps::new(backend, models, builtin_with(jobs, services))
         })
     }
 }

@@ -252,12 +252,17 @@ fn no_flow(error: ConfigError, path: &Path) -> RuntimeError {
 }
 
 /// What isn't a setting stays: the observers, the folder of worktrees, what its agents were told before their goals,
-/// and how long outages are waited out, which depends on the terminal.
+/// and how long outages are waited out and who decides on services, which depends on the terminal.
 fn kept(policy: &mut RunPolicy, before: &RunPolicy) {
     policy.agent.preamble.clone_from(&before.agent.preamble);
     policy.observers.clone_from(&before.observers);
     policy.worktrees.clone_from(&before.worktrees);
     let outage_max_ms = before.agent.limits.outage_max_ms;
     policy.agent.limits.outage_max_ms = outage_max_ms;
-    policy.agents.iter_mut().for_each(|agent| agent.agent.limits.outage_max_ms = outage_max_ms);
+    let keeping = before.agent.permissions.keeping;
+    policy.agent.permissions.keeping = keeping;
+    for agent in &mut policy.agents {
+        agent.agent.limits.outage_max_ms = outage_max_ms;
+        agent.agent.permissions.keeping = keeping;
+    }
 }

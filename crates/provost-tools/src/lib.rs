@@ -49,7 +49,7 @@ mod window;
 mod workspace;
 mod write_file;
 
-use provost_harness::{Recall, ToolRegistry};
+use provost_harness::{Recall, ServiceStarter, ToolRegistry};
 
 pub use edit_file::EditFile;
 pub use function::{FunctionTool, IntoToolOutput, tool, tool_in};
@@ -66,20 +66,27 @@ pub use write_file::WriteFile;
 /// Returns all tools of this crate, with their defaults, and the harness's own [`Recall`].
 #[must_use]
 pub fn builtin() -> ToolRegistry {
-    builtin_with(BackgroundJobs::new())
+    let jobs = BackgroundJobs::new();
+    with_shell(Shell::new().with_jobs(jobs.clone()), Jobs::new(jobs))
 }
 
-/// The same, with background commands as these jobs.
+/// The same, with background commands as these jobs, and services that are started by `services`.
 #[must_use]
-pub fn builtin_with(jobs: BackgroundJobs) -> ToolRegistry {
+pub fn builtin_with(jobs: BackgroundJobs, services: ServiceStarter) -> ToolRegistry {
+    let folder = services.services.clone();
+    let shell = Shell::new().with_jobs(jobs.clone()).with_services(services);
+    with_shell(shell, Jobs::new(jobs).with_services(folder))
+}
+
+fn with_shell(shell: Shell, jobs: Jobs) -> ToolRegistry {
     ToolRegistry::new()
         .with(ReadFile::new())
         .with(WriteFile::new())
         .with(EditFile::new())
         .with(ListDir::new())
         .with(Search::new())
-        .with(Shell::new().with_jobs(jobs.clone()))
-        .with(Jobs::new(jobs))
+        .with(shell)
+        .with(jobs)
         .with(Terminal::new())
         .with(UpdatePlan::new())
         .with(Recall::new())

@@ -91,9 +91,21 @@ pub(super) async fn fork(args: ForkArgs) -> anyhow::Result<Exit> {
         Asking { backend: backend.clone(), watcher: watcher.clone(), asks, user_file: folders.user_file };
     let pending_stop = PendingStop::None;
     let observed = place.observers();
-    Work { backend, harness, observed, watcher, asking, signals, shown: args.shown, progress, pending_stop }
-        .finish()
-        .await
+    let services = place.services();
+    Work {
+        backend,
+        harness,
+        observed,
+        services,
+        watcher,
+        asking,
+        signals,
+        shown: args.shown,
+        progress,
+        pending_stop,
+    }
+    .finish()
+    .await
 }
 
 fn flags(args: &ForkArgs) -> Vec<Override> {

@@ -150,8 +150,21 @@ impl Ready {
         let harness = harness.inspect_err(|_| watcher.close()).context("can't start the run")?;
         let user_file = folders.user_file;
         let asking = Asking { backend: backend.clone(), watcher: watcher.clone(), asks, user_file };
-        let (pending_stop, observed) = (PendingStop::None, place.observers());
-        Ok(Work { backend, harness, observed, watcher, asking, signals, shown, progress, pending_stop })
+        let observed = place.observers();
+        let services = place.services();
+        let pending_stop = PendingStop::None;
+        Ok(Work {
+            backend,
+            harness,
+            observed,
+            services,
+            watcher,
+            asking,
+            signals,
+            shown,
+            progress,
+            pending_stop,
+        })
     }
 }
 

@@ -2,8 +2,8 @@
 
 use provost_event::{
     AgentPolicyChanged, ApprovalAnswer, CallId, Exhausted, Exit, HookReport, ModelFailure, ModelPolicy,
-    NamedScript, Outcome, Purpose, Seq, SessionId, SessionStarted, TerminalNoted, TimeLeft, ToolsChanged,
-    WorktreeLeft,
+    NamedScript, Outcome, Purpose, Seq, ServiceNoted, SessionId, SessionStarted, TerminalNoted, TimeLeft,
+    ToolsChanged, WorktreeLeft,
 };
 use serde::{Deserialize, Serialize};
 
@@ -171,6 +171,8 @@ pub enum SessionEvent {
     ChangeTools(Box<ToolsChanged>),
     /// Changes the policy or the goal from the next segment on; ignored while the session is worked on.
     ChangePolicy(Box<AgentPolicyChanged>),
+    /// Something was seen of a service. Counts at any time; ignored if the log knows it.
+    ServiceNoted(Box<ServiceNoted>),
     /// Resumes a session that is suspended or has ended; ignored while it is worked on.
     Resume {
         /// Who requested it.

@@ -13,7 +13,7 @@ use crate::session::{
     change, fork,
     goal::{judge, verify},
     hooks::{ask, decisions},
-    model_call, models, recover, segment, stop, terminal, worktree, yielding,
+    model_call, models, recover, segment, services, stop, terminal, worktree, yielding,
 };
 use crate::{Effect, Event, HookCall, Message, RunEvent, SessionEvent, SettleNote};
 
@@ -113,6 +113,7 @@ pub(super) fn on(deciding: &mut Deciding<'_>, event: SessionEvent) {
         SessionEvent::Retune { model, outage_max_ms, by } => {
             models::retune(deciding, model, outage_max_ms, &by);
         }
+        SessionEvent::ServiceNoted(noted) => services::noted(deciding, *noted),
         _ if deciding.state.has_ended() => {}
         event if deciding.state.closing().is_some() && !counts_at_the_end(&event) => {}
         event => within_segment(deciding, event),
@@ -185,6 +186,7 @@ fn within_segment(deciding: &mut Deciding<'_>, event: SessionEvent) {
         | SessionEvent::Restart { .. }
         | SessionEvent::ChangePolicy(_)
         | SessionEvent::ChangeTools(_)
+        | SessionEvent::ServiceNoted(_)
         | SessionEvent::Retune { .. } => {}
     }
 }
@@ -231,6 +233,7 @@ const fn counts_at_the_end(event: &SessionEvent) -> bool {
         | SessionEvent::Say { .. }
         | SessionEvent::Retune { .. }
         | SessionEvent::ChangeTools(_)
+        | SessionEvent::ServiceNoted(_)
         | SessionEvent::Stop { .. }
         | SessionEvent::SubAgentFinished { .. }
         | SessionEvent::ClearGoal { .. }

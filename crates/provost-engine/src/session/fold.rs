@@ -70,6 +70,10 @@ fn tool_entry(state: &mut SessionState, entry: &ToolEntry) {
         ToolEntry::Started(started) => state.calls.started(started, state.head, &state.assignment),
         ToolEntry::Finished(finished) => tool_finished(state, finished),
         ToolEntry::Changed(changed) => change::tools_changed(state, changed),
+        ToolEntry::ServiceNoted(noted) => {
+            let is_worked_on = state.lifecycle.outcome().is_none();
+            state.services.noted(noted, is_worked_on);
+        }
     }
 }
 
@@ -224,6 +228,7 @@ fn told(state: &mut SessionState, item: ItemKind) {
         ItemKind::FinalCheck => state.end_check.asked_for_proof(),
         ItemKind::AnswerAgain
         | ItemKind::Resumed
+        | ItemKind::ServiceEnded
         | ItemKind::RepeatedCallNotice
         | ItemKind::FailedCallsNotice
         | ItemKind::StopBlocked
@@ -278,6 +283,7 @@ fn retried(state: &mut SessionState, retry: &Retry) {
 }
 
 fn tool_finished(state: &mut SessionState, finished: &ToolFinished) {
+    state.services.tool_finished(finished);
     let Some(call) = state.calls.finished(finished, state.head, &state.assignment) else { return };
     state.end_check.called(&call, finished);
     match &finished.plan {
@@ -351,6 +357,7 @@ fn segment_ended(state: &mut SessionState, outcome: &Outcome) {
 
 fn resumed(state: &mut SessionState, resumed: &Resumed, at: Timestamp) {
     state.lifecycle.resumed();
+    state.services.resumed();
     if resumed.reopens && matches!(state.lifecycle.phase(), Phase::CheckingStop(_)) {
         // The stop hooks' answers to that attempt to stop don't count any more: the turn continues.
         state.turns.reopened();

@@ -62,8 +62,8 @@ impl Permits {
         }
     }
 
-    fn has_rules(&self) -> bool {
-        self.permissions.as_ref().is_some_and(|permissions| !permissions.is_open())
+    fn concern(&self, call: &TrackedCall) -> bool {
+        self.permissions.as_ref().is_some_and(|permissions| permissions.concern(&call.tool, &call.input))
     }
 
     fn rule(&self, call: &TrackedCall) -> Option<PermissionDecided> {
@@ -100,7 +100,7 @@ impl CallGate<'_> {
             return Clearance::Hooks;
         }
         let is_denied = matches!(call.hooks, HookAnswer::Deny(_));
-        if !is_denied && call.ruling.is_none() && self.calls.permits.has_rules() {
+        if !is_denied && call.ruling.is_none() && self.calls.permits.concern(call) {
             return Clearance::Ruling;
         }
         if call.refusal().is_some() {

@@ -237,6 +237,11 @@ fn results() -> Vec<SessionEvent> {
             exit: Exit::Code(0),
         }))),
         SessionEvent::AskWithdrawn { call: CallId::from("unknown") },
+        SessionEvent::ServiceNoted(Box::new(ServiceNoted {
+            name: "web".to_owned(),
+            supervisor: ProcessStamp { pid: 2, started: 3 },
+            event: ServiceEvent::Ended { how: "has ended".to_owned(), by_agent: false },
+        })),
         SessionEvent::TerminalClosed { seq, exit: None },
         SessionEvent::Resolve {
             asked: seq,
