@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::decision::DecisionBuilder;
 use crate::decision_time::DecisionTime;
 use crate::snapshot::{self, Snapshots};
-use crate::{Decision, Now, SessionEvent};
+use crate::{Decision, Now, RulesSought, SessionEvent};
 
 mod announce;
 mod answer;
@@ -27,6 +27,7 @@ mod end_check;
 mod final_summary;
 mod fingerprint;
 mod fold;
+mod folder_rules;
 mod fork;
 mod goal;
 mod hooks;
@@ -49,6 +50,7 @@ use calls::CallGate;
 use calls::Calls;
 use conversation::{Conversation, Window, WindowFacts};
 use end_check::EndCheck;
+use folder_rules::FolderRulesTold;
 use goal::{Goal, GoalFacts};
 use hooks::HookQuestions;
 use lifecycle::{Lifecycle, Phase, Yielding};
@@ -109,6 +111,7 @@ pub struct SessionState {
     terminal: Terminal,
     worktree: OwnWorktree,
     services: Services,
+    folder_rules: FolderRulesTold,
 }
 
 impl SessionState {
@@ -132,6 +135,7 @@ impl SessionState {
             terminal: Terminal::default(),
             worktree: OwnWorktree::default(),
             services: Services::default(),
+            folder_rules: FolderRulesTold::default(),
         }
     }
 
@@ -226,6 +230,11 @@ impl SessionState {
     #[must_use]
     pub fn next_call_tokens(&self) -> u64 {
         model_call::request_tokens(self, Purpose::Turn).saturating_add(crate::USEFUL_OUTPUT_TOKENS)
+    }
+
+    /// The rules of folders that it can still be told, if any.
+    fn rules_sought(&self) -> Option<RulesSought> {
+        self.folder_rules.sought(self.policy()?.folder_rules_bytes)
     }
 
     /// Its services that run as far as the log knows, by name.

@@ -45,7 +45,9 @@ pub use chain::{ChainContext, DepthExceeded};
 pub use change::{AgentPolicyChanged, PolicyDifference, RunPolicyChanged};
 pub use content::{Block, Image, ImageKind, PrefixHash, ToolCall};
 pub use context::{AsideCall, Compacted, CompactionKind, FinalSummaryFinished, Snapshot};
-pub use conversation::{AssistantMessage, ItemKind, Origin, StopReason, SystemItem, TurnEnded, UserMessage};
+pub use conversation::{
+    AssistantMessage, ItemKind, Origin, QuotedRules, StopReason, SystemItem, TurnEnded, UserMessage,
+};
 pub use entry::{
     AgentEntry, BudgetEntry, ConversationEntry, Entry, GateEntry, GoalEntry, LifecycleEntry, ModelEntry,
     TerminalEntry, ToolEntry, WorktreeEntry,

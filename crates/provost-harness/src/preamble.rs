@@ -5,10 +5,12 @@
 //! Provost's.
 
 mod environment;
+mod folders;
 mod listing;
 mod rules;
 
 pub use environment::{ENVIRONMENT_BYTES_MAX, HostFacts, environment};
+pub(crate) use folders::rules_of_folder;
 pub use rules::{ProjectRules, RULES_BYTES_MAX, RulesFile, project_rules};
 
 /// The parts in their order, without those that are empty.

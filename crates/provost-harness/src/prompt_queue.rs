@@ -143,7 +143,8 @@ impl PromptQueue {
                 | ItemKind::Resumed => {
                     self.push(record.seq, own_words(&item.body));
                 }
-                ItemKind::Continue
+                ItemKind::FolderRules
+                | ItemKind::Continue
                 | ItemKind::AnswerAgain
                 | ItemKind::RepeatedCallNotice
                 | ItemKind::FailedCallsNotice

@@ -30,10 +30,15 @@ impl ProcessIdentity {
         None
     }
 
-    /// Whether this process still exists.
+    /// Whether this process still exists. One that has ended and whose parent hasn't noticed doesn't.
     #[must_use]
     pub fn exists(self) -> bool {
-        Self::of(self.pid) == Some(self)
+        #[cfg(target_os = "linux")]
+        {
+            crate::leftover::living(self.pid).is_some_and(|process| process.started == self.started)
+        }
+        #[cfg(not(target_os = "linux"))]
+        false
     }
 
     /// Asks the process to end (SIGTERM), also a stopped one. Returns whether it was asked: `false` too when there is no

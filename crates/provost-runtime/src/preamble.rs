@@ -41,21 +41,29 @@ pub async fn with_preamble(
         if is_told { environment(places.workspace, facts(&policy, variables)).await } else { String::new() };
     let rules = rules(places, settings, room);
     policy.agent.preamble = preamble(&place, &rules);
+    let told = rules.files.iter().map(|file| file.text.len()).sum::<usize>();
+    policy.agent.folder_rules_bytes =
+        rules_bytes(settings, room).saturating_sub(u64::try_from(told).unwrap_or(u64::MAX));
     (policy, rules.notices)
 }
 
 /// The rules for agents, as the settings have it, for models with this much room.
 fn rules(places: Places<'_>, settings: &Settings, room: u64) -> ProjectRules {
-    if !settings.project_rules {
+    let bytes_max = usize::try_from(rules_bytes(settings, room)).unwrap_or(RULES_BYTES_MAX);
+    if bytes_max == 0 {
         return ProjectRules::default();
     }
-    let bytes_max = usize::try_from(room / ROOM_PER_BYTE).unwrap_or(usize::MAX).min(RULES_BYTES_MAX);
     project_rules(places.workspace, users_rules(places.folders).as_deref(), bytes_max)
 }
 
 /// The rules for agents, as the settings have it, for models with enough room.
 pub fn rules_of(places: Places<'_>, settings: &Settings) -> ProjectRules {
     rules(places, settings, u64::MAX)
+}
+
+/// Maximum bytes of rules, those of sub-folders included.
+fn rules_bytes(settings: &Settings, room: u64) -> u64 {
+    if settings.project_rules { (room / ROOM_PER_BYTE).min(RULES_BYTES_MAX as u64) } else { 0 }
 }
 
 fn users_rules(folders: &Folders) -> Option<PathBuf> {

@@ -255,6 +255,7 @@ fn no_flow(error: ConfigError, path: &Path) -> RuntimeError {
 /// and how long outages are waited out and who decides on services, which depends on the terminal.
 fn kept(policy: &mut RunPolicy, before: &RunPolicy) {
     policy.agent.preamble.clone_from(&before.agent.preamble);
+    policy.agent.folder_rules_bytes = before.agent.folder_rules_bytes;
     policy.observers.clone_from(&before.observers);
     policy.worktrees.clone_from(&before.worktrees);
     let outage_max_ms = before.agent.limits.outage_max_ms;

@@ -307,6 +307,13 @@ fn system_item(entry: &SystemItem) -> Saying {
             };
             Saying::passing(Tag::Provost, format!("told that {percent}% of its limit of {of} is used"))
         }
+        ItemKind::FolderRules => {
+            let files = entry.rules.iter().map(|rules| rules.file.as_str()).collect::<Vec<_>>().join(", ");
+            Saying::passing(
+                Tag::Provost,
+                format!("told the project rules of {}", one_line(&files, WIDTH_MAX)),
+            )
+        }
         ItemKind::EndQuestion => {
             Saying::passing(Tag::Provost, "asked to go on or to close: no tool call, no verdict")
         }

@@ -135,6 +135,8 @@ mod resuming;
 mod scripts_agreed;
 #[cfg(test)]
 mod secrets;
+#[cfg(target_os = "linux")]
+mod services;
 #[cfg(test)]
 mod settings_agents;
 #[cfg(test)]

@@ -7,7 +7,9 @@ use provost_event::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{Answer, JudgeReport, LimitUse, StopCheckResult, SubAgentReport, ToolResult, WorktreeResult};
+use super::{
+    Answer, FolderRules, JudgeReport, LimitUse, StopCheckResult, SubAgentReport, ToolResult, WorktreeResult,
+};
 
 /// An event of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,6 +71,8 @@ pub enum SessionEvent {
         /// The result.
         result: ToolResult,
     },
+    /// A call works in folders that have rules for agents of their own; ignored for those that the agent knows.
+    RulesFound(Vec<FolderRules>),
     /// The stop hooks answered.
     StopChecked {
         /// The effect.

@@ -38,6 +38,7 @@ impl AgentPolicies<'_> {
         };
         if policy.external.is_none() {
             policy.preamble.clone_from(&run.agent.preamble);
+            policy.folder_rules_bytes = run.agent.folder_rules_bytes;
         }
         if let Some(step) = self.step_of(agent) {
             bind_to_step(step, &mut policy);

@@ -10,7 +10,7 @@ use super::{Deciding, Phase};
 use crate::session::{
     answer,
     calls::{approve, delegate, run},
-    change, fork,
+    change, folder_rules, fork,
     goal::{judge, verify},
     hooks::{ask, decisions},
     model_call, models, recover, segment, services, stop, terminal, worktree, yielding,
@@ -19,7 +19,7 @@ use crate::{Effect, Event, HookCall, Message, RunEvent, SessionEvent, SettleNote
 
 impl Deciding<'_> {
     pub(super) fn say(&mut self, item: ItemKind, body: impl Into<String>) {
-        self.commit(SystemItem { item, body: body.into(), origin: Origin::Engine });
+        self.commit(SystemItem { item, body: body.into(), origin: Origin::Engine, rules: Vec::new() });
     }
 
     /// The remaining time of the limit that applies to the agent, if any.
@@ -145,6 +145,7 @@ fn within_segment(deciding: &mut Deciding<'_>, event: SessionEvent) {
             }
         }
         SessionEvent::ToolDone { seq, result } => run::tool_done(deciding, seq, result),
+        SessionEvent::RulesFound(rules) => folder_rules::found(deciding, rules),
         SessionEvent::StopChecked { seq, result } => {
             if stop::is_checked_by(deciding.state, seq) {
                 stop::stop_checked(deciding, seq, result);
@@ -246,6 +247,7 @@ const fn counts_at_the_end(event: &SessionEvent) -> bool {
         | SessionEvent::ModelFailed { .. }
         | SessionEvent::AskWithdrawn { .. }
         | SessionEvent::ToolDone { .. }
+        | SessionEvent::RulesFound(_)
         | SessionEvent::StopChecked { .. }
         | SessionEvent::Judged { .. }
         | SessionEvent::WorktreeReady { .. }

@@ -43,7 +43,10 @@ impl SessionState {
 fn conversation_entry(state: &mut SessionState, entry: &ConversationEntry) {
     match entry {
         ConversationEntry::UserMessage(message) => spoken_to(state, message),
-        ConversationEntry::SystemItem(item) => told(state, item.item),
+        ConversationEntry::SystemItem(item) => {
+            state.folder_rules.told(&item.rules, state.head);
+            told(state, item.item);
+        }
         ConversationEntry::AssistantMessage(answer) => {
             answered(state, answer);
         }
@@ -228,6 +231,7 @@ fn told(state: &mut SessionState, item: ItemKind) {
         ItemKind::FinalCheck => state.end_check.asked_for_proof(),
         ItemKind::AnswerAgain
         | ItemKind::Resumed
+        | ItemKind::FolderRules
         | ItemKind::ServiceEnded
         | ItemKind::RepeatedCallNotice
         | ItemKind::FailedCallsNotice
@@ -253,6 +257,7 @@ fn model_called(state: &mut SessionState, called: &ModelCalled, now: Elapsed) {
 
 fn compacted(state: &mut SessionState, compacted: &Compacted) {
     let is_news = state.conversation.compacted(compacted);
+    state.folder_rules.compacted(compacted);
     state.hooks.compacted(is_news);
     if compacted.how == CompactionKind::Summary {
         state.models.aside_answered();

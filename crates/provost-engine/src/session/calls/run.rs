@@ -296,6 +296,7 @@ fn run_tool(deciding: &mut Deciding<'_>, id: &CallId, memory: Option<Json>) {
         output_bytes_max,
         memory,
         scripts: call.scripts.clone(),
+        rules: deciding.state.rules_sought(),
         looks_before,
         looks_at_workspace: looks_before && is_last,
     };
