@@ -76,7 +76,7 @@ pub use observers::{
 pub use power::{NoPower, Power, PowerGuard};
 pub use preamble::{
     ENVIRONMENT_BYTES_MAX, HostFacts, ProjectRules, RULES_BYTES_MAX, RulesFile, environment, preamble,
-    project_rules,
+    project_rules, skills_preamble,
 };
 pub use private_folder::PrivateFolder;
 pub use prompt::system_prompt;

@@ -1,13 +1,15 @@
 //! What a run works with beside its models, tools and store.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use provost_config::{Problems, Settings, Settled};
+use provost_config::{Problems, Settings, Settled, Skill, Skills};
 use provost_event::RunPolicy;
 use provost_harness::{HarnessCallback, Observers, Redactor};
 use provost_power::{KeepAwake, KeepAwakeOptions};
+use provost_tools::SkillText;
 
 use crate::external::passed;
 use crate::{Variables, all_secrets, programs_of};
@@ -25,6 +27,8 @@ pub struct RunContext {
     /// Knows the keys, which judges aren't shown.
     pub(crate) redactor: Arc<Redactor>,
     pub(crate) programs: Programs,
+    /// The skills that agents may use.
+    pub(crate) skills: Vec<SkillText>,
     /// How long services may run.
     pub(crate) keep_services: Duration,
 }
@@ -68,9 +72,24 @@ impl RunContext {
             programs,
             header_env: header_env(settings, variables),
             power: power(settings),
+            skills: Vec::new(),
             keep_services: Duration::from_millis(settings.keep_running_max_ms),
             redactor: Arc::new(Redactor::new(all_secrets(settings, variables))),
         }
+    }
+}
+
+impl RunContext {
+    /// The same, where agents may use these skills.
+    #[must_use]
+    pub fn with_skills(mut self, skills: &Skills) -> Self {
+        let text = |skill: &Skill| SkillText {
+            name: skill.name.clone(),
+            body: skill.body.clone(),
+            folder: skill.file.parent().map(Path::to_owned).unwrap_or_default(),
+        };
+        self.skills = skills.usable.iter().map(text).collect();
+        self
     }
 }
 

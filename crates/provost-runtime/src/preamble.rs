@@ -3,12 +3,16 @@
 use std::path::{Path, PathBuf};
 
 use jiff::Zoned;
-use provost_config::{Folders, Settings};
+use provost_config::{Folders, Settings, Skills};
 use provost_event::{AgentPolicy, ModelPolicy, RunPolicy, counted};
-use provost_harness::{HostFacts, ProjectRules, RULES_BYTES_MAX, environment, preamble, project_rules};
+use provost_harness::{
+    HostFacts, ProjectRules, RULES_BYTES_MAX, environment, preamble, project_rules, skills_preamble,
+};
 
 use crate::Variables;
 
+/// The tool that gives agents the texts of skills.
+const SKILL_TOOL: &str = "skill";
 /// The user's own file of rules, beside the settings.
 const USERS_RULES: &str = "AGENTS.md";
 /// Tokens of requests that a model must have room for to be told where it works: what is told must leave room for a
@@ -45,6 +49,26 @@ pub async fn with_preamble(
     policy.agent.folder_rules_bytes =
         rules_bytes(settings, room).saturating_sub(u64::try_from(told).unwrap_or(u64::MAX));
     (policy, rules.notices)
+}
+
+/// `policy` with what its agents are told of these skills before their goals; without skills, or where a model has no
+/// room for them, no agent has the tool for them.
+#[must_use]
+pub fn with_skills(mut policy: RunPolicy, skills: &Skills) -> RunPolicy {
+    let has_room = smallest_room(&policy).is_some_and(|room| room >= ROOM_TOKENS_MIN);
+    let usable = skills.usable.iter().filter(|_| has_room);
+    let text = skills_preamble(usable.map(|skill| (skill.name.as_str(), skill.description.as_str())));
+    if text.is_empty() {
+        let others = policy.agents.iter_mut().map(|agent| &mut agent.agent);
+        for agent in std::iter::once(&mut policy.agent).chain(others) {
+            agent.tools.retain(|tool| tool.name != SKILL_TOOL);
+        }
+        return policy;
+    }
+    let parts = [policy.agent.preamble.as_str(), &text];
+    let parts = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>();
+    policy.agent.preamble = parts.join("\n\n");
+    policy
 }
 
 /// The rules for agents, as the settings have it, for models with this much room.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use provost_backend::{Damage, EmbeddedBackend};
-use provost_config::{Folders, Settings, TrustStore};
+use provost_config::{Folders, Settings, Skills, TrustStore};
 use provost_event::RunId;
 use provost_external::{Drivers, DriversOptions};
 use provost_harness::{
@@ -13,7 +13,7 @@ use provost_harness::{
 };
 use provost_hooks::{ProgramHooks, ProgramHooksOptions};
 use provost_sqlite::SqliteStore;
-use provost_tools::{BackgroundJobs, builtin_with};
+use provost_tools::{BackgroundJobs, UseSkill, builtin_with};
 
 use crate::external;
 use crate::{Notice, RunContext, RuntimeError};
@@ -48,6 +48,14 @@ impl StateDir {
     #[must_use]
     pub fn new(settings: &Settings, folders: &Folders, report: fn(&Notice)) -> Self {
         Self { folder: settings.state_dir.clone().unwrap_or_else(|| folders.state.clone()), report }
+    }
+
+    /// The skills that agents in `workspace` may use.
+    ///
+    /// # Errors
+    /// When what the user trusts can't be read.
+    pub fn skills(&self, folders: &Folders, workspace: &Path) -> Result<Skills, RuntimeError> {
+        Ok(Skills::find(&folders.user_file, workspace, &self.trust())?)
     }
 
     /// What the user trusts.
@@ -203,6 +211,7 @@ impl StateDir {
             args: vec![SUPERVISE.into()],
             keep: around.keep_services,
         };
+        let tools = builtin_with(jobs, services).with(UseSkill::new(around.skills));
         AgentHarness::new(HarnessDeps {
             external: Arc::new(drivers),
             callback: around.callback,
@@ -211,7 +220,7 @@ impl StateDir {
             power,
             redactor: around.redactor,
             transcripts: Some(self.folder.join(TRANSCRIPTS)),
-            ..HarnessDeps::new(backend, models, builtin_with(jobs, services))
+            ..HarnessDeps::new(backend, models, tools)
         })
     }
 }

@@ -42,8 +42,8 @@ pub use approvals::{
 };
 pub use changes::{ChangedFile, ChangedFileState, RunChanges};
 pub use checked::{
-    CheckedAgent, CheckedGoal, CheckedHook, CheckedSettings, CheckedStopHook, ProjectRulesFile, ProjectTrust,
-    SettingProblem, SettingValue, TrustRequest, TrustWord,
+    CheckedAgent, CheckedGoal, CheckedHook, CheckedSettings, CheckedSkill, CheckedStopHook, ProjectRulesFile,
+    ProjectTrust, SettingProblem, SettingValue, TrustRequest, TrustWord,
 };
 pub use conversation::{ConversationView, SeenImage, SeenMessage, SeenPart, SeenRole, SeenToolResult};
 pub use details::{RunDetails, RunSlots, RunTree};

@@ -79,6 +79,7 @@ pub(super) async fn fork(args: ForkArgs) -> anyhow::Result<Exit> {
     let view = reporting(progress.view(None), settings, None);
     let watcher = Arc::new(Watcher::new(view, asks, HashMap::new()));
     let around = RunContext::new(settings, &variables, (watcher.clone(), observers), programs);
+    let around = around.with_skills(&place.skills(&folders, &works_in)?);
     let harness = place.harness(backend.clone(), models, around);
     mark(Some(id));
     if !args.shown.quiet && !args.shown.json {

@@ -57,6 +57,8 @@ mod flows_resumed;
 #[cfg(test)]
 mod flows_shown;
 #[cfg(test)]
+mod folder_rules;
+#[cfg(test)]
 mod forking;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
@@ -155,6 +157,8 @@ mod settings_named;
 mod settings_permissions;
 #[cfg(test)]
 mod shown;
+#[cfg(test)]
+mod skills;
 #[cfg(test)]
 mod steps_limits;
 #[cfg(test)]
