@@ -130,6 +130,8 @@ mod recording;
 #[cfg(target_os = "linux")]
 mod replay;
 #[cfg(test)]
+mod requests;
+#[cfg(test)]
 mod restarts;
 mod resume_settings;
 mod resuming;
