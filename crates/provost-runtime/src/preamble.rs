@@ -12,7 +12,7 @@ use provost_harness::{
 use crate::Variables;
 
 /// The tool that gives agents the texts of skills.
-const SKILL_TOOL: &str = "skill";
+pub(crate) const SKILL_TOOL: &str = "skill";
 /// The user's own file of rules, beside the settings.
 const USERS_RULES: &str = "AGENTS.md";
 /// Tokens of requests that a model must have room for to be told where it works: what is told must leave room for a
@@ -59,16 +59,21 @@ pub fn with_skills(mut policy: RunPolicy, skills: &Skills) -> RunPolicy {
     let usable = skills.usable.iter().filter(|_| has_room);
     let text = skills_preamble(usable.map(|skill| (skill.name.as_str(), skill.description.as_str())));
     if text.is_empty() {
-        let others = policy.agents.iter_mut().map(|agent| &mut agent.agent);
-        for agent in std::iter::once(&mut policy.agent).chain(others) {
-            agent.tools.retain(|tool| tool.name != SKILL_TOOL);
-        }
+        without_skills(&mut policy);
         return policy;
     }
     let parts = [policy.agent.preamble.as_str(), &text];
     let parts = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>();
     policy.agent.preamble = parts.join("\n\n");
     policy
+}
+
+/// Takes the tool for skills from all agents.
+pub(crate) fn without_skills(policy: &mut RunPolicy) {
+    let others = policy.agents.iter_mut().map(|agent| &mut agent.agent);
+    for agent in std::iter::once(&mut policy.agent).chain(others) {
+        agent.tools.retain(|tool| tool.name != SKILL_TOOL);
+    }
 }
 
 /// The rules for agents, as the settings have it, for models with this much room.

@@ -76,7 +76,7 @@ struct Arguments {
     command: String,
     /// Answers at once with a name for `jobs`; runs until it ends or you are done.
     background: Option<bool>,
-    /// Like `background`, but goes on after you are done: for a server that the user wants left running. Needs a permission.
+    /// Like `background`, but outlives your work: only for what the user wants left running.
     keep_running: Option<bool>,
     /// With `keep_running`: its name.
     service: Option<String>,

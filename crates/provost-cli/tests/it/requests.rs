@@ -81,7 +81,7 @@ impl ShownModel {
         let config = format!(
             "[agent]\nmodel = \"{0}\"\n[budget]\nusd = 5\n[permissions]\ndefault = \"allow\"\n\
              [providers.{provider}]\nbase_url = \"{base}\"\n\
-             [models.\"{0}\"]\nwindow_tokens = 60_000\nprice = {{ input = 1, output = 2 }}\n{settings}",
+             [models.\"{0}\"]\nwindow_tokens = 60_000\ninput_usd = 1\noutput_usd = 2\n{settings}",
             self.name
         );
         scene.write("home/.config/provost/config.toml", &config);
