@@ -162,7 +162,12 @@ impl Permissions {
         let rulings = all().map(|one| one.judge_alone(&tool, input)).chain(kept);
         let strictest =
             rulings.reduce(|first, next| if next.permission > first.permission { next } else { first });
-        strictest.unwrap_or_else(|| self.by_default(&tool))
+        let strictest = strictest.unwrap_or_else(|| self.by_default(&tool));
+        if keeps && strictest.permission == Permission::Allow {
+            // It names the pattern without which the call wouldn't be allowed.
+            return self.judge_kept(&tool, input);
+        }
+        strictest
     }
 
     fn known(&self, tool: &str) -> Option<&ToolIdentity> {

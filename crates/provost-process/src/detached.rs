@@ -52,6 +52,8 @@ pub async fn start_detached(launch: Launch<FirstLine>) -> Result<Detached, Spawn
     let mut child = crate::launch::start_apart_from_this(&launch).map_err(error)?;
     let process = child.id().and_then(ProcessIdentity::of);
     let Some((process, stdout)) = process.zip(child.stdout.take()) else {
+        // Without a start time it couldn't be told from a later process, so it isn't left running.
+        let _ = child.start_kill();
         return Err(error(io::ErrorKind::Unsupported.into()));
     };
     let mut line = String::new();

@@ -129,7 +129,7 @@ mod recording;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 mod replay;
-#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod requests;
 #[cfg(test)]
 mod restarts;
