@@ -6,6 +6,7 @@ mod look;
 mod manage;
 mod run;
 mod segment;
+mod services;
 mod store;
 
 pub(crate) use act::{
@@ -21,6 +22,7 @@ pub(crate) use run::{
     BudgetArgs, DemoArgs, FlowCheckArgs, FlowCommand, FlowRunArgs, RunArgs, ShownArgs, WorkArgs,
 };
 pub(crate) use segment::{ForkArgs, ResumeArgs};
+pub(crate) use services::{ServicesArgs, ServicesCommand, SuperviseArgs};
 pub(crate) use store::{BackupArgs, DoctorArgs, PruneArgs};
 
 const RUN_HELP: &str = "The run: its id, the beginning of one, or `last`";

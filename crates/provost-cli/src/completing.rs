@@ -10,7 +10,7 @@ use clap::CommandFactory as _;
 use clap_complete::CompleteEnv;
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use provost_config::{Folders, Profiles, Request, Scope, Settled, load};
-use provost_harness::{Backend, RunQuery, RunSummary};
+use provost_harness::{Backend, RunQuery, RunSummary, ServiceRecord};
 
 use crate::commands::{Cli, find};
 use crate::render::{one_line, visible};
@@ -69,6 +69,11 @@ pub(crate) fn profiles() -> ArgValueCompleter {
     ArgValueCompleter::new(|current: &OsStr| fitting(current, known_profiles()))
 }
 
+/// Completes the name of a service.
+pub(crate) fn services() -> ArgValueCompleter {
+    ArgValueCompleter::new(|current: &OsStr| fitting(current, known_services()))
+}
+
 /// A word and what is said of it.
 type Word = (String, String);
 
@@ -105,6 +110,13 @@ fn known_providers() -> Option<Vec<Word>> {
 fn known_profiles() -> Option<Vec<Word>> {
     let profiles = Profiles::load(&Folders::of_platform().ok()?.user_file).ok()?;
     Some(profiles.all().into_iter().map(|(_, profile)| bare(&profile.name)).collect())
+}
+
+fn known_services() -> Option<Vec<Word>> {
+    let place = state_dir(&settled()?.settings, &Folders::of_platform().ok()?);
+    let word =
+        |service: ServiceRecord| (service.name, visible(&one_line(&service.command, GOAL_WIDTH)).to_string());
+    Some(place.services().all().into_iter().map(word).collect())
 }
 
 /// What `look` finds in the store, which is only read.

@@ -11,13 +11,15 @@ use provost_event::{
     ActorKey, Budget, ConversationEntry, Entry, Exhausted, LifecycleEntry, Outcome, PauseReason, Paused,
     RunId, Seq, SessionId,
 };
-use provost_harness::{Backend, Clock as _, Harness, SystemClock, TurnState, final_text, read_actor};
+use provost_harness::{
+    Backend, Clock as _, Harness, Services, SystemClock, TurnState, final_text, read_actor,
+};
 use provost_process::{MAYBE_LEFT, end_adopted_leftovers};
 use tokio_util::sync::CancellationToken;
 
 use crate::asking::Asking;
 use crate::cli::ShownArgs;
-use crate::commands::SentMessage;
+use crate::commands::{SentMessage, left_running};
 use crate::exit::Exit;
 use crate::names::Names;
 use crate::output::{self, tell};
@@ -42,6 +44,8 @@ pub(crate) struct Work {
     pub(crate) harness: Harness,
     /// The folder in which is kept how observers fared.
     pub(crate) observed: PathBuf,
+    /// The services that its agents may leave running.
+    pub(crate) services: Services,
     pub(crate) watcher: Arc<Watcher>,
     pub(crate) asking: Asking,
     pub(crate) signals: Signals,
@@ -239,6 +243,7 @@ impl Work {
                 Progress::Live => tell(&format!("\n  {}", hanging(&summary, "  "))),
                 Progress::Plain | Progress::Attended | Progress::Json | Progress::Silent => tell(&summary),
             }
+            left_running(&self.services, run).iter().for_each(|line| tell(line));
         }
         Ok(())
     }

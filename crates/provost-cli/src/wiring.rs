@@ -64,13 +64,14 @@ pub(crate) fn outage_max_ms(settings: &Settings) -> u64 {
 }
 
 /// `policy`, where a user at the terminal sees at once that a provider can't be reached, and is asked about reads
-/// outside of the workspace.
+/// outside of the workspace and about commands that are to go on after the run.
 pub(crate) fn attended(mut policy: RunPolicy) -> RunPolicy {
     if is_attended() {
         let agents = policy.agents.iter_mut().map(|agent| &mut agent.agent);
         for agent in agents.chain([&mut policy.agent]) {
             agent.limits.outage_max_ms = 0;
             agent.permissions.elsewhere = Permission::Ask;
+            agent.permissions.keeping = Permission::Ask;
         }
     }
     policy

@@ -1,7 +1,7 @@
 //! Tools that settings name: a rule about a tool that doesn't exist would never match a call.
 
 use provost_engine::{Pattern, SPAWN_ALIASES, SPAWN_TOOL, agent_names};
-use provost_event::{HookContract, HookPoint, HookPolicy, ToolIdentity, ToolSpec};
+use provost_event::{HookContract, HookPoint, HookPolicy, KEEP_RUNNING, ToolIdentity, ToolSpec, ToolSubject};
 
 use super::errors::Problem;
 use super::hook::Hook;
@@ -153,7 +153,8 @@ impl KnownTools {
         let tool = text.trim().split('(').next().unwrap_or_default();
         // One that can't be read is reported elsewhere.
         let pattern = Pattern::parse(text).ok().filter(|_| !tool.starts_with(OF_MCP))?;
-        let named = self.0.iter().filter(|tool| pattern.names(tool)).collect::<Vec<_>>();
+        let kept = self.permission_to_keep();
+        let named = self.0.iter().chain(&kept).filter(|tool| pattern.names(tool)).collect::<Vec<_>>();
         if named.is_empty() {
             return Some(self.objection_to(tool));
         }
@@ -162,6 +163,14 @@ impl KnownTools {
         mismatches.all(|other| other.is_some()).then(|| {
             (format!("`{text}` {}, so that this never matches", mismatch.why(tool)), mismatch.remedy(tool))
         })
+    }
+
+    /// What patterns of the permission to keep a command running are compared with, as if it were a tool.
+    fn permission_to_keep(&self) -> Option<ToolIdentity> {
+        let keeps =
+            |tool: &&ToolIdentity| matches!(tool.subject, ToolSubject::Command { keeps: Some(_), .. });
+        let subject = self.0.iter().find(keeps)?.subject.clone();
+        Some(ToolIdentity { subject, ..ToolIdentity::unknown(KEEP_RUNNING) })
     }
 
     /// That the hook's condition and its matcher are about different tools, if so.

@@ -42,6 +42,7 @@ impl Permissions {
             deny: self.deny.clone(),
             approved: self.approved.clone(),
             default: self.default_permission(),
+            keeping: Permission::Deny,
             approval_timeout_ms: self.approval_timeout_ms,
             unanswered: self.unanswered,
             ..PermissionPolicy::default()

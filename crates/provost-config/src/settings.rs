@@ -44,6 +44,8 @@ pub struct Settings {
     pub limits: Limits,
     /// Milliseconds that a run waits for a provider while no user is at the terminal.
     pub outage_max_ms: u64,
+    /// Milliseconds that a service may run at most.
+    pub keep_running_max_ms: u64,
     /// The models that stand in for the model.
     pub fallback_models: Vec<String>,
     /// The run's limits.
@@ -111,6 +113,7 @@ impl Settings {
             block_sleep: false,
             limits: Limits::default(),
             outage_max_ms: 28_800_000,
+            keep_running_max_ms: 86_400_000,
             fallback_models: Vec::new(),
             budget: Budget::default(),
             spawn: SpawnBudget::default(),

@@ -135,7 +135,7 @@ impl Actor {
                     | LifecycleEntry::Forked(_)
                     | LifecycleEntry::ProcessesLeft(_)
             ) | Entry::Model(ModelEntry::Changed(_) | ModelEntry::OutageWaitChanged(_))
-                | Entry::Tool(ToolEntry::Changed(_))
+                | Entry::Tool(ToolEntry::Changed(_) | ToolEntry::ServiceNoted(_))
         );
         if self.has_ended() && !may_follow_end {
             return Err(ReplayError::AfterEnd { actor, found });

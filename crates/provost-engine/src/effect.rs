@@ -131,6 +131,9 @@ pub struct ToolRun {
     /// The file or folder elsewhere that this call may read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub granted: Option<PathBuf>,
+    /// Which rules of the folders that it works in to look for; absent where none are to be told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rules: Option<RulesSought>,
     /// Whether to look before which files the workspace has, if that hasn't been done since it was last looked at
     /// afterwards: only what changes during the agent's own calls counts.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -138,6 +141,15 @@ pub struct ToolRun {
     /// Whether to look afterwards which files of the workspace have changed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub looks_at_workspace: bool,
+}
+
+/// The rules for agents that a session can still be told.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RulesSought {
+    /// The files that it knows, relative to the workspace.
+    pub known: Vec<String>,
+    /// Maximum bytes of further files.
+    pub bytes_max: u64,
 }
 
 /// A call of the stop hooks.

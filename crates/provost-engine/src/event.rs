@@ -9,7 +9,9 @@ use provost_event::{Elapsed, Timestamp};
 use serde::{Deserialize, Serialize};
 
 pub use budget::{LimitUse, ReserveRequest, SettleNote};
-pub use results::{Answer, JudgeReport, StopCheckResult, SubAgentReport, ToolResult, WorktreeResult};
+pub use results::{
+    Answer, FolderRules, JudgeReport, StopCheckResult, SubAgentReport, ToolResult, WorktreeResult,
+};
 pub use run::{RunEvent, RunForkRequest};
 pub use session::{ForkStart, SessionEvent};
 

@@ -28,12 +28,12 @@ pub use actor::{Actor, ActorStatus, ReplayError};
 pub use call_form::{OwnCall, own_call};
 pub use decision::{Decision, EffectRequest, Message};
 pub use effect::{
-    CallDetails, CallModel, CleanWorktree, Effect, HookCall, HookCallDetails, JudgeCall, StopCheck,
-    ToolMemory, ToolRun, View, WantedAgent, WorktreeCheck, WorktreeOrder,
+    CallDetails, CallModel, CleanWorktree, Effect, HookCall, HookCallDetails, JudgeCall, RulesSought,
+    StopCheck, ToolMemory, ToolRun, View, WantedAgent, WorktreeCheck, WorktreeOrder,
 };
 pub use event::{
-    Answer, Event, ForkStart, JudgeReport, LimitUse, Now, ReserveRequest, RunEvent, RunForkRequest,
-    SessionEvent, SettleNote, StopCheckResult, SubAgentReport, ToolResult, WorktreeResult,
+    Answer, Event, FolderRules, ForkStart, JudgeReport, LimitUse, Now, ReserveRequest, RunEvent,
+    RunForkRequest, SessionEvent, SettleNote, StopCheckResult, SubAgentReport, ToolResult, WorktreeResult,
 };
 pub use permission::{
     Pattern, PatternError, PatternMismatch, Permissions, Ruling, ScriptNames, agent_names, narrowest_pattern,

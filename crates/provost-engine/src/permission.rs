@@ -15,7 +15,9 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 
-use provost_event::{AgentPolicy, Json, Permission, PermissionPolicy, ToolIdentity, ToolSpec, ToolSubject};
+use provost_event::{
+    AgentPolicy, Json, KEEP_RUNNING, Permission, PermissionPolicy, ToolIdentity, ToolSpec, ToolSubject,
+};
 
 use call::{Call, Subject};
 use pattern::Touch;
@@ -44,6 +46,8 @@ pub struct Permissions {
     default: Permission,
     /// The decision on reading outside where other calls are allowed by default.
     elsewhere: Permission,
+    /// The same for commands that are to go on after the run.
+    keeping: Permission,
     workspace: PathBuf,
     /// The folders that patterns without an argument cover besides the workspace.
     roots: Vec<PathBuf>,
@@ -117,6 +121,7 @@ impl Permissions {
             rules,
             default: policy.default,
             elsewhere: policy.elsewhere,
+            keeping: policy.keeping.max(Permission::Ask),
             workspace: workspace.to_owned(),
             roots: policy.roots.clone(),
             tools,
@@ -137,7 +142,7 @@ impl Permissions {
         self.bounds.iter_mut().for_each(|bound| bound.approve(pattern));
     }
 
-    /// Whether nothing is ever asked or denied.
+    /// Whether nothing is ever asked or denied, except commands that are to go on after the run.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.default == Permission::Allow
@@ -145,22 +150,64 @@ impl Permissions {
             && self.bounds.iter().all(Self::is_open)
     }
 
+    /// Whether a call of `tool` with `input` may be asked about or denied at all.
+    #[must_use]
+    pub fn concern(&self, tool: &str, input: &Json) -> bool {
+        !self.is_open()
+            || self.known(tool).is_some_and(|tool| tool.subject.keeps_running(input))
+            || self.read_outside(tool, input).is_some()
+    }
+
     /// The ruling on a call of `tool` with `input`: the most restrictive of the agent's own permissions and those
-    /// of the agents above; among equal ones the first.
+    /// of the agents above; among equal ones the first. A command that is to go on after the run needs the permission
+    /// [`KEEP_RUNNING`] as well as that of its tool.
     #[must_use]
     pub fn judge(&self, tool: &str, input: &Json) -> Ruling {
-        let known = self.tools.iter().find(|known| known.name == tool);
-        let tool = known.map_or_else(|| Cow::Owned(ToolIdentity::unknown(tool)), Cow::Borrowed);
-        let own = self.judge_alone(&tool, input);
-        let bounds = self.bounds.iter().map(|bound| bound.judge_alone(&tool, input));
-        bounds.fold(own, |first, next| if next.permission > first.permission { next } else { first })
+        let tool = self.known(tool).map_or_else(|| Cow::Owned(ToolIdentity::unknown(tool)), Cow::Borrowed);
+        let all = || std::iter::once(self).chain(&self.bounds);
+        let keeps = tool.subject.keeps_running(input);
+        let kept = all().filter(|_| keeps).map(|one| one.judge_kept(&tool, input));
+        let rulings = all().map(|one| one.judge_alone(&tool, input)).chain(kept);
+        let strictest =
+            rulings.reduce(|first, next| if next.permission > first.permission { next } else { first });
+        let strictest = strictest.unwrap_or_else(|| self.by_default(&tool));
+        if keeps && strictest.permission == Permission::Allow {
+            // It names the pattern without which the call wouldn't be allowed.
+            return self.judge_kept(&tool, input);
+        }
+        strictest
+    }
+
+    fn known(&self, tool: &str) -> Option<&ToolIdentity> {
+        self.tools.iter().find(|known| known.name == tool)
+    }
+
+    /// The ruling on a command of `tool` that is to go on after the run. Only patterns that name the permission allow
+    /// that, and never by default.
+    fn judge_kept(&self, tool: &ToolIdentity, input: &Json) -> Ruling {
+        let kept = ToolIdentity { subject: tool.subject.clone(), ..ToolIdentity::unknown(KEEP_RUNNING) };
+        let counts = |rule: &&Rule| match rule.kind {
+            Kind::Ask | Kind::Deny => rule.pattern.names(&kept),
+            Kind::Allow | Kind::Approved => rule.pattern.names_exactly(KEEP_RUNNING),
+        };
+        let rules = self.rules.iter().filter(counts).cloned().collect();
+        let default = self.default.max(self.keeping);
+        let ruling = Self { rules, default, bounds: Vec::new(), ..self.clone() }.judge_alone(&kept, input);
+        if !ruling.by_default {
+            return ruling;
+        }
+        let why = format!(
+            "it is to go on after the run, which needs a permission of its own: `allow = [\"{KEEP_RUNNING}(COMMAND)\"]` \
+             in [permissions]"
+        );
+        Ruling { why, ..ruling }
     }
 
     /// The file or folder that a call of `tool` reads, if it is neither in the workspace nor in one of the folders
     /// that permissions without a path cover. By its text alone: links aren't followed.
     #[must_use]
     pub fn read_outside(&self, tool: &str, input: &Json) -> Option<PathBuf> {
-        let tool = self.tools.iter().find(|known| known.name == tool)?;
+        let tool = self.known(tool)?;
         let outside = Call::read(tool, input, &self.workspace).outside(&self.roots);
         outside.map(PathBuf::from)
     }

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use provost_event::{
-    AgentPolicy, Elapsed, Entry, Json, LifecycleEntry, Outcome, Plan, Purpose, Seq, SessionId,
+    AgentPolicy, Elapsed, Entry, Json, LifecycleEntry, Outcome, Plan, Purpose, Seq, ServiceKept, SessionId,
 };
 
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::decision::DecisionBuilder;
 use crate::decision_time::DecisionTime;
 use crate::snapshot::{self, Snapshots};
-use crate::{Decision, Now, SessionEvent};
+use crate::{Decision, Now, RulesSought, SessionEvent};
 
 mod announce;
 mod answer;
@@ -27,6 +27,7 @@ mod end_check;
 mod final_summary;
 mod fingerprint;
 mod fold;
+mod folder_rules;
 mod fork;
 mod goal;
 mod hooks;
@@ -37,6 +38,7 @@ mod models;
 mod progress;
 mod recover;
 mod segment;
+mod services;
 mod stop;
 mod terminal;
 mod turn;
@@ -48,11 +50,13 @@ use calls::CallGate;
 use calls::Calls;
 use conversation::{Conversation, Window, WindowFacts};
 use end_check::EndCheck;
+use folder_rules::FolderRulesTold;
 use goal::{Goal, GoalFacts};
 use hooks::HookQuestions;
 use lifecycle::{Lifecycle, Phase, Yielding};
 use models::Models;
 use progress::Progress;
+use services::Services;
 use stop::StopObjections;
 use terminal::Terminal;
 use turn::Turns;
@@ -106,6 +110,8 @@ pub struct SessionState {
     end_check: EndCheck,
     terminal: Terminal,
     worktree: OwnWorktree,
+    services: Services,
+    folder_rules: FolderRulesTold,
 }
 
 impl SessionState {
@@ -128,6 +134,8 @@ impl SessionState {
             end_check: EndCheck::default(),
             terminal: Terminal::default(),
             worktree: OwnWorktree::default(),
+            services: Services::default(),
+            folder_rules: FolderRulesTold::default(),
         }
     }
 
@@ -222,6 +230,16 @@ impl SessionState {
     #[must_use]
     pub fn next_call_tokens(&self) -> u64 {
         model_call::request_tokens(self, Purpose::Turn).saturating_add(crate::USEFUL_OUTPUT_TOKENS)
+    }
+
+    /// The rules of folders that it can still be told, if any.
+    fn rules_sought(&self) -> Option<RulesSought> {
+        self.folder_rules.sought(self.policy()?.folder_rules_bytes)
+    }
+
+    /// Its services that run as far as the log knows, by name.
+    pub fn services(&self) -> impl Iterator<Item = &ServiceKept> {
+        self.services.running()
     }
 
     /// The effects whose results are awaited.

@@ -44,6 +44,10 @@ pub enum ItemKind {
     LastTurn,
     /// Another segment begins, with what has changed.
     Resumed,
+    /// The rules for agents of a folder that the agent works in for the first time.
+    FolderRules,
+    /// A service that the agent had started has ended.
+    ServiceEnded,
     /// The agent's goal was set or replaced.
     GoalGiven,
     /// The agent's goal was removed.
@@ -80,6 +84,18 @@ pub struct SystemItem {
     pub body: String,
     /// The sender.
     pub origin: Origin,
+    /// The files with rules for agents that it quotes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<QuotedRules>,
+}
+
+/// A file with rules for agents that was quoted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct QuotedRules {
+    /// The file, relative to the workspace.
+    pub file: String,
+    /// Bytes of it that were quoted.
+    pub bytes: u64,
 }
 
 /// Why the model stopped writing.

@@ -12,9 +12,9 @@ use crate::{
     FinalSummaryFinished, Forked, GoalCheckStarted, GoalCleared, GoalJudged, GoalVerdict, HooksAsked,
     HooksDecided, Image, ModelCalled, ModelChanged, OutageWaitChanged, Paused, PermissionDecided,
     ProcessesLeft, ProviderAwaited, Reprioritized, Resumed, Retry, RunPolicyChanged, RunStarted, Seq,
-    SessionStarted, Snapshot, StepEnded, StopCheckCutShort, StopRequested, StopVerdicts, SubAgentResumed,
-    SubAgentSuspended, SystemItem, TerminalEnding, TerminalNoted, ToolFinished, ToolStarted, ToolsChanged,
-    TurnEnded, UserMessage, WorktreeAsked, WorktreeFound, WorktreeMade, YieldRequested,
+    ServiceNoted, SessionStarted, Snapshot, StepEnded, StopCheckCutShort, StopRequested, StopVerdicts,
+    SubAgentResumed, SubAgentSuspended, SystemItem, TerminalEnding, TerminalNoted, ToolFinished, ToolStarted,
+    ToolsChanged, TurnEnded, UserMessage, WorktreeAsked, WorktreeFound, WorktreeMade, YieldRequested,
 };
 
 macro_rules! families {
@@ -128,7 +128,7 @@ families! {
         /// A session waits for its model's provider.
         ProviderAwaited(ProviderAwaited) = "provider_awaited",
     }
-    /// Tool calls, and which tools there are.
+    /// Tool calls, which tools there are, and the services that calls have started.
     Tool: ToolEntry {
         /// The intent of a tool call.
         Started(ToolStarted) = "tool_started",
@@ -136,6 +136,8 @@ families! {
         Finished(ToolFinished) = "tool_finished",
         /// The tools are others from here on.
         Changed(ToolsChanged) = "tools_changed",
+        /// A service that a call started was found running, or has ended.
+        ServiceNoted(ServiceNoted) = "service_noted",
     }
     /// What decides whether something may happen: hooks, stop hooks, permissions, approvals.
     Gate: GateEntry {

@@ -28,6 +28,7 @@ mod permission;
 mod plan;
 mod policy;
 mod record;
+mod service;
 mod skip;
 mod spawn;
 mod stop;
@@ -46,7 +47,9 @@ pub use chain::{ChainContext, DepthExceeded};
 pub use change::{AgentPolicyChanged, PolicyDifference, RunPolicyChanged};
 pub use content::{Block, Image, ImageKind, PrefixHash, ToolCall};
 pub use context::{AsideCall, Compacted, CompactionKind, FinalSummaryFinished, Snapshot};
-pub use conversation::{AssistantMessage, ItemKind, Origin, StopReason, SystemItem, TurnEnded, UserMessage};
+pub use conversation::{
+    AssistantMessage, ItemKind, Origin, QuotedRules, StopReason, SystemItem, TurnEnded, UserMessage,
+};
 pub use entry::{
     AgentEntry, BudgetEntry, ConversationEntry, Entry, GateEntry, GoalEntry, LifecycleEntry, ModelEntry,
     TerminalEntry, ToolEntry, WorktreeEntry,
@@ -83,6 +86,7 @@ pub use policy::{
     StopHookPolicy,
 };
 pub use record::{Delta, DeltaKind, FORMAT_VERSION, FormatError, Record, RecordHead};
+pub use service::{KEEP_RUNNING, ProcessStamp, ServiceEvent, ServiceKept, ServiceNoted};
 pub use spawn::{Priority, PriorityError, SpawnBudget};
 pub use stop::{StopCheckCutShort, StopHookVerdict, StopVerdicts};
 pub use terminal::{

@@ -52,6 +52,13 @@ pub struct PermissionPolicy {
         skip_serializing_if = "PermissionPolicy::is_denial"
     )]
     pub elsewhere: Permission,
+    /// The decision on a command that is to go on after the run and that no `keep_running` pattern matches: never
+    /// `Allow`.
+    #[serde(
+        default = "PermissionPolicy::default_keeping",
+        skip_serializing_if = "PermissionPolicy::is_default_keeping"
+    )]
+    pub keeping: Permission,
     /// Time limit of an approval, in milliseconds.
     #[serde(default = "PermissionPolicy::default_timeout_ms")]
     pub approval_timeout_ms: u64,
@@ -61,6 +68,14 @@ pub struct PermissionPolicy {
 }
 
 impl PermissionPolicy {
+    const fn default_keeping() -> Permission {
+        Permission::Deny
+    }
+
+    fn is_default_keeping(keeping: &Permission) -> bool {
+        *keeping == Self::default_keeping()
+    }
+
     const fn default_timeout_ms() -> u64 {
         60 * 60 * 1_000
     }
@@ -77,7 +92,7 @@ impl PermissionPolicy {
         *self == Self::default()
     }
 
-    /// Whether it allows everything without a check.
+    /// Whether it allows everything without a check, except what goes on after the run.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.ask.is_empty() && self.deny.is_empty() && self.default == Permission::Allow
@@ -95,6 +110,7 @@ impl Default for PermissionPolicy {
             roots: Vec::new(),
             default: Permission::Allow,
             elsewhere: Permission::Deny,
+            keeping: Self::default_keeping(),
             approval_timeout_ms: Self::default_timeout_ms(),
             unanswered: Unanswered::Deny,
         }

@@ -176,6 +176,10 @@ pub struct AgentPolicy {
     /// is summed up. An agent gets that of the run's own.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub preamble: String,
+    /// Maximum bytes of rules for agents from files of sub-folders that it is told when it first works there. 0: none
+    /// are told. An agent gets that of the run's own.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub folder_rules_bytes: u64,
     /// The tools it may call.
     pub tools: Vec<ToolSpec>,
     /// The folder it works in, absolute.
@@ -218,6 +222,7 @@ impl AgentPolicy {
             model,
             system_prompt: String::new(),
             preamble: String::new(),
+            folder_rules_bytes: 0,
             tools: Vec::new(),
             workspace,
             limits: Limits::default(),

@@ -123,6 +123,10 @@ pub enum ToolSubject {
     Command {
         /// The argument with the command line.
         field: String,
+        /// The argument that is true if the command is to go on after the run, if there is one. Such a call needs the
+        /// permission [`KEEP_RUNNING`](crate::KEEP_RUNNING) as well.
+        #[serde(default, skip_serializing_if = "is_default")]
+        keeps: Option<String>,
     },
     /// Text for a program at a terminal, which may be a shell: the command line that starts it, or typed text. A
     /// call without any of these arguments has no subject.
@@ -166,6 +170,12 @@ pub enum ToolSubject {
 }
 
 impl ToolSubject {
+    /// A command line in the argument `field`, none of which goes on after the run.
+    #[must_use]
+    pub fn command(field: &str) -> Self {
+        Self::Command { field: field.to_owned(), keeps: None }
+    }
+
     /// A file or folder in the argument `field` that calls read.
     #[must_use]
     pub fn read_path(field: &str) -> Self {
@@ -182,7 +192,7 @@ impl ToolSubject {
     #[must_use]
     pub fn field(&self) -> Option<&str> {
         match self {
-            Self::Command { field }
+            Self::Command { field, .. }
             | Self::Path { field, .. }
             | Self::Patch { field }
             | Self::Url { field } => Some(field),
@@ -208,9 +218,20 @@ impl ToolSubject {
     /// The command line that a call with these arguments runs in a shell of its own, if it runs one.
     #[must_use]
     pub fn command_in(&self, input: &Json) -> Option<String> {
-        let Self::Command { field } = self else { return None };
+        let Self::Command { field, .. } = self else { return None };
         let value = input.read::<serde_json::Value>().ok()?;
         Some(value.get(field)?.as_str()?.to_owned())
+    }
+
+    /// Whether a call with these arguments starts a command that is to go on after the run.
+    #[must_use]
+    pub fn keeps_running(&self, input: &Json) -> bool {
+        let Self::Command { keeps: Some(keeps), .. } = self else { return false };
+        let value = input.read::<serde_json::Value>().unwrap_or_default();
+        // A text that isn't a truth value is rejected later; until then it may mean that.
+        value
+            .get(keeps)
+            .is_some_and(|keeps| !matches!(keeps, serde_json::Value::Null | serde_json::Value::Bool(false)))
     }
 
     /// The path of the file that a call with these arguments changes, if it changes one and no other.

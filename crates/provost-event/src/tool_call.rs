@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::skip::is_default;
-use crate::{BlobId, CallId, Image, Json, Plan};
+use crate::{BlobId, CallId, Image, Json, Plan, ServiceKept};
 
 /// A tool call is about to be made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -66,6 +66,9 @@ pub struct CallFacts {
     /// do with them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jobs: Option<Vec<String>>,
+    /// The service that it started: a command that goes on after the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub service: Option<Box<ServiceKept>>,
     /// Fingerprints of the files that have changed since the workspace was last inspected, each of the path and of
     /// the content without numbers. Empty if it wasn't inspected.
     #[serde(skip_serializing_if = "Vec::is_empty")]

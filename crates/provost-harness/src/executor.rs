@@ -22,6 +22,7 @@ mod judge;
 mod links;
 mod log_file;
 mod masked;
+mod rules;
 mod scripts;
 mod stop;
 mod tool;
@@ -80,6 +81,7 @@ impl HarnessExecutor {
                 let span = span!("tool.call", tool = run.tool, status = field::Empty);
                 let result = self.run_tool(id, &run, cancel).instrument(span.clone()).await;
                 span.record("status", field::debug(result.status));
+                self.tell_of_rules(&run, &result).await;
                 SessionEvent::ToolDone { seq, result }
             }
             Effect::CheckStop(check) => {

@@ -30,6 +30,7 @@ pub(crate) enum Label {
     Claim,
     Name,
     Rules,
+    Skill,
 }
 
 impl Label {
@@ -51,6 +52,7 @@ impl Label {
             Self::Claim => "claim",
             Self::Name => "name",
             Self::Rules => "rules",
+            Self::Skill => "skill",
         }
     }
 

@@ -34,6 +34,7 @@ mod read_back;
 mod recall;
 mod run_order;
 mod secrets;
+mod services;
 mod session_cache;
 mod session_log;
 mod shell_hook;
@@ -76,7 +77,7 @@ pub use observers::{
 pub use power::{NoPower, Power, PowerGuard};
 pub use preamble::{
     ENVIRONMENT_BYTES_MAX, HostFacts, ProjectRules, RULES_BYTES_MAX, RulesFile, environment, preamble,
-    project_rules,
+    project_rules, skills_preamble,
 };
 pub use private_folder::PrivateFolder;
 pub use prompt::system_prompt;
@@ -87,6 +88,10 @@ pub use read_back::read_actor;
 pub use recall::Recall;
 pub use run_order::{LogPart, log_parts, read_run};
 pub use secrets::{Redactor, without_keys};
+pub use services::{
+    SERVICE_GRACE, ServiceEnd, ServiceError, ServiceRecord, ServiceRequest, ServiceStarter, ServiceState,
+    Services, StoppedBy, Supervision, report_service, supervise_service,
+};
 pub use session_log::{LogItem, LogPage, SessionLog, Utterance};
 pub use shell_hook::ShellStopHook;
 pub use stop_hook::{StopHookContext, StopHookHandler};

@@ -5,11 +5,15 @@
 //! Provost's.
 
 mod environment;
+mod folders;
 mod listing;
 mod rules;
+mod skills;
 
 pub use environment::{ENVIRONMENT_BYTES_MAX, HostFacts, environment};
+pub(crate) use folders::rules_of_folder;
 pub use rules::{ProjectRules, RULES_BYTES_MAX, RulesFile, project_rules};
+pub use skills::skills_preamble;
 
 /// The parts in their order, without those that are empty.
 #[must_use]

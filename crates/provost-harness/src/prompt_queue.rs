@@ -139,10 +139,12 @@ impl PromptQueue {
                 | ItemKind::Reminder
                 | ItemKind::GoalGiven
                 | ItemKind::GoalRemoved
+                | ItemKind::ServiceEnded
                 | ItemKind::Resumed => {
                     self.push(record.seq, own_words(&item.body));
                 }
-                ItemKind::Continue
+                ItemKind::FolderRules
+                | ItemKind::Continue
                 | ItemKind::AnswerAgain
                 | ItemKind::RepeatedCallNotice
                 | ItemKind::FailedCallsNotice

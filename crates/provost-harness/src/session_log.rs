@@ -203,7 +203,7 @@ impl LogItem {
             )
             | Entry::Model(_)
             | Entry::Gate(_)
-            | Entry::Tool(ToolEntry::Started(_) | ToolEntry::Changed(_))
+            | Entry::Tool(ToolEntry::Started(_) | ToolEntry::Changed(_) | ToolEntry::ServiceNoted(_))
             | Entry::Conversation(ConversationEntry::TurnEnded(_) | ConversationEntry::FinalSummary(_))
             | Entry::Terminal(_)
             | Entry::Goal(_)

@@ -226,7 +226,7 @@ impl Transcript {
                 | LifecycleEntry::Ended(_),
             )
             | Entry::Gate(_)
-            | Entry::Tool(ToolEntry::Started(_) | ToolEntry::Changed(_))
+            | Entry::Tool(ToolEntry::Started(_) | ToolEntry::Changed(_) | ToolEntry::ServiceNoted(_))
             | Entry::Terminal(_)
             | Entry::Goal(_)
             | Entry::Budget(_)

@@ -132,6 +132,20 @@ pub(crate) fn install(
     unsafe { command.pre_exec(move || split(&control, input, placement, &needed)) };
 }
 
+/// Puts the program of `command` in a session of its own, without a guard.
+pub(crate) fn detach(command: &mut Command) {
+    let apart = || {
+        sys::block_signals();
+        sys::reset_handlers();
+        sys::new_session()?;
+        sys::close_on_exec();
+        sys::unblock_signals();
+        Ok(())
+    };
+    // SAFETY: these use only async-signal-safe system calls and memory of their own stack.
+    unsafe { command.pre_exec(apart) };
+}
+
 /// Makes this process adopt orphans; returns whether the system can do that.
 pub(crate) fn adopt_orphans() -> bool {
     sys::ADOPTS_ORPHANS && sys::adopt_orphans().is_ok()

@@ -21,19 +21,43 @@ impl ProcessIdentity {
 
     /// The living process with this id.
     #[cfg(target_os = "linux")]
-    fn of(pid: u32) -> Option<Self> {
+    pub(crate) fn of(pid: u32) -> Option<Self> {
         crate::leftover::started_of(pid).map(|started| Self { pid, started })
     }
 
     #[cfg(not(target_os = "linux"))]
-    fn of(_pid: u32) -> Option<Self> {
+    pub(crate) fn of(_pid: u32) -> Option<Self> {
         None
     }
 
-    /// Whether this process still exists.
+    /// Whether this process still exists. One that has ended and whose parent hasn't noticed doesn't.
     #[must_use]
     pub fn exists(self) -> bool {
-        Self::of(self.pid) == Some(self)
+        #[cfg(target_os = "linux")]
+        {
+            crate::leftover::living(self.pid).is_some_and(|process| process.started == self.started)
+        }
+        #[cfg(not(target_os = "linux"))]
+        false
+    }
+
+    /// Asks the process to end (SIGTERM), also a stopped one. Returns whether it was asked: `false` too when there is no
+    /// such process any more, and off Linux.
+    #[must_use]
+    pub fn ask_to_end(self) -> bool {
+        #[cfg(target_os = "linux")]
+        {
+            use rustix::process::Signal;
+
+            let process = crate::leftover::process(self.pid);
+            let process = process.filter(|process| process.started == self.started);
+            process.is_some_and(|process| {
+                crate::leftover::signal(process, Signal::TERM)
+                    && crate::leftover::signal(process, Signal::CONT)
+            })
+        }
+        #[cfg(not(target_os = "linux"))]
+        false
     }
 
     /// Ends the process, also a stopped one, and all its descendants, without asking them. Returns whether it did;

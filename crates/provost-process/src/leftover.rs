@@ -128,6 +128,12 @@ fn parsed(line: &str) -> Option<Process> {
     Some(Process { pid: pid.parse().ok()?, started: started.parse().ok()?, session: session.parse().ok()? })
 }
 
+/// The id of this boot of the machine: process ids and start times are unique only within it. `None` off Linux.
+#[must_use]
+pub fn boot_id() -> Option<String> {
+    boot().ok()
+}
+
 fn boot() -> io::Result<String> {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").map(|boot| boot.trim().to_owned())
 }
@@ -145,7 +151,7 @@ fn end_processes(_noted: &[Process]) -> usize {
 #[cfg(target_os = "linux")]
 use linux::end_processes;
 #[cfg(target_os = "linux")]
-pub(crate) use linux::{all, end_tree, kill, process, signal, started_of};
+pub(crate) use linux::{all, end_tree, kill, living_process as living, process, signal, started_of};
 
 #[cfg(target_os = "linux")]
 mod linux {
@@ -164,6 +170,11 @@ mod linux {
 
     pub(crate) fn process(pid: u32) -> Option<Process> {
         stat(&format!("/proc/{pid}/stat")).map(|stat| stat.process)
+    }
+
+    /// The same, unless it has ended and was not waited for.
+    pub(crate) fn living_process(pid: u32) -> Option<Process> {
+        stat(&format!("/proc/{pid}/stat")).filter(Stat::lives).map(|stat| stat.process)
     }
 
     pub(crate) fn started_of(pid: u32) -> Option<u64> {

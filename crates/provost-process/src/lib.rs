@@ -18,6 +18,7 @@
 //! | `streams.rs` | which standard streams this process was started without |
 //! | `ancestry.rs` | whether a run has started this process |
 //! | `run.rs` | one child from start to end |
+//! | `detached.rs` | a program that outlives this process |
 //! | `drain.rs` | writes and reads the pipes |
 //! | `log_file.rs` | the output of a child in a file |
 //! | `start.rs` | its pipes, and the channel to its guard (unix) |
@@ -66,6 +67,7 @@
 
 mod ancestry;
 mod capture;
+mod detached;
 mod drain;
 mod env;
 mod error;
@@ -95,6 +97,7 @@ mod sweep;
 
 pub use ancestry::{Descent, descent, mark_descendants};
 pub use capture::Captured;
+pub use detached::{Detached, FirstLine, start_detached};
 pub use env::{allowed_env, helper_env, inherited_env};
 pub use error::SpawnError;
 pub use file_size::outlive_file_size_limit;
@@ -102,7 +105,7 @@ pub use file_size::outlive_file_size_limit;
 pub use guard::namespaces_are_there as guards_are_out_of_reach;
 pub use identity::ProcessIdentity;
 pub use launch::{AtTerminal, Confinement, Launch, OpenPipes, Stdio, Streams};
-pub use leftover::end_leftovers;
+pub use leftover::{boot_id, end_leftovers};
 pub use log_file::{LogEnd, LogFile};
 pub use masked::MaskedPaths;
 pub use piped::{PipeClosed, Piped, PipedChild, PipedCommand, PipedEnding};

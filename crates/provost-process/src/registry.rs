@@ -18,6 +18,8 @@ static ADOPTS: AtomicBool = AtomicBool::new(false);
 static BEFORE: OnceLock<HashMap<u32, u64>> = OnceLock::new();
 /// The guards with their start times: the id of an ended process may be reused.
 static GUARDS: Mutex<Option<HashMap<u32, u64>>> = Mutex::new(None);
+/// Programs that are to outlive this process, with their start times.
+static DETACHED: Mutex<Vec<(u32, u64)>> = Mutex::new(Vec::new());
 /// Held for reading while a guard is started, until its process id is known.
 static STARTING: RwLock<()> = RwLock::new(());
 /// Guards whose processes weren't all observed to end, with the guards' start times.
@@ -110,6 +112,21 @@ pub(crate) fn spawn<C>(
     Ok(Registered { child, pid, entry })
 }
 
+/// Starts a program that is to outlive this process, and so is none of its leftovers.
+pub(crate) fn spawn_detached(
+    spawn: impl FnOnce() -> io::Result<tokio::process::Child>,
+) -> io::Result<tokio::process::Child> {
+    let _starting = starting();
+    let child = spawn()?;
+    let pid = child.id().unwrap_or_default();
+    let mut detached = DETACHED.lock().unwrap_or_else(PoisonError::into_inner);
+    // Those that have ended are no longer needed.
+    detached.retain(|(pid, started)| started_of(*pid) == *started);
+    detached.push((pid, started_of(pid)));
+    drop(detached);
+    Ok(child)
+}
+
 /// Ends what this process has adopted from `guard`, which has ended or was killed, and from any other guard;
 /// returns whether no process was observed to be left. `false` where it adopts no processes, and while the guard
 /// exists. Blocks for some seconds at most.
@@ -154,8 +171,9 @@ fn sweep_adopted() -> Option<bool> {
     // from another sweep.
     let _alone = STARTING.write().unwrap_or_else(PoisonError::into_inner);
     let guards = GUARDS.lock().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_default();
+    let detached = DETACHED.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect();
     Some(crate::sweep::sweep(|pid| {
-        let known = [Some(&guards), BEFORE.get()].into_iter().flatten();
+        let known = [Some(&guards), Some(&detached), BEFORE.get()].into_iter().flatten();
         known.filter_map(|known| known.get(&pid)).any(|started| started_of(pid) == *started)
     }))
 }

@@ -1,13 +1,15 @@
 //! What a run works with beside its models, tools and store.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
-use provost_config::{Folders, Problems, Settings, Settled};
+use provost_config::{Folders, Problems, Settings, Settled, Skill, Skills};
 use provost_event::RunPolicy;
 use provost_harness::{HarnessCallback, Observers, Redactor};
 use provost_power::{KeepAwake, KeepAwakeOptions};
+use provost_tools::SkillText;
 
 use crate::external::passed;
 use crate::{Variables, all_secrets, programs_of};
@@ -31,6 +33,10 @@ pub struct RunContext {
     /// Files with keys, and the user's settings: hidden from file tools.
     pub(crate) hidden: Vec<PathBuf>,
     pub(crate) programs: Programs,
+    /// The skills that agents may use.
+    pub(crate) skills: Vec<SkillText>,
+    /// How long services may run.
+    pub(crate) keep_services: Duration,
 }
 
 /// What external programs among a run's agents are run with.
@@ -73,6 +79,8 @@ impl RunContext {
             header_env: header_env(settings, variables),
             hook_env: hook_env(settings),
             power: power(settings),
+            skills: Vec::new(),
+            keep_services: Duration::from_millis(settings.keep_running_max_ms),
             redactor: Arc::new(Redactor::new(all_secrets(settings, variables))),
             env: settings.tools.env.clone(),
             hidden: hidden(settings),
@@ -85,6 +93,20 @@ fn hidden(settings: &Settings) -> Vec<PathBuf> {
     let keys = settings.named.providers.values().filter_map(|table| table.key_file.clone());
     let own = Folders::of_platform().map(|folders| folders.user_file);
     keys.chain(own).collect()
+}
+
+impl RunContext {
+    /// The same, where agents may use these skills.
+    #[must_use]
+    pub fn with_skills(mut self, skills: &Skills) -> Self {
+        let text = |skill: &Skill| SkillText {
+            name: skill.name.clone(),
+            body: skill.body.clone(),
+            folder: skill.file.parent().map(Path::to_owned).unwrap_or_default(),
+        };
+        self.skills = skills.usable.iter().map(text).collect();
+        self
+    }
 }
 
 /// What headers of hooks may name: the environment without the keys of providers, which only the providers get.

@@ -40,9 +40,9 @@ pub use external::{
 };
 pub use observers::{complaints, keep, observers};
 pub use paths::{asked, beside, with_absolute_paths};
-pub use preamble::{Places, rules_of, with_preamble};
+pub use preamble::{Places, rules_of, with_preamble, with_skills};
 pub use providers::{all_secrets, holds_secret, providers};
-pub use state_dir::{StateDir, leave_store};
+pub use state_dir::{SUPERVISE, StateDir, leave_store};
 pub use team::{
     Judges, Team, available_tools, doubts, frozen_models, known_tool, known_tools, misplaced, models_of,
     note_once, policy, programs_of, unaffordable, wanted,
@@ -50,9 +50,11 @@ pub use team::{
 pub use today::{Before, Today, given_flags, today, today_in_part, with_file, with_flag};
 pub use trust::{require, require_by};
 
+use provost_tools::UseSkill;
+
 /// The environment, as text.
 pub type Variables = BTreeMap<String, String>;
 
 fn tools() -> provost_harness::ToolRegistry {
-    provost_tools::builtin()
+    provost_tools::builtin().with(UseSkill::new(Vec::new()))
 }

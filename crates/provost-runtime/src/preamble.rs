@@ -3,12 +3,16 @@
 use std::path::{Path, PathBuf};
 
 use jiff::Zoned;
-use provost_config::{Folders, Settings};
+use provost_config::{Folders, Settings, Skills};
 use provost_event::{AgentPolicy, ModelPolicy, RunPolicy, counted};
-use provost_harness::{HostFacts, ProjectRules, RULES_BYTES_MAX, environment, preamble, project_rules};
+use provost_harness::{
+    HostFacts, ProjectRules, RULES_BYTES_MAX, environment, preamble, project_rules, skills_preamble,
+};
 
 use crate::Variables;
 
+/// The tool that gives agents the texts of skills.
+pub(crate) const SKILL_TOOL: &str = "skill";
 /// The user's own file of rules, beside the settings.
 const USERS_RULES: &str = "AGENTS.md";
 /// Tokens of requests that a model must have room for to be told where it works: what is told must leave room for a
@@ -41,21 +45,54 @@ pub async fn with_preamble(
         if is_told { environment(places.workspace, facts(&policy, variables)).await } else { String::new() };
     let rules = rules(places, settings, room);
     policy.agent.preamble = preamble(&place, &rules);
+    let told = rules.files.iter().map(|file| file.text.len()).sum::<usize>();
+    policy.agent.folder_rules_bytes =
+        rules_bytes(settings, room).saturating_sub(u64::try_from(told).unwrap_or(u64::MAX));
     (policy, rules.notices)
+}
+
+/// `policy` with what its agents are told of these skills before their goals; without skills, or where a model has no
+/// room for them, no agent has the tool for them.
+#[must_use]
+pub fn with_skills(mut policy: RunPolicy, skills: &Skills) -> RunPolicy {
+    let has_room = smallest_room(&policy).is_some_and(|room| room >= ROOM_TOKENS_MIN);
+    let usable = skills.usable.iter().filter(|_| has_room);
+    let text = skills_preamble(usable.map(|skill| (skill.name.as_str(), skill.description.as_str())));
+    if text.is_empty() {
+        without_skills(&mut policy);
+        return policy;
+    }
+    let parts = [policy.agent.preamble.as_str(), &text];
+    let parts = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>();
+    policy.agent.preamble = parts.join("\n\n");
+    policy
+}
+
+/// Takes the tool for skills from all agents.
+pub(crate) fn without_skills(policy: &mut RunPolicy) {
+    let others = policy.agents.iter_mut().map(|agent| &mut agent.agent);
+    for agent in std::iter::once(&mut policy.agent).chain(others) {
+        agent.tools.retain(|tool| tool.name != SKILL_TOOL);
+    }
 }
 
 /// The rules for agents, as the settings have it, for models with this much room.
 fn rules(places: Places<'_>, settings: &Settings, room: u64) -> ProjectRules {
-    if !settings.project_rules {
+    let bytes_max = usize::try_from(rules_bytes(settings, room)).unwrap_or(RULES_BYTES_MAX);
+    if bytes_max == 0 {
         return ProjectRules::default();
     }
-    let bytes_max = usize::try_from(room / ROOM_PER_BYTE).unwrap_or(usize::MAX).min(RULES_BYTES_MAX);
     project_rules(places.workspace, users_rules(places.folders).as_deref(), bytes_max)
 }
 
 /// The rules for agents, as the settings have it, for models with enough room.
 pub fn rules_of(places: Places<'_>, settings: &Settings) -> ProjectRules {
     rules(places, settings, u64::MAX)
+}
+
+/// Maximum bytes of rules, those of sub-folders included.
+fn rules_bytes(settings: &Settings, room: u64) -> u64 {
+    if settings.project_rules { (room / ROOM_PER_BYTE).min(RULES_BYTES_MAX as u64) } else { 0 }
 }
 
 fn users_rules(folders: &Folders) -> Option<PathBuf> {

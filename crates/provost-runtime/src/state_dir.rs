@@ -4,15 +4,16 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use provost_backend::{Damage, EmbeddedBackend};
-use provost_config::{Folders, Settings, TrustStore};
+use provost_config::{Folders, Settings, Skills, TrustStore};
 use provost_event::RunId;
 use provost_external::{Drivers, DriversOptions};
 use provost_harness::{
-    AgentHarness, Backend, BackendError, HarnessDeps, MaskedPaths, Models, NoPower, Power, SystemClock,
+    AgentHarness, Backend, BackendError, HarnessDeps, MaskedPaths, Models, NoPower, Power, ServiceStarter,
+    Services, SystemClock,
 };
 use provost_hooks::{ProgramHooks, ProgramHooksOptions};
 use provost_sqlite::SqliteStore;
-use provost_tools::{BackgroundJobs, Shell, Terminal, builtin_with};
+use provost_tools::{BackgroundJobs, Jobs, Shell, Terminal, UseSkill, builtin};
 
 use crate::external;
 use crate::{Notice, RunContext, RuntimeError};
@@ -28,6 +29,14 @@ const TERMINALS: &str = "terminals";
 /// The folder with the logs of agents' background commands.
 const JOBS: &str = "jobs";
 
+/// The folder with the records and logs of services.
+const SERVICES: &str = "services";
+
+const PROGRAM: &str = "provost";
+
+/// The command of the program that supervises a service. Its argument is the path of the service's record.
+pub const SUPERVISE: &str = "supervise-service";
+
 /// Where runs are kept.
 pub struct StateDir {
     folder: PathBuf,
@@ -39,6 +48,14 @@ impl StateDir {
     #[must_use]
     pub fn new(settings: &Settings, folders: &Folders, report: fn(&Notice)) -> Self {
         Self { folder: settings.state_dir.clone().unwrap_or_else(|| folders.state.clone()), report }
+    }
+
+    /// The skills that agents in `workspace` may use.
+    ///
+    /// # Errors
+    /// When what the user trusts can't be read.
+    pub fn skills(&self, folders: &Folders, workspace: &Path) -> Result<Skills, RuntimeError> {
+        Ok(Skills::find(&folders.user_file, workspace, &self.trust())?)
     }
 
     /// What the user trusts.
@@ -117,7 +134,25 @@ impl StateDir {
     /// their bytes.
     pub fn remove_files_of(&self, run: RunId) -> u64 {
         let folders = [TRANSCRIPTS, OBSERVERS, TERMINALS, JOBS].map(|name| self.folder.join(name));
-        folders.iter().map(|folder| remove_files(folder, run)).sum()
+        let files = folders.iter().map(|folder| remove_files(folder, run)).sum::<u64>();
+        files.saturating_add(self.services().forget_ended_of_run(run))
+    }
+
+    /// The one that the record of a service is in.
+    #[must_use]
+    pub fn of_service(record: &Path, report: fn(&Notice)) -> Option<Self> {
+        Some(Self { folder: record.parent()?.parent()?.to_owned(), report })
+    }
+
+    /// The services that agents have started.
+    #[must_use]
+    pub fn services(&self) -> Services {
+        Services::in_folder(self.folder.join(SERVICES))
+    }
+
+    /// Has the guards of this process recorded, which isn't one that works on runs.
+    pub fn keep_ledger(&self) {
+        provost_process::keep_ledger(self.folder.join(GUARDS));
     }
 
     /// Where agents get worktrees of their own.
@@ -169,9 +204,19 @@ impl StateDir {
             profiles: around.programs.profiles,
         });
         let jobs = BackgroundJobs::in_folder(self.folder.join(JOBS));
-        let tools = builtin_with(jobs.clone())
-            .with(Shell::new().with_jobs(jobs).with_env(around.env.clone()))
-            .with(Terminal::new().with_env(around.env));
+        let services = ServiceStarter {
+            services: self.services(),
+            // Where the program doesn't know its own path, it is looked up as the user's shell does.
+            program: std::env::current_exe().unwrap_or_else(|_| PROGRAM.into()),
+            args: vec![SUPERVISE.into()],
+            keep: around.keep_services,
+        };
+        let shell = Shell::new().with_jobs(jobs.clone()).with_env(around.env.clone());
+        let tools = builtin()
+            .with(Jobs::new(jobs).with_services(services.services.clone()))
+            .with(shell.with_services(services))
+            .with(Terminal::new().with_env(around.env))
+            .with(UseSkill::new(around.skills));
         let masked = MaskedPaths::of_user().and(around.hidden).and([self.folder.clone()]);
         AgentHarness::new(HarnessDeps {
             external: Arc::new(drivers),

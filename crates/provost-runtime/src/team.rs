@@ -20,6 +20,7 @@ use crate::choose::{Choosing, Named, Wanted, words};
 use crate::external;
 use crate::goals::wanted_goals;
 use crate::paths::{SCRIPT, model_name};
+use crate::preamble::SKILL_TOOL;
 use crate::window::{Keys, Room};
 use crate::{Variables, providers, tools};
 
@@ -249,7 +250,7 @@ pub(crate) fn wanted_of_root(settled: &Settled, folder: &Path) -> Wanted {
                 system_prompt(folder, &settings.instructions),
                 settings.goal.condition.as_deref(),
             ),
-            tools: tools_of_root(settings, None),
+            tools: without_skills(tools_of_root(settings, None)),
         },
     }
 }
@@ -290,9 +291,15 @@ pub(crate) fn wanted_of(agent: &Agent, settled: &Settled, folder: &Path) -> Want
         money: agent.budget.money.map(|_| agent.source_of("usd")),
         room: Room::Conversation {
             prompt: with_goal(prompt_of(agent, settings, folder), agent.condition.as_deref()),
-            tools: tools_of(agent, settings, None),
+            tools: without_skills(tools_of(agent, settings, None)),
         },
     }
+}
+
+/// A model with little room isn't told of skills, and has no tool for them.
+fn without_skills(mut tools: Vec<ToolSpec>) -> Vec<ToolSpec> {
+    tools.retain(|tool| tool.name != SKILL_TOOL);
+    tools
 }
 
 /// About the prompt of an agent that begins: the engine adds its goal.

@@ -9,6 +9,7 @@ use provost_event::{GivenFlag, ModelPolicy, RunPolicy};
 use provost_harness::{Redactor, system_prompt};
 
 use crate::external::permissions_of_program;
+use crate::preamble::{SKILL_TOOL, without_skills};
 use crate::team::{Team, bare_policy, policy};
 use crate::{Refusal, RuntimeError};
 use crate::{StateDir, Variables, all_secrets, available_tools, default_limit, with_absolute_paths};
@@ -252,14 +253,20 @@ fn no_flow(error: ConfigError, path: &Path) -> RuntimeError {
 }
 
 /// What isn't a setting stays: the observers, the folder of worktrees, what its agents were told before their goals,
-/// and how long outages are waited out and who is asked about reads elsewhere, which depend on the terminal.
+/// and how long outages are waited out and who decides on services and on reads elsewhere, which depends on the
+/// terminal.
 fn kept(policy: &mut RunPolicy, before: &RunPolicy) {
     policy.agent.preamble.clone_from(&before.agent.preamble);
+    policy.agent.folder_rules_bytes = before.agent.folder_rules_bytes;
+    if before.agent.tools.iter().all(|tool| tool.name != SKILL_TOOL) {
+        without_skills(policy);
+    }
     policy.observers.clone_from(&before.observers);
     policy.worktrees.clone_from(&before.worktrees);
     let agents = policy.agents.iter_mut().map(|agent| &mut agent.agent);
     for agent in agents.chain([&mut policy.agent]) {
         agent.limits.outage_max_ms = before.agent.limits.outage_max_ms;
         agent.permissions.elsewhere = before.agent.permissions.elsewhere;
+        agent.permissions.keeping = before.agent.permissions.keeping;
     }
 }

@@ -1,13 +1,14 @@
-//! `jobs`: the background commands of `shell`, read, waited for and ended.
+//! `jobs`: the background commands and the services of `shell`, read, waited for and ended.
 
 mod files;
 mod pool;
+mod services;
 
 use std::time::Duration;
 
 use async_trait::async_trait;
 use provost_event::{Access, ActorKey, CallFacts, Json, SessionId, ToolSpec, ToolSubject};
-use provost_harness::{Tool, ToolContext, ToolOutput};
+use provost_harness::{Services, Tool, ToolContext, ToolOutput};
 use provost_process::LogFile;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -28,7 +29,7 @@ const WAIT_MAX: Duration = Duration::from_secs(590);
 const SHOWN_RUNNING_BYTES: usize = 2 * 1024;
 const SHOWN_ENDED_BYTES: usize = 16 * 1024;
 
-const DESCRIPTION: &str = "Background jobs of `shell`: the state of one and the end of its output, or without `job` a \
+const DESCRIPTION: &str = "Background jobs and services of `shell`: the state of one and the end of its output, or without `job` a \
 list. Wait long rather than polling; waits may be repeated.";
 
 /// Shows, awaits and ends the background jobs of its session.
@@ -39,6 +40,7 @@ list. Wait long rather than polling; waits may be repeated.";
 pub struct Jobs {
     spec: ToolSpec,
     jobs: BackgroundJobs,
+    services: Option<Services>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -65,13 +67,21 @@ impl Jobs {
             idempotent: true,
             timeout: Duration::from_secs(620),
         };
-        Self { spec: about.spec::<Arguments>(), jobs }
+        Self { spec: about.spec::<Arguments>(), jobs, services: None }
+    }
+
+    /// Shows and ends the services of the agent's run in this folder, too.
+    #[must_use]
+    pub fn with_services(mut self, services: Services) -> Self {
+        self.services = Some(services);
+        self
     }
 
     fn list(&self, session: SessionId) -> ToolOutput {
         let all = self.jobs.all(session);
         let lines = all.iter().map(|job| format!("{job}: {}", self.jobs.state(session, job.name)));
-        let lines = lines.collect::<Vec<_>>();
+        let mut lines = lines.collect::<Vec<_>>();
+        lines.extend(self.services_in_words(session));
         let text =
             if lines.is_empty() { "There are no background jobs.".to_owned() } else { lines.join("\n") };
         let facts = self.facts(session, self.jobs.is_any_running(session));
@@ -114,7 +124,8 @@ impl Jobs {
     }
 
     fn unknown(&self, session: SessionId, name: &str) -> ToolOutput {
-        let all = self.jobs.all(session).iter().map(|job| job.name.to_string()).collect::<Vec<_>>();
+        let mut all = self.jobs.all(session).iter().map(|job| job.name.to_string()).collect::<Vec<_>>();
+        all.extend(self.services_of(session).into_iter().map(|service| service.name));
         let there = if all.is_empty() {
             "none was started".to_owned()
         } else {
@@ -149,7 +160,10 @@ impl Tool for Jobs {
             None => self.list(session),
             Some(text) => match text.parse::<JobName>() {
                 Ok(name) => self.one(session, name, &arguments, context).await,
-                Err(()) => self.unknown(session, text),
+                Err(()) => match self.services_of(session).into_iter().find(|service| service.name == text) {
+                    Some(service) => self.service(service, &arguments, context).await,
+                    None => self.unknown(session, text),
+                },
             },
         }
     }
@@ -167,8 +181,8 @@ pub(crate) fn session_of(context: &ToolContext) -> Result<SessionId, ToolOutput>
     }
 }
 
-/// The end of a job's output.
-fn output_of(log: &std::path::Path, bytes_max: usize) -> String {
+/// The end of the output of a job or service.
+pub(crate) fn output_of(log: &std::path::Path, bytes_max: usize) -> String {
     let end = match LogFile::read_end(log, bytes_max) {
         Ok(end) => end,
         Err(error) => return format!("[its log can't be read: {}]", chain(&error)),

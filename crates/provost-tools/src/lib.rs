@@ -46,6 +46,7 @@ mod read_file;
 mod search;
 mod seen;
 mod shell;
+mod skill;
 mod sniff;
 mod spec;
 mod terminal;
@@ -57,7 +58,7 @@ mod workspace;
 mod write_file;
 
 use provost_event::{ModelPolicy, ToolSpec};
-use provost_harness::{Recall, ToolRegistry};
+use provost_harness::{Recall, ServiceStarter, ToolRegistry};
 
 pub use apply_patch::ApplyPatch;
 pub use edit_file::EditFile;
@@ -68,6 +69,7 @@ pub use read_file::ReadFile;
 pub use search::Search;
 pub use seen::FilesSeen;
 pub use shell::{SHELL_KEEP_BYTES_MAX, Shell};
+pub use skill::{SkillText, UseSkill};
 pub use spec::OUTPUT_BYTES_MAX;
 pub use terminal::Terminal;
 pub use update_plan::UpdatePlan;
@@ -85,12 +87,19 @@ pub fn keep_edits_of(model: &ModelPolicy, tools: &mut Vec<ToolSpec>) {
 /// Returns all tools of this crate, with their defaults, and the harness's own [`Recall`].
 #[must_use]
 pub fn builtin() -> ToolRegistry {
-    builtin_with(BackgroundJobs::new())
+    let jobs = BackgroundJobs::new();
+    with_shell(Shell::new().with_jobs(jobs.clone()), Jobs::new(jobs))
 }
 
-/// The same, with background commands as these jobs.
+/// The same, with background commands as these jobs, and services that are started by `services`.
 #[must_use]
-pub fn builtin_with(jobs: BackgroundJobs) -> ToolRegistry {
+pub fn builtin_with(jobs: BackgroundJobs, services: ServiceStarter) -> ToolRegistry {
+    let folder = services.services.clone();
+    let shell = Shell::new().with_jobs(jobs.clone()).with_services(services);
+    with_shell(shell, Jobs::new(jobs).with_services(folder))
+}
+
+fn with_shell(shell: Shell, jobs: Jobs) -> ToolRegistry {
     let seen = FilesSeen::default();
     ToolRegistry::new()
         .with(ReadFile::new().with_seen(seen.clone()))
@@ -99,8 +108,8 @@ pub fn builtin_with(jobs: BackgroundJobs) -> ToolRegistry {
         .with(ApplyPatch::new().with_seen(seen))
         .with(ListDir::new())
         .with(Search::new())
-        .with(Shell::new().with_jobs(jobs.clone()))
-        .with(Jobs::new(jobs))
+        .with(shell)
+        .with(jobs)
         .with(Terminal::new())
         .with(UpdatePlan::new())
         .with(Recall::new())

@@ -3,6 +3,7 @@
 mod cwd;
 mod output;
 mod script;
+mod service;
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -14,7 +15,7 @@ use async_trait::async_trait;
 use provost_event::{
     Access, CallFacts, CallForm, Json, SessionId, ToolSpec, ToolStatus, ToolSubject, ValueForm,
 };
-use provost_harness::{Redactor, Tool, ToolContext, ToolOutput};
+use provost_harness::{Redactor, ServiceStarter, Tool, ToolContext, ToolOutput};
 use provost_process::{
     ChildSpec, Confinement, Ending, Finished, Launch, MAYBE_LEFT, Stdio, Streams, inherited_env,
 };
@@ -68,6 +69,7 @@ pub struct Shell {
     program: Option<OsString>,
     extra_env: Vec<String>,
     jobs: BackgroundJobs,
+    services: Option<ServiceStarter>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -77,6 +79,10 @@ struct Arguments {
     command: String,
     /// Answers at once with a name for `jobs`; runs until it ends or you are done.
     background: Option<bool>,
+    /// Like `background`, but outlives your work: only for what the user wants left running.
+    keep_running: Option<bool>,
+    /// With `keep_running`: its name.
+    service: Option<String>,
     /// Seconds the command may take, at most 600. Default 120.
     timeout_secs: Option<NonZeroU64>,
     /// What it is for, in a few words, for people who watch.
@@ -92,7 +98,10 @@ impl Shell {
             name: "shell",
             description: DESCRIPTION,
             access: Access::Anything,
-            subject: ToolSubject::Command { field: "command".to_owned() },
+            subject: ToolSubject::Command {
+                field: "command".to_owned(),
+                keeps: Some("keep_running".to_owned()),
+            },
             aliases: &["Bash"],
             forms: forms(),
             summary_field: None,
@@ -104,6 +113,7 @@ impl Shell {
             program: None,
             extra_env: Vec::new(),
             jobs: BackgroundJobs::new(),
+            services: None,
         }
     }
 
@@ -125,6 +135,13 @@ impl Shell {
     #[must_use]
     pub fn with_jobs(mut self, jobs: BackgroundJobs) -> Self {
         self.jobs = jobs;
+        self
+    }
+
+    /// Starts services, commands that go on after the run, by this; without it such calls are rejected.
+    #[must_use]
+    pub fn with_services(mut self, services: ServiceStarter) -> Self {
+        self.services = Some(services);
         self
     }
 
@@ -249,6 +266,13 @@ impl Tool for Shell {
             Ok(arguments) => arguments,
             Err(misfit) => return misfit,
         };
+        if arguments.keep_running == Some(true) {
+            let name = arguments.service.as_deref();
+            return self
+                .start_service(&arguments.command, name, context)
+                .await
+                .unwrap_or_else(|failed| failed);
+        }
         if arguments.background == Some(true) {
             return self.start_job(&arguments.command, context).unwrap_or_else(|failed| failed);
         }

@@ -27,6 +27,8 @@ pub struct CheckedSettings {
     pub skipped: Vec<String>,
     /// The files for agents whose content agents are told.
     pub project_rules: Vec<ProjectRulesFile>,
+    /// The skills of the user and of the project.
+    pub skills: Vec<CheckedSkill>,
     /// The user's consent to what the project's files request.
     pub trust: ProjectTrust,
     /// What keeps runs from starting.
@@ -121,6 +123,19 @@ pub struct ProjectRulesFile {
     pub bytes: u64,
     /// Bytes that agents are told.
     pub taken: u64,
+}
+
+/// A skill.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CheckedSkill {
+    /// Its file.
+    pub file: String,
+    /// Its name; null if it isn't used.
+    pub name: Option<String>,
+    /// What it is for; null if it isn't used.
+    pub description: Option<String>,
+    /// Why it isn't used, in words that follow the file; null if it is.
+    pub skipped: Option<String>,
 }
 
 /// The user's consent to what a project's files request.

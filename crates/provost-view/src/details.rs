@@ -2,7 +2,7 @@
 
 use provost_engine::RunState;
 use provost_event::{Budget, Forked, Outcome, RunId, SessionId, SpawnBudget, Timestamp, Verdict};
-use provost_harness::{Backend, BackendError, RunStatus, RunSummary};
+use provost_harness::{Backend, BackendError, RunStatus, RunSummary, ServiceRecord};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ use crate::agents::{AgentContext, agents_of};
 use crate::steps::steps_of;
 use crate::{
     AgentGoal, AgentOpenings, AgentsRead, Approval, ApprovalQuestion, CurrentStatus, RunAgent, RunFacts,
-    RunListItem, Segment, WorkflowStep, segments_of,
+    RunListItem, Segment, ServiceView, WorkflowStep, segments_of,
 };
 
 /// A run with all that is known of it. The lines of `show -f --json` have neither `goals`, `segments` and
@@ -41,6 +41,9 @@ pub struct RunDetails {
     /// What it is a fork of; absent where it is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<Forked>,
+    /// Its services, those that have ended too, as far as they are remembered; absent where there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kept_services: Vec<ServiceView>,
     /// The runs that were forked from it; absent where there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub forks: Vec<Forked>,
@@ -133,11 +136,20 @@ impl RunDetails {
             tree,
             segments: Vec::new(),
             forked_from: state.forked_from().cloned(),
+            kept_services: Vec::new(),
             forks: state.forks().to_vec(),
             pruned_forks: Vec::new(),
             goals: Vec::new(),
             facts: None,
         }
+    }
+
+    /// The same, with those of `services` that are the run's.
+    #[must_use]
+    pub fn with_services(self, services: &[ServiceRecord]) -> Self {
+        let own = services.iter().filter(|service| service.session.run == self.item.run);
+        let kept_services = own.map(ServiceView::new).collect();
+        Self { item: self.item.with_services(services), kept_services, ..self }
     }
 
     /// The same, with what the run's log and its agents' logs tell: goals of all agents, or of the root alone.

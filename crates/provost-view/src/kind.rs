@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::explain::RunExplanation;
 use crate::{
     Approval, CheckedSettings, CheckedStore, ConversationView, LogEntry, ModelList, PrunedRuns, RunChanges,
-    RunDetails, RunGoals, RunListItem, Spending, StoreBackup,
+    RunDetails, RunGoals, RunListItem, ServiceView, Spending, StoreBackup,
 };
 
 /// A view for each type: its name, and the command that prints it.
@@ -70,6 +70,7 @@ views! {
     RunGoals = "goal": "provost goal show RUN --json", "printed by";
     Spending = "cost": "provost cost --json", "printed by";
     RunChanges = "diff": "provost diff RUN --json", "printed by";
+    ServiceView = "services": "provost services --json", "a line of";
     RunExplanation = "explain": "provost explain RUN --json", "printed by";
     ModelList = "models": "provost models --json", "printed by";
     CheckedSettings = "check": "provost check --json", "printed by";

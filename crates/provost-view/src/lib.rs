@@ -26,6 +26,7 @@ mod models;
 mod names;
 mod run_list;
 mod segments;
+mod services;
 mod spending;
 mod status;
 mod steps;
@@ -42,8 +43,8 @@ pub use approvals::{
 };
 pub use changes::{ChangedFile, ChangedFileState, RunChanges};
 pub use checked::{
-    CheckedAgent, CheckedGoal, CheckedHook, CheckedSettings, CheckedStopHook, ProjectRulesFile, ProjectTrust,
-    SettingProblem, SettingValue, TrustRequest, TrustWord,
+    CheckedAgent, CheckedGoal, CheckedHook, CheckedSettings, CheckedSkill, CheckedStopHook, ProjectRulesFile,
+    ProjectTrust, SettingProblem, SettingValue, TrustRequest, TrustWord,
 };
 pub use conversation::{ConversationView, SeenImage, SeenMessage, SeenPart, SeenRole, SeenToolResult};
 pub use details::{RunDetails, RunSlots, RunTree};
@@ -55,6 +56,7 @@ pub use models::{FactsOrigin, KeyState, ListedModel, ListedProvider, ModelList};
 pub use names::AgentNames;
 pub use run_list::{ListedRun, RunListItem, StepCounts};
 pub use segments::{Segment, SegmentCounter, SettingsChange, segments_of};
+pub use services::{ServiceStateView, ServiceView};
 pub use spending::{Spending, SpendingGroup, SpendingQuery, SpendingReport, SpendingRow, SpendingSums};
 pub use status::{AwaitedProvider, CurrentStatus, ProviderWait, run_state, status_word, terminal_wait};
 pub use steps::{WorkflowStep, WorkflowStepState};

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use provost_engine::{RunState, StepStatus};
 use provost_event::{EffectId, Elapsed, MicroDollars, Outcome, RunId, Timestamp, Verification};
-use provost_harness::{Backend, RunStatus, RunSummary};
+use provost_harness::{Backend, RunStatus, RunSummary, ServiceRecord, ServiceState};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -55,6 +55,9 @@ pub struct RunListItem {
     pub reserved_tokens: u64,
     /// The open questions, by their names.
     pub approvals: Vec<EffectId>,
+    /// The names of its services that run; absent where none does.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub services: Vec<String>,
     /// The steps of its workflow by status; absent without a workflow, and for one that has passed all its steps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step_counts: Option<StepCounts>,
@@ -156,9 +159,20 @@ impl RunListItem {
             uncertain_cost_micro_usd: run.uncertain.cost,
             reserved_tokens: 0,
             approvals: open.iter().map(ApprovalQuestion::id).collect(),
+            services: Vec::new(),
             step_counts: None,
             damage: run.damage.clone(),
         }
+    }
+
+    /// The same, with those of `services` that run.
+    #[must_use]
+    pub fn with_services(self, services: &[ServiceRecord]) -> Self {
+        let runs = |service: &&ServiceRecord| {
+            service.session.run == self.run && service.state() == ServiceState::Running
+        };
+        let services = services.iter().filter(runs).map(|service| service.name.clone()).collect();
+        Self { services, ..self }
     }
 
     /// The same, with what the run's own log tells.

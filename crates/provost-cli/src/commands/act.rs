@@ -25,7 +25,7 @@ pub(super) use self::clear::clear_goal;
 use self::say::Passed;
 pub(crate) use self::say::SentMessage;
 use super::target::{Target, agent_of, those_there};
-use super::{backend, print, resume};
+use super::{backend, print, resume, services};
 use crate::cli::{ActArgs, CancelArgs, ReprioritizeArgs, ResumeArgs, SayArgs};
 use crate::exit::{Exit, Refusal};
 use crate::questions::user_name;
@@ -52,7 +52,11 @@ pub(super) async fn pause(args: ActArgs) -> anyhow::Result<Exit> {
 }
 
 pub(super) async fn cancel(args: CancelArgs) -> anyhow::Result<Exit> {
-    let Found { backend, run, mut status, agent } = found(&args.run).await?;
+    let MeantAgent { backend, run, agent } = meant(&args.run).await?;
+    let mut status = match not_ended(&*backend, run).await {
+        Ok(status) => status,
+        Err(ended) => return cancel_services(&*backend, run, agent).await.unwrap_or(Err(ended)),
+    };
     let by = user_name("provost cancel");
     if args.force {
         if agent.is_some() {
@@ -65,12 +69,52 @@ pub(super) async fn cancel(args: CancelArgs) -> anyhow::Result<Exit> {
         force::end_holder(&*backend, run).await?;
         status = not_ended(&*backend, run).await?;
     }
-    if let Some(agent) = agent {
-        return AgentControl { backend, run, status, agent }.act(AgentCommand::Cancel, by).await;
+    let exit = match agent {
+        Some(agent) => {
+            let control = AgentControl { backend: backend.clone(), run, status, agent };
+            control.act(AgentCommand::Cancel, by).await?
+        }
+        None => {
+            let stop = Stop { backend: Arc::clone(&backend), run, status };
+            let outcome = stop.post(RunEvent::Cancel { agent: None, by }).await?;
+            say_what_came(&*backend, run, outcome).await?
+        }
+    };
+    let of_services = cancel_services(&*backend, run, agent).await.unwrap_or(Ok(Exit::Done))?;
+    Ok(if of_services == Exit::Done { exit } else { of_services })
+}
+
+/// Ends the services of a run, or of one of its agents and those below it; `None` if none runs.
+async fn cancel_services(
+    backend: &dyn Backend,
+    run: RunId,
+    agent: Option<u32>,
+) -> Option<anyhow::Result<Exit>> {
+    let agents = match agent {
+        None => None,
+        Some(agent) => match with_those_below(backend, SessionId { run, agent }).await {
+            Ok(agents) => Some(agents),
+            Err(error) => return Some(Err(error)),
+        },
+    };
+    match services::stop_with_run(backend, run, agents.as_deref()).await {
+        Ok(None) => None,
+        Ok(Some(true)) => Some(Ok(Exit::Done)),
+        Ok(Some(false)) => Some(Ok(Exit::Failed)),
+        Err(error) => Some(Err(error)),
     }
-    let stop = Stop { backend: Arc::clone(&backend), run, status };
-    let outcome = stop.post(RunEvent::Cancel { agent: None, by }).await?;
-    say_what_came(&*backend, run, outcome).await
+}
+
+/// An agent and all agents below it.
+async fn with_those_below(backend: &dyn Backend, agent: SessionId) -> anyhow::Result<Vec<SessionId>> {
+    let mut found = vec![agent];
+    // Agents are numbered in the order of their requests, so that those below one come after it.
+    for other in run_state(backend, agent.run).await?.iter().flat_map(|state| state.agents()) {
+        if other.parent.is_some_and(|parent| found.contains(&parent)) {
+            found.push(other.session);
+        }
+    }
+    Ok(found)
 }
 
 /// A whole run goes on in this process; one of its agents in the process that works on the run.

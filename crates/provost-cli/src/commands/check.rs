@@ -7,8 +7,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use provost_config::{
-    Agent, Folders, Given, Loading, Placed, Problem, Problems, Project, Request, Scope, Settled, Source,
-    keys, load, named_keys, runs, schema,
+    Agent, Folders, Given, Loading, Placed, Problem, Problems, Project, Request, Scope, Settled, Skills,
+    Source, keys, load, named_keys, runs, schema,
 };
 use provost_config::{TrustState, trust_in};
 use provost_event::{Budget, HookPolicy, Isolation, counted};
@@ -42,6 +42,7 @@ pub(super) fn check(args: &CheckArgs) -> anyhow::Result<Exit> {
     found.check_trust(&folders)?;
     found.check_trace(&folder, &variables);
     found.check_rules(Places { workspace: &folder, folders: &folders });
+    found.check_skills(&folder, &folders)?;
     print(&if args.json {
         format!("{}\n", serde_json::to_string(&found.view())?)
     } else {
@@ -113,6 +114,7 @@ struct Found {
     trust: Option<TrustState>,
     /// What agents are told of files written for them.
     rules: ProjectRules,
+    skills: Skills,
     problems: Vec<Problem>,
     warnings: Vec<String>,
     /// What is valid elsewhere and unavailable here.
@@ -138,6 +140,7 @@ impl Found {
             project: loading.project.clone(),
             trust: None,
             rules: ProjectRules::default(),
+            skills: Skills::default(),
             problems: loading.problems.clone(),
             warnings: Vec::new(),
             notes: loading.notices.clone(),
@@ -208,6 +211,12 @@ impl Found {
         self.warnings.append(&mut self.rules.notices);
     }
 
+    fn check_skills(&mut self, folder: &Path, folders: &Folders) -> anyhow::Result<()> {
+        let Some(settled) = &self.settled else { return Ok(()) };
+        self.skills = state_dir(&settled.settings, folders).skills(folders, folder)?;
+        Ok(())
+    }
+
     /// A variable that isn't set here may be set where it counts.
     fn check_trace(&mut self, folder: &Path, variables: &Variables) {
         let Some(settled) = &self.settled else { return };
@@ -248,6 +257,13 @@ impl Found {
         }
         for file in &self.rules.files {
             let _ = writeln!(out, "project rules  {}  ({})", shown(&file.path), counted(file.bytes, "byte"));
+        }
+        for skill in &self.skills.usable {
+            let description = one_line(&skill.description, VALUE_WIDTH);
+            let _ = writeln!(out, "skill {}  {description}  ({})", skill.name, shown(&skill.file));
+        }
+        for skipped in &self.skills.skipped {
+            let _ = writeln!(out, "skill skipped  {} {}", shown(&skipped.file), skipped.why);
         }
         out.push_str(&self.trust_in_words());
         if !all {

@@ -79,6 +79,7 @@ pub(super) async fn fork(args: ForkArgs) -> anyhow::Result<Exit> {
     let view = reporting(progress.view(None), settings, None);
     let watcher = Arc::new(Watcher::new(view, asks, HashMap::new()));
     let around = RunContext::new(settings, &variables, (watcher.clone(), observers), programs);
+    let around = around.with_skills(&place.skills(&folders, &works_in)?);
     let harness = place.harness(backend.clone(), models, around);
     mark(Some(id));
     if !args.shown.quiet && !args.shown.json {
@@ -91,9 +92,21 @@ pub(super) async fn fork(args: ForkArgs) -> anyhow::Result<Exit> {
         Asking { backend: backend.clone(), watcher: watcher.clone(), asks, user_file: folders.user_file };
     let pending_stop = PendingStop::None;
     let observed = place.observers();
-    Work { backend, harness, observed, watcher, asking, signals, shown: args.shown, progress, pending_stop }
-        .finish()
-        .await
+    let services = place.services();
+    Work {
+        backend,
+        harness,
+        observed,
+        services,
+        watcher,
+        asking,
+        signals,
+        shown: args.shown,
+        progress,
+        pending_stop,
+    }
+    .finish()
+    .await
 }
 
 fn flags(args: &ForkArgs) -> Vec<Override> {

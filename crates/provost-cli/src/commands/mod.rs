@@ -30,8 +30,10 @@ mod replay;
 mod resume;
 mod run;
 mod schema;
+mod services;
 mod show;
 mod status;
+mod supervise;
 mod target;
 mod transfer;
 mod trust;
@@ -39,6 +41,7 @@ mod trust;
 pub(crate) use self::act::SentMessage;
 pub(crate) use self::exec::in_shell_words;
 pub(crate) use self::resume::limits::lacking;
+pub(crate) use self::services::left_running;
 pub(crate) use self::show::date_and_time;
 
 use std::path::Path;
@@ -56,7 +59,8 @@ use crate::cli::{
     ActArgs, ApprovalsArgs, ApproveArgs, AttachArgs, BackupArgs, CancelArgs, CheckArgs, CostArgs, DemoArgs,
     DenyArgs, DiffArgs, DoctorArgs, ExecArgs, ExplainArgs, ExportArgs, FlowCommand, ForkArgs, GoalCommand,
     ImportArgs, InitArgs, LogsArgs, ManArgs, ModelsArgs, ProfileCommand, PruneArgs, PsArgs, ReplayArgs,
-    ReprioritizeArgs, ResumeArgs, RunArgs, SayArgs, SchemaArgs, ShowArgs, TrustArgs,
+    ReprioritizeArgs, ResumeArgs, RunArgs, SayArgs, SchemaArgs, ServicesArgs, ShowArgs, SuperviseArgs,
+    TrustArgs,
 };
 use crate::exit::{Exit, Refusal};
 use crate::input::tell_of_unread;
@@ -64,7 +68,7 @@ use crate::output;
 use crate::render::visible_json;
 use crate::wiring::{leave_store, state_dir, variables};
 use provost_harness::Backend;
-use provost_runtime::{StateDir, available_tools};
+use provost_runtime::{SUPERVISE, StateDir, available_tools};
 
 /// Runs autonomous agents under supervision: they work until the goal is verified, a budget is used up or a hook
 /// stops them, and every step is in a log from which they resume.
@@ -135,6 +139,8 @@ pub(crate) enum Command {
     Goal(GoalCommand),
     /// Changes the priority of an agent of a run.
     Reprioritize(ReprioritizeArgs),
+    /// Lists the services: commands that agents keep running after their runs. Or ends one, or shows its output.
+    Services(ServicesArgs),
     /// Shows what was spent: calls, tokens and money, by model, agent, run or day.
     Cost(CostArgs),
     /// Writes a run to a file for `import`.
@@ -165,6 +171,9 @@ pub(crate) enum Command {
     Schema(SchemaArgs),
     /// Prints a manual page, or writes all of them to a folder.
     Man(ManArgs),
+    /// Supervises a service. Started by Provost itself.
+    #[command(name = SUPERVISE, hide = true)]
+    Supervise(SuperviseArgs),
 }
 
 /// Runs the command.
@@ -227,6 +236,9 @@ fn plan(command: Command) -> Planned {
         Command::Completions { shell } => looks(move || completions::completions(shell)),
         Command::Schema(args) => looks(move || schema::schema(&args)),
         Command::Man(args) => looks(move || man::man(&args)),
+        Command::Services(args) => planned(services::act_of(&args), || block_on(services::services(args))),
+        // What a run has started may supervise what it started: that gives it no right over a run.
+        Command::Supervise(args) => looks(|| block_on(supervise::supervise(args))),
     }
 }
 

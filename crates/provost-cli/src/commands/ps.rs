@@ -5,7 +5,7 @@ use provost_harness::{Clock as _, RunQuery, SystemClock};
 use provost_process::Descent;
 use provost_view::{ListedRun, RunListItem};
 
-use super::{backend_to_read, print, status};
+use super::{backend_to_read, place, print, status};
 use crate::cli::PsArgs;
 use crate::exit::Exit;
 use crate::render::{
@@ -40,9 +40,11 @@ pub(super) async fn ps(args: PsArgs) -> anyhow::Result<Exit> {
     let backend = backend_to_read()?;
     let runs = backend.list(RunQuery::newest(max)).await?;
     let now = SystemClock.now();
+    let services = place()?.services().all();
     let mut listed = Vec::with_capacity(runs.len());
     for run in &runs {
-        listed.push(ListedRun::read(&*backend, run, now).await);
+        let ListedRun { item, provider } = ListedRun::read(&*backend, run, now).await;
+        listed.push(ListedRun { item: item.with_services(&services), provider });
     }
     if args.json {
         for ListedRun { item, .. } in &listed {
@@ -52,8 +54,22 @@ pub(super) async fn ps(args: PsArgs) -> anyhow::Result<Exit> {
         print(&no_runs())?;
     } else {
         print(&table(&listed, now).lines(terminal_width()))?;
+        print(&services_line(&listed))?;
     }
     Ok(Exit::Done)
+}
+
+/// A line on the services of these runs that go on; empty if there are none.
+fn services_line(runs: &[ListedRun]) -> String {
+    let of_run = |ListedRun { item, .. }: &ListedRun| {
+        let names = item.services.iter().map(|name| format!("{name} (of {})", item.run));
+        names.collect::<Vec<_>>()
+    };
+    let names = runs.iter().flat_map(of_run).collect::<Vec<_>>();
+    if names.is_empty() {
+        return String::new();
+    }
+    format!("\nservices that go on: {}; see provost services\n", names.join(", "))
 }
 
 /// The status in the table; of a completed run the agent's own verdict, unless it is a pass, and whether it was

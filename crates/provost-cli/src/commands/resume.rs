@@ -56,6 +56,7 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     let run = find(&*backend, &args.run).await?;
     mark(Some(run));
     tell_of_unread("");
+    place.services().report(&*backend, run).await?;
     let state = run_state(&*backend, run).await?.with_context(|| format!("the log of run {run} is empty"))?;
     let root = read_actor(&*backend, ActorKey::from(SessionId::root(run))).await?;
     let change = Change::of(&args, (run, &state, &root), &given.budget, (&place.trust(), &variables))?;
@@ -75,6 +76,7 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     let view = reporting(progress.view(Some(&Earlier { state: &state, sessions })), settings, None);
     let watcher = Arc::new(Watcher::new(view, asks, heads));
     let around = RunContext::new(settings, &variables, (watcher.clone(), observers), programs);
+    let around = around.with_skills(&place.skills(&folders, &folder)?);
     let opened = place.harness(backend.clone(), models, around).open(run).await;
     let mut harness = opened.inspect_err(|_| watcher.close())?;
     let was_completed = matches!(state.outcome(), Some(Outcome::Completed { .. }));
@@ -102,15 +104,27 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     let asking =
         Asking { backend: backend.clone(), watcher: watcher.clone(), asks, user_file: folders.user_file };
     let observed = place.observers();
+    let services = place.services();
     let said = given.text.as_deref().map(|text| SentMessage {
         to: SessionId::root(run),
         text,
         by: BY,
         before: root.head(),
     });
-    Work { backend, harness, observed, watcher, asking, signals, shown: args.shown, progress, pending_stop }
-        .finish_after(said.as_ref(), was_completed)
-        .await
+    Work {
+        backend,
+        harness,
+        observed,
+        services,
+        watcher,
+        asking,
+        signals,
+        shown: args.shown,
+        progress,
+        pending_stop,
+    }
+    .finish_after(said.as_ref(), was_completed)
+    .await
 }
 
 /// The sessions of the agents that may still work.

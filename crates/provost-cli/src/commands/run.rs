@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use provost_config::{Folders, Override, Request, Scope, Settings, Settled, load};
+use provost_config::{Folders, Override, Request, Scope, Settings, Settled, Skills, load};
 use provost_event::{ModelPolicy, RunId, RunPolicy};
 use provost_harness::{
     Backend, Goal, IMAGE_BYTES_MAX, ImageData, ImageError, Models, RunFilter, RunQuery, RunStatus,
@@ -30,7 +30,7 @@ use provost_runtime::observers;
 use provost_runtime::require;
 use provost_runtime::{
     Places, Programs, RunContext, StateDir, Team, Variables, available_tools, default_limit, doubts,
-    given_flags, policy, retiring, with_file, with_preamble,
+    given_flags, policy, retiring, with_file, with_preamble, with_skills,
 };
 
 const GOAL_WIDTH: usize = 60;
@@ -132,6 +132,9 @@ impl Ready {
         let places = Places { workspace: &folder, folders: &folders };
         let (policy, notices) = with_preamble(policy, places, &settled.settings, &variables).await;
         tell(&notices);
+        let skills = place.skills(&folders, &folder)?;
+        let policy = with_skills(policy, &skills);
+        tell(&skipped_skills(&skills));
         let observers = observers(&settled, &folder, &variables)?;
         let programs = Programs::of(&policy, &settled, &variables)?;
         tell(&settled.settings.not_known_yet());
@@ -144,6 +147,7 @@ impl Ready {
         let view = reporting(progress.view(None), &settled.settings, asides);
         let watcher = Arc::new(Watcher::new(view, asks, HashMap::new()));
         let around = RunContext::new(&settled.settings, &variables, (watcher.clone(), observers), programs);
+        let around = around.with_skills(&skills);
         let harness = place.harness(backend.clone(), models, around);
         let id = RunId::from_entropy(fastrand::u64(..));
         mark(Some(id));
@@ -151,8 +155,21 @@ impl Ready {
         let harness = harness.inspect_err(|_| watcher.close()).context("can't start the run")?;
         let user_file = folders.user_file;
         let asking = Asking { backend: backend.clone(), watcher: watcher.clone(), asks, user_file };
-        let (pending_stop, observed) = (PendingStop::None, place.observers());
-        Ok(Work { backend, harness, observed, watcher, asking, signals, shown, progress, pending_stop })
+        let observed = place.observers();
+        let services = place.services();
+        let pending_stop = PendingStop::None;
+        Ok(Work {
+            backend,
+            harness,
+            observed,
+            services,
+            watcher,
+            asking,
+            signals,
+            shown,
+            progress,
+            pending_stop,
+        })
     }
 }
 
@@ -196,6 +213,11 @@ pub(super) fn others_at_work(runs: &[RunSummary], folder: &Path, but: Option<Run
         format!("run {} works in {place} too, and both may change the same files: {goal}", run.run)
     };
     runs.iter().filter(is_shared).map(line).collect()
+}
+
+/// A line for each skill that isn't used.
+fn skipped_skills(skills: &Skills) -> Vec<String> {
+    skills.skipped.iter().map(|skipped| format!("{} {}", skipped.file.display(), skipped.why)).collect()
 }
 
 /// How a run is shown, and reported to the terminal around.

@@ -13,7 +13,7 @@ use provost_view::{AgentsRead, CurrentStatus, RunDetails, RunTree, agent_opening
 use self::page::waiting;
 use self::tree::{Branches, Drawing, Extent};
 use super::target::Target;
-use super::{backend_to_show, print};
+use super::{backend_to_show, place, print};
 use crate::cli::ShowArgs;
 use crate::exit::Exit;
 use crate::render::terminal_width;
@@ -38,6 +38,7 @@ pub(super) async fn show(args: ShowArgs) -> anyhow::Result<Exit> {
     let tree = RunTree::new((&summary, &state), &openings, &open, now);
     let details = RunDetails::new((&summary, &state), &open, &current, tree);
     let details = details.with_logs(&*backend, &state, read).await?;
+    let details = details.with_services(&place()?.services().all());
     if args.json {
         print(&format!("{}\n", serde_json::to_string(&details)?))?;
     } else {

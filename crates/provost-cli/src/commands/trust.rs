@@ -4,7 +4,7 @@ use std::io::{BufRead as _, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use provost_config::{FlowFile, Request, Scope, load};
+use provost_config::{FlowFile, Request, Scope, Skills, load};
 use provost_config::{TrustState, TrustStore, Trusted, grant, trust_in};
 use provost_event::Timestamp;
 use provost_harness::{Clock as _, SystemClock};
@@ -38,19 +38,20 @@ pub(super) fn trust(args: &TrustArgs) -> anyhow::Result<Exit> {
         settled = settled.with_flow(&FlowFile::read(file)?);
     }
     let store = state_dir(&settled.settings, &folders).trust();
-    let needed = match trust_in(&store, &settled.project)? {
+    let project = Skills::find(&folders.user_file, &folder, &store)?.with_requests(settled.project);
+    let needed = match trust_in(&store, &project)? {
         TrustState::NotNeeded => return said("nothing here needs your trust\n"),
         TrustState::Trusted { .. } => return said("you trust this already\n"),
         TrustState::Needed(needed) => needed,
     };
-    let whose = safe(&shown(&settled.project.folder));
+    let whose = safe(&shown(&project.folder));
     print(&format!("The files of {whose} want this:\n\n{}\n", needed.listed()))?;
     if !args.yes && !asked()? {
         print("Nothing was changed.\n")?;
         return Ok(Exit::Usage);
     }
     // What was shown is what is kept: the files aren't read again.
-    grant(&store, &settled.project, SystemClock.now())?;
+    grant(&store, &project, SystemClock.now())?;
     said("Trusted. When one of these files changes you are asked again.\n")
 }
 

@@ -18,6 +18,7 @@ use super::gate::{
 };
 use super::model::purpose_in_words;
 use super::saying::{Saying, Tag};
+use super::service::{kept_in_words, service_noted};
 use super::words::{amount, duration, one_line, pictures, plural};
 use super::{Earlier, agents, arguments, flow, goal, model, policy, terminal, worktree};
 use crate::names::Names;
@@ -99,6 +100,7 @@ impl Sayer {
             ToolEntry::Started(entry) => self.tool_started(actor, entry),
             ToolEntry::Finished(entry) => self.tool_finished(actor, entry),
             ToolEntry::Changed(entry) => policy::tools_changed(actor, entry),
+            ToolEntry::ServiceNoted(entry) => service_noted(entry),
         }
     }
 
@@ -226,7 +228,10 @@ impl Sayer {
         let call = self.calls.remove(&(actor, entry.call.clone())).unwrap_or_else(|| entry.tool.clone());
         let (took, images) = (duration(entry.duration_ms), behind(&pictures(&entry.images)));
         let ended = match entry.status {
-            ToolStatus::Ok => return Saying::kept(Tag::Ok, format!("{call} ({took}){images}")),
+            ToolStatus::Ok => {
+                let service = entry.facts.service.as_deref().map(kept_in_words);
+                return Saying::kept(Tag::Ok, format!("{call} ({took}){images}")).with(service);
+            }
             ToolStatus::Error => took,
             ToolStatus::Denied => "denied".to_owned(),
             ToolStatus::Rejected => "not run".to_owned(),
@@ -273,7 +278,9 @@ fn user_message(entry: &UserMessage) -> Saying {
 fn system_item(entry: &SystemItem) -> Saying {
     match entry.item {
         ItemKind::Continue => Saying::passing(Tag::Provost, "the answer was cut off; asked to go on"),
-        ItemKind::Resumed => Saying::passing(Tag::Provost, one_line(&entry.body, WIDTH_MAX)),
+        ItemKind::Resumed | ItemKind::ServiceEnded => {
+            Saying::passing(Tag::Provost, one_line(&entry.body, WIDTH_MAX))
+        }
         ItemKind::GoalGiven => Saying::passing(Tag::Provost, "told of the goal"),
         ItemKind::GoalRemoved => Saying::passing(Tag::Provost, "told that its goal is taken away"),
         ItemKind::AnswerAgain => Saying::passing(Tag::Provost, "the answer was empty; asked again"),
@@ -299,6 +306,13 @@ fn system_item(entry: &SystemItem) -> Saying {
                 Dimension::WallTime => "time",
             };
             Saying::passing(Tag::Provost, format!("told that {percent}% of its limit of {of} is used"))
+        }
+        ItemKind::FolderRules => {
+            let files = entry.rules.iter().map(|rules| rules.file.as_str()).collect::<Vec<_>>().join(", ");
+            Saying::passing(
+                Tag::Provost,
+                format!("told the project rules of {}", one_line(&files, WIDTH_MAX)),
+            )
         }
         ItemKind::EndQuestion => {
             Saying::passing(Tag::Provost, "asked to go on or to close: no tool call, no verdict")

@@ -21,6 +21,7 @@ mod policy;
 mod question;
 mod safe;
 mod saying;
+mod service;
 mod summary;
 mod table;
 mod terminal;

@@ -95,7 +95,7 @@ fn arguments(tool: &str, input: &Json) -> Vec<String> {
         Err(_) => return vec![input.text().to_owned()],
     };
     let mut lines = Vec::new();
-    if let Some(ToolSubject::Command { field }) = known_tool(tool).map(|tool| &tool.subject)
+    if let Some(ToolSubject::Command { field, .. }) = known_tool(tool).map(|tool| &tool.subject)
         && let Some(Value::String(command)) = fields.remove(field)
     {
         lines.extend(command.split('\n').map(str::to_owned));

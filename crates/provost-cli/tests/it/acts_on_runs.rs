@@ -49,13 +49,15 @@ fn every_command_that_acts_is_refused_and_names_the_run() {
         "models update table.json",
         "models check",
         "init --force",
+        "services stop web",
     ];
     let script = commands.map(|command| format!("$P {command} >> out 2>&1; echo \"$?\" >> out\n")).concat();
     let (scene, out) = tried(&script);
     let run = scene.last_run();
     for command in commands {
-        let is_argument =
-            |word: &&str| word.starts_with(['-', 'x']) || word.starts_with("last") || word.contains('.');
+        let is_argument = |word: &&str| {
+            word.starts_with(['-', 'x']) || word.starts_with("last") || *word == "web" || word.contains('.')
+        };
         let name = command.split(' ').take_while(|word| !is_argument(word)).collect::<Vec<_>>();
         let line = format!(
             "error: provost {}: this was started by run {run}, whose programs can't act on runs\n\
@@ -85,8 +87,17 @@ fn models_are_not_updated_in_another_settings_folder_either() {
 
 #[test]
 fn looking_stays_allowed() {
-    let looks =
-        ["ps", "show last", "logs last", "cost", "approvals", "explain last", "export last", "trust --list"];
+    let looks = [
+        "ps",
+        "show last",
+        "logs last",
+        "cost",
+        "approvals",
+        "explain last",
+        "export last",
+        "trust --list",
+        "services",
+    ];
     let script = looks.map(|look| format!("$P {look} > /dev/null 2>> out; echo \"$?\" >> out\n")).concat();
     let (_, out) = tried(&script);
     assert_eq!(out, "0\n".repeat(looks.len()));

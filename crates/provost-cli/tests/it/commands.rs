@@ -189,6 +189,7 @@ fn check_says_what_counts_and_where_it_came_from() {
         goal.budget_percent           20  (default)
         limits.model_patience         15m  (default)
         limits.outage_max             8h  (default)
+        limits.keep_running_max       24h  (default)
         limits.empty_answers          2  (default)
         limits.continuations          3  (default)
         limits.repeated_call_notice   3  (default)

@@ -580,7 +580,7 @@ fn each_counter_tells_how_far_it_went_and_when_it_decided() {
         log.agent(Retry::at_once(call, cause, Usage::default()));
     };
     let item = |log: &mut Log, item: ItemKind| {
-        log.agent(SystemItem { item, body: String::new(), origin: Origin::Engine });
+        log.agent(SystemItem { item, body: String::new(), origin: Origin::Engine, rules: Vec::new() });
     };
     let failed = || RetryCause::Failed {
         class: ErrorClass::Server,

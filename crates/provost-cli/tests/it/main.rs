@@ -59,6 +59,8 @@ mod flows_resumed;
 #[cfg(test)]
 mod flows_shown;
 #[cfg(test)]
+mod folder_rules;
+#[cfg(test)]
 mod forking;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
@@ -131,6 +133,8 @@ mod recording;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 mod replay;
+#[cfg(target_os = "linux")]
+mod requests;
 #[cfg(test)]
 mod restarts;
 mod resume_settings;
@@ -139,6 +143,8 @@ mod resuming;
 mod scripts_agreed;
 #[cfg(test)]
 mod secrets;
+#[cfg(target_os = "linux")]
+mod services;
 #[cfg(test)]
 mod settings_agents;
 #[cfg(test)]
@@ -157,6 +163,8 @@ mod settings_named;
 mod settings_permissions;
 #[cfg(test)]
 mod shown;
+#[cfg(test)]
+mod skills;
 #[cfg(test)]
 mod steps_limits;
 #[cfg(test)]

@@ -23,6 +23,14 @@ pub(super) const LIMITS: &[Setting<Settings>] = &[
         ..limit("outage_max")
     },
     Setting {
+        kind: Kind::Time(|s, ms| s.keep_running_max_ms = ms),
+        default: SettingDefault::Is(r#""24h""#),
+        example: r#""8h""#,
+        words: "How long a service may run at most: a command that an agent keeps running after its run, which needs the \
+                permission keep_running. Counted while the machine is awake.",
+        ..limit("keep_running_max")
+    },
+    Setting {
         kind: Kind::Count { min: 0, max: COUNT_MAX, put: |s, n| s.limits.empty_answers_max = small(n) },
         default: SettingDefault::Is("2"),
         example: "2",

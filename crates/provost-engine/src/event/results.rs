@@ -112,3 +112,14 @@ pub struct StopCheckResult {
     /// A fingerprint of the workspace.
     pub evidence: String,
 }
+
+/// The rules for agents of a folder that a call works in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FolderRules {
+    /// The file, relative to the workspace.
+    pub file: String,
+    /// Bytes of it that are quoted.
+    pub bytes: u64,
+    /// What the agent is told.
+    pub body: String,
+}

@@ -2,12 +2,14 @@
 
 use provost_event::{
     AgentPolicyChanged, ApprovalAnswer, CallId, Exhausted, Exit, HookReport, ModelFailure, ModelPolicy,
-    NamedScript, Outcome, Purpose, Seq, SessionId, SessionStarted, TerminalNoted, TimeLeft, ToolsChanged,
-    WorktreeLeft,
+    NamedScript, Outcome, Purpose, Seq, ServiceNoted, SessionId, SessionStarted, TerminalNoted, TimeLeft,
+    ToolsChanged, WorktreeLeft,
 };
 use serde::{Deserialize, Serialize};
 
-use super::{Answer, JudgeReport, LimitUse, StopCheckResult, SubAgentReport, ToolResult, WorktreeResult};
+use super::{
+    Answer, FolderRules, JudgeReport, LimitUse, StopCheckResult, SubAgentReport, ToolResult, WorktreeResult,
+};
 
 /// An event of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,6 +71,8 @@ pub enum SessionEvent {
         /// The result.
         result: ToolResult,
     },
+    /// A call works in folders that have rules for agents of their own; ignored for those that the agent knows.
+    RulesFound(Vec<FolderRules>),
     /// The stop hooks answered.
     StopChecked {
         /// The effect.
@@ -171,6 +175,8 @@ pub enum SessionEvent {
     ChangeTools(Box<ToolsChanged>),
     /// Changes the policy or the goal from the next segment on; ignored while the session is worked on.
     ChangePolicy(Box<AgentPolicyChanged>),
+    /// Something was seen of a service. Counts at any time; ignored if the log knows it.
+    ServiceNoted(Box<ServiceNoted>),
     /// Resumes a session that is suspended or has ended; ignored while it is worked on.
     Resume {
         /// Who requested it.

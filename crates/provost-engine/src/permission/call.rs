@@ -114,7 +114,7 @@ fn listed(mut named: Vec<String>) -> String {
 fn subject(of_tool: &ToolSubject, value: Value, workspace: &Path) -> Subject {
     let text = |field: &str| value.get(field).map(Value::as_str);
     match of_tool {
-        ToolSubject::Command { field } => match text(field) {
+        ToolSubject::Command { field, .. } => match text(field) {
             Some(Some(command)) => Subject::Shell(Script::read(command, Reader::NewShell, workspace)),
             _ => Subject::Unreadable,
         },

@@ -218,6 +218,11 @@ impl Pattern {
         tool.names().any(|name| self.tool.matches(name))
     }
 
+    /// Whether it is for calls of the tool with this name, and not also for those of others.
+    pub(super) fn names_exactly(&self, name: &str) -> bool {
+        self.tool.literal().is_some_and(|tool| tool == name)
+    }
+
     /// Why it can match no call of this tool; `None` if it can.
     #[must_use]
     pub fn mismatch(&self, tool: &ToolIdentity) -> Option<PatternMismatch> {

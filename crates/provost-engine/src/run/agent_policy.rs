@@ -1,8 +1,8 @@
 //! The policy of each agent of a run: its own, with no more than the agent above it has.
 
 use provost_event::{
-    Access, AgentPolicy, Brief, GoalPolicy, Isolation, PermissionPolicy, RetryPolicy, SessionStarted,
-    StepMode, StepPolicy, Worktree,
+    Access, AgentPolicy, Brief, GoalPolicy, Isolation, KEEP_RUNNING, PermissionPolicy, RetryPolicy,
+    SessionStarted, StepMode, StepPolicy, Worktree,
 };
 
 use super::AgentNumber;
@@ -38,6 +38,7 @@ impl AgentPolicies<'_> {
         };
         if policy.external.is_none() {
             policy.preamble.clone_from(&run.agent.preamble);
+            policy.folder_rules_bytes = run.agent.folder_rules_bytes;
         }
         if let Some(step) = self.step_of(agent) {
             bind_to_step(step, &mut policy);
@@ -175,7 +176,9 @@ fn narrowed(mut policy: AgentPolicy, above: &AgentPolicy) -> AgentPolicy {
             || (is_external && tool.access == Access::Consents)
     });
     let bounds = above.bounds.iter().chain([&above.permissions]);
-    let bounds = bounds.filter(|bound| !bound.is_open() && **bound != policy.permissions);
+    // What goes on after the run is never allowed by default, so that an open policy limits that, too.
+    let keeps = policy.permissions.allow.iter().any(|pattern| pattern.trim_start().starts_with(KEEP_RUNNING));
+    let bounds = bounds.filter(|bound| (keeps || !bound.is_open()) && **bound != policy.permissions);
     policy.bounds = distinct(bounds.cloned());
     policy.workspace.clone_from(&above.workspace);
     policy

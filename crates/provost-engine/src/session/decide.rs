@@ -10,16 +10,16 @@ use super::{Deciding, Phase};
 use crate::session::{
     answer,
     calls::{approve, delegate, run},
-    change, fork,
+    change, folder_rules, fork,
     goal::{judge, verify},
     hooks::{ask, decisions},
-    model_call, models, recover, segment, stop, terminal, worktree, yielding,
+    model_call, models, recover, segment, services, stop, terminal, worktree, yielding,
 };
 use crate::{Effect, Event, HookCall, Message, RunEvent, SessionEvent, SettleNote};
 
 impl Deciding<'_> {
     pub(super) fn say(&mut self, item: ItemKind, body: impl Into<String>) {
-        self.commit(SystemItem { item, body: body.into(), origin: Origin::Engine });
+        self.commit(SystemItem { item, body: body.into(), origin: Origin::Engine, rules: Vec::new() });
     }
 
     /// The remaining time of the limit that applies to the agent, if any.
@@ -114,6 +114,7 @@ pub(super) fn on(deciding: &mut Deciding<'_>, event: SessionEvent) {
         SessionEvent::Retune { model, outage_max_ms, by } => {
             models::retune(deciding, model, outage_max_ms, &by);
         }
+        SessionEvent::ServiceNoted(noted) => services::noted(deciding, *noted),
         _ if deciding.state.has_ended() => {}
         event if deciding.state.closing().is_some() && !counts_at_the_end(&event) => {}
         event => within_segment(deciding, event),
@@ -145,6 +146,7 @@ fn within_segment(deciding: &mut Deciding<'_>, event: SessionEvent) {
             }
         }
         SessionEvent::ToolDone { seq, result } => run::tool_done(deciding, seq, result),
+        SessionEvent::RulesFound(rules) => folder_rules::found(deciding, rules),
         SessionEvent::StopChecked { seq, result } => {
             if stop::is_checked_by(deciding.state, seq) {
                 stop::stop_checked(deciding, seq, result);
@@ -186,6 +188,7 @@ fn within_segment(deciding: &mut Deciding<'_>, event: SessionEvent) {
         | SessionEvent::Restart { .. }
         | SessionEvent::ChangePolicy(_)
         | SessionEvent::ChangeTools(_)
+        | SessionEvent::ServiceNoted(_)
         | SessionEvent::Retune { .. } => {}
     }
 }
@@ -232,6 +235,7 @@ const fn counts_at_the_end(event: &SessionEvent) -> bool {
         | SessionEvent::Say { .. }
         | SessionEvent::Retune { .. }
         | SessionEvent::ChangeTools(_)
+        | SessionEvent::ServiceNoted(_)
         | SessionEvent::Stop { .. }
         | SessionEvent::SubAgentFinished { .. }
         | SessionEvent::ClearGoal { .. }
@@ -244,6 +248,7 @@ const fn counts_at_the_end(event: &SessionEvent) -> bool {
         | SessionEvent::ModelFailed { .. }
         | SessionEvent::AskWithdrawn { .. }
         | SessionEvent::ToolDone { .. }
+        | SessionEvent::RulesFound(_)
         | SessionEvent::StopChecked { .. }
         | SessionEvent::Judged { .. }
         | SessionEvent::WorktreeReady { .. }

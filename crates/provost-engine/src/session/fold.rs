@@ -44,7 +44,10 @@ impl SessionState {
 fn conversation_entry(state: &mut SessionState, entry: &ConversationEntry) {
     match entry {
         ConversationEntry::UserMessage(message) => spoken_to(state, message),
-        ConversationEntry::SystemItem(item) => told(state, item.item),
+        ConversationEntry::SystemItem(item) => {
+            state.folder_rules.told(&item.rules, state.head);
+            told(state, item.item);
+        }
         ConversationEntry::AssistantMessage(answer) => {
             answered(state, answer);
         }
@@ -71,6 +74,10 @@ fn tool_entry(state: &mut SessionState, entry: &ToolEntry) {
         ToolEntry::Started(started) => state.calls.started(started, state.head, &state.assignment),
         ToolEntry::Finished(finished) => tool_finished(state, finished),
         ToolEntry::Changed(changed) => change::tools_changed(state, changed),
+        ToolEntry::ServiceNoted(noted) => {
+            let is_worked_on = state.lifecycle.outcome().is_none();
+            state.services.noted(noted, is_worked_on);
+        }
     }
 }
 
@@ -225,6 +232,8 @@ fn told(state: &mut SessionState, item: ItemKind) {
         ItemKind::FinalCheck => state.end_check.asked_for_proof(),
         ItemKind::AnswerAgain
         | ItemKind::Resumed
+        | ItemKind::FolderRules
+        | ItemKind::ServiceEnded
         | ItemKind::RepeatedCallNotice
         | ItemKind::FailedCallsNotice
         | ItemKind::StopBlocked
@@ -249,6 +258,7 @@ fn model_called(state: &mut SessionState, called: &ModelCalled, now: Elapsed) {
 
 fn compacted(state: &mut SessionState, compacted: &Compacted) {
     let is_news = state.conversation.compacted(compacted);
+    state.folder_rules.compacted(compacted);
     state.hooks.compacted(is_news);
     if compacted.how == CompactionKind::Summary {
         state.models.aside_answered();
@@ -279,6 +289,7 @@ fn retried(state: &mut SessionState, retry: &Retry) {
 }
 
 fn tool_finished(state: &mut SessionState, finished: &ToolFinished) {
+    state.services.tool_finished(finished);
     let Some(call) = state.calls.finished(finished, state.head, &state.assignment) else { return };
     state.end_check.called(&call, finished);
     match &finished.plan {
@@ -360,6 +371,7 @@ fn segment_ended(state: &mut SessionState, outcome: &Outcome) {
 
 fn resumed(state: &mut SessionState, resumed: &Resumed, at: Timestamp) {
     state.lifecycle.resumed();
+    state.services.resumed();
     if resumed.reopens && matches!(state.lifecycle.phase(), Phase::CheckingStop(_)) {
         // The stop hooks' answers to that attempt to stop don't count any more: the turn continues.
         state.turns.reopened();

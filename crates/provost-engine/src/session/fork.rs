@@ -63,6 +63,7 @@ pub(in crate::session) fn begins_as_fork(
     let came_from = snapshot::state_of::<SessionState>(&fork.state);
     if let Some(from) = came_from {
         state.conversation.taken_over(from.conversation);
+        state.folder_rules = from.folder_rules;
         state.turns.taken_over(from.turns);
         state.calls.taken_over(from.calls);
     }

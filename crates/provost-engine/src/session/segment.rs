@@ -15,7 +15,7 @@ use crate::session::{
     change, final_summary,
     goal::verify,
     hooks::ask,
-    model_call, stop, terminal, worktree,
+    model_call, services, stop, terminal, worktree,
 };
 
 pub(in crate::session) fn start(deciding: &mut Deciding<'_>, started: SessionStarted) {
@@ -235,12 +235,14 @@ pub(in crate::session) fn begin(deciding: &mut Deciding<'_>, cause: ResumeCause,
     let budget = provost_event::Budget::default();
     let reopens = deciding.state.has_ended();
     let jobs = deciding.state.calls.jobs().to_vec();
+    let services = services::summary(deciding);
     let goes_on = cause != ResumeCause::ToEnd;
     deciding.commit(Resumed { cause, budget, turns_max, reopens });
     // At once: that entry names the timer.
     approve::time_approvals(deciding);
     if goes_on {
         tell_of_ended_jobs(deciding, &jobs);
+        services.into_iter().for_each(|text| deciding.say(ItemKind::Resumed, text));
     }
 }
 

@@ -260,7 +260,7 @@ fn blocked(deciding: &mut Deciding<'_>, objections: &[Objection]) {
         AfterObjections::Suspend { .. } => ItemKind::StopSuspended,
         AfterObjections::GoOn => ItemKind::StopBlocked,
     };
-    deciding.commit(SystemItem { item, body, origin });
+    deciding.commit(SystemItem { item, body, origin, rules: Vec::new() });
     deciding.end_turn(0);
     match after {
         AfterObjections::Suspend { reasons } => segment::finish(deciding, Outcome::Blocked { reasons }),

@@ -8,9 +8,9 @@ use provost_engine::{Actor, Effect, RunEvent, SessionEvent, ToolResult, Worktree
 use provost_event::{
     Access, ActorKey, ApprovalAnswer, ApprovalScope, BlobId, Block, Budget, CompactionKind,
     ConversationEntry, Entry, ErrorClass, GoalPolicy, HookContract, HookDecision, HookPoint, HookProgram,
-    HookReport, Image, ImageKind, Isolation, Outcome, Plan, PlanItem, PlanStatus, Priority, Purpose, Record,
-    RunPolicy, RunPolicyChanged, StopHookVerdict, StopReason, SupervisorError, ToolStatus, ToolsChanged,
-    Usage, WorktreeLeft, WorktreeMade,
+    HookReport, Image, ImageKind, Isolation, Outcome, Plan, PlanItem, PlanStatus, Priority, ProcessStamp,
+    Purpose, Record, RunPolicy, RunPolicyChanged, ServiceEvent, ServiceKept, ServiceNoted, StopHookVerdict,
+    StopReason, SupervisorError, Timestamp, ToolStatus, ToolsChanged, Usage, WorktreeLeft, WorktreeMade,
 };
 
 use crate::external;
@@ -290,6 +290,23 @@ fn verify_amid_stops(tree: &mut Tree) {
     tree.resume(None);
 }
 
+/// A service that goes on, and then ends.
+fn see_a_service(world: &mut World) {
+    let supervisor = ProcessStamp { pid: 4_711, started: 8_093_411 };
+    let kept = ServiceKept {
+        name: "web".to_owned(),
+        command: "npm start".to_owned(),
+        supervisor,
+        log: "/state/services/web.log".to_owned(),
+        expires: Timestamp(86_400_000),
+    };
+    let ended = ServiceEvent::Ended { how: "has ended with exit status 1".to_owned(), by_agent: false };
+    for event in [ServiceEvent::Found(Box::new(kept)), ended] {
+        let noted = ServiceNoted { name: "web".to_owned(), supervisor, event };
+        world.session_event(SessionEvent::ServiceNoted(Box::new(noted)));
+    }
+}
+
 /// A run whose models don't answer.
 fn outage_run() -> World {
     let mut world = World::start(policy_of_outages());
@@ -308,6 +325,7 @@ fn outage_run() -> World {
     let (added, removed) = (vec![tool("extra", Access::Reads, true)], vec!["shell".to_owned()]);
     let changed = ToolsChanged { added, removed, by: "a person".to_owned() };
     world.run_event(RunEvent::ChangeTools(Box::new(changed)));
+    see_a_service(&mut world);
     world
 }
 

@@ -201,6 +201,7 @@ fn an_agent_that_is_not_done_is_told_what_the_judge_says() {
                 item: GoalNotReached,
                 body: "The goal isn't reached yet, so you can't stop. An independent judge who saw the evidence says:\n\nI looked.\n\nWhat it suggests:\n- run the tests",
                 origin: Judges,
+                rules: [],
             },
         ]
     "#]].assert_debug_eq(&told);

@@ -58,7 +58,8 @@ impl LogLaws {
         // Another policy or other tools may apply from here on.
         if !matches!(
             record.entry,
-            Entry::Lifecycle(LifecycleEntry::AgentPolicyChanged(_)) | Entry::Tool(ToolEntry::Changed(_))
+            Entry::Lifecycle(LifecycleEntry::AgentPolicyChanged(_))
+                | Entry::Tool(ToolEntry::Changed(_) | ToolEntry::ServiceNoted(_))
         ) && std::mem::take(&mut self.has_ended)
         {
             assert!(

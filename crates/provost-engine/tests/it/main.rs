@@ -78,6 +78,8 @@ mod scripts_named;
 #[cfg(test)]
 mod segments;
 #[cfg(test)]
+mod services;
+#[cfg(test)]
 mod spawn;
 #[cfg(test)]
 mod states;

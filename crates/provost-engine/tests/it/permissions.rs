@@ -639,7 +639,7 @@ fn other_tools_are_matched_by_their_arguments() {
 fn a_tool_of_any_origin_gets_the_permissions_of_its_subject() {
     let of = |name: &str, subject| ToolSpec { subject, ..tool(name, Access::Anything, false) };
     let tools = [
-        of("mcp__box__exec", ToolSubject::Command { field: "cmd".to_owned() }),
+        of("mcp__box__exec", ToolSubject::command("cmd")),
         of("mcp__disk__save", ToolSubject::written_path("file")),
         of("mcp__net__get", ToolSubject::Url { field: "address".to_owned() }),
         of(

@@ -97,7 +97,7 @@ fn permissions_and_a_person_decide_on_the_other_call() {
     let mut policy = two_hooks();
     policy.agent.permissions.deny = vec!["shell(rm *)".to_owned()];
     policy.agent.permissions.ask = vec!["shell(git push *)".to_owned()];
-    policy.agent.tools[2].subject = provost_event::ToolSubject::Command { field: "command".to_owned() };
+    policy.agent.tools[2].subject = provost_event::ToolSubject::command("command");
     let with = |input: &str| {
         let mut world = World::start(policy.clone());
         world.call(&[("shell", r#"{"command":"ls"}"#)]);

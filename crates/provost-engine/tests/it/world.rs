@@ -42,7 +42,7 @@ pub(crate) fn identities() -> Vec<ToolIdentity> {
         submit: Some("submit".to_owned()),
     };
     vec![
-        of("shell", &["Bash"], ToolSubject::Command { field: "command".to_owned() }),
+        of("shell", &["Bash"], ToolSubject::command("command")),
         of("terminal", &[], typed),
         of("read_file", &["Read"], ToolSubject::read_path("path")),
         of("write_file", &["Write"], ToolSubject::written_path("path")),

@@ -145,7 +145,7 @@ fn tool_kinds(record: &Record, entry: &ToolEntry, history: &mut EventHistory) ->
             &[Kind::ToolStart]
         }
         ToolEntry::Finished(finished) => history.tool_finished(record.actor, finished),
-        ToolEntry::Changed(_) => &[],
+        ToolEntry::Changed(_) | ToolEntry::ServiceNoted(_) => &[],
     }
 }
 

@@ -174,7 +174,7 @@ fn tool_words(kind: ObserverEventKind, entry: &ToolEntry) -> String {
         ToolEntry::Started(started) => format!("{} {}", started.tool, started.input.text()),
         ToolEntry::Finished(finished) => result(kind, finished),
         // Not reported.
-        ToolEntry::Changed(_) => String::new(),
+        ToolEntry::Changed(_) | ToolEntry::ServiceNoted(_) => String::new(),
     }
 }
 

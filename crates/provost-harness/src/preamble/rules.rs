@@ -60,7 +60,7 @@ pub fn project_rules(workspace: &Path, users_own: Option<&Path>, bytes_max: usiz
 }
 
 /// The file that counts in `folder`, or why it doesn't.
-fn found_in(folder: &Path, top: &Path) -> Option<Result<PathBuf, String>> {
+pub(super) fn found_in(folder: &Path, top: &Path) -> Option<Result<PathBuf, String>> {
     let files = NAMES.iter().map(|name| folder.join(name));
     let file = files.into_iter().find(|file| file.symlink_metadata().is_ok())?;
     let shown = spelled(&file.display().to_string());
@@ -75,7 +75,7 @@ fn found_in(folder: &Path, top: &Path) -> Option<Result<PathBuf, String>> {
 }
 
 impl ProjectRules {
-    fn take(&mut self, file: Option<Result<PathBuf, String>>, left: &mut usize) {
+    pub(super) fn take(&mut self, file: Option<Result<PathBuf, String>>, left: &mut usize) {
         let path = match file {
             None => return,
             Some(Err(why)) => return self.notices.push(why),

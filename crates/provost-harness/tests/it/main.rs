@@ -99,6 +99,8 @@ mod recall_stage;
 #[cfg(test)]
 mod run_tools;
 #[cfg(test)]
+mod services;
+#[cfg(test)]
 mod shell_stop_hook;
 #[cfg(test)]
 mod supervisor;

@@ -345,7 +345,7 @@ fn identity(name: &str) -> ToolIdentity {
         _ => return ToolIdentity::unknown(name),
     };
     let subject = match name {
-        "shell" => ToolSubject::Command { field: "command".to_owned() },
+        "shell" => ToolSubject::command("command"),
         "read_file" | "search" | "list_dir" => ToolSubject::read_path("path"),
         "write_file" | "edit_file" => ToolSubject::written_path("path"),
         _ => ToolSubject::Opaque,

@@ -21,10 +21,11 @@ fn tool(name: &str, alias: &str, access: Access) -> ToolSpec {
         input_schema: Json::of(&json!({})).expect("JSON"),
         access,
         subject: match name {
-            "shell" => ToolSubject::Command { field: "command".to_owned() },
+            "shell" => ToolSubject::command("command"),
             _ => ToolSubject::Opaque,
         },
         aliases: vec![alias.to_owned()],
+        forms: Vec::new(),
         summary_field: None,
         idempotent: false,
         timeout_ms: 1_000,

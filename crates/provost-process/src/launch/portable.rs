@@ -21,6 +21,11 @@ pub(crate) fn start<C>(launch: &Launch<C>, stdin: Stdio) -> io::Result<Child> {
         .spawn()
 }
 
+/// Starts a program that outlives this process. Not here: it couldn't be told from another one that has its id later.
+pub(crate) fn start_apart_from_this<C>(_launch: &Launch<C>) -> io::Result<Child> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
 /// The parts of a program to start at a console.
 #[cfg(windows)]
 pub(crate) fn console_command<C>(launch: &Launch<C>) -> portable_pty::CommandBuilder {

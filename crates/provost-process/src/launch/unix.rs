@@ -47,6 +47,17 @@ pub(crate) fn start_at_terminal<C>(
     Ok(Guarded { guard, control: prepared.control })
 }
 
+/// Starts a program that outlives this process, with a pipe for its standard output only. Needs the context of a tokio
+/// runtime, which reaps it.
+pub(crate) fn start_apart_from_this<C>(launch: &Launch<C>) -> io::Result<tokio::process::Child> {
+    let mut command = Command::new(&launch.program);
+    command.args(&launch.args).current_dir(&launch.cwd).env_clear().envs(launch.env.iter().cloned());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    guard::detach(&mut command);
+    let mut command = tokio::process::Command::from(command);
+    registry::spawn_detached(|| command.spawn())
+}
+
 struct Prepared {
     command: Command,
     control: UnixStream,

@@ -106,6 +106,11 @@ impl BackgroundJobs {
         }
     }
 
+    /// Waits so long. Cancel safe.
+    pub(super) async fn pause(&self, duration: Duration) {
+        self.clock.sleep(duration).await;
+    }
+
     fn folder(&self) -> io::Result<&Path> {
         if let Some(folder) = self.shared.folder.get() {
             return Ok(folder);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use provost_event::{Json, Timestamp, ToolStatus};
-use provost_harness::{SimulatedClock, ToolOutput, ToolRegistry};
+use provost_harness::{ServiceStarter, Services, SimulatedClock, ToolOutput, ToolRegistry};
 use provost_tools::{BackgroundJobs, builtin_with};
 use serde_json::{Value, json};
 
@@ -23,7 +23,8 @@ impl Scene {
         let fixture = Fixture::new();
         let clock = Arc::new(SimulatedClock::at(Timestamp(0)));
         let jobs = BackgroundJobs::in_folder(fixture.outside().join("jobs")).with_clock(clock.clone());
-        Self { fixture, tools: builtin_with(jobs), clock }
+        let tools = builtin_with(jobs, no_services(&fixture));
+        Self { fixture, tools, clock }
     }
 
     async fn call(&self, tool: &str, input: Value) -> ToolOutput {
@@ -47,6 +48,16 @@ impl Scene {
         };
         self.tools.get("shell").unwrap().session_over(session);
         self.tools.get("jobs").unwrap().session_over(session);
+    }
+}
+
+/// Services whose supervisor can't be started.
+fn no_services(fixture: &Fixture) -> ServiceStarter {
+    ServiceStarter {
+        services: Services::in_folder(fixture.outside().join("services")),
+        program: "/no/such/program".into(),
+        args: Vec::new(),
+        keep: Duration::from_secs(1),
     }
 }
 
@@ -126,7 +137,8 @@ async fn a_job_ends_with_its_session_and_a_later_process_says_so() {
     until("the job is gone", || !runs("1000.8642")).await;
 
     let folder = scene.fixture.outside().join("jobs");
-    let later = Scene { tools: builtin_with(BackgroundJobs::in_folder(folder)), ..scene };
+    let services = no_services(&scene.fixture);
+    let later = Scene { tools: builtin_with(BackgroundJobs::in_folder(folder), services), ..scene };
     let listed = later.jobs(json!({})).await;
     let lines = listed.lines().collect::<Vec<_>>();
     assert!(
@@ -151,4 +163,23 @@ async fn at_most_eight_jobs_run_at_once_and_unknown_ones_are_named() {
     let unknown = scene.call("jobs", json!({ "job": "server" })).await;
     assert_eq!(unknown.status, ToolStatus::Rejected);
     assert!(unknown.text.starts_with("there is no job `server`: there is job1, "), "{unknown:?}");
+}
+
+#[tokio::test]
+async fn a_service_whose_supervisor_cannot_be_started_is_an_error_and_leaves_no_record() {
+    let scene = Scene::new();
+    let failed = scene.call("shell", json!({ "command": "sleep 1", "keep_running": true })).await;
+    assert_eq!(failed.status, ToolStatus::Error, "{failed:?}");
+    assert!(
+        failed.text.contains("its supervisor could not be started: \"/no/such/program\" was not found"),
+        "{failed:?}"
+    );
+    assert_eq!(scene.jobs(json!({})).await, "There are no background jobs.");
+}
+
+#[tokio::test]
+async fn where_no_services_are_kept_the_call_is_rejected_and_says_what_to_use() {
+    let rejected = Fixture::new().call("shell", json!({ "command": "sleep 1", "keep_running": true })).await;
+    assert_eq!(rejected.status, ToolStatus::Rejected, "{rejected:?}");
+    assert_eq!(rejected.text, "`keep_running` isn't possible here: use `background`");
 }

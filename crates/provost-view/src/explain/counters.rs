@@ -169,6 +169,8 @@ impl CounterSums {
             ItemKind::StopBlocked | ItemKind::StopSuspended => self.stop_blocked(),
             ItemKind::AnswerAgain
             | ItemKind::Resumed
+            | ItemKind::FolderRules
+            | ItemKind::ServiceEnded
             | ItemKind::GoalGiven
             | ItemKind::GoalRemoved
             | ItemKind::NoProgressNotice

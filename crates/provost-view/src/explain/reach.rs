@@ -1,7 +1,7 @@
 //! Which tools matchers and patterns apply to, as far as their texts tell for certain.
 
 use provost_engine::Pattern;
-use provost_event::ToolIdentity;
+use provost_event::{KEEP_RUNNING, ToolIdentity, ToolSubject};
 
 /// Whether a hook's matcher matches `tool`; `None` for a regular expression, which isn't evaluated here.
 pub(super) fn matcher_means(matcher: &str, tool: &ToolIdentity) -> Option<bool> {
@@ -14,16 +14,20 @@ pub(super) fn matcher_means(matcher: &str, tool: &ToolIdentity) -> Option<bool> 
 }
 
 /// Whether a pattern of the permissions is about `tool`, whatever its arguments. One whose tool can't be read is
-/// about all tools.
+/// about all tools; one of the permission to keep a command running is about the tools that can.
 pub(super) fn pattern_means(pattern: &str, tool: &ToolIdentity) -> bool {
     let name = pattern.trim().split('(').next().unwrap_or_default();
-    Pattern::parse(name).map_or(true, |named| named.names(tool))
+    let keeps = matches!(tool.subject, ToolSubject::Command { keeps: Some(_), .. });
+    let means =
+        |named: Pattern| named.names(tool) || (keeps && named.names(&ToolIdentity::unknown(KEEP_RUNNING)));
+    Pattern::parse(name).map_or(true, means)
 }
 
 /// Whether a pattern matches every call of its tools, whatever the arguments.
 pub(super) fn means_all_calls(pattern: &str) -> bool {
     match pattern.trim().split_once('(') {
-        None => true,
+        None => pattern.trim() != KEEP_RUNNING,
+        Some((KEEP_RUNNING, _)) => false,
         Some((_, rest)) => matches!(rest.strip_suffix(')'), Some("*")),
     }
 }
@@ -49,6 +53,17 @@ mod tests {
             ("shel.*", None),
         ] {
             assert_eq!(matcher_means(matcher, &shell()), expected, "{matcher}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_to_keep_commands_running_means_the_tool_that_can_and_not_all_its_calls() {
+        let subject =
+            ToolSubject::Command { field: "command".to_owned(), keeps: Some("keep_running".to_owned()) };
+        let keeping = ToolIdentity { subject, ..shell() };
+        for pattern in ["keep_running", "keep_running(npm *)", "keep_running(*)"] {
+            assert!(pattern_means(pattern, &keeping) && !pattern_means(pattern, &shell()), "{pattern}");
+            assert!(!means_all_calls(pattern), "{pattern}");
         }
     }
 

@@ -2,8 +2,8 @@
 
 use provost_config::{Agent, External, TrustState};
 use provost_view::{
-    CheckedAgent, CheckedGoal, CheckedHook, CheckedSettings, CheckedStopHook, ProjectRulesFile, ProjectTrust,
-    SettingProblem, SettingValue, TrustRequest, TrustWord, ViewVersion,
+    CheckedAgent, CheckedGoal, CheckedHook, CheckedSettings, CheckedSkill, CheckedStopHook, ProjectRulesFile,
+    ProjectTrust, SettingProblem, SettingValue, TrustRequest, TrustWord, ViewVersion,
 };
 
 use super::Found;
@@ -30,6 +30,18 @@ impl Found {
             bytes: file.bytes,
             taken: file.text.len() as u64,
         });
+        let skills = self.skills.usable.iter().map(|skill| CheckedSkill {
+            file: shown(&skill.file),
+            name: Some(skill.name.clone()),
+            description: Some(skill.description.clone()),
+            skipped: None,
+        });
+        let skipped = self.skills.skipped.iter().map(|skipped| CheckedSkill {
+            file: shown(&skipped.file),
+            name: None,
+            description: None,
+            skipped: Some(skipped.why.clone()),
+        });
         let problems = self.problems.iter().map(|problem| SettingProblem {
             source: problem.source.to_string(),
             key: problem.key.clone(),
@@ -46,6 +58,7 @@ impl Found {
             agents: self.agents.iter().map(|agent| agent_view(agent, self.delegates)).collect(),
             skipped: self.skipped.clone(),
             project_rules: rules.collect(),
+            skills: skills.chain(skipped).collect(),
             trust: self.trust_view(),
             problems: problems.collect(),
             warnings: self.warnings.clone(),

@@ -10,7 +10,7 @@ use provost_event::{
 use provost_harness::{Clock as _, RunStatus, RunSummary, SystemClock};
 use provost_view::{
     AgentProgress, ApprovalQuestion, CompactionCounts, ProgramFacts, ProviderWait, RunAgent, RunDetails,
-    RunFacts, Segment,
+    RunFacts, Segment, ServiceView,
 };
 
 use super::tree::{self, Drawing};
@@ -117,6 +117,7 @@ fn rows(seen: &RunPage<'_>, facts: &RunFacts) -> String {
     }
     row("workspace", &visible(&shown(&summary.workspace)));
     lineage(state, &seen.details.pruned_forks).iter().for_each(|(name, value)| row(name, value));
+    service_rows(&seen.details.kept_services).iter().for_each(|(name, value)| row(name, value));
     row("started", &date_and_time(summary.started_at));
     row("updated", &date_and_time(summary.updated_at));
     for (name, value) in used(seen) {
@@ -253,6 +254,22 @@ fn whose(question: &ApprovalQuestion, agents: &[RunAgent]) -> String {
 pub(crate) fn date_and_time(at: Timestamp) -> String {
     let moment = i64::try_from(at.0).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
     moment.map(|moment| moment.strftime("%F %TZ").to_string()).unwrap_or_default()
+}
+
+/// A row for each service.
+fn service_rows(services: &[ServiceView]) -> Vec<(&'static str, String)> {
+    let row = |(place, service): (usize, &ServiceView)| {
+        let state = match (&service.how, service.pid) {
+            (Some(how), _) => how.clone(),
+            (None, Some(pid)) => {
+                format!("runs (pid {pid}) until {} at the latest", date_and_time(service.expires_at_ms))
+            }
+            (None, None) => "is being started".to_owned(),
+        };
+        let command = one_line(&service.command, REASON_WIDTH);
+        (if place == 0 { "services" } else { "" }, format!("{}: {state}: {command}", service.name))
+    };
+    services.iter().enumerate().map(row).collect()
 }
 
 /// What the run used, of what it may use.

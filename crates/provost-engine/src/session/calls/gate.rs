@@ -65,9 +65,8 @@ impl Permits {
     }
 
     /// Whether there is something to decide on a call.
-    fn rule_on(&self, call: &TrackedCall) -> bool {
-        let permissions = self.permissions.as_ref();
-        permissions.is_some_and(|all| !all.is_open() || all.read_outside(&call.tool, &call.input).is_some())
+    fn concern(&self, call: &TrackedCall) -> bool {
+        self.permissions.as_ref().is_some_and(|permissions| permissions.concern(&call.tool, &call.input))
     }
 
     /// What a call that has passed reads outside of what the agent's file tools reach by themselves.
@@ -109,7 +108,7 @@ impl CallGate<'_> {
             return Clearance::Hooks;
         }
         let is_denied = matches!(call.hooks, HookAnswer::Deny(_));
-        if !is_denied && call.ruling.is_none() && self.calls.permits.rule_on(call) {
+        if !is_denied && call.ruling.is_none() && self.calls.permits.concern(call) {
             return Clearance::Ruling;
         }
         if call.refusal().is_some() {

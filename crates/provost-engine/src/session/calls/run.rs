@@ -298,6 +298,7 @@ fn run_tool(deciding: &mut Deciding<'_>, id: &CallId, memory: Option<Json>) {
         scripts: call.scripts.clone(),
         roots: deciding.state.assignment.file_roots(),
         granted: deciding.state.calls.permits.granted(call),
+        rules: deciding.state.rules_sought(),
         looks_before,
         looks_at_workspace: looks_before && is_last,
     };

@@ -158,7 +158,12 @@ fn tell_what_is_missing(
         body.push_str("\n\nWhat it suggests:");
         body.push_str(&lines);
     }
-    deciding.commit(SystemItem { item: ItemKind::GoalNotReached, body, origin: Origin::Judges });
+    deciding.commit(SystemItem {
+        item: ItemKind::GoalNotReached,
+        body,
+        origin: Origin::Judges,
+        rules: Vec::new(),
+    });
 }
 
 fn not_achieved(deciding: &mut Deciding<'_>, trigger: GoalTrigger, reasoning: String) {

@@ -76,7 +76,12 @@ pub(in crate::session) fn hooks_said(
     for report in &reports {
         for body in &report.reminders {
             let origin = Origin::Hook(report.hook.clone());
-            deciding.commit(SystemItem { item: ItemKind::Reminder, body: body.clone(), origin });
+            deciding.commit(SystemItem {
+                item: ItemKind::Reminder,
+                body: body.clone(),
+                origin,
+                rules: Vec::new(),
+            });
         }
     }
     let heard = CombinedDecision::of(&about, &reports, &deciding.state.assignment);

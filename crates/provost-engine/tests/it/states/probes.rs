@@ -1,14 +1,16 @@
 //! Events that are tried in every phase: commands, and results that no effect waits for.
 
 use provost_engine::{
-    Actor, Answer, Event, ForkStart, JudgeReport, ReserveRequest, RunEvent, RunForkRequest, SPAWN_TOOL,
-    SessionEvent, SessionState, SessionStatus, SettleNote, StopCheckResult, SubAgentReport, WorktreeResult,
+    Actor, Answer, Event, FolderRules, ForkStart, JudgeReport, ReserveRequest, RunEvent, RunForkRequest,
+    SPAWN_TOOL, SessionEvent, SessionState, SessionStatus, SettleNote, StopCheckResult, SubAgentReport,
+    WorktreeResult,
 };
 use provost_event::{
     AgentPolicyChanged, ApprovalAnswer, Budget, CallId, ErrorClass, Exhausted, Exit, Forked, Json,
-    JudgeAnswer, MicroDollars, ModelFailure, ModelTrouble, Outcome, PauseReason, Priority, ProviderAwaited,
-    Purpose, RunPolicyChanged, Seq, SessionFork, SessionStarted, StepMode, StopReason, SupervisorError,
-    TerminalEvent, TerminalNoted, Timestamp, ToolStatus, ToolsChanged, Usage, WorktreeLeft,
+    JudgeAnswer, MicroDollars, ModelFailure, ModelTrouble, Outcome, PauseReason, Priority, ProcessStamp,
+    ProviderAwaited, Purpose, RunPolicyChanged, Seq, ServiceEvent, ServiceNoted, SessionFork, SessionStarted,
+    StepMode, StopReason, SupervisorError, TerminalEvent, TerminalNoted, Timestamp, ToolStatus, ToolsChanged,
+    Usage, WorktreeLeft,
 };
 
 use crate::tree_world::result;
@@ -236,7 +238,17 @@ fn results() -> Vec<SessionEvent> {
         SessionEvent::Terminal(Box::new(TerminalNoted::certain(TerminalEvent::Exited {
             exit: Exit::Code(0),
         }))),
+        SessionEvent::RulesFound(vec![FolderRules {
+            file: "a/AGENTS.md".to_owned(),
+            bytes: 1,
+            body: "x".to_owned(),
+        }]),
         SessionEvent::AskWithdrawn { call: CallId::from("unknown") },
+        SessionEvent::ServiceNoted(Box::new(ServiceNoted {
+            name: "web".to_owned(),
+            supervisor: ProcessStamp { pid: 2, started: 3 },
+            event: ServiceEvent::Ended { how: "has ended".to_owned(), by_agent: false },
+        })),
         SessionEvent::TerminalClosed { seq, exit: None },
         SessionEvent::Resolve {
             asked: seq,

@@ -1,0 +1,48 @@
+//! Arguments of the commands about services.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use crate::completing;
+
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, after_help = SERVICES_HELP)]
+pub(crate) struct ServicesArgs {
+    #[command(subcommand)]
+    pub(crate) command: Option<ServicesCommand>,
+    /// List those that have ended, too.
+    #[arg(long, short)]
+    pub(crate) all: bool,
+    /// Print a line of JSON for each.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+const SERVICES_HELP: &str = "An agent keeps a command running after its run with `keep_running`, which needs the \
+permission keep_running. A service ends with `services stop`, with `cancel RUN`, or when limits.keep_running_max is over.";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ServicesCommand {
+    /// Ends services, with all that they have started.
+    Stop {
+        /// Their names.
+        #[arg(required = true, value_name = "NAME", add = completing::services())]
+        names: Vec<String>,
+    },
+    /// Prints the output of a service.
+    Logs {
+        /// Its name.
+        #[arg(value_name = "NAME", add = completing::services())]
+        name: String,
+        /// Follow the output until the service ends.
+        #[arg(long, short)]
+        follow: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SuperviseArgs {
+    /// The service's record.
+    pub(crate) record: PathBuf,
+}

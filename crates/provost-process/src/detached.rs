@@ -1,0 +1,77 @@
+//! A program that outlives this process: no guard ends it.
+
+use std::fmt;
+use std::io;
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
+use tokio::time::timeout;
+
+use crate::{Launch, ProcessIdentity, SpawnError};
+
+/// Maximum bytes of the first line.
+const LINE_BYTES_MAX: u64 = 4 * 1024;
+
+/// No input and no error output; of the standard output one line is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FirstLine {
+    /// How long the line is waited for.
+    pub within: Duration,
+}
+
+/// A detached program that has said its line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Detached {
+    /// Which process it is.
+    pub process: ProcessIdentity,
+    /// Its first line; empty if it ended without one.
+    pub line: String,
+}
+
+impl fmt::Display for Detached {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "process {}", self.process.pid)
+    }
+}
+
+/// Starts a program in a session of its own, without a guard, and waits for the first line that it writes. It outlives
+/// this process, however that ends, and is no leftover of it. [`Launch::confinement`] has no effect. The program must
+/// not write to its standard output after that line.
+///
+/// # Errors
+/// When it couldn't be started, or said nothing in time: then it is ended. Always where processes have no start times
+/// (off Linux).
+///
+/// # Cancellation
+/// Not cancel safe: a program that is being started may go on.
+///
+/// # Panics
+/// Outside of a tokio runtime with I/O and time enabled.
+pub async fn start_detached(launch: Launch<FirstLine>) -> Result<Detached, SpawnError> {
+    let error = |source: io::Error| SpawnError::new(&launch, source);
+    let mut child = crate::launch::start_apart_from_this(&launch).map_err(error)?;
+    let process = child.id().and_then(ProcessIdentity::of);
+    let Some((process, stdout)) = process.zip(child.stdout.take()) else {
+        // Without a start time it couldn't be told from a later process, so it isn't left running.
+        let _ = child.start_kill();
+        return Err(error(io::ErrorKind::Unsupported.into()));
+    };
+    let mut line = String::new();
+    let mut stdout = BufReader::new(stdout.take(LINE_BYTES_MAX));
+    match timeout(launch.stdio.within, stdout.read_line(&mut line)).await {
+        Ok(Ok(_)) => Ok(Detached { process, line: line.trim_end().to_owned() }),
+        Ok(Err(source)) => {
+            end(process).await;
+            Err(error(source))
+        }
+        Err(_) => {
+            end(process).await;
+            Err(error(io::ErrorKind::TimedOut.into()))
+        }
+    }
+}
+
+async fn end(process: ProcessIdentity) {
+    // Whether it could be ended changes nothing: the caller is told that it failed.
+    let _ = tokio::task::spawn_blocking(move || process.end_tree()).await;
+}
