@@ -48,6 +48,7 @@ impl UseSkill {
             description: DESCRIPTION,
             access: Access::Reads,
             subject: ToolSubject::Opaque,
+            forms: Vec::new(),
             aliases: &["Skill"],
             summary_field: Some("name"),
             idempotent: true,

@@ -55,6 +55,11 @@ impl HarnessExecutor {
                 let path = workspace.join(input.get(field)?.as_str()?);
                 if path.is_dir() { Some(path) } else { path.parent().map(Path::to_owned) }
             }
+            // Of several files, the first one: the others' rules come when the agent works there next.
+            subject @ ToolSubject::Patch { .. } if result.status == ToolStatus::Ok => {
+                let path = workspace.join(subject.written_paths_in(&run.input).first()?);
+                path.parent().map(Path::to_owned)
+            }
             ToolSubject::Command { .. }
                 if matches!(result.status, ToolStatus::Ok | ToolStatus::Error | ToolStatus::TimedOut) =>
             {
@@ -62,6 +67,7 @@ impl HarnessExecutor {
                 tool.folder(memory)
             }
             ToolSubject::Path { .. }
+            | ToolSubject::Patch { .. }
             | ToolSubject::Command { .. }
             | ToolSubject::Typed { .. }
             | ToolSubject::Url { .. }
