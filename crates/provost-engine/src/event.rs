@@ -9,7 +9,10 @@ use provost_event::{Elapsed, Timestamp};
 use serde::{Deserialize, Serialize};
 
 pub use budget::{LimitUse, ReserveRequest, SettleNote};
-pub use results::{Answer, JudgeReport, StopCheckResult, SubAgentReport, ToolResult, WorktreeResult};
+pub use results::{
+    Answer, ExternalCallRequest, ExternalCallResult, JudgeReport, StopCheckResult, SubAgentReport,
+    ToolResult, WorktreeResult,
+};
 pub use run::{RunEvent, RunForkRequest};
 pub use session::{ForkStart, SessionEvent};
 

@@ -30,8 +30,9 @@ pub use effect::{
     View, WantedAgent, WorktreeCheck, WorktreeOrder,
 };
 pub use event::{
-    Answer, Event, ForkStart, JudgeReport, LimitUse, Now, ReserveRequest, RunEvent, RunForkRequest,
-    SessionEvent, SettleNote, StopCheckResult, SubAgentReport, ToolResult, WorktreeResult,
+    Answer, Event, ExternalCallRequest, ExternalCallResult, ForkStart, JudgeReport, LimitUse, Now,
+    ReserveRequest, RunEvent, RunForkRequest, SessionEvent, SettleNote, StopCheckResult, SubAgentReport,
+    ToolResult, WorktreeResult,
 };
 pub use permission::{
     Pattern, PatternError, PatternMismatch, Permissions, Ruling, ScriptNames, agent_names, narrowest_pattern,

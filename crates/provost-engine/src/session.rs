@@ -24,6 +24,7 @@ mod change;
 mod conversation;
 mod decide;
 mod end_check;
+mod external_calls;
 mod final_summary;
 mod fingerprint;
 mod fold;
@@ -48,6 +49,7 @@ use calls::CallGate;
 use calls::Calls;
 use conversation::{Conversation, Window, WindowFacts};
 use end_check::EndCheck;
+use external_calls::ExternalCalls;
 use goal::{Goal, GoalFacts};
 use hooks::HookQuestions;
 use lifecycle::{Lifecycle, Phase, Yielding};
@@ -105,6 +107,8 @@ pub struct SessionState {
     objections: StopObjections,
     end_check: EndCheck,
     terminal: Terminal,
+    #[serde(default)]
+    external_calls: ExternalCalls,
     worktree: OwnWorktree,
 }
 
@@ -127,6 +131,7 @@ impl SessionState {
             objections: StopObjections::default(),
             end_check: EndCheck::default(),
             terminal: Terminal::default(),
+            external_calls: ExternalCalls::default(),
             worktree: OwnWorktree::default(),
         }
     }
@@ -234,6 +239,7 @@ impl SessionState {
         open.extend(self.lifecycle.yielding().and_then(|yielding| yielding.timer));
         open.extend(self.worktree.question());
         open.extend(self.terminal.question());
+        open.extend(self.external_calls.timer());
         if self.stands_aside_of(Phase::Acting) {
             open.extend(self.calls.of_answer().approval_timers());
         }

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use provost_event::{
     Access, AgentPolicy, AgentPolicyChanged, ExternalPolicy, GoalPolicy, HookPoint, HookPolicy, HookReport,
-    HookTrigger, Limits, OnHookError, Seq, SessionId, SessionStarted, StepMode, ToolIdentity, ToolSpec,
-    ToolsChanged, Unanswered,
+    HookTrigger, Limits, Metering, OnHookError, Seq, SessionId, SessionStarted, StepMode, ToolIdentity,
+    ToolSpec, ToolsChanged, Unanswered,
 };
 use serde::{Deserialize, Serialize};
 
@@ -170,6 +170,11 @@ impl Assignment {
     /// Whether the agent is an external program.
     pub(super) fn is_external(&self) -> bool {
         self.external().is_some()
+    }
+
+    /// Whether the agent is an external program whose model calls pass the gateway.
+    pub(super) fn is_metered(&self) -> bool {
+        self.external().is_some_and(|external| external.metering == Metering::Gateway)
     }
 
     /// Whether the agent is an external program that a person works with.

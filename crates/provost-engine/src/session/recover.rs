@@ -9,6 +9,7 @@ use super::{Deciding, Phase, SessionState};
 use crate::event::ToolResult;
 use crate::session::{
     calls::{approve, run},
+    external_calls,
     goal::verify,
     model_call, models, segment, stop, terminal, worktree,
 };
@@ -22,6 +23,7 @@ pub(in crate::session) fn recover(deciding: &mut Deciding<'_>, fresh: &[Seq]) {
     let running = deciding.state.calls.of_answer().running_effects().collect::<Vec<_>>();
     let timers = deciding.state.calls.of_answer().approval_timers();
     let jobs = deciding.state.calls.jobs().to_vec();
+    external_calls::end_grace(deciding);
     deciding.commit(Resumed {
         cause: ResumeCause::Interrupted,
         budget: Budget::default(),
@@ -31,6 +33,7 @@ pub(in crate::session) fn recover(deciding: &mut Deciding<'_>, fresh: &[Seq]) {
     timers.into_iter().for_each(|timer| deciding.step.close(timer));
     approve::time_approvals(deciding);
     segment::tell_of_ended_jobs(deciding, &jobs);
+    external_calls::settle_lost(deciding);
     let times = deciding.state.lifecycle.interruptions();
     if times >= deciding.state.assignment.limits().interruptions_max
         && !deciding.state.lifecycle.is_stopping()

@@ -1,14 +1,16 @@
 //! Events that are tried in every phase: commands, and results that no effect waits for.
 
 use provost_engine::{
-    Actor, Answer, Event, ForkStart, JudgeReport, ReserveRequest, RunEvent, RunForkRequest, SPAWN_TOOL,
-    SessionEvent, SessionState, SessionStatus, SettleNote, StopCheckResult, SubAgentReport, WorktreeResult,
+    Actor, Answer, Event, ExternalCallRequest, ExternalCallResult, ForkStart, JudgeReport, ReserveRequest,
+    RunEvent, RunForkRequest, SPAWN_TOOL, SessionEvent, SessionState, SessionStatus, SettleNote,
+    StopCheckResult, SubAgentReport, WorktreeResult,
 };
 use provost_event::{
-    AgentPolicyChanged, ApprovalAnswer, Budget, CallId, ErrorClass, Exhausted, Exit, Forked, Json,
-    JudgeAnswer, MicroDollars, ModelFailure, ModelTrouble, Outcome, PauseReason, Priority, ProviderAwaited,
-    Purpose, RunPolicyChanged, Seq, SessionFork, SessionStarted, StepMode, StopReason, SupervisorError,
-    TerminalEvent, TerminalNoted, Timestamp, ToolStatus, ToolsChanged, Usage, WorktreeLeft,
+    AgentPolicyChanged, ApprovalAnswer, Budget, CallId, ErrorClass, Exhausted, Exit, ExternalCall,
+    ExternalCallEnd, Forked, Json, JudgeAnswer, MicroDollars, ModelFailure, ModelTrouble, Outcome,
+    PauseReason, Priority, ProviderAwaited, Purpose, RunPolicyChanged, Seq, SessionFork, SessionStarted,
+    StepMode, StopReason, SupervisorError, TerminalEvent, TerminalNoted, Timestamp, ToolStatus, ToolsChanged,
+    Usage, WorktreeLeft,
 };
 
 use crate::tree_world::result;
@@ -114,6 +116,7 @@ fn session_notes() -> Vec<RunEvent> {
             judges_percent: 0,
             ends_work: false,
             purpose: Purpose::Turn,
+            external: None,
         }),
         RunEvent::Spawn {
             parent: ROOT,
@@ -128,6 +131,7 @@ fn session_notes() -> Vec<RunEvent> {
             model: text(),
             usage: Usage::default(),
             cost: None,
+            purpose: Purpose::Turn,
         }),
         RunEvent::SessionStopped {
             session: provost_event::SessionId { run: RUN, agent: UNKNOWN_CALL },
@@ -186,6 +190,18 @@ fn session_events(session: &SessionState) -> Vec<SessionEvent> {
     commands.into_iter().chain(fork).chain(results()).collect()
 }
 
+/// A request of a program that no run has budget for.
+fn wanted() -> ExternalCallRequest {
+    let call = ExternalCall {
+        request: "r".to_owned(),
+        model: "m".to_owned(),
+        wire: "w".to_owned(),
+        price: None,
+        body: None,
+    };
+    ExternalCallRequest { call, input_tokens: 10, output_tokens_max: 10 }
+}
+
 /// Results and answers that nothing waits for.
 fn results() -> Vec<SessionEvent> {
     let seq = UNKNOWN;
@@ -236,6 +252,17 @@ fn results() -> Vec<SessionEvent> {
         SessionEvent::Terminal(Box::new(TerminalNoted::certain(TerminalEvent::Exited {
             exit: Exit::Code(0),
         }))),
+        SessionEvent::ExternalCall(Box::new(wanted())),
+        SessionEvent::ExternalReserved {
+            request: Box::new(wanted()),
+            number: UNKNOWN_CALL,
+            output_tokens_max: 1,
+        },
+        SessionEvent::ExternalRefused { request: Box::new(wanted()), exhausted: Some(exhausted) },
+        SessionEvent::ExternalAnswered(Box::new(ExternalCallResult::new(
+            "r".to_owned(),
+            ExternalCallEnd::Answered,
+        ))),
         SessionEvent::AskWithdrawn { call: CallId::from("unknown") },
         SessionEvent::TerminalClosed { seq, exit: None },
         SessionEvent::Resolve {
