@@ -9,6 +9,7 @@ use crate::agent::Agent;
 use crate::declare::{Setting, SettingDefault};
 use crate::errors::{Problem, Problems, Source};
 use crate::exec::ExecSettings;
+use crate::gateway::GatewaySettings;
 use crate::goal::GoalSettings;
 use crate::hook::Hook;
 use crate::imported::Placed;
@@ -75,6 +76,8 @@ pub struct Settings {
     pub trace: Trace,
     /// External programs as agents.
     pub exec: ExecSettings,
+    /// Where they call models.
+    pub gateway: GatewaySettings,
     /// Whether a run's status is reported to the terminal that Provost runs in.
     pub terminal_reports: bool,
 }
@@ -122,6 +125,7 @@ impl Settings {
             permissions: Permissions::default(),
             trace: Trace::default(),
             exec: ExecSettings::default(),
+            gateway: GatewaySettings::default(),
             terminal_reports: true,
         }
     }

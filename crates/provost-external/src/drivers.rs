@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use provost_engine::Answer;
 use provost_event::{CallId, Channel, ErrorClass, Exit, ModelFailure, SessionId};
-use provost_harness::{Exchange, ExternalAgents, ToolOutput};
+use provost_harness::{Exchange, ExternalAgents, ModelGateway, ToolOutput};
 use provost_process::end_leftovers;
 use provost_terminal::Profile;
 use tokio::sync::Notify;
@@ -16,6 +16,7 @@ use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
 use crate::driver::{Beginning, Came, Ended, TerminalDriver, ledger_of, profile_of, start};
+use crate::gateway;
 use crate::structured::{StructuredDriver, channel};
 
 /// Maximum starts of a program within one exchange, in case it ends at once each time.
@@ -37,6 +38,8 @@ pub struct DriversOptions {
     pub passed: Vec<(String, String)>,
     /// The user's own profiles; one with the name of a shipped profile replaces it.
     pub profiles: Vec<Profile>,
+    /// Where programs call models, if their policy says so.
+    pub gateway: Option<Arc<dyn ModelGateway>>,
 }
 
 /// Leaves out the values of variables: they may be secrets.
@@ -51,6 +54,7 @@ impl fmt::Debug for DriversOptions {
             .field("env", &names(&self.env))
             .field("passed", &names(&self.passed))
             .field("profiles", &self.profiles.iter().map(|profile| &profile.name).collect::<Vec<_>>())
+            .field("has_gateway", &self.gateway.is_some())
             .finish()
     }
 }
@@ -201,7 +205,14 @@ impl ExternalAgents for Drivers {
             };
             let driver = match driver {
                 Driver::Terminal(driver) => driver,
-                Driver::Structured(driver) => return driver.exchange(exchange, cancel).await,
+                Driver::Structured(driver) => {
+                    let session = exchange.session;
+                    let came = driver.exchange(exchange, cancel).await;
+                    if !driver.is_running() {
+                        gateway::withdraw(&self.options, session).await;
+                    }
+                    return came;
+                }
             };
             match driver.exchange(&mut exchange, cancel).await? {
                 Came::Answer(answer) => return Ok(answer),
@@ -210,6 +221,8 @@ impl ExternalAgents for Drivers {
             let Some(Driver::Terminal(driver)) = hand.driver.take() else { break };
             let ended = driver.finish(cancel).await?;
             hand.ended = Some(ended.exit);
+            // Each of its calls is charged before its session may stop.
+            gateway::withdraw(&self.options, exchange.session).await;
             if !(ended.exit.is_success() && ended.goes_on(&exchange)) {
                 let came = ended.comes_to(&exchange);
                 if came.is_err() {
@@ -236,13 +249,15 @@ impl ExternalAgents for Drivers {
     async fn close(&self, session: SessionId, cancel: &CancellationToken) -> Option<Exit> {
         let mut hand = self.take(session).await;
         let ended = hand.ended.take();
-        match hand.driver.take() {
+        let exit = match hand.driver.take() {
             Some(Driver::Terminal(driver)) => Some(driver.close(cancel).await),
             Some(Driver::Structured(mut driver)) => driver.close(cancel).await,
             None => {
                 let left = self.end_leftovers(session).await;
                 ended.or((left > 0).then_some(Exit::Unseen))
             }
-        }
+        };
+        gateway::withdraw(&self.options, session).await;
+        exit
     }
 }

@@ -61,11 +61,14 @@ pub(crate) struct ExecArgs {
     /// Let it work although money is limited: only the usage that it reports counts.
     #[arg(long, help_heading = "Limits of the whole run")]
     pub(crate) allow_unpriced: bool,
+    /// Let it call models past the gateway, such as with its vendor's login: money doesn't bind it then.
+    #[arg(long, help_heading = "Limits of the whole run")]
+    pub(crate) unmetered: bool,
 }
 
 const EXEC_HELP: &str = "A turn is one exchange with the program: words or an answer go in, and a question or the end of \
-its work comes out. --tokens and --usd count what the program itself tells of, which most don't at a terminal. \
-docs/external.md tells more.";
+its work comes out. A program whose profile says how calls models through the gateway, where --tokens and --usd bind each call (docs/gateway.md); \
+of others only what they tell of counts. docs/external.md tells more.";
 
 impl ExecArgs {
     /// Where it works, and how that is shown.
@@ -90,6 +93,7 @@ impl ExecArgs {
             self.size.clone().map(|size| Override::new("--size", size)),
             self.idle_time.clone().map(|time| Override::new("--idle-time", time)),
             self.no_record.then(|| Override::new("--no-record", "false")),
+            self.unmetered.then(|| Override::new("--unmetered", "true")),
         ];
         all.into_iter().flatten().collect()
     }
