@@ -180,8 +180,8 @@ impl Pump {
             body,
             ..ExternalCallResult::new(self.call.id.clone(), end)
         };
-        self.program.budget.settle(result).await;
         self.program.activity.ends(shown);
+        self.program.budget.settle(result).await;
     }
 
     fn shown(&self, message: &str) -> String {

@@ -1,6 +1,9 @@
 //! Answers pass byte for byte, and their usage is charged.
 
+use std::sync::Arc;
+
 use provost_event::{Certainty, ExternalCallEnd};
+use tokio::sync::Notify;
 
 use crate::stage::{KEY, Stage, Staged, broken_sse, json, open_sse, sse};
 
@@ -102,8 +105,12 @@ async fn a_program_that_aborts_its_stream_is_charged_an_estimate_and_the_provide
 
 #[tokio::test]
 async fn a_stream_that_breaks_breaks_for_the_program_too_and_is_charged_an_estimate() {
-    let stage = Stage::new(|_| broken_sse(&[&ANTHROPIC_STREAM[..300]])).await;
-    let response = stage.post("/anthropic/v1/messages", ASK_ANTHROPIC).await;
+    let breaks = Arc::new(Notify::new());
+    let told = Arc::clone(&breaks);
+    let stage = Stage::new(move |_| broken_sse(&ANTHROPIC_STREAM[..300], Arc::clone(&told))).await;
+    let mut response = stage.post("/anthropic/v1/messages", ASK_ANTHROPIC).await;
+    response.chunk().await.unwrap();
+    breaks.notify_one();
     assert!(response.text().await.is_err(), "the program sees that it is cut");
     let answered = stage.answered(1).await;
     assert!(matches!(answered[0].end, ExternalCallEnd::Failed { .. }), "{answered:?}");

@@ -21,6 +21,7 @@ use provost_harness::{Backend, GatewayAccess, ModelGateway as _, Redactor, Syste
 use provost_llm::{ModelFacts, Provider, ProviderSettings, WireFormat};
 use secrecy::SecretString;
 use tokio::net::TcpListener;
+use tokio::sync::Notify;
 
 /// The provider's key, which nothing but the provider may see.
 pub(crate) const KEY: &str = "sk-canary-0123456789abcdef";
@@ -96,12 +97,16 @@ pub(crate) fn open_sse(pieces: &[&str]) -> Response {
     response.body(Body::from_stream(stream)).unwrap()
 }
 
-/// A stream of these pieces, which then breaks.
-pub(crate) fn broken_sse(pieces: &[&str]) -> Response {
-    let mut all = pieces.iter().map(|piece| Ok(Bytes::from((*piece).to_owned()))).collect::<Vec<_>>();
-    all.push(Err(std::io::Error::other("cut")));
+/// A stream of this piece, which breaks when it is told to.
+pub(crate) fn broken_sse(piece: &str, breaks: Arc<Notify>) -> Response {
+    let piece = Ok(Bytes::from(piece.to_owned()));
+    let first = futures::stream::iter([piece]);
+    let last = futures::stream::once(async move {
+        breaks.notified().await;
+        Err(std::io::Error::other("cut"))
+    });
     let response = Response::builder().header("content-type", "text/event-stream");
-    response.body(Body::from_stream(futures::stream::iter(all))).unwrap()
+    response.body(Body::from_stream(futures::StreamExt::chain(first, last))).unwrap()
 }
 
 impl Stage {
