@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use provost_engine::Answer;
-use provost_event::{CallId, Channel, ErrorClass, Exit, ModelFailure, SessionId};
+use provost_event::{CallId, Channel, ErrorClass, Exit, Metering, ModelFailure, SessionId};
 use provost_harness::{Exchange, ExternalAgents, ModelGateway, ToolOutput};
 use provost_process::end_leftovers;
 use provost_terminal::Profile;
@@ -181,9 +181,8 @@ impl Drop for InHand {
     }
 }
 
-#[async_trait]
-impl ExternalAgents for Drivers {
-    async fn exchange(
+impl Drivers {
+    async fn drive(
         &self,
         mut exchange: Exchange<'_>,
         cancel: &CancellationToken,
@@ -205,14 +204,7 @@ impl ExternalAgents for Drivers {
             };
             let driver = match driver {
                 Driver::Terminal(driver) => driver,
-                Driver::Structured(driver) => {
-                    let session = exchange.session;
-                    let came = driver.exchange(exchange, cancel).await;
-                    if !driver.is_running() {
-                        gateway::withdraw(&self.options, session).await;
-                    }
-                    return came;
-                }
+                Driver::Structured(driver) => return driver.exchange(exchange, cancel).await,
             };
             match driver.exchange(&mut exchange, cancel).await? {
                 Came::Answer(answer) => return Ok(answer),
@@ -221,8 +213,6 @@ impl ExternalAgents for Drivers {
             let Some(Driver::Terminal(driver)) = hand.driver.take() else { break };
             let ended = driver.finish(cancel).await?;
             hand.ended = Some(ended.exit);
-            // Each of its calls is charged before its session may stop.
-            gateway::withdraw(&self.options, exchange.session).await;
             if !(ended.exit.is_success() && ended.goes_on(&exchange)) {
                 let came = ended.comes_to(&exchange);
                 if came.is_err() {
@@ -236,6 +226,37 @@ impl ExternalAgents for Drivers {
         let program = &exchange.policy.program;
         let message = format!("`{program}` ended {STARTS_MAX} times without taking what it was to be told");
         Err(ModelFailure::new(ErrorClass::Program, message))
+    }
+
+    /// Whether the session's program is running.
+    async fn is_running(&self, session: SessionId) -> bool {
+        match &self.take(session).await.driver {
+            Some(Driver::Terminal(_)) => true,
+            Some(Driver::Structured(driver)) => driver.is_running(),
+            None => false,
+        }
+    }
+}
+
+#[async_trait]
+impl ExternalAgents for Drivers {
+    async fn exchange(
+        &self,
+        exchange: Exchange<'_>,
+        cancel: &CancellationToken,
+    ) -> Result<Answer, ModelFailure> {
+        if exchange.policy.metering != Metering::Gateway {
+            return self.drive(exchange, cancel).await;
+        }
+        let session = exchange.session;
+        let before = gateway::activity(&self.options, session);
+        let came = self.drive(exchange, cancel).await;
+        let after = gateway::activity(&self.options, session);
+        if !self.is_running(session).await {
+            // Each of its calls is charged before its session may stop.
+            gateway::withdraw(&self.options, session).await;
+        }
+        came.and_then(|answer| gateway::checked(answer, &before, &after))
     }
 
     async fn answer(&self, session: SessionId, call: &CallId, cancel: &CancellationToken) -> ToolOutput {

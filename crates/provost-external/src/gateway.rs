@@ -4,7 +4,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use provost_event::{ErrorClass, ExternalPolicy, Metering, ModelFailure, SessionId};
+use provost_engine::Answer;
+use provost_event::{Block, ErrorClass, ExternalPolicy, Metering, ModelFailure, SessionId, TroubleCause};
+use provost_harness::GatewayActivity;
 use provost_terminal::{GatewayRoute, Profile, RouteValues};
 
 use crate::DriversOptions;
@@ -88,6 +90,36 @@ pub(crate) async fn withdraw(options: &DriversOptions, session: SessionId) {
             tracing::warn!(%error, folder = %folder.display(), "a program's files for the gateway stay");
         }
         _ => {}
+    }
+}
+
+/// What the gateway knows of the program's model calls.
+pub(crate) fn activity(options: &DriversOptions, session: SessionId) -> GatewayActivity {
+    let activity = options.gateway.as_ref().and_then(|gateway| gateway.activity(session));
+    activity.map(|activity| activity.borrow().clone()).unwrap_or_default()
+}
+
+/// The result of an exchange, unless the program got no answer of a model in it, and its last call failed: then it can't
+/// be done, whatever it says.
+///
+/// # Errors
+/// That failure.
+pub(crate) fn checked(
+    answer: Answer,
+    before: &GatewayActivity,
+    after: &GatewayActivity,
+) -> Result<Answer, ModelFailure> {
+    let asks = answer.content.iter().any(|block| matches!(block, Block::ToolCall(_)));
+    match &after.failure {
+        Some(failure) if !asks && after.answered == before.answered => {
+            // What only a new key cures isn't the program's fault.
+            let is_key = failure.class.cause() == TroubleCause::Key;
+            let class = if is_key { failure.class } else { ErrorClass::Program };
+            let status = failure.status.map(|status| format!(" (HTTP {status})")).unwrap_or_default();
+            let message = format!("its model gave no answer{status}: {}", failure.message);
+            Err(ModelFailure { status: failure.status, ..ModelFailure::new(class, message) })
+        }
+        _ => Ok(answer),
     }
 }
 

@@ -52,7 +52,7 @@ pub use kind::ViewKind;
 pub use log_entry::LogEntry;
 pub use models::{FactsOrigin, KeyState, ListedModel, ListedProvider, ModelList};
 pub use names::AgentNames;
-pub use run_list::{ListedRun, RunListItem, StepCounts};
+pub use run_list::{ListedRun, RunListItem, StepCounts, is_money_partial};
 pub use segments::{Segment, SegmentCounter, SettingsChange, segments_of};
 pub use spending::{Spending, SpendingGroup, SpendingQuery, SpendingReport, SpendingRow, SpendingSums};
 pub use status::{AwaitedProvider, CurrentStatus, ProviderWait, run_state, status_word, terminal_wait};

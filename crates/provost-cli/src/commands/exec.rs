@@ -41,6 +41,12 @@ pub(super) async fn exec(args: ExecArgs) -> anyhow::Result<Exit> {
     let profile = profile_of(&profiles, args.profile.as_deref(), (&program, &program_args))?;
     may_be_spoken_to(args.channel, &profile, &args)?;
     let metering = metering_of(&ready.settled, &profile, &ready.variables);
+    if args.must_be_metered && metering != Metering::Gateway {
+        let what = "no provider of the model gateway can be called: none has its key";
+        let remedy =
+            "set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, or name another provider in [gateway]";
+        return Err(Refusal::new(what, remedy).into());
+    }
     let team = Team::of_program(&ready.settled, (&program, metering), &ready.folder, &ready.variables)?;
     let manner = match (args.unattended, prompt.is_some()) {
         (true, true) => Manner::Prompted,

@@ -6,7 +6,8 @@ use super::{Profile, parse};
 
 pub(super) const GENERIC: &str = "generic";
 
-pub(super) const NAMES: [&str; 7] = ["codex", "claude", "gemini", "qwen", "opencode", "aider", GENERIC];
+pub(super) const NAMES: [&str; 8] =
+    ["codex", "claude", "gemini", "qwen", "opencode", "aider", GENERIC, "gateway"];
 
 pub(super) fn text(name: &str) -> Option<&'static str> {
     Some(match name {
@@ -17,6 +18,7 @@ pub(super) fn text(name: &str) -> Option<&'static str> {
         "opencode" => include_str!("../profiles/opencode.toml"),
         "aider" => include_str!("../profiles/aider.toml"),
         GENERIC => include_str!("../profiles/generic.toml"),
+        "gateway" => include_str!("../profiles/gateway.toml"),
         _ => return None,
     })
 }
