@@ -6,7 +6,7 @@ use std::io::BufRead;
 use provost_engine::Actor;
 use provost_event::{
     ActorKey, BlobId, BudgetEntry, Entry, ForkBase, FormatError, Json, LifecycleEntry, ModelEntry, Outcome,
-    Record, RunId, Seq, SessionId, SessionStarted, Snapshot,
+    Purpose, Record, RunId, Seq, SessionId, SessionStarted, Snapshot,
 };
 use provost_harness::EntryChain;
 use serde::Deserialize;
@@ -303,16 +303,23 @@ impl ImportReader {
         for entry in entries {
             let charged = match &entry.record.entry {
                 Entry::Budget(BudgetEntry::Reserved(entry)) => {
-                    reserved.insert((entry.session, entry.call));
+                    let is_external = entry.purpose == Purpose::External;
+                    reserved.insert((entry.session, entry.call, is_external));
                     if !self.logs.contains_key(&entry.session.into()) {
                         return cut(entry.session);
                     }
                     continue;
                 }
-                Entry::Budget(BudgetEntry::Charged(entry)) => (entry.session, entry.call),
+                Entry::Budget(BudgetEntry::Charged(entry)) => {
+                    (entry.session, entry.call, entry.purpose == Purpose::External)
+                }
                 _ => continue,
             };
-            let last = calls.entry(charged.0).or_insert_with(|| self.last_call(charged.0));
+            let (session, _, is_external) = charged;
+            let last = calls.entry((session, is_external)).or_insert_with(|| match is_external {
+                true => self.last_external_call(session),
+                false => self.last_call(session),
+            });
             if reserved.contains(&charged) && *last < charged.1 {
                 return cut(charged.0);
             }
@@ -326,6 +333,17 @@ impl ImportReader {
         let mut entries = log.into_iter().flat_map(|log| log.entries.iter().rev());
         let last = entries.find_map(|entry| match &entry.record.entry {
             Entry::Model(ModelEntry::Called(called)) => Some(called.call),
+            _ => None,
+        });
+        last.unwrap_or_default()
+    }
+
+    /// The last call that an agent's program made itself; 0 for one that has made none.
+    fn last_external_call(&self, session: SessionId) -> u32 {
+        let log = self.logs.get(&session.into());
+        let mut entries = log.into_iter().flat_map(|log| log.entries.iter().rev());
+        let last = entries.find_map(|entry| match &entry.record.entry {
+            Entry::Model(ModelEntry::ExternalCalled(called)) => Some(called.call),
             _ => None,
         });
         last.unwrap_or_default()

@@ -13,7 +13,9 @@ pub(crate) use act::{
     ActArgs, ApprovalsArgs, ApproveArgs, CancelArgs, DenyArgs, GoalCommand, GoalShowArgs, ReprioritizeArgs,
     SayArgs,
 };
-pub(crate) use external::{AttachArgs, ChannelArg, ExecArgs, ProfileCommand, ProfileTestArgs, ReplayArgs};
+pub(crate) use external::{
+    AttachArgs, ChannelArg, ExecArgs, GatewayArgs, ProfileCommand, ProfileTestArgs, ReplayArgs,
+};
 pub(crate) use look::{CostArgs, CostGroup, DiffArgs, ExplainArgs, LogsArgs, PsArgs, ShowArgs, Whose};
 pub(crate) use manage::{
     CheckArgs, ExportArgs, ImportArgs, InitArgs, ManArgs, ModelsArgs, ModelsCommand, SchemaArgs, TrustArgs,

@@ -214,6 +214,7 @@ pub(crate) const AGENT: &[Setting<Agent>] = &[
     external::SIZE,
     external::IDLE_TIME,
     external::ENV,
+    external::UNMETERED,
     Setting {
         kind: Kind::Text(|agent, text| agent.instructions = Some(text)),
         default: SettingDefault::Unset("as agent.instructions"),

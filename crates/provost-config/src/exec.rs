@@ -29,6 +29,8 @@ pub struct ExecSettings {
     pub detach_key: DetachKey,
     /// The variables that they get besides, by name.
     pub passes: Vec<String>,
+    /// Whether they call models past the gateway, though money is limited.
+    pub unmetered: bool,
 }
 
 impl Default for ExecSettings {
@@ -39,6 +41,7 @@ impl Default for ExecSettings {
             records: true,
             detach_key: DetachKey::default(),
             passes: Vec::new(),
+            unmetered: false,
         }
     }
 }
@@ -149,6 +152,15 @@ pub(crate) const EXEC: &[Setting<Settings>] = &[
         words: "Variables that programs get besides, by name: a key that one needs. The lists of all files add up; a \
                 project's file that names one must be trusted first.",
         ..exec("env")
+    },
+    Setting {
+        kind: Kind::Truth(|s, truth| s.exec.unmetered = truth),
+        default: SettingDefault::Is("false"),
+        example: "true",
+        words: "Whether programs call models past the gateway, such as with a login of their vendor: a limit of money doesn't \
+                bind them then, and the run says so.",
+        flag: Some("--unmetered"),
+        ..exec("unmetered")
     },
     Setting {
         kind: Kind::Choice { of: &["on", "off"], put: |s, word| s.terminal_reports = word == "on" },

@@ -43,6 +43,7 @@ mod errors;
 mod exec;
 mod file;
 mod flow;
+mod gateway;
 mod goal;
 mod hook;
 mod imported;
@@ -71,6 +72,7 @@ pub use document::{SettingInfo, ShortFile, declared, init_file, reference, schem
 pub use errors::{ConfigError, Problem, Problems, Source, Spot};
 pub use exec::{DetachKey, ExecSettings};
 pub use flow::FlowFile;
+pub use gateway::GatewaySettings;
 pub use goal::{EVIDENCE_TOKENS_MIN, GoalSettings};
 pub use hook::{Hook, HookVariable, runs};
 pub use imported::Placed;

@@ -9,6 +9,7 @@ use crate::agent::Agent;
 use crate::declare::{Setting, SettingDefault};
 use crate::errors::{Problem, Problems, Source};
 use crate::exec::ExecSettings;
+use crate::gateway::GatewaySettings;
 use crate::goal::GoalSettings;
 use crate::hook::{Hook, HookVariable};
 use crate::imported::{Import, ImportedRequest, Placed};
@@ -82,6 +83,8 @@ pub struct Settings {
     pub trace: Trace,
     /// External programs as agents.
     pub exec: ExecSettings,
+    /// Where they call models.
+    pub gateway: GatewaySettings,
     /// Whether a run's status is reported to the terminal that Provost runs in.
     pub terminal_reports: bool,
 }
@@ -132,6 +135,7 @@ impl Settings {
             tools: ToolSettings::default(),
             trace: Trace::default(),
             exec: ExecSettings::default(),
+            gateway: GatewaySettings::default(),
             terminal_reports: true,
         }
     }

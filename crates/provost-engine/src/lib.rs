@@ -32,8 +32,9 @@ pub use effect::{
     StopCheck, ToolMemory, ToolRun, View, WantedAgent, WorktreeCheck, WorktreeOrder,
 };
 pub use event::{
-    Answer, Event, FolderRules, ForkStart, JudgeReport, LimitUse, Now, ReserveRequest, RunEvent,
-    RunForkRequest, SessionEvent, SettleNote, StopCheckResult, SubAgentReport, ToolResult, WorktreeResult,
+    Answer, Event, ExternalCallRequest, ExternalCallResult, FolderRules, ForkStart, JudgeReport, LimitUse, Now,
+    ReserveRequest, RunEvent, RunForkRequest, SessionEvent, SettleNote, StopCheckResult, SubAgentReport,
+    ToolResult, WorktreeResult,
 };
 pub use permission::{
     Pattern, PatternError, PatternMismatch, Permissions, Ruling, ScriptNames, agent_names, narrowest_pattern,

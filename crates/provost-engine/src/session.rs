@@ -24,6 +24,7 @@ mod change;
 mod conversation;
 mod decide;
 mod end_check;
+mod external_calls;
 mod final_summary;
 mod fingerprint;
 mod fold;
@@ -50,6 +51,7 @@ use calls::CallGate;
 use calls::Calls;
 use conversation::{Conversation, Window, WindowFacts};
 use end_check::EndCheck;
+use external_calls::ExternalCalls;
 use folder_rules::FolderRulesTold;
 use goal::{Goal, GoalFacts};
 use hooks::HookQuestions;
@@ -109,6 +111,8 @@ pub struct SessionState {
     objections: StopObjections,
     end_check: EndCheck,
     terminal: Terminal,
+    #[serde(default)]
+    external_calls: ExternalCalls,
     worktree: OwnWorktree,
     services: Services,
     folder_rules: FolderRulesTold,
@@ -133,6 +137,7 @@ impl SessionState {
             objections: StopObjections::default(),
             end_check: EndCheck::default(),
             terminal: Terminal::default(),
+            external_calls: ExternalCalls::default(),
             worktree: OwnWorktree::default(),
             services: Services::default(),
             folder_rules: FolderRulesTold::default(),
@@ -252,6 +257,7 @@ impl SessionState {
         open.extend(self.lifecycle.yielding().and_then(|yielding| yielding.timer));
         open.extend(self.worktree.question());
         open.extend(self.terminal.question());
+        open.extend(self.external_calls.timer());
         if self.stands_aside_of(Phase::Acting) {
             open.extend(self.calls.of_answer().approval_timers());
         }

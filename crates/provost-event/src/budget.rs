@@ -47,6 +47,9 @@ pub struct BudgetCharged {
     /// Its cost; absent if the price is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<MicroDollars>,
+    /// `external` for a call of an external agent's program, which has numbers of its own; otherwise absent.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub purpose: Purpose,
 }
 
 /// A limit of the run was reached.

@@ -9,6 +9,7 @@ use crate::{
     AgentAskedAgain, AgentFinished, AgentPolicyChanged, AgentResumeRequested, AgentRetryScheduled,
     AgentSpawned, AgentStarted, AgentSuspended, AgentYieldRequested, ApprovalRequested, ApprovalResolved,
     AssistantMessage, Block, BudgetCharged, BudgetExhausted, BudgetReserved, Compacted, Ended,
+    ExternalModelAnswered, ExternalModelCalled, ExternalModelQueued, ExternalModelRefused,
     FinalSummaryFinished, Forked, GoalCheckStarted, GoalCleared, GoalJudged, GoalVerdict, HooksAsked,
     HooksDecided, Image, ModelCalled, ModelChanged, OutageWaitChanged, Paused, PermissionDecided,
     ProcessesLeft, ProviderAwaited, Reprioritized, Resumed, Retry, RunPolicyChanged, RunStarted, Seq,
@@ -127,6 +128,14 @@ families! {
         OutageWaitChanged(OutageWaitChanged) = "outage_wait_changed",
         /// A session waits for its model's provider.
         ProviderAwaited(ProviderAwaited) = "provider_awaited",
+        /// An external agent's program calls a model through the gateway.
+        ExternalCalled(ExternalModelCalled) = "external_model_called",
+        /// A model call of an external agent's program waits for budget that another of its calls has reserved.
+        ExternalQueued(ExternalModelQueued) = "external_model_queued",
+        /// There is no budget for a model call of an external agent's program.
+        ExternalRefused(ExternalModelRefused) = "external_model_refused",
+        /// A model call of an external agent's program is over.
+        ExternalAnswered(ExternalModelAnswered) = "external_model_answered",
     }
     /// Tool calls, which tools there are, and the services that calls have started.
     Tool: ToolEntry {

@@ -10,6 +10,7 @@ mod content;
 mod context;
 mod conversation;
 mod entry;
+mod external_call;
 mod failure;
 mod flow;
 mod fork;
@@ -53,6 +54,10 @@ pub use conversation::{
 pub use entry::{
     AgentEntry, BudgetEntry, ConversationEntry, Entry, GateEntry, GoalEntry, LifecycleEntry, ModelEntry,
     TerminalEntry, ToolEntry, WorktreeEntry,
+};
+pub use external_call::{
+    ExternalCall, ExternalCallEnd, ExternalModelAnswered, ExternalModelCalled, ExternalModelQueued,
+    ExternalModelRefused, Metering, RequestedTool,
 };
 pub use failure::{ErrorClass, ModelFailure};
 pub use flow::{FlowPolicy, OnStepFailure, StepEnd, StepEnded, StepPolicy};

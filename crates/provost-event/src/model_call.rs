@@ -19,6 +19,8 @@ pub enum Purpose {
     FinalSummary,
     /// A verdict on the goal. It is another model that is called, and it sees only the evidence.
     Judge,
+    /// A call that an external agent's program makes itself, through the gateway.
+    External,
 }
 
 /// A model call is about to be made.

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::skip::is_default;
-use crate::{Outcome, Seq};
+use crate::{Metering, Outcome, Seq};
 
 /// An external agent: a program that takes the place of a model and Provost's tools.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -43,6 +43,9 @@ pub struct ExternalPolicy {
     /// absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_ms: Option<u64>,
+    /// How its usage becomes known.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub metering: Metering,
 }
 
 impl ExternalPolicy {
@@ -62,6 +65,7 @@ impl ExternalPolicy {
             attended: false,
             unrecorded: false,
             idle_ms: None,
+            metering: Metering::default(),
         }
     }
 }

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use provost_engine::Answer;
-use provost_event::{CallId, Channel, ErrorClass, Exit, ModelFailure, SessionId};
-use provost_harness::{Exchange, ExternalAgents, ToolOutput};
+use provost_event::{CallId, Channel, ErrorClass, Exit, Metering, ModelFailure, SessionId};
+use provost_harness::{Exchange, ExternalAgents, ModelGateway, ToolOutput};
 use provost_process::end_leftovers;
 use provost_terminal::Profile;
 use tokio::sync::Notify;
@@ -16,6 +16,7 @@ use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
 use crate::driver::{Beginning, Came, Ended, TerminalDriver, ledger_of, profile_of, start};
+use crate::gateway;
 use crate::structured::{StructuredDriver, channel};
 
 /// Maximum starts of a program within one exchange, in case it ends at once each time.
@@ -37,6 +38,8 @@ pub struct DriversOptions {
     pub passed: Vec<(String, String)>,
     /// The user's own profiles; one with the name of a shipped profile replaces it.
     pub profiles: Vec<Profile>,
+    /// Where programs call models, if their policy says so.
+    pub gateway: Option<Arc<dyn ModelGateway>>,
 }
 
 /// Leaves out the values of variables: they may be secrets.
@@ -51,6 +54,7 @@ impl fmt::Debug for DriversOptions {
             .field("env", &names(&self.env))
             .field("passed", &names(&self.passed))
             .field("profiles", &self.profiles.iter().map(|profile| &profile.name).collect::<Vec<_>>())
+            .field("has_gateway", &self.gateway.is_some())
             .finish()
     }
 }
@@ -177,9 +181,8 @@ impl Drop for InHand {
     }
 }
 
-#[async_trait]
-impl ExternalAgents for Drivers {
-    async fn exchange(
+impl Drivers {
+    async fn drive(
         &self,
         mut exchange: Exchange<'_>,
         cancel: &CancellationToken,
@@ -225,6 +228,37 @@ impl ExternalAgents for Drivers {
         Err(ModelFailure::new(ErrorClass::Program, message))
     }
 
+    /// Whether the session's program is running.
+    async fn is_running(&self, session: SessionId) -> bool {
+        match &self.take(session).await.driver {
+            Some(Driver::Terminal(_)) => true,
+            Some(Driver::Structured(driver)) => driver.is_running(),
+            None => false,
+        }
+    }
+}
+
+#[async_trait]
+impl ExternalAgents for Drivers {
+    async fn exchange(
+        &self,
+        exchange: Exchange<'_>,
+        cancel: &CancellationToken,
+    ) -> Result<Answer, ModelFailure> {
+        if exchange.policy.metering != Metering::Gateway {
+            return self.drive(exchange, cancel).await;
+        }
+        let session = exchange.session;
+        let before = gateway::activity(&self.options, session);
+        let came = self.drive(exchange, cancel).await;
+        let after = gateway::activity(&self.options, session);
+        if !self.is_running(session).await {
+            // Each of its calls is charged before its session may stop.
+            gateway::withdraw(&self.options, session).await;
+        }
+        came.and_then(|answer| gateway::checked(answer, &before, &after))
+    }
+
     async fn answer(&self, session: SessionId, call: &CallId, cancel: &CancellationToken) -> ToolOutput {
         match &mut self.take(session).await.driver {
             Some(Driver::Terminal(driver)) => driver.answer(call, cancel).await,
@@ -236,13 +270,15 @@ impl ExternalAgents for Drivers {
     async fn close(&self, session: SessionId, cancel: &CancellationToken) -> Option<Exit> {
         let mut hand = self.take(session).await;
         let ended = hand.ended.take();
-        match hand.driver.take() {
+        let exit = match hand.driver.take() {
             Some(Driver::Terminal(driver)) => Some(driver.close(cancel).await),
             Some(Driver::Structured(mut driver)) => driver.close(cancel).await,
             None => {
                 let left = self.end_leftovers(session).await;
                 ended.or((left > 0).then_some(Exit::Unseen))
             }
-        }
+        };
+        gateway::withdraw(&self.options, session).await;
+        exit
     }
 }

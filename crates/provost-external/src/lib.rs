@@ -30,6 +30,7 @@ mod attach;
 mod consent;
 mod driver;
 mod drivers;
+mod gateway;
 mod recording;
 mod structured;
 

@@ -87,6 +87,7 @@ pub(crate) fn channel(policy: &ExternalPolicy, profile: &Profile) -> Result<Chan
 pub struct StructuredDriver {
     session: SessionId,
     channel: StructuredChannel,
+    profile: Profile,
     options: DriversOptions,
     live: Option<Live>,
     /// How the last process ended.
@@ -114,6 +115,7 @@ impl StructuredDriver {
         Some(Self {
             session,
             channel: profile.channel.clone()?,
+            profile: profile.clone(),
             options: options.clone(),
             live: None,
             exit: None,
@@ -168,6 +170,11 @@ impl StructuredDriver {
             Ok(()) => ToolOutput::ok(format!("Answered: {}", reply.choice)),
             Err(error) => ToolOutput::error(format!("It was answered, but that couldn't be noted: {error}")),
         }
+    }
+
+    /// Whether its program is running.
+    pub(crate) fn is_running(&self) -> bool {
+        self.live.as_ref().is_some_and(|live| live.exit().is_none())
     }
 
     /// Ends the program and all its processes. Returns how it ended, if it was running.

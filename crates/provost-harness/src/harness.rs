@@ -22,8 +22,8 @@ use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use provost_engine::{Actor, AgentState, Event, RunEvent, SessionEvent, SessionStatus, check_flow};
 use provost_event::{
-    ActorKey, AgentPolicy, Budget, ConversationEntry, Ended, Entry, LifecycleEntry, Outcome, Paused, Record,
-    RunId, RunPolicy, Seq, SessionId, StepMode, ToolEntry, WorkspaceBaseline,
+    ActorKey, AgentPolicy, Budget, ConversationEntry, Ended, Entry, LifecycleEntry, Metering, Outcome,
+    Paused, Record, RunId, RunPolicy, Seq, SessionId, StepMode, ToolEntry, WorkspaceBaseline,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -96,7 +96,7 @@ impl AgentHarness {
         let must_be_priced = policy.budget.money.is_some() && !policy.allow_unpriced;
         let agents = policy.agents.iter_mut().map(|one| (Some(one.name.as_str()), &mut one.agent));
         for (name, agent) in [(None, &mut policy.agent)].into_iter().chain(agents) {
-            if must_be_priced && agent.model.price.is_none() {
+            if must_be_priced && lacks_price(agent) {
                 return Err(HarnessError::UnknownPrice { model: agent.model.name.clone() });
             }
             agent.hooks.splice(..0, self.deps.hooks.policies_of(name));
@@ -490,6 +490,13 @@ fn live_below_root(run: &Actor) -> Vec<SessionId> {
 /// Only a root agent supports waiting turn by turn.
 fn step_mode_of(policy: &RunPolicy) -> StepMode {
     if policy.flow.is_some() { StepMode::Free } else { policy.agent.step_mode }
+}
+
+/// Whether money can't limit an agent: its price is unknown, and neither does the gateway meter its calls nor do the
+/// settings say that they aren't limited.
+pub(crate) fn lacks_price(agent: &AgentPolicy) -> bool {
+    let metering = agent.external.as_ref().map_or(Metering::Reported, |external| external.metering);
+    agent.model.price.is_none() && metering == Metering::Reported
 }
 
 fn unique_hooks(policy: &AgentPolicy) -> Result<(), HarnessError> {

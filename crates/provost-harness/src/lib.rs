@@ -21,6 +21,7 @@ pub mod hooks;
 mod image;
 mod lineage;
 mod model;
+mod model_gateway;
 mod model_panic;
 mod observer;
 mod observers;
@@ -69,6 +70,7 @@ pub use hooks::HookRegistry;
 pub use image::{Goal, IMAGE_BYTES_MAX, ImageData, ImageError};
 pub use lineage::{ForkError, ForkPoint, read_conversation};
 pub use model::{DeltaSink, Model, ModelRequest, Models, ToolChoice, UnknownModel};
+pub use model_gateway::{GatewayAccess, GatewayActivity, GatewayFailure, ModelGateway};
 pub use observer::{ObservedBody, Observer, ObserverError, ObserverEvent, ObserverEventKind, observe_with};
 pub use observers::{
     CostTotals, CostTracker, JsonlTrace, MemoryTrace, ObserverOptions, ObserverReport, ObserverState,

@@ -61,8 +61,8 @@ impl Wire for Anthropic {
         request::body(request, &self.model, self.reasoning, thoughts)
     }
 
-    fn reader<'a>(&self, request: &ModelRequest<'_>, deltas: &'a dyn DeltaSink) -> Box<dyn Reader + 'a> {
-        Box::new(AnthropicReader::new(deltas, request.answers_before))
+    fn reader<'a>(&self, answers_before: u32, deltas: &'a dyn DeltaSink) -> Box<dyn Reader + 'a> {
+        Box::new(AnthropicReader::new(deltas, answers_before))
     }
 
     fn read_error(&self) -> ReadError {

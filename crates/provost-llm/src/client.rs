@@ -78,20 +78,7 @@ pub(crate) struct Endpoint {
 impl Endpoint {
     pub(crate) fn new(spec: EndpointSpec<'_>) -> Result<Self, ResolveError> {
         let base = address(spec.base_url)?;
-        let mut builder = Client::builder()
-            // A redirect would carry the key to another host.
-            .redirect(redirect::Policy::none())
-            .connect_timeout(Duration::from_millis(spec.limits.connect_ms))
-            .pool_idle_timeout(IDLE_MAX)
-            .tcp_nodelay(true)
-            .http2_keep_alive_interval(PING_EVERY)
-            .http2_keep_alive_timeout(PING_TIMEOUT);
-        if is_loopback(&base) {
-            builder = builder.no_proxy();
-            // Reading the platform's certificates takes tens of milliseconds.
-            builder = builder.tls_built_in_root_certs(base.scheme() == "https");
-        }
-        let client = builder.build().map_err(ResolveError::Client)?;
+        let client = client_for(&base, spec.limits)?;
         let EndpointSpec { key, key_env, mut headers, read_error, limits, clock, .. } = spec;
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         Ok(Self { client, base, key, key_env, headers, read_error, limits, clock })
@@ -216,6 +203,23 @@ impl Endpoint {
     }
 }
 
+/// The client for one provider. No redirect is followed: it would carry the key to another host.
+pub(crate) fn client_for(base: &Url, limits: ModelLimits) -> Result<Client, ResolveError> {
+    let mut builder = Client::builder()
+        .redirect(redirect::Policy::none())
+        .connect_timeout(Duration::from_millis(limits.connect_ms))
+        .pool_idle_timeout(IDLE_MAX)
+        .tcp_nodelay(true)
+        .http2_keep_alive_interval(PING_EVERY)
+        .http2_keep_alive_timeout(PING_TIMEOUT);
+    if is_loopback(base) {
+        builder = builder.no_proxy();
+        // Reading the platform's certificates takes tens of milliseconds.
+        builder = builder.tls_built_in_root_certs(base.scheme() == "https");
+    }
+    builder.build().map_err(ResolveError::Client)
+}
+
 enum Trouble {
     Timeout,
     Refused,
@@ -292,7 +296,7 @@ pub(crate) fn below<'a>(base: &Url, version: &str, segments: impl IntoIterator<I
     url
 }
 
-fn address(base_url: &str) -> Result<Url, ResolveError> {
+pub(crate) fn address(base_url: &str) -> Result<Url, ResolveError> {
     let bad = |why: &'static str| ResolveError::Address { base_url: without_userinfo(base_url), why };
     let base = Url::parse(base_url.trim()).map_err(|_| bad("it isn't a URL"))?;
     if !matches!(base.scheme(), "http" | "https") {

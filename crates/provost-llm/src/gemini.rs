@@ -70,8 +70,8 @@ impl Wire for Gemini {
         Body::unbound(request::body(request, &self.model, self.reasoning))
     }
 
-    fn reader<'a>(&self, request: &ModelRequest<'_>, deltas: &'a dyn DeltaSink) -> Box<dyn Reader + 'a> {
-        Box::new(GeminiReader::new(deltas, request.answers_before))
+    fn reader<'a>(&self, answers_before: u32, deltas: &'a dyn DeltaSink) -> Box<dyn Reader + 'a> {
+        Box::new(GeminiReader::new(deltas, answers_before))
     }
 
     fn read_error(&self) -> ReadError {

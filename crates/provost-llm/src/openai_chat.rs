@@ -59,8 +59,8 @@ impl Wire for OpenaiChat {
         Body::unbound(request::body(request, &self.model, self.reasoning, self.deviations))
     }
 
-    fn reader<'a>(&self, request: &ModelRequest<'_>, deltas: &'a dyn DeltaSink) -> Box<dyn Reader + 'a> {
-        Box::new(ChatReader::new(deltas, request.answers_before))
+    fn reader<'a>(&self, answers_before: u32, deltas: &'a dyn DeltaSink) -> Box<dyn Reader + 'a> {
+        Box::new(ChatReader::new(deltas, answers_before))
     }
 
     fn read_error(&self) -> ReadError {

@@ -56,8 +56,8 @@ impl Wire for OpenaiResponses {
         request::body(request, &self.model, ways)
     }
 
-    fn reader<'a>(&self, request: &ModelRequest<'_>, deltas: &'a dyn DeltaSink) -> Box<dyn Reader + 'a> {
-        Box::new(ResponsesReader::new(deltas, request.answers_before))
+    fn reader<'a>(&self, answers_before: u32, deltas: &'a dyn DeltaSink) -> Box<dyn Reader + 'a> {
+        Box::new(ResponsesReader::new(deltas, answers_before))
     }
 
     fn read_error(&self) -> ReadError {

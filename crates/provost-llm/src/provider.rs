@@ -24,7 +24,7 @@ use crate::openai_responses::OpenaiResponses;
 use crate::sent::Sent;
 use crate::stream::{EventStream, malformed};
 use crate::wire::{Body, Progress, Reader, Thoughts, Wire};
-use crate::{ModelLimits, Provider, Reasoning, ResolveError, WireFormat};
+use crate::{Deviations, ModelLimits, Provider, Reasoning, ResolveError, WireFormat};
 
 /// The model to call, and how.
 pub struct ProviderOptions {
@@ -130,13 +130,21 @@ impl ProviderModel {
 }
 
 fn speak(options: &ProviderOptions) -> Box<dyn Wire> {
-    let (model, reasoning) = (options.model.clone(), options.reasoning);
-    let deviations = options.provider.deviations;
-    match options.provider.wire {
+    let wire = match options.provider.wire {
+        WireFormat::OpenaiChat if needs_responses(options) => WireFormat::OpenaiResponses,
+        wire => wire,
+    };
+    wire_of(wire, (options.model.clone(), options.reasoning), options.provider.deviations)
+}
+
+/// The implementation of a wire format for one model.
+pub(crate) fn wire_of(
+    wire: WireFormat,
+    (model, reasoning): (String, Option<Reasoning>),
+    deviations: Deviations,
+) -> Box<dyn Wire> {
+    match wire {
         WireFormat::Anthropic => Box::new(Anthropic::new(model, reasoning)),
-        WireFormat::OpenaiChat if needs_responses(options) => {
-            Box::new(OpenaiResponses::new(model, reasoning, deviations))
-        }
         WireFormat::OpenaiResponses => Box::new(OpenaiResponses::new(model, reasoning, deviations)),
         WireFormat::OpenaiChat => Box::new(OpenaiChat::new(model, reasoning, deviations)),
         WireFormat::Gemini => Box::new(Gemini::new(model, reasoning)),
@@ -202,7 +210,7 @@ impl Model for ProviderModel {
         deltas: &dyn DeltaSink,
         cancel: &CancellationToken,
     ) -> Result<Answer, ModelFailure> {
-        let mut reader = self.wire.reader(&request, deltas);
+        let mut reader = self.wire.reader(request.answers_before, deltas);
         let sent = Arc::<AtomicBool>::default();
         let listened = tokio::select! {
             biased;

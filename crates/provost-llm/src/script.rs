@@ -100,7 +100,7 @@ impl ScriptedModel {
         let place = ScriptPosition::of(request);
         let (_, lines) = self.lines(request);
         let slots = match place.purpose {
-            Purpose::Turn => &lines.answers,
+            Purpose::Turn | Purpose::External => &lines.answers,
             Purpose::Summary => &lines.summaries,
             Purpose::Judge => &lines.verdicts,
             // Each limit has a final summary of its own, and none is requested twice.
@@ -133,7 +133,7 @@ impl ScriptedModel {
         let fitting = match request.purpose {
             // The evidence may mention other agents' goals too, but only after the agent's own.
             Purpose::Judge => fitting.min_by_key(|(place, _)| *place),
-            Purpose::Turn | Purpose::Summary | Purpose::FinalSummary => fitting.next(),
+            Purpose::Turn | Purpose::Summary | Purpose::FinalSummary | Purpose::External => fitting.next(),
         };
         fitting.map(|(_, agent)| agent).map_or((None, &self.script.own), |(text, lines)| (Some(text), lines))
     }
@@ -143,7 +143,7 @@ impl ScriptedModel {
         let (goal, lines) = self.lines(request);
         let whose = goal.map(|goal| format!(" for `{goal}`")).unwrap_or_default();
         mismatch(match place.purpose {
-            Purpose::Turn => {
+            Purpose::Turn | Purpose::External => {
                 let answers = lines.answers.iter().filter(|slot| slot.answer.is_some()).count();
                 format!("{name} has {answers} answers{whose}, and {place} was asked for; add it to the file")
             }
@@ -266,7 +266,7 @@ struct ScriptPosition {
 impl ScriptPosition {
     const fn of(request: &ModelRequest<'_>) -> Self {
         let position = match request.purpose {
-            Purpose::Turn | Purpose::Judge => request.answers_before,
+            Purpose::Turn | Purpose::Judge | Purpose::External => request.answers_before,
             Purpose::Summary => request.summaries_before,
             Purpose::FinalSummary => 0,
         };
@@ -278,7 +278,7 @@ impl fmt::Display for ScriptPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let number = u64::from(self.position) + 1;
         match self.purpose {
-            Purpose::Turn => write!(f, "answer {number}"),
+            Purpose::Turn | Purpose::External => write!(f, "answer {number}"),
             Purpose::Summary => write!(f, "summary {number}"),
             Purpose::FinalSummary => f.write_str("final_summary"),
             Purpose::Judge => write!(f, "verdict {number}"),

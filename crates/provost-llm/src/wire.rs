@@ -87,8 +87,8 @@ pub(crate) trait Wire: Send + Sync {
     /// The request. Its bytes begin with those of the turn before, up to the end of its messages.
     fn body(&self, request: &ModelRequest<'_>, thoughts: Thoughts) -> Body;
 
-    /// The reader of one answer.
-    fn reader<'a>(&self, request: &ModelRequest<'_>, deltas: &'a dyn DeltaSink) -> Box<dyn Reader + 'a>;
+    /// The reader of one answer; `answers_before` are the agent's earlier ones.
+    fn reader<'a>(&self, answers_before: u32, deltas: &'a dyn DeltaSink) -> Box<dyn Reader + 'a>;
 
     /// The parser of an error's body.
     fn read_error(&self) -> ReadError;
@@ -108,7 +108,7 @@ pub(crate) enum Progress {
 }
 
 /// Assembles an answer from the events of its stream.
-pub(crate) trait Reader: Send {
+pub(crate) trait Reader: Send + Sync {
     /// Applies the next event's data.
     ///
     /// # Errors

@@ -12,6 +12,7 @@ use provost_power::{KeepAwake, KeepAwakeOptions};
 use provost_tools::SkillText;
 
 use crate::external::passed;
+use crate::gateway::GatewaySetup;
 use crate::{Variables, all_secrets, programs_of};
 
 /// Observers, data for hooks, and what keeps the machine awake.
@@ -47,6 +48,8 @@ pub struct Programs {
     pub(crate) passed: Vec<(String, String)>,
     /// The user's own profiles.
     pub(crate) profiles: Vec<provost_terminal::Profile>,
+    /// The gateway by which they call models, if the run has any.
+    pub(crate) gateway: Option<GatewaySetup>,
 }
 
 impl Programs {
@@ -60,6 +63,7 @@ impl Programs {
             records: settled.settings.exec.records,
             passed: passed(policy, variables),
             profiles: if has_programs { settled.profiles()?.own() } else { Vec::new() },
+            gateway: has_programs.then(|| GatewaySetup::new(&settled.settings, variables)),
         })
     }
 }

@@ -6,6 +6,7 @@ use provost_event::{Budget, Limits, ModelPolicy, RunPolicy};
 use crate::Refusal;
 use crate::models_of;
 use crate::programs_of;
+use crate::team::has_metered;
 
 fn costs_something(model: &ModelPolicy) -> bool {
     model.price.is_some_and(|price| !price.is_free())
@@ -20,7 +21,7 @@ pub fn default_limit(
     mut policy: RunPolicy,
     settled: &Settled,
 ) -> Result<(RunPolicy, Option<String>), Refusal> {
-    let costs = models_of(&policy).chain(programs_of(&policy)).any(costs_something);
+    let costs = models_of(&policy).chain(programs_of(&policy)).any(costs_something) || has_metered(&policy);
     if !policy.budget.is_unlimited() || !costs {
         return Ok((policy, None));
     }

@@ -8,14 +8,16 @@ use provost_event::{Channel, ModelPolicy};
 use provost_harness::Models;
 use provost_terminal::Profile;
 
+use crate::gateway::GatewaySetup;
 use crate::observers::telemetry;
 use crate::{
-    Manner, Places, StateDir, Team, Variables, WantedProgram, available_tools, external_policy, observers,
-    policy, power, providers, with_preamble,
+    Manner, Places, StateDir, Team, Variables, WantedProgram, available_tools, external_policy, metering_of,
+    observers, policy, power, providers, with_preamble,
 };
 
 /// The fields that only an agent that is a program has.
-const OF_PROGRAMS: [&str; 8] = ["kind", "program", "args", "profile", "channel", "size", "idle_time", "env"];
+const OF_PROGRAMS: [&str; 9] =
+    ["kind", "program", "args", "profile", "channel", "size", "idle_time", "env", "unmetered"];
 
 fn folders(folder: &Path) -> Folders {
     Folders { user_file: folder.join("user.toml"), state: folder.join("state") }
@@ -62,14 +64,16 @@ fn comes_of(toml: &str, folder: &Path) -> String {
         profile: Profile::for_command("p", &[]),
         channel: Channel::Auto,
         manner: Manner::Alone,
+        metering: metering_of(&settled, &Profile::for_command("codex", &[]), &variables),
     };
     let exec = &settled.settings.exec;
+    let gateway = GatewaySetup::new(&settled.settings, &variables).settings().clone();
     let folders = folders(folder);
     let providers = providers(&settled.settings, &variables);
     format!(
         "{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
         external_policy(&settled, &team, folder, alone),
-        (exec.records, exec.detach_key, settled.settings.terminal_reports, &settled.settings.tools.env),
+        (exec.records, exec.detach_key, settled.settings.terminal_reports, &settled.settings.tools.env, gateway),
         policy(&settled.settings, &team, folder, &folder.join("worktrees")),
         toml.contains("[agent]").then(|| told(&settled.settings, &team, folder)),
         StateDir::new(&settled.settings, &folders, |_| {}).observers(),

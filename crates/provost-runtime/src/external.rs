@@ -5,13 +5,14 @@ use std::path::Path;
 use provost_config::Profiles;
 use provost_config::{Agent, ConfigError, External, Problem, Problems, Settings, Settled, Source};
 use provost_event::{
-    AgentPolicy, Channel, ExternalPolicy, Limits, ModelPolicy, Permission, PermissionPolicy, RunPolicy,
-    SubAgentPolicy,
+    AgentPolicy, Channel, ExternalPolicy, Limits, Metering, ModelPolicy, Permission, PermissionPolicy, Price,
+    RunPolicy, SubAgentPolicy,
 };
 use provost_harness::consent_tools;
 use provost_terminal::Profile;
 
 use crate::Variables;
+use crate::gateway::{GatewaySetup, metering};
 use crate::team::{Team, bare_policy, permissions_of};
 
 /// The name of an external agent's model: it only names the program.
@@ -51,6 +52,8 @@ pub struct Wanted {
     pub channel: Channel,
     /// How it is operated.
     pub manner: Manner,
+    /// How its usage becomes known.
+    pub metering: Metering,
 }
 
 /// How a program is operated.
@@ -105,6 +108,7 @@ pub fn external_policy(settled: &Settled, team: &Team, workspace: &Path, wanted:
         attended,
         unrecorded: !settings.exec.records,
         idle_ms,
+        metering: wanted.metering,
     };
     RunPolicy {
         budget: settings.budget,
@@ -128,7 +132,7 @@ pub(crate) fn sub_agent(
     settled: &Settled,
     agent: &Agent,
     external: &External,
-    (workspace, profile): (&Path, &Profile),
+    (workspace, profile): (&Path, &MeteredProfile),
 ) -> SubAgentPolicy {
     let settings = &settled.settings;
     let stop_hooks = settings.stop_hooks.iter().filter(|hook| agent.stop_hooks.contains(&hook.name));
@@ -140,16 +144,17 @@ pub(crate) fn sub_agent(
     passes.extend(external.passes.iter().filter(|name| !settings.exec.passes.contains(name)).cloned());
     let policy = ExternalPolicy {
         program: external.program.clone(),
-        args: unattended(&external.program, external.args.clone(), profile),
+        args: unattended(&external.program, external.args.clone(), &profile.profile),
         env: std::collections::BTreeMap::new(),
         passes,
-        profile: profile.name.clone(),
+        profile: profile.profile.name.clone(),
         channel: external.channel,
         size: external.size.unwrap_or(settings.exec.size),
         submits_goal: true,
         attended: false,
         unrecorded: !settings.exec.records,
         idle_ms: Some(external.idle_ms.unwrap_or(settings.exec.idle_ms)),
+        metering: profile.metering,
     };
     SubAgentPolicy {
         name: agent.name.clone(),
@@ -189,20 +194,30 @@ pub fn profile_of(
 ///
 /// # Errors
 /// [`Problems`] that name the settings, also of money that can't bind a program.
-pub(crate) fn profiles_of(settled: &Settled, agents: &[Agent]) -> Result<Vec<Option<Profile>>, Problems> {
+pub(crate) fn profiles_of(
+    settled: &Settled,
+    agents: &[Agent],
+    variables: &Variables,
+) -> Result<Vec<Option<MeteredProfile>>, Problems> {
     if agents.iter().all(|agent| agent.external().is_none()) {
         return Ok(agents.iter().map(|_| None).collect());
     }
-    let (profiles, mut problems) = (settled.profiles()?, Vec::new());
+    let profiles = settled.profiles()?;
+    let setup = GatewaySetup::new(&settled.settings, variables);
+    let mut problems = Vec::new();
     let mut all = Vec::with_capacity(agents.len());
     for agent in agents {
         let Some(external) = agent.external() else {
             all.push(None);
             continue;
         };
-        problems.extend(unpriced(settled, Some(agent), &external.program));
         match profile_of(&profiles, external.profile.as_deref(), (&external.program, &external.args)) {
-            Ok(profile) => all.push(Some(profile)),
+            Ok(profile) => {
+                let unmetered = external.unmetered.unwrap_or(settled.settings.exec.unmetered);
+                let metering = metering(&setup, &profile, unmetered);
+                problems.extend(unpriced(settled, Some(agent), (&external.program, metering)));
+                all.push(Some(MeteredProfile { profile, metering }));
+            }
             Err(refusal) => problems.push(Problem {
                 source: agent.source_of("profile"),
                 key: "agents.profile".to_owned(),
@@ -218,9 +233,9 @@ pub(crate) fn profiles_of(settled: &Settled, agents: &[Agent]) -> Result<Vec<Opt
 ///
 /// # Errors
 /// That.
-pub fn programs_problems(settled: &Settled, agents: &[Agent]) -> Result<(), Problems> {
+pub fn programs_problems(settled: &Settled, agents: &[Agent], variables: &Variables) -> Result<(), Problems> {
     settled.profiles()?;
-    profiles_of(settled, agents).map(drop)
+    profiles_of(settled, agents, variables).map(drop)
 }
 
 /// The name of an external agent's model.
@@ -235,26 +250,48 @@ pub fn is_program(model: &str) -> bool {
 }
 
 /// Limits of money that can't bind a program of unknown price.
-pub(crate) fn unpriced(settled: &Settled, agent: Option<&Agent>, program: &str) -> Option<Problem> {
+pub(crate) fn unpriced(
+    settled: &Settled,
+    agent: Option<&Agent>,
+    (program, metering): (&str, Metering),
+) -> Option<Problem> {
     let settings = &settled.settings;
     let of_agent = agent.and_then(|agent| agent.budget.money.map(|_| agent.source_of("usd")));
     let of_run = settings.budget.money.map(|_| ("budget.usd", settled.source("budget.usd")));
     let (key, source) = of_agent.map(|source| ("agents.budget.usd", source)).or(of_run)?;
     let name = external_model(program).name;
-    (!settings.allow_unpriced).then(|| Problem {
+    (!settings.allow_unpriced && metering == Metering::Reported).then(|| Problem {
         source,
         key: key.to_owned(),
         what: format!("limits money, but what {name} takes isn't known, unless it tells of it"),
-        remedy: "limit time or turns instead; or set allow_unpriced (--allow-unpriced): what the program tells of \
-                 counts then"
+        remedy: "give the key of its provider, so that it calls models through Provost's gateway (docs/gateway.md); or \
+                 set unmetered (--unmetered), and money doesn't bind it; or set allow_unpriced (--allow-unpriced): what \
+                 the program tells of counts then"
             .to_owned(),
     })
+}
+
+/// How the usage of a program becomes known that `provost exec` runs with this profile.
+pub fn metering_of(settled: &Settled, profile: &Profile, variables: &Variables) -> Metering {
+    metering(&GatewaySetup::new(&settled.settings, variables), profile, settled.settings.exec.unmetered)
+}
+
+/// The profile of a program, and how its usage becomes known.
+pub(crate) struct MeteredProfile {
+    profile: Profile,
+    metering: Metering,
 }
 
 /// What every program has alike.
 fn program_policy(settings: &Settings, workspace: &Path, external: ExternalPolicy) -> AgentPolicy {
     AgentPolicy {
-        model: external_model(&external.program),
+        model: match external.metering {
+            // The gateway charges its calls; its exchanges cost nothing besides.
+            Metering::Gateway => {
+                ModelPolicy { price: Some(Price::FREE), ..external_model(&external.program) }
+            }
+            Metering::Reported | Metering::Unmetered => external_model(&external.program),
+        },
         tools: consent_tools(),
         external: Some(Box::new(external)),
         ..bare_policy(settings, workspace)

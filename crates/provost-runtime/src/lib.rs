@@ -16,6 +16,7 @@ mod default_limit;
 mod effects;
 mod error;
 mod external;
+mod gateway;
 mod goals;
 mod observers;
 mod paths;
@@ -36,7 +37,8 @@ pub use context::{Programs, RunContext, power};
 pub use default_limit::{UNPRICED_REMEDY, default_limit, unpriced_beside_priced, unpriced_in_words};
 pub use error::{Notice, Refusal, RuntimeError};
 pub use external::{
-    Manner, Wanted as WantedProgram, external_policy, is_program, passed, profile_of, programs_problems,
+    Manner, Wanted as WantedProgram, external_policy, is_program, metering_of, passed, profile_of,
+    programs_problems,
 };
 pub use observers::{complaints, keep, observers};
 pub use paths::{asked, beside, with_absolute_paths};

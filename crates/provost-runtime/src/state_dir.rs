@@ -8,8 +8,8 @@ use provost_config::{Folders, Settings, Skills, TrustStore};
 use provost_event::RunId;
 use provost_external::{Drivers, DriversOptions};
 use provost_harness::{
-    AgentHarness, Backend, BackendError, HarnessDeps, MaskedPaths, Models, NoPower, Power, ServiceStarter,
-    Services, SystemClock,
+    AgentHarness, Backend, BackendError, HarnessDeps, MaskedPaths, ModelGateway, Models, NoPower, Power,
+    ServiceStarter, Services, SystemClock,
 };
 use provost_hooks::{ProgramHooks, ProgramHooksOptions};
 use provost_sqlite::SqliteStore;
@@ -196,12 +196,15 @@ impl StateDir {
             Some(power) => Arc::new(power),
             None => Arc::new(NoPower),
         };
+        let gateway = around.programs.gateway;
+        let gateway = gateway.map(|setup| setup.gateway(Arc::clone(&backend), Arc::clone(&around.redactor)));
         let drivers = Drivers::new(DriversOptions {
             folder: self.terminals(),
             records: around.programs.records,
             env: external::environment(),
             passed: around.programs.passed,
             profiles: around.programs.profiles,
+            gateway: gateway.map(|gateway| Arc::new(gateway) as Arc<dyn ModelGateway>),
         });
         let jobs = BackgroundJobs::in_folder(self.folder.join(JOBS));
         let services = ServiceStarter {

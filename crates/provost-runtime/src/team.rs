@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use provost_config::{Agent, AvailableTools, Problem, Problems, Settings, Settled};
 use provost_engine::{agent_tool, judged_spawn_tool, spawn_tool};
 use provost_event::{
-    Access, AgentPolicy, GoalPolicy, Isolation, Limits, ModelPolicy, PermissionPolicy, RunPolicy,
+    Access, AgentPolicy, GoalPolicy, Isolation, Limits, Metering, ModelPolicy, PermissionPolicy, RunPolicy,
     SubAgentPolicy, ToolSpec,
 };
 use provost_harness::{Models, consent_tools, system_prompt};
@@ -45,12 +45,13 @@ impl Team {
     /// [`Problems`] that name the settings.
     pub fn of_program(
         settled: &Settled,
-        program: &str,
+        (program, metering): (&str, Metering),
         folder: &Path,
         variables: &Variables,
     ) -> Result<Self, Problems> {
         let mut choosing = Choosing::new(settled, variables);
-        let mut problems = external::unpriced(settled, None, program).into_iter().collect::<Vec<_>>();
+        let mut problems =
+            external::unpriced(settled, None, (program, metering)).into_iter().collect::<Vec<_>>();
         let choose = |wanted: &Wanted| match choosing.choose(wanted) {
             Ok(chosen) => Some(chosen.policy),
             Err(Problems(more)) => {
@@ -106,7 +107,7 @@ impl Team {
         let models = agents.iter().map(of_agent).collect::<Vec<_>>();
         let goals = wanted_goals(settled, agents, folder).policies(settings, choose);
         problems.extend(afford::problems(settled, agents, &goals));
-        let profiles = match external::profiles_of(settled, agents) {
+        let profiles = match external::profiles_of(settled, agents, variables) {
             Ok(profiles) => profiles,
             Err(Problems(more)) => {
                 problems.extend(more);
@@ -197,6 +198,12 @@ fn working_models(policy: &RunPolicy) -> impl Iterator<Item = &ModelPolicy> {
 /// The programs among a run's agents, by the names of their models.
 pub fn programs_of(policy: &RunPolicy) -> impl Iterator<Item = &ModelPolicy> {
     agents_of(policy).filter(|agent| agent.external.is_some()).map(|agent| &agent.model)
+}
+
+/// Whether a program among a run's agents calls models through the gateway.
+pub(crate) fn has_metered(policy: &RunPolicy) -> bool {
+    let mut programs = agents_of(policy).filter_map(|agent| agent.external.as_ref());
+    programs.any(|external| external.metering == Metering::Gateway)
 }
 
 fn agents_of(policy: &RunPolicy) -> impl Iterator<Item = &AgentPolicy> {

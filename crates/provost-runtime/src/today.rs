@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use provost_config::{ConfigError, FlowFile, Override, Request, Scope, Settled, Source, load};
 use provost_engine::StepTracker;
-use provost_event::{GivenFlag, ModelPolicy, RunPolicy};
+use provost_event::{GivenFlag, Metering, ModelPolicy, RunPolicy};
 use provost_harness::{Redactor, system_prompt};
 
 use crate::external::permissions_of_program;
@@ -106,7 +106,7 @@ pub fn today(
         *flow = read.policy_again(&settled.settings, flow, steps)?;
     }
     let policy = match &before.policy.agent.external {
-        Some(external) => of_program(before, &settled, &external.program, variables)?,
+        Some(external) => of_program(before, &settled, (&external.program, external.metering), variables)?,
         None => of_agent(before, &settled, &place, variables)?,
     };
     finished(RunPolicy { flow, ..policy }, before, (settled, given), variables)
@@ -220,7 +220,7 @@ fn of_agent(
 fn of_program(
     before: &Before<'_>,
     settled: &Settled,
-    program: &str,
+    program: (&str, Metering),
     variables: &Variables,
 ) -> Result<RunPolicy, RuntimeError> {
     let settings = &settled.settings;

@@ -62,7 +62,8 @@ impl Chat {
             Purpose::Turn => input.take(),
             Purpose::Summary | Purpose::FinalSummary => input.shown(),
             // A judge's input is the evidence, which isn't in the log.
-            Purpose::Judge => None,
+            // A program's own request isn't either.
+            Purpose::Judge | Purpose::External => None,
         };
         if let Some(messages) = messages {
             self.span.set(names::INPUT_MESSAGES, messages);

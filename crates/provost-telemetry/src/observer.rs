@@ -9,7 +9,7 @@ use opentelemetry::KeyValue;
 use opentelemetry::trace::SpanId;
 use provost_event::{
     ActorKey, AgentEntry, BudgetCharged, BudgetEntry, ChainContext, Entry, LifecycleEntry, MicroDollars,
-    Outcome, Record, RunId, Seq, SessionId, Timestamp, Usage,
+    Outcome, Purpose, Record, RunId, Seq, SessionId, Timestamp, Usage,
 };
 use provost_harness::{ObservedBody, Observer, ObserverError, ObserverEvent};
 
@@ -147,6 +147,10 @@ impl RunObserver {
     fn charged(&mut self, charged: &BudgetCharged) {
         self.usage += charged.usage;
         self.cost += charged.cost.unwrap_or_default();
+        if charged.purpose == Purpose::External {
+            // A program's own calls have no spans: they are part of its exchange.
+            return;
+        }
         let session = charged.session;
         let session = self.sessions.entry(session).or_insert_with(|| Session::new(session));
         session.charged(charged, &self.context);

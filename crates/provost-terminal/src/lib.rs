@@ -33,7 +33,8 @@ pub use cast::{
 pub use detect::{Detector, Reports};
 pub use mask::{Mask, masked_rows};
 pub use profile::{
-    Keys, Profile, ProfileError, ProgramKind, QuitStep, Resume, StreamFormat, StructuredChannel,
+    GatewayFamily, GatewayRoute, Keys, Profile, ProfileError, ProgramKind, QuitStep, Resume, RouteValues,
+    StreamFormat, StructuredChannel,
 };
 pub use provost_process::{Cursor, Detected, KernelSample, Modes, Mouse};
 pub use recording::{Recording, RecordingError, RecordingStep, ReplayOptions, replay};

@@ -23,6 +23,11 @@
 //! [channel]
 //! format = "codex-exec"          # or "acp", "stream-json"
 //! args = ["exec", "--json"]
+//! [gateway]                      # how it is pointed to the model gateway
+//! family = "openai"              # or "anthropic", "gemini", "any"
+//! args = ["-c", 'model_provider="provost"']   # before its own; {url}, {token} and {folder} are filled in
+//! env = { OPENAI_API_KEY = "{token}" }
+//! files = { "settings.json" = "…" }   # written into {folder} before it starts
 //! [keys]
 //! submit = "\r"
 //! interrupt = "\u001b"
@@ -72,6 +77,7 @@
 //! at the first of these rows.
 
 mod answer;
+mod gateway;
 mod options;
 mod parse;
 mod rule;
@@ -83,6 +89,7 @@ use std::path::Path;
 use regex::Regex;
 
 pub use answer::{Keys, QuitStep, StreamFormat, StructuredChannel};
+pub use gateway::{GatewayFamily, GatewayRoute, RouteValues};
 pub(crate) use rule::{Gate, Match, Region, Rule, RuleEvent, bare};
 
 /// The profile of a program.
@@ -102,6 +109,8 @@ pub struct Profile {
     pub resume: Resume,
     /// Its structured stream, if it has one.
     pub channel: Option<StructuredChannel>,
+    /// How it is pointed to the model gateway, if it can be.
+    pub gateway: Option<GatewayRoute>,
     /// The keys to type.
     pub keys: Keys,
     /// How to ask it to end, in order.
@@ -254,6 +263,7 @@ impl Profile {
             unattended: Vec::new(),
             resume: Resume::default(),
             channel: None,
+            gateway: None,
             keys: Keys::default(),
             quit: Vec::new(),
             source: String::new(),

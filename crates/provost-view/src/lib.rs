@@ -54,7 +54,7 @@ pub use kind::ViewKind;
 pub use log_entry::LogEntry;
 pub use models::{FactsOrigin, KeyState, ListedModel, ListedProvider, ModelList};
 pub use names::AgentNames;
-pub use run_list::{ListedRun, RunListItem, StepCounts};
+pub use run_list::{ListedRun, RunListItem, StepCounts, is_money_partial};
 pub use segments::{Segment, SegmentCounter, SettingsChange, segments_of};
 pub use services::{ServiceStateView, ServiceView};
 pub use spending::{Spending, SpendingGroup, SpendingQuery, SpendingReport, SpendingRow, SpendingSums};

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use provost_engine::{RunState, StepStatus};
-use provost_event::{EffectId, Elapsed, MicroDollars, Outcome, RunId, Timestamp, Verification};
+use provost_event::{EffectId, Elapsed, Metering, MicroDollars, Outcome, RunId, Timestamp, Verification};
 use provost_harness::{Backend, RunStatus, RunSummary, ServiceRecord, ServiceState};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -47,6 +47,10 @@ pub struct RunListItem {
     pub tokens: u64,
     /// The cost, as far as prices are known.
     pub cost_micro_usd: MicroDollars,
+    /// `partial` where money is limited, and a program among its agents calls models past the gateway: what that costs isn't
+    /// known, and the limit doesn't bind it. Absent otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub money: Option<String>,
     /// The tokens of `tokens` that no provider has reported: estimated, or lost to a crash.
     pub uncertain_tokens: u64,
     /// The same of `cost_micro_usd`.
@@ -64,6 +68,20 @@ pub struct RunListItem {
     /// The damage of its log: then the other members show the state before it. Absent if none is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub damage: Option<String>,
+}
+
+/// What `money` says of a run that its limit binds only in part.
+const PARTIAL: &str = "partial";
+
+/// Whether money is limited, and doesn't bind a program among the run's agents: it calls models past the gateway.
+#[must_use]
+pub fn is_money_partial(state: &RunState) -> bool {
+    let agents = state
+        .policy()
+        .into_iter()
+        .flat_map(|policy| [&policy.agent].into_iter().chain(policy.agents.iter().map(|agent| &agent.agent)));
+    let mut programs = agents.filter_map(|agent| agent.external.as_ref());
+    state.budget().money.is_some() && programs.any(|program| program.metering == Metering::Unmetered)
 }
 
 /// The steps of a workflow by status. Those that are neither done nor failed nor skipped are at work or yet to begin.
@@ -112,7 +130,9 @@ impl ListedRun {
     pub async fn read(backend: &dyn Backend, run: &RunSummary, now: Timestamp) -> Self {
         let open = questions_of(backend, run).await.unwrap_or_default();
         // The list has all that is shown of a run that ended, except for what became of a workflow's steps.
-        let is_told = matches!(&run.status, RunStatus::Stopped(outcome) if outcome.is_final() && outcome.verdict_not_passed().is_none());
+        let is_program = run.model.starts_with("external/");
+        let is_told = !is_program
+            && matches!(&run.status, RunStatus::Stopped(outcome) if outcome.is_final() && outcome.verdict_not_passed().is_none());
         let state = if is_told { None } else { run_state(backend, run.run).await.unwrap_or_default() };
         let status = match &state {
             Some(state) => CurrentStatus::with_questions(backend, (run, state), &open, now).await,
@@ -155,6 +175,7 @@ impl RunListItem {
             turns: run.turns,
             tokens: run.tokens,
             cost_micro_usd: run.cost,
+            money: None,
             uncertain_tokens: run.uncertain.tokens,
             uncertain_cost_micro_usd: run.uncertain.cost,
             reserved_tokens: 0,
@@ -185,6 +206,7 @@ impl RunListItem {
             uncertain_cost_micro_usd: uncertain.cost,
             reserved_tokens: ledger.run().tokens_set_aside,
             step_counts: StepCounts::of(state),
+            money: is_money_partial(state).then(|| PARTIAL.to_owned()),
             ..self
         }
     }

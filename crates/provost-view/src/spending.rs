@@ -9,7 +9,8 @@ use std::collections::HashMap;
 
 use jiff::tz::TimeZone;
 use provost_event::{
-    AgentEntry, BudgetCharged, BudgetEntry, Certainty, Entry, MicroDollars, RunId, Seq, SessionId, Timestamp,
+    AgentEntry, BudgetCharged, BudgetEntry, Certainty, Entry, MicroDollars, Purpose, RunId, Seq, SessionId,
+    Timestamp,
 };
 use provost_harness::{Backend, BackendError, RunQuery, RunStatus, RunSummary};
 use schemars::JsonSchema;
@@ -97,7 +98,7 @@ pub struct SpendingRow {
     /// The agent's name; empty for the root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// `turn`, `summary`, `final_summary` or `judge`.
+    /// `turn`, `summary`, `final_summary`, `judge` or `external`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub purpose: Option<String>,
     /// The model.
@@ -263,10 +264,13 @@ impl SpendingReader<'_> {
                     self.names.entry(run.run).or_default().learn(record);
                 }
                 if let Entry::Budget(BudgetEntry::Reserved(reserved)) = &record.entry {
-                    purposes.insert((reserved.session, reserved.call), reserved.purpose);
+                    let is_external = reserved.purpose == Purpose::External;
+                    purposes.insert((reserved.session, reserved.call, is_external), reserved.purpose);
                 }
                 let Entry::Budget(BudgetEntry::Charged(charged)) = &record.entry else { continue };
-                let purpose = purposes.remove(&(charged.session, charged.call)).unwrap_or_default();
+                let is_external = charged.purpose == Purpose::External;
+                let reserved = purposes.remove(&(charged.session, charged.call, is_external));
+                let purpose = reserved.unwrap_or(charged.purpose);
                 let is_meant = self.only.is_none_or(|only| charged.session.agent == only);
                 if is_meant && self.since.is_none_or(|since| record.at >= since) {
                     let at = record.at;

@@ -57,6 +57,7 @@ async fn work(scenario: &'static Scenario, files: Files, point: Option<Point>) -
         env: vec![("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned())],
         passed: Vec::new(),
         profiles: Vec::new(),
+        gateway: None,
     });
     let harness = AgentHarness::new(HarnessDeps {
         external: Arc::new(drivers),

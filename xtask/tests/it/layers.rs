@@ -25,6 +25,8 @@ const FLOORS: &[(&str, &[&str])] = &[
         "provost-external",
         &["provost-engine", "provost-event", "provost-harness", "provost-process", "provost-terminal"],
     ),
+    // It reads answers with the readers of native agents.
+    ("provost-gateway", &["provost-engine", "provost-event", "provost-harness", "provost-llm"]),
     (
         "provost",
         &[
@@ -60,6 +62,7 @@ const FLOORS: &[(&str, &[&str])] = &[
             "provost-engine",
             "provost-event",
             "provost-external",
+            "provost-gateway",
             "provost-harness",
             "provost-hooks",
             "provost-llm",

@@ -1,5 +1,6 @@
 //! The commands for external programs: `exec`, `attach`, `replay` and `profile`.
 
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -61,11 +62,73 @@ pub(crate) struct ExecArgs {
     /// Let it work although money is limited: only the usage that it reports counts.
     #[arg(long, help_heading = "Limits of the whole run")]
     pub(crate) allow_unpriced: bool,
+    /// Let it call models past the gateway, such as with its vendor's login: money doesn't bind it then.
+    #[arg(long, help_heading = "Limits of the whole run")]
+    pub(crate) unmetered: bool,
+    /// Whether it may only run if its calls pass the gateway.
+    #[arg(skip)]
+    pub(crate) must_be_metered: bool,
 }
 
 const EXEC_HELP: &str = "A turn is one exchange with the program: words or an answer go in, and a question or the end of \
-its work comes out. --tokens and --usd count what the program itself tells of, which most don't at a terminal. \
-docs/external.md tells more.";
+its work comes out. A program whose profile says how calls models through the gateway, where --tokens and --usd bind each call (docs/gateway.md); \
+of others only what they tell of counts. docs/external.md tells more.";
+
+#[derive(Debug, Args)]
+#[command(after_help = GATEWAY_HELP)]
+pub(crate) struct GatewayArgs {
+    /// The program and its arguments, behind `--`.
+    #[arg(last = true, required = true, value_name = "PROGRAM")]
+    pub(crate) command: Vec<String>,
+    /// Without a person at the terminal; so too where standard input or output is no terminal.
+    #[arg(long)]
+    pub(crate) unattended: bool,
+    /// Don't record what it shows.
+    #[arg(long)]
+    pub(crate) no_record: bool,
+    /// The folder to work in.
+    #[arg(long, short = 'C', value_name = "FOLDER")]
+    pub(crate) dir: Option<PathBuf>,
+    /// A settings file to take instead of the project's.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) shown: ShownArgs,
+    #[command(flatten)]
+    pub(crate) budget: BudgetArgs,
+}
+
+const GATEWAY_HELP: &str = "The program gets the addresses of Provost's model gateway and a token in the variables that the official \
+client libraries read: ANTHROPIC_BASE_URL and _API_KEY, OPENAI_BASE_URL and _API_KEY, GOOGLE_GEMINI_BASE_URL and \
+GEMINI_API_KEY; others take PROVOST_GATEWAY_URL and _TOKEN. It never gets a provider's key. docs/gateway.md tells more.";
+
+impl From<GatewayArgs> for ExecArgs {
+    fn from(args: GatewayArgs) -> Self {
+        let GatewayArgs { command, unattended, no_record, dir, config, shown, budget } = args;
+        let at_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+        Self {
+            command,
+            unattended: unattended || !at_terminal,
+            prompt: None,
+            file: None,
+            stdin: false,
+            profile: Some("gateway".to_owned()),
+            channel: ChannelArg::Terminal,
+            size: None,
+            no_record,
+            condition: None,
+            judges: Vec::new(),
+            dir,
+            config,
+            shown,
+            budget,
+            idle_time: None,
+            allow_unpriced: false,
+            unmetered: false,
+            must_be_metered: true,
+        }
+    }
+}
 
 impl ExecArgs {
     /// Where it works, and how that is shown.
@@ -90,6 +153,7 @@ impl ExecArgs {
             self.size.clone().map(|size| Override::new("--size", size)),
             self.idle_time.clone().map(|time| Override::new("--idle-time", time)),
             self.no_record.then(|| Override::new("--no-record", "false")),
+            self.unmetered.then(|| Override::new("--unmetered", "true")),
         ];
         all.into_iter().flatten().collect()
     }

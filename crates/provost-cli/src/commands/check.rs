@@ -160,7 +160,7 @@ impl Found {
         };
         self.notes.extend(elsewhere.into_iter().map(note));
         self.problems.extend(here);
-        if let Err(Problems(problems)) = programs_problems(settled, agents) {
+        if let Err(Problems(problems)) = programs_problems(settled, agents, variables) {
             self.problems.extend(problems);
         }
         let mut choosing = Choosing::new(settled, variables);

@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
-use provost_event::{Channel, RunPolicy};
+use provost_event::{Channel, Metering, RunPolicy};
 use provost_harness::{Goal, without_keys};
 use provost_terminal::Profile;
 
@@ -17,7 +17,7 @@ use crate::exit::{Exit, Refusal};
 use crate::input::tell_of_unread;
 use crate::wiring::attended;
 use provost_runtime::require;
-use provost_runtime::{Manner, Team, Variables, WantedProgram, external_policy, profile_of};
+use provost_runtime::{Manner, Team, Variables, WantedProgram, external_policy, metering_of, profile_of};
 
 const STDIN: &str = "-";
 const EXAMPLE: &str =
@@ -40,7 +40,14 @@ pub(super) async fn exec(args: ExecArgs) -> anyhow::Result<Exit> {
     let profiles = ready.settled.profiles()?;
     let profile = profile_of(&profiles, args.profile.as_deref(), (&program, &program_args))?;
     may_be_spoken_to(args.channel, &profile, &args)?;
-    let team = Team::of_program(&ready.settled, &program, &ready.folder, &ready.variables)?;
+    let metering = metering_of(&ready.settled, &profile, &ready.variables);
+    if args.must_be_metered && metering != Metering::Gateway {
+        let what = "no provider of the model gateway can be called: none has its key";
+        let remedy =
+            "set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, or name another provider in [gateway]";
+        return Err(Refusal::new(what, remedy).into());
+    }
+    let team = Team::of_program(&ready.settled, (&program, metering), &ready.folder, &ready.variables)?;
     let manner = match (args.unattended, prompt.is_some()) {
         (true, true) => Manner::Prompted,
         (true, false) => Manner::Alone,
@@ -48,9 +55,9 @@ pub(super) async fn exec(args: ExecArgs) -> anyhow::Result<Exit> {
         (false, false) => Manner::Attended,
     };
     let goal = prompt.unwrap_or_else(|| in_shell_words(&without_keys(&args.command)));
-    let notes = notes(&ready);
+    let notes = notes(&ready, metering);
     let channel = args.channel.into();
-    let wanted = WantedProgram { program, args: program_args, profile, channel, manner };
+    let wanted = WantedProgram { program, args: program_args, profile, channel, manner, metering };
     let policy = attended(external_policy(&ready.settled, &team, &ready.folder, wanted));
     tell(&notes);
     let goal = Goal { text: goal, images: Vec::new() };
@@ -144,11 +151,15 @@ fn may_be_spoken_to(channel: ChannelArg, profile: &Profile, args: &ExecArgs) -> 
 }
 
 /// Notes on limits that may not bind, and on missing variables.
-fn notes(ready: &Ready) -> Vec<String> {
+fn notes(ready: &Ready, metering: Metering) -> Vec<String> {
     let settings = &ready.settled.settings;
     let (tokens, money) = (settings.budget.tokens.is_some(), settings.budget.money.is_some());
     let mut notes = Vec::new();
-    if tokens || money {
+    if metering == Metering::Unmetered && money {
+        notes.push(
+            "the program is unmetered: budget.usd doesn't bind it; --wall-time always binds".to_owned(),
+        );
+    } else if metering == Metering::Reported && (tokens || money) {
         let which = match (tokens, money) {
             (true, true) => "budget.tokens and budget.usd bind",
             (true, false) => "budget.tokens binds",

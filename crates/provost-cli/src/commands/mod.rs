@@ -57,10 +57,10 @@ pub(crate) use self::descent::mark;
 pub(crate) use self::find::find;
 use crate::cli::{
     ActArgs, ApprovalsArgs, ApproveArgs, AttachArgs, BackupArgs, CancelArgs, CheckArgs, CostArgs, DemoArgs,
-    DenyArgs, DiffArgs, DoctorArgs, ExecArgs, ExplainArgs, ExportArgs, FlowCommand, ForkArgs, GoalCommand,
-    ImportArgs, InitArgs, LogsArgs, ManArgs, ModelsArgs, ProfileCommand, PruneArgs, PsArgs, ReplayArgs,
-    ReprioritizeArgs, ResumeArgs, RunArgs, SayArgs, SchemaArgs, ServicesArgs, ShowArgs, SuperviseArgs,
-    TrustArgs,
+    DenyArgs, DiffArgs, DoctorArgs, ExecArgs, ExplainArgs, ExportArgs, FlowCommand, ForkArgs, GatewayArgs,
+    GoalCommand, ImportArgs, InitArgs, LogsArgs, ManArgs, ModelsArgs, ProfileCommand, PruneArgs, PsArgs,
+    ReplayArgs, ReprioritizeArgs, ResumeArgs, RunArgs, SayArgs, SchemaArgs, ServicesArgs, ShowArgs,
+    SuperviseArgs, TrustArgs,
 };
 use crate::exit::{Exit, Refusal};
 use crate::input::tell_of_unread;
@@ -97,6 +97,8 @@ pub(crate) enum Command {
     /// Runs an external program as an agent, at this terminal or unattended: its questions pass the permissions,
     /// its end the stop hooks and judges.
     Exec(ExecArgs),
+    /// Runs any program with a budget for its model calls: they pass a gateway with the provider's key.
+    Gateway(GatewayArgs),
     /// Resumes a run after a crash, a suspension or any end.
     Resume(ResumeArgs),
     /// Starts a run from another's conversation up to an entry, which is referred to and not paid again.
@@ -205,6 +207,7 @@ fn plan(command: Command) -> Planned {
         Command::Flow(FlowCommand::Run(args)) => works("flow run", || block_on(flow::run(args))),
         Command::Flow(FlowCommand::Check(args)) => looks(move || flow::check(&args)),
         Command::Exec(args) => works("exec", || block_on(exec::exec(args))),
+        Command::Gateway(args) => works("gateway", || block_on(exec::exec(args.into()))),
         Command::Fork(args) => works("fork", || block_on(fork::fork(args))),
         Command::Resume(args) => works("resume", || block_on(act::resume(args))),
         Command::Ps(args) => looks(|| block_on(ps::ps(args))),

@@ -118,7 +118,12 @@ fn table(runs: &[ListedRun], now: Timestamp) -> Table {
             provider.as_ref().map_or_else(|| status_in_words(item), status::in_words),
             item.turns.to_string(),
             uncertain.marked_tokens(tokens(item.tokens)),
-            uncertain.marked_money(item.cost_micro_usd.to_string()),
+            match &item.money {
+                Some(partial) => {
+                    format!("{} ({partial})", uncertain.marked_money(item.cost_micro_usd.to_string()))
+                }
+                None => uncertain.marked_money(item.cost_micro_usd.to_string()),
+            },
             age(item, now),
             one_line(&item.goal, GOAL_WIDTH),
         ]);

@@ -1,8 +1,9 @@
 //! Model calls, retries and changes of the model, in words.
 
 use provost_event::{
-    ActorKey, ModelCalled, ModelChange, ModelChanged, ModelEntry, OutageWaitChanged, ProviderAwaited,
-    Purpose, Retry, RetryCause,
+    ActorKey, ExternalCallEnd, ExternalModelAnswered, ExternalModelCalled, ExternalModelRefused, ModelCalled,
+    ModelChange, ModelChanged, ModelEntry, OutageWaitChanged, ProviderAwaited, Purpose, Retry, RetryCause,
+    grouped,
 };
 
 use super::saying::{Saying, Tag};
@@ -17,6 +18,13 @@ const OUTAGE_UNTOLD_MS: u64 = 10_000;
 pub(super) fn in_words(actor: ActorKey, entry: &ModelEntry) -> Saying {
     match entry {
         ModelEntry::Called(entry) => model_called(entry),
+        ModelEntry::ExternalCalled(entry) => external_called(entry),
+        ModelEntry::ExternalQueued(entry) => Saying::detail(format!(
+            "the program's call of {} waits for budget that its other calls hold",
+            entry.of.model
+        )),
+        ModelEntry::ExternalRefused(entry) => external_refused(entry),
+        ModelEntry::ExternalAnswered(entry) => external_answered(entry),
         ModelEntry::Retried(entry) => retry(entry),
         ModelEntry::Changed(entry) => model_changed(actor, entry),
         ModelEntry::OutageWaitChanged(entry) => outage_wait_changed(entry),
@@ -37,6 +45,48 @@ pub(super) const fn purpose_in_words(purpose: Purpose) -> &'static str {
         Purpose::Summary => ", for a summary",
         Purpose::FinalSummary => ", for a final summary",
         Purpose::Judge => ", to a judge",
+        Purpose::External => ", by the program",
+    }
+}
+
+fn external_called(entry: &ExternalModelCalled) -> Saying {
+    let cap = grouped(entry.output_tokens_max.into());
+    Saying::detail(format!(
+        "the program calls {} (call {}, at most {cap} tokens)",
+        entry.of.model, entry.call
+    ))
+}
+
+fn external_refused(entry: &ExternalModelRefused) -> Saying {
+    let why = match entry.exhausted {
+        Some(exhausted) => exhausted.to_string(),
+        None => "money is limited, and its price isn't known".to_owned(),
+    };
+    Saying::kept(Tag::Budget, format!("the program's call of {}: {why}", entry.of.model))
+}
+
+fn external_answered(entry: &ExternalModelAnswered) -> Saying {
+    let tokens = grouped(entry.usage.total());
+    let cost = entry.cost.map(|cost| format!(", {cost}")).unwrap_or_default();
+    let time = duration(entry.duration_ms);
+    let called = format!("the program's call {} of {}", entry.call, entry.model);
+    match &entry.end {
+        ExternalCallEnd::Answered => {
+            let tools = entry.tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>();
+            let asks =
+                if tools.is_empty() { String::new() } else { format!("; asks for {}", tools.join(", ")) };
+            Saying::detail(format!("{called}: {tokens} tokens{cost}, {time}{asks}"))
+        }
+        ExternalCallEnd::Aborted => {
+            Saying::detail(format!("{called}: given up by it, {tokens} tokens{cost}"))
+        }
+        ExternalCallEnd::Lost => Saying::detail(format!("{called}: lost to an interruption")),
+        ExternalCallEnd::Failed { class, message } => {
+            let status = entry.status.map(|status| format!(" ({status})")).unwrap_or_default();
+            let request = entry.request_id.as_ref().map(|id| format!(" [request {id}]")).unwrap_or_default();
+            let message = one_line(message, WIDTH_MAX);
+            Saying::kept(Tag::Retry, format!("{called}: {}{status}: {message}{request}", class.words()))
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use super::uncertain::UncertaintyMarks;
 use super::words::{duration, hanging, one_line, plural, tokens_in_short};
 use crate::questions::asker;
 use provost_view::AgentGoal;
-use provost_view::ApprovalQuestion;
+use provost_view::{ApprovalQuestion, is_money_partial};
 
 /// Columns of why there is no final summary.
 const WHY_WIDTH: usize = 200;
@@ -49,6 +49,7 @@ pub(crate) fn summary(stopped: &Stopped<'_>) -> String {
     parts.push(uncertain.marked_tokens(tokens_in_short(ledger.tokens)));
     let cost = uncertain.marked_money(ledger.cost.to_string());
     parts.push(if priced { cost } else { "price unknown".to_owned() });
+    parts.extend(is_money_partial(state).then(|| "money: partial".to_owned()));
     parts.push(duration(state.active_ms()));
     parts.extend(verdicts_of_agents(state));
     let mut lines = vec![parts.join(" · ")];

@@ -274,7 +274,8 @@ impl Doing {
                 }
             }
             Entry::Model(ModelEntry::Called(entry)) => match entry.purpose {
-                Purpose::Turn => self.now(Self::Thinking),
+                // A program's own calls are part of its exchange.
+                Purpose::Turn | Purpose::External => self.now(Self::Thinking),
                 Purpose::Summary => self.now(Self::SummingUp),
                 // These are what a stop waits for.
                 Purpose::Judge => *self = Self::Judging,

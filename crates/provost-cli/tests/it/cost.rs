@@ -79,6 +79,7 @@ impl Log {
                 certainty: Certainty::Reported,
             },
             cost: cost.map(MicroDollars),
+            purpose: provost_event::Purpose::Turn,
         };
         self.with(at, charged)
     }

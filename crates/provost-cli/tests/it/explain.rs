@@ -159,7 +159,15 @@ impl Log {
         });
         let usage = Usage { input_tokens: 100, ..Usage::default() };
         let cost = Some(MicroDollars(100));
-        self.run(BudgetCharged { session, call, turn, model: "ours/test".to_owned(), usage, cost });
+        self.run(BudgetCharged {
+            session,
+            call,
+            turn,
+            model: "ours/test".to_owned(),
+            usage,
+            cost,
+            purpose: Purpose::Turn,
+        });
     }
 
     fn says(&mut self, turn: u32, stop: StopReason, content: Vec<Block>) {

@@ -28,6 +28,8 @@ pub struct External {
     pub idle_ms: Option<u64>,
     /// The variables that it gets besides those of `[exec]`, by name.
     pub passes: Vec<String>,
+    /// Whether it calls models past the gateway, where that isn't as `[exec]` has it.
+    pub unmetered: Option<bool>,
 }
 
 impl External {
@@ -38,8 +40,8 @@ impl External {
 }
 
 /// Fields of programs, and the value that makes an agent one.
-pub(crate) const OF_PROGRAMS: [&str; 8] =
-    ["kind", "program", "args", "profile", "channel", "size", "idle_time", "env"];
+pub(crate) const OF_PROGRAMS: [&str; 9] =
+    ["kind", "program", "args", "profile", "channel", "size", "idle_time", "env", "unmetered"];
 /// Fields of agents with a model of Provost's alone.
 const OF_MODELS: [&str; 5] = ["model", "effort", "output_tokens_max", "tools", "instructions"];
 
@@ -146,6 +148,14 @@ pub(super) const ENV: Setting<Agent> = Setting {
     example: r#"["OPENAI_API_KEY"]"#,
     words: "Variables that the program gets besides, by name.",
     ..field("", "env")
+};
+
+pub(super) const UNMETERED: Setting<Agent> = Setting {
+    kind: Kind::Truth(|agent, truth| agent.external.unmetered = Some(truth)),
+    default: SettingDefault::Unset("as exec.unmetered"),
+    example: "true",
+    words: "Whether the program calls models past the gateway: a limit of money doesn't bind it then.",
+    ..field("", "unmetered")
 };
 
 /// The channel that a word of the choice means.

@@ -3,6 +3,8 @@
 use provost_event::{Dimension, LimitOwner, MicroDollars, Purpose, SessionId, Usage};
 use serde::{Deserialize, Serialize};
 
+use super::ExternalCallRequest;
+
 /// A request for budget.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReserveRequest {
@@ -49,6 +51,9 @@ pub struct ReserveRequest {
     /// The purpose of the call.
     #[serde(default)]
     pub purpose: Purpose,
+    /// The request of an external agent's program that the call is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub external: Option<Box<ExternalCallRequest>>,
 }
 
 /// How much of a limit is used.
@@ -92,4 +97,7 @@ pub struct SettleNote {
     pub usage: Usage,
     /// The cost, if known.
     pub cost: Option<MicroDollars>,
+    /// `External` for a call of an external agent's program, which has numbers of its own.
+    #[serde(default)]
+    pub purpose: Purpose,
 }

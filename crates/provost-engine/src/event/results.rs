@@ -1,8 +1,8 @@
 //! The results of effects, as events report them.
 
 use provost_event::{
-    BlobId, Block, CallFacts, HookReport, Image, Json, JudgeAnswer, MicroDollars, Outcome, Plan, SessionId,
-    StopReason, ToolStatus, Usage, WorktreeMade,
+    BlobId, Block, CallFacts, ExternalCall, ExternalCallEnd, HookReport, Image, Json, JudgeAnswer,
+    MicroDollars, Outcome, Plan, RequestedTool, SessionId, StopReason, ToolStatus, Usage, WorktreeMade,
 };
 use serde::{Deserialize, Serialize};
 
@@ -122,4 +122,56 @@ pub struct FolderRules {
     pub bytes: u64,
     /// What the agent is told.
     pub body: String,
+}
+
+/// The request of an external agent's program to a model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExternalCallRequest {
+    /// The request.
+    pub call: ExternalCall,
+    /// Tokens of the request, by a conservative estimate.
+    pub input_tokens: u64,
+    /// The cap on the answer that the program asked for, or the model's own.
+    pub output_tokens_max: u32,
+}
+
+/// The result of a model call of an external agent's program.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExternalCallResult {
+    /// The gateway's id of the request.
+    pub request: String,
+    /// How it ended.
+    pub end: ExternalCallEnd,
+    /// The usage.
+    pub usage: Usage,
+    /// The cost as the provider reported it; replaces the cost computed from the price.
+    pub cost: Option<MicroDollars>,
+    /// The provider's HTTP status.
+    pub status: Option<u16>,
+    /// The provider's request id.
+    pub request_id: Option<String>,
+    /// How long it took, in milliseconds.
+    pub duration_ms: u64,
+    /// The tools that the model asked for.
+    pub tools: Vec<RequestedTool>,
+    /// The answer's body, where bodies are recorded.
+    pub body: Option<BlobId>,
+}
+
+impl ExternalCallResult {
+    /// A call that took no tokens.
+    #[must_use]
+    pub fn new(request: String, end: ExternalCallEnd) -> Self {
+        Self {
+            request,
+            end,
+            usage: Usage::default(),
+            cost: None,
+            status: None,
+            request_id: None,
+            duration_ms: 0,
+            tools: Vec::new(),
+            body: None,
+        }
+    }
 }

@@ -8,7 +8,8 @@ use provost_event::{
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Answer, FolderRules, JudgeReport, LimitUse, StopCheckResult, SubAgentReport, ToolResult, WorktreeResult,
+    Answer, ExternalCallRequest, ExternalCallResult, FolderRules, JudgeReport, LimitUse, StopCheckResult,
+    SubAgentReport, ToolResult, WorktreeResult,
 };
 
 /// An event of a session.
@@ -117,6 +118,26 @@ pub enum SessionEvent {
     },
     /// Something happened at the session's terminal.
     Terminal(Box<TerminalNoted>),
+    /// An external agent's program wants to call a model, through the gateway.
+    ExternalCall(Box<ExternalCallRequest>),
+    /// The run reserved budget for call number `number` of the session's program.
+    ExternalReserved {
+        /// The request.
+        request: Box<ExternalCallRequest>,
+        /// The number of the call.
+        number: u32,
+        /// The cap on the answer that the budget allows.
+        output_tokens_max: u32,
+    },
+    /// The run has no budget for a call of the session's program.
+    ExternalRefused {
+        /// The request.
+        request: Box<ExternalCallRequest>,
+        /// The exhausted limit; absent if money is limited and the model's price is unknown.
+        exhausted: Option<Exhausted>,
+    },
+    /// A model call of the session's program is over.
+    ExternalAnswered(Box<ExternalCallResult>),
     /// The question about the call is withdrawn: a person has answered it at the terminal.
     AskWithdrawn {
         /// The call.

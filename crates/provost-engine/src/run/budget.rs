@@ -8,6 +8,7 @@ use provost_event::{
 };
 use serde::{Deserialize, Serialize};
 
+use super::AgentNumber;
 use super::agents::ROOT;
 use super::clock::WorkClock;
 use super::ledger::{self, Ledger, Refusal};
@@ -68,6 +69,11 @@ impl RunBudget {
 
     pub(super) const fn ledger(&self) -> &Ledger {
         &self.ledger
+    }
+
+    /// Whether money is limited for the agent: by its own budget, by one above it or by the run's.
+    pub(super) fn limits_money(&self, agent: AgentNumber) -> bool {
+        self.limits.money.is_some() || self.ledger.limits_money(agent)
     }
 
     /// Milliseconds worked until `now`.
@@ -136,7 +142,7 @@ impl RunBudget {
         let ReservedCall { session, call, purpose, output_tokens_max } = reserved;
         let limits = match purpose {
             Purpose::Turn => self.limits_near(session, time),
-            Purpose::Summary | Purpose::FinalSummary | Purpose::Judge => Vec::new(),
+            Purpose::Summary | Purpose::FinalSummary | Purpose::Judge | Purpose::External => Vec::new(),
         };
         let is_last_turn = self.ledger.is_at_last_turn(self.limits, session.agent);
         let time_left = self.time_left(time);
@@ -147,13 +153,13 @@ impl RunBudget {
     /// reserved for it.
     pub(super) fn charge(&self, mut note: SettleNote) -> Option<BudgetCharged> {
         if note.usage == Usage::unconfirmed()
-            && let Some((usage, cost)) = self.ledger.unconfirmed_usage(note.session, note.call)
+            && let Some((usage, cost)) = self.ledger.unconfirmed_usage(note.session, note.call, note.purpose)
         {
             note = SettleNote { usage, cost: note.cost.map(|_| cost), ..note };
         }
-        let SettleNote { session, call, turn, model, usage, cost } = note;
-        let charged = BudgetCharged { session, call, turn, model, usage, cost };
-        self.ledger.is_reserved(session, call).then_some(charged)
+        let SettleNote { session, call, turn, model, usage, cost, purpose } = note;
+        let charged = BudgetCharged { session, call, turn, model, usage, cost, purpose };
+        self.ledger.is_reserved(session, call, purpose).then_some(charged)
     }
 
     /// The remaining time of an agent: the smaller of its own and the run's, if either is limited.

@@ -20,7 +20,9 @@ use crate::decision::DecisionBuilder;
 use crate::decision_time::DecisionTime;
 use crate::reminder::reminder_id;
 use crate::snapshot;
-use crate::{Decision, Event, Message, Now, ReserveRequest, RunEvent, SessionEvent, SettleNote};
+use crate::{
+    Decision, Event, ExternalCallRequest, Message, Now, ReserveRequest, RunEvent, SessionEvent, SettleNote,
+};
 use starts::Starts;
 pub(crate) use stops::DELIVERED;
 use stops::Stops;
@@ -173,6 +175,11 @@ impl<'a> Deciding<'a> {
             return;
         }
         let ReserveRequest { session, call, purpose, .. } = request;
+        let external = request.external.clone();
+        if let Some(request) = external.as_ref().filter(|request| self.lacks_price(session, request)) {
+            let event = SessionEvent::ExternalRefused { request: request.clone(), exhausted: None };
+            return self.tell(session, event);
+        }
         let answer = self.state.budget.reserve(request, self.time_of(session.agent));
         let output_tokens_max = match answer {
             ReserveAnswer::Known(output_tokens_max) => output_tokens_max,
@@ -185,12 +192,26 @@ impl<'a> Deciding<'a> {
                 if let Some(noted) = noted {
                     self.commit(noted);
                 }
-                return self.tell(session, SessionEvent::Refused { call, purpose, exhausted, is_judges });
+                let event = match external {
+                    Some(request) => SessionEvent::ExternalRefused { request, exhausted: Some(exhausted) },
+                    None => SessionEvent::Refused { call, purpose, exhausted, is_judges },
+                };
+                return self.tell(session, event);
             }
         };
+        if let Some(external) = external {
+            let event = SessionEvent::ExternalReserved { request: external, number: call, output_tokens_max };
+            return self.tell(session, event);
+        }
         let reserved = ReservedCall { session, call, purpose, output_tokens_max };
         let event = self.state.budget.reserved_event(reserved, self.time_of(session.agent));
         self.tell(session, event);
+    }
+
+    /// Whether money is limited for the session, and the price of this call is unknown, which isn't allowed.
+    fn lacks_price(&self, session: SessionId, request: &ExternalCallRequest) -> bool {
+        let allowed = self.state.policy.get().is_some_and(|policy| policy.allow_unpriced);
+        request.call.price.is_none() && !allowed && self.state.budget.limits_money(session.agent)
     }
 
     /// The time limits that an agent works under.

@@ -85,9 +85,26 @@ struct Account {
     /// By call.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     reserved: BTreeMap<u32, Reservation>,
+    /// Those of an external agent's program, by numbers of their own.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    external: BTreeMap<u32, Reservation>,
 }
 
 impl Account {
+    const fn reservations(&self, purpose: Purpose) -> &BTreeMap<u32, Reservation> {
+        match purpose {
+            Purpose::External => &self.external,
+            Purpose::Turn | Purpose::Summary | Purpose::FinalSummary | Purpose::Judge => &self.reserved,
+        }
+    }
+
+    const fn reservations_mut(&mut self, purpose: Purpose) -> &mut BTreeMap<u32, Reservation> {
+        match purpose {
+            Purpose::External => &mut self.external,
+            Purpose::Turn | Purpose::Summary | Purpose::FinalSummary | Purpose::Judge => &mut self.reserved,
+        }
+    }
+
     /// The part that counts for its budget.
     fn since_asked(&self) -> ExecutionTracker {
         self.spent.since(self.spent_before)
@@ -176,7 +193,7 @@ impl Ledger {
     pub fn reserve(&mut self, entry: &BudgetReserved) {
         let agent = entry.session.agent;
         let call = entry.call;
-        self.give_back(agent, call);
+        self.give_back(agent, call, entry.purpose);
         let turns = u32::from(opens_turn(entry.purpose, entry.turn, self.own_turns(agent)));
         let reservation = Reservation {
             tokens: entry.tokens,
@@ -189,15 +206,16 @@ impl Ledger {
         if reservation.purpose == Purpose::Judge {
             self.judges.set_aside(entry.tokens, entry.cost, 0);
         }
-        self.agents.entry(agent).or_default().reserved.insert(call, reservation);
+        let account = self.agents.entry(agent).or_default();
+        account.reservations_mut(entry.purpose).insert(call, reservation);
         self.each_up_from(agent, |spent| spent.set_aside(entry.tokens, entry.cost, turns));
     }
 
     /// Records the usage of a call, and releases its reservation, if any.
     pub fn charge(&mut self, entry: &BudgetCharged) {
         let agent = entry.session.agent;
-        let reserved = self.give_back(agent, entry.call);
-        let purpose = reserved.map_or(Purpose::Turn, |reserved| reserved.purpose);
+        let reserved = self.give_back(agent, entry.call, entry.purpose);
+        let purpose = reserved.map_or(entry.purpose, |reserved| reserved.purpose);
         let is_judges = purpose == Purpose::Judge;
         if let Some(reserved) = reserved.filter(|_| entry.usage.certainty.is_reported()) {
             self.calibration.note(&entry.model, is_judges, reserved.estimated, entry.usage.prompt_tokens());
@@ -206,7 +224,7 @@ impl Ledger {
         // A summary or a judge opens no turn of its own.
         let turns = match purpose {
             Purpose::Turn => entry.turn.saturating_sub(account.own_turns),
-            Purpose::Summary | Purpose::FinalSummary | Purpose::Judge => 0,
+            Purpose::Summary | Purpose::FinalSummary | Purpose::Judge | Purpose::External => 0,
         };
         account.own_turns = account.own_turns.saturating_add(turns);
         let tokens = entry.usage.total();
@@ -228,16 +246,20 @@ impl Ledger {
 
     /// The agent makes no model calls for now: reservations for calls that weren't made are released.
     pub fn agent_stopped(&mut self, agent: AgentNumber) {
-        let calls =
-            self.agents.get(&agent).map(|account| account.reserved.keys().copied().collect::<Vec<_>>());
-        for call in calls.into_iter().flatten() {
-            self.give_back(agent, call);
+        for purpose in [Purpose::Turn, Purpose::External] {
+            let account = self.agents.get(&agent);
+            let calls =
+                account.map(|account| account.reservations(purpose).keys().copied().collect::<Vec<_>>());
+            for call in calls.into_iter().flatten() {
+                self.give_back(agent, call, purpose);
+            }
         }
     }
 
     /// Removes a reservation and returns it.
-    fn give_back(&mut self, agent: AgentNumber, call: u32) -> Option<Reservation> {
-        let reserved = self.agents.get_mut(&agent).and_then(|account| account.reserved.remove(&call))?;
+    fn give_back(&mut self, agent: AgentNumber, call: u32, purpose: Purpose) -> Option<Reservation> {
+        let account = self.agents.get_mut(&agent)?;
+        let reserved = account.reservations_mut(purpose).remove(&call)?;
         let Reservation { tokens, cost, purpose, turns, .. } = reserved;
         self.each_up_from(agent, |spent| spent.give_back(tokens, cost, turns));
         if purpose == Purpose::Judge {
@@ -256,23 +278,30 @@ impl Ledger {
         change(&mut self.run);
     }
 
-    /// Whether there is a reservation for a session's call.
+    /// Whether there is a reservation for a session's call. Those of an external agent's program have numbers of their
+    /// own; other purposes aren't distinguished.
     #[must_use]
-    pub fn is_reserved(&self, session: SessionId, call: u32) -> bool {
-        self.reservation(session, call).is_some()
+    pub fn is_reserved(&self, session: SessionId, call: u32, purpose: Purpose) -> bool {
+        self.reservation(session, call, purpose).is_some()
     }
 
     /// The output cap of the reservation for a session's call with this purpose, if any.
     #[must_use]
     pub fn reserved_output(&self, session: SessionId, call: u32, purpose: Purpose) -> Option<u32> {
-        let reservation = self.reservation(session, call).filter(|reserved| reserved.purpose == purpose)?;
+        let reservation =
+            self.reservation(session, call, purpose).filter(|reserved| reserved.purpose == purpose)?;
         Some(reservation.output_tokens_max)
     }
 
     /// The usage of a call that is unknown beyond its reservation.
     #[must_use]
-    pub fn unconfirmed_usage(&self, session: SessionId, call: u32) -> Option<(Usage, MicroDollars)> {
-        let reserved = self.reservation(session, call)?;
+    pub fn unconfirmed_usage(
+        &self,
+        session: SessionId,
+        call: u32,
+        purpose: Purpose,
+    ) -> Option<(Usage, MicroDollars)> {
+        let reserved = self.reservation(session, call, purpose)?;
         let output_tokens = u64::from(reserved.output_tokens_max);
         let input_tokens = reserved.tokens.saturating_sub(output_tokens);
         Some((Usage { input_tokens, output_tokens, ..Usage::unconfirmed() }, reserved.cost))
@@ -280,11 +309,13 @@ impl Ledger {
 
     /// Whether there is a reservation for any call of the agent.
     pub(super) fn has_reserved(&self, agent: AgentNumber) -> bool {
-        self.agents.get(&agent).is_some_and(|account| !account.reserved.is_empty())
+        self.agents
+            .get(&agent)
+            .is_some_and(|account| !account.reserved.is_empty() || !account.external.is_empty())
     }
 
-    fn reservation(&self, session: SessionId, call: u32) -> Option<&Reservation> {
-        self.agents.get(&session.agent)?.reserved.get(&call)
+    fn reservation(&self, session: SessionId, call: u32, purpose: Purpose) -> Option<&Reservation> {
+        self.agents.get(&session.agent)?.reservations(purpose).get(&call)
     }
 
     /// `request` corrected by the providers' reports in this run: an agent's first request, and every judge's, is
@@ -357,6 +388,11 @@ impl Ledger {
     pub fn is_at_last_turn(&self, run_budget: Budget, agent: AgentNumber) -> bool {
         self.run.is_at_last_turn(run_budget)
             || self.up_from(agent).any(|(_, account)| account.since_asked().is_at_last_turn(account.budget))
+    }
+
+    /// Whether the budget of the agent or of one above it limits money.
+    pub(super) fn limits_money(&self, agent: AgentNumber) -> bool {
+        self.up_from(agent).any(|(_, account)| account.budget.money.is_some())
     }
 
     /// An agent's account and those of all above it.

@@ -10,21 +10,29 @@ use provost_event::{
 use super::{Deciding, Phase};
 use crate::event::Answer;
 use crate::session::{
-    calls::run, conversation::compact, end_check, final_summary, model_call, models, segment, stop,
+    calls::run, conversation::compact, end_check, external_calls, final_summary, model_call, models, segment,
+    stop,
 };
 
 /// What an agent is told whose answer was cut off.
 pub(in crate::session) const CONTINUE: &str = "Your answer was cut off by the output limit. Go on exactly where it stopped, without repeating anything.";
 
-pub(in crate::session) fn answered(deciding: &mut Deciding<'_>, seq: Seq, answer: Answer) {
+pub(in crate::session) fn answered(deciding: &mut Deciding<'_>, seq: Seq, mut answer: Answer) {
     deciding.step.close(seq);
+    if deciding.state.assignment.is_metered() && deciding.state.turns.purpose() == Purpose::Turn {
+        // What the program tells of its calls, the gateway has charged.
+        (answer.usage, answer.cost) = (Usage::default(), None);
+    }
     deciding.settle_at(answer.usage, answer.cost);
+    if external_calls::suspends(deciding, answer.usage) {
+        return;
+    }
     match deciding.state.turns.purpose() {
         Purpose::Turn => turn_answered(deciding, answer),
         Purpose::Summary => compact::summed_up(deciding, answer),
         Purpose::FinalSummary => final_summary::final_summary_finished(deciding, answer),
         // A judge's answer comes as a separate event.
-        Purpose::Judge => {}
+        Purpose::Judge | Purpose::External => {}
     }
 }
 
@@ -123,7 +131,13 @@ fn refused(deciding: &mut Deciding<'_>) {
 pub(in crate::session) fn model_failed(deciding: &mut Deciding<'_>, seq: Seq, mut failure: ModelFailure) {
     deciding.step.close(seq);
     failure.usage = deciding.state.models.usage_of(&failure);
+    if deciding.state.assignment.is_metered() {
+        failure.usage = Usage::default();
+    }
     deciding.settle(failure.usage);
+    if external_calls::suspends(deciding, failure.usage) {
+        return;
+    }
     if deciding.state.turns.purpose() == Purpose::FinalSummary {
         return final_summary::final_summary_failed(deciding, &failure);
     }

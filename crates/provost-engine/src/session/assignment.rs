@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use provost_event::{
     Access, AgentPolicy, AgentPolicyChanged, ExternalPolicy, GoalPolicy, HookPoint, HookPolicy, HookReport,
-    HookTrigger, Limits, OnHookError, Seq, SessionId, SessionStarted, StepMode, ToolIdentity, ToolSpec,
-    ToolsChanged, Unanswered,
+    HookTrigger, Limits, Metering, OnHookError, Seq, SessionId, SessionStarted, StepMode, ToolIdentity,
+    ToolSpec, ToolsChanged, Unanswered,
 };
 use serde::{Deserialize, Serialize};
 
@@ -178,6 +178,11 @@ impl Assignment {
     pub(super) fn may_replace(&self, about: &HookTrigger) -> bool {
         let is_call = matches!(about, HookTrigger::Call { .. } | HookTrigger::Approval { .. });
         is_call && about.proposer().is_none() && !self.is_external()
+    }
+
+    /// Whether the agent is an external program whose model calls pass the gateway.
+    pub(super) fn is_metered(&self) -> bool {
+        self.external().is_some_and(|external| external.metering == Metering::Gateway)
     }
 
     /// Whether the agent is an external program that a person works with.

@@ -2,7 +2,7 @@
 
 use provost_event::{
     Block, Entry, ErrorClass, HookPoint, HookTrigger, HooksAsked, ItemKind, MicroDollars, Origin, Outcome,
-    Seq, SystemItem, TurnEnded, Usage, UserMessage,
+    Purpose, Seq, SystemItem, TurnEnded, Usage, UserMessage,
 };
 
 use super::announce::ReservedLimits;
@@ -10,7 +10,7 @@ use super::{Deciding, Phase};
 use crate::session::{
     answer,
     calls::{approve, delegate, run},
-    change, folder_rules, fork,
+    change, external_calls, folder_rules, fork,
     goal::{judge, verify},
     hooks::{ask, decisions},
     model_call, models, recover, segment, services, stop, terminal, worktree, yielding,
@@ -48,12 +48,14 @@ impl Deciding<'_> {
     }
 
     /// Charges the call in flight at `cost`, or at the model's price if that is absent. A call that took no tokens
-    /// cost nothing, whatever the price; what an external agent's own calls cost is unknown.
+    /// cost nothing, whatever the price; what an external agent's own calls cost is unknown, unless they pass the
+    /// gateway, which has charged them.
     pub(super) fn settle_at(&mut self, usage: Usage, cost: Option<MicroDollars>) {
         let model = model_call::model_of(self.state, self.state.turns.purpose());
         let price = model.and_then(|model| model.price);
         let model = model.map(|model| model.name.clone()).unwrap_or_default();
-        let took_nothing = usage == Usage::default() && !self.state.assignment.is_external();
+        let is_external = self.state.assignment.is_external() && !self.state.assignment.is_metered();
+        let took_nothing = usage == Usage::default() && !is_external;
         let nothing = took_nothing.then_some(MicroDollars(0));
         self.tell_run(RunEvent::Settle(SettleNote {
             session: self.state.session,
@@ -62,6 +64,7 @@ impl Deciding<'_> {
             model,
             usage,
             cost: cost.or_else(|| price.map(|price| price.cost(usage))).or(nothing),
+            purpose: Purpose::Turn,
         }));
     }
 
@@ -159,6 +162,14 @@ fn within_segment(deciding: &mut Deciding<'_>, event: SessionEvent) {
         }
         SessionEvent::WorktreeReady { seq, result } => worktree::ready(deciding, seq, result),
         SessionEvent::WorktreeChecked { seq, left } => worktree::checked(deciding, seq, left),
+        SessionEvent::ExternalCall(request) => external_calls::requested(deciding, *request),
+        SessionEvent::ExternalReserved { request, number, output_tokens_max } => {
+            external_calls::reserved(deciding, *request, number, output_tokens_max);
+        }
+        SessionEvent::ExternalRefused { request, exhausted } => {
+            external_calls::refused(deciding, *request, exhausted);
+        }
+        SessionEvent::ExternalAnswered(result) => external_calls::answered(deciding, *result),
         SessionEvent::Terminal(noted) => terminal::noted(deciding, *noted),
         SessionEvent::AskWithdrawn { call } => terminal::ask_withdrawn(deciding, &call),
         SessionEvent::TerminalClosed { seq, exit } => terminal::closed(deciding, seq, exit),
@@ -219,6 +230,8 @@ fn timer_fired(deciding: &mut Deciding<'_>, seq: Seq) {
         verify::go_on_checking(deciding);
     } else if deciding.state.lifecycle.yielding().is_some_and(|yielding| yielding.timer == Some(seq)) {
         yielding::grace_is_over(deciding, seq);
+    } else if deciding.state.external_calls.timer() == Some(seq) {
+        external_calls::grace_is_over(deciding);
     } else {
         approve::approvals_timed_out(deciding, seq);
     }
@@ -230,6 +243,7 @@ const fn counts_at_the_end(event: &SessionEvent) -> bool {
         SessionEvent::HooksAnswered { .. }
         | SessionEvent::WorktreeChecked { .. }
         | SessionEvent::Terminal(_)
+        | SessionEvent::ExternalAnswered(_)
         | SessionEvent::TerminalClosed { .. }
         | SessionEvent::Resolve { .. }
         | SessionEvent::Say { .. }
@@ -247,6 +261,9 @@ const fn counts_at_the_end(event: &SessionEvent) -> bool {
         | SessionEvent::Answered { .. }
         | SessionEvent::ModelFailed { .. }
         | SessionEvent::AskWithdrawn { .. }
+        | SessionEvent::ExternalCall(_)
+        | SessionEvent::ExternalReserved { .. }
+        | SessionEvent::ExternalRefused { .. }
         | SessionEvent::ToolDone { .. }
         | SessionEvent::RulesFound(_)
         | SessionEvent::StopChecked { .. }

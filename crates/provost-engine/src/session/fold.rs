@@ -15,7 +15,7 @@ use super::progress::MeasuredCall;
 use super::stop::StopHookLaw;
 use super::{Phase, SessionState};
 use crate::decision_time::DecisionTime;
-use crate::session::{change, fork};
+use crate::session::{change, external_calls, fork};
 
 impl SessionState {
     pub(crate) fn apply(&mut self, entry: &Entry, now: DecisionTime) {
@@ -65,6 +65,13 @@ fn model_entry(state: &mut SessionState, entry: &ModelEntry, now: DecisionTime) 
         ModelEntry::Retried(retry) => retried(state, retry),
         ModelEntry::Changed(changed) => model_changed(state, changed, now.elapsed),
         ModelEntry::OutageWaitChanged(changed) => state.models.outage_wait_changed(changed),
+        ModelEntry::ExternalCalled(called) => state.external_calls.called(called),
+        ModelEntry::ExternalQueued(queued) => state.external_calls.queued(queued),
+        ModelEntry::ExternalRefused(refused) => {
+            let amid_exchange = external_calls::amid_exchange(state);
+            state.external_calls.refused(refused, state.head, amid_exchange);
+        }
+        ModelEntry::ExternalAnswered(answered) => state.external_calls.answered(answered),
         ModelEntry::ProviderAwaited(_) => {}
     }
 }
@@ -137,6 +144,7 @@ fn lifecycle_entry(state: &mut SessionState, entry: &LifecycleEntry, now: Decisi
         LifecycleEntry::AgentPolicyChanged(changed) => change::policy_changed(state, changed),
         LifecycleEntry::StopRequested(requested) => {
             state.goal.void_check();
+            state.external_calls.grace_ended();
             state.lifecycle.stop_requested(requested);
         }
         LifecycleEntry::Paused(paused) => segment_ended(state, &paused.outcome),
@@ -253,6 +261,8 @@ fn model_called(state: &mut SessionState, called: &ModelCalled, now: Elapsed) {
         Purpose::Turn | Purpose::Summary => state.lifecycle.go_to(Phase::Thinking(state.head)),
         Purpose::FinalSummary => state.lifecycle.final_summary_called(state.head),
         Purpose::Judge => state.lifecycle.go_to(Phase::Judging(state.head)),
+        // Those have entries of their own.
+        Purpose::External => {}
     }
 }
 
@@ -284,6 +294,7 @@ fn answered(state: &mut SessionState, answer: &AssistantMessage) {
 
 fn retried(state: &mut SessionState, retry: &Retry) {
     state.models.retried(retry);
+    state.external_calls.grace_ended();
     state.conversation.retried(&retry.cause, state.turns.purpose());
     state.lifecycle.retried(retry.delay_ms, state.head);
 }
@@ -365,6 +376,7 @@ fn hooks_decided(state: &mut SessionState, decided: &HooksDecided) {
 }
 
 fn segment_ended(state: &mut SessionState, outcome: &Outcome) {
+    state.external_calls.segment_ended();
     let back = state.goal.segment_ended();
     state.lifecycle.segment_ended(outcome, back);
 }
@@ -372,6 +384,7 @@ fn segment_ended(state: &mut SessionState, outcome: &Outcome) {
 fn resumed(state: &mut SessionState, resumed: &Resumed, at: Timestamp) {
     state.lifecycle.resumed();
     state.services.resumed();
+    state.external_calls.segment_ended();
     if resumed.reopens && matches!(state.lifecycle.phase(), Phase::CheckingStop(_)) {
         // The stop hooks' answers to that attempt to stop don't count any more: the turn continues.
         state.turns.reopened();

@@ -50,7 +50,9 @@ pub(in crate::session) fn refused_budget(deciding: &mut Deciding<'_>, exhausted:
                 next_call(deciding);
             }
         }
-        Purpose::Summary | Purpose::Turn => segment::finish(deciding, Outcome::BudgetExhausted(exhausted)),
+        Purpose::Summary | Purpose::Turn | Purpose::External => {
+            segment::finish(deciding, Outcome::BudgetExhausted(exhausted))
+        }
     }
 }
 
@@ -79,6 +81,7 @@ pub(in crate::session) fn reserve(deciding: &mut Deciding<'_>, purpose: Purpose)
         ends_work: purpose == Purpose::Turn
             || (purpose == Purpose::Judge && deciding.state.goal.checks_claim()),
         purpose,
+        external: None,
     };
     deciding.tell_run(RunEvent::Reserve(request));
 }
@@ -177,14 +180,14 @@ pub(in crate::session) fn turn_of(state: &SessionState, purpose: Purpose) -> u32
     match purpose {
         Purpose::FinalSummary if !amid_turn => state.turns.count().max(1),
         Purpose::Judge => state.goal.live_trigger().map_or(1, |trigger| turn_checked(state, trigger)),
-        Purpose::FinalSummary | Purpose::Turn | Purpose::Summary => state.turns.next(),
+        Purpose::FinalSummary | Purpose::Turn | Purpose::Summary | Purpose::External => state.turns.next(),
     }
 }
 
 /// The extra question to the model.
 fn question(state: &SessionState, purpose: Purpose) -> Option<String> {
     match purpose {
-        Purpose::Turn | Purpose::Judge => None,
+        Purpose::Turn | Purpose::Judge | Purpose::External => None,
         Purpose::Summary => Some(SUMMARY_QUESTION.to_owned()),
         Purpose::FinalSummary => Some(final_summary::final_summary_question(state)),
     }
@@ -196,6 +199,7 @@ fn answer_tokens_max(state: &SessionState, purpose: Purpose) -> u32 {
         Purpose::Turn => state.window().answer_tokens_after(state.turns.cut_without_text()),
         Purpose::Summary => state.window().summary_tokens_max(),
         Purpose::FinalSummary => state.window().final_summary_tokens_max(),
+        Purpose::External => 0,
         Purpose::Judge => judge_in_turn(state).map_or(0, |judge| judge.output_tokens_max),
     }
 }
@@ -203,7 +207,7 @@ fn answer_tokens_max(state: &SessionState, purpose: Purpose) -> u32 {
 /// The model that is called.
 pub(in crate::session) fn model_of(state: &SessionState, purpose: Purpose) -> Option<&ModelPolicy> {
     match purpose {
-        Purpose::Turn | Purpose::Summary | Purpose::FinalSummary => state.model(),
+        Purpose::Turn | Purpose::Summary | Purpose::FinalSummary | Purpose::External => state.model(),
         Purpose::Judge => judge_in_turn(state),
     }
 }

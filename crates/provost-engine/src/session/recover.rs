@@ -9,6 +9,7 @@ use super::{Deciding, Phase, SessionState};
 use crate::event::ToolResult;
 use crate::session::{
     calls::{approve, run},
+    external_calls,
     goal::verify,
     model_call, models, segment, services, stop, terminal, worktree,
 };
@@ -23,6 +24,7 @@ pub(in crate::session) fn recover(deciding: &mut Deciding<'_>, fresh: &[Seq]) {
     let timers = deciding.state.calls.of_answer().approval_timers();
     let jobs = deciding.state.calls.jobs().to_vec();
     let services = services::summary(deciding);
+    external_calls::end_grace(deciding);
     deciding.commit(Resumed {
         cause: ResumeCause::Interrupted,
         budget: Budget::default(),
@@ -33,6 +35,7 @@ pub(in crate::session) fn recover(deciding: &mut Deciding<'_>, fresh: &[Seq]) {
     approve::time_approvals(deciding);
     segment::tell_of_ended_jobs(deciding, &jobs);
     services.into_iter().for_each(|text| deciding.say(ItemKind::Resumed, text));
+    external_calls::settle_lost(deciding);
     let times = deciding.state.lifecycle.interruptions();
     if times >= deciding.state.assignment.limits().interruptions_max
         && !deciding.state.lifecycle.is_stopping()

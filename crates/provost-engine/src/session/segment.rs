@@ -12,7 +12,7 @@ use crate::session::last_report::last_report;
 use crate::session::{
     answer,
     calls::{approve, delegate, run},
-    change, final_summary,
+    change, external_calls, final_summary,
     goal::verify,
     hooks::ask,
     model_call, services, stop, terminal, worktree,
@@ -49,6 +49,7 @@ pub(in crate::session) fn finish(deciding: &mut Deciding<'_>, outcome: Outcome) 
         deciding.step.close(timer);
     }
     if !deciding.state.lifecycle.stops_as(&outcome) {
+        external_calls::end_grace(deciding);
         deciding.commit(StopRequested { agent: None, outcome, for_child: false });
     }
     deciding.ask(about);
@@ -86,6 +87,7 @@ fn end_calls(deciding: &mut Deciding<'_>) {
 }
 
 fn end_segment(deciding: &mut Deciding<'_>, outcome: Outcome) {
+    external_calls::settle_lost(deciding);
     let for_child = deciding.state.lifecycle.stops_for_child();
     if outcome.is_final() {
         deciding.commit(Ended { outcome: outcome.clone() });
@@ -132,6 +134,7 @@ pub(in crate::session) fn stop(deciding: &mut Deciding<'_>, outcome: Outcome) {
     if !deciding.state.lifecycle.accepts_stop(&outcome) {
         return;
     }
+    external_calls::end_grace(deciding);
     deciding.commit(StopRequested { agent: None, outcome: outcome.clone(), for_child: false });
     ask::stop_asking(deciding);
     if deciding.state.closing().is_some() {

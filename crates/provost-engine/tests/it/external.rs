@@ -5,9 +5,9 @@ use provost_engine::{Answer, Effect, RunEvent, SessionEvent};
 use provost_event::{
     Access, ActorKey, AgentPolicy, ApprovalAnswer, ApprovalScope, AskKind, AskOption, Block, Blocker, Budget,
     BudgetEntry, CallId, Channel, CompletionScope, Entry, ErrorClass, EvidenceSource, Exit, ExternalPolicy,
-    MicroDollars, ModelPolicy, OptionMeaning, Outcome, PauseReason, Permission, Priority, RunPolicy, Seq,
-    StopHookVerdict, StopReason, TerminalAsk, TerminalEntry, TerminalEvent, TerminalEvidence, TerminalNoted,
-    TerminalState, ToolStatus, Usage, WindowSize,
+    Metering, MicroDollars, ModelPolicy, OptionMeaning, Outcome, PauseReason, Permission, Priority,
+    RunPolicy, Seq, StopHookVerdict, StopReason, TerminalAsk, TerminalEntry, TerminalEvent, TerminalEvidence,
+    TerminalNoted, TerminalState, ToolStatus, Usage, WindowSize,
 };
 
 use crate::tree_world::{self, Tree};
@@ -28,6 +28,7 @@ pub(crate) fn external() -> ExternalPolicy {
         attended: false,
         unrecorded: false,
         idle_ms: None,
+        metering: Metering::Reported,
     }
 }
 

@@ -14,6 +14,7 @@ use provost_event::{
 };
 
 use crate::external;
+use crate::external_calls;
 use crate::flow;
 use crate::forks;
 use crate::goals::{failed, judge, malformed, no, timeout, yes};
@@ -23,8 +24,15 @@ use crate::world::{ROOT, RUN, World, guarded, policy, report, tool, without_hook
 
 /// Plays all scenarios of this file.
 pub(crate) fn play_all() {
-    let worlds: [fn() -> World; 6] =
-        [eventful_run, long_run, gated_run, pictured_run, outage_run, external::eventful];
+    let worlds: [fn() -> World; 7] = [
+        eventful_run,
+        long_run,
+        gated_run,
+        pictured_run,
+        outage_run,
+        external::eventful,
+        external_calls::eventful,
+    ];
     worlds.iter().for_each(|play| drop(play()));
     let trees: [fn() -> Tree; 2] = [tree_run, goal_run];
     trees.iter().for_each(|play| drop(play()));
@@ -357,6 +365,8 @@ fn today_s_format_is_the_stored_one() {
     expect_file!["../../../provost-event/formats/v1/goal-run.jsonl"].assert_eq(&goal);
     expect_file!["../../../provost-event/formats/v1/external-run.jsonl"]
         .assert_eq(&lines_of(&external::eventful()));
+    expect_file!["../../../provost-event/formats/v1/gateway-run.jsonl"]
+        .assert_eq(&lines_of(&external_calls::eventful()));
     expect_file!["../../../provost-event/formats/v1/outage-run.jsonl"].assert_eq(&lines_of(&outage_run()));
     let flow = lines(&flow::eventful());
     expect_file!["../../../provost-event/formats/v1/flow-run.jsonl"].assert_eq(&flow);
@@ -383,10 +393,13 @@ fn stored_logs_of_every_version_replay_to_their_end() {
     assert!(files > 0, "no stored logs");
 }
 
+fn worlds_shown() -> [World; 5] {
+    [eventful_run(), gated_run(), outage_run(), external::eventful(), external_calls::eventful()]
+}
+
 #[test]
 fn the_stored_logs_show_every_kind_of_entry() {
-    let (worlds, tree, flow) =
-        ([eventful_run(), gated_run(), outage_run(), external::eventful()], tree_run(), flow::eventful());
+    let (worlds, tree, flow) = (worlds_shown(), tree_run(), flow::eventful());
     let records = worlds.iter().flat_map(|world| world.run_log().iter().chain(world.session_log()));
     let goal = goal_run();
     let forks = forks::eventful();

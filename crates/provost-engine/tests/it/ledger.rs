@@ -425,6 +425,7 @@ impl Both {
             model: String::new(),
             estimated_tokens: 0,
             is_counted: true,
+            external: None,
         };
         let told = self.ledger.fitting_output(self.naive.run_budget, &asked);
         let Ok(output) = told else {
@@ -503,6 +504,7 @@ impl Both {
             model: String::new(),
             usage,
             cost,
+            purpose: Purpose::Turn,
         });
         let tokens = usage.total();
         let cost = cost.unwrap_or_default();
@@ -626,6 +628,7 @@ fn request(purpose: Purpose, percent: u8, kept_tokens: u64) -> ReserveRequest {
         model: String::new(),
         estimated_tokens: 1_000,
         is_counted: true,
+        external: None,
     }
 }
 
@@ -682,7 +685,7 @@ fn what_no_provider_has_reported_is_told_apart() {
         output_tokens_max: 200,
         purpose: Purpose::Turn,
     });
-    let (usage, cost) = ledger.unconfirmed_usage(session, 1).unwrap();
+    let (usage, cost) = ledger.unconfirmed_usage(session, 1, Purpose::Turn).unwrap();
     assert_eq!((usage.input_tokens, usage.output_tokens, cost), (500, 200, MicroDollars(90)));
     let charge = |call, usage, cost| BudgetCharged {
         session,
@@ -691,6 +694,7 @@ fn what_no_provider_has_reported_is_told_apart() {
         model: "a/b".to_owned(),
         usage,
         cost: Some(MicroDollars(cost)),
+        purpose: Purpose::Turn,
     };
     ledger.charge(&charge(1, usage, 90));
     let estimated = Usage { input_tokens: 30, certainty: Certainty::Estimated, ..Usage::default() };

@@ -10,6 +10,8 @@ mod change;
 mod clocks;
 #[cfg(test)]
 mod external;
+
+mod external_calls;
 #[cfg(test)]
 mod final_summary;
 #[cfg(test)]

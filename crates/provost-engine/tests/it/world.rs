@@ -644,6 +644,21 @@ pub(crate) fn short(entry: &Entry) -> String {
             };
             format!("model_called turn {} call {} attempt {}{purpose}", e.turn, e.call, e.attempt)
         }
+        Entry::Model(ModelEntry::ExternalCalled(e)) => {
+            format!("external_model_called {} of {} cap {}", e.call, e.of.request, e.output_tokens_max)
+        }
+        Entry::Model(ModelEntry::ExternalAnswered(e)) => {
+            let tokens = e.usage.total();
+            format!(
+                "external_model_answered {} {:?}: {tokens} tokens, {:?}",
+                e.call, e.end, e.usage.certainty
+            )
+        }
+        Entry::Model(ModelEntry::ExternalQueued(e)) => format!("external_model_queued {}", e.of.request),
+        Entry::Model(ModelEntry::ExternalRefused(e)) => {
+            let limit = e.exhausted.map(|exhausted| exhausted.dimension);
+            format!("external_model_refused {}: {limit:?}", e.of.request)
+        }
         Entry::Conversation(ConversationEntry::AssistantMessage(e)) => {
             format!("assistant_message {:?} {} blocks", e.stop, e.content.len())
         }

@@ -19,6 +19,7 @@ use tokio::time::Instant;
 use super::{GO_ON, OwnWords, RecorderHandle, TerminalDriver, storage};
 use crate::attach::Hub;
 use crate::drivers::DriversOptions;
+use crate::gateway::{Pointed, pointed};
 use crate::recording;
 
 /// The value of `TERM` for every program.
@@ -51,7 +52,9 @@ pub(crate) async fn start(
     private_folder(&options.folder)
         .map_err(|error| failed(format!("can't make Provost's folder: {error}")))?;
     let recording = recording_of(options, exchange)?;
-    let launch = launch_of(options, exchange, &args);
+    let pointed = pointed(options, exchange.session, (exchange.policy, &profile)).await?;
+    let args = pointed.before(exchange.policy, &profile, &args);
+    let launch = launch_of(options, exchange, &args, &pointed);
     let pty_options = PtyOptions {
         recorder: recording.as_ref().map(|recording| recording.open(&launch)).transpose().map_err(failed)?,
         ledger: Some(ledger_of(&options.folder, exchange.session)),
@@ -131,7 +134,12 @@ pub(crate) fn profile_of(
     })
 }
 
-fn launch_of(options: &DriversOptions, exchange: &Exchange<'_>, args: &[String]) -> Launch<AtTerminal> {
+fn launch_of(
+    options: &DriversOptions,
+    exchange: &Exchange<'_>,
+    args: &[String],
+    pointed: &Pointed,
+) -> Launch<AtTerminal> {
     let policy = exchange.policy;
     let mut env: Vec<(String, String)> = options.env.clone();
     env.extend(options.passed.iter().filter(|(name, _)| policy.passes.contains(name)).cloned());
@@ -143,7 +151,7 @@ fn launch_of(options: &DriversOptions, exchange: &Exchange<'_>, args: &[String])
     Launch {
         program: policy.program.clone().into(),
         args: args.iter().map(Into::into).collect(),
-        env: env.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
+        env: pointed.over(env).into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
         cwd: exchange.workspace.to_owned(),
         stdio: AtTerminal { size: policy.size },
         confinement: Confinement::Strongest,

@@ -7,6 +7,8 @@ use provost_harness::Exchange;
 use provost_process::{Confinement, Launch, OpenPipes, PipedChild, PipedCommand, PipedEnding, SpawnError};
 use tokio_util::sync::CancellationToken;
 
+use crate::gateway::pointed;
+
 use super::format::{self, Life, Opening};
 use super::live::{Came, LINE_BYTES_MAX, Live, STDERR_BYTES_MAX};
 use super::stream_item::StreamItem;
@@ -61,12 +63,18 @@ impl StructuredDriver {
     async fn start(&mut self, exchange: &mut Exchange<'_>) -> Result<(), ModelFailure> {
         let policy = exchange.policy;
         let arguments = format::arguments(&self.channel, self.kept.session.as_deref());
+        let pointed = pointed(&self.options, self.session, (policy, &self.profile)).await?;
         let args: Vec<String> = policy.args.iter().cloned().chain(arguments).collect();
+        let args = pointed.before(policy, &self.profile, &args);
         let command = PipedCommand {
             launch: Launch {
                 program: policy.program.clone().into(),
                 args: args.iter().map(Into::into).collect(),
-                env: self.environment(exchange),
+                env: pointed
+                    .over(self.environment(exchange))
+                    .into_iter()
+                    .map(|(name, value)| (name.into(), value.into()))
+                    .collect(),
                 cwd: exchange.workspace.to_owned(),
                 stdio: OpenPipes,
                 confinement: Confinement::Strongest,
@@ -108,12 +116,12 @@ impl StructuredDriver {
         Ok(())
     }
 
-    fn environment(&self, exchange: &Exchange<'_>) -> Vec<(std::ffi::OsString, std::ffi::OsString)> {
+    fn environment(&self, exchange: &Exchange<'_>) -> Vec<(String, String)> {
         let policy = exchange.policy;
         let passed = self.options.passed.iter().filter(|(name, _)| policy.passes.contains(name));
         let given = self.options.env.iter().chain(passed).filter(|(name, _)| !policy.env.contains_key(name));
         let all = given.map(|(name, value)| (name, value)).chain(policy.env.iter());
-        all.map(|(name, value)| (name.into(), value.into())).collect()
+        all.map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 
     async fn take_opening(

@@ -85,6 +85,7 @@ impl Stage {
                 .collect(),
             passed: vec![("HANDED".to_owned(), "through".to_owned()), ("KEPT".to_owned(), "back".to_owned())],
             profiles: vec![Profile::parse("fake", include_str!("agent.toml")).expect("a profile")],
+            gateway: None,
         });
         let hooks = self.hooks.lock().expect("hooks").take();
         AgentHarness::new(HarnessDeps {
@@ -277,6 +278,7 @@ impl Program {
             attended: false,
             unrecorded: false,
             idle_ms: None,
+            metering: Default::default(),
         })
     }
 

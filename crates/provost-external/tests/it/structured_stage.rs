@@ -87,6 +87,7 @@ impl Talk {
                 .collect(),
             passed: Vec::new(),
             profiles: ALL.iter().map(|speaks| speaks.profile()).collect(),
+            gateway: None,
         });
         AgentHarness::new(HarnessDeps {
             external: Arc::new(drivers),

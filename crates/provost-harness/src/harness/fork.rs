@@ -3,7 +3,7 @@
 use provost_engine::{RunEvent, RunForkRequest};
 use provost_event::{RunId, RunPolicy, Worktree};
 
-use super::{AgentHarness, Harness, LogPositions, step_mode_of};
+use super::{AgentHarness, Harness, LogPositions, lacks_price, step_mode_of};
 use crate::lineage::ForkPoint;
 use crate::{BackendError, HarnessError, RunPosition};
 
@@ -36,7 +36,7 @@ impl AgentHarness {
     pub async fn fork(&self, run: RunId, request: ForkRequest) -> Result<Harness, HarnessError> {
         let ForkRequest { point, goal, mut policy, worktree, text, by } = request;
         let must_be_priced = policy.budget.money.is_some() && !policy.allow_unpriced;
-        if must_be_priced && policy.agent.model.price.is_none() {
+        if must_be_priced && lacks_price(&policy.agent) {
             return Err(HarnessError::UnknownPrice { model: policy.agent.model.name });
         }
         for name in self.deps.observers.names() {

@@ -133,6 +133,10 @@ fn model_kinds(record: &Record, entry: &ModelEntry, history: &mut EventHistory) 
         }
         ModelEntry::Called(_) => &[Kind::LlmStart],
         ModelEntry::Retried(_) => &[Kind::LlmEnd],
+        ModelEntry::ExternalCalled(_) => &[Kind::LlmStart],
+        ModelEntry::ExternalAnswered(_) => &[Kind::LlmEnd],
+        // No call was made.
+        ModelEntry::ExternalQueued(_) | ModelEntry::ExternalRefused(_) => &[],
         // The failed call is reported, and the next one with its model.
         ModelEntry::Changed(_) | ModelEntry::OutageWaitChanged(_) | ModelEntry::ProviderAwaited(_) => &[],
     }

@@ -269,6 +269,7 @@ fn asked(called: &ModelCalled) -> String {
         Purpose::Summary => ", for a summary",
         Purpose::FinalSummary => ", for a final summary",
         Purpose::Judge => ", by a judge",
+        Purpose::External => ", by the program",
     };
     format!("turn {}, call {}, attempt {}{purpose}", called.turn, called.call, called.attempt)
 }

@@ -36,6 +36,9 @@ const DETAILS: [(usize, Detail); 4] = [
     (usize::MAX, Detail::new(150, 60, 150)),
 ];
 
+/// How much is shown of a requested tool.
+const REQUESTED: Detail = Detail::new(300, 0, 0);
+
 /// The evidence within this many tokens.
 pub(super) fn account(evidence: &Evidence, tokens_max: u64) -> String {
     let mut sheet = Sheet::new(tokens_max);
@@ -48,6 +51,7 @@ pub(super) fn account(evidence: &Evidence, tokens_max: u64) -> String {
     sheet.within(part(2), |sheet| files(sheet, evidence));
     sheet.within(part(4), |sheet| hunks(sheet, evidence));
     sheet.within(part(1), |sheet| plan(sheet, evidence));
+    sheet.within(part(2), |sheet| requested(sheet, &evidence.requested));
     // The last section has its share all the same.
     let claim_tokens = part(2);
     sheet.within(sheet.tokens_left().saturating_sub(claim_tokens), |sheet| actions(sheet, evidence));
@@ -181,6 +185,16 @@ fn plan(sheet: &mut Sheet, evidence: &Evidence) {
             PlanStatus::Done => return true,
         };
         sheet.put(&beginning(label, &step.text, STEP_BYTES))
+    });
+}
+
+fn requested(sheet: &mut Sheet, requested: &[(String, String)]) {
+    let heading = "WHAT ITS MODEL ASKED FOR\nTools that the agent's model asked its program to run, the newest first. That they were run, \
+                   and how they ended, isn't known:\n";
+    list(sheet, heading, requested, |sheet, number, (tool, input)| {
+        let tool = beginning(Label::Tool, tool, NAME_BYTES);
+        let input = ends(Label::Input, input, REQUESTED.input);
+        sheet.put(&format!("request {number}\n{tool}{input}"))
     });
 }
 

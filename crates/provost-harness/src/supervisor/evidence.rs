@@ -24,6 +24,9 @@ pub struct Evidence {
     pub summary: String,
     /// The agent's actions.
     pub actions: Vec<Action>,
+    /// What the model of an external agent's program asked it to run, the newest first: the tool and its arguments. Whether
+    /// it was run isn't known.
+    pub requested: Vec<(String, String)>,
     /// Turns before the oldest action here, whose actions are left out.
     pub earlier_turns: u32,
     /// The stop hooks' verdicts in this verification.
@@ -45,6 +48,7 @@ impl Default for Evidence {
             told: Vec::new(),
             summary: String::new(),
             actions: Vec::new(),
+            requested: Vec::new(),
             earlier_turns: 0,
             stop_hooks: Vec::new(),
             files: ChangedFiles::default(),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use provost_engine::{Actor, JudgeCall, OwnCall, own_call, tokens_of};
 use provost_event::{
     AssistantMessage, Block, ConversationEntry, Entry, GateEntry, GoalEntry, HookReport, LifecycleEntry,
-    Plan, Record, RunId, Seq, SessionId, ToolCall, ToolEntry, ToolFinished, ToolSpec, ToolStatus,
+    ModelEntry, Plan, Record, RunId, Seq, SessionId, ToolCall, ToolEntry, ToolFinished, ToolSpec, ToolStatus,
     WorkspaceBaseline, WorktreeEntry,
 };
 use tokio_util::sync::CancellationToken;
@@ -67,6 +67,7 @@ pub(crate) async fn gather(
         told: found.told,
         summary: String::new(),
         actions: found.actions,
+        requested: found.requested,
         stop_hooks: found.stop_hooks.unwrap_or_default(),
         files: clean.files(files),
         open_steps: found.plan.map(|plan| clean.open_steps(plan)).unwrap_or_default(),
@@ -114,6 +115,7 @@ struct Found<'a> {
     /// Whether the stop hooks were called before this verification.
     is_before_check: bool,
     actions: Vec<Action>,
+    requested: Vec<(String, String)>,
     /// The turn of the oldest of them.
     oldest_turn: u32,
     told: Vec<String>,
@@ -136,6 +138,7 @@ impl<'a> Found<'a> {
             results: Vec::new(),
             is_before_check: false,
             actions: Vec::new(),
+            requested: Vec::new(),
             oldest_turn: 0,
             told: Vec::new(),
             stop_hooks: None,
@@ -208,6 +211,14 @@ impl<'a> Found<'a> {
                 let told = self.clean.text(&words(&message.content));
                 self.pay(&[&told]);
                 self.told.push(told);
+            }
+            Entry::Model(ModelEntry::ExternalAnswered(answered)) if self.tokens_left > 0 => {
+                for tool in answered.tools.iter().rev() {
+                    let name = self.clean.text(&tool.name);
+                    let arguments = self.clean.arguments(tool.input.text());
+                    self.pay(&[&name, &arguments]);
+                    self.requested.push((name, arguments));
+                }
             }
             Entry::Gate(GateEntry::StopChecked(verdicts))
                 if !self.is_before_check && self.stop_hooks.is_none() =>

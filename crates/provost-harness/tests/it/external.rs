@@ -164,6 +164,7 @@ impl Stage {
             attended: false,
             unrecorded: false,
             idle_ms: None,
+            metering: Default::default(),
         };
         let mut agent = AgentPolicy {
             external: Some(Box::new(external)),

@@ -50,6 +50,7 @@ fn charged(run: RunId, model: &str, cost: Option<u64>) -> Arc<Record> {
             certainty: Certainty::Reported,
         },
         cost: cost.map(MicroDollars),
+        purpose: provost_event::Purpose::Turn,
     };
     Arc::new(Record {
         actor: run.into(),

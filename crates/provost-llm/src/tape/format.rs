@@ -99,7 +99,7 @@ pub(super) const fn place_of(request: &ModelRequest<'_>) -> TapeKey {
 const fn position(purpose: Purpose, answers_before: u32, summaries_before: u32) -> u32 {
     match purpose {
         Purpose::Summary => summaries_before,
-        Purpose::Turn | Purpose::FinalSummary | Purpose::Judge => answers_before,
+        Purpose::Turn | Purpose::FinalSummary | Purpose::Judge | Purpose::External => answers_before,
     }
 }
 

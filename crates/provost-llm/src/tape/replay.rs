@@ -170,7 +170,7 @@ fn wanted(request: &ModelRequest<'_>) -> String {
     let (agent, purpose, position) = place_of(request);
     let number = u64::from(position).saturating_add(1);
     match purpose {
-        Purpose::Turn => format!("answer {number} of session {agent}"),
+        Purpose::Turn | Purpose::External => format!("answer {number} of session {agent}"),
         Purpose::Judge => format!("verdict {number} about session {agent}"),
         Purpose::Summary => format!("summary {number} of session {agent}"),
         Purpose::FinalSummary => format!("final summary of session {agent} after {position} answers"),

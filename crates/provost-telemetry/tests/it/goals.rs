@@ -87,6 +87,7 @@ fn bill(call: u32) -> BudgetCharged {
         model: JUDGE.to_owned(),
         usage: usage(1_000),
         cost: Some(MicroDollars(100)),
+        purpose: provost_event::Purpose::Turn,
     }
 }
 

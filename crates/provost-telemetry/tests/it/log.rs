@@ -187,7 +187,15 @@ pub(crate) fn answer(call: u32, stop: StopReason, content: Vec<Block>, usage: Us
 
 pub(crate) fn charged(call: u32, usage: Usage, cost: u64) -> BudgetCharged {
     let model = "anthropic/roofer-1".to_owned();
-    BudgetCharged { session: root(), call, turn: 1, model, usage, cost: Some(MicroDollars(cost)) }
+    BudgetCharged {
+        session: root(),
+        call,
+        turn: 1,
+        model,
+        usage,
+        cost: Some(MicroDollars(cost)),
+        purpose: provost_event::Purpose::Turn,
+    }
 }
 
 pub(crate) fn call(id: &str, tool: &str) -> Block {

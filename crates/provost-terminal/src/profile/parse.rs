@@ -9,7 +9,9 @@ use toml::Spanned;
 
 use super::rule::{Choice, Gate, Options, Region, Rule, RuleEvent};
 use super::subject::Subject;
-use super::{Keys, Profile, ProfileError, ProgramKind, QuitStep, Resume, StructuredChannel, shipped};
+use super::{
+    GatewayRoute, Keys, Profile, ProfileError, ProgramKind, QuitStep, Resume, StructuredChannel, shipped,
+};
 
 pub(super) const SETTLE_MS: u64 = 60;
 pub(super) const SUBMIT_MS: u64 = 6000;
@@ -35,6 +37,7 @@ struct Raw {
     #[serde(default)]
     resume: Resume,
     channel: Option<StructuredChannel>,
+    gateway: Option<GatewayRoute>,
     #[serde(default)]
     keys: Keys,
     #[serde(default)]
@@ -150,6 +153,7 @@ pub(super) fn parse(name: &str, text: &str) -> Result<Profile, ProfileError> {
         unattended: raw.start.unattended,
         resume: raw.resume,
         channel: raw.channel,
+        gateway: raw.gateway,
         keys: raw.keys,
         quit: raw.quit,
         source: text.to_owned(),

@@ -6,8 +6,8 @@ use super::{Profile, parse};
 
 pub(super) const GENERIC: &str = "generic";
 
-pub(super) const NAMES: [&str; 9] =
-    ["codex", "claude", "gemini", "qwen", "opencode", "aider", "pi", "copilot", GENERIC];
+pub(super) const NAMES: [&str; 10] =
+    ["codex", "claude", "gemini", "qwen", "opencode", "aider", "pi", "copilot", GENERIC, "gateway"];
 
 pub(super) fn text(name: &str) -> Option<&'static str> {
     Some(match name {
@@ -20,6 +20,7 @@ pub(super) fn text(name: &str) -> Option<&'static str> {
         "pi" => include_str!("../profiles/pi.toml"),
         "copilot" => include_str!("../profiles/copilot.toml"),
         GENERIC => include_str!("../profiles/generic.toml"),
+        "gateway" => include_str!("../profiles/gateway.toml"),
         _ => return None,
     })
 }

@@ -29,7 +29,7 @@ pub(super) struct BudgetSums {
     wall_time: Count,
     turns: Count,
     /// What is reserved for calls in flight.
-    open: BTreeMap<(u32, u32), (u64, MicroDollars)>,
+    open: BTreeMap<(u32, u32, bool), (u64, MicroDollars)>,
 }
 
 /// One dimension of spending.
@@ -104,7 +104,8 @@ impl BudgetSums {
     fn reserved(&mut self, entry: &BudgetReserved) {
         let agent = entry.session.agent;
         let wanted = self.models.get(&agent).map_or(u32::MAX, |model| model.output_tokens_max);
-        let is_turn = !self.asides.contains(&(agent, entry.call));
+        // What a program asks for isn't known from its reservation.
+        let is_turn = entry.purpose != Purpose::External && !self.asides.contains(&(agent, entry.call));
         if entry.purpose == Purpose::Turn && self.budget.turns.is_some() {
             self.turns.asked();
         }
@@ -117,7 +118,8 @@ impl BudgetSums {
         self.money.reservations += u64::from(self.budget.money.is_some() && self.price(agent).is_some());
         self.tokens.reserve(entry.tokens);
         self.money.reserve(entry.cost.0);
-        self.open.insert((agent, entry.call), (entry.tokens, entry.cost));
+        let is_external = entry.purpose == Purpose::External;
+        self.open.insert((agent, entry.call, is_external), (entry.tokens, entry.cost));
     }
 
     /// Whether it was the limit of tokens that lowered an answer's cap: to what it leaves, or to half of what it
@@ -143,7 +145,9 @@ impl BudgetSums {
     }
 
     fn charged(&mut self, entry: &BudgetCharged) {
-        let (tokens, cost) = self.open.remove(&(entry.session.agent, entry.call)).unwrap_or_default();
+        let is_external = entry.purpose == Purpose::External;
+        let key = (entry.session.agent, entry.call, is_external);
+        let (tokens, cost) = self.open.remove(&key).unwrap_or_default();
         self.tokens.charge(tokens, entry.usage.total());
         self.money.charge(cost.0, entry.cost.unwrap_or_default().0);
     }

@@ -59,6 +59,7 @@ const fn word(purpose: Purpose) -> &'static str {
         Purpose::Summary => "summary",
         Purpose::FinalSummary => "final_summary",
         Purpose::Judge => "judge",
+        Purpose::External => "external",
     }
 }
 

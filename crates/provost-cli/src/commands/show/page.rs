@@ -10,7 +10,7 @@ use provost_event::{
 use provost_harness::{Clock as _, RunStatus, RunSummary, SystemClock};
 use provost_view::{
     AgentProgress, ApprovalQuestion, CompactionCounts, ProgramFacts, ProviderWait, RunAgent, RunDetails,
-    RunFacts, Segment, ServiceView,
+    RunFacts, Segment, ServiceView, is_money_partial,
 };
 
 use super::tree::{self, Drawing};
@@ -288,10 +288,14 @@ pub(super) fn used(seen: &RunPage<'_>) -> [(&'static str, String); 4] {
     let worked_ms = state.worked_ms(seen.summary.elapsed);
     let priced = state.policy().is_some_and(|policy| policy.agent.model.price.is_some());
     let cost = if priced { ledger.cost.to_string() } else { "unknown price".to_owned() };
+    let partly = if is_money_partial(state) { " (money: partial)" } else { "" };
     [
         ("turns", turns),
         ("tokens", format!("{}{}", amount(ledger.tokens), of(budget.tokens.map(amount)))),
-        ("cost", format!("{cost}{}{}", of(budget.money.map(|money| money.to_string())), uncertain(ledger))),
+        (
+            "cost",
+            format!("{cost}{}{}{partly}", of(budget.money.map(|money| money.to_string())), uncertain(ledger)),
+        ),
         ("time", format!("{}{}", duration(worked_ms), of(budget.wall_time_ms.map(duration)))),
     ]
 }

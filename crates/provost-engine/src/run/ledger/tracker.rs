@@ -154,7 +154,7 @@ impl ExecutionTracker {
         let taken = self.tokens.saturating_add(self.tokens_set_aside).saturating_add(request.input_tokens);
         let left = limit.checked_sub(taken)?;
         if !request.keeps_back {
-            return Some(left);
+            return Some(granted(left, request));
         }
         let left = left.checked_sub(kept_for_judges(request.kept_tokens, limit, request))?;
         Some(left.checked_sub(summary_tokens(request))? / 2)
@@ -166,7 +166,7 @@ impl ExecutionTracker {
         let taken = self.cost + self.cost_set_aside + worst_cost(request, 0);
         let left = limit.0.checked_sub(taken.0)?;
         if !request.keeps_back {
-            return Some(price.output_tokens_for(MicroDollars(left)));
+            return Some(granted(price.output_tokens_for(MicroDollars(left)), request));
         }
         let left = left.checked_sub(kept_for_judges(request.kept_cost.0, limit.0, request))?;
         let left = left.checked_sub(worst_cost(request, final_summary_tokens(request)).0)?;
@@ -240,6 +240,16 @@ const fn final_summary_tokens(request: &ReserveRequest) -> u32 {
 /// The final summary needs this call's request, its answer, and room for itself.
 fn summary_tokens(request: &ReserveRequest) -> u64 {
     request.input_tokens.saturating_add(u64::from(final_summary_tokens(request)))
+}
+
+/// The part of `left` output tokens that a call gets. A program makes calls side by side, and its answers tend to be
+/// much shorter than the cap: half is left for others while that is useful.
+fn granted(left: u64, request: &ReserveRequest) -> u64 {
+    let floor = u64::from(request.output_tokens_max).min(USEFUL_OUTPUT_TOKENS);
+    match request.purpose {
+        Purpose::External => (left / 2).max(left.min(floor)),
+        Purpose::Turn | Purpose::Summary | Purpose::FinalSummary | Purpose::Judge => left,
+    }
 }
 
 /// The reserve for judges, at most their part of the limit.

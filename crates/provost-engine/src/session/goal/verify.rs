@@ -7,7 +7,8 @@ use provost_event::{
 
 use crate::RunEvent;
 use crate::session::{
-    Deciding, Phase, goal::judge, hooks::decisions, model_call, progress, recover, segment, stop,
+    Deciding, Phase, external_calls, goal::judge, hooks::decisions, model_call, progress, recover, segment,
+    stop,
 };
 
 /// What follows a verdict.
@@ -109,6 +110,7 @@ pub(in crate::session) fn checks_at_limit(deciding: &mut Deciding<'_>, outcome: 
         deciding.step.close(timer);
     }
     if !deciding.state.lifecycle.stops_as(outcome) {
+        external_calls::end_grace(deciding);
         deciding.commit(StopRequested { agent: None, outcome: outcome.clone(), for_child: false });
     }
     start_check(deciding, GoalTrigger::Limit);

@@ -1,14 +1,15 @@
 //! Events that are tried in every phase: commands, and results that no effect waits for.
 
 use provost_engine::{
-    Actor, Answer, Event, FolderRules, ForkStart, JudgeReport, ReserveRequest, RunEvent, RunForkRequest,
-    SPAWN_TOOL, SessionEvent, SessionState, SessionStatus, SettleNote, StopCheckResult, SubAgentReport,
-    WorktreeResult,
+    Actor, Answer, Event, ExternalCallRequest, ExternalCallResult, FolderRules, ForkStart, JudgeReport,
+    ReserveRequest, RunEvent, RunForkRequest, SPAWN_TOOL, SessionEvent, SessionState, SessionStatus,
+    SettleNote, StopCheckResult, SubAgentReport, WorktreeResult,
 };
 use provost_event::{
-    AgentPolicyChanged, ApprovalAnswer, Budget, CallId, ErrorClass, Exhausted, Exit, Forked, Json,
-    JudgeAnswer, MicroDollars, ModelFailure, ModelTrouble, Outcome, PauseReason, Priority, ProcessStamp,
-    ProviderAwaited, Purpose, RunPolicyChanged, Seq, ServiceEvent, ServiceNoted, SessionFork, SessionStarted,
+    AgentPolicyChanged, ApprovalAnswer, Budget, CallId, ErrorClass, Exhausted, Exit, ExternalCall,
+    ExternalCallEnd, Forked, Json, JudgeAnswer, MicroDollars, ModelFailure, ModelTrouble, Outcome,
+    PauseReason, Priority, ProcessStamp, ProviderAwaited, Purpose, RunPolicyChanged, Seq, ServiceEvent,
+    ServiceNoted, SessionFork, SessionStarted,
     StepMode, StopReason, SupervisorError, TerminalEvent, TerminalNoted, Timestamp, ToolStatus, ToolsChanged,
     Usage, WorktreeLeft,
 };
@@ -116,6 +117,7 @@ fn session_notes() -> Vec<RunEvent> {
             judges_percent: 0,
             ends_work: false,
             purpose: Purpose::Turn,
+            external: None,
         }),
         RunEvent::Spawn {
             parent: ROOT,
@@ -130,6 +132,7 @@ fn session_notes() -> Vec<RunEvent> {
             model: text(),
             usage: Usage::default(),
             cost: None,
+            purpose: Purpose::Turn,
         }),
         RunEvent::SessionStopped {
             session: provost_event::SessionId { run: RUN, agent: UNKNOWN_CALL },
@@ -188,6 +191,18 @@ fn session_events(session: &SessionState) -> Vec<SessionEvent> {
     commands.into_iter().chain(fork).chain(results()).collect()
 }
 
+/// A request of a program that no run has budget for.
+fn wanted() -> ExternalCallRequest {
+    let call = ExternalCall {
+        request: "r".to_owned(),
+        model: "m".to_owned(),
+        wire: "w".to_owned(),
+        price: None,
+        body: None,
+    };
+    ExternalCallRequest { call, input_tokens: 10, output_tokens_max: 10 }
+}
+
 /// Results and answers that nothing waits for.
 fn results() -> Vec<SessionEvent> {
     let seq = UNKNOWN;
@@ -243,6 +258,17 @@ fn results() -> Vec<SessionEvent> {
             bytes: 1,
             body: "x".to_owned(),
         }]),
+        SessionEvent::ExternalCall(Box::new(wanted())),
+        SessionEvent::ExternalReserved {
+            request: Box::new(wanted()),
+            number: UNKNOWN_CALL,
+            output_tokens_max: 1,
+        },
+        SessionEvent::ExternalRefused { request: Box::new(wanted()), exhausted: Some(exhausted) },
+        SessionEvent::ExternalAnswered(Box::new(ExternalCallResult::new(
+            "r".to_owned(),
+            ExternalCallEnd::Answered,
+        ))),
         SessionEvent::AskWithdrawn { call: CallId::from("unknown") },
         SessionEvent::ServiceNoted(Box::new(ServiceNoted {
             name: "web".to_owned(),

@@ -34,5 +34,6 @@ pub(in crate::kill_matrix) fn notary(policy: &mut RunPolicy) {
         attended: false,
         unrecorded: false,
         idle_ms: None,
+        metering: provost_event::Metering::Reported,
     }));
 }

@@ -1,0 +1,81 @@
+//! `[gateway]`: where the programs of external agents call models.
+
+use super::Settings;
+use super::declare::{From, Kind, Setting, SettingDefault};
+
+/// What `[gateway]` is for.
+pub(crate) const GATEWAY_WORDS: &str = "The model gateway: programs that work as agents call models through it, so that \
+    the budget binds each of their calls. docs/gateway.md tells more.";
+
+/// The settings of the model gateway.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GatewaySettings {
+    /// The provider for Anthropic's Messages.
+    pub anthropic: String,
+    /// The provider for OpenAI's Responses and Chat Completions.
+    pub openai: String,
+    /// The provider for Google's Gemini API.
+    pub gemini: String,
+    /// The models that programs may call; empty: all.
+    pub models: Vec<String>,
+    /// Whether requests and answers are recorded.
+    pub records: bool,
+}
+
+impl Default for GatewaySettings {
+    fn default() -> Self {
+        Self {
+            anthropic: "anthropic".to_owned(),
+            openai: "openai".to_owned(),
+            gemini: "gemini".to_owned(),
+            models: Vec::new(),
+            records: false,
+        }
+    }
+}
+
+/// The settings of `[gateway]`. They say who gets a key, so that a project's file may set none of them.
+pub(crate) const GATEWAY: &[Setting<Settings>] = &[
+    Setting {
+        kind: Kind::Line(|s, name| s.gateway.anthropic = name),
+        default: SettingDefault::Is(r#""anthropic""#),
+        example: r#""proxy""#,
+        words: "The provider that gets requests in the form of Anthropic's Messages: a built-in one or one of [providers].",
+        ..gateway("anthropic")
+    },
+    Setting {
+        kind: Kind::Line(|s, name| s.gateway.openai = name),
+        default: SettingDefault::Is(r#""openai""#),
+        example: r#""ollama""#,
+        words: "The provider that gets requests in the form of OpenAI's Responses and Chat Completions.",
+        ..gateway("openai")
+    },
+    Setting {
+        kind: Kind::Line(|s, name| s.gateway.gemini = name),
+        default: SettingDefault::Is(r#""gemini""#),
+        example: r#""proxy""#,
+        words: "The provider that gets requests in the form of Google's Gemini API.",
+        ..gateway("gemini")
+    },
+    Setting {
+        kind: Kind::List(|s, model| {
+            s.gateway.models.push(model);
+            Ok(())
+        }),
+        default: SettingDefault::Unset("all models"),
+        example: r#"["openai/gpt-6*", "anthropic/claude-opus-5-5"]"#,
+        words: "The models that programs may call, as `provider/model`; a * at the end stands for any rest.",
+        ..gateway("models")
+    },
+    Setting {
+        kind: Kind::Truth(|s, truth| s.gateway.records = truth),
+        default: SettingDefault::Is("false"),
+        example: "true",
+        words: "Whether the requests and answers of programs are kept in the log, without known secrets.",
+        ..gateway("record")
+    },
+];
+
+const fn gateway(name: &'static str) -> Setting<Settings> {
+    Setting { from: From::User, ..Setting::declared("gateway", name) }
+}

@@ -1,0 +1,290 @@
+//! Model calls that an external agent's program makes itself, through the gateway: each has its budget before it is
+//! forwarded, several may be open at once, and none outlives a segment unsettled.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use provost_event::{
+    Exhausted, ExternalCall, ExternalCallEnd, ExternalModelAnswered, ExternalModelCalled,
+    ExternalModelQueued, ExternalModelRefused, MicroDollars, Outcome, Price, Purpose, Retry, RetryCause, Seq,
+    Usage,
+};
+use serde::{Deserialize, Serialize};
+
+use super::{Deciding, Phase, SessionState};
+use crate::event::{ExternalCallRequest, ExternalCallResult};
+use crate::session::segment;
+use crate::{ReserveRequest, RunEvent, SettleNote};
+
+/// How long a program has to show its user that the budget is used up, before its exchange is aborted.
+const SHOWS_REFUSAL_MS: u64 = 5_000;
+
+/// The model calls of an external agent's program.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct ExternalCalls {
+    made: u32,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    open: BTreeMap<u32, OpenCall>,
+    /// Requests that wait until an open call is settled, oldest first.
+    #[serde(skip_serializing_if = "VecDeque::is_empty")]
+    queue: VecDeque<ExternalCallRequest>,
+    /// The limit that left no budget for a call of this segment.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refused: Option<Exhausted>,
+    /// The entry whose timer ends the exchange of a program that was refused a call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    grace: Option<Seq>,
+}
+
+/// A call that isn't settled.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct OpenCall {
+    request: String,
+    model: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    price: Option<Price>,
+    turn: u32,
+}
+
+/// How entries change them.
+impl ExternalCalls {
+    pub(super) fn called(&mut self, called: &ExternalModelCalled) {
+        self.made = called.call;
+        self.forget(&called.of.request);
+        let ExternalCall { request, model, price, .. } = called.of.clone();
+        self.open.insert(called.call, OpenCall { request, model, price, turn: called.turn });
+    }
+
+    pub(super) fn answered(&mut self, answered: &ExternalModelAnswered) {
+        self.open.remove(&answered.call);
+    }
+
+    pub(super) fn queued(&mut self, queued: &ExternalModelQueued) {
+        let ExternalModelQueued { of, input_tokens, output_tokens_max } = queued.clone();
+        self.queue.push_back(ExternalCallRequest { call: of, input_tokens, output_tokens_max });
+    }
+
+    fn forget(&mut self, request: &str) {
+        self.queue.retain(|queued| queued.call.request != request);
+    }
+
+    /// The entry `head` refuses a call; amid an exchange it sets a timer.
+    pub(super) fn refused(&mut self, refused: &ExternalModelRefused, head: Seq, amid_exchange: bool) {
+        self.forget(&refused.of.request);
+        self.refused = refused.exhausted.or(self.refused);
+        if amid_exchange && refused.exhausted.is_some() {
+            self.grace = Some(head);
+        }
+    }
+
+    /// A stop was requested, or the exchange is over.
+    pub(super) const fn grace_ended(&mut self) {
+        self.grace = None;
+    }
+
+    pub(super) fn segment_ended(&mut self) {
+        self.queue.clear();
+        self.grace = None;
+        self.refused = None;
+    }
+
+    /// The timer that ends the exchange.
+    pub(super) const fn timer(&self) -> Option<Seq> {
+        self.grace
+    }
+}
+
+/// The program wants to call a model: asks the run for the budget.
+pub(in crate::session) fn requested(deciding: &mut Deciding<'_>, request: ExternalCallRequest) {
+    if !may_call(deciding.state) {
+        return;
+    }
+    let (input_tokens, output_tokens_max) = (request.input_tokens, request.output_tokens_max);
+    let reserve = ReserveRequest {
+        session: deciding.state.session,
+        call: deciding.state.external_calls.made.saturating_add(1),
+        turn: deciding.state.turns.next(),
+        model: request.call.model.clone(),
+        input_tokens,
+        estimated_tokens: input_tokens,
+        is_counted: false,
+        output_tokens_max,
+        price: request.call.price,
+        keeps_back: false,
+        thinking_tokens: 0,
+        kept_tokens: 0,
+        kept_cost: MicroDollars(0),
+        judges_percent: deciding.state.assignment.goal_policy().map_or(100, |policy| policy.budget_percent),
+        ends_work: true,
+        purpose: Purpose::External,
+        external: Some(Box::new(request)),
+    };
+    deciding.tell_run(RunEvent::Reserve(reserve));
+}
+
+/// The run has reserved budget for call number `number`.
+pub(in crate::session) fn reserved(
+    deciding: &mut Deciding<'_>,
+    request: ExternalCallRequest,
+    number: u32,
+    output_tokens_max: u32,
+) {
+    let next = deciding.state.external_calls.made.saturating_add(1);
+    if !may_call(deciding.state) || number != next {
+        return;
+    }
+    let turn = deciding.state.turns.next();
+    deciding.commit(ExternalModelCalled {
+        turn,
+        call: number,
+        purpose: Purpose::External,
+        of: request.call,
+        output_tokens_max,
+    });
+    ask_for_queued(deciding);
+}
+
+/// The run has no budget for the call. The program is told so, and the session is suspended: after the exchange, or
+/// when the program has had time to show it.
+pub(in crate::session) fn refused(
+    deciding: &mut Deciding<'_>,
+    request: ExternalCallRequest,
+    exhausted: Option<Exhausted>,
+) {
+    if !may_call(deciding.state) {
+        return;
+    }
+    let ExternalCallRequest { call: of, input_tokens, output_tokens_max } = request;
+    let Some(exhausted) = exhausted else {
+        return deciding.commit(ExternalModelRefused { of, exhausted });
+    };
+    let calls = &deciding.state.external_calls;
+    if exhausted.shortfall.is_some_and(|shortfall| shortfall.reserved > 0) && !calls.open.is_empty() {
+        if !calls.queue.iter().any(|queued| queued.call.request == of.request) {
+            deciding.commit(ExternalModelQueued { of, input_tokens, output_tokens_max });
+        }
+        return;
+    }
+    deciding.commit(ExternalModelRefused { of, exhausted: Some(exhausted) });
+    if deciding.state.external_calls.timer().is_some() {
+        let timer = deciding.step.now().timer(SHOWS_REFUSAL_MS);
+        deciding.open(timer);
+    } else {
+        segment::stop(deciding, Outcome::BudgetExhausted(exhausted));
+    }
+}
+
+/// The time to show the refusal is over.
+pub(in crate::session) fn grace_is_over(deciding: &mut Deciding<'_>) {
+    if let Some(exhausted) = deciding.state.external_calls.refused {
+        segment::stop(deciding, Outcome::BudgetExhausted(exhausted));
+    }
+}
+
+/// The exchange is over. If a call was refused in it, what the program says is no result: the session is suspended, and
+/// continues where the program was. Returns whether it does.
+pub(in crate::session) fn suspends(deciding: &mut Deciding<'_>, usage: Usage) -> bool {
+    let Some(exhausted) = deciding.state.external_calls.refused else { return false };
+    if deciding.state.lifecycle.is_stopping() || deciding.state.turns.purpose() != Purpose::Turn {
+        return false;
+    }
+    end_grace(deciding);
+    let call = deciding.state.turns.model_calls();
+    deciding.commit(Retry::at_once(call, RetryCause::Interrupted, usage));
+    segment::finish(deciding, Outcome::BudgetExhausted(exhausted));
+    true
+}
+
+/// Closes the timer of a refusal. The entry that follows clears it: one that requests a stop, or that ends the exchange.
+pub(in crate::session) fn end_grace(deciding: &mut Deciding<'_>) {
+    if let Some(timer) = deciding.state.external_calls.timer() {
+        deciding.step.close(timer);
+    }
+}
+
+/// A call is over: it is charged.
+pub(in crate::session) fn answered(deciding: &mut Deciding<'_>, result: ExternalCallResult) {
+    let open = deciding.state.external_calls.open.iter();
+    let number = open.filter(|(_, open)| open.request == result.request).map(|(number, _)| *number).next();
+    if let Some(number) = number {
+        settle(deciding, number, result);
+        ask_for_queued(deciding);
+    }
+}
+
+/// Asks for the budget of the request that waits longest.
+fn ask_for_queued(deciding: &mut Deciding<'_>) {
+    if let Some(request) = deciding.state.external_calls.queue.front().cloned() {
+        requested(deciding, request);
+    }
+}
+
+/// The calls that are still open are lost: each is charged with what was reserved for it.
+pub(in crate::session) fn settle_lost(deciding: &mut Deciding<'_>) {
+    let open = deciding.state.external_calls.open.iter();
+    let open = open.map(|(number, open)| (*number, open.request.clone())).collect::<Vec<_>>();
+    for (number, request) in open {
+        settle(deciding, number, ExternalCallResult::lost(request));
+    }
+}
+
+fn settle(deciding: &mut Deciding<'_>, call: u32, result: ExternalCallResult) {
+    let Some(OpenCall { request, model, price, turn }) =
+        deciding.state.external_calls.open.get(&call).cloned()
+    else {
+        return;
+    };
+    let ExternalCallResult { end, usage, cost, status, request_id, duration_ms, tools, body, .. } = result;
+    let cost = cost.or_else(|| price.map(|price| price.cost(usage)));
+    deciding.tell_run(RunEvent::Settle(SettleNote {
+        session: deciding.state.session,
+        call,
+        turn,
+        model: model.clone(),
+        usage,
+        cost,
+        purpose: Purpose::External,
+    }));
+    deciding.commit(ExternalModelAnswered {
+        call,
+        purpose: Purpose::External,
+        request,
+        model,
+        end,
+        usage,
+        cost,
+        status,
+        request_id,
+        duration_ms,
+        tools,
+        body,
+    });
+}
+
+/// Whether the program may call a model now.
+fn may_call(state: &SessionState) -> bool {
+    state.assignment.is_metered()
+        && state.lifecycle.is_live()
+        && !state.lifecycle.is_stopping()
+        && state.closing().is_none()
+        && state.external_calls.refused.is_none()
+}
+
+/// Whether an exchange is open.
+pub(in crate::session) const fn amid_exchange(state: &SessionState) -> bool {
+    matches!(state.lifecycle.phase(), Phase::Thinking(_))
+}
+
+impl ExternalCallResult {
+    /// A call whose answer is unknown.
+    fn lost(request: String) -> Self {
+        Self { usage: Usage::unconfirmed(), ..Self::new(request, ExternalCallEnd::Lost) }
+    }
+}
+
+impl SessionState {
+    /// The model calls of an external agent's program that are open, by the gateway's ids.
+    pub fn open_external_calls(&self) -> impl Iterator<Item = &str> {
+        self.external_calls.open.values().map(|open| open.request.as_str())
+    }
+}

@@ -1,0 +1,140 @@
+//! Points a program to the model gateway: arguments, variables and files from its profile.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use provost_engine::Answer;
+use provost_event::{Block, ErrorClass, ExternalPolicy, Metering, ModelFailure, SessionId, TroubleCause};
+use provost_harness::GatewayActivity;
+use provost_terminal::{GatewayRoute, Profile, RouteValues};
+
+use crate::DriversOptions;
+use crate::driver::private_folder;
+
+/// The folder with the files of programs.
+const FILES: &str = "gateway";
+
+/// What a program is started with besides its own arguments and variables.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Pointed {
+    /// Arguments before its own.
+    pub(crate) args: Vec<String>,
+    /// Variables that replace others.
+    pub(crate) env: Vec<(String, String)>,
+}
+
+impl Pointed {
+    /// The program's arguments with those that point it: before its own, or, where it is run by another program, behind.
+    pub(crate) fn before(&self, policy: &ExternalPolicy, profile: &Profile, args: &[String]) -> Vec<String> {
+        let own = args.iter().cloned();
+        let pointing = self.args.iter().cloned();
+        if profile.is_for(&policy.program, &[]) {
+            pointing.chain(own).collect()
+        } else {
+            own.chain(pointing).collect()
+        }
+    }
+
+    /// The variables with those that point the program.
+    pub(crate) fn over(&self, mut env: Vec<(String, String)>) -> Vec<(String, String)> {
+        env.retain(|(name, _)| !self.env.iter().any(|(own, _)| own == name));
+        env.extend(self.env.iter().filter(|(_, value)| !value.is_empty()).cloned());
+        env
+    }
+}
+
+/// What points the program of `session` to the gateway; nothing if its policy has none.
+///
+/// # Errors
+/// `Program`: there is no gateway here, its profile doesn't say how, or a file can't be written.
+pub(crate) async fn pointed(
+    options: &DriversOptions,
+    session: SessionId,
+    (policy, profile): (&ExternalPolicy, &Profile),
+) -> Result<Pointed, ModelFailure> {
+    if policy.metering != Metering::Gateway {
+        return Ok(Pointed::default());
+    }
+    let failed = |message: String| ModelFailure::new(ErrorClass::Program, message);
+    let Some(route) = &profile.gateway else {
+        let message = format!(
+            "profile `{}` doesn't say how `{}` is pointed to the model gateway",
+            profile.name, policy.program
+        );
+        return Err(failed(message));
+    };
+    let Some(gateway) = &options.gateway else {
+        return Err(failed("there is no model gateway here".to_owned()));
+    };
+    let access = gateway.open(session).await.map_err(failed)?;
+    let folder = files_of(&options.folder, session);
+    let shown = folder.display().to_string();
+    let values = RouteValues { url: &access.url, token: &access.token, folder: &shown };
+    write(route, &folder, values).map_err(|error| {
+        failed(format!("can't write what points `{}` to the gateway into {shown}: {error}", policy.program))
+    })?;
+    Ok(Pointed {
+        args: route.args.iter().map(|arg| values.fill(arg)).collect(),
+        env: route.env.iter().map(|(name, value)| (name.clone(), values.fill(value))).collect(),
+    })
+}
+
+/// Withdraws the access of a session's program, once its calls are charged.
+pub(crate) async fn withdraw(options: &DriversOptions, session: SessionId) {
+    let Some(gateway) = &options.gateway else { return };
+    gateway.close(session).await;
+    let folder = files_of(&options.folder, session);
+    match fs::remove_dir_all(&folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            tracing::warn!(%error, folder = %folder.display(), "a program's files for the gateway stay");
+        }
+        _ => {}
+    }
+}
+
+/// What the gateway knows of the program's model calls.
+pub(crate) fn activity(options: &DriversOptions, session: SessionId) -> GatewayActivity {
+    let activity = options.gateway.as_ref().and_then(|gateway| gateway.activity(session));
+    activity.map(|activity| activity.borrow().clone()).unwrap_or_default()
+}
+
+/// The result of an exchange, unless the program got no answer of a model in it, and its last call failed: then it can't
+/// be done, whatever it says.
+///
+/// # Errors
+/// That failure.
+pub(crate) fn checked(
+    answer: Answer,
+    before: &GatewayActivity,
+    after: &GatewayActivity,
+) -> Result<Answer, ModelFailure> {
+    let asks = answer.content.iter().any(|block| matches!(block, Block::ToolCall(_)));
+    match &after.failure {
+        Some(failure) if !asks && after.answered == before.answered => {
+            // What only a new key cures isn't the program's fault.
+            let is_key = failure.class.cause() == TroubleCause::Key;
+            let class = if is_key { failure.class } else { ErrorClass::Program };
+            let status = failure.status.map(|status| format!(" (HTTP {status})")).unwrap_or_default();
+            let message = format!("its model gave no answer{status}: {}", failure.message);
+            Err(ModelFailure { status: failure.status, ..ModelFailure::new(class, message) })
+        }
+        _ => Ok(answer),
+    }
+}
+
+fn files_of(folder: &Path, session: SessionId) -> PathBuf {
+    folder.join(FILES).join(format!("{}-{}", session.run, session.agent))
+}
+
+/// Writes the files, readable by their owner only: they hold the token.
+fn write(route: &GatewayRoute, folder: &Path, values: RouteValues<'_>) -> io::Result<()> {
+    if route.files.is_empty() {
+        return Ok(());
+    }
+    private_folder(folder)?;
+    for (name, text) in &route.files {
+        fs::write(folder.join(name), values.fill(text))?;
+    }
+    Ok(())
+}

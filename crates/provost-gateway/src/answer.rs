@@ -1,0 +1,58 @@
+//! Answers on their way back to the program, and what is kept of them.
+
+use axum::body::Body;
+use axum::http::header::HeaderMap;
+use axum::http::{Response, StatusCode};
+use futures::StreamExt as _;
+use provost_event::BlobId;
+use tokio::sync::OwnedSemaphorePermit;
+
+use crate::gateway::Shared;
+
+/// Headers of one connection.
+const NOT_PASSED: [&str; 6] =
+    ["connection", "keep-alive", "proxy-authenticate", "trailer", "transfer-encoding", "upgrade"];
+
+/// The head of an answer.
+pub(crate) struct Head {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+}
+
+impl Head {
+    pub(crate) fn of(response: &reqwest::Response) -> Self {
+        let kept = response.headers().iter().filter(|(name, _)| !NOT_PASSED.contains(&name.as_str()));
+        let headers = kept.map(|(name, value)| (name.clone(), value.clone())).collect();
+        Self { status: response.status(), headers }
+    }
+
+    pub(crate) fn with(self, body: Body) -> Response<Body> {
+        let mut response = Response::new(body);
+        *response.status_mut() = self.status;
+        *response.headers_mut() = self.headers;
+        response
+    }
+}
+
+/// An answer that is passed on as it is; its request counts as open until its end.
+pub(crate) fn passed_on(response: reqwest::Response, room: OwnedSemaphorePermit) -> Response<Body> {
+    let head = Head::of(&response);
+    let stream = response.bytes_stream().map(move |piece| {
+        let _open = &room;
+        piece
+    });
+    head.with(Body::from_stream(stream))
+}
+
+/// Records a body without secrets, where bodies are recorded.
+pub(crate) async fn record(shared: &Shared, body: &[u8]) -> Option<BlobId> {
+    if !shared.options.records || body.is_empty() {
+        return None;
+    }
+    let text = String::from_utf8_lossy(body);
+    let redactor = &shared.options.redactor;
+    let is_json = text.trim_start().starts_with(['{', '[']);
+    let text = if is_json { redactor.redact_json(&text) } else { redactor.redact(&text) };
+    let stored = shared.options.backend.put_blob(text.into_owned().into_bytes()).await;
+    stored.inspect_err(|error| tracing::warn!(%error, "a body couldn't be recorded")).ok()
+}

@@ -1,0 +1,7 @@
+//! The gateway from outside: real HTTP on loopback, a provider that answers from a script, and a real log.
+
+mod answers;
+mod budgets;
+mod faults;
+mod refusals;
+mod stage;
