@@ -5,6 +5,7 @@ mod external;
 mod look;
 mod manage;
 mod run;
+mod sandbox;
 mod segment;
 mod store;
 
@@ -20,6 +21,7 @@ pub(crate) use manage::{
 pub(crate) use run::{
     BudgetArgs, DemoArgs, FlowCheckArgs, FlowCommand, FlowRunArgs, RunArgs, ShownArgs, WorkArgs,
 };
+pub(crate) use sandbox::{SandboxCommand, SandboxExplainArgs, SandboxPolicyArgs, SandboxRunArgs};
 pub(crate) use segment::{ForkArgs, ResumeArgs};
 pub(crate) use store::{BackupArgs, DoctorArgs, PruneArgs};
 

@@ -16,6 +16,7 @@ use crate::named::{Named, Table};
 use crate::permissions::Permissions;
 use crate::profiles::Profiles;
 use crate::project::Project;
+use crate::sandbox::SandboxSettings;
 use crate::stop_hook::StopHook;
 use crate::value::Raw;
 use crate::{file, imported, named, table};
@@ -71,6 +72,8 @@ pub struct Settings {
     pub imported: Vec<Placed>,
     /// Which tool calls may be made.
     pub permissions: Permissions,
+    /// What agents' programs and file tools may read, write and reach.
+    pub sandbox: SandboxSettings,
     /// Further observers of a run.
     pub trace: Trace,
     /// External programs as agents.
@@ -120,6 +123,7 @@ impl Settings {
             imports_claude: false,
             imported: Vec::new(),
             permissions: Permissions::default(),
+            sandbox: SandboxSettings::default(),
             trace: Trace::default(),
             exec: ExecSettings::default(),
             terminal_reports: true,

@@ -9,6 +9,7 @@ use super::Settings;
 use super::declare::{From, Kind, Setting, SettingDefault};
 use super::exec::{EXEC, EXEC_WORDS, TERMINAL_WORDS};
 use super::goal::{GOAL, GOAL_WORDS};
+use super::sandbox::{LIMITS_WORDS, SANDBOX, SANDBOX_WORDS};
 use limits::LIMITS;
 use permissions::PERMISSIONS;
 
@@ -41,6 +42,8 @@ pub(crate) const SECTIONS: &[(&str, &str)] = &[
          alone or with what the call must look like in parentheses. Of those that a call meets, deny counts before ask, \
          and ask before allow. The lists of all files add up.",
     ),
+    ("sandbox", SANDBOX_WORDS),
+    ("sandbox.limits", LIMITS_WORDS),
     ("hooks", "Hooks that are taken from elsewhere. A file has either this table or a list of [[hooks]]."),
     ("exec", EXEC_WORDS),
     ("terminal", TERMINAL_WORDS),
@@ -58,7 +61,7 @@ pub(crate) const COUNT_MAX: u64 = 1_000;
 
 /// All settings, section by section.
 pub(crate) fn settings() -> impl Iterator<Item = &'static Setting<Settings>> + Clone {
-    [WORK, RETRIES, GOAL, LIMITS, PERMISSIONS, EXEC, AROUND].into_iter().flatten()
+    [WORK, RETRIES, GOAL, LIMITS, PERMISSIONS, SANDBOX, EXEC, AROUND].into_iter().flatten()
 }
 
 /// Agents, their limits and those of the run.

@@ -27,6 +27,7 @@ mod permission;
 mod plan;
 mod policy;
 mod record;
+mod sandbox;
 mod skip;
 mod spawn;
 mod stop;
@@ -80,6 +81,7 @@ pub use policy::{
     StopHookPolicy,
 };
 pub use record::{Delta, DeltaKind, FORMAT_VERSION, FormatError, Record, RecordHead};
+pub use sandbox::{SandboxLimits, SandboxMode, SandboxNetwork, SandboxPolicy};
 pub use spawn::{Priority, PriorityError, SpawnBudget};
 pub use stop::{StopCheckCutShort, StopHookVerdict, StopVerdicts};
 pub use terminal::{

@@ -8,7 +8,8 @@ use provost_event::RunId;
 
 use crate::{
     Backend, BackendError, Blobs, Clock, ExternalAgents, HarnessCallback, HookPrograms, HookRegistry, Models,
-    NoCallback, NoExternalAgents, NoHookPrograms, NoPower, Observers, Power, Redactor, StopHookHandler,
+    NoCallback, NoExternalAgents, NoHookPrograms, NoPower, NoSandbox, Observers, Power, Redactor, Sandbox,
+    StopHookHandler,
     SystemClock, ToolRegistry,
 };
 
@@ -37,6 +38,8 @@ pub struct HarnessDeps {
     pub power: Arc<dyn Power>,
     /// Drives the programs of external agents; by default none can be run.
     pub external: Arc<dyn ExternalAgents>,
+    /// Confines agents' programs and file tools; by default nothing does, and policies that require it are refused.
+    pub sandbox: Arc<dyn Sandbox>,
     /// A folder for the transcripts that stop hooks may read; `None`: they get none.
     pub transcripts: Option<PathBuf>,
     /// Removes secrets from evidence for judges; by default what has the shape of one. Give it the keys that the
@@ -60,6 +63,7 @@ impl HarnessDeps {
             clock: Arc::new(SystemClock),
             power: Arc::new(NoPower),
             external: Arc::new(NoExternalAgents),
+            sandbox: Arc::new(NoSandbox),
             transcripts: None,
             redactor: Arc::new(Redactor::default()),
         }

@@ -10,6 +10,7 @@ use provost_event::{
     ToolSpec, ToolSubject,
 };
 use serde_json::json;
+use provost_process::Confinement;
 use tokio_util::sync::CancellationToken;
 
 use crate::{Backend, BackendError, PromptQueue, Redactor, ToolOutput};
@@ -33,6 +34,8 @@ pub struct Exchange<'a> {
     pub redactor: Arc<Redactor>,
     /// Whether stop hooks or judges check its result.
     pub is_verified: bool,
+    /// What confines the program.
+    pub confinement: Confinement,
 }
 
 /// Drives the programs of external agents, each from its session's first exchange until it is closed.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use provost_engine::{HookCall, StopCheck};
 use provost_event::{HookDecision, HookPoint, HookPolicy, ModelPolicy, Record, SessionId};
+use provost_process::Confinement;
 use tokio_util::sync::CancellationToken;
 
 /// A question to a hook program, before it is converted to the form of its contract.
@@ -26,6 +27,8 @@ pub struct HookQuestion {
     pub root_transcript_path: Option<PathBuf>,
     /// The entries that the question's details refer to (results of tool calls), in their order.
     pub records: Vec<Arc<Record>>,
+    /// What confines its program.
+    pub confinement: Confinement,
 }
 
 /// An agent's position and name.

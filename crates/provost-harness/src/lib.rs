@@ -33,6 +33,7 @@ mod prompt_queue;
 mod read_back;
 mod recall;
 mod run_order;
+mod sandbox;
 mod secrets;
 mod session_cache;
 mod session_log;
@@ -81,6 +82,10 @@ pub use private_folder::PrivateFolder;
 pub use prompt::system_prompt;
 pub use prompt_queue::{Prompt, PromptQueue};
 pub use provost_event::StopHookVerdict;
+pub use sandbox::{
+    AgentSandbox, MASKED_IN_HOME, MASKED_IN_SYSTEM, NoSandbox, PROTECTED_FILES, PROTECTED_FOLDERS, Sandbox,
+    SandboxRequest, ScratchFolder, masked_paths,
+};
 pub use read_back::read_actor;
 pub use recall::Recall;
 pub use run_order::{LogPart, log_parts, read_run};

@@ -66,6 +66,7 @@ impl Command<'_> {
             timeout: self.timeout,
             grace: GRACE,
             ends_within: asked.limit(),
+            confinement: asked.question.confinement.clone(),
         };
         command.run(cancel).await
     }

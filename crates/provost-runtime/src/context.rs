@@ -24,6 +24,8 @@ pub struct RunContext {
     /// Knows the keys, which judges aren't shown.
     pub(crate) redactor: Arc<Redactor>,
     pub(crate) programs: Programs,
+    /// The environment, for the folders of tools in the sandbox.
+    pub(crate) variables: Variables,
 }
 
 /// What external programs among a run's agents are run with.
@@ -63,6 +65,7 @@ impl RunContext {
             callback,
             observers,
             programs,
+            variables: variables.clone(),
             header_env: header_env(settings, variables),
             power: power(settings),
             redactor: Arc::new(Redactor::new(all_secrets(settings, variables))),

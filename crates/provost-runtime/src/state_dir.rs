@@ -4,18 +4,19 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use provost_backend::{Damage, EmbeddedBackend};
-use provost_config::{Folders, Settings, TrustStore};
+use provost_config::{Folders, Settings, TrustStore, home_folder};
 use provost_event::RunId;
 use provost_external::{Drivers, DriversOptions};
 use provost_harness::{
     AgentHarness, Backend, BackendError, HarnessDeps, Models, NoPower, Power, SystemClock,
 };
 use provost_hooks::{ProgramHooks, ProgramHooksOptions};
+use provost_sandbox::{LocalSandbox, Places, SandboxOptions};
 use provost_sqlite::SqliteStore;
 use provost_tools::{BackgroundJobs, builtin_with};
 
 use crate::external;
-use crate::{Notice, RunContext, RuntimeError};
+use crate::{Notice, RunContext, RuntimeError, Variables};
 
 const DATABASE: &str = "provost.db";
 const TRANSCRIPTS: &str = "transcripts";
@@ -147,6 +148,20 @@ impl StateDir {
         provost_process::keep_ledger(guards);
     }
 
+    /// The sandbox of this machine, whose files are in this folder. The running program must answer its steps
+    /// ([`provost_sandbox::run_step_if_asked`]).
+    pub fn sandbox(&self, variables: Variables) -> LocalSandbox {
+        LocalSandbox::new(SandboxOptions {
+            helper: std::env::current_exe().unwrap_or_default(),
+            places: self.places(variables),
+        })
+    }
+
+    /// The user and the folders that the rules of sandboxes are made for.
+    pub fn places(&self, variables: Variables) -> Places {
+        Places { home: home_folder(), state: self.folder.clone(), variables }
+    }
+
     /// A harness over `backend` with the built-in tools, these models, and programs as hooks.
     pub fn harness(&self, backend: Arc<dyn Backend>, models: Models, around: RunContext) -> AgentHarness {
         self.end_leftovers();
@@ -176,6 +191,7 @@ impl StateDir {
             hook_programs: Arc::new(programs),
             power,
             redactor: around.redactor,
+            sandbox: Arc::new(self.sandbox(around.variables)),
             transcripts: Some(self.folder.join(TRANSCRIPTS)),
             ..HarnessDeps::new(backend, models, builtin_with(jobs))
         })

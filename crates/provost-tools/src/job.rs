@@ -60,8 +60,9 @@ where
     let stop = context.cancel.child_token();
     let _stop_when_dropped = stop.clone().drop_guard();
     let root = Arc::clone(&context.workspace);
+    let sandbox = Arc::clone(&context.sandbox);
     let working = tokio::task::spawn_blocking(move || {
-        let job = Job { workspace: Workspace::open(root)?, stop };
+        let job = Job { workspace: Workspace::open(root, sandbox)?, stop };
         job.go_on()?;
         work(&job)
     });

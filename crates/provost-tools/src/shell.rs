@@ -14,7 +14,7 @@ use async_trait::async_trait;
 use provost_event::{Access, CallFacts, Json, SessionId, ToolSpec, ToolStatus, ToolSubject};
 use provost_harness::{Redactor, Tool, ToolContext, ToolOutput};
 use provost_process::{
-    ChildSpec, Confinement, Ending, Finished, Launch, MAYBE_LEFT, Stdio, Streams, inherited_env,
+    ChildSpec, Ending, Finished, Launch, MAYBE_LEFT, Stdio, Streams, inherited_env,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -124,15 +124,15 @@ impl Shell {
         self
     }
 
-    fn launch(&self, script: &str, cwd: PathBuf, secrets: &Redactor) -> Launch {
-        let env = surroundings(&self.extra_env, secrets);
+    fn launch(&self, script: &str, cwd: PathBuf, context: &ToolContext) -> Launch {
+        let env = surroundings(&self.extra_env, &context.secrets);
         Launch {
             program: self.program.clone().unwrap_or_else(|| script::shell_in(&env)),
             args: vec!["-c".into(), script.into()],
             env,
             cwd,
             stdio: Stdio { input: Vec::new(), streams: Streams::Merged },
-            confinement: Confinement::Strongest,
+            confinement: context.sandbox.confinement(),
         }
     }
 
@@ -142,7 +142,7 @@ impl Shell {
         script::check(command)?;
         let start = Cwd::remembered(context);
         let spec = ChildSpec {
-            launch: self.launch(command, start.path, &context.secrets),
+            launch: self.launch(command, start.path, context),
             keep_bytes_max: 0,
             timeout: None,
             grace: GRACE,
@@ -219,13 +219,13 @@ impl Tool for Shell {
         }
         let asked = arguments.timeout_secs.map_or(TIMEOUT_DEFAULT, |secs| Duration::from_secs(secs.get()));
         let timeout = asked.min(context.timeout);
-        let script = match Script::new(&arguments.command) {
+        let script = match Script::new(&arguments.command, &*context.sandbox) {
             Ok(script) => script,
             Err(output) => return output,
         };
         let start = Cwd::remembered(context);
         let child = ChildSpec {
-            launch: self.launch(script.text(), start.path.clone(), &context.secrets),
+            launch: self.launch(script.text(), start.path.clone(), context),
             keep_bytes_max: SHELL_KEEP_BYTES_MAX,
             timeout: Some(timeout),
             grace: GRACE,

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, FileType, Metadata, OpenOptions};
+use provost_harness::AgentSandbox;
 
 use crate::failure::Failure;
 
@@ -23,6 +24,7 @@ const LINKS_MAX: usize = 40;
 pub(crate) struct Workspace {
     root: Arc<Path>,
     dir: Dir,
+    sandbox: Arc<dyn AgentSandbox>,
 }
 
 /// A path in the workspace; it may exist or not.
@@ -37,11 +39,11 @@ pub(crate) struct WorkspacePath {
 }
 
 impl Workspace {
-    /// Opens `root`, which is absolute and without links.
-    pub(crate) fn open(root: Arc<Path>) -> Result<Self, Failure> {
+    /// Opens `root`, which is absolute and without links; `sandbox` says what of it may be read and written.
+    pub(crate) fn open(root: Arc<Path>, sandbox: Arc<dyn AgentSandbox>) -> Result<Self, Failure> {
         let dir = Dir::open_ambient_dir(&root, ambient_authority())
             .map_err(|error| Failure::io("open the workspace", &root.to_string_lossy(), error))?;
-        Ok(Self { root, dir })
+        Ok(Self { root, dir, sandbox })
     }
 
     pub(crate) fn root(&self) -> &Path {
@@ -51,6 +53,7 @@ impl Workspace {
     /// The target of `asked`, if it is in the workspace.
     pub(crate) fn locate(&self, asked: &str) -> Result<WorkspacePath, Failure> {
         let absolute = resolve(&self.root, asked)?;
+        self.sandbox.may_read(&absolute).map_err(Failure::Said)?;
         match absolute.strip_prefix(&self.root) {
             Ok(relative) => Ok(WorkspacePath {
                 asked: asked.to_owned(),

@@ -29,6 +29,7 @@ mod ps;
 mod replay;
 mod resume;
 mod run;
+mod sandbox;
 mod schema;
 mod show;
 mod status;
@@ -56,7 +57,7 @@ use crate::cli::{
     ActArgs, ApprovalsArgs, ApproveArgs, AttachArgs, BackupArgs, CancelArgs, CheckArgs, CostArgs, DemoArgs,
     DenyArgs, DiffArgs, DoctorArgs, ExecArgs, ExplainArgs, ExportArgs, FlowCommand, ForkArgs, GoalCommand,
     ImportArgs, InitArgs, LogsArgs, ManArgs, ModelsArgs, ProfileCommand, PruneArgs, PsArgs, ReplayArgs,
-    ReprioritizeArgs, ResumeArgs, RunArgs, SayArgs, SchemaArgs, ShowArgs, TrustArgs,
+    ReprioritizeArgs, ResumeArgs, SandboxCommand, RunArgs, SayArgs, SchemaArgs, ShowArgs, TrustArgs,
 };
 use crate::exit::{Exit, Refusal};
 use crate::input::tell_of_unread;
@@ -153,6 +154,9 @@ pub(crate) enum Command {
     Models(ModelsArgs),
     /// Shows what is set and where, and what is wrong with it.
     Check(CheckArgs),
+    /// Runs a command in the sandbox of agents, or says what that allows.
+    #[command(subcommand)]
+    Sandbox(SandboxCommand),
     /// Shows what a project's files would run or allow, and asks for your consent.
     Trust(TrustArgs),
     /// Prints what makes a shell complete commands, options, runs, agents, models and profiles.
@@ -221,6 +225,7 @@ fn plan(command: Command) -> Planned {
         Command::Doctor(args) => planned(doctor::act_of(&args), || block_on(doctor::doctor(args))),
         Command::Prune(args) => acts("prune", || block_on(prune::prune(args))),
         Command::Models(args) => planned(models::act_of(&args), || block_on(models::models(args))),
+        Command::Sandbox(command) => looks(|| sandbox::sandbox(command)),
         Command::Init(args) => acts("init", move || init::init(&args)),
         Command::Check(args) => looks(move || check::check(&args)),
         Command::Trust(args) => planned(trust::act_of(&args), move || trust::trust(&args)),

@@ -9,7 +9,7 @@ use provost_event::{
     Channel, ErrorClass, ExternalPolicy, ModelFailure, SessionId, TerminalEvent, TerminalNoted,
 };
 use provost_harness::{Exchange, Redactor};
-use provost_process::{AtTerminal, Confinement, Launch, PtyOptions, PtySupervisor, SpawnError};
+use provost_process::{AtTerminal, Launch, PtyOptions, PtySupervisor, SpawnError};
 use provost_terminal::{Detector, Profile, ProgramKind};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -138,7 +138,7 @@ fn launch_of(options: &DriversOptions, exchange: &Exchange<'_>, args: &[String])
         env: env.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
         cwd: exchange.workspace.to_owned(),
         stdio: AtTerminal { size: policy.size },
-        confinement: Confinement::Strongest,
+        confinement: exchange.confinement.clone(),
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use provost_engine::{Actor, CallDetails, HookCall, HookCallDetails};
 use provost_event::{HookDecision, HookPolicy, HookReport, HookTrigger, OnFailure, Record, Seq, SessionId};
+use provost_process::Confinement;
 use tokio_util::sync::CancellationToken;
 
 use super::HarnessExecutor;
@@ -29,7 +30,7 @@ impl HarnessExecutor {
         }
         let records = self.results(hook_call).await;
         let hook_call = self.with_priority(hook_call).await;
-        let question = question(HookQuestionTrigger::HookCall(hook_call.clone()), &opening, records);
+        let question = question(HookQuestionTrigger::HookCall(hook_call.clone()), &opening, records, self.hooks_confinement(hook_call.session, &opening));
         let programs = Informed::new(self, hook_call.session);
         self.dispatch(hooks, &programs, &question, cancel).all().await
     }
@@ -64,6 +65,14 @@ impl HarnessExecutor {
         hook_call
     }
 
+    /// What confines the hooks of an agent that are programs: its sandbox, if the settings say so.
+    pub(super) fn hooks_confinement(&self, session: SessionId, opening: &Opening) -> Confinement {
+        match opening.policy.sandbox.hooks {
+            true => self.sandbox_of(session, opening).confinement(),
+            false => Confinement::Strongest,
+        }
+    }
+
     /// The results of tool calls that the question refers to, as far as they can be read.
     async fn results(&self, hook_call: &HookCall) -> Vec<Arc<Record>> {
         let places = match &hook_call.details {
@@ -92,6 +101,7 @@ pub(super) fn question(
     trigger: HookQuestionTrigger,
     opening: &Opening,
     records: Vec<Arc<Record>>,
+    confinement: Confinement,
 ) -> Arc<HookQuestion> {
     Arc::new(HookQuestion {
         trigger,
@@ -101,6 +111,7 @@ pub(super) fn question(
         transcript_path: None,
         root_transcript_path: None,
         records,
+        confinement,
     })
 }
 

@@ -30,6 +30,7 @@ fn question(about: HookTrigger, details: HookCallDetails) -> Arc<HookQuestion> {
         transcript_path: None,
         root_transcript_path: None,
         records: Vec::new(),
+        confinement: provost_process::Confinement::Strongest,
     })
 }
 

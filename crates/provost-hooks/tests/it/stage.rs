@@ -171,6 +171,7 @@ impl Stage {
             transcript_path: Some(PathBuf::from("/logs/session.jsonl")),
             root_transcript_path: self.agent.parent.map(|_| PathBuf::from("/logs/root.jsonl")),
             records,
+            confinement: provost_process::Confinement::Strongest,
         }
     }
 

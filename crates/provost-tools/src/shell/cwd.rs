@@ -85,7 +85,7 @@ fn remember(cwd: &Path) -> Option<Json> {
 }
 
 fn still_there(context: &ToolContext, cwd: &str) -> Option<PathBuf> {
-    let workspace = Workspace::open(Arc::clone(&context.workspace)).ok()?;
+    let workspace = Workspace::open(Arc::clone(&context.workspace), Arc::clone(&context.sandbox)).ok()?;
     let place = workspace.locate(cwd).ok()?;
     place.absolute.is_dir().then_some(place.absolute)
 }
