@@ -132,6 +132,8 @@ mod restarts;
 mod resume_settings;
 mod resuming;
 #[cfg(test)]
+mod sandbox_escapes;
+mod sandbox_stage;
 mod scripts_agreed;
 #[cfg(test)]
 mod secrets;
