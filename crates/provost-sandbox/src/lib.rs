@@ -43,5 +43,6 @@ pub use explain::{Explanation, PathExplanation, explain};
 pub use linux::run_step_if_asked;
 pub use probe::{Finding, FindingState, Probe};
 pub use proxy::HostPattern;
+pub use repository::Exclude;
 pub use rules::{Cover, FileRules, Places, Protected};
 pub use sandbox::{LocalSandbox, SandboxOptions};

@@ -11,6 +11,38 @@ use crate::{Cover, Protected};
 pub(crate) struct Repository {
     pub(crate) write: Vec<PathBuf>,
     pub(crate) protected: Vec<Protected>,
+    /// The file with names that git doesn't list, and the folder that they are in.
+    pub(crate) exclude: Option<Exclude>,
+}
+
+/// A repository's own file of names that git ignores.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exclude {
+    /// The file, which is there.
+    pub file: PathBuf,
+    /// The top of the work tree.
+    pub top: PathBuf,
+}
+
+impl Exclude {
+    fn of(data: &Path, top: &Path) -> Option<Self> {
+        let file = data.join("info").join("exclude");
+        file.is_file().then(|| Self { file, top: top.to_owned() })
+    }
+
+    /// The file's text with these paths besides.
+    ///
+    /// # Errors
+    /// When it can't be read.
+    pub fn with<'a>(&self, paths: impl Iterator<Item = &'a Path>) -> std::io::Result<Vec<u8>> {
+        let mut text = fs::read(&self.file)?;
+        for path in paths.filter_map(|path| path.strip_prefix(&self.top).ok()) {
+            text.extend(b"\n/");
+            text.extend(path.as_os_str().as_encoded_bytes());
+        }
+        text.push(b'\n');
+        Ok(text)
+    }
 }
 
 /// Maximum submodules whose settings are protected.
@@ -23,6 +55,7 @@ pub(crate) fn of(workspace: &Path) -> Option<Repository> {
     if entry.is_dir() {
         let data = entry.canonicalize().ok()?;
         found.main(&data);
+        found.exclude = Exclude::of(&data, entry.parent()?);
         return Some(found);
     }
     let text = fs::read_to_string(&entry).ok()?;
@@ -30,9 +63,16 @@ pub(crate) fn of(workspace: &Path) -> Option<Repository> {
     let own = entry.parent()?.join(named).canonicalize().ok()?;
     found.protected.push(Protected { path: entry.clone(), cover: Cover::Itself });
     match fs::read_to_string(own.join("commondir")) {
-        Ok(common) => found.worktree(&own, &own.join(common.trim()).canonicalize().ok()?),
+        Ok(common) => {
+            let common = own.join(common.trim()).canonicalize().ok()?;
+            found.worktree(&own, &common);
+            found.exclude = Exclude::of(&common, entry.parent()?);
+        }
         // A submodule.
-        Err(_) => found.main(&own),
+        Err(_) => {
+            found.main(&own);
+            found.exclude = Exclude::of(&own, entry.parent()?);
+        }
     }
     Some(found)
 }

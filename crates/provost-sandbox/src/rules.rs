@@ -7,7 +7,7 @@ use provost_event::{SandboxMode, SandboxPolicy};
 use provost_harness::{PROTECTED_FILES, PROTECTED_FOLDERS, masked_paths};
 
 use crate::caches::{Cache, caches};
-use crate::repository::{self, Repository};
+use crate::repository::{self, Exclude, Repository};
 
 /// The user and the folders that rules are made for.
 #[derive(Debug, Clone, Default)]
@@ -37,6 +37,8 @@ pub struct FileRules {
     pub read_only_from: Vec<PathBuf>,
     /// Caches of packages.
     pub caches: Vec<Cache>,
+    /// The repository's file of ignored names, which shows covers as ignored in the box.
+    pub exclude: Option<Exclude>,
     /// What can't be protected, and why.
     pub gaps: Vec<String>,
 }
@@ -101,6 +103,7 @@ impl FileRules {
             protected: Vec::new(),
             read_only_from: Vec::new(),
             caches: caches(places, workspace),
+            exclude: None,
             gaps: Vec::new(),
         };
         if mode == SandboxMode::Strict {
@@ -116,7 +119,8 @@ impl FileRules {
 
     fn protect(&mut self, workspace: &Path) {
         let found = repository::of(workspace);
-        if let Some(Repository { write, protected }) = found {
+        if let Some(Repository { write, protected, exclude }) = found {
+            self.exclude = exclude;
             self.write.extend(write.into_iter().filter(|path| !path.starts_with(workspace)));
             self.protected.extend(protected);
         } else {

@@ -132,7 +132,11 @@ mod restarts;
 mod resume_settings;
 mod resuming;
 #[cfg(test)]
+#[cfg(target_os = "linux")]
 mod sandbox_escapes;
+#[cfg(target_os = "linux")]
+mod sandbox_runs;
+#[cfg(target_os = "linux")]
 mod sandbox_stage;
 mod scripts_agreed;
 #[cfg(test)]

@@ -55,6 +55,8 @@ pub(super) struct BoxPaths<'a> {
     pub(super) empty: &'a Path,
     /// The program that runs the steps.
     pub(super) helper: &'a Path,
+    /// What is mounted over the repository's file of ignored names.
+    pub(super) exclude: Option<PathBuf>,
     /// The caches that have a layer mounted over them.
     pub(super) layered: Vec<PathBuf>,
 }
@@ -115,6 +117,9 @@ fn mounts(rules: &FileRules, network: SandboxNetwork, paths: &BoxPaths<'_>) -> M
                 Cover::Itself | Cover::EmptyFolder | Cover::EmptyFile => What::Reads(path.clone()),
             },
         );
+    }
+    if let (Some(exclude), Some(source)) = (&rules.exclude, &paths.exclude) {
+        mounts.put(&exclude.file, What::Reads(source.clone()));
     }
     mounts.put(paths.helper, What::Reads(paths.helper.to_owned()));
     if network == SandboxNetwork::Open {

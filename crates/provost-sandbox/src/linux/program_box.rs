@@ -121,6 +121,7 @@ impl OpenBox {
             temporary: &self.temporary.path,
             empty: &empty,
             helper: &shared.helper,
+            exclude: self.exclude(parts.rules)?,
             layered: self.layers.iter().map(|layer| PathBuf::from(&layer.folder)).collect(),
         };
         let mut bwrap = vec![shared.bwrap.clone().into_os_string()];
@@ -146,6 +147,21 @@ impl OpenBox {
             env: command.env,
             descriptors: [Some(plan), Some(user), network].into_iter().flatten().collect(),
         })
+    }
+
+    /// A file of ignored names with the covers that git would list.
+    fn exclude(&self, rules: &FileRules) -> io::Result<Option<PathBuf>> {
+        let Some(exclude) = &rules.exclude else { return Ok(None) };
+        let covers = rules.protected.iter().filter(|protected| protected.cover == Cover::Nothing);
+        let text = exclude.with(covers.map(|protected| protected.path.as_path()))?;
+        let file = self.temporary.path.join("exclude");
+        if fs::read(&file).ok().as_ref() != Some(&text) {
+            // A program that is running keeps the old one.
+            let new = self.temporary.path.join(folders::unique());
+            fs::write(&new, text)?;
+            fs::rename(new, &file)?;
+        }
+        Ok(Some(file))
     }
 
     /// What Landlock lets programs write.
