@@ -21,7 +21,9 @@ pub(crate) use manage::{
 pub(crate) use run::{
     BudgetArgs, DemoArgs, FlowCheckArgs, FlowCommand, FlowRunArgs, RunArgs, ShownArgs, WorkArgs,
 };
-pub(crate) use sandbox::{SandboxCommand, SandboxExplainArgs, SandboxPolicyArgs, SandboxRunArgs};
+pub(crate) use sandbox::{
+    PolicyCommand, PolicyTestArgs, SandboxCommand, SandboxExplainArgs, SandboxPolicyArgs, SandboxRunArgs,
+};
 pub(crate) use segment::{ForkArgs, ResumeArgs};
 pub(crate) use store::{BackupArgs, DoctorArgs, PruneArgs};
 

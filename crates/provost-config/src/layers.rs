@@ -11,9 +11,9 @@ use super::errors::{ConfigError, Problem, Source, Spot};
 use super::file::File;
 use super::named::{self, MODELS, Named, PROVIDERS};
 use super::nearest::nearest;
+use super::project::Before;
 use super::table::{SECTIONS, settings};
 use super::value::Raw;
-use super::project::Before;
 use super::{AvailableTools, Loading, UpdatedModels, contradictions, imported, project};
 
 /// The name of a project's file.

@@ -66,7 +66,9 @@ mod whole_file;
 
 pub use agent::{Agent, External};
 pub use approved::{Kept, keep_approved};
-pub use document::{SettingInfo, ShortFile, ShortSandbox, declared, init_file, reference, schema, short_file};
+pub use document::{
+    SettingInfo, ShortFile, ShortSandbox, declared, init_file, reference, schema, short_file,
+};
 pub use errors::{ConfigError, Problem, Problems, Source, Spot};
 pub use exec::{DetachKey, ExecSettings};
 pub use flow::FlowFile;

@@ -72,9 +72,8 @@ impl SandboxSettings {
 /// A path of the settings: below the home folder with `~/`, else relative to the workspace.
 fn absolute(text: &str, workspace: &Path, home: Option<&Path>) -> PathBuf {
     match (text.strip_prefix('~'), home) {
-        (Some(rest), Some(home)) if rest.is_empty() || rest.starts_with('/') => {
-            home.join(rest.trim_start_matches('/'))
-        }
+        (Some(""), Some(home)) => home.to_owned(),
+        (Some(rest), Some(home)) if rest.starts_with('/') => home.join(rest.trim_start_matches('/')),
         _ => workspace.join(text),
     }
 }
@@ -85,7 +84,8 @@ pub(crate) const SANDBOX: &[Setting<Settings>] = &[
         kind: Kind::Choice {
             of: &["off", "read-only", "workspace", "strict"],
             put: |s, word| {
-                s.sandbox.mode = SandboxMode::ALL.into_iter().find(|mode| mode.name() == word).unwrap_or_default();
+                s.sandbox.mode =
+                    SandboxMode::ALL.into_iter().find(|mode| mode.name() == word).unwrap_or_default();
             },
         },
         default: SettingDefault::Is(r#""off""#),
@@ -225,7 +225,9 @@ fn host(list: &mut Vec<String>, text: String) -> Result<(), String> {
     let name = text.strip_prefix("*.").unwrap_or(&text);
     let fits = |c: char| c.is_ascii_alphanumeric() || ".-_:[]".contains(c);
     if name.is_empty() || !name.chars().all(fits) {
-        return Err(format!("each must be a host such as api.example.com, *.example.org:443 or 10.0.0.5:5432 (is `{text}`)"));
+        return Err(format!(
+            "each must be a host such as api.example.com, *.example.org:443 or 10.0.0.5:5432 (is `{text}`)"
+        ));
     }
     list.push(text);
     Ok(())
@@ -264,7 +266,9 @@ pub(crate) fn widenings(loading: &Loading, before: &SandboxSettings) -> Vec<Proj
     for (key, given) in loading.items.iter().filter(|(key, _)| key.starts_with("sandbox.")) {
         let body = format!("{} = {}", key.trim_start_matches("sandbox."), given.shown);
         match key.as_str() {
-            "sandbox.write" if was_on => add(&given.source, "lets agents write outside of the workspace", body),
+            "sandbox.write" if was_on => {
+                add(&given.source, "lets agents write outside of the workspace", body)
+            }
             "sandbox.allow_hosts" if was_on => add(&given.source, "lets agents reach a host", body),
             "sandbox.env" => add(&given.source, "hands a variable to agents' programs", body),
             _ => {}
@@ -276,13 +280,21 @@ pub(crate) fn widenings(loading: &Loading, before: &SandboxSettings) -> Vec<Proj
     let values = [
         ("mode", now.mode.strictness() < before.mode.strictness(), "confines agents less"),
         ("require", before.require && !now.require, "lets agents' programs run where they can't be confined"),
-        ("network", now.network.openness() > before.network.openness(), "lets agents reach more of the network"),
+        (
+            "network",
+            now.network.openness() > before.network.openness(),
+            "lets agents reach more of the network",
+        ),
         ("external", before.external && !now.external, "lets external agents run outside of the sandbox"),
         ("hooks", before.hooks && !now.hooks, "lets hooks run outside of the sandbox"),
         ("limits.memory", is_higher(now.limits.memory_bytes, before.limits.memory_bytes), "raises a limit"),
         ("limits.processes", is_higher(now.limits.processes, before.limits.processes), "raises a limit"),
         ("limits.cpu_time", is_higher(now.limits.cpu_time_ms, before.limits.cpu_time_ms), "raises a limit"),
-        ("limits.file_size", is_higher(now.limits.file_size_bytes, before.limits.file_size_bytes), "raises a limit"),
+        (
+            "limits.file_size",
+            is_higher(now.limits.file_size_bytes, before.limits.file_size_bytes),
+            "raises a limit",
+        ),
     ];
     for (name, _, what) in values.into_iter().filter(|(_, widens, _)| *widens) {
         if let Some(given) = loading.given.get(&format!("sandbox.{name}")) {

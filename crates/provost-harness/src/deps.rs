@@ -9,8 +9,7 @@ use provost_event::RunId;
 use crate::{
     Backend, BackendError, Blobs, Clock, ExternalAgents, HarnessCallback, HookPrograms, HookRegistry, Models,
     NoCallback, NoExternalAgents, NoHookPrograms, NoPower, NoSandbox, Observers, Power, Redactor, Sandbox,
-    StopHookHandler,
-    SystemClock, ToolRegistry,
+    StopHookHandler, SystemClock, ToolRegistry,
 };
 
 /// The dependencies of a harness. Everything else it needs is in the log. Clones share them.

@@ -9,8 +9,8 @@ use provost_event::{
     Access, AskKind, CallId, ErrorClass, Exit, ExternalPolicy, Json, ModelFailure, SessionId, TerminalNoted,
     ToolSpec, ToolSubject,
 };
-use serde_json::json;
 use provost_process::Confinement;
+use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::{Backend, BackendError, PromptQueue, Redactor, ToolOutput};

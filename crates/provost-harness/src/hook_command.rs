@@ -43,14 +43,8 @@ impl HookCommand {
     pub async fn run(self, cancel: &CancellationToken) -> Result<Finished, String> {
         let Self { program, args, env, cwd, input, keep_bytes_max, timeout, grace, ends_within, confinement } =
             self;
-        let launch = Launch {
-            program,
-            args,
-            env,
-            cwd,
-            stdio: Stdio { input, streams: Streams::Apart },
-            confinement,
-        };
+        let launch =
+            Launch { program, args, env, cwd, stdio: Stdio { input, streams: Streams::Apart }, confinement };
         let spec = ChildSpec { launch, keep_bytes_max, timeout: Some(timeout), grace, ends_within };
         run(spec, cancel).await.map_err(|error| match std::error::Error::source(&error) {
             Some(cause) => format!("{error}: {cause}"),

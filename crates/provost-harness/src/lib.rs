@@ -82,13 +82,13 @@ pub use private_folder::PrivateFolder;
 pub use prompt::system_prompt;
 pub use prompt_queue::{Prompt, PromptQueue};
 pub use provost_event::StopHookVerdict;
+pub use read_back::read_actor;
+pub use recall::Recall;
+pub use run_order::{LogPart, log_parts, read_run};
 pub use sandbox::{
     AgentSandbox, MASKED_IN_HOME, MASKED_IN_SYSTEM, NoSandbox, PROTECTED_FILES, PROTECTED_FOLDERS, Sandbox,
     SandboxRequest, ScratchFolder, masked_paths,
 };
-pub use read_back::read_actor;
-pub use recall::Recall;
-pub use run_order::{LogPart, log_parts, read_run};
 pub use secrets::Redactor;
 pub use session_log::{LogItem, LogPage, SessionLog, Utterance};
 pub use shell_hook::ShellStopHook;

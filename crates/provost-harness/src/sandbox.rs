@@ -74,7 +74,8 @@ pub const MASKED_IN_HOME: &[&str] = &[
 ];
 
 /// Folders and files of the system that hold credentials.
-pub const MASKED_IN_SYSTEM: &[&str] = &["/etc/shadow", "/etc/gshadow", "/etc/ssh", "/etc/sudoers.d", "/etc/sudoers"];
+pub const MASKED_IN_SYSTEM: &[&str] =
+    &["/etc/shadow", "/etc/gshadow", "/etc/ssh", "/etc/sudoers.d", "/etc/sudoers"];
 
 /// Names at the top of a workspace that decide what runs later, for the user and outside: no program in a sandbox and
 /// no file tool of a sandboxed agent writes them. Those of git are protected besides.

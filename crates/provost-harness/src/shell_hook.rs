@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use provost_event::{StopHookVerdict, counted, grouped};
-use provost_process::{allowed_env, Captured, Confinement, Ending, Finished, MAYBE_LEFT};
+use provost_process::{Captured, Confinement, Ending, Finished, MAYBE_LEFT, allowed_env};
 use tokio_util::sync::CancellationToken;
 
 use crate::HookCommand;
@@ -49,7 +49,13 @@ pub struct ShellStopHook {
 impl ShellStopHook {
     /// A hook with the default timeout of 30 s.
     pub fn new(name: impl Into<String>, command: impl Into<String>) -> Self {
-        Self { name: name.into(), command: command.into(), timeout: DEFAULT_TIMEOUT, ends_within: None, confinement: Confinement::Strongest }
+        Self {
+            name: name.into(),
+            command: command.into(),
+            timeout: DEFAULT_TIMEOUT,
+            ends_within: None,
+            confinement: Confinement::Strongest,
+        }
     }
 
     fn started(&self, context: &StopHookContext) -> Result<HookCommand, serde_json::Error> {

@@ -49,7 +49,13 @@ impl Shared {
         });
         let covers = made.map_err(|error| format!("{} can't be written: {error}", folder.display()))?;
         let parts = SharedParts { helper: options.helper.clone(), bwrap, folder, covers: Arc::new(covers) };
-        Ok(Self { parts, places: options.places.clone(), trial: OnceLock::new(), live: AtomicUsize::new(0), runtime: Mutex::new(None) })
+        Ok(Self {
+            parts,
+            places: options.places.clone(),
+            trial: OnceLock::new(),
+            live: AtomicUsize::new(0),
+            runtime: Mutex::new(None),
+        })
     }
 
     /// Whether a box can be made; tried once.
@@ -117,9 +123,10 @@ fn remove_dead_boxes(folder: &Path) {
         let is_dead = match std::fs::File::open(found.path().join("lock")) {
             Ok(lock) => lock.try_lock().is_ok(),
             // One that is just being made has no lock yet.
-            Err(_) => found.metadata().and_then(|facts| facts.modified()).is_ok_and(|at| {
-                at.elapsed().is_ok_and(|since| since > TRIAL_MAX)
-            }),
+            Err(_) => found
+                .metadata()
+                .and_then(|facts| facts.modified())
+                .is_ok_and(|at| at.elapsed().is_ok_and(|since| since > TRIAL_MAX)),
         };
         if is_dead {
             let _ = std::fs::remove_dir_all(found.path());
@@ -233,7 +240,8 @@ impl Inner {
         set.extend(absent.map(|cache| (cache.variable.to_owned(), cache.folder.display().to_string())));
         set.extend(opened.env.iter().cloned());
         let variables = &self.shared.places.variables;
-        let handed = self.policy.env.iter().filter_map(|name| Some((name.clone(), variables.get(name)?.clone())));
+        let handed =
+            self.policy.env.iter().filter_map(|name| Some((name.clone(), variables.get(name)?.clone())));
         set.extend(handed);
         command.env.retain(|(name, _)| !set.iter().any(|(own, _)| name == own.as_str()));
         command.env.extend(set.into_iter().map(|(name, value)| (name.into(), value.into())));

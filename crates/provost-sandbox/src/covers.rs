@@ -63,7 +63,10 @@ impl Covers {
 
     /// Whether another process has made it, and may remove it before this one is done.
     fn is_others(&self, path: &Path) -> bool {
-        records(&self.folder).iter().filter(|record| **record != self.record).any(|record| paths(record).contains(path))
+        records(&self.folder)
+            .iter()
+            .filter(|record| **record != self.record)
+            .any(|record| paths(record).contains(path))
     }
 
     /// Removes those that no other living process has made too.
@@ -100,7 +103,10 @@ fn lock(folder: &Path) -> io::Result<File> {
 
 fn records(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == "txt")).collect()
+    entries
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|end| end == "txt"))
+        .collect()
 }
 
 fn paths(record: &Path) -> BTreeSet<PathBuf> {

@@ -37,8 +37,9 @@ const NETWORK_MESSAGES: [&str; 8] = [
 ];
 
 /// Paths in a message: in quotes, or absolute.
-static PATHS: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r#"'([^'\n]+)'|"([^"\n]+)"|‘([^’\n]+)’|(/[^\s:'"`,;)]+)|([\w.@+-][^\s:'"`,;)]*):"#).ok());
+static PATHS: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r#"'([^'\n]+)'|"([^"\n]+)"|‘([^’\n]+)’|(/[^\s:'"`,;)]+)|([\w.@+-][^\s:'"`,;)]*):"#).ok()
+});
 
 /// What of the failures in `output` the sandbox caused, as sentences.
 pub(crate) fn denials(output: &str, rules: &FileRules, network: SandboxNetwork) -> Vec<String> {
@@ -46,9 +47,11 @@ pub(crate) fn denials(output: &str, rules: &FileRules, network: SandboxNetwork) 
     for line in output.lines().rev().take(LINES_MAX) {
         let says = |all: &[&str]| all.iter().any(|message| line.contains(message));
         if says(&FILE_MESSAGES) {
-            found.extend(paths(line, &rules.workspace).iter().find_map(|path| {
-                rules.read_denied(path).or_else(|| rules.write_denied(path))
-            }));
+            found.extend(
+                paths(line, &rules.workspace)
+                    .iter()
+                    .find_map(|path| rules.read_denied(path).or_else(|| rules.write_denied(path))),
+            );
         } else if says(&ABSENT) {
             found.extend(paths(line, &rules.workspace).iter().find_map(|path| rules.read_denied(path)));
         } else if says(&NETWORK_MESSAGES) {
@@ -68,7 +71,8 @@ fn network_denied(network: SandboxNetwork) -> Option<String> {
     match network {
         SandboxNetwork::None => Some("the network can't be reached: sandbox.network is \"none\"".to_owned()),
         SandboxNetwork::Proxy => Some(
-            "only the proxy in HTTPS_PROXY leads to the network, and to the hosts in sandbox.allow_hosts".to_owned(),
+            "only the proxy in HTTPS_PROXY leads to the network, and to the hosts in sandbox.allow_hosts"
+                .to_owned(),
         ),
         SandboxNetwork::Open => None,
     }

@@ -61,7 +61,10 @@ pub fn explain(policy: &SandboxPolicy, workspace: &Path, places: &Places, comman
         one(path, why)
     }));
     write.extend(rules.caches.iter().map(|cache| {
-        one(&cache.folder, &format!("a cache ({}): what is written is kept apart, for this workspace", cache.variable))
+        one(
+            &cache.folder,
+            &format!("a cache ({}): what is written is kept apart, for this workspace", cache.variable),
+        )
     }));
     let protected = rules.protected.iter().filter(|protected| protected.cover != Cover::Pinned);
     Explanation {

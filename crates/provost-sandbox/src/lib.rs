@@ -22,13 +22,13 @@ mod sandbox;
 
 #[cfg(target_os = "linux")]
 mod agent_box;
+#[cfg(not(target_os = "linux"))]
+#[path = "elsewhere_box.rs"]
+mod agent_box;
 #[cfg(target_os = "linux")]
 mod covers;
 #[cfg(target_os = "linux")]
 mod linux;
-#[cfg(not(target_os = "linux"))]
-#[path = "elsewhere_box.rs"]
-mod agent_box;
 #[cfg(not(target_os = "linux"))]
 #[path = "elsewhere.rs"]
 mod linux;

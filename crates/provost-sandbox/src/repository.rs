@@ -128,7 +128,12 @@ impl Repository {
             self.itself_if_there(&own.join(name));
         }
         self.cover(own.join("config.worktree"), Cover::EmptyFile);
-        self.write.extend(["objects", "refs", "logs"].map(|name| common.join(name)).into_iter().filter(|path| path.is_dir()));
+        self.write.extend(
+            ["objects", "refs", "logs"]
+                .map(|name| common.join(name))
+                .into_iter()
+                .filter(|path| path.is_dir()),
+        );
     }
 
     fn settings(&mut self, data: &Path) {

@@ -83,8 +83,19 @@ const SYSTEM: &[&str] = &[
 ];
 /// Folders of tools below a home folder that they need too.
 const TOOLS: &[&str] = &[
-    ".rustup", ".pyenv", ".nvm", ".volta", ".asdf", ".local/share/mise", ".local/share/uv", ".local/bin", ".deno",
-    ".bun", ".sdkman", ".gitconfig", ".config/git",
+    ".rustup",
+    ".pyenv",
+    ".nvm",
+    ".volta",
+    ".asdf",
+    ".local/share/mise",
+    ".local/share/uv",
+    ".local/bin",
+    ".deno",
+    ".bun",
+    ".sdkman",
+    ".gitconfig",
+    ".config/git",
 ];
 /// Folders that may hold a virtual environment of Python.
 const VENVS: &[&str] = &[".venv", "venv", "env"];
@@ -157,13 +168,20 @@ impl FileRules {
             // What the agent works in may lie in a folder that is masked.
             let is_own = |own: &PathBuf| path.starts_with(own) && own.starts_with(masked);
             return (!self.write.iter().any(is_own) && !is_own(&self.workspace)).then(|| {
-                format!("{} may not be read: {} holds credentials or Provost's own state", path.display(), masked.display())
+                format!(
+                    "{} may not be read: {} holds credentials or Provost's own state",
+                    path.display(),
+                    masked.display()
+                )
             });
         }
         if self.read_only_from.is_empty() || is_within(&self.read_only_from) || is_within(&self.write) {
             return None;
         }
-        Some(format!("{} may not be read: in the mode `strict` only the system's folders, the workspace and caches may", path.display()))
+        Some(format!(
+            "{} may not be read: in the mode `strict` only the system's folders, the workspace and caches may",
+            path.display()
+        ))
     }
 
     /// Why `path`, absolute and without symlinks, may not be written; `None` if it may.
@@ -187,7 +205,10 @@ impl FileRules {
         Some(match self.mode {
             SandboxMode::ReadOnly => format!("{shown} may not be written: the sandbox is read-only"),
             SandboxMode::Off | SandboxMode::Workspace | SandboxMode::Strict => {
-                format!("{shown} may not be written: it is outside of the workspace {}", self.workspace.display())
+                format!(
+                    "{shown} may not be written: it is outside of the workspace {}",
+                    self.workspace.display()
+                )
             }
         })
     }
@@ -212,7 +233,9 @@ fn masked(policy: &SandboxPolicy, places: &Places) -> Vec<PathBuf> {
     let cargo = places.variables.get("CARGO_HOME").map(PathBuf::from);
     let files = ["credentials", "credentials.toml"];
     all.extend(cargo.iter().flat_map(|home| files.map(|name| home.join(name))));
-    all.extend(["/var/run/docker.sock", "/run/docker.sock", "/run/podman", "/run/containerd"].map(PathBuf::from));
+    all.extend(
+        ["/var/run/docker.sock", "/run/docker.sock", "/run/podman", "/run/containerd"].map(PathBuf::from),
+    );
     all.extend(policy.deny_read.iter().cloned());
     let mut found = all.iter().filter_map(|path| path.canonicalize().ok()).collect::<Vec<_>>();
     found.sort();
@@ -223,7 +246,12 @@ fn masked(policy: &SandboxPolicy, places: &Places) -> Vec<PathBuf> {
 fn strict_reads(places: &Places, workspace: &Path, policy: &SandboxPolicy) -> Vec<PathBuf> {
     let mut all = SYSTEM.iter().map(PathBuf::from).collect::<Vec<_>>();
     all.extend(places.home.iter().flat_map(|home| TOOLS.iter().map(|name| home.join(name))));
-    all.extend(["RUSTUP_HOME", "PYENV_ROOT", "NVM_DIR"].iter().filter_map(|name| places.variables.get(*name)).map(PathBuf::from));
+    all.extend(
+        ["RUSTUP_HOME", "PYENV_ROOT", "NVM_DIR"]
+            .iter()
+            .filter_map(|name| places.variables.get(*name))
+            .map(PathBuf::from),
+    );
     let path = places.variables.get("PATH").map(std::ffi::OsStr::new);
     all.extend(path.into_iter().flat_map(std::env::split_paths).filter(|folder| folder.is_absolute()));
     all.push(workspace.to_owned());

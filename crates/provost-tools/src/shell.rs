@@ -13,9 +13,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use provost_event::{Access, CallFacts, Json, SessionId, ToolSpec, ToolStatus, ToolSubject};
 use provost_harness::{Redactor, Tool, ToolContext, ToolOutput};
-use provost_process::{
-    ChildSpec, Ending, Finished, Launch, MAYBE_LEFT, Stdio, Streams, inherited_env,
-};
+use provost_process::{ChildSpec, Ending, Finished, Launch, MAYBE_LEFT, Stdio, Streams, inherited_env};
 use schemars::JsonSchema;
 use serde::Deserialize;
 

@@ -15,8 +15,8 @@ use provost_event::{
 };
 use provost_harness::{Tool, ToolContext, ToolOutput};
 use provost_process::{
-    AtTerminal, EventSubscription, Launch, MAYBE_LEFT, PtyError, PtyOptions, PtySupervisor,
-    QuitPlan, TerminalView, inherited_env,
+    AtTerminal, EventSubscription, Launch, MAYBE_LEFT, PtyError, PtyOptions, PtySupervisor, QuitPlan,
+    TerminalView, inherited_env,
 };
 use provost_terminal::{Detector, Profile};
 use schemars::JsonSchema;
@@ -319,7 +319,8 @@ fn session_of(context: &ToolContext) -> Result<SessionId, ToolOutput> {
 
 fn cwd(arguments: &Arguments, context: &ToolContext) -> Result<PathBuf, ToolOutput> {
     let Some(asked) = &arguments.cwd else { return Ok(context.workspace.to_path_buf()) };
-    let place = Workspace::open(context.workspace.clone(), Arc::clone(&context.sandbox)).and_then(|workspace| workspace.locate(asked));
+    let place = Workspace::open(context.workspace.clone(), Arc::clone(&context.sandbox))
+        .and_then(|workspace| workspace.locate(asked));
     let place = place.map_err(Failure::into_output)?;
     if !place.absolute.is_dir() {
         return Err(ToolOutput::error(format!("`{asked}` is no folder")));

@@ -56,3 +56,26 @@ pub(crate) struct SandboxExplainArgs {
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<String>,
 }
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PolicyCommand {
+    /// Says what a settings file's permissions and sandbox would have decided for the tool calls of past runs. Only logs are
+    /// read; nothing is run.
+    Test(PolicyTestArgs),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = TEST_HELP)]
+pub(crate) struct PolicyTestArgs {
+    /// The settings file.
+    pub(crate) file: PathBuf,
+    /// The runs: ids, the beginnings of ids, `last`, or last:N for the N newest.
+    #[arg(long, num_args = 1.., default_value = "last:200", value_name = "RUN")]
+    pub(crate) runs: Vec<String>,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+const TEST_HELP: &str = "Exit status: 0 no call would be denied or asked about that wasn't, 1 some would. Of the sandbox the paths of file \
+tools are judged; what a command would touch isn't known before it runs.";

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use provost_config::{Folders, Request, Scope, SandboxSettings, Settled, home_folder, load};
+use provost_config::{Folders, Request, SandboxSettings, Scope, Settled, home_folder, load};
 use provost_event::{RunId, SandboxMode, SandboxNetwork, SandboxPolicy, SessionId};
 use provost_harness::{Sandbox as _, SandboxRequest};
 use provost_runtime::{available_tools, require};
@@ -43,7 +43,8 @@ impl Here {
         let folder = folder.canonicalize().with_context(|| format!("can't find {}", folder.display()))?;
         let variables = variables();
         let file = args.config.as_deref();
-        let request = Request { file, ..Request::new(Scope::Project, &folder, &variables, available_tools()) };
+        let request =
+            Request { file, ..Request::new(Scope::Project, &folder, &variables, available_tools()) };
         let (loading, folders) = load(&request)?;
         let settled = loading.settled()?;
         let mut settings = settled.settings.sandbox.clone();
@@ -94,7 +95,8 @@ fn run(args: SandboxRunArgs) -> anyhow::Result<Exit> {
         stdio: (),
         confinement: confined.confinement(),
     };
-    let launch = Launch { cwd: if launch.cwd.starts_with(&here.folder) { launch.cwd } else { here.folder }, ..launch };
+    let launch =
+        Launch { cwd: if launch.cwd.starts_with(&here.folder) { launch.cwd } else { here.folder }, ..launch };
     let status = run_attached(&launch).with_context(|| {
         format!("{} can't be started in the sandbox", Path::new(&launch.program).display())
     })?;
@@ -106,13 +108,18 @@ fn run(args: SandboxRunArgs) -> anyhow::Result<Exit> {
 
 #[cfg(not(unix))]
 fn run(_args: SandboxRunArgs) -> anyhow::Result<Exit> {
-    Err(Refusal::new("there is no sandbox on this system", "use Linux, or a container as the boundary").into())
+    Err(Refusal::new("there is no sandbox on this system", "use Linux, or a container as the boundary")
+        .into())
 }
 
 fn explain_it(args: &SandboxExplainArgs) -> anyhow::Result<Exit> {
     let here = Here::find(&args.policy)?;
     if here.policy.mode == SandboxMode::Off {
-        return Err(Refusal::new("nothing is confined: the mode is off", "--mode workspace explains that one").into());
+        return Err(Refusal::new(
+            "nothing is confined: the mode is off",
+            "--mode workspace explains that one",
+        )
+        .into());
     }
     let place = state_dir(&here.settled.settings, &here.folders);
     let explanation = explain(&here.policy, &here.folder, &place.places(variables()), &args.command);
@@ -153,10 +160,13 @@ fn page(explanation: &Explanation, is_assumed: bool) -> String {
 
 fn network(explanation: &Explanation) -> String {
     match explanation.network {
-        SandboxNetwork::None => "network   nothing but each other, on a loopback interface of their own\n".to_owned(),
+        SandboxNetwork::None => {
+            "network   nothing but each other, on a loopback interface of their own\n".to_owned()
+        }
         SandboxNetwork::Open => "network   everything that you reach\n".to_owned(),
         SandboxNetwork::Proxy => {
-            let hosts = if explanation.hosts.is_empty() { "none".to_owned() } else { explanation.hosts.join(", ") };
+            let hosts =
+                if explanation.hosts.is_empty() { "none".to_owned() } else { explanation.hosts.join(", ") };
             format!("network   through a proxy, these hosts: {hosts}\n")
         }
     }

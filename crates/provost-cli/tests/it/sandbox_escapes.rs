@@ -121,7 +121,9 @@ fn check_all(check: fn(&Probe, User) -> Result<(), String>) {
     let share = all.len().div_ceil(AT_ONCE);
     let complaints = thread::scope(|scope| {
         let threads = all.chunks(share).map(|some| {
-            scope.spawn(move || some.iter().filter_map(|(probe, user)| check(probe, *user).err()).collect::<Vec<_>>())
+            scope.spawn(move || {
+                some.iter().filter_map(|(probe, user)| check(probe, *user).err()).collect::<Vec<_>>()
+            })
         });
         let threads = threads.collect::<Vec<_>>();
         threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect::<Vec<_>>()

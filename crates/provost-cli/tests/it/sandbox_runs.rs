@@ -25,7 +25,8 @@ impl Stage {
     /// A project whose agent gives these answers, with more settings, trusted.
     fn project(&self, answers: &str, settings: &str) {
         self.write("work/agent.yaml", &format!("answers: [{answers}, {{ text: done }}]"));
-        let file = format!("[agent]\nmodel = \"script:agent.yaml\"\n[sandbox]\nmode = \"workspace\"\n{settings}");
+        let file =
+            format!("[agent]\nmodel = \"script:agent.yaml\"\n[sandbox]\nmode = \"workspace\"\n{settings}");
         self.write("work/provost.toml", &file);
         let trusted = self.provost(&["trust", "--yes"]);
         assert!(trusted.status.success(), "{trusted:?}");
@@ -103,7 +104,8 @@ fn an_external_agent_is_confined_unless_the_settings_leave_it_out() {
 #[test]
 fn a_server_started_by_one_call_is_reached_by_the_next() {
     let stage = stage("server");
-    let server = "{ shell: { command: exec python3 -m http.server 8123 --bind 127.0.0.1, background: true } }";
+    let server =
+        "{ shell: { command: exec python3 -m http.server 8123 --bind 127.0.0.1, background: true } }";
     let fetch = "{ shell: { command: 'for i in $(seq 100); do python3 -c \"import urllib.request as u; \
                  print(u.urlopen(\\\"http://127.0.0.1:8123/found\\\").read())\" 2>/dev/null && break; sleep 0.1; done' } }";
     stage.write("work/found", "the page");
@@ -139,7 +141,8 @@ fn a_killed_provost_leaves_no_process_and_the_next_one_removes_what_covers_names
 #[test]
 fn what_covers_a_name_is_not_seen_by_git_and_stays_while_another_box_needs_it() {
     let stage = stage("covers");
-    let mut other = stage.command(env!("CARGO_BIN_EXE_provost"), &["sandbox", "run", "--", "sh", "-c", "touch up; sleep 300"]);
+    let mut other = stage
+        .command(env!("CARGO_BIN_EXE_provost"), &["sandbox", "run", "--", "sh", "-c", "touch up; sleep 300"]);
     let mut other = other.spawn().unwrap();
     until("the other box is up", || stage.path("work/up").exists().then_some(()));
     let done = stage.inside("git add up && git status --short");
@@ -161,11 +164,21 @@ fn a_projects_file_widens_the_sandbox_only_when_it_is_trusted() {
         let done = stage.provost(args);
         let said = text(&done);
         assert_eq!(done.status.code(), Some(2), "{said}");
-        for line in ["mode = workspace", "write = ../out", "network = proxy", "allow_hosts = evil.example", "env = TOKEN", "limits.file_size = 9GiB"] {
+        for line in [
+            "mode = workspace",
+            "write = ../out",
+            "network = proxy",
+            "allow_hosts = evil.example",
+            "env = TOKEN",
+            "limits.file_size = 9GiB",
+        ] {
             assert!(said.contains(line), "{line}: {said}");
         }
     }
-    stage.write("work/provost.toml", "[agent]\nmodel = \"script:agent.yaml\"\n[sandbox]\nmode = \"read-only\"\ndeny_read = [\"x\"]\n");
+    stage.write(
+        "work/provost.toml",
+        "[agent]\nmodel = \"script:agent.yaml\"\n[sandbox]\nmode = \"read-only\"\ndeny_read = [\"x\"]\n",
+    );
     assert!(stage.provost(&["run", "x"]).status.success(), "what only narrows needs no trust");
 }
 
@@ -177,7 +190,8 @@ fn the_proxy_passes_on_to_listed_hosts_only() {
     let port = String::from_utf8(stage.outside("echo $PORT").stdout).unwrap().trim().to_owned();
     let ask = |allowed: &str, request: &str| {
         let script = format!("export ASK='{request}'; {fetch}");
-        let args = ["sandbox", "run", "--network", "proxy", "--allow-host", allowed, "--", "sh", "-c", &script];
+        let args =
+            ["sandbox", "run", "--network", "proxy", "--allow-host", allowed, "--", "sh", "-c", &script];
         text(&stage.provost(&args))
     };
     let get = |host: &str| format!("GET http://{host}:{port}/ HTTP/1.1~Host: x~~");
@@ -202,7 +216,9 @@ fn a_linked_worktree_is_committed_in_and_its_settings_stay() {
     let tree = stage.path("tree").display().to_string();
     let run = |script: &str| stage.provost(&["sandbox", "run", "-C", &tree, "--", "sh", "-c", script]);
     let who = "-c user.name=a -c user.email=b@c";
-    let done = run(&format!("echo x > f && git add f && git {who} commit -qm two && echo y > f && git {who} stash -q && git {who} stash pop -q"));
+    let done = run(&format!(
+        "echo x > f && git add f && git {who} commit -qm two && echo y > f && git {who} stash -q && git {who} stash pop -q"
+    ));
     assert!(done.status.success(), "{}", text(&done));
     let common = stage.path("work/.git").display().to_string();
     for attack in [
@@ -248,7 +264,15 @@ fn explain_says_what_may_be_read_and_written_and_why() {
     let stage = stage("explain");
     let key = stage.path("home/.ssh/id_rsa").display().to_string();
     let done = text(&stage.provost(&["sandbox", "explain", "--", "cat", &key, "./new", ".git/config"]));
-    for line in ["mode      workspace", "the workspace", "decides what runs later", "holds credentials", "id_rsa may not be read", "new  may be read and written", ".git/config may not be written"] {
+    for line in [
+        "mode      workspace",
+        "the workspace",
+        "decides what runs later",
+        "holds credentials",
+        "id_rsa may not be read",
+        "new  may be read and written",
+        ".git/config may not be written",
+    ] {
         assert!(done.contains(line), "{line}: {done}");
     }
     let json = stage.provost(&["sandbox", "explain", "--json"]);
@@ -265,4 +289,31 @@ fn limits_bind_each_program() {
     assert_eq!(fs::metadata(stage.path("work/big")).unwrap().len(), 1 << 20);
     let done = stage.inside("$PY 'b\"x\" * 1000000000'");
     assert!(text(&done).contains("MemoryError"), "{}", text(&done));
+}
+
+#[test]
+fn a_policy_is_tested_against_the_calls_of_past_runs() {
+    let stage = stage("policy");
+    let tools = "{ tools: [{ shell: { command: git status } }, { write_file: { path: .vscode/x, content: x } }, { list_dir: { path: . } }] }";
+    stage.write("work/agent.yaml", &format!("answers: [{tools}, {{ text: done }}]"));
+    stage.write("work/provost.toml", "[agent]\nmodel = \"script:agent.yaml\"\n");
+    assert!(stage.provost(&["run", "do it"]).status.success());
+    stage.write("new.toml", "[permissions]\ndeny = [\"shell(rm *)\"]\nask = [\"shell(git status)\"]\n[sandbox]\nmode = \"workspace\"\n");
+    let new = stage.path("new.toml").display().to_string();
+    let done = stage.provost(&["policy", "test", &new, "--runs", "last:5"]);
+    let said = text(&done);
+    assert_eq!(done.status.code(), Some(1), "{said}");
+    for line in [
+        "3 calls of 1 run",
+        "newly denied: 1",
+        "decides what runs later",
+        "newly asked: 1",
+        "ask shell(git status)",
+        "newly allowed: 0",
+        "decides none of them: deny shell(rm *)",
+    ] {
+        assert!(said.contains(line), "{line}: {said}");
+    }
+    stage.write("new.toml", "[permissions]\ndeny = [\"shell(rm *)\"]\n");
+    assert!(stage.provost(&["policy", "test", &new]).status.success());
 }

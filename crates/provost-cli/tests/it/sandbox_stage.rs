@@ -11,6 +11,8 @@ use std::process::{Child, Command, Output, Stdio};
 
 use tempfile::TempDir;
 
+use crate::support::until;
+
 /// An ordinary user.
 pub(crate) const NOBODY: &str = "65534";
 
@@ -79,6 +81,10 @@ impl Stage {
         }
         let mut sleep = Command::new("sleep");
         let victim = as_user(user, sleep.arg("300").env("VICTIM_TOKEN", "SECRET")).spawn().unwrap();
+        let name = format!("/proc/{}/comm", victim.id());
+        until("the other process is what it will be", || {
+            fs::read_to_string(&name).is_ok_and(|name| name.trim() == "sleep").then_some(())
+        });
         variables.push(("VICTIM", victim.id().to_string()));
         Self { folder, user, victim, _peers: peers, variables }
     }
@@ -134,6 +140,8 @@ fn furnish(root: &Path) {
     for secret in [".ssh/id_rsa", ".aws/credentials", ".npmrc", ".config/gh/hosts.yml"] {
         write(&format!("home/{secret}"), "SECRET");
     }
+    // The tests' own folder may be in a repository.
+    write(".git", "gitdir: /nowhere\n");
     write("home/.bashrc", "");
     write("home/bin/keep", "");
     write("state/secret", "SECRET");
@@ -141,7 +149,10 @@ fn furnish(root: &Path) {
     write("out/.env", "SECRET");
     write("work2/keep", "");
     write("work/.vscode/settings.json", "{}");
-    write("work/provost.toml", &format!("[sandbox]\nmode = \"workspace\"\ndeny_read = [\"{}\"]\n", root.join("out/.env").display()));
+    write(
+        "work/provost.toml",
+        &format!("[sandbox]\nmode = \"workspace\"\ndeny_read = [\"{}\"]\n", root.join("out/.env").display()),
+    );
     write("work/.venv/pyvenv.cfg", "");
     write("work/.venv/bin/python", "#!/bin/sh\n");
     write("python", &format!("#!/bin/sh\nexec /usr/bin/python3 -c \"{}$1\"\n", PYTHON.replace('"', "\\\"")));

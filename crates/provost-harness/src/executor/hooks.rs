@@ -30,7 +30,12 @@ impl HarnessExecutor {
         }
         let records = self.results(hook_call).await;
         let hook_call = self.with_priority(hook_call).await;
-        let question = question(HookQuestionTrigger::HookCall(hook_call.clone()), &opening, records, self.hooks_confinement(hook_call.session, &opening));
+        let question = question(
+            HookQuestionTrigger::HookCall(hook_call.clone()),
+            &opening,
+            records,
+            self.hooks_confinement(hook_call.session, &opening),
+        );
         let programs = Informed::new(self, hook_call.session);
         self.dispatch(hooks, &programs, &question, cancel).all().await
     }

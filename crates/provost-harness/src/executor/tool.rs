@@ -14,9 +14,9 @@ use tokio_util::sync::CancellationToken;
 use super::HarnessExecutor;
 use super::links::leads_astray;
 use crate::output::cut_middle;
+use crate::sandbox::sandbox_of;
 use crate::session_cache::Opening;
 use crate::workspace::{Changes, WorkspaceSnapshot};
-use crate::sandbox::sandbox_of;
 use crate::{AgentSandbox, ImageData, SandboxRequest, SessionLog, Tool, ToolContext, ToolOutput};
 
 /// How long a tool may take to end after its cancellation.
@@ -231,7 +231,8 @@ fn with_denials(mut output: ToolOutput, sandbox: &dyn AgentSandbox) -> ToolOutpu
     if !sandbox.confines() {
         return output;
     }
-    let has_failed = output.status != ToolStatus::Ok || output.facts.exit_status.is_some_and(|code| code != 0);
+    let has_failed =
+        output.status != ToolStatus::Ok || output.facts.exit_status.is_some_and(|code| code != 0);
     let denied = sandbox.denials(if has_failed { &output.text } else { "" });
     if !denied.is_empty() {
         output.text.push_str("\n[sandbox: ");

@@ -41,7 +41,11 @@ fn namespaces() -> Finding {
         return Finding::missing(NAME, "switched off", "sysctl user.max_user_namespaces=15000");
     }
     if number("/proc/sys/kernel/unprivileged_userns_clone") == Some(0) {
-        return Finding::missing(NAME, "only root may make them", "sysctl kernel.unprivileged_userns_clone=1");
+        return Finding::missing(
+            NAME,
+            "only root may make them",
+            "sysctl kernel.unprivileged_userns_clone=1",
+        );
     }
     Finding::fine(NAME, "allowed")
 }

@@ -166,9 +166,10 @@ impl OpenBox {
 
     /// What Landlock lets programs write.
     fn writable(&self, rules: &FileRules) -> Vec<OsString> {
-        let caches = rules.caches.iter().filter(|cache| {
-            !cache.is_there || self.layers.iter().any(|layer| layer.folder == cache.folder)
-        });
+        let caches = rules
+            .caches
+            .iter()
+            .filter(|cache| !cache.is_there || self.layers.iter().any(|layer| layer.folder == cache.folder));
         let folders = ["/tmp", "/var/tmp", "/dev"].map(PathBuf::from).into_iter();
         let all = folders.chain(rules.write.iter().cloned()).chain(caches.map(|cache| cache.folder.clone()));
         all.map(PathBuf::into_os_string).collect()
@@ -181,12 +182,7 @@ fn namespaces(helper: &Path, wanted: OwnNetwork) -> io::Result<Vec<OwnedFd>> {
     let theirs = OwnedFd::from(theirs);
     let launch = Launch {
         program: helper.as_os_str().to_owned(),
-        args: vec![
-            STEP.into(),
-            "open".into(),
-            sys::number(&theirs).to_string().into(),
-            wanted.name().into(),
-        ],
+        args: vec![STEP.into(), "open".into(), sys::number(&theirs).to_string().into(), wanted.name().into()],
         env: Vec::new(),
         cwd: PathBuf::from("/"),
         stdio: (),

@@ -46,7 +46,8 @@ impl Head {
         };
         let (host, port) = split(authority, Some(80))?;
         let slash = if path.starts_with('/') { "" } else { "/" };
-        let mut text = format!("{method} {slash}{path} HTTP/1.1\r\nHost: {authority}\r\nConnection: close\r\n");
+        let mut text =
+            format!("{method} {slash}{path} HTTP/1.1\r\nHost: {authority}\r\nConnection: close\r\n");
         let mut body_bytes = None;
         for line in lines.filter(|line| !line.is_empty()) {
             let (name, value) = line.split_once(':')?;
@@ -98,7 +99,9 @@ mod tests {
 
     #[test]
     fn a_body_whose_length_is_not_clear_is_refused() {
-        for headers in ["Transfer-Encoding: chunked", "Content-Length: 1\r\nContent-Length: 2", "Content-Length: -1"] {
+        for headers in
+            ["Transfer-Encoding: chunked", "Content-Length: 1\r\nContent-Length: 2", "Content-Length: -1"]
+        {
             let text = format!("POST http://h/ HTTP/1.1\r\n{headers}\r\n\r\n");
             assert_eq!(Head::parse(text.as_bytes()), None, "{headers}");
         }
@@ -108,7 +111,12 @@ mod tests {
     fn tunnels_name_host_and_port() {
         let head = Head::parse(b"CONNECT A.Example.:443 HTTP/1.1\r\n\r\n").unwrap();
         assert_eq!(head, Head { host: "a.example".to_owned(), port: 443, kind: Kind::Tunnel });
-        for text in ["CONNECT a HTTP/1.1\r\n\r\n", "CONNECT a:x HTTP/1.1\r\n\r\n", "CONNECT u@h:1 HTTP/1.1\r\n\r\n", "GET / HTTP/1.1\r\n\r\n"] {
+        for text in [
+            "CONNECT a HTTP/1.1\r\n\r\n",
+            "CONNECT a:x HTTP/1.1\r\n\r\n",
+            "CONNECT u@h:1 HTTP/1.1\r\n\r\n",
+            "GET / HTTP/1.1\r\n\r\n",
+        ] {
             assert_eq!(Head::parse(text.as_bytes()), None, "{text}");
         }
     }

@@ -27,7 +27,9 @@ impl FromStr for HostPattern {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || {
-            format!("must be a host such as api.example.com, *.example.org:443 or 10.0.0.5:5432 (is `{text}`)")
+            format!(
+                "must be a host such as api.example.com, *.example.org:443 or 10.0.0.5:5432 (is `{text}`)"
+            )
         };
         let lower = text.trim().to_ascii_lowercase();
         if let Ok(address) = lower.trim_matches(['[', ']']).parse::<IpAddr>() {
@@ -42,13 +44,15 @@ impl FromStr for HostPattern {
         }
         let name = host.strip_prefix("*.").unwrap_or(host).trim_end_matches('.');
         let fits = |label: &str| {
-            !label.is_empty() && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+            !label.is_empty()
+                && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
         };
         if !name.split('.').all(fits) {
             return Err(wrong());
         }
         let is_below = host.starts_with("*.");
-        let name = if is_below { HostName::Below(format!(".{name}")) } else { HostName::Exact(name.to_owned()) };
+        let name =
+            if is_below { HostName::Below(format!(".{name}")) } else { HostName::Exact(name.to_owned()) };
         Ok(Self { name, port })
     }
 }
@@ -134,9 +138,27 @@ mod tests {
     #[test]
     fn addresses_of_machines_and_private_networks_are_not_public() {
         let private = [
-            "127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1", "0.0.0.0",
-            "224.0.0.1", "255.255.255.255", "::1", "::", "fe80::1", "fc00::1", "::ffff:127.0.0.1", "::ffff:10.0.0.1",
-            "64:ff9b::7f00:1", "2002:7f00:1::", "2002:a00:1::", "::127.0.0.1", "ff02::1", "198.18.0.1",
+            "127.0.0.1",
+            "10.1.2.3",
+            "172.16.0.1",
+            "192.168.1.1",
+            "169.254.169.254",
+            "100.64.0.1",
+            "0.0.0.0",
+            "224.0.0.1",
+            "255.255.255.255",
+            "::1",
+            "::",
+            "fe80::1",
+            "fc00::1",
+            "::ffff:127.0.0.1",
+            "::ffff:10.0.0.1",
+            "64:ff9b::7f00:1",
+            "2002:7f00:1::",
+            "2002:a00:1::",
+            "::127.0.0.1",
+            "ff02::1",
+            "198.18.0.1",
         ];
         for text in private {
             assert!(!is_public(text.parse().unwrap()), "{text}");
@@ -148,13 +170,22 @@ mod tests {
 
     #[test]
     fn a_pattern_names_a_host_or_all_below_one() {
-        let all = ["api.example.com", "*.example.org:8443", "10.0.0.5:5432"].map(|text| text.parse().unwrap());
-        for (host, port) in [("api.example.com", 443), ("api.example.com", 80), ("a.b.example.org", 8443), ("10.0.0.5", 5432)] {
+        let all =
+            ["api.example.com", "*.example.org:8443", "10.0.0.5:5432"].map(|text| text.parse().unwrap());
+        for (host, port) in
+            [("api.example.com", 443), ("api.example.com", 80), ("a.b.example.org", 8443), ("10.0.0.5", 5432)]
+        {
             assert!(allowing(&all, host, port), "{host}:{port}");
         }
         for (host, port) in [
-            ("api.example.com", 22), ("xapi.example.com", 443), ("api.example.com.evil", 443), ("example.org", 8443),
-            ("evilexample.org", 8443), ("a.example.org", 443), ("10.0.0.5", 80), ("10.0.0.6", 5432),
+            ("api.example.com", 22),
+            ("xapi.example.com", 443),
+            ("api.example.com.evil", 443),
+            ("example.org", 8443),
+            ("evilexample.org", 8443),
+            ("a.example.org", 443),
+            ("10.0.0.5", 80),
+            ("10.0.0.6", 5432),
         ] {
             assert!(!allowing(&all, host, port), "{host}:{port}");
         }

@@ -4,8 +4,8 @@
 //! and it knows which agent asks.
 
 mod head;
-mod hosts;
 mod hello;
+mod hosts;
 
 use std::collections::VecDeque;
 use std::io;

@@ -14,7 +14,10 @@ pub(super) fn doctor(json: bool) -> anyhow::Result<Exit> {
     let findings = &sandbox.probe().findings;
     let tried = sandbox.try_it();
     let text = if json {
-        format!("{}\n", json!({ "possible": tried.is_ok(), "why_not": tried.as_ref().err(), "findings": findings }))
+        format!(
+            "{}\n",
+            json!({ "possible": tried.is_ok(), "why_not": tried.as_ref().err(), "findings": findings })
+        )
     } else {
         in_words(findings, &tried)
     };
