@@ -91,6 +91,21 @@ pub fn masked_paths(home: Option<&Path>, state: Option<&Path>) -> Vec<PathBuf> {
     in_home.chain(in_system).chain(state.map(Path::to_owned)).collect()
 }
 
+/// Whether something at the top of a workspace is only what a sandbox covers a protected name with: no work of an agent.
+pub(crate) fn is_cover(workspace: &Path, path: &Path) -> bool {
+    let names = PROTECTED_FOLDERS.iter().chain(PROTECTED_FILES);
+    if path.parent() != Some(workspace) || !names.clone().any(|name| path.ends_with(name)) {
+        return false;
+    }
+    match path.symlink_metadata() {
+        Ok(facts) if facts.is_dir() => {
+            std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
+        }
+        Ok(facts) => facts.is_file() && facts.len() == 0,
+        Err(_) => false,
+    }
+}
+
 /// What an agent's sandbox is asked for.
 #[derive(Debug, Clone, Copy)]
 pub struct SandboxRequest<'a> {

@@ -7,6 +7,8 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use crate::repository::THIS_FOLDER;
+
 /// The covers that this process has made, in a file of its own that is locked as long as it lives.
 #[derive(Debug)]
 pub(crate) struct Covers {
@@ -57,6 +59,7 @@ impl Covers {
         match kind {
             CoverKind::Folder => fs::create_dir(path),
             CoverKind::File => OpenOptions::new().write(true).create_new(true).open(path).map(drop),
+            CoverKind::ThisFolder => whole_at_once(path),
         }
         .or_else(|error| if error.kind() == io::ErrorKind::AlreadyExists { Ok(()) } else { Err(error) })
     }
@@ -93,6 +96,17 @@ impl Drop for Covers {
 pub(crate) enum CoverKind {
     Folder,
     File,
+    /// A file that names the folder it is in.
+    ThisFolder,
+}
+
+/// Makes a file that is never seen without its content.
+fn whole_at_once(path: &Path) -> io::Result<()> {
+    let new = path.with_extension(format!("{}.tmp", crate::folders::unique()));
+    fs::write(&new, THIS_FOLDER)?;
+    let made = fs::hard_link(&new, path);
+    fs::remove_file(new)?;
+    made
 }
 
 fn lock(folder: &Path) -> io::Result<File> {
@@ -131,7 +145,9 @@ fn remove<'a>(made: impl DoubleEndedIterator<Item = &'a PathBuf>) {
         let Ok(facts) = path.symlink_metadata() else { continue };
         if facts.is_dir() {
             let _ = fs::remove_dir(path);
-        } else if facts.is_file() && facts.len() == 0 {
+        } else if facts.is_file()
+            && (facts.len() == 0 || fs::read(path).is_ok_and(|text| text == THIS_FOLDER.as_bytes()))
+        {
             let _ = fs::remove_file(path);
         }
     }

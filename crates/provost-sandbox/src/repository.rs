@@ -45,6 +45,8 @@ impl Exclude {
     }
 }
 
+/// What a file says that names the folder it is in.
+pub(crate) const THIS_FOLDER: &str = ".\n";
 /// Maximum submodules whose settings are protected.
 const MODULES_MAX: usize = 200;
 
@@ -89,7 +91,6 @@ impl Repository {
         self.pin(data);
         self.settings(data);
         self.itself_if_there(&data.join("worktrees"));
-        self.itself_if_there(&data.join("commondir"));
         let modules = data.join("modules");
         if modules.is_dir() {
             self.pin(&modules);
@@ -137,6 +138,11 @@ impl Repository {
     }
 
     fn settings(&mut self, data: &Path) {
+        // It would name another folder for hooks and settings.
+        let common = data.join("commondir");
+        let is_own = fs::read_to_string(&common).is_ok_and(|text| text != THIS_FOLDER);
+        let cover = if is_own { Cover::Itself } else { Cover::ThisFolder };
+        self.protected.push(Protected { path: common, cover });
         self.cover(data.join("hooks"), Cover::EmptyFolder);
         self.cover(data.join("config"), Cover::EmptyFile);
         self.cover(data.join("config.worktree"), Cover::EmptyFile);

@@ -65,6 +65,8 @@ pub enum Cover {
     EmptyFile,
     /// It isn't there: a file that can't be opened, which version control doesn't see.
     Nothing,
+    /// It isn't there, and an empty one would be an error: a file that names the folder it is in.
+    ThisFolder,
 }
 
 /// Folders of the system that programs need in the mode `strict`.
@@ -97,6 +99,11 @@ const TOOLS: &[&str] = &[
     ".gitconfig",
     ".config/git",
 ];
+/// Files of projects that usually hold secrets.
+const ENVIRONMENT_FILES: &[&str] =
+    &[".env", ".env.local", ".env.development", ".env.production", ".env.test"];
+/// Folders beside a workspace, and in the home folder, that are looked into for such files.
+const SIBLINGS_MAX: usize = 500;
 /// Folders that may hold a virtual environment of Python.
 const VENVS: &[&str] = &[".venv", "venv", "env"];
 
@@ -110,7 +117,7 @@ impl FileRules {
             mode,
             workspace: workspace.to_owned(),
             write: Vec::new(),
-            masked: masked(policy, places),
+            masked: masked(policy, workspace, places),
             protected: Vec::new(),
             read_only_from: Vec::new(),
             caches: caches(places, workspace),
@@ -124,11 +131,19 @@ impl FileRules {
             rules.write.push(workspace.to_owned());
             rules.write.extend(policy.write.iter().filter_map(|path| path.canonicalize().ok()));
             rules.protect(workspace);
+            let others = rules.write.iter().skip(1).filter(|path| path.join(".git").exists());
+            let others = others.filter_map(|path| repository::of(path)).flat_map(|other| other.protected);
+            let others = others.collect::<Vec<_>>();
+            rules.protected.extend(others);
         }
         rules
     }
 
     fn protect(&mut self, workspace: &Path) {
+        if is_symlink(&workspace.join(".git")) {
+            self.gaps
+                .push(format!("{} is a symlink, which can't be protected", workspace.join(".git").display()));
+        }
         let found = repository::of(workspace);
         if let Some(Repository { write, protected, exclude }) = found {
             self.exclude = exclude;
@@ -228,7 +243,7 @@ fn is_symlink(path: &Path) -> bool {
 }
 
 /// What is there of all that is never read, without symlinks.
-fn masked(policy: &SandboxPolicy, places: &Places) -> Vec<PathBuf> {
+fn masked(policy: &SandboxPolicy, workspace: &Path, places: &Places) -> Vec<PathBuf> {
     let mut all = masked_paths(places.home.as_deref(), Some(&places.state));
     let cargo = places.variables.get("CARGO_HOME").map(PathBuf::from);
     let files = ["credentials", "credentials.toml"];
@@ -237,10 +252,27 @@ fn masked(policy: &SandboxPolicy, places: &Places) -> Vec<PathBuf> {
         ["/var/run/docker.sock", "/run/docker.sock", "/run/podman", "/run/containerd"].map(PathBuf::from),
     );
     all.extend(policy.deny_read.iter().cloned());
+    all.extend(environment_files(workspace, places.home.as_deref()));
     let mut found = all.iter().filter_map(|path| path.canonicalize().ok()).collect::<Vec<_>>();
     found.sort();
     found.dedup();
     found
+}
+
+/// Files with secrets of other projects: those beside the workspace, above it, and one folder deep in the home folder.
+fn environment_files(workspace: &Path, home: Option<&Path>) -> Vec<PathBuf> {
+    let above = workspace.ancestors().skip(1).filter(|folder| folder.parent().is_some());
+    let beside = workspace.parent().into_iter().chain(home).flat_map(folders_in);
+    let folders = above.map(Path::to_owned).chain(home.map(Path::to_owned)).chain(beside);
+    let folders = folders.filter(|folder| folder != workspace).collect::<Vec<_>>();
+    let files = folders.iter().flat_map(|folder| ENVIRONMENT_FILES.iter().map(|name| folder.join(name)));
+    files.filter(|file| file.is_file()).collect()
+}
+
+/// The folders in a folder, of a large one only some.
+fn folders_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().take(SIBLINGS_MAX);
+    entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect()
 }
 
 fn strict_reads(places: &Places, workspace: &Path, policy: &SandboxPolicy) -> Vec<PathBuf> {

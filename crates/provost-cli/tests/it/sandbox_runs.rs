@@ -317,3 +317,15 @@ fn a_policy_is_tested_against_the_calls_of_past_runs() {
     stage.write("new.toml", "[permissions]\ndeny = [\"shell(rm *)\"]\n");
     assert!(stage.provost(&["policy", "test", &new]).status.success());
 }
+
+#[test]
+fn what_covers_a_name_counts_as_no_change_of_the_agent() {
+    let stage = stage("diff");
+    stage.project("{ tools: [{ shell: { command: echo x > made } }] }", "");
+    stage.outside("rm .vscode/settings.json; rmdir .vscode; git add -A; git -c user.name=a -c user.email=b@c commit -qm all");
+    let done = stage.provost(&["run", "do it"]);
+    assert!(done.status.success(), "{}", text(&done));
+    let log = stage.log();
+    assert!(log.contains("\"new_files\":1"), "{log}");
+    assert!(!stage.path("work/.envrc").exists(), "covers are removed with the run");
+}

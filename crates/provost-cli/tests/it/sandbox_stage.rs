@@ -147,11 +147,16 @@ fn furnish(root: &Path) {
     write("state/secret", "SECRET");
     write("out/file", "old\n");
     write("out/.env", "SECRET");
+    write("out/.env.local", "SECRET");
+    write("out/denied", "SECRET");
     write("work2/keep", "");
     write("work/.vscode/settings.json", "{}");
     write(
         "work/provost.toml",
-        &format!("[sandbox]\nmode = \"workspace\"\ndeny_read = [\"{}\"]\n", root.join("out/.env").display()),
+        &format!(
+            "[sandbox]\nmode = \"workspace\"\ndeny_read = [\"{}\"]\n",
+            root.join("out/denied").display()
+        ),
     );
     write("work/.venv/pyvenv.cfg", "");
     write("work/.venv/bin/python", "#!/bin/sh\n");

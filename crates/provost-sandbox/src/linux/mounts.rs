@@ -114,7 +114,9 @@ fn mounts(rules: &FileRules, network: SandboxNetwork, paths: &BoxPaths<'_>) -> M
             match protected.cover {
                 Cover::Pinned => What::Writes(path.clone()),
                 Cover::Nothing => What::Reads("/dev/null".into()),
-                Cover::Itself | Cover::EmptyFolder | Cover::EmptyFile => What::Reads(path.clone()),
+                Cover::Itself | Cover::EmptyFolder | Cover::EmptyFile | Cover::ThisFolder => {
+                    What::Reads(path.clone())
+                }
             },
         );
     }

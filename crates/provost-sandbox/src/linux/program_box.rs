@@ -228,6 +228,7 @@ fn cover(rules: &FileRules, covers: &Covers) -> io::Result<()> {
             Cover::Itself | Cover::Pinned => continue,
             Cover::EmptyFolder => CoverKind::Folder,
             Cover::EmptyFile | Cover::Nothing => CoverKind::File,
+            Cover::ThisFolder => CoverKind::ThisFolder,
         };
         covers.make(&protected.path, kind).map_err(|error| {
             let path = protected.path.display();
