@@ -204,7 +204,7 @@ fn the_proxy_passes_on_to_listed_hosts_only() {
     // A name that leads to this machine.
     let answer = ask(&format!("localhost:{port}"), &get("localhost"));
     assert!(answer.contains("403 Forbidden") && answer.contains("an address of this machine"), "{answer}");
-    let answer = ask(&listed, &format!("CONNECT 127.0.0.1:22 HTTP/1.1~~"));
+    let answer = ask(&listed, "CONNECT 127.0.0.1:22 HTTP/1.1~~");
     assert!(answer.contains("403 Forbidden"), "{answer}");
 }
 

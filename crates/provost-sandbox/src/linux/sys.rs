@@ -31,6 +31,9 @@ pub(super) fn user_and_group() -> (u32, u32) {
     unsafe { (libc::geteuid(), libc::getegid()) }
 }
 
+/// The flag of an interface that is up, as `ioctl` has it.
+const UP: libc::c_short = 1;
+
 /// Switches the loopback interface of this process's network namespace on.
 pub(super) fn loopback_up() -> io::Result<()> {
     let mut request = [0_u8; 40];
@@ -43,7 +46,7 @@ pub(super) fn loopback_up() -> io::Result<()> {
         let mut done = libc::ioctl(socket, libc::SIOCGIFFLAGS, request.as_mut_ptr());
         if done == 0 {
             let flags = request.as_mut_ptr().add(16).cast::<libc::c_short>();
-            flags.write_unaligned(flags.read_unaligned() | libc::IFF_UP as libc::c_short);
+            flags.write_unaligned(flags.read_unaligned() | UP);
             done = libc::ioctl(socket, libc::SIOCSIFFLAGS, request.as_mut_ptr());
         }
         let result = checked(done).map(drop);

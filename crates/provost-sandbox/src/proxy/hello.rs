@@ -66,8 +66,7 @@ enum Parsed {
 fn parse(bytes: &[u8]) -> Parsed {
     let mut message = Vec::new();
     let mut rest = bytes;
-    loop {
-        let [kind, _, _, high, low, after @ ..] = rest else { break };
+    while let [kind, _, _, high, low, after @ ..] = rest {
         if *kind != HANDSHAKE {
             return Parsed::Done(Beginning::Unreadable);
         }
