@@ -8,8 +8,9 @@ use anyhow::{Result, bail};
 use xtask::shell::{cargo, must, workspace};
 
 /// Programs that tests talk to or run at a terminal, and the Debian packages that have them.
-const PROGRAMS: [(&str, &str); 9] = [
+const PROGRAMS: [(&str, &str); 10] = [
     ("bash", "bash"),
+    ("bwrap", "bubblewrap"),
     ("dbus-daemon", "dbus-daemon"),
     ("gdb", "gdb"),
     ("git", "git"),

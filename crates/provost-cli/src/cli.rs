@@ -5,6 +5,7 @@ mod external;
 mod look;
 mod manage;
 mod run;
+mod sandbox;
 mod segment;
 mod services;
 mod store;
@@ -22,6 +23,9 @@ pub(crate) use manage::{
 };
 pub(crate) use run::{
     BudgetArgs, DemoArgs, FlowCheckArgs, FlowCommand, FlowRunArgs, RunArgs, ShownArgs, WorkArgs,
+};
+pub(crate) use sandbox::{
+    PolicyCommand, PolicyTestArgs, SandboxCommand, SandboxExplainArgs, SandboxPolicyArgs, SandboxRunArgs,
 };
 pub(crate) use segment::{ForkArgs, ResumeArgs};
 pub(crate) use services::{ServicesArgs, ServicesCommand, SuperviseArgs};

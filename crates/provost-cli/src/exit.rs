@@ -32,6 +32,8 @@ pub(crate) enum Exit {
     Aborted,
     /// Interrupted or cancelled.
     Cancelled,
+    /// That of a program that was run in its place.
+    Status(u8),
 }
 
 impl Exit {
@@ -65,6 +67,7 @@ impl Exit {
             Self::Waiting => 4,
             Self::Aborted => 5,
             Self::Cancelled => 130,
+            Self::Status(status) => status,
         }
     }
 }

@@ -46,6 +46,8 @@ use std::process::ExitCode;
 use clap::Parser as _;
 
 fn main() -> ExitCode {
+    // Such a process has one purpose, and one thread.
+    provost_sandbox::run_step_if_asked();
     wiring::hide_secrets();
     if completing::answer() {
         return ExitCode::SUCCESS;

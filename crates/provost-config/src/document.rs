@@ -6,7 +6,7 @@ mod reference;
 mod schema;
 
 pub use info::{SettingInfo, declared};
-pub use init::{ShortFile, init_file, short_file};
+pub use init::{ShortFile, ShortSandbox, init_file, short_file};
 pub use reference::reference;
 pub use schema::schema;
 

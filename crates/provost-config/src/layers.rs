@@ -12,6 +12,7 @@ use super::file::File;
 use super::imported::{self, Importing};
 use super::named::{self, MODELS, Named, PROVIDERS};
 use super::nearest::nearest;
+use super::project::Before;
 use super::table::{SECTIONS, settings};
 use super::value::Raw;
 use super::{AvailableTools, Loading, UpdatedModels, contradictions, project};
@@ -116,7 +117,10 @@ pub fn load_in(request: &Request<'_>, folders: &Folders) -> Loading {
         Ok(updated) => loading.settings.named.updated = updated.models,
         Err(problem) => loading.problems.push(problem),
     }
-    let without = loading.settings.permissions.default_permission();
+    let before = Before {
+        permission: loading.settings.permissions.default_permission(),
+        sandbox: loading.settings.sandbox.clone(),
+    };
     match request.file {
         Some(file) if !file.exists() => loading.problems.push(unreadable(file, "there is no such file")),
         Some(file) => load_file(&mut loading, file, From::User, folders, request.folder),
@@ -131,7 +135,7 @@ pub fn load_in(request: &Request<'_>, folders: &Folders) -> Loading {
     if request.scope == Scope::Project {
         imported::import(&mut loading, &Importing { folders, tools: request.tools });
     }
-    loading.project.requests = project::requests(&loading, without);
+    loading.project.requests = project::requests(&loading, &before);
     loading.project.skipped.clone_from(&loading.skipped);
     contradictions::check(&mut loading, request.tools);
     loading
@@ -142,8 +146,13 @@ fn project_file(request: &Request<'_>, folders: &Folders) -> Option<PathBuf> {
     if request.file.is_some() || request.scope != Scope::Project {
         return None;
     }
-    let found = request.folder.ancestors().map(|folder| folder.join(FILE_NAME)).find(|file| file.is_file());
+    let found = request.folder.ancestors().map(|folder| folder.join(FILE_NAME)).find(|file| is_there(file));
     found.filter(|file| *file != folders.user_file)
+}
+
+/// An empty file is none: a sandbox may cover the name with one.
+fn is_there(file: &Path) -> bool {
+    file.metadata().is_ok_and(|facts| facts.is_file() && facts.len() > 0)
 }
 
 fn load_file(loading: &mut Loading, path: &Path, from: From, folders: &Folders, folder: &Path) {

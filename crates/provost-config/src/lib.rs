@@ -56,6 +56,7 @@ mod nearest;
 mod permissions;
 mod profiles;
 mod project;
+mod sandbox;
 mod settings;
 mod skills;
 mod stop_hook;
@@ -68,7 +69,9 @@ mod whole_file;
 
 pub use agent::{Agent, External};
 pub use approved::{Kept, keep_approved};
-pub use document::{SettingInfo, ShortFile, declared, init_file, reference, schema, short_file};
+pub use document::{
+    SettingInfo, ShortFile, ShortSandbox, declared, init_file, reference, schema, short_file,
+};
 pub use errors::{ConfigError, Problem, Problems, Source, Spot};
 pub use exec::{DetachKey, ExecSettings};
 pub use flow::FlowFile;
@@ -83,6 +86,7 @@ pub use nearest::nearest;
 pub use permissions::Permissions;
 pub use profiles::{Profiles, read_profile};
 pub use project::{Project, ProjectFile, ProjectRequest};
+pub use sandbox::{SandboxSettings, home_folder};
 pub use settings::{Given, Loading, Settings, Settled, Trace, keys, named_keys, without_password};
 pub use skills::{Skill, Skills, SkippedSkill};
 pub use stop_hook::StopHook;

@@ -6,6 +6,7 @@ use provost_event::{HookProgram, Permission};
 
 use super::errors::Source;
 use super::hook::runs;
+use super::sandbox::{self, SandboxSettings};
 use super::{FILE_NAME, Given, Loading};
 
 /// What was read in the project's folder, once: what is checked is what is used.
@@ -56,10 +57,17 @@ impl Project {
     }
 }
 
+/// What counted before the project's file was read.
+pub(crate) struct Before {
+    /// The rule for calls that no pattern matched.
+    pub(crate) permission: Permission,
+    pub(crate) sandbox: SandboxSettings,
+}
+
 /// What the project's files request that needs consent: to run programs, to send data somewhere, to let an agent
-/// do what it couldn't do without them. `without` is the rule for calls that no pattern matched before the
-/// project's file was read.
-pub(crate) fn requests(loading: &Loading, without: Permission) -> Vec<ProjectRequest> {
+/// do what it couldn't do without them.
+pub(crate) fn requests(loading: &Loading, before: &Before) -> Vec<ProjectRequest> {
+    let without = before.permission;
     let mut all = stop_hooks(loading);
     all.extend(hooks(loading));
     all.extend(patterns(loading, without));
@@ -68,6 +76,7 @@ pub(crate) fn requests(loading: &Loading, without: Permission) -> Vec<ProjectReq
     all.extend(imported(loading));
     all.extend(programs(loading));
     all.extend(recordings(loading));
+    all.extend(sandbox::widenings(loading, &before.sandbox));
     all
 }
 

@@ -17,6 +17,7 @@ use crate::named::{Named, Table};
 use crate::permissions::Permissions;
 use crate::profiles::Profiles;
 use crate::project::Project;
+use crate::sandbox::SandboxSettings;
 use crate::stop_hook::StopHook;
 use crate::tools::ToolSettings;
 use crate::value::Raw;
@@ -79,6 +80,8 @@ pub struct Settings {
     pub permissions: Permissions,
     /// What the built-in tools reach.
     pub tools: ToolSettings,
+    /// What agents' programs and file tools may read, write and reach.
+    pub sandbox: SandboxSettings,
     /// Further observers of a run.
     pub trace: Trace,
     /// External programs as agents.
@@ -133,6 +136,7 @@ impl Settings {
             imported: Vec::new(),
             permissions: Permissions::default(),
             tools: ToolSettings::default(),
+            sandbox: SandboxSettings::default(),
             trace: Trace::default(),
             exec: ExecSettings::default(),
             gateway: GatewaySettings::default(),

@@ -12,6 +12,7 @@ use super::gateway::{GATEWAY, GATEWAY_WORDS};
 use super::goal::{GOAL, GOAL_WORDS};
 use super::hook::HookVariable;
 use super::imported::{Import, ImportSource};
+use super::sandbox::{LIMITS_WORDS, SANDBOX, SANDBOX_WORDS};
 use super::tools::{TOOLS, TOOLS_WORDS};
 use limits::LIMITS;
 use permissions::PERMISSIONS;
@@ -46,6 +47,8 @@ pub(crate) const SECTIONS: &[(&str, &str)] = &[
          and ask before allow. The lists of all files add up.",
     ),
     ("tools", TOOLS_WORDS),
+    ("sandbox", SANDBOX_WORDS),
+    ("sandbox.limits", LIMITS_WORDS),
     ("hooks", "Hooks that are taken from elsewhere. A file has either this table or a list of [[hooks]]."),
     ("exec", EXEC_WORDS),
     ("gateway", GATEWAY_WORDS),
@@ -64,7 +67,7 @@ pub(crate) const COUNT_MAX: u64 = 1_000;
 
 /// All settings, section by section.
 pub(crate) fn settings() -> impl Iterator<Item = &'static Setting<Settings>> + Clone {
-    [WORK, RETRIES, GOAL, LIMITS, PERMISSIONS, TOOLS, EXEC, GATEWAY, AROUND].into_iter().flatten()
+    [WORK, RETRIES, GOAL, LIMITS, PERMISSIONS, TOOLS, SANDBOX, EXEC, GATEWAY, AROUND].into_iter().flatten()
 }
 
 /// Agents, their limits and those of the run.

@@ -29,6 +29,7 @@ mod permission;
 mod plan;
 mod policy;
 mod record;
+mod sandbox;
 mod service;
 mod skip;
 mod spawn;
@@ -91,6 +92,7 @@ pub use policy::{
     StopHookPolicy,
 };
 pub use record::{Delta, DeltaKind, FORMAT_VERSION, FormatError, Record, RecordHead};
+pub use sandbox::{SandboxLimits, SandboxMode, SandboxNetwork, SandboxPolicy};
 pub use service::{KEEP_RUNNING, ProcessStamp, ServiceEvent, ServiceKept, ServiceNoted};
 pub use spawn::{Priority, PriorityError, SpawnBudget};
 pub use stop::{StopCheckCutShort, StopHookVerdict, StopVerdicts};

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::skip::is_default;
 use crate::{
     ExternalPolicy, FlowPolicy, GoalPolicy, HookPolicy, MicroDollars, OnHookError, PermissionPolicy, Price,
-    SpawnBudget, SubAgentPolicy, ToolSpec,
+    SandboxPolicy, SpawnBudget, SubAgentPolicy, ToolSpec,
 };
 
 /// The policy of a whole run.
@@ -211,6 +211,9 @@ pub struct AgentPolicy {
     /// that the goal is reached after it acted, and neither stop hooks nor judges check it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub final_check: bool,
+    /// What its programs and file tools may read, write and reach.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub sandbox: SandboxPolicy,
 }
 
 impl AgentPolicy {
@@ -234,6 +237,7 @@ impl AgentPolicy {
             goal: None,
             external: None,
             final_check: false,
+            sandbox: SandboxPolicy::default(),
         }
     }
 }

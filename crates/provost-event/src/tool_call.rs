@@ -76,6 +76,9 @@ pub struct CallFacts {
     /// How many of the files weren't there at the last inspection, by their exact names, without temporary files.
     #[serde(skip_serializing_if = "is_default")]
     pub new_files: u32,
+    /// What the sandbox denied to it, each as a sentence.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub denied: Vec<String>,
 }
 
 impl CallFacts {

@@ -9,8 +9,8 @@ use provost_process::MaskedPaths;
 
 use crate::{
     Backend, BackendError, Blobs, Clock, ExternalAgents, HarnessCallback, HookPrograms, HookRegistry, Models,
-    NoCallback, NoExternalAgents, NoHookPrograms, NoPower, Observers, Power, Redactor, StopHookHandler,
-    SystemClock, ToolRegistry,
+    NoCallback, NoExternalAgents, NoHookPrograms, NoPower, NoSandbox, Observers, Power, Redactor, Sandbox,
+    StopHookHandler, SystemClock, ToolRegistry,
 };
 
 /// The dependencies of a harness. Everything else it needs is in the log. Clones share them.
@@ -38,6 +38,8 @@ pub struct HarnessDeps {
     pub power: Arc<dyn Power>,
     /// Drives the programs of external agents; by default none can be run.
     pub external: Arc<dyn ExternalAgents>,
+    /// Confines agents' programs and file tools; by default nothing does, and policies that require it are refused.
+    pub sandbox: Arc<dyn Sandbox>,
     /// A folder for the transcripts that stop hooks may read; `None`: they get none.
     pub transcripts: Option<PathBuf>,
     /// What file tools never read or write; by default the user's credentials. Give it Provost's own folders.
@@ -63,6 +65,7 @@ impl HarnessDeps {
             clock: Arc::new(SystemClock),
             power: Arc::new(NoPower),
             external: Arc::new(NoExternalAgents),
+            sandbox: Arc::new(NoSandbox),
             transcripts: None,
             masked: Arc::new(MaskedPaths::of_user()),
             redactor: Arc::new(Redactor::default()),

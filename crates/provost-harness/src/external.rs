@@ -9,6 +9,7 @@ use provost_event::{
     Access, AskKind, CallId, ErrorClass, Exit, ExternalPolicy, Json, ModelFailure, SessionId, TerminalNoted,
     ToolSpec, ToolSubject,
 };
+use provost_process::Confinement;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -33,6 +34,8 @@ pub struct Exchange<'a> {
     pub redactor: Arc<Redactor>,
     /// Whether stop hooks or judges check its result.
     pub is_verified: bool,
+    /// What confines the program.
+    pub confinement: Confinement,
 }
 
 /// Drives the programs of external agents, each from its session's first exchange until it is closed.

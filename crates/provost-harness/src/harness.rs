@@ -402,6 +402,7 @@ impl Harness {
         self.deltas.forget(session);
         self.tools.session_over(session);
         self.deps.hook_programs.session_over(session);
+        self.deps.sandbox.session_over(session);
     }
 
     fn tell_callback(&self, record: &Arc<Record>) {

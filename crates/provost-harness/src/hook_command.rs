@@ -8,7 +8,7 @@ use provost_process::{ChildSpec, Confinement, Finished, Launch, Stdio, Streams, 
 use tokio_util::sync::CancellationToken;
 
 /// The start of a hook that is a program, and its limits.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct HookCommand {
     /// The program, looked up in the environment's `PATH`.
     pub program: OsString,
@@ -28,6 +28,8 @@ pub struct HookCommand {
     pub grace: Duration,
     /// The limit of all of its time, including its forced end. `None`: no limit.
     pub ends_within: Option<Duration>,
+    /// What confines it.
+    pub confinement: Confinement,
 }
 
 impl HookCommand {
@@ -39,15 +41,10 @@ impl HookCommand {
     /// # Cancellation
     /// When `cancel` fires it returns within the grace period, with nothing left running.
     pub async fn run(self, cancel: &CancellationToken) -> Result<Finished, String> {
-        let Self { program, args, env, cwd, input, keep_bytes_max, timeout, grace, ends_within } = self;
-        let launch = Launch {
-            program,
-            args,
-            env,
-            cwd,
-            stdio: Stdio { input, streams: Streams::Apart },
-            confinement: Confinement::Strongest,
-        };
+        let Self { program, args, env, cwd, input, keep_bytes_max, timeout, grace, ends_within, confinement } =
+            self;
+        let launch =
+            Launch { program, args, env, cwd, stdio: Stdio { input, streams: Streams::Apart }, confinement };
         let spec = ChildSpec { launch, keep_bytes_max, timeout: Some(timeout), grace, ends_within };
         run(spec, cancel).await.map_err(|error| match std::error::Error::source(&error) {
             Some(cause) => format!("{error}: {cause}"),

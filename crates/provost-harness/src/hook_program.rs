@@ -8,6 +8,7 @@ use provost_engine::{HookCall, StopCheck};
 use provost_event::{
     HookContract, HookDecision, HookPoint, HookPolicy, Json, ModelPolicy, Record, SessionId,
 };
+use provost_process::Confinement;
 use tokio_util::sync::CancellationToken;
 
 /// A question to a hook program, before it is converted to the form of its contract.
@@ -33,6 +34,8 @@ pub struct HookQuestion {
     pub env_file: Option<PathBuf>,
     /// The entries that the question's details refer to (results of tool calls), in their order.
     pub records: Vec<Arc<Record>>,
+    /// What confines its program.
+    pub confinement: Confinement,
 }
 
 /// An agent's position and name.

@@ -34,6 +34,7 @@ mod prompt_queue;
 mod read_back;
 mod recall;
 mod run_order;
+mod sandbox;
 mod secrets;
 mod services;
 mod session_cache;
@@ -89,6 +90,10 @@ pub use provost_process::MaskedPaths;
 pub use read_back::read_actor;
 pub use recall::Recall;
 pub use run_order::{LogPart, log_parts, read_run};
+pub use sandbox::{
+    AgentSandbox, MASKED_IN_HOME, MASKED_IN_SYSTEM, NoSandbox, PROTECTED_FILES, PROTECTED_FOLDERS, Sandbox,
+    SandboxRequest, ScratchFolder, masked_paths,
+};
 pub use secrets::{Redactor, without_keys};
 pub use services::{
     SERVICE_GRACE, ServiceEnd, ServiceError, ServiceRecord, ServiceRequest, ServiceStarter, ServiceState,

@@ -50,6 +50,21 @@ impl PrivateFolder {
         Ok(Self { folder, _lock: lock })
     }
 
+    /// Creates a folder in `parent`, which a program of an agent may write. Blocking.
+    ///
+    /// # Errors
+    /// When it can't be created.
+    pub fn within(parent: &Path, purpose: &str) -> io::Result<Self> {
+        let prefix = format!("{PREFIX}{purpose}-");
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(&prefix);
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
+        let folder = builder.tempdir_in(parent)?;
+        let lock = File::create_new(folder.path().join(LOCK))?;
+        Ok(Self { folder, _lock: lock })
+    }
+
     /// Its path.
     #[must_use]
     pub fn path(&self) -> &Path {

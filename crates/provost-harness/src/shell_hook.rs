@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use provost_event::{StopHookVerdict, counted, grouped};
-use provost_process::{Captured, Ending, Finished, MAYBE_LEFT, helper_env};
+use provost_process::{Captured, Confinement, Ending, Finished, MAYBE_LEFT, helper_env};
 use tokio_util::sync::CancellationToken;
 
 use crate::HookCommand;
@@ -31,7 +31,7 @@ const GRACE: Duration = Duration::from_secs(2);
 /// running longer than `timeout` is [`StopHookVerdict::TimedOut`]. All processes of the command have ended when
 /// the verdict is returned; if that couldn't be confirmed, an allowance becomes `Broken`, and every verdict says
 /// so.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct ShellStopHook {
     /// Its name.
     pub name: String,
@@ -42,12 +42,20 @@ pub struct ShellStopHook {
     /// The limit of all of its time, including its forced end: a process that ignores a request to end is killed
     /// in time. `None`: no limit.
     pub ends_within: Option<Duration>,
+    /// What confines it.
+    pub confinement: Confinement,
 }
 
 impl ShellStopHook {
     /// A hook with the default timeout of 30 s.
     pub fn new(name: impl Into<String>, command: impl Into<String>) -> Self {
-        Self { name: name.into(), command: command.into(), timeout: DEFAULT_TIMEOUT, ends_within: None }
+        Self {
+            name: name.into(),
+            command: command.into(),
+            timeout: DEFAULT_TIMEOUT,
+            ends_within: None,
+            confinement: Confinement::Strongest,
+        }
     }
 
     fn started(&self, context: &StopHookContext) -> Result<HookCommand, serde_json::Error> {
@@ -64,6 +72,7 @@ impl ShellStopHook {
             timeout: self.timeout,
             grace: GRACE,
             ends_within: self.ends_within,
+            confinement: self.confinement.clone(),
         })
     }
 

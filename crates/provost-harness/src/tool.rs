@@ -11,7 +11,7 @@ use provost_event::{CallFacts, EffectId, Json, Plan, SessionId, ToolSpec, ToolSt
 use provost_process::MaskedPaths;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Blobs, ImageData, Redactor, SessionLog};
+use crate::{AgentSandbox, Blobs, ImageData, Redactor, SessionLog};
 
 /// The context of a tool call.
 #[derive(Clone)]
@@ -42,6 +42,8 @@ pub struct ToolContext {
     pub output_bytes_max: usize,
     /// The keys that this process knows: no program that the tool starts may be given one.
     pub secrets: Arc<Redactor>,
+    /// What confines the programs that the tool starts, and which files it may read and write.
+    pub sandbox: Arc<dyn AgentSandbox>,
 }
 
 /// What the calls of file tools reach besides the workspace, and what they never reach.

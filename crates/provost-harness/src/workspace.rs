@@ -13,6 +13,8 @@ use std::time::UNIX_EPOCH;
 
 use ignore::WalkBuilder;
 
+use crate::sandbox::is_cover;
+
 pub(crate) use changes::{Changes, WorkspaceSnapshot};
 pub(crate) use diff::{Base, Comparison, baseline, hunks_of};
 pub use diff::{FileChange, FileChangeKind};
@@ -32,7 +34,7 @@ pub(crate) fn fingerprint(workspace: &Path) -> String {
         .filter_entry(|entry| entry.file_name() != ".git")
         .sort_by_file_path(Path::cmp)
         .build();
-    for entry in walk.flatten().take(FILES_MAX) {
+    for entry in walk.flatten().filter(|entry| !is_cover(workspace, entry.path())).take(FILES_MAX) {
         hasher.update(entry.path().as_os_str().as_encoded_bytes());
         let Ok(metadata) = entry.metadata() else { continue };
         if metadata.is_file() && !own_output.includes(&metadata) {

@@ -70,6 +70,7 @@ impl<'a> Command<'a> {
             timeout: self.timeout,
             grace: GRACE,
             ends_within: asked.limit(),
+            confinement: asked.question.confinement.clone(),
         };
         command.run(cancel).await
     }

@@ -28,6 +28,7 @@ mod sys;
 mod watch;
 
 use std::io::{self, Read};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -144,6 +145,22 @@ pub(crate) fn detach(command: &mut Command) {
     };
     // SAFETY: these use only async-signal-safe system calls and memory of their own stack.
     unsafe { command.pre_exec(apart) };
+}
+
+/// Has the program of `command`, which a guard was [installed](install) for, inherit these descriptors. They must stay
+/// open until it executes.
+pub(crate) fn hand_down(command: &mut Command, descriptors: &[OwnedFd]) {
+    let numbers = descriptors.iter().map(AsRawFd::as_raw_fd).collect::<Vec<_>>();
+    if numbers.is_empty() {
+        return;
+    }
+    // SAFETY: it only marks descriptors, in memory that was allocated before the fork.
+    unsafe {
+        command.pre_exec(move || {
+            numbers.iter().for_each(|number| sys::keep_on_exec(*number));
+            Ok(())
+        });
+    }
 }
 
 /// Makes this process adopt orphans; returns whether the system can do that.

@@ -9,11 +9,15 @@ mod platform;
 
 use std::ffi::OsString;
 use std::fmt;
+use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use provost_event::WindowSize;
 
 pub(crate) use platform::*;
+#[cfg(unix)]
+pub use platform::{run_attached, run_helper};
 
 /// A program to start. `C` is what it is connected to: [`Stdio`] for [`run`](crate::run), [`OpenPipes`] for
 /// [`PipedChild`](crate::PipedChild), [`AtTerminal`] for [`PtySupervisor`](crate::PtySupervisor).
@@ -89,12 +93,58 @@ pub struct AtTerminal {
 }
 
 /// What confines a program and all that it starts. On Unix that is at least a guard, which ends them; on other
-/// platforms there are no guards, and both variants are the same.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// platforms there are no guards, and the first two variants are the same.
+#[derive(Debug, Clone, Default)]
 pub enum Confinement {
     /// All that this process has the rights to: on Linux, with those of root, a guard that is the first process of
     /// a process namespace, so that the program can't reach it; otherwise as [`Guard`](Self::Guard).
+    #[default]
     Strongest,
     /// A guard in the namespace of this process: a program of the same user can stop or kill it.
     Guard,
+    /// The program in a box, below a guard as with [`Strongest`](Self::Strongest).
+    Boxed(Arc<dyn ProgramBox>),
+}
+
+impl Confinement {
+    /// What is started: `command` itself, or what runs it in its box.
+    pub(crate) fn enclosed<C>(&self, launch: &Launch<C>) -> io::Result<BoxedCommand> {
+        let command = BoxedCommand {
+            program: launch.program.clone(),
+            args: launch.args.clone(),
+            env: launch.env.clone(),
+            cwd: launch.cwd.clone(),
+            #[cfg(unix)]
+            descriptors: Vec::new(),
+        };
+        match self {
+            Self::Boxed(program_box) => program_box.enclose(command),
+            Self::Strongest | Self::Guard => Ok(command),
+        }
+    }
+}
+
+/// Confines programs by starting another program that runs them.
+pub trait ProgramBox: fmt::Debug + Send + Sync {
+    /// Returns what is started in the place of `command`. Called once for each start, on a thread that may block.
+    ///
+    /// # Errors
+    /// When the box can't be made; then nothing is started.
+    fn enclose(&self, command: BoxedCommand) -> io::Result<BoxedCommand>;
+}
+
+/// A program as it is handed to a [`ProgramBox`], and what that makes of it.
+#[derive(Debug)]
+pub struct BoxedCommand {
+    /// The program: a path, or a name looked up in the `PATH` of `env`.
+    pub program: OsString,
+    /// Its arguments, without the program's name.
+    pub args: Vec<OsString>,
+    /// Its whole environment.
+    pub env: Vec<(OsString, OsString)>,
+    /// The folder it starts in.
+    pub cwd: PathBuf,
+    /// Descriptors that it inherits, under their present numbers.
+    #[cfg(unix)]
+    pub descriptors: Vec<std::os::fd::OwnedFd>,
 }

@@ -8,7 +8,7 @@
 //!
 //! | file | what lives there |
 //! |---|---|
-//! | `launch.rs`, `launch/` | what to start and what confines it; the one place that starts programs |
+//! | `launch.rs`, `launch/` | what to start and what confines it, a box too; the one place that starts programs |
 //! | `spec.rs` | what to run to its end, and its result |
 //! | `error.rs` | why a child couldn't be started |
 //! | `capture.rs` | the kept head and tail of a stream |
@@ -104,7 +104,9 @@ pub use file_size::outlive_file_size_limit;
 #[cfg(unix)]
 pub use guard::namespaces_are_there as guards_are_out_of_reach;
 pub use identity::ProcessIdentity;
-pub use launch::{AtTerminal, Confinement, Launch, OpenPipes, Stdio, Streams};
+pub use launch::{AtTerminal, BoxedCommand, Confinement, Launch, OpenPipes, ProgramBox, Stdio, Streams};
+#[cfg(unix)]
+pub use launch::{run_attached, run_helper};
 pub use leftover::{boot_id, end_leftovers};
 pub use log_file::{LogEnd, LogFile};
 pub use masked::MaskedPaths;

@@ -38,6 +38,8 @@ pub struct RunContext {
     pub(crate) skills: Vec<SkillText>,
     /// How long services may run.
     pub(crate) keep_services: Duration,
+    /// The environment, for the folders of tools in the sandbox.
+    pub(crate) variables: Variables,
 }
 
 /// What external programs among a run's agents are run with.
@@ -80,6 +82,7 @@ impl RunContext {
             callback,
             observers,
             programs,
+            variables: variables.clone(),
             header_env: header_env(settings, variables),
             hook_env: hook_env(settings),
             power: power(settings),

@@ -6,7 +6,7 @@ use provost_config::Profiles;
 use provost_config::{Agent, ConfigError, External, Problem, Problems, Settings, Settled, Source};
 use provost_event::{
     AgentPolicy, Channel, ExternalPolicy, Limits, Metering, ModelPolicy, Permission, PermissionPolicy, Price,
-    RunPolicy, SubAgentPolicy,
+    RunPolicy, SandboxPolicy, SubAgentPolicy,
 };
 use provost_harness::consent_tools;
 use provost_terminal::Profile;
@@ -294,8 +294,14 @@ fn program_policy(settings: &Settings, workspace: &Path, external: ExternalPolic
         },
         tools: consent_tools(),
         external: Some(Box::new(external)),
-        ..bare_policy(settings, workspace)
+        ..confined_as(settings, bare_policy(settings, workspace))
     }
+}
+
+/// The policy of a program, which the settings may leave out of the sandbox.
+fn confined_as(settings: &Settings, policy: AgentPolicy) -> AgentPolicy {
+    let sandbox = if settings.sandbox.external { policy.sandbox } else { SandboxPolicy::default() };
+    AgentPolicy { sandbox, ..policy }
 }
 
 /// The permissions of a program: a call that no pattern matches needs approval, unless a default is set, and one

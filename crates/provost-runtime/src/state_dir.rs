@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use provost_backend::{Damage, EmbeddedBackend};
-use provost_config::{Folders, Settings, Skills, TrustStore};
+use provost_config::{Folders, Settings, Skills, TrustStore, home_folder};
 use provost_event::RunId;
 use provost_external::{Drivers, DriversOptions};
 use provost_harness::{
@@ -12,11 +12,12 @@ use provost_harness::{
     ServiceStarter, Services, SystemClock,
 };
 use provost_hooks::{ProgramHooks, ProgramHooksOptions};
+use provost_sandbox::{LocalSandbox, Places, SandboxOptions};
 use provost_sqlite::SqliteStore;
 use provost_tools::{BackgroundJobs, Jobs, Shell, Terminal, UseSkill, builtin};
 
 use crate::external;
-use crate::{Notice, RunContext, RuntimeError};
+use crate::{Notice, RunContext, RuntimeError, Variables};
 
 const DATABASE: &str = "provost.db";
 const TRANSCRIPTS: &str = "transcripts";
@@ -182,6 +183,20 @@ impl StateDir {
         provost_process::keep_ledger(guards);
     }
 
+    /// The sandbox of this machine, whose files are in this folder. The running program must answer its steps
+    /// ([`provost_sandbox::run_step_if_asked`]).
+    pub fn sandbox(&self, variables: Variables) -> LocalSandbox {
+        LocalSandbox::new(SandboxOptions {
+            helper: std::env::current_exe().unwrap_or_default(),
+            places: self.places(variables),
+        })
+    }
+
+    /// The user and the folders that the rules of sandboxes are made for.
+    pub fn places(&self, variables: Variables) -> Places {
+        Places { home: home_folder(), state: self.folder.clone(), variables }
+    }
+
     /// A harness over `backend` with the built-in tools, these models, and programs as hooks.
     pub fn harness(&self, backend: Arc<dyn Backend>, models: Models, around: RunContext) -> AgentHarness {
         self.end_leftovers();
@@ -228,6 +243,7 @@ impl StateDir {
             hook_programs: Arc::new(programs),
             power,
             redactor: around.redactor,
+            sandbox: Arc::new(self.sandbox(around.variables)),
             transcripts: Some(self.folder.join(TRANSCRIPTS)),
             masked: Arc::new(masked),
             ..HarnessDeps::new(backend, models, tools)

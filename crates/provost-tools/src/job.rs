@@ -61,8 +61,9 @@ where
     let _stop_when_dropped = stop.clone().drop_guard();
     let root = Arc::clone(&context.workspace);
     let reach = context.reach.clone();
+    let sandbox = Arc::clone(&context.sandbox);
     let working = tokio::task::spawn_blocking(move || {
-        let job = Job { workspace: Workspace::open(root, &reach)?, stop };
+        let job = Job { workspace: Workspace::open(root, &reach, sandbox)?, stop };
         job.go_on()?;
         work(&job)
     });

@@ -16,9 +16,7 @@ use provost_event::{
     Access, CallFacts, CallForm, Json, SessionId, ToolSpec, ToolStatus, ToolSubject, ValueForm,
 };
 use provost_harness::{Redactor, ServiceStarter, Tool, ToolContext, ToolOutput};
-use provost_process::{
-    ChildSpec, Confinement, Ending, Finished, Launch, MAYBE_LEFT, Stdio, Streams, inherited_env,
-};
+use provost_process::{ChildSpec, Ending, Finished, Launch, MAYBE_LEFT, Stdio, Streams, inherited_env};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -145,15 +143,15 @@ impl Shell {
         self
     }
 
-    fn launch(&self, script: &str, cwd: PathBuf, secrets: &Redactor) -> Launch {
-        let env = surroundings(&self.extra_env, secrets);
+    fn launch(&self, script: &str, cwd: PathBuf, context: &ToolContext) -> Launch {
+        let env = surroundings(&self.extra_env, &context.secrets);
         Launch {
             program: self.program.clone().unwrap_or_else(|| script::shell_in(&env)),
             args: vec!["-c".into(), script.into()],
             env,
             cwd,
             stdio: Stdio { input: Vec::new(), streams: Streams::Merged },
-            confinement: Confinement::Strongest,
+            confinement: context.sandbox.confinement(),
         }
     }
 
@@ -163,11 +161,7 @@ impl Shell {
         script::check(command)?;
         let start = Cwd::remembered(context);
         let spec = ChildSpec {
-            launch: self.launch(
-                &with_variables(command, context.env_file.as_deref()),
-                start.path,
-                &context.secrets,
-            ),
+            launch: self.launch(&with_variables(command, context), start.path, context),
             keep_bytes_max: 0,
             timeout: None,
             grace: GRACE,
@@ -278,13 +272,14 @@ impl Tool for Shell {
         }
         let asked = arguments.timeout_secs.map_or(TIMEOUT_DEFAULT, |secs| Duration::from_secs(secs.get()));
         let timeout = asked.min(context.timeout);
-        let script = match Script::new(&with_variables(&arguments.command, context.env_file.as_deref())) {
+        let command = with_variables(&arguments.command, context);
+        let script = match Script::new(&command, &*context.sandbox) {
             Ok(script) => script,
             Err(output) => return output,
         };
         let start = Cwd::remembered(context);
         let child = ChildSpec {
-            launch: self.launch(script.text(), start.path.clone(), &context.secrets),
+            launch: self.launch(script.text(), start.path.clone(), context),
             keep_bytes_max: SHELL_KEEP_BYTES_MAX,
             timeout: Some(timeout),
             grace: GRACE,
@@ -300,11 +295,13 @@ impl Tool for Shell {
     }
 }
 
-/// `command` after the variables that hooks have left for it.
-fn with_variables(command: &str, file: Option<&Path>) -> String {
-    let has_any = |file: &&Path| std::fs::metadata(file).is_ok_and(|found| found.len() > 0);
-    match file.filter(has_any) {
-        Some(file) => {
+/// `command` after the variables that hooks have left for it. In a sandbox their file isn't seen, so its lines are put
+/// before the command.
+fn with_variables(command: &str, context: &ToolContext) -> String {
+    let text = context.env_file.as_deref().and_then(|file| Some((file, std::fs::read_to_string(file).ok()?)));
+    match text.filter(|(_, text)| !text.is_empty()) {
+        Some((_, text)) if context.sandbox.confines() => format!("{text}\n{command}"),
+        Some((file, _)) => {
             let quoted = file.display().to_string().replace('\'', "'\\''");
             format!(". '{quoted}'\n{command}")
         }

@@ -13,10 +13,10 @@ use async_trait::async_trait;
 use provost_event::{
     Access, ActorKey, CallFacts, Json, SessionId, TerminalState, ToolSpec, ToolSubject, WindowSize,
 };
-use provost_harness::{FileReach, Redactor, Tool, ToolContext, ToolOutput};
+use provost_harness::{FileReach, Tool, ToolContext, ToolOutput};
 use provost_process::{
-    AtTerminal, Confinement, EventSubscription, Launch, MAYBE_LEFT, PtyError, PtyOptions, PtySupervisor,
-    QuitPlan, TerminalView, inherited_env,
+    AtTerminal, EventSubscription, Launch, MAYBE_LEFT, PtyError, PtyOptions, PtySupervisor, QuitPlan,
+    TerminalView, inherited_env,
 };
 use provost_terminal::{Detector, Profile};
 use schemars::JsonSchema;
@@ -150,7 +150,7 @@ impl Terminal {
             line.ok_or_else(|| ToolOutput::rejected("`start` needs `command`, the command line to run"))?;
         let id = arguments.id.as_deref().unwrap_or(ONLY);
         let place = self.shelf.reserve(session, id)?;
-        let launch = self.launch(line, arguments, cwd(arguments, context)?, &context.secrets);
+        let launch = self.launch(line, arguments, cwd(arguments, context)?, context);
         let mut options = PtyOptions::new(Detector::of_terminal(Arc::new(profile(line))));
         options.hears_events = EventSubscription::Unwanted;
         options.grace = grace(context);
@@ -173,10 +173,10 @@ impl Terminal {
         line: &str,
         arguments: &Arguments,
         cwd: PathBuf,
-        secrets: &Redactor,
+        context: &ToolContext,
     ) -> Launch<AtTerminal> {
         let extra: Vec<&str> = self.extra_env.iter().map(String::as_str).collect();
-        let env = inherited_env(&extra, |value| secrets.holds_known(value));
+        let env = inherited_env(&extra, |value| context.secrets.holds_known(value));
         let env = env.into_iter().filter(|(name, _)| name != "TERM").collect::<Vec<_>>();
         let usual = WindowSize::default();
         let side = |given: Option<NonZeroU16>, usual: u16| given.map_or(usual, NonZeroU16::get);
@@ -187,7 +187,7 @@ impl Terminal {
             env,
             cwd,
             stdio: AtTerminal { size },
-            confinement: Confinement::Strongest,
+            confinement: context.sandbox.confinement(),
         }
     }
 
@@ -320,7 +320,8 @@ fn session_of(context: &ToolContext) -> Result<SessionId, ToolOutput> {
 
 fn cwd(arguments: &Arguments, context: &ToolContext) -> Result<PathBuf, ToolOutput> {
     let Some(asked) = &arguments.cwd else { return Ok(context.workspace.to_path_buf()) };
-    let place = Workspace::open(context.workspace.clone(), &FileReach::default())
+    let sandbox = Arc::clone(&context.sandbox);
+    let place = Workspace::open(context.workspace.clone(), &FileReach::default(), sandbox)
         .and_then(|workspace| workspace.locate(asked));
     let place = place.map_err(Failure::into_output)?;
     if !place.absolute.is_dir() {

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, FileType, Metadata, OpenOptions};
+use provost_harness::AgentSandbox;
 
 use provost_harness::{FileReach, MaskedPaths};
 
@@ -26,6 +27,7 @@ pub(crate) struct Workspace {
     /// The agent's working folder first.
     areas: Vec<Area>,
     masked: Arc<MaskedPaths>,
+    sandbox: Arc<dyn AgentSandbox>,
 }
 
 /// A folder with all that is in it.
@@ -58,7 +60,12 @@ pub(crate) struct WorkspacePath {
 
 impl Workspace {
     /// Opens `root`, which is absolute and without links, and what `reach` adds. What of that isn't there is left out.
-    pub(crate) fn open(root: Arc<Path>, reach: &FileReach) -> Result<Self, Failure> {
+    /// `sandbox` says what of all that may be read and written.
+    pub(crate) fn open(
+        root: Arc<Path>,
+        reach: &FileReach,
+        sandbox: Arc<dyn AgentSandbox>,
+    ) -> Result<Self, Failure> {
         let dir = Dir::open_ambient_dir(&root, ambient_authority())
             .map_err(|error| Failure::io("open the workspace", &root.to_string_lossy(), error))?;
         let mut areas = vec![Area { root, dir, granted: None }];
@@ -67,7 +74,7 @@ impl Workspace {
             let folder = if path.is_dir() { Some(path) } else { path.parent() };
             Area::open(folder?, Some(path.to_owned()))
         }));
-        Ok(Self { areas, masked: Arc::clone(&reach.masked) })
+        Ok(Self { areas, masked: Arc::clone(&reach.masked), sandbox })
     }
 
     pub(crate) fn root(&self) -> &Path {
@@ -120,6 +127,10 @@ impl Workspace {
     fn reached(&self, asked: &str, absolute: PathBuf, intent: Intent) -> Result<WorkspacePath, Failure> {
         if self.hides(&absolute) {
             return Err(Failure::Masked { asked: asked.to_owned() });
+        }
+        self.sandbox.may_read(&absolute).map_err(Failure::Said)?;
+        if intent == Intent::Write {
+            self.sandbox.may_write(&absolute).map_err(Failure::Said)?;
         }
         let mut areas = self.areas.iter().enumerate();
         match areas.find(|(_, area)| area.has(&absolute, intent)) {

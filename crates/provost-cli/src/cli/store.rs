@@ -22,20 +22,21 @@ other `provost.db-…` file beside it.";
 #[command(after_help = DOCTOR_HELP)]
 pub(crate) struct DoctorArgs {
     /// Check all of the store: every log from its first entry on, outputs, and what is derived from them.
-    #[arg(long, required = true)]
+    #[arg(long)]
     pub(crate) store: bool,
     /// Write what can be read of each damaged run to this folder, for `import --incomplete`.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", requires = "store")]
     pub(crate) salvage: Option<PathBuf>,
     /// Take note of entries that were lost, so that no command warns of them any more.
-    #[arg(long)]
+    #[arg(long, requires = "store")]
     pub(crate) acknowledge: bool,
     /// Print one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-const DOCTOR_HELP: &str = "Exit status: 0 nothing is lost, 1 something is damaged or lost. What is derived from logs is made anew from them, \
+const DOCTOR_HELP: &str = "Without --store it says what this machine can do for the sandbox of agents, and tries one; exit \
+status: 0 a sandbox is possible, 1 it isn't. With --store: Exit status: 0 nothing is lost, 1 something is damaged or lost. What is derived from logs is made anew from them, \
 and is no loss.";
 
 #[derive(Debug, Args)]

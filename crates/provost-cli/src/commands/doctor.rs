@@ -1,4 +1,6 @@
-//! `provost doctor --store`: checks the store, and saves what can be read of damaged runs.
+//! `provost doctor`: what this machine can do. With `--store`: checks the store, and saves what can be read of damaged runs.
+
+mod machine;
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -22,6 +24,9 @@ pub(super) const fn act_of(args: &DoctorArgs) -> Act {
 }
 
 pub(super) async fn doctor(args: DoctorArgs) -> anyhow::Result<Exit> {
+    if !args.store {
+        return machine::doctor(args.json);
+    }
     let database = place()?.database();
     let found = inspect(&database).with_context(|| {
         let hint = "nothing of it can be read: restore a backup";

@@ -23,12 +23,14 @@ mod init;
 mod logs;
 mod man;
 mod models;
+mod policy;
 mod profile;
 mod prune;
 mod ps;
 mod replay;
 mod resume;
 mod run;
+mod sandbox;
 mod schema;
 mod services;
 mod show;
@@ -58,9 +60,9 @@ pub(crate) use self::find::find;
 use crate::cli::{
     ActArgs, ApprovalsArgs, ApproveArgs, AttachArgs, BackupArgs, CancelArgs, CheckArgs, CostArgs, DemoArgs,
     DenyArgs, DiffArgs, DoctorArgs, ExecArgs, ExplainArgs, ExportArgs, FlowCommand, ForkArgs, GatewayArgs,
-    GoalCommand, ImportArgs, InitArgs, LogsArgs, ManArgs, ModelsArgs, ProfileCommand, PruneArgs, PsArgs,
-    ReplayArgs, ReprioritizeArgs, ResumeArgs, RunArgs, SayArgs, SchemaArgs, ServicesArgs, ShowArgs,
-    SuperviseArgs, TrustArgs,
+    GoalCommand, ImportArgs, InitArgs, LogsArgs, ManArgs, ModelsArgs, PolicyCommand, ProfileCommand,
+    PruneArgs, PsArgs, ReplayArgs, ReprioritizeArgs, ResumeArgs, RunArgs, SandboxCommand, SayArgs, SchemaArgs,
+    ServicesArgs, ShowArgs, SuperviseArgs, TrustArgs,
 };
 use crate::exit::{Exit, Refusal};
 use crate::input::tell_of_unread;
@@ -161,6 +163,12 @@ pub(crate) enum Command {
     Models(ModelsArgs),
     /// Shows what is set and where, and what is wrong with it.
     Check(CheckArgs),
+    /// Tests permissions and sandbox against the tool calls of past runs.
+    #[command(subcommand)]
+    Policy(PolicyCommand),
+    /// Runs a command in the sandbox of agents, or says what that allows.
+    #[command(subcommand)]
+    Sandbox(SandboxCommand),
     /// Shows what a project's files would run or allow, and asks for your consent.
     Trust(TrustArgs),
     /// Prints what makes a shell complete commands, options, runs, agents, models and profiles.
@@ -233,6 +241,8 @@ fn plan(command: Command) -> Planned {
         Command::Doctor(args) => planned(doctor::act_of(&args), || block_on(doctor::doctor(args))),
         Command::Prune(args) => acts("prune", || block_on(prune::prune(args))),
         Command::Models(args) => planned(models::act_of(&args), || block_on(models::models(args))),
+        Command::Policy(command) => looks(|| block_on(policy::policy(command))),
+        Command::Sandbox(command) => looks(|| sandbox::sandbox(command)),
         Command::Init(args) => acts("init", move || init::init(&args)),
         Command::Check(args) => looks(move || check::check(&args)),
         Command::Trust(args) => planned(trust::act_of(&args), move || trust::trust(&args)),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use provost_config::{Folders, Override, Request, Scope, Settings, Settled, Skills, load};
+use provost_config::{Folders, Override, Request, Scope, Settled, Skills, Source, load};
 use provost_event::{ModelPolicy, RunId, RunPolicy};
 use provost_harness::{
     Backend, Goal, IMAGE_BYTES_MAX, ImageData, ImageError, Models, RunFilter, RunQuery, RunStatus,
@@ -141,7 +141,7 @@ impl Ready {
         settled.notices.iter().for_each(|notice| output::tell(&format!("note: {notice}")));
         settled.skipped.iter().for_each(|skipped| output::tell(&format!("warning: skipped {skipped}")));
         let backend = place.open()?;
-        tell(&before_it_begins(&*backend, &folder, (&settled.settings, shown), &policy).await?);
+        tell(&before_it_begins(&*backend, &folder, (&settled, shown), &policy).await?);
         let signals = Signals::listen().context("can't listen for Ctrl-C")?;
         let asks = who_asks(progress);
         let view = reporting(progress.view(None), &settled.settings, asides);
@@ -177,19 +177,27 @@ impl Ready {
 async fn before_it_begins(
     backend: &dyn Backend,
     folder: &Path,
-    (settings, shown): (&Settings, ShownArgs),
+    (settled, shown): (&Settled, ShownArgs),
     policy: &RunPolicy,
 ) -> anyhow::Result<Vec<String>> {
     let running = backend.list(RunQuery::with_status(RunStatusFilter::Running)).await?;
     let mut notes = others_at_work(&running, folder, None);
     let wants_words = !shown.quiet && !shown.json;
-    let has_no_rules = policy.agent.external.is_none() && settings.permissions.has_no_rules();
-    if wants_words && has_no_rules && is_first_in(backend, folder).await? {
+    let has_no_rules = policy.agent.external.is_none() && settled.settings.permissions.has_no_rules();
+    let is_first = wants_words && is_first_in(backend, folder).await?;
+    if is_first && has_no_rules {
         notes.push(format!(
             "no rules are set: agents may change files in {} and run any command with your rights, without asking; \
              [permissions] in provost.toml limits that",
             visible(&folder.display().to_string())
         ));
+    }
+    if is_first && settled.source("sandbox.mode") == Source::Default {
+        notes.push(
+            "no sandbox is set: agents' programs have your rights; [sandbox] mode = \"workspace\" confines them \
+             (`provost sandbox explain`)"
+                .to_owned(),
+        );
     }
     Ok(notes)
 }

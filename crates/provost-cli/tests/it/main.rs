@@ -140,6 +140,15 @@ mod restarts;
 mod resume_settings;
 mod resuming;
 #[cfg(test)]
+#[cfg(target_os = "linux")]
+mod sandbox_escapes;
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod sandbox_runs;
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod sandbox_stage;
+#[cfg(test)]
 mod scripts_agreed;
 #[cfg(test)]
 mod secrets;

@@ -102,7 +102,12 @@ impl Scene {
         let folder = self.folder.path().canonicalize().unwrap();
         let text = text.replace(folder.to_str().unwrap(), "/FOLDER");
         let text = text.replace(self.folder.path().to_str().unwrap(), "/FOLDER");
-        let lines = text.split_inclusive('\n').filter(|line| !line.starts_with("note: no rules are set: "));
+        let is_note = |line: &&str| {
+            ["note: no rules are set: ", "note: no sandbox is set: "]
+                .iter()
+                .any(|note| line.starts_with(note))
+        };
+        let lines = text.split_inclusive('\n').filter(|line| !is_note(line));
         let text = lines.collect::<String>();
         let words = text.split_inclusive([' ', '\n', '(', ')', '.', ',', ';', '`', ':']).map(stable_word);
         words.collect()

@@ -26,6 +26,33 @@ pub struct ShortFile {
     pub limit: Option<(&'static str, String)>,
     /// The command of a stop hook; `None` for none.
     pub check: Option<String>,
+    /// Whether this machine can confine agents' programs.
+    pub sandbox: ShortSandbox,
+}
+
+/// What a short file says of the sandbox.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ShortSandbox {
+    /// It is possible.
+    Possible,
+    /// It isn't, for this reason, which names the remedy.
+    Impossible(String),
+}
+
+impl ShortSandbox {
+    fn text(&self) -> String {
+        match self {
+            Self::Possible => "\n# What agents' programs may do, whatever they are told: docs/sandbox.md.\n[sandbox]\n\
+                 mode = \"workspace\"\nnetwork = \"none\"\n# External agents need their provider: allow_hosts, then \
+                 network = \"proxy\" and true.\nexternal = false\n"
+                .to_owned(),
+            Self::Impossible(why) => {
+                let why = why.replace(['\n', '\r'], " ");
+                let why = comment(&format!("Agents' programs run with your rights. No sandbox is possible here: {why}"));
+                format!("\n{why}[sandbox]\nmode = \"off\"\n")
+            }
+        }
+    }
 }
 
 /// The file that sets this and nothing else.
@@ -38,6 +65,7 @@ pub fn short_file(short: &ShortFile) -> String {
     if let Some((key, value)) = &short.limit {
         let _ = write!(out, "\n# Of one run, with all its agents.\n[budget]\n{key} = {value}\n");
     }
+    out.push_str(&short.sandbox.text());
     if let Some(check) = &short.check {
         let _ = write!(
             out,

@@ -181,6 +181,9 @@ fn narrowed(mut policy: AgentPolicy, above: &AgentPolicy) -> AgentPolicy {
     let bounds = bounds.filter(|bound| (keeps || !bound.is_open()) && **bound != policy.permissions);
     policy.bounds = distinct(bounds.cloned());
     policy.workspace.clone_from(&above.workspace);
+    if policy.sandbox.mode.strictness() < above.sandbox.mode.strictness() {
+        policy.sandbox.clone_from(&above.sandbox);
+    }
     policy
 }
 

@@ -9,9 +9,7 @@ use provost_event::{
     Channel, ErrorClass, ExternalPolicy, ModelFailure, SessionId, TerminalEvent, TerminalNoted,
 };
 use provost_harness::{Exchange, Redactor, without_keys};
-use provost_process::{
-    AtTerminal, Confinement, ExposedSecret, Launch, PtyOptions, PtySupervisor, SpawnError,
-};
+use provost_process::{AtTerminal, ExposedSecret, Launch, PtyOptions, PtySupervisor, SpawnError};
 use provost_terminal::{Detector, Profile, ProgramKind};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -154,7 +152,7 @@ fn launch_of(
         env: pointed.over(env).into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
         cwd: exchange.workspace.to_owned(),
         stdio: AtTerminal { size: policy.size },
-        confinement: Confinement::Strongest,
+        confinement: exchange.confinement.clone(),
     }
 }
 

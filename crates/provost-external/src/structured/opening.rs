@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use provost_event::{Channel, ErrorClass, ModelFailure, TerminalEvent, TerminalNoted, TerminalState};
 use provost_harness::Exchange;
-use provost_process::{Confinement, Launch, OpenPipes, PipedChild, PipedCommand, PipedEnding, SpawnError};
+use provost_process::{Launch, OpenPipes, PipedChild, PipedCommand, PipedEnding, SpawnError};
 use tokio_util::sync::CancellationToken;
 
 use crate::gateway::pointed;
@@ -77,7 +77,7 @@ impl StructuredDriver {
                     .collect(),
                 cwd: exchange.workspace.to_owned(),
                 stdio: OpenPipes,
-                confinement: Confinement::Strongest,
+                confinement: exchange.confinement.clone(),
             },
             line_bytes_max: LINE_BYTES_MAX,
             stderr_bytes_max: STDERR_BYTES_MAX,

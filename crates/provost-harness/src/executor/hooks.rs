@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use provost_engine::{Actor, CallDetails, HookCall, HookCallDetails, ToolMemory};
 use provost_event::{HookDecision, HookPolicy, HookReport, HookTrigger, OnFailure, Record, Seq, SessionId};
+use provost_process::Confinement;
 use tokio_util::sync::CancellationToken;
 
 use super::HarnessExecutor;
@@ -30,9 +31,12 @@ impl HarnessExecutor {
         }
         let records = self.results(hook_call).await;
         let hook_call = self.with_priority(hook_call).await;
-        let folder = self.current_folder(hook_call.shell.as_ref(), &opening);
+        let place = HookPlace {
+            folder: self.current_folder(hook_call.shell.as_ref(), &opening),
+            confinement: self.hooks_confinement(hook_call.session, &opening),
+        };
         let trigger = HookQuestionTrigger::HookCall(hook_call.clone());
-        let mut question = question(trigger, &opening, folder, records);
+        let mut question = question(trigger, &opening, place, records);
         if matches!(hook_call.about, HookTrigger::Session { .. })
             && let Some(question) = Arc::get_mut(&mut question)
         {
@@ -99,6 +103,14 @@ impl HarnessExecutor {
         hook_call
     }
 
+    /// What confines the hooks of an agent that are programs: its sandbox, if the settings say so.
+    pub(super) fn hooks_confinement(&self, session: SessionId, opening: &Opening) -> Confinement {
+        match opening.policy.sandbox.hooks {
+            true => self.sandbox_of(session, opening).confinement(),
+            false => Confinement::Strongest,
+        }
+    }
+
     /// The results of tool calls that the question refers to, as far as they can be read.
     async fn results(&self, hook_call: &HookCall) -> Vec<Arc<Record>> {
         let places = match &hook_call.details {
@@ -123,12 +135,19 @@ impl HarnessExecutor {
     }
 }
 
+/// Where the program of a hook runs.
+pub(super) struct HookPlace {
+    pub(super) folder: Arc<Path>,
+    pub(super) confinement: Confinement,
+}
+
 pub(super) fn question(
     trigger: HookQuestionTrigger,
     opening: &Opening,
-    folder: Arc<Path>,
+    place: HookPlace,
     records: Vec<Arc<Record>>,
 ) -> Arc<HookQuestion> {
+    let HookPlace { folder, confinement } = place;
     Arc::new(HookQuestion {
         trigger,
         workspace: opening.workspace.clone(),
@@ -139,6 +158,7 @@ pub(super) fn question(
         root_transcript_path: None,
         env_file: None,
         records,
+        confinement,
     })
 }
 

@@ -12,12 +12,13 @@ use provost_event::{
     HookContract, HookDecision, HookPoint, HookPolicy, HookReport, OnFailure, OnHookError, StopHookPolicy,
     StopHookVerdict,
 };
+use provost_process::Confinement;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 use tracing::field::Empty;
 
 use super::HarnessExecutor;
-use super::hooks::question;
+use super::hooks::{HookPlace, question};
 use super::log_file::Informed;
 use crate::session_cache::Opening;
 use crate::shell_hook::timed_out;
@@ -28,6 +29,13 @@ use crate::{HookQuestionTrigger, ShellStopHook, StopHookContext, StopHookHandler
 /// How long a hook may take to end after its time limit, before it is dropped: killing its processes may take 14
 /// s, and then it reports what is left.
 const ENDING_MAX: Duration = Duration::from_secs(15);
+
+/// What binds a stop hook besides its own time limit.
+#[derive(Clone, Copy)]
+struct StopHookBounds<'a> {
+    limit: Option<Duration>,
+    confinement: &'a Confinement,
+}
 
 impl HarnessExecutor {
     /// Calls all hooks in parallel and waits for each within its time limit.
@@ -66,9 +74,11 @@ impl HarnessExecutor {
         let context = stop_context(check, opening, informed.path(HookContract::Provost).await);
         let limit = check.limit_ms.map(Duration::from_millis);
         let point = HookPoint::stop(opening.agent.parent);
+        let confinement = self.hooks_confinement(check.session, opening);
         let asked = hooks.iter().map(async |hook| {
             let started = self.deps.clock.monotonic();
-            let verdict = self.ask(hook, &context, limit, cancel).await;
+            let bounds = StopHookBounds { limit, confinement: &confinement };
+            let verdict = self.ask(hook, &context, bounds, cancel).await;
             let duration_us = self.deps.clock.monotonic().since_ms(started).saturating_mul(1_000);
             HookReport { duration_us, ..HookReport::new(&hook.name, point, verdict) }
         });
@@ -88,10 +98,11 @@ impl HarnessExecutor {
         if !hooks.iter().any(|hook| hook.point == point) {
             return Vec::new();
         }
-        let question = {
-            let folder = self.current_folder(check.shell.as_ref(), opening);
-            question(HookQuestionTrigger::Stop(check.clone()), opening, folder, Vec::new())
+        let place = HookPlace {
+            folder: self.current_folder(check.shell.as_ref(), opening),
+            confinement: self.hooks_confinement(check.session, opening),
         };
+        let question = question(HookQuestionTrigger::Stop(check.clone()), opening, place, Vec::new());
         let heard = self.dispatch(hooks, informed, &question, cancel).everybody().await;
         heard.into_iter().map(|(hook, report)| at_stop(hook, report)).collect()
     }
@@ -105,12 +116,12 @@ impl HarnessExecutor {
         &self,
         hook: &StopHookPolicy,
         context: &StopHookContext,
-        limit: Option<Duration>,
+        bounds: StopHookBounds<'_>,
         cancel: &CancellationToken,
     ) -> StopHookVerdict {
         let timeout = Duration::from_millis(hook.timeout_ms);
         let span = span!("stop_hook.call", hook = hook.name, decision = Empty);
-        let verdict = match self.handler(hook, timeout, limit) {
+        let verdict = match self.handler(hook, timeout, bounds) {
             Some(handler) => {
                 self.run_handler(&*handler, context, timeout, cancel).instrument(span.clone()).await
             }
@@ -131,13 +142,20 @@ impl HarnessExecutor {
         &self,
         hook: &StopHookPolicy,
         timeout: Duration,
-        ends_within: Option<Duration>,
+        bounds: StopHookBounds<'_>,
     ) -> Option<Arc<dyn StopHookHandler>> {
         match &hook.command {
             Some(command) => {
                 let name = hook.name.clone();
                 let command = command.clone();
-                Some(Arc::new(ShellStopHook { name, command, timeout, ends_within }))
+                let confinement = bounds.confinement.clone();
+                Some(Arc::new(ShellStopHook {
+                    name,
+                    command,
+                    timeout,
+                    ends_within: bounds.limit,
+                    confinement,
+                }))
             }
             None => self.deps.stop_hooks.iter().find(|handler| handler.name() == hook.name).cloned(),
         }

@@ -8,15 +8,18 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use provost_engine::{ToolResult, ToolRun};
-use provost_event::{BlobId, CallFacts, EffectId, Elapsed, Image, Seq, ToolStatus, ToolSubject};
+use provost_event::{BlobId, CallFacts, EffectId, Elapsed, Image, Seq, SessionId, ToolStatus, ToolSubject};
 use tokio_util::sync::CancellationToken;
 
 use super::HarnessExecutor;
 use super::links::leads_astray;
 use crate::output::cut_middle;
+use crate::sandbox::sandbox_of;
 use crate::session_cache::Opening;
 use crate::workspace::{Changes, WorkspaceSnapshot};
-use crate::{FileReach, ImageData, SessionLog, Tool, ToolContext, ToolOutput};
+use crate::{
+    AgentSandbox, FileReach, ImageData, SandboxRequest, SessionLog, Tool, ToolContext, ToolOutput,
+};
 
 /// How long a tool may take to end after its cancellation.
 const ENDING_MAX: Duration = Duration::from_secs(15);
@@ -141,8 +144,16 @@ impl HarnessExecutor {
             log: SessionLog::of(self.deps.backend.clone(), id),
             output_bytes_max: run.output_bytes_max,
             secrets: self.deps.redactor.clone(),
+            sandbox: self.sandbox_of(run.session, opening),
         };
-        self.within_time(&*tool, run, &context).await
+        let output = self.within_time(&*tool, run, &context).await;
+        with_denials(output, &*context.sandbox)
+    }
+
+    /// What confines an agent.
+    pub(super) fn sandbox_of(&self, session: SessionId, opening: &Opening) -> Arc<dyn AgentSandbox> {
+        let policy = &opening.policy.sandbox;
+        sandbox_of(&*self.deps.sandbox, SandboxRequest { policy, session, workspace: &opening.workspace })
     }
 
     /// Runs the tool until it is done, its time limit is over, or the call is cancelled; in the latter cases it is
@@ -222,6 +233,23 @@ fn without_workspace(output: ToolOutput, why: String) -> ToolOutput {
     let text = if output.text.is_empty() { why } else { format!("{}\n[{why}]", output.text) };
     let facts = CallFacts { workspace_gone: true, ..output.facts };
     ToolOutput { text, facts, ..output }
+}
+
+/// A call's output with what the sandbox denied: a model that doesn't know that would only try again.
+fn with_denials(mut output: ToolOutput, sandbox: &dyn AgentSandbox) -> ToolOutput {
+    if !sandbox.confines() {
+        return output;
+    }
+    let has_failed =
+        output.status != ToolStatus::Ok || output.facts.exit_status.is_some_and(|code| code != 0);
+    let denied = sandbox.denials(if has_failed { &output.text } else { "" });
+    if !denied.is_empty() {
+        output.text.push_str("\n[sandbox: ");
+        output.text.push_str(&denied.join("; "));
+        output.text.push_str(". Trying again won't help.]");
+        output.facts.denied = denied;
+    }
+    output
 }
 
 fn panicked(tool: &str) -> ToolOutput {

@@ -10,6 +10,7 @@ use ignore::WalkBuilder;
 use provost_engine::kind_of_text;
 
 use super::OwnOutput;
+use crate::sandbox::is_cover;
 
 /// Maximum files inspected.
 const FILES_MAX: usize = 50_000;
@@ -99,7 +100,7 @@ impl WorkspaceSnapshot {
 fn walk(workspace: &Path) -> impl Iterator<Item = ignore::DirEntry> {
     let mut walk = WalkBuilder::new(workspace);
     walk.hidden(false).require_git(false).filter_entry(|entry| entry.file_name() != ".git");
-    walk.build().flatten()
+    walk.build().flatten().filter(|entry| !is_cover(workspace, entry.path()))
 }
 
 fn is_temporary(name: &Path) -> bool {

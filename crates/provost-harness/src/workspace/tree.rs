@@ -12,6 +12,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use crate::git::{Git, GitError};
+use crate::sandbox::is_cover;
 use crate::{PrivateFolder, Redactor};
 
 /// Untracked files over this size are left out.
@@ -63,7 +64,9 @@ impl<'a> FileTree<'a> {
         let untracked = self.git.list(["ls-files", "--others", "--exclude-standard", "-z"]).await?;
         let names =
             |list: &str| list.split('\0').filter(|name| !name.is_empty()).map(str::to_owned).collect();
-        let (changed, untracked): (BTreeSet<String>, BTreeSet<String>) = (names(&changed), names(&untracked));
+        let (changed, mut untracked): (BTreeSet<String>, BTreeSet<String>) =
+            (names(&changed), names(&untracked));
+        untracked.retain(|name| !is_cover(workspace, &workspace.join(name)));
         if changed.len().saturating_add(untracked.len()) > READ_FILES_MAX {
             return Err(GitError::Refused(format!("more than {READ_FILES_MAX} files were changed")));
         }

@@ -32,6 +32,7 @@ fn question(about: HookTrigger, details: HookCallDetails) -> Arc<HookQuestion> {
         root_transcript_path: None,
         env_file: None,
         records: Vec::new(),
+        confinement: provost_process::Confinement::Strongest,
     })
 }
 

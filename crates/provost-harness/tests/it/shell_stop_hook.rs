@@ -39,7 +39,13 @@ impl Scene {
     }
 
     async fn verdict_within(&self, command: &str, timeout: Duration) -> StopHookVerdict {
-        let hook = ShellStopHook { name: "hook".into(), command: command.into(), timeout, ends_within: None };
+        let hook = ShellStopHook {
+            name: "hook".into(),
+            command: command.into(),
+            timeout,
+            ends_within: None,
+            confinement: provost_process::Confinement::Strongest,
+        };
         hook.evaluate(&self.context("done"), &CancellationToken::new()).await
     }
 

@@ -187,6 +187,7 @@ impl Stage {
             root_transcript_path: self.agent.parent.map(|_| PathBuf::from("/logs/root.jsonl")),
             env_file: None,
             records,
+            confinement: provost_process::Confinement::Strongest,
         }
     }
 

@@ -163,6 +163,12 @@ pub(super) fn close_on_exec() {
     }
 }
 
+/// Has the coming exec keep a descriptor.
+pub(super) fn keep_on_exec(descriptor: RawFd) {
+    // SAFETY: no memory is involved; a number that is no descriptor is refused.
+    unsafe { libc::fcntl(descriptor, libc::F_SETFD, 0) };
+}
+
 #[cfg(target_os = "linux")]
 fn close_range(first: c_int, last: c_int, flags: libc::c_uint) -> bool {
     // By number: the function is missing from older C libraries.

@@ -1,4 +1,4 @@
-//! Starts a program where there are no guards: dropping the child kills it, and nothing more. Every [`Confinement`](super::Confinement) is the same here.
+//! Starts a program where there are no guards: dropping the child kills it, and nothing more. [`Confinement`](super::Confinement) without a box is the same here.
 
 use std::io;
 use std::process::Stdio;
@@ -9,11 +9,12 @@ use super::Launch;
 
 /// Starts a program with pipes.
 pub(crate) fn start<C>(launch: &Launch<C>, stdin: Stdio) -> io::Result<Child> {
-    Command::new(&launch.program)
-        .args(&launch.args)
-        .current_dir(&launch.cwd)
+    let enclosed = launch.confinement.enclosed(launch)?;
+    Command::new(&enclosed.program)
+        .args(&enclosed.args)
+        .current_dir(&enclosed.cwd)
         .env_clear()
-        .envs(launch.env.iter().cloned())
+        .envs(enclosed.env)
         .stdin(stdin)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

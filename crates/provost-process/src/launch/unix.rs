@@ -1,8 +1,11 @@
 //! Starts a program below its guard. The only place on Unix that does.
 
-use std::io;
+use std::io::{self, Read as _};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use super::{Confinement, Launch};
 use crate::guard::{self, StandardInput};
@@ -58,27 +61,87 @@ pub(crate) fn start_apart_from_this<C>(launch: &Launch<C>) -> io::Result<tokio::
     registry::spawn_detached(|| command.spawn())
 }
 
+/// Runs a short helper to its end, without input and output, below a guard in the namespace of this process. It
+/// inherits `descriptors`, under their present numbers. Blocks, at most for `limit`; then the helper is killed.
+///
+/// # Errors
+/// When it can't be started, takes longer, or fails: then with the end of its error output.
+pub fn run_helper(launch: &Launch<()>, descriptors: Vec<OwnedFd>, limit: Duration) -> io::Result<()> {
+    let (mut words, stderr) = io::pipe()?;
+    let ends = ChildEnds { stdin: Stdio::null(), stdout: Stdio::null(), stderr: stderr.into() };
+    let mut prepared = prepare(launch, ends, StandardInput::Stream)?;
+    guard::hand_down(&mut prepared.command, &descriptors);
+    let mut guard =
+        registry::spawn(|| prepared.command.spawn(), std::process::Child::id, prepared.placement)?;
+    // Our copies of the helper's ends.
+    drop((prepared.command, descriptors));
+    let mut control = prepared.control;
+    control.set_read_timeout(Some(limit))?;
+    let mut told = [0; 8];
+    let heard = control.read_exact(&mut told);
+    drop(control);
+    let ended = guard.wait();
+    guard.strike_out();
+    ended?;
+    heard.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?;
+    let [.., a, b, c, d] = told;
+    if i32::from_ne_bytes([a, b, c, d]) == 0 {
+        return Ok(());
+    }
+    let mut said = String::new();
+    words.read_to_string(&mut said)?;
+    Err(io::Error::other(said.trim().to_owned()))
+}
+
+/// Runs a program to its end with the standard streams of this process, and returns its exit status as a shell has it.
+/// Blocks. All that it started has ended then; with this process it ends too.
+///
+/// # Errors
+/// When it can't be started, or its guard was killed.
+pub fn run_attached(launch: &Launch<()>) -> io::Result<i32> {
+    let ends = ChildEnds { stdin: Stdio::inherit(), stdout: Stdio::inherit(), stderr: Stdio::inherit() };
+    let mut prepared = prepare(launch, ends, StandardInput::Stream)?;
+    let mut guard =
+        registry::spawn(|| prepared.command.spawn(), std::process::Child::id, prepared.placement)?;
+    drop(prepared.command);
+    let mut told = [0; 8];
+    let heard = prepared.control.read_exact(&mut told);
+    drop(prepared.control);
+    guard.wait()?;
+    guard.strike_out();
+    heard?;
+    let [.., a, b, c, d] = told;
+    let status = std::process::ExitStatus::from_raw(i32::from_ne_bytes([a, b, c, d]));
+    Ok(status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default()))
+}
+
 struct Prepared {
     command: Command,
     control: UnixStream,
     placement: guard::Placement,
+    /// Kept open until the program executes.
+    _descriptors: Vec<OwnedFd>,
 }
 
 fn prepare<C>(launch: &Launch<C>, ends: ChildEnds, input: StandardInput) -> io::Result<Prepared> {
-    let mut command = Command::new(&launch.program);
-    command.args(&launch.args).current_dir(&launch.cwd).env_clear().envs(launch.env.iter().cloned());
+    let enclosed = launch.confinement.enclosed(launch)?;
+    let mut command = Command::new(&enclosed.program);
+    command.args(&enclosed.args).current_dir(&enclosed.cwd).env_clear().envs(enclosed.env);
     command.stdin(ends.stdin).stdout(ends.stdout).stderr(ends.stderr);
     let (control, guards) = UnixStream::pair()?;
     let placement = launch.confinement.placement();
     guard::install(&mut command, guards, input, placement);
-    Ok(Prepared { command, control, placement })
+    guard::hand_down(&mut command, &enclosed.descriptors);
+    Ok(Prepared { command, control, placement, _descriptors: enclosed.descriptors })
 }
 
 impl Confinement {
-    fn placement(self) -> guard::Placement {
+    fn placement(&self) -> guard::Placement {
         match self {
-            Self::Strongest if guard::namespaces_are_there() => guard::Placement::OwnNamespace,
-            Self::Strongest | Self::Guard => guard::Placement::Shared,
+            Self::Strongest | Self::Boxed(_) if guard::namespaces_are_there() => {
+                guard::Placement::OwnNamespace
+            }
+            Self::Strongest | Self::Guard | Self::Boxed(_) => guard::Placement::Shared,
         }
     }
 }

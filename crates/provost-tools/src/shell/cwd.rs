@@ -85,7 +85,8 @@ fn remember(cwd: &Path) -> Option<Json> {
 }
 
 fn still_there(context: &ToolContext, cwd: &str) -> Option<PathBuf> {
-    let workspace = Workspace::open(Arc::clone(&context.workspace), &FileReach::default()).ok()?;
+    let (root, sandbox) = (Arc::clone(&context.workspace), Arc::clone(&context.sandbox));
+    let workspace = Workspace::open(root, &FileReach::default(), sandbox).ok()?;
     let place = workspace.locate(cwd).ok()?;
     place.absolute.is_dir().then_some(place.absolute)
 }

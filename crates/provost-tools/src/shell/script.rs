@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use provost_harness::{PrivateFolder, ToolOutput};
+use provost_harness::{AgentSandbox, PrivateFolder, ScratchFolder, ToolOutput};
 
 use crate::failure::chain;
 use crate::text::size;
@@ -19,12 +19,24 @@ pub(crate) struct Script {
 
 impl Script {
     /// Wraps `command`; an output for the model if that isn't possible.
-    pub(crate) fn new(command: &str) -> Result<Self, ToolOutput> {
+    pub(crate) fn new(command: &str, sandbox: &dyn AgentSandbox) -> Result<Self, ToolOutput> {
         check(command)?;
-        let private = PrivateFolder::new("shell").map_err(|error| {
+        let scratch = sandbox.scratch();
+        let private = match &scratch {
+            Some(scratch) => PrivateFolder::within(&scratch.outside, "shell"),
+            None => PrivateFolder::new("shell"),
+        };
+        let private = private.map_err(|error| {
             ToolOutput::error(format!("can't make a temporary folder for the shell: {}", chain(&error)))
         })?;
-        let text = wrapped(command, &file_in(&private));
+        let file = file_in(&private);
+        let seen = match &scratch {
+            Some(ScratchFolder { outside, inside }) => {
+                file.strip_prefix(outside).map_or_else(|_| file.clone(), |rest| inside.join(rest))
+            }
+            None => file,
+        };
+        let text = wrapped(command, &seen);
         if text.len() > SCRIPT_BYTES_MAX {
             return Err(too_long(command));
         }
@@ -39,7 +51,7 @@ impl Script {
     /// The shell's last working directory; `None` if it couldn't report it: killed, replaced by `exec`, in a
     /// deleted folder, or ended by `exit` where the command has its own EXIT trap.
     pub(crate) fn final_cwd(&self) -> Option<PathBuf> {
-        let written = std::fs::read_to_string(file_in(&self.private)).ok()?;
+        let written = written(&file_in(&self.private))?;
         let path = PathBuf::from(written.strip_suffix('\n')?);
         path.is_dir().then_some(path)
     }
@@ -65,6 +77,22 @@ fn too_long(command: &str) -> ToolOutput {
         size(command.len() as u64),
         size(SCRIPT_BYTES_MAX as u64)
     ))
+}
+
+/// Bytes of a path, with a line end.
+const PATH_BYTES_MAX: u64 = 8 * 1024;
+
+/// What the script has written. The command could have put something else there.
+fn written(file: &Path) -> Option<String> {
+    use std::io::Read as _;
+    let mut options = std::fs::OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK | libc::O_NOFOLLOW);
+    let file = options.open(file).ok().filter(|file| file.metadata().is_ok_and(|facts| facts.is_file()))?;
+    let mut text = String::new();
+    file.take(PATH_BYTES_MAX).read_to_string(&mut text).ok()?;
+    Some(text)
 }
 
 fn file_in(private: &PrivateFolder) -> PathBuf {

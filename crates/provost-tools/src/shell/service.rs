@@ -26,6 +26,11 @@ impl Shell {
         let Some(starter) = &self.services else {
             return Err(ToolOutput::rejected("`keep_running` isn't possible here: use `background`"));
         };
+        if context.sandbox.confines() {
+            return Err(ToolOutput::rejected(
+                "`keep_running` isn't possible in the sandbox, which ends with the run: use `background`",
+            ));
+        }
         let start = Cwd::remembered(context);
         let env = surroundings(&self.extra_env, &context.secrets);
         let shell = self.program.clone().unwrap_or_else(|| script::shell_in(&env));

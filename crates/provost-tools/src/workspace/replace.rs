@@ -36,6 +36,7 @@ impl Workspace {
             return Err(Failure::IsFolder { path: place.asked.clone(), hint: "" });
         };
         job.go_on()?;
+        self.sandbox.may_write(&place.absolute).map_err(Failure::Said)?;
         let folder = self.folder_of(place)?;
         let permissions = match folder.symlink_metadata(name) {
             Ok(metadata) => {

@@ -80,6 +80,7 @@ impl Fixture {
             log: SessionLog::empty(),
             output_bytes_max: provost_tools::OUTPUT_BYTES_MAX,
             secrets: Arc::default(),
+            sandbox: Arc::new(provost_harness::NoSandbox),
         }
     }
 

@@ -4,11 +4,11 @@ use std::io::{BufRead as _, IsTerminal as _, stdin, stdout};
 use std::path::Path;
 
 use anyhow::Context as _;
-use provost_config::{Override, Request, Scope, Settings, ShortFile, Source, load};
+use provost_config::{Override, Request, Scope, Settings, ShortFile, ShortSandbox, Source, load};
 use provost_event::MicroDollars;
 use provost_llm::{ProviderSettings, ResolveError, resolve};
 
-use super::super::print;
+use super::super::{place, print};
 use crate::cli::InitArgs;
 use crate::exit::Refusal;
 use crate::render::safe;
@@ -83,7 +83,15 @@ pub(super) fn answers(
         is_asked,
     };
     let Some(limit) = question.answer(|limit| limit_of(limit, folder))? else { return Ok(None) };
-    Ok(Some(ShortFile { model, limit, check }))
+    Ok(Some(ShortFile { model, limit, check, sandbox: sandbox()? }))
+}
+
+/// Whether a sandbox is possible here: one is tried.
+fn sandbox() -> anyhow::Result<ShortSandbox> {
+    Ok(match place()?.sandbox(variables()).try_it() {
+        Ok(()) => ShortSandbox::Possible,
+        Err(why) => ShortSandbox::Impossible(why),
+    })
 }
 
 struct Question<'a> {

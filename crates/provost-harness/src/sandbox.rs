@@ -1,0 +1,248 @@
+//! The port to the sandbox: what confines an agent's programs and its file tools.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use provost_event::{SandboxPolicy, SessionId};
+use provost_process::{BoxedCommand, Confinement, ProgramBox};
+
+/// Folders and files below a user's home folder that hold credentials or sessions. No program in a sandbox and no file
+/// tool reads them, whatever permissions say.
+pub const MASKED_IN_HOME: &[&str] = &[
+    ".ssh",
+    ".gnupg",
+    ".aws",
+    ".azure",
+    ".config/gcloud",
+    ".config/doctl",
+    ".config/hcloud",
+    ".oci",
+    ".kube",
+    ".docker/config.json",
+    ".config/containers/auth.json",
+    ".config/gh",
+    ".config/glab-cli",
+    ".config/hub",
+    ".netrc",
+    ".git-credentials",
+    ".config/git/credentials",
+    ".npmrc",
+    ".yarnrc.yml",
+    ".pypirc",
+    ".config/pip/pip.conf",
+    ".pip/pip.conf",
+    ".cargo/credentials",
+    ".cargo/credentials.toml",
+    ".gem/credentials",
+    ".m2/settings.xml",
+    ".gradle/gradle.properties",
+    ".composer/auth.json",
+    ".terraform.d/credentials.tfrc.json",
+    ".vault-token",
+    ".pgpass",
+    ".my.cnf",
+    ".password-store",
+    ".local/share/keyrings",
+    ".local/share/kwalletd",
+    ".config/op",
+    ".config/1Password",
+    ".config/Bitwarden",
+    ".mozilla",
+    ".config/google-chrome",
+    ".config/chromium",
+    ".config/BraveSoftware",
+    ".config/microsoft-edge",
+    ".cache/mozilla",
+    ".cache/google-chrome",
+    ".cache/chromium",
+    ".thunderbird",
+    ".bash_history",
+    ".zsh_history",
+    ".python_history",
+    ".node_repl_history",
+    ".psql_history",
+    ".mysql_history",
+    ".claude/.credentials.json",
+    ".codex/auth.json",
+    ".gemini/oauth_creds.json",
+    ".qwen/oauth_creds.json",
+    ".local/share/opencode/auth.json",
+    ".huggingface/token",
+    ".cache/huggingface/token",
+    ".config/rclone/rclone.conf",
+];
+
+/// Folders and files of the system that hold credentials.
+pub const MASKED_IN_SYSTEM: &[&str] =
+    &["/etc/shadow", "/etc/gshadow", "/etc/ssh", "/etc/sudoers.d", "/etc/sudoers"];
+
+/// Names at the top of a workspace that decide what runs later, for the user and outside: no program in a sandbox and
+/// no file tool of a sandboxed agent writes them. Those of git are protected besides.
+pub const PROTECTED_FOLDERS: &[&str] = &[".claude", ".codex", ".vscode"];
+/// The same, of files.
+pub const PROTECTED_FILES: &[&str] = &[".envrc", "provost.toml"];
+
+/// The paths that are never read, of a user with this home folder and, if known, Provost's own folder for state.
+#[must_use]
+pub fn masked_paths(home: Option<&Path>, state: Option<&Path>) -> Vec<PathBuf> {
+    let in_home = home.into_iter().flat_map(|home| MASKED_IN_HOME.iter().map(|name| home.join(name)));
+    let in_system = MASKED_IN_SYSTEM.iter().map(PathBuf::from);
+    in_home.chain(in_system).chain(state.map(Path::to_owned)).collect()
+}
+
+/// Whether something at the top of a workspace is only what a sandbox covers a protected name with: no work of an agent.
+pub(crate) fn is_cover(workspace: &Path, path: &Path) -> bool {
+    let names = PROTECTED_FOLDERS.iter().chain(PROTECTED_FILES);
+    if path.parent() != Some(workspace) || !names.clone().any(|name| path.ends_with(name)) {
+        return false;
+    }
+    match path.symlink_metadata() {
+        Ok(facts) if facts.is_dir() => {
+            std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
+        }
+        Ok(facts) => facts.is_file() && facts.len() == 0,
+        Err(_) => false,
+    }
+}
+
+/// What an agent's sandbox is asked for.
+#[derive(Debug, Clone, Copy)]
+pub struct SandboxRequest<'a> {
+    /// The agent's policy.
+    pub policy: &'a SandboxPolicy,
+    /// The agent. Its programs share a box.
+    pub session: SessionId,
+    /// Where it works, absolute and without symlinks.
+    pub workspace: &'a Path,
+}
+
+/// Makes sandboxes.
+pub trait Sandbox: Send + Sync {
+    /// Returns the sandbox of an agent: the same one for the same agent, until its [session is
+    /// over](Self::session_over). Returns at once; the box is made when its first program starts.
+    ///
+    /// # Errors
+    /// When the policy requires one and this system can't make it: the cause and the remedy.
+    fn of_agent(&self, request: SandboxRequest<'_>) -> Result<Arc<dyn AgentSandbox>, String>;
+
+    /// The session has ended, or is suspended with its run: its box is dropped. Must not block; may be called for a
+    /// session without a box, and repeatedly.
+    fn session_over(&self, session: SessionId);
+}
+
+/// What confines one agent.
+pub trait AgentSandbox: Send + Sync {
+    /// What its programs are started with.
+    fn confinement(&self) -> Confinement;
+
+    /// Whether a file tool may read this path, absolute and without symlinks.
+    ///
+    /// # Errors
+    /// Why not, as a sentence for the model.
+    fn may_read(&self, path: &Path) -> Result<(), String>;
+
+    /// The same for writing.
+    ///
+    /// # Errors
+    /// Why not, as a sentence for the model.
+    fn may_write(&self, path: &Path) -> Result<(), String>;
+
+    /// What the sandbox has denied, as sentences for the model: what was refused since the last call, and what the
+    /// output of a program that failed tells.
+    fn denials(&self, output: &str) -> Vec<String>;
+
+    /// Whether anything is confined.
+    fn confines(&self) -> bool;
+
+    /// A folder that its programs see under another path; `None`: they see all folders under their own.
+    fn scratch(&self) -> Option<ScratchFolder> {
+        None
+    }
+}
+
+/// A folder of an agent's box.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScratchFolder {
+    /// Its path for this process.
+    pub outside: PathBuf,
+    /// Its path for the programs in the box.
+    pub inside: PathBuf,
+}
+
+/// The sandbox of an agent that can't be made: nothing is started, read or written.
+#[derive(Debug, Clone)]
+struct Refusing(Arc<str>);
+
+impl ProgramBox for Refusing {
+    fn enclose(&self, _command: BoxedCommand) -> io::Result<BoxedCommand> {
+        Err(io::Error::other(&*self.0))
+    }
+}
+
+impl AgentSandbox for Refusing {
+    fn confinement(&self) -> Confinement {
+        Confinement::Boxed(Arc::new(self.clone()))
+    }
+
+    fn may_read(&self, _path: &Path) -> Result<(), String> {
+        Err(self.0.to_string())
+    }
+
+    fn may_write(&self, _path: &Path) -> Result<(), String> {
+        Err(self.0.to_string())
+    }
+
+    fn denials(&self, _output: &str) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn confines(&self) -> bool {
+        true
+    }
+}
+
+/// The sandbox of an agent; one that refuses everything if it is required and can't be made.
+pub(crate) fn sandbox_of(sandbox: &dyn Sandbox, request: SandboxRequest<'_>) -> Arc<dyn AgentSandbox> {
+    sandbox.of_agent(request).unwrap_or_else(|why| Arc::new(Refusing(why.into())))
+}
+
+/// Confines nothing. A policy that requires a sandbox is refused.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoSandbox;
+
+impl Sandbox for NoSandbox {
+    fn of_agent(&self, request: SandboxRequest<'_>) -> Result<Arc<dyn AgentSandbox>, String> {
+        if request.policy.require && !request.policy.is_off() {
+            return Err(
+                "the policy requires a sandbox, and this program has none: give the harness one, or set mode = \"off\""
+                    .to_owned(),
+            );
+        }
+        Ok(Arc::new(Self))
+    }
+
+    fn session_over(&self, _session: SessionId) {}
+}
+
+impl AgentSandbox for NoSandbox {
+    fn confinement(&self) -> Confinement {
+        Confinement::Strongest
+    }
+
+    fn may_read(&self, _path: &Path) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn may_write(&self, _path: &Path) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn denials(&self, _output: &str) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn confines(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,295 @@
+//! The box of one agent: opened with its first program.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use provost_event::{SandboxMode, SandboxPolicy};
+use provost_harness::{AgentSandbox, SandboxRequest, ScratchFolder};
+use provost_process::{BoxedCommand, Confinement, Launch, ProgramBox, run_helper};
+
+use crate::covers::Covers;
+use crate::denial::{denials, real};
+use crate::linux::{BoxFolder, OpenBox, ProgramBoxParts, SharedParts};
+use crate::probe::Probe;
+use crate::proxy::{Denials, HostPattern, Proxy, environment, serve};
+use crate::sandbox::SandboxOptions;
+use crate::{FileRules, Places, folders};
+
+/// How long a trial may take.
+const TRIAL_MAX: Duration = Duration::from_secs(10);
+
+/// What all boxes of a process share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    parts: SharedParts,
+    places: Places,
+    trial: OnceLock<Result<(), String>>,
+    /// Boxes that need the covers.
+    live: AtomicUsize,
+    /// Serves the proxies.
+    runtime: Mutex<Option<tokio::runtime::Runtime>>,
+}
+
+impl Shared {
+    pub(crate) fn new(options: &SandboxOptions, probe: &Probe) -> Result<Self, String> {
+        if let Some(obstacle) = probe.obstacle() {
+            return Err(obstacle);
+        }
+        let bwrap = probe.bwrap.clone().ok_or("the program bwrap isn't there")?;
+        let folder = options.places.state.join("sandbox");
+        let made = folders::private(&folder).and_then(|()| {
+            // What covers a file that isn't read: an empty one.
+            std::fs::write(folder.join("empty"), "")?;
+            remove_dead_boxes(&folder.join("boxes"));
+            Covers::open(&folder.join("covers"))
+        });
+        let covers = made.map_err(|error| format!("{} can't be written: {error}", folder.display()))?;
+        let parts = SharedParts { helper: options.helper.clone(), bwrap, folder, covers: Arc::new(covers) };
+        Ok(Self {
+            parts,
+            places: options.places.clone(),
+            trial: OnceLock::new(),
+            live: AtomicUsize::new(0),
+            runtime: Mutex::new(None),
+        })
+    }
+
+    /// Whether a box can be made; tried once.
+    pub(crate) fn tried(&self) -> Result<(), String> {
+        self.trial.get_or_init(|| self.try_one().map_err(|error| error.to_string())).clone()
+    }
+
+    fn try_one(&self) -> io::Result<()> {
+        let policy = SandboxPolicy { mode: SandboxMode::ReadOnly, ..SandboxPolicy::default() };
+        let rules = FileRules::new(&policy, Path::new("/usr"), &self.places);
+        let parts = ProgramBoxParts { policy: &policy, rules: &rules, shared: &self.parts };
+        let (opened, _) = OpenBox::open(&parts, Arc::new(BoxFolder::make(&self.parts)?))?;
+        let command = BoxedCommand {
+            program: "true".into(),
+            args: Vec::new(),
+            env: vec![("PATH".into(), "/usr/bin:/bin".into())],
+            cwd: PathBuf::from("/usr"),
+            descriptors: Vec::new(),
+        };
+        let command = opened.enclose(command, &parts)?;
+        let launch = Launch {
+            program: command.program,
+            args: command.args,
+            env: command.env,
+            cwd: command.cwd,
+            stdio: (),
+            confinement: Confinement::Strongest,
+        };
+        run_helper(&launch, command.descriptors, TRIAL_MAX)
+    }
+
+    /// Serves a proxy until the handle is dropped.
+    fn serve(&self, proxy: Proxy, listener: std::net::TcpListener) -> io::Result<Served> {
+        let mut runtime = self.runtime.lock().unwrap_or_else(PoisonError::into_inner);
+        if runtime.is_none() {
+            let made = tokio::runtime::Builder::new_multi_thread()
+                .worker_threads(1)
+                .thread_name("sandbox-proxy")
+                .enable_all()
+                .build()?;
+            *runtime = Some(made);
+        }
+        let runtime = runtime.as_ref().ok_or(io::ErrorKind::NotFound)?;
+        let task = runtime.spawn(async move {
+            if let Err(error) = serve(proxy, listener).await {
+                tracing::warn!(%error, "the sandbox's proxy ended");
+            }
+        });
+        Ok(Served(task))
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let runtime = self.runtime.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(runtime) = runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// Removes the folders of boxes whose process is gone.
+fn remove_dead_boxes(folder: &Path) {
+    for found in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let is_dead = match std::fs::File::open(found.path().join("lock")) {
+            Ok(lock) => lock.try_lock().is_ok(),
+            // One that is just being made has no lock yet.
+            Err(_) => found
+                .metadata()
+                .and_then(|facts| facts.modified())
+                .is_ok_and(|at| at.elapsed().is_ok_and(|since| since > TRIAL_MAX)),
+        };
+        if is_dead {
+            let _ = std::fs::remove_dir_all(found.path());
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Served(tokio::task::JoinHandle<()>);
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// The box of one agent. Its folder is removed with it.
+pub(crate) struct AgentBox(Arc<Inner>);
+
+struct Inner {
+    policy: SandboxPolicy,
+    workspace: PathBuf,
+    hosts: Vec<HostPattern>,
+    shared: Arc<Shared>,
+    opened: Mutex<Option<Arc<Opened>>>,
+    denied: Arc<Denials>,
+    folder: Arc<BoxFolder>,
+    is_released: AtomicBool,
+}
+
+struct Opened {
+    program_box: OpenBox,
+    env: Vec<(String, String)>,
+    _proxy: Option<Served>,
+}
+
+impl AgentBox {
+    pub(crate) fn new(request: SandboxRequest<'_>, shared: Arc<Shared>) -> Result<Self, String> {
+        let hosts = request.policy.allow_hosts.iter().map(|text| text.parse()).collect::<Result<_, _>>()?;
+        let folder = BoxFolder::make(&shared.parts)
+            .map_err(|error| format!("the folder of a box can't be made: {error}"))?;
+        shared.live.fetch_add(1, Ordering::AcqRel);
+        Ok(Self(Arc::new(Inner {
+            policy: request.policy.clone(),
+            workspace: request.workspace.to_owned(),
+            hosts,
+            shared,
+            opened: Mutex::default(),
+            denied: Arc::default(),
+            folder: Arc::new(folder),
+            is_released: AtomicBool::new(false),
+        })))
+    }
+
+    /// Removes the covers, if no other box needs them and no program of this one runs.
+    pub(crate) fn release(&self) {
+        if Arc::strong_count(&self.0) == 1 {
+            self.0.release();
+        }
+    }
+
+    /// Whether it is the one that is asked for.
+    pub(crate) fn is_for(&self, request: SandboxRequest<'_>) -> bool {
+        self.0.policy == *request.policy && self.0.workspace == request.workspace
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.release();
+    }
+}
+
+impl Inner {
+    fn release(&self) {
+        if !self.is_released.swap(true, Ordering::AcqRel)
+            && self.shared.live.fetch_sub(1, Ordering::AcqRel) == 1
+        {
+            self.shared.parts.covers.remove();
+        }
+    }
+
+    fn rules(&self) -> FileRules {
+        FileRules::new(&self.policy, &self.workspace, &self.shared.places)
+    }
+
+    fn opened(&self, parts: &ProgramBoxParts<'_>) -> io::Result<Arc<Opened>> {
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(opened) = &*opened {
+            return Ok(Arc::clone(opened));
+        }
+        let (program_box, listener) = OpenBox::open(parts, Arc::clone(&self.folder))?;
+        let mut env = Vec::new();
+        let proxy = match listener {
+            None => None,
+            Some(listener) => {
+                env = environment(listener.local_addr()?.port());
+                let proxy = Proxy { hosts: self.hosts.clone(), denials: Arc::clone(&self.denied) };
+                Some(self.shared.serve(proxy, listener)?)
+            }
+        };
+        let made = Arc::new(Opened { program_box, env, _proxy: proxy });
+        *opened = Some(Arc::clone(&made));
+        Ok(made)
+    }
+
+    /// The environment in the box: a temporary folder, caches, the proxy, and what the policy hands on.
+    fn environment(&self, command: &mut BoxedCommand, opened: &Opened, rules: &FileRules) {
+        let mut set = vec![("TMPDIR".to_owned(), "/tmp".to_owned())];
+        let absent = rules.caches.iter().filter(|cache| !cache.is_there);
+        set.extend(absent.map(|cache| (cache.variable.to_owned(), cache.folder.display().to_string())));
+        set.extend(opened.env.iter().cloned());
+        let variables = &self.shared.places.variables;
+        let handed =
+            self.policy.env.iter().filter_map(|name| Some((name.clone(), variables.get(name)?.clone())));
+        set.extend(handed);
+        command.env.retain(|(name, _)| !set.iter().any(|(own, _)| name == own.as_str()));
+        command.env.extend(set.into_iter().map(|(name, value)| (name.into(), value.into())));
+    }
+}
+
+impl ProgramBox for Inner {
+    fn enclose(&self, mut command: BoxedCommand) -> io::Result<BoxedCommand> {
+        let rules = self.rules();
+        let parts = ProgramBoxParts { policy: &self.policy, rules: &rules, shared: &self.shared.parts };
+        let opened = self.opened(&parts)?;
+        self.environment(&mut command, &opened, &rules);
+        opened.program_box.enclose(command, &parts)
+    }
+}
+
+impl fmt::Debug for Inner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AgentBox").field("workspace", &self.workspace).finish_non_exhaustive()
+    }
+}
+
+impl AgentSandbox for AgentBox {
+    fn confinement(&self) -> Confinement {
+        Confinement::Boxed(Arc::<Inner>::clone(&self.0))
+    }
+
+    fn may_read(&self, path: &Path) -> Result<(), String> {
+        self.0.rules().read_denied(&real(path)).map_or(Ok(()), Err)
+    }
+
+    fn may_write(&self, path: &Path) -> Result<(), String> {
+        let path = real(path);
+        let rules = self.0.rules();
+        rules.read_denied(&path).or_else(|| rules.write_denied(&path)).map_or(Ok(()), Err)
+    }
+
+    fn denials(&self, output: &str) -> Vec<String> {
+        let mut all = self.0.denied.take();
+        all.extend(denials(output, &self.0.rules(), self.0.policy.network));
+        all
+    }
+
+    fn confines(&self) -> bool {
+        true
+    }
+
+    fn scratch(&self) -> Option<ScratchFolder> {
+        Some(ScratchFolder { outside: self.0.folder.temporary(), inside: PathBuf::from("/tmp") })
+    }
+}

@@ -1,0 +1,292 @@
+//! What a policy means in a folder: the paths that may be written, that may not be read, and that stay as they are.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use provost_event::{SandboxMode, SandboxPolicy};
+use provost_harness::{PROTECTED_FILES, PROTECTED_FOLDERS, masked_paths};
+
+use crate::caches::{Cache, caches};
+use crate::repository::{self, Exclude, Repository};
+
+/// The user and the folders that rules are made for.
+#[derive(Debug, Clone, Default)]
+pub struct Places {
+    /// The user's home folder.
+    pub home: Option<PathBuf>,
+    /// Provost's folder for state.
+    pub state: PathBuf,
+    /// The environment, for the folders of tools.
+    pub variables: BTreeMap<String, String>,
+}
+
+/// What programs and file tools of an agent may do with files.
+#[derive(Debug, Clone)]
+pub struct FileRules {
+    /// The mode they follow from.
+    pub mode: SandboxMode,
+    /// Where the agent works.
+    pub workspace: PathBuf,
+    /// What may be written, besides a temporary folder.
+    pub write: Vec<PathBuf>,
+    /// What may not be read though it is there; without symlinks.
+    pub masked: Vec<PathBuf>,
+    /// What stays as it is, in a folder that may be written.
+    pub protected: Vec<Protected>,
+    /// The only folders that may be read; empty: all.
+    pub read_only_from: Vec<PathBuf>,
+    /// Caches of packages.
+    pub caches: Vec<Cache>,
+    /// The repository's file of ignored names, which shows covers as ignored in the box.
+    pub exclude: Option<Exclude>,
+    /// What can't be protected, and why.
+    pub gaps: Vec<String>,
+}
+
+/// A path that stays as it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Protected {
+    /// The path.
+    pub path: PathBuf,
+    /// What covers it.
+    pub cover: Cover,
+}
+
+/// What covers a protected path in the box.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cover {
+    /// Itself, read-only.
+    Itself,
+    /// Itself, writable: so that it can't be renamed.
+    Pinned,
+    /// It isn't there: an empty folder.
+    EmptyFolder,
+    /// It isn't there: an empty file.
+    EmptyFile,
+    /// It isn't there: a file that can't be opened, which version control doesn't see.
+    Nothing,
+    /// It isn't there, and an empty one would be an error: a file that names the folder it is in.
+    ThisFolder,
+}
+
+/// Folders of the system that programs need in the mode `strict`.
+const SYSTEM: &[&str] = &[
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/etc",
+    "/opt",
+    "/nix",
+    "/run/current-system",
+];
+/// Folders of tools below a home folder that they need too.
+const TOOLS: &[&str] = &[
+    ".rustup",
+    ".pyenv",
+    ".nvm",
+    ".volta",
+    ".asdf",
+    ".local/share/mise",
+    ".local/share/uv",
+    ".local/bin",
+    ".deno",
+    ".bun",
+    ".sdkman",
+    ".gitconfig",
+    ".config/git",
+];
+/// Files of projects that usually hold secrets.
+const ENVIRONMENT_FILES: &[&str] =
+    &[".env", ".env.local", ".env.development", ".env.production", ".env.test"];
+/// Folders beside a workspace, and in the home folder, that are looked into for such files.
+const SIBLINGS_MAX: usize = 500;
+/// Folders that may hold a virtual environment of Python.
+const VENVS: &[&str] = &[".venv", "venv", "env"];
+
+impl FileRules {
+    /// The rules of `policy` for an agent in `workspace`.
+    #[must_use]
+    pub fn new(policy: &SandboxPolicy, workspace: &Path, places: &Places) -> Self {
+        let mode = policy.mode;
+        let writes = matches!(mode, SandboxMode::Workspace | SandboxMode::Strict);
+        let mut rules = Self {
+            mode,
+            workspace: workspace.to_owned(),
+            write: Vec::new(),
+            masked: masked(policy, workspace, places),
+            protected: Vec::new(),
+            read_only_from: Vec::new(),
+            caches: caches(places, workspace),
+            exclude: None,
+            gaps: Vec::new(),
+        };
+        if mode == SandboxMode::Strict {
+            rules.read_only_from = strict_reads(places, workspace, policy);
+        }
+        if writes {
+            rules.write.push(workspace.to_owned());
+            rules.write.extend(policy.write.iter().filter_map(|path| path.canonicalize().ok()));
+            rules.protect(workspace);
+            let others = rules.write.iter().skip(1).filter(|path| path.join(".git").exists());
+            let others = others.filter_map(|path| repository::of(path)).flat_map(|other| other.protected);
+            let others = others.collect::<Vec<_>>();
+            rules.protected.extend(others);
+        }
+        rules
+    }
+
+    fn protect(&mut self, workspace: &Path) {
+        if is_symlink(&workspace.join(".git")) {
+            self.gaps
+                .push(format!("{} is a symlink, which can't be protected", workspace.join(".git").display()));
+        }
+        let found = repository::of(workspace);
+        if let Some(Repository { write, protected, exclude }) = found {
+            self.exclude = exclude;
+            self.write.extend(write.into_iter().filter(|path| !path.starts_with(workspace)));
+            self.protected.extend(protected);
+        } else {
+            self.add(workspace.join(".git"), Cover::EmptyFolder);
+        }
+        PROTECTED_FOLDERS.iter().for_each(|name| self.add(workspace.join(name), Cover::EmptyFolder));
+        PROTECTED_FILES.iter().for_each(|name| self.add(workspace.join(name), Cover::Nothing));
+        for venv in VENVS.iter().map(|name| workspace.join(name)) {
+            if venv.join("pyvenv.cfg").is_file() && !is_symlink(&venv) {
+                self.protected.push(Protected { path: venv.clone(), cover: Cover::Pinned });
+                self.add(venv.join("pyvenv.cfg"), Cover::Itself);
+                self.add(venv.join("bin"), Cover::Itself);
+            }
+        }
+    }
+
+    /// Protects a path; `absent` covers it if it isn't there.
+    fn add(&mut self, path: PathBuf, absent: Cover) {
+        match path.symlink_metadata() {
+            Ok(facts) if facts.is_symlink() => {
+                self.gaps.push(format!("{} is a symlink, which can't be protected", path.display()));
+            }
+            Ok(_) if !is_absent(&path) => self.protected.push(Protected { path, cover: Cover::Itself }),
+            _ if absent != Cover::Itself => self.protected.push(Protected { path, cover: absent }),
+            _ => {}
+        }
+    }
+
+    /// Why `path`, absolute and without symlinks, may not be read; `None` if it may.
+    #[must_use]
+    pub fn read_denied(&self, path: &Path) -> Option<String> {
+        let is_within = |all: &[PathBuf]| all.iter().any(|one| path.starts_with(one));
+        if let Some(masked) = self.masked.iter().find(|masked| path.starts_with(masked)) {
+            // What the agent works in may lie in a folder that is masked.
+            let is_own = |own: &PathBuf| path.starts_with(own) && own.starts_with(masked);
+            return (!self.write.iter().any(is_own) && !is_own(&self.workspace)).then(|| {
+                format!(
+                    "{} may not be read: {} holds credentials or Provost's own state",
+                    path.display(),
+                    masked.display()
+                )
+            });
+        }
+        if self.read_only_from.is_empty() || is_within(&self.read_only_from) || is_within(&self.write) {
+            return None;
+        }
+        Some(format!(
+            "{} may not be read: in the mode `strict` only the system's folders, the workspace and caches may",
+            path.display()
+        ))
+    }
+
+    /// Why `path`, absolute and without symlinks, may not be written; `None` if it may.
+    #[must_use]
+    pub fn write_denied(&self, path: &Path) -> Option<String> {
+        let shown = path.display();
+        let within = |one: &Protected| one.cover != Cover::Pinned && path.starts_with(&one.path);
+        if let Some(protected) = self.protected.iter().find(|one| within(one)) {
+            return Some(format!(
+                "{shown} may not be written: {} decides what runs later, outside of the sandbox",
+                protected.path.display()
+            ));
+        }
+        if self.write.iter().any(|one| path.starts_with(one)) {
+            return None;
+        }
+        let cached = self.caches.iter().any(|cache| path.starts_with(&cache.folder));
+        if cached || path.starts_with("/tmp") || path.starts_with("/var/tmp") || path.starts_with("/dev") {
+            return None;
+        }
+        Some(match self.mode {
+            SandboxMode::ReadOnly => format!("{shown} may not be written: the sandbox is read-only"),
+            SandboxMode::Off | SandboxMode::Workspace | SandboxMode::Strict => {
+                format!(
+                    "{shown} may not be written: it is outside of the workspace {}",
+                    self.workspace.display()
+                )
+            }
+        })
+    }
+}
+
+/// Whether nothing is there, or something empty, such as what another box covers.
+pub(crate) fn is_absent(path: &Path) -> bool {
+    let Ok(facts) = path.symlink_metadata() else { return true };
+    if facts.is_dir() {
+        return std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
+    }
+    facts.is_file() && facts.len() == 0
+}
+
+fn is_symlink(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|facts| facts.is_symlink())
+}
+
+/// What is there of all that is never read, without symlinks.
+fn masked(policy: &SandboxPolicy, workspace: &Path, places: &Places) -> Vec<PathBuf> {
+    let mut all = masked_paths(places.home.as_deref(), Some(&places.state));
+    let cargo = places.variables.get("CARGO_HOME").map(PathBuf::from);
+    let files = ["credentials", "credentials.toml"];
+    all.extend(cargo.iter().flat_map(|home| files.map(|name| home.join(name))));
+    all.extend(
+        ["/var/run/docker.sock", "/run/docker.sock", "/run/podman", "/run/containerd"].map(PathBuf::from),
+    );
+    all.extend(policy.deny_read.iter().cloned());
+    all.extend(environment_files(workspace, places.home.as_deref()));
+    let mut found = all.iter().filter_map(|path| path.canonicalize().ok()).collect::<Vec<_>>();
+    found.sort();
+    found.dedup();
+    found
+}
+
+/// Files with secrets of other projects: those beside the workspace, above it, and one folder deep in the home folder.
+fn environment_files(workspace: &Path, home: Option<&Path>) -> Vec<PathBuf> {
+    let above = workspace.ancestors().skip(1).filter(|folder| folder.parent().is_some());
+    let beside = workspace.parent().into_iter().chain(home).flat_map(folders_in);
+    let folders = above.map(Path::to_owned).chain(home.map(Path::to_owned)).chain(beside);
+    let folders = folders.filter(|folder| folder != workspace).collect::<Vec<_>>();
+    let files = folders.iter().flat_map(|folder| ENVIRONMENT_FILES.iter().map(|name| folder.join(name)));
+    files.filter(|file| file.is_file()).collect()
+}
+
+/// The folders in a folder, of a large one only some.
+fn folders_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().take(SIBLINGS_MAX);
+    entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect()
+}
+
+fn strict_reads(places: &Places, workspace: &Path, policy: &SandboxPolicy) -> Vec<PathBuf> {
+    let mut all = SYSTEM.iter().map(PathBuf::from).collect::<Vec<_>>();
+    all.extend(places.home.iter().flat_map(|home| TOOLS.iter().map(|name| home.join(name))));
+    all.extend(
+        ["RUSTUP_HOME", "PYENV_ROOT", "NVM_DIR"]
+            .iter()
+            .filter_map(|name| places.variables.get(*name))
+            .map(PathBuf::from),
+    );
+    let path = places.variables.get("PATH").map(std::ffi::OsStr::new);
+    all.extend(path.into_iter().flat_map(std::env::split_paths).filter(|folder| folder.is_absolute()));
+    all.push(workspace.to_owned());
+    all.extend(policy.write.iter().cloned());
+    all.into_iter().filter(|path| path.exists()).collect()
+}
