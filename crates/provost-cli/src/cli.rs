@@ -6,6 +6,7 @@ mod look;
 mod manage;
 mod run;
 mod segment;
+mod serve;
 mod store;
 
 pub(crate) use act::{
@@ -13,7 +14,9 @@ pub(crate) use act::{
     SayArgs,
 };
 pub(crate) use external::{AttachArgs, ChannelArg, ExecArgs, ProfileCommand, ProfileTestArgs, ReplayArgs};
-pub(crate) use look::{CostArgs, CostGroup, DiffArgs, ExplainArgs, LogsArgs, PsArgs, ShowArgs, Whose};
+pub(crate) use look::{
+    CostArgs, CostGroup, DiffArgs, ExplainArgs, LogsArgs, PsArgs, ShowArgs, StatusGroup, Whose,
+};
 pub(crate) use manage::{
     CheckArgs, ExportArgs, ImportArgs, InitArgs, ManArgs, ModelsArgs, ModelsCommand, SchemaArgs, TrustArgs,
 };
@@ -21,8 +24,8 @@ pub(crate) use run::{
     BudgetArgs, DemoArgs, FlowCheckArgs, FlowCommand, FlowRunArgs, RunArgs, ShownArgs, WorkArgs,
 };
 pub(crate) use segment::{ForkArgs, ResumeArgs};
+pub(crate) use serve::ServeArgs;
 pub(crate) use store::{BackupArgs, DoctorArgs, PruneArgs};
 
-const RUN_HELP: &str = "The run: its id, the beginning of one, or `last`";
-const AGENT_HELP: &str =
-    "The run, as its id, the beginning of one, or `last`; or one of its agents: RUN.3, last.3";
+const RUN_HELP: &str = "The run: its id, the beginning of one, or `last`, the newest of this folder";
+const AGENT_HELP: &str = "The run, as its id, the beginning of one, or `last`, the newest of this folder; or one of its agents: RUN.3, last.3";

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use provost_event::{CallFacts, EffectId, Json, Plan, SessionId, ToolSpec, ToolStatus};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Blobs, ImageData, Redactor, SessionLog};
+use crate::{Blobs, ImageData, LiveOutput, Redactor, SessionLog};
 
 /// The context of a tool call.
 #[derive(Clone)]
@@ -37,6 +37,8 @@ pub struct ToolContext {
     pub output_bytes_max: usize,
     /// The keys that this process knows: no program that the tool starts may be given one.
     pub secrets: Arc<Redactor>,
+    /// Takes what the call prints while it runs, for people who watch.
+    pub output: LiveOutput,
 }
 
 /// The result of a tool call. A tool that fails is data, not an error of Provost's.

@@ -92,8 +92,9 @@ mod streams;
 #[cfg(unix)]
 mod sweep;
 
-pub use ancestry::{Descent, descent, mark_descendants};
+pub use ancestry::{Descent, descent, descent_of, mark_descendants};
 pub use capture::Captured;
+pub use drain::OutputWatch;
 pub use env::{allowed_env, inherited_env};
 pub use error::SpawnError;
 pub use file_size::outlive_file_size_limit;
@@ -105,7 +106,7 @@ pub use leftover::end_leftovers;
 pub use log_file::{LogEnd, LogFile};
 pub use piped::{PipeClosed, Piped, PipedChild, PipedCommand, PipedEnding};
 #[cfg(not(unix))]
-pub use portable::{adopt_orphans, end_adopted_leftovers, keep_ledger, run, run_logged};
+pub use portable::{adopt_orphans, end_adopted_leftovers, keep_ledger, run, run_logged, run_watched};
 pub use pty::{
     Changes, Cursor, Detected, EVENTS_MAX, EventSubscription, Events, KernelSample, Modes, Mouse,
     NewScreenReader, OUTPUT_BYTES_MAX, OutputSubscription, Painted, PtyError, PtyOptions, PtySignal,
@@ -115,7 +116,7 @@ pub use pty::{
 #[cfg(unix)]
 pub use registry::{adopt_orphans, end_adopted_leftovers, keep_ledger};
 #[cfg(unix)]
-pub use run::{run, run_logged};
+pub use run::{run, run_logged, run_watched};
 pub use secrecy::{be_untraceable, hide_variables};
 pub use spec::{ChildSpec, Ending, Finished, MAYBE_LEFT};
 pub use streams::stdout_was_closed;

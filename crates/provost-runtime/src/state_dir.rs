@@ -17,6 +17,7 @@ use provost_tools::{BackgroundJobs, builtin_with};
 use crate::external;
 use crate::{Notice, RunContext, RuntimeError};
 
+const SERVER_SOCKET: &str = "server.sock";
 const DATABASE: &str = "provost.db";
 const TRANSCRIPTS: &str = "transcripts";
 const OBSERVERS: &str = "observers";
@@ -123,6 +124,11 @@ impl StateDir {
     /// Where agents get worktrees of their own.
     pub fn worktrees(&self) -> PathBuf {
         self.folder.join(WORKTREES)
+    }
+
+    /// The Unix socket of a server over these runs.
+    pub fn server_socket(&self) -> PathBuf {
+        self.folder.join(SERVER_SOCKET)
     }
 
     /// Where files about the terminals of external programs are kept.

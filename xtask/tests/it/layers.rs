@@ -53,6 +53,10 @@ const FLOORS: &[(&str, &[&str])] = &[
     ),
     ("provost-view", &["provost-engine", "provost-event", "provost-harness"]),
     (
+        "provost-server",
+        &["provost-engine", "provost-event", "provost-harness", "provost-process", "provost-view"],
+    ),
+    (
         "provost-runtime",
         &[
             "provost-backend",
@@ -83,6 +87,7 @@ const FLOORS: &[(&str, &[&str])] = &[
             "provost-llm",
             "provost-process",
             "provost-runtime",
+            "provost-server",
             "provost-sqlite",
             "provost-terminal",
             "provost-view",
@@ -164,7 +169,9 @@ fn the_engine_and_the_words_do_nothing() {
 
 #[test]
 fn what_is_foreign_stays_in_its_crate() {
-    let homes: [(&str, &[&str]); 12] = [
+    let homes: [(&str, &[&str]); 14] = [
+        ("axum", &["provost-server"]),
+        ("maud", &["provost-server"]),
         ("reqwest", &["provost-llm", "provost-hooks", "provost-telemetry"]),
         ("rusqlite", &["provost-sqlite"]),
         ("libc", &["provost-process"]),
@@ -189,7 +196,7 @@ fn what_is_foreign_stays_in_its_crate() {
 
 #[test]
 fn settings_views_and_assembly_print_nothing_and_ask_nothing() {
-    let silent = ["provost-config", "provost-runtime", "provost-view"];
+    let silent = ["provost-config", "provost-runtime", "provost-server", "provost-view"];
     for (path, text) in silent.into_iter().flat_map(sources) {
         for word in ["println!", "print!(", "io::stdout", "io::stderr", "io::stdin", "IsTerminal"] {
             assert!(!text.contains(word), "{} must not use `{word}`", path.display());

@@ -87,6 +87,7 @@ mod keys_cut;
 mod keys_masked;
 #[cfg(test)]
 mod limits_shown;
+mod live_view;
 #[cfg(test)]
 mod long_runs;
 #[cfg(test)]
@@ -123,6 +124,7 @@ mod progress;
 #[cfg(test)]
 mod providers_said;
 #[cfg(test)]
+mod ps_filters;
 mod recording;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
@@ -136,6 +138,9 @@ mod scripts_agreed;
 #[cfg(test)]
 mod secrets;
 #[cfg(test)]
+mod serve;
+mod serve_safety;
+mod served;
 mod settings_agents;
 #[cfg(test)]
 mod settings_errors;

@@ -16,7 +16,7 @@ use super::links::leads_astray;
 use crate::output::cut_middle;
 use crate::session_cache::Opening;
 use crate::workspace::{Changes, WorkspaceSnapshot};
-use crate::{ImageData, SessionLog, Tool, ToolContext, ToolOutput};
+use crate::{ImageData, LiveOutput, SessionLog, Tool, ToolContext, ToolOutput};
 
 /// How long a tool may take to end after its cancellation.
 const ENDING_MAX: Duration = Duration::from_secs(15);
@@ -134,6 +134,7 @@ impl HarnessExecutor {
             log: SessionLog::of(self.deps.backend.clone(), id),
             output_bytes_max: run.output_bytes_max,
             secrets: self.deps.redactor.clone(),
+            output: LiveOutput::of(run.session, id.seq, self.deltas.clone(), self.deps.redactor.clone()),
         };
         self.within_time(&*tool, run, &context).await
     }

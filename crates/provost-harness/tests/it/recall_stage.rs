@@ -204,6 +204,7 @@ pub(crate) fn context(backend: &Arc<EmbeddedBackend>, run: RunId, at: u64) -> To
         log: SessionLog::of(backend.clone(), effect),
         output_bytes_max: Recall::new().spec().output_bytes_max,
         secrets: Arc::default(),
+        output: provost_harness::LiveOutput::ignored(),
     }
 }
 

@@ -78,6 +78,7 @@ impl Fixture {
             log: SessionLog::empty(),
             output_bytes_max: provost_tools::OUTPUT_BYTES_MAX,
             secrets: Arc::default(),
+            output: provost_harness::LiveOutput::ignored(),
         }
     }
 
