@@ -42,7 +42,6 @@ mod demo;
 mod diff;
 #[cfg(test)]
 mod end_checks;
-
 mod ends_told;
 #[cfg(test)]
 mod exec;
@@ -87,6 +86,8 @@ mod keys_cut;
 mod keys_masked;
 #[cfg(test)]
 mod limits_shown;
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod live_view;
 #[cfg(test)]
 mod long_runs;
@@ -125,6 +126,7 @@ mod progress;
 mod providers_said;
 #[cfg(test)]
 mod ps_filters;
+#[cfg(test)]
 mod recording;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
@@ -139,8 +141,11 @@ mod scripts_agreed;
 mod secrets;
 #[cfg(test)]
 mod serve;
+#[cfg(test)]
 mod serve_safety;
+#[cfg(test)]
 mod served;
+#[cfg(test)]
 mod settings_agents;
 #[cfg(test)]
 mod settings_errors;
