@@ -17,12 +17,13 @@ use crate::answering::{Given, give};
 use crate::questions::user_name;
 use crate::questions::why_once;
 use crate::render::{Extent, Progress};
+use crate::typing::Typing;
 use crate::watcher::{Asks, Watcher};
 use provost_view::ApprovalQuestion;
 
 use terminal::Terminal;
 
-const ANSWERS: &str = "y once · r this run · a always · n no · d later";
+const ANSWERS: &str = "a once · r this run · A always · d deny · l later · v whole text";
 const WHY_NOT: &str = "why not? (what the agent is told; Enter for nothing)";
 
 /// The pause before the next question after one was answered elsewhere. A user about to answer the old question
@@ -32,8 +33,8 @@ const AFTER_WITHDRAWN: Duration = Duration::from_secs(2);
 /// Where questions are asked with this kind of view: in this process if a user is at its terminal.
 pub(crate) fn who_asks(progress: Progress) -> Asks {
     match progress {
-        Progress::Live | Progress::Plain if terminal::is_there() => Asks::HereOnTerminal,
-        Progress::Live | Progress::Plain | Progress::Attended | Progress::Json | Progress::Silent => {
+        Progress::Live(_) | Progress::Plain(_) if terminal::is_there() => Asks::HereOnTerminal,
+        Progress::Live(_) | Progress::Plain(_) | Progress::Attended | Progress::Json | Progress::Silent => {
             Asks::Elsewhere
         }
     }
@@ -58,6 +59,42 @@ enum Typed {
     /// Show the question again.
     Show(Extent),
     Unreadable,
+}
+
+/// Where an answer comes from.
+enum Input<'t> {
+    /// The view shows the line that is typed.
+    Keys(Answering<'t>),
+    /// The terminal itself does.
+    Lines(Terminal),
+}
+
+impl Input<'_> {
+    /// The next line; `None` at the end of the input.
+    async fn line(&self) -> Option<String> {
+        match self {
+            Self::Keys(answering) => answering.typing.answer().await,
+            Self::Lines(terminal) => terminal.line().await,
+        }
+    }
+}
+
+/// A keyboard whose lines are answers for as long as this lives.
+struct Answering<'t> {
+    typing: &'t Typing,
+}
+
+impl<'t> Answering<'t> {
+    async fn begin(typing: &'t Typing) -> Self {
+        typing.asks().await;
+        Self { typing }
+    }
+}
+
+impl Drop for Answering<'_> {
+    fn drop(&mut self) {
+        self.typing.asked();
+    }
 }
 
 /// The result of a question.
@@ -95,8 +132,12 @@ impl Asking {
 
     async fn ask(&self, question: &ApprovalQuestion) -> anyhow::Result<Came> {
         // Input from before the question was visible is no answer.
-        let terminal = Terminal::fresh();
         let view = self.watcher.view();
+        let typing = view.typing();
+        let terminal = match typing.as_deref() {
+            Some(typing) => Input::Keys(Answering::begin(typing).await),
+            None => Input::Lines(Terminal::fresh()),
+        };
         self.show(question, Extent::Fitting);
         loop {
             let Some(line) = self.line(&terminal, question.id()).await else { return Ok(Came::Withdrawn) };
@@ -143,7 +184,7 @@ impl Asking {
 
     /// The next line that is typed, `Some(None)` at the end of the input; `None` when the question was answered
     /// elsewhere meanwhile.
-    async fn line(&self, terminal: &Terminal, id: EffectId) -> Option<Option<String>> {
+    async fn line(&self, terminal: &Input<'_>, id: EffectId) -> Option<Option<String>> {
         tokio::select! {
             biased;
             () = self.watcher.closed(id) => {
@@ -171,13 +212,14 @@ impl Asking {
 
 impl Typed {
     fn read(line: &str) -> Self {
-        match line.trim().to_lowercase().as_str() {
-            "y" | "yes" => Self::Allow(ApprovalScope::Once),
-            "r" | "run" => Self::Allow(ApprovalScope::Run),
-            "a" | "always" => Self::Allow(ApprovalScope::Always),
-            "n" | "no" => Self::No,
-            "d" | "later" => Self::Later,
-            "v" => Self::Show(Extent::Whole),
+        match line.trim() {
+            "a" | "y" | "Y" | "yes" => Self::Allow(ApprovalScope::Once),
+            "r" | "R" | "run" => Self::Allow(ApprovalScope::Run),
+            // A capital: it counts for all runs to come.
+            "A" | "always" => Self::Allow(ApprovalScope::Always),
+            "d" | "D" | "n" | "N" | "no" | "deny" => Self::No,
+            "l" | "L" | "later" => Self::Later,
+            "v" | "V" => Self::Show(Extent::Whole),
             "" => Self::Show(Extent::Fitting),
             _ => Self::Unreadable,
         }
@@ -207,7 +249,9 @@ mod tests {
     #[test]
     fn only_a_whole_word_agrees() {
         assert_eq!(Typed::read(" Y \n"), Typed::Allow(ApprovalScope::Once));
-        assert_eq!(Typed::read("always\n"), Typed::Allow(ApprovalScope::Always));
+        assert_eq!(Typed::read("a\n"), Typed::Allow(ApprovalScope::Once));
+        assert_eq!(Typed::read("A\n"), Typed::Allow(ApprovalScope::Always));
+        assert_eq!((Typed::read("d\n"), Typed::read("l\n")), (Typed::No, Typed::Later));
         assert_eq!(Typed::read("\n"), Typed::Show(Extent::Fitting));
         for line in ["yy\n", "yn\n", "y n\n", "git push\n", "ok\n"] {
             assert_eq!(Typed::read(line), Typed::Unreadable, "{line}");

@@ -7,6 +7,7 @@ mod manage;
 mod run;
 mod sandbox;
 mod segment;
+mod serve;
 mod services;
 mod store;
 
@@ -17,7 +18,9 @@ pub(crate) use act::{
 pub(crate) use external::{
     AttachArgs, ChannelArg, ExecArgs, GatewayArgs, ProfileCommand, ProfileTestArgs, ReplayArgs,
 };
-pub(crate) use look::{CostArgs, CostGroup, DiffArgs, ExplainArgs, LogsArgs, PsArgs, ShowArgs, Whose};
+pub(crate) use look::{
+    CostArgs, CostGroup, DiffArgs, ExplainArgs, LogsArgs, PsArgs, ShowArgs, StatusGroup, Whose,
+};
 pub(crate) use manage::{
     CheckArgs, ExportArgs, ImportArgs, InitArgs, ManArgs, ModelsArgs, ModelsCommand, SchemaArgs, TrustArgs,
 };
@@ -28,9 +31,9 @@ pub(crate) use sandbox::{
     PolicyCommand, PolicyTestArgs, SandboxCommand, SandboxExplainArgs, SandboxPolicyArgs, SandboxRunArgs,
 };
 pub(crate) use segment::{ForkArgs, ResumeArgs};
+pub(crate) use serve::ServeArgs;
 pub(crate) use services::{ServicesArgs, ServicesCommand, SuperviseArgs};
 pub(crate) use store::{BackupArgs, DoctorArgs, PruneArgs};
 
-const RUN_HELP: &str = "The run: its id, the beginning of one, or `last`";
-const AGENT_HELP: &str =
-    "The run, as its id, the beginning of one, or `last`; or one of its agents: RUN.3, last.3";
+const RUN_HELP: &str = "The run: its id, the beginning of one, or `last`, the newest of this folder";
+const AGENT_HELP: &str = "The run, as its id, the beginning of one, or `last`, the newest of this folder; or one of its agents: RUN.3, last.3";

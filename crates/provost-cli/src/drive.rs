@@ -21,6 +21,7 @@ use crate::asking::Asking;
 use crate::cli::ShownArgs;
 use crate::commands::{SentMessage, left_running};
 use crate::exit::Exit;
+use crate::messages::Messages;
 use crate::names::Names;
 use crate::output::{self, tell};
 use crate::render::{Progress, Stopped, hanging, safe, summary};
@@ -114,9 +115,11 @@ impl Work {
             self.watcher.knows(Names::of(&state));
         }
         let asking = self.asking.clone();
+        let messages = Messages { backend: self.backend.clone(), watcher: self.watcher.clone(), run };
         let besides = async move {
             tokio::select! {
                 asked = asking.work() => asked,
+                sent = messages.work() => sent,
                 done = beside => done,
             }
         };
@@ -240,8 +243,8 @@ impl Work {
             });
             let summary = safe(&summary);
             match self.progress {
-                Progress::Live => tell(&format!("\n  {}", hanging(&summary, "  "))),
-                Progress::Plain | Progress::Attended | Progress::Json | Progress::Silent => tell(&summary),
+                Progress::Live(_) => tell(&format!("\n  {}", hanging(&summary, "  "))),
+                Progress::Plain(_) | Progress::Attended | Progress::Json | Progress::Silent => tell(&summary),
             }
             left_running(&self.services, run).iter().for_each(|line| tell(line));
         }
@@ -263,7 +266,7 @@ impl Work {
     }
 
     const fn is_watched(&self) -> bool {
-        matches!(self.progress, Progress::Live | Progress::Attended)
+        matches!(self.progress, Progress::Live(_) | Progress::Attended)
     }
 
     /// A user who watched has read it already.

@@ -13,6 +13,8 @@
 //! | `questions.rs`, `answering.rs` | which calls need approval, and giving the answer |
 //! | `goals.rs` | goals as the logs have them |
 //! | `asking.rs` | asking for consent on the terminal |
+//! | `messages.rs` | messages that the user types to the agent |
+//! | `typing.rs`, `typing/` | what the user types while a run works: answers, and messages to the agent |
 //! | `attached.rs`, `attached/` | a person's terminal that is connected to a program |
 //! | `watcher.rs` | which records a view is shown, and in which order |
 //! | `render/` | from records to what people and programs see |
@@ -32,12 +34,14 @@ mod completing;
 mod drive;
 mod exit;
 mod input;
+mod messages;
 mod names;
 mod output;
 mod questions;
 mod render;
 mod reports;
 mod signals;
+mod typing;
 mod watcher;
 mod wiring;
 

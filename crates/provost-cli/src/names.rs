@@ -46,6 +46,11 @@ impl Names {
         self.by_number.get(&session.agent).map_or("", String::as_str)
     }
 
+    /// The same by the agent's number.
+    pub(crate) fn name_of(&self, agent: u32) -> &str {
+        self.by_number.get(&agent).map_or("", String::as_str)
+    }
+
     /// `3 reviewer`; the number alone for one that isn't known.
     pub(crate) fn label(&self, session: SessionId) -> String {
         labelled(session.agent, self.name(session))

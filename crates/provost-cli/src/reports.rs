@@ -14,6 +14,7 @@ use provost_event::{
 
 use crate::attached::Asides;
 use crate::render::{Extent, View, one_line};
+use crate::typing::Typing;
 use provost_view::ApprovalQuestion;
 
 /// Columns of a goal in a title.
@@ -84,6 +85,10 @@ impl View for Reporting {
 
     fn note(&self, words: &str) {
         self.view.note(words);
+    }
+
+    fn typing(&self) -> Option<std::sync::Arc<Typing>> {
+        self.view.typing()
     }
 
     fn attached(&self, is_attached: crate::render::Attached) {

@@ -192,12 +192,13 @@ fn read_body(kind: &str, body: &str) -> Result<Entry, FormatError> {
     }
 }
 
-/// A piece of an answer that is still streaming: shown as provisional, never stored.
+/// A piece of an answer that is still streaming, or what a running tool call prints: shown as provisional, never
+/// stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Delta {
-    /// The session of the answer.
+    /// The session of the answer or of the call.
     pub session: SessionId,
-    /// Text or reasoning.
+    /// Text, reasoning, or output.
     pub kind: DeltaKind,
     /// The piece.
     pub text: String,
@@ -211,4 +212,6 @@ pub enum DeltaKind {
     Text,
     /// The reasoning before it.
     Thinking,
+    /// The end of what the session's running call has printed so far: it replaces the one before.
+    Output,
 }

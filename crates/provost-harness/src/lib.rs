@@ -20,6 +20,7 @@ mod hook_program;
 pub mod hooks;
 mod image;
 mod lineage;
+mod live_output;
 mod model;
 mod model_gateway;
 mod model_panic;
@@ -70,6 +71,7 @@ pub use hook_program::{
 pub use hooks::HookRegistry;
 pub use image::{Goal, IMAGE_BYTES_MAX, ImageData, ImageError};
 pub use lineage::{ForkError, ForkPoint, read_conversation};
+pub use live_output::LiveOutput;
 pub use model::{DeltaSink, Model, ModelRequest, Models, ToolChoice, UnknownModel};
 pub use model_gateway::{GatewayAccess, GatewayActivity, GatewayFailure, ModelGateway};
 pub use observer::{ObservedBody, Observer, ObserverError, ObserverEvent, ObserverEventKind, observe_with};

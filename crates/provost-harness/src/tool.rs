@@ -11,7 +11,7 @@ use provost_event::{CallFacts, EffectId, Json, Plan, SessionId, ToolSpec, ToolSt
 use provost_process::MaskedPaths;
 use tokio_util::sync::CancellationToken;
 
-use crate::{AgentSandbox, Blobs, ImageData, Redactor, SessionLog};
+use crate::{AgentSandbox, Blobs, ImageData, LiveOutput, Redactor, SessionLog};
 
 /// The context of a tool call.
 #[derive(Clone)]
@@ -44,6 +44,8 @@ pub struct ToolContext {
     pub secrets: Arc<Redactor>,
     /// What confines the programs that the tool starts, and which files it may read and write.
     pub sandbox: Arc<dyn AgentSandbox>,
+    /// Takes what the call prints while it runs, for people who watch.
+    pub output: LiveOutput,
 }
 
 /// What the calls of file tools reach besides the workspace, and what they never reach.

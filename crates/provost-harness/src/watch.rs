@@ -9,7 +9,8 @@ use provost_event::{Delta, Record, SessionId, ToolFinished, ToolStarted, TurnEnd
 /// Calls come from the harness's tasks and must return quickly. A panic in one is caught and logged; the run
 /// continues.
 pub trait HarnessCallback: Send + Sync {
-    /// A piece of an answer that isn't committed yet, after the entry of its model call.
+    /// A piece of an answer that isn't committed yet, after the entry of its model call; or the end of what a running
+    /// tool call has printed so far, at most ten times a second.
     fn on_delta(&self, delta: &Delta) {
         let _ = delta;
     }

@@ -57,6 +57,21 @@ pub fn descent() -> Option<Descent> {
     None
 }
 
+/// The same for another process; also `None` if it is gone or can't be looked at.
+#[must_use]
+pub fn descent_of(process: u32) -> Option<Descent> {
+    #[cfg(target_os = "linux")]
+    {
+        let chain = std::iter::successors(Some(process.to_string()), |process| linux::parent_of(process));
+        chain.take(ANCESTORS_MAX).find_map(|process| Descent::of_limit(linux::limit_of(&process)?))
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = process;
+        None
+    }
+}
+
 /// Marks this process and all its future descendants permanently; `number` identifies the run. A number beyond
 /// 2^60 − 2 is left out. A later call can only add a number to a mark without one.
 ///

@@ -29,7 +29,12 @@ pub(crate) struct Kept<'l> {
     pub(crate) bytes_max: usize,
     /// Gets all of it.
     pub(crate) log: Option<&'l mut LogWriter>,
+    /// Is shown all of it as it comes.
+    pub(crate) watch: Option<OutputWatch<'l>>,
 }
+
+/// Is shown the output of a child as it is read, in pieces that end anywhere. Must not block.
+pub type OutputWatch<'w> = &'w (dyn Fn(&[u8]) + Sync);
 
 /// Reads until the stream ends, or until [`OPEN_AFTER_END_MAX`] after `ended` is cancelled.
 pub(crate) async fn drain(
@@ -37,13 +42,16 @@ pub(crate) async fn drain(
     kept: Kept<'_>,
     ended: &CancellationToken,
 ) -> Captured {
-    let Kept { bytes_max, mut log } = kept;
+    let Kept { bytes_max, mut log, watch } = kept;
     let mut capture = Capture::new(bytes_max);
     if let Some(pipe) = pipe {
         let keep = |chunk: &[u8]| {
             capture.add(chunk);
             if let Some(log) = &mut log {
                 log.add(chunk);
+            }
+            if let Some(watch) = watch {
+                watch(chunk);
             }
         };
         tokio::select! {

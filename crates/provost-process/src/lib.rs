@@ -95,9 +95,10 @@ mod streams;
 #[cfg(unix)]
 mod sweep;
 
-pub use ancestry::{Descent, descent, mark_descendants};
+pub use ancestry::{Descent, descent, descent_of, mark_descendants};
 pub use capture::Captured;
 pub use detached::{Detached, FirstLine, start_detached};
+pub use drain::OutputWatch;
 pub use env::{allowed_env, helper_env, inherited_env};
 pub use error::SpawnError;
 pub use file_size::outlive_file_size_limit;
@@ -112,7 +113,7 @@ pub use log_file::{LogEnd, LogFile};
 pub use masked::MaskedPaths;
 pub use piped::{PipeClosed, Piped, PipedChild, PipedCommand, PipedEnding};
 #[cfg(not(unix))]
-pub use portable::{adopt_orphans, end_adopted_leftovers, keep_ledger, run, run_logged};
+pub use portable::{adopt_orphans, end_adopted_leftovers, keep_ledger, run, run_logged, run_watched};
 pub use pty::{
     Changes, Cursor, Detected, EVENTS_MAX, EventSubscription, Events, ExposedSecret, KernelConnections,
     KernelSample, ModelConnections, Modes, Mouse, NewScreenReader, OUTPUT_BYTES_MAX, OutputSubscription,
@@ -122,7 +123,7 @@ pub use pty::{
 #[cfg(unix)]
 pub use registry::{adopt_orphans, end_adopted_leftovers, keep_ledger};
 #[cfg(unix)]
-pub use run::{run, run_logged};
+pub use run::{run, run_logged, run_watched};
 pub use secrecy::{be_untraceable, hide_variables};
 pub use spec::{ChildSpec, Ending, Finished, MAYBE_LEFT};
 pub use streams::stdout_was_closed;

@@ -11,7 +11,7 @@ use tokio::process::Child;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use crate::drain::{Kept, drain, feed};
+use crate::drain::{Kept, OutputWatch, drain, feed};
 use crate::log_file::{LogFile, LogWriter};
 use crate::{ChildSpec, Ending, Finished, Launch, SpawnError, Streams, launch};
 
@@ -26,7 +26,29 @@ use crate::{ChildSpec, Ending, Finished, Launch, SpawnError, Streams, launch};
 /// # Cancellation
 /// Dropping the future kills the child.
 pub async fn run(spec: ChildSpec, cancel: &CancellationToken) -> Result<Finished, SpawnError> {
-    run_into(spec, None, cancel).await
+    run_into(spec, Reader::default(), cancel).await
+}
+
+/// The same as [`run`]; `watch` is shown the standard output as it comes.
+///
+/// # Errors
+/// As [`run`].
+///
+/// # Cancellation
+/// As [`run`].
+pub async fn run_watched(
+    spec: ChildSpec,
+    watch: OutputWatch<'_>,
+    cancel: &CancellationToken,
+) -> Result<Finished, SpawnError> {
+    run_into(spec, Reader { watch: Some(watch), ..Reader::default() }, cancel).await
+}
+
+/// Who reads the standard output besides the caller.
+#[derive(Default)]
+struct Reader<'r> {
+    log: Option<&'r mut LogWriter>,
+    watch: Option<OutputWatch<'r>>,
 }
 
 /// The same as [`run`], with the standard output also in a file, as it comes.
@@ -42,12 +64,12 @@ pub async fn run_logged(
     cancel: &CancellationToken,
 ) -> Result<Finished, SpawnError> {
     let mut log = LogWriter::create(log).map_err(|source| SpawnError::new(&spec.launch, source))?;
-    run_into(spec, Some(&mut log), cancel).await
+    run_into(spec, Reader { log: Some(&mut log), ..Reader::default() }, cancel).await
 }
 
 async fn run_into(
     spec: ChildSpec,
-    log: Option<&mut LogWriter>,
+    reader: Reader<'_>,
     cancel: &CancellationToken,
 ) -> Result<Finished, SpawnError> {
     if cancel.is_cancelled() {
@@ -70,8 +92,12 @@ async fn run_into(
             end(&mut child, cancel, deadline).await
         },
         feed(stdin, &spec.launch.stdio.input, &ended),
-        drain(Some(stdout), Kept { bytes_max: spec.keep_bytes_max, log }, &ended),
-        drain(stderr, Kept { bytes_max: spec.keep_bytes_max, log: None }, &ended),
+        drain(
+            Some(stdout),
+            Kept { bytes_max: spec.keep_bytes_max, log: reader.log, watch: reader.watch },
+            &ended
+        ),
+        drain(stderr, Kept { bytes_max: spec.keep_bytes_max, log: None, watch: None }, &ended),
     );
     Ok(Finished { ending, is_all_ended: false, stdout, stderr, duration: began.elapsed() })
 }

@@ -19,6 +19,7 @@ use provost_tools::{BackgroundJobs, Jobs, Shell, Terminal, UseSkill, builtin};
 use crate::external;
 use crate::{Notice, RunContext, RuntimeError, Variables};
 
+const SERVER_SOCKET: &str = "server.sock";
 const DATABASE: &str = "provost.db";
 const TRANSCRIPTS: &str = "transcripts";
 const OBSERVERS: &str = "observers";
@@ -159,6 +160,11 @@ impl StateDir {
     /// Where agents get worktrees of their own.
     pub fn worktrees(&self) -> PathBuf {
         self.folder.join(WORKTREES)
+    }
+
+    /// The Unix socket of a server over these runs.
+    pub fn server_socket(&self) -> PathBuf {
+        self.folder.join(SERVER_SOCKET)
     }
 
     /// Where files about the terminals of external programs are kept.

@@ -285,7 +285,9 @@ impl Tool for Shell {
             grace: GRACE,
             ends_within: context.limit,
         };
-        match provost_process::run(child, &context.cancel).await {
+        let watch = |piece: &[u8]| context.output.add(piece);
+        let running = provost_process::run_watched(child, &watch, &context.cancel);
+        match context.output.during(running).await {
             Ok(finished) => {
                 let output = report(&finished, timeout, &start, script.final_cwd(), &context.workspace);
                 ToolOutput { facts: facts(&finished, &arguments.command), ..output }

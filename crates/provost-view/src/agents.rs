@@ -168,6 +168,12 @@ impl RunAgentState {
         }
     }
 
+    /// Whether the agent has one of the run's slots.
+    #[must_use]
+    pub const fn holds_slot(&self) -> bool {
+        matches!(self, Self::Working | Self::Asks | Self::Yields { .. })
+    }
+
     /// The agent that it yields its slot to, or has yielded it to.
     #[must_use]
     pub const fn to(&self) -> Option<u32> {

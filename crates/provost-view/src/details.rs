@@ -10,7 +10,7 @@ use crate::agents::{AgentContext, agents_of};
 use crate::steps::steps_of;
 use crate::{
     AgentGoal, AgentOpenings, AgentsRead, Approval, ApprovalQuestion, CurrentStatus, RunAgent, RunFacts,
-    RunListItem, Segment, ServiceView, WorkflowStep, segments_of,
+    RunListItem, Segment, ServiceView, WorkflowStep, agent_openings, questions_of, run_state, segments_of,
 };
 
 /// A run with all that is known of it. The lines of `show -f --json` have neither `goals`, `segments` and
@@ -107,6 +107,26 @@ impl RunDetails {
     #[must_use]
     pub fn root_goal(&self) -> Option<&AgentGoal> {
         self.goals.iter().find(|goal| goal.agent == 0)
+    }
+
+    /// Reads a run with all that its logs tell, as of `now`; `None` if there is no such run, or its log is empty.
+    ///
+    /// # Errors
+    /// When a log can't be read.
+    pub async fn read(
+        backend: &dyn Backend,
+        run: RunId,
+        which: AgentsRead,
+        now: Timestamp,
+    ) -> Result<Option<Self>, BackendError> {
+        let Some(summary) = backend.get(run).await? else { return Ok(None) };
+        let Some(state) = run_state(backend, run).await? else { return Ok(None) };
+        let open = questions_of(backend, &summary).await?;
+        let current = CurrentStatus::with_questions(backend, (&summary, &state), &open, now).await;
+        let openings = agent_openings(backend, &state, which).await?;
+        let tree = RunTree::new((&summary, &state), &openings, &open, now);
+        let details = Self::new((&summary, &state), &open, &current, tree);
+        Ok(Some(details.with_logs(backend, &state, which).await?))
     }
 
     /// A run with these open questions, this status and this tree, without what only other logs tell

@@ -56,6 +56,10 @@ const FLOORS: &[(&str, &[&str])] = &[
     ),
     ("provost-view", &["provost-engine", "provost-event", "provost-harness"]),
     (
+        "provost-server",
+        &["provost-engine", "provost-event", "provost-harness", "provost-process", "provost-view"],
+    ),
+    (
         "provost-runtime",
         &[
             "provost-backend",
@@ -89,6 +93,7 @@ const FLOORS: &[(&str, &[&str])] = &[
             "provost-process",
             "provost-runtime",
             "provost-sandbox",
+            "provost-server",
             "provost-sqlite",
             "provost-terminal",
             "provost-view",
@@ -170,7 +175,9 @@ fn the_engine_and_the_words_do_nothing() {
 
 #[test]
 fn what_is_foreign_stays_in_its_crate() {
-    let homes: [(&str, &[&str]); 12] = [
+    let homes: [(&str, &[&str]); 14] = [
+        ("axum", &["provost-gateway", "provost-server"]),
+        ("maud", &["provost-server"]),
         ("reqwest", &["provost-llm", "provost-hooks", "provost-telemetry"]),
         ("rusqlite", &["provost-sqlite"]),
         ("libc", &["provost-process", "provost-sandbox"]),
@@ -195,7 +202,7 @@ fn what_is_foreign_stays_in_its_crate() {
 
 #[test]
 fn settings_views_and_assembly_print_nothing_and_ask_nothing() {
-    let silent = ["provost-config", "provost-runtime", "provost-view"];
+    let silent = ["provost-config", "provost-runtime", "provost-server", "provost-view"];
     for (path, text) in silent.into_iter().flat_map(sources) {
         for word in ["println!", "print!(", "io::stdout", "io::stderr", "io::stdin", "IsTerminal"] {
             assert!(!text.contains(word), "{} must not use `{word}`", path.display());

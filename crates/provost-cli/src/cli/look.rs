@@ -13,9 +13,37 @@ pub(crate) struct PsArgs {
     /// List at most this many.
     #[arg(short = 'n', value_name = "N", default_value_t = 20, conflicts_with = "all")]
     pub(crate) max: usize,
+    /// Only runs of this folder and those below it.
+    #[arg(long)]
+    pub(crate) here: bool,
+    /// Only runs in this group; several with commas between.
+    #[arg(long, value_name = "GROUP", value_delimiter = ',')]
+    pub(crate) status: Vec<StatusGroup>,
+    /// Only runs that were started since: a time back such as 7d or 12h, `today`, or a day such as 2026-11-01.
+    #[arg(long, value_name = "WHEN", allow_hyphen_values = true)]
+    pub(crate) since: Option<String>,
     /// Print a line of JSON for each.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// A group of runs by what they need: the same as on the page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StatusGroup {
+    /// A person has to answer.
+    NeedsYou,
+    /// Its agents work.
+    Working,
+    /// Nothing moves it on, or its end isn't allowed.
+    Stuck,
+    /// It was completed within the last day.
+    Finished,
+    /// It failed, was aborted, has used up a budget, or its process is gone.
+    Failed,
+    /// It waits for its provider, or is suspended.
+    Waiting,
+    /// It was cancelled, or hasn't changed for a day.
+    Idle,
 }
 
 #[derive(Debug, Args)]

@@ -10,7 +10,7 @@ use provost_harness::{Clock as _, SystemClock};
 use provost_view::{SpendingGroup, SpendingQuery, SpendingReport, run_state};
 
 use self::page::page;
-use self::since::moment_of;
+pub(super) use self::since::moment_of;
 use super::ps::NO_RUNS;
 use super::target::{Target, agent_of};
 use super::{backend_to_read, print};

@@ -43,9 +43,9 @@ pub(super) async fn demo(args: DemoArgs) -> anyhow::Result<Exit> {
     let exit = run::run(RunArgs::of_demo(GOAL, folder, model)).await?;
     print(&format!(
         "\nThe project is in {place}. See more of the run:\n\
-         \x20 provost show last       what it used, and how it was checked\n\
-         \x20 provost explain last    which limits and checks were consulted\n\
-         \x20 provost logs last       everything that happened\n"
+         \x20 provost show last --global       what it used, and how it was checked\n\
+         \x20 provost explain last --global    which limits and checks were consulted\n\
+         \x20 provost logs last --global       everything that happened\n"
     ))?;
     Ok(exit)
 }

@@ -32,6 +32,7 @@ mod resume;
 mod run;
 mod sandbox;
 mod schema;
+mod serve;
 mod services;
 mod show;
 mod status;
@@ -51,7 +52,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
-use provost_config::{Request, Scope, load};
+use provost_config::{Folders, Request, Scope, load};
 use tracing_subscriber::EnvFilter;
 
 use self::descent::Act;
@@ -62,7 +63,7 @@ use crate::cli::{
     DenyArgs, DiffArgs, DoctorArgs, ExecArgs, ExplainArgs, ExportArgs, FlowCommand, ForkArgs, GatewayArgs,
     GoalCommand, ImportArgs, InitArgs, LogsArgs, ManArgs, ModelsArgs, PolicyCommand, ProfileCommand,
     PruneArgs, PsArgs, ReplayArgs, ReprioritizeArgs, ResumeArgs, RunArgs, SandboxCommand, SayArgs, SchemaArgs,
-    ServicesArgs, ShowArgs, SuperviseArgs, TrustArgs,
+    ServeArgs, ServicesArgs, ShowArgs, SuperviseArgs, TrustArgs,
 };
 use crate::exit::{Exit, Refusal};
 use crate::input::tell_of_unread;
@@ -78,6 +79,9 @@ use provost_runtime::{SUPERVISE, StateDir, available_tools};
 #[command(name = "provost", version, max_term_width = 100, arg_required_else_help = true)]
 #[command(after_help = EXIT_STATUSES)]
 pub(crate) struct Cli {
+    /// Let `last` be the newest run of all folders, not of this one.
+    #[arg(long, global = true)]
+    pub(crate) global: bool,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -125,6 +129,8 @@ pub(crate) enum Command {
     /// Lists, shows and tests the profiles of external programs.
     #[command(subcommand)]
     Profile(ProfileCommand),
+    /// Serves an API and a page over all runs, on this machine only.
+    Serve(ServeArgs),
     /// Lists the tool calls that wait for approval.
     Approvals(ApprovalsArgs),
     /// Allows a tool call that waits for approval.
@@ -192,6 +198,9 @@ pub(crate) enum Command {
 /// Why it failed.
 pub(crate) fn run(cli: Cli) -> anyhow::Result<Exit> {
     trace()?;
+    if cli.global {
+        find::make_global();
+    }
     let Planned { act, work } = plan(cli.command);
     act.allowed()?;
     let result = work();
@@ -221,6 +230,7 @@ fn plan(command: Command) -> Planned {
         Command::Ps(args) => looks(|| block_on(ps::ps(args))),
         Command::Cost(args) => looks(|| block_on(cost::cost(args))),
         Command::Diff(args) => looks(|| block_on(diff::diff(args))),
+        Command::Serve(args) => acts("serve", || block_on(serve::serve(args))),
         Command::Attach(args) => acts("attach", || block_on(attach::attach(args))),
         Command::Replay(args) => looks(|| block_on(replay::replay(args))),
         Command::Profile(command) => looks(|| profile::profile(command)),
@@ -316,11 +326,16 @@ fn backend_to_read() -> anyhow::Result<Arc<dyn Backend>> {
 
 /// Where runs are kept, by the user's settings.
 fn place() -> anyhow::Result<StateDir> {
+    Ok(place_and_folders()?.0)
+}
+
+/// The same, with the folders of the user's settings.
+fn place_and_folders() -> anyhow::Result<(StateDir, Folders)> {
     let variables = variables();
     let folder = current_dir()?;
     let request = Request::new(Scope::User, &folder, &variables, available_tools());
     let (loading, folders) = load(&request)?;
-    Ok(state_dir(&loading.settled()?.settings, &folders))
+    Ok((state_dir(&loading.settled()?.settings, &folders), folders))
 }
 
 fn current_dir() -> anyhow::Result<std::path::PathBuf> {

@@ -1,12 +1,16 @@
 //! `provost ps`: the runs.
 
-use provost_event::{Outcome, PauseReason, RunId, Timestamp, Verification};
-use provost_harness::{Clock as _, RunQuery, SystemClock};
-use provost_process::Descent;
-use provost_view::{ListedRun, RunListItem};
+use std::path::PathBuf;
 
+use jiff::tz::TimeZone;
+use provost_event::{Outcome, PauseReason, RunId, Timestamp, Verification};
+use provost_harness::{Backend, Clock as _, RunFilter, RunQuery, RunSummary, SystemClock};
+use provost_process::Descent;
+use provost_view::{ListedRun, RunGroup, RunListItem};
+
+use super::cost::moment_of;
 use super::{backend_to_read, place, print, status};
-use crate::cli::PsArgs;
+use crate::cli::{PsArgs, StatusGroup};
 use crate::exit::Exit;
 use crate::render::{
     Cells, Table, UncertaintyMarks, one_line, outcome_with_steps, span, terminal_width, tokens,
@@ -14,6 +18,8 @@ use crate::render::{
 
 /// Columns of a goal where there is no terminal to measure.
 pub(super) const GOAL_WIDTH: usize = 200;
+/// Runs that are read at a time where not all of them are listed.
+const PAGE: usize = 200;
 
 /// How long ago a run was started. If the wall clock was set back, the logs' times count.
 fn age(run: &RunListItem, now: Timestamp) -> String {
@@ -36,22 +42,22 @@ fn no_runs() -> String {
 }
 
 pub(super) async fn ps(args: PsArgs) -> anyhow::Result<Exit> {
-    let max = if args.all { usize::MAX } else { args.max };
-    let backend = backend_to_read()?;
-    let runs = backend.list(RunQuery::newest(max)).await?;
     let now = SystemClock.now();
+    let wanted = Wanted::of(&args, now)?;
+    let backend = backend_to_read()?;
     let services = place()?.services().all();
-    let mut listed = Vec::with_capacity(runs.len());
-    for run in &runs {
-        let ListedRun { item, provider } = ListedRun::read(&*backend, run, now).await;
-        listed.push(ListedRun { item: item.with_services(&services), provider });
-    }
+    let listed = wanted.read(&*backend, now).await?.into_iter();
+    let listed = listed
+        .map(|ListedRun { item, provider }| ListedRun { item: item.with_services(&services), provider })
+        .collect::<Vec<_>>();
     if args.json {
         for ListedRun { item, .. } in &listed {
             print(&format!("{}\n", serde_json::to_string(item)?))?;
         }
-    } else if runs.is_empty() {
+    } else if listed.is_empty() && wanted.is_all() {
         print(&no_runs())?;
+    } else if listed.is_empty() {
+        print("no such runs; without --here, --status and --since all are listed\n")?;
     } else {
         print(&table(&listed, now).lines(terminal_width()))?;
         print(&services_line(&listed))?;
@@ -70,6 +76,74 @@ fn services_line(runs: &[ListedRun]) -> String {
         return String::new();
     }
     format!("\nservices that go on: {}; see provost services\n", names.join(", "))
+}
+
+/// Which runs are listed.
+struct Wanted {
+    max: usize,
+    /// The folder that they work in, or below which they do.
+    folder: Option<PathBuf>,
+    groups: Vec<RunGroup>,
+    since: Option<Timestamp>,
+}
+
+impl Wanted {
+    fn of(args: &PsArgs, now: Timestamp) -> anyhow::Result<Self> {
+        Ok(Self {
+            max: if args.all { usize::MAX } else { args.max },
+            folder: args.here.then(|| super::run::folder(None)).transpose()?,
+            groups: args.status.iter().map(|group| group_of(*group)).collect(),
+            since: args
+                .since
+                .as_deref()
+                .map(|since| moment_of(since, now, &TimeZone::system()))
+                .transpose()?,
+        })
+    }
+
+    fn is_all(&self) -> bool {
+        self.folder.is_none() && self.groups.is_empty() && self.since.is_none()
+    }
+
+    async fn read(&self, backend: &dyn Backend, now: Timestamp) -> anyhow::Result<Vec<ListedRun>> {
+        let mut listed = Vec::new();
+        let mut after = None;
+        loop {
+            let max = if self.is_all() { self.max } else { PAGE };
+            let page = backend.list(RunQuery { filter: RunFilter::default(), after, max }).await?;
+            for run in &page {
+                if self.since.is_some_and(|since| run.started_at < since) {
+                    return Ok(listed);
+                }
+                if self.folder.as_ref().is_some_and(|folder| !run.workspace.starts_with(folder)) {
+                    continue;
+                }
+                let run = ListedRun::read(backend, run, now).await;
+                if self.groups.is_empty() || self.groups.contains(&RunGroup::of(&run.item, now)) {
+                    listed.push(run);
+                }
+                if listed.len() >= self.max {
+                    return Ok(listed);
+                }
+            }
+            after = page.last().map(RunSummary::cursor);
+            if page.len() < max {
+                return Ok(listed);
+            }
+        }
+    }
+}
+
+const fn group_of(group: StatusGroup) -> RunGroup {
+    match group {
+        StatusGroup::NeedsYou => RunGroup::NeedsYou,
+        StatusGroup::Working => RunGroup::Working,
+        StatusGroup::Stuck => RunGroup::Stuck,
+        StatusGroup::Finished => RunGroup::Finished,
+        StatusGroup::Failed => RunGroup::Failed,
+        StatusGroup::Waiting => RunGroup::Waiting,
+        StatusGroup::Idle => RunGroup::Idle,
+    }
 }
 
 /// The status in the table; of a completed run the agent's own verdict, unless it is a pass, and whether it was

@@ -86,7 +86,7 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
         let now = run_state(&*backend, run).await?.unwrap_or(state);
         more = given.added_to(run, (&now, &change.policy)).inspect_err(|_| watcher.close())?;
     }
-    if matches!(progress, Progress::Plain | Progress::Attended | Progress::Live) && !args.shown.quiet {
+    if matches!(progress, Progress::Plain(_) | Progress::Attended | Progress::Live(_)) && !args.shown.quiet {
         change.said.iter().chain(&more.said).for_each(|line| crate::output::tell(line));
     }
     let running = backend.list(RunQuery::with_status(RunStatusFilter::Running)).await?;

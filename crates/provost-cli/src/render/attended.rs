@@ -6,7 +6,7 @@ use provost_event::Record;
 
 use super::entry::Sayer;
 use super::plain::Plain;
-use super::{Attached, View};
+use super::{Attached, Detail, View};
 use provost_view::ApprovalQuestion;
 
 pub(super) struct Attended {
@@ -16,7 +16,7 @@ pub(super) struct Attended {
 
 impl Attended {
     pub(super) const fn new(sayer: Sayer) -> Self {
-        Self { plain: Plain::new(sayer), is_ours: AtomicBool::new(false) }
+        Self { plain: Plain::new(sayer, Detail::Usual), is_ours: AtomicBool::new(false) }
     }
 
     fn ours(&self) -> Option<&Plain> {

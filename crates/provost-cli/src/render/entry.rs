@@ -17,6 +17,7 @@ use super::gate::{
     stop_check_cut_short, stop_verdicts,
 };
 use super::model::purpose_in_words;
+use super::result::{changed_lines, complaint};
 use super::saying::{Saying, Tag};
 use super::service::{kept_in_words, service_noted};
 use super::words::{amount, duration, one_line, pictures, plural};
@@ -230,7 +231,8 @@ impl Sayer {
         let ended = match entry.status {
             ToolStatus::Ok => {
                 let service = entry.facts.service.as_deref().map(kept_in_words);
-                return Saying::kept(Tag::Ok, format!("{call} ({took}){images}")).with(service);
+                let done = Saying::kept(Tag::Ok, format!("{call} ({took}){images}")).with(service);
+                return done.changing(changed_lines(entry));
             }
             ToolStatus::Error => took,
             ToolStatus::Denied => "denied".to_owned(),
@@ -239,20 +241,13 @@ impl Sayer {
             ToolStatus::Cancelled => format!("cancelled after {took}"),
             ToolStatus::Unknown => "interrupted, what it did isn't known".to_owned(),
         };
-        Saying::kept(Tag::Failed, format!("{call} ({ended}){images}")).with(complaint(entry))
+        Saying::kept(Tag::Failed, format!("{call} ({ended}){images}")).ending_with(complaint(entry))
     }
 }
 
 /// `words` behind others, if there are any.
 fn behind(words: &str) -> String {
     if words.is_empty() { String::new() } else { format!(" {words}") }
-}
-
-/// The most informative line of a failed call's output: a command ends with its exit status.
-fn complaint(entry: &ToolFinished) -> Option<String> {
-    let mut lines = entry.output.lines().filter(|line| !line.trim().is_empty());
-    let line = if entry.tool == "shell" { lines.next_back() } else { lines.next() };
-    line.map(|line| one_line(line, WIDTH_MAX))
 }
 
 fn run_started(actor: ActorKey, entry: &RunStarted) -> Saying {

@@ -1,132 +1,229 @@
-//! A calm view for a terminal: lines that stay, and a status line below them.
+//! The view of a run at a terminal: lines that stay, and below them what goes on, a status line, and the line that is
+//! typed.
 
-use std::fmt;
-use std::io::Write as _;
+mod area;
+mod lines;
+mod screen;
+mod stream;
+
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use console::{Style, Term, measure_text_width};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use console::{Style, Term};
 use provost_engine::RunState;
-use provost_event::{Delta, Entry, GateEntry, Record};
+use provost_event::{ActorKey, ConversationEntry, Delta, DeltaKind, Entry, GateEntry, Record};
 use provost_harness::{Clock as _, SystemClock};
 
 use super::entry::Sayer;
-use super::narrow::Narrow;
 use super::question::{Extent, Room, call_in_full, facts};
 use super::safe::visible;
-use super::saying::{Saying, Tag, Weight};
-use super::tracker::Tracker;
+use super::saying::Saying;
+use super::tracker::{ROOT, Tracker};
 use super::wait::left_in_words;
-use super::{View, safe};
+use super::{Detail, View, safe};
 use crate::questions::asker;
+use crate::typing::Typing;
+use area::Area;
+use lines::{GUTTER, lines, wrapped};
 use provost_view::ApprovalQuestion;
+use screen::Screen;
+use stream::{Rest, Stream};
 
 /// Columns of text; wider lines are hard to read.
 const WIDTH_MAX: usize = 100;
-/// Columns that the status line doesn't get: for the spinner and what [`Narrow`] keeps free.
-const ROOM: usize = 10;
-/// Goes to the line's beginning and erases what stands in it.
-const ERASE_LINE: &str = "\r\u{1b}[2K";
-const TICK: Duration = Duration::from_millis(120);
-const INDENT: &str = "  ";
-const UNDER: &str = "      ";
+/// How often the area below the lines is drawn again, and text that is being written is added.
+const TICK: Duration = Duration::from_millis(100);
+const INDENT: &str = "   ";
 /// Lines that a question needs besides its call, and those that a call gets on the smallest terminal.
 const QUESTION_LINES: usize = 9;
 const CALL_LINES_MIN: usize = 5;
 /// Columns of the names of facts.
-const NAME_WIDTH: usize = 5;
+const NAME_WIDTH: usize = 7;
 
 pub(super) struct Live {
-    bar: ProgressBar,
-    sayer: Mutex<Sayer>,
-    // Its own lock, never held while the bar draws: the bar's status line takes it.
-    tracker: Arc<Mutex<Tracker>>,
-    /// The prompt of an open question, in the last line in place of the status line.
-    prompt: Mutex<Option<String>>,
+    state: Arc<Mutex<State>>,
+    typing: Option<Arc<Typing>>,
+}
+
+/// Whether the area is drawn again.
+#[derive(PartialEq, Eq)]
+enum Ticking {
+    On,
+    Over,
+}
+
+struct State {
+    screen: Screen,
+    sayer: Sayer,
+    tracker: Tracker,
+    stream: Stream,
+    detail: Detail,
+    /// The prompt of an open question, in the last lines in place of the line for messages.
+    prompt: Option<String>,
+    typing: Option<Arc<Typing>>,
+    is_closed: bool,
 }
 
 impl Live {
-    pub(super) fn new(sayer: Sayer, before: Option<&RunState>) -> Self {
-        let tracker = Arc::new(Mutex::new(Tracker::new(before)));
-        let target = ProgressDrawTarget::term_like(Box::new(Narrow(Term::buffered_stderr())));
-        let bar = ProgressBar::with_draw_target(None, target).with_style(style(Arc::clone(&tracker)));
-        bar.enable_steady_tick(TICK);
-        Self { bar, sayer: Mutex::new(sayer), tracker, prompt: Mutex::default() }
+    pub(super) fn new(sayer: Sayer, before: Option<&RunState>, detail: Detail) -> Self {
+        let (poke, poked) = sync_channel(1);
+        // One that waits is enough.
+        let typing = Typing::begin(move || {
+            let _ = poke.try_send(());
+        })
+        .map(Arc::new);
+        let state = State {
+            screen: Screen::default(),
+            sayer,
+            tracker: Tracker::new(before),
+            stream: Stream::default(),
+            detail,
+            prompt: None,
+            typing: typing.clone(),
+            is_closed: false,
+        };
+        let state = Arc::new(Mutex::new(state));
+        let ticked = state.clone();
+        std::thread::spawn(move || {
+            loop {
+                // Without a user who types nobody pokes.
+                if poked.recv_timeout(TICK) == Err(RecvTimeoutError::Disconnected) {
+                    std::thread::sleep(TICK);
+                }
+                if locked(&ticked).tick() == Ticking::Over {
+                    return;
+                }
+            }
+        });
+        Self { state, typing }
     }
 
-    /// Prints above the status line, or above the prompt of a question. (The bar's own printing fills lines with
-    /// spaces, which would be copied.)
-    fn print(&self, lines: &str) {
-        // A failed write doesn't stop the run.
-        match &*self.prompt() {
-            Some(prompt) => drop(write!(std::io::stderr(), "{ERASE_LINE}{lines}\n{prompt}")),
-            None => self.bar.suspend(|| drop(writeln!(std::io::stderr(), "{lines}"))),
-        }
-    }
-
-    fn prompt(&self) -> MutexGuard<'_, Option<String>> {
-        self.prompt.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Prints lines, then the prompt in place of the status line.
-    fn print_and_ask(&self, lines: &str, words: &str) {
-        let mut prompt = self.prompt();
-        if prompt.is_none() {
-            self.bar.finish_and_clear();
-        }
-        let words = wrapped(&format!("{words} › "), INDENT, columns());
-        let words = Style::new().for_stderr().bold().apply_to(words.trim_end()).to_string();
-        // A prompt of several lines would leave all but the last behind when something is printed above it.
-        let (above, last) = words.rsplit_once('\n').unwrap_or(("", &words));
-        let above = if above.is_empty() { String::new() } else { format!("{above}\n") };
-        let lines = if lines.is_empty() { String::new() } else { format!("{lines}\n") };
-        let _ = write!(std::io::stderr(), "{ERASE_LINE}{lines}{above}{last} ");
-        *prompt = Some(format!("{last} "));
-    }
-
-    fn track(&self, change: impl FnOnce(&mut Tracker)) {
-        change(&mut self.tracker.lock().unwrap_or_else(PoisonError::into_inner));
+    fn state(&self) -> MutexGuard<'_, State> {
+        locked(&self.state)
     }
 }
 
-fn style(tracker: Arc<Mutex<Tracker>>) -> ProgressStyle {
-    let status = move |_: &ProgressState, out: &mut dyn fmt::Write| {
-        let line = tracker.lock().unwrap_or_else(PoisonError::into_inner).line();
-        let line = console::truncate_str(&line, columns().saturating_sub(ROOM), "…").into_owned();
-        // A line that can't be drawn is drawn at the next tick.
-        let _ = write!(out, "{}", Style::new().for_stderr().dim().apply_to(line));
-    };
-    let spinner = ProgressStyle::default_spinner().tick_chars("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏ ");
-    match spinner.clone().template("  {spinner:.cyan} {status}") {
-        Ok(style) => style.with_key("status", status),
-        Err(_) => spinner,
-    }
+fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn columns() -> usize {
     usize::from(Term::stderr().size().1)
 }
 
-impl View for Live {
-    fn record(&self, record: &Record) {
-        self.track(|tracker| tracker.note(record));
-        let saying = self.sayer.lock().unwrap_or_else(PoisonError::into_inner).say(record);
+fn width() -> usize {
+    columns().min(WIDTH_MAX)
+}
+
+impl State {
+    /// Prints lines for good.
+    fn print(&mut self, lines: &str) {
+        let area = if self.is_closed { Vec::new() } else { self.area() };
+        self.screen.draw(lines, area, columns());
+    }
+
+    fn tick(&mut self) -> Ticking {
+        if self.is_closed {
+            return Ticking::Over;
+        }
+        let lines = self.stream.take_lines(INDENT, width());
+        let lines = self.with_turn(lines);
+        self.print(&lines.join("\n"));
+        Ticking::On
+    }
+
+    /// The lines, of which the first of an answer begins with the number of the turn.
+    fn with_turn(&mut self, mut lines: Vec<String>) -> Vec<String> {
+        if let Some(first) = lines.first_mut()
+            && self.tracker.begins_answer()
+        {
+            let number = format!("{:>2} ", self.tracker.turn());
+            let rest = first.get(GUTTER..).unwrap_or_default().to_owned();
+            *first = format!("\n{}{rest}", Style::new().for_stderr().dim().apply_to(number));
+        }
+        lines
+    }
+
+    fn area(&self) -> Vec<String> {
+        let (rows, columns) = Term::stderr().size();
+        let area = Area {
+            tracker: &self.tracker,
+            open_line: self.stream.open_line(INDENT, width()),
+            prompt: self.prompt.as_deref(),
+            typed: self.typing.as_deref().map(Typing::line),
+            rows: usize::from(rows),
+            columns: usize::from(columns),
+        };
+        area.lines()
+    }
+
+    fn record(&mut self, record: &Record) {
+        self.tracker.note(record);
+        let is_of_root = matches!(record.actor, ActorKey::Session(session) if session.agent == ROOT);
+        let saying = self.sayer.say(record);
+        if is_of_root && matches!(record.entry, Entry::Conversation(ConversationEntry::AssistantMessage(_))) {
+            return self.answered(saying);
+        }
+        if is_of_root && matches!(record.entry, Entry::Model(_)) {
+            self.cut_short();
+        }
         // Questions are shown, or reported, in their own way.
         let is_question = matches!(record.entry, Entry::Gate(GateEntry::ApprovalRequested(_)));
-        if !is_question && saying.weight == Weight::Kept {
-            self.print(&lines(&saying, columns().min(WIDTH_MAX)));
+        if !is_question && self.detail.shows(saying.weight) {
+            self.print(&lines(&saying, width()));
         }
     }
 
+    /// An answer is complete: what was streamed of it stays, and the rest follows.
+    fn answered(&mut self, saying: Saying) {
+        let is_shown = self.detail.shows(saying.weight);
+        let (taken, rest) = self.stream.finish(saying.text(), INDENT, width());
+        let taken = self.with_turn(taken);
+        let mut all = taken;
+        match rest {
+            Rest::All if is_shown => {
+                let text = wrapped(saying.text(), INDENT, width());
+                let fresh = text.lines().map(str::to_owned).collect();
+                all.extend(self.with_turn(fresh));
+            }
+            Rest::Only(text) if !text.trim().is_empty() => all.push(wrapped(text.trim(), INDENT, width())),
+            Rest::All | Rest::Only(_) => {}
+        }
+        if all.is_empty() { self.print("") } else { self.print(&all.join("\n")) }
+    }
+
+    /// What was streamed is all that comes of an answer.
+    fn cut_short(&mut self) {
+        if self.stream.is_empty() {
+            return;
+        }
+        let (taken, _) = self.stream.finish("", INDENT, width());
+        let taken = self.with_turn(taken);
+        let note = Style::new().for_stderr().dim().apply_to(format!("{INDENT}… the answer broke off"));
+        self.print(&format!("{}\n{note}", taken.join("\n")));
+    }
+}
+
+impl View for Live {
+    fn record(&self, record: &Record) {
+        self.state().record(record);
+    }
+
     fn delta(&self, delta: &Delta) {
-        self.track(|tracker| tracker.hear(delta));
+        let mut state = self.state();
+        state.tracker.hear(delta);
+        let is_of_turn = delta.session.agent == ROOT && state.tracker.is_in_turn();
+        if delta.kind == DeltaKind::Text && is_of_turn {
+            state.stream.add(&delta.text);
+        }
     }
 
     fn stopping(&self, signal: &str) {
-        self.track(Tracker::stop);
+        let mut state = self.state();
+        state.tracker.stop();
         let note = format!("{INDENT}{signal}: stopping cleanly; once more stops at once");
-        self.print(&Style::new().for_stderr().yellow().apply_to(note).to_string());
+        state.print(&Style::new().for_stderr().yellow().apply_to(note).to_string());
     }
 
     fn waits(&self, question: &ApprovalQuestion) {
@@ -138,38 +235,64 @@ impl View for Live {
             ("yes", format!("provost approve {name}")),
             ("no", format!("provost deny {name}")),
         ];
-        self.print(&in_lines(question, &facts, Extent::Fitting, "provost approvals shows all"));
+        let lines = in_lines(question, &facts, Extent::Fitting, "provost approvals shows all");
+        self.state().print(&lines);
     }
 
     fn ask(&self, question: &ApprovalQuestion, extent: Extent, prompt: &str) {
         let facts = facts(question, SystemClock.now());
         let lines = in_lines(question, &facts, extent, "v and Enter shows all");
-        self.print_and_ask(&format!("\n{lines}"), prompt);
+        let mut state = self.state();
+        state.prompt = Some(prompt.to_owned());
+        state.print(&format!("\n{lines}"));
     }
 
     fn prompt(&self, words: &str, prompt: &str) {
         let words = if words.is_empty() { String::new() } else { wrapped(&safe(words), "    ", columns()) };
-        self.print_and_ask(&Style::new().for_stderr().yellow().apply_to(words).to_string(), prompt);
+        let words = if words.is_empty() {
+            words
+        } else {
+            Style::new().for_stderr().yellow().apply_to(words).to_string()
+        };
+        let mut state = self.state();
+        state.prompt = Some(prompt.to_owned());
+        state.print(&words);
     }
 
     fn asked(&self) {
-        if self.prompt().take().is_some() {
-            let _ = write!(std::io::stderr(), "{ERASE_LINE}");
-            self.bar.reset();
-            self.bar.enable_steady_tick(TICK);
-        }
+        let mut state = self.state();
+        state.prompt = None;
+        state.print("");
     }
 
     fn note(&self, words: &str) {
-        let words = wrapped(&safe(words), "    ", columns().min(WIDTH_MAX));
-        self.print(&Style::new().for_stderr().dim().apply_to(words).to_string());
+        let words = wrapped(&safe(words), "    ", width());
+        self.state().print(&Style::new().for_stderr().dim().apply_to(words).to_string());
+    }
+
+    fn typing(&self) -> Option<Arc<Typing>> {
+        self.typing.clone()
     }
 
     fn close(&self) {
-        if self.prompt().take().is_some() {
-            let _ = write!(std::io::stderr(), "{ERASE_LINE}");
+        let unsent = self.typing.as_deref().and_then(Typing::end);
+        let mut state = self.state();
+        if !state.is_closed {
+            state.cut_short();
+            state.is_closed = true;
+            state.prompt = None;
+            state.screen.clear(columns());
         }
-        self.bar.finish_and_clear();
+        if let Some(unsent) = unsent {
+            let note = wrapped(&format!("not sent: {}", visible(&unsent)), "    ", width());
+            state.print(&Style::new().for_stderr().dim().apply_to(note).to_string());
+        }
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        self.close();
     }
 }
 
@@ -187,111 +310,12 @@ fn in_lines(question: &ApprovalQuestion, facts: &[(&str, String)], extent: Exten
     let who = plain.clone().cyan().apply_to(who);
     let mut lines = vec![format!("{INDENT}{mark} may it? {who}{tool}")];
     let call = call_in_full(question, Room { width, lines_max }, more);
-    lines.extend(call.into_iter().map(|line| format!("    {line}")));
+    lines.extend(call.into_iter().map(|line| format!("     {line}")));
     for (name, text) in facts {
-        let indent = " ".repeat(4 + NAME_WIDTH + 1);
+        let indent = " ".repeat(5 + NAME_WIDTH + 1);
         let text = wrapped(text, &indent, usize::from(columns));
-        let name = plain.clone().dim().apply_to(format!("    {name:<NAME_WIDTH$} "));
+        let name = plain.clone().dim().apply_to(format!("     {name:<NAME_WIDTH$} "));
         lines.push(format!("{name}{}", text.trim_start()));
     }
     lines.join("\n")
-}
-
-/// The lines of a saying, marked, coloured and wrapped to `width`; each begins with its agent, unless that is the
-/// root.
-fn lines(saying: &Saying, width: usize) -> String {
-    let Some(who) = &saying.who else { return text(saying, width) };
-    let who = format!("{INDENT}{who} │");
-    let text = text(saying, width.saturating_sub(measure_text_width(&who)));
-    let who = Style::new().for_stderr().cyan().apply_to(who).to_string();
-    let lines = text.trim_start_matches('\n').lines();
-    lines
-        .map(|line| format!("{who}{}", line.strip_prefix(' ').unwrap_or(line)))
-        .collect::<Vec<_>>()
-        .join("\n")
-}
-
-fn text(saying: &Saying, width: usize) -> String {
-    let plain = Style::new().for_stderr();
-    let (mark, style) = match saying.tag {
-        Tag::Agent => return format!("\n{}", wrapped(saying.text(), INDENT, width)),
-        Tag::Run => ("▸", plain.clone().bold()),
-        Tag::User => ("»", plain.clone().cyan()),
-        Tag::Provost | Tag::Detail | Tag::Tool => ("·", plain.clone().dim()),
-        Tag::Ok => ("✓", plain.clone().green()),
-        Tag::Failed => ("✗", plain.clone().red()),
-        Tag::HooksAgree => ("◆", plain.clone().green()),
-        Tag::HooksObject => ("◆", plain.clone().yellow()),
-        Tag::Asks => ("?", plain.clone().yellow().bold()),
-        Tag::Retry => ("↻", plain.clone().yellow()),
-        Tag::Goal => ("◎", plain.clone().cyan()),
-        Tag::Budget => ("■", plain.clone().yellow()),
-    };
-    let text = wrapped(saying.text(), "    ", width);
-    let mut out = format!("{INDENT}{} {}", style.apply_to(mark), text.trim_start());
-    for line in saying.more() {
-        let line = wrapped(line, UNDER, width);
-        out.push('\n');
-        out.push_str(&plain.clone().dim().apply_to(line).to_string());
-    }
-    out
-}
-
-fn wrapped(text: &str, indent: &str, width: usize) -> String {
-    let options = textwrap::Options::new(width.max(20)).initial_indent(indent).subsequent_indent(indent);
-    let expanded = text.replace('\t', "    ");
-    expanded.lines().map(|line| textwrap::fill(line, &options)).collect::<Vec<_>>().join("\n")
-}
-
-#[cfg(test)]
-mod tests {
-    use expect_test::expect;
-
-    use super::lines;
-    use crate::render::saying::{Saying, Tag};
-
-    #[test]
-    fn lines_are_marked_wrapped_and_safe() {
-        console::set_colors_enabled_stderr(false);
-        let said =
-            Saying::kept(Tag::Agent, "I'll look around first, then run\nthe \u{1b}[31mtests\u{1b}[0m.");
-        let failed = Saying::kept(Tag::Failed, "shell cargo test --workspace --all-features (12.3s)");
-        let failed = failed.with(["exit status 101".to_owned(), "\ttests/a.rs".to_owned()]);
-        let shown = [lines(&said, 30), lines(&failed, 30)].join("\n");
-        let shown = shown.lines().map(|line| format!("|{line}\n")).collect::<String>();
-        expect![[r#"
-            |
-            |  I'll look around first, then
-            |  run
-            |  the tests.
-            |  ✗ shell cargo test
-            |    --workspace --all-features
-            |    (12.3s)
-            |      exit status 101
-            |          tests/a.rs
-        "#]]
-        .assert_eq(&shown);
-    }
-
-    #[test]
-    fn what_a_sub_agent_says_stands_behind_its_name_on_every_line() {
-        console::set_colors_enabled_stderr(false);
-        let who = Some("3 reviewer".to_owned());
-        let said = Saying::kept(Tag::Agent, "I'll look around first.\n\nThen more.").of(who.clone());
-        let failed = Saying::kept(Tag::Failed, "shell cargo test --workspace (12.3s)").of(who);
-        let shown = [lines(&said, 34), lines(&failed.with(["exit status 101".to_owned()]), 34)].join("\n");
-        let shown = shown.lines().map(|line| format!("|{line}\n")).collect::<String>();
-        expect![[r#"
-            |  3 reviewer │ I'll look around
-            |  3 reviewer │ first.
-            |  3 reviewer │ 
-            |  3 reviewer │ Then more.
-            |  3 reviewer │ ✗ shell cargo test
-            |  3 reviewer │   --workspace
-            |  3 reviewer │   (12.3s)
-            |  3 reviewer │     exit status
-            |  3 reviewer │     101
-        "#]]
-        .assert_eq(&shown);
-    }
 }

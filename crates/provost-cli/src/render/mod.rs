@@ -15,13 +15,14 @@ mod goal;
 mod json;
 mod live;
 mod model;
-mod narrow;
 mod plain;
 mod policy;
 mod question;
+mod result;
 mod safe;
 mod saying;
 mod service;
+mod status;
 mod summary;
 mod table;
 mod terminal;
@@ -32,12 +33,15 @@ mod words;
 mod worktree;
 
 use std::io::IsTerminal as _;
+use std::sync::Arc;
 
 use provost_engine::{Actor, RunState};
 use provost_event::{ActorKey, Delta, Record};
 
 use crate::cli::ShownArgs;
+use crate::typing::Typing;
 use provost_view::ApprovalQuestion;
+use saying::Weight;
 
 pub(crate) use agents::checked;
 pub(crate) use arguments::call as call_in_words;
@@ -103,6 +107,11 @@ pub(crate) trait View: Send + Sync {
         let _ = attached;
     }
 
+    /// What the user types while the run works, where that can be read.
+    fn typing(&self) -> Option<Arc<Typing>> {
+        None
+    }
+
     /// Removes what is shown only meanwhile.
     fn close(&self) {}
 }
@@ -116,13 +125,29 @@ pub(crate) enum Attached {
     Gone,
 }
 
+/// How much of a run is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Detail {
+    /// What matters to a user who watches.
+    Usual,
+    /// Every entry, also those that only a log shows otherwise.
+    Everything,
+}
+
+impl Detail {
+    /// Whether a terminal with a status line shows what matters so much.
+    fn shows(self, weight: Weight) -> bool {
+        self == Self::Everything || weight == Weight::Kept
+    }
+}
+
 /// How a run is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Progress {
     /// Lines with a status line below, on a terminal.
-    Live,
+    Live(Detail),
     /// Lines.
-    Plain,
+    Plain(Detail),
     /// Not at all while a program has this terminal; lines afterwards.
     Attended,
     /// Records, on standard output.
@@ -134,13 +159,14 @@ pub(crate) enum Progress {
 impl Progress {
     /// What was asked for, and what standard error can show.
     pub(crate) fn choose(shown: ShownArgs) -> Self {
+        let detail = if shown.verbose { Detail::Everything } else { Detail::Usual };
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         let traced = std::env::var_os("PROVOST_LOG").is_some();
         match shown {
             ShownArgs { json: true, .. } => Self::Json,
             ShownArgs { quiet: true, .. } => Self::Silent,
-            _ if std::io::stderr().is_terminal() && !dumb && !traced => Self::Live,
-            _ => Self::Plain,
+            _ if std::io::stderr().is_terminal() && !dumb && !traced => Self::Live(detail),
+            _ => Self::Plain(detail),
         }
     }
 
@@ -148,8 +174,10 @@ impl Progress {
     pub(crate) fn view(self, earlier: Option<&Earlier<'_>>) -> Box<dyn View> {
         let sayer = || earlier.map(Sayer::after).unwrap_or_default();
         match self {
-            Self::Live => Box::new(live::Live::new(sayer(), earlier.map(|earlier| earlier.state))),
-            Self::Plain => Box::new(plain::Plain::new(sayer())),
+            Self::Live(detail) => {
+                Box::new(live::Live::new(sayer(), earlier.map(|earlier| earlier.state), detail))
+            }
+            Self::Plain(detail) => Box::new(plain::Plain::new(sayer(), detail)),
             Self::Attended => Box::new(attended::Attended::new(sayer())),
             Self::Json => Box::new(json::Json),
             Self::Silent => Box::new(Silent),

@@ -10,10 +10,10 @@ use provost_harness::{Clock as _, SystemClock};
 use super::entry::Sayer;
 use super::question::{Extent, Room, call_in_full, facts};
 use super::safe::visible;
-use super::saying::{Saying, Tag, Weight};
+use super::saying::{ChangedLine, Saying, Tag, Weight};
 use super::wait::left_in_words;
 use super::words::hanging;
-use super::{View, safe};
+use super::{Detail, View, safe};
 use crate::questions::asker;
 use provost_view::ApprovalQuestion;
 
@@ -24,11 +24,12 @@ const CALL_LINES_MAX: usize = 20;
 
 pub(super) struct Plain {
     sayer: Mutex<Sayer>,
+    detail: Detail,
 }
 
 impl Plain {
-    pub(super) const fn new(sayer: Sayer) -> Self {
-        Self { sayer: Mutex::new(sayer) }
+    pub(super) const fn new(sayer: Sayer, detail: Detail) -> Self {
+        Self { sayer: Mutex::new(sayer), detail }
     }
 
     /// Takes a record in without showing it.
@@ -42,7 +43,8 @@ impl View for Plain {
         let saying = self.sayer.lock().unwrap_or_else(PoisonError::into_inner).say(record);
         // Questions are shown, or reported, in their own way.
         let is_question = matches!(record.entry, Entry::Gate(GateEntry::ApprovalRequested(_)));
-        if !is_question && saying.weight != Weight::Detail {
+        let is_shown = saying.weight != Weight::Detail || self.detail == Detail::Everything;
+        if !is_question && is_shown {
             // A failed write doesn't stop the run.
             let _ = std::io::stderr().write_all(lines(&saying).as_bytes());
         }
@@ -119,6 +121,13 @@ fn text(saying: &Saying) -> String {
     let mut out = String::new();
     // Writing to a String can't fail.
     let _ = writeln!(out, "{}: {}", prefix(saying.tag), hanging(saying.text(), "  "));
+    for line in saying.changes() {
+        let _ = match line {
+            ChangedLine::Added { number, text } => writeln!(out, "  {number:>4} + {text}"),
+            ChangedLine::Removed { number, text } => writeln!(out, "  {number:>4} - {text}"),
+            ChangedLine::More(count) => writeln!(out, "  … {count} more lines"),
+        };
+    }
     for line in saying.more() {
         let _ = writeln!(out, "  {}", hanging(line, "  "));
     }

@@ -131,7 +131,7 @@ pub(crate) fn facts(question: &ApprovalQuestion, now: Timestamp) -> Vec<(&'stati
     facts.extend(question.scripts.iter().map(|script| ("script", script_in_words(script))));
     facts.extend(question.unnamed.then(|| ("script", UNNAMED.to_owned())));
     facts.extend([
-        ("r, a", longer),
+        ("r, A", longer),
         ("left", left_in_words(question.wait(), now, true)),
         ("or", format!("provost approve {name}, from any terminal")),
     ]);

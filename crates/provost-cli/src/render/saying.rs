@@ -43,12 +43,34 @@ pub(crate) struct Saying {
     /// The agent that it is about, in a few words; absent for the root and for the run itself.
     pub(super) who: Option<String>,
     text: String,
+    changes: Vec<ChangedLine>,
     more: Vec<String>,
+    /// The line of `more` that stands for all of it.
+    brief: Option<String>,
+}
+
+/// A line of a file that a call has changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum ChangedLine {
+    /// It is new; by its number in the changed file.
+    Added { number: u64, text: String },
+    /// It is gone; by its number in the file before.
+    Removed { number: u64, text: String },
+    /// Lines that aren't shown.
+    More(usize),
 }
 
 impl Saying {
     pub(super) fn new(tag: Tag, weight: Weight, text: impl AsRef<str>) -> Self {
-        Self { tag, weight, who: None, text: safe(text.as_ref()), more: Vec::new() }
+        Self {
+            tag,
+            weight,
+            who: None,
+            text: safe(text.as_ref()),
+            changes: Vec::new(),
+            more: Vec::new(),
+            brief: None,
+        }
     }
 
     pub(super) fn kept(tag: Tag, text: impl AsRef<str>) -> Self {
@@ -68,6 +90,18 @@ impl Saying {
         self
     }
 
+    /// The same with the end of an output, whose last line stands for all of it.
+    pub(super) fn ending_with(self, tail: Vec<String>) -> Self {
+        let brief = tail.last().map(|line| safe(line));
+        Self { brief, ..self.with(tail) }
+    }
+
+    /// The same with changed lines of a file under it.
+    pub(super) fn changing(mut self, changes: Vec<ChangedLine>) -> Self {
+        self.changes = changes;
+        self
+    }
+
     /// The same, by `who`, if that is to be shown.
     pub(super) fn of(self, who: Option<String>) -> Self {
         Self { who, ..self }
@@ -83,6 +117,11 @@ impl Saying {
         &self.text
     }
 
+    /// The changed lines, which belong under them.
+    pub(super) fn changes(&self) -> &[ChangedLine] {
+        &self.changes
+    }
+
     /// What belongs under them, a line each.
     pub(super) fn more(&self) -> &[String] {
         &self.more
@@ -90,7 +129,12 @@ impl Saying {
 
     /// All of it in one line.
     pub(crate) fn one_line(&self) -> String {
-        let more = self.more.first().map(|line| format!(" · {}", line.trim())).unwrap_or_default();
+        let more = self
+            .brief
+            .as_ref()
+            .or(self.more.first())
+            .map(|line| format!(" · {}", line.trim()))
+            .unwrap_or_default();
         let first = one_line(&self.text, WIDTH_MAX);
         format!("{first}{more}")
     }

@@ -1,54 +1,24 @@
 //! The present status of a run, from its records: what a status line says.
 
+mod doing;
+
 use std::collections::{BTreeMap, HashSet};
 use std::time::{Duration, Instant};
 
 use provost_engine::{AgentState, RunState, StepStatus, StepTracker};
 use provost_event::{
-    ActorKey, AgentEntry, Block, BudgetEntry, CallId, ConversationEntry, Delta, DeltaKind, Entry, GateEntry,
-    GoalEntry, GoalJudged, GoalTrigger, GoalVerdict, LifecycleEntry, Limits, MicroDollars, ModelEntry,
-    Purpose, Record, RunPolicy, Seq, StepEnd, StepEnded, TerminalEntry, TerminalEvent, TerminalState,
-    ToolEntry,
+    ActorKey, AgentEntry, Budget, BudgetEntry, Delta, DeltaKind, Entry, GoalEntry, LifecycleEntry, Limits,
+    MicroDollars, ModelEntry, Purpose, Record, RunPolicy, Seq, StepEnd, StepEnded, TerminalEntry, ToolEntry,
 };
 
-use super::arguments;
-use super::gate::waits_for;
+use super::status::{Mark, Spent, Status};
 use super::wait::whole_seconds;
-use super::words::{one_line, plural, tokens_in_short};
+use super::words::plural;
+use crate::names::Names;
+use doing::Doing;
 
 /// The agent that a run begins with.
-const ROOT: u32 = 0;
-/// Columns for what is being done.
-const DOING_MAX: usize = 60;
-
-/// What an agent does now.
-#[derive(Default)]
-enum Doing {
-    #[default]
-    Starting,
-    Thinking,
-    Writing,
-    SummingUp,
-    FinalSummary,
-    Judging,
-    /// A judge is asked again then.
-    WaitingForJudge(Instant),
-    Tools(Vec<Running>),
-    Waiting(Instant),
-    AskingHooks(&'static str),
-    AwaitingApproval,
-    /// An external program does this.
-    Program(TerminalState),
-    Stopping,
-}
-
-struct Running {
-    /// The entry that began it.
-    started: Seq,
-    call: CallId,
-    words: String,
-    since: Instant,
-}
+pub(super) const ROOT: u32 = 0;
 
 /// Counts and present activity.
 pub(super) struct Tracker {
@@ -68,7 +38,22 @@ pub(super) struct Tracker {
     turns_max: u32,
     tokens: u64,
     cost: Option<MicroDollars>,
+    limits: Budget,
+    /// Verifications of the first agent's goal that have begun.
+    rounds: u32,
+    /// Whether nothing was shown of the first agent's present answer.
+    begins_answer: bool,
+    /// Whether its present model call is a turn: summaries and judges aren't shown while they are written.
+    is_in_turn: bool,
+    names: Names,
     has_hooks: bool,
+}
+
+/// A call of the first agent that runs.
+pub(super) struct RunningCall {
+    pub(super) words: String,
+    pub(super) took: String,
+    pub(super) output: String,
 }
 
 impl Tracker {
@@ -87,10 +72,16 @@ impl Tracker {
             turns_max: 0,
             tokens: 0,
             cost: None,
+            limits: Budget::default(),
+            rounds: 0,
+            begins_answer: true,
+            is_in_turn: false,
+            names: before.map(Names::of).unwrap_or_default(),
             has_hooks: false,
         };
         if let Some(state) = before {
             state.policy().into_iter().for_each(|policy| tracker.given(policy));
+            tracker.limits = state.budget();
             tracker.before_ms = state.active_ms();
             let root = state.agents().find(|agent| agent.session.agent == ROOT);
             tracker.turn = root.map_or(0, |root| root.turns);
@@ -110,6 +101,7 @@ impl Tracker {
     fn given(&mut self, policy: &RunPolicy) {
         self.turns_max = policy.agent.limits.turns_max.min(policy.budget.turns.unwrap_or(u32::MAX));
         self.has_hooks = !policy.agent.stop_hooks.is_empty();
+        self.limits = policy.budget;
         self.cost = policy.agent.model.price.map(|_| MicroDollars(0));
         self.slots = policy.spawn.slots();
         if let Some(flow) = &policy.flow {
@@ -121,12 +113,18 @@ impl Tracker {
 
     /// Takes in an entry.
     pub(super) fn note(&mut self, record: &Record) {
+        self.names.learn(record);
         match record.actor {
             ActorKey::Run(_) => self.note_of_run(&record.entry),
             ActorKey::Session(session) => {
                 let has_hooks = self.has_hooks && session.agent == ROOT;
                 if let (ROOT, Entry::Model(ModelEntry::Called(entry))) = (session.agent, &record.entry) {
                     self.turn = entry.turn;
+                    self.is_in_turn = entry.purpose == Purpose::Turn;
+                    self.begins_answer |= self.is_in_turn;
+                }
+                if let (ROOT, Entry::Goal(GoalEntry::CheckStarted(_))) = (session.agent, &record.entry) {
+                    self.rounds = self.rounds.saturating_add(1);
                 }
                 if let (ROOT, Entry::Lifecycle(LifecycleEntry::Resumed(entry))) =
                     (session.agent, &record.entry)
@@ -167,7 +165,8 @@ impl Tracker {
                 self.cost = self.cost.map(|cost| cost + entry.cost.unwrap_or_default());
             }
             Entry::Lifecycle(LifecycleEntry::Resumed(entry)) => {
-                self.turns_max = entry.turns_max.unwrap_or(self.turns_max)
+                self.turns_max = entry.turns_max.unwrap_or(self.turns_max);
+                self.limits = entry.budget;
             }
             Entry::Agent(AgentEntry::Spawned(entry)) => {
                 if let (Some(parent), Some(call)) = (entry.parent, entry.call) {
@@ -208,6 +207,7 @@ impl Tracker {
         doing.now(match delta.kind {
             DeltaKind::Text => Doing::Writing,
             DeltaKind::Thinking => Doing::Thinking,
+            DeltaKind::Output => return doing.prints(&delta.text),
         });
     }
 
@@ -216,45 +216,85 @@ impl Tracker {
         self.doing.values_mut().for_each(|doing| *doing = Doing::Stopping);
     }
 
-    /// The status in one line.
-    pub(super) fn line(&self) -> String {
-        let mut parts = Vec::new();
-        let has_others = self.doing.len() > 1;
-        if self.steps > 0 {
-            parts.push(format!("{} of {} done", self.steps_done, plural(self.steps as u64, "step")));
+    /// The status, for one line.
+    pub(super) fn status(&self) -> Status {
+        let is_alone = self.doing.len() <= 1;
+        let turn = (self.turn > 0 && is_alone).then(|| match self.turns_max {
+            Limits::TURNS_UNLIMITED => format!("turn {}", self.turn),
+            most => format!("turn {} of {most}", self.turn),
+        });
+        let agents = (!is_alone)
+            .then(|| format!("{} of {} at work", self.doing.len(), plural(self.slots as u64, "agent")));
+        Status {
+            mark: self.mark(),
+            state: self.in_words(),
+            took: whole_seconds(self.before_ms.saturating_add(ms(self.since.elapsed()))),
+            turn,
+            spent: Spent {
+                money: self.cost,
+                money_max: self.cost.and(self.limits.money),
+                tokens: self.tokens,
+                tokens_max: self.limits.tokens,
+            },
+            steps: (self.steps > 0)
+                .then(|| format!("{} of {} done", self.steps_done, plural(self.steps as u64, "step"))),
+            round: (self.rounds > 0).then_some(self.rounds),
+            agents,
         }
-        if has_others {
-            parts.push(format!("{} of {} at work", self.doing.len(), plural(self.slots as u64, "agent")));
-        }
-        parts.push(self.in_words());
-        if self.turn > 0 && !has_others {
-            match self.turns_max {
-                Limits::TURNS_UNLIMITED => parts.push(format!("turn {}", self.turn)),
-                most => parts.push(format!("turn {}/{most}", self.turn)),
-            }
-        }
-        if self.tokens > 0 {
-            parts.push(tokens_in_short(self.tokens));
-            parts.extend(self.cost.map(|cost| cost.to_string()));
-        }
-        parts.push(whole_seconds(self.before_ms.saturating_add(ms(self.since.elapsed()))));
-        parts.join(" · ")
+    }
+
+    /// The turn of the first agent.
+    pub(super) const fn turn(&self) -> u32 {
+        self.turn
+    }
+
+    /// Whether the first agent's present model call is a turn.
+    pub(super) const fn is_in_turn(&self) -> bool {
+        self.is_in_turn
+    }
+
+    /// Whether what comes next of the first agent's answer is its beginning; only the first call says so.
+    pub(super) fn begins_answer(&mut self) -> bool {
+        std::mem::take(&mut self.begins_answer)
+    }
+
+    /// The calls of the first agent that run, the oldest first.
+    pub(super) fn running_of_root(&self) -> Vec<RunningCall> {
+        let Some(Doing::Tools(all)) = self.doing.get(&ROOT) else { return Vec::new() };
+        let shown = all.iter().map(|running| RunningCall {
+            words: running.words.clone(),
+            took: whole_seconds(ms(running.since.elapsed())),
+            output: running.output.clone(),
+        });
+        shown.collect()
+    }
+
+    /// What the other agents at work do, each with its label.
+    pub(super) fn others(&self) -> Vec<(String, String)> {
+        let others = self.doing.iter().filter(|(agent, _)| **agent != ROOT);
+        let label = |agent: u32| crate::names::labelled(agent, self.names.name_of(agent));
+        others.map(|(agent, doing)| (label(*agent), doing.in_words())).collect()
+    }
+
+    /// A question to the user comes before all else, then what is certain to end the work.
+    fn mark(&self) -> Mark {
+        let marks = || self.doing.values().map(Doing::mark);
+        let first = [Mark::NeedsYou, Mark::Paused, Mark::Working, Mark::Verifying];
+        first
+            .into_iter()
+            .find(|mark| marks().any(|found| found == *mark))
+            .unwrap_or(if self.doing.is_empty() { Mark::Working } else { Mark::Waiting })
     }
 
     /// The activities of all working agents, the most telling first.
     fn in_words(&self) -> String {
         let doing = || self.doing.values();
-        let tools = doing().filter_map(|doing| match doing {
-            Doing::Tools(all) => Some(all),
-            _ => None,
-        });
-        let mut tools = tools.flatten().collect::<Vec<_>>();
         if doing().any(|doing| matches!(doing, Doing::Stopping)) {
             return Doing::Stopping.in_words();
         }
-        if !tools.is_empty() {
-            tools.sort_by_key(|running| running.since);
-            return running(&tools);
+        // Each call has a line of its own.
+        if doing().any(|doing| matches!(doing, Doing::Tools(_))) {
+            return "working".to_owned();
         }
         if let Some(asks) = doing().find(|doing| matches!(doing, Doing::AwaitingApproval)) {
             return asks.in_words();
@@ -263,130 +303,6 @@ impl Tracker {
         let last = self.doing.values().next_back();
         last.map_or_else(|| "waiting for the next step".to_owned(), Doing::in_words)
     }
-}
-
-impl Doing {
-    fn note(&mut self, record: &Record, has_hooks: bool) {
-        match &record.entry {
-            Entry::Terminal(TerminalEntry::Noted(noted)) => {
-                if let TerminalEvent::State(state) = noted.event {
-                    self.now(Self::Program(state));
-                }
-            }
-            Entry::Model(ModelEntry::Called(entry)) => match entry.purpose {
-                // A program's own calls are part of its exchange.
-                Purpose::Turn | Purpose::External => self.now(Self::Thinking),
-                Purpose::Summary => self.now(Self::SummingUp),
-                // These are what a stop waits for.
-                Purpose::Judge => *self = Self::Judging,
-                Purpose::FinalSummary => *self = Self::FinalSummary,
-            },
-            Entry::Conversation(ConversationEntry::AssistantMessage(entry)) => {
-                let asks = entry.content.iter().any(|block| matches!(block, Block::ToolCall(_)));
-                self.now(if asks || !has_hooks {
-                    Self::Starting
-                } else {
-                    Self::AskingHooks("asking the stop hooks")
-                });
-            }
-            Entry::Model(ModelEntry::Retried(entry)) => {
-                self.now(Self::Waiting(Instant::now() + Duration::from_millis(entry.delay_ms)));
-            }
-            Entry::Tool(ToolEntry::Started(entry)) => {
-                let words = arguments::call(&entry.tool, &entry.input);
-                let (started, call) = (record.seq, entry.call.clone());
-                self.begins(Running { started, call, words, since: Instant::now() });
-            }
-            Entry::Tool(ToolEntry::Finished(entry)) => self.ends(|running| running.call == entry.call),
-            Entry::Lifecycle(LifecycleEntry::StopRequested(_))
-            | Entry::Conversation(ConversationEntry::FinalSummary(_)) => *self = Self::Stopping,
-            Entry::Lifecycle(LifecycleEntry::Resumed(_)) => *self = Self::Starting,
-            Entry::Conversation(ConversationEntry::Compacted(_)) => self.gated(Self::Starting),
-            Entry::Gate(GateEntry::StopChecked(_)) => self.now(Self::Starting),
-            Entry::Goal(GoalEntry::CheckStarted(started)) if has_hooks => {
-                let asking = Self::AskingHooks("asking the stop hooks");
-                match started.trigger {
-                    // This is what the stop waits for.
-                    GoalTrigger::Limit => *self = asking,
-                    GoalTrigger::Claim | GoalTrigger::Interval => self.now(asking),
-                }
-            }
-            Entry::Goal(GoalEntry::Judged(GoalJudged { wait_ms: Some(ms), .. })) => {
-                self.now(Self::WaitingForJudge(Instant::now() + Duration::from_millis(*ms)));
-            }
-            Entry::Goal(GoalEntry::Verdict(GoalVerdict { trigger: GoalTrigger::Limit, .. })) => {
-                *self = Self::Stopping
-            }
-            Entry::Goal(GoalEntry::Verdict(_)) => self.now(Self::Starting),
-            Entry::Gate(GateEntry::HooksAsked(entry)) => {
-                self.gated(Self::AskingHooks(waits_for(&entry.about)))
-            }
-            Entry::Gate(GateEntry::ApprovalRequested(_)) => self.gated(Self::AwaitingApproval),
-            Entry::Gate(GateEntry::HooksDecided(_) | GateEntry::ApprovalResolved(_)) => {
-                self.gated(Self::Starting)
-            }
-            _ => {}
-        }
-    }
-
-    /// A stop that was requested stays visible until it has come.
-    fn now(&mut self, doing: Self) {
-        if !matches!(self, Self::Stopping) {
-            *self = doing;
-        }
-    }
-
-    /// Tools that run meanwhile are more informative.
-    fn gated(&mut self, doing: Self) {
-        if !matches!(self, Self::Tools(_)) {
-            self.now(doing);
-        }
-    }
-
-    fn begins(&mut self, running: Running) {
-        match self {
-            Self::Tools(all) => all.push(running),
-            _ => self.now(Self::Tools(vec![running])),
-        }
-    }
-
-    fn ends(&mut self, is_it: impl Fn(&Running) -> bool) {
-        if let Self::Tools(all) = self {
-            all.retain(|running| !is_it(running));
-            if all.is_empty() {
-                *self = Self::Starting;
-            }
-        }
-    }
-
-    fn in_words(&self) -> String {
-        match self {
-            Self::Starting => "working".to_owned(),
-            Self::Thinking => "thinking".to_owned(),
-            Self::Writing => "writing".to_owned(),
-            Self::SummingUp => "summing up".to_owned(),
-            Self::FinalSummary => "saying how far it is".to_owned(),
-            Self::Judging => "verifying the goal".to_owned(),
-            Self::Tools(all) => running(&all.iter().collect::<Vec<_>>()),
-            Self::Waiting(until) => format!("waiting {}", left(*until)),
-            Self::WaitingForJudge(until) => format!("waiting {} for a judge", left(*until)),
-            Self::AskingHooks(words) => (*words).to_owned(),
-            Self::AwaitingApproval => "waiting for approval".to_owned(),
-            Self::Program(state) => state.to_string(),
-            Self::Stopping => "stopping".to_owned(),
-        }
-    }
-}
-
-fn running(all: &[&Running]) -> String {
-    let Some(first) = all.first() else { return "working".to_owned() };
-    let others = if all.len() > 1 { format!(" and {} more", all.len() - 1) } else { String::new() };
-    let took = whole_seconds(ms(first.since.elapsed()));
-    format!("running {}{others} ({took})", one_line(&first.words, DOING_MAX))
-}
-
-fn left(until: Instant) -> String {
-    whole_seconds(ms(until.saturating_duration_since(Instant::now())))
 }
 
 fn ms(time: Duration) -> u64 {

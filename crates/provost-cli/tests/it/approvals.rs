@@ -14,7 +14,7 @@ answers:
 ";
 
 const ASK: &str = "[permissions]\nask = [\"shell\"]\n";
-const PROMPT: &str = "d later ›";
+const PROMPT: &str = "v whole text ›";
 
 pub(crate) fn asks(script: &str) -> Scene {
     Scene::scripted(script).with_settings(ASK)
@@ -320,7 +320,7 @@ fn with_json_only_records_are_printed_and_quietly_the_question_all_the_same() {
 fn on_a_terminal_it_is_asked_there() {
     let scene = asks(PUBLISH);
     let ran = on_terminal(&scene, &["run", "publish it"], &[(PROMPT, "sure\n"), (PROMPT, "y\n")]);
-    check(&ran, 0, "? may it? shell\n    │ echo published >> effects\n    why   `ask shell`");
+    check(&ran, 0, "? may it? shell\n     │ echo published >> effects\n     why     `ask shell`");
     check(&ran, 0, "a letter and Enter, please");
     check(&ran, 0, "◆ approved by a person at the terminal\n");
     assert_eq!(effects(&scene), "published\n");
@@ -338,7 +338,7 @@ fn on_a_terminal_a_no_has_its_reason() {
 #[test]
 fn on_a_terminal_always_is_kept_too() {
     let scene = asks(PUBLISH);
-    check(&on_terminal(&scene, &["run", "publish it"], &[(PROMPT, "a\n")]), 0, "for always: shell(echo");
+    check(&on_terminal(&scene, &["run", "publish it"], &[(PROMPT, "A\n")]), 0, "for always: shell(echo");
     let file = std::fs::read_to_string(scene.path("home/.config/provost/config.toml")).unwrap();
     assert!(file.contains("\"shell(echo published >> effects)\""), "{file}");
 }
@@ -374,7 +374,7 @@ answers:
 #[test]
 fn what_is_put_off_stays_open() {
     let scene = asks(PUBLISH);
-    let steps = [(PROMPT, "d\n"), ("left open; ", "!$PROVOST approve last")];
+    let steps = [(PROMPT, "l\n"), ("left open; ", "!$PROVOST approve last")];
     let ran = on_terminal(&scene, &["run", "publish it"], &steps);
     check(&ran, 0, "approved by provost approve");
     assert_eq!(effects(&scene), "published\n");
@@ -409,10 +409,11 @@ answers:
 }
 
 #[test]
-fn what_is_typed_for_the_shell_stays_with_the_shell() {
+fn what_is_typed_after_the_run_is_for_the_shell() {
     let scene = asks(PUBLISH);
-    scene.write("work/both.sh", "$PROVOST run 'publish it'; read rest; echo \"got: $rest\"\n");
-    let ran = program_on_terminal(&scene, &["sh", "both.sh"], &[(PROMPT, "y\nls -l\n")]);
+    scene.write("work/both.sh", "$PROVOST run 'publish it'; echo over; read rest; echo \"got: $rest\"\n");
+    let steps = [(PROMPT, "y\n"), ("over", "ls -l\n")];
+    let ran = program_on_terminal(&scene, &["sh", "both.sh"], &steps);
     check(&ran, 0, "got: ls -l\n");
 }
 

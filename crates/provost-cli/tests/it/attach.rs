@@ -128,7 +128,7 @@ fn a_question_and_ctrl_c_are_told_to_the_terminal_too() {
     let mut person = AtTerminal::provost(&scene, &["run", "x"]);
     person.hears("]7501;state=blocked:app=provost:kind=permission");
     // What is typed before the question is there is no answer to it.
-    person.hears("d later");
+    person.hears("v whole text");
     person.types("\u{3}");
     person.hears("]7501;state=clear");
     assert_eq!(person.end(), Exit::Code(130));

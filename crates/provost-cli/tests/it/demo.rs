@@ -22,9 +22,9 @@ fn a_claim_is_refuted_the_project_repaired_and_the_run_kept() {
         VERDICT: PASS
 
         The project is in /FOLDER/work/shop. See more of the run:
-          provost show last       what it used, and how it was checked
-          provost explain last    which limits and checks were consulted
-          provost logs last       everything that happened
+          provost show last --global       what it used, and how it was checked
+          provost explain last --global    which limits and checks were consulted
+          provost logs last --global       everything that happened
     "#]]
     .assert_eq(&scene.stable(&done.stdout));
     let (refuted, repaired) =
@@ -33,7 +33,7 @@ fn a_claim_is_refuted_the_project_repaired_and_the_run_kept() {
     let tests =
         std::process::Command::new("sh").arg("tests.sh").current_dir(scene.path("work/shop")).status();
     assert!(tests.unwrap().success());
-    let run = json(&scene.provost(&["show", "last", "--json"]).stdout);
+    let run = json(&scene.provost(&["show", "last", "--global", "--json"]).stdout);
     assert_eq!((&run["verdict"], &run["verification"]), (&"pass".into(), &"passed".into()), "{run}");
 }
 

@@ -197,7 +197,7 @@ fn the_status_line_counts_steps_and_no_agent_that_is_not_there() {
     let shown = on_terminal(
         &scene,
         &["flow", "run", "flow.toml"],
-        &[("0 of 1 step done", ""), ("running shell", "!provost_pid=$(cat started); kill -9 $provost_pid")],
+        &[("0 of 1 step done", ""), ("● working", "!provost_pid=$(cat started); kill -9 $provost_pid")],
     );
     assert!(!shown.stdout.contains("at work ·"), "{shown:?}");
 }

@@ -42,7 +42,6 @@ mod demo;
 mod diff;
 #[cfg(test)]
 mod end_checks;
-
 mod ends_told;
 #[cfg(test)]
 mod exec;
@@ -94,6 +93,9 @@ mod keys_masked;
 #[cfg(test)]
 mod limits_shown;
 #[cfg(test)]
+#[cfg(target_os = "linux")]
+mod live_view;
+#[cfg(test)]
 mod long_runs;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
@@ -129,6 +131,8 @@ mod progress;
 #[cfg(test)]
 mod providers_said;
 #[cfg(test)]
+mod ps_filters;
+#[cfg(test)]
 mod recording;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
@@ -154,6 +158,12 @@ mod scripts_agreed;
 mod secrets;
 #[cfg(target_os = "linux")]
 mod services;
+#[cfg(test)]
+mod serve;
+#[cfg(test)]
+mod serve_safety;
+#[cfg(test)]
+mod served;
 #[cfg(test)]
 mod settings_agents;
 #[cfg(test)]

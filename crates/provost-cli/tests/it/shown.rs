@@ -55,6 +55,7 @@ fn plain_lines_have_stable_prefixes_and_no_control_codes() {
         ok: update_plan 1/2 repair (TIME)
         tool: shell echo out; exit 3
         failed: shell echo out; exit 3 (TIME)
+          out
           exit status 3
         agent: I think I am done.
 

@@ -262,7 +262,7 @@ fn a_run_that_rests_with_its_sub_agents_question_says_so_and_goes_on_with_the_an
 #[test]
 fn the_terminal_asks_for_a_sub_agent_and_says_which() {
     let scene = wants();
-    let shown = on_terminal(&scene, &["run", "x"], &[("d later", "y\n")]);
+    let shown = on_terminal(&scene, &["run", "x"], &[("v whole text", "y\n")]);
     assert_eq!(shown.status, 0, "{shown:?}");
     assert!(shown.stdout.contains("1 tidy │ "), "{shown:?}");
     assert_eq!(std::fs::read_to_string(scene.path("work/effects")).unwrap(), "swept\n");
@@ -272,7 +272,7 @@ fn the_terminal_asks_for_a_sub_agent_and_says_which() {
 fn the_status_line_says_how_many_agents_work() {
     let scene = Scene::scripted(TEAM).with_settings(DEEP);
     let touch = format!("!touch {0}/go-beside {0}/go-below", scene.path("work").display());
-    let shown = on_terminal(&scene, &["run", "x"], &[("4 of 8 agents at work · running shell", &touch)]);
+    let shown = on_terminal(&scene, &["run", "x"], &[("4 of 8 agents at work", &touch)]);
     assert_eq!(shown.status, 0, "{shown:?}");
     assert!(shown.stdout.contains("3 below │ ✓ shell echo"), "{shown:?}");
 }

@@ -18,7 +18,7 @@ use crate::sandbox::sandbox_of;
 use crate::session_cache::Opening;
 use crate::workspace::{Changes, WorkspaceSnapshot};
 use crate::{
-    AgentSandbox, FileReach, ImageData, SandboxRequest, SessionLog, Tool, ToolContext, ToolOutput,
+    AgentSandbox, FileReach, ImageData, LiveOutput, SandboxRequest, SessionLog, Tool, ToolContext, ToolOutput,
 };
 
 /// How long a tool may take to end after its cancellation.
@@ -145,6 +145,7 @@ impl HarnessExecutor {
             output_bytes_max: run.output_bytes_max,
             secrets: self.deps.redactor.clone(),
             sandbox: self.sandbox_of(run.session, opening),
+            output: LiveOutput::of(run.session, id.seq, self.deltas.clone(), self.deps.redactor.clone()),
         };
         let output = self.within_time(&*tool, run, &context).await;
         with_denials(output, &*context.sandbox)

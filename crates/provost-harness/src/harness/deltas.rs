@@ -1,10 +1,10 @@
-//! Reports pieces of answers, each after the entry that began its model call.
+//! Reports pieces of answers and of running calls, each after the entry that began its call.
 
 use std::collections::{HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use provost_event::{Delta, Seq, SessionId, Timestamp};
+use provost_event::{Delta, DeltaKind, Seq, SessionId, Timestamp};
 
 use crate::{HarnessDeps, RunObservers};
 
@@ -37,7 +37,8 @@ impl Deltas {
         Self { deps, observers, held: Mutex::default() }
     }
 
-    /// Reports a piece of the answer to the model call that the session's entry `call` began.
+    /// Reports a piece of the answer to the model call, or of the output of the tool call, that the session's entry
+    /// `call` began.
     pub(crate) fn delta(&self, call: Seq, delta: Delta) {
         let held = HeldDelta { call, at: self.deps.clock.now(), delta };
         if let Some(held) = self.held().hold(held) {
@@ -73,7 +74,11 @@ impl Deltas {
         if catch_unwind(AssertUnwindSafe(|| self.deps.callback.on_delta(delta))).is_err() {
             tracing::warn!(session = %delta.session, "the callback panicked at a delta");
         }
-        self.observers.delta(*at, delta);
+        match delta.kind {
+            DeltaKind::Text | DeltaKind::Thinking => self.observers.delta(*at, delta),
+            // They get the call's result.
+            DeltaKind::Output => {}
+        }
     }
 }
 

@@ -208,6 +208,7 @@ pub(crate) fn context(backend: &Arc<EmbeddedBackend>, run: RunId, at: u64) -> To
         output_bytes_max: Recall::new().spec().output_bytes_max,
         secrets: Arc::default(),
         sandbox: Arc::new(provost_harness::NoSandbox),
+        output: provost_harness::LiveOutput::ignored(),
     }
 }
 

@@ -81,6 +81,7 @@ impl Fixture {
             output_bytes_max: provost_tools::OUTPUT_BYTES_MAX,
             secrets: Arc::default(),
             sandbox: Arc::new(provost_harness::NoSandbox),
+            output: provost_harness::LiveOutput::ignored(),
         }
     }
 

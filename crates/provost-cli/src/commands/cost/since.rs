@@ -15,7 +15,11 @@ be: 2026-11-01T12:00";
 ///
 /// # Errors
 /// [`Refusal`] when it means none.
-pub(super) fn moment_of(when: &str, now: Timestamp, zone: &TimeZone) -> Result<Timestamp, Refusal> {
+pub(in crate::commands) fn moment_of(
+    when: &str,
+    now: Timestamp,
+    zone: &TimeZone,
+) -> Result<Timestamp, Refusal> {
     if let Ok(back) = humantime::parse_duration(when) {
         return Ok(before(now, back));
     }

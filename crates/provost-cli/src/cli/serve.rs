@@ -1,0 +1,24 @@
+//! Arguments of `serve` and `top`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+#[derive(Debug, Args)]
+#[command(after_help = SERVE_HELP)]
+pub(crate) struct ServeArgs {
+    /// The port on 127.0.0.1; 0 takes a free one.
+    #[arg(long, value_name = "PORT", default_value_t = 7867)]
+    pub(crate) port: u16,
+    /// Write the token for programs to this new file, which only you can read.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// Print the OpenAPI document and end.
+    #[arg(long, conflicts_with_all = ["port", "token_file"])]
+    pub(crate) openapi: bool,
+}
+
+const SERVE_HELP: &str = "It listens on 127.0.0.1 and on a Unix socket in the state folder, and nowhere else. A browser is \
+signed in by the link that is printed, once and within ten minutes; Enter prints another. A program sends the token in \
+the header `Authorization: Bearer TOKEN`; --token-file writes it, for as long as the server runs. Runs go on when the \
+server ends.";

@@ -1,0 +1,124 @@
+//! `provost serve`: the API and the page over all runs.
+
+use std::io::{IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use async_trait::async_trait;
+use provost_config::keep_approved;
+use provost_server::{KeepsApproved, Links, Server, ServerOptions};
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio_util::sync::CancellationToken;
+
+use super::{place_and_folders, print};
+use crate::cli::ServeArgs;
+use crate::exit::{Exit, Refusal};
+use crate::output::tell;
+use crate::questions::user_name;
+use crate::signals::Signals;
+
+pub(super) async fn serve(args: ServeArgs) -> anyhow::Result<Exit> {
+    if args.openapi {
+        print(&format!("{:#}\n", provost_server::openapi()))?;
+        return Ok(Exit::Done);
+    }
+    let (place, folders) = place_and_folders()?;
+    let options = ServerOptions {
+        backend: place.open()?,
+        by: format!("{} (page)", user_name("a person")),
+        port: args.port,
+        socket: cfg!(unix).then(|| place.server_socket()),
+        approved: Some(Arc::new(UserSettings(folders.user_file))),
+    };
+    let mut signals = Signals::listen().context("can't listen for Ctrl-C")?;
+    let server = Server::bind(options).await.map_err(refusal)?;
+    let token_file = args.token_file.as_deref().map(|file| TokenFile::write(file, server.token().expose()));
+    let _token_file = token_file.transpose()?;
+    let links = server.links();
+    print(&format!("{}\n", links.issue()?.expose()))?;
+    tell(&format!(
+        "listening on {} and {}; the link signs one browser in{}; Ctrl-C ends the server, and no run",
+        server.address(),
+        place.server_socket().display(),
+        if is_asked() { ", Enter prints another" } else { "" },
+    ));
+    let stop = CancellationToken::new();
+    let running = server.run(stop.clone());
+    let mut running = std::pin::pin!(running);
+    tokio::select! {
+        () = &mut running => {}
+        _ = signals.next() => {
+            stop.cancel();
+            running.await;
+        }
+        printed = print_links(&links) => printed?,
+    }
+    Ok(Exit::Done)
+}
+
+fn refusal(error: provost_server::ServerError) -> anyhow::Error {
+    match &error {
+        provost_server::ServerError::Listen { .. } => anyhow::Error::new(error)
+            .context(Refusal::new("the server can't be started", "another port: provost serve --port 0")),
+        _ => error.into(),
+    }
+}
+
+fn is_asked() -> bool {
+    std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
+}
+
+/// Prints a link for each line that is typed; returns only with an error.
+async fn print_links(links: &Links) -> anyhow::Result<()> {
+    if !is_asked() {
+        return std::future::pending().await;
+    }
+    let mut lines = BufReader::new(tokio::io::stdin()).lines();
+    while lines.next_line().await?.is_some() {
+        print(&format!("{}\n", links.issue()?.expose()))?;
+    }
+    std::future::pending().await
+}
+
+/// A file with the token, which is removed in the end.
+struct TokenFile(PathBuf);
+
+impl TokenFile {
+    fn write(path: &Path, token: &str) -> anyhow::Result<Self> {
+        let mut options = std::fs::OpenOptions::new();
+        // Never one that is there: another program may hold it open.
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let hint = "name a file that isn't there, in a folder of yours";
+        let cant =
+            |error: std::io::Error| Refusal::new(format!("--token-file {}: {error}", path.display()), hint);
+        let mut file = options.open(path).map_err(cant)?;
+        let written = Self(path.to_owned());
+        writeln!(file, "{token}").map_err(cant)?;
+        Ok(written)
+    }
+}
+
+impl Drop for TokenFile {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// The user's own settings file.
+struct UserSettings(PathBuf);
+
+#[async_trait]
+impl KeepsApproved for UserSettings {
+    async fn keep(&self, pattern: &str) -> Result<(), String> {
+        let (file, pattern) = (self.0.clone(), pattern.to_owned());
+        let kept = tokio::task::spawn_blocking(move || keep_approved(&file, &pattern)).await;
+        match kept {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(error)) => Err(format!("can't change your settings: {error}")),
+            Err(error) => Err(format!("can't change your settings: {error}")),
+        }
+    }
+}

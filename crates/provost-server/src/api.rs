@@ -1,0 +1,167 @@
+//! The routes under `/v1`, and what the OpenAPI document says of them.
+
+mod actions;
+mod approvals;
+mod document;
+mod events;
+mod extract;
+mod runs;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::http::{Method, Uri};
+use axum::routing::{MethodRouter, get, post};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::app::App;
+use crate::metrics::metrics;
+use crate::problem::Problem;
+use document::{Answer, Document, Operation};
+pub(crate) use events::{EventStream, stream};
+use provost_view::explain::RunExplanation;
+use provost_view::{
+    AgentTimeline, Approval, ConversationView, GroupedRuns, RunChanges, RunDetails, Spending, ViewVersion,
+};
+pub(crate) use runs::changes_of;
+
+/// Bytes of a request's body.
+pub(crate) const BODY_BYTES_MAX: usize = 64 * 1024;
+
+/// The answer to a request that has changed something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Done {
+    /// The version of the view.
+    pub(crate) v: ViewVersion,
+    /// Always true: what changes nothing is a conflict.
+    pub(crate) changed: bool,
+}
+
+/// No parameters.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct NoParameters {}
+
+/// Routes, each declared once: for the router and for the document.
+pub(crate) struct Routes {
+    router: Router<Arc<App>>,
+    document: Document,
+}
+
+impl Routes {
+    fn new() -> Self {
+        Self { router: Router::new(), document: Document::default() }
+    }
+
+    /// A route that reads.
+    fn reads<Q: JsonSchema, A: JsonSchema>(
+        self,
+        path: &str,
+        says: &str,
+        route: MethodRouter<Arc<App>>,
+    ) -> Self {
+        let answer = Answer::json::<A>();
+        self.add(Operation::get::<Q>(path, says, answer), route)
+    }
+
+    /// A route that streams events, whose data are `A` each.
+    fn streams<Q: JsonSchema, A: JsonSchema>(
+        self,
+        path: &str,
+        says: &str,
+        route: MethodRouter<Arc<App>>,
+    ) -> Self {
+        self.add(Operation::get::<Q>(path, says, Answer::events::<A>()), route)
+    }
+
+    /// A route that changes something.
+    fn acts<B: JsonSchema>(self, path: &str, says: &str, route: MethodRouter<Arc<App>>) -> Self {
+        self.add(Operation::post::<B>(path, says, Answer::json::<Done>()), route)
+    }
+
+    fn add(mut self, operation: Operation, route: MethodRouter<Arc<App>>) -> Self {
+        let router = self.router.route(&operation.path, route);
+        self.document.add(operation);
+        Self { router, document: self.document }
+    }
+}
+
+fn declared() -> Routes {
+    let routes = Routes::new()
+        .reads::<runs::ListParameters, runs::RunsPage>("/v1/runs", "Lists runs, the newest first", get(runs::list))
+        .reads::<NoParameters, GroupedRuns>("/v1/groups", "Lists runs in groups by what they need", get(runs::groups))
+        .streams::<NoParameters, GroupedRuns>("/v1/events", "Streams the groups of runs whenever they change", get(events::groups))
+        .reads::<NoParameters, RunDetails>("/v1/runs/{run}", "Reads a run with its agents", get(runs::details))
+        .reads::<runs::EntriesParameters, runs::EntriesPage>(
+            "/v1/runs/{run}/entries",
+            "Reads entries of one of a run's logs",
+            get(runs::entries),
+        )
+        .streams::<events::Parameters, provost_view::LogEntry>(
+            "/v1/runs/{run}/events",
+            "Streams the entries of all logs of a run in the order in which they were committed; goes on after Last-Event-ID",
+            get(events::run),
+        )
+        .reads::<runs::TimelineParameters, AgentTimeline>("/v1/runs/{run}/timeline", "Reads what an agent did, turn by turn", get(runs::timeline))
+        .reads::<runs::AgentParameters, ConversationView>("/v1/runs/{run}/conversation", "Reads what an agent's model sees", get(runs::conversation))
+        .reads::<NoParameters, Spending>("/v1/runs/{run}/spend", "Reads what was spent, by agent and model", get(runs::spend))
+        .reads::<NoParameters, RunExplanation>("/v1/runs/{run}/explain", "Reads which limits, hooks and rules took effect", get(runs::explain))
+        .reads::<runs::AgentParameters, RunChanges>("/v1/runs/{run}/changes", "Reads what was changed in a workspace", get(runs::changes));
+    let routes = routes
+        .acts::<actions::Say>("/v1/runs/{run}/say", "Sends a message to an agent", post(actions::say))
+        .acts::<actions::WholeOrAgent>(
+            "/v1/runs/{run}/pause",
+            "Suspends a run, or an agent",
+            post(actions::pause),
+        )
+        .acts::<actions::WholeOrAgent>(
+            "/v1/runs/{run}/cancel",
+            "Cancels a run, or an agent",
+            post(actions::cancel),
+        )
+        .acts::<actions::Reprioritize>(
+            "/v1/runs/{run}/reprioritize",
+            "Changes the priority of an agent",
+            post(actions::reprioritize),
+        )
+        .acts::<actions::OneAgent>(
+            "/v1/runs/{run}/clear-goal",
+            "Clears the goal of an agent",
+            post(actions::clear_goal),
+        )
+        .acts::<approvals::GivenAnswer>(
+            "/v1/runs/{run}/approvals/{agent}/{asked}",
+            "Answers the question that an entry of an agent's log asked",
+            post(approvals::answer),
+        );
+    routes.reads::<NoParameters, Vec<Approval>>(
+        "/v1/approvals",
+        "Lists the questions that wait for an answer",
+        get(approvals::list),
+    )
+}
+
+/// All routes for programs.
+pub(crate) fn routes() -> Router<Arc<App>> {
+    declared()
+        .router
+        .route("/v1/openapi.json", get(async || axum::Json(openapi())))
+        .route("/metrics", get(metrics))
+}
+
+/// The OpenAPI document of the routes under `/v1`.
+#[must_use]
+pub fn openapi() -> serde_json::Value {
+    declared().document.json()
+}
+
+pub(crate) async fn no_such_route(uri: Uri) -> Problem {
+    Problem::not_found(format!("there is no {}; /v1/openapi.json describes what there is", uri.path()))
+}
+
+pub(crate) async fn no_such_method(method: Method, uri: Uri) -> Problem {
+    Problem::new(
+        axum::http::StatusCode::METHOD_NOT_ALLOWED,
+        format!("{} doesn't take {method}; the header Allow says what it takes", uri.path()),
+    )
+}

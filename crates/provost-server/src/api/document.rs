@@ -1,0 +1,142 @@
+//! The OpenAPI 3.1 document: its schemas are the JSON Schemas of the types that the routes take and give.
+
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde_json::{Map, Value, json};
+
+use crate::problem::Problem;
+
+/// What a route does.
+pub(crate) struct Operation {
+    pub(crate) path: String,
+    method: &'static str,
+    summary: String,
+    parameters: SchemaOf,
+    body: Option<SchemaOf>,
+    answer: Answer,
+}
+
+type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
+
+/// What a route gives.
+pub(crate) enum Answer {
+    Json(SchemaOf),
+    /// Events, with data of this type each.
+    Events(SchemaOf),
+}
+
+impl Answer {
+    pub(crate) fn json<A: JsonSchema>() -> Self {
+        Self::Json(|generator| generator.subschema_for::<A>())
+    }
+
+    pub(crate) fn events<A: JsonSchema>() -> Self {
+        Self::Events(|generator| generator.subschema_for::<A>())
+    }
+}
+
+impl Operation {
+    pub(crate) fn get<Q: JsonSchema>(path: &str, summary: &str, answer: Answer) -> Self {
+        Self {
+            path: path.to_owned(),
+            method: "get",
+            summary: summary.to_owned(),
+            parameters: Q::json_schema,
+            body: None,
+            answer,
+        }
+    }
+
+    pub(crate) fn post<B: JsonSchema>(path: &str, summary: &str, answer: Answer) -> Self {
+        Self {
+            method: "post",
+            body: Some(|generator| generator.subschema_for::<B>()),
+            ..Self::get::<super::NoParameters>(path, summary, answer)
+        }
+    }
+}
+
+/// The operations of an API.
+#[derive(Default)]
+pub(crate) struct Document(Vec<Operation>);
+
+impl Document {
+    pub(crate) fn add(&mut self, operation: Operation) {
+        self.0.push(operation);
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        let settings = SchemaSettings::draft2020_12().for_serialize();
+        let mut generator = settings
+            .with(|settings| settings.definitions_path = "/components/schemas".into())
+            .into_generator();
+        let mut paths = Map::new();
+        for operation in &self.0 {
+            paths.insert(operation.path.clone(), json!({ operation.method: operation.json(&mut generator) }));
+        }
+        let problem = generator.subschema_for::<Problem>();
+        json!({
+            "openapi": "3.1.0",
+            "info": {
+                "title": "Provost",
+                "version": env!("CARGO_PKG_VERSION"),
+                "description": "Runs of autonomous agents under supervision: looking at them and acting on them.",
+            },
+            "security": [{ "token": [] }],
+            "paths": paths,
+            "components": {
+                "securitySchemes": { "token": { "type": "http", "scheme": "bearer" } },
+                "responses": {
+                    "Problem": {
+                        "description": "Why the request wasn't fulfilled",
+                        "content": { "application/problem+json": { "schema": problem } },
+                    },
+                },
+                "schemas": generator.definitions(),
+            },
+        })
+    }
+}
+
+impl Operation {
+    fn json(&self, generator: &mut SchemaGenerator) -> Value {
+        let (content, schema) = match &self.answer {
+            Answer::Json(schema) => ("application/json", schema(generator).to_value()),
+            Answer::Events(data) => {
+                ("text/event-stream", json!({ "type": "string", "x-event-data": data(generator) }))
+            }
+        };
+        let mut operation = json!({
+            "summary": self.summary,
+            "parameters": self.parameters(generator),
+            "responses": {
+                "200": { "description": "As asked for", "content": { content: { "schema": schema } } },
+                "default": { "$ref": "#/components/responses/Problem" },
+            },
+        });
+        if let (Some(body), Some(members)) = (self.body, operation.as_object_mut()) {
+            let schema = body(generator);
+            let content = json!({ "application/json": { "schema": schema } });
+            members.insert("requestBody".to_owned(), json!({ "required": true, "content": content }));
+        }
+        operation
+    }
+
+    /// Those in the path, and the members of the type that the query is read into.
+    fn parameters(&self, generator: &mut SchemaGenerator) -> Vec<Value> {
+        let in_path = self.path.split(['{', '}']).skip(1).step_by(2).map(|name| {
+            let schema = match name {
+                "run" => json!({ "type": "string" }),
+                _ => json!({ "type": "integer", "minimum": 0 }),
+            };
+            json!({ "name": name, "in": "path", "required": true, "schema": schema })
+        });
+        let query = (self.parameters)(generator).to_value();
+        let members = query.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
+        let in_query = members.into_iter().map(|(name, mut schema)| {
+            let description = schema.as_object_mut().and_then(|schema| schema.remove("description"));
+            json!({ "name": name, "in": "query", "required": false, "schema": schema, "description": description })
+        });
+        in_path.chain(in_query).collect()
+    }
+}

@@ -1,0 +1,105 @@
+//! What all requests share.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use provost_event::{RunId, Timestamp};
+use provost_harness::{Backend, Clock as _, Control, SystemClock};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use crate::access::Access;
+use crate::metrics::Counters;
+
+/// Streams of events that are open at the same time.
+pub(crate) const STREAMS_MAX: usize = 256;
+
+/// Keeps a pattern that was approved for always in the user's settings.
+#[async_trait]
+pub trait KeepsApproved: Send + Sync {
+    /// Adds it.
+    ///
+    /// # Errors
+    /// Why it can't be kept, for people.
+    async fn keep(&self, pattern: &str) -> Result<(), String>;
+}
+
+/// What a server serves, and where.
+pub struct ServerOptions {
+    /// The runs.
+    pub backend: Arc<dyn Backend>,
+    /// Who the log names for what is done through the server.
+    pub by: String,
+    /// The port on loopback; 0 takes a free one.
+    pub port: u16,
+    /// A Unix socket to listen on too.
+    pub socket: Option<PathBuf>,
+    /// Where approvals for always are kept; absent: there are none.
+    pub approved: Option<Arc<dyn KeepsApproved>>,
+}
+
+pub(crate) struct App {
+    pub(crate) backend: Arc<dyn Backend>,
+    pub(crate) by: String,
+    pub(crate) approved: Option<Arc<dyn KeepsApproved>>,
+    pub(crate) access: Access,
+    pub(crate) hosts: Hosts,
+    pub(crate) streams: Arc<Semaphore>,
+    pub(crate) counters: Counters,
+    /// Ends all streams.
+    pub(crate) stop: CancellationToken,
+    /// Runs that a user has looked at.
+    seen: Mutex<HashSet<RunId>>,
+}
+
+/// By which names the server may be asked.
+#[derive(Debug, Clone)]
+pub(crate) struct Hosts {
+    /// That of the page, with the port: nobody else knows it.
+    pub(crate) page: String,
+    /// Those for programs.
+    pub(crate) programs: Vec<String>,
+}
+
+impl App {
+    pub(crate) fn new(
+        options: &ServerOptions,
+        access: Access,
+        hosts: Hosts,
+        stop: CancellationToken,
+    ) -> Self {
+        Self {
+            backend: options.backend.clone(),
+            by: options.by.clone(),
+            approved: options.approved.clone(),
+            access,
+            hosts,
+            streams: Arc::new(Semaphore::new(STREAMS_MAX)),
+            counters: Counters::default(),
+            stop,
+            seen: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        SystemClock.now()
+    }
+
+    pub(crate) fn control(&self, run: RunId) -> Control {
+        Control::new(self.backend.clone(), run, &self.by)
+    }
+
+    pub(crate) fn look_at(&self, run: RunId) {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).insert(run);
+    }
+
+    pub(crate) fn has_seen(&self, run: RunId) -> bool {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).contains(&run)
+    }
+}
+
+/// How often what can't be subscribed to is read again for a stream.
+pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(1);
