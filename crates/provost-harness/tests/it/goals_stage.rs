@@ -141,6 +141,7 @@ impl Model for Voice {
             Purpose::Turn | Purpose::Judge => self.line(request.session.agent, request.answers_before),
             Purpose::FinalSummary => text("So far, so good."),
             Purpose::Summary => text("In short: it was worked on."),
+            Purpose::External => unreachable!("there is no program"),
         };
         let mut answer = speak(say, &request, cancel).await?;
         if self.counts {
