@@ -24,10 +24,10 @@ fn launch<C>(shell: &Shell, stdio: C, confinement: Confinement) -> Launch<C> {
 /// The process namespaces of programs that were started in each way.
 async fn namespaces(shell: &Shell, confinement: Confinement) -> [String; 3] {
     let mut spec = shell.spec("");
-    spec.launch = launch(shell, spec.launch.stdio, confinement);
+    spec.launch = launch(shell, spec.launch.stdio, confinement.clone());
     let ran = shell.run(spec, &tokio_util::sync::CancellationToken::new()).await.stdout.to_text_lossy();
 
-    let launched = launch(shell, OpenPipes, confinement);
+    let launched = launch(shell, OpenPipes, confinement.clone());
     let command = PipedCommand { launch: launched, line_bytes_max: 100, stderr_bytes_max: 100 };
     let mut child = PipedChild::spawn(command).await.unwrap();
     let Piped::Line(line) = child.next().await else { panic!("no line") };
