@@ -14,7 +14,7 @@ fn scripted(script: &str) -> Scene {
 /// A conversation that fills its window with the agent's own text, which can't be cut to a line.
 fn chapters(count: usize, more: &str) -> Scene {
     let content = "All is well that ends well. ".repeat(100);
-    let mut script = "window_tokens: 8700\noutput_tokens_max: 1000\nanswers:\n".to_owned();
+    let mut script = "window_tokens: 9000\noutput_tokens_max: 1000\nanswers:\n".to_owned();
     for chapter in 1..=count {
         script.push_str(&format!(
             "  - text: Chapter {chapter}.\n    tools: [{{ write_file: {{ path: c{chapter}, content: \"{content}\" }} }}]\n"
@@ -26,7 +26,7 @@ fn chapters(count: usize, more: &str) -> Scene {
 
 /// A conversation with long results, which can.
 fn readings(count: usize) -> Scene {
-    let mut script = "window_tokens: 8700\noutput_tokens_max: 1000\nanswers:\n".to_owned();
+    let mut script = "window_tokens: 9000\noutput_tokens_max: 1000\nanswers:\n".to_owned();
     for part in 1..=count {
         script.push_str(&format!("  - tools: [{{ shell: {{ command: \"seq {part}000 {part}700\" }} }}]\n"));
     }
