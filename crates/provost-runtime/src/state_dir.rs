@@ -170,8 +170,8 @@ impl StateDir {
         });
         let jobs = BackgroundJobs::in_folder(self.folder.join(JOBS));
         let tools = builtin_with(jobs.clone())
-            .with(Shell::new().with_jobs(jobs).with_env(around.env.clone()))
-            .with(Terminal::new().with_env(around.env));
+            .with(Shell::new().with_jobs(jobs).with_variables(around.env.clone()))
+            .with(Terminal::new().with_variables(around.env));
         let masked = MaskedPaths::of_user().and(around.hidden).and([self.folder.clone()]);
         AgentHarness::new(HarnessDeps {
             external: Arc::new(drivers),

@@ -67,7 +67,7 @@ fn a_project_s_roots_and_variables_need_trust() {
 
 #[test]
 fn variables_that_look_secret_reach_commands_only_by_name() {
-    let answers = "answers:\n  - tools: [{ bash: { cmd: \"echo <$MY_TOKEN>\" } }]\n  - text: done\n";
+    let answers = "answers:\n  - tools: [{ bash: { cmd: \"echo [$MY_TOKEN]\" } }]\n  - text: done\n";
     let scene = Scene::scripted(answers);
     let output = |scene: &Scene| {
         let ran = scene.command(&["run", "x", "--json"]).env("MY_TOKEN", "abc-123-def").output().unwrap();
@@ -76,10 +76,10 @@ fn variables_that_look_secret_reach_commands_only_by_name() {
         assert_eq!(done["tool"], "shell", "a call in another form is one of the tool");
         done["output"].as_str().unwrap().to_owned()
     };
-    assert!(output(&scene).contains("<>"));
+    assert!(output(&scene).contains("[]"));
     scene.write(USER_FILE, "[tools]\nenv = [\"MY_TOKEN\"]\n");
     let with = output(&scene);
-    assert!(!with.contains("<>"), "{with}");
+    assert!(!with.contains("[]"), "{with}");
 }
 
 #[test]
