@@ -29,8 +29,8 @@ pub struct RunContext {
     pub(crate) power: Option<KeepAwake>,
     /// Knows the keys, which judges aren't shown.
     pub(crate) redactor: Arc<Redactor>,
-    /// Variables that commands get besides, by name.
-    pub(crate) env: Vec<String>,
+    /// Variables that commands get besides. This process no longer has the values of those that look secret.
+    pub(crate) env: Vec<(String, String)>,
     /// Files with keys, and the user's settings: hidden from file tools.
     pub(crate) hidden: Vec<PathBuf>,
     pub(crate) programs: Programs,
@@ -89,10 +89,16 @@ impl RunContext {
             skills: Vec::new(),
             keep_services: Duration::from_millis(settings.keep_running_max_ms),
             redactor: Arc::new(Redactor::new(all_secrets(settings, variables))),
-            env: settings.tools.env.clone(),
+            env: commands_env(settings, variables),
             hidden: hidden(settings),
         }
     }
+}
+
+/// The variables that commands get besides, as far as they are set.
+fn commands_env(settings: &Settings, variables: &Variables) -> Vec<(String, String)> {
+    let names = settings.tools.env.iter();
+    names.filter_map(|name| Some((name.clone(), variables.get(name)?.clone()))).collect()
 }
 
 /// Files that no agent is to read or change.

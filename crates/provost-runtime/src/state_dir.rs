@@ -235,11 +235,11 @@ impl StateDir {
             args: vec![SUPERVISE.into()],
             keep: around.keep_services,
         };
-        let shell = Shell::new().with_jobs(jobs.clone()).with_env(around.env.clone());
+        let shell = Shell::new().with_jobs(jobs.clone()).with_variables(around.env.clone());
         let tools = builtin()
             .with(Jobs::new(jobs).with_services(services.services.clone()))
             .with(shell.with_services(services))
-            .with(Terminal::new().with_env(around.env))
+            .with(Terminal::new().with_variables(around.env))
             .with(UseSkill::new(around.skills));
         let masked = MaskedPaths::of_user().and(around.hidden).and([self.folder.clone()]);
         AgentHarness::new(HarnessDeps {

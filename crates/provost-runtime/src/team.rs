@@ -257,7 +257,7 @@ pub(crate) fn wanted_of_root(settled: &Settled, folder: &Path) -> Wanted {
                 system_prompt(folder, &settings.instructions),
                 settings.goal.condition.as_deref(),
             ),
-            tools: without_skills(tools_of_root(settings, None)),
+            tools: without_skills(tools_of_root(settings, &of_unknown_model())),
         },
     }
 }
@@ -298,7 +298,7 @@ pub(crate) fn wanted_of(agent: &Agent, settled: &Settled, folder: &Path) -> Want
         money: agent.budget.money.map(|_| agent.source_of("usd")),
         room: Room::Conversation {
             prompt: with_goal(prompt_of(agent, settings, folder), agent.condition.as_deref()),
-            tools: without_skills(tools_of(agent, settings, None)),
+            tools: without_skills(tools_of(agent, settings, &of_unknown_model())),
         },
     }
 }
@@ -351,12 +351,21 @@ fn native_tools() -> impl Iterator<Item = ToolSpec> {
 }
 
 /// What the agent of the run may call: the tools, and those that start other agents.
-/// The tools of an agent with this model; without one, those that it may have.
-fn tools_of_root(settings: &Settings, model: Option<&ModelPolicy>) -> Vec<ToolSpec> {
+/// A model that isn't chosen yet. Its tools are the longest to describe.
+fn of_unknown_model() -> ModelPolicy {
+    ModelPolicy::new("", 0)
+}
+
+/// The tools of an agent with this model.
+fn tools_of_root(settings: &Settings, model: &ModelPolicy) -> Vec<ToolSpec> {
+    let mut specs = all_tools(settings);
+    keep_edits_of(model, &mut specs);
+    specs
+}
+
+/// The tools that agents may have.
+fn all_tools(settings: &Settings) -> Vec<ToolSpec> {
     let mut specs = tools().specs();
-    if let Some(model) = model {
-        keep_edits_of(model, &mut specs);
-    }
     if settings.delegates() {
         specs.push(if settings.goals_are_given() { judged_spawn_tool() } else { spawn_tool() });
     }
@@ -365,14 +374,15 @@ fn tools_of_root(settings: &Settings, model: Option<&ModelPolicy>) -> Vec<ToolSp
     specs
 }
 
-fn tools_of(agent: &Agent, settings: &Settings, model: Option<&ModelPolicy>) -> Vec<ToolSpec> {
-    let is_its = |tool: &ToolSpec| match &agent.tools {
-        Some(names) => names.contains(&tool.name),
-        None => tool.access != Access::Delegates,
-    };
-    // What an agent's list names it has, whatever its model was taught.
-    let model = model.filter(|_| agent.tools.is_none());
-    tools_of_root(settings, model).into_iter().filter(is_its).collect()
+/// What an agent's own list names it has, whatever its model was taught.
+fn tools_of(agent: &Agent, settings: &Settings, model: &ModelPolicy) -> Vec<ToolSpec> {
+    match &agent.tools {
+        Some(names) => all_tools(settings).into_iter().filter(|tool| names.contains(&tool.name)).collect(),
+        None => {
+            let tools = tools_of_root(settings, model).into_iter();
+            tools.filter(|tool| tool.access != Access::Delegates).collect()
+        }
+    }
 }
 
 /// Agents that are to work in a worktree where there can be none.
@@ -406,7 +416,7 @@ fn sub_agent(settings: &Settings, agent: &Agent, model: ModelPolicy, folder: &Pa
         agent: AgentPolicy {
             final_check: questions_end(settings, &model),
             system_prompt: prompt_of(agent, settings, folder),
-            tools: tools_of(agent, settings, Some(&model)),
+            tools: tools_of(agent, settings, &model),
             model,
             limits,
             stop_hooks: stop_hooks.map(|hook| hook.policy(settings)).collect(),
@@ -454,7 +464,7 @@ pub fn policy(settings: &Settings, team: &Team, workspace: &Path, worktrees: &Pa
             final_check: questions_end(settings, &team.model),
             model: team.model.clone(),
             system_prompt: system_prompt(workspace, &settings.instructions),
-            tools: tools_of_root(settings, Some(&team.model)),
+            tools: tools_of_root(settings, &team.model),
             stop_hooks: settings.stop_hooks.iter().map(|hook| hook.policy(settings)).collect(),
             goal: team.goal.clone(),
             ..bare_policy(settings, workspace)

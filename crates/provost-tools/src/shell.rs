@@ -66,6 +66,7 @@ pub struct Shell {
     spec: ToolSpec,
     program: Option<OsString>,
     extra_env: Vec<String>,
+    variables: Vec<(String, String)>,
     jobs: BackgroundJobs,
     services: Option<ServiceStarter>,
 }
@@ -110,6 +111,7 @@ impl Shell {
             spec: about.spec::<Arguments>(),
             program: None,
             extra_env: Vec::new(),
+            variables: Vec::new(),
             jobs: BackgroundJobs::new(),
             services: None,
         }
@@ -129,6 +131,13 @@ impl Shell {
         self
     }
 
+    /// Gives commands these variables, which this process may not have itself.
+    #[must_use]
+    pub fn with_variables(mut self, variables: Vec<(String, String)>) -> Self {
+        self.variables = variables;
+        self
+    }
+
     /// Starts background commands as these jobs, which a [`Jobs`](crate::Jobs) over the same shows.
     #[must_use]
     pub fn with_jobs(mut self, jobs: BackgroundJobs) -> Self {
@@ -144,7 +153,8 @@ impl Shell {
     }
 
     fn launch(&self, script: &str, cwd: PathBuf, context: &ToolContext) -> Launch {
-        let env = surroundings(&self.extra_env, &context.secrets);
+        let mut env = surroundings(&self.extra_env, &context.secrets);
+        set(&mut env, &self.variables);
         Launch {
             program: self.program.clone().unwrap_or_else(|| script::shell_in(&env)),
             args: vec!["-c".into(), script.into()],
@@ -202,6 +212,12 @@ fn surroundings(extra: &[String], secrets: &Redactor) -> Vec<(OsString, OsString
     env.retain(|(name, _)| !settings.iter().any(|(set, _)| name == set));
     env.extend(settings.into_iter().map(|(name, value)| (name.into(), value.into())));
     env
+}
+
+/// Sets these variables in `env`.
+pub(crate) fn set(env: &mut Vec<(OsString, OsString)>, variables: &[(String, String)]) {
+    env.retain(|(name, _)| !variables.iter().any(|(set, _)| name == set.as_str()));
+    env.extend(variables.iter().map(|(name, value)| (name.into(), value.into())));
 }
 
 fn is_in(env: &[(OsString, OsString)], name: &str) -> bool {

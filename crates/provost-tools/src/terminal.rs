@@ -25,7 +25,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::arguments;
 use crate::failure::{Failure, chain};
-use crate::shell::shell_in;
+use crate::shell::{set, shell_in};
 use crate::spec::About;
 use crate::workspace::Workspace;
 use keys::Key;
@@ -80,6 +80,7 @@ what asks for input or draws a screen, or servers you watch. Passwords can't be 
 pub struct Terminal {
     spec: ToolSpec,
     extra_env: Vec<String>,
+    variables: Vec<(String, String)>,
     shelf: Arc<TerminalPool>,
 }
 
@@ -133,13 +134,25 @@ impl Terminal {
             idempotent: false,
             timeout: Duration::from_secs(600),
         };
-        Self { spec: about.spec::<Arguments>(), extra_env: Vec::new(), shelf: Arc::default() }
+        Self {
+            spec: about.spec::<Arguments>(),
+            extra_env: Vec::new(),
+            variables: Vec::new(),
+            shelf: Arc::default(),
+        }
     }
 
     /// Passes these environment variables on, also where they look secret.
     #[must_use]
     pub fn with_env(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.extra_env.extend(names.into_iter().map(Into::into));
+        self
+    }
+
+    /// Gives programs these variables, which this process may not have itself.
+    #[must_use]
+    pub fn with_variables(mut self, variables: Vec<(String, String)>) -> Self {
+        self.variables = variables;
         self
     }
 
@@ -177,7 +190,8 @@ impl Terminal {
     ) -> Launch<AtTerminal> {
         let extra: Vec<&str> = self.extra_env.iter().map(String::as_str).collect();
         let env = inherited_env(&extra, |value| context.secrets.holds_known(value));
-        let env = env.into_iter().filter(|(name, _)| name != "TERM").collect::<Vec<_>>();
+        let mut env = env.into_iter().filter(|(name, _)| name != "TERM").collect::<Vec<_>>();
+        set(&mut env, &self.variables);
         let usual = WindowSize::default();
         let side = |given: Option<NonZeroU16>, usual: u16| given.map_or(usual, NonZeroU16::get);
         let size = WindowSize::new(side(arguments.rows, usual.rows), side(arguments.cols, usual.cols));

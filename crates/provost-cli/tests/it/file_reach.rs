@@ -16,7 +16,7 @@ fn reading(path: &str) -> Scene {
 /// What the agent was answered, in the log of a run without a terminal.
 fn answered(scene: &Scene) -> String {
     let ran = scene.provost(&["run", "x", "--json"]);
-    let finished = ran.stdout.lines().map(json).find(|entry| entry["kind"] == "tool_finished");
+    let finished = ran.stdout.lines().map(json).find(|entry| entry["type"] == "tool_finished");
     finished.unwrap_or_else(|| panic!("no result: {ran:?}"))["output"].as_str().unwrap().to_owned()
 }
 
@@ -67,17 +67,35 @@ fn a_project_s_roots_and_variables_need_trust() {
 
 #[test]
 fn variables_that_look_secret_reach_commands_only_by_name() {
-    let answers = "answers:\n  - tools: [{ bash: { cmd: \"echo <$MY_TOKEN>\" } }]\n  - text: done\n";
+    let answers = "answers:\n  - tools: [{ bash: { cmd: \"echo [$MY_TOKEN]\" } }]\n  - text: done\n";
     let scene = Scene::scripted(answers);
     let output = |scene: &Scene| {
         let ran = scene.command(&["run", "x", "--json"]).env("MY_TOKEN", "abc-123-def").output().unwrap();
         let text = String::from_utf8(ran.stdout).unwrap();
-        let done = text.lines().map(json).find(|entry| entry["kind"] == "tool_finished").unwrap();
+        let done = text.lines().map(json).find(|entry| entry["type"] == "tool_finished").unwrap();
         assert_eq!(done["tool"], "shell", "a call in another form is one of the tool");
         done["output"].as_str().unwrap().to_owned()
     };
-    assert!(output(&scene).contains("<>"));
+    assert!(output(&scene).contains("[]"));
     scene.write(USER_FILE, "[tools]\nenv = [\"MY_TOKEN\"]\n");
     let with = output(&scene);
-    assert!(!with.contains("<>"), "{with}");
+    assert!(!with.contains("[]"), "{with}");
+}
+
+#[test]
+fn a_cut_output_is_read_and_searched_by_its_short_name() {
+    let scene = Scene::scripted(
+        "answers:\n  - tools: [{ shell: { command: \"seq 1 20000\" } }]\n  - tools:\n      - read_file: { path: \"output:4\", offset: 19999 }\n      - search: { path: \"output:4\", pattern: \"^12345$\" }\n      - read_file: { path: \"output:3\" }\n  - text: done\n",
+    );
+    let ran = scene.provost(&["run", "x", "--json"]);
+    let results = ran.stdout.lines().map(json).filter(|entry| entry["type"] == "tool_finished");
+    let outputs = results.map(|entry| entry["output"].as_str().unwrap().to_owned()).collect::<Vec<_>>();
+    assert!(
+        outputs[0].contains("read_file and search take the whole as path \"output:4\""),
+        "{}",
+        outputs[0]
+    );
+    assert!(outputs[1].starts_with("19999\t19999\n20000\t20000\n"), "{}", outputs[1]);
+    assert!(outputs[2].starts_with("output:4:12345:12345\n"), "{}", outputs[2]);
+    assert!(outputs[3].contains("there is no kept output `output:3`"), "{}", outputs[3]);
 }

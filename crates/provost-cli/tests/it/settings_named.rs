@@ -233,7 +233,7 @@ fn a_window_without_room_for_an_agent_is_refused_by_check_and_at_the_start() {
     let tables = [
         told("[models.\"ollama/small\"]\nwindow_tokens = 4_000\n", ollama),
         told(
-            "[models.\"ollama/small\"]\nwindow_tokens = 9_216\n",
+            "[models.\"ollama/small\"]\nwindow_tokens = 9_728\n",
             &format!("{ollama}output_tokens_max = 4_096\n"),
         ),
     ];

@@ -221,7 +221,7 @@ async fn a_long_output_is_cut_in_the_middle_and_kept_whole() {
         finished.output
     );
     assert!(
-        finished.output.contains(" bytes left out; read_file with path \"output:"),
+        finished.output.contains(" bytes left out; read_file and search take the whole as path \"output:"),
         "{}",
         finished.output
     );

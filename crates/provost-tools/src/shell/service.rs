@@ -32,7 +32,8 @@ impl Shell {
             ));
         }
         let start = Cwd::remembered(context);
-        let env = surroundings(&self.extra_env, &context.secrets);
+        let mut env = surroundings(&self.extra_env, &context.secrets);
+        set(&mut env, &self.variables);
         let shell = self.program.clone().unwrap_or_else(|| script::shell_in(&env));
         let request = ServiceRequest {
             name,
