@@ -28,7 +28,12 @@ class Agent:
         rows = list(self.shown[-12:])
         if self.dialog:
             kind, command = self.dialog
-            rows += ["", "Run this command?", "", "  $ " + command, "", "> 1. Yes", "  2. No", "", "enter to confirm"]
+            if kind == "trust":
+                folder = os.path.basename(os.getcwd())
+                rows += ["", "Do you trust this folder?", "", "> 1. Trust folder (" + folder + ")", "  2. Don't trust"]
+            else:
+                rows += ["", "Run this command?", "", "  $ " + command, "", "> 1. Yes", "  2. No"]
+            rows += ["", "enter to confirm"]
             cursor = ""
         else:
             if self.working:
@@ -89,6 +94,8 @@ class Agent:
         elif verb == "daemon":
             subprocess.Popen(["setsid", "sleep", "600"])
             self.say("Started.")
+        elif verb == "trust":
+            self.dialog = ("trust", "touch trusted")
         elif verb == "chat":
             self.say("Read a file\n# Hello there.\n\n\nThe second line.\n? for shortcuts")
         elif verb == "fail":

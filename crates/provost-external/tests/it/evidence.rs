@@ -1,6 +1,6 @@
 //! "Done" needs evidence, a failure of the program is one of the run, and prompts go into composers only.
 
-use provost_event::{ErrorClass, Outcome, PauseReason};
+use provost_event::{AgentPolicy, ErrorClass, Outcome, PauseReason};
 
 use crate::stage::{COMPLETED, Program, Stage, prompts};
 
@@ -97,4 +97,14 @@ async fn what_an_agent_said_is_its_message() {
     assert_eq!(outcome, COMPLETED, "{:#?}", stage.told().await);
     let told = stage.told().await.join("\n");
     assert!(told.contains(r#"answer: [Text("Hello there.\n\nThe second line.")]"#), "{told}");
+}
+
+#[tokio::test]
+async fn a_fresh_folder_is_trusted_by_a_rule_that_names_it() {
+    let stage = Stage::new();
+    let folder = stage.workspace().display().to_string();
+    let allows = |agent: &mut AgentPolicy| agent.permissions.allow = vec![format!("trust_folder({folder})")];
+    let policy = Program::agent(&stage).policy_with(&stage, allows);
+    assert_eq!(stage.run("trust it", policy).await, COMPLETED, "{:#?}", stage.told().await);
+    assert!(stage.file("trusted").is_some(), "{:#?}", stage.told().await);
 }

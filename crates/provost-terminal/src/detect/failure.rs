@@ -126,10 +126,16 @@ impl Detector {
         rows.find_map(|row| {
             let mut rules = self.profile.rules.iter().filter(|rule| is_wanted(rule));
             let rule = rules.find(|rule| rule.is_said(frame.row(row)))?;
+            // With a row above, that one names the failure, and the last one only tells that there is one.
+            let is_named = |named: &usize| {
+                let row = frame.row(*named);
+                !row.is_empty() && rule.above.last().is_none_or(|pattern| pattern.is_match(row))
+            };
+            let named = if rule.above.is_empty() { row } else { (0..row).rev().find(is_named)? };
             let is_own = self.profile.kind == ProgramKind::Agent && !rule.is_inherited;
             Some(Found {
                 row,
-                line: frame.row(row).to_owned(),
+                line: frame.row(named).to_owned(),
                 rule: rule.id.clone(),
                 confidence: rule.confidence,
                 kind: if is_own { Failure::OfProgram } else { Failure::Other },

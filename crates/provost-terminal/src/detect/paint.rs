@@ -7,6 +7,8 @@ pub(super) struct Paint {
     pub(super) moves_back: bool,
     /// Characters that change the direction of writing were written.
     pub(super) reorders: bool,
+    /// Something was written on the present line.
+    has_text: bool,
     last: At,
     window: [u8; 3],
 }
@@ -41,10 +43,23 @@ impl Paint {
             (At::Control, b'0'..=b'7' | b'9' | b';' | b':' | b'?') => At::Control,
             (At::Escape | At::Control, _) | (_, 0x08) => self.moved(),
             (_, 0x1b) => At::Escape,
-            (At::Return, b'\n') => At::Text,
-            (_, b'\r') => At::Return,
+            (_, b'\n') => {
+                self.has_text = false;
+                At::Text
+            }
+            // At the beginning of a line it moves nothing: shells write one when they leave their own line.
+            (_, b'\r') => {
+                if self.has_text {
+                    At::Return
+                } else {
+                    At::Text
+                }
+            }
             (At::Return, _) => self.moved(),
-            _ => At::Text,
+            _ => {
+                self.has_text = true;
+                At::Text
+            }
         }
     }
 

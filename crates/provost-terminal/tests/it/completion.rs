@@ -169,6 +169,33 @@ fn each_agents_error_box_is_a_failure() {
 }
 
 #[test]
+fn an_answer_of_opencode_without_a_time_is_its_failure_in_the_words_above() {
+    let composer = "  ┃\r\n  ┃  Build · Scripted\r\n  ╹▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀\x1b[A\x1b[A\r\x1b[5C";
+    let turn = |answer: &str| -> Vec<Do> {
+        let leak = |text: String| -> &'static str { Box::leak(text.into_boxed_str()) };
+        let works = format!("\x1b[2J\x1b[H  ┃  do it\r\n{composer}\x1b[15;1H ■⬝⬝⬝⬝⬝⬝⬝  esc interrupt");
+        vec![
+            Kernel(POLLS),
+            Paint(leak(format!("\x1b[2J\x1b[H{composer}"))),
+            Wait(3000),
+            Type("do it"),
+            Type("\r"),
+            Paint(leak(works)),
+            Wait(1000),
+            Paint(leak(format!("\x1b[2J\x1b[H  ┃  do it\r\n{answer}\r\n{composer}"))),
+            Wait(3000),
+        ]
+    };
+    let fails = turn("  ┃\r\n  ┃  Incorrect API key provided\r\n  ┃\r\n     ▣  Build · Scripted");
+    assert_eq!(completion("opencode", &fails).0, Some(Some(false)));
+    let mut stage = Stage::new("opencode");
+    stage.run(&fails);
+    assert!(stage.told().contains("Error { line: \"Incorrect API key provided\" }"));
+    let answers = turn("     Done.\r\n\r\n     ▣  Build · Scripted · 1.2s");
+    assert_eq!(completion("opencode", &answers).0, Some(None));
+}
+
+#[test]
 fn last_words_of_a_dying_program_are_its_error() {
     for (code, words) in [
         (1, "Error: 401 Incorrect API key provided"),

@@ -71,10 +71,7 @@ fn dialogs(name: &str) -> Vec<(&'static str, bool, String)> {
     };
     let top = format!("╭{}╮\n", "─".repeat(56));
     let end = format!("{}╰{}╯", boxed("● 1. Allow once\n  2. No, suggest changes (esc)"), "─".repeat(56));
-    vec![
-        ("generic", false, format!("rm: remove regular file '{name}'? ")),
-        ("generic", false, format!("rm: remove regular empty file `{name}'? ")),
-        ("generic", false, format!("mv: overwrite \"{name}\"? ")),
+    let drawn = vec![
         ("codex", true, format!("  Would you like to run the following command?\n\n  $ {name}\n\n{menu}")),
         (
             "codex",
@@ -134,6 +131,15 @@ fn dialogs(name: &str) -> Vec<(&'static str, bool, String)> {
             true,
             format!("Tokens: 1k sent, 2 received.\n\n{name}\nRun shell command? (Y)es/(N)o [Yes]: "),
         ),
+    ];
+    [on_a_line(name), drawn].concat()
+}
+
+fn on_a_line(name: &str) -> Vec<(&'static str, bool, String)> {
+    vec![
+        ("generic", false, format!("rm: remove regular file '{name}'? ")),
+        ("generic", false, format!("rm: remove regular empty file `{name}'? ")),
+        ("generic", false, format!("mv: overwrite \"{name}\"? ")),
     ]
 }
 

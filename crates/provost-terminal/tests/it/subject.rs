@@ -154,6 +154,8 @@ fn a_file_between_quotes_that_match_is_read() {
     ] {
         assert_eq!(on_a_line(line).as_deref(), Some("ok.txt"), "{line}");
     }
+    let from_a_shell = "\x1b[?2004l\rrm: remove regular file 'ok.txt'? ";
+    assert_eq!(on_a_line(from_a_shell).as_deref(), Some("ok.txt"), "a shell has left its line");
     assert_eq!(on_a_line("rm: remove regular file 'a b; c'? ").as_deref(), Some("a b; c"));
 }
 
