@@ -1,8 +1,8 @@
 //! How a session recovers when the process that performed its effects is gone.
 
 use provost_event::{
-    Budget, CallFacts, HookTrigger, HooksDecided, ItemKind, Outcome, PauseReason, ResumeCause, Resumed,
-    Retry, RetryCause, Seq, StopRequested, ToolStatus, Usage,
+    Budget, CallFacts, HookTrigger, HooksDecided, Outcome, PauseReason, ResumeCause, Resumed, Retry,
+    RetryCause, Seq, StopRequested, ToolStatus, Usage,
 };
 
 use super::{Deciding, Phase, SessionState};
@@ -11,7 +11,7 @@ use crate::session::{
     calls::{approve, run},
     external_calls,
     goal::verify,
-    model_call, models, segment, services, stop, terminal, worktree,
+    model_call, models, segment, stop, terminal, worktree,
 };
 
 /// No process performs the open effects any more: each is performed again or counted as lost.
@@ -22,8 +22,7 @@ pub(in crate::session) fn recover(deciding: &mut Deciding<'_>, fresh: &[Seq]) {
     let lost = deciding.state.lifecycle.phase();
     let running = deciding.state.calls.of_answer().running_effects().collect::<Vec<_>>();
     let timers = deciding.state.calls.of_answer().approval_timers();
-    let jobs = deciding.state.calls.jobs().to_vec();
-    let services = services::summary(deciding);
+    let left = segment::LeftRunning::by(deciding);
     external_calls::end_grace(deciding);
     deciding.commit(Resumed {
         cause: ResumeCause::Interrupted,
@@ -33,8 +32,7 @@ pub(in crate::session) fn recover(deciding: &mut Deciding<'_>, fresh: &[Seq]) {
     });
     timers.into_iter().for_each(|timer| deciding.step.close(timer));
     approve::time_approvals(deciding);
-    segment::tell_of_ended_jobs(deciding, &jobs);
-    services.into_iter().for_each(|text| deciding.say(ItemKind::Resumed, text));
+    left.tell(deciding);
     external_calls::settle_lost(deciding);
     let times = deciding.state.lifecycle.interruptions();
     if times >= deciding.state.assignment.limits().interruptions_max

@@ -237,29 +237,42 @@ pub(in crate::session) fn finish_as_asked(deciding: &mut Deciding<'_>) {
 pub(in crate::session) fn begin(deciding: &mut Deciding<'_>, cause: ResumeCause, turns_max: Option<u32>) {
     let budget = provost_event::Budget::default();
     let reopens = deciding.state.has_ended();
-    let jobs = deciding.state.calls.jobs().to_vec();
-    let services = services::summary(deciding);
+    let left = LeftRunning::by(deciding);
     let goes_on = cause != ResumeCause::ToEnd;
     deciding.commit(Resumed { cause, budget, turns_max, reopens });
     // At once: that entry names the timer.
     approve::time_approvals(deciding);
     if goes_on {
-        tell_of_ended_jobs(deciding, &jobs);
-        services.into_iter().for_each(|text| deciding.say(ItemKind::Resumed, text));
+        left.tell(deciding);
     }
 }
 
-/// Tells the agent which of its background commands it no longer has: none outlives a segment.
-pub(in crate::session) fn tell_of_ended_jobs(deciding: &mut Deciding<'_>, jobs: &[String]) {
-    if jobs.is_empty() {
-        return;
+/// What an agent has left running, as of the end of its last segment.
+pub(in crate::session) struct LeftRunning {
+    /// Background commands, of which none outlives a segment; in words.
+    jobs: Vec<String>,
+    /// What it is to be told of its services, which do.
+    services: Option<String>,
+}
+
+impl LeftRunning {
+    /// Taken before the entry that begins the next segment.
+    pub(in crate::session) fn by(deciding: &Deciding<'_>) -> Self {
+        Self { jobs: deciding.state.calls.jobs().to_vec(), services: services::summary(deciding) }
     }
-    let body = format!(
-        "You were interrupted or suspended, and background jobs don't outlive that. None of these runs any more: {}. \
-         `jobs` tells how each ended and shows the end of its output. Start again what you still need.",
-        jobs.join(", ")
-    );
-    deciding.say(ItemKind::Resumed, body);
+
+    /// Tells the agent what became of it.
+    pub(in crate::session) fn tell(self, deciding: &mut Deciding<'_>) {
+        if !self.jobs.is_empty() {
+            let body = format!(
+                "You were interrupted or suspended, and background jobs don't outlive that. None of these runs any more: \
+                 {}. `jobs` tells how each ended and shows the end of its output. Start again what you still need.",
+                self.jobs.join(", ")
+            );
+            deciding.say(ItemKind::Resumed, body);
+        }
+        self.services.into_iter().for_each(|text| deciding.say(ItemKind::Resumed, text));
+    }
 }
 
 /// Proceeds from the phase in which the last segment ended.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use provost_event::CallFacts;
 use provost_harness::{ServiceError, ServiceRequest, ServiceState, ToolContext, ToolOutput};
 
-use super::{Cwd, Shell, script, surroundings};
+use super::{Cwd, Shell, script, set, surroundings};
 use crate::failure::chain;
 use crate::jobs::{self, output_of};
 
