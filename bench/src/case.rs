@@ -8,7 +8,9 @@ use tokio::runtime::Builder;
 
 use crate::agent::Store;
 use crate::sample::Sample;
-use crate::{agents, appends, dispatch, fold, http, observers, sessions, slots, spawn, terminal, turn};
+use crate::{
+    agents, appends, dispatch, fold, hooks, http, observers, sessions, slots, spawn, terminal, turn,
+};
 
 /// One thing to measure.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -25,6 +27,8 @@ pub(crate) enum Case {
     Fold { work: fold::Work, entries: usize, log: PathBuf },
     /// Questions to hooks.
     Dispatch { hooks: usize, matcher: dispatch::Matcher, questions: usize },
+    /// Scripts that are hooks.
+    Hooks { work: hooks::Work, hooks: usize },
     /// Sessions that wait for a model.
     Sessions { model: sessions::SlowModel, sessions: usize, port: u16 },
     /// Slots that are taken and released.
@@ -48,6 +52,7 @@ impl Case {
             | Self::TurnWithGoal { .. }
             | Self::Http { .. }
             | Self::Dispatch { .. }
+            | Self::Hooks { .. }
             | Self::Spawn { .. }
             | Self::Slots { .. } => Builder::new_current_thread(),
             Self::Appends { .. }
@@ -70,6 +75,7 @@ impl Case {
                 Self::Dispatch { hooks, matcher, questions } => {
                     dispatch::case(*hooks, *matcher, *questions, dir).await
                 }
+                Self::Hooks { work, hooks } => hooks::case(*work, *hooks, dir).await,
                 Self::Spawn { guard, programs } => spawn::case(*guard, *programs, dir).await,
                 Self::Terminal(work) => terminal::case(work, dir).await,
                 Self::Slots { agents, busy, pairs } => slots::case(*agents, *busy, *pairs),

@@ -88,6 +88,7 @@ pub(crate) async fn case(
             transcript_path: None,
             agent: HookAgent::default(),
             root_transcript_path: None,
+            env_file: None,
             records: Vec::new(),
         });
         let reports = registry.ask(&question, &SystemClock, &cancel).await;

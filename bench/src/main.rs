@@ -9,6 +9,7 @@ mod context;
 mod disk;
 mod dispatch;
 mod fold;
+mod hooks;
 mod http;
 mod log;
 mod measure;
@@ -68,6 +69,8 @@ enum Command {
     Sessions,
     /// What it costs to ask hooks.
     Dispatch,
+    /// What a script costs as a hook.
+    Hooks,
     /// What observers cost a run.
     Observers,
     /// A long session in a small window.
@@ -156,6 +159,7 @@ fn report(command: &Command, options: &Options) -> anyhow::Result<()> {
         Command::Fold => fold::report(options),
         Command::Sessions => sessions::report(options),
         Command::Dispatch => dispatch::report(options),
+        Command::Hooks => hooks::report(options),
         Command::Observers => observers::report(options),
         Command::Context => context::report(options),
         Command::Slots => slots::report(options),
@@ -170,6 +174,7 @@ fn report(command: &Command, options: &Options) -> anyhow::Result<()> {
             fold::report(options)?;
             sessions::report(options)?;
             dispatch::report(options)?;
+            hooks::report(options)?;
             observers::report(options)?;
             context::report(options)?;
             slots::report(options)?;

@@ -77,7 +77,8 @@ impl Pool {
             Busy::Room => (agents + 1, agents),
             Busy::Full => (agents, 2 * agents),
         };
-        let budget = SpawnBudget { max_agents: u32::try_from(slots)?, max_depth: 4, ..SpawnBudget::default() };
+        let budget =
+            SpawnBudget { max_agents: u32::try_from(slots)?, max_depth: 4, ..SpawnBudget::default() };
         let tracker = SpawnTracker::new(budget, None);
         let random = fastrand::Rng::with_seed(1);
         let mut pool = Self { tracker, random, agents: Vec::new(), last: 0, calls: 0 };
