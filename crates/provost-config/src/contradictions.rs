@@ -140,6 +140,16 @@ fn keys_for_hooks(loading: &Loading) -> Vec<Problem> {
             remedy: "give the server a secret of its own, e.g. allowed_env = [\"HOOK_TOKEN\"]".to_owned(),
         }));
     }
+    for variable in &loading.settings.hook_env {
+        let Some(provider) = keys.get(&variable.name) else { continue };
+        let source = variable.source.clone();
+        problems.push(Problem {
+            source: source.unwrap_or_else(|| loading.source_of_item("hooks.env", &variable.name)),
+            key: "hooks.env".to_owned(),
+            what: format!("{} holds the key of the provider {provider}, which no hook gets", variable.name),
+            remedy: "give the hook a key of its own in another variable".to_owned(),
+        });
+    }
     problems
 }
 

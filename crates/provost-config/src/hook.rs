@@ -10,6 +10,7 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 use super::Settings;
 use super::declare::{Kind, Setting, SettingDefault};
 use super::errors::Source;
+use super::imported::{Import, ImportSource};
 use super::item::{Item, Objection};
 use super::stop_hook::HOOK_SECS_MAX;
 
@@ -22,6 +23,15 @@ pub(crate) const HOOKS_WORDS: &str = "Programs and servers that decide at points
 
 /// Characters of a command that a name is made from.
 const NAME_MAX: usize = 48;
+
+/// A variable that hooks get besides.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HookVariable {
+    /// Its name.
+    pub name: String,
+    /// Where it was given; absent for an item of a list, which the list's source tells.
+    pub(crate) source: Option<Source>,
+}
 
 /// A hook and where it was given.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +50,8 @@ pub struct Hook {
     contract: HookContract,
     on_failure: Option<OnFailure>,
     reminders: Option<bool>,
-    is_import: bool,
+    import: Option<ImportSource>,
+    env: Vec<String>,
     /// Where it begins.
     pub source: Source,
     /// Where each of its fields was given.
@@ -100,8 +111,8 @@ impl Hook {
     /// The hook as a run's policy has it; `None` for one that isn't complete, which is an error elsewhere.
     pub fn policy(&self) -> Option<HookPolicy> {
         let point = self.point?;
-        let is_claudes = self.contract == HookContract::Claude;
-        let on_failure = if is_claudes { OnFailure::Continue } else { OnFailure::default_at(point) };
+        let is_foreign = self.contract.is_foreign();
+        let on_failure = if is_foreign { OnFailure::Continue } else { OnFailure::default_at(point) };
         Some(HookPolicy {
             name: self.name(),
             point,
@@ -111,14 +122,22 @@ impl Hook {
             contract: self.contract,
             timeout_ms: self.timeout_ms(),
             on_failure: self.on_failure.unwrap_or(on_failure),
-            may_remind: self.reminders.unwrap_or(is_claudes),
+            may_remind: self.reminders.unwrap_or(is_foreign),
             setup: HookSetup::default(),
         })
     }
 
+    /// Whether it is no hook: an import, or variables for all hooks.
+    fn is_no_hook(&self) -> bool {
+        self.import.is_some() || !self.env.is_empty()
+    }
+
     fn objection_to_import(&self) -> Option<Objection> {
-        let other = self.places.keys().find(|field| **field != "import")?;
-        let what = "an import stands alone, without other fields";
+        let other = self.places.keys().find(|field| !matches!(**field, "import" | "env"))?;
+        let what = match self.import {
+            Some(_) => "an import stands alone, without other fields",
+            None => "variables for all hooks stand alone, without other fields",
+        };
         Some(Objection::new(other, what, "write this hook as a [[hooks]] of its own"))
     }
 
@@ -206,7 +225,8 @@ impl Item for Hook {
             contract: HookContract::default(),
             on_failure: None,
             reminders: None,
-            is_import: false,
+            import: None,
+            env: Vec::new(),
             source,
             places: BTreeMap::new(),
         };
@@ -221,7 +241,7 @@ impl Item for Hook {
     }
 
     fn objections(&self) -> Vec<Objection> {
-        if self.is_import {
+        if self.is_no_hook() {
             return self.objection_to_import().into_iter().collect();
         }
         let Some(point) = self.point else {
@@ -234,11 +254,16 @@ impl Item for Hook {
     }
 
     fn put(self, settings: &mut Settings) {
-        if self.is_import {
-            settings.import_claude();
-        } else {
-            settings.hooks.push(self);
+        if !self.is_no_hook() {
+            return settings.hooks.push(self);
         }
+        let source = self.source_of("import").clone();
+        if let Some(of) = self.import.clone() {
+            settings.import(Import { of, source: Some(source) });
+        }
+        let source = self.source_of("env").clone();
+        let named = |name| HookVariable { name, source: Some(source.clone()) };
+        settings.hook_env.extend(self.env.into_iter().map(named));
     }
 }
 
@@ -354,15 +379,19 @@ pub(crate) const HOOK: &[Setting<Hook>] = &[
     },
     Setting {
         kind: Kind::Choice {
-            of: &["provost", "claude"],
+            of: &["provost", "claude", "codex"],
             put: |hook, word| {
-                hook.contract = if word == "claude" { HookContract::Claude } else { HookContract::Provost };
+                hook.contract = match word {
+                    "claude" => HookContract::Claude,
+                    "codex" => HookContract::Codex,
+                    _ => HookContract::Provost,
+                };
             },
         },
         default: SettingDefault::Is(r#""provost""#),
         example: r#""claude""#,
         words: "How it is asked and how its answer is read. provost: exit status 0 lets it pass, 2 says no with standard \
-                output as the reason, 3 ends the run, everything else is no answer. claude: as Claude Code has it.",
+                output as the reason, 3 ends the run, everything else is no answer. claude: as Claude Code has it. codex: as Codex has it.",
         ..field("contract")
     },
     Setting {
@@ -373,25 +402,38 @@ pub(crate) const HOOK: &[Setting<Hook>] = &[
                     Some(if word == "continue" { OnFailure::Continue } else { OnFailure::Deny });
             },
         },
-        default: SettingDefault::Unset("deny at pre_tool_call unless its contract is claude, else continue"),
+        default: SettingDefault::Unset("deny at pre_tool_call if its contract is provost, else continue"),
         example: r#""deny""#,
         words: "What it means when it gives no answer: as if it had said no, or as if it had said nothing.",
         ..field("on_failure")
     },
     Setting {
         kind: Kind::Truth(|hook, truth| hook.reminders = Some(truth)),
-        default: SettingDefault::Unset("true if its contract is claude, else false"),
+        default: SettingDefault::Unset("true if its contract is claude or codex, else false"),
         example: "true",
         words: "Whether it may have the model reminded of something.",
         ..field("reminders")
     },
     Setting {
-        kind: Kind::Choice { of: &["claude"], put: |hook, _| hook.is_import = true },
+        kind: Kind::Checked(|hook, word| {
+            hook.import = Some(ImportSource::parse(&word)?);
+            Ok(())
+        }),
         default: SettingDefault::Unset("nothing is imported"),
         example: r#""claude""#,
-        words: "In a [[hooks]] of its own: takes the hooks of the project's .claude/settings.json and \
-                .claude/settings.local.json, after all others. The same as import = [\"claude\"] in a table [hooks].",
+        words: "In a [[hooks]] of its own: takes hooks and permissions of another program (claude, claude-user, \
+                claude-plugin:FOLDER, codex), after all others. The same as import = [\"claude\"] in a table [hooks].",
         ..field("import")
+    },
+    Setting {
+        kind: Kind::List(|hook, name| {
+            hook.env.push(super::value::variable_name(name)?);
+            Ok(())
+        }),
+        default: SettingDefault::Unset("none"),
+        example: r#"["SLACK_WEBHOOK_URL"]"#,
+        words: "In a [[hooks]] of its own: variables that all hooks get besides, by name, as env in a table [hooks].",
+        ..field("env")
     },
 ];
 

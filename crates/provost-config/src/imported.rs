@@ -1,15 +1,26 @@
-//! Hooks that come from elsewhere, and all hooks together.
+//! Hooks and permissions that come from other programs' files, and all hooks together.
+
+mod scripts;
+mod source;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use provost_event::{HookPolicy, HookProgram};
+use provost_event::{HookContract, HookPolicy, HookProgram, OnFailure};
+use provost_harness::Redactor;
+use provost_hooks::{HookFile, Imported, ImportedRule, RuleList, Skipped, import_hooks};
 
-use super::layers::read;
-use super::{Loading, Settings};
+use super::errors::{Source, Spot};
+use super::known_tools::KnownTools;
+use super::layers::{Folders, read};
+use super::literal::{is_secret, is_secret_name};
+use super::{AvailableTools, Given, Loading, Settings};
+use scripts::missing_script;
+use source::{CLAUDE_FILES, CODEX_FILES, PLUGIN_FILE};
+pub(crate) use source::{Import, ImportSource, project_folder};
 
-/// The files of a `.claude` folder that have hooks, the weaker first.
-const CLAUDE_FILES: [&str; 2] = [".claude/settings.json", ".claude/settings.local.json"];
+/// The variables of a plugin's hooks.
+const PLUGIN_VARIABLES: [&str; 2] = ["CLAUDE_PLUGIN_ROOT", "CLAUDE_PLUGIN_DATA"];
 
 /// A hook, and where it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,50 +33,381 @@ pub struct Placed {
     pub file: Option<String>,
 }
 
-/// Reads the files of the project's `.claude` folder and takes their hooks.
-pub(crate) fn import(loading: &mut Loading) {
-    if !loading.settings.imports_claude {
-        return;
-    }
-    let folder = loading.project.folder.clone();
-    let mut found_any = false;
-    for name in CLAUDE_FILES {
-        let path = folder.join(name);
-        if !path.is_file() {
-            continue;
+/// Something of another program's file that needs the user's consent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ImportedRequest {
+    /// The file.
+    pub(crate) file: String,
+    /// What it is.
+    pub(crate) what: String,
+    /// The whole of it.
+    pub(crate) body: String,
+}
+
+/// A file to import.
+struct Found {
+    name: String,
+    path: PathBuf,
+    /// Whether the user must agree to what it has.
+    is_projects: bool,
+    contract: HookContract,
+    /// The variables of a plugin.
+    plugin: Vec<(String, String)>,
+}
+
+/// What a file has.
+struct Read {
+    found: Found,
+    imported: Imported,
+}
+
+/// What an import needs to know besides the settings.
+pub(crate) struct Importing<'a> {
+    pub(crate) folders: &'a Folders,
+    pub(crate) tools: AvailableTools<'a>,
+}
+
+/// Reads the files that are to be imported and takes their hooks and permissions; notes what isn't taken.
+pub(crate) fn import(loading: &mut Loading, with: &Importing<'_>) {
+    let imports = loading.settings.imports.clone();
+    let mut files = Vec::new();
+    for import in &imports {
+        let found = files_of(loading, import, with.folders);
+        if found.is_empty() {
+            let folder = loading.project.folder.display().to_string();
+            loading.skipped.push(format!("import of {}: there is none in {folder}", import.of.word()));
         }
-        found_any = true;
-        import_file(loading, name, &path);
+        files.extend(found);
     }
-    if !found_any {
-        let why = format!("there is none in {}", folder.display());
-        loading.skipped.push(format!("{}: {why}", CLAUDE_FILES.join(" and ")));
+    let read = files.into_iter().filter_map(|found| read_file(loading, found)).collect::<Vec<_>>();
+    take(loading, &read, with.tools);
+    note_unimported(loading, &imports);
+    let folder = loading.project.folder.clone();
+    for placed in loading.settings.all_hooks() {
+        if let Some(script) = missing_script(&placed.policy, &folder) {
+            let name = &placed.policy.name;
+            let then = match placed.policy.on_failure {
+                OnFailure::Continue => "it checks nothing",
+                OnFailure::Deny => "its answer is no",
+            };
+            let why = format!("its script {} isn't there, so that {then}", script.display());
+            loading.skipped.insert(0, format!("{}: the hook {name}: {why}", placed.place));
+        }
     }
 }
 
-fn import_file(loading: &mut Loading, name: &str, path: &Path) {
-    let text = match read(path) {
-        Ok(text) => text,
-        Err(error) => return loading.skipped.push(format!("{name}: can't be read: {error}")),
+/// The folder with the files of another program, as a project has them.
+fn folder_of(loading: &Loading, names: &[&str]) -> Option<PathBuf> {
+    let folder = &loading.project.folder;
+    let has_any = |folder: &&Path| names.iter().any(|name| folder.join(name).is_file());
+    folder
+        .ancestors()
+        .find(has_any)
+        .map(Path::to_owned)
+        .filter(|found| found == folder || etcetera::home_dir().ok().as_ref() != Some(found))
+}
+
+fn files_of(loading: &Loading, import: &Import, folders: &Folders) -> Vec<Found> {
+    let project = |names: &[&str], contract| {
+        let Some(folder) = folder_of(loading, names) else { return Vec::new() };
+        let found = |name: &&str| {
+            let path = folder.join(name);
+            let name = name_in(&loading.project.folder, &path);
+            path.is_file().then(|| Found { name, path, is_projects: true, contract, plugin: Vec::new() })
+        };
+        names.iter().filter_map(found).collect()
     };
-    loading.project.has_read(name, &text);
-    loading.files.push(path.to_owned());
-    let imported = provost_hooks::import_claude(&text, name);
-    loading.skipped.extend(imported.skipped.iter().map(|skipped| {
-        let provost_hooks::Skipped { place, what, why, .. } = skipped;
-        format!("{place}: {what}: {why}")
-    }));
-    let keys = loading.settings.named.key_variables();
-    for policy in imported.hooks {
-        let withheld = withheld(policy.program.as_ref(), &keys).into_iter();
-        loading.skipped.extend(withheld.map(|why| format!("{name}: allowedEnvVars: {why}")));
-        // The same hook in both files is asked once.
-        let is_there = loading.settings.imported.iter().any(|known| is_double(&known.policy, &policy));
-        if !is_there {
-            let placed = Placed { policy, place: name.to_owned(), file: Some(name.to_owned()) };
-            loading.settings.imported.push(placed);
+    match &import.of {
+        ImportSource::Claude => project(&CLAUDE_FILES, HookContract::Claude),
+        ImportSource::Codex => project(&CODEX_FILES, HookContract::Codex),
+        ImportSource::ClaudeUser => {
+            let path = etcetera::home_dir().ok().map(|home| home.join(".claude/settings.json"));
+            let found = |path: PathBuf| Found {
+                name: "~/.claude/settings.json".to_owned(),
+                path,
+                is_projects: false,
+                contract: HookContract::Claude,
+                plugin: Vec::new(),
+            };
+            path.filter(|path| path.is_file()).map(found).into_iter().collect()
+        }
+        ImportSource::ClaudePlugin(folder) => {
+            plugin_file(loading, import, folder, folders).into_iter().collect()
         }
     }
+}
+
+fn plugin_file(loading: &Loading, import: &Import, folder: &str, folders: &Folders) -> Option<Found> {
+    let home = etcetera::home_dir().ok();
+    let root = match (folder.strip_prefix("~/"), home) {
+        (Some(below), Some(home)) => home.join(below),
+        _ => loading.project.folder.join(folder),
+    };
+    let root = root.canonicalize().unwrap_or(root);
+    let path = root.join(PLUGIN_FILE);
+    let plugin = root.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let data = folders.state.join("plugins").join(plugin);
+    let values = [root.display().to_string(), data.display().to_string()];
+    let word = import.of.word();
+    let source = import.source.clone().unwrap_or_else(|| loading.source_of_item("hooks.import", &word));
+    // What the user's own file names needs no further consent, unless it lies in the project.
+    let is_projects = source.is_projects() || root.starts_with(&loading.project.folder);
+    path.is_file().then(|| Found {
+        name: name_in(&loading.project.folder, &path),
+        path,
+        is_projects,
+        contract: HookContract::Claude,
+        plugin: PLUGIN_VARIABLES.map(str::to_owned).into_iter().zip(values).collect(),
+    })
+}
+
+/// The name of a file for people in `folder`.
+fn name_in(folder: &Path, path: &Path) -> String {
+    let ups = folder.ancestors().position(|above| path.starts_with(above)).unwrap_or_default();
+    let above = folder.ancestors().nth(ups).unwrap_or(folder);
+    match path.strip_prefix(above) {
+        Ok(below) if above.parent().is_some() => format!("{}{}", "../".repeat(ups), below.display()),
+        _ => path.display().to_string(),
+    }
+}
+
+fn read_file(loading: &mut Loading, found: Found) -> Option<Read> {
+    let text = match read(&found.path) {
+        Ok(text) => text,
+        Err(error) => {
+            loading.skipped.insert(0, format!("{}: can't be read: {error}", found.name));
+            return None;
+        }
+    };
+    if found.is_projects {
+        loading.project.has_read(&found.name, &text);
+    }
+    loading.files.push(found.path.clone());
+    Some(Read { imported: imported(&found, &text), found })
+}
+
+fn imported(found: &Found, text: &str) -> Imported {
+    let is_toml = found.path.extension().is_some_and(|ending| ending == "toml");
+    let json = if is_toml { hooks_of_toml(text) } else { Ok(text.to_owned()) };
+    let variables = found.plugin.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>();
+    match json {
+        Ok(text) => import_hooks(HookFile {
+            text: &text,
+            source: &found.name,
+            contract: found.contract,
+            variables: &variables,
+        }),
+        Err(why) => {
+            let what = "the file".to_owned();
+            let skipped = Skipped { place: found.name.clone(), what, why, is_guard: true };
+            Imported { skipped: vec![skipped], ..Imported::default() }
+        }
+    }
+}
+
+/// The hooks of a configuration of Codex, in the form of its file of hooks. `state` says what the user has trusted
+/// there.
+fn hooks_of_toml(text: &str) -> Result<String, String> {
+    let mut table: toml::Table =
+        text.parse().map_err(|error| format!("it can't be read as TOML: {error}"))?;
+    let mut hooks = table.remove("hooks").unwrap_or_else(|| toml::Value::Table(toml::Table::new()));
+    if let Some(hooks) = hooks.as_table_mut() {
+        hooks.remove("state");
+    }
+    serde_json::to_string(&BTreeMap::from([("hooks", hooks)])).map_err(|error| error.to_string())
+}
+
+/// Takes what the files have, together: a stronger file may switch the hooks of all of them off.
+fn take(loading: &mut Loading, files: &[Read], tools: AvailableTools<'_>) {
+    let claude = || files.iter().filter(|read| read.found.contract == HookContract::Claude);
+    let switch = claude().rev().find_map(|read| Some((&read.found.name, read.imported.disables_hooks?)));
+    let off_by = switch.filter(|(_, is_off)| *is_off).map(|(name, _)| name);
+    let env = env_of(loading, claude());
+    let mut skipped = Vec::new();
+    for read in files {
+        skipped.extend(read.imported.skipped.iter().cloned());
+        if let Some(by) = off_by.filter(|_| read.found.contract == HookContract::Claude) {
+            skipped.extend(switched_off(read, by));
+        } else {
+            take_hooks(loading, read, &env);
+        }
+        for rule in &read.imported.rules {
+            skipped.extend(take_rule(loading, &read.found, rule, tools));
+        }
+    }
+    skipped.sort_by_key(|skipped| !skipped.is_guard);
+    let told = |skipped: Skipped| format!("{}: {}: {}", skipped.place, skipped.what, skipped.why);
+    loading.skipped.extend(skipped.into_iter().map(told));
+}
+
+fn switched_off(read: &Read, by: &str) -> Option<Skipped> {
+    let count = read.imported.hooks.len();
+    (count > 0).then(|| Skipped {
+        place: read.found.name.clone(),
+        what: provost_event::counted(count as u64, "hook"),
+        why: format!("`disableAllHooks` of {by} switches them off"),
+        is_guard: true,
+    })
+}
+
+/// The variables that the files set for their hooks; those of a stronger file replace others. A secret would be in
+/// the log of every run.
+fn env_of<'a>(loading: &mut Loading, files: impl Iterator<Item = &'a Read>) -> Vec<(String, String)> {
+    let shapes = Redactor::default();
+    let keys = loading.settings.named.key_variables();
+    let mut all = BTreeMap::new();
+    for Read { found, imported } in files {
+        let mut handed_out = Vec::new();
+        for (name, value) in &imported.env {
+            let why = if keys.contains_key(name) {
+                "it holds a provider's key, which no hook gets"
+            } else if is_secret_name(name) || is_secret(value, &shapes) {
+                "it looks like a secret, and every run's log would hold it: set it in your environment and name it in \
+                 [hooks] env"
+            } else {
+                handed_out.push(format!("{name}={value}"));
+                all.insert(name.clone(), value.clone());
+                continue;
+            };
+            loading.skipped.push(format!("{}: the variable {name} of env: {why}", found.name));
+        }
+        if found.is_projects && !handed_out.is_empty() {
+            loading.imported_requests.push(ImportedRequest {
+                file: found.name.clone(),
+                what: "is set for its hooks (env)".to_owned(),
+                body: handed_out.join("\n"),
+            });
+        }
+    }
+    all.into_iter().collect()
+}
+
+fn take_hooks(loading: &mut Loading, Read { found, imported }: &Read, env: &[(String, String)]) {
+    let keys = loading.settings.named.key_variables();
+    let names = match found.contract {
+        HookContract::Codex => &CODEX_FILES,
+        HookContract::Claude | HookContract::Provost => &CLAUDE_FILES,
+    };
+    let folder = folder_of(loading, names).unwrap_or_else(|| loading.project.folder.clone());
+    for policy in &imported.hooks {
+        let mut policy = policy.clone();
+        policy.setup.project = Some(folder.clone());
+        let set = env.iter().filter(|_| found.contract == HookContract::Claude);
+        policy.setup.env = set.chain(&found.plugin).cloned().collect();
+        let withheld = withheld(policy.program.as_ref(), &keys).into_iter();
+        loading.skipped.extend(withheld.map(|why| format!("{}: allowedEnvVars: {why}", found.name)));
+        // The same hook in two files is asked once.
+        let is_there = loading.settings.imported.iter().any(|known| is_double(&known.policy, &policy));
+        if !is_there {
+            let file = found.is_projects.then(|| found.name.clone());
+            loading.settings.imported.push(Placed { policy, place: found.name.clone(), file });
+        }
+    }
+}
+
+/// Takes a rule, or says why it isn't taken.
+fn take_rule(
+    loading: &mut Loading,
+    found: &Found,
+    rule: &ImportedRule,
+    tools: AvailableTools<'_>,
+) -> Option<Skipped> {
+    let place = format!("{}: permissions.{}", found.name, rule.list.name());
+    let skipped = |why: String| {
+        let what = format!("the rule `{}`", rule.written);
+        Some(Skipped { place: place.clone(), what, why, is_guard: rule.list != RuleList::Allow })
+    };
+    let permissions = &loading.settings.permissions;
+    if rule.list == RuleList::Allow && permissions.default.is_none() && permissions.allow.is_empty() {
+        return skipped(
+            "calls that no rule speaks of are allowed here; with permissions.default = \"ask\" it counts"
+                .to_owned(),
+        );
+    }
+    let root = loading.project.folder.clone();
+    let patterns =
+        rule.patterns.iter().flat_map(|pattern| located(pattern, rule.list, &root)).collect::<Vec<_>>();
+    let known = KnownTools::of(&loading.settings, tools);
+    let objections = patterns.iter().map(|pattern| match crate::hook::pattern(pattern.clone()) {
+        Ok(_) => known.objection_to_pattern(pattern).map(|(what, _)| what),
+        Err(what) => Some(what),
+    });
+    let objections = objections.collect::<Vec<_>>();
+    let good = patterns.iter().zip(&objections).filter(|(_, objection)| objection.is_none());
+    let good = good.map(|(pattern, _)| pattern.clone()).collect::<Vec<_>>();
+    if good.is_empty() {
+        return skipped(objections.into_iter().flatten().next().unwrap_or_default());
+    }
+    put_rule(loading, found, rule.list, &good);
+    if rule.list == RuleList::Allow && found.is_projects {
+        loading.imported_requests.push(ImportedRequest {
+            file: found.name.clone(),
+            what: "lets the agent do without asking".to_owned(),
+            body: good.join("\n"),
+        });
+    }
+    None
+}
+
+fn put_rule(loading: &mut Loading, found: &Found, list: RuleList, patterns: &[String]) {
+    let permissions = &mut loading.settings.permissions;
+    let rules = match list {
+        RuleList::Deny => &mut permissions.deny,
+        RuleList::Ask => &mut permissions.ask,
+        RuleList::Allow => &mut permissions.allow,
+    };
+    for pattern in patterns.iter().filter(|pattern| !rules.contains(pattern)).cloned().collect::<Vec<_>>() {
+        rules.push(pattern.clone());
+        let given = Given { shown: pattern, source: Source::File(Spot::at(&found.name, "", 0)) };
+        loading.items.push((format!("permissions.{}", list.name()), given));
+    }
+}
+
+/// A pattern with the path from the project's folder where it has one. What is to be denied or asked about is also
+/// that path in an agent's own copy of the project.
+fn located(pattern: &str, list: RuleList, root: &Path) -> Vec<String> {
+    let Some((tool, below)) = pattern.split_once("(./") else { return vec![pattern.to_owned()] };
+    let absolute = format!("{tool}({}/{below}", root.display());
+    match list {
+        RuleList::Allow => vec![absolute],
+        RuleList::Deny | RuleList::Ask => vec![format!("{tool}({below}"), absolute],
+    }
+}
+
+/// Notes guards that stand in the project's files of other programs and that nothing imports.
+fn note_unimported(loading: &mut Loading, imports: &[Import]) {
+    let sources = [
+        (ImportSource::Claude, &CLAUDE_FILES, HookContract::Claude),
+        (ImportSource::Codex, &CODEX_FILES, HookContract::Codex),
+    ];
+    for (of, names, contract) in sources {
+        if imports.iter().any(|import| import.of == of) {
+            continue;
+        }
+        let Some(folder) = folder_of(loading, names) else { continue };
+        for name in names {
+            let path = folder.join(name);
+            let Ok(text) = read(&path) else { continue };
+            let name = name_in(&loading.project.folder, &path);
+            let found = Found { name: name.clone(), path, is_projects: true, contract, plugin: Vec::new() };
+            if let Some(has) = guards_in_words(&imported(&found, &text)) {
+                let word = of.word();
+                loading.notices.push(format!(
+                    "not in force here: {has} of {name}; import = [\"{word}\"] under [hooks] in provost.toml takes them"
+                ));
+            }
+        }
+    }
+}
+
+fn guards_in_words(imported: &Imported) -> Option<String> {
+    let of_file = imported.skipped.iter().filter(|skipped| skipped.is_guard).count();
+    let hooks = imported.hooks.len().saturating_add(of_file);
+    let rules = imported.rules.iter().filter(|rule| rule.list != RuleList::Allow).count();
+    let parts = [(hooks, "hook"), (rules, "deny or ask rule")];
+    let parts = parts.into_iter().filter(|(count, _)| *count > 0);
+    let parts = parts.map(|(count, what)| provost_event::counted(count as u64, what)).collect::<Vec<_>>();
+    (!parts.is_empty()).then(|| parts.join(" and "))
 }
 
 /// Why headers of `program` don't get the values of variables that they are to name; `keys` are those that hold
@@ -79,8 +421,9 @@ pub(crate) fn withheld(program: Option<&HookProgram>, keys: &BTreeMap<String, St
 }
 
 fn is_double(one: &HookPolicy, other: &HookPolicy) -> bool {
-    let what =
-        |hook: &HookPolicy| (hook.point, hook.matcher.clone(), hook.condition.clone(), hook.program.clone());
+    let what = |hook: &HookPolicy| {
+        (hook.point, hook.matcher.clone(), hook.condition.clone(), hook.program.clone(), hook.setup.clone())
+    };
     what(one) == what(other)
 }
 

@@ -140,16 +140,16 @@ fn lost_elsewhere(hook: &Hook, policy: &HookPolicy, loading: &Loading) -> Vec<(S
 }
 
 /// The tools there are.
-struct KnownTools(Vec<ToolIdentity>);
+pub(crate) struct KnownTools(Vec<ToolIdentity>);
 
 impl KnownTools {
-    fn of(settings: &Settings, tools: AvailableTools<'_>) -> Self {
+    pub(crate) fn of(settings: &Settings, tools: AvailableTools<'_>) -> Self {
         let agents = settings.agents.iter().map(|agent| ToolIdentity::unknown(&agent.name));
         Self(tools.all.iter().map(ToolSpec::identity).chain(agents).collect())
     }
 
     /// What is wrong with a pattern that matches the calls of no tool, and what would be right.
-    fn objection_to_pattern(&self, text: &str) -> Option<(String, String)> {
+    pub(crate) fn objection_to_pattern(&self, text: &str) -> Option<(String, String)> {
         let tool = text.trim().split('(').next().unwrap_or_default();
         // One that can't be read is reported elsewhere.
         let pattern = Pattern::parse(text).ok().filter(|_| !tool.starts_with(OF_MCP))?;

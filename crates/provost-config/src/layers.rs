@@ -9,11 +9,12 @@ use etcetera::BaseStrategy as _;
 use super::declare::From;
 use super::errors::{ConfigError, Problem, Source, Spot};
 use super::file::File;
+use super::imported::{self, Importing};
 use super::named::{self, MODELS, Named, PROVIDERS};
 use super::nearest::nearest;
 use super::table::{SECTIONS, settings};
 use super::value::Raw;
-use super::{AvailableTools, Loading, UpdatedModels, contradictions, imported, project};
+use super::{AvailableTools, Loading, UpdatedModels, contradictions, project};
 
 /// The name of a project's file.
 pub const FILE_NAME: &str = "provost.toml";
@@ -105,8 +106,9 @@ pub fn load(request: &Request<'_>) -> Result<(Loading, Folders), ConfigError> {
 /// As [`load`], with the user's folders as they are given.
 pub fn load_in(request: &Request<'_>, folders: &Folders) -> Loading {
     let found = project_file(request, folders);
-    let project = found.as_deref().and_then(Path::parent).unwrap_or(request.folder);
-    let mut loading = Loading::defaults(project.to_owned());
+    let project = found.as_deref().and_then(Path::parent).map(Path::to_owned);
+    let project = project.or_else(|| imported::project_folder(request.folder));
+    let mut loading = Loading::defaults(project.unwrap_or_else(|| request.folder.to_owned()));
     loading.user_path.clone_from(&folders.user_file);
     loading.user_file = called(&folders.user_file, request.folder);
     load_file(&mut loading, &folders.user_file, From::User, folders, request.folder);
@@ -127,9 +129,10 @@ pub fn load_in(request: &Request<'_>, folders: &Folders) -> Loading {
     load_variables(&mut loading, request.variables);
     load_flags(&mut loading, request.flags);
     if request.scope == Scope::Project {
-        imported::import(&mut loading);
+        imported::import(&mut loading, &Importing { folders, tools: request.tools });
     }
     loading.project.requests = project::requests(&loading, without);
+    loading.project.skipped.clone_from(&loading.skipped);
     contradictions::check(&mut loading, request.tools);
     loading
 }

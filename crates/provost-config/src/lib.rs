@@ -70,7 +70,7 @@ pub use errors::{ConfigError, Problem, Problems, Source, Spot};
 pub use exec::{DetachKey, ExecSettings};
 pub use flow::FlowFile;
 pub use goal::{EVIDENCE_TOKENS_MIN, GoalSettings};
-pub use hook::{Hook, runs};
+pub use hook::{Hook, HookVariable, runs};
 pub use imported::Placed;
 pub use known_tools::AvailableTools;
 pub use layers::{FILE_NAME, Folders, Override, Request, Scope, load, load_in, setting_variables};

@@ -12,8 +12,8 @@ use super::{Agent, Loading};
 /// Parts of the names of headers that hold secrets: `Authorization`, `X-Api-Key`, `Cookie` …
 const SECRET_HEADERS: [&str; 7] = ["AUTH", "KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL", "COOKIE"];
 
-/// Whether a header of this name holds a secret.
-fn is_secret_header(name: &str) -> bool {
+/// Whether a header or a variable of this name holds a secret.
+pub(crate) fn is_secret_name(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     SECRET_HEADERS.iter().any(|part| name.contains(part))
 }
@@ -61,14 +61,14 @@ fn secret_of(program: &HookProgram, shapes: &Redactor) -> Option<(&'static str, 
         HookProgram::Http { headers, .. } => {
             let has_secret = |(name, text): &&(String, String)| {
                 let names_variable = text.contains('$');
-                is_secret(text, shapes) || is_secret_header(name) && !text.is_empty() && !names_variable
+                is_secret(text, shapes) || is_secret_name(name) && !text.is_empty() && !names_variable
             };
             headers.iter().find(has_secret).map(|(name, _)| ("headers", format!("`{name}`")))
         }
     }
 }
 
-fn is_secret(text: &str, shapes: &Redactor) -> bool {
+pub(crate) fn is_secret(text: &str, shapes: &Redactor) -> bool {
     matches!(shapes.redact(text), std::borrow::Cow::Owned(_))
 }
 

@@ -17,6 +17,8 @@ pub struct Project {
     pub files: Vec<ProjectFile>,
     /// What is done because of them that needs the user's consent.
     pub requests: Vec<ProjectRequest>,
+    /// What its files have that isn't in force, the guards first.
+    pub skipped: Vec<String>,
 }
 
 /// A file of the project's folder.
@@ -44,7 +46,7 @@ pub struct ProjectRequest {
 impl Project {
     pub(crate) fn new(folder: PathBuf) -> Self {
         let folder = folder.canonicalize().unwrap_or(folder);
-        Self { folder, files: Vec::new(), requests: Vec::new() }
+        Self { folder, files: Vec::new(), requests: Vec::new(), skipped: Vec::new() }
     }
 
     /// Notes that the file called `name` was read with this `text`.
@@ -63,6 +65,7 @@ pub(crate) fn requests(loading: &Loading, without: Permission) -> Vec<ProjectReq
     all.extend(patterns(loading, without));
     all.extend(default(loading, without));
     all.extend(variables(loading));
+    all.extend(imported(loading));
     all.extend(programs(loading));
     all.extend(recordings(loading));
     all
@@ -94,14 +97,33 @@ fn recordings(loading: &Loading) -> Vec<ProjectRequest> {
 
 /// Variables for programs, which may hold keys.
 fn variables(loading: &Loading) -> Vec<ProjectRequest> {
-    let its = loading.items.iter().filter(|(key, given)| key == "exec.env" && given.source.is_projects());
-    let request = |(_, given): &(String, Given)| ProjectRequest {
+    let its = loading.items.iter().filter(|(key, _)| key == "exec.env");
+    let of_programs = its.map(|(_, given)| {
+        (given.source.clone(), "is handed to programs that work as agents (exec.env)", given.shown.clone())
+    });
+    let of_hooks = loading.settings.hook_env.iter().map(|variable| {
+        let source = variable.source.clone();
+        let source = source.unwrap_or_else(|| loading.source_of_item("hooks.env", &variable.name));
+        (source, "is handed to all hooks (hooks.env)", variable.name.clone())
+    });
+    let request = |(source, what, body): (Source, &str, String)| ProjectRequest {
         file: FILE_NAME.to_owned(),
-        place: given.source.to_string(),
-        what: "is handed to programs that work as agents (exec.env)".to_owned(),
-        body: given.shown.clone(),
+        place: source.to_string(),
+        what: what.to_owned(),
+        body,
     };
-    its.map(request).collect()
+    of_programs.chain(of_hooks).filter(|(source, ..)| source.is_projects()).map(request).collect()
+}
+
+/// What other programs' files have besides hooks.
+fn imported(loading: &Loading) -> Vec<ProjectRequest> {
+    let request = |request: &super::imported::ImportedRequest| ProjectRequest {
+        file: request.file.clone(),
+        place: request.file.clone(),
+        what: request.what.clone(),
+        body: request.body.clone(),
+    };
+    loading.imported_requests.iter().map(request).collect()
 }
 
 /// The programs of external agents.

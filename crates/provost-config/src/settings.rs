@@ -10,8 +10,8 @@ use crate::declare::{Setting, SettingDefault};
 use crate::errors::{Problem, Problems, Source};
 use crate::exec::ExecSettings;
 use crate::goal::GoalSettings;
-use crate::hook::Hook;
-use crate::imported::Placed;
+use crate::hook::{Hook, HookVariable};
+use crate::imported::{Import, ImportedRequest, Placed};
 use crate::named::{Named, Table};
 use crate::permissions::Permissions;
 use crate::profiles::Profiles;
@@ -65,9 +65,11 @@ pub struct Settings {
     pub stop_hooks: Vec<StopHook>,
     /// The other hooks.
     pub hooks: Vec<Hook>,
-    /// Whether the hooks of the project's `.claude` folder count.
-    pub(crate) imports_claude: bool,
-    /// Those hooks.
+    /// Whose hooks are imported.
+    pub(crate) imports: Vec<Import>,
+    /// Variables that hooks get besides, by name.
+    pub hook_env: Vec<HookVariable>,
+    /// The imported hooks.
     pub imported: Vec<Placed>,
     /// Which tool calls may be made.
     pub permissions: Permissions,
@@ -117,7 +119,8 @@ impl Settings {
             state_dir: None,
             stop_hooks: Vec::new(),
             hooks: Vec::new(),
-            imports_claude: false,
+            imports: Vec::new(),
+            hook_env: Vec::new(),
             imported: Vec::new(),
             permissions: Permissions::default(),
             trace: Trace::default(),
@@ -126,9 +129,11 @@ impl Settings {
         }
     }
 
-    /// Has the hooks of the project's `.claude` folder taken.
-    pub(crate) const fn import_claude(&mut self) {
-        self.imports_claude = true;
+    /// Has the hooks of `import` taken, once.
+    pub(crate) fn import(&mut self, import: Import) {
+        if !self.imports.iter().any(|known| known.of == import.of) {
+            self.imports.push(import);
+        }
     }
 
     /// Whether an agent may ask for others at all.
@@ -179,6 +184,10 @@ pub struct Loading {
     pub project: Project,
     /// What was to be imported and can't be taken: where, what and why.
     pub skipped: Vec<String>,
+    /// What of other programs' files could be imported and isn't.
+    pub notices: Vec<String>,
+    /// What of imported files needs the user's consent, besides hooks.
+    pub(crate) imported_requests: Vec<ImportedRequest>,
     /// What is wrong.
     pub problems: Vec<Problem>,
 }
@@ -194,6 +203,8 @@ impl Loading {
             files: Vec::new(),
             project: Project::new(project_folder),
             skipped: Vec::new(),
+            notices: Vec::new(),
+            imported_requests: Vec::new(),
             problems: Vec::new(),
         };
         for setting in table::settings() {
@@ -274,6 +285,7 @@ impl Loading {
                 settings,
                 project: self.project,
                 skipped: self.skipped,
+                notices: self.notices,
                 given: self.given,
                 items: self.items,
                 user_file: self.user_file,
@@ -313,6 +325,8 @@ pub struct Settled {
     pub project: Project,
     /// What was to be imported and can't be taken: where, what and why.
     pub skipped: Vec<String>,
+    /// What of other programs' files could be imported and isn't.
+    pub notices: Vec<String>,
     given: BTreeMap<String, Given>,
     items: Vec<(String, Given)>,
     user_file: String,

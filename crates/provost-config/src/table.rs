@@ -9,6 +9,8 @@ use super::Settings;
 use super::declare::{From, Kind, Setting, SettingDefault};
 use super::exec::{EXEC, EXEC_WORDS, TERMINAL_WORDS};
 use super::goal::{GOAL, GOAL_WORDS};
+use super::hook::HookVariable;
+use super::imported::{Import, ImportSource};
 use limits::LIMITS;
 use permissions::PERMISSIONS;
 
@@ -264,18 +266,28 @@ const RETRIES: &[Setting<Settings>] = &[
 /// What is around a run.
 const AROUND: &[Setting<Settings>] = &[
     Setting {
-        kind: Kind::List(|s, word| match word.as_str() {
-            "claude" => {
-                s.import_claude();
-                Ok(())
-            }
-            other => Err(format!("must be one of claude (is `{other}`)")),
+        kind: Kind::List(|s, word| {
+            s.import(Import { of: ImportSource::parse(&word)?, source: None });
+            Ok(())
         }),
         default: SettingDefault::Unset("nothing is imported"),
         example: r#"["claude"]"#,
-        words: "claude: the hooks of the project's .claude/settings.json and .claude/settings.local.json, after all \
-                others. What of them can't be taken is told.",
+        words: "Hooks and permissions of other programs, after all others. claude: those of the project's \
+                .claude/settings.json and .claude/settings.local.json; claude-user: those of ~/.claude/settings.json; \
+                claude-plugin:FOLDER: those of a plugin; codex: the hooks of the project's .codex/hooks.json and \
+                .codex/config.toml. What of them can't be taken is told.",
         ..Setting::declared("hooks", "import")
+    },
+    Setting {
+        kind: Kind::List(|s, name| {
+            s.hook_env.push(HookVariable { name: super::value::variable_name(name)?, source: None });
+            Ok(())
+        }),
+        default: SettingDefault::Unset("none"),
+        example: r#"["SLACK_WEBHOOK_URL"]"#,
+        words: "Variables that hooks get besides, by name; never a provider's key. A project's file that names one must \
+                be trusted first.",
+        ..Setting::declared("hooks", "env")
     },
     Setting {
         kind: Kind::Folder(|s, path| s.state_dir = Some(path)),

@@ -31,6 +31,8 @@ pub struct Needed {
     pub requests: Vec<(ProjectRequest, bool)>,
     /// What they requested then and no longer do.
     pub gone: Vec<(String, String)>,
+    /// What the files have that isn't in force, the guards first.
+    pub skipped: Vec<String>,
     /// Whether the user agreed to something there.
     pub is_change: bool,
 }
@@ -68,7 +70,12 @@ fn compare(project: &Project, trusted: &Trusted) -> Needed {
         .filter(|(name, _)| read_now(name))
         .flat_map(|(name, file)| file.requests.iter().map(move |request| (name, request)));
     let gone = before.filter(|(name, request)| !is_there(name, request)).map(|(_, request)| request.clone());
-    Needed { requests: requests.collect(), gone: gone.collect(), is_change: !trusted.files.is_empty() }
+    Needed {
+        requests: requests.collect(),
+        gone: gone.collect(),
+        skipped: project.skipped.clone(),
+        is_change: !trusted.files.is_empty(),
+    }
 }
 
 fn pair(request: &ProjectRequest) -> (String, String) {
@@ -95,6 +102,9 @@ impl Needed {
     /// All of it in lines, with nothing left out or hidden.
     pub fn listed(&self) -> String {
         let mut out = String::new();
+        for skipped in &self.skipped {
+            let _ = writeln!(out, "  not in force: {}", revealed(skipped));
+        }
         for (request, is_new) in &self.requests {
             let mark = if *is_new && self.is_change { "new: " } else { "" };
             // Writing to a String can't fail, here and below.

@@ -401,6 +401,7 @@ impl Harness {
         self.sessions.forget(session);
         self.deltas.forget(session);
         self.tools.session_over(session);
+        self.deps.hook_programs.session_over(session);
     }
 
     fn tell_callback(&self, record: &Arc<Record>) {

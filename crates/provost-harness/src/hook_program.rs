@@ -28,6 +28,9 @@ pub struct HookQuestion {
     pub transcript_path: Option<PathBuf>,
     /// The same of the run's root; absent for the root itself, or if no folder for it is configured.
     pub root_transcript_path: Option<PathBuf>,
+    /// A file to which a hook may append `export NAME=value` lines, for the agent's later commands: at a session's
+    /// start.
+    pub env_file: Option<PathBuf>,
     /// The entries that the question's details refer to (results of tool calls), in their order.
     pub records: Vec<Arc<Record>>,
 }
@@ -110,6 +113,12 @@ pub trait HookPrograms: Send + Sync {
         point: HookPoint,
         cancel: &CancellationToken,
     ) -> HookAnswer;
+
+    /// The session has ended, or is suspended with its run: what still runs in the background for it is ended. Must
+    /// not block; may be called repeatedly, and for a session without hooks.
+    fn session_over(&self, session: SessionId) {
+        let _ = session;
+    }
 
     /// The log of `session` from its first entry on, in the form that hooks of `contract` read.
     fn transcript(&self, contract: HookContract, session: SessionId) -> Box<dyn HookTranscript> {

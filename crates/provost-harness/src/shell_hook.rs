@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use provost_event::{StopHookVerdict, counted, grouped};
-use provost_process::{Captured, Ending, Finished, MAYBE_LEFT, allowed_env};
+use provost_process::{Captured, Ending, Finished, MAYBE_LEFT, helper_env};
 use tokio_util::sync::CancellationToken;
 
 use crate::HookCommand;
@@ -51,7 +51,7 @@ impl ShellStopHook {
     }
 
     fn started(&self, context: &StopHookContext) -> Result<HookCommand, serde_json::Error> {
-        let mut env = allowed_env(&[]);
+        let mut env = helper_env(&[]);
         env.push(("PROVOST_SESSION_ID".into(), context.session_id.to_string().into()));
         env.push(("CLAUDE_PROJECT_DIR".into(), context.cwd.clone().into()));
         Ok(HookCommand {

@@ -21,6 +21,8 @@ pub struct ToolContext {
     pub workspace: Arc<Path>,
     /// The state that the tool stored at its last call in this session.
     pub memory: Option<Json>,
+    /// A file with `export` lines of hooks, for commands; it needn't exist.
+    pub env_file: Option<PathBuf>,
     /// Time limit of the call. After it, `cancel` fires.
     pub timeout: Duration,
     /// What is left of the agent's time limit at the start of the call. After `cancel` has fired, ending the

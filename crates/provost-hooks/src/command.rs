@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use provost_event::{HookProgram, HookSetup, SessionId};
 use provost_harness::HookCommand;
-use provost_process::{Finished, allowed_env};
+use provost_process::{Finished, helper_env};
 use tokio_util::sync::CancellationToken;
 
 use crate::question::HookQuery;
@@ -52,8 +52,9 @@ impl<'a> Command<'a> {
             HookProgram::Shell { command } => ("sh".into(), vec!["-c".into(), command.into()]),
             HookProgram::Http { .. } => (OsString::new(), Vec::new()),
         };
+        self.make_data_folder();
         let extra: Vec<&str> = self.extra_env.iter().map(String::as_str).collect();
-        let mut env = allowed_env(&extra);
+        let mut env = helper_env(&extra);
         env.retain(|(name, _)| !name.to_string_lossy().starts_with(NEVER_PASSED));
         // Later entries take precedence, even if a setting passes one of these by name.
         let set = self.setup.env.iter().map(|(name, value)| (name.into(), value.into()));
@@ -73,6 +74,13 @@ impl<'a> Command<'a> {
         command.run(cancel).await
     }
 
+    /// Makes the folder in which a plugin keeps its data. A hook that needs it says so if it can't be made.
+    fn make_data_folder(&self) {
+        for (_, folder) in self.setup.env.iter().filter(|(name, _)| name == PLUGIN_DATA) {
+            let _ = std::fs::create_dir_all(folder);
+        }
+    }
+
     /// The environment variables of every command, and those that its file sets for its kind.
     fn own_env(self, asked: HookQuery<'_>) -> Vec<(&'a str, OsString)> {
         let session = asked.session();
@@ -84,6 +92,8 @@ impl<'a> Command<'a> {
             ("PROVOST_RUN_ID", session.run.to_string().into()),
         ];
         env.extend(asked.effort().map(|level| ("CLAUDE_EFFORT", level.into())));
+        let env_file = asked.question.env_file.as_ref();
+        env.extend(env_file.map(|path| ("CLAUDE_ENV_FILE", path.into())));
         let is_plugins = |name: &str| name.starts_with(PLUGIN_PREFIX);
         let plugins = self.setup.env.iter().filter(|(name, _)| is_plugins(name));
         env.extend(plugins.map(|(name, value)| (name.as_str(), value.into())));
@@ -91,6 +101,7 @@ impl<'a> Command<'a> {
     }
 }
 
+const PLUGIN_DATA: &str = "CLAUDE_PLUGIN_DATA";
 /// The beginning of the names of the variables of a plugin's hooks, which work as placeholders too.
 pub(crate) const PLUGIN_PREFIX: &str = "CLAUDE_PLUGIN_";
 

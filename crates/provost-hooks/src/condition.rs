@@ -11,7 +11,8 @@ use crate::question::HookQuery;
 /// When the condition is invalid, in words.
 pub(crate) fn holds(condition: &str, asked: HookQuery<'_>) -> Result<bool, String> {
     let Some(call) = asked.call().filter(|_| rules(asked.point).is_about_a_call) else { return Ok(false) };
-    Ok(read(condition)?.touches(&call.tool, &call.input, &asked.question.workspace))
+    let condition = asked.located(condition);
+    Ok(read(&condition)?.touches(&call.tool, &call.input, &asked.question.workspace))
 }
 
 /// Parses a condition from the settings.

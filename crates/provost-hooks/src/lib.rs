@@ -1,7 +1,7 @@
 //! Hooks that are programs: the contract of existing scripts.
 //!
 //! A hook program gets one form of question (JSON with Claude Code's names, and some of Provost's) and its answer
-//! is read by one of two contracts. [`ProgramHooks`] asks commands and servers; [`import_claude`] imports the
+//! is read by one of three contracts. [`ProgramHooks`] asks commands and servers; [`import_hooks`] imports the
 //! hooks of a project's `.claude` folder.
 //!
 //! | file | content |
@@ -24,6 +24,7 @@
 //! - This crate doesn't read the environment: a command's environment comes through `provost-process`, and the
 //!   values for headers are parameters. (The HTTP client reads its proxies there, as every such client does.)
 
+mod background;
 mod command;
 mod condition;
 mod contract;
@@ -39,7 +40,7 @@ mod spill;
 mod tool;
 mod transcript;
 
-pub use import::{Imported, Skipped, import_claude};
+pub use import::{HookFile, Imported, ImportedRule, RuleList, Skipped, import_hooks};
 pub use matcher::{check_matcher, matches_any, matches_nothing};
 pub use point::{UnknownEvent, hook_point_of};
 pub use programs::{ProgramHooks, ProgramHooksOptions};

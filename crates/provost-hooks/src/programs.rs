@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use provost_event::{HookContract, HookPoint, HookPolicy, HookProgram, SessionId};
+use provost_event::{HookContract, HookDecision, HookPoint, HookPolicy, HookProgram, HookWaiting, SessionId};
 use provost_harness::{Clock, HookAnswer, HookPrograms, HookQuestion, HookTranscript, Redactor};
 use provost_process::MAYBE_LEFT;
 use tokio_util::sync::CancellationToken;
 
+use crate::background::{Background, RUNNING_MAX};
 use crate::command::Command;
 use crate::condition;
 use crate::contract::{of_body, of_command, of_cut};
@@ -42,7 +43,16 @@ pub struct ProgramHooksOptions {
 /// current folder, in a session of its own, without a terminal. The hook's timeout starts with the process; half a second after
 /// it, or when the session's time limit is over, the command is killed, and so are processes that it leaves behind
 /// when it exits. 1 MiB is kept of each of its streams, and 1 MiB read of a server's response.
+///
+/// A hook that the turn doesn't wait for runs in the background: at most 16 at a time, ended with its session. What it
+/// says reaches the model with the next answer of a hook of that session.
 pub struct ProgramHooks {
+    asking: Arc<Asking>,
+    background: Arc<Background>,
+}
+
+/// What is needed to ask a hook.
+struct Asking {
     poster: Poster,
     matchers: Matchers,
     spill: Option<PathBuf>,
@@ -54,15 +64,29 @@ impl ProgramHooks {
     /// A runner for these options.
     #[must_use]
     pub fn new(options: ProgramHooksOptions) -> Self {
-        Self {
+        let asking = Asking {
             poster: Poster::new(options.clock, options.header_env),
             matchers: Matchers::default(),
             spill: options.spill,
             redactor: options.redactor,
             extra_env: options.extra_env,
-        }
+        };
+        Self { asking: Arc::new(asking), background: Arc::default() }
     }
 
+    /// Starts a hook that the turn doesn't wait for.
+    fn start(&self, hook: &HookPolicy, question: &HookQuestion, point: HookPoint) -> HookAnswer {
+        let session = HookQuery::by(hook, question, point).session();
+        let (asking, hook, question) = (Arc::clone(&self.asking), hook.clone(), question.clone());
+        let is_started = self
+            .background
+            .start(session, |cancel| async move { asking.ask(&hook, &question, point, &cancel).await });
+        let note = (!is_started).then(|| format!("it isn't run: {RUNNING_MAX} hooks run in the background"));
+        HookAnswer { note, ..HookAnswer::only(HookDecision::Continue) }
+    }
+}
+
+impl Asking {
     /// Whether matcher and condition select the question.
     ///
     /// # Errors
@@ -112,15 +136,6 @@ impl ProgramHooks {
             }
         }
     }
-}
-
-#[async_trait]
-impl HookPrograms for ProgramHooks {
-    /// A hook with an invalid matcher or condition is asked, so that the problem is reported: its answer is that
-    /// it has none.
-    fn wants(&self, hook: &HookPolicy, question: &HookQuestion, point: HookPoint) -> bool {
-        self.chosen(hook, HookQuery::by(hook, question, point)).unwrap_or(true)
-    }
 
     async fn ask(
         &self,
@@ -133,6 +148,37 @@ impl HookPrograms for ProgramHooks {
         let mut answer = meaning.into_answer();
         texts(&mut answer).into_iter().for_each(|text| self.redactor.mask_known(text));
         capped(answer, self.spill.as_deref()).await
+    }
+}
+
+#[async_trait]
+impl HookPrograms for ProgramHooks {
+    /// A hook with an invalid matcher or condition is asked, so that the problem is reported: its answer is that
+    /// it has none.
+    fn wants(&self, hook: &HookPolicy, question: &HookQuestion, point: HookPoint) -> bool {
+        self.asking.chosen(hook, HookQuery::by(hook, question, point)).unwrap_or(true)
+    }
+
+    async fn ask(
+        &self,
+        hook: &HookPolicy,
+        question: &HookQuestion,
+        point: HookPoint,
+        cancel: &CancellationToken,
+    ) -> HookAnswer {
+        let mut answer = match hook.setup.waiting {
+            HookWaiting::Waits => self.asking.ask(hook, question, point, cancel).await,
+            HookWaiting::Background => self.start(hook, question, point),
+        };
+        let session = HookQuery::by(hook, question, point).session();
+        if hook.may_remind {
+            answer.reminders.extend(self.background.heard(session));
+        }
+        answer
+    }
+
+    fn session_over(&self, session: SessionId) {
+        self.background.session_over(session);
     }
 
     fn transcript(&self, contract: HookContract, session: SessionId) -> Box<dyn HookTranscript> {

@@ -26,17 +26,35 @@ pub(crate) struct HookQuery<'a> {
     pub(crate) question: &'a HookQuestion,
     pub(crate) point: HookPoint,
     contract: HookContract,
+    /// The folder of the hook's project.
+    project: Option<&'a Path>,
 }
 
 impl<'a> HookQuery<'a> {
-    pub(crate) const fn by(hook: &HookPolicy, question: &'a HookQuestion, point: HookPoint) -> Self {
-        Self { question, point, contract: hook.contract }
+    pub(crate) fn by(hook: &'a HookPolicy, question: &'a HookQuestion, point: HookPoint) -> Self {
+        Self { question, point, contract: hook.contract, project: hook.setup.project.as_deref() }
     }
 
     pub(crate) const fn session(self) -> SessionId {
         match &self.question.trigger {
             HookQuestionTrigger::HookCall(hook_call) => hook_call.session,
             HookQuestionTrigger::Stop(check) => check.session,
+        }
+    }
+
+    /// A condition with its path as Provost writes it: in scripts' contracts `/` begins a path in the project's folder,
+    /// and `//` an absolute one.
+    pub(crate) fn located(self, condition: &str) -> String {
+        let Some((tool, path)) = condition.split_once("(/").filter(|_| self.contract.is_foreign()) else {
+            return condition.to_owned();
+        };
+        if !tool::takes_paths(tool) {
+            return condition.to_owned();
+        }
+        let project = self.project.unwrap_or(&self.question.workspace);
+        match path.strip_prefix('/') {
+            Some(absolute) => format!("{tool}(/{absolute}"),
+            None => format!("{tool}({}/{path}", project.display()),
         }
     }
 

@@ -121,6 +121,14 @@ const MAPPINGS: &[Mapping] = &[
     },
 ];
 
+/// Whether the tool with this name in scripts is about a path.
+pub(crate) fn takes_paths(name: &str) -> bool {
+    let has_path = |mapping: &Mapping| mapping.fields.iter().any(|field| matches!(field.form, Form::Path));
+    // Older names of the tools that edit files.
+    matches!(name, "MultiEdit" | "NotebookEdit")
+        || MAPPINGS.iter().any(|mapping| mapping.name == name && has_path(mapping))
+}
+
 fn mapping(tool: &ToolIdentity) -> Option<&'static Mapping> {
     MAPPINGS.iter().find(|mapping| mapping.name == name_elsewhere(tool))
 }

@@ -6,6 +6,20 @@ use std::ffi::OsString;
 const ALLOWED: [&str; 11] =
     ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TERM", "TMPDIR", "CARGO_HOME", "RUSTUP_HOME"];
 const ALLOWED_PREFIX: &str = "LC_";
+/// Names that programs beside an agent see besides: certificates, displays, languages.
+const FOR_HELPERS: [&str; 9] = [
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "CURL_CA_BUNDLE",
+    "REQUESTS_CA_BUNDLE",
+    "NODE_EXTRA_CA_CERTS",
+    "DISPLAY",
+    "WAYLAND_DISPLAY",
+    "XAUTHORITY",
+    "LANGUAGE",
+];
+/// The same, of proxies: in capital or small letters, and without credentials.
+const PROXIES: [&str; 5] = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "FTP_PROXY", "NO_PROXY"];
 
 /// Parts of names of secrets.
 const SECRET_PARTS: [&str; 11] = [
@@ -77,6 +91,32 @@ pub fn allowed_env(extra_allowed: &[&str]) -> Vec<(OsString, OsString)> {
         .collect()
 }
 
+/// Returns the variables for programs that the user has beside an agent, such as hooks: those of [`allowed_env`], and
+/// those of proxies (without a user name and a password in their URL), certificates, displays and languages.
+pub fn helper_env(extra_allowed: &[&str]) -> Vec<(OsString, OsString)> {
+    let all = std::env::vars_os().filter_map(|(name, value)| {
+        let text = name.to_str()?;
+        if allowed(text, extra_allowed) || FOR_HELPERS.contains(&text) {
+            return Some((name, value));
+        }
+        let is_proxy = PROXIES.iter().any(|proxy| proxy.eq_ignore_ascii_case(text));
+        let value = value.to_str().filter(|_| is_proxy).map(without_credentials)?;
+        Some((name, value.into()))
+    });
+    all.collect()
+}
+
+/// `text` without what stands before the host of its URL.
+fn without_credentials(text: &str) -> String {
+    let Some((scheme, rest)) = text.split_once("://") else { return text.to_owned() };
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let host = rest.get(..end).and_then(|authority| authority.rsplit_once('@')).map(|(_, host)| host);
+    match host {
+        Some(host) => format!("{scheme}://{host}{}", rest.get(end..).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}
+
 fn allowed(name: &str, extra_allowed: &[&str]) -> bool {
     ALLOWED.contains(&name) || name.starts_with(ALLOWED_PREFIX) || extra_allowed.contains(&name)
 }
@@ -124,7 +164,15 @@ fn has_credentials(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{allowed, has_credentials, is_inherited};
+    use super::{allowed, has_credentials, is_inherited, without_credentials};
+
+    #[test]
+    fn a_proxys_url_goes_without_its_credentials() {
+        assert_eq!(without_credentials("http://me:pw@proxy:3128/x"), "http://proxy:3128/x");
+        assert_eq!(without_credentials("http://proxy:3128"), "http://proxy:3128");
+        assert_eq!(without_credentials("localhost,.corp"), "localhost,.corp");
+        assert_eq!(without_credentials("http://proxy/a@b"), "http://proxy/a@b");
+    }
 
     #[test]
     fn only_listed_names_and_locales_and_extras_pass() {

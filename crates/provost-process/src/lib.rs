@@ -94,7 +94,7 @@ mod sweep;
 
 pub use ancestry::{Descent, descent, mark_descendants};
 pub use capture::Captured;
-pub use env::{allowed_env, inherited_env};
+pub use env::{allowed_env, helper_env, inherited_env};
 pub use error::SpawnError;
 pub use file_size::outlive_file_size_limit;
 #[cfg(unix)]

@@ -19,6 +19,8 @@ pub struct RunContext {
     pub(crate) observers: Observers,
     /// What headers of hooks may name.
     pub(crate) header_env: HashMap<String, String>,
+    /// The names of the variables that hooks get besides.
+    pub(crate) hook_env: Vec<String>,
     /// Keeps the machine awake.
     pub(crate) power: Option<KeepAwake>,
     /// Knows the keys, which judges aren't shown.
@@ -64,6 +66,7 @@ impl RunContext {
             observers,
             programs,
             header_env: header_env(settings, variables),
+            hook_env: hook_env(settings),
             power: power(settings),
             redactor: Arc::new(Redactor::new(all_secrets(settings, variables))),
         }
@@ -75,6 +78,11 @@ fn header_env(settings: &Settings, variables: &Variables) -> HashMap<String, Str
     let keys = settings.named.key_variables();
     let others = variables.iter().filter(|(name, _)| !keys.contains_key(*name));
     others.map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+/// The names of the variables that hooks get besides. The settings refuse those of providers' keys.
+pub(crate) fn hook_env(settings: &Settings) -> Vec<String> {
+    settings.hook_env.iter().map(|variable| variable.name.clone()).collect()
 }
 
 /// Keeps the machine awake while agents work, if the settings ask for it.

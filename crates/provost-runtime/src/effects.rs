@@ -75,7 +75,7 @@ fn comes_of(toml: &str, folder: &Path) -> String {
         StateDir::new(&settled.settings, &folders, |_| {}).observers(),
         observers(&settled, folder, &variables).unwrap(),
         telemetry(&settled, &variables).unwrap(),
-        power(&settled.settings),
+        (power(&settled.settings), crate::context::hook_env(&settled.settings)),
         providers.providers.iter().collect::<Vec<_>>(),
         providers.keys.keys(),
         providers.facts("mine/big"),
@@ -162,9 +162,10 @@ fn every_field_of_a_hook_changes_what_a_run_gets() {
             _ => "command = \"true\"\n",
         };
         let event = if field.name == "event" { "stop" } else { "pre_tool_call" };
-        if field.name == "import" {
-            let after = "[[hooks]]\nimport = \"claude\"\n";
-            assert_ne!(comes_of("", folder.path()), comes_of(after, folder.path()), "import does nothing");
+        if ["import", "env"].contains(&field.name) {
+            let after = format!("[[hooks]]\n{} = {}\n", field.name, field.example);
+            let is_same = comes_of("", folder.path()) == comes_of(&after, folder.path());
+            assert!(!is_same, "{} does nothing", field.name);
             continue;
         }
         differs(field, &format!("[[hooks]]\nevent = \"{event}\"\n{runs}"), folder.path());

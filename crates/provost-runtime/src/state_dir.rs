@@ -155,7 +155,7 @@ impl StateDir {
             spill: Some(self.folder.join(LONG_TEXTS)),
             header_env: around.header_env,
             redactor: Arc::clone(&around.redactor),
-            extra_env: Vec::new(),
+            extra_env: around.hook_env,
         });
         let power: Arc<dyn Power> = match around.power {
             Some(power) => Arc::new(power),

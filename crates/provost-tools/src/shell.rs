@@ -142,7 +142,11 @@ impl Shell {
         script::check(command)?;
         let start = Cwd::remembered(context);
         let spec = ChildSpec {
-            launch: self.launch(command, start.path, &context.secrets),
+            launch: self.launch(
+                &with_variables(command, context.env_file.as_deref()),
+                start.path,
+                &context.secrets,
+            ),
             keep_bytes_max: 0,
             timeout: None,
             grace: GRACE,
@@ -219,7 +223,7 @@ impl Tool for Shell {
         }
         let asked = arguments.timeout_secs.map_or(TIMEOUT_DEFAULT, |secs| Duration::from_secs(secs.get()));
         let timeout = asked.min(context.timeout);
-        let script = match Script::new(&arguments.command) {
+        let script = match Script::new(&with_variables(&arguments.command, context.env_file.as_deref())) {
             Ok(script) => script,
             Err(output) => return output,
         };
@@ -238,6 +242,18 @@ impl Tool for Shell {
             }
             Err(error) => ToolOutput::error(chain(&error)),
         }
+    }
+}
+
+/// `command` after the variables that hooks have left for it.
+fn with_variables(command: &str, file: Option<&Path>) -> String {
+    let has_any = |file: &&Path| std::fs::metadata(file).is_ok_and(|found| found.len() > 0);
+    match file.filter(has_any) {
+        Some(file) => {
+            let quoted = file.display().to_string().replace('\'', "'\\''");
+            format!(". '{quoted}'\n{command}")
+        }
+        None => command.to_owned(),
     }
 }
 

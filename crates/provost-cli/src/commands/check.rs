@@ -140,7 +140,7 @@ impl Found {
             rules: ProjectRules::default(),
             problems: loading.problems.clone(),
             warnings: Vec::new(),
-            notes: Vec::new(),
+            notes: loading.notices.clone(),
             settled: loading.settled().ok(),
         }
     }

@@ -135,6 +135,7 @@ impl Ready {
         let observers = observers(&settled, &folder, &variables)?;
         let programs = Programs::of(&policy, &settled, &variables)?;
         tell(&settled.settings.not_known_yet());
+        settled.notices.iter().for_each(|notice| output::tell(&format!("note: {notice}")));
         settled.skipped.iter().for_each(|skipped| output::tell(&format!("warning: skipped {skipped}")));
         let backend = place.open()?;
         tell(&before_it_begins(&*backend, &folder, (&settled.settings, shown), &policy).await?);

@@ -75,7 +75,7 @@ fn a_sub_agent_starts_and_stops_as_such_and_the_root_as_a_session() {
         assert!(path.ends_with(&format!("{session}.jsonl")), "{stop}");
         let text = fs::read_to_string(path).expect(field);
         let first = text.lines().next().expect("a line");
-        assert!(first.contains("session_started") && first.contains(session.as_str()), "{first}");
+        assert!(first.contains(r#""type":"user""#) && first.contains(session.as_str()), "{first}");
     }
 
     let stops = told(&scene, "stop.jsonl");

@@ -70,6 +70,8 @@ mod hooks_agents;
 #[cfg(test)]
 mod hostile;
 #[cfg(test)]
+mod imports;
+#[cfg(test)]
 mod init;
 #[cfg(test)]
 mod interrupting;

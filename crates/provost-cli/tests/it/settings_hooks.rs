@@ -132,12 +132,12 @@ fn fields_that_cant_be() {
     "#]],
     );
     check(
-        "[[hooks]]\nevent = \"stop\"\ncommand = \"true\"\ntimeout_secs = 0\ncontract = \"codex\"\non_failure = \"allow\"\ntimeout = 3\n",
+        "[[hooks]]\nevent = \"stop\"\ncommand = \"true\"\ntimeout_secs = 0\ncontract = \"claud\"\non_failure = \"allow\"\ntimeout = 3\n",
         expect![[r#"
             provost.toml:4:1: hooks.timeout_secs: must be at least 1 (is 0); e.g. timeout_secs = 10
-            provost.toml:5:1: hooks.contract: must be one of provost, claude (is `codex`); e.g. contract = "claude"
+            provost.toml:5:1: hooks.contract: must be one of provost, claude, codex (is `claud`); e.g. contract = "claude"
             provost.toml:6:1: hooks.on_failure: must be one of deny, continue (is `allow`); e.g. on_failure = "deny"
-            provost.toml:7:1: hooks.timeout: there is no such setting; a hook has event, matcher, if, command, program, args, url, headers, allowed_env, name, timeout_secs, contract, on_failure, reminders, import
+            provost.toml:7:1: hooks.timeout: there is no such setting; a hook has event, matcher, if, command, program, args, url, headers, allowed_env, name, timeout_secs, contract, on_failure, reminders, import, env
         "#]],
     );
     check(
@@ -157,9 +157,9 @@ fn fields_that_cant_be() {
 #[test]
 fn imports_that_cant_be() {
     check(
-        "[[hooks]]\nimport = \"codex\"\n",
+        "[[hooks]]\nimport = \"cursor\"\n",
         expect![[r#"
-        provost.toml:2:1: hooks.import: must be one of claude (is `codex`); e.g. import = "claude"
+        provost.toml:2:1: hooks.import: must be one of claude, claude-user, claude-plugin:FOLDER, codex (is `cursor`); e.g. import = "claude"
     "#]],
     );
     check(
@@ -169,9 +169,9 @@ fn imports_that_cant_be() {
     "#]],
     );
     check(
-        "[hooks]\nimport = [\"claude\", \"codex\"]\n",
+        "[hooks]\nimport = [\"claude\", \"claude-plugin:\"]\n",
         expect![[r#"
-        provost.toml:2:21: hooks.import: must be one of claude (is `codex`); e.g. import = ["claude"]
+        provost.toml:2:21: hooks.import: must be one of claude, claude-user, claude-plugin:FOLDER, codex (is `claude-plugin:`); e.g. import = ["claude"]
     "#]],
     );
     check(
@@ -250,12 +250,7 @@ fn an_import_of_nothing_is_told() {
     let scene = done().with_settings("[hooks]\nimport = [\"claude\"]\n");
     let checked = scene.provost(&["check"]);
     assert_eq!(checked.status, 0);
-    assert!(
-        checked
-            .stdout
-            .contains("skipped: .claude/settings.json and .claude/settings.local.json: there is none in"),
-        "{checked:?}"
-    );
+    assert!(checked.stdout.contains("skipped: import of claude: there is none in"), "{checked:?}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Calls the hooks of a hook point.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use provost_engine::{Actor, CallDetails, HookCall, HookCallDetails, ToolMemory};
@@ -32,9 +32,32 @@ impl HarnessExecutor {
         let hook_call = self.with_priority(hook_call).await;
         let folder = self.current_folder(hook_call.shell.as_ref(), &opening);
         let trigger = HookQuestionTrigger::HookCall(hook_call.clone());
-        let question = question(trigger, &opening, folder, records);
+        let mut question = question(trigger, &opening, folder, records);
+        if matches!(hook_call.about, HookTrigger::Session { .. })
+            && let Some(question) = Arc::get_mut(&mut question)
+        {
+            question.env_file = self.new_env_file(hook_call.session).await;
+        }
         let programs = Informed::new(self, hook_call.session);
         self.dispatch(hooks, &programs, &question, cancel).all().await
+    }
+
+    /// The file with variables for the commands of a run's agents, as hooks leave it at the session's start.
+    pub(super) fn env_file(&self, session: SessionId) -> Option<PathBuf> {
+        let root = SessionId::root(session.run);
+        Some(self.deps.transcripts.as_deref()?.join("env").join(format!("{root}.sh")))
+    }
+
+    /// The same, empty: each start of the session begins anew.
+    async fn new_env_file(&self, session: SessionId) -> Option<PathBuf> {
+        let path = self.env_file(session)?;
+        let made = path.clone();
+        let make = move || {
+            std::fs::create_dir_all(made.parent()?).ok()?;
+            std::fs::write(&made, "").ok()
+        };
+        tokio::task::spawn_blocking(make).await.ok()??;
+        Some(path)
     }
 
     /// The agent's current folder: that of its shell, if it is still there.
@@ -114,6 +137,7 @@ pub(super) fn question(
         model: opening.policy.model.clone(),
         transcript_path: None,
         root_transcript_path: None,
+        env_file: None,
         records,
     })
 }

@@ -127,6 +127,7 @@ impl HarnessExecutor {
             effect: id,
             workspace: opening.workspace.clone(),
             memory: run.memory.clone(),
+            env_file: self.env_file(run.session),
             timeout: Duration::from_millis(run.timeout_ms),
             limit: run.limit_ms.map(Duration::from_millis),
             cancel: cancel.child_token(),

@@ -172,7 +172,7 @@ async fn takes_transcript(known: Arc<SessionCache>, backend: Arc<LogFixture>, ag
 async fn acts(known: Arc<SessionCache>, backend: Arc<LogFixture>, agent: u32) {
     let opening = known.opening(&*backend, session(agent)).await.unwrap();
     assert_eq!((opening.agent.depth, &*opening.policy), (agent, &policy(agent)));
-    let file = known.log_file(session(agent));
+    let file = known.log_file(session(agent), provost_event::HookContract::Provost);
     shuttle::future::yield_now().await;
     drop(file);
 }

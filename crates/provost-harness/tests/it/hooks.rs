@@ -30,6 +30,7 @@ fn question(about: HookTrigger, details: HookCallDetails) -> Arc<HookQuestion> {
         agent: HookAgent::default(),
         transcript_path: None,
         root_transcript_path: None,
+        env_file: None,
         records: Vec::new(),
     })
 }

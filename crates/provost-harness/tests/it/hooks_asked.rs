@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::Read as _;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -19,8 +20,9 @@ use provost_event::{
 use provost_harness::hooks::{HookOptions, HookRegistry, PreToolCall, PreToolCallAction, from_fn};
 use provost_harness::{
     AgentHarness, BackendError, Blobs, Catalog, Clock, Executor, Harness, HarnessDeps, HarnessError, Holder,
-    HookAnswer, HookPrograms, HookQuestion, HookQuestionTrigger, Log, Models, PlacedEntry, PlacedRecord,
-    Posted, RunLease, RunPosition, RunQuery, RunSummary, SimulatedClock, SystemClock, ToolRegistry, Worker,
+    HookAnswer, HookPrograms, HookQuestion, HookQuestionTrigger, HookTranscript, Log, LogTranscript, Models,
+    PlacedEntry, PlacedRecord, Posted, RunLease, RunPosition, RunQuery, RunSummary, SimulatedClock,
+    SystemClock, ToolRegistry, Worker,
 };
 use provost_llm::ScriptedModel;
 use tokio::sync::{Barrier, mpsc};
@@ -128,6 +130,19 @@ type Does =
 struct Programs {
     unwanted: &'static [&'static str],
     does: Does,
+    /// The entries that transcripts were written of, for all contracts.
+    transcribed: Arc<AtomicUsize>,
+}
+
+/// A transcript of the kinds of entries.
+struct Kinds(Arc<AtomicUsize>);
+
+impl HookTranscript for Kinds {
+    fn add(&mut self, record: &Record, lines: &mut String) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        lines.push_str(record.entry.kind());
+        lines.push('\n');
+    }
 }
 
 #[async_trait]
@@ -146,6 +161,13 @@ impl HookPrograms for Programs {
     ) -> HookAnswer {
         (self.does)(hook.name.clone(), question.clone(), cancel.clone()).await
     }
+
+    fn transcript(&self, contract: HookContract, _: SessionId) -> Box<dyn HookTranscript> {
+        match contract {
+            HookContract::Provost => Box::new(LogTranscript),
+            HookContract::Claude | HookContract::Codex => Box::new(Kinds(self.transcribed.clone())),
+        }
+    }
 }
 
 fn does<R>(does: impl Fn(String, HookQuestion, CancellationToken) -> R + Send + Sync + 'static) -> Programs
@@ -154,6 +176,7 @@ where
 {
     Programs {
         unwanted: &[],
+        transcribed: Arc::default(),
         does: Box::new(move |name, question, cancel| Box::pin(does(name, question, cancel))),
     }
 }
@@ -601,6 +624,25 @@ async fn the_log_file_is_written_once_and_then_only_grows() {
     open.hears("and more").await;
     open.ask(before_a_call(), CancellationToken::new()).await;
     assert_eq!(read(), open.lines().await);
+}
+
+#[tokio::test]
+async fn each_contract_has_a_transcript_in_its_form_and_no_entry_is_written_twice() {
+    let programs = as_named();
+    let transcribed = programs.transcribed.clone();
+    let scene = Scene::new(programs, vec![before("own"), claude("script")]);
+    let open = scene.open().await;
+    for text in ["one", "two", "three"] {
+        open.hears(text).await;
+        let ask = || open.ask(before_a_call(), CancellationToken::new());
+        tokio::join!(ask(), ask());
+        assert_eq!(transcribed.load(Ordering::Relaxed), open.log().await.len());
+    }
+    let path = scene.folder.path().join("transcripts/claude").join(format!("{SESSION}.jsonl"));
+    let kinds =
+        open.log().await.iter().map(|record| format!("{}\n", record.entry.kind())).collect::<String>();
+    assert_eq!(std::fs::read_to_string(path).expect("a file"), kinds);
+    assert_eq!(std::fs::read_to_string(scene.transcript()).expect("a file"), open.lines().await);
 }
 
 #[tokio::test]

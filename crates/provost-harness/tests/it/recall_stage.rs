@@ -197,6 +197,7 @@ pub(crate) fn context(backend: &Arc<EmbeddedBackend>, run: RunId, at: u64) -> To
         effect,
         workspace: std::env::temp_dir().into(),
         memory: None,
+        env_file: None,
         limit: None,
         timeout: std::time::Duration::from_secs(30),
         cancel: CancellationToken::new(),

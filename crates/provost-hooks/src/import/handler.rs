@@ -1,9 +1,11 @@
 //! One handler of a settings file, as a hook's policy.
 
-use provost_event::{HookContract, HookPoint, HookPolicy, HookProgram, HookSetup, OnFailure};
+use provost_event::{HookContract, HookPoint, HookPolicy, HookProgram, HookSetup, HookWaiting, OnFailure};
 use serde_json::Value;
 
+use super::HookFile;
 use super::name::name_of;
+use crate::command::PLUGIN_PREFIX;
 use crate::point::rules;
 use crate::{condition, http};
 
@@ -21,8 +23,7 @@ const NOT_SAID: u64 = 0;
 pub(super) struct Handler<'a> {
     pub(super) event: &'a str,
     pub(super) point: HookPoint,
-    /// Its number among the event's handlers, from 1.
-    pub(super) number: usize,
+    pub(super) of: HookFile<'a>,
     pub(super) value: &'a Value,
     pub(super) place: String,
 }
@@ -43,6 +44,7 @@ impl Handler<'_> {
     pub(super) fn policy(
         &self,
         matcher: Option<String>,
+        others: &[HookPolicy],
         remarks: &mut Vec<String>,
     ) -> Result<HookPolicy, String> {
         let program = self.program()?;
@@ -50,16 +52,16 @@ impl Handler<'_> {
             remarks.push("`once` counts only in a skill: it is asked each time".to_owned());
         }
         Ok(HookPolicy {
-            name: name_of(self.event, self.number, &program),
+            name: name_of(self.event, matcher.as_deref(), &program, others),
             point: self.point,
             matcher,
             condition: self.condition()?,
             program: Some(program),
-            contract: HookContract::Claude,
+            contract: self.of.contract,
             timeout_ms: self.timeout_ms()?,
             on_failure: OnFailure::Continue,
             may_remind: true,
-            setup: HookSetup::default(),
+            setup: HookSetup { waiting: self.waiting(remarks)?, ..HookSetup::default() },
         })
     }
 
@@ -75,24 +77,46 @@ impl Handler<'_> {
     }
 
     fn command(&self) -> Result<HookProgram, String> {
-        for name in ["async", "asyncRewake"] {
-            if self.flag(name)? {
-                return Err(format!(
-                    "`{name}`: Provost waits for each of its hooks and runs none in the background"
-                ));
-            }
-        }
         let command = self.text("command")?.filter(|command| !command.trim().is_empty());
         let command = command.ok_or("it has no `command`")?.to_owned();
+        self.refuse_unset(&command)?;
         if let Some(args) = self.value.get("args").filter(|args| !args.is_null()) {
             let args = texts(args).ok_or("its `args` are no list of texts")?;
+            args.iter().try_for_each(|arg| self.refuse_unset(arg))?;
             return Ok(HookProgram::Exec { program: command, args });
         }
         match self.text("shell")? {
+            // Codex runs its hooks in the user's own shell, as at a login.
+            None if self.of.contract == HookContract::Codex => {
+                let command = format!("exec \"${{SHELL:-/bin/sh}}\" -lc {}", quoted(&command));
+                Ok(HookProgram::Shell { command })
+            }
             None => Ok(HookProgram::Shell { command }),
             Some("bash") => Ok(HookProgram::Shell { command: format!("exec bash -c {}", quoted(&command)) }),
             Some(other) => Err(format!("Provost runs commands in sh and bash, not in {other}")),
         }
+    }
+
+    /// A command without a value that it needs would run something else.
+    fn refuse_unset(&self, text: &str) -> Result<(), String> {
+        match plugin_variables(text).find(|name| !self.of.variables.contains(name)) {
+            Some(name) => Err(format!(
+                "it needs the variable {name}, which is set only for a plugin's hooks: import them with \
+                 \"claude-plugin:FOLDER\""
+            )),
+            None => Ok(()),
+        }
+    }
+
+    fn waiting(&self, remarks: &mut Vec<String>) -> Result<HookWaiting, String> {
+        let wakes = self.flag("asyncRewake")?;
+        if wakes {
+            remarks.push(
+                "`asyncRewake`: it runs in the background, and what it says comes with a later turn"
+                    .to_owned(),
+            );
+        }
+        Ok(if wakes || self.flag("async")? { HookWaiting::Background } else { HookWaiting::Waits })
     }
 
     fn http(&self) -> Result<HookProgram, String> {
@@ -168,6 +192,18 @@ pub(super) fn session_end_timeouts(hooks: &mut [HookPolicy]) {
     for hook in hooks {
         hook.timeout_ms = if hook.timeout_ms == NOT_SAID { budget } else { hook.timeout_ms.min(budget) };
     }
+}
+
+/// The variables of plugins in `text` that have no default there.
+fn plugin_variables(text: &str) -> impl Iterator<Item = &str> {
+    text.match_indices(PLUGIN_PREFIX).filter_map(move |(at, _)| {
+        let before = text.get(..at)?;
+        let rest = text.get(at..)?;
+        let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
+        let has_default = before.ends_with("${") && !rest.get(end..)?.starts_with('}');
+        let is_used = before.ends_with('$') || before.ends_with("${");
+        (is_used && !has_default).then(|| rest.get(..end)).flatten()
+    })
 }
 
 fn texts(value: &Value) -> Option<Vec<String>> {

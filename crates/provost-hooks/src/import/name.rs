@@ -1,17 +1,22 @@
-//! Names of imported hooks: unique, and derived from what is run.
+//! Names of imported hooks: unique, and derived from what is run and for what.
 
-use provost_event::HookProgram;
+use provost_event::{HookPolicy, HookProgram};
 
 use crate::http;
 
-/// Maximum characters of the part derived from what is run.
+/// Maximum characters of the part derived from what is run, and of that derived from the matcher.
 const CHARS_MAX: usize = 40;
 /// File extensions of scripts for an interpreter.
 const SCRIPTS: &[&str] =
     &[".sh", ".bash", ".zsh", ".py", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".php", ".lua"];
 
-/// The name of the hook that is number `number` of its event, from 1.
-pub(super) fn name_of(event: &str, number: usize, program: &HookProgram) -> String {
+/// The name of a hook of `event`, such as `block-rm.sh (PreToolUse Bash)`: none of those of `others`.
+pub(super) fn name_of(
+    event: &str,
+    matcher: Option<&str>,
+    program: &HookProgram,
+    others: &[HookPolicy],
+) -> String {
     let what = match program {
         HookProgram::Shell { command } => script_in(command.split_whitespace()),
         HookProgram::Exec { program, args } => {
@@ -21,7 +26,11 @@ pub(super) fn name_of(event: &str, number: usize, program: &HookProgram) -> Stri
             http::parse(url).map_or_else(|_| String::new(), |url| http::place(&url))
         }
     };
-    format!("claude:{event}#{number} {what}").trim_end().to_owned()
+    let matcher = matcher.map(|matcher| format!(" {}", shown(matcher))).unwrap_or_default();
+    let name = format!("{what} ({event}{matcher})");
+    let is_taken = |name: &str| others.iter().any(|other| other.name == name);
+    let numbered = (2..).map(|number| format!("{what} {number} ({event}{matcher})"));
+    std::iter::once(name).chain(numbered).find(|name| !is_taken(name)).unwrap_or_default()
 }
 
 /// The script that a command runs, else its first word.
@@ -31,7 +40,11 @@ fn script_in<'a>(words: impl Iterator<Item = &'a str>) -> String {
     let word = words.iter().find(is_script).or_else(|| words.iter().find(|word| !is_assignment(word)));
     let word = word.copied().unwrap_or_default();
     let base = word.rsplit('/').next().filter(|base| !base.is_empty()).unwrap_or(word);
-    base.chars().filter(|char| !char.is_control()).take(CHARS_MAX).collect()
+    shown(base)
+}
+
+fn shown(text: &str) -> String {
+    text.chars().filter(|char| !char.is_control()).take(CHARS_MAX).collect()
 }
 
 fn bare(word: &str) -> &str {

@@ -13,7 +13,7 @@ fn asks_for_a_reviewer() -> Stage {
     let mut stage = Stage::new();
     stage.tool = "reviewer";
     stage.input = json!({ "goal": "look at the diff" });
-    stage.output = "It is fine.";
+    stage.output = "It is fine.".into();
     stage.wanted = Some(WantedAgent {
         agent: Some("reviewer".to_owned()),
         name: "reviewer".to_owned(),

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use expect_test::{Expect, expect};
-use provost_event::{HookContract, HookProgram, OnFailure};
-use provost_hooks::{Imported, import_claude};
+use provost_event::{HookContract, HookProgram, HookWaiting, OnFailure};
+use provost_hooks::{HookFile, Imported, import_hooks};
 
 /// All results of a file, a line each.
 fn shown(imported: &Imported) -> String {
@@ -27,18 +27,31 @@ fn shown(imported: &Imported) -> String {
             let _ = write!(out, " if={condition}");
         }
         out.push('\n');
+        if hook.setup.waiting == HookWaiting::Background {
+            out.insert_str(out.len() - 1, " background");
+        }
         assert_eq!(hook.contract, HookContract::Claude);
         assert_eq!(hook.on_failure, OnFailure::Continue);
         assert!(hook.may_remind);
     }
+    for rule in &imported.rules {
+        let _ = writeln!(out, "{} {}: {}", rule.list.name(), rule.written, rule.patterns.join(" "));
+    }
+    for (name, value) in &imported.env {
+        let _ = writeln!(out, "env {name}={value}");
+    }
+    if let Some(disables) = imported.disables_hooks {
+        let _ = writeln!(out, "disables hooks: {disables}");
+    }
     for skipped in &imported.skipped {
-        let _ = writeln!(out, "- {}: {}: {}", skipped.place, skipped.what, skipped.why);
+        let mark = if skipped.is_guard { "!" } else { "-" };
+        let _ = writeln!(out, "{mark} {}: {}: {}", skipped.place, skipped.what, skipped.why);
     }
     out
 }
 
 fn check(text: &str, expected: Expect) {
-    expected.assert_eq(&shown(&import_claude(text, "settings.json")));
+    expected.assert_eq(&shown(&import_hooks(HookFile::claude(text, "settings.json"))));
 }
 
 const REALISTIC: &str = r#"{
@@ -84,27 +97,28 @@ fn a_realistic_file_gives_its_hooks_and_names_what_it_cannot() {
     check(
         REALISTIC,
         expect![[r#"
-            claude:PostToolUse#2 exec @ post_tool_success 600000 ms: sh: exec bash -c 'echo '\''it'\''"'\''"'\''s'\'''
-            claude:PreToolUse#1 block-rm.sh @ pre_tool_call 5000 ms: sh: "$CLAUDE_PROJECT_DIR"/.claude/hooks/block-rm.sh matcher=Bash
-            claude:PreToolUse#2 audit.py @ pre_tool_call 600000 ms: sh: python3 .claude/hooks/audit.py matcher=Bash if=Bash(git *)
-            claude:PreToolUse#4 npx @ pre_tool_call 600000 ms: exec: npx ["prettier", "--check"] matcher=Edit|MultiEdit|Write
-            claude:SessionEnd#1 bye.sh @ session_end 1500 ms: sh: bye.sh
-            claude:SessionStart#2 context.sh @ session_start 600000 ms: sh: context.sh matcher=startup
-            claude:Stop#1 example.com:443 @ stop 2500 ms: post: https://example.com/stop [("Authorization", "Bearer $TOKEN")] ["TOKEN"]
-            claude:SubagentStop#1 x @ subagent_stop 600000 ms: sh: x
-            claude:UserPromptSubmit#1 date @ prompt_submit 30000 ms: sh: date
-            - settings.json: hooks.PostToolUse[0].hooks[0]: the command hook `log.sh`: `async`: Provost waits for each of its hooks and runs none in the background
+            log.sh (PostToolUse) @ post_tool_success 600000 ms: sh: log.sh background
+            exec (PostToolUse) @ post_tool_success 600000 ms: sh: exec bash -c 'echo '\''it'\''"'\''"'\''s'\'''
+            block-rm.sh (PreToolUse Bash) @ pre_tool_call 5000 ms: sh: "$CLAUDE_PROJECT_DIR"/.claude/hooks/block-rm.sh matcher=Bash
+            audit.py (PreToolUse Bash) @ pre_tool_call 600000 ms: sh: python3 .claude/hooks/audit.py matcher=Bash if=Bash(git *)
+            npx (PreToolUse Edit|MultiEdit|Write) @ pre_tool_call 600000 ms: exec: npx ["prettier", "--check"] matcher=Edit|MultiEdit|Write
+            bye.sh (SessionEnd) @ session_end 1500 ms: sh: bye.sh
+            context.sh (SessionStart startup) @ session_start 600000 ms: sh: context.sh matcher=startup
+            example.com:443 (Stop) @ stop 2500 ms: post: https://example.com/stop [("Authorization", "Bearer $TOKEN")] ["TOKEN"]
+            x (SubagentStop) @ subagent_stop 600000 ms: sh: x
+            date (UserPromptSubmit) @ prompt_submit 30000 ms: sh: date
+            allow Bash(npm test): Bash(npm test)
             - settings.json: hooks.PostToolUse[0].hooks[2]: the command hook `Get-Date`: Provost runs commands in sh and bash, not in powershell
-            - settings.json: hooks.PreToolUse[0].hooks[2]: the command hook `"$CLAUDE_PROJECT_DIR"/.claude/hooks/block-rm.sh`: it is the same as claude:PreToolUse#1 block-rm.sh, and runs once
-            - settings.json: hooks.PreToolUse[1].hooks[1]: the prompt hook `Is this safe? $ARGUMENTS`: Provost runs hooks of the types command and http, not prompt
-            - settings.json: hooks.PreToolUse[2].hooks[0]: the command hook `never.sh`: the matcher `Bash(` can't be read as a regular expression: Parsing error at position 5: Opening parenthesis without closing parenthesis
-            - settings.json: hooks.PreToolUsed: the event `PreToolUsed`: there is no such event; `PreToolUse`?
+            - settings.json: hooks.PreToolUse[0].hooks[2]: the command hook `"$CLAUDE_PROJECT_DIR"/.claude/hooks/block-rm.sh`: it is the same as block-rm.sh (PreToolUse Bash), and runs once
+            ! settings.json: hooks.PreToolUse[1].hooks[1]: the prompt hook `Is this safe? $ARGUMENTS`: Provost runs hooks of the types command and http, not prompt
+            ! settings.json: hooks.PreToolUse[2].hooks[0]: the command hook `never.sh`: the matcher `Bash(` can't be read as a regular expression: Parsing error at position 5: Opening parenthesis without closing parenthesis
+            ! settings.json: hooks.PreToolUsed: the event `PreToolUsed`: there is no such event; `PreToolUse`?
             - settings.json: hooks.SessionStart[0].hooks[0]: the http hook `https://example.com/start`: this event takes no http hooks
             - settings.json: hooks.SessionStart[0].hooks[1]: the command hook `context.sh`: `once` counts only in a skill: it is asked each time
             - settings.json: hooks.Stop[0]: the matcher `Bash`: this event has no matchers: the hooks are asked each time
-            - settings.json: hooks.Stop[0].hooks[1]: the mcp_tool hook `t`: Provost runs hooks of the types command and http, not mcp_tool
-            - settings.json: hooks.Stop[0].hooks[2]: the command hook `check.sh`: a hook with `if` never runs at an event that isn't about one tool call
-            - settings.json: hooks.pre_tool_call: the event `pre_tool_call`: there is no such event
+            ! settings.json: hooks.Stop[0].hooks[1]: the mcp_tool hook `t`: Provost runs hooks of the types command and http, not mcp_tool
+            ! settings.json: hooks.Stop[0].hooks[2]: the command hook `check.sh`: a hook with `if` never runs at an event that isn't about one tool call
+            ! settings.json: hooks.pre_tool_call: the event `pre_tool_call`: there is no such event
         "#]],
     );
 }
@@ -112,6 +126,7 @@ fn a_realistic_file_gives_its_hooks_and_names_what_it_cannot() {
 #[test]
 fn the_question_of_trust_shows_each_program_once() {
     expect![[r#"
+        log.sh
         exec bash -c 'echo '\''it'\''"'\''"'\''s'\'''
         "$CLAUDE_PROJECT_DIR"/.claude/hooks/block-rm.sh
         python3 .claude/hooks/audit.py
@@ -122,12 +137,13 @@ fn the_question_of_trust_shows_each_program_once() {
         x
         date
     "#]]
-    .assert_eq(&(import_claude(REALISTIC, "settings.json").programs.join("\n") + "\n"));
+    .assert_eq(&(import_hooks(HookFile::claude(REALISTIC, "settings.json")).programs.join("\n") + "\n"));
 }
 
 #[test]
 fn names_are_unique() {
-    let mut names: Vec<_> = import_claude(REALISTIC, "s").hooks.into_iter().map(|hook| hook.name).collect();
+    let mut names: Vec<_> =
+        import_hooks(HookFile::claude(REALISTIC, "s")).hooks.into_iter().map(|hook| hook.name).collect();
     let all = names.len();
     names.sort();
     names.dedup();
@@ -157,60 +173,53 @@ fn what_makes_no_sense_does_not_spoil_the_rest() {
             ]}],
             "Stop": {"hooks": []}}}"#,
         expect![[r#"
-            claude:PreToolUse#13 good.sh @ pre_tool_call 600000 ms: exec: good.sh []
-            - settings.json: hooks.PreToolUse[0]: the entry: it has no list of `hooks`
-            - settings.json: hooks.PreToolUse[1]: the entry: it has no list of `hooks`
-            - settings.json: hooks.PreToolUse[2].hooks[0]: the command hook `a`: its `matcher` is 5, which is no text
-            - settings.json: hooks.PreToolUse[3].hooks[0]: a hook of type unknown: it has no `type`
-            - settings.json: hooks.PreToolUse[3].hooks[1]: the unknown hook `a`: it has no `type`
-            - settings.json: hooks.PreToolUse[3].hooks[2]: the commnd hook `a`: there are no hooks of type `commnd`
-            - settings.json: hooks.PreToolUse[3].hooks[3]: a hook of type command: it has no `command`
-            - settings.json: hooks.PreToolUse[3].hooks[4]: a hook of type command: its `command` is no text
-            - settings.json: hooks.PreToolUse[3].hooks[5]: the command hook `a`: its `timeout` is no number of seconds above 0
-            - settings.json: hooks.PreToolUse[3].hooks[6]: the command hook `a`: its `timeout` is no number of seconds above 0
-            - settings.json: hooks.PreToolUse[3].hooks[7]: the command hook `a`: its `args` are no list of texts
-            - settings.json: hooks.PreToolUse[3].hooks[8]: the command hook `a`: its `if` can't be read: the pattern `Bash(git` isn't closed: write `)` at its end
-            - settings.json: hooks.PreToolUse[3].hooks[9]: the http hook `ftp://x`: its `url` doesn't begin with http:// or https://
-            - settings.json: hooks.PreToolUse[3].hooks[10]: the http hook `http://x`: its `headers` are no texts
-            - settings.json: hooks.Stop: the event `Stop`: it is no list
+            good.sh (PreToolUse) @ pre_tool_call 600000 ms: exec: good.sh []
+            ! settings.json: hooks.PreToolUse[0]: the entry: it has no list of `hooks`
+            ! settings.json: hooks.PreToolUse[1]: the entry: it has no list of `hooks`
+            ! settings.json: hooks.PreToolUse[2].hooks[0]: the command hook `a`: its `matcher` is 5, which is no text
+            ! settings.json: hooks.PreToolUse[3].hooks[0]: a hook of type unknown: it has no `type`
+            ! settings.json: hooks.PreToolUse[3].hooks[1]: the unknown hook `a`: it has no `type`
+            ! settings.json: hooks.PreToolUse[3].hooks[2]: the commnd hook `a`: there are no hooks of type `commnd`
+            ! settings.json: hooks.PreToolUse[3].hooks[3]: a hook of type command: it has no `command`
+            ! settings.json: hooks.PreToolUse[3].hooks[4]: a hook of type command: its `command` is no text
+            ! settings.json: hooks.PreToolUse[3].hooks[5]: the command hook `a`: its `timeout` is no number of seconds above 0
+            ! settings.json: hooks.PreToolUse[3].hooks[6]: the command hook `a`: its `timeout` is no number of seconds above 0
+            ! settings.json: hooks.PreToolUse[3].hooks[7]: the command hook `a`: its `args` are no list of texts
+            ! settings.json: hooks.PreToolUse[3].hooks[8]: the command hook `a`: its `if` can't be read: the pattern `Bash(git` isn't closed: write `)` at its end
+            ! settings.json: hooks.PreToolUse[3].hooks[9]: the http hook `ftp://x`: its `url` doesn't begin with http:// or https://
+            ! settings.json: hooks.PreToolUse[3].hooks[10]: the http hook `http://x`: its `headers` are no texts
+            ! settings.json: hooks.Stop: the event `Stop`: it is no list
         "#]],
     );
     check(
         "{",
         expect![[r#"
-        - settings.json: the file: it can't be read as JSON: EOF while parsing an object at line 1 column 1
-    "#]],
+            ! settings.json: the file: it can't be read as JSON: EOF while parsing an object at line 1 column 1
+        "#]],
     );
     check(
         "[]",
         expect![[r#"
-        - settings.json: the file: it is no JSON object
-    "#]],
+            ! settings.json: the file: it is no JSON object
+        "#]],
     );
     check("\u{feff}{}", expect![[""]]);
     check(
         r#"{"hooks": []}"#,
         expect![[r#"
-        - settings.json: hooks: all hooks: `hooks` is no object of events
-    "#]],
+            ! settings.json: hooks: all hooks: `hooks` is no object of events
+        "#]],
     );
 }
 
 #[test]
-fn hooks_that_are_switched_off_are_none() {
+fn a_switch_for_all_hooks_is_told_with_the_hooks_it_switches() {
     let hooks = r#""hooks": {"Stop": [{"hooks": [{"type": "command", "command": "a"}]}]}"#;
-    check(
-        &format!(r#"{{"disableAllHooks": true, {hooks}}}"#),
-        expect![[r#"
-        - settings.json: disableAllHooks: all hooks: the file switches them off
-    "#]],
-    );
-    check(
-        &format!(r#"{{"disableAllHooks": false, {hooks}}}"#),
-        expect![[r#"
-        claude:Stop#1 a @ stop 600000 ms: sh: a
-    "#]],
-    );
+    for switch in [true, false] {
+        let imported = format!(r#"{{"disableAllHooks": {switch}, {hooks}}}"#);
+        let imported = import_hooks(HookFile::claude(&imported, "s"));
+        assert_eq!((imported.hooks.len(), imported.disables_hooks), (1, Some(switch)));
+    }
 }
 
 #[test]
@@ -222,10 +231,72 @@ fn hooks_at_the_end_share_what_the_most_patient_asks_for() {
             .map(|(at, fields)| format!(r#"{{"type": "command", "command": "c{at}"{fields}}}"#))
             .collect();
         let text = format!(r#"{{"hooks": {{"SessionEnd": [{{"hooks": [{}]}}]}}}}"#, hooks.join(","));
-        import_claude(&text, "s").hooks.iter().map(|hook| hook.timeout_ms).collect::<Vec<_>>()
+        import_hooks(HookFile::claude(&text, "s"))
+            .hooks
+            .iter()
+            .map(|hook| hook.timeout_ms)
+            .collect::<Vec<_>>()
     };
     assert_eq!(timeouts(&[""]), [1_500]);
     assert_eq!(timeouts(&["", r#","timeout":10"#, r#","timeout":1"#]), [10_000, 10_000, 1_000]);
     assert_eq!(timeouts(&["", r#","timeout":600"#]), [60_000, 60_000]);
     assert_eq!(timeouts(&[r#","timeout":0.5"#]), [500]);
+}
+
+#[test]
+fn permissions_variables_and_switches_are_taken_or_named() {
+    check(
+        r#"{"permissions": {
+            "allow": ["Bash(npm test)", "WebSearch"],
+            "deny": ["Read(./.env)", "Bash(curl:*)", "Agent(Explore)", 7],
+            "ask": ["Bash(git push *)"],
+            "defaultMode": "acceptEdits"},
+          "env": {"MODE": "strict", "COUNT": 3},
+          "disableAllHooks": false}"#,
+        expect![[r#"
+            deny Read(./.env): Read(./.env) Grep(./.env) Glob(./.env)
+            deny Bash(curl:*): Bash(curl:*)
+            ask Bash(git push *): Bash(git push *)
+            allow Bash(npm test): Bash(npm test)
+            env MODE=strict
+            disables hooks: false
+            - settings.json: env: the variable COUNT: its value is no text
+            ! settings.json: permissions.deny: the rule `Agent(Explore)`: Provost has no tool that it could mean
+            ! settings.json: permissions.deny: the rule `7`: it is no text
+            - settings.json: permissions.allow: the rule `WebSearch`: Provost has no tool that it could mean
+            - settings.json: permissions.defaultMode: `defaultMode`: it isn't taken over: Provost's own settings say what it would
+        "#]],
+    );
+}
+
+#[test]
+fn a_command_that_needs_a_variable_of_a_plugin_is_named_elsewhere_and_run_there() {
+    let text = r#"{"hooks": {"PreToolUse": [{"hooks": [
+        {"type": "command", "command": "${CLAUDE_PLUGIN_ROOT}/guard.sh"},
+        {"type": "command", "command": "node", "args": ["$CLAUDE_PLUGIN_ROOT/guard.js"]},
+        {"type": "command", "command": "sh -c 'echo ${CLAUDE_PLUGIN_ROOT:-none}'"},
+        {"type": "command", "command": "guard.sh $CLAUDE_PLUGIN_OPTION_LEVEL"}
+    ]}]}}"#;
+    check(
+        text,
+        expect![[r#"
+        sh (PreToolUse) @ pre_tool_call 600000 ms: sh: sh -c 'echo ${CLAUDE_PLUGIN_ROOT:-none}'
+        ! settings.json: hooks.PreToolUse[0].hooks[0]: the command hook `${CLAUDE_PLUGIN_ROOT}/guard.sh`: it needs the variable CLAUDE_PLUGIN_ROOT, which is set only for a plugin's hooks: import them with "claude-plugin:FOLDER"
+        ! settings.json: hooks.PreToolUse[0].hooks[1]: the command hook `node`: it needs the variable CLAUDE_PLUGIN_ROOT, which is set only for a plugin's hooks: import them with "claude-plugin:FOLDER"
+        ! settings.json: hooks.PreToolUse[0].hooks[3]: the command hook `guard.sh $CLAUDE_PLUGIN_OPTION_LEVEL`: it needs the variable CLAUDE_PLUGIN_OPTION_LEVEL, which is set only for a plugin's hooks: import them with "claude-plugin:FOLDER"
+    "#]],
+    );
+    let variables = ["CLAUDE_PLUGIN_ROOT", "CLAUDE_PLUGIN_DATA"];
+    let plugin = import_hooks(HookFile { variables: &variables, ..HookFile::claude(text, "hooks.json") });
+    assert_eq!((plugin.hooks.len(), plugin.skipped.len()), (3, 1), "{}", shown(&plugin));
+}
+
+#[test]
+fn codex_runs_its_hooks_in_the_users_own_shell() {
+    let text = r#"{"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "echo it's"}]}]}}"#;
+    let file = HookFile { contract: HookContract::Codex, ..HookFile::claude(text, "hooks.json") };
+    let hook = import_hooks(file).hooks.remove(0);
+    assert_eq!(hook.contract, HookContract::Codex);
+    let Some(HookProgram::Shell { command }) = hook.program else { panic!("{:?}", hook.program) };
+    assert_eq!(command, r#"exec "${SHELL:-/bin/sh}" -lc 'echo it'\''s'"#);
 }

@@ -5,6 +5,10 @@
 #[cfg(test)]
 mod agents;
 #[cfg(test)]
+mod background;
+#[cfg(test)]
+mod cases;
+#[cfg(test)]
 mod choosing;
 #[cfg(test)]
 mod claude;
@@ -16,6 +20,8 @@ mod import;
 mod own;
 #[cfg(test)]
 mod questions;
+#[cfg(test)]
+mod reference;
 #[cfg(test)]
 mod stage;
 #[cfg(test)]

@@ -88,7 +88,7 @@ async fn tool_calls_come_under_the_names_that_scripts_know() {
 #[tokio::test]
 async fn failures_begin_with_the_exit_status_and_batches_have_what_the_model_sees() {
     let mut stage = Stage::new();
-    stage.output = "no such file\nexit status 3";
+    stage.output = "no such file\nexit status 3".into();
     check(
         &stage,
         "PostToolUseFailure",
@@ -335,7 +335,7 @@ async fn files_are_absolute_and_results_have_the_form_of_their_tool() {
 #[tokio::test]
 async fn the_final_text_is_null_where_the_agent_said_nothing() {
     let mut stage = Stage::new();
-    stage.final_text = "";
+    stage.final_text = String::new();
     let told = stage.told("Stop", false).await;
     assert_eq!((&told["final_text"], &told["last_assistant_message"]), (&Value::Null, &json!("")));
 }

@@ -30,9 +30,15 @@ pub(crate) struct Stage {
     /// The tool of the call in questions about tools.
     pub(crate) tool: &'static str,
     pub(crate) input: Value,
-    pub(crate) output: &'static str,
+    pub(crate) output: String,
     /// The text of the answer with which the agent wants to stop.
-    pub(crate) final_text: &'static str,
+    pub(crate) final_text: String,
+    /// The user's message.
+    pub(crate) prompt: String,
+    /// Whether a stop hook has made the agent go on already.
+    pub(crate) blocked_before: bool,
+    /// The session's log for hooks.
+    pub(crate) transcript: PathBuf,
     pub(crate) effort: Option<Effort>,
     /// The agent that the call spawns.
     pub(crate) wanted: Option<WantedAgent>,
@@ -66,8 +72,11 @@ impl Stage {
             hooks: ProgramHooks::new(options),
             tool: "shell",
             input: json!({ "command": "rm -rf build" }),
-            output: "fine\n",
-            final_text: "All done.",
+            output: "fine\n".to_owned(),
+            final_text: "All done.".to_owned(),
+            prompt: "do it".to_owned(),
+            blocked_before: true,
+            transcript: "/logs/session.jsonl".into(),
             effort: None,
             wanted: None,
             agent: HookAgent::default(),
@@ -130,7 +139,7 @@ impl Stage {
             call: "call-1".into(),
             tool: self.tool.to_owned(),
             status,
-            output: self.output.to_owned(),
+            output: self.output.clone(),
             images: Vec::new(),
             whole: None,
             duration_ms: 12,
@@ -154,8 +163,8 @@ impl Stage {
                 session: self.session(),
                 turn: 3,
                 tool_calls: 5,
-                final_text: self.final_text.to_owned(),
-                blocked_before: true,
+                final_text: self.final_text.clone(),
+                blocked_before: self.blocked_before,
                 trigger: provost_event::GoalTrigger::Claim,
             };
             (HookQuestionTrigger::Stop(check), Vec::new())
@@ -174,8 +183,9 @@ impl Stage {
             folder: Arc::from(self.folder.path().canonicalize().expect("a path").join(&self.current)),
             model,
             agent: self.agent.clone(),
-            transcript_path: Some(PathBuf::from("/logs/session.jsonl")),
+            transcript_path: Some(self.transcript.clone()),
             root_transcript_path: self.agent.parent.map(|_| PathBuf::from("/logs/root.jsonl")),
+            env_file: None,
             records,
         }
     }
@@ -197,7 +207,7 @@ impl Stage {
                 (HookTrigger::ChildEnd { call: call(), is_error: failed, child, outcome }, details)
             }
             M::PromptSubmit => {
-                let prompt = HookTrigger::Prompt { text: "do it".to_owned(), by: "user".to_owned() };
+                let prompt = HookTrigger::Prompt { text: self.prompt.clone(), by: "user".to_owned() };
                 (prompt, HookCallDetails::None)
             }
             M::PreLlmRequest => {

@@ -32,7 +32,7 @@ fn tool(name: &str, alias: &str, access: Access) -> ToolSpec {
     }
 }
 
-fn begun() -> Entry {
+pub(crate) fn begun() -> Entry {
     let mut policy = AgentPolicy::new(ModelPolicy::new("a/b", 1_000), "/w".into());
     policy.tools = vec![
         tool("shell", "Bash", Access::Anything),
@@ -54,7 +54,7 @@ fn begun() -> Entry {
     .into()
 }
 
-fn answer(content: Vec<Block>) -> Entry {
+pub(crate) fn answer(content: Vec<Block>) -> Entry {
     let usage = Usage { input_tokens: 10, output_tokens: 20, cache_read_tokens: 30, ..Usage::default() };
     let stop = if content.iter().any(|block| matches!(block, Block::ToolCall(_))) {
         StopReason::ToolUse
@@ -64,12 +64,12 @@ fn answer(content: Vec<Block>) -> Entry {
     AssistantMessage { turn: 1, call: 1, content, usage, cost: None, model: "b-1".to_owned(), stop }.into()
 }
 
-fn call(id: &str, name: &str, input: &Value) -> Block {
+pub(crate) fn call(id: &str, name: &str, input: &Value) -> Block {
     let input = Json::of(input).expect("JSON");
     Block::ToolCall(ToolCall { id: id.into(), name: name.to_owned(), input, malformed: None })
 }
 
-fn finished(id: &str, tool: &str, status: ToolStatus, output: &str) -> Entry {
+pub(crate) fn finished(id: &str, tool: &str, status: ToolStatus, output: &str) -> Entry {
     let exit_status = (status == ToolStatus::Error).then_some(3);
     ToolFinished {
         call: id.into(),
@@ -86,7 +86,7 @@ fn finished(id: &str, tool: &str, status: ToolStatus, output: &str) -> Entry {
     .into()
 }
 
-fn text(text: &str) -> Block {
+pub(crate) fn text(text: &str) -> Block {
     Block::Text(text.to_owned())
 }
 
@@ -116,12 +116,12 @@ fn a_session() -> Vec<Entry> {
     ]
 }
 
-fn session() -> SessionId {
+pub(crate) fn session() -> SessionId {
     SessionId::root(RunId::from_entropy(7))
 }
 
 /// The transcript of `session` for hooks of `contract`, as text.
-fn written(contract: HookContract, session: SessionId, entries: Vec<Entry>) -> String {
+pub(crate) fn written(contract: HookContract, session: SessionId, entries: Vec<Entry>) -> String {
     let mut transcript = Stage::new().hooks.transcript(contract, session);
     let mut lines = String::new();
     for (seq, entry) in (1..).zip(entries) {

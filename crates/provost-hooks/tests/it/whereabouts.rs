@@ -54,3 +54,23 @@ async fn what_the_file_sets_is_in_the_environment_and_a_plugins_variables_are_pl
     let answer = shown(&stage.ask(&HookPolicy { setup, ..shell }).await);
     assert_eq!(answer, format!("deny: {} strict", stage.work().display()), "no file moves the project");
 }
+
+#[tokio::test]
+async fn a_condition_with_a_leading_slash_begins_in_the_projects_folder() {
+    let mut stage = Stage::new();
+    stage.tool = "write_file";
+    let asked_about = |stage: &Stage, path: &str, condition: &str| {
+        let mut hook = HookPolicy { condition: Some(condition.to_owned()), ..claude("PreToolUse", "exit 2") };
+        hook.setup.project = Some(stage.work());
+        let mut stage_of_path = Stage::new();
+        stage_of_path.tool = "write_file";
+        stage_of_path.input = serde_json::json!({ "path": stage.work().join(path), "content": "x" });
+        stage_of_path.wants(&hook)
+    };
+    stage.input = serde_json::json!({});
+    assert!(asked_about(&stage, "src/a.rs", "Write(/src/**)"));
+    assert!(!asked_about(&stage, "docs/src/a.rs", "Write(/src/**)"));
+    let absolute = format!("Write(/{}/src/**)", stage.work().display());
+    assert!(asked_about(&stage, "src/a.rs", &absolute));
+    assert!(!asked_about(&stage, "src/a.rs", "Write(/lib/**)"));
+}

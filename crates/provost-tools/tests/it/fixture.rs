@@ -71,6 +71,7 @@ impl Fixture {
             effect: EffectId { actor: ActorKey::Session(SessionId::root(run)), seq: Seq(1) },
             workspace: Arc::from(self.root()),
             memory: None,
+            env_file: None,
             limit: None,
             timeout: Duration::from_secs(600),
             cancel: CancellationToken::new(),
