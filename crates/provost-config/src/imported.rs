@@ -122,15 +122,12 @@ fn files_of(loading: &Loading, import: &Import, folders: &Folders) -> Vec<Found>
         ImportSource::Codex => project(&CODEX_FILES, HookContract::Codex),
         ImportSource::ClaudeUser => {
             let path = etcetera::home_dir().ok().map(|home| home.join(".claude/settings.json"));
-            let found = |path: PathBuf| {
-                let (contract, plugin) = (HookContract::Claude, Vec::new());
-                Found {
-                    name: "~/.claude/settings.json".to_owned(),
-                    path,
-                    is_projects: false,
-                    contract,
-                    plugin,
-                }
+            let found = |path: PathBuf| Found {
+                name: "~/.claude/settings.json".to_owned(),
+                path,
+                is_projects: false,
+                contract: HookContract::Claude,
+                plugin: Vec::new(),
             };
             path.filter(|path| path.is_file()).map(found).into_iter().collect()
         }

@@ -7,6 +7,7 @@ use super::{Case, Situation, bash, case, check, edit, read, write};
 
 const PRE: &str = "PreToolUse";
 
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn commands() -> Vec<Case> {
     vec![
         case(
@@ -152,6 +153,7 @@ fn commands() -> Vec<Case> {
     ]
 }
 
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn files() -> Vec<Case> {
     vec![
         case(
