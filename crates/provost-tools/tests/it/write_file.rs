@@ -19,6 +19,7 @@ async fn a_file_is_made_with_its_folders_and_replaced() {
     let overwrote = expect![[r#"
         Ok
         overwrote `a/b/c.txt`: 1 line, 3 B
+        There was such a file, and no earlier call of yours names it: what it held is replaced.
     "#]];
     fixture.check("write_file", json!({"path": "a/b/c.txt", "content": "new"}), overwrote).await;
     assert_eq!(fixture.read("a/b/c.txt"), "new");
