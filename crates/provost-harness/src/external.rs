@@ -154,10 +154,10 @@ impl ConsentTool {
         let field = self.field.to_owned();
         match self.kind {
             AskKind::Command => ToolSubject::Command { field, keeps: None },
-            AskKind::Read => ToolSubject::read_path(self.field),
+            AskKind::Read | AskKind::Trust => ToolSubject::read_path(self.field),
             AskKind::Edit => ToolSubject::written_path(self.field),
             AskKind::Network => ToolSubject::Url { field },
-            AskKind::Tool | AskKind::Trust | AskKind::Other => ToolSubject::Opaque,
+            AskKind::Tool | AskKind::Other => ToolSubject::Opaque,
         }
     }
 
