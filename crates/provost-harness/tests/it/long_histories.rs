@@ -242,7 +242,7 @@ impl Play<'_> {
             Purpose::Turn => self.answer(seq, usage, own),
             Purpose::Summary => self.sum_up(seq, usage),
             Purpose::FinalSummary => return Err(TestCaseError::fail("there is no limit to be reached")),
-            Purpose::Judge => return Err(TestCaseError::fail("there is no goal")),
+            Purpose::Judge | Purpose::External => return Err(TestCaseError::fail("there is no goal")),
         }
         Ok(())
     }

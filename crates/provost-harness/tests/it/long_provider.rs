@@ -119,7 +119,7 @@ impl Provider {
             Purpose::Turn => return self.job.answer(request.answers_before),
             Purpose::Summary => SUMMARY,
             Purpose::FinalSummary => FINAL_SUMMARY,
-            Purpose::Judge => "{}",
+            Purpose::Judge | Purpose::External => "{}",
         };
         (vec![Block::Text(words.to_owned())], StopReason::EndTurn)
     }
@@ -170,7 +170,7 @@ impl Model for Provider {
                 compare(&request, &counter, &mut seen);
             }
             Purpose::Summary => seen.summaries += 1,
-            Purpose::FinalSummary | Purpose::Judge => seen.final_summary += 1,
+            Purpose::FinalSummary | Purpose::Judge | Purpose::External => seen.final_summary += 1,
         }
         let usage = self.reported(input, output);
         seen.reported += usage;
