@@ -212,8 +212,8 @@ fn is_stream(response: &reqwest::Response) -> bool {
 }
 
 fn request_id(response: &reqwest::Response) -> Option<String> {
-    let text = |name: &&str| response.headers().get(*name)?.to_str().ok();
-    let id = REQUEST_IDS.iter().find_map(|name| text(&name))?;
+    let text = |name: &str| response.headers().get(name)?.to_str().ok();
+    let id = REQUEST_IDS.iter().find_map(|name| text(name))?;
     Some(id.chars().take(REQUEST_ID_CHARS_MAX).collect())
 }
 

@@ -257,7 +257,7 @@ async fn ask(
     match answer {
         BudgetAnswer::Granted(tokens) => Ok(tokens),
         BudgetAnswer::Exhausted(exhausted) => Err(Refusal::bad(format!(
-            "the budget is used up. {exhausted} The run is suspended; `provost resume` with a higher limit goes on"
+            "the budget is used up. {exhausted}. The run is suspended; `provost resume` with a higher limit goes on"
         ))),
         BudgetAnswer::Unpriced => Err(Refusal::bad(format!(
             "money is limited, and the price of `{model}` isn't known: add it to the settings ([models]), or set \

@@ -162,14 +162,10 @@ fn within_segment(deciding: &mut Deciding<'_>, event: SessionEvent) {
         }
         SessionEvent::WorktreeReady { seq, result } => worktree::ready(deciding, seq, result),
         SessionEvent::WorktreeChecked { seq, left } => worktree::checked(deciding, seq, left),
-        SessionEvent::ExternalCall(request) => external_calls::requested(deciding, *request),
-        SessionEvent::ExternalReserved { request, number, output_tokens_max } => {
-            external_calls::reserved(deciding, *request, number, output_tokens_max);
-        }
-        SessionEvent::ExternalRefused { request, exhausted } => {
-            external_calls::refused(deciding, *request, exhausted);
-        }
-        SessionEvent::ExternalAnswered(result) => external_calls::answered(deciding, *result),
+        SessionEvent::ExternalCall(_)
+        | SessionEvent::ExternalReserved { .. }
+        | SessionEvent::ExternalRefused { .. }
+        | SessionEvent::ExternalAnswered(_) => external_calls::on(deciding, event),
         SessionEvent::Terminal(noted) => terminal::noted(deciding, *noted),
         SessionEvent::AskWithdrawn { call } => terminal::ask_withdrawn(deciding, &call),
         SessionEvent::TerminalClosed { seq, exit } => terminal::closed(deciding, seq, exit),

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::{Deciding, Phase, SessionState};
 use crate::event::{ExternalCallRequest, ExternalCallResult};
 use crate::session::segment;
-use crate::{ReserveRequest, RunEvent, SettleNote};
+use crate::{ReserveRequest, RunEvent, SessionEvent, SettleNote};
 
 /// How long a program has to show its user that the budget is used up, before its exchange is aborted.
 const SHOWS_REFUSAL_MS: u64 = 5_000;
@@ -94,8 +94,21 @@ impl ExternalCalls {
     }
 }
 
+/// An event about the program's calls.
+pub(in crate::session) fn on(deciding: &mut Deciding<'_>, event: SessionEvent) {
+    match event {
+        SessionEvent::ExternalCall(request) => requested(deciding, *request),
+        SessionEvent::ExternalReserved { request, number, output_tokens_max } => {
+            reserved(deciding, *request, number, output_tokens_max);
+        }
+        SessionEvent::ExternalRefused { request, exhausted } => refused(deciding, *request, exhausted),
+        SessionEvent::ExternalAnswered(result) => answered(deciding, *result),
+        _ => {}
+    }
+}
+
 /// The program wants to call a model: asks the run for the budget.
-pub(in crate::session) fn requested(deciding: &mut Deciding<'_>, request: ExternalCallRequest) {
+fn requested(deciding: &mut Deciding<'_>, request: ExternalCallRequest) {
     if !may_call(deciding.state) {
         return;
     }
@@ -123,12 +136,7 @@ pub(in crate::session) fn requested(deciding: &mut Deciding<'_>, request: Extern
 }
 
 /// The run has reserved budget for call number `number`.
-pub(in crate::session) fn reserved(
-    deciding: &mut Deciding<'_>,
-    request: ExternalCallRequest,
-    number: u32,
-    output_tokens_max: u32,
-) {
+fn reserved(deciding: &mut Deciding<'_>, request: ExternalCallRequest, number: u32, output_tokens_max: u32) {
     let next = deciding.state.external_calls.made.saturating_add(1);
     if !may_call(deciding.state) || number != next {
         return;
@@ -146,11 +154,7 @@ pub(in crate::session) fn reserved(
 
 /// The run has no budget for the call. The program is told so, and the session is suspended: after the exchange, or
 /// when the program has had time to show it.
-pub(in crate::session) fn refused(
-    deciding: &mut Deciding<'_>,
-    request: ExternalCallRequest,
-    exhausted: Option<Exhausted>,
-) {
+fn refused(deciding: &mut Deciding<'_>, request: ExternalCallRequest, exhausted: Option<Exhausted>) {
     if !may_call(deciding.state) {
         return;
     }
@@ -203,7 +207,7 @@ pub(in crate::session) fn end_grace(deciding: &mut Deciding<'_>) {
 }
 
 /// A call is over: it is charged.
-pub(in crate::session) fn answered(deciding: &mut Deciding<'_>, result: ExternalCallResult) {
+fn answered(deciding: &mut Deciding<'_>, result: ExternalCallResult) {
     let open = deciding.state.external_calls.open.iter();
     let number = open.filter(|(_, open)| open.request == result.request).map(|(number, _)| *number).next();
     if let Some(number) = number {

@@ -34,13 +34,7 @@ pub(in crate::session) fn recover(deciding: &mut Deciding<'_>, fresh: &[Seq]) {
     approve::time_approvals(deciding);
     left.tell(deciding);
     external_calls::settle_lost(deciding);
-    let times = deciding.state.lifecycle.interruptions();
-    if times >= deciding.state.assignment.limits().interruptions_max
-        && !deciding.state.lifecycle.is_stopping()
-    {
-        let outcome = Outcome::Paused { why: PauseReason::CrashLoop { times } };
-        deciding.commit(StopRequested { agent: None, outcome, for_child: false });
-    }
+    stop_at_crash_loop(deciding);
     let asks = recover_questions(deciding);
     terminal::close_terminal_again(deciding);
     worktree::ask_about_worktree_again(deciding);
@@ -87,6 +81,17 @@ pub(in crate::session) fn recover(deciding: &mut Deciding<'_>, fresh: &[Seq]) {
         Phase::Ready => model_call::next_call(deciding),
         Phase::Between => segment::finish_as_asked(deciding),
         Phase::New | Phase::Verifying | Phase::Judging(_) | Phase::JudgeWaits(_) => {}
+    }
+}
+
+/// A session that is interrupted again and again is suspended.
+fn stop_at_crash_loop(deciding: &mut Deciding<'_>) {
+    let times = deciding.state.lifecycle.interruptions();
+    if times >= deciding.state.assignment.limits().interruptions_max
+        && !deciding.state.lifecycle.is_stopping()
+    {
+        let outcome = Outcome::Paused { why: PauseReason::CrashLoop { times } };
+        deciding.commit(StopRequested { agent: None, outcome, for_child: false });
     }
 }
 

@@ -635,15 +635,9 @@ fn effect_word(effect: &Effect) -> String {
     }
 }
 
-pub(crate) fn short(entry: &Entry) -> String {
-    match entry {
-        Entry::Model(ModelEntry::Called(e)) => {
-            let purpose = match e.purpose {
-                Purpose::Turn => String::new(),
-                purpose => format!(" for {purpose:?}"),
-            };
-            format!("model_called turn {} call {} attempt {}{purpose}", e.turn, e.call, e.attempt)
-        }
+/// An entry about a call of an external agent's program.
+fn external_call(entry: &Entry) -> Option<String> {
+    let text = match entry {
         Entry::Model(ModelEntry::ExternalCalled(e)) => {
             format!("external_model_called {} of {} cap {}", e.call, e.of.request, e.output_tokens_max)
         }
@@ -658,6 +652,23 @@ pub(crate) fn short(entry: &Entry) -> String {
         Entry::Model(ModelEntry::ExternalRefused(e)) => {
             let limit = e.exhausted.map(|exhausted| exhausted.dimension);
             format!("external_model_refused {}: {limit:?}", e.of.request)
+        }
+        _ => return None,
+    };
+    Some(text)
+}
+
+pub(crate) fn short(entry: &Entry) -> String {
+    if let Some(text) = external_call(entry) {
+        return text;
+    }
+    match entry {
+        Entry::Model(ModelEntry::Called(e)) => {
+            let purpose = match e.purpose {
+                Purpose::Turn => String::new(),
+                purpose => format!(" for {purpose:?}"),
+            };
+            format!("model_called turn {} call {} attempt {}{purpose}", e.turn, e.call, e.attempt)
         }
         Entry::Conversation(ConversationEntry::AssistantMessage(e)) => {
             format!("assistant_message {:?} {} blocks", e.stop, e.content.len())

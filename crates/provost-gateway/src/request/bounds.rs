@@ -78,8 +78,8 @@ pub(super) fn check(wire: WireFormat, request: &Value) -> Result<(), Refusal> {
     for tool in tools {
         check_tool(wire, &bounds, tool)?;
     }
-    let lists = bounds.messages.iter().filter_map(|name| request.get(*name));
-    lists.map(|list| check_message(list)).collect()
+    let mut lists = bounds.messages.iter().filter_map(|name| request.get(*name));
+    lists.try_for_each(check_message)
 }
 
 fn is_set(value: &Value) -> bool {
@@ -109,7 +109,7 @@ fn check_tool(wire: WireFormat, bounds: &Bounds, tool: &Value) -> Result<(), Ref
 
 fn check_message(value: &Value) -> Result<(), Refusal> {
     match value {
-        Value::Array(items) => items.iter().map(check_message).collect(),
+        Value::Array(items) => items.iter().try_for_each(check_message),
         Value::Object(members) => {
             let is = |name: &str, kind: &str| members.get(name).and_then(Value::as_str) == Some(kind);
             if is("type", "item_reference") {
@@ -122,8 +122,8 @@ fn check_message(value: &Value) -> Result<(), Refusal> {
             if let Some(name) = REFERENCES.iter().find(|name| members.get(**name).is_some_and(is_set)) {
                 return Err(unbounded(&format!("a file by its id or address (`{name}`)")));
             }
-            let inner = members.iter().filter(|(name, _)| !OF_TOOLS.contains(&name.as_str()));
-            inner.map(|(_, member)| check_message(member)).collect()
+            let mut inner = members.iter().filter(|(name, _)| !OF_TOOLS.contains(&name.as_str()));
+            inner.try_for_each(|(_, member)| check_message(member))
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(()),
     }

@@ -2,6 +2,7 @@
 
 mod answers;
 mod budgets;
+mod crowd;
 mod faults;
 mod refusals;
 mod stage;

@@ -51,6 +51,7 @@ pub(crate) struct Stage {
     pub(crate) client: reqwest::Client,
     seen: Arc<Mutex<Vec<Seen>>>,
     session: SessionId,
+    provider_url: String,
 }
 
 pub(crate) struct Staged {
@@ -143,7 +144,7 @@ impl Stage {
         });
         let access = gateway.open(session).await.unwrap();
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
-        Self { backend, gateway, access, client, seen, session }
+        Self { backend, gateway, access, client, seen, session, provider_url: format!("http://{address}") }
     }
 
     /// Posts a body as the program would.
@@ -151,6 +152,10 @@ impl Stage {
         let request = self.client.post(format!("{}{path}", self.access.url));
         let request = request.bearer_auth(&self.access.token).header("content-type", "application/json");
         request.body(body.to_owned()).send().await.unwrap()
+    }
+
+    pub(crate) fn provider_url(&self) -> &str {
+        &self.provider_url
     }
 
     pub(crate) fn seen(&self) -> Vec<Seen> {

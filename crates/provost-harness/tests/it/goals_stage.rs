@@ -138,7 +138,9 @@ impl Model for Voice {
             });
         });
         let say = match request.purpose {
-            Purpose::Turn | Purpose::Judge => self.line(request.session.agent, request.answers_before),
+            Purpose::Turn | Purpose::Judge | Purpose::External => {
+                self.line(request.session.agent, request.answers_before)
+            }
             Purpose::FinalSummary => text("So far, so good."),
             Purpose::Summary => text("In short: it was worked on."),
             Purpose::External => unreachable!("there is no program"),

@@ -6,10 +6,13 @@ use provost_terminal::{Profile, ProgramKind, StreamFormat};
 #[test]
 fn every_shipped_profile_can_be_read_and_agents_say_how_they_end() {
     let names: Vec<String> = Profile::shipped().into_iter().map(|profile| profile.name).collect();
-    assert_eq!(names, ["codex", "claude", "gemini", "qwen", "opencode", "aider", "pi", "copilot", "generic"]);
+    let expected =
+        ["codex", "claude", "gemini", "qwen", "opencode", "aider", "pi", "copilot", "generic", "gateway"];
+    assert_eq!(names, expected);
     for profile in Profile::shipped() {
         assert!(!profile.quit.is_empty(), "{} doesn't say how it is asked to end", profile.name);
-        assert_eq!(profile.kind == ProgramKind::Plain, profile.name == "generic");
+        let is_plain = ["generic", "gateway"].contains(&profile.name.as_str());
+        assert_eq!(profile.kind == ProgramKind::Plain, is_plain);
     }
     assert_eq!(
         Profile::named("codex").and_then(|p| p.channel).map(|c| c.format),

@@ -188,7 +188,7 @@ fn session_events(session: &SessionState) -> Vec<SessionEvent> {
         SessionEvent::SlotFree,
         SessionEvent::Recover { fresh: Vec::new() },
     ];
-    commands.into_iter().chain(fork).chain(results()).collect()
+    commands.into_iter().chain(fork).chain(results()).chain(program_calls()).collect()
 }
 
 /// A request of a program that no run has budget for.
@@ -201,6 +201,24 @@ fn wanted() -> ExternalCallRequest {
         body: None,
     };
     ExternalCallRequest { call, input_tokens: 10, output_tokens_max: 10 }
+}
+
+/// What a program's calls lead to, where none is open.
+fn program_calls() -> Vec<SessionEvent> {
+    let exhausted = Exhausted::new(provost_event::Dimension::Tokens, 1, 1);
+    vec![
+        SessionEvent::ExternalCall(Box::new(wanted())),
+        SessionEvent::ExternalReserved {
+            request: Box::new(wanted()),
+            number: UNKNOWN_CALL,
+            output_tokens_max: 1,
+        },
+        SessionEvent::ExternalRefused { request: Box::new(wanted()), exhausted: Some(exhausted) },
+        SessionEvent::ExternalAnswered(Box::new(ExternalCallResult::new(
+            "r".to_owned(),
+            ExternalCallEnd::Answered,
+        ))),
+    ]
 }
 
 /// Results and answers that nothing waits for.
@@ -258,17 +276,6 @@ fn results() -> Vec<SessionEvent> {
             bytes: 1,
             body: "x".to_owned(),
         }]),
-        SessionEvent::ExternalCall(Box::new(wanted())),
-        SessionEvent::ExternalReserved {
-            request: Box::new(wanted()),
-            number: UNKNOWN_CALL,
-            output_tokens_max: 1,
-        },
-        SessionEvent::ExternalRefused { request: Box::new(wanted()), exhausted: Some(exhausted) },
-        SessionEvent::ExternalAnswered(Box::new(ExternalCallResult::new(
-            "r".to_owned(),
-            ExternalCallEnd::Answered,
-        ))),
         SessionEvent::AskWithdrawn { call: CallId::from("unknown") },
         SessionEvent::ServiceNoted(Box::new(ServiceNoted {
             name: "web".to_owned(),
