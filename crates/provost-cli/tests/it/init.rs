@@ -130,6 +130,13 @@ fn without_a_terminal_flags_and_suggestions_are_taken() {
         # Of one run, with all its agents.
         [budget]
         wall_time = "2h"
+
+        # What agents' programs may do, whatever they are told: docs/sandbox.md.
+        [sandbox]
+        mode = "workspace"
+        network = "none"
+        # External agents need their provider: allow_hosts, then network = "proxy" and true.
+        external = false
     "##]]
     .assert_eq(&written(&scene));
     assert_eq!(scene.provost(&["check"]).status, 0);
