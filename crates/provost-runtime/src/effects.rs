@@ -150,7 +150,12 @@ fn every_setting_changes_what_a_run_gets() {
             "otlp_headers_env" | "otlp_content" => "otlp_endpoint = \"http://127.0.0.1:1\"\n",
             _ => "",
         };
-        differs(setting, &format!("[{}]\n{needs}", setting.section), folder.path());
+        let before = match setting.section {
+            "sandbox" if setting.name != "mode" => "[sandbox]\nmode = \"workspace\"\n".to_owned(),
+            "sandbox.limits" => "[sandbox]\nmode = \"workspace\"\n[sandbox.limits]\n".to_owned(),
+            section => format!("[{section}]\n{needs}"),
+        };
+        differs(setting, &before, folder.path());
     }
 }
 

@@ -55,6 +55,13 @@ fn questions_are_asked_again_until_the_answer_can_be_taken() {
         [budget]
         wall_time = "1h30m"
 
+        # What agents' programs may do, whatever they are told: docs/sandbox.md.
+        [sandbox]
+        mode = "workspace"
+        network = "none"
+        # External agents need their provider: allow_hosts, then network = "proxy" and true.
+        external = false
+
         # The agent's work is done when this exits with 0; otherwise it is told why not and goes on.
         [[stop_hooks]]
         name = "check"
@@ -68,10 +75,13 @@ fn questions_are_asked_again_until_the_answer_can_be_taken() {
 
         agent.model       openai/gpt-6.1-terra  (provost.toml:4:1)
         budget.wall_time  1h30m  (provost.toml:8:1)
+        sandbox.mode      workspace  (provost.toml:12:1)
+        sandbox.network   none  (provost.toml:13:1)
+        sandbox.external  false  (provost.toml:15:1)
         store.dir         /FOLDER/state  (PROVOST_STATE_DIR)
-        stop hook check  cargo test --workspace "x y"  (provost.toml:11:1)
+        stop hook check  cargo test --workspace "x y"  (provost.toml:18:1)
         trust: you haven't agreed to this yet; `provost trust` asks you, `provost run` refuses until then
-          provost.toml:11:1: runs when the agent wants to stop (stop hook check)
+          provost.toml:18:1: runs when the agent wants to stop (stop hook check)
               cargo test --workspace "x y"
         `provost check --all` also shows what isn't set, with the defaults.
 
@@ -120,6 +130,13 @@ fn without_a_terminal_flags_and_suggestions_are_taken() {
         # Of one run, with all its agents.
         [budget]
         wall_time = "2h"
+
+        # What agents' programs may do, whatever they are told: docs/sandbox.md.
+        [sandbox]
+        mode = "workspace"
+        network = "none"
+        # External agents need their provider: allow_hosts, then network = "proxy" and true.
+        external = false
     "##]]
     .assert_eq(&written(&scene));
     assert_eq!(scene.provost(&["check"]).status, 0);
