@@ -2,7 +2,6 @@
 
 use std::convert::Infallible;
 use std::io::IsTerminal as _;
-use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -11,9 +10,7 @@ use provost_event::{
     ActorKey, Budget, ConversationEntry, Entry, Exhausted, LifecycleEntry, Outcome, PauseReason, Paused,
     RunId, Seq, SessionId,
 };
-use provost_harness::{
-    Backend, Clock as _, Harness, Services, SystemClock, TurnState, final_text, read_actor,
-};
+use provost_harness::{Backend, Clock as _, Harness, SystemClock, TurnState, final_text, read_actor};
 use provost_process::{MAYBE_LEFT, end_adopted_leftovers};
 use tokio_util::sync::CancellationToken;
 
@@ -27,7 +24,7 @@ use crate::output::{self, tell};
 use crate::render::{Progress, Stopped, hanging, safe, summary};
 use crate::signals::Signals;
 use crate::watcher::Watcher;
-use provost_runtime::{complaints, keep};
+use provost_runtime::{StateDir, complaints, keep};
 use provost_view::AgentGoal;
 use provost_view::open_in;
 use provost_view::run_state;
@@ -43,10 +40,8 @@ pub(crate) const BY: &str = "provost resume";
 pub(crate) struct Work {
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) harness: Harness,
-    /// The folder in which is kept how observers fared.
-    pub(crate) observed: PathBuf,
-    /// The services that its agents may leave running.
-    pub(crate) services: Services,
+    /// Where is kept how observers fared, and which services agents leave running.
+    pub(crate) place: StateDir,
     pub(crate) watcher: Arc<Watcher>,
     pub(crate) asking: Asking,
     pub(crate) signals: Signals,
@@ -214,7 +209,8 @@ impl Work {
     fn tell_of_observers(&self) {
         let reports = self.harness.observer_reports();
         let mut warnings = complaints(&reports);
-        if let Err(error) = keep(&self.observed, self.harness.run_id(), SystemClock.now(), &reports) {
+        if let Err(error) = keep(&self.place.observers(), self.harness.run_id(), SystemClock.now(), &reports)
+        {
             warnings.push(format!("{error:#}"));
         }
         warnings.iter().for_each(|warning| tell(&format!("warning: {warning}")));
@@ -246,7 +242,7 @@ impl Work {
                 Progress::Live(_) => tell(&format!("\n  {}", hanging(&summary, "  "))),
                 Progress::Plain(_) | Progress::Attended | Progress::Json | Progress::Silent => tell(&summary),
             }
-            left_running(&self.services, run).iter().for_each(|line| tell(line));
+            left_running(&self.place.services(), run).iter().for_each(|line| tell(line));
         }
         Ok(())
     }

@@ -197,8 +197,8 @@ fn search_entry(
 
 fn matcher(arguments: &Arguments) -> Result<RegexMatcher, Failure> {
     let mut builder = RegexMatcherBuilder::new();
-    // `$` matches before CR LF too.
-    builder.case_insensitive(arguments.case_insensitive.unwrap_or(false)).crlf(true);
+    // `^` and `$` match at every line's ends, before CR LF too.
+    builder.case_insensitive(arguments.case_insensitive.unwrap_or(false)).multi_line(true).crlf(true);
     builder.build(&arguments.pattern).map_err(|error| {
         Failure::Senseless(format!(
             "`pattern` can't be used:\n{error}\nTo search for one of ( ) [ ] {{ }} . * + ? | ^ $ \\ itself, put a \\ \

@@ -91,22 +91,9 @@ pub(super) async fn fork(args: ForkArgs) -> anyhow::Result<Exit> {
     let asking =
         Asking { backend: backend.clone(), watcher: watcher.clone(), asks, user_file: folders.user_file };
     let pending_stop = PendingStop::None;
-    let observed = place.observers();
-    let services = place.services();
-    Work {
-        backend,
-        harness,
-        observed,
-        services,
-        watcher,
-        asking,
-        signals,
-        shown: args.shown,
-        progress,
-        pending_stop,
-    }
-    .finish()
-    .await
+    Work { backend, harness, place, watcher, asking, signals, shown: args.shown, progress, pending_stop }
+        .finish()
+        .await
 }
 
 fn flags(args: &ForkArgs) -> Vec<Override> {

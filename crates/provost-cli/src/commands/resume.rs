@@ -35,8 +35,8 @@ use crate::watcher::Watcher;
 use crate::wiring::{outage_max_ms, state_dir, variables};
 use provost_runtime::observers;
 use provost_runtime::{
-    Chosen, Judges, Programs, RunContext, Variables, available_tools, choose_again, frozen_models, models_of,
-    programs_of, providers, words,
+    Chosen, Judges, Programs, RunContext, StateDir, Variables, available_tools, choose_again, frozen_models,
+    models_of, programs_of, providers, words,
 };
 use provost_view::open_in;
 use provost_view::run_state;
@@ -56,8 +56,7 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     let run = find(&*backend, &args.run).await?;
     mark(Some(run));
     tell_of_unread("");
-    place.services().report(&*backend, run).await?;
-    let state = run_state(&*backend, run).await?.with_context(|| format!("the log of run {run} is empty"))?;
+    let state = state_now(&*backend, &place, run).await?;
     let root = read_actor(&*backend, ActorKey::from(SessionId::root(run))).await?;
     let change = Change::of(&args, (run, &state, &root), &given.budget, (&place.trust(), &variables))?;
     let folder = change.policy.agent.workspace.clone();
@@ -75,8 +74,8 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     let sessions = live_sessions(&*backend, &state).await?;
     let view = reporting(progress.view(Some(&Earlier { state: &state, sessions })), settings, None);
     let watcher = Arc::new(Watcher::new(view, asks, heads));
-    let around = RunContext::new(settings, &variables, (watcher.clone(), observers), programs);
-    let around = around.with_skills(&place.skills(&folders, &folder)?);
+    let around = RunContext::new(settings, &variables, (watcher.clone(), observers), programs)
+        .with_skills(&place.skills(&folders, &folder)?);
     let opened = place.harness(backend.clone(), models, around).open(run).await;
     let mut harness = opened.inspect_err(|_| watcher.close())?;
     let was_completed = matches!(state.outcome(), Some(Outcome::Completed { .. }));
@@ -103,28 +102,21 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     }
     let asking =
         Asking { backend: backend.clone(), watcher: watcher.clone(), asks, user_file: folders.user_file };
-    let observed = place.observers();
-    let services = place.services();
     let said = given.text.as_deref().map(|text| SentMessage {
         to: SessionId::root(run),
         text,
         by: BY,
         before: root.head(),
     });
-    Work {
-        backend,
-        harness,
-        observed,
-        services,
-        watcher,
-        asking,
-        signals,
-        shown: args.shown,
-        progress,
-        pending_stop,
-    }
-    .finish_after(said.as_ref(), was_completed)
-    .await
+    Work { backend, harness, place, watcher, asking, signals, shown: args.shown, progress, pending_stop }
+        .finish_after(said.as_ref(), was_completed)
+        .await
+}
+
+/// A run whose agents' logs say what became of their services.
+async fn state_now(backend: &dyn Backend, place: &StateDir, run: RunId) -> anyhow::Result<Box<RunState>> {
+    place.services().report(backend, run).await?;
+    run_state(backend, run).await?.with_context(|| format!("the log of run {run} is empty"))
 }
 
 /// The sessions of the agents that may still work.

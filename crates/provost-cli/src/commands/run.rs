@@ -155,21 +155,8 @@ impl Ready {
         let harness = harness.inspect_err(|_| watcher.close()).context("can't start the run")?;
         let user_file = folders.user_file;
         let asking = Asking { backend: backend.clone(), watcher: watcher.clone(), asks, user_file };
-        let observed = place.observers();
-        let services = place.services();
         let pending_stop = PendingStop::None;
-        Ok(Work {
-            backend,
-            harness,
-            observed,
-            services,
-            watcher,
-            asking,
-            signals,
-            shown,
-            progress,
-            pending_stop,
-        })
+        Ok(Work { backend, harness, place, watcher, asking, signals, shown, progress, pending_stop })
     }
 }
 

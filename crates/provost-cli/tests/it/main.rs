@@ -137,7 +137,7 @@ mod recording;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 mod replay;
-#[cfg(target_os = "linux")]
+#[cfg(all(test, target_os = "linux"))]
 mod requests;
 #[cfg(test)]
 mod restarts;
@@ -156,7 +156,7 @@ mod sandbox_stage;
 mod scripts_agreed;
 #[cfg(test)]
 mod secrets;
-#[cfg(target_os = "linux")]
+#[cfg(all(test, target_os = "linux"))]
 mod services;
 #[cfg(test)]
 mod serve;

@@ -105,7 +105,7 @@ impl ShownModel {
         assert_eq!(turns.len(), 3, "{}", self.name);
         let mut shown = Readable::new(&scene, self.messages);
         for (title, body) in
-            ["first turn", "mid-run", "final check, and a reminder of a limit"].iter().zip(&turns)
+            ["first turn", "mid-run, with reminders of limits", "final check"].iter().zip(&turns)
         {
             page.push_str(&shown.section(title, body));
         }
@@ -124,7 +124,7 @@ impl ShownModel {
         for body in &filled[..5] {
             grown.section("not stored", body);
         }
-        page.push_str(&grown.section("a summary of a conversation of five calls", &filled[5]));
+        page.push_str(&Readable::new(&scene, self.messages).section("a summary", &filled[5]));
         let path = PathBuf::from(format!("requests/{file}.txt"));
         expect_file![path].assert_eq(&page);
     }

@@ -247,6 +247,6 @@ fn a_window_without_room_for_an_agent_is_refused_by_check_and_at_the_start() {
     let line = check.stdout.lines().find(|line| line.starts_with("error: ")).unwrap().to_owned();
     assert!(line.starts_with("error: provost.toml:2:1: agent.model: script:"), "{line}");
     assert!(line.contains("; it takes a window of at least "), "{line}");
-    let scene = Scene::scripted("window_tokens: 10500\nanswers: [{text: a}]\n");
+    let scene = Scene::scripted("window_tokens: 11500\nanswers: [{text: a}]\n");
     assert_eq!(scene.provost(&["check"]).status, 0);
 }

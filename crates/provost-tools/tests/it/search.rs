@@ -153,3 +153,14 @@ async fn matching_lines_are_counted_by_file() {
     "#]];
     three_files().check("search", json!({"pattern": "needle", "mode": "count"}), expected).await;
 }
+
+#[tokio::test]
+async fn the_ends_of_a_pattern_are_those_of_every_line() {
+    let fixture = Fixture::new().file("a.txt", "one\ntwo\r\nthree two\n");
+    let expected = expect![[r#"
+        Ok
+        a.txt:2:two
+        [1 matching line in 1 file; 1 file searched]
+    "#]];
+    fixture.check("search", json!({"pattern": "^two$"}), expected).await;
+}
