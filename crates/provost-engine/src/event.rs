@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 pub use budget::{LimitUse, ReserveRequest, SettleNote};
 pub use results::{
-    Answer, ExternalCallRequest, ExternalCallResult, FolderRules, JudgeReport, StopCheckResult, SubAgentReport,
-    ToolResult, WorktreeResult,
+    Answer, ExternalCallRequest, ExternalCallResult, FolderRules, JudgeReport, StopCheckResult,
+    SubAgentReport, ToolResult, WorktreeResult,
 };
 pub use run::{RunEvent, RunForkRequest};
 pub use session::{ForkStart, SessionEvent};

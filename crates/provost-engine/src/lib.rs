@@ -32,8 +32,8 @@ pub use effect::{
     StopCheck, ToolMemory, ToolRun, View, WantedAgent, WorktreeCheck, WorktreeOrder,
 };
 pub use event::{
-    Answer, Event, ExternalCallRequest, ExternalCallResult, FolderRules, ForkStart, JudgeReport, LimitUse, Now,
-    ReserveRequest, RunEvent, RunForkRequest, SessionEvent, SettleNote, StopCheckResult, SubAgentReport,
+    Answer, Event, ExternalCallRequest, ExternalCallResult, FolderRules, ForkStart, JudgeReport, LimitUse,
+    Now, ReserveRequest, RunEvent, RunForkRequest, SessionEvent, SettleNote, StopCheckResult, SubAgentReport,
     ToolResult, WorktreeResult,
 };
 pub use permission::{

@@ -73,7 +73,13 @@ fn comes_of(toml: &str, folder: &Path) -> String {
     format!(
         "{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
         external_policy(&settled, &team, folder, alone),
-        (exec.records, exec.detach_key, settled.settings.terminal_reports, &settled.settings.tools.env, gateway),
+        (
+            exec.records,
+            exec.detach_key,
+            settled.settings.terminal_reports,
+            &settled.settings.tools.env,
+            gateway
+        ),
         settled.settings.keep_running_max_ms,
         policy(&settled.settings, &team, folder, &folder.join("worktrees")),
         toml.contains("[agent]").then(|| told(&settled.settings, &team, folder)),

@@ -62,8 +62,8 @@ use crate::cli::{
     ActArgs, ApprovalsArgs, ApproveArgs, AttachArgs, BackupArgs, CancelArgs, CheckArgs, CostArgs, DemoArgs,
     DenyArgs, DiffArgs, DoctorArgs, ExecArgs, ExplainArgs, ExportArgs, FlowCommand, ForkArgs, GatewayArgs,
     GoalCommand, ImportArgs, InitArgs, LogsArgs, ManArgs, ModelsArgs, PolicyCommand, ProfileCommand,
-    PruneArgs, PsArgs, ReplayArgs, ReprioritizeArgs, ResumeArgs, RunArgs, SandboxCommand, SayArgs, SchemaArgs,
-    ServeArgs, ServicesArgs, ShowArgs, SuperviseArgs, TrustArgs,
+    PruneArgs, PsArgs, ReplayArgs, ReprioritizeArgs, ResumeArgs, RunArgs, SandboxCommand, SayArgs,
+    SchemaArgs, ServeArgs, ServicesArgs, ShowArgs, SuperviseArgs, TrustArgs,
 };
 use crate::exit::{Exit, Refusal};
 use crate::input::tell_of_unread;

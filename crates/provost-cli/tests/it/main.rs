@@ -156,14 +156,14 @@ mod sandbox_stage;
 mod scripts_agreed;
 #[cfg(test)]
 mod secrets;
-#[cfg(all(test, target_os = "linux"))]
-mod services;
 #[cfg(test)]
 mod serve;
 #[cfg(test)]
 mod serve_safety;
 #[cfg(test)]
 mod served;
+#[cfg(all(test, target_os = "linux"))]
+mod services;
 #[cfg(test)]
 mod settings_agents;
 #[cfg(test)]

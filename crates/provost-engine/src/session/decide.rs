@@ -171,12 +171,7 @@ fn within_segment(deciding: &mut Deciding<'_>, event: SessionEvent) {
         SessionEvent::TerminalClosed { seq, exit } => terminal::closed(deciding, seq, exit),
         SessionEvent::Resolve { asked, answer, by } => approve::resolve(deciding, asked, answer, by),
         SessionEvent::TimerFired { seq } => timer_fired(deciding, seq),
-        SessionEvent::Say { text, by } if deciding.state.assignment.has_hook(HookPoint::PromptSubmit) => {
-            deciding.ask(HookTrigger::Prompt { text, by });
-        }
-        SessionEvent::Say { text, by } => {
-            deciding.commit(UserMessage { content: vec![Block::Text(text)], by });
-        }
+        SessionEvent::Say { text, by } => say(deciding, text, by),
         SessionEvent::Proceed { turn } => segment::proceed(deciding, turn),
         SessionEvent::Stop { outcome } => segment::stop(deciding, outcome),
         SessionEvent::SubAgentFinished { started, report } => {
@@ -197,6 +192,15 @@ fn within_segment(deciding: &mut Deciding<'_>, event: SessionEvent) {
         | SessionEvent::ChangeTools(_)
         | SessionEvent::ServiceNoted(_)
         | SessionEvent::Retune { .. } => {}
+    }
+}
+
+/// A message arrived; hooks may refuse it.
+fn say(deciding: &mut Deciding<'_>, text: String, by: String) {
+    if deciding.state.assignment.has_hook(HookPoint::PromptSubmit) {
+        deciding.ask(HookTrigger::Prompt { text, by });
+    } else {
+        deciding.commit(UserMessage { content: vec![Block::Text(text)], by });
     }
 }
 

@@ -658,6 +658,7 @@ fn external_call(entry: &Entry) -> Option<String> {
     Some(text)
 }
 
+#[expect(clippy::too_many_lines, reason = "a table")]
 pub(crate) fn short(entry: &Entry) -> String {
     if let Some(text) = external_call(entry) {
         return text;

@@ -54,17 +54,12 @@ pub(crate) struct Stage {
     provider_url: String,
 }
 
+#[derive(Default)]
 pub(crate) struct Staged {
     pub(crate) money: Option<u64>,
     pub(crate) records: bool,
     pub(crate) limits: GatewayLimits,
     pub(crate) models: Vec<String>,
-}
-
-impl Default for Staged {
-    fn default() -> Self {
-        Self { money: None, records: false, limits: GatewayLimits::default(), models: Vec::new() }
-    }
 }
 
 async fn provider(State(scripted): State<Scripted>, request: Request) -> Response {

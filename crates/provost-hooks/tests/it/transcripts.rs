@@ -108,7 +108,13 @@ fn a_session() -> Vec<Entry> {
         ToolStarted { call: "c1".into(), tool: "shell".to_owned(), input: replaced, again: false }.into(),
         finished("c1", "shell", ToolStatus::Error, "red\nexit status 3"),
         finished("c2", "update_plan", ToolStatus::Ok, "noted"),
-        SystemItem { item: ItemKind::StopBlocked, body: "go on".to_owned(), origin: Origin::Engine, rules: Vec::new() }.into(),
+        SystemItem {
+            item: ItemKind::StopBlocked,
+            body: "go on".to_owned(),
+            origin: Origin::Engine,
+            rules: Vec::new(),
+        }
+        .into(),
         UserMessage { content: vec![text("and the docs")], by: "alice".to_owned() }.into(),
         summary.into(),
         answer(vec![call("c3", "spawn_agent", &json!({ "goal": "read", "name": "reader" }))]),

@@ -9,9 +9,8 @@ use provost_event::{
     AgentPolicyChanged, ApprovalAnswer, Budget, CallId, ErrorClass, Exhausted, Exit, ExternalCall,
     ExternalCallEnd, Forked, Json, JudgeAnswer, MicroDollars, ModelFailure, ModelTrouble, Outcome,
     PauseReason, Priority, ProcessStamp, ProviderAwaited, Purpose, RunPolicyChanged, Seq, ServiceEvent,
-    ServiceNoted, SessionFork, SessionStarted,
-    StepMode, StopReason, SupervisorError, TerminalEvent, TerminalNoted, Timestamp, ToolStatus, ToolsChanged,
-    Usage, WorktreeLeft,
+    ServiceNoted, SessionFork, SessionStarted, StepMode, StopReason, SupervisorError, TerminalEvent,
+    TerminalNoted, Timestamp, ToolStatus, ToolsChanged, Usage, WorktreeLeft,
 };
 
 use crate::tree_world::result;
