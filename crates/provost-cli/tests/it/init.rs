@@ -10,6 +10,7 @@ fn written(scene: &Scene) -> String {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a dialog")]
 fn questions_are_asked_again_until_the_answer_can_be_taken() {
     let scene = Scene::new();
     scene.write("work/Cargo.toml", "");

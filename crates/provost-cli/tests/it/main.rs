@@ -2,9 +2,11 @@
 
 #![cfg(unix)]
 
+#[cfg(test)]
 mod acting;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
+#[cfg(test)]
 mod acts_on_runs;
 #[cfg(test)]
 mod agents;
@@ -12,12 +14,15 @@ mod agents;
 mod approvals;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
+#[cfg(test)]
 mod attach;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
+#[cfg(test)]
 mod awake;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
+#[cfg(test)]
 mod awake_embedded;
 #[cfg(test)]
 mod checks;
@@ -37,11 +42,13 @@ mod control_rules;
 mod cost;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
+#[cfg(test)]
 mod demo;
 #[cfg(test)]
 mod diff;
 #[cfg(test)]
 mod end_checks;
+#[cfg(test)]
 mod ends_told;
 #[cfg(test)]
 mod exec;
@@ -63,6 +70,7 @@ mod folder_rules;
 mod forking;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
+#[cfg(test)]
 mod git_environment;
 #[cfg(test)]
 mod goal_commands;
@@ -86,19 +94,23 @@ mod json_views;
 mod judge_refused;
 #[cfg(test)]
 #[cfg(unix)]
+#[cfg(test)]
 mod keys_cut;
 #[cfg(test)]
 #[cfg(unix)]
+#[cfg(test)]
 mod keys_masked;
 #[cfg(test)]
 mod limits_shown;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
+#[cfg(test)]
 mod live_view;
 #[cfg(test)]
 mod long_runs;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
+#[cfg(test)]
 mod lost_output;
 #[cfg(test)]
 mod lost_store;
@@ -136,21 +148,28 @@ mod ps_filters;
 mod recording;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
+#[cfg(test)]
 mod replay;
 #[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod requests;
 #[cfg(test)]
 mod restarts;
+#[cfg(test)]
 mod resume_settings;
+#[cfg(test)]
 mod resuming;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
+#[cfg(test)]
 mod sandbox_escapes;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
+#[cfg(test)]
 mod sandbox_runs;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
+#[cfg(test)]
 mod sandbox_stage;
 #[cfg(test)]
 mod scripts_agreed;
@@ -163,6 +182,7 @@ mod serve_safety;
 #[cfg(test)]
 mod served;
 #[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod services;
 #[cfg(test)]
 mod settings_agents;
@@ -194,6 +214,7 @@ mod store_commands;
 mod support;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
+#[cfg(test)]
 mod terminal;
 #[cfg(test)]
 mod time_limit;
@@ -203,6 +224,7 @@ mod told;
 mod transfer;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
+#[cfg(test)]
 mod tree;
 #[cfg(test)]
 mod tree_acting;

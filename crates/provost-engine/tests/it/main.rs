@@ -11,6 +11,7 @@ mod clocks;
 #[cfg(test)]
 mod external;
 
+#[cfg(test)]
 mod external_calls;
 #[cfg(test)]
 mod final_summary;
@@ -64,6 +65,7 @@ mod permissions;
 mod permissions_attempts;
 #[cfg(test)]
 mod permissions_everyday;
+#[cfg(test)]
 mod permissions_folders;
 #[cfg(test)]
 mod permissions_laws;
@@ -73,7 +75,9 @@ mod permissions_reach;
 mod permissions_writes;
 #[cfg(test)]
 mod replaced_calls;
+#[cfg(test)]
 mod restart;
+#[cfg(test)]
 mod retry;
 #[cfg(test)]
 mod scripts_named;

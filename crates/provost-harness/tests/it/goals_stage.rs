@@ -143,7 +143,6 @@ impl Model for Voice {
             }
             Purpose::FinalSummary => text("So far, so good."),
             Purpose::Summary => text("In short: it was worked on."),
-            Purpose::External => unreachable!("there is no program"),
         };
         let mut answer = speak(say, &request, cancel).await?;
         if self.counts {
