@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::Settings;
 use crate::declare::{Kind, Setting, SettingDefault};
+use crate::sandbox::home_folder;
 use crate::value::variable_name;
 
 /// What `[tools]` is for.
@@ -25,7 +26,7 @@ impl ToolSettings {
     /// is added: the agent may name either.
     #[must_use]
     pub fn roots_of(&self, workspace: &Path) -> Vec<PathBuf> {
-        let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
+        let home = home_folder().unwrap_or_default();
         let written = self.roots.iter().map(|root| match root.strip_prefix(HOME) {
             Some(rest) => home.join(rest),
             None => workspace.join(root),

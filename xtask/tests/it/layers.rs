@@ -178,7 +178,7 @@ fn what_is_foreign_stays_in_its_crate() {
     let homes: [(&str, &[&str]); 14] = [
         ("axum", &["provost-gateway", "provost-server"]),
         ("maud", &["provost-server"]),
-        ("reqwest", &["provost-llm", "provost-hooks", "provost-telemetry"]),
+        ("reqwest", &["provost-gateway", "provost-llm", "provost-hooks", "provost-telemetry"]),
         ("rusqlite", &["provost-sqlite"]),
         ("libc", &["provost-process", "provost-sandbox"]),
         ("clap", &["provost-cli"]),

@@ -41,7 +41,7 @@ pub(crate) async fn find(backend: &dyn Backend, word: &str) -> anyhow::Result<Ru
     }
 }
 
-/// The newest run of the folder that the user is in: it works there, or above.
+/// The newest run of the folder that the user is in: it works there, above or below.
 async fn last(backend: &dyn Backend) -> anyhow::Result<RunId> {
     let none = || Refusal::new("there are no runs yet", "start one with `provost run`");
     let newest = backend.list(RunQuery::newest(1)).await?.pop().ok_or_else(none)?;
@@ -53,7 +53,9 @@ async fn last(backend: &dyn Backend) -> anyhow::Result<RunId> {
     loop {
         let filter = RunFilter::default();
         let page = backend.list(RunQuery { filter, after, max: PAGE }).await?;
-        if let Some(run) = page.iter().find(|run| folder.starts_with(&run.workspace)) {
+        if let Some(run) =
+            page.iter().find(|run| folder.starts_with(&run.workspace) || run.workspace.starts_with(&folder))
+        {
             return Ok(run.run);
         }
         after = page.last().map(RunSummary::cursor);

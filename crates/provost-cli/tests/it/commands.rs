@@ -205,13 +205,35 @@ fn check_says_what_counts_and_where_it_came_from() {
         permissions.default           not set: ask where anything is listed in allow, else allow
         permissions.approval_timeout  1h  (default)
         permissions.unanswered        deny  (default)
+        tools.roots                   not set: none
+        tools.env                     not set: none besides those that any command inherits
+        sandbox.mode                  off  (default)
+        sandbox.require               true  (default)
+        sandbox.write                 not set: none
+        sandbox.deny_read             not set: none
+        sandbox.network               none  (default)
+        sandbox.allow_hosts           not set: none
+        sandbox.env                   not set: none
+        sandbox.hooks                 false  (default)
+        sandbox.external              true  (default)
+        sandbox.limits.memory         not set: no limit
+        sandbox.limits.processes      not set: no limit
+        sandbox.limits.cpu_time       not set: no limit
+        sandbox.limits.file_size      8GiB  (default)
         exec.size                     40x120  (default)
         exec.idle_time                30m  (default)
         exec.record                   true  (default)
         exec.detach_key               ctrl-\  (default)
         exec.env                      not set: none besides those that any child gets
+        exec.unmetered                false  (default)
         terminal.reports              on  (default)
+        gateway.anthropic             anthropic  (default)
+        gateway.openai                openai  (default)
+        gateway.gemini                gemini  (default)
+        gateway.models                not set: all models
+        gateway.record                false  (default)
         hooks.import                  not set: nothing is imported
+        hooks.env                     not set: none
         store.dir                     /FOLDER/state  (PROVOST_STATE_DIR)
         trace.file                    not set: none is written
         trace.otlp_endpoint           not set: nothing is sent

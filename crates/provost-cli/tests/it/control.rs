@@ -50,7 +50,7 @@ pub(crate) fn effects(scene: &Scene) -> String {
 
 /// The newest run's entries.
 pub(crate) fn log(scene: &Scene) -> Vec<Value> {
-    scene.provost(&["logs", "last", "--json"]).stdout.lines().map(json).collect()
+    scene.provost(&["logs", "last", "--global", "--json"]).stdout.lines().map(json).collect()
 }
 
 pub(crate) fn entries<'a>(log: &'a [Value], kind: &str) -> Vec<&'a Value> {

@@ -164,7 +164,7 @@ fn one_run_is_shown_by_agent_and_model() {
     check(
         &scene,
         "UTC",
-        &["last"],
+        &["last", "--global"],
         expect![[r#"
             AGENT  MODEL                      CALLS   INPUT  CACHED  WRITTEN  OUTPUT       COST
             0      anthropic/claude-opus-4-5      1  200.0k       0        0       0      $1.00
@@ -316,7 +316,7 @@ fn since_leaves_out_what_came_before() {
     check(
         &scene,
         "UTC",
-        &["--since", "2026-11-02T11:01:00Z", "last"],
+        &["--since", "2026-11-02T11:01:00Z", "last", "--global"],
         expect![[r#"
         AGENT  MODEL                      CALLS   INPUT  CACHED  WRITTEN  OUTPUT       COST
         0      anthropic/claude-opus-4-5      1  200.0k       0        0       0      $1.00
@@ -365,7 +365,7 @@ fn json_has_the_exact_numbers() {
         (&whole["by"], &whole["run"], &whole["since_ms"]),
         (&json("[\"model\"]"), &json("null"), &json("null"))
     );
-    let one = json(&scene.provost(&["cost", "--json", "last"]).stdout);
+    let one = json(&scene.provost(&["cost", "--json", "last", "--global"]).stdout);
     assert_eq!(one["run"], "00000000000b");
     assert_eq!(json(&Scene::new().provost(&["cost", "--json"]).stdout)["total"]["calls"], 0);
 }
@@ -487,7 +487,7 @@ fn nothing_spent_is_said_in_words() {
     check(
         &scene,
         "UTC",
-        &["last"],
+        &["last", "--global"],
         expect![[r#"
         nothing was spent: no model was called
     "#]],

@@ -265,7 +265,7 @@ fn a_run_of_a_program_goes_into_a_file_and_comes_back() {
     let file = scene.path("work/run.jsonl").display().to_string();
     let imported = other.provost(&["import", &file]);
     assert_eq!(imported.status, 0, "{imported:?}");
-    assert!(other.provost(&["show", "last"]).stdout.contains("at a terminal"));
+    assert!(other.provost(&["show", "last", "--global"]).stdout.contains("at a terminal"));
 }
 
 #[test]

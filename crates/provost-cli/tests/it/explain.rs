@@ -296,14 +296,14 @@ impl Log {
 
 #[track_caller]
 fn text(scene: &Scene) -> String {
-    let told = scene.provost(&["explain", "last"]);
+    let told = scene.provost(&["explain", "last", "--global"]);
     assert_eq!((told.status, told.stderr.as_str()), (0, ""));
     told.stdout
 }
 
 #[track_caller]
 fn whole(scene: &Scene) -> Value {
-    let told = scene.provost(&["explain", "last", "--json"]);
+    let told = scene.provost(&["explain", "last", "--global", "--json"]);
     assert_eq!((told.status, told.stderr.as_str()), (0, ""));
     json(&told.stdout)
 }

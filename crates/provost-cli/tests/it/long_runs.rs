@@ -14,7 +14,7 @@ fn scripted(script: &str) -> Scene {
 /// A conversation that fills its window with the agent's own text, which can't be cut to a line.
 fn chapters(count: usize, more: &str) -> Scene {
     let content = "All is well that ends well. ".repeat(100);
-    let mut script = "window_tokens: 9000\noutput_tokens_max: 1000\nanswers:\n".to_owned();
+    let mut script = "window_tokens: 9500\noutput_tokens_max: 1000\nanswers:\n".to_owned();
     for chapter in 1..=count {
         script.push_str(&format!(
             "  - text: Chapter {chapter}.\n    tools: [{{ write_file: {{ path: c{chapter}, content: \"{content}\" }} }}]\n"
@@ -26,7 +26,7 @@ fn chapters(count: usize, more: &str) -> Scene {
 
 /// A conversation with long results, which can.
 fn readings(count: usize) -> Scene {
-    let mut script = "window_tokens: 9000\noutput_tokens_max: 1000\nanswers:\n".to_owned();
+    let mut script = "window_tokens: 9500\noutput_tokens_max: 1000\nanswers:\n".to_owned();
     for part in 1..=count {
         script.push_str(&format!("  - tools: [{{ shell: {{ command: \"seq {part}000 {part}700\" }} }}]\n"));
     }
@@ -61,10 +61,10 @@ fn a_run_tells_how_its_conversation_was_shortened() {
         &["run", "Write"],
         &["provost", "retry", "completed"],
         expect![[r#"
-            provost: summed up by the agent: entries 1 to 22, 7.2k → 5.4k tokens
+            provost: summed up by the agent: entries 1 to 22, 7.3k → 5.5k tokens
             retry: no summary to be had: it is empty
-            provost: shortened by rule: entries 1 to 49 left out, 7.3k → 4.7k tokens
-            completed, not verified · 15 turns · 101.0k tokens · $0.00 · TIME
+            provost: shortened by rule: entries 1 to 49 left out, 7.3k → 4.8k tokens
+            completed, not verified · 15 turns · 102.0k tokens · $0.00 · TIME
         "#]],
     );
     assert!(shown(&scene, &scene.provost(&["show", "last"]).stdout, &["calls"]).contains("compactions ("));
@@ -77,9 +77,9 @@ fn a_run_tells_how_its_conversation_was_shortened() {
         &["run", "Read"],
         &["provost", "completed"],
         expect![[r#"
-            provost: shortened: results up to entry 15 are a line each, 6.9k → 5.5k tokens
+            provost: shortened: results up to entry 15 are a line each, 7.0k → 5.6k tokens
             provost: shortened: results up to entry 31 are a line each, 7.1k → 5.8k tokens
-            completed, not verified · 10 turns · 46.3k tokens · $0.00 · TIME
+            completed, not verified · 10 turns · 46.8k tokens · $0.00 · TIME
         "#]],
     );
 }
@@ -284,7 +284,7 @@ fn a_script_without_final_summary_has_none_and_a_failure_is_told() {
             provost: told that this is its last turn
             agent: Chapter 2.
             provost: stopping: Turn budget of the run used up: 2 of 2
-            Turn budget of the run used up: 2 of 2 · 2 turns · 8.0k tokens · $0.00 · TIME
+            Turn budget of the run used up: 2 of 2 · 2 turns · 8.1k tokens · $0.00 · TIME
         "#]],
     );
     let shown = scene.provost(&["show", "last"]).stdout;

@@ -189,7 +189,7 @@ fn an_export_takes_the_pictures_along() {
     let exported = here.provost(&["export", "last"]).stdout;
     here.write("run.jsonl", &exported);
     assert_eq!(there.provost(&["import", here.path("run.jsonl").to_str().unwrap()]).status, 0);
-    let again = there.provost(&["export", "last"]).stdout;
+    let again = there.provost(&["export", "last", "--global"]).stdout;
     assert_eq!(again, exported);
     let blobs = again.lines().map(json).filter(|line| line["type"] == "blob").collect::<Vec<_>>();
     assert_eq!(blobs.len(), 2, "{again}");

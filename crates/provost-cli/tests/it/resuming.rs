@@ -282,8 +282,10 @@ fn limits_of_an_interrupted_run_cant_be_changed_silently() {
 fn the_model_stays_the_one_of_the_start() {
     let (scene, _) = suspended();
     scene.write("work/provost.toml", "[agent]\nmodel = \"unknown/else\"\n");
-    let elsewhere =
-        scene.command(&["resume", "last", "--max-turns", "5"]).current_dir(scene.path("home")).output();
+    let elsewhere = scene
+        .command(&["resume", "last", "--global", "--max-turns", "5"])
+        .current_dir(scene.path("home"))
+        .output();
     let elsewhere = elsewhere.unwrap();
     assert_eq!(elsewhere.status.code(), Some(0), "{}", String::from_utf8_lossy(&elsewhere.stderr));
 }

@@ -90,7 +90,7 @@ fn fields_of_agents_that_cant_be() {
         "[[agents]]\nname = \"x\"\ndescription = \"y\"\nbudget = 5\ntokens = 7\n",
         expect![[r#"
             provost.toml:4:1: agents.budget: must be a table; e.g. budget.tokens = 200_000
-            provost.toml:5:1: agents.tokens: there is no such setting; an agent has name, description, kind, program, args, profile, channel, size, idle_time, env, instructions, model, fallback_models, effort, output_tokens_max, tools, max_turns, max_retries, priority, ask_timeout, isolation, stop_hooks, goal.condition, goal.judge, budget.tokens, budget.usd, budget.wall_time, permissions.allow, permissions.ask, permissions.deny, permissions.default
+            provost.toml:5:1: agents.tokens: there is no such setting; an agent has name, description, kind, program, args, profile, channel, size, idle_time, env, unmetered, instructions, model, fallback_models, effort, output_tokens_max, tools, max_turns, max_retries, priority, ask_timeout, isolation, stop_hooks, goal.condition, goal.judge, budget.tokens, budget.usd, budget.wall_time, permissions.allow, permissions.ask, permissions.deny, permissions.default
         "#]],
     );
 }

@@ -42,7 +42,6 @@ fn a_profile_that_isnt_there_and_money_that_cant_bind() {
     check(
         "[budget]\nusd = 1\n\n[[agents]]\nkind = \"external\"\nname = \"x\"\ndescription = \"y\"\nprogram = \"codex\"\nprofile = \"codx\"\n",
         expect![[r#"
-            provost.toml:2:1: budget.usd: limits money, but what external/codex takes isn't known, unless it tells of it; limit time or turns instead; or set allow_unpriced (--allow-unpriced): what the program tells of counts then
             provost.toml:9:1: agents.profile: there is no profile `codx`; did you mean `codex`?
             default: agent.model: the model `anthropic/claude-opus-5-5` needs a key: set ANTHROPIC_API_KEY
         "#]],

@@ -153,7 +153,7 @@ fn what_is_wrong_together() {
         "[[agents]]\nname = \"x\"\ndescription = \"y\"\ngoal.judge = \"openai/gpt-6.1-terra\"\n[[agents]]\nname = \"z\"\ndescription = \"y\"\n[agents.goal]\ncondition = \"\"\nthreshold = 0.5\n",
         expect![[r#"
             provost.toml:9:1: agents.goal.condition: must not be empty; e.g. goal.condition = "every claim names a file and a line that says so"
-            provost.toml:10:1: agents.goal.threshold: there is no such setting; an agent has name, description, kind, program, args, profile, channel, size, idle_time, env, instructions, model, fallback_models, effort, output_tokens_max, tools, max_turns, max_retries, priority, ask_timeout, isolation, stop_hooks, goal.condition, goal.judge, budget.tokens, budget.usd, budget.wall_time, permissions.allow, permissions.ask, permissions.deny, permissions.default
+            provost.toml:10:1: agents.goal.threshold: there is no such setting; an agent has name, description, kind, program, args, profile, channel, size, idle_time, env, unmetered, instructions, model, fallback_models, effort, output_tokens_max, tools, max_turns, max_retries, priority, ask_timeout, isolation, stop_hooks, goal.condition, goal.judge, budget.tokens, budget.usd, budget.wall_time, permissions.allow, permissions.ask, permissions.deny, permissions.default
             provost.toml:4:6: agents.goal.judge: `x` has a judge and nothing to be judged by; say in goal.condition what must be true, or leave it out
         "#]],
     );

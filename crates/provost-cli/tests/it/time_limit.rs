@@ -108,8 +108,9 @@ fn a_wall_clock_that_was_set_changes_no_time_that_is_shown() {
     let scene = Scene::scripted("answers: [{ tools: [{ shell: { command: sleep 0.2 } }] }, { text: done }]");
     assert_eq!(scene.provost(&["run", "x"]).status, 0);
     let unset = scene.provost(&["export", "last"]).stdout;
-    let worked =
-        |scene: &Scene| json(&scene.provost(&["show", "last", "--json"]).stdout)["active_ms"].clone();
+    let worked = |scene: &Scene| {
+        json(&scene.provost(&["show", "last", "--global", "--json"]).stdout)["active_ms"].clone()
+    };
     let expected = worked(&scene);
     assert!(expected.as_u64() >= Some(200), "{expected}");
     for by_ms in [-3_600_000, 3_600_000] {
@@ -117,7 +118,12 @@ fn a_wall_clock_that_was_set_changes_no_time_that_is_shown() {
         there.write("work/set.jsonl", &with_the_wall_clock_set(&unset, by_ms));
         assert_eq!(there.provost(&["import", "set.jsonl"]).status, 0);
         assert_eq!(worked(&there), expected, "set by {by_ms} ms");
-        for command in [&["show", "last"][..], &["cost", "last"], &["explain", "last"], &["ps", "--all"]] {
+        for command in [
+            &["show", "last", "--global"][..],
+            &["cost", "last", "--global"],
+            &["explain", "last", "--global"],
+            &["ps", "--all"],
+        ] {
             let shown = there.provost(command);
             assert_eq!((shown.status, shown.stderr.as_str()), (0, ""), "{command:?} {shown:?}");
         }

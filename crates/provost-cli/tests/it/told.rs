@@ -136,7 +136,7 @@ fn with_the_clock_set_back_a_question_has_no_more_time_than_it_was_given() {
     let shown = there.provost(&["approvals"]).stdout;
     has(&shown, "  left    at most 1h00m; the run is interrupted\n");
     has(&shown, "  asked   not known when: the clock was set since\n");
-    has(&there.provost(&["show", "last"]).stdout, "left: at most 1h00m; the run is interrupted");
+    has(&there.provost(&["show", "last", "--global"]).stdout, "left: at most 1h00m; the run is interrupted");
     let listed = there.provost(&["ps"]).stdout;
     assert!(!listed.contains(" 1h"), "{listed}");
 }

@@ -19,9 +19,7 @@ fn an_export_shows_the_same_where_it_is_imported() {
     assert_eq!((exported.status, exported.stdout.as_str()), (0, ""), "{exported:?}");
     let imported = there.provost(&["import", file.to_str().unwrap()]);
     assert_eq!((imported.status, imported.stdout), (0, format!("{run}\n")));
-    for command in
-        [&["show", "last"][..], &["logs", "last"], &["logs", "last", "--json"], &["export", "last"]]
-    {
+    for command in [&["show", &run][..], &["logs", &run], &["logs", &run, "--json"], &["export", &run]] {
         assert_eq!(here.provost(command).stdout, there.provost(command).stdout, "{command:?}");
     }
 }

@@ -131,6 +131,27 @@ const ENTRIES: &[(&str, &str, &str)] = &[
     ("session", "terminal_noted", r#"{"event":"idle","confidence":97}"#),
     ("session", "terminal_ending", r#"{"outcome":OUTCOME}"#),
     (
+        "session",
+        "external_model_called",
+        r#"{"turn":1,"call":1,"purpose":"external","request":"a","model":"m","wire":"openai-chat","output_tokens_max":5}"#,
+    ),
+    (
+        "session",
+        "external_model_queued",
+        r#"{"request":"b","model":"m","wire":"openai-chat","input_tokens":1,"output_tokens_max":5}"#,
+    ),
+    ("session", "external_model_refused", r#"{"request":"b","model":"m","wire":"openai-chat"}"#),
+    (
+        "session",
+        "external_model_answered",
+        r#"{"call":1,"purpose":"external","request":"a","model":"m","usage":{},"duration_ms":1}"#,
+    ),
+    (
+        "session",
+        "service_noted",
+        r#"{"name":"web","supervisor":{"pid":2,"started":3},"event":{"ended":{"how":"has ended","by_agent":false}}}"#,
+    ),
+    (
         "run",
         "provider_awaited",
         r#"{"session":"000000000001.0","trouble":{"model":"other/model","class":"quota_used_up","message":"its message"},"until":8200000,"suspended":true}"#,
@@ -301,6 +322,11 @@ async fn entries_are_told_as_the_events_they_are() {
         session worktree_found → no event
         session terminal_noted → TERMINAL
         session terminal_ending → no event
+        session external_model_called → LLM_START
+        session external_model_queued → no event
+        session external_model_refused → no event
+        session external_model_answered → LLM_END
+        session service_noted → no event
         run provider_awaited → no event
         run outage_wait_changed → no event
         run run_policy_changed → no event

@@ -55,15 +55,15 @@ fn a_profile_of_ones_own_inherits_and_says_what_is_wrong_with_its_line() {
               |
             2 | colour = 1
               | ^^^^^^
-            unknown field `colour`, expected one of `name`, `kind`, `version`, `tested`, `inherits`, `settle_ms`, `submit_ms`, `stalled_ms`, `program`, `start`, `resume`, `channel`, `keys`, `quit`, `said`, `rules`
+            unknown field `colour`, expected one of `name`, `kind`, `version`, `tested`, `inherits`, `settle_ms`, `submit_ms`, `stalled_ms`, `program`, `start`, `resume`, `channel`, `gateway`, `keys`, `quit`, `said`, `rules`
 
         "#]],
     );
     wrong(
         "kind = \"plain\"\ninherits = \"unknown\"\n",
         expect![[r#"
-        profile `mine` inherits from `unknown`, which isn't one of: codex, claude, gemini, qwen, opencode, aider, pi, copilot, generic
-    "#]],
+            profile `mine` inherits from `unknown`, which isn't one of: codex, claude, gemini, qwen, opencode, aider, pi, copilot, generic, gateway
+        "#]],
     );
     wrong(
         "kind = \"plain\"\n\n[[rules]]\nid = \"a\"\nevent = \"approval\"\nregion = \"cursor\"\nrows = ['(']\n",
