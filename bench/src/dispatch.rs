@@ -90,6 +90,7 @@ pub(crate) async fn case(
             root_transcript_path: None,
             env_file: None,
             records: Vec::new(),
+            confinement: provost_process::Confinement::default(),
         });
         let reports = registry.ask(&question, &SystemClock, &cancel).await;
         ensure!(reports.len() == hooks, "{} of {hooks} hooks were asked", reports.len());

@@ -137,6 +137,7 @@ fn question(dir: &Path) -> anyhow::Result<HookQuestion> {
         root_transcript_path: None,
         env_file: None,
         records: Vec::new(),
+        confinement: provost_process::Confinement::default(),
     })
 }
 

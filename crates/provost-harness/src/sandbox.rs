@@ -5,77 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use provost_event::{SandboxPolicy, SessionId};
-use provost_process::{BoxedCommand, Confinement, ProgramBox};
-
-/// Folders and files below a user's home folder that hold credentials or sessions. No program in a sandbox and no file
-/// tool reads them, whatever permissions say.
-pub const MASKED_IN_HOME: &[&str] = &[
-    ".ssh",
-    ".gnupg",
-    ".aws",
-    ".azure",
-    ".config/gcloud",
-    ".config/doctl",
-    ".config/hcloud",
-    ".oci",
-    ".kube",
-    ".docker/config.json",
-    ".config/containers/auth.json",
-    ".config/gh",
-    ".config/glab-cli",
-    ".config/hub",
-    ".netrc",
-    ".git-credentials",
-    ".config/git/credentials",
-    ".npmrc",
-    ".yarnrc.yml",
-    ".pypirc",
-    ".config/pip/pip.conf",
-    ".pip/pip.conf",
-    ".cargo/credentials",
-    ".cargo/credentials.toml",
-    ".gem/credentials",
-    ".m2/settings.xml",
-    ".gradle/gradle.properties",
-    ".composer/auth.json",
-    ".terraform.d/credentials.tfrc.json",
-    ".vault-token",
-    ".pgpass",
-    ".my.cnf",
-    ".password-store",
-    ".local/share/keyrings",
-    ".local/share/kwalletd",
-    ".config/op",
-    ".config/1Password",
-    ".config/Bitwarden",
-    ".mozilla",
-    ".config/google-chrome",
-    ".config/chromium",
-    ".config/BraveSoftware",
-    ".config/microsoft-edge",
-    ".cache/mozilla",
-    ".cache/google-chrome",
-    ".cache/chromium",
-    ".thunderbird",
-    ".bash_history",
-    ".zsh_history",
-    ".python_history",
-    ".node_repl_history",
-    ".psql_history",
-    ".mysql_history",
-    ".claude/.credentials.json",
-    ".codex/auth.json",
-    ".gemini/oauth_creds.json",
-    ".qwen/oauth_creds.json",
-    ".local/share/opencode/auth.json",
-    ".huggingface/token",
-    ".cache/huggingface/token",
-    ".config/rclone/rclone.conf",
-];
-
-/// Folders and files of the system that hold credentials.
-pub const MASKED_IN_SYSTEM: &[&str] =
-    &["/etc/shadow", "/etc/gshadow", "/etc/ssh", "/etc/sudoers.d", "/etc/sudoers"];
+use provost_process::{BoxedCommand, Confinement, MaskedPaths, ProgramBox};
 
 /// Names at the top of a workspace that decide what runs later, for the user and outside: no program in a sandbox and
 /// no file tool of a sandboxed agent writes them. Those of git are protected besides.
@@ -83,12 +13,11 @@ pub const PROTECTED_FOLDERS: &[&str] = &[".claude", ".codex", ".vscode"];
 /// The same, of files.
 pub const PROTECTED_FILES: &[&str] = &[".envrc", "provost.toml"];
 
-/// The paths that are never read, of a user with this home folder and, if known, Provost's own folder for state.
+/// The paths that are never read, of a user with this home folder and, if known, Provost's own folder for state. Those
+/// of the file tools ([`MaskedPaths`]) are the same.
 #[must_use]
 pub fn masked_paths(home: Option<&Path>, state: Option<&Path>) -> Vec<PathBuf> {
-    let in_home = home.into_iter().flat_map(|home| MASKED_IN_HOME.iter().map(|name| home.join(name)));
-    let in_system = MASKED_IN_SYSTEM.iter().map(PathBuf::from);
-    in_home.chain(in_system).chain(state.map(Path::to_owned)).collect()
+    MaskedPaths::of_home(home).and(state.map(Path::to_owned)).paths().map(Path::to_owned).collect()
 }
 
 /// Whether something at the top of a workspace is only what a sandbox covers a protected name with: no work of an agent.

@@ -11,6 +11,7 @@ const OF_HOME: &[&str] = &[
     ".config/age",
     ".config/sops",
     // Clouds and clusters.
+    ".config/rclone/rclone.conf",
     ".aws",
     ".azure",
     ".oci",
@@ -24,6 +25,10 @@ const OF_HOME: &[&str] = &[
     ".terraformrc",
     ".vault-token",
     // Package and container registries.
+    ".config/pip/pip.conf",
+    ".pip/pip.conf",
+    ".huggingface/token",
+    ".cache/huggingface/token",
     ".npmrc",
     ".yarnrc",
     ".yarnrc.yml",
@@ -51,11 +56,17 @@ const OF_HOME: &[&str] = &[
     ".my.cnf",
     ".mylogin.cnf",
     // Logins of agent programs.
+    ".qwen/oauth_creds.json",
+    ".local/share/opencode/auth.json",
     ".codex/auth.json",
     ".claude/.credentials.json",
     ".gemini/oauth_creds.json",
     ".config/github-copilot",
     // Browsers.
+    ".cache/mozilla",
+    ".cache/google-chrome",
+    ".cache/chromium",
+    ".thunderbird",
     ".mozilla",
     ".config/google-chrome",
     ".config/chromium",
@@ -72,17 +83,26 @@ const OF_HOME: &[&str] = &[
     "Library/Cookies",
     "Library/Safari",
     // Keyrings and password stores.
+    ".config/1Password",
+    ".config/Bitwarden",
     ".local/share/keyrings",
     ".local/share/kwalletd",
     ".password-store",
     ".config/op",
     ".config/keepassxc",
     "Library/Keychains",
+    // What was typed: commands with passwords in them.
+    ".bash_history",
+    ".zsh_history",
+    ".python_history",
+    ".node_repl_history",
+    ".psql_history",
+    ".mysql_history",
 ];
 
 /// The same for the whole machine.
 const OF_MACHINE: &[&str] =
-    &["/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssl/private"];
+    &["/etc/shadow", "/etc/gshadow", "/etc/ssh", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssl/private"];
 
 /// The folder with the state of processes: each one's environment and memory.
 const PROCESSES: &str = "/proc";

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use provost_config::{Folders, Loading, Request, Scope, SettingInfo, Settings, declared, load_in};
-use provost_event::{Channel, ModelPolicy};
+use provost_event::{Channel, Metering, ModelPolicy};
 use provost_harness::Models;
 use provost_terminal::Profile;
 
@@ -163,6 +163,24 @@ fn every_setting_changes_what_a_run_gets() {
         };
         differs(setting, &before, folder.path());
     }
+}
+
+#[test]
+fn a_program_in_a_box_with_its_own_network_is_not_said_to_be_metered_by_the_gateway() {
+    let folder = folder();
+    let metering = |toml: &str| {
+        let settled = loading(toml, folder.path()).settled().unwrap();
+        let variables =
+            [("OPENAI_API_KEY".to_owned(), "sk-test".to_owned())].into_iter().collect::<Variables>();
+        metering_of(&settled, &Profile::for_command("codex", &[]), &variables)
+    };
+    assert_eq!(metering(""), Metering::Gateway);
+    for network in ["none", "proxy"] {
+        let boxed = format!("[sandbox]\nmode = \"workspace\"\nnetwork = \"{network}\"\n");
+        assert_eq!(metering(&boxed), Metering::Reported, "{network}");
+        assert_eq!(metering(&format!("{boxed}external = false\n")), Metering::Gateway, "{network}");
+    }
+    assert_eq!(metering("[sandbox]\nmode = \"workspace\"\nnetwork = \"open\"\n"), Metering::Gateway);
 }
 
 #[test]
