@@ -160,6 +160,8 @@ pub(crate) const EXEC: &[Setting<Settings>] = &[
         words: "Whether programs call models past the gateway, such as with a login of their vendor: a limit of money doesn't \
                 bind them then, and the run says so.",
         flag: Some("--unmetered"),
+        // It loosens a limit of money.
+        from: From::User,
         ..exec("unmetered")
     },
     Setting {

@@ -21,7 +21,7 @@ pub(super) async fn supervise(args: SuperviseArgs) -> anyhow::Result<Exit> {
         StateDir::of_service(&args.record, |_| {}).context("a record is in a folder of a state folder")?;
     place.keep_ledger();
     let ended = until_end(&args.record).await?;
-    // Whoever lists services finds how it ended in its record, also where the log can't be written.
+    // Lists of services read from the record how it ended, also where the log can't be written.
     let backend = place.open()?;
     report_service(&*backend, &ended).await?;
     Ok(Exit::Done)

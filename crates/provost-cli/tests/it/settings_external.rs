@@ -3,6 +3,7 @@
 use expect_test::expect;
 
 use crate::settings_errors::check;
+use crate::support::Scene;
 
 #[test]
 fn what_cant_be_of_programs() {
@@ -46,4 +47,14 @@ fn a_profile_that_isnt_there_and_money_that_cant_bind() {
             default: agent.model: the model `anthropic/claude-opus-5-5` needs a key: set ANTHROPIC_API_KEY
         "#]],
     );
+}
+
+#[test]
+fn a_projects_file_cannot_take_programs_past_the_gateway() {
+    let scene = Scene::new();
+    scene.write("work/provost.toml", "[exec]\nunmetered = true\n");
+    let checked = scene.provost(&["check"]);
+    assert_eq!(checked.status, 2, "{checked:?}");
+    let words = "error: provost.toml:2:1: exec.unmetered: a project's file may not set this";
+    assert!(checked.stdout.contains(words), "{checked:?}");
 }

@@ -84,7 +84,7 @@ impl fmt::Display for ServiceState {
 pub enum StoppedBy {
     /// The agent that started it, or another one of its run.
     Agent,
-    /// Whoever gave this command.
+    /// The user or program that gave this command.
     Command(String),
 }
 

@@ -1,4 +1,4 @@
-//! Hooks that look at an agent before it stops: at its last words, and at the transcript.
+//! Hooks that look at an agent before it stops: at its final answer, and at the transcript.
 
 use provost_event::{Entry, HookContract};
 use serde_json::json;
@@ -194,7 +194,7 @@ fn of_words() -> Vec<Case> {
             With("a.js", "run();"),
         ),
         case(
-            "a sub-agent's last words",
+            "a sub-agent's final answer",
             "SubagentStop",
             "#!/bin/sh\njq -r .last_assistant_message | grep -q SUMMARY || { echo 'give a SUMMARY' >&2; exit 2; }\n",
             Stop("Read it."),
