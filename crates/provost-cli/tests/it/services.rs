@@ -155,6 +155,17 @@ fn unattended_a_service_needs_a_permission_of_its_own_and_the_refusal_names_it()
 }
 
 #[test]
+fn an_agent_in_a_sandbox_keeps_nothing_running_outside_of_it() {
+    let scene = Kept::with(DENIED, &format!("{ALLOWED}[sandbox]\nmode = \"workspace\"\n"));
+    let ran = scene.provost(&["run", "x"]);
+    assert_eq!((ran.status, ran.stdout.as_str()), (0, "done\n"), "{ran:?}");
+    let finished = scene.entries("tool_finished");
+    let said = finished[0]["output"].as_str().unwrap();
+    assert!(said.contains("`keep_running` isn't possible in the sandbox"), "{said}");
+    assert_eq!(scene.listed(&["--all"]).len(), 0);
+}
+
+#[test]
 fn a_pattern_allows_some_commands_to_go_on_and_no_others() {
     let answers = "
 answers:
