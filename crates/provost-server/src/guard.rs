@@ -95,7 +95,7 @@ fn check(app: &App, request: &Request) -> Result<(), Box<Response>> {
     Err(refuse(Problem::new(StatusCode::UNAUTHORIZED, why)))
 }
 
-/// Refuses what a page of another origin has sent, whoever it is sent as.
+/// Refuses what a page of another origin has sent.
 fn same_site(headers: &HeaderMap, host: &str, method: &Method) -> Result<(), Problem> {
     let is_read = method == Method::GET || method == Method::HEAD;
     if headers.contains_key(header::ORIGIN) {

@@ -81,7 +81,7 @@ pub struct Terminal {
     spec: ToolSpec,
     extra_env: Vec<String>,
     variables: Vec<(String, String)>,
-    shelf: Arc<TerminalPool>,
+    pool: Arc<TerminalPool>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -138,7 +138,7 @@ impl Terminal {
             spec: about.spec::<Arguments>(),
             extra_env: Vec::new(),
             variables: Vec::new(),
-            shelf: Arc::default(),
+            pool: Arc::default(),
         }
     }
 
@@ -162,7 +162,7 @@ impl Terminal {
         let line =
             line.ok_or_else(|| ToolOutput::rejected("`start` needs `command`, the command line to run"))?;
         let id = arguments.id.as_deref().unwrap_or(ONLY);
-        let place = self.shelf.reserve(session, id)?;
+        let place = self.pool.reserve(session, id)?;
         let launch = self.launch(line, arguments, cwd(arguments, context)?, context);
         let mut options = PtyOptions::new(Detector::of_terminal(Arc::new(profile(line))));
         options.hears_events = EventSubscription::Unwanted;
@@ -174,7 +174,7 @@ impl Terminal {
             Ok(output) => Ok(output),
             Err(output) => {
                 if context.cancel.is_cancelled() {
-                    self.shelf.take(session, id);
+                    self.pool.take(session, id);
                 }
                 Err(output)
             }
@@ -231,7 +231,7 @@ impl Terminal {
     async fn stop(&self, arguments: &Arguments, context: &ToolContext) -> Result<ToolOutput, ToolOutput> {
         let session = session_of(context)?;
         let held = self.held(arguments, context)?;
-        self.shelf.take(session, arguments.id.as_deref().unwrap_or(ONLY));
+        self.pool.take(session, arguments.id.as_deref().unwrap_or(ONLY));
         let plan = QuitPlan { steps: Vec::new(), grace: grace(context) };
         let exit = held.pty.end(plan).await;
         let view = held.pty.view().await.map_err(gone)?;
@@ -242,8 +242,8 @@ impl Terminal {
 
     fn held(&self, arguments: &Arguments, context: &ToolContext) -> Result<Arc<Held>, ToolOutput> {
         let (session, id) = (session_of(context)?, arguments.id.as_deref().unwrap_or(ONLY));
-        self.shelf.get(session, id).ok_or_else(|| {
-            let there = self.shelf.names(session);
+        self.pool.get(session, id).ok_or_else(|| {
+            let there = self.pool.names(session);
             let there = if there.is_empty() {
                 "none runs".to_owned()
             } else {
@@ -321,7 +321,7 @@ impl Tool for Terminal {
     }
 
     fn session_over(&self, session: SessionId) {
-        self.shelf.clear(session);
+        self.pool.clear(session);
     }
 }
 

@@ -249,7 +249,7 @@ pub enum StateMark {
     Failed,
     /// It waits for something that comes by itself.
     Waiting,
-    /// It is suspended until somebody resumes it.
+    /// It is suspended until it is resumed.
     Paused,
     /// Its work is over, and nothing is to be done.
     Idle,

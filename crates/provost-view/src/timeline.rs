@@ -49,7 +49,7 @@ pub struct TimelineItem {
 pub enum TimelineEvent {
     /// The agent answered, and made calls.
     Turn(TimelineTurn),
-    /// Somebody said something to the agent.
+    /// A message to the agent.
     Said {
         /// Who.
         by: String,

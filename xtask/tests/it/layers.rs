@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// The workspace's crates that each crate may depend on. Dependencies point down; crates of one layer don't depend
 /// on each other.
-const FLOORS: &[(&str, &[&str])] = &[
+const LAYERS: &[(&str, &[&str])] = &[
     ("provost-event", &[]),
     ("provost-macros", &[]),
     ("provost-engine", &["provost-event"]),
@@ -141,14 +141,14 @@ fn every_crate_has_its_floor() {
         .map(|entry| entry.expect("an entry").file_name().into_string().expect("a name"))
         .collect::<Vec<_>>();
     crates.sort();
-    let mut known = FLOORS.iter().map(|(name, _)| (*name).to_owned()).collect::<Vec<_>>();
+    let mut known = LAYERS.iter().map(|(name, _)| (*name).to_owned()).collect::<Vec<_>>();
     known.sort();
     assert_eq!(crates, known);
 }
 
 #[test]
 fn arrows_between_crates_point_down() {
-    for (name, allowed) in FLOORS {
+    for (name, allowed) in LAYERS {
         for dependency in dependencies(name).iter().filter(|other| other.starts_with("provost")) {
             assert!(allowed.contains(&dependency.as_str()), "{name} must not depend on {dependency}");
         }
@@ -191,7 +191,7 @@ fn what_is_foreign_stays_in_its_crate() {
         ("vt100", &["provost-terminal"]),
         ("portable-pty", &["provost-process"]),
     ];
-    for (name, _) in FLOORS {
+    for (name, _) in LAYERS {
         for dependency in dependencies(name) {
             for (library, homes) in homes {
                 assert!(dependency != library || homes.contains(name), "{library} doesn't belong to {name}");
@@ -223,7 +223,7 @@ const READERS_OF_VARIABLES: [&str; 3] = ["provost", "provost-cli", "provost-proc
 
 #[test]
 fn the_environment_is_read_only_where_allowed() {
-    for (name, _) in FLOORS.iter().filter(|(name, _)| !READERS_OF_VARIABLES.contains(name)) {
+    for (name, _) in LAYERS.iter().filter(|(name, _)| !READERS_OF_VARIABLES.contains(name)) {
         for (path, text) in sources(name) {
             for word in ["env::var(", "env::var_os(", "env::vars(", "env::vars_os(", "env::home_dir("] {
                 assert!(!text.contains(word), "{} must not use `{word}`", path.display());
@@ -262,7 +262,7 @@ fn starts_processes(text: &str) -> bool {
 fn programs_are_started_in_one_place() {
     let crates = workspace().join("crates");
     let mut found = Vec::new();
-    for (name, _) in FLOORS {
+    for (name, _) in LAYERS {
         for (path, text) in sources(name) {
             if starts_processes(&text) {
                 found.push(path.strip_prefix(&crates).expect("a crate's file").display().to_string());
@@ -299,7 +299,7 @@ const UNSAFE: [&str; 2] = ["provost-sandbox/src/linux/sys.rs", "provost-sandbox/
 
 #[test]
 fn only_the_process_crate_and_the_steps_of_the_sandbox_hold_unsafe_code() {
-    for (name, _) in FLOORS.iter().filter(|(name, _)| *name != "provost-process") {
+    for (name, _) in LAYERS.iter().filter(|(name, _)| *name != "provost-process") {
         for (path, text) in sources(name) {
             if UNSAFE.iter().any(|file| path.ends_with(file)) {
                 continue;

@@ -47,7 +47,7 @@ pub(crate) struct ShownArgs {
     /// Show no progress; how the run ended is said only if it isn't done.
     #[arg(long, short, conflicts_with = "json")]
     pub(crate) quiet: bool,
-    /// Show every entry of the log, also what matters only to who looks for the cause of something.
+    /// Show every entry of the log, also those that only matter when the cause of a problem is sought.
     #[arg(long, short, conflicts_with_all = ["json", "quiet"])]
     pub(crate) verbose: bool,
     /// Exit with status 1 where the run is completed but no stop hook or judge has verified it.

@@ -160,8 +160,8 @@ pub(super) async fn reprioritize(args: ReprioritizeArgs) -> anyhow::Result<Exit>
     };
     is_there(&*backend, SessionId { run, agent }).await?;
     let status = not_ended(&*backend, run).await?;
-    let desk = AgentControl { backend, run, status, agent };
-    desk.act(AgentCommand::Reprioritize(args.priority), user_name("provost reprioritize")).await
+    let agent_control = AgentControl { backend, run, status, agent };
+    agent_control.act(AgentCommand::Reprioritize(args.priority), user_name("provost reprioritize")).await
 }
 
 pub(super) async fn say(args: SayArgs) -> anyhow::Result<Exit> {

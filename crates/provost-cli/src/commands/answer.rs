@@ -43,8 +43,8 @@ pub(super) async fn approve(args: ApproveArgs) -> anyhow::Result<Exit> {
         let what = "--pattern says which calls are allowed from now on, and nothing says for how long";
         return Err(Refusal::new(what, "give --for-run or --always too").into());
     }
-    let desk = ApprovalControl::open()?;
-    let question = desk.question(args.question.as_deref()).await?;
+    let approvals = ApprovalControl::open()?;
+    let question = approvals.question(args.question.as_deref()).await?;
     if scope != ApprovalScope::Once
         && let Some(why) = why_once(&question)
     {
@@ -53,17 +53,17 @@ pub(super) async fn approve(args: ApproveArgs) -> anyhow::Result<Exit> {
     }
     let pattern = match (scope, args.pattern) {
         (ApprovalScope::Once, _) => None,
-        (_, Some(pattern)) => Some(desk.covering(pattern, &question).await?),
+        (_, Some(pattern)) => Some(approvals.covering(pattern, &question).await?),
         (_, None) => Some(question.pattern.clone()),
     };
-    desk.answer(&question, ApprovalAnswer::Allow { scope, pattern }, "provost approve").await
+    approvals.answer(&question, ApprovalAnswer::Allow { scope, pattern }, "provost approve").await
 }
 
 pub(super) async fn deny(args: DenyArgs) -> anyhow::Result<Exit> {
-    let desk = ApprovalControl::open()?;
-    let question = desk.question(args.question.as_deref()).await?;
+    let approvals = ApprovalControl::open()?;
+    let question = approvals.question(args.question.as_deref()).await?;
     let reason = args.reason.join(" ").trim().to_owned();
-    desk.answer(&question, ApprovalAnswer::Deny { reason }, "provost deny").await
+    approvals.answer(&question, ApprovalAnswer::Deny { reason }, "provost deny").await
 }
 
 /// The runs, and where the user's own settings are.

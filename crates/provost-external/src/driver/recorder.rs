@@ -43,7 +43,7 @@ pub(crate) struct RecorderHandle {
     standing: watch::Receiver<TerminalStatus>,
     notes: Notes,
     handed: Arc<Handed>,
-    _clerk: JoinSet<()>,
+    _recorder: JoinSet<()>,
 }
 
 impl RecorderHandle {
@@ -52,7 +52,7 @@ impl RecorderHandle {
         let (sender, standing) = watch::channel(TerminalStatus::new(Instant::now()));
         let (notes, inbox) = mpsc::channel(NOTES_MAX);
         let handed = Arc::<Handed>::default();
-        let clerk = EventRecorder {
+        let recorder = EventRecorder {
             handed: handed.clone(),
             withdraws_at: None,
             log,
@@ -63,8 +63,8 @@ impl RecorderHandle {
             trifles: Trifles { left: TRIFLES_MAX, filled: Instant::now() },
         };
         let mut tasks = JoinSet::new();
-        tasks.spawn(clerk.run(pty, inbox));
-        Self { standing, notes: Notes(notes), handed, _clerk: tasks }
+        tasks.spawn(recorder.run(pty, inbox));
+        Self { standing, notes: Notes(notes), handed, _recorder: tasks }
     }
 
     /// The terminal's status, to read and to wait on.

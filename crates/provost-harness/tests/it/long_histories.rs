@@ -156,7 +156,7 @@ fn summary() -> impl Strategy<Value = Summary> {
 /// A history being played.
 struct Play<'a> {
     history: &'a History,
-    desk: SessionFixture,
+    fixture: SessionFixture,
     kept: Transcript,
     pictures: HashMap<BlobId, ImageData>,
     /// The model's answers so far, as messages have them.
@@ -179,7 +179,7 @@ type Checked = Result<(), TestCaseError>;
 fn played(history: &History) -> Result<SessionFixture, TestCaseError> {
     let mut play = Play {
         history,
-        desk: SessionFixture::start(GOAL.to_owned(), policy_of(history)),
+        fixture: SessionFixture::start(GOAL.to_owned(), policy_of(history)),
         kept: Transcript::new(),
         pictures: HashMap::new(),
         said: Vec::new(),
@@ -190,17 +190,17 @@ fn played(history: &History) -> Result<SessionFixture, TestCaseError> {
         plan: None,
         counted: HashMap::new(),
     };
-    while let Some(open) = play.desk.next() {
+    while let Some(open) = play.fixture.next() {
         match open.effect {
             Effect::CallModel(model_call) => play.call_model(open.seq, &model_call)?,
             Effect::RunTool(run) => play.run_tool(open.seq, &run),
-            Effect::Timer { .. } => play.desk.tell_session(SessionEvent::TimerFired { seq: open.seq }),
+            Effect::Timer { .. } => play.fixture.tell_session(SessionEvent::TimerFired { seq: open.seq }),
             effect => return Err(TestCaseError::fail(format!("unexpected effect {effect:?}"))),
         }
     }
-    let outcome = play.desk.outcome();
-    prop_assert_eq!(outcome, Some(&Outcome::UNVERIFIED), "{}", play.desk.story());
-    Ok(play.desk)
+    let outcome = play.fixture.outcome();
+    prop_assert_eq!(outcome, Some(&Outcome::UNVERIFIED), "{}", play.fixture.story());
+    Ok(play.fixture)
 }
 
 fn policy_of(history: &History) -> RunPolicy {
@@ -250,7 +250,7 @@ impl Play<'_> {
 
     fn fold(&mut self, through: Seq) {
         let images = if self.history.sees { &self.pictures } else { &HashMap::new() };
-        self.desk
+        self.fixture
             .log
             .iter()
             .filter(|record| record.seq <= through)
@@ -260,11 +260,11 @@ impl Play<'_> {
     /// The conversation rebuilt from the log alone.
     fn rebuilt(&self, model_call: &CallModel) -> Transcript {
         let at = model_call.view.summed_up_at;
-        let summed_up = self.desk.log.iter().find(|record| record.seq == at).map(|record| &record.entry);
+        let summed_up = self.fixture.log.iter().find(|record| record.seq == at).map(|record| &record.entry);
         let mut transcript = match summed_up {
             Some(Entry::Conversation(ConversationEntry::Compacted(compacted))) => {
                 let Some(Entry::Lifecycle(LifecycleEntry::SessionStarted(started))) =
-                    self.desk.log.first().map(|first| &first.entry)
+                    self.fixture.log.first().map(|first| &first.entry)
                 else {
                     panic!("it begins with its start");
                 };
@@ -274,7 +274,7 @@ impl Play<'_> {
         };
         let images = if self.history.sees { &self.pictures } else { &HashMap::new() };
         let seen = self
-            .desk
+            .fixture
             .log
             .iter()
             .filter(|record| record.seq > model_call.view.from && record.seq <= model_call.through);
@@ -305,7 +305,7 @@ impl Play<'_> {
         if let Some(plan) = &self.plan {
             prop_assert!(is_said(messages, plan), "the plan is gone");
         }
-        let wished = self.desk.wished.clone().unwrap();
+        let wished = self.fixture.wished.clone().unwrap();
         let room = self.history.window - u64::from(model_call.output_tokens_max);
         prop_assert!(wished.input_tokens <= room, "{} of {room} tokens", wished.input_tokens);
         if self.history.reported_percent == 0 {
@@ -359,7 +359,7 @@ impl Play<'_> {
                 Trouble::TooLong => return self.fails(seq, ErrorClass::ContextTooLong, Usage::default()),
                 Trouble::IsEmpty => {
                     let answer = answer(Vec::new(), usage, StopReason::EndTurn);
-                    return self.desk.tell_session(SessionEvent::Answered { seq, answer });
+                    return self.fixture.tell_session(SessionEvent::Answered { seq, answer });
                 }
                 Trouble::IsCutOff => {
                     let content = vec![Block::Text(format!("Cut off at {place}, for"))];
@@ -373,17 +373,17 @@ impl Play<'_> {
 
     fn fails(&mut self, seq: Seq, class: ErrorClass, usage: Usage) {
         let failure = ModelFailure { usage, ..ModelFailure::new(class, "as told") };
-        self.desk.tell_session(SessionEvent::ModelFailed { seq, failure });
+        self.fixture.tell_session(SessionEvent::ModelFailed { seq, failure });
     }
 
     fn says(&mut self, seq: Seq, content: Vec<Block>, usage: Usage, stop: StopReason) {
         self.said.push(content.iter().cloned().map(Part::Block).collect());
-        self.desk.tell_session(SessionEvent::Answered { seq, answer: answer(content, usage, stop) });
+        self.fixture.tell_session(SessionEvent::Answered { seq, answer: answer(content, usage, stop) });
     }
 
     fn user_says(&mut self, bytes: usize) {
         let text = filled("By the way: ".to_owned(), bytes, 0, &mut Rng::with_seed(bytes as u64));
-        self.desk.tell_run(provost_engine::RunEvent::Say { agent: 0, text, by: "ann".to_owned() });
+        self.fixture.tell_run(provost_engine::RunEvent::Say { agent: 0, text, by: "ann".to_owned() });
     }
 
     fn content_of(&mut self, place: usize, turn: &Turn) -> Vec<Block> {
@@ -464,7 +464,7 @@ impl Play<'_> {
             duration_ms: 1,
             memory,
         };
-        self.desk.tell_session(SessionEvent::ToolDone { seq, result });
+        self.fixture.tell_session(SessionEvent::ToolDone { seq, result });
     }
 
     fn picture(&mut self, seq: Seq, nth: usize) -> Image {
@@ -496,7 +496,7 @@ impl Play<'_> {
             Summary::Refusal => (text(40), StopReason::Refusal),
             Summary::Fails(class) => return self.fails(seq, class, usage),
         };
-        self.desk.tell_session(SessionEvent::Answered { seq, answer: answer(content, usage, stop) });
+        self.fixture.tell_session(SessionEvent::Answered { seq, answer: answer(content, usage, stop) });
     }
 }
 
@@ -570,8 +570,8 @@ fn histories_meet_every_kind_of_compaction() {
     let mut met = HashMap::new();
     for _ in 0..40 {
         let history = history().new_tree(&mut runner).unwrap().current();
-        let Ok(desk) = played(&history) else { continue };
-        for record in desk.log {
+        let Ok(fixture) = played(&history) else { continue };
+        for record in fixture.log {
             if let Entry::Conversation(ConversationEntry::Compacted(compacted)) = record.entry {
                 *met.entry(format!("{:?}", compacted.how)).or_insert(0) += 1;
             }

@@ -81,9 +81,9 @@ impl Typing {
     }
 
     /// Types as much as the terminal takes.
-    pub(super) fn go_on(&mut self, device: &mut impl Device, desk: &mut impl TypingObserver) {
+    pub(super) fn go_on(&mut self, device: &mut impl Device, observer: &mut impl TypingObserver) {
         loop {
-            match self.step(device, desk) {
+            match self.step(device, observer) {
                 TypingStep::Sent => {}
                 TypingStep::Blocked => {
                     self.is_blocked = true;
@@ -107,13 +107,13 @@ impl Typing {
         self.is_blocked = false;
     }
 
-    fn step(&mut self, device: &mut impl Device, desk: &mut impl TypingObserver) -> TypingStep {
+    fn step(&mut self, device: &mut impl Device, observer: &mut impl TypingObserver) -> TypingStep {
         if self.sent_bytes == 0 && !self.replies.is_empty() {
             return self.send_reply(device);
         }
         let Some(first) = self.queue.front_mut() else { return TypingStep::Idle };
         let is_dropped = first.is_dropped.load(Ordering::Acquire);
-        if is_dropped || first.check.take().is_some_and(|check| !check(&desk.view())) {
+        if is_dropped || first.check.take().is_some_and(|check| !check(&observer.view())) {
             self.finish(Ok(false));
             return TypingStep::Sent;
         }
@@ -121,9 +121,9 @@ impl Typing {
         let sent = if self.sent_bytes >= length {
             Ok(0)
         } else if let Keys::Secret(_) = first.keys {
-            self.send_secret(device, desk)
+            self.send_secret(device, observer)
         } else {
-            self.send_piece(device, desk)
+            self.send_piece(device, observer)
         };
         match sent {
             Ok(count) => {
@@ -169,7 +169,7 @@ impl Typing {
     fn send_piece(
         &mut self,
         device: &mut impl Device,
-        desk: &mut impl TypingObserver,
+        observer: &mut impl TypingObserver,
     ) -> Result<usize, Refusal> {
         let Some(Typed { keys: Keys::Input(bytes) | Keys::Raw(bytes), .. }) = self.queue.front() else {
             return Ok(0);
@@ -193,9 +193,9 @@ impl Typing {
             self.line_bytes = 0;
         }
         if self.sent_bytes == 0 {
-            desk.begun(self.queue.front().map_or("input", |typed| typed.keys.label()));
+            observer.begun(self.queue.front().map_or("input", |typed| typed.keys.label()));
         }
-        desk.typed(&taken);
+        observer.typed(&taken);
         Ok(count)
     }
 
@@ -203,7 +203,7 @@ impl Typing {
     fn send_secret(
         &mut self,
         device: &mut impl Device,
-        desk: &mut impl TypingObserver,
+        observer: &mut impl TypingObserver,
     ) -> Result<usize, Refusal> {
         let Some(Typed { keys: Keys::Secret(secret), .. }) = self.queue.front() else { return Ok(0) };
         let secret = secret.expose_secret().as_bytes();
@@ -219,10 +219,10 @@ impl Typing {
         let count = device.write(line.get(self.sent_bytes..).unwrap_or_default())?;
         self.line_bytes = 0;
         if self.sent_bytes == 0 {
-            desk.begun("secret");
+            observer.begun("secret");
         }
         if self.sent_bytes + count > secret.len() {
-            desk.typed(&[RETURN]);
+            observer.typed(&[RETURN]);
         }
         Ok(count)
     }

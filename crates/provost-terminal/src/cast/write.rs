@@ -41,7 +41,7 @@ pub enum Typed<'a> {
 pub struct CastWriter<W> {
     out: W,
     gathered: Vec<u8>,
-    veil: RedactingBuffer,
+    redacting: RedactingBuffer,
     partial: Vec<u8>,
     mask: Option<Mask>,
     now: Duration,
@@ -57,11 +57,11 @@ impl<W: io::Write> CastWriter<W> {
     pub fn new(out: W, header: &CastHeader, mask: Option<Mask>) -> io::Result<Self> {
         let mut line = header.to_line(mask.as_ref())?.into_bytes();
         line.push(b'\n');
-        let veil = RedactingBuffer::new(mask.clone());
+        let redacting = RedactingBuffer::new(mask.clone());
         let mut writer = Self {
             out,
             gathered: line,
-            veil,
+            redacting,
             partial: Vec::new(),
             mask,
             now: Duration::ZERO,
@@ -78,7 +78,7 @@ impl<W: io::Write> CastWriter<W> {
     pub fn output(&mut self, at: Duration, bytes: &[u8]) -> io::Result<()> {
         self.pass(at);
         let text = self.decoded(bytes);
-        self.veil.output(self.now, &text);
+        self.redacting.output(self.now, &text);
         self.gather()
     }
 
@@ -113,7 +113,7 @@ impl<W: io::Write> CastWriter<W> {
     /// `None`: no data is buffered.
     #[must_use]
     pub fn flush_due(&self) -> Option<Duration> {
-        let held = self.veil.waits_since().map(|since| since + HELD_MAX);
+        let held = self.redacting.waits_since().map(|since| since + HELD_MAX);
         let gathered = self.gathered_since.map(|since| since + GATHERED_MAX);
         held.into_iter().chain(gathered).min()
     }
@@ -124,8 +124,8 @@ impl<W: io::Write> CastWriter<W> {
     /// The writer's errors.
     pub fn tick(&mut self, at: Duration) -> io::Result<()> {
         self.pass(at);
-        if self.veil.waits_since().is_some_and(|since| since + HELD_MAX <= self.now) {
-            self.veil.release_all();
+        if self.redacting.waits_since().is_some_and(|since| since + HELD_MAX <= self.now) {
+            self.redacting.release_all();
             self.gather()?;
         }
         if self.gathered_since.is_some_and(|since| since + GATHERED_MAX <= self.now) {
@@ -140,7 +140,7 @@ impl<W: io::Write> CastWriter<W> {
     /// # Errors
     /// The writer's errors.
     pub fn flush(&mut self) -> io::Result<()> {
-        self.veil.release_all();
+        self.redacting.release_all();
         self.gather()?;
         self.hand_over()
     }
@@ -152,7 +152,7 @@ impl<W: io::Write> CastWriter<W> {
     pub fn finish(mut self) -> io::Result<W> {
         let rest = std::mem::take(&mut self.partial);
         if !rest.is_empty() {
-            self.veil.output(self.now, "\u{fffd}");
+            self.redacting.output(self.now, "\u{fffd}");
         }
         self.flush()?;
         Ok(self.out)
@@ -165,7 +165,7 @@ impl<W: io::Write> CastWriter<W> {
     fn event(&mut self, at: Duration, code: char, data: &str) -> io::Result<()> {
         self.pass(at);
         let data = self.mask.as_ref().map_or(data.into(), |mask| mask(data));
-        self.veil.event(self.now, code, &data);
+        self.redacting.event(self.now, code, &data);
         self.gather()
     }
 
@@ -189,7 +189,7 @@ impl<W: io::Write> CastWriter<W> {
     }
 
     fn gather(&mut self) -> io::Result<()> {
-        for Released { at, code, data } in self.veil.take() {
+        for Released { at, code, data } in self.redacting.take() {
             let data = serde_json::to_string(&data)?;
             self.gathered
                 .extend_from_slice(format!("[{:.6},\"{code}\",{data}]\n", at.as_secs_f64()).as_bytes());

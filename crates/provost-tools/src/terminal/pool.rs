@@ -28,7 +28,7 @@ type Terminals = BTreeMap<String, Option<Arc<Held>>>;
 
 /// An entry reserved for a program that is being started; dropping this releases it.
 pub(super) struct Reserved<'s> {
-    shelf: &'s TerminalPool,
+    pool: &'s TerminalPool,
     session: SessionId,
     name: Option<String>,
 }
@@ -40,8 +40,8 @@ impl TerminalPool {
             let text = format!("`id` is a name of at most {NAME_CHARS_MAX} characters");
             return Err(ToolOutput::rejected(text));
         }
-        let mut shelf = self.lock();
-        let terminals = shelf.entry(session).or_default();
+        let mut pool = self.lock();
+        let terminals = pool.entry(session).or_default();
         terminals.retain(|_, held| held.as_ref().is_none_or(|held| held.pty.is_running()));
         if terminals.contains_key(name) {
             let text = format!("terminal `{name}` is in use: stop it, or start this one with another `id`");
@@ -53,7 +53,7 @@ impl TerminalPool {
             return Err(ToolOutput::error(text));
         }
         terminals.insert(name.to_owned(), None);
-        Ok(Reserved { shelf: self, session, name: Some(name.to_owned()) })
+        Ok(Reserved { pool: self, session, name: Some(name.to_owned()) })
     }
 
     pub(super) fn get(&self, session: SessionId, name: &str) -> Option<Arc<Held>> {
@@ -87,7 +87,7 @@ impl Reserved<'_> {
     pub(super) fn put(mut self, held: Held) -> Arc<Held> {
         let held = Arc::new(held);
         if let Some(name) = self.name.take()
-            && let Some(place) = self.shelf.lock().get_mut(&self.session).and_then(|all| all.get_mut(&name))
+            && let Some(place) = self.pool.lock().get_mut(&self.session).and_then(|all| all.get_mut(&name))
         {
             *place = Some(held.clone());
         }
@@ -98,7 +98,7 @@ impl Reserved<'_> {
 impl Drop for Reserved<'_> {
     fn drop(&mut self) {
         if let Some(name) = self.name.take() {
-            self.shelf.take(self.session, &name);
+            self.pool.take(self.session, &name);
         }
     }
 }

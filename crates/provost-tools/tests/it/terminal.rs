@@ -62,44 +62,45 @@ impl TerminalFixture {
 
 #[tokio::test]
 async fn an_interpreter_is_started_used_over_several_calls_and_ends() {
-    let desk = TerminalFixture::new();
-    let started = desk.ok(json!({"action": "start", "command": "python3 -q", "rows": 12, "cols": 60})).await;
+    let terminals = TerminalFixture::new();
+    let started =
+        terminals.ok(json!({"action": "start", "command": "python3 -q", "rows": 12, "cols": 60})).await;
     assert!(started.starts_with("[`python3 -q`: waiting for input") && started.ends_with(">>>"), "{started}");
-    let sum = desk.ok(json!({"action": "send", "text": "x = 20 + 22"})).await;
+    let sum = terminals.ok(json!({"action": "send", "text": "x = 20 + 22"})).await;
     assert!(sum.ends_with(">>> x = 20 + 22\n>>>"), "{sum}");
-    let shown = desk.ok(json!({"action": "send", "text": "print(x)"})).await;
+    let shown = terminals.ok(json!({"action": "send", "text": "print(x)"})).await;
     assert!(shown.ends_with("42\n>>>"), "{shown}");
-    assert_eq!(desk.ok(json!({"action": "read"})).await, shown);
-    let ended = desk.ok(json!({"action": "send", "keys": ["Ctrl-D"]})).await;
+    assert_eq!(terminals.ok(json!({"action": "read"})).await, shown);
+    let ended = terminals.ok(json!({"action": "send", "keys": ["Ctrl-D"]})).await;
     assert!(ended.starts_with("[`python3 -q` has ended: exit status 0]"), "{ended}");
-    desk.until_nothing_left().await;
+    terminals.until_nothing_left().await;
     // Its name is free again, and now denotes the new program.
-    let again = desk.ok(json!({"action": "start", "command": "cat; exit 3"})).await;
+    let again = terminals.ok(json!({"action": "start", "command": "cat; exit 3"})).await;
     assert!(again.contains("(the screen is blank)"), "{again}");
-    let stopped = desk.ok(json!({"action": "stop"})).await;
+    let stopped = terminals.ok(json!({"action": "stop"})).await;
     assert!(stopped.starts_with("[`cat; exit 3` has ended:"), "{stopped}");
-    let none = desk.fails(json!({"action": "read"}), ToolStatus::Rejected).await;
+    let none = terminals.fails(json!({"action": "read"}), ToolStatus::Rejected).await;
     assert_eq!(none, "there is no terminal `main`: none runs; `start` begins one");
 }
 
 #[tokio::test]
 async fn a_question_is_told_and_answered() {
-    let desk = TerminalFixture::new();
+    let terminals = TerminalFixture::new();
     let script = "read -p 'Delete everything? [y/N] ' answer; echo; echo \"you said $answer\"; read -r more";
-    let asked = desk.ok(json!({"action": "start", "command": script})).await;
+    let asked = terminals.ok(json!({"action": "start", "command": script})).await;
     assert!(
         asked.contains("blocked (approval)") && asked.contains("it asks: Delete everything? [y/N]"),
         "{asked}"
     );
-    let answered = desk.ok(json!({"action": "send", "text": "n"})).await;
+    let answered = terminals.ok(json!({"action": "send", "text": "n"})).await;
     assert!(answered.contains("you said n"), "{answered}");
 }
 
 #[tokio::test]
 async fn nothing_is_typed_into_a_prompt_for_a_password() {
-    let desk = TerminalFixture::new();
+    let terminals = TerminalFixture::new();
     let script = "read -rs -p 'Password: ' secret; echo; echo \"got ${#secret} letters\"; read -r more";
-    let asked = desk.ok(json!({"action": "start", "command": script})).await;
+    let asked = terminals.ok(json!({"action": "start", "command": script})).await;
     assert!(asked.contains("asks for a password"), "{asked}");
     for input in [
         json!({"action": "send", "text": "hunter2"}),
@@ -108,105 +109,108 @@ async fn nothing_is_typed_into_a_prompt_for_a_password() {
         json!({"action": "send", "text": "", "submit": true}),
         json!({"action": "send", "text": "x", "keys": ["Ctrl-C"]}),
     ] {
-        let refused = desk.fails(input, ToolStatus::Error).await;
+        let refused = terminals.fails(input, ToolStatus::Error).await;
         assert!(refused.contains("reads a password"), "{refused}");
     }
-    let shown = desk.ok(json!({"action": "read", "wait_ms": 0})).await;
+    let shown = terminals.ok(json!({"action": "read", "wait_ms": 0})).await;
     assert!(shown.ends_with("\nPassword:"), "{shown}");
-    let stopped = desk.ok(json!({"action": "send", "keys": ["Ctrl-C"]})).await;
+    let stopped = terminals.ok(json!({"action": "send", "keys": ["Ctrl-C"]})).await;
     assert!(stopped.contains("has ended"), "{stopped}");
 }
 
 #[tokio::test]
 async fn keys_reach_a_full_screen_program_as_its_keyboard_sends_them() {
-    let desk = TerminalFixture::new();
+    let terminals = TerminalFixture::new();
     let script = "printf '\\033[?1h'; stty raw -echo; touch ready; dd bs=1 count=11 2>/dev/null | od -An -c; stty sane; read -r more";
-    desk.ok(json!({"action": "start", "command": script})).await;
+    terminals.ok(json!({"action": "start", "command": script})).await;
     let keys = json!(["Up", "Enter", "Ctrl-X", "Alt-b", "PageDown", "q"]);
-    let seen = desk.ok(json!({"action": "send", "keys": keys})).await;
+    let seen = terminals.ok(json!({"action": "send", "keys": keys})).await;
     assert!(seen.contains("033   O   A  \\r 030 033   b 033   [   6   ~"), "{seen}");
-    let unknown = desk.fails(json!({"action": "send", "keys": ["Hyper-Q"]}), ToolStatus::Rejected).await;
+    let unknown = terminals.fails(json!({"action": "send", "keys": ["Hyper-Q"]}), ToolStatus::Rejected).await;
     assert!(unknown.starts_with("`Hyper-Q` is no key"), "{unknown}");
 }
 
 #[tokio::test]
 async fn a_program_that_is_busy_is_waited_for_no_longer_than_was_said() {
-    let desk = TerminalFixture::new();
+    let terminals = TerminalFixture::new();
     let began = std::time::Instant::now();
-    desk.ok(json!({"action": "start", "command": "while :; do echo x; done >/dev/null", "wait_ms": 200}))
+    terminals
+        .ok(json!({"action": "start", "command": "while :; do echo x; done >/dev/null", "wait_ms": 200}))
         .await;
     assert!(began.elapsed() < Duration::from_secs(10));
-    desk.ok(json!({"action": "stop"})).await;
-    assert_eq!(desk.left(), 0);
+    terminals.ok(json!({"action": "stop"})).await;
+    assert_eq!(terminals.left(), 0);
 }
 
 #[tokio::test]
 async fn there_are_at_most_four_and_each_has_its_name() {
-    let desk = TerminalFixture::new();
+    let terminals = TerminalFixture::new();
     for id in ["a", "b", "c", "d"] {
-        desk.ok(json!({"action": "start", "command": "cat", "id": id, "wait_ms": 0})).await;
+        terminals.ok(json!({"action": "start", "command": "cat", "id": id, "wait_ms": 0})).await;
     }
-    let fifth = desk.fails(json!({"action": "start", "command": "cat", "id": "e"}), ToolStatus::Error).await;
+    let fifth =
+        terminals.fails(json!({"action": "start", "command": "cat", "id": "e"}), ToolStatus::Error).await;
     assert_eq!(fifth, "at most 4 terminals at once: stop one of a, b, c, d");
     let twice =
-        desk.fails(json!({"action": "start", "command": "cat", "id": "b"}), ToolStatus::Rejected).await;
+        terminals.fails(json!({"action": "start", "command": "cat", "id": "b"}), ToolStatus::Rejected).await;
     assert_eq!(twice, "terminal `b` is in use: stop it, or start this one with another `id`");
-    let none = desk.fails(json!({"action": "read"}), ToolStatus::Rejected).await;
+    let none = terminals.fails(json!({"action": "read"}), ToolStatus::Rejected).await;
     assert_eq!(none, "there is no terminal `main`: there is a, b, c, d; `start` begins one");
-    desk.ok(json!({"action": "stop", "id": "b"})).await;
-    desk.ok(json!({"action": "start", "command": "cat", "id": "e", "wait_ms": 0})).await;
+    terminals.ok(json!({"action": "stop", "id": "b"})).await;
+    terminals.ok(json!({"action": "start", "command": "cat", "id": "e", "wait_ms": 0})).await;
 }
 
 #[tokio::test]
 async fn they_end_with_their_session_and_no_other_session_reaches_them() {
-    let desk = TerminalFixture::new();
+    let terminals = TerminalFixture::new();
     let command = "setsid sleep 1000 & cat";
-    desk.ok(json!({"action": "start", "command": command, "wait_ms": 0})).await;
-    let mut other = desk.fixture.context();
+    terminals.ok(json!({"action": "start", "command": command, "wait_ms": 0})).await;
+    let mut other = terminals.fixture.context();
     let session = SessionId { run: RunId::from_entropy(7), agent: 1 };
     other.effect = EffectId { actor: ActorKey::Session(session), seq: Seq(1) };
     let read = Json::of(&json!({"action": "read"})).unwrap();
-    assert_eq!(desk.tool.call(&read, &other).await.status, ToolStatus::Rejected);
-    desk.tool.session_over(session);
-    desk.ok(json!({"action": "read", "wait_ms": 0})).await;
-    desk.tool.session_over(SessionId::root(RunId::from_entropy(7)));
-    desk.until_nothing_left().await;
-    desk.fails(json!({"action": "read"}), ToolStatus::Rejected).await;
+    assert_eq!(terminals.tool.call(&read, &other).await.status, ToolStatus::Rejected);
+    terminals.tool.session_over(session);
+    terminals.ok(json!({"action": "read", "wait_ms": 0})).await;
+    terminals.tool.session_over(SessionId::root(RunId::from_entropy(7)));
+    terminals.until_nothing_left().await;
+    terminals.fails(json!({"action": "read"}), ToolStatus::Rejected).await;
 }
 
 #[tokio::test]
 async fn a_cancelled_start_leaves_nothing() {
-    let mut desk = TerminalFixture::new();
+    let mut terminals = TerminalFixture::new();
     let cancel = CancellationToken::new();
-    desk.context.cancel = cancel.clone();
+    terminals.context.cancel = cancel.clone();
     let input = json!({"action": "start", "command": "touch ready; while :; do :; done", "wait_ms": 60_000});
     let ready = async {
-        while !desk.fixture.path("ready").exists() {
+        while !terminals.fixture.path("ready").exists() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         cancel.cancel();
     };
-    let (output, ()) = tokio::join!(desk.call(input), ready);
+    let (output, ()) = tokio::join!(terminals.call(input), ready);
     assert_eq!(output.status, ToolStatus::Cancelled);
-    desk.until_nothing_left().await;
+    terminals.until_nothing_left().await;
 }
 
 #[tokio::test]
 async fn it_starts_in_the_workspace_or_below_with_the_environment_that_shells_get() {
-    let desk = TerminalFixture::new();
-    std::fs::create_dir(desk.fixture.path("sub")).unwrap();
+    let terminals = TerminalFixture::new();
+    std::fs::create_dir(terminals.fixture.path("sub")).unwrap();
     let script = "basename \"$PWD\"; echo \"$TERM [$SECRET_FOR_TESTS]\"; stty size";
-    let shown =
-        desk.ok(json!({"action": "start", "command": script, "cwd": "sub", "rows": 10, "cols": 50})).await;
+    let shown = terminals
+        .ok(json!({"action": "start", "command": script, "cwd": "sub", "rows": 10, "cols": 50}))
+        .await;
     assert!(shown.ends_with("sub\nxterm-256color []\n10 50"), "{shown}");
     let outside =
-        desk.fails(json!({"action": "start", "command": "pwd", "cwd": ".."}), ToolStatus::Error).await;
+        terminals.fails(json!({"action": "start", "command": "pwd", "cwd": ".."}), ToolStatus::Error).await;
     assert!(outside.contains("outside of the workspace"), "{outside}");
     for (input, expected) in [
         (json!({"action": "start"}), "`start` needs `command`, the command line to run"),
         (json!({"action": "start", "command": " "}), "`start` needs `command`, the command line to run"),
         (json!({"action": "start", "command": "cat", "id": ""}), "`id` is a name of at most 40 characters"),
     ] {
-        assert_eq!(desk.fails(input, ToolStatus::Rejected).await, expected);
+        assert_eq!(terminals.fails(input, ToolStatus::Rejected).await, expected);
     }
 }

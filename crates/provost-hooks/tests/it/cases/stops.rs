@@ -216,6 +216,6 @@ async fn loops_counters_and_checks_that_read_the_transcript() {
 }
 
 #[tokio::test]
-async fn checks_of_the_last_words_and_the_tree() {
+async fn checks_of_the_last_message_and_the_tree() {
     check(of_words(), HookContract::Claude).await;
 }
