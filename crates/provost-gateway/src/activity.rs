@@ -20,6 +20,11 @@ impl ActivityCounter {
         self.0.send_modify(|activity| activity.open = activity.open.saturating_add(1));
     }
 
+    /// A request was refused, and no call made of it.
+    pub(crate) fn refused(&self, failure: GatewayFailure) {
+        self.0.send_modify(|activity| activity.failure = Some(failure));
+    }
+
     /// A call is over: with a complete answer, or with a failure. A call that the program gave up is neither.
     pub(crate) fn ends(&self, end: CallEnd) {
         self.0.send_modify(|activity| {

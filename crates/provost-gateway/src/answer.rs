@@ -1,10 +1,11 @@
 //! Answers on their way back to the program, and what is kept of them.
 
 use axum::body::Body;
-use axum::http::header::HeaderMap;
+use axum::http::header::{HeaderMap, HeaderValue};
 use axum::http::{Response, StatusCode};
 use futures::StreamExt as _;
 use provost_event::BlobId;
+use provost_llm::Upstream;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::gateway::Shared;
@@ -20,8 +21,13 @@ pub(crate) struct Head {
 }
 
 impl Head {
-    pub(crate) fn of(response: &reqwest::Response) -> Self {
-        let kept = response.headers().iter().filter(|(name, _)| !NOT_PASSED.contains(&name.as_str()));
+    /// Without headers that repeat the key.
+    pub(crate) fn of(response: &reqwest::Response, upstream: &Upstream) -> Self {
+        let has_key = |value: &HeaderValue| value.to_str().is_ok_and(|text| upstream.scrub(text) != text);
+        let kept = response
+            .headers()
+            .iter()
+            .filter(|(name, value)| !NOT_PASSED.contains(&name.as_str()) && !has_key(value));
         let headers = kept.map(|(name, value)| (name.clone(), value.clone())).collect();
         Self { status: response.status(), headers }
     }
@@ -34,12 +40,22 @@ impl Head {
     }
 }
 
-/// An answer that is passed on as it is; its request counts as open until its end.
-pub(crate) fn passed_on(response: reqwest::Response, room: OwnedSemaphorePermit) -> Response<Body> {
-    let head = Head::of(&response);
-    let stream = response.bytes_stream().map(move |piece| {
-        let _open = &room;
-        piece
+/// An answer that is passed on without the key; its request counts as open until its end.
+pub(crate) fn passed_on(
+    response: reqwest::Response,
+    upstream: &Upstream,
+    room: OwnedSemaphorePermit,
+) -> Response<Body> {
+    let head = Head::of(&response, upstream);
+    let begun = (response.bytes_stream(), Some(upstream.key_filter()), room);
+    let stream = futures::stream::unfold(begun, async |(mut body, filter, room)| {
+        let mut filter = filter?;
+        let (piece, filter) = match body.next().await {
+            Some(Ok(piece)) => (Ok(filter.push(piece)), Some(filter)),
+            Some(Err(error)) => (Err(error), None),
+            None => (Ok(filter.rest()), None),
+        };
+        Some((piece, (body, filter, room)))
     });
     head.with(Body::from_stream(stream))
 }

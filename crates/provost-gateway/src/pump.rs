@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::{Response, StatusCode};
 use bytes::Bytes;
 use provost_engine::ExternalCallResult;
@@ -13,7 +13,7 @@ use provost_event::{
     Certainty, Elapsed, ErrorClass, ExternalCallEnd, Json, ModelFailure, RequestedTool, ToolCall, Usage,
 };
 use provost_harness::GatewayFailure;
-use provost_llm::{StreamObserver, Upstream, UpstreamError, UpstreamRequest, WireFormat, observed_error};
+use provost_llm::{KeyFilter, StreamObserver, Upstream, UpstreamError, UpstreamRequest, WireFormat, observed_error};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio_stream::wrappers::ReceiverStream;
 
@@ -35,6 +35,9 @@ const REQUEST_ID_CHARS_MAX: usize = 200;
 pub(crate) struct Call {
     pub(crate) id: String,
     pub(crate) wire: WireFormat,
+    /// Whether a stream was asked for, which a provider ends with its connection. Any other answer is generated to its
+    /// end, and paid, also where nothing waits for it: it is read to its end, too.
+    pub(crate) streams: bool,
     pub(crate) input_tokens: u64,
     /// Whether the usage in the stream is hidden from the program.
     pub(crate) hides_usage: bool,
@@ -86,7 +89,7 @@ impl Pump {
         match first.await {
             Ok(Ok((head, pieces))) => Ok(head.with(Body::from_stream(ReceiverStream::new(pieces)))),
             Ok(Err(refusal)) => Err(refusal),
-            Err(_) => Err(Refusal::bad("the run is being stopped, and the call was ended")),
+            Err(_) => Err(Refusal::of_run("the run is being stopped, and the call was ended")),
         }
     }
 
@@ -96,15 +99,17 @@ impl Pump {
         let response = tokio::select! {
             biased;
             () = self.program.cancel.cancelled() => None,
-            () = head.closed() => None,
+            () = head.closed(), if self.call.streams => None,
             response = self.upstream.send(request) => Some(response),
         };
         match response {
-            None => self.settle(CallResult::of(ExternalCallEnd::Aborted, self.at_most()), started).await,
+            None => self.settle(CallResult::of(ExternalCallEnd::Aborted, self.unanswered()), started).await,
             Some(Err(error)) => {
                 let result = self.unreachable(&error);
                 self.settle(result, started).await;
-                let _ = head.send(Err(Refusal::new(StatusCode::BAD_GATEWAY, error.to_string())));
+                // It is the call's own failure, which is recorded.
+                let refusal = Refusal::new(StatusCode::BAD_GATEWAY, error.to_string());
+                let _ = head.send(Err(Refusal { is_failure: false, ..refusal }));
             }
             Some(Ok(response)) => self.pass(response, head, started).await,
         }
@@ -115,18 +120,22 @@ impl Pump {
         let status = response.status();
         let request_id = request_id(&response);
         let (sender, pieces) = mpsc::channel(self.shared.options.limits.pieces_max);
-        let mut first = Head::of(&response);
+        let mut first = Head::of(&response, &self.upstream);
         if self.call.hides_usage {
             first.headers.remove(CONTENT_LENGTH);
         }
         let streams = is_stream(&response);
-        if head.send(Ok((first, pieces))).is_err() {
-            let aborted = CallResult::of(ExternalCallEnd::Aborted, self.at_most());
+        if head.send(Ok((first, pieces))).is_err() && self.call.streams {
+            let aborted = CallResult::of(ExternalCallEnd::Aborted, self.unanswered());
             return self.settle(CallResult { status: Some(status.as_u16()), ..aborted }, started).await;
         }
+        let is_encoded = is_encoded(&response);
         let mut body = PassingBody::new(&self, streams && status.is_success());
         let end = body.pass(response, &sender).await;
         let mut result = body.result(status, end);
+        if is_encoded && status.is_success() {
+            result.usage = Usage::unconfirmed();
+        }
         result.status = Some(status.as_u16());
         result.request_id = request_id;
         let broken = match &result.end {
@@ -139,15 +148,19 @@ impl Pump {
         }
     }
 
-    /// The usage of a call that may have been worked on, before anything was answered.
-    fn at_most(&self) -> Usage {
+    /// The usage of a call that may have been worked on, and of whose answer nothing was seen. Without a stream it may
+    /// be all that was granted.
+    fn unanswered(&self) -> Usage {
+        if !self.call.streams {
+            return Usage::unconfirmed();
+        }
         Usage { input_tokens: self.call.input_tokens, certainty: Certainty::Estimated, ..Usage::default() }
     }
 
     fn unreachable(&self, error: &UpstreamError) -> CallResult {
         let (class, usage) = match error {
             UpstreamError::Unreachable { .. } => (ErrorClass::Transport, Usage::default()),
-            UpstreamError::Silent { .. } => (ErrorClass::Silent, self.at_most()),
+            UpstreamError::Silent { .. } => (ErrorClass::Silent, self.unanswered()),
         };
         CallResult::of(ExternalCallEnd::Failed { class, message: error.to_string() }, usage)
     }
@@ -211,6 +224,11 @@ fn is_stream(response: &reqwest::Response) -> bool {
     kind.is_some_and(|kind| kind.trim_start().to_ascii_lowercase().starts_with("text/event-stream"))
 }
 
+/// Whether the answer is in an encoding that wasn't asked for, so that its usage can't be read.
+fn is_encoded(response: &reqwest::Response) -> bool {
+    response.headers().get(CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity")
+}
+
 fn request_id(response: &reqwest::Response) -> Option<String> {
     let text = |name: &str| response.headers().get(name)?.to_str().ok();
     let id = REQUEST_IDS.iter().find_map(|name| text(name))?;
@@ -222,6 +240,7 @@ struct PassingBody<'a> {
     pump: &'a Pump,
     observer: StreamObserver,
     streams: bool,
+    key: KeyFilter,
     filter: Option<UsageFilter>,
     kept: Vec<u8>,
 }
@@ -229,10 +248,11 @@ struct PassingBody<'a> {
 impl<'a> PassingBody<'a> {
     fn new(pump: &'a Pump, streams: bool) -> Self {
         let filter = (streams && pump.call.hides_usage).then(UsageFilter::default);
-        Self { pump, observer: StreamObserver::new(pump.call.wire), streams, filter, kept: Vec::new() }
+        let (key, observer) = (pump.upstream.key_filter(), StreamObserver::new(pump.call.wire));
+        Self { pump, observer, streams, key, filter, kept: Vec::new() }
     }
 
-    /// Passes each piece on as it arrives.
+    /// Passes each piece on as it arrives, without the key.
     async fn pass(
         &mut self,
         mut response: reqwest::Response,
@@ -243,7 +263,7 @@ impl<'a> PassingBody<'a> {
             let piece = tokio::select! {
                 biased;
                 () = self.pump.program.cancel.cancelled() => return BodyEnd::GivenUp,
-                () = sender.closed() => return BodyEnd::GivenUp,
+                () = sender.closed(), if self.pump.call.streams => return BodyEnd::GivenUp,
                 piece = tokio::time::timeout(gap, response.chunk()) => piece,
             };
             let piece = match piece {
@@ -255,26 +275,33 @@ impl<'a> PassingBody<'a> {
                 Err(_) => return BodyEnd::Cut("nothing more arrived".to_owned()),
             };
             self.keep(&piece);
-            let piece = match &mut self.filter {
-                Some(filter) => Bytes::from(filter.push(&piece)),
-                None => piece,
-            };
-            if !piece.is_empty() && !self.send(piece, sender).await {
+            let piece = self.key.push(piece);
+            if !self.send(piece, sender).await {
                 return BodyEnd::GivenUp;
             }
         }
+        let rest = self.key.rest();
+        let is_sent = self.send(rest, sender).await;
         let rest = self.filter.take().map(UsageFilter::rest).unwrap_or_default();
-        match rest.is_empty() || self.send(rest.into(), sender).await {
+        match is_sent && self.send(rest.into(), sender).await {
             true => BodyEnd::Complete,
             false => BodyEnd::GivenUp,
         }
     }
 
-    async fn send(&self, piece: Bytes, sender: &mpsc::Sender<io::Result<Bytes>>) -> bool {
+    /// Returns whether the answer is still read.
+    async fn send(&mut self, piece: Bytes, sender: &mpsc::Sender<io::Result<Bytes>>) -> bool {
+        let piece = match &mut self.filter {
+            Some(filter) => Bytes::from(filter.push(&piece)),
+            None => piece,
+        };
+        if piece.is_empty() {
+            return true;
+        }
         tokio::select! {
             biased;
             () = self.pump.program.cancel.cancelled() => false,
-            sent = sender.send(Ok(piece)) => sent.is_ok(),
+            sent = sender.send(Ok(piece)) => sent.is_ok() || !self.pump.call.streams,
         }
     }
 
@@ -301,7 +328,10 @@ impl<'a> PassingBody<'a> {
             observer.whole(&text);
         }
         let is_complete = observer.is_complete();
-        let observed = observer.finish(pump.call.input_tokens);
+        let mut observed = observer.finish(pump.call.input_tokens);
+        if !pump.call.streams && !is_complete {
+            observed.usage = Usage::unconfirmed();
+        }
         let end = match (end, observed.failure) {
             // A program may close the connection once it has the whole answer.
             (BodyEnd::GivenUp, _) if is_complete => ExternalCallEnd::Answered,

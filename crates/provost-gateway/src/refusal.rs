@@ -2,6 +2,8 @@
 
 use axum::body::Body;
 use axum::http::{Response, StatusCode, header};
+use provost_event::ErrorClass;
+use provost_harness::GatewayFailure;
 use provost_llm::WireFormat;
 use serde_json::{Value, json};
 
@@ -10,16 +12,33 @@ use serde_json::{Value, json};
 pub(crate) struct Refusal {
     pub(crate) status: StatusCode,
     pub(crate) message: String,
+    /// Whether the program could do better; not where the run makes no further calls.
+    pub(crate) is_failure: bool,
 }
 
 impl Refusal {
     pub(crate) fn new(status: StatusCode, message: impl Into<String>) -> Self {
-        Self { status, message: message.into() }
+        Self { status, message: message.into(), is_failure: true }
+    }
+
+    /// The run makes no further calls now.
+    pub(crate) fn of_run(message: impl Into<String>) -> Self {
+        Self { is_failure: false, ..Self::bad(message) }
     }
 
     /// A request that the gateway doesn't forward. Programs don't retry this status, and show the message.
     pub(crate) fn bad(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, message)
+    }
+
+    /// As the failure of the program's last call.
+    pub(crate) fn failure(&self) -> GatewayFailure {
+        let class = match self.status {
+            StatusCode::TOO_MANY_REQUESTS => ErrorClass::RateLimited,
+            _ => ErrorClass::InvalidRequest,
+        };
+        let message = format!("the gateway refused its call: {}", self.message);
+        GatewayFailure { class, status: Some(self.status.as_u16()), message }
     }
 
     pub(crate) fn response(self, wire: WireFormat) -> Response<Body> {

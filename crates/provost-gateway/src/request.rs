@@ -12,7 +12,7 @@ use crate::refusal::Refusal;
 use cap::CapRule;
 
 /// The most answers that one request may ask for.
-const COPIES_MAX: u64 = 16;
+const COPIES_MAX: u32 = 16;
 
 /// A request that can be bounded.
 #[derive(Debug)]
@@ -60,7 +60,7 @@ impl ModelRequest {
         let model = path.model.or(own).ok_or_else(|| Refusal::bad("the request names no model"))?;
         let rule = CapRule::of(path.wire, OutputCapField::default());
         let output_tokens_max = rule.cap(&members).map_err(|error| bad(&error))?;
-        let copies = copies(&value)?;
+        let copies = copies(path.wire, &value)?;
         let flag = |name: &str| value.pointer(name).and_then(Value::as_bool).unwrap_or_default();
         let streams = path.streams || flag("/stream");
         let asks_for_usage = flag("/stream_options/include_usage");
@@ -115,12 +115,24 @@ fn with_usage(members: &Members<'_>) -> Option<crate::json::Edit> {
     Some(inner.set("include_usage", "true").within(members.place(options)))
 }
 
-/// The number of answers that the request asks for.
-fn copies(value: &Value) -> Result<u32, Refusal> {
-    let names = ["/n", "/generationConfig/candidateCount", "/generation_config/candidate_count"];
-    let asked = names.iter().filter_map(|name| value.pointer(name)?.as_u64()).max().unwrap_or(1).max(1);
-    match u32::try_from(asked) {
-        Ok(copies) if asked <= COPIES_MAX => Ok(copies),
-        _ => Err(Refusal::bad(format!("at most {COPIES_MAX} answers can be asked for at once"))),
+/// The number of answers that the request asks for. A server may read any number or text there as one.
+fn copies(wire: WireFormat, value: &Value) -> Result<u32, Refusal> {
+    let names: &[&str] = match wire {
+        WireFormat::Gemini => &["/generationConfig/candidateCount", "/generation_config/candidate_count"],
+        _ => &["/n", "/best_of"],
+    };
+    let mut copies = 1;
+    for asked in names.iter().filter_map(|name| value.pointer(name)).filter(|asked| !asked.is_null()) {
+        let number = asked.as_u64().and_then(|number| u32::try_from(number).ok());
+        match number {
+            Some(number) if number <= COPIES_MAX => copies = copies.max(number),
+            _ => {
+                let message = format!(
+                    "the number of answers is a whole number of at most {COPIES_MAX}, and not {asked}"
+                );
+                return Err(Refusal::bad(message));
+            }
+        }
     }
+    Ok(copies)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
-use axum::http::header::{self, HeaderMap, HeaderName};
+use axum::http::header::{self, HeaderMap, HeaderValue};
 use axum::http::{Response, StatusCode, Uri};
 use provost_engine::ExternalCallRequest;
 use provost_event::ExternalCall;
@@ -87,18 +87,24 @@ async fn answered(shared: &Arc<Shared>, route: Route, request: Request) -> Resul
     let Ok(room) = Arc::clone(&program.room).try_acquire_owned() else {
         return Err(Refusal::new(StatusCode::TOO_MANY_REQUESTS, "the program has too many open requests"));
     };
-    match route.endpoint {
+    let answered = match route.endpoint {
         Endpoint::Generate { wire, ref model, streams } => {
             let path = RequestPath { wire, model: model.clone(), streams };
-            generate(shared, program, Incoming { route, request, room }, path).await
+            generate(shared, Arc::clone(&program), Incoming { route, request, room }, path).await
         }
-        Endpoint::Free => free(shared, Incoming { route, request, room }).await,
+        Endpoint::Free => return free(shared, Incoming { route, request, room }).await,
         Endpoint::Unknown => {
             let message =
                 format!("the gateway has no `{}`: it can't be held to the run's budget", route.path);
             Err(Refusal::new(StatusCode::NOT_FOUND, message))
         }
+    };
+    if let Err(refusal) = answered.as_ref()
+        && refusal.is_failure
+    {
+        program.activity.refused(refusal.failure());
     }
+    answered
 }
 
 /// A request with its place among those of its program.
@@ -111,10 +117,12 @@ struct Incoming {
 /// Only programs of this machine that address the gateway itself are answered: no page of a browser, and nothing that
 /// reaches it by another name.
 fn check_origin(headers: &HeaderMap) -> Result<(), Refusal> {
-    let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
-    let host = text(header::HOST).unwrap_or_default();
-    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
-    if headers.contains_key(header::ORIGIN) || !matches!(name, "127.0.0.1" | "localhost") {
+    let is_own = |host: &HeaderValue| {
+        let host = host.to_str().unwrap_or_default();
+        matches!(host.rsplit_once(':').map_or(host, |(name, _)| name), "127.0.0.1" | "localhost")
+    };
+    let mut hosts = headers.get_all(header::HOST).iter().peekable();
+    if headers.contains_key(header::ORIGIN) || hosts.peek().is_none() || !hosts.all(is_own) {
         return Err(Refusal::new(StatusCode::FORBIDDEN, "the gateway answers only programs on this machine"));
     }
     Ok(())
@@ -131,7 +139,10 @@ fn program(shared: &Shared, request: &Request) -> Result<Arc<ProgramAccess>, Ref
 /// The key that a client sends, wherever its format has it.
 fn token(headers: &HeaderMap, uri: &Uri) -> Option<String> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    let bearer = text("authorization").map(|value| value.trim().trim_start_matches("Bearer ").trim());
+    let bearer = text("authorization").map(|value| match value.trim().split_once(' ') {
+        Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => token.trim(),
+        _ => value.trim(),
+    });
     let key = KEY_HEADERS.iter().find_map(|name| text(name));
     let of_query = uri.query().into_iter().flat_map(|query| query.split('&'));
     let of_query = of_query.filter_map(|pair| pair.strip_prefix("key=")).next();
@@ -189,7 +200,7 @@ async fn free(shared: &Shared, incoming: Incoming) -> Result<Response<Body>, Ref
     let sent = UpstreamRequest { method, path: route.path, query, headers, body: body.into() };
     let response = upstream.send(sent).await;
     let response = response.map_err(|error| Refusal::new(StatusCode::BAD_GATEWAY, error.to_string()))?;
-    Ok(answer::passed_on(response, room))
+    Ok(answer::passed_on(response, &upstream, room))
 }
 
 /// A model call: its budget, then the provider.
@@ -226,8 +237,13 @@ async fn generate(
     let granted = ask(shared, &program, request, &model).await?;
     let needs_cap = of_model.is_none() || granted < wanted;
     let forwarded = asked.capped(granted, needs_cap, upstream.deviations());
-    let call =
-        Call { id, wire: asked.wire, input_tokens: asked.input_tokens, hides_usage: forwarded.hides_usage };
+    let call = Call {
+        id,
+        wire: asked.wire,
+        streams: asked.streams,
+        input_tokens: asked.input_tokens,
+        hides_usage: forwarded.hides_usage,
+    };
     drop((asked, held));
     let sent = UpstreamRequest {
         method: axum::http::Method::POST,
@@ -256,7 +272,7 @@ async fn ask(
     };
     match answer {
         BudgetAnswer::Granted(tokens) => Ok(tokens),
-        BudgetAnswer::Exhausted(exhausted) => Err(Refusal::bad(format!(
+        BudgetAnswer::Exhausted(exhausted) => Err(Refusal::of_run(format!(
             "the budget is used up. {exhausted}. The run is suspended; `provost resume` with a higher limit goes on"
         ))),
         BudgetAnswer::Unpriced => Err(Refusal::bad(format!(
@@ -264,7 +280,7 @@ async fn ask(
              allow_unpriced"
         ))),
         BudgetAnswer::Stopped => {
-            Err(Refusal::bad("the run is being stopped, and makes no further model calls"))
+            Err(Refusal::of_run("the run is being stopped, and makes no further model calls"))
         }
     }
 }

@@ -4,6 +4,8 @@ use provost_harness::Redactor;
 use reqwest::header::HeaderValue;
 use secrecy::{ExposeSecret, SecretString};
 
+use crate::KeyFilter;
+
 /// The replacement for the key in texts.
 const HIDDEN: &str = "[key]";
 
@@ -33,5 +35,11 @@ impl Key {
     pub(crate) fn scrub(&self, text: &str) -> String {
         let key = self.0.expose_secret();
         if Redactor::is_too_short(key) { text.to_owned() } else { text.replace(key, HIDDEN) }
+    }
+
+    /// The same for bytes that pass in pieces.
+    pub(crate) fn filter(&self) -> KeyFilter {
+        let is_distinct = !Redactor::is_too_short(self.0.expose_secret());
+        KeyFilter::new(if is_distinct { self.0.clone() } else { SecretString::default() })
     }
 }

@@ -17,6 +17,7 @@ mod failure;
 mod gemini;
 mod json;
 mod key;
+mod key_filter;
 mod limits;
 mod listing;
 mod observed;
@@ -39,6 +40,7 @@ mod wire;
 
 pub use catalog::{Catalog, ModelFacts, Origin, Reasoning};
 pub use deviations::{Deviations, EffortField, LeastEffort, OutputCapField, ReasoningBack};
+pub use key_filter::KeyFilter;
 pub use limits::ModelLimits;
 pub use observed::{ObservedAnswer, StreamObserver, observed_error};
 pub use provider::{ProviderModel, ProviderOptions};

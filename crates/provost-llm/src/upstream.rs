@@ -6,6 +6,7 @@ use bytes::Bytes;
 use reqwest::header::HeaderMap;
 use reqwest::{Client, Method, Response, Url};
 
+use crate::KeyFilter;
 use crate::client::{address, below, client_for};
 use crate::failure::cause_of;
 use crate::key::Key;
@@ -135,6 +136,12 @@ impl Upstream {
     #[must_use]
     pub fn scrub(&self, text: &str) -> String {
         self.key.scrub(text)
+    }
+
+    /// Hides the key in an answer's body.
+    #[must_use]
+    pub fn key_filter(&self) -> KeyFilter {
+        self.key.filter()
     }
 
     fn place(&self) -> String {

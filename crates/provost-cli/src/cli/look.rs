@@ -11,8 +11,8 @@ pub(crate) struct PsArgs {
     #[arg(long, short)]
     pub(crate) all: bool,
     /// List at most this many.
-    #[arg(short = 'n', value_name = "N", default_value_t = 20, conflicts_with = "all")]
-    pub(crate) max: usize,
+    #[arg(short = 'n', value_name = "N", default_value_t = 20, conflicts_with = "all", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max: u32,
     /// Only runs of this folder and those below it.
     #[arg(long)]
     pub(crate) here: bool,

@@ -90,7 +90,7 @@ struct Wanted {
 impl Wanted {
     fn of(args: &PsArgs, now: Timestamp) -> anyhow::Result<Self> {
         Ok(Self {
-            max: if args.all { usize::MAX } else { args.max },
+            max: if args.all { usize::MAX } else { usize::try_from(args.max).unwrap_or(usize::MAX) },
             folder: args.here.then(|| super::run::folder(None)).transpose()?,
             groups: args.status.iter().map(|group| group_of(*group)).collect(),
             since: args

@@ -170,6 +170,10 @@ fn refused(deciding: &mut Deciding<'_>, request: ExternalCallRequest, exhausted:
         return;
     }
     deciding.commit(ExternalModelRefused { of, exhausted: Some(exhausted) });
+    // No further call is granted in this segment: those that wait get their answer now, too.
+    while let Some(queued) = deciding.state.external_calls.queue.front().cloned() {
+        deciding.commit(ExternalModelRefused { of: queued.call, exhausted: Some(exhausted) });
+    }
     if deciding.state.external_calls.timer().is_some() {
         let timer = deciding.step.now().timer(SHOWS_REFUSAL_MS);
         deciding.open(timer);

@@ -22,12 +22,12 @@ impl Bounds {
     const fn of(wire: WireFormat) -> Self {
         match wire {
             WireFormat::Anthropic => Self {
-                members: &["mcp_servers", "container", "speed"],
+                members: &["mcp_servers", "container", "speed", "models", "fallbacks"],
                 own_tools: &["custom", "bash_", "text_editor_", "computer_", "memory_", "tool_search_tool_"],
                 messages: &["messages", "system"],
             },
             WireFormat::OpenaiResponses => Self {
-                members: &["previous_response_id", "conversation", "prompt"],
+                members: &["previous_response_id", "conversation", "prompt", "models", "fallbacks"],
                 own_tools: &[
                     "function",
                     "custom",
@@ -40,7 +40,19 @@ impl Bounds {
                 messages: &["input"],
             },
             WireFormat::OpenaiChat => Self {
-                members: &["web_search_options", "audio", "plugins", "previous_response_id"],
+                members: &[
+                    "web_search_options",
+                    "audio",
+                    "plugins",
+                    "previous_response_id",
+                    // Models that answer in place of the one that was asked.
+                    "models",
+                    "fallbacks",
+                    // Caps of other servers' own, beside the one that is lowered.
+                    "n_predict",
+                    "max_new_tokens",
+                    "options",
+                ],
                 own_tools: &["function", "custom"],
                 messages: &["messages"],
             },

@@ -12,3 +12,5 @@ mod faults;
 mod refusals;
 #[cfg(test)]
 mod stage;
+#[cfg(test)]
+mod unanswered;
