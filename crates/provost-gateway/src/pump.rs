@@ -17,7 +17,7 @@ use provost_llm::{StreamObserver, Upstream, UpstreamError, UpstreamRequest, Wire
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio_stream::wrappers::ReceiverStream;
 
-use crate::activity::CallEnd;
+use crate::activity::{CallBeginning, CallEnd};
 use crate::answer::{self, Head};
 use crate::gateway::Shared;
 use crate::refusal::Refusal;
@@ -48,6 +48,13 @@ pub(crate) struct Pump {
     pub(crate) call: Call,
     /// The request counts as open until this is dropped.
     pub(crate) _room: OwnedSemaphorePermit,
+}
+
+/// When a call began.
+#[derive(Clone, Copy)]
+struct CallStart {
+    at: Elapsed,
+    beginning: CallBeginning,
 }
 
 /// What the program gets first.
@@ -91,8 +98,8 @@ impl Pump {
     }
 
     async fn run(self, request: UpstreamRequest, mut head: oneshot::Sender<FirstPart>) {
-        let started = self.shared.options.clock.monotonic();
-        self.program.activity.begins();
+        let clock = &self.shared.options.clock;
+        let started = CallStart { at: clock.monotonic(), beginning: self.program.activity.begins() };
         let response = tokio::select! {
             biased;
             () = self.program.cancel.cancelled() => None,
@@ -111,7 +118,7 @@ impl Pump {
     }
 
     /// Passes the answer on, and settles before the program sees its end.
-    async fn pass(self, response: reqwest::Response, head: oneshot::Sender<FirstPart>, started: Elapsed) {
+    async fn pass(self, response: reqwest::Response, head: oneshot::Sender<FirstPart>, started: CallStart) {
         let status = response.status();
         let request_id = request_id(&response);
         let (sender, pieces) = mpsc::channel(self.shared.options.limits.pieces_max);
@@ -152,7 +159,7 @@ impl Pump {
         CallResult::of(ExternalCallEnd::Failed { class, message: error.to_string() }, usage)
     }
 
-    async fn settle(&self, result: CallResult, started: Elapsed) {
+    async fn settle(&self, result: CallResult, started: CallStart) {
         let CallResult { end, usage, status, request_id, calls, kept } = result;
         let limits = self.shared.options.limits;
         let shown = match &end {
@@ -170,7 +177,7 @@ impl Pump {
         };
         let body = answer::record(&self.shared, &kept).await;
         let tools = calls.into_iter().take(limits.tools_max).map(|call| self.requested(call)).collect();
-        let duration_ms = self.shared.options.clock.monotonic().since_ms(started);
+        let duration_ms = self.shared.options.clock.monotonic().since_ms(started.at);
         let result = ExternalCallResult {
             usage,
             status,
@@ -180,7 +187,7 @@ impl Pump {
             body,
             ..ExternalCallResult::new(self.call.id.clone(), end)
         };
-        self.program.activity.ends(shown);
+        self.program.activity.ends(started.beginning, shown);
         self.program.budget.settle(result).await;
     }
 

@@ -14,7 +14,7 @@ use provost_terminal::{Detector, Profile, ProgramKind};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::{GO_ON, OwnWords, RecorderHandle, TerminalDriver, storage};
+use super::{CallWatch, GO_ON, OwnWords, RecorderHandle, TerminalDriver, storage};
 use crate::attach::Hub;
 use crate::drivers::DriversOptions;
 use crate::gateway::{Pointed, pointed};
@@ -92,6 +92,7 @@ fn driver(
     let hub = Hub::open(&options.folder, exchange.session, (&policy.program, policy.size), &pty, &desk);
     let hub = hub.inspect_err(|error| tracing::warn!(%error, "the terminal can't be attached to")).ok();
     let attendance = hub.as_ref().map_or_else(|| watch::channel(Default::default()).1, Hub::attendance);
+    let calls = options.gateway.as_ref().and_then(|gateway| gateway.activity(exchange.session));
     let goes_on = beginning == Beginning::Again
         && profile.kind == ProgramKind::Agent
         && !policy.attended
@@ -106,6 +107,7 @@ fn driver(
         desk,
         hub,
         attendance,
+        calls: CallWatch::new(calls),
         started: Instant::now(),
         asked: None,
         handed_on: 0,
