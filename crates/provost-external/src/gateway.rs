@@ -128,7 +128,9 @@ impl ModelTrouble {
     pub(crate) fn judge(self, came: Result<Answer, ModelFailure>) -> Result<Answer, ModelFailure> {
         let Self { class, status, message } = self;
         match came {
-            Ok(answer) if answer.content.iter().any(|block| matches!(block, Block::ToolCall(_))) => Ok(answer),
+            Ok(answer) if answer.content.iter().any(|block| matches!(block, Block::ToolCall(_))) => {
+                Ok(answer)
+            }
             Ok(answer) => {
                 let usage = answer.usage;
                 Err(ModelFailure { status, usage, ..ModelFailure::new(class, message) })

@@ -172,7 +172,8 @@ impl Situation<'_> {
     fn is_turn_over(&self) -> bool {
         match self.turn {
             Some(turn) => {
-                let reports_it = self.standing.turns > turn.turns_before && !self.has_called_since_its_report();
+                let reports_it =
+                    self.standing.turns > turn.turns_before && !self.has_called_since_its_report();
                 reports_it || self.now >= self.quiet_since(turn.since) + IDLE_STANDS
             }
             None => self.standing.turns > self.turns_seen && self.has_a_task(),

@@ -101,11 +101,12 @@ async fn a_program_that_ends_after_a_failed_call_is_started_again_and_goes_on() 
 }
 
 #[tokio::test]
-async fn a_failure_that_a_new_try_can_t_cure_fails_the_run_with_the_providers_message() {
+async fn a_failure_that_a_new_try_can_t_cure_suspends_the_run_with_the_providers_message() {
     let stage = stage([Reply::Fails(400, "messages: too odd")]).await;
     let outcome = outcome(&stage, "ask 1").await;
-    let Outcome::Failed { class: ErrorClass::InvalidRequest, message } = outcome else {
+    let Outcome::Paused { why: PauseReason::Model(trouble) } = outcome else {
         panic!("{outcome:?} {:#?}", stage.told().await)
     };
-    assert!(message.contains("messages: too odd"), "{message}");
+    assert_eq!(trouble.class, ErrorClass::InvalidRequest);
+    assert!(trouble.message.contains("messages: too odd"), "{}", trouble.message);
 }

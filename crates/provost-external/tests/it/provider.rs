@@ -68,7 +68,12 @@ async fn answer(mut stream: TcpStream, reply: Reply) -> std::io::Result<()> {
             stream.write_all(END.as_bytes()).await?;
         }
         Reply::Fails(status, message) => {
-            let body = format!(r#"{{"type":"error","error":{{"type":"api_error","message":"{message}"}}}}"#);
+            let kind = match status {
+                400 => "invalid_request_error",
+                401 => "authentication_error",
+                _ => "api_error",
+            };
+            let body = format!(r#"{{"type":"error","error":{{"type":"{kind}","message":"{message}"}}}}"#);
             let head = format!(
                 "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
                 body.len()

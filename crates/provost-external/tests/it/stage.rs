@@ -17,7 +17,8 @@ use provost_event::{
 use provost_external::{Drivers, DriversOptions};
 use provost_harness::hooks::HookRegistryBuilder;
 use provost_harness::{
-    AgentHarness, Harness, HarnessDeps, Log as _, ModelGateway, Models, SystemClock, ToolRegistry, consent_tools,
+    AgentHarness, Harness, HarnessDeps, Log as _, ModelGateway, Models, SystemClock, ToolRegistry,
+    consent_tools,
 };
 use provost_sqlite::SqliteStore;
 use provost_terminal::Profile;
