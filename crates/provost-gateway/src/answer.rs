@@ -49,10 +49,15 @@ pub(crate) async fn record(shared: &Shared, body: &[u8]) -> Option<BlobId> {
     if !shared.options.records || body.is_empty() {
         return None;
     }
+    let stored = shared.options.backend.put_blob(scrubbed(shared, body).into_bytes()).await;
+    stored.inspect_err(|error| tracing::warn!(%error, "a body couldn't be recorded")).ok()
+}
+
+/// A body without secrets.
+pub(crate) fn scrubbed(shared: &Shared, body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body);
     let redactor = &shared.options.redactor;
     let is_json = text.trim_start().starts_with(['{', '[']);
     let text = if is_json { redactor.redact_json(&text) } else { redactor.redact(&text) };
-    let stored = shared.options.backend.put_blob(text.into_owned().into_bytes()).await;
-    stored.inspect_err(|error| tracing::warn!(%error, "a body couldn't be recorded")).ok()
+    text.into_owned()
 }

@@ -13,7 +13,7 @@ use provost_event::{
     Certainty, Elapsed, ErrorClass, ExternalCallEnd, Json, ModelFailure, RequestedTool, ToolCall, Usage,
 };
 use provost_harness::GatewayFailure;
-use provost_llm::{StreamObserver, Upstream, UpstreamError, UpstreamRequest, WireFormat, observed_error};
+use provost_llm::{StreamObserver, UpstreamError, UpstreamRequest, WireFormat, observed_error};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio_stream::wrappers::ReceiverStream;
 
@@ -22,6 +22,7 @@ use crate::answer::{self, Head};
 use crate::gateway::Shared;
 use crate::refusal::Refusal;
 use crate::session::ProgramAccess;
+use crate::source::CallSource;
 use crate::usage_filter::UsageFilter;
 
 /// Headers in which providers name a request.
@@ -44,7 +45,7 @@ pub(crate) struct Call {
 pub(crate) struct Pump {
     pub(crate) shared: Arc<Shared>,
     pub(crate) program: Arc<ProgramAccess>,
-    pub(crate) upstream: Arc<Upstream>,
+    pub(crate) source: CallSource,
     pub(crate) call: Call,
     /// The request counts as open until this is dropped.
     pub(crate) _room: OwnedSemaphorePermit,
@@ -104,7 +105,7 @@ impl Pump {
             biased;
             () = self.program.cancel.cancelled() => None,
             () = head.closed() => None,
-            response = self.upstream.send(request) => Some(response),
+            response = self.source.send(&self.shared, request) => Some(response),
         };
         match response {
             None => self.settle(CallResult::of(ExternalCallEnd::Aborted, self.at_most()), started).await,
@@ -192,7 +193,7 @@ impl Pump {
     }
 
     fn shown(&self, message: &str) -> String {
-        let message = self.upstream.scrub(message);
+        let message = self.source.scrub(message);
         let message = self.shared.options.redactor.redact(&message);
         message.chars().take(MESSAGE_CHARS_MAX).collect()
     }

@@ -26,6 +26,7 @@ async fn stage(replies: impl IntoIterator<Item = Reply>) -> Stage {
         },
         models: Vec::new(),
         records: false,
+        replays: None,
         redactor: Arc::new(Redactor::new([])),
         clock: Arc::new(SystemClock),
         limits: GatewayLimits::default(),
