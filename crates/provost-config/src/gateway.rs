@@ -87,7 +87,7 @@ pub(crate) const GATEWAY: &[Setting<Settings>] = &[
             Ok(())
         }),
         default: SettingDefault::Unset("providers are called"),
-        example: r#""01k2c3d4e5f6g7h8j9k0m1n2p3""#,
+        example: r#""v84pvfktznd9""#,
         words: "A run recorded with `record`, by its whole id: its answers stand in for the providers, without a key or a \
             network, and cost nothing. A request that it doesn't have is refused.",
         flag: Some("--replay-calls"),
