@@ -33,7 +33,7 @@ pub(crate) use calls::CallWatch;
 use calls::ModelCalls;
 pub(crate) use ended::Ended;
 pub(crate) use failing::{TRY_AGAIN, class_of};
-pub(crate) use recorder::{Notes, RecorderHandle};
+pub(crate) use recorder::{Notes, RecorderHandle, WaitEvidence};
 pub(crate) use start::{Beginning, ledger_of, private_folder, profile_of, start};
 use step::{ExchangeStep, Situation, Turn};
 use submit::Submission;
