@@ -115,6 +115,14 @@ class Responses:
             kind, field = ("custom_tool_call", "input") if isinstance(arguments, str) else ("function_call", "arguments")
             value = arguments if isinstance(arguments, str) else json.dumps(arguments)
             item = {"type": kind, "id": "item_1", "call_id": fresh("call"), "name": name, field: value}
+            # Clients of OpenAI's own libraries take only calls that were announced.
+            yield {"type": "response.output_item.added", "output_index": 0,
+                   "item": {**item, field: "", "status": "in_progress"}}
+            part = {"function_call": "function_call_arguments", "custom_tool_call": "custom_tool_call_input"}[kind]
+            at = {"item_id": "item_1", "output_index": 0}
+            yield {"type": f"response.{part}.delta", **at, "delta": value}
+            yield {"type": f"response.{part}.done", **at, field: value}
+            item["status"] = "completed"
         else:
             yield {"type": "response.output_item.added", "output_index": 0, "item": Responses.message("")}
             for word in words(step["say"]):

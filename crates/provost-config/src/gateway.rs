@@ -1,5 +1,7 @@
 //! `[gateway]`: where the programs of external agents call models.
 
+use provost_event::RunId;
+
 use super::Settings;
 use super::declare::{From, Kind, Setting, SettingDefault};
 
@@ -20,6 +22,8 @@ pub struct GatewaySettings {
     pub models: Vec<String>,
     /// Whether requests and answers are recorded.
     pub records: bool,
+    /// The run whose recorded answers stand in for the providers.
+    pub replays: Option<RunId>,
 }
 
 impl Default for GatewaySettings {
@@ -30,6 +34,7 @@ impl Default for GatewaySettings {
             gemini: "gemini".to_owned(),
             models: Vec::new(),
             records: false,
+            replays: None,
         }
     }
 }
@@ -72,7 +77,21 @@ pub(crate) const GATEWAY: &[Setting<Settings>] = &[
         default: SettingDefault::Is("false"),
         example: "true",
         words: "Whether the requests and answers of programs are kept in the log, without known secrets.",
+        flag: Some("--record-calls"),
         ..gateway("record")
+    },
+    Setting {
+        kind: Kind::Checked(|s, run| {
+            let run = run.parse().map_err(|_| "must be the whole id of a run".to_owned())?;
+            s.gateway.replays = Some(run);
+            Ok(())
+        }),
+        default: SettingDefault::Unset("providers are called"),
+        example: r#""v84pvfktznd9""#,
+        words: "A run recorded with `record`, by its whole id: its answers stand in for the providers, without a key or a \
+            network, and cost nothing. A request that it doesn't have is refused.",
+        flag: Some("--replay-calls"),
+        ..gateway("replay")
     },
 ];
 

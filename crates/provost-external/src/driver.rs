@@ -1,6 +1,7 @@
 //! Drives one program at a terminal: types prompts, passes its questions on, answers them, and ends it.
 
 mod answer;
+mod calls;
 mod closing;
 mod ended;
 mod failing;
@@ -28,9 +29,11 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use calls::CallWatch;
+use calls::ModelCalls;
 pub(crate) use ended::Ended;
 pub(crate) use failing::{TRY_AGAIN, class_of};
-pub(crate) use recorder::{Notes, RecorderHandle};
+pub(crate) use recorder::{Notes, RecorderHandle, WaitEvidence};
 pub(crate) use start::{Beginning, ledger_of, private_folder, profile_of, start};
 use step::{ExchangeStep, Situation, Turn};
 use submit::Submission;
@@ -52,6 +55,7 @@ pub(crate) struct TerminalDriver {
     desk: RecorderHandle,
     hub: Option<Hub>,
     attendance: watch::Receiver<Attendance>,
+    calls: CallWatch,
     started: Instant,
     /// The question that was passed on and isn't answered yet.
     asked: Option<PendingQuestion>,
@@ -88,6 +92,7 @@ struct ObservedScreen {
     /// The screen; absent once the program is gone.
     view: Option<TerminalView>,
     attendance: Attendance,
+    calls: ModelCalls,
     /// When the exchange began.
     began: Instant,
 }
@@ -119,6 +124,7 @@ impl TerminalDriver {
             let seen = ObservedScreen {
                 view: self.pty.view().await.ok(),
                 attendance: *self.attendance.borrow_and_update(),
+                calls: self.calls.look(),
                 began,
             };
             let step = step::next(&self.situation(exchange, &standing, &seen));
@@ -175,6 +181,7 @@ impl TerminalDriver {
             takes_text: seen.view.as_ref().is_some_and(|view| view.takes_text),
             exposes_secret: seen.view.as_ref().is_some_and(|view| view.exposes_secret),
             paints: seen.view.as_ref().is_some_and(|view| view.paints),
+            calls: seen.calls,
             began: seen.began,
         }
     }
@@ -207,6 +214,7 @@ impl TerminalDriver {
             |now: &TerminalStatus| now.exit.is_some() || now.failure.is_some() || now.changes != seen.changes;
         let mut attends = true;
         loop {
+            let calls = &mut self.calls;
             tokio::select! {
                 biased;
                 () = cancel.cancelled() => return Err(self.interrupted().await),
@@ -216,6 +224,7 @@ impl TerminalDriver {
                     Ok(()) => {}
                     Err(_) => attends = false,
                 },
+                () = calls.changes() => return Ok(()),
                 heard = words.wait(), if hears_words => return heard.map_err(|error| storage(&error)),
                 () = sleep_until(until.unwrap_or_else(Instant::now)), if until.is_some() => return Ok(()),
             }

@@ -228,6 +228,16 @@ impl Drivers {
         Err(ModelFailure::new(ErrorClass::Program, message))
     }
 
+    /// After a failure of the session's model calls: the next exchange goes on, if need be with a new start.
+    async fn try_again(&self, session: SessionId) {
+        let mut hand = self.take(session).await;
+        match &mut hand.driver {
+            Some(Driver::Terminal(driver)) => driver.try_again(),
+            Some(Driver::Structured(driver)) => driver.try_again(),
+            None => hand.ended = None,
+        }
+    }
+
     /// Whether the session's program is running.
     async fn is_running(&self, session: SessionId) -> bool {
         match &self.take(session).await.driver {
@@ -250,13 +260,23 @@ impl ExternalAgents for Drivers {
         }
         let session = exchange.session;
         let before = gateway::activity(&self.options, session);
+        let kind = profile_of(&self.options, exchange.policy)?.kind;
         let came = self.drive(exchange, cancel).await;
         let after = gateway::activity(&self.options, session);
         if !self.is_running(session).await {
             // Each of its calls is charged before its session may stop.
             gateway::withdraw(&self.options, session).await;
         }
-        came.and_then(|answer| gateway::checked(answer, &before, &after))
+        match gateway::ModelTrouble::of(kind, &before, &after) {
+            Some(trouble) => {
+                let came = trouble.judge(came);
+                if came.as_ref().is_err_and(|failure| failure.class.may_retry()) {
+                    self.try_again(session).await;
+                }
+                came
+            }
+            None => came,
+        }
     }
 
     async fn answer(&self, session: SessionId, call: &CallId, cancel: &CancellationToken) -> ToolOutput {

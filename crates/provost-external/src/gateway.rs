@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use provost_engine::Answer;
 use provost_event::{Block, ErrorClass, ExternalPolicy, Metering, ModelFailure, SessionId, TroubleCause};
 use provost_harness::GatewayActivity;
-use provost_terminal::{GatewayRoute, Profile, RouteValues};
+use provost_terminal::{GatewayRoute, Profile, ProgramKind, RouteValues};
 
 use crate::DriversOptions;
 use crate::driver::private_folder;
@@ -99,27 +99,48 @@ pub(crate) fn activity(options: &DriversOptions, session: SessionId) -> GatewayA
     activity.map(|activity| activity.borrow().clone()).unwrap_or_default()
 }
 
-/// The result of an exchange, unless the program got no answer of a model in it, and its last call failed: then it can't
-/// be done, whatever it says.
-///
-/// # Errors
-/// That failure.
-pub(crate) fn checked(
-    answer: Answer,
-    before: &GatewayActivity,
-    after: &GatewayActivity,
-) -> Result<Answer, ModelFailure> {
-    let asks = answer.content.iter().any(|block| matches!(block, Block::ToolCall(_)));
-    match &after.failure {
-        Some(failure) if !asks && after.answered == before.answered => {
-            // What only a new key cures isn't the program's fault.
-            let is_key = failure.class.cause() == TroubleCause::Key;
-            let class = if is_key { failure.class } else { ErrorClass::Program };
-            let status = failure.status.map(|status| format!(" (HTTP {status})")).unwrap_or_default();
-            let message = format!("its model gave no answer{status}: {}", failure.message);
-            Err(ModelFailure { status: failure.status, ..ModelFailure::new(class, message) })
+/// The failure of the last model call in an exchange: whatever the program says or shows, its model gave it no answer.
+pub(crate) struct ModelTrouble {
+    class: ErrorClass,
+    status: Option<u16>,
+    message: String,
+}
+
+impl ModelTrouble {
+    /// By the calls before and after an exchange; `None` if the last call in it was answered. An agent has failed by a
+    /// failed last call. A script may have its own way to deal with one, and is only held to at least one answer.
+    pub(crate) fn of(kind: ProgramKind, before: &GatewayActivity, after: &GatewayActivity) -> Option<Self> {
+        let failure = after.failure.as_ref().filter(|_| after.begun > before.begun)?;
+        let class = match kind {
+            ProgramKind::Agent => failure.class,
+            ProgramKind::Plain if after.answered > before.answered => return None,
+            // Only a new key is worth another start of a script, by a person.
+            ProgramKind::Plain if failure.class.cause() == TroubleCause::Key => failure.class,
+            ProgramKind::Plain => ErrorClass::Program,
+        };
+        let status = failure.status.map(|status| format!(" (HTTP {status})")).unwrap_or_default();
+        let message = format!("its model gave no answer{status}: {}", failure.message);
+        Some(Self { class, status: failure.status, message })
+    }
+
+    /// The result of the exchange. A question is one in any case, and a failure of another class than the program's own
+    /// is what it says.
+    pub(crate) fn judge(self, came: Result<Answer, ModelFailure>) -> Result<Answer, ModelFailure> {
+        let Self { class, status, message } = self;
+        match came {
+            Ok(answer) if answer.content.iter().any(|block| matches!(block, Block::ToolCall(_))) => {
+                Ok(answer)
+            }
+            Ok(answer) => {
+                let usage = answer.usage;
+                Err(ModelFailure { status, usage, ..ModelFailure::new(class, message) })
+            }
+            Err(own) if own.class == ErrorClass::Program => {
+                let message = format!("{message}. {}", own.message);
+                Err(ModelFailure { class, status, message, ..own })
+            }
+            Err(own) => Err(own),
         }
-        _ => Ok(answer),
     }
 }
 

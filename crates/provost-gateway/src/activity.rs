@@ -16,8 +16,12 @@ impl ActivityCounter {
         self.0.subscribe()
     }
 
-    pub(crate) fn begins(&self) {
-        self.0.send_modify(|activity| activity.open = activity.open.saturating_add(1));
+    pub(crate) fn begins(&self) -> CallBeginning {
+        self.0.send_modify(|activity| {
+            activity.open = activity.open.saturating_add(1);
+            activity.begun = activity.begun.saturating_add(1);
+        });
+        CallBeginning { answered: self.0.borrow().answered }
     }
 
     /// A request was refused, and no call made of it.
@@ -25,8 +29,9 @@ impl ActivityCounter {
         self.0.send_modify(|activity| activity.failure = Some(failure));
     }
 
-    /// A call is over: with a complete answer, or with a failure. A call that the program gave up is neither.
-    pub(crate) fn ends(&self, end: CallEnd) {
+    /// A call is over: with a complete answer, or with a failure. A call that the program gave up is neither, nor is a
+    /// failure beside another call that was answered meanwhile: programs make calls in the background.
+    pub(crate) fn ends(&self, beginning: CallBeginning, end: CallEnd) {
         self.0.send_modify(|activity| {
             activity.open = activity.open.saturating_sub(1);
             match end {
@@ -34,11 +39,18 @@ impl ActivityCounter {
                     activity.answered = activity.answered.saturating_add(1);
                     activity.failure = None;
                 }
+                CallEnd::Failed(_) if activity.answered > beginning.answered => {}
                 CallEnd::GivenUp => {}
                 CallEnd::Failed(failure) => activity.failure = Some(failure),
             }
         });
     }
+}
+
+/// What there was when a call began.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CallBeginning {
+    answered: u64,
 }
 
 /// How a call ended, for who follows.

@@ -22,8 +22,11 @@ pub(crate) struct Head {
 
 impl Head {
     /// Without headers that repeat the key.
-    pub(crate) fn of(response: &reqwest::Response, upstream: &Upstream) -> Self {
-        let has_key = |value: &HeaderValue| value.to_str().is_ok_and(|text| upstream.scrub(text) != text);
+    pub(crate) fn of(response: &reqwest::Response, provider: Option<&Upstream>) -> Self {
+        let has_key = |value: &HeaderValue| match (provider, value.to_str()) {
+            (Some(provider), Ok(text)) => provider.scrub(text) != text,
+            _ => false,
+        };
         let kept = response
             .headers()
             .iter()
@@ -46,7 +49,7 @@ pub(crate) fn passed_on(
     upstream: &Upstream,
     room: OwnedSemaphorePermit,
 ) -> Response<Body> {
-    let head = Head::of(&response, upstream);
+    let head = Head::of(&response, Some(upstream));
     let begun = (response.bytes_stream(), Some(upstream.key_filter()), room);
     let stream = futures::stream::unfold(begun, async |(mut body, filter, room)| {
         let mut filter = filter?;
@@ -65,10 +68,15 @@ pub(crate) async fn record(shared: &Shared, body: &[u8]) -> Option<BlobId> {
     if !shared.options.records || body.is_empty() {
         return None;
     }
+    let stored = shared.options.backend.put_blob(scrubbed(shared, body).into_bytes()).await;
+    stored.inspect_err(|error| tracing::warn!(%error, "a body couldn't be recorded")).ok()
+}
+
+/// A body without secrets.
+pub(crate) fn scrubbed(shared: &Shared, body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body);
     let redactor = &shared.options.redactor;
     let is_json = text.trim_start().starts_with(['{', '[']);
     let text = if is_json { redactor.redact_json(&text) } else { redactor.redact(&text) };
-    let stored = shared.options.backend.put_blob(text.into_owned().into_bytes()).await;
-    stored.inspect_err(|error| tracing::warn!(%error, "a body couldn't be recorded")).ok()
+    text.into_owned()
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use provost_event::SessionId;
+use provost_event::{RunId, SessionId};
 use provost_harness::{Backend, Clock, GatewayAccess, GatewayActivity, ModelGateway, Redactor};
 use provost_llm::{ProviderSettings, Upstream};
 use tokio::net::TcpListener;
@@ -12,6 +12,7 @@ use tokio::sync::{OnceCell, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::GatewayLimits;
+use crate::replay::Recording;
 use crate::route::Family;
 use crate::server;
 use crate::session::ProgramAccess;
@@ -39,6 +40,8 @@ pub struct GatewayOptions {
     pub models: Vec<String>,
     /// Whether bodies are recorded, without secrets.
     pub records: bool,
+    /// A run of the same backend whose recorded answers stand in for the providers; replayed calls cost nothing.
+    pub replays: Option<RunId>,
     /// Removes secrets from what is recorded.
     pub redactor: Arc<Redactor>,
     /// Measures how long calls take.
@@ -60,6 +63,7 @@ pub(crate) struct Shared {
     pub(crate) options: GatewayOptions,
     pub(crate) programs: Mutex<HashMap<SessionId, Arc<ProgramAccess>>>,
     upstreams: Mutex<HashMap<String, Arc<Upstream>>>,
+    recording: OnceCell<Recording>,
     pub(crate) held_bytes: Arc<tokio::sync::Semaphore>,
 }
 
@@ -69,7 +73,13 @@ impl Gateway {
     pub fn new(options: GatewayOptions) -> Self {
         let stop = CancellationToken::new();
         let held_bytes = Arc::new(tokio::sync::Semaphore::new(options.limits.held_bytes_max));
-        let shared = Shared { options, programs: Mutex::default(), upstreams: Mutex::default(), held_bytes };
+        let shared = Shared {
+            options,
+            programs: Mutex::default(),
+            upstreams: Mutex::default(),
+            recording: OnceCell::new(),
+            held_bytes,
+        };
         let guard = stop.clone().drop_guard();
         Self { shared: Arc::new(shared), address: OnceCell::new(), stop, _guard: guard }
     }
@@ -154,6 +164,15 @@ impl Shared {
         let made = Arc::new(made);
         known.insert(name, Arc::clone(&made));
         Ok(made)
+    }
+
+    /// The recording that stands in for the providers, if any.
+    ///
+    /// # Errors
+    /// If it can't be read.
+    pub(crate) async fn recording(&self) -> Result<Option<&Recording>, String> {
+        let Some(run) = self.options.replays else { return Ok(None) };
+        self.recording.get_or_try_init(|| Recording::read(self, run)).await.map(Some)
     }
 
     /// Whether the settings allow a model, by its whole name.

@@ -15,10 +15,12 @@ mod json;
 mod limits;
 mod pump;
 mod refusal;
+mod replay;
 mod request;
 mod route;
 mod server;
 mod session;
+mod source;
 mod usage_filter;
 
 pub use gateway::{Gateway, GatewayOptions, GatewayProviders};

@@ -13,15 +13,18 @@ use provost_event::{
     Certainty, Elapsed, ErrorClass, ExternalCallEnd, Json, ModelFailure, RequestedTool, ToolCall, Usage,
 };
 use provost_harness::GatewayFailure;
-use provost_llm::{KeyFilter, StreamObserver, Upstream, UpstreamError, UpstreamRequest, WireFormat, observed_error};
+use provost_llm::{
+    KeyFilter, StreamObserver, Upstream, UpstreamError, UpstreamRequest, WireFormat, observed_error,
+};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio_stream::wrappers::ReceiverStream;
 
-use crate::activity::CallEnd;
+use crate::activity::{CallBeginning, CallEnd};
 use crate::answer::{self, Head};
 use crate::gateway::Shared;
 use crate::refusal::Refusal;
 use crate::session::ProgramAccess;
+use crate::source::CallSource;
 use crate::usage_filter::UsageFilter;
 
 /// Headers in which providers name a request.
@@ -47,10 +50,17 @@ pub(crate) struct Call {
 pub(crate) struct Pump {
     pub(crate) shared: Arc<Shared>,
     pub(crate) program: Arc<ProgramAccess>,
-    pub(crate) upstream: Arc<Upstream>,
+    pub(crate) source: CallSource,
     pub(crate) call: Call,
     /// The request counts as open until this is dropped.
     pub(crate) _room: OwnedSemaphorePermit,
+}
+
+/// When a call began.
+#[derive(Clone, Copy)]
+struct CallStart {
+    at: Elapsed,
+    beginning: CallBeginning,
 }
 
 /// What the program gets first.
@@ -94,13 +104,13 @@ impl Pump {
     }
 
     async fn run(self, request: UpstreamRequest, mut head: oneshot::Sender<FirstPart>) {
-        let started = self.shared.options.clock.monotonic();
-        self.program.activity.begins();
+        let clock = &self.shared.options.clock;
+        let started = CallStart { at: clock.monotonic(), beginning: self.program.activity.begins() };
         let response = tokio::select! {
             biased;
             () = self.program.cancel.cancelled() => None,
             () = head.closed(), if self.call.streams => None,
-            response = self.upstream.send(request) => Some(response),
+            response = self.source.send(&self.shared, request) => Some(response),
         };
         match response {
             None => self.settle(CallResult::of(ExternalCallEnd::Aborted, self.unanswered()), started).await,
@@ -116,11 +126,11 @@ impl Pump {
     }
 
     /// Passes the answer on, and settles before the program sees its end.
-    async fn pass(self, response: reqwest::Response, head: oneshot::Sender<FirstPart>, started: Elapsed) {
+    async fn pass(self, response: reqwest::Response, head: oneshot::Sender<FirstPart>, started: CallStart) {
         let status = response.status();
         let request_id = request_id(&response);
         let (sender, pieces) = mpsc::channel(self.shared.options.limits.pieces_max);
-        let mut first = Head::of(&response, &self.upstream);
+        let mut first = Head::of(&response, self.source.provider());
         if self.call.hides_usage {
             first.headers.remove(CONTENT_LENGTH);
         }
@@ -165,7 +175,7 @@ impl Pump {
         CallResult::of(ExternalCallEnd::Failed { class, message: error.to_string() }, usage)
     }
 
-    async fn settle(&self, result: CallResult, started: Elapsed) {
+    async fn settle(&self, result: CallResult, started: CallStart) {
         let CallResult { end, usage, status, request_id, calls, kept } = result;
         let limits = self.shared.options.limits;
         let shown = match &end {
@@ -183,7 +193,7 @@ impl Pump {
         };
         let body = answer::record(&self.shared, &kept).await;
         let tools = calls.into_iter().take(limits.tools_max).map(|call| self.requested(call)).collect();
-        let duration_ms = self.shared.options.clock.monotonic().since_ms(started);
+        let duration_ms = self.shared.options.clock.monotonic().since_ms(started.at);
         let result = ExternalCallResult {
             usage,
             status,
@@ -193,12 +203,12 @@ impl Pump {
             body,
             ..ExternalCallResult::new(self.call.id.clone(), end)
         };
-        self.program.activity.ends(shown);
+        self.program.activity.ends(started.beginning, shown);
         self.program.budget.settle(result).await;
     }
 
     fn shown(&self, message: &str) -> String {
-        let message = self.upstream.scrub(message);
+        let message = self.source.scrub(message);
         let message = self.shared.options.redactor.redact(&message);
         message.chars().take(MESSAGE_CHARS_MAX).collect()
     }
@@ -248,8 +258,8 @@ struct PassingBody<'a> {
 impl<'a> PassingBody<'a> {
     fn new(pump: &'a Pump, streams: bool) -> Self {
         let filter = (streams && pump.call.hides_usage).then(UsageFilter::default);
-        let (key, observer) = (pump.upstream.key_filter(), StreamObserver::new(pump.call.wire));
-        Self { pump, observer, streams, key, filter, kept: Vec::new() }
+        let key = pump.source.provider().map(Upstream::key_filter).unwrap_or_default();
+        Self { pump, observer: StreamObserver::new(pump.call.wire), streams, key, filter, kept: Vec::new() }
     }
 
     /// Passes each piece on as it arrives, without the key.

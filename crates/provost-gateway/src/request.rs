@@ -77,6 +77,11 @@ impl ModelRequest {
         })
     }
 
+    /// The model without the collection that Gemini's API names it in.
+    pub(crate) fn model_name(&self) -> &str {
+        self.model.trim_start_matches("models/")
+    }
+
     /// The body as it came.
     pub(crate) fn body(&self) -> &str {
         &self.body

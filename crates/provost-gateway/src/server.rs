@@ -23,6 +23,7 @@ use crate::refusal::Refusal;
 use crate::request::{ModelRequest, RequestPath};
 use crate::route::{Endpoint, Route, route};
 use crate::session::ProgramAccess;
+use crate::source::CallSource;
 
 /// The cap of an answer whose request and model have none that is known.
 const OUTPUT_TOKENS_UNKNOWN: u32 = 32_000;
@@ -192,6 +193,10 @@ fn unavailable(why: impl std::fmt::Display) -> Refusal {
 /// Forwards a request that costs nothing.
 async fn free(shared: &Shared, incoming: Incoming) -> Result<Response<Body>, Refusal> {
     let Incoming { route, request, room } = incoming;
+    if shared.options.replays.is_some() {
+        let message = "model lists and counts of tokens aren't recorded, so that they can't be replayed";
+        return Err(Refusal::new(StatusCode::NOT_FOUND, message));
+    }
     let upstream = shared.upstream(route.family).map_err(unavailable)?;
     let method = request.method().clone();
     let headers = forwarded(request.headers());
@@ -211,12 +216,12 @@ async fn generate(
     path: RequestPath,
 ) -> Result<Response<Body>, Refusal> {
     let Incoming { route, request, room } = incoming;
-    let upstream = shared.upstream(route.family).map_err(unavailable)?;
+    let provider = shared.provider(route.family);
     let headers = forwarded(request.headers());
     let query = query(request.uri());
     let (body, held) = body(shared, request).await?;
     let asked = ModelRequest::read(path, body)?;
-    let model = format!("{}/{}", upstream.name(), asked.model.trim_start_matches("models/"));
+    let model = format!("{provider}/{}", asked.model_name());
     if !shared.allows(&model) {
         return Err(Refusal::bad(format!("the settings don't allow the model `{model}` ([gateway] models)")));
     }
@@ -225,18 +230,19 @@ async fn generate(
     let wanted = asked.output_tokens_max.or(of_model).unwrap_or(OUTPUT_TOKENS_UNKNOWN);
     let wanted = wanted.saturating_mul(asked.copies);
     let id = program.next_request();
+    let source = CallSource::of(shared, route.family, &asked).await?;
     let recorded = answer::record(shared, asked.body().as_bytes()).await;
     let call = ExternalCall {
         request: id.clone(),
         model: model.clone(),
         wire: asked.wire.name().to_owned(),
-        price: facts.price,
+        price: source.price(facts.price),
         body: recorded,
     };
     let request = ExternalCallRequest { call, input_tokens: asked.input_tokens, output_tokens_max: wanted };
     let granted = ask(shared, &program, request, &model).await?;
     let needs_cap = of_model.is_none() || granted < wanted;
-    let forwarded = asked.capped(granted, needs_cap, upstream.deviations());
+    let forwarded = asked.capped(granted, needs_cap, source.deviations());
     let call = Call {
         id,
         wire: asked.wire,
@@ -252,7 +258,7 @@ async fn generate(
         headers,
         body: forwarded.body.into(),
     };
-    Pump { shared: Arc::clone(shared), program, upstream, call, _room: room }.start(sent).await
+    Pump { shared: Arc::clone(shared), program, source, call, _room: room }.start(sent).await
 }
 
 /// Waits for the budget of a call.

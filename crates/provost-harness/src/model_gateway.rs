@@ -18,9 +18,11 @@ pub struct GatewayAccess {
 pub struct GatewayActivity {
     /// Calls that are open.
     pub open: u32,
+    /// Calls that have begun.
+    pub begun: u64,
     /// Calls that have ended with a complete answer.
     pub answered: u64,
-    /// The last call that has failed since the last complete answer.
+    /// The last failure, unless a complete answer has ended after the failed call began.
     pub failure: Option<GatewayFailure>,
 }
 

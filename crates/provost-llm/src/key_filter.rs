@@ -4,6 +4,7 @@ use bytes::Bytes;
 use secrecy::{ExposeSecret as _, SecretString};
 
 /// Replaces a provider's key by as many `*` in the pieces of an answer, also where it is cut between two of them.
+#[derive(Default)]
 pub struct KeyFilter {
     /// Empty: everything passes.
     key: SecretString,

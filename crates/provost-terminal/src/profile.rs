@@ -74,7 +74,9 @@
 //! decides. `subject` alone is the lowest row that matches; its first group that takes part in the match is the text. With `subject_until` it is
 //! where the text begins: a row with a group, or several patterns in order, with the text beginning below the last
 //! of them. The text ends at the last row that matches `subject_until`, or, if that is several patterns in order,
-//! at the first of these rows.
+//! at the first of these rows. Below a text without `subject_until` stands only what the rule's `rows` match, each once, up
+//! to the menu: anything else may be the rest of a text with a line break. `subject_one_line = true` says that the program's
+//! texts have none: then a row of a file's changes may follow.
 
 mod answer;
 mod gateway;

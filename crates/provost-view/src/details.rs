@@ -9,12 +9,13 @@ use serde::{Deserialize, Serialize};
 use crate::agents::{AgentContext, agents_of};
 use crate::steps::steps_of;
 use crate::{
-    AgentGoal, AgentOpenings, AgentsRead, Approval, ApprovalQuestion, CurrentStatus, RunAgent, RunFacts,
-    RunListItem, Segment, ServiceView, WorkflowStep, agent_openings, questions_of, run_state, segments_of,
+    AgentGoal, AgentOpenings, AgentsRead, Approval, ApprovalQuestion, CurrentStatus, GatewayUse, RunAgent,
+    RunFacts, RunListItem, Segment, ServiceView, WorkflowStep, agent_openings, questions_of, run_state,
+    segments_of,
 };
 
-/// A run with all that is known of it. The lines of `show -f --json` have neither `goals`, `segments` and
-/// `pruned_forks` nor what [`RunFacts`] has.
+/// A run with all that is known of it. The lines of `show -f --json` have neither `gateway`, `goals`, `segments`
+/// and `pruned_forks` nor what [`RunFacts`] has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunDetails {
     /// The same as in the list of runs.
@@ -53,6 +54,9 @@ pub struct RunDetails {
     /// What judges verify, of all agents that have a goal; absent where none has.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub goals: Vec<AgentGoal>,
+    /// The model calls of programs that passed the gateway; absent where no agent's calls pass it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gateway: Option<GatewayUse>,
     /// What the root agent's log tells.
     #[serde(flatten)]
     pub facts: Option<RunFacts>,
@@ -160,6 +164,7 @@ impl RunDetails {
             forks: state.forks().to_vec(),
             pruned_forks: Vec::new(),
             goals: Vec::new(),
+            gateway: None,
             facts: None,
         }
     }
@@ -191,6 +196,7 @@ impl RunDetails {
             segments: segments_of(backend, run).await?,
             pruned_forks: pruned_forks(backend, state).await?,
             goals,
+            gateway: GatewayUse::read(backend, run, state).await?,
             facts: Some(RunFacts::read(backend, run, state).await?),
             ..self
         })

@@ -22,7 +22,8 @@ use std::sync::Arc;
 
 use provost_engine::{Actor, RunState};
 use provost_event::{
-    ActorKey, Entry, LifecycleEntry, ModelTrouble, Outcome, PauseReason, Record, RunId, Seq, Timestamp,
+    ActorKey, BudgetEntry, Entry, LifecycleEntry, ModelTrouble, Outcome, PauseReason, Record, RunId, Seq,
+    Timestamp,
 };
 use provost_harness::{Backend, BackendError, RunStatus, RunSummary, read_actor};
 use schemars::JsonSchema;
@@ -181,6 +182,10 @@ impl Sums {
         let mut at = Timestamp::default();
         each(backend, run.into(), |record| {
             budget.add(&record.entry);
+            if let Entry::Budget(BudgetEntry::Charged(charged)) = &record.entry {
+                let of_call = agents.iter_mut().filter(|agent| agent.session() == charged.session);
+                of_call.for_each(|agent| agent.charge(charged));
+            }
             at = record.at;
         })
         .await?;

@@ -19,6 +19,7 @@ mod conversation;
 mod details;
 pub mod explain;
 mod facts;
+mod gateway;
 mod goals;
 mod groups;
 mod kind;
@@ -52,6 +53,7 @@ pub use checked::{
 pub use conversation::{ConversationView, SeenImage, SeenMessage, SeenPart, SeenRole, SeenToolResult};
 pub use details::{RunDetails, RunSlots, RunTree};
 pub use facts::{AgentProgress, CompactionCounts, ProgramFacts, RunFacts};
+pub use gateway::{GatewayCalls, GatewayModelUse, GatewayUse};
 pub use goals::{AgentGoal, GoalAnswer, GoalVerification, JudgeSums, Judging, RunGoals};
 pub use groups::{GroupedRun, GroupedRuns, RunGroup, RunsOfGroup, StateMark};
 pub use kind::ViewKind;

@@ -139,7 +139,7 @@ pub struct SpendingSums {
 }
 
 impl SpendingSums {
-    fn add(&mut self, charged: &BudgetCharged) {
+    pub(crate) fn add(&mut self, charged: &BudgetCharged) {
         let (usage, cost) = (charged.usage, charged.cost.unwrap_or_default());
         self.calls += 1;
         self.unknown_price_calls += u64::from(charged.cost.is_none());

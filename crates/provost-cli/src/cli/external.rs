@@ -40,6 +40,8 @@ pub(crate) struct ExecArgs {
     /// Don't record what it shows.
     #[arg(long)]
     pub(crate) no_record: bool,
+    #[command(flatten)]
+    pub(crate) calls: RecordedCallsArgs,
     /// What must be true before it counts as done: a judge verifies it. Alone it is also the prompt.
     #[arg(long = "goal", value_name = "CONDITION")]
     pub(crate) condition: Option<String>,
@@ -86,6 +88,8 @@ pub(crate) struct GatewayArgs {
     /// Don't record what it shows.
     #[arg(long)]
     pub(crate) no_record: bool,
+    #[command(flatten)]
+    pub(crate) calls: RecordedCallsArgs,
     /// The folder to work in.
     #[arg(long, short = 'C', value_name = "FOLDER")]
     pub(crate) dir: Option<PathBuf>,
@@ -104,7 +108,7 @@ GEMINI_API_KEY; others take PROVOST_GATEWAY_URL and _TOKEN. It never gets a prov
 
 impl From<GatewayArgs> for ExecArgs {
     fn from(args: GatewayArgs) -> Self {
-        let GatewayArgs { command, unattended, no_record, dir, config, shown, budget } = args;
+        let GatewayArgs { command, unattended, no_record, calls, dir, config, shown, budget } = args;
         let at_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
         Self {
             command,
@@ -116,6 +120,7 @@ impl From<GatewayArgs> for ExecArgs {
             channel: ChannelArg::Terminal,
             size: None,
             no_record,
+            calls,
             condition: None,
             judges: Vec::new(),
             dir,
@@ -154,9 +159,22 @@ impl ExecArgs {
             self.idle_time.clone().map(|time| Override::new("--idle-time", time)),
             self.no_record.then(|| Override::new("--no-record", "false")),
             self.unmetered.then(|| Override::new("--unmetered", "true")),
+            self.calls.record_calls.then(|| Override::new("--record-calls", "true")),
+            self.calls.replay_calls.clone().map(|run| Override::new("--replay-calls", run)),
         ];
         all.into_iter().flatten().collect()
     }
+}
+
+/// Whether model calls that pass the gateway are recorded or replayed.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct RecordedCallsArgs {
+    /// Keep its requests to models and their answers in the log, without known secrets.
+    #[arg(long)]
+    pub(crate) record_calls: bool,
+    /// Answer its requests to models from this run, which was recorded with --record-calls: without key, network or cost.
+    #[arg(long, value_name = "RUN", add = completing::runs())]
+    pub(crate) replay_calls: Option<String>,
 }
 
 /// The channel to a program.

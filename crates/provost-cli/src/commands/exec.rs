@@ -10,7 +10,9 @@ use provost_event::{Channel, Metering, RunPolicy};
 use provost_harness::{Goal, without_keys};
 use provost_terminal::Profile;
 
+use super::backend_to_show;
 use super::run::{Ready, read_file, read_stdin, tell, with_stdin};
+use super::target::Target;
 use crate::attached::{must_be_terminal, size};
 use crate::cli::{ChannelArg, ExecArgs};
 use crate::exit::{Exit, Refusal};
@@ -24,7 +26,11 @@ const EXAMPLE: &str =
     "e.g. provost exec -- codex; or provost exec --unattended --prompt \"Make the tests pass\" -- codex";
 const UNATTENDED: &str = "--unattended runs it without a person at the terminal, e.g. provost exec --unattended --prompt \"…\" -- codex";
 
-pub(super) async fn exec(args: ExecArgs) -> anyhow::Result<Exit> {
+pub(super) async fn exec(mut args: ExecArgs) -> anyhow::Result<Exit> {
+    if let Some(run) = &mut args.calls.replay_calls {
+        let backend = backend_to_show()?;
+        *run = Target::whole_run(&*backend, run, "exec --replay-calls").await?.to_string();
+    }
     if !args.unattended {
         if args.shown.json {
             let what = "--json prints to standard output, which an attended program has for itself";

@@ -10,6 +10,7 @@ mod context;
 mod entry;
 mod flow;
 mod gate;
+mod gateway;
 mod go_on;
 mod goal;
 mod json;
@@ -50,6 +51,7 @@ pub(crate) use context::{
 };
 pub(crate) use entry::Sayer;
 pub(crate) use flow::{outcome_with_steps, run_outcome_in_words};
+pub(crate) use gateway::{gateway_lines, gateway_table};
 pub(crate) use go_on::{LeastLimit, ask_again, dollars, enough_more, go_on_with};
 pub(crate) use goal::{failure_in_words, finding_in_words, goal_at_end, reasons, trigger_in_words};
 pub(crate) use policy::change_lines;

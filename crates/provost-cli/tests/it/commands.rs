@@ -232,6 +232,7 @@ fn check_says_what_counts_and_where_it_came_from() {
         gateway.gemini                gemini  (default)
         gateway.models                not set: all models
         gateway.record                false  (default)
+        gateway.replay                not set: providers are called
         hooks.import                  not set: nothing is imported
         hooks.env                     not set: none
         store.dir                     /FOLDER/state  (PROVOST_STATE_DIR)

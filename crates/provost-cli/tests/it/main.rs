@@ -71,6 +71,14 @@ mod forking;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 #[cfg(test)]
+#[cfg(target_os = "linux")]
+#[cfg(test)]
+mod gateway;
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+#[cfg(test)]
+mod gateway_provider;
+#[cfg(test)]
 mod git_environment;
 #[cfg(test)]
 mod goal_commands;

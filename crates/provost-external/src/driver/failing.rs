@@ -50,11 +50,16 @@ pub(crate) fn class_of(words: &str) -> ErrorClass {
 }
 
 impl TerminalDriver {
+    /// The next exchange gives a prompt to go on.
+    pub(crate) fn try_again(&mut self) {
+        self.own_words = Some(OwnWords { text: TRY_AGAIN.to_owned(), unless_worked: None });
+    }
+
     /// The turn has ended by this failure; if it may pass, the next exchange gives a prompt to go on.
     pub(super) fn turn_failed(&mut self, words: &str) -> ModelFailure {
         let class = class_of(words);
         if class.may_retry() {
-            self.own_words = Some(OwnWords { text: TRY_AGAIN.to_owned(), unless_worked: None });
+            self.try_again();
         }
         let message = format!("`{}` has failed: {words}", self.policy.program);
         ModelFailure::new(class, self.redactor.redact(&message).into_owned())

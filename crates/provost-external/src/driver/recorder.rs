@@ -48,7 +48,12 @@ pub(crate) struct RecorderHandle {
 
 impl RecorderHandle {
     /// Records what happens at `pty` from now on.
-    pub(crate) fn open(pty: Arc<PtySupervisor>, log: TerminalLog, redactor: Arc<Redactor>) -> Self {
+    pub(crate) fn open(
+        pty: Arc<PtySupervisor>,
+        log: TerminalLog,
+        redactor: Arc<Redactor>,
+        waits: WaitEvidence,
+    ) -> Self {
         let (sender, standing) = watch::channel(TerminalStatus::new(Instant::now()));
         let (notes, inbox) = mpsc::channel(NOTES_MAX);
         let handed = Arc::<Handed>::default();
@@ -57,6 +62,8 @@ impl RecorderHandle {
             withdraws_at: None,
             log,
             redactor,
+            waits,
+            pty: pty.clone(),
             standing: sender,
             held: None,
             last: None,
@@ -111,12 +118,23 @@ impl Handed {
     }
 }
 
+/// Whether a program that reads input waits for a person.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WaitEvidence {
+    /// It does.
+    Enough,
+    /// Not if it paints frames: it has a goal and no profile, and may read keys while it works.
+    OfLinesOnly,
+}
+
 struct EventRecorder {
     handed: Arc<Handed>,
     /// When the withdrawal of the question is reported (again).
     withdraws_at: Option<Instant>,
     log: TerminalLog,
     redactor: Arc<Redactor>,
+    waits: WaitEvidence,
+    pty: Arc<PtySupervisor>,
     standing: watch::Sender<TerminalStatus>,
     /// A state that may pass, and when it is recorded.
     held: Option<(TerminalNoted, Instant)>,
@@ -197,18 +215,33 @@ impl EventRecorder {
     }
 
     async fn note(&mut self, noted: TerminalNoted) {
-        let is_news = self.last.as_ref() != Some(&noted.event);
+        let known = self.known(&noted).await;
         let failed = self.standing.borrow().failure.is_some();
-        if is_news && !failed {
-            let shown = masked(&noted, &self.redactor);
+        if let Some(known) = known.filter(|known| !failed && self.last.as_ref() != Some(&known.event)) {
+            let shown = masked(&known, &self.redactor);
             if let Err(error) = self.log.note(shown).await {
                 tracing::warn!(%error, "what happened at a terminal couldn't be noted");
                 self.standing.send_modify(|standing| standing.failure = Some(error.to_string()));
             }
-            self.last = Some(noted.event.clone());
+            self.last = Some(known.event);
         }
         // An event that isn't recorded, because it is nothing new, may still be acted on.
         self.fold(&noted);
+    }
+
+    /// What is known of an event: of a program's wait it may be that its state is unknown, or nothing.
+    async fn known(&self, noted: &TerminalNoted) -> Option<TerminalNoted> {
+        let is_wait = matches!(
+            noted.event,
+            TerminalEvent::State(TerminalState::WaitingForInput) | TerminalEvent::WaitingForInput { .. }
+        );
+        let is_doubtful = is_wait && self.waits == WaitEvidence::OfLinesOnly;
+        if !is_doubtful || !self.pty.view().await.is_ok_and(|view| view.paints) {
+            return Some(noted.clone());
+        }
+        let is_state = matches!(noted.event, TerminalEvent::State(_));
+        let event = TerminalEvent::State(TerminalState::Unknown);
+        is_state.then(|| TerminalNoted { event, ..noted.clone() })
     }
 
     fn fold(&mut self, noted: &TerminalNoted) {

@@ -14,7 +14,7 @@ use provost_terminal::{Detector, Profile, ProgramKind};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::{GO_ON, OwnWords, RecorderHandle, TerminalDriver, storage};
+use super::{CallWatch, GO_ON, OwnWords, RecorderHandle, TerminalDriver, WaitEvidence, storage};
 use crate::attach::Hub;
 use crate::drivers::DriversOptions;
 use crate::gateway::{Pointed, pointed};
@@ -88,10 +88,14 @@ fn driver(
 ) -> TerminalDriver {
     let pty = Arc::new(pty);
     let policy = exchange.policy;
-    let desk = RecorderHandle::open(pty.clone(), exchange.log.clone(), exchange.redactor.clone());
+    // With a goal and no profile only its end, or a person, tells that a program that paints is done.
+    let is_unknown = policy.submits_goal && profile.kind == ProgramKind::Plain;
+    let waits = if is_unknown { WaitEvidence::OfLinesOnly } else { WaitEvidence::Enough };
+    let desk = RecorderHandle::open(pty.clone(), exchange.log.clone(), exchange.redactor.clone(), waits);
     let hub = Hub::open(&options.folder, exchange.session, (&policy.program, policy.size), &pty, &desk);
     let hub = hub.inspect_err(|error| tracing::warn!(%error, "the terminal can't be attached to")).ok();
     let attendance = hub.as_ref().map_or_else(|| watch::channel(Default::default()).1, Hub::attendance);
+    let calls = options.gateway.as_ref().and_then(|gateway| gateway.activity(exchange.session));
     let goes_on = beginning == Beginning::Again
         && profile.kind == ProgramKind::Agent
         && !policy.attended
@@ -106,6 +110,7 @@ fn driver(
         desk,
         hub,
         attendance,
+        calls: CallWatch::new(calls),
         started: Instant::now(),
         asked: None,
         handed_on: 0,

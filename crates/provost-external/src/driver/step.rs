@@ -6,11 +6,14 @@ use provost_event::{Blocker, ExternalPolicy, TerminalAsk, TerminalState};
 use provost_terminal::ProgramKind;
 use tokio::time::Instant;
 
+use super::calls::ModelCalls;
 use super::terminal_status::TerminalStatus;
 use crate::attach::Attendance;
 
 /// An agent whose composer has been ready for this long is done with its prompt, even if it didn't report that.
 const IDLE_STANDS: Duration = Duration::from_millis(1_500);
+/// A model call that ends this soon after a report of completion is the one that the report followed.
+const SAME_END: Duration = Duration::from_millis(500);
 /// No automatic typing until this long after a person's last key.
 const KEYS_PAUSE: Duration = Duration::from_secs(2);
 /// How long a person may take to attach to an attended program before approvers are asked.
@@ -70,6 +73,8 @@ pub(super) struct Situation<'a> {
     pub(super) paints: bool,
     /// It asks for a secret while the terminal shows what is typed.
     pub(super) exposes_secret: bool,
+    /// Its model calls.
+    pub(super) calls: ModelCalls,
     /// When the wait for the program began.
     pub(super) began: Instant,
 }
@@ -85,6 +90,8 @@ pub(super) fn next(s: &Situation<'_>) -> ExchangeStep {
     match s.standing.state {
         TerminalState::Password => s.wait_for_person(|| format!("the password for: {}", s.standing.prompt)),
         TerminalState::Blocked(Blocker::Auth) => s.wait_for_person(|| "a login".to_owned()),
+        // Whatever the screen shows, a program with an open model call is at work.
+        _ if s.is_calling() => ExchangeStep::Wait(None),
         TerminalState::Blocked(Blocker::Question) | TerminalState::WaitingForInput => s.words(),
         TerminalState::Idle => s.idle(),
         TerminalState::Working => ExchangeStep::Wait(None),
@@ -98,6 +105,11 @@ pub(super) fn next(s: &Situation<'_>) -> ExchangeStep {
 }
 
 impl Situation<'_> {
+    /// A model call is open. A call before the first prompt, such as one for a greeting, doesn't keep the prompt back.
+    const fn is_calling(&self) -> bool {
+        self.calls.is_open && (self.turn.is_some() || !self.has_words)
+    }
+
     fn consent(&self, ask: &TerminalAsk) -> ExchangeStep {
         let comes_by = self.started + PERSON_COMES_WITHIN;
         if self.attendance.controls > 0 {
@@ -123,9 +135,9 @@ impl Situation<'_> {
         if let Some(turn) = self.turn.filter(|_| has_goal && self.attendance.controls == 0) {
             // It may show a spinner and read keys while it works: only its profile could tell.
             if self.paints {
-                return self.until(self.standing.since.max(self.began).max(self.wrote), unknown_end);
+                return self.until(self.quiet_since(self.began).max(self.wrote), unknown_end);
             }
-            let stands = self.standing.since.max(turn.since).max(self.wrote) + IDLE_STANDS;
+            let stands = self.quiet_since(turn.since).max(self.wrote) + IDLE_STANDS;
             return if self.now >= stands { ExchangeStep::Done } else { ExchangeStep::Wait(Some(stands)) };
         }
         self.wait_for_person(|| match self.standing.prompt.trim() {
@@ -151,7 +163,7 @@ impl Situation<'_> {
         }
         match self.turn {
             Some(turn) if !is_led_by_person => {
-                ExchangeStep::Wait(Some(self.standing.since.max(turn.since) + IDLE_STANDS))
+                ExchangeStep::Wait(Some(self.quiet_since(turn.since) + IDLE_STANDS))
             }
             _ => self.wait_for_person(|| "a prompt".to_owned()),
         }
@@ -160,11 +172,22 @@ impl Situation<'_> {
     fn is_turn_over(&self) -> bool {
         match self.turn {
             Some(turn) => {
-                self.standing.turns > turn.turns_before
-                    || self.now >= self.standing.since.max(turn.since) + IDLE_STANDS
+                let reports_it =
+                    self.standing.turns > turn.turns_before && !self.has_called_since_its_report();
+                reports_it || self.now >= self.quiet_since(turn.since) + IDLE_STANDS
             }
             None => self.standing.turns > self.turns_seen && self.has_a_task(),
         }
+    }
+
+    /// Whether a model call has begun or ended since the program reported that it is done.
+    fn has_called_since_its_report(&self) -> bool {
+        self.standing.turn_ended.is_some_and(|ended| self.calls.changed > ended + SAME_END)
+    }
+
+    /// Since when it has shown nothing new, at the earliest from `begin` on.
+    fn quiet_since(&self, begin: Instant) -> Instant {
+        self.standing.since.max(self.calls.changed).max(begin)
     }
 
     /// Whether it has a task from elsewhere: its arguments, or a person at its terminal.
@@ -188,7 +211,7 @@ impl Situation<'_> {
         if self.attendance.controls > 0 {
             return ExchangeStep::Wait(None);
         }
-        let since = self.standing.since.max(self.began).max(self.attendance.left.unwrap_or(self.began));
+        let since = self.quiet_since(self.began).max(self.attendance.left.unwrap_or(self.began));
         self.until(since, waits_for)
     }
 
@@ -197,7 +220,7 @@ impl Situation<'_> {
         if self.attendance.controls > 0 {
             return ExchangeStep::Wait(None);
         }
-        let since = self.standing.since.max(self.began).max(self.wrote);
+        let since = self.quiet_since(self.began).max(self.wrote);
         self.until(since, || "a sign of life: nothing has come from it for long".to_owned())
     }
 

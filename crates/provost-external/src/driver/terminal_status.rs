@@ -17,6 +17,8 @@ pub(crate) struct TerminalStatus {
     pub(crate) prompt: String,
     /// How many turns an agent has completed.
     pub(crate) turns: u64,
+    /// When it has completed the last of them.
+    pub(crate) turn_ended: Option<Instant>,
     /// The last failure that has become visible since the last prompt was given.
     pub(crate) error: Option<String>,
     /// The failure by which the last completed turn has ended.
@@ -41,6 +43,7 @@ impl TerminalStatus {
             ask: None,
             prompt: String::new(),
             turns: 0,
+            turn_ended: None,
             error: None,
             turn_failure: None,
             works: 0,
@@ -66,6 +69,7 @@ impl TerminalStatus {
             }
             TerminalEvent::Completion { scope: CompletionScope::Turn, succeeded } => {
                 self.turns += 1;
+                self.turn_ended = Some(now);
                 let unnamed = || "it reports a failure and doesn't name it".to_owned();
                 self.turn_failure =
                     (*succeeded == Some(false)).then(|| self.error.clone().unwrap_or_else(unnamed));

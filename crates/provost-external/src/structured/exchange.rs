@@ -223,7 +223,7 @@ impl StructuredDriver {
                 self.note_done(false).await?;
                 let failure = self.failed(&why, exchange);
                 if failure.class.may_retry() {
-                    self.own_words = Some(TRY_AGAIN.to_owned());
+                    self.try_again();
                 }
                 return Err(failure);
             }
@@ -242,6 +242,11 @@ impl StructuredDriver {
             .join("\n\n");
         let said = if said.is_empty() { format!("({program} is done, and said nothing.)") } else { said };
         Ok(Some(self.answer_of(vec![Block::Text(said)], StopReason::EndTurn, exchange)))
+    }
+
+    /// The next exchange gives a prompt to go on.
+    pub(crate) fn try_again(&mut self) {
+        self.own_words = Some(TRY_AGAIN.to_owned());
     }
 
     async fn note_done(&mut self, succeeded: bool) -> Result<(), ModelFailure> {

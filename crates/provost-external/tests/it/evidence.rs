@@ -1,6 +1,8 @@
 //! "Done" needs evidence, a failure of the program is one of the run, and prompts go into composers only.
 
-use provost_event::{AgentPolicy, ErrorClass, Outcome, PauseReason};
+use provost_event::{
+    AgentPolicy, Entry, ErrorClass, Outcome, PauseReason, TerminalEntry, TerminalEvent, TerminalState,
+};
 
 use crate::stage::{COMPLETED, Program, Stage, prompts};
 
@@ -29,6 +31,15 @@ async fn a_painting_program_without_a_profile_is_never_done_by_waiting() {
     let waits_for = waits_for(&stage, painter(&stage, "composer")).await;
     assert!(waits_for.contains("evidence that it is done"), "{waits_for}");
     assert!(stage.file("worked").is_some(), "{:#?}", stage.told().await);
+    // Its log says unknown, and never that it waits.
+    let log = stage.log().await;
+    let states = log.iter().filter_map(|record| match &record.entry {
+        Entry::Terminal(TerminalEntry::Noted(noted)) => Some(noted.event.clone()),
+        _ => None,
+    });
+    let states = states.collect::<Vec<_>>();
+    assert!(states.contains(&TerminalEvent::State(TerminalState::Unknown)), "{states:#?}");
+    assert!(!states.contains(&TerminalEvent::State(TerminalState::WaitingForInput)), "{states:#?}");
 }
 
 #[tokio::test]

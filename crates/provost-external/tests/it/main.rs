@@ -8,7 +8,13 @@ mod attached;
 mod evidence;
 #[cfg(target_os = "linux")]
 #[cfg(test)]
+mod metered;
+#[cfg(target_os = "linux")]
+#[cfg(test)]
 mod moments;
+#[cfg(target_os = "linux")]
+#[cfg(test)]
+mod provider;
 #[cfg(target_os = "linux")]
 #[cfg(test)]
 mod stage;

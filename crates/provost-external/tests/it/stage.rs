@@ -17,7 +17,8 @@ use provost_event::{
 use provost_external::{Drivers, DriversOptions};
 use provost_harness::hooks::HookRegistryBuilder;
 use provost_harness::{
-    AgentHarness, Harness, HarnessDeps, Log as _, Models, SystemClock, ToolRegistry, consent_tools,
+    AgentHarness, Harness, HarnessDeps, Log as _, ModelGateway, Models, SystemClock, ToolRegistry,
+    consent_tools,
 };
 use provost_sqlite::SqliteStore;
 use provost_terminal::Profile;
@@ -37,6 +38,8 @@ pub(crate) struct Stage {
     terminals: PathBuf,
     /// Hooks of the next harness.
     pub(crate) hooks: Mutex<Option<HookRegistryBuilder>>,
+    /// Where metered programs call models.
+    pub(crate) gateway: Option<Arc<dyn ModelGateway>>,
 }
 
 /// A run that is being worked on.
@@ -54,7 +57,7 @@ impl Stage {
         let store = SqliteStore::open(folder.path().join("provost.db")).expect("a store");
         let backend = Arc::new(EmbeddedBackend::new(store, Arc::new(SystemClock)).expect("a backend"));
         let terminals = folder.path().join("terminals");
-        Self { folder, backend, terminals, hooks: Mutex::default() }
+        Self { folder, backend, terminals, hooks: Mutex::default(), gateway: None }
     }
 
     pub(crate) fn workspace(&self) -> PathBuf {
@@ -85,7 +88,7 @@ impl Stage {
                 .collect(),
             passed: vec![("HANDED".to_owned(), "through".to_owned()), ("KEPT".to_owned(), "back".to_owned())],
             profiles: vec![Profile::parse("fake", include_str!("agent.toml")).expect("a profile")],
-            gateway: None,
+            gateway: self.gateway.clone(),
         });
         let hooks = self.hooks.lock().expect("hooks").take();
         AgentHarness::new(HarnessDeps {

@@ -1,9 +1,13 @@
 //! Failures of the provider pass to the program, once each, and are recorded.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use provost_event::{ErrorClass, ExternalCallEnd};
+use tokio::sync::Notify;
 
 use crate::answers::{ANTHROPIC_STREAM, ASK_ANTHROPIC};
-use crate::stage::{Stage, json, sse};
+use crate::stage::{Stage, broken_sse, json, sse};
 
 #[tokio::test]
 async fn each_failure_of_the_provider_passes_as_it_is_and_nothing_is_retried() {
@@ -59,4 +63,22 @@ async fn a_stream_without_its_end_is_a_failure() {
         "{answered:?}"
     );
     assert!(stage.activity().failure.is_some());
+}
+
+#[tokio::test]
+async fn a_call_that_fails_beside_an_answered_one_is_no_failure_of_the_program() {
+    let breaks = Arc::new(Notify::new());
+    let (first, is_first) = (Arc::clone(&breaks), AtomicBool::new(true));
+    let stage = Stage::new(move |_| match is_first.swap(false, Ordering::Relaxed) {
+        true => broken_sse(&ANTHROPIC_STREAM[..120], Arc::clone(&first)),
+        false => sse(ANTHROPIC_STREAM),
+    })
+    .await;
+    let background = stage.post("/anthropic/v1/messages", ASK_ANTHROPIC).await;
+    stage.post("/anthropic/v1/messages", ASK_ANTHROPIC).await.text().await.unwrap();
+    breaks.notify_one();
+    background.text().await.unwrap_err();
+    stage.answered(2).await;
+    assert_eq!(stage.activity().failure, None);
+    assert_eq!((stage.activity().open, stage.activity().begun, stage.activity().answered), (0, 2, 1));
 }

@@ -133,6 +133,7 @@ impl Stage {
             },
             models: staged.models,
             records: staged.records,
+            replays: None,
             redactor: Arc::new(Redactor::new([SecretString::from(KEY)])),
             clock: Arc::new(SystemClock),
             limits: staged.limits,

@@ -61,8 +61,9 @@ async fn an_answer_in_an_encoding_that_nothing_asked_for_counts_as_all_that_was_
 
 #[tokio::test]
 async fn when_the_budget_is_used_up_each_call_that_waits_is_told_at_once() {
-    let staged = Staged { money: Some(120), ..Staged::default() };
-    let stage = Stage::with(staged, |_| sse(ANTHROPIC_STREAM)).await;
+    let staged = Staged { money: Some(1_500), ..Staged::default() };
+    let stream = ANTHROPIC_STREAM.replace("\"output_tokens\":9", "\"output_tokens\":280");
+    let stage = Stage::with(staged, move |_| sse(&stream)).await;
     let calls = (0..10).map(|_| stage.post("/anthropic/v1/messages", ASK_ANTHROPIC));
     let answers = tokio::time::timeout(std::time::Duration::from_secs(3), join_all(calls));
     let answers = answers.await.expect("nothing is left to wait for");

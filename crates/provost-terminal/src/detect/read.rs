@@ -83,10 +83,18 @@ impl<'a> FrameReader<'a> {
     fn reading(&self, at: Duration) -> Option<KernelReading> {
         let active = self.clock.active();
         match self.kernel {
+            Some((sampled, _)) if self.is_due_after_report(at, sampled) => None,
             Some((sampled, sample)) if sampled >= active => Some(KernelReading::of(sample)),
             Some(_) if self.profile.kind == ProgramKind::Plain && at < active + SAMPLE_WAIT => None,
             _ => Some(KernelReading::Unknown),
         }
+    }
+
+    /// Whether a program has just reported that it is done with its prompt, and the last sample is older: tools that
+    /// still run would contradict it.
+    fn is_due_after_report(&self, at: Duration, sampled: Duration) -> bool {
+        let report = self.claim_of(ReportedActivity::Idle).filter(|_| self.turn.submitted);
+        report.is_some_and(|report| sampled < report.at && at < report.at + SAMPLE_WAIT)
     }
 
     fn read_agent(&self, at: Duration, frame: &Frame, reading: KernelReading) -> Option<Finding> {

@@ -19,14 +19,16 @@ impl FrameReader<'_> {
     pub(super) fn works_unseen(&self, frame: &Frame) -> Option<Finding> {
         // With the prompt still in its composer it does something else.
         let has_taken = self.turn.submitted && !self.holds_prompt(frame);
-        if !has_taken || self.claim_of(ReportedActivity::Idle).is_some() {
+        if !has_taken {
             return None;
         }
         let (_, sample) = self.kernel?;
+        // Also of a program that reports to be idle: its own background terminals are work of the turn.
         if self.runs_tool(sample) {
             return Some(works("a tool that it started runs"));
         }
-        (sample.awaits_answer == Some(true)).then(|| works("its request has no answer yet"))
+        let is_said = self.claim_of(ReportedActivity::Idle).is_some();
+        (!is_said && sample.awaits_answer == Some(true)).then(|| works("its request has no answer yet"))
     }
 
     /// Whether a tool runs that was started after the prompt was given.

@@ -85,6 +85,8 @@ struct RawRule {
     gate: Option<Gate>,
     subject: Option<RawSubject>,
     subject_until: Option<RawSubject>,
+    #[serde(default)]
+    subject_one_line: bool,
     question: Option<String>,
     options: Option<RawOptions>,
     #[serde(default)]
@@ -233,7 +235,7 @@ fn build(raw: RawRule) -> Result<Rule, String> {
         unless: patterns(&raw.unless)?,
         end: raw.end.unwrap_or(1).max(1),
         span: raw.span.unwrap_or(SPAN),
-        subject: subject(raw.subject, raw.subject_until)?,
+        subject: subject(raw.subject, raw.subject_until, raw.subject_one_line)?,
         question: one(raw.question)?,
         options,
         stable_ms: raw.stable_ms.unwrap_or(0),
@@ -243,14 +245,19 @@ fn build(raw: RawRule) -> Result<Rule, String> {
     })
 }
 
-fn subject(from: Option<RawSubject>, until: Option<RawSubject>) -> Result<Option<Subject>, String> {
+fn subject(
+    from: Option<RawSubject>,
+    until: Option<RawSubject>,
+    is_one_line: bool,
+) -> Result<Option<Subject>, String> {
     let all = |raw: Option<RawSubject>| match raw {
         None => Ok(Vec::new()),
         Some(RawSubject::One(text)) => patterns(&[text]),
         Some(RawSubject::Several(texts)) => patterns(&texts),
     };
-    let subject = Subject { from: all(from)?, until: all(until)? };
+    let subject = Subject { from: all(from)?, until: all(until)?, is_one_line };
     match (subject.from.len(), subject.until.len()) {
+        (0, 0) if is_one_line => Err("`subject_one_line` is of a `subject`".to_owned()),
         (0, 0) => Ok(None),
         (0, _) => Err("`subject_until` is the end of a `subject`".to_owned()),
         (2.., 0) => Err("a `subject` without `subject_until` is one pattern".to_owned()),

@@ -4,7 +4,7 @@ use provost_event::{AskKind, AskOption};
 use regex::Regex;
 use serde::Deserialize;
 
-use super::subject::{Subject, whole};
+use super::subject::{DialogRows, Subject, whole};
 use crate::detect::Frame;
 
 /// What a matching rule reports.
@@ -175,11 +175,10 @@ impl Rule {
         };
         let about = self.about(frame, first, until);
         let is_known = |row: &str| self.anchor.is_match(row) || self.above.iter().any(|p| p.is_match(row));
+        let dialog =
+            DialogRows { frame, first, last: until, has_menu: matches!(self.options, Options::Menu) };
         let is_doubtful = self.region != Region::Cursor
-            && self
-                .subject
-                .as_ref()
-                .is_some_and(|subject| subject.is_doubtful(frame, first, until, is_known));
+            && self.subject.as_ref().is_some_and(|subject| subject.is_doubtful(dialog, is_known));
         let is_doubtful = is_doubtful || frame.is_reordered || frame.has_odd_blanks(first..=until);
         let subject = whole(&about).filter(|_| !is_doubtful && !self.is_twofold(frame, first, until));
         let mut question = self.question(frame, first, last);

@@ -22,7 +22,7 @@ static UNSEEN: LazyLock<Option<Regex>> = LazyLock::new(|| {
 /// The first item of a menu: a dialog has one.
 static FIRST_ITEM: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^(?:\S )?1[.)] ").ok());
 
-/// A row of a file's changes, which follows its name.
+/// A row of a file's changes, which may follow its name.
 static CHANGE: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^\d+ *(?:[+-]|$|\s)").ok());
 
 /// The position of a question's subject.
@@ -34,6 +34,18 @@ pub(crate) struct Subject {
     /// Rows in this order, up to the question's last one: the text ends above the first of them. If there are
     /// none, the text is the group of a single row, searched from below.
     pub(super) until: Vec<Regex>,
+    /// The program's texts of this kind have no line breaks.
+    pub(super) is_one_line: bool,
+}
+
+/// The rows of a dialog.
+#[derive(Clone, Copy)]
+pub(super) struct DialogRows<'a> {
+    pub(super) frame: &'a Frame,
+    pub(super) first: usize,
+    pub(super) last: usize,
+    /// Whether it is answered by a numbered menu, which ends what could belong to the text.
+    pub(super) has_menu: bool,
 }
 
 impl Subject {
@@ -69,13 +81,8 @@ impl Subject {
 
     /// Whether a text of a single row may be another one than it looks like: several rows match, the dialog's menu
     /// begins twice, or the row below it may belong to it.
-    pub(super) fn is_doubtful(
-        &self,
-        frame: &Frame,
-        first: usize,
-        last: usize,
-        is_known: impl Fn(&str) -> bool,
-    ) -> bool {
+    pub(super) fn is_doubtful(&self, dialog: DialogRows<'_>, is_known: impl Fn(&str) -> bool) -> bool {
+        let DialogRows { frame, first, last, has_menu } = dialog;
         let is_item = |row: &str| FIRST_ITEM.as_ref().is_none_or(|pattern| pattern.is_match(row));
         if (first..=last).filter(|row| is_item(frame.row(*row))).count() > 1 {
             return true;
@@ -88,7 +95,17 @@ impl Subject {
         let below = frame.below(*row);
         let is_change = CHANGE.as_ref().is_some_and(|pattern| pattern.is_match(below));
         let is_letters = below.chars().any(char::is_alphanumeric);
-        frame.fills(*row) && is_letters || is_letters && !is_change && !is_known(below)
+        if frame.fills(*row) && is_letters {
+            return true;
+        }
+        if self.is_one_line {
+            return is_letters && !is_change && !is_known(below);
+        }
+        // A row of changes, or one like a row of the dialog, may as well be the rest of a name with a line break.
+        let rest = (*row + 1..=last).map(|row| frame.row(row)).take_while(|row| !(has_menu && is_item(row)));
+        let rest: Vec<&str> = rest.filter(|row| row.chars().any(char::is_alphanumeric)).collect();
+        let is_repeated = |row: &&str| rest.iter().filter(|other| other == &row).count() > 1;
+        rest.iter().any(|row| !is_known(row) || is_repeated(row))
     }
 }
 

@@ -23,6 +23,8 @@ const CODEX_IDLE: &str =
 const CODEX_WORKS: &str = "\x1b[13;1H\x1b[K• Working (3s • esc to interrupt)\x1b[15;3H";
 const CODEX_DONE: &str = "\x1b[13;1H\x1b[K\x1b[3;1H• Done.\x1b[15;3H";
 
+const SAYS_IDLE: &str = "\x1b]7501;state=idle:app=codex\x07";
+
 const WITH_TOOL: KernelSample = KernelSample { tool_started: Some(Duration::from_millis(2_300)), ..POLLS };
 const WITH_OLD_TOOL: KernelSample = KernelSample { tool_started: Some(Duration::from_millis(400)), ..POLLS };
 const AWAITS: KernelSample = KernelSample { awaits_answer: Some(true), ..POLLS };
@@ -100,9 +102,16 @@ fn a_turn_goes_on_while_a_tool_that_it_started_runs() {
 #[test]
 fn what_ran_before_the_prompt_and_a_program_that_says_it_is_idle_end_the_turn() {
     assert_eq!(codex(&[Kernel(WITH_OLD_TOOL), Paint(CODEX_DONE), Wait(3000)]).0, Some(None));
-    let says =
-        [Kernel(WITH_TOOL), Paint(CODEX_DONE), Paint("\x1b]7501;state=idle:app=codex\x07"), Wait(3000)];
+    let says = [Kernel(AWAITS), Paint(CODEX_DONE), Paint(SAYS_IDLE), Wait(3000)];
     assert_eq!(codex(&says).0, Some(None));
+}
+
+#[test]
+fn a_program_that_says_it_is_idle_isn_t_done_while_its_background_terminal_runs() {
+    let says = [Kernel(WITH_TOOL), Paint(CODEX_DONE), Paint(SAYS_IDLE), Wait(30_000)];
+    assert_eq!(codex(&says), (None, TerminalState::Working));
+    let ends = [says.as_slice(), &[Kernel(POLLS), Wait(6000)]].concat();
+    assert_eq!(codex(&ends), (Some(None), TerminalState::Idle));
 }
 
 #[test]

@@ -214,7 +214,7 @@ fn an_edited_file_is_read_if_its_name_can_not_go_on() {
     let gemini = |name: &str| {
         let end =
             "│ Apply this change?\n│ ● 1. Yes, allow once\n│   2. No, suggest changes (esc)\n╰──────────────";
-        of_an_edit("gemini", &format!("╭──────────────\n│ ? WriteFile Writing to {name}\n│ 1 text\n{end}"))
+        of_an_edit("gemini", &format!("╭──────────────\n│ ? WriteFile Writing to {name}\n{end}"))
     };
     let codex = |name: &str| {
         let dialog = format!("  Would you like to make the following edits?\n\n  • Added {name}\n\n");
@@ -224,6 +224,7 @@ fn an_edited_file_is_read_if_its_name_can_not_go_on() {
         of_an_edit("claude", &format!("Do you want to create {name}?\n❯ 1. Yes\n  2. No, tell it what to do"))
     };
     assert_eq!(gemini("src/ok.txt").as_deref(), Some("src/ok.txt"));
+    assert_eq!(gemini("src/ok.txt\n│ 1 text"), None, "the row may be the rest of the name");
     assert_eq!(codex("src/ok.txt (+1 -0)").as_deref(), Some("src/ok.txt"));
     assert_eq!(claude("src/ok.txt").as_deref(), Some("src/ok.txt"));
     // Only a name that ends at its row's end is one.

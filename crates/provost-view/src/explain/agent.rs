@@ -1,7 +1,8 @@
 //! One agent's part: the sums of its session's log, and their evaluation.
 
 use provost_event::{
-    AgentPolicy, Entry, GateEntry, HookPoint, HookPolicy, ModelEntry, Purpose, Record, Seq, SessionId,
+    AgentPolicy, BudgetCharged, Entry, GateEntry, HookPoint, HookPolicy, ModelEntry, Purpose, Record, Seq,
+    SessionId,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,6 +18,8 @@ use super::say::{ItemGroup, RuleUse};
 use super::stop_hooks::{StopHookCounts, StopHookExplanation, StopHookSums};
 use super::terminal::{TerminalExplanation, TerminalSums};
 use super::why_not::HookFacts;
+use crate::GatewayUse;
+use crate::gateway::GatewayUseSums;
 
 /// The sums of a session's log. Their size depends on the policy and on what is open, not on the log's length.
 pub(super) struct AgentSums {
@@ -35,6 +38,7 @@ pub(super) struct AgentSums {
     rules: RuleSums,
     approvals: ApprovalSums,
     terminal: Option<TerminalSums>,
+    gateway: Option<GatewayUseSums>,
 }
 
 /// An agent, and how all that is configured for it fared.
@@ -62,6 +66,9 @@ pub struct AgentExplanation {
     /// What was noted at its terminal, if it is an external agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terminal: Option<TerminalExplanation>,
+    /// The model calls of its program that passed the gateway; absent where they don't pass it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gateway: Option<GatewayUse>,
 }
 
 /// A hook, and how it fared.
@@ -116,6 +123,7 @@ impl AgentSums {
             rules: RuleSums::new(&policy.permissions),
             approvals: ApprovalSums::default(),
             terminal: TerminalSums::new(&policy),
+            gateway: GatewayUseSums::new(&policy),
             policy,
         }
     }
@@ -140,6 +148,7 @@ impl AgentSums {
         self.counters.add(entry, &self.calls);
         self.goal.iter_mut().for_each(|goal| goal.add(record));
         self.terminal.iter_mut().for_each(|terminal| terminal.add(record));
+        self.gateway.iter_mut().for_each(|gateway| gateway.add(entry));
         self.hooks.add(record.seq, entry, &self.policy.hooks);
         self.approvals.add((record.seq, record.at), entry);
         match entry {
@@ -151,6 +160,11 @@ impl AgentSums {
             Entry::Gate(GateEntry::ApprovalResolved(resolved)) => self.rules.resolved(resolved),
             _ => {}
         }
+    }
+
+    /// Counts what the run's log charges for a call of its program.
+    pub(super) fn charge(&mut self, charged: &BudgetCharged) {
+        self.gateway.iter_mut().for_each(|gateway| gateway.charge(charged));
     }
 
     pub(super) fn agent(&self) -> AgentExplanation {
@@ -168,6 +182,7 @@ impl AgentSums {
             permissions: self.permissions(),
             approvals: self.approvals.counts(),
             terminal: self.terminal.as_ref().map(TerminalSums::terminal),
+            gateway: self.gateway.as_ref().map(GatewayUseSums::view),
         }
     }
 

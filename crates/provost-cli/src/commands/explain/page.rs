@@ -17,7 +17,7 @@ use crate::commands::ps::GOAL_WIDTH;
 use crate::commands::show::date_and_time;
 use crate::names::Names;
 use crate::render::change_lines;
-use crate::render::{Cells, amount, duration, one_line, plural};
+use crate::render::{Cells, amount, duration, gateway_table, one_line, plural};
 
 const NAME: Cells = Cells::CutAtEnd;
 const NUMBER: Cells = Cells::Numbers;
@@ -108,6 +108,8 @@ fn agent_texts(agent: &AgentExplanation, whose: &str, width: Option<usize>) -> V
     texts.push(approvals(&agent.approvals, whose));
     let title = format!("noted at the terminal{whose}");
     texts.extend(agent.terminal.iter().map(|terminal| noted_events(terminal, &title, width)));
+    let title = format!("passed the model gateway{whose}");
+    texts.extend(agent.gateway.iter().map(|used| gateway_table(used, &title, width)));
     if !absent.is_empty() {
         texts.push(format!("\nnot configured{whose}: {}\n", absent.join(", ")));
     }

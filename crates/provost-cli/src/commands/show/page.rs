@@ -21,8 +21,8 @@ use crate::commands::status;
 use crate::names::agent_in_words;
 use crate::render::change_lines;
 use crate::render::{
-    Room, amount, call_in_full, compactions_in_words, duration, excerpt, go_on_with, goal_at_end, hanging,
-    one_line, pictures, plural, run_outcome_in_words, safe, terminal_width, visible,
+    Room, amount, call_in_full, compactions_in_words, duration, excerpt, gateway_lines, go_on_with,
+    goal_at_end, hanging, one_line, pictures, plural, run_outcome_in_words, safe, terminal_width, visible,
 };
 
 const REASON_WIDTH: usize = 100;
@@ -135,6 +135,9 @@ fn rows(seen: &RunPage<'_>, facts: &RunFacts) -> String {
         (false, false) => "",
     };
     row("calls", &format!("{}{whose}", calls(facts)));
+    for (place, line) in seen.details.gateway.iter().flat_map(gateway_lines).enumerate() {
+        row(if place == 0 { "gateway" } else { "" }, &line);
+    }
     if let Some(progress) = &facts.progress {
         row("progress", &in_words(progress));
         progress.reasons.iter().for_each(|reason| row("", reason));
