@@ -6,6 +6,7 @@ mod document;
 mod events;
 mod extract;
 mod runs;
+mod work;
 
 use std::sync::Arc;
 
@@ -18,11 +19,13 @@ use serde::{Deserialize, Serialize};
 use crate::app::App;
 use crate::metrics::metrics;
 use crate::problem::Problem;
+use crate::work::{ForkRun, ResumeRun, StartRun};
 use document::{Answer, Document, Operation};
 pub(crate) use events::{EventStream, stream};
 use provost_view::explain::RunExplanation;
 use provost_view::{
-    AgentTimeline, Approval, ConversationView, GroupedRuns, RunChanges, RunDetails, Spending, ViewVersion,
+    AgentGoal, AgentTimeline, Approval, ConversationView, GroupedRuns, RunChanges, RunDetails, RunTree,
+    Spending, ViewVersion,
 };
 pub(crate) use runs::changes_of;
 
@@ -71,7 +74,8 @@ impl Routes {
         says: &str,
         route: MethodRouter<Arc<App>>,
     ) -> Self {
-        self.add(Operation::get::<Q>(path, says, Answer::events::<A>()), route)
+        let operation = Operation::get::<Q>(path, says, Answer::events::<A>());
+        self.add(operation.with_headers(events::HEADERS), route)
     }
 
     /// A route that changes something.
@@ -79,7 +83,13 @@ impl Routes {
         self.add(Operation::post::<B>(path, says, Answer::json::<Done>()), route)
     }
 
+    /// A route that starts a run.
+    fn creates<B: JsonSchema>(self, path: &str, says: &str, route: MethodRouter<Arc<App>>) -> Self {
+        self.add(Operation::create::<B>(path, says, Answer::json::<work::Started>()), route)
+    }
+
     fn add(mut self, operation: Operation, route: MethodRouter<Arc<App>>) -> Self {
+        // Routes of one path are given one by one.
         let router = self.router.route(&operation.path, route);
         self.document.add(operation);
         Self { router, document: self.document }
@@ -104,6 +114,8 @@ fn declared() -> Routes {
         )
         .reads::<runs::TimelineParameters, AgentTimeline>("/v1/runs/{run}/timeline", "Reads what an agent did, turn by turn", get(runs::timeline))
         .reads::<runs::AgentParameters, ConversationView>("/v1/runs/{run}/conversation", "Reads what an agent's model sees", get(runs::conversation))
+        .reads::<NoParameters, RunTree>("/v1/runs/{run}/tree", "Reads the agents of a run and the steps of its workflow", get(runs::tree))
+        .reads::<runs::AgentParameters, AgentGoal>("/v1/runs/{run}/goal", "Reads what judges verify of an agent, and their verdicts", get(runs::goal))
         .reads::<NoParameters, Spending>("/v1/runs/{run}/spend", "Reads what was spent, by agent and model", get(runs::spend))
         .reads::<NoParameters, RunExplanation>("/v1/runs/{run}/explain", "Reads which limits, hooks and rules took effect", get(runs::explain))
         .reads::<runs::AgentParameters, RunChanges>("/v1/runs/{run}/changes", "Reads what was changed in a workspace", get(runs::changes));
@@ -133,6 +145,18 @@ fn declared() -> Routes {
             "/v1/runs/{run}/approvals/{agent}/{asked}",
             "Answers the question that an entry of an agent's log asked",
             post(approvals::answer),
+        );
+    let routes = routes
+        .creates::<StartRun>("/v1/runs", "Starts a run, in a process of its own", post(work::start))
+        .creates::<ForkRun>(
+            "/v1/runs/{run}/fork",
+            "Starts a run from another's conversation up to an entry",
+            post(work::fork),
+        )
+        .acts::<ResumeRun>(
+            "/v1/runs/{run}/resume",
+            "Goes on with a run, in a process of its own",
+            post(work::resume),
         );
     routes.reads::<NoParameters, Vec<Approval>>(
         "/v1/approvals",

@@ -12,10 +12,14 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::access::Access;
+use crate::kept_keys::KeptKeys;
 use crate::metrics::Counters;
+use crate::work::StartsWork;
 
 /// Streams of events that are open at the same time.
 pub(crate) const STREAMS_MAX: usize = 256;
+/// Processes that are being started at the same time; more wait.
+const STARTS_MAX: usize = 8;
 
 /// Keeps a pattern that was approved for always in the user's settings.
 #[async_trait]
@@ -39,12 +43,20 @@ pub struct ServerOptions {
     pub socket: Option<PathBuf>,
     /// Where approvals for always are kept; absent: there are none.
     pub approved: Option<Arc<dyn KeepsApproved>>,
+    /// Starts processes that work on runs; absent: none is started.
+    pub work: Option<Arc<dyn StartsWork>>,
+    /// The folder for idempotency keys, which needn't be there.
+    pub keys: PathBuf,
 }
 
 pub(crate) struct App {
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) by: String,
     pub(crate) approved: Option<Arc<dyn KeepsApproved>>,
+    pub(crate) work: Option<Arc<dyn StartsWork>>,
+    pub(crate) keys: KeptKeys,
+    /// Processes that may be started at this moment.
+    pub(crate) starts: Semaphore,
     pub(crate) access: Access,
     pub(crate) hosts: Hosts,
     pub(crate) streams: Arc<Semaphore>,
@@ -75,6 +87,9 @@ impl App {
             backend: options.backend.clone(),
             by: options.by.clone(),
             approved: options.approved.clone(),
+            work: options.work.clone(),
+            keys: KeptKeys::new(options.keys.clone()),
+            starts: Semaphore::new(STARTS_MAX),
             access,
             hosts,
             streams: Arc::new(Semaphore::new(STREAMS_MAX)),

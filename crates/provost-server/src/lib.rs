@@ -11,9 +11,11 @@
 //! |---|---|
 //! | `access.rs` | the token, one-time links, the sessions of browsers |
 //! | `guard.rs` | what every request passes: host, origin, token or cookie; the headers of every answer |
+//! | `kept_keys.rs` | idempotency keys, which outlive the server |
 //! | `listen.rs` | the sockets, and the limits of connections |
 //! | `peer.rs` | whether a client was started by a run |
 //! | `problem.rs` | errors as problem details |
+//! | `work.rs` | what has a process started that works on a run |
 //! | `api/` | the routes under `/v1`, each with what the OpenAPI document says of it |
 //! | `page/` | the page: a document for each view, its live sections, its assets |
 
@@ -23,13 +25,16 @@ mod access;
 mod api;
 mod app;
 mod guard;
+mod kept_keys;
 mod listen;
 mod metrics;
 mod page;
 mod peer;
 mod problem;
+mod work;
 
 pub use access::{OneTimeLink, Token};
 pub use api::openapi;
 pub use app::{KeepsApproved, ServerOptions};
 pub use listen::{Links, Server, ServerError};
+pub use work::{ForkRun, NotStarted, ResumeRun, StartRun, StartsWork, Work, WorkLimits};

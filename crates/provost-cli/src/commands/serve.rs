@@ -11,6 +11,7 @@ use provost_server::{KeepsApproved, Links, Server, ServerOptions};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio_util::sync::CancellationToken;
 
+use super::unattended::Unattended;
 use super::{place_and_folders, print};
 use crate::cli::ServeArgs;
 use crate::exit::{Exit, Refusal};
@@ -30,6 +31,8 @@ pub(super) async fn serve(args: ServeArgs) -> anyhow::Result<Exit> {
         port: args.port,
         socket: cfg!(unix).then(|| place.server_socket()),
         approved: Some(Arc::new(UserSettings(folders.user_file))),
+        work: Some(Arc::new(Unattended { folder: place.folder().to_owned() })),
+        keys: place.server_keys(),
     };
     let mut signals = Signals::listen().context("can't listen for Ctrl-C")?;
     let server = Server::bind(options).await.map_err(refusal)?;

@@ -179,6 +179,7 @@ mod secrets;
 mod serve;
 #[cfg(test)]
 mod serve_safety;
+mod serve_starts;
 #[cfg(test)]
 mod served;
 #[cfg(all(test, target_os = "linux"))]

@@ -14,6 +14,10 @@ pub(crate) struct Operation {
     parameters: SchemaOf,
     body: Option<SchemaOf>,
     answer: Answer,
+    /// Its status where it is fulfilled.
+    status: &'static str,
+    /// Headers that it may have, with what they do.
+    headers: &'static [(&'static str, &'static str)],
 }
 
 type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
@@ -44,6 +48,8 @@ impl Operation {
             parameters: Q::json_schema,
             body: None,
             answer,
+            status: "200",
+            headers: &[],
         }
     }
 
@@ -53,6 +59,23 @@ impl Operation {
             body: Some(|generator| generator.subschema_for::<B>()),
             ..Self::get::<super::NoParameters>(path, summary, answer)
         }
+    }
+
+    /// One that makes something new, once for an idempotency key.
+    pub(crate) fn create<B: JsonSchema>(path: &str, summary: &str, answer: Answer) -> Self {
+        Self {
+            status: "201",
+            headers: &[(
+                super::work::IDEMPOTENCY_KEY,
+                "The same request with the same key counts once, for a day; another request with it is refused",
+            )],
+            ..Self::post::<B>(path, summary, answer)
+        }
+    }
+
+    /// The same, which takes headers.
+    pub(crate) fn with_headers(self, headers: &'static [(&'static str, &'static str)]) -> Self {
+        Self { headers, ..self }
     }
 }
 
@@ -72,7 +95,11 @@ impl Document {
             .into_generator();
         let mut paths = Map::new();
         for operation in &self.0 {
-            paths.insert(operation.path.clone(), json!({ operation.method: operation.json(&mut generator) }));
+            let described = operation.json(&mut generator);
+            let methods = paths.entry(operation.path.clone()).or_insert_with(|| json!({}));
+            if let Some(methods) = methods.as_object_mut() {
+                methods.insert(operation.method.to_owned(), described);
+            }
         }
         let problem = generator.subschema_for::<Problem>();
         json!({
@@ -110,7 +137,7 @@ impl Operation {
             "summary": self.summary,
             "parameters": self.parameters(generator),
             "responses": {
-                "200": { "description": "As asked for", "content": { content: { "schema": schema } } },
+                self.status: { "description": "As asked for", "content": { content: { "schema": schema } } },
                 "default": { "$ref": "#/components/responses/Problem" },
             },
         });
@@ -137,6 +164,10 @@ impl Operation {
             let description = schema.as_object_mut().and_then(|schema| schema.remove("description"));
             json!({ "name": name, "in": "query", "required": false, "schema": schema, "description": description })
         });
-        in_path.chain(in_query).collect()
+        let in_head = self.headers.iter().map(|(name, description)| {
+            let schema = json!({ "type": "string" });
+            json!({ "name": name, "in": "header", "required": false, "schema": schema, "description": description })
+        });
+        in_path.chain(in_query).chain(in_head).collect()
     }
 }

@@ -11,8 +11,8 @@ use provost_harness::{
 };
 use provost_view::explain::{ExplainedAgents, RunExplanation};
 use provost_view::{
-    AgentTimeline, AgentsRead, ConversationView, GroupedRuns, ListedRun, LogEntry, RunChanges, RunDetails,
-    RunListItem, Spending, SpendingGroup, SpendingQuery, ViewVersion,
+    AgentGoal, AgentTimeline, AgentsRead, ConversationView, GroupedRuns, ListedRun, LogEntry, RunChanges,
+    RunDetails, RunListItem, RunTree, Spending, SpendingGroup, SpendingQuery, ViewVersion,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -114,6 +114,25 @@ pub(crate) async fn details(
 ) -> Result<Json<RunDetails>, Problem> {
     let details = RunDetails::read(&*app.backend, run.run, AgentsRead::All, app.now()).await?;
     Ok(Json(details.ok_or_else(|| empty(run.run))?))
+}
+
+pub(crate) async fn tree(
+    State(app): State<Arc<App>>,
+    NamedRun(run): NamedRun,
+) -> Result<Json<RunTree>, Problem> {
+    let details = RunDetails::read(&*app.backend, run.run, AgentsRead::All, app.now()).await?;
+    Ok(Json(details.ok_or_else(|| empty(run.run))?.tree))
+}
+
+pub(crate) async fn goal(
+    State(app): State<Arc<App>>,
+    NamedRun(run): NamedRun,
+    Parameters(asked): Parameters<AgentParameters>,
+) -> Result<Json<AgentGoal>, Problem> {
+    let session = SessionId { run: run.run, agent: asked.agent };
+    let goal = AgentGoal::read(&*app.backend, session).await?;
+    goal.map(Json)
+        .ok_or_else(|| Problem::not_found(format!("agent {session} has no goal that judges verify")))
 }
 
 fn empty(run: RunId) -> Problem {
