@@ -6,6 +6,7 @@ mod document;
 mod events;
 mod extract;
 mod runs;
+mod terminals;
 mod work;
 
 use std::sync::Arc;
@@ -19,15 +20,18 @@ use serde::{Deserialize, Serialize};
 use crate::app::App;
 use crate::metrics::metrics;
 use crate::problem::Problem;
+use crate::terminal::cells::ScreenView;
+use crate::terminal::recordings::{RecordedScreen, RecordingView};
 use crate::work::{ForkRun, ResumeRun, StartRun};
 use document::{Answer, Document, Operation};
 pub(crate) use events::{EventStream, stream};
 use provost_view::explain::RunExplanation;
 use provost_view::{
     AgentGoal, AgentTimeline, Approval, ConversationView, GroupedRuns, RunChanges, RunDetails, RunTree,
-    Spending, ViewVersion,
+    SpendCurve, Spending, ViewVersion,
 };
 pub(crate) use runs::changes_of;
+pub(crate) use terminals::{all_recordings, recorded};
 
 /// Bytes of a request's body.
 pub(crate) const BODY_BYTES_MAX: usize = 64 * 1024;
@@ -76,6 +80,16 @@ impl Routes {
     ) -> Self {
         let operation = Operation::get::<Q>(path, says, Answer::events::<A>());
         self.add(operation.with_headers(events::HEADERS), route)
+    }
+
+    /// A route that becomes a WebSocket, over which the server sends `A` and a client `B`.
+    fn attaches<Q: JsonSchema, A: JsonSchema, B: JsonSchema>(
+        self,
+        path: &str,
+        says: &str,
+        route: MethodRouter<Arc<App>>,
+    ) -> Self {
+        self.add(Operation::get::<Q>(path, says, Answer::socket::<A, B>()), route)
     }
 
     /// A route that changes something.
@@ -145,6 +159,37 @@ fn declared() -> Routes {
             "/v1/runs/{run}/approvals/{agent}/{asked}",
             "Answers the question that an entry of an agent's log asked",
             post(approvals::answer),
+        );
+    let routes = routes
+        .reads::<runs::AgentParameters, ScreenView>(
+            "/v1/runs/{run}/terminal",
+            "Reads the screen of an external agent's terminal",
+            get(terminals::screen),
+        )
+        .acts::<terminals::TypedInput>(
+            "/v1/runs/{run}/terminal/input",
+            "Types into the terminal of an external agent",
+            post(terminals::input),
+        )
+        .attaches::<terminals::AttachParameters, terminals::FromTerminal, terminals::ToTerminal>(
+            "/v1/runs/{run}/terminal/attach",
+            "Attaches to the terminal of an external agent, by a WebSocket",
+            get(terminals::attach),
+        )
+        .reads::<runs::AgentParameters, Vec<RecordingView>>(
+            "/v1/runs/{run}/recordings",
+            "Lists the recordings of an external agent's terminal",
+            get(terminals::list),
+        )
+        .reads::<terminals::MomentParameters, RecordedScreen>(
+            "/v1/runs/{run}/recordings/{number}",
+            "Reads the screen at a moment of a recording",
+            get(terminals::moment),
+        )
+        .reads::<NoParameters, SpendCurve>(
+            "/v1/runs/{run}/spend-curve",
+            "Reads what was spent over time, by model",
+            get(runs::spend_curve),
         );
     let routes = routes
         .creates::<StartRun>("/v1/runs", "Starts a run, in a process of its own", post(work::start))

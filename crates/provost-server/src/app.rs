@@ -47,6 +47,8 @@ pub struct ServerOptions {
     pub work: Option<Arc<dyn StartsWork>>,
     /// The folder for idempotency keys, which needn't be there.
     pub keys: PathBuf,
+    /// The folder with the sockets and recordings of external agents' terminals.
+    pub terminals: PathBuf,
 }
 
 pub(crate) struct App {
@@ -55,6 +57,7 @@ pub(crate) struct App {
     pub(crate) approved: Option<Arc<dyn KeepsApproved>>,
     pub(crate) work: Option<Arc<dyn StartsWork>>,
     pub(crate) keys: KeptKeys,
+    pub(crate) terminals: PathBuf,
     /// Processes that may be started at this moment.
     pub(crate) starts: Semaphore,
     pub(crate) access: Access,
@@ -88,6 +91,7 @@ impl App {
             by: options.by.clone(),
             approved: options.approved.clone(),
             work: options.work.clone(),
+            terminals: options.terminals.clone(),
             keys: KeptKeys::new(options.keys.clone()),
             starts: Semaphore::new(STARTS_MAX),
             access,

@@ -17,6 +17,7 @@ use crate::peer::Peer;
 use crate::problem::Problem;
 
 pub(crate) const COOKIE: &str = "provost_session";
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 const CONTENT_SECURITY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
     connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
@@ -71,7 +72,7 @@ fn check(app: &App, request: &Request) -> Result<(), Box<Response>> {
         return Err(refuse(Problem::new(StatusCode::MISDIRECTED_REQUEST, why)));
     }
     same_site(headers, &host, request.method()).map_err(refuse)?;
-    let is_read = request.method() == Method::GET || request.method() == Method::HEAD;
+    let is_read = only_reads(request.method(), headers);
     let may_act = request.extensions().get::<Peer>() == Some(&Peer::Other);
     if !may_act && (!is_read || request.uri().path().starts_with(page::ENTER)) {
         let why = "this was sent by what a run has started, which can't act on runs";
@@ -97,14 +98,14 @@ fn check(app: &App, request: &Request) -> Result<(), Box<Response>> {
 
 /// Refuses what a page of another origin has sent, whoever it is sent as.
 fn same_site(headers: &HeaderMap, host: &str, method: &Method) -> Result<(), Problem> {
-    let is_read = method == Method::GET || method == Method::HEAD;
+    let is_read = only_reads(method, headers);
     if headers.contains_key(header::ORIGIN) {
         let origin = only(headers, &header::ORIGIN).unwrap_or_default();
         if origin.strip_prefix("http://") != Some(host) {
             return Err(Problem::forbidden("requests of pages of another origin are refused"));
         }
     }
-    match only(headers, &HeaderName::from_static("sec-fetch-site")) {
+    match only(headers, &SEC_FETCH_SITE) {
         None | Some("same-origin") => Ok(()),
         // Typed, or a link of a terminal.
         Some("none") if is_read => Ok(()),
@@ -115,13 +116,23 @@ fn same_site(headers: &HeaderMap, host: &str, method: &Method) -> Result<(), Pro
 /// What a browser sends with its cookie must come from the page: a browser says so with everything that changes
 /// something.
 fn by_page(headers: &HeaderMap, method: &Method) -> Result<(), Problem> {
-    let is_read = method == Method::GET || method == Method::HEAD;
-    let says_so = headers.contains_key(header::ORIGIN)
-        && only(headers, &HeaderName::from_static("sec-fetch-site")) == Some("same-origin");
-    if is_read || says_so {
+    let has_origin = headers.contains_key(header::ORIGIN);
+    let says_so = has_origin && only(headers, &SEC_FETCH_SITE) == Some("same-origin");
+    // Not all browsers say more with a WebSocket than its origin, which was compared.
+    let is_socket = is_upgrade(headers) && has_origin;
+    if only_reads(method, headers) || says_so || is_socket {
         return Ok(());
     }
     Err(Problem::forbidden("the browser doesn't say that this comes from the page"))
+}
+
+/// Whether a request changes nothing. What becomes a WebSocket may type.
+fn only_reads(method: &Method, headers: &HeaderMap) -> bool {
+    (method == Method::GET || method == Method::HEAD) && !is_upgrade(headers)
+}
+
+fn is_upgrade(headers: &HeaderMap) -> bool {
+    headers.contains_key(header::UPGRADE)
 }
 
 /// The only value of a header: several are as good as none.

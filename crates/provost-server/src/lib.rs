@@ -15,6 +15,7 @@
 //! | `listen.rs` | the sockets, and the limits of connections |
 //! | `peer.rs` | whether a client was started by a run |
 //! | `problem.rs` | errors as problem details |
+//! | `terminal.rs`, `terminal/` | the screens of external agents, and their recordings |
 //! | `work.rs` | what has a process started that works on a run |
 //! | `api/` | the routes under `/v1`, each with what the OpenAPI document says of it |
 //! | `page/` | the page: a document for each view, its live sections, its assets |
@@ -31,6 +32,7 @@ mod metrics;
 mod page;
 mod peer;
 mod problem;
+mod terminal;
 mod work;
 
 pub use access::{OneTimeLink, Token};

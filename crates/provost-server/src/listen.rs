@@ -215,6 +215,7 @@ async fn serve(
         .max_headers(HEADERS_MAX)
         .max_buf_size(HEAD_BYTES_MAX);
     let connection = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    let connection = connection.with_upgrades();
     let mut connection = std::pin::pin!(connection);
     let result = tokio::select! {
         result = connection.as_mut() => result,

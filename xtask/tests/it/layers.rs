@@ -57,7 +57,16 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("provost-view", &["provost-engine", "provost-event", "provost-harness"]),
     (
         "provost-server",
-        &["provost-engine", "provost-event", "provost-harness", "provost-process", "provost-view"],
+        // Terminals of external agents are attached to, and drawn.
+        &[
+            "provost-engine",
+            "provost-event",
+            "provost-external",
+            "provost-harness",
+            "provost-process",
+            "provost-terminal",
+            "provost-view",
+        ],
     ),
     (
         "provost-runtime",

@@ -33,6 +33,7 @@ pub(super) async fn serve(args: ServeArgs) -> anyhow::Result<Exit> {
         approved: Some(Arc::new(UserSettings(folders.user_file))),
         work: Some(Arc::new(Unattended { folder: place.folder().to_owned() })),
         keys: place.server_keys(),
+        terminals: place.terminals(),
     };
     let mut signals = Signals::listen().context("can't listen for Ctrl-C")?;
     let server = Server::bind(options).await.map_err(refusal)?;

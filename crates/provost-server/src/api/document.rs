@@ -27,11 +27,17 @@ pub(crate) enum Answer {
     Json(SchemaOf),
     /// Events, with data of this type each.
     Events(SchemaOf),
+    /// A WebSocket: what the server sends, and what a client does.
+    Socket(SchemaOf, SchemaOf),
 }
 
 impl Answer {
     pub(crate) fn json<A: JsonSchema>() -> Self {
         Self::Json(|generator| generator.subschema_for::<A>())
+    }
+
+    pub(crate) fn socket<A: JsonSchema, B: JsonSchema>() -> Self {
+        Self::Socket(|generator| generator.subschema_for::<A>(), |generator| generator.subschema_for::<B>())
     }
 
     pub(crate) fn events<A: JsonSchema>() -> Self {
@@ -127,17 +133,12 @@ impl Document {
 
 impl Operation {
     fn json(&self, generator: &mut SchemaGenerator) -> Value {
-        let (content, schema) = match &self.answer {
-            Answer::Json(schema) => ("application/json", schema(generator).to_value()),
-            Answer::Events(data) => {
-                ("text/event-stream", json!({ "type": "string", "x-event-data": data(generator) }))
-            }
-        };
+        let answer = self.answer(generator);
         let mut operation = json!({
             "summary": self.summary,
             "parameters": self.parameters(generator),
             "responses": {
-                self.status: { "description": "As asked for", "content": { content: { "schema": schema } } },
+                self.status(): answer,
                 "default": { "$ref": "#/components/responses/Problem" },
             },
         });
@@ -147,6 +148,31 @@ impl Operation {
             members.insert("requestBody".to_owned(), json!({ "required": true, "content": content }));
         }
         operation
+    }
+
+    const fn status(&self) -> &'static str {
+        match self.answer {
+            Answer::Json(_) | Answer::Events(_) => self.status,
+            Answer::Socket(..) => "101",
+        }
+    }
+
+    /// What it gives where it is fulfilled.
+    fn answer(&self, generator: &mut SchemaGenerator) -> Value {
+        let (content, schema) = match &self.answer {
+            Answer::Json(schema) => ("application/json", schema(generator).to_value()),
+            Answer::Events(data) => {
+                ("text/event-stream", json!({ "type": "string", "x-event-data": data(generator) }))
+            }
+            Answer::Socket(server, client) => {
+                return json!({
+                    "description": "Messages of JSON follow, over the WebSocket",
+                    "x-server-sends": server(generator),
+                    "x-client-sends": client(generator),
+                });
+            }
+        };
+        json!({ "description": "As asked for", "content": { content: { "schema": schema } } })
     }
 
     /// Those in the path, and the members of the type that the query is read into.

@@ -54,7 +54,8 @@ pub(crate) fn stream(
     Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)))
 }
 
-fn permit(app: &App) -> Result<OwnedSemaphorePermit, Problem> {
+/// The right to keep one stream open.
+pub(crate) fn permit(app: &App) -> Result<OwnedSemaphorePermit, Problem> {
     let full = || Problem::too_many(format!("{STREAMS_MAX} streams are open already; close some"));
     app.streams.clone().try_acquire_owned().map_err(|_| full())
 }

@@ -12,7 +12,7 @@ use provost_harness::{
 use provost_view::explain::{ExplainedAgents, RunExplanation};
 use provost_view::{
     AgentGoal, AgentTimeline, AgentsRead, ConversationView, GroupedRuns, ListedRun, LogEntry, RunChanges,
-    RunDetails, RunListItem, RunTree, Spending, SpendingGroup, SpendingQuery, ViewVersion,
+    RunDetails, RunListItem, RunTree, SpendCurve, Spending, SpendingGroup, SpendingQuery, ViewVersion,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -184,7 +184,7 @@ pub(crate) async fn entries(
 pub(crate) struct AgentParameters {
     /// The agent's number; the root if absent.
     #[serde(default)]
-    agent: u32,
+    pub(crate) agent: u32,
 }
 
 /// Of which agent, and how much.
@@ -230,6 +230,13 @@ pub(crate) async fn spend(
         zone: jiff::tz::TimeZone::UTC,
     };
     Ok(Json(provost_view::SpendingReport::read(&*app.backend, query).await?.spending))
+}
+
+pub(crate) async fn spend_curve(
+    State(app): State<Arc<App>>,
+    NamedRun(run): NamedRun,
+) -> Result<Json<SpendCurve>, Problem> {
+    Ok(Json(SpendCurve::read(&*app.backend, run.run, &run.model).await?))
 }
 
 pub(crate) async fn explain(
